@@ -1,0 +1,13 @@
+#pragma once
+#include <stddef.h>
+
+/// One numbered migration: its SQL in UTF-8, not NUL-terminated.
+typedef struct {
+  int number;
+  const char *name;
+  const char *sql;
+  size_t length;
+} rh_migration;
+
+extern const rh_migration rh_migrations[];
+extern const size_t rh_migration_count;

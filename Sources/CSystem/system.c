@@ -1,0 +1,91 @@
+#define _GNU_SOURCE 1
+#include "CSystem.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+static _Thread_local void *current_loop;
+
+__attribute__((noinline)) void *rh_current_loop(void) { return current_loop; }
+__attribute__((noinline)) void rh_set_current_loop(void *loop) { current_loop = loop; }
+
+static int64_t nanoseconds(clockid_t clock) {
+  struct timespec now;
+  clock_gettime(clock, &now);
+  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+int64_t rh_boottime_ns(void) { return nanoseconds(CLOCK_BOOTTIME); }
+int64_t rh_realtime_ns(void) { return nanoseconds(CLOCK_REALTIME); }
+
+static int result(long value) { return value < 0 ? -errno : (int)value; }
+
+int rh_open(const char *path, int flags, mode_t mode) { return result(open(path, flags | O_CLOEXEC, mode)); }
+
+int rh_open_beneath(int directory, const char *path, int flags, mode_t mode) {
+  struct open_how how = {
+      .flags = (uint64_t)(flags | O_CLOEXEC),
+      .mode = (flags & (O_CREAT | O_TMPFILE)) ? mode : 0,
+      .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
+  };
+  return result(syscall(SYS_openat2, directory, path, &how, sizeof how));
+}
+
+int rh_fallocate(int fd, int64_t offset, int64_t length) { return result(fallocate(fd, 0, offset, length)); }
+
+int rh_rename_noreplace(int from_dir, const char *from, int to_dir, const char *to) {
+  return result(renameat2(from_dir, from, to_dir, to, RENAME_NOREPLACE));
+}
+
+void rh_name_thread(const char *name) { pthread_setname_np(pthread_self(), name); }
+
+int rh_die_with_parent(int signal, pid_t parent) {
+  if (prctl(PR_SET_PDEATHSIG, signal) != 0) return -errno;
+  if (getppid() != parent) raise(signal);
+  return 0;
+}
+
+int rh_setsockopt_int(int fd, int level, int option, int value) {
+  return result(setsockopt(fd, level, option, &value, sizeof value));
+}
+
+int rh_pipe(int fds[2]) { return result(pipe2(fds, O_CLOEXEC)); }
+
+static uint32_t crc_table[256];
+
+__attribute__((constructor)) static void make_crc_table(void) {
+  for (uint32_t i = 0; i < 256; i++) {
+    uint32_t c = i;
+    for (int k = 0; k < 8; k++) c = (c & 1) ? (c >> 1) ^ 0x82F63B78u : c >> 1;
+    crc_table[i] = c;
+  }
+}
+
+#if defined(__x86_64__)
+#include <nmmintrin.h>
+__attribute__((target("sse4.2"))) static uint32_t crc_hardware(uint32_t crc, const unsigned char *p, size_t n) {
+  uint64_t c = crc;
+  for (; n >= 8; p += 8, n -= 8) c = _mm_crc32_u64(c, *(const uint64_t *)(const void *)p);
+  for (; n > 0; p++, n--) c = _mm_crc32_u8((uint32_t)c, *p);
+  return (uint32_t)c;
+}
+#endif
+
+uint32_t rh_crc32c(uint32_t crc, const void *data, size_t length) {
+  const unsigned char *p = data;
+  crc = ~crc;
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("sse4.2")) return ~crc_hardware(crc, p, length);
+#endif
+  for (; length > 0; p++, length--) crc = crc_table[(crc ^ *p) & 255] ^ (crc >> 8);
+  return ~crc;
+}

@@ -1,0 +1,34 @@
+/// What a producer asks for. A submit is idempotent by its task's id, a control by the command's.
+public enum Command: Hashable, Sendable {
+  case submit(TaskSpec)
+  case control(Control)
+
+  public struct Control: Hashable, Sendable {
+    /// The command's own id; nil never reaches a store: the decoder derives one from topic, partition and offset.
+    public var id: UUID
+    public var taskID: UUID
+    public var action: ControlAction
+
+    public init(id: UUID, taskID: UUID, action: ControlAction) {
+      self.id = id
+      self.taskID = taskID
+      self.action = action
+    }
+  }
+
+  public var taskID: UUID {
+    switch self {
+    case .submit(let spec): spec.id
+    case .control(let control): control.taskID
+    }
+  }
+}
+
+public enum ControlAction: Hashable, Sendable {
+  case pause
+  case resume
+  case cancel
+  case retry
+  case remove
+  case prioritize(Int)
+}

@@ -1,0 +1,12 @@
+/// When a failed attempt is made again.
+public struct RetryPolicy: Hashable, Sendable {
+  /// Attempts in all, the first included; 1…100.
+  public var maxAttempts: Int
+  /// Seconds before attempt 2, 3, …; the last one repeats. Empty: exponential back-off with full jitter.
+  public var intervals: [Int]
+
+  public init(maxAttempts: Int = 8, intervals: [Int] = []) {
+    self.maxAttempts = maxAttempts
+    self.intervals = intervals
+  }
+}

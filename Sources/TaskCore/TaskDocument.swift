@@ -1,0 +1,76 @@
+/// A task as people and programs see it: the CLI's `--json`, the API, the `tasks` topic.
+public struct TaskDocument: Sendable, Hashable {
+  public var spec: TaskSpec
+  public var state: TaskState
+  public var bytesTotal: Int64?
+  public var bytesDone: Int64
+  /// Bytes per second of a running task.
+  public var rate: Int64?
+  public var attempt: Int
+  /// The worker that owns it, or the last one that did.
+  public var worker: UUID?
+  public var epoch: Int
+  public var generation: Int
+  /// The sequence number of the last event.
+  public var sequence: Int
+  public var createdAt: Timestamp
+  public var startedAt: Timestamp?
+  public var finishedAt: Timestamp?
+  /// When a queued task may run, where that lies ahead.
+  public var runAt: Timestamp?
+  public var sha256: [UInt8]?
+  public var error: TaskFailure?
+
+  public init(
+    spec: TaskSpec, state: TaskState, bytesTotal: Int64? = nil, bytesDone: Int64 = 0, rate: Int64? = nil,
+    attempt: Int = 0, worker: UUID? = nil, epoch: Int = 0, generation: Int = 0, sequence: Int = 1,
+    createdAt: Timestamp, startedAt: Timestamp? = nil, finishedAt: Timestamp? = nil, runAt: Timestamp? = nil,
+    sha256: [UInt8]? = nil, error: TaskFailure? = nil
+  ) {
+    self.spec = spec
+    self.state = state
+    self.bytesTotal = bytesTotal
+    self.bytesDone = bytesDone
+    self.rate = rate
+    self.attempt = attempt
+    self.worker = worker
+    self.epoch = epoch
+    self.generation = generation
+    self.sequence = sequence
+    self.createdAt = createdAt
+    self.startedAt = startedAt
+    self.finishedAt = finishedAt
+    self.runAt = runAt
+    self.sha256 = sha256
+    self.error = error
+  }
+
+  /// Seconds left at the current rate, where both are known.
+  public var eta: Int64? {
+    guard let bytesTotal, let rate, rate > 0, state == .running else { return nil }
+    return (bytesTotal - bytesDone + rate - 1) / rate
+  }
+}
+
+/// A state change, published once its transaction is committed.
+public struct TaskEvent: Sendable, Hashable {
+  public enum Kind: String, Sendable, CaseIterable {
+    case submitted, started, publishing, succeeded, failed, retrying, released, paused, resumed, canceled
+    case prioritized, removed
+  }
+
+  public var taskID: UUID
+  public var sequence: Int
+  public var kind: Kind
+  public var at: Timestamp
+  /// The task when the event was published, which may be later than the event; `nil` once it is removed.
+  public var task: TaskDocument?
+
+  public init(taskID: UUID, sequence: Int, kind: Kind, at: Timestamp, task: TaskDocument?) {
+    self.taskID = taskID
+    self.sequence = sequence
+    self.kind = kind
+    self.at = at
+    self.task = task
+  }
+}
