@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
+#include <grp.h>
 #include <linux/openat2.h>
 #include <pthread.h>
 #include <signal.h>
@@ -10,6 +12,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -88,4 +91,62 @@ uint32_t rh_crc32c(uint32_t crc, const void *data, size_t length) {
 #endif
   for (; length > 0; p++, length--) crc = crc_table[(crc ^ *p) & 255] ^ (crc >> 8);
   return ~crc;
+}
+
+static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *place) {
+  (void)status, (void)type, (void)place;
+  remove(path);
+  return 0;
+}
+
+void rh_remove_tree(const char *path) { nftw(path, remove_entry, 32, FTW_DEPTH | FTW_PHYS); }
+
+// Between fork and exec only async-signal-safe calls are made; a failure travels through the pipe.
+static int become(const rh_spawn *request, pid_t parent) {
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, NULL);
+  for (int number = 1; number < NSIG; number++) signal(number, SIG_DFL);
+  if (request->out) {
+    int fd = open(request->out, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (fd < 0 || dup2(fd, 1) < 0) return errno;
+  }
+  if (request->err) {
+    int fd = open(request->err, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (fd < 0 || dup2(fd, 2) < 0) return errno;
+  }
+  if (request->gid != (gid_t)-1 && (setgroups(0, NULL) != 0 || setgid(request->gid) != 0)) return errno;
+  if (request->uid != (uid_t)-1 && setuid(request->uid) != 0) return errno;
+  if (request->directory && chdir(request->directory) != 0) return errno;
+  // After setuid, which clears it.
+  if (request->death_signal && rh_die_with_parent(request->death_signal, parent) != 0) return errno;
+  execvpe(request->executable, request->argv, request->envp);
+  return errno;
+}
+
+int rh_spawn_process(const rh_spawn *request) {
+  int fds[2];
+  if (pipe2(fds, O_CLOEXEC) != 0) return -errno;
+  pid_t parent = getpid(), child = fork();
+  if (child < 0) {
+    int failure = errno;
+    close(fds[0]);
+    close(fds[1]);
+    return -failure;
+  }
+  if (child == 0) {
+    int failure = become(request, parent);
+    (void)!write(fds[1], &failure, sizeof failure);
+    _exit(127);
+  }
+  close(fds[1]);
+  int failure = 0;
+  ssize_t count;
+  while ((count = read(fds[0], &failure, sizeof failure)) < 0 && errno == EINTR) {}
+  close(fds[0]);
+  if (count == (ssize_t)sizeof failure) {
+    waitpid(child, NULL, 0);
+    return -failure;
+  }
+  return child;
 }

@@ -5,12 +5,12 @@ import CUV
 /// `Raw` is the C struct (`uv_timer_t`, `uv_poll_t` …). Its `data` field belongs to this class; the owner's context
 /// is ``context``.
 // @unchecked: owned by the loop's thread, as every libuv handle is.
-package final class LoopHandle<Raw>: @unchecked Sendable {
-  package let pointer: UnsafeMutablePointer<Raw>
-  package private(set) var context: AnyObject?
+final class LoopHandle<Raw>: @unchecked Sendable {
+  let pointer: UnsafeMutablePointer<Raw>
+  private(set) var context: AnyObject?
   private var isOpen = false
 
-  package init() {
+  init() {
     pointer = .allocate(capacity: 1)
   }
 
@@ -19,7 +19,7 @@ package final class LoopHandle<Raw>: @unchecked Sendable {
   }
 
   /// The pointer to give to `uv_*_init`, which must succeed; retains `self` and `context` until the handle is closed.
-  package func open(context: AnyObject? = nil) -> UnsafeMutablePointer<Raw> {
+  func open(context: AnyObject? = nil) -> UnsafeMutablePointer<Raw> {
     precondition(!isOpen)
     isOpen = true
     self.context = context
@@ -28,7 +28,7 @@ package final class LoopHandle<Raw>: @unchecked Sendable {
   }
 
   /// Closes the handle; later calls do nothing. The memory is freed after libuv's callback.
-  package func close() {
+  func close() {
     guard isOpen else { return }
     isOpen = false
     context = nil
@@ -37,8 +37,13 @@ package final class LoopHandle<Raw>: @unchecked Sendable {
     }
   }
 
+  /// The context, as the type it was opened with; `nil` once closed.
+  func owner<Owner: AnyObject>(as _: Owner.Type) -> Owner? {
+    context as? Owner
+  }
+
   /// The object behind a C callback's handle.
-  package static func from(_ pointer: UnsafeMutablePointer<Raw>?) -> LoopHandle<Raw> {
+  static func from(_ pointer: UnsafeMutablePointer<Raw>?) -> LoopHandle<Raw> {
     let handle = UnsafeMutableRawPointer(pointer!).assumingMemoryBound(to: uv_handle_t.self)
     return Unmanaged<LoopHandle<Raw>>.fromOpaque(handle.pointee.data).takeUnretainedValue()
   }

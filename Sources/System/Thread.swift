@@ -17,12 +17,14 @@ package final class Thread: Sendable {
   package init(name: String, _ body: @escaping @Sendable () -> Void) {
     var id = pthread_t()
     let start = Unmanaged.passRetained(Start(name: name, body: body)).toOpaque()
-    let code = pthread_create(&id, nil, { context in
-      let start = Unmanaged<Start>.fromOpaque(context!).takeRetainedValue()
-      rh_name_thread(String(start.name.prefix(15)))
-      start.body()
-      return nil
-    }, start)
+    let code = pthread_create(
+      &id, nil,
+      { context in
+        let start = Unmanaged<Start>.fromOpaque(context!).takeRetainedValue()
+        rh_name_thread(String(start.name.prefix(15)))
+        start.body()
+        return nil
+      }, start)
     precondition(code == 0, "pthread_create: \(code)")
     self.id = id
   }
@@ -30,5 +32,10 @@ package final class Thread: Sendable {
   /// Waits for the thread's end. Exactly once, from another thread.
   package func join() {
     pthread_join(id, nil)
+  }
+
+  /// Lets it end unobserved, instead of ``join()``.
+  package func detach() {
+    pthread_detach(id)
   }
 }

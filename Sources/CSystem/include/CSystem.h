@@ -36,3 +36,24 @@ uint32_t rh_crc32c(uint32_t crc, const void *data, size_t length);
 int rh_setsockopt_int(int fd, int level, int option, int value);
 /// pipe2(2) with O_CLOEXEC.
 int rh_pipe(int fds[2]);
+
+/// Removes a file or a directory with all it contains, links not followed; goes on where something refuses.
+void rh_remove_tree(const char *path);
+
+/// What rh_spawn_process starts.
+typedef struct {
+  const char *executable;
+  char *const *argv;
+  char *const *envp;
+  const char *directory;
+  /// Appended to; NULL inherits.
+  const char *out, *err;
+  /// (uid_t)-1 keeps the caller's.
+  uid_t uid;
+  gid_t gid;
+  /// Sent to the child when the calling thread ends; 0: none.
+  int death_signal;
+} rh_spawn;
+
+/// Starts a process with default signal handling and an empty mask. Returns its id, or -errno also where exec failed.
+int rh_spawn_process(const rh_spawn *request);

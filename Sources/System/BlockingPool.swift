@@ -1,0 +1,102 @@
+import Glibc
+
+/// A few threads for calls that block: fsync, hashing, name resolution. Never the cooperative pool, never a loop.
+package final class BlockingPool: Sendable {
+  private struct Queue {
+    var work: [@Sendable () -> Void] = []
+    var next = 0
+    var isClosed = false
+  }
+
+  private let condition = Condition(Queue())
+  private let threads: [Thread]
+
+  package init(name: String, threads count: Int) {
+    let condition = self.condition
+    threads = (0..<count).map { index in
+      Thread(name: "\(name)-\(index)") { Self.serve(condition) }
+    }
+  }
+
+  /// Runs `body` on one of the threads; calls start in order. What it throws is thrown here.
+  package func run<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws -> Result {
+    try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Result, any Error>) in
+      let accepted = condition.withLock { queue in
+        guard !queue.isClosed else { return false }
+        queue.work.append { continuation.resume(with: Swift.Result { try body() }) }
+        return true
+      }
+      if accepted { condition.signal() } else { continuation.resume(throwing: CancellationError()) }
+    }
+  }
+
+  /// Finishes what was accepted and ends the threads; later calls throw `CancellationError`. Blocks.
+  package func shutdown() {
+    condition.withLock { $0.isClosed = true }
+    condition.broadcast()
+    for thread in threads { thread.join() }
+  }
+
+  private static func serve(_ condition: Condition<Queue>) {
+    while true {
+      let work: (@Sendable () -> Void)? = condition.wait(
+        until: { $0.next < $0.work.count || $0.isClosed },
+        then: { queue in
+          guard queue.next < queue.work.count else { return nil }
+          defer {
+            queue.next += 1
+            if queue.next == queue.work.count {
+              queue.work.removeAll(keepingCapacity: true)
+              queue.next = 0
+            }
+          }
+          return queue.work[queue.next]
+        })
+      guard let work else { return }
+      work()
+    }
+  }
+}
+
+/// A value behind a mutex that threads can wait on.
+// @unchecked: the value is touched under the mutex alone.
+package final class Condition<Value>: @unchecked Sendable {
+  private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+  private let changed = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+  private var value: Value
+
+  package init(_ value: sending Value) {
+    self.value = value
+    pthread_mutex_init(mutex, nil)
+    pthread_cond_init(changed, nil)
+  }
+
+  deinit {
+    pthread_cond_destroy(changed)
+    pthread_mutex_destroy(mutex)
+    changed.deallocate()
+    mutex.deallocate()
+  }
+
+  package func withLock<Result>(_ body: (inout Value) -> Result) -> Result {
+    pthread_mutex_lock(mutex)
+    defer { pthread_mutex_unlock(mutex) }
+    return body(&value)
+  }
+
+  /// Blocks the thread until `ready` holds, then runs `body` under the same lock.
+  package func wait<Result>(until ready: (Value) -> Bool, then body: (inout Value) -> Result) -> Result {
+    pthread_mutex_lock(mutex)
+    defer { pthread_mutex_unlock(mutex) }
+    while !ready(value) { pthread_cond_wait(changed, mutex) }
+    return body(&value)
+  }
+
+  package func signal() {
+    pthread_cond_signal(changed)
+  }
+
+  package func broadcast() {
+    pthread_cond_broadcast(changed)
+  }
+}

@@ -1,0 +1,29 @@
+import Glibc
+
+/// A failed system call: what was tried, and the `errno` it left.
+package struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
+  package var errno: Int32
+  /// The call and what it was about: `open /videos/a.mp4`.
+  package var operation: String
+
+  package init(errno: Int32, operation: String) {
+    self.errno = errno
+    self.operation = operation
+  }
+
+  /// Of the call that has just failed on this thread.
+  package static func last(_ operation: String) -> SystemError {
+    SystemError(errno: Glibc.errno, operation: operation)
+  }
+
+  /// `open /videos/a.mp4: No such file or directory`
+  package var description: String { "\(operation): \(reason)" }
+
+  /// `No such file or directory`
+  package var reason: String {
+    withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { buffer in
+      strerror_r(errno, buffer.baseAddress!, buffer.count) == 0
+        ? String(cString: buffer.baseAddress!) : "error \(errno)"
+    }
+  }
+}
