@@ -1,0 +1,51 @@
+import Glibc
+import System
+import Testing
+
+@Suite struct ChildProcessTests {
+  private let directory: TemporaryDirectory
+
+  init() throws {
+    directory = try TemporaryDirectory()
+  }
+
+  /// What a shell script prints, run with `options`.
+  private func output(_ script: String, _ options: ChildProcess.Options = .init()) async throws -> String {
+    var options = options
+    options.stdout = "\(directory.path)/out"
+    let status = await (try ChildProcess("sh", ["-c", script], options)).wait()
+    #expect(status == .exited(0))
+    let file = try FileDescriptor.open("\(directory.path)/out", O_RDONLY)
+    var bytes = [UInt8](repeating: 0, count: Int(try file.size()))
+    _ = try bytes.withUnsafeMutableBytes { try file.read(into: $0, at: 0) }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  @Test func theEnvironmentIsMergedAndTheDirectorySet() async throws {
+    var options = ChildProcess.Options()
+    options.environment = ["REELHAUL_TEST": "a b"]
+    options.workingDirectory = "/"
+    #expect(try await output("echo \"$REELHAUL_TEST\" $PWD ${PATH:+path}", options) == "a b / path\n")
+  }
+
+  @Test func theExitStatusTellsCodeAndSignal() async throws {
+    #expect(await (try ChildProcess("sh", ["-c", "exit 7"])).wait() == .exited(7))
+    let sleeper = try ChildProcess("sleep", ["1000"])
+    #expect(sleeper.status == nil)
+    sleeper.kill(SIGKILL)
+    #expect(await sleeper.wait() == .signaled(SIGKILL))
+    sleeper.kill(SIGKILL)
+  }
+
+  @Test func whatCannotBeStartedIsAnError() throws {
+    #expect(throws: SystemError(errno: ENOENT, operation: "start no-such-program")) {
+      _ = try ChildProcess("no-such-program")
+    }
+  }
+
+  @Test func theDefaultSignalHandlersAreBack() async throws {
+    signal(SIGPIPE, SIG_IGN)
+    let child = try ChildProcess("sh", ["-c", "kill -s PIPE $$; exit 0"])
+    #expect(await child.wait() == .signaled(SIGPIPE))
+  }
+}

@@ -1,0 +1,158 @@
+import Glibc
+import System
+import Testing
+
+@Suite struct EventLoopTests {
+  private actor Pinned {
+    nonisolated let loop: EventLoop
+    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+    private(set) var count = 0
+
+    init(loop: EventLoop) { self.loop = loop }
+
+    func add() -> Bool {
+      count += 1
+      return loop.onLoop
+    }
+  }
+
+  /// Runs `body` with a loop and ends the loop, which traps where a handle was left open.
+  private func withLoop<Result: Sendable>(_ body: @Sendable (EventLoop) async throws -> Result) async throws -> Result {
+    let loop = EventLoop(name: "test")
+    let result: Swift.Result<Result, any Error>
+    do { result = .success(try await body(loop)) } catch { result = .failure(error) }
+    await Task.detached { loop.shutdown() }.value
+    return try result.get()
+  }
+
+  @Test func aTaskOfTheLoopStaysOnItAcrossSuspensions() async throws {
+    try await withLoop { loop in
+      let stayed = try await loop.task {
+        var stayed = loop.onLoop
+        for _ in 0..<100 {
+          await Task.yield()
+          stayed = stayed && loop.onLoop
+        }
+        try await loop.sleep(for: .milliseconds(1))
+        return stayed && loop.onLoop
+      }.value
+      #expect(stayed)
+    }
+  }
+
+  @Test func anActorPinnedToTheLoopRunsThere() async throws {
+    try await withLoop { loop in
+      let actor = Pinned(loop: loop)
+      await withTaskGroup(of: Bool.self) { group in
+        for _ in 0..<1000 { group.addTask { await actor.add() } }
+        for await onLoop in group { #expect(onLoop) }
+      }
+      #expect(await actor.count == 1000)
+    }
+  }
+
+  @Test func closuresRunInTheOrderGiven() async throws {
+    try await withLoop { loop in
+      let seen = Lock<[Int]>([])
+      await withCheckedContinuation { done in
+        for index in 0..<1000 { loop.execute { seen.withLock { $0.append(index) } } }
+        loop.execute { done.resume() }
+      }
+      #expect(seen.withLock { $0 } == Array(0..<1000))
+    }
+  }
+
+  @Test func aTimerRepeatsUntilCanceled() async throws {
+    try await withLoop { loop in
+      let fired = Lock(0)
+      await withCheckedContinuation { (done: CheckedContinuation<Void, Never>) in
+        loop.execute {
+          let timer = Lock<LoopTimer?>(nil)
+          let started = loop.timer(after: .zero, every: .milliseconds(1)) {
+            let count = fired.withLock {
+              $0 += 1
+              return $0
+            }
+            if count == 3 {
+              timer.withLock { $0?.cancel() }
+              done.resume()
+            }
+          }
+          timer.withLock { $0 = started }
+        }
+      }
+      #expect(fired.withLock { $0 } == 3)
+    }
+  }
+
+  @Test func cancellationEndsASleepAtOnce() async throws {
+    try await withLoop { loop in
+      let sleeper = loop.task { try await loop.sleep(for: .seconds(3600)) }
+      sleeper.cancel()
+      await #expect(throws: CancellationError.self) { try await sleeper.value }
+    }
+  }
+
+  @Test func aPollReportsWhatCanBeRead() async throws {
+    let pipe = try Pipe()
+    try await withLoop { loop in
+      let watching = Lock<LoopPoll?>(nil)
+      let events = await withCheckedContinuation { (done: CheckedContinuation<PollEvents, Never>) in
+        loop.execute {
+          let poll = try? LoopPoll(loop: loop, fd: pipe.reading.raw) { events in
+            watching.withLock { $0?.close() }
+            done.resume(returning: events)
+          }
+          watching.withLock { $0 = poll }
+          poll?.watch(.readable)
+          send(1, to: pipe.writing.raw)
+        }
+      }
+      #expect(events.contains(.readable))
+    }
+  }
+
+  @Test func aPlainFileCannotBeWatched() async throws {
+    try await withLoop { loop in
+      let directory = try TemporaryDirectory()
+      let file = try FileDescriptor.open("\(directory.path)/plain", O_RDWR | O_CREAT)
+      let raw = file.raw
+      await #expect(throws: SystemError.self) {
+        try await loop.task { _ = try LoopPoll(loop: loop, fd: raw) { _ in } }.value
+      }
+      withExtendedLifetime(file) {}
+    }
+  }
+
+  @Test func aSignalReachesItsHandler() async throws {
+    try await withLoop { loop in
+      let watching = Lock<LoopSignal?>(nil)
+      await withCheckedContinuation { (done: CheckedContinuation<Void, Never>) in
+        loop.execute {
+          let signal = LoopSignal(loop: loop, signal: SIGUSR2) {
+            watching.withLock { $0?.close() }
+            done.resume()
+          }
+          watching.withLock { $0 = signal }
+          kill(getpid(), SIGUSR2)
+        }
+      }
+    }
+  }
+}
+
+@Suite struct BlockingPoolTests {
+  @Test func resultsAndErrorsComeBack() async throws {
+    let pool = BlockingPool(name: "test", threads: 2)
+    let sum = try await withThrowingTaskGroup(of: Int.self) { group in
+      for number in 1...100 { group.addTask { try await pool.run { number } } }
+      return try await group.reduce(0, +)
+    }
+    #expect(sum == 5050)
+    await #expect(throws: SystemError.self) {
+      try await pool.run { throw SystemError(errno: ENOSPC, operation: "write") }
+    }
+    pool.shutdown()
+    await #expect(throws: CancellationError.self) { try await pool.run {} }
+  }
+}

@@ -1,0 +1,95 @@
+import Glibc
+import System
+import Testing
+
+/// A pipe; closed with its owner.
+final class Pipe: Sendable {
+  let reading: FileDescriptor
+  let writing: FileDescriptor
+
+  init() throws {
+    var descriptors: [Int32] = [0, 0]
+    guard pipe(&descriptors) == 0 else { throw SystemError.last("pipe") }
+    reading = FileDescriptor(raw: descriptors[0], path: "pipe")
+    writing = FileDescriptor(raw: descriptors[1], path: "pipe")
+  }
+}
+
+func send(_ byte: UInt8, to descriptor: Int32) {
+  _ = withUnsafeBytes(of: byte) { write(descriptor, $0.baseAddress, 1) }
+}
+
+@Suite struct FileTests {
+  private let directory: TemporaryDirectory
+
+  init() throws {
+    directory = try TemporaryDirectory()
+  }
+
+  private func root() throws -> FileDescriptor {
+    try FileDescriptor.open(directory.path, O_RDONLY | O_DIRECTORY)
+  }
+
+  @Test func whatIsWrittenIsRead() throws {
+    let file = try root().openBeneath("a", O_RDWR | O_CREAT)
+    try file.allocate(0..<1_000_000)
+    #expect(try file.size() == 1_000_000)
+    try [UInt8](repeating: 7, count: 300).withUnsafeBytes { try file.write($0, at: 999_800) }
+    try file.syncData()
+    #expect(try file.size() == 1_000_100)
+    var back = [UInt8](repeating: 0, count: 500)
+    #expect(try back.withUnsafeMutableBytes { try file.read(into: $0, at: 999_800) } == 300)
+    #expect(back[..<300].allSatisfy { $0 == 7 })
+  }
+
+  @Test(arguments: ["../etc/passwd", "/etc/passwd", "link/passwd", "a/../../x"])
+  func nothingOutsideADirectoryIsOpenedBeneathIt(path: String) throws {
+    symlink("/etc", "\(directory.path)/link")
+    mkdir("\(directory.path)/a", 0o755)
+    let root = try root()
+    #expect(throws: SystemError.self) { _ = try root.openBeneath(path, O_RDONLY) }
+  }
+
+  @Test func aRenameDoesNotReplace() throws {
+    let root = try root()
+    for name in ["a", "b"] {
+      let file = try root.openBeneath(name, O_WRONLY | O_CREAT)
+      try Array(name.utf8).withUnsafeBytes { try file.write($0, at: 0) }
+    }
+    do {
+      try FileDescriptor.renameNoReplace(from: root, "a", to: root, "b")
+      Issue.record("it replaced the file")
+    } catch {
+      #expect(error.errno == EEXIST)
+      #expect(error.description.hasSuffix("/b: File exists"))
+    }
+    try FileDescriptor.renameNoReplace(from: root, "a", to: root, "c")
+    #expect(try root.openBeneath("c", O_RDONLY).size() == 1)
+  }
+
+  @Test func theErrorNamesTheFileAndTheReason() {
+    do throws(SystemError) {
+      _ = try FileDescriptor.open("\(directory.path)/none", O_RDONLY)
+      Issue.record("it opened")
+    } catch {
+      #expect(error.errno == ENOENT)
+      #expect(error.description == "open \(directory.path)/none: No such file or directory")
+    }
+  }
+
+  @Test func crcIsCastagnoli() {
+    let bytes = Array("123456789".utf8)
+    #expect(bytes.withUnsafeBytes { crc32c($0) } == 0xE306_9283)
+    let half = bytes[..<4].withUnsafeBytes { crc32c($0) }
+    #expect(bytes[4...].withUnsafeBytes { crc32c($0, continuing: half) } == 0xE306_9283)
+  }
+
+  @Test func aTemporaryDirectoryGoesWithItsContents() throws {
+    var temporary: TemporaryDirectory? = try TemporaryDirectory()
+    let path = try #require(temporary?.path)
+    mkdir("\(path)/d", 0o755)
+    _ = try FileDescriptor.open("\(path)/d/f", O_WRONLY | O_CREAT)
+    temporary = nil
+    #expect(access(path, F_OK) != 0)
+  }
+}
