@@ -1,0 +1,37 @@
+# Sourced by demo.sh and test.sh: what a bare Debian 12 machine with Swift still needs.
+
+build_packages=(libcurl4-openssl-dev libpq-dev librdkafka-dev libssl-dev libuv1-dev pkg-config)
+runtime_packages=(ca-certificates nginx-light postgresql procps)
+
+say() { printf '\033[1m==> %s\033[0m\n' "$*" >&2; }
+
+die() {
+  printf 'error: %s\n' "$*" >&2
+  exit 1
+}
+
+# need PACKAGE...: installs those that are missing.
+need() {
+  local missing=() package
+  for package in "$@"; do
+    dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
+  done
+  [ ${#missing[@]} -gt 0 ] || return 0
+  say "Installing ${missing[*]}"
+  local apt=(apt-get -y -q --no-install-recommends)
+  [ "$(id -u)" = 0 ] || apt=(sudo "${apt[@]}")
+  # A cluster and a site of the packages' own would take ports; Reelhaul starts its own.
+  DEBIAN_FRONTEND=noninteractive "${apt[@]}" update >/dev/null
+  DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 "${apt[@]}" install "${missing[@]}" >/dev/null ||
+    die "could not install ${missing[*]}; install them by hand and run this again"
+}
+
+need_swift() {
+  command -v swift >/dev/null || die "swift is not on PATH; install Swift 6.2 or newer from https://www.swift.org/install/"
+  local version
+  version=$(swift --version 2>/dev/null | sed -nE 's/.*Swift version ([0-9]+)\.([0-9]+).*/\1 \2/p' | head -n 1)
+  # shellcheck disable=SC2086 # two words
+  set -- $version
+  [ "${1:-0}" -gt 6 ] || { [ "${1:-0}" = 6 ] && [ "${2:-0}" -ge 2 ]; } ||
+    die "Swift ${1:-?}.${2:-?} is too old; 6.2 or newer is needed"
+}
