@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2034
 # Sourced by demo.sh and test.sh: what a bare Debian 12 machine with Swift still needs.
 
 build_packages=(libcurl4-openssl-dev libpq-dev librdkafka-dev libssl-dev libuv1-dev pkg-config)
