@@ -19,7 +19,7 @@ need() {
   done
   [ ${#missing[@]} -gt 0 ] || return 0
   say "Installing ${missing[*]}"
-  local apt=(apt-get -y -q --no-install-recommends)
+  local apt=(apt-get -y -q --no-install-recommends -o DPkg::Lock::Timeout=300)
   [ "$(id -u)" = 0 ] || apt=(sudo "${apt[@]}")
   # A cluster and a site of the packages' own would take ports; Reelhaul starts its own.
   DEBIAN_FRONTEND=noninteractive "${apt[@]}" update >/dev/null
