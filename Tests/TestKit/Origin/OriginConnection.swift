@@ -1,0 +1,105 @@
+import Glibc
+import TaskCore
+
+/// One accepted connection, on a thread of its own.
+struct OriginConnection {
+  let socket: Int32
+  let server: OriginServer
+
+  static let hangUp = Int16(truncatingIfNeeded: 0x2000 | POLLHUP | POLLERR)  // POLLRDHUP
+
+  /// Answers requests until either side ends the connection, and closes the socket.
+  func serve() {
+    defer { server.end(socket) }
+    var received: [UInt8] = []
+    while let request = readRequest(&received) {
+      let (exchange, response) = server.begin(request)
+      let isUsable = send(response, exchange: exchange, path: request.path)
+      server.finish(exchange)
+      if !isUsable || request["connection"]?.lowercased() == "close" { return }
+    }
+  }
+
+  private func readRequest(_ received: inout [UInt8]) -> OriginRequest? {
+    while true {
+      if let end = endOfHead(received) {
+        defer { received.removeFirst(end) }
+        return OriginRequest(head: String(decoding: received[..<end], as: UTF8.self))
+      }
+      guard received.count < 64 << 10 else { return nil }
+      var buffer = [UInt8](repeating: 0, count: 8192)
+      let count = recv(socket, &buffer, buffer.count, 0)
+      if count < 0, errno == EINTR { continue }
+      guard count > 0 else { return nil }
+      received += buffer[..<count]
+    }
+  }
+
+  private func endOfHead(_ bytes: [UInt8]) -> Int? {
+    guard bytes.count >= 4 else { return nil }
+    return (4...bytes.count).first { Array(bytes[$0 - 4..<$0]) == [13, 10, 13, 10] }
+  }
+
+  /// Whether the connection can carry another request afterwards.
+  private func send(_ response: OriginResponse, exchange: Int, path: String) -> Bool {
+    var rate: Int?
+    for step in response.prelude where !run(step, rate: &rate, response, exchange, path) { return false }
+    guard send(response.head) else { return false }
+    server.update(exchange) { $0.status = response.status }
+    for step in response.body where !run(step, rate: &rate, response, exchange, path) { return false }
+    return response.isChunked ? send(Array("0\r\n\r\n".utf8)) : response["Content-Length"] != nil
+  }
+
+  private func run(
+    _ step: OriginResponse.Step, rate: inout Int?, _ response: OriginResponse, _ exchange: Int, _ path: String
+  ) -> Bool {
+    switch step {
+    case .bytes(let bytes): return sendBody(bytes, rate, response)
+    case .content(let content, let range):
+      var next = range.lowerBound
+      while next < range.upperBound {
+        let piece = next..<min(range.upperBound, next + Int64(min(rate ?? 65536, 65536)))
+        guard sendBody(content.bytes(piece), rate, response) else { return false }
+        server.update(exchange) { $0.sent.insert(piece) }
+        next = piece.upperBound
+      }
+      return true
+    case .pace(let bytesPerSecond):
+      rate = bytesPerSecond
+      return true
+    case .hold(let gate): return gate.pass(socket)
+    case .install(let file):
+      server.serve(path, file)
+      return true
+    case .close: return false
+    case .reset:
+      var now = linger(l_onoff: 1, l_linger: 0)
+      setsockopt(socket, SOL_SOCKET, SO_LINGER, &now, socklen_t(MemoryLayout<linger>.size))
+      return false
+    }
+  }
+
+  /// Sends `bytes` of a body, takes as long as `rate` asks for, and gives up when the client leaves.
+  private func sendBody(_ bytes: [UInt8], _ rate: Int?, _ response: OriginResponse) -> Bool {
+    guard !bytes.isEmpty else { return true }
+    let size = Array("\(String(bytes.count, radix: 16))\r\n".utf8)
+    guard send(response.isChunked ? size + bytes + [13, 10] : bytes) else { return false }
+    guard let rate else { return true }
+    var end = pollfd(fd: socket, events: Self.hangUp, revents: 0)
+    return poll(&end, 1, Int32(bytes.count * 1000 / max(1, rate))) == 0
+  }
+
+  private func send(_ bytes: [UInt8]) -> Bool {
+    bytes.withUnsafeBytes { buffer in
+      var rest = buffer[...]
+      while !rest.isEmpty {
+        let count = Glibc.send(
+          socket, UnsafeRawBufferPointer(rebasing: rest).baseAddress, rest.count, Int32(MSG_NOSIGNAL))
+        if count < 0, errno == EINTR { continue }
+        guard count > 0 else { return false }
+        rest = rest.dropFirst(count)
+      }
+      return true
+    }
+  }
+}

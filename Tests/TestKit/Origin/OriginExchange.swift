@@ -1,0 +1,11 @@
+import TaskCore
+
+/// One request and what became of it.
+package struct OriginExchange: Sendable {
+  package var request: OriginRequest
+  /// `nil` until the head is sent.
+  package var status: Int?
+  /// The parts of the file that were given to the socket.
+  package var sent = ByteRanges()
+  package var isFinished = false
+}

@@ -1,0 +1,126 @@
+/// One way in which a server gets an answer wrong: a change to the right answer. Several are applied in order.
+package enum OriginFault: Sendable {
+  // What is sent.
+
+  /// 200 and the whole file, whatever was asked.
+  case ignoresRange
+  /// 206 for another range than the one asked, told honestly.
+  case shiftsRange(start: Int64, end: Int64)
+  /// `Content-Range` names a total that is off by so much.
+  case wrongTotal(by: Int64)
+  /// A header field set, or removed, whatever the body is: `("Content-Range", nil)`, `("Content-Range", "bytes */*")`.
+  case header(String, String?)
+  /// So many bytes less of a body than its `Content-Range` says; `Content-Length` agrees with the body.
+  case shortBody(by: Int64)
+  /// So many bytes more of a body than its `Content-Range` says; `Content-Length` agrees with the body.
+  case longBody(by: Int64)
+  /// The body is declared as gzip and begins as one, at its former length.
+  case gzip
+  /// 206 as `multipart/byteranges` with one part.
+  case multipart
+  /// 200 with the file's first bytes as if that were all.
+  case wholeOfLength(Int64)
+  /// Another answer altogether: 416 with a body, 429, 503, a login page as 200 …
+  case answer(Int, headers: [(String, String)] = [], body: String = "")
+  case redirect(to: String, status: Int = 302)
+  /// An entity tag of its own for every answer.
+  case freshTag
+  /// `HEAD` is answered with this length.
+  case headLength(Int64)
+  /// So many extra header fields of 100 bytes.
+  case headerFlood(Int)
+  /// Chunked, without a length.
+  case chunked
+
+  // How it is sent.
+
+  /// The connection ends after so many bytes of body; before the head for `nil`.
+  case cut(after: Int64?, reset: Bool = false)
+  /// Nothing more after so many bytes of body until the gate opens; before the head for `nil`.
+  case hold(after: Int64?, OriginGate)
+  /// The file is replaced after so many bytes of body, and the rest comes from the new one.
+  case swap(after: Int64, to: OriginFile)
+  case pace(bytesPerSecond: Int)
+
+  func apply(to response: inout OriginResponse, request: OriginRequest, file: OriginFile?) {
+    switch self {
+    case .ignoresRange:
+      guard let file else { return }
+      var plain = request
+      plain.headers.removeAll { $0.name == "range" }
+      response = file.answer(to: plain)
+    case .shiftsRange(let start, let end):
+      guard let file, response.status == 206, case .content(_, let range) = response.body.first else { return }
+      let part = file.part(range.lowerBound + start..<range.upperBound + end)
+      response.body = part.body
+      response["Content-Range"] = part["Content-Range"]
+      response["Content-Length"] = part["Content-Length"]
+    case .wrongTotal(let difference):
+      guard let file, response.status == 206, case .content(_, let range) = response.body.first else { return }
+      response["Content-Range"] = "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(file.size + difference)"
+    case .header(let name, let value):
+      response[name] = value
+    case .shortBody(let difference):
+      response.cut(to: response.length - difference)
+      response["Content-Length"] = "\(response.length)"
+    case .longBody(let difference):
+      response.body.append(.bytes(Array(repeating: 0x2A, count: Int(difference))))
+      response["Content-Length"] = "\(response.length)"
+    case .gzip:
+      let magic: [UInt8] = [0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 3]
+      guard response.length > magic.count, let first = response.body.first else { return }
+      response.body[0] = first.split(at: Int64(magic.count)).1
+      response.body.insert(.bytes(magic), at: 0)
+      response["Content-Encoding"] = "gzip"
+    case .multipart:
+      guard response.status == 206, let range = response["Content-Range"] else { return }
+      response["Content-Range"] = nil
+      response["Content-Type"] = "multipart/byteranges; boundary=seam"
+      response.body.insert(.bytes(Array("\r\n--seam\r\nContent-Range: \(range)\r\n\r\n".utf8)), at: 0)
+      response.body.append(.bytes(Array("\r\n--seam--\r\n".utf8)))
+      response["Content-Length"] = "\(response.length)"
+    case .wholeOfLength(let length):
+      guard let file else { return }
+      let (etag, date) = (response["ETag"], response["Last-Modified"])
+      response = file.with { $0.size = length }.whole()
+      response["ETag"] = etag
+      response["Last-Modified"] = date
+    case .answer(let status, let headers, let body):
+      response = .text(status, body, type: "text/html")
+      for (name, value) in headers { response[name] = value }
+    case .redirect(let target, let status):
+      response = .text(status, "elsewhere")
+      response["Location"] = target
+    case .freshTag:
+      response["ETag"] = "\"\(request.path)-\(request.number)\""
+    case .headLength(let length):
+      if request.method == "HEAD" { response["Content-Length"] = "\(length)" }
+    case .headerFlood(let count):
+      let value = String(repeating: "x", count: 80)
+      for number in 0..<count { response.headers.append(("X-Flood-\(number)", value)) }
+    case .chunked:
+      response["Content-Length"] = nil
+      response.isChunked = true
+    case .cut(let offset, let reset):
+      response.insert(reset ? .reset : .close, after: offset)
+    case .hold(let offset, let gate):
+      response.insert(.hold(gate), after: offset)
+    case .swap(let offset, let file):
+      response.insert(.install(file), at: offset)
+      guard let index = response.body.firstIndex(where: { if case .install = $0 { true } else { false } }) else {
+        return
+      }
+      for later in response.body.indices[index...] {
+        if case .content(_, let range) = response.body[later] { response.body[later] = .content(file.content, range) }
+      }
+    case .pace(let rate):
+      response.body.insert(.pace(bytesPerSecond: rate), at: 0)
+    }
+  }
+}
+
+extension OriginResponse {
+  fileprivate mutating func insert(_ step: Step, after offset: Int64?) {
+    if let offset { insert(step, at: offset) } else { prelude.append(step) }
+  }
+}

@@ -1,0 +1,174 @@
+import Glibc
+import System
+import TaskCore
+
+/// An HTTP/1.1 origin on a free loopback port: serves made-up files of any size, gets its answers wrong as a test
+/// asks for, and remembers every request.
+///
+/// Plain sockets and a thread per connection: it shares nothing with what it tests.
+package final class OriginServer: Sendable {
+  /// Decides for one request what goes wrong with its answer; nothing for `[]`.
+  package typealias Script = @Sendable (OriginRequest) -> [OriginFault]
+
+  private struct State {
+    var files: [String: OriginFile] = [:]
+    var scripts: [String: Script] = [:]
+    var exchanges: [OriginExchange] = []
+    /// Requests so far, by path.
+    var counts: [String: Int] = [:]
+    var inProgress = 0
+    var sockets: Set<Int32> = []
+    var acceptor: Thread?
+    var connections: [Int32: Thread] = [:]
+    var ended: [Thread] = []
+    var waiting: [(predicate: @Sendable (OriginExchange) -> Bool, CheckedContinuation<OriginExchange, Never>)] = []
+    var isClosed = false
+  }
+
+  package let port: UInt16
+  private let listener: Int32
+  private let state = Lock(State())
+
+  package init() throws {
+    (listener, port) = try LoopbackPort.bound()
+    guard listen(listener, 512) == 0 else { throw SystemError.last("listen on 127.0.0.1") }
+    let acceptor = Thread(name: "origin") { [self] in accept() }
+    state.withLock { $0.acceptor = acceptor }
+  }
+
+  package func url(_ path: String, host: String = "127.0.0.1") -> String {
+    "http://\(host):\(port)\(path)"
+  }
+
+  /// Puts `file` at `path`, or replaces what is there: at once, and for every request from now on.
+  package func serve(_ path: String, _ file: OriginFile) {
+    state.withLock { $0.files[path] = file }
+  }
+
+  /// Lets `script` decide about every request for `path`, whether there is a file or not.
+  package func script(_ path: String, _ script: @escaping Script) {
+    state.withLock { $0.scripts[path] = script }
+  }
+
+  /// The same faults for every request for `path`.
+  package func always(_ path: String, _ faults: OriginFault...) {
+    script(path) { _ in faults }
+  }
+
+  /// Every request for `path` so far, in the order of arrival.
+  package func exchanges(_ path: String) -> [OriginExchange] {
+    state.withLock { $0.exchanges.filter { $0.request.path == path } }
+  }
+
+  /// Bytes of the file at `path` that were sent again after they had been sent once.
+  package func bytesSentAgain(_ path: String) -> Int64 {
+    var all = ByteRanges()
+    var total: Int64 = 0
+    for exchange in exchanges(path) {
+      total += exchange.sent.count
+      for range in exchange.sent.ranges { all.insert(range) }
+    }
+    return total - all.count
+  }
+
+  /// The first exchange, past or future, that satisfies `predicate` when its head or body is sent or it ends.
+  package func first(where predicate: @escaping @Sendable (OriginExchange) -> Bool) async -> OriginExchange {
+    await withCheckedContinuation { continuation in
+      let found = state.withLock { state in
+        let found = state.exchanges.first(where: predicate)
+        if found == nil { state.waiting.append((predicate, continuation)) }
+        return found
+      }
+      if let found { continuation.resume(returning: found) }
+    }
+  }
+
+  /// Ends every connection and waits for the threads.
+  package func close() {
+    let acceptor = state.withLock { state in
+      state.isClosed = true
+      for socket in state.sockets { shutdown(socket, Int32(SHUT_RDWR)) }
+      defer { state.acceptor = nil }
+      return state.acceptor
+    }
+    guard let acceptor else { return }
+    shutdown(listener, Int32(SHUT_RDWR))
+    acceptor.join()
+    let threads = state.withLock { Array($0.connections.values) + $0.ended }
+    for thread in threads { thread.join() }
+    Glibc.close(listener)
+  }
+}
+
+// What connections ask of their server.
+extension OriginServer {
+  /// Records `request`, and decides the answer.
+  func begin(_ request: OriginRequest) -> (exchange: Int, OriginResponse) {
+    let (exchange, request, file, script) = state.withLock { state in
+      var request = request
+      let path = request.path
+      state.counts[path, default: 0] += 1
+      state.inProgress += 1
+      request.number = state.counts[path] ?? 0
+      request.inProgress = state.inProgress
+      state.exchanges.append(OriginExchange(request: request))
+      return (state.exchanges.count - 1, request, state.files[path], state.scripts[path])
+    }
+    var response = file?.answer(to: request) ?? .text(404, "not found")
+    for fault in script?(request) ?? [] { fault.apply(to: &response, request: request, file: file) }
+    if request.method == "HEAD" {
+      response.body = []
+      response.isChunked = false
+    }
+    return (exchange, response)
+  }
+
+  func update(_ exchange: Int, _ change: (inout OriginExchange) -> Void) {
+    let (now, waiting) = state.withLock { state in
+      change(&state.exchanges[exchange])
+      let now = state.exchanges[exchange]
+      let waiting = state.waiting.filter { $0.predicate(now) }
+      if !waiting.isEmpty { state.waiting.removeAll { $0.predicate(now) } }
+      return (now, waiting)
+    }
+    for (_, continuation) in waiting { continuation.resume(returning: now) }
+  }
+
+  func finish(_ exchange: Int) {
+    state.withLock { $0.inProgress -= 1 }
+    update(exchange) { $0.isFinished = true }
+  }
+
+  private func accept() {
+    while true {
+      let socket = Glibc.accept(listener, nil, nil)
+      if socket < 0, errno == EINTR || errno == ECONNABORTED { continue }
+      guard socket >= 0 else { return }
+      _ = fcntl(socket, F_SETFD, FD_CLOEXEC)
+      let ended = state.withLock { state in
+        guard !state.isClosed else {
+          Glibc.close(socket)
+          return [Thread]()
+        }
+        state.sockets.insert(socket)
+        // The thread's last step takes the same lock, so it finds itself in the table.
+        state.connections[socket] = Thread(name: "origin") { [self] in
+          OriginConnection(socket: socket, server: self).serve()
+        }
+        defer { state.ended = [] }
+        return state.ended
+      }
+      for thread in ended { thread.join() }
+    }
+  }
+
+  /// Takes a connection out of the table and closes it.
+  func end(_ socket: Int32) {
+    state.withLock { state in
+      state.sockets.remove(socket)
+      if let thread = state.connections.removeValue(forKey: socket) { state.ended.append(thread) }
+      // Under the lock, or the number could be in use again when close() shuts it down.
+      Glibc.close(socket)
+    }
+  }
+}
