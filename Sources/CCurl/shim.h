@@ -1,2 +1,68 @@
 #pragma once
+// libcurl's variadic functions, as one typed function per kind of value.
 #include <curl/curl.h>
+
+_Static_assert(LIBCURL_VERSION_NUM >= 0x075500, "libcurl 7.85 or later: CURLOPT_PROTOCOLS_STR");
+_Static_assert(sizeof(curl_off_t) == 8, "file offsets of 64 bits");
+
+static inline CURLcode rh_easy_set_long(CURL *easy, CURLoption option, long value) {
+  return (curl_easy_setopt)(easy, option, value);
+}
+
+static inline CURLcode rh_easy_set_string(CURL *easy, CURLoption option, const char *value) {
+  return (curl_easy_setopt)(easy, option, value);
+}
+
+static inline CURLcode rh_easy_set_pointer(CURL *easy, CURLoption option, void *value) {
+  return (curl_easy_setopt)(easy, option, value);
+}
+
+static inline CURLcode rh_easy_set_list(CURL *easy, CURLoption option, struct curl_slist *value) {
+  return (curl_easy_setopt)(easy, option, value);
+}
+
+/// CURLOPT_WRITEFUNCTION and CURLOPT_HEADERFUNCTION.
+static inline CURLcode rh_easy_set_receiver(CURL *easy, CURLoption option, curl_write_callback value) {
+  return (curl_easy_setopt)(easy, option, value);
+}
+
+static inline CURLcode rh_easy_set_opensocket(CURL *easy, curl_opensocket_callback value) {
+  return (curl_easy_setopt)(easy, CURLOPT_OPENSOCKETFUNCTION, value);
+}
+
+static inline CURLcode rh_easy_set_closesocket(CURL *easy, curl_closesocket_callback value) {
+  return (curl_easy_setopt)(easy, CURLOPT_CLOSESOCKETFUNCTION, value);
+}
+
+static inline CURLcode rh_easy_get_long(CURL *easy, CURLINFO info, long *value) {
+  return (curl_easy_getinfo)(easy, info, value);
+}
+
+static inline CURLcode rh_easy_get_offset(CURL *easy, CURLINFO info, curl_off_t *value) {
+  return (curl_easy_getinfo)(easy, info, value);
+}
+
+static inline CURLMcode rh_multi_set_long(CURLM *multi, CURLMoption option, long value) {
+  return (curl_multi_setopt)(multi, option, value);
+}
+
+static inline CURLMcode rh_multi_set_pointer(CURLM *multi, CURLMoption option, void *value) {
+  return (curl_multi_setopt)(multi, option, value);
+}
+
+static inline CURLMcode rh_multi_set_socket_function(CURLM *multi, curl_socket_callback value) {
+  return (curl_multi_setopt)(multi, CURLMOPT_SOCKETFUNCTION, value);
+}
+
+static inline CURLMcode rh_multi_set_timer_function(CURLM *multi, curl_multi_timer_callback value) {
+  return (curl_multi_setopt)(multi, CURLMOPT_TIMERFUNCTION, value);
+}
+
+static inline CURLSHcode rh_share_set(CURLSH *share, curl_lock_data what) {
+  return (curl_share_setopt)(share, CURLSHOPT_SHARE, what);
+}
+
+/// A finished transfer: its result, or -1 where `message` is no completion.
+static inline int rh_message_result(const CURLMsg *message) {
+  return message->msg == CURLMSG_DONE ? (int)message->data.result : -1;
+}

@@ -1,0 +1,28 @@
+/// What all transfers of a ``CurlClient`` have in common.
+package struct CurlOptions: Sendable {
+  /// Whether a `sockaddr` may be connected to. Called on the loop for every new connection.
+  package typealias AddressPredicate = @Sendable (UnsafeRawBufferPointer) -> Bool
+
+  package var permits: AddressPredicate
+  package var userAgent: String
+  /// Bytes per transfer.
+  package var receiveBuffer: Int
+  /// Idle connections kept for reuse.
+  package var idleConnections: Int
+  /// Idle handles kept for reuse; each holds a receive buffer.
+  package var idleHandles: Int
+  /// A PEM file in the place of the system's certificates.
+  package var caBundle: String?
+
+  package init(
+    permits: @escaping AddressPredicate, userAgent: String = "Reelhaul/1.0", receiveBuffer: Int = 128 * 1024,
+    idleConnections: Int = 64, idleHandles: Int = 32, caBundle: String? = nil
+  ) {
+    self.permits = permits
+    self.userAgent = userAgent
+    self.receiveBuffer = receiveBuffer
+    self.idleConnections = idleConnections
+    self.idleHandles = idleHandles
+    self.caBundle = caBundle
+  }
+}

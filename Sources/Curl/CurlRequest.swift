@@ -1,0 +1,41 @@
+/// One HTTP request. Redirects are not followed: the response is the first one.
+package struct CurlRequest: Sendable {
+  package enum Method: Sendable {
+    case get
+    case head
+  }
+
+  /// Abort a transfer that stays below `bytesPerSecond` for `seconds`. Time while it is paused does not count.
+  package struct LowSpeed: Hashable, Sendable {
+    package var bytesPerSecond: Int
+    package var seconds: Int
+
+    package init(bytesPerSecond: Int, seconds: Int) {
+      self.bytesPerSecond = bytesPerSecond
+      self.seconds = seconds
+    }
+  }
+
+  package var method: Method
+  /// `http://` or `https://`, without user name and password.
+  package var url: String
+  /// Sent as they are, after libcurl's own `Host`, `Accept` and `User-Agent`, which they may override.
+  package var headers: [(name: String, value: String)]
+  package var connectTimeout: Duration
+  package var lowSpeed: LowSpeed?
+  /// The whole transfer's, from its start, pauses included.
+  package var deadline: Duration?
+
+  package init(
+    _ method: Method = .get, url: String, headers: [(name: String, value: String)] = [],
+    connectTimeout: Duration = .seconds(15), lowSpeed: LowSpeed? = LowSpeed(bytesPerSecond: 512, seconds: 30),
+    deadline: Duration? = nil
+  ) {
+    self.method = method
+    self.url = url
+    self.headers = headers
+    self.connectTimeout = connectTimeout
+    self.lowSpeed = lowSpeed
+    self.deadline = deadline
+  }
+}

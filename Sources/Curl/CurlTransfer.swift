@@ -1,0 +1,78 @@
+/// One request being performed, as its handler sees it.
+// @unchecked: touched on the client's loop alone; `cancel` and `resume` are asked for through the client.
+package final class CurlTransfer: @unchecked Sendable {
+  enum State {
+    /// Not given to libcurl yet.
+    case new
+    case running(EasyHandle)
+    case finished
+  }
+
+  package typealias Completion = @Sendable (Result<CurlStatistics, CurlError>) -> Void
+
+  let request: CurlRequest
+  let handler: any CurlHandler
+  var state = State.new
+  var collector = HeadCollector()
+  /// Why the transfer ends, where that is known better than libcurl's result tells.
+  var failure: CurlError?
+  /// An address was refused; it failed for that reason unless another one could be connected to.
+  var refusedAddress = false
+  var isCanceled = false
+  var completion: Completion?
+  private unowned let client: CurlClient
+
+  init(request: CurlRequest, handler: any CurlHandler, client: CurlClient) {
+    self.request = request
+    self.handler = handler
+    self.client = client
+  }
+
+  /// Goes on after a ``CurlVerdict/pause``; soon, from the loop. Does nothing once it has ended.
+  package func resume() {
+    client.resume(self)
+  }
+}
+
+extension CurlTransfer {
+  /// One header line arrived. False ends the transfer.
+  func receive(line: UnsafeRawBufferPointer) -> Bool {
+    switch collector.add(line: line) {
+    case .more:
+      return true
+    case .tooLarge:
+      failure = CurlError(.headTooLarge, message: "the response's head passes the limit")
+      return false
+    case .malformed:
+      failure = CurlError(.badResponse, isRetryable: true, message: "the response's head is not HTTP")
+      return false
+    case .complete(let head):
+      switch handler.receive(head: head, of: self) {
+      case .continue, .pause: return true
+      case .abort:
+        failure = .aborted
+        return false
+      }
+    }
+  }
+
+  func receive(body: UnsafeRawBufferPointer) -> CurlVerdict {
+    let verdict = handler.receive(body: body, of: self)
+    if case .abort = verdict { failure = .aborted }
+    return verdict
+  }
+
+  /// How it ended, from libcurl's result and what was noted on the way.
+  func error(result: Int32, detail: String) -> CurlError {
+    if let failure { return failure }
+    if refusedAddress, result == 7 {
+      return CurlError(.addressRefused, message: "the address is not one that the policy permits")
+    }
+    return CurlError(result: result, detail: detail)
+  }
+}
+
+extension CurlError {
+  static let aborted = CurlError(.aborted, message: "refused by the receiver")
+  static let canceled = CurlError(.canceled, message: "canceled")
+}

@@ -1,0 +1,162 @@
+import CCurl
+import Glibc
+
+/// One reusable libcurl easy handle: what never changes is set once, what a request needs for each.
+///
+/// Its address is the context of its callbacks, so whoever gives it to a multi handle keeps it until it is removed.
+final class EasyHandle {
+  let raw: UnsafeMutableRawPointer
+  /// The transfer it works for; set while it is in the multi handle.
+  var transfer: CurlTransfer?
+  private unowned let sockets: SocketTable
+  private let permits: CurlOptions.AddressPredicate
+  private let errorText: UnsafeMutablePointer<CChar>
+  private var headers: UnsafeMutablePointer<curl_slist>?
+
+  init(share: UnsafeMutableRawPointer, sockets: SocketTable, options: CurlOptions) throws(CurlError) {
+    guard let raw = curl_easy_init() else {
+      throw CurlError(.outOfResources, isRetryable: true, message: "no memory for a transfer")
+    }
+    self.raw = raw
+    self.sockets = sockets
+    permits = options.permits
+    errorText = .allocate(capacity: Int(CURL_ERROR_SIZE))
+    errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
+    try setFixed(share: share, options: options)
+  }
+
+  deinit {
+    // Order: the handle refers to the list and the buffer.
+    curl_easy_cleanup(raw)
+    curl_slist_free_all(headers)
+    errorText.deallocate()
+  }
+
+  private func setFixed(share: UnsafeMutableRawPointer, options: CurlOptions) throws(CurlError) {
+    let context = Unmanaged.passUnretained(self).toOpaque()
+    try check(rh_easy_set_string(raw, CURLOPT_PROTOCOLS_STR, "http,https"))
+    try check(rh_easy_set_long(raw, CURLOPT_NOSIGNAL, 1))
+    try check(rh_easy_set_long(raw, CURLOPT_FOLLOWLOCATION, 0))
+    try check(rh_easy_set_long(raw, CURLOPT_DISALLOW_USERNAME_IN_URL, 1))
+    // A proxy would be connected to in the server's place, past the check of the address.
+    try check(rh_easy_set_string(raw, CURLOPT_PROXY, ""))
+    try check(rh_easy_set_long(raw, CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1)))
+    try check(rh_easy_set_long(raw, CURLOPT_BUFFERSIZE, options.receiveBuffer))
+    try check(rh_easy_set_long(raw, CURLOPT_TCP_KEEPALIVE, 1))
+    try check(rh_easy_set_string(raw, CURLOPT_USERAGENT, options.userAgent))
+    if let bundle = options.caBundle { try check(rh_easy_set_string(raw, CURLOPT_CAINFO, bundle)) }
+    try check(rh_easy_set_pointer(raw, CURLOPT_SHARE, share))
+    try check(rh_easy_set_pointer(raw, CURLOPT_PRIVATE, context))
+    try check(rh_easy_set_pointer(raw, CURLOPT_ERRORBUFFER, errorText))
+    try check(rh_easy_set_pointer(raw, CURLOPT_HEADERDATA, context))
+    try check(rh_easy_set_pointer(raw, CURLOPT_WRITEDATA, context))
+    try check(rh_easy_set_pointer(raw, CURLOPT_OPENSOCKETDATA, context))
+    // A connection outlives the handle that opened it: its end is told to the table of sockets.
+    try check(rh_easy_set_pointer(raw, CURLOPT_CLOSESOCKETDATA, Unmanaged.passUnretained(sockets).toOpaque()))
+    try check(
+      rh_easy_set_receiver(raw, CURLOPT_HEADERFUNCTION) { bytes, size, count, context in
+        let line = UnsafeRawBufferPointer(start: bytes, count: size * count)
+        return EasyHandle.of(context).transfer?.receive(line: line) == true ? line.count : 0
+      })
+    try check(
+      rh_easy_set_receiver(raw, CURLOPT_WRITEFUNCTION) { bytes, size, count, context in
+        let body = UnsafeRawBufferPointer(start: bytes, count: size * count)
+        switch EasyHandle.of(context).transfer?.receive(body: body) {
+        case .continue: return body.count
+        case .pause: return Int(CURL_WRITEFUNC_PAUSE)
+        case .abort, nil: return body.isEmpty ? 1 : 0
+        }
+      })
+    try check(
+      rh_easy_set_opensocket(raw) { context, _, address in
+        guard let context, let address else { return CURL_SOCKET_BAD }
+        return EasyHandle.of(context).openSocket(address)
+      })
+    try check(
+      rh_easy_set_closesocket(raw) { context, descriptor in
+        Unmanaged<SocketTable>.fromOpaque(context!).takeUnretainedValue().close(descriptor)
+        return 0
+      })
+  }
+
+  private static func of(_ context: UnsafeMutableRawPointer?) -> EasyHandle {
+    Unmanaged<EasyHandle>.fromOpaque(context!).takeUnretainedValue()
+  }
+
+  /// Opens a socket for an address the policy permits.
+  private func openSocket(_ address: UnsafeMutablePointer<curl_sockaddr>) -> curl_socket_t {
+    let length = Int(min(address.pointee.addrlen, UInt32(MemoryLayout<sockaddr_storage>.size)))
+    // libcurl lays the whole address out from `addr` on, longer than the field's type.
+    let start = UnsafeRawPointer(address) + (MemoryLayout<curl_sockaddr>.offset(of: \.addr) ?? 0)
+    guard permits(UnsafeRawBufferPointer(start: start, count: length)) else {
+      transfer?.refusedAddress = true
+      errno = EACCES
+      return CURL_SOCKET_BAD
+    }
+    let type = address.pointee.socktype | Int32(SOCK_CLOEXEC.rawValue)
+    let descriptor = socket(address.pointee.family, type, address.pointee.`protocol`)
+    if descriptor >= 0 { sockets.own(descriptor) }
+    return descriptor
+  }
+
+  /// Sets what `request` needs; throws ``CurlError/Code/badRequest`` for what cannot be sent.
+  func prepare(_ request: CurlRequest) throws(CurlError) {
+    errorText[0] = 0
+    try check(rh_easy_set_string(raw, CURLOPT_URL, request.url))
+    // HTTPGET also undoes the NOBODY of an earlier request.
+    try check(rh_easy_set_long(raw, CURLOPT_HTTPGET, 1))
+    if case .head = request.method { try check(rh_easy_set_long(raw, CURLOPT_NOBODY, 1)) }
+    try setHeaders(request.headers)
+    try check(rh_easy_set_long(raw, CURLOPT_CONNECTTIMEOUT_MS, Self.milliseconds(request.connectTimeout)))
+    try check(rh_easy_set_long(raw, CURLOPT_TIMEOUT_MS, request.deadline.map(Self.milliseconds) ?? 0))
+    try check(rh_easy_set_long(raw, CURLOPT_LOW_SPEED_LIMIT, request.lowSpeed?.bytesPerSecond ?? 0))
+    try check(rh_easy_set_long(raw, CURLOPT_LOW_SPEED_TIME, request.lowSpeed?.seconds ?? 0))
+  }
+
+  private func setHeaders(_ fields: [(name: String, value: String)]) throws(CurlError) {
+    var list: UnsafeMutablePointer<curl_slist>?
+    for (name, value) in fields {
+      let isSafe = !name.isEmpty && !(name + value).utf8.contains { $0 == 0x0D || $0 == 0x0A || $0 == 0 }
+      // A field with an empty value is written "Name;" for libcurl; "Name:" would take the field away.
+      let line = value.isEmpty ? "\(name);" : "\(name): \(value)"
+      guard isSafe, let longer = curl_slist_append(list, line) else {
+        curl_slist_free_all(list)
+        throw CurlError(.badRequest, message: "a header field cannot be sent")
+      }
+      list = longer
+    }
+    let old = headers
+    headers = list
+    try check(rh_easy_set_list(raw, CURLOPT_HTTPHEADER, list))
+    curl_slist_free_all(old)
+  }
+
+  private static func milliseconds(_ duration: Duration) -> Int {
+    let (seconds, attoseconds) = duration.components
+    return max(1, Int(seconds) * 1000 + Int(attoseconds / 1_000_000_000_000_000))
+  }
+
+  private func check(_ result: CURLcode) throws(CurlError) {
+    guard result != CURLE_OK else { return }
+    throw CurlError(result: Int32(result.rawValue), detail: detail)
+  }
+
+  /// libcurl's own sentence about its last failure; empty where it left none.
+  var detail: String { String(cString: errorText) }
+
+  /// What the finished transfer cost.
+  var statistics: CurlStatistics {
+    var connections = 0
+    rh_easy_get_long(raw, CURLINFO_NUM_CONNECTS, &connections)
+    return CurlStatistics(
+      bytes: Int64(offset(CURLINFO_SIZE_DOWNLOAD_T)),
+      timeToFirstByte: .microseconds(offset(CURLINFO_STARTTRANSFER_TIME_T)),
+      total: .microseconds(offset(CURLINFO_TOTAL_TIME_T)), newConnections: connections)
+  }
+
+  private func offset(_ info: CURLINFO) -> Int {
+    var value: curl_off_t = 0
+    rh_easy_get_offset(raw, info, &value)
+    return Int(value)
+  }
+}

@@ -1,0 +1,80 @@
+/// Makes a ``CurlHead`` of the header lines as libcurl hands them over: bounded, last response only. Pure.
+struct HeadCollector {
+  enum Progress: Equatable {
+    case more
+    /// The final response's head; what follows (trailers) is ignored.
+    case complete(CurlHead)
+    /// More than ``maximumFields`` or ``maximumBytes``.
+    case tooLarge
+    /// Not a status line where one must stand.
+    case malformed
+  }
+
+  static let maximumFields = 128
+  static let maximumBytes = 64 * 1024
+
+  private var head: CurlHead?
+  private var bytes = 0
+  private var isComplete = false
+
+  /// Takes one line, its end included.
+  mutating func add(line: UnsafeRawBufferPointer) -> Progress {
+    guard !isComplete else { return .more }
+    bytes += line.count
+    guard bytes <= Self.maximumBytes else { return .tooLarge }
+    let text = Self.trim(line[...])
+    if text.isEmpty { return end() }
+    if text.starts(with: "HTTP/".utf8) {
+      guard let status = Self.status(of: text) else { return .malformed }
+      head = CurlHead(status: status)
+      return .more
+    }
+    guard head != nil else { return .malformed }
+    guard let colon = text.firstIndex(of: UInt8(ascii: ":")) else { return .more }
+    let field = CurlHead.Field(
+      name: Self.lowercased(text[..<colon]),
+      value: String(decoding: Self.trim(text[text.index(after: colon)...]), as: UTF8.self))
+    head?.fields.append(field)
+    return (head?.fields.count ?? 0) <= Self.maximumFields ? .more : .tooLarge
+  }
+
+  /// The empty line: ends an informational head, or the final one.
+  private mutating func end() -> Progress {
+    guard let head else { return .malformed }
+    guard head.status >= 200 else {
+      self.head = nil
+      return .more
+    }
+    isComplete = true
+    return .complete(head)
+  }
+
+  /// The code in `HTTP/1.1 206 Partial Content` and `HTTP/2 206`.
+  private static func status(of line: Slice<UnsafeRawBufferPointer>) -> Int? {
+    guard let space = line.firstIndex(of: UInt8(ascii: " ")) else { return nil }
+    let digits = line[line.index(after: space)...].prefix { $0 != UInt8(ascii: " ") }
+    guard digits.count == 3, let status = Int(String(decoding: digits, as: UTF8.self)), status >= 100 else {
+      return nil
+    }
+    return status
+  }
+
+  private static func trim(_ text: Slice<UnsafeRawBufferPointer>) -> Slice<UnsafeRawBufferPointer> {
+    func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 || byte == 0x0D || byte == 0x0A }
+    var text = text
+    while let first = text.first, isSpace(first) { text.removeFirst() }
+    while let last = text.last, isSpace(last) { text.removeLast() }
+    return text
+  }
+
+  private static func lowercased(_ name: Slice<UnsafeRawBufferPointer>) -> String {
+    String(unsafeUninitializedCapacity: name.count) { buffer in
+      for (index, byte) in name.enumerated() {
+        let isUpper = byte >= UInt8(ascii: "A") && byte <= UInt8(ascii: "Z")
+        // Names are tokens of ASCII; anything else must not make the string ill-formed.
+        buffer[index] = isUpper ? byte | 0x20 : (byte < 0x80 ? byte : UInt8(ascii: "?"))
+      }
+      return name.count
+    }
+  }
+}

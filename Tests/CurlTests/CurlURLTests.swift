@@ -1,0 +1,42 @@
+import Curl
+import Testing
+
+@Suite struct CurlURLTests {
+  @Test func partsAreNormalised() throws {
+    let url = try #require(CurlURL("HTTPS://Example.COM/a%20b?token=1"))
+    #expect(url.scheme == "https")
+    #expect(url.host == "example.com")
+    #expect(url.port == 443)
+    #expect(url.path == "/a%20b")
+    #expect(url.redacted == "https://example.com/a%20b")
+  }
+
+  @Test(arguments: [
+    ("http://a/b/c?d", "e", "http://a/b/e"),
+    ("http://a/b/c", "/e", "http://a/e"),
+    ("http://a/b", "//c:81/d", "http://c:81/d"),
+    ("https://a/b", "http://c/d?e", "http://c/d?e"),
+    ("http://a/b", "file:///etc/passwd", "file:///etc/passwd"),
+  ])
+  func referencesResolve(base: String, reference: String, result: String) throws {
+    #expect(try #require(CurlURL(base)).resolving(reference)?.text == result)
+  }
+
+  @Test(arguments: ["", "no url at all:", "http://", "gopher2://a/", "http://a/\n", "http://a:99999/"])
+  func whatIsNoURLIsRefused(text: String) {
+    #expect(CurlURL(text) == nil)
+  }
+
+  @Test func credentialsAreSeenAndNeverShown() throws {
+    let url = try #require(CurlURL("http://user:secret@host:8080/p?signature=x#f"))
+    #expect(url.hasCredentials)
+    #expect(url.redacted == "http://host:8080/p")
+  }
+
+  @Test func originIsSchemeHostAndPort() throws {
+    let url = try #require(CurlURL("http://a/x"))
+    #expect(url.isSameOrigin(as: try #require(CurlURL("http://A:80/y"))))
+    #expect(!url.isSameOrigin(as: try #require(CurlURL("https://a/x"))))
+    #expect(!url.isSameOrigin(as: try #require(CurlURL("http://a:81/x"))))
+  }
+}

@@ -1,0 +1,48 @@
+import Testing
+
+@testable import Curl
+
+@Suite struct HeadCollectorTests {
+  private func collect(_ lines: [String]) -> HeadCollector.Progress {
+    var collector = HeadCollector()
+    var last = HeadCollector.Progress.more
+    for line in lines {
+      last = Array("\(line)\r\n".utf8).withUnsafeBytes { collector.add(line: $0) }
+      if last != .more { break }
+    }
+    return last
+  }
+
+  @Test func namesAreLowerCaseAndValuesTrimmed() {
+    let head = CurlHead(status: 206, fields: [.init(name: "content-range", value: "bytes 0-1/2")])
+    #expect(collect(["HTTP/1.1 206 Partial Content", "Content-Range: \t bytes 0-1/2  ", ""]) == .complete(head))
+  }
+
+  @Test func anInformationalHeadIsLeftOut() {
+    let head = CurlHead(status: 200, fields: [.init(name: "b", value: "2")])
+    let lines = ["HTTP/1.1 103 Early Hints", "a: 1", "", "HTTP/1.1 200 OK", "b: 2", ""]
+    #expect(collect(lines) == .complete(head))
+  }
+
+  @Test func http2HasNoReason() {
+    #expect(collect(["HTTP/2 204", ""]) == .complete(CurlHead(status: 204)))
+  }
+
+  @Test func trailersAreIgnored() {
+    var collector = HeadCollector()
+    for line in ["HTTP/1.1 200 OK\r\n", "\r\n"] { _ = Array(line.utf8).withUnsafeBytes { collector.add(line: $0) } }
+    #expect(Array("HTTP/1.1 500 No\r\n".utf8).withUnsafeBytes { collector.add(line: $0) } == .more)
+  }
+
+  @Test func floodsAreRefused() {
+    let many = (0...HeadCollector.maximumFields).map { "x-\($0): y" }
+    #expect(collect(["HTTP/1.1 200 OK"] + many) == .tooLarge)
+    let long = String(repeating: "x", count: HeadCollector.maximumBytes)
+    #expect(collect(["HTTP/1.1 200 OK", "x: \(long)"]) == .tooLarge)
+  }
+
+  @Test(arguments: ["HTTP/1.1", "HTTP/1.1 20 OK", "HTTP/1.1 abc", "HTTP/1.1 099 Low", "ICY 200 OK", ""])
+  func aWrongStatusLineIsRefused(line: String) {
+    #expect(collect([line]) == .malformed)
+  }
+}
