@@ -1,0 +1,244 @@
+-- Every task, in one place each: `ready` or `delayed` while it waits for a worker, `run` while a worker owns it, and in
+-- none of them while it rests. Names without a schema: whoever connects chooses it by search_path.
+--
+-- Lock order, everywhere: gate, worker, lane (held, not woken), run rows, task rows (by id), bucket (by id),
+-- lanes that are woken (by id, the last thing a transaction does). What strays from it answers 40P01 and is repeated.
+
+-- The states a task rests in. A row in `run` overrides it with running or publishing: a claim does not write `task`.
+create type task_state as enum ('blocked', 'queued', 'paused', 'succeeded', 'canceled', 'failed');
+
+-- Whatever limits how much may run: the total (id 1), a kind, a queue, a host, a site (the storage root that must be
+-- mounted). Ids are small and dense. `used` is the number of rows of `run`, kept by run's own triggers; `ceiling` is
+-- the capacity, or what ran already when the capacity was lowered below it.
+create table bucket (
+  id       int  primary key,
+  scope    text not null check (scope in ('total', 'kind', 'queue', 'host', 'site')),
+  name     text not null,
+  capacity int  not null default 2000000000 check (capacity >= 0),
+  ceiling  int  not null default 2000000000,
+  used     int  not null default 0,
+  unique (scope, name),
+  constraint bucket_never_over_its_ceiling check (used between 0 and ceiling)
+) with (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
+
+insert into bucket (id, scope, name) values (1, 'total', '');
+
+-- Start-time fair queueing among queues: `tag` is the virtual time at which the queue is served next, `start` that of
+-- its last share; the cursor is where its ring of lanes goes on. Written by claims only.
+create table queue (
+  id          int    primary key references bucket,
+  weight      float8 not null default 1 check (weight > 0),
+  tag         float8 not null default 0,
+  start       float8 not null default 0,
+  cursor_host int    not null default 0,
+  cursor_lane int    not null default 0
+) with (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
+
+-- One line of waiting tasks that are alike to a claim. `rank` is the priority with its sign turned: lowest first.
+-- `ready` says "look here"; `head` is a hint: no row of `ready` at or above zero is left below it.
+create table lane (
+  id       int      generated always as identity primary key,
+  rank     smallint not null,
+  queue_id int      not null,
+  kind_id  int      not null,
+  host_id  int      not null,
+  site_id  int      not null,
+  ready    boolean  not null default false,
+  head     bigint   not null default 0,
+  head_at  timestamptz not null default now(),
+  unique (rank, queue_id, kind_id, host_id, site_id)
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
+
+create index lane_ready on lane (rank, queue_id, host_id, id) where ready;
+
+-- The truth about a task while no worker owns it. While one does, epoch, attempt and sequence in `run` are ahead.
+create table task (
+  id            uuid       primary key,
+  state         task_state not null,
+  priority      smallint   not null,
+  attempt       smallint   not null default 0,
+  epoch         int        not null default 0,
+  -- The epoch that was last ended by its owner, so that a repeated settlement is told from a stale one.
+  settled_epoch int        not null default 0,
+  -- The number of the task's last event.
+  sequence      int        not null default 1,
+  lane_id       int        not null,
+  -- Its place in `ready`, while it is there.
+  pos           bigint,
+  not_before    timestamptz,
+  created_at    timestamptz not null default now(),
+  started_at    timestamptz,
+  finished_at   timestamptz,
+  bytes_done    bigint,
+  bytes_total   bigint,
+  -- That of the last checkpoint, kept when the checkpoint goes with success.
+  generation    int,
+  -- The boot of the last worker that owned it.
+  worker        uuid,
+  sha256        bytea check (octet_length(sha256) = 32),
+  error_code    text,
+  error_message text,
+  error_class   text check (error_class in ('retry', 'fail', 'wait')),
+  error_retry_after int,
+  spec          jsonb not null,
+  constraint task_finished_is_final check ((finished_at is not null) = (state in ('succeeded', 'canceled', 'failed'))),
+  constraint task_failed_says_why check (state <> 'failed' or error_code is not null),
+  constraint task_error_is_whole
+    check ((error_code is null) = (error_class is null) and (error_code is null) = (error_message is null)),
+  constraint task_digest_is_of_success check (sha256 is null or state = 'succeeded')
+) with (
+  fillfactor = 70, autovacuum_vacuum_scale_factor = 0.25, autovacuum_vacuum_threshold = 50000,
+  autovacuum_vacuum_insert_scale_factor = 0.5, autovacuum_vacuum_insert_threshold = 500000,
+  autovacuum_analyze_scale_factor = 0.5
+);
+
+create index task_newest on task (created_at desc, id desc);
+
+-- What may run now. `pos` is the xid of the inserting transaction << 20 plus an ordinal, so that a head at or below the
+-- oldest running xid never passes a late commit; what was taken back from a worker comes in front, 2^62 below.
+-- A row carries what the claim hands on, which therefore need not read `task`.
+create table ready (
+  lane_id  int      not null,
+  pos      bigint   not null,
+  task_id  uuid     not null,
+  epoch    int      not null,
+  attempt  smallint not null,
+  sequence int      not null,
+  primary key (lane_id, pos)
+) with (
+  autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000,
+  autovacuum_vacuum_insert_scale_factor = 0.5, autovacuum_vacuum_insert_threshold = 500000
+);
+
+-- What may run later: scheduled, or backing off.
+create table delayed (
+  task_id uuid        primary key,
+  run_at  timestamptz not null
+);
+
+create index delayed_due on delayed (run_at);
+
+-- One lease per worker process. A boot is a new UUID for every start.
+create table worker (
+  id            int  generated always as identity primary key,
+  boot          uuid not null unique,
+  host          text not null,
+  pid           int  not null,
+  started_at    timestamptz not null default now(),
+  lease_seconds int  not null check (lease_seconds > 0),
+  lease_until   timestamptz not null,
+  dead          boolean not null default false,
+  -- The number of its last claim call.
+  claim_call    int  not null default 0,
+  kinds         text[] not null,
+  volume_names  text[] not null,
+  volume_ids    uuid[] not null,
+  label_names   text[] not null,
+  label_values  text[] not null,
+  check (cardinality(volume_names) = cardinality(volume_ids)),
+  check (cardinality(label_names) = cardinality(label_values))
+) with (fillfactor = 20);
+
+-- A task that a worker owns: inserted by a claim, deleted by settle and sweep, fenced by (task_id, epoch).
+-- One index, so that progress is a heap-only update.
+create table run (
+  task_id     uuid     primary key,
+  epoch       int      not null check (epoch > 0),
+  worker_id   int      not null,
+  -- The number of the worker's claim call, so that a call whose answer was lost can be repeated.
+  claim_call  int      not null,
+  queue_id    int      not null,
+  kind_id     int      not null,
+  host_id     int      not null,
+  site_id     int      not null,
+  attempt     smallint not null check (attempt > 0),
+  sequence    int      not null,
+  phase       text     not null default 'running' check (phase in ('running', 'publishing')),
+  started_at  timestamptz not null default now(),
+  bytes_done  bigint,
+  bytes_total bigint,
+  rate        bigint
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000);
+
+-- What a worker shall do about a task it runs. It stays until the task is settled or swept: a lost reply loses nothing.
+create table intent (
+  worker_id int  not null,
+  task_id   uuid not null,
+  what      text not null check (what in ('pause', 'cancel', 'requeue')),
+  primary key (worker_id, task_id)
+);
+
+-- What is on stable storage of a task's bytes.
+create table checkpoint (
+  task_id        uuid   primary key,
+  epoch          int    not null,
+  generation     int    not null,
+  final_url      text   not null,
+  size           bigint check (size >= 0),
+  etag           text,
+  etag_is_weak   boolean not null,
+  last_modified  text,
+  volume         uuid   not null,
+  staging_name   text   not null,
+  done           int8multirange not null,
+  tail_crc       bigint check (tail_crc between 0 and 4294967295),
+  -- Set once the bytes are complete and verified: the digest of the file that is being published.
+  publishing     bytea  check (octet_length(publishing) = 32),
+  recorded_at    timestamptz not null default now()
+) with (fillfactor = 50);
+
+-- A task waits for each task it comes after; a row goes when that one has succeeded. One that failed, was canceled or
+-- was never submitted keeps it waiting: retry or submit it, or cancel what waits.
+create table task_dependency (
+  task_id  uuid not null,
+  after_id uuid not null,
+  primary key (task_id, after_id)
+);
+
+create index task_dependency_after on task_dependency (after_id);
+
+-- The ids of commands applied already. Days are dropped whole, never deleted by row.
+-- A refusal is kept with its reason, so that a repeated delivery gets the same answer.
+create table command_inbox (
+  id     uuid not null,
+  day    date not null,
+  code   text,
+  reason text,
+  primary key (id, day),
+  check ((code is null) = (reason is null))
+) partition by range (day);
+
+-- Ids of removed tasks, as long as commands may be delivered again: an old submit must not bring a task back.
+create table removed_task (
+  id         uuid primary key,
+  removed_at timestamptz not null default now()
+);
+
+create index removed_task_age on removed_task (removed_at);
+
+-- Events to be published, one row per statement that changed tasks; `sequences` are numbers per task.
+create table outbox (
+  id        bigint generated always as identity primary key,
+  kind      text   not null,
+  at        timestamptz not null default now(),
+  task_ids  uuid[] not null,
+  sequences int[]  not null,
+  check (cardinality(task_ids) = cardinality(sequences))
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+
+alter table outbox alter task_ids set storage external, alter sequences set storage external;
+
+-- Who may do what only one worker does. A lease, not a session lock: it works behind a pooler.
+create table leader (
+  role      text primary key,
+  worker_id int  not null,
+  until     timestamptz not null
+) with (fillfactor = 50);
+
+-- Finished tasks that were moved out of `task`, as documents; months are dropped whole.
+create table task_archive (
+  id          uuid        not null,
+  finished_at timestamptz not null,
+  document    jsonb       not null,
+  primary key (id, finished_at)
+) partition by range (finished_at);

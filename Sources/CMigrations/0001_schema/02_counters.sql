@@ -1,0 +1,69 @@
+-- Counters follow the rows of `run`, whoever writes them: `used` is their number, in the same transaction. Statement
+-- triggers with transition tables: one update per bucket and statement, and the locks are held for the commit only.
+create function count_runs() returns trigger language plpgsql as $$
+declare
+  buckets int[];
+  counts  int[];
+begin
+  select array_agg(bucket_id order by bucket_id), array_agg(n order by bucket_id) into buckets, counts
+    from (select bucket_id, count(*)::int n
+            from changed c
+           cross join lateral (values (1), (c.kind_id), (c.queue_id), (c.host_id), (c.site_id)) scope (bucket_id)
+           group by bucket_id) counted;
+  if buckets is null then
+    return null;
+  end if;
+
+  perform from bucket where id = any(buckets) order by id for no key update;
+
+  if tg_op = 'INSERT' then
+    update bucket b set used = b.used + u.n
+      from unnest(buckets, counts) u(id, n) where b.id = u.id;
+  else
+    update bucket b set used = b.used - u.n, ceiling = greatest(b.capacity, b.used - u.n)
+      from unnest(buckets, counts) u(id, n) where b.id = u.id;
+  end if;
+  return null;
+end $$;
+
+create trigger run_begins after insert on run
+  referencing new table as changed for each statement execute function count_runs();
+
+create trigger run_ends after delete on run
+  referencing old table as changed for each statement execute function count_runs();
+
+-- Rows of `run` never change their buckets.
+create function refuse_move() returns trigger language plpgsql as $$
+begin
+  raise exception 'a run cannot change its buckets';
+end $$;
+
+create trigger run_stays before update of kind_id, queue_id, host_id, site_id, task_id on run
+  for each row execute function refuse_move();
+
+-- The gate: one claim at a time. Claiming is then plain reading followed by one write; fairness is exact, limits cannot
+-- race, and nothing deadlocks. The key names the schema, so that fleets in one database do not wait for each other.
+create function pass_gate() returns void language sql as $$
+  select pg_advisory_xact_lock(hashtextextended('reelhaul.gate.' || current_schema(), 0))
+$$;
+
+-- How much may run at once; null: no limit. What runs already is never stopped. Needs the gate: a claim has read the
+-- old value.
+create function set_capacity(bucket_scope text, bucket_name text, new_capacity int) returns void language plpgsql as $$
+declare
+  wanted int := coalesce(new_capacity, 2000000000);
+begin
+  perform pass_gate();
+  perform ensure_buckets(array[bucket_scope], array[bucket_name]);
+  update bucket set capacity = wanted, ceiling = greatest(wanted, used)
+   where scope = bucket_scope and name = bucket_name;
+end $$;
+
+-- A queue's share among queues whose tasks have equal priority.
+create function set_weight(queue_name text, new_weight float8) returns void language plpgsql as $$
+begin
+  perform pass_gate();
+  perform ensure_buckets(array['queue'], array[queue_name]);
+  update queue set weight = new_weight
+   where id = (select id from bucket where scope = 'queue' and name = queue_name);
+end $$;

@@ -1,0 +1,99 @@
+-- Creates the buckets that are missing, and the rows of `queue` that belong to them. One at a time: ids stay dense.
+create function ensure_buckets(scopes text[], names text[]) returns void language plpgsql as $$
+begin
+  perform pg_advisory_xact_lock(hashtextextended('reelhaul.buckets.' || current_schema(), 0));
+
+  insert into bucket (id, scope, name)
+  select (select max(id) from bucket) + row_number() over (order by w.scope, w.name), w.scope, w.name
+    from (select distinct scope, name from unnest(scopes, names) u(scope, name)) w
+   where not exists (select from bucket b where b.scope = w.scope and b.name = w.name);
+
+  insert into queue (id, tag)
+  select b.id, (select coalesce(max(start), 0) from queue)
+    from bucket b
+   where b.scope = 'queue' and b.name = any(names) and not exists (select from queue q where q.id = b.id);
+end $$;
+
+-- The lanes for these keys, in their order; missing ones are created.
+create function lane_ids(ranks smallint[], queues text[], kinds text[], hosts text[], sites text[]) returns int[]
+language plpgsql set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
+declare
+  ids    int[];
+  first_ boolean := true;
+begin
+  loop
+    select array_agg(l.id order by u.ordinal) into ids
+      from unnest(ranks, queues, kinds, hosts, sites) with ordinality u(rank, queue, kind, host, site, ordinal)
+      left join bucket q on q.scope = 'queue' and q.name = u.queue
+      left join bucket k on k.scope = 'kind' and k.name = u.kind
+      left join bucket h on h.scope = 'host' and h.name = u.host
+      left join bucket s on s.scope = 'site' and s.name = u.site
+      left join lane l
+        on (l.rank, l.queue_id, l.kind_id, l.host_id, l.site_id) = (u.rank, q.id, k.id, h.id, s.id);
+    if array_position(ids, null) is null then
+      return ids;
+    end if;
+    if not first_ then
+      raise exception 'lanes could not be made';
+    end if;
+    first_ := false;
+
+    perform ensure_buckets(
+      array_fill('queue'::text, array[cardinality(queues)]) || array_fill('kind'::text, array[cardinality(kinds)])
+        || array_fill('host'::text, array[cardinality(hosts)]) || array_fill('site'::text, array[cardinality(sites)]),
+      queues || kinds || hosts || sites);
+    insert into lane (rank, queue_id, kind_id, host_id, site_id)
+    select u.rank, q.id, k.id, h.id, s.id
+      from unnest(ranks, queues, kinds, hosts, sites) u(rank, queue, kind, host, site)
+      join bucket q on q.scope = 'queue' and q.name = u.queue
+      join bucket k on k.scope = 'kind' and k.name = u.kind
+      join bucket h on h.scope = 'host' and h.name = u.host
+      join bucket s on s.scope = 'site' and s.name = u.site
+     where not exists (select from lane l
+                        where (l.rank, l.queue_id, l.kind_id, l.host_id, l.site_id) = (u.rank, q.id, k.id, h.id, s.id))
+        on conflict do nothing;
+  end loop;
+end $$;
+
+-- Before rows go into `ready`: no claim switches these lanes off until this transaction ends.
+create function hold_lanes(lanes int[]) returns void language sql as $$
+  select from lane where id = any(lanes) order by id for key share
+$$;
+
+-- After rows went into `ready`: claims look here again.
+create function wake_lanes(lanes int[]) returns void language sql as $$
+  update lane set ready = true
+   where id in (select id from lane where id = any(lanes) and not ready order by id for no key update)
+$$;
+
+-- The first of `count` places behind all that is in `ready`. A transaction's ordinals go on from call to call.
+create function reserve_places(count int) returns bigint language plpgsql as $$
+declare
+  taken bigint := coalesce(nullif(current_setting('reelhaul.places', true), ''), '0')::bigint;
+begin
+  perform set_config('reelhaul.places', (taken + count)::text, true);
+  return (pg_current_xact_id()::text::bigint << 20) + taken;
+end $$;
+
+-- Puts queued tasks into `ready`, at the end or in front. Their rows in `task` are locked and up to date.
+create function enqueue(tasks uuid[], in_front boolean) returns void
+language plpgsql set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
+declare
+  base  bigint;
+  lanes int[];
+begin
+  if coalesce(cardinality(tasks), 0) = 0 then
+    return;
+  end if;
+  base := reserve_places(cardinality(tasks)) - case when in_front then 1::bigint << 62 else 0 end;
+  select array_agg(distinct lane_id) into lanes from task where id = any(tasks);
+  perform hold_lanes(lanes);
+  with placed as (
+    update task t set pos = base + u.ordinal - 1
+      from unnest(tasks) with ordinality u(id, ordinal)
+     where t.id = u.id
+    returning t.lane_id, t.pos, t.id, t.epoch, t.attempt, t.sequence)
+  insert into ready (lane_id, pos, task_id, epoch, attempt, sequence)
+  select lane_id, pos, id, epoch, attempt, sequence from placed;
+  perform wake_lanes(lanes);
+end $$;

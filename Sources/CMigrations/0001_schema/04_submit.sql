@@ -1,0 +1,72 @@
+-- One row of the outbox for a statement that changed tasks; nothing where it changed none.
+create function publish(event text, tasks uuid[], numbers int[]) returns void language sql as $$
+  insert into outbox (kind, task_ids, sequences) select event, tasks, numbers where cardinality(tasks) > 0
+$$;
+
+-- The first statement of every batch of commands. Submits go side by side; a batch with dependencies or removals goes
+-- alone, so that no task comes into being, or comes back, between its look and its commit.
+create function begin_apply(alone boolean) returns void language plpgsql as $$
+declare
+  key bigint := hashtextextended('reelhaul.apply.' || current_schema(), 0);
+begin
+  if alone then
+    perform pg_advisory_xact_lock(key);
+  else
+    perform pg_advisory_xact_lock_shared(key);
+  end if;
+end $$;
+
+-- Adds tasks and returns the ids of those that were new. The lanes come as keys of their own, `lane_numbers` counts
+-- into them from 1. `dependents` and `dependencies` are pairs: a task and one that it comes after.
+create function submit(
+  ranks smallint[], queues text[], kinds text[], hosts text[], sites text[],
+  ids uuid[], lane_numbers int[], priorities smallint[], not_befores timestamptz[], pauses boolean[], specs text[],
+  dependents uuid[], dependencies uuid[]
+) returns uuid[]
+language plpgsql set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
+declare
+  lanes   int[]  := lane_ids(ranks, queues, kinds, hosts, sites);
+  base    bigint := reserve_places(cardinality(ids));
+  waiting uuid[] := '{}';
+  unmet   uuid[] := '{}';
+  added   uuid[];
+begin
+  perform hold_lanes(lanes);
+
+  if cardinality(dependents) > 0 then
+    -- A task that is about to succeed is waited for here; one that succeeds later finds the rows written below.
+    perform from task where id = any(dependencies) order by id for share;
+    select coalesce(array_agg(u.id), '{}'), coalesce(array_agg(u.after_id), '{}') into waiting, unmet
+      from unnest(dependents, dependencies) u(id, after_id)
+     where not exists (select from task t where t.id = u.after_id and t.state = 'succeeded');
+  end if;
+
+  with new as (
+    insert into task (id, state, priority, lane_id, pos, not_before, spec)
+    select u.id,
+           case when u.is_paused then 'paused' when u.id = any(waiting) then 'blocked' else 'queued' end::task_state,
+           u.priority, lanes[u.lane_number], base + u.ordinal - 1, u.not_before, u.spec::jsonb
+      from unnest(ids, lane_numbers, priorities, not_befores, pauses, specs)
+           with ordinality u(id, lane_number, priority, not_before, is_paused, spec, ordinal)
+     where not exists (select from removed_task r where r.id = u.id)
+        on conflict do nothing
+    returning id, state, lane_id, pos, not_before),
+  now_ready as (
+    insert into ready (lane_id, pos, task_id, epoch, attempt, sequence)
+    select lane_id, pos, id, 0, 0, 1 from new
+     where state = 'queued' and (not_before is null or not_before <= now())),
+  later as (
+    insert into delayed (task_id, run_at)
+    select id, not_before from new where state = 'queued' and not_before > now())
+  select coalesce(array_agg(id), '{}') into added from new;
+
+  if cardinality(waiting) > 0 then
+    insert into task_dependency (task_id, after_id)
+    select u.id, u.after_id from unnest(waiting, unmet) u(id, after_id) where u.id = any(added)
+        on conflict do nothing;
+  end if;
+
+  perform publish('submitted', added, array_fill(1, array[cardinality(added)]));
+  perform wake_lanes(lanes);
+  return added;
+end $$;

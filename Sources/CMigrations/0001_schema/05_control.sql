@@ -1,0 +1,189 @@
+-- The lane beside this one at another rank; made where it is missing.
+create function sibling_lane(lane int, other_rank smallint) returns int language plpgsql as $$
+declare
+  sibling int;
+begin
+  insert into lane (rank, queue_id, kind_id, host_id, site_id)
+  select other_rank, queue_id, kind_id, host_id, site_id from lane l
+   where id = lane
+     and not exists (select from lane o where (o.rank, o.queue_id, o.kind_id, o.host_id, o.site_id)
+                                            = (other_rank, l.queue_id, l.kind_id, l.host_id, l.site_id))
+      on conflict do nothing;
+  select o.id into sibling
+    from lane l
+    join lane o on (o.rank, o.queue_id, o.kind_id, o.host_id, o.site_id)
+                 = (other_rank, l.queue_id, l.kind_id, l.host_id, l.site_id)
+   where l.id = lane;
+  return sibling;
+end $$;
+
+-- Takes a queued task out of `ready` or `delayed`. False: a claim was faster, it runs.
+create function withdraw(t task) returns boolean language plpgsql as $$
+begin
+  delete from ready where lane_id = t.lane_id and pos = t.pos and task_id = t.id;
+  if found then
+    return true;
+  end if;
+  delete from delayed where task_id = t.id;
+  return found;
+end $$;
+
+-- Makes resting tasks wait again: for what they come after, for their time, or for a worker. Their rows are locked;
+-- `event` is what is told about them.
+create function release_tasks(tasks uuid[], event text) returns void
+language plpgsql set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
+declare
+  numbers int[];
+  changed uuid[];
+  able    uuid[];
+begin
+  with moved as (
+    update task t
+       set state = case when exists (select from task_dependency d where d.task_id = t.id)
+                        then 'blocked' else 'queued' end::task_state,
+           sequence = sequence + 1, finished_at = null
+     where id = any(tasks)
+    returning id, state, sequence, not_before),
+  later as (
+    insert into delayed (task_id, run_at)
+    select id, not_before from moved where state = 'queued' and not_before > now())
+  select array_agg(id), array_agg(sequence),
+         array_agg(id) filter (where state = 'queued' and (not_before is null or not_before <= now()))
+    into changed, numbers, able from moved;
+  perform publish(event, changed, numbers);
+  perform enqueue(able, false);
+end $$;
+
+-- Creates the inbox's days that are missing and drops those that are over: commands are recognised for seven days.
+create function tend_inbox() returns void language plpgsql as $$
+declare
+  today date := (now() at time zone 'utc')::date;
+  day   date;
+  old   text;
+begin
+  if to_regclass(format('command_inbox_%s', to_char(today + 1, 'YYYYMMDD'))) is not null then
+    return;
+  end if;
+  perform pg_advisory_xact_lock(hashtextextended('reelhaul.inbox.' || current_schema(), 0));
+  for day in select today + n from generate_series(0, 2) n loop
+    execute format('create table if not exists %I partition of command_inbox for values from (%L) to (%L)',
+                   'command_inbox_' || to_char(day, 'YYYYMMDD'), day, day + 1);
+  end loop;
+  for old in
+    select c.relname from pg_inherits i join pg_class c on c.oid = i.inhrelid
+     where i.inhparent = 'command_inbox'::regclass
+       and c.relname < 'command_inbox_' || to_char(today - 7, 'YYYYMMDD')
+  loop
+    execute format('drop table %I', old);
+  end loop;
+  delete from removed_task where removed_at < now() - interval '8 days';
+end $$;
+
+select tend_inbox();
+
+-- Carries out pause, resume, cancel, retry, remove and prioritize, in order; one answer per command: applied, duplicate,
+-- intended (with the boot of the worker that runs the task) or refused (with code and reason).
+create function control(ids uuid[], tasks uuid[], actions text[], priorities smallint[])
+returns table (outcome text, worker_boot uuid, code text, reason text)
+language plpgsql set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
+declare
+  today   date := (now() at time zone 'utc')::date;
+  command record;
+  t       task;
+  r       run;
+  known   command_inbox;
+  pending text;
+  running boolean;
+  target  int;
+begin
+  perform tend_inbox();
+  -- From here on no one else settles, sweeps or controls these tasks; a claim still may take one.
+  perform from task where id = any(tasks) order by id for no key update;
+
+  for command in
+    select * from unnest(ids, tasks, actions, priorities) u(id, task_id, action, priority)
+  loop
+    outcome := 'applied'; worker_boot := null; code := null; reason := null;
+
+    select * into known from command_inbox where id = command.id;
+    if found then
+      outcome := case when known.code is null then 'duplicate' else 'refused' end;
+      code := known.code; reason := known.reason;
+      return next;
+      continue;
+    end if;
+
+    select * into t from task where id = command.task_id;
+    if not found then
+      code := 'unknown_task'; reason := 'there is no task ' || command.task_id;
+    else
+      select * into r from run where task_id = t.id;
+      running := found;
+      if not running and t.state = 'queued'
+         and (command.action in ('pause', 'cancel', 'remove')
+              or command.action = 'prioritize' and not exists (select from delayed where task_id = t.id))
+      then
+        if not withdraw(t) then
+          select * into strict r from run where task_id = t.id;
+          running := true;
+        end if;
+      end if;
+
+      if running then
+        select what into pending from intent where worker_id = r.worker_id and task_id = t.id;
+        if command.action = 'cancel' or command.action = 'pause' and pending is distinct from 'cancel' then
+          insert into intent (worker_id, task_id, what) values (r.worker_id, t.id, command.action)
+              on conflict (worker_id, task_id) do update set what = excluded.what;
+          select boot into worker_boot from worker where id = r.worker_id;
+          outcome := 'intended';
+        elsif command.action = 'resume' and pending = 'pause' then
+          delete from intent where worker_id = r.worker_id and task_id = t.id;
+        elsif command.action = 'prioritize' then
+          -- Felt when the task comes back to the queue.
+          update task
+             set priority = command.priority, lane_id = sibling_lane(t.lane_id, (-command.priority)::smallint),
+                 sequence = greatest(t.sequence, r.sequence) + 1
+           where id = t.id returning * into t;
+          perform publish('prioritized', array[t.id], array[t.sequence]);
+        else
+          code := 'illegal_transition'; reason := format('%s is not possible while the task is %s', command.action, r.phase);
+        end if;
+      elsif command.action = 'pause' and t.state in ('blocked', 'queued') then
+        update task set state = 'paused', sequence = sequence + 1 where id = t.id;
+        perform publish('paused', array[t.id], array[t.sequence + 1]);
+      elsif command.action = 'resume' and t.state = 'paused' then
+        perform release_tasks(array[t.id], 'resumed');
+      elsif command.action = 'cancel' and t.state in ('blocked', 'queued', 'paused') then
+        update task set state = 'canceled', finished_at = now(), sequence = sequence + 1 where id = t.id;
+        perform publish('canceled', array[t.id], array[t.sequence + 1]);
+      elsif command.action = 'retry' and t.state in ('failed', 'canceled') then
+        update task
+           set attempt = 0, error_code = null, error_message = null, error_class = null, error_retry_after = null,
+               state = 'queued', finished_at = null
+         where id = t.id;
+        perform release_tasks(array[t.id], 'retrying');
+      elsif command.action = 'remove' then
+        delete from task where id = t.id;
+        delete from checkpoint where task_id = t.id;
+        delete from task_dependency where task_id = t.id;
+        insert into removed_task (id) values (t.id) on conflict do nothing;
+        perform publish('removed', array[t.id], array[t.sequence + 1]);
+      elsif command.action = 'prioritize' and t.state in ('blocked', 'queued', 'paused') then
+        target := sibling_lane(t.lane_id, (-command.priority)::smallint);
+        update task set priority = command.priority, lane_id = target, sequence = sequence + 1 where id = t.id;
+        perform publish('prioritized', array[t.id], array[t.sequence + 1]);
+        if t.state = 'queued' and not exists (select from delayed where task_id = t.id) then
+          perform enqueue(array[t.id], false);
+        end if;
+      else
+        code := 'illegal_transition'; reason := format('%s is not possible while the task is %s', command.action, t.state);
+      end if;
+    end if;
+
+    if code is not null then
+      outcome := 'refused';
+    end if;
+    insert into command_inbox (id, day, code, reason) values (command.id, today, code, reason);
+    return next;
+  end loop;
+end $$;

@@ -1,0 +1,108 @@
+-- A worker's lease begins. Repeated with the same boot it answers with the same id.
+create function register_worker(
+  its_boot uuid, its_host text, its_pid int, seconds int, its_kinds text[],
+  its_volume_names text[], its_volume_ids uuid[], its_label_names text[], its_label_values text[]
+) returns int language sql as $$
+  insert into worker (boot, host, pid, lease_seconds, lease_until, kinds, volume_names, volume_ids, label_names, label_values)
+  values (its_boot, its_host, its_pid, seconds, now() + make_interval(secs => seconds), its_kinds,
+          its_volume_names, its_volume_ids, its_label_names, its_label_values)
+      on conflict (boot) do update set boot = excluded.boot
+  returning id
+$$;
+
+-- Prolongs a lease. No row: it is gone for good. Otherwise one row per intent, or one with nulls where there is none.
+create function renew(renewed int) returns table (task_id uuid, what text) language sql as $$
+  with alive as (
+    update worker set lease_until = now() + make_interval(secs => lease_seconds)
+     where id = renewed and not dead returning id)
+  select i.task_id, i.what from alive left join intent i on i.worker_id = alive.id
+$$;
+
+-- Gives a lease up; what the worker still runs is swept.
+create function retire(retired int) returns void language plpgsql as $$
+begin
+  update worker set dead = true, lease_until = least(lease_until, now()) where id = retired;
+  delete from worker where id = retired and not exists (select from run where worker_id = retired);
+  delete from leader where worker_id = retired;
+end $$;
+
+-- How far running tasks are. Samples of an epoch that is over change nothing.
+create function record_progress(tasks uuid[], epochs int[], done bigint[], totals bigint[], rates bigint[])
+returns void
+language plpgsql set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
+begin
+  update run r set bytes_done = s.bytes_done, bytes_total = s.bytes_total, rate = s.rate
+    from (select u.*, r.ctid tuple
+            from unnest(tasks, epochs, done, totals, rates) u(task_id, epoch, bytes_done, bytes_total, rate)
+           cross join lateral (
+             select ctid from run where task_id = u.task_id and epoch = u.epoch for no key update) r) s
+   where r.ctid = s.tuple;
+end $$;
+
+-- Records what is on stable storage. One answer per write: whether the epoch owns the task. A checkpoint that begins
+-- publishing moves its task to that phase.
+create function record_checkpoints(
+  tasks uuid[], epochs int[], generations int[], final_urls text[], sizes bigint[], etags text[], weak boolean[],
+  last_modifieds text[], volumes uuid[], staging_names text[], dones text[], tail_crcs bigint[], publishings bytea[]
+) returns boolean[]
+language plpgsql set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
+declare
+  publishers uuid[];
+  owned      int[];
+  begun      uuid[];
+  numbers    int[];
+begin
+  -- The number of an event must not be given twice: those that begin to publish lock their task before their run.
+  select array_agg(u.id) into publishers
+    from unnest(tasks, epochs, publishings) u(id, epoch, publishing)
+   cross join lateral (select from run where task_id = u.id and epoch = u.epoch and phase = 'running') r
+   where u.publishing is not null;
+  if publishers is not null then
+    perform from task where id = any(publishers) order by id for no key update;
+  end if;
+
+  select coalesce(array_agg(o.ordinal), '{}') into owned
+    from (select u.id, u.ordinal, r.epoch
+            from (select * from unnest(tasks, epochs) with ordinality u(id, epoch, ordinal) order by id, ordinal) u
+           cross join lateral (select epoch from run where task_id = u.id and epoch = u.epoch for no key update) r) o;
+
+  insert into checkpoint as c (task_id, epoch, generation, final_url, size, etag, etag_is_weak, last_modified,
+                               volume, staging_name, done, tail_crc, publishing)
+  select distinct on (u.task_id)  -- the last of several
+         u.task_id, u.epoch, u.generation, u.final_url, u.size, u.etag, u.weak, u.last_modified,
+         u.volume, u.staging_name, u.done::int8multirange, u.tail_crc, u.publishing
+    from unnest(tasks, epochs, generations, final_urls, sizes, etags, weak, last_modifieds, volumes, staging_names,
+                dones, tail_crcs, publishings)
+         with ordinality u(task_id, epoch, generation, final_url, size, etag, weak, last_modified, volume, staging_name,
+                           done, tail_crc, publishing, ordinal)
+   where u.ordinal = any(owned)
+   order by u.task_id, u.ordinal desc
+      on conflict (task_id) do update
+     set epoch = excluded.epoch, generation = excluded.generation, final_url = excluded.final_url,
+         size = excluded.size, etag = excluded.etag, etag_is_weak = excluded.etag_is_weak,
+         last_modified = excluded.last_modified, volume = excluded.volume, staging_name = excluded.staging_name,
+         done = excluded.done, tail_crc = excluded.tail_crc, publishing = excluded.publishing, recorded_at = now();
+
+  if publishers is not null then
+    with begun as (
+      update run r set phase = 'publishing', sequence = greatest(r.sequence, t.sequence) + 1
+        from unnest(publishers) u(id) join task t on t.id = u.id
+       where r.task_id = u.id and r.phase = 'running'
+         and exists (select from checkpoint c where c.task_id = u.id and c.epoch = r.epoch and c.publishing is not null)
+      returning r.task_id, r.sequence)
+    select array_agg(task_id), array_agg(b.sequence) into begun, numbers from begun b;
+    perform publish('publishing', begun, numbers);
+  end if;
+
+  return (select array_agg(n = any(owned) order by n) from generate_series(1, cardinality(tasks)) n);
+end $$;
+
+-- Takes or keeps a role for some seconds; false while another worker has it.
+create function lead(wanted_role text, candidate int, seconds int) returns boolean language plpgsql as $$
+begin
+  insert into leader as l (role, worker_id, until)
+  values (wanted_role, candidate, now() + make_interval(secs => seconds))
+      on conflict (role) do update set worker_id = excluded.worker_id, until = excluded.until
+   where l.worker_id = excluded.worker_id or l.until < now();
+  return found;
+end $$;

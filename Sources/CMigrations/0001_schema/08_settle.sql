@@ -1,0 +1,130 @@
+-- Ends the runs in these rows of `run`, which the caller has locked in the order of their tasks. The arrays run in
+-- parallel; `outcomes` are succeeded, failed (`delays` null: for good), released, or lost with its worker. An intent
+-- decides where a task goes that did not succeed; released and lost runs do not count as attempts.
+create function end_runs(
+  tuples tid[], tasks uuid[], outcomes text[], delays interval[], digests bytea[], sizes bigint[],
+  codes text[], messages text[], classes text[], retry_afters int[]
+) returns void
+language plpgsql set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
+declare
+  to_front  uuid[];
+  to_end    uuid[];
+  succeeded uuid[];
+  had_intent uuid[];
+begin
+  -- After this no control command can leave an intent behind.
+  perform from task where id = any(tasks) order by id for no key update;
+
+  with ended as (
+    delete from run r
+     using unnest(tuples, outcomes, delays, digests, sizes, codes, messages, classes, retry_afters)
+           u(tuple, outcome, delay, digest, size, code, message, class, retry_after)
+     where r.ctid = u.tuple
+    returning r.*, u.*),
+  decided as (
+    select e.*, i.what,
+           case when e.outcome = 'succeeded' then 'succeeded'
+                when i.what = 'cancel' then 'canceled'
+                when i.what = 'pause' then 'paused'
+                when e.outcome = 'failed' and e.delay is null then 'failed'
+                when e.outcome = 'failed' then 'retrying'
+                else 'released' end verdict,
+           case when e.outcome in ('released', 'lost') then e.attempt - 1 else e.attempt end counted,
+           coalesce(e.delay, interval '0') > interval '0' waits
+      from ended e left join intent i on i.worker_id = e.worker_id and i.task_id = e.task_id),
+  changed as (
+    update task t
+       set state = case d.verdict when 'retrying' then 'queued' when 'released' then 'queued' else d.verdict end::task_state,
+           attempt = d.counted,
+           epoch = d.epoch,
+           settled_epoch = case d.outcome when 'lost' then t.settled_epoch else d.epoch end,
+           sequence = greatest(t.sequence, d.sequence) + 1,
+           started_at = d.started_at,
+           finished_at = case when d.verdict in ('succeeded', 'failed', 'canceled') then now() end,
+           bytes_done = case d.verdict when 'succeeded' then d.size else coalesce(d.bytes_done, t.bytes_done) end,
+           bytes_total = case d.verdict when 'succeeded' then d.size else coalesce(d.bytes_total, t.bytes_total) end,
+           generation = coalesce((select generation from checkpoint c where c.task_id = t.id), t.generation),
+           worker = (select boot from worker w where w.id = d.worker_id),
+           sha256 = case d.verdict when 'succeeded' then d.digest end,
+           error_code = case when d.verdict not in ('succeeded', 'canceled') then d.code end,
+           error_message = case when d.verdict not in ('succeeded', 'canceled') then d.message end,
+           error_class = case when d.verdict not in ('succeeded', 'canceled') then d.class end,
+           error_retry_after = case when d.verdict not in ('succeeded', 'canceled') then d.retry_after end
+      from decided d
+     where t.id = d.task_id
+    returning t.id, t.sequence, d.verdict, d.waits, d.delay, d.what),
+  told as (
+    insert into outbox (kind, task_ids, sequences)
+    select verdict, array_agg(id), array_agg(sequence) from changed group by verdict),
+  later as (
+    insert into delayed (task_id, run_at)
+    select id, now() + delay from changed where verdict in ('retrying', 'released') and waits)
+  select array_agg(id) filter (where verdict = 'released' and not waits),
+         array_agg(id) filter (where verdict = 'retrying' and not waits),
+         array_agg(id) filter (where verdict = 'succeeded'),
+         array_agg(id) filter (where what is not null)
+    into to_front, to_end, succeeded, had_intent from changed;
+
+  if had_intent is not null then
+    delete from intent where task_id = any(had_intent);
+  end if;
+  if succeeded is not null then
+    delete from checkpoint where task_id = any(succeeded);
+    perform unblock(succeeded);
+  end if;
+  perform enqueue(to_front, true);
+  perform enqueue(to_end, false);
+end $$;
+
+-- Lets go on what waited for these tasks only.
+create function unblock(succeeded uuid[]) returns void
+language plpgsql set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
+declare
+  candidates uuid[];
+  able       uuid[];
+begin
+  with met as (delete from task_dependency where after_id = any(succeeded) returning task_id)
+  select array_agg(distinct task_id) into candidates from met;
+  if candidates is null then
+    return;
+  end if;
+  -- Two that end at the same time: whoever gets the row last sees both gone.
+  perform from task where id = any(candidates) order by id for no key update;
+  select array_agg(id) into able from task t
+   where id = any(candidates) and state = 'blocked'
+     and not exists (select from task_dependency d where d.task_id = t.id);
+  if able is not null then
+    perform release_tasks(able, 'unblocked');
+  end if;
+end $$;
+
+-- Ends runs. One answer per settlement: whether it took effect, now or when it was sent before.
+create function settle(
+  ids uuid[], epochs int[], outcomes text[], delay_microseconds bigint[], digests bytea[], sizes bigint[],
+  codes text[], messages text[], classes text[], retry_afters int[]
+) returns boolean[]
+language plpgsql set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
+declare
+  f record;
+begin
+  select array_agg(r.tuple) tuples, array_agg(u.id) tasks, array_agg(u.outcome) outcomes,
+         array_agg(make_interval(secs => u.delay / 1e6)) delays, array_agg(u.digest) digests, array_agg(u.size) sizes,
+         array_agg(u.code) codes, array_agg(u.message) messages, array_agg(u.class) classes,
+         array_agg(u.retry_after) retry_afters
+    into f
+    from (select * from unnest(ids, epochs, outcomes, delay_microseconds, digests, sizes, codes, messages, classes,
+                               retry_afters)
+                        u(id, epoch, outcome, delay, digest, size, code, message, class, retry_after)
+           order by id) u
+   cross join lateral (select ctid tuple from run where task_id = u.id and epoch = u.epoch for update) r;
+
+  if f.tuples is not null then
+    perform end_runs(f.tuples, f.tasks, f.outcomes, f.delays, f.digests, f.sizes, f.codes, f.messages, f.classes,
+                     f.retry_afters);
+    if cardinality(f.tuples) = cardinality(ids) then
+      return array_fill(true, array[cardinality(ids)]);
+    end if;
+  end if;
+  return (select array_agg(exists (select from task t where t.id = u.id and t.settled_epoch = u.epoch) order by u.n)
+            from unnest(ids, epochs) with ordinality u(id, epoch, n));
+end $$;
