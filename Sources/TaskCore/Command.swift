@@ -23,12 +23,3 @@ public enum Command: Hashable, Sendable {
     }
   }
 }
-
-public enum ControlAction: Hashable, Sendable {
-  case pause
-  case resume
-  case cancel
-  case retry
-  case remove
-  case prioritize(Int)
-}

@@ -9,14 +9,21 @@ public struct SourceIdentity: Hashable, Sendable {
   public var etagIsWeak: Bool
   /// The `Last-Modified` value as sent.
   public var lastModified: String?
+  /// The `Date` of the same response, as sent: it tells whether `lastModified` was settled by then.
+  public var date: String?
+  /// The version of the object, where the server keeps several (`x-amz-version-id`).
+  public var versionID: String?
 
   public init(
-    finalURL: String, size: Int64?, etag: String? = nil, etagIsWeak: Bool = false, lastModified: String? = nil
+    finalURL: String, size: Int64?, etag: String? = nil, etagIsWeak: Bool = false, lastModified: String? = nil,
+    date: String? = nil, versionID: String? = nil
   ) {
     self.finalURL = finalURL
     self.size = size
     self.etag = etag
     self.etagIsWeak = etagIsWeak
     self.lastModified = lastModified
+    self.date = date
+    self.versionID = versionID
   }
 }

@@ -51,26 +51,3 @@ public struct TaskDocument: Sendable, Hashable {
     return (bytesTotal - bytesDone + rate - 1) / rate
   }
 }
-
-/// A state change, published once its transaction is committed.
-public struct TaskEvent: Sendable, Hashable {
-  public enum Kind: String, Sendable, CaseIterable {
-    case submitted, started, publishing, succeeded, failed, retrying, released, paused, resumed, canceled
-    case prioritized, removed
-  }
-
-  public var taskID: UUID
-  public var sequence: Int
-  public var kind: Kind
-  public var at: Timestamp
-  /// The task when the event was published, which may be later than the event; `nil` once it is removed.
-  public var task: TaskDocument?
-
-  public init(taskID: UUID, sequence: Int, kind: Kind, at: Timestamp, task: TaskDocument?) {
-    self.taskID = taskID
-    self.sequence = sequence
-    self.kind = kind
-    self.at = at
-    self.task = task
-  }
-}

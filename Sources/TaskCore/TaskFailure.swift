@@ -24,4 +24,7 @@ public struct TaskFailure: Error, Hashable, Sendable {
     self.class = `class`
     self.retryAfter = retryAfter
   }
+
+  /// Whether the task may succeed by itself later.
+  public var isRetryable: Bool { `class` != .fail }
 }

@@ -1,67 +1,9 @@
-/// Microseconds since 1970-01-01T00:00:00Z, the resolution of PostgreSQL's `timestamptz`.
-public struct Timestamp: Hashable, Comparable, Sendable {
-  public var microseconds: Int64
-
-  public init(microseconds: Int64) {
-    self.microseconds = microseconds
-  }
-
-  public static func < (a: Timestamp, b: Timestamp) -> Bool { a.microseconds < b.microseconds }
-}
-
-/// What sort of work a task is. Open: a handler registered with a worker may bring its own.
-public struct TaskKind: RawRepresentable, Hashable, Sendable {
-  public let rawValue: String
-
-  public init(rawValue: String) {
-    self.rawValue = rawValue
-  }
-
-  public static let download = TaskKind(rawValue: "download")
-  public static let upload = TaskKind(rawValue: "upload")
-  public static let copy = TaskKind(rawValue: "copy")
-  public static let delete = TaskKind(rawValue: "delete")
-  /// Does nothing and succeeds; for measuring everything around the work.
-  public static let noop = TaskKind(rawValue: "noop")
-}
-
-/// What to do when the destination exists already.
-public enum IfExists: String, Sendable, CaseIterable {
-  /// The task fails with `destination_exists`.
-  case fail
-  /// The task succeeds and changes nothing.
-  case skip
-  /// The finished file replaces the old one, atomically.
-  case replace
-}
-
-/// What the bytes must turn out to be.
-public struct Expectation: Hashable, Sendable {
-  /// 32 bytes, or `nil`.
-  public var sha256: [UInt8]?
-  /// 16 bytes, or `nil`.
-  public var md5: [UInt8]?
-  public var bytes: Int64?
-
-  public init(sha256: [UInt8]? = nil, md5: [UInt8]? = nil, bytes: Int64? = nil) {
-    self.sha256 = sha256
-    self.md5 = md5
-    self.bytes = bytes
-  }
-}
-
-public struct HeaderField: Hashable, Sendable {
-  public var name: String
-  public var value: String
-
-  public init(name: String, value: String) {
-    self.name = name
-    self.value = value
-  }
-}
-
 /// A task as it was submitted: what never changes afterwards, `priority` apart.
 public struct TaskSpec: Hashable, Sendable {
+  public static let priorities = -1000...1000
+  /// A URL may be as long as this, in bytes.
+  public static let urlLimit = 8192
+
   public var id: UUID
   public var kind: TaskKind
   /// The URL the bytes come from: `https://…`, `http://…`, `storage://NAME/PATH`. Of a delete: what is deleted.

@@ -101,23 +101,6 @@ package enum CommandOutcome: Hashable, Sendable {
   case refused(code: String, reason: String)
 }
 
-package struct ProgressSample: Hashable, Sendable {
-  package var taskID: UUID
-  package var epoch: Int
-  package var bytesDone: Int64
-  package var bytesTotal: Int64?
-  /// Bytes per second.
-  package var rate: Int64
-
-  package init(taskID: UUID, epoch: Int, bytesDone: Int64, bytesTotal: Int64?, rate: Int64) {
-    self.taskID = taskID
-    self.epoch = epoch
-    self.bytesDone = bytesDone
-    self.bytesTotal = bytesTotal
-    self.rate = rate
-  }
-}
-
 package struct Renewal: Hashable, Sendable {
   /// False: the lease is gone for good. Stop everything and register anew.
   package var isAlive: Bool
@@ -222,36 +205,6 @@ package struct TaskFilter: Hashable, Sendable {
     self.state = state
     self.queue = queue
     self.limit = limit
-  }
-}
-
-package struct WorkerDocument: Hashable, Sendable {
-  package var id: UUID
-  package var host: String
-  package var pid: Int32
-  package var startedAt: Timestamp
-  package var leaseUntil: Timestamp
-  /// `live`, or `expired` until the sweep has taken its tasks.
-  package var isLive: Bool
-  package var running: Int
-  package var volumes: [String: UUID]
-  package var labels: [String: String]
-  package var bytesPerSecond: Int64
-
-  package init(
-    id: UUID, host: String, pid: Int32, startedAt: Timestamp, leaseUntil: Timestamp, isLive: Bool, running: Int,
-    volumes: [String: UUID], labels: [String: String], bytesPerSecond: Int64
-  ) {
-    self.id = id
-    self.host = host
-    self.pid = pid
-    self.startedAt = startedAt
-    self.leaseUntil = leaseUntil
-    self.isLive = isLive
-    self.running = running
-    self.volumes = volumes
-    self.labels = labels
-    self.bytesPerSecond = bytesPerSecond
   }
 }
 

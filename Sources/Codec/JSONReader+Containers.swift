@@ -1,0 +1,121 @@
+extension JSONReader {
+  /// Reads an object: `body` gets every member whose value is not `null` and must consume its value.
+  package mutating func object(
+    _ body: (inout JSONReader, JSONName) throws(DecodingFailure) -> Void
+  ) throws(DecodingFailure) {
+    guard try begin() == UInt8(ascii: "{") else { throw failure(.expected("an object")) }
+    try descend()
+    let firstName = nameHashes.count
+    defer {
+      depth -= 1
+      nameHashes.removeSubrange(firstName...)
+    }
+    guard try peek() != UInt8(ascii: "}") else {
+      position += 1
+      return
+    }
+    repeat {
+      let name = try memberName(after: firstName)
+      do throws(DecodingFailure) {
+        if try !null() { try body(&self, name) }
+      } catch {
+        throw error.within(name.text)
+      }
+    } while try another(before: UInt8(ascii: "}"))
+  }
+
+  /// Reads an array: `body` gets every element's index and must consume it.
+  package mutating func array(
+    _ body: (inout JSONReader, Int) throws(DecodingFailure) -> Void
+  ) throws(DecodingFailure) {
+    guard try begin() == UInt8(ascii: "[") else { throw failure(.expected("an array")) }
+    try descend()
+    defer { depth -= 1 }
+    guard try peek() != UInt8(ascii: "]") else {
+      position += 1
+      return
+    }
+    var index = 0
+    repeat {
+      do throws(DecodingFailure) {
+        try body(&self, index)
+      } catch {
+        throw error.within("[\(index)]")
+      }
+      index += 1
+    } while try another(before: UInt8(ascii: "]"))
+  }
+
+  /// Consumes a value of any kind; its syntax is checked, its names may repeat.
+  package mutating func skip() throws(DecodingFailure) {
+    switch try begin() {
+    case UInt8(ascii: "{"):
+      try descend()
+      if try peek() == UInt8(ascii: "}") {
+        position += 1
+      } else {
+        repeat {
+          guard try peek() == UInt8(ascii: "\"") else { throw failure(.expected("a name in quotes")) }
+          _ = try rawString()
+          try colon()
+          try skip()
+        } while try another(before: UInt8(ascii: "}"))
+      }
+      depth -= 1
+    case UInt8(ascii: "["):
+      try descend()
+      if try peek() == UInt8(ascii: "]") {
+        position += 1
+      } else {
+        repeat { try skip() } while try another(before: UInt8(ascii: "]"))
+      }
+      depth -= 1
+    case UInt8(ascii: "\""): _ = try rawString()
+    case UInt8(ascii: "t"), UInt8(ascii: "f"): _ = try bool()
+    case UInt8(ascii: "n"): _ = try null()
+    default: _ = try rawNumber()
+    }
+  }
+
+  /// Consumes the bracket that opens a container.
+  private mutating func descend() throws(DecodingFailure) {
+    guard depth < Self.depthLimit else { throw failure(.tooDeep(limit: Self.depthLimit)) }
+    depth += 1
+    position += 1
+  }
+
+  private mutating func colon() throws(DecodingFailure) {
+    guard try peek() == UInt8(ascii: ":") else { throw failure(.expected("a colon")) }
+    position += 1
+  }
+
+  /// Consumes a comma (true: another element follows) or `end` (false).
+  private mutating func another(before end: UInt8) throws(DecodingFailure) -> Bool {
+    let byte = try peek()
+    guard byte == UInt8(ascii: ",") || byte == end else {
+      throw failure(.expected("a comma or \(Character(Unicode.Scalar(end)))"))
+    }
+    position += 1
+    return byte != end
+  }
+
+  private mutating func memberName(after firstName: Int) throws(DecodingFailure) -> JSONName {
+    guard try peek() == UInt8(ascii: "\"") else { throw failure(.expected("a name in quotes")) }
+    let start = position
+    let raw = try rawString()
+    let name =
+      raw.isEscaped
+      ? JSONName(unescaped: unescape(raw)) : JSONName(borrowed: UnsafeBufferPointer(rebasing: bytes[raw.range]))
+    // Names are compared by their hashes: a collision would refuse a message, never misread one.
+    let hash = name.hash
+    guard !nameHashes[firstName...].contains(hash) else {
+      throw DecodingFailure(.duplicateName(name.text), offset: start)
+    }
+    guard nameHashes.count - firstName < Self.memberLimit else {
+      throw DecodingFailure(.tooManyMembers(limit: Self.memberLimit), offset: start)
+    }
+    nameHashes.append(hash)
+    try colon()
+    return name
+  }
+}

@@ -1,0 +1,40 @@
+// A member whose value is nil is left out; `orNull` writes it as `null` instead, for documents whose fields are
+// always all there.
+extension JSONWriter {
+  package mutating func member(_ name: StaticString, _ value: String?) {
+    guard let value else { return }
+    self.name(name)
+    string(value)
+  }
+
+  package mutating func member(_ name: StaticString, _ value: (some BinaryInteger)?) {
+    guard let value else { return }
+    self.name(name)
+    integer(value)
+  }
+
+  package mutating func member(_ name: StaticString, _ value: Bool) {
+    self.name(name)
+    bool(value)
+  }
+
+  package mutating func member(_ name: StaticString, orNull value: String?) {
+    self.name(name)
+    if let value { string(value) } else { null() }
+  }
+
+  package mutating func member(_ name: StaticString, orNull value: (some BinaryInteger)?) {
+    self.name(name)
+    if let value { integer(value) } else { null() }
+  }
+
+  package mutating func member(_ name: StaticString, _ values: [String: String]) {
+    self.name(name)
+    object { json in
+      for (key, value) in values.sorted(by: { $0.key < $1.key }) {
+        json.name(key)
+        json.string(value)
+      }
+    }
+  }
+}

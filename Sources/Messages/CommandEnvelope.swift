@@ -1,0 +1,65 @@
+internal import Codec
+internal import TaskCore
+
+/// The fields of a command message, before it is known whether they make a command.
+struct CommandEnvelope {
+  private static let commands = "submit, pause, resume, cancel, retry, remove, prioritize"
+
+  private var command: String?
+  private var id: UUID?
+  private var taskID: UUID?
+  private var priority: Int?
+  private var task: TaskDraft?
+
+  init(from reader: inout JSONReader) throws(DecodingFailure) {
+    var command: String?
+    var id: UUID?
+    var taskID: UUID?
+    var priority: Int?
+    var task: TaskDraft?
+    try reader.object { reader, name throws(DecodingFailure) in
+      switch name {
+      case "command": command = try reader.string(limit: 64)
+      case "id": id = try reader.uuid()
+      case "taskId": taskID = try reader.uuid()
+      case "priority": priority = try reader.integer(TaskSpec.priorities)
+      case "task": task = try TaskDraft(from: &reader)
+      default: try reader.skip()
+      }
+    }
+    (self.command, self.id, self.taskID, self.priority, self.task) = (command, id, taskID, priority, task)
+  }
+
+  func command(makeID: () -> UUID) throws(Rejection) -> Command {
+    guard let command else {
+      throw Rejection(.missingField, "\"command\" is missing; expected one of \(Self.commands)")
+    }
+    guard command != "submit" else { return .submit(try submission(makeID: makeID)) }
+    let action = try action(command)
+    guard let taskID else { throw Rejection(.missingField, "\"taskId\" is missing: which task to \(command)") }
+    return .control(Command.Control(id: id ?? makeID(), taskID: taskID, action: action))
+  }
+
+  private func submission(makeID: () -> UUID) throws(Rejection) -> TaskSpec {
+    guard let task else { throw Rejection(.missingField, "\"task\" is missing: what to submit") }
+    do throws(DecodingFailure) {
+      return try task.spec { id ?? makeID() }
+    } catch {
+      throw Rejection(error.within("task"))
+    }
+  }
+
+  private func action(_ command: String) throws(Rejection) -> ControlAction {
+    switch command {
+    case "pause": return .pause
+    case "resume": return .resume
+    case "cancel": return .cancel
+    case "retry": return .retry
+    case "remove": return .remove
+    case "prioritize":
+      guard let priority else { throw Rejection(.missingField, "\"priority\" is missing: prioritize to what") }
+      return .prioritize(priority)
+    default: throw Rejection(.unknownCommand, "the command is unknown; expected one of \(Self.commands)")
+    }
+  }
+}

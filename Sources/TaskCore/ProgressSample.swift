@@ -1,0 +1,23 @@
+/// How far a running task has come, told a few times a second; losing one costs nothing.
+public struct ProgressSample: Hashable, Sendable {
+  public var taskID: UUID
+  public var epoch: Int
+  public var bytesDone: Int64
+  public var bytesTotal: Int64?
+  /// Bytes per second.
+  public var rate: Int64
+
+  public init(taskID: UUID, epoch: Int, bytesDone: Int64, bytesTotal: Int64?, rate: Int64) {
+    self.taskID = taskID
+    self.epoch = epoch
+    self.bytesDone = bytesDone
+    self.bytesTotal = bytesTotal
+    self.rate = rate
+  }
+
+  /// Seconds left at the current rate, where both are known.
+  public var eta: Int64? {
+    guard let bytesTotal, rate > 0 else { return nil }
+    return max(0, (bytesTotal - bytesDone + rate - 1) / rate)
+  }
+}

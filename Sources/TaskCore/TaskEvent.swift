@@ -1,0 +1,30 @@
+/// A state change, published once its transaction is committed.
+public struct TaskEvent: Sendable, Hashable {
+  public enum Kind: String, Sendable, CaseIterable {
+    case submitted, started, publishing, succeeded, failed, retrying, released, paused, resumed, canceled
+    case prioritized, removed
+  }
+
+  public var taskID: UUID
+  public var sequence: Int
+  public var kind: Kind
+  public var at: Timestamp
+  /// The task when the event was published, which may be later than the event; `nil` once it is removed.
+  public var task: TaskDocument?
+
+  public init(taskID: UUID, sequence: Int, kind: Kind, at: Timestamp, task: TaskDocument?) {
+    self.taskID = taskID
+    self.sequence = sequence
+    self.kind = kind
+    self.at = at
+    self.task = task
+  }
+
+  /// The same for every publication of this event and no other: a version 8 UUID mixed from task and sequence.
+  public var id: UUID {
+    let mixed = UInt64(bitPattern: Int64(sequence)) &* 0x9E37_79B9_7F4A_7C15
+    return UUID(
+      high: taskID.high & ~0xF000 | 0x8000,
+      low: (taskID.low ^ mixed) & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000)
+  }
+}

@@ -1,0 +1,23 @@
+/// What sort of work a task is. Open: a handler registered with a worker may bring its own.
+public struct TaskKind: RawRepresentable, Hashable, Sendable {
+  public let rawValue: String
+
+  public init(rawValue: String) {
+    self.rawValue = rawValue
+  }
+
+  public static let download = TaskKind(rawValue: "download")
+  public static let upload = TaskKind(rawValue: "upload")
+  public static let copy = TaskKind(rawValue: "copy")
+  public static let delete = TaskKind(rawValue: "delete")
+  /// Does nothing and succeeds; for measuring everything around the work.
+  public static let noop = TaskKind(rawValue: "noop")
+
+  /// Whether a task of this kind reads from somewhere; a handler's own kind may not.
+  public var needsSource: Bool {
+    switch self {
+    case .download, .upload, .copy, .delete: true
+    default: false
+    }
+  }
+}

@@ -1,0 +1,30 @@
+/// A worker as people and programs see it.
+public struct WorkerDocument: Hashable, Sendable {
+  public var id: UUID
+  public var host: String
+  public var pid: Int32
+  public var startedAt: Timestamp
+  public var leaseUntil: Timestamp
+  /// `live`, or `expired` until the sweep has taken its tasks.
+  public var isLive: Bool
+  public var running: Int
+  public var volumes: [String: UUID]
+  public var labels: [String: String]
+  public var bytesPerSecond: Int64
+
+  public init(
+    id: UUID, host: String, pid: Int32, startedAt: Timestamp, leaseUntil: Timestamp, isLive: Bool, running: Int,
+    volumes: [String: UUID], labels: [String: String], bytesPerSecond: Int64
+  ) {
+    self.id = id
+    self.host = host
+    self.pid = pid
+    self.startedAt = startedAt
+    self.leaseUntil = leaseUntil
+    self.isLive = isLive
+    self.running = running
+    self.volumes = volumes
+    self.labels = labels
+    self.bytesPerSecond = bytesPerSecond
+  }
+}

@@ -1,0 +1,39 @@
+import Testing
+
+@testable import TaskCore
+
+struct TimestampTests {
+  @Test(
+    arguments: [
+      ("1970-01-01T00:00:00.000000Z", 0), ("2026-11-21T14:17:26.123456Z", 1_795_270_646_123_456),
+      ("2000-02-29T23:59:59.000000Z", 951_868_799_000_000), ("1969-12-31T23:59:59.999999Z", -1),
+    ] as [(String, Int64)])
+  func writesAndReads(text: String, microseconds: Int64) {
+    #expect(Timestamp(microseconds: microseconds).description == text)
+    #expect(Timestamp(text)?.microseconds == microseconds)
+  }
+
+  @Test(
+    arguments: [
+      ("2026-11-21T14:17:26Z", 1_795_270_646_000_000), ("2026-11-21t16:17:26.5+02:00", 1_795_270_646_500_000),
+      ("2026-11-21 13:47:26.1234567-00:30", 1_795_270_646_123_456),
+    ] as [(String, Int64)])
+  func readsOffsetsAndFractions(text: String, microseconds: Int64) {
+    #expect(Timestamp(text)?.microseconds == microseconds)
+  }
+
+  @Test(arguments: [
+    "", "2026-11-21", "2026-11-21T14:17:26", "2026-02-29T00:00:00Z", "2026-13-01T00:00:00Z", "2026-11-21T24:00:00Z",
+    "2026-11-21T14:17:26.Z", "2026-11-21T14:17:26Zx", "0000-01-01T00:00:00Z", "2026-11-21T14:17:26+2:00",
+  ])
+  func refusesOtherText(text: String) {
+    #expect(Timestamp(text) == nil)
+  }
+
+  @Test func everyDayComesBack() {
+    for day in stride(from: -719_000 as Int64, to: 2_900_000, by: 17) {
+      let time = Timestamp(microseconds: day * 86_400_000_000 + 1)
+      #expect(Timestamp(time.description) == time)
+    }
+  }
+}
