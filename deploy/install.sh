@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2034
 # Sourced by demo.sh and test.sh: what a bare Debian 12 machine with Swift still needs.
 
 build_packages=(libcurl4-openssl-dev libpq-dev librdkafka-dev libssl-dev libuv1-dev pkg-config)
@@ -18,7 +19,7 @@ need() {
   done
   [ ${#missing[@]} -gt 0 ] || return 0
   say "Installing ${missing[*]}"
-  local apt=(apt-get -y -q --no-install-recommends)
+  local apt=(apt-get -y -q --no-install-recommends -o DPkg::Lock::Timeout=300)
   [ "$(id -u)" = 0 ] || apt=(sudo "${apt[@]}")
   # A cluster and a site of the packages' own would take ports; Reelhaul starts its own.
   DEBIAN_FRONTEND=noninteractive "${apt[@]}" update >/dev/null

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -149,4 +150,14 @@ int rh_spawn_process(const rh_spawn *request) {
     return -failure;
   }
   return child;
+}
+
+int rh_terminal_columns(int fd) {
+  struct winsize size;
+  return ioctl(fd, TIOCGWINSZ, &size) < 0 ? -errno : size.ws_col;
+}
+
+int rh_terminal_rows(int fd) {
+  struct winsize size;
+  return ioctl(fd, TIOCGWINSZ, &size) < 0 ? -errno : size.ws_row;
 }

@@ -57,3 +57,7 @@ typedef struct {
 
 /// Starts a process with default signal handling and an empty mask. Returns its id, or -errno also where exec failed.
 int rh_spawn_process(const rh_spawn *request);
+
+/// The terminal's size in columns and rows (TIOCGWINSZ).
+int rh_terminal_columns(int fd);
+int rh_terminal_rows(int fd);

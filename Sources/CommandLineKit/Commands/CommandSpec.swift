@@ -1,0 +1,55 @@
+/// A command as a value: parsing, help and completions all come from it.
+package struct CommandSpec: Sendable {
+  package var name: String
+  /// One line, without a full stop, for lists of commands.
+  package var summary: String
+  /// Paragraphs of the command's own help, separated by empty lines.
+  package var discussion: String
+  package var options: [OptionSpec]
+  package var positionals: [PositionalSpec]
+  package var examples: [Example]
+  package var exits: [ExitMeaning]
+  /// Where there are any, the next word names one of them, and there are no positionals.
+  package var subcommands: [CommandSpec]
+
+  package init(
+    name: String, summary: String, discussion: String = "", options: [OptionSpec] = [],
+    positionals: [PositionalSpec] = [], examples: [Example] = [], exits: [ExitMeaning] = [],
+    subcommands: [CommandSpec] = []
+  ) {
+    self.name = name
+    self.summary = summary
+    self.discussion = discussion
+    self.options = options
+    self.positionals = positionals
+    self.examples = examples
+    self.exits = exits
+    self.subcommands = subcommands
+  }
+
+  package func subcommand(_ name: String) -> CommandSpec? {
+    subcommands.first { $0.name == name }
+  }
+}
+
+/// A line to try, and what it does.
+package struct Example: Sendable, Hashable {
+  package var line: String
+  package var meaning: String
+
+  package init(_ line: String, _ meaning: String) {
+    self.line = line
+    self.meaning = meaning
+  }
+}
+
+/// What one exit code of a command says.
+package struct ExitMeaning: Sendable, Hashable {
+  package var code: Int32
+  package var meaning: String
+
+  package init(_ code: Int32, _ meaning: String) {
+    self.code = code
+    self.meaning = meaning
+  }
+}

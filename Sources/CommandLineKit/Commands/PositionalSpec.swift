@@ -1,0 +1,41 @@
+/// A word of a command that is not an option.
+package struct PositionalSpec: Sendable, Hashable {
+  package enum Arity: Sendable, Hashable {
+    case one
+    case optional
+    /// All that remain; `atLeast` of them.
+    case many(atLeast: Int)
+  }
+
+  /// The placeholder in help: `TASK`, `URL` …
+  package var name: String
+  package var arity: Arity
+  /// What it may be; the parser checks it and completions offer it.
+  package var kind: ValueKind
+  package var help: String
+
+  package init(_ name: String, _ arity: Arity = .one, kind: ValueKind = .text, help: String) {
+    self.name = name
+    self.arity = arity
+    self.kind = kind
+    self.help = help
+  }
+
+  /// As a usage line writes it: `URL`, `[TASK]`, `TASK...`.
+  package var usage: String {
+    switch arity {
+    case .one: name
+    case .optional: "[\(name)]"
+    case .many(atLeast: 0): "[\(name)...]"
+    case .many: "\(name)..."
+    }
+  }
+
+  package var isRequired: Bool {
+    switch arity {
+    case .one: true
+    case .optional: false
+    case .many(let minimum): minimum > 0
+    }
+  }
+}

@@ -1,0 +1,64 @@
+/// What the value of an option or of a positional may be.
+package enum ValueKind: Sendable, Hashable {
+  /// Present or not; takes no value.
+  case flag
+  case text
+  case integer(ClosedRange<Int64>)
+  /// A number of bytes: `500`, `10MiB`, `1.5GB`.
+  case bytes
+  /// A length of time: `30`, `1.5h`, `2m30s`. Seconds where no unit stands.
+  case duration
+  case choice([String])
+  /// A path that completions complete.
+  case file
+  case directory
+
+  var placeholder: String {
+    switch self {
+    case .flag: ""
+    case .text: "TEXT"
+    case .integer: "N"
+    case .bytes: "BYTES"
+    case .duration: "DURATION"
+    case .choice(let choices): choices.joined(separator: "|")
+    case .file: "FILE"
+    case .directory: "DIR"
+    }
+  }
+
+  /// What is wrong with `text` as such a value, as the end of a sentence that begins with its name; nil if nothing is.
+  func complaint(about text: String) -> String? {
+    switch self {
+    case .flag, .text: nil
+    case .file, .directory: text.isEmpty ? "must not be empty" : nil
+    case .integer(let range):
+      if let number = Int64(text) {
+        range.contains(number) ? nil : "must be \(Self.describe(range)), not \(number)"
+      } else {
+        "must be a whole number, not \"\(text)\""
+      }
+    case .bytes:
+      ByteCount(text) == nil ? "must be a number of bytes such as 500, 10MiB or 1.5GB, not \"\(text)\"" : nil
+    case .duration:
+      DurationText.parse(text) == nil ? "must be a length of time such as 30s, 1.5h or 2m30s, not \"\(text)\"" : nil
+    case .choice(let choices):
+      choices.contains(text)
+        ? nil
+        : "must be \(Self.list(choices)), not \"\(text)\""
+          + (Suggestion.nearest(to: text, in: choices).map { "; did you mean \($0)?" } ?? "")
+    }
+  }
+
+  static func list(_ words: [String]) -> String {
+    guard let last = words.last, words.count > 1 else { return words.joined() }
+    return words.dropLast().joined(separator: ", ") + " or " + last
+  }
+
+  private static func describe(_ range: ClosedRange<Int64>) -> String {
+    switch (range.lowerBound, range.upperBound) {
+    case (.min, let upper): "at most \(upper)"
+    case (let lower, .max): "at least \(lower)"
+    case (let lower, let upper): "from \(lower) to \(upper)"
+    }
+  }
+}

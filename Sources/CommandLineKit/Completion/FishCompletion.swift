@@ -1,0 +1,51 @@
+/// One `complete` line for each command and option.
+struct FishCompletion {
+  private let program: CommandSpec
+
+  init(_ program: CommandSpec) {
+    self.program = program
+  }
+
+  func render() -> String {
+    let head = [
+      "# fish completion for \(program.name): \(program.name) completions fish | source",
+      "complete -c \(program.name) -f",
+      line("__fish_use_subcommand", "-s h -l help -d 'Show help'"),
+      line("__fish_use_subcommand", "-l version -d 'Show the version'"),
+    ]
+    let commands = program.subcommands.map { command in
+      line("__fish_use_subcommand", "-a \(command.name) -d \(CompletionScript.quote(command.summary))")
+    }
+    return (head + commands + program.subcommands.flatMap(lines)).joined(separator: "\n") + "\n"
+  }
+
+  private func lines(_ command: CommandSpec) -> [String] {
+    let condition = "__fish_seen_subcommand_from \(command.name)"
+    let options = CompletionScript.options(of: command, in: program).map { option in
+      let short = option.short.map { "-s \($0) " } ?? ""
+      let argument = option.takesValue ? " \(arguments(option.kind, required: true))" : ""
+      return line(condition, "\(short)-l \(option.name)\(argument) -d \(CompletionScript.quote(option.help))")
+    }
+    let words = command.positionals.compactMap { positional in
+      switch positional.kind {
+      case .choice, .file, .directory: line(condition, arguments(positional.kind, required: false))
+      case .flag, .text, .integer, .bytes, .duration: nil
+      }
+    }
+    return options + words
+  }
+
+  private func arguments(_ kind: ValueKind, required: Bool) -> String {
+    let exclusive = required ? "-x " : ""
+    return switch kind {
+    case .choice(let choices): "\(exclusive)-a \(CompletionScript.quote(choices.joined(separator: " ")))"
+    case .file: required ? "-r -F" : "-F"
+    case .directory: "\(exclusive)-a '(__fish_complete_directories)'"
+    case .flag, .text, .integer, .bytes, .duration: required ? "-x" : ""
+    }
+  }
+
+  private func line(_ condition: String, _ rest: String) -> String {
+    "complete -c \(program.name) -n \(CompletionScript.quote(condition)) \(rest)"
+  }
+}

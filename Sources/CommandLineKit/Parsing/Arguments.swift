@@ -1,0 +1,32 @@
+/// The values of a command line, checked against the command they were parsed for.
+package struct Arguments: Sendable {
+  /// The command's name and its ancestors', without the program's.
+  package let path: [String]
+  package let positionals: [String]
+  /// What no flag gave: the environment over the settings file.
+  package let settings: Settings
+  private let values: [String: [String]]
+
+  init(path: [String], positionals: [String], values: [String: [String]], settings: Settings) {
+    self.path = path
+    self.positionals = positionals
+    self.values = values
+    self.settings = settings
+  }
+
+  /// Whether a flag is set.
+  package subscript(flag option: OptionSpec) -> Bool { values[option.name] != nil }
+
+  package subscript(option: OptionSpec) -> String? { values[option.name]?.last ?? option.defaultValue }
+
+  /// All values of a repeatable option, in order.
+  package func all(_ option: OptionSpec) -> [String] {
+    values[option.name] ?? option.defaultValue.map { [$0] } ?? []
+  }
+
+  package func integer(_ option: OptionSpec) -> Int64? { self[option].flatMap { Int64($0) } }
+
+  package func bytes(_ option: OptionSpec) -> Int64? { self[option].flatMap { ByteCount($0)?.bytes } }
+
+  package func duration(_ option: OptionSpec) -> Duration? { self[option].flatMap(DurationText.parse) }
+}

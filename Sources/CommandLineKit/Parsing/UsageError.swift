@@ -1,0 +1,14 @@
+/// A command line that cannot be carried out as it stands. Programs end with exit code 2.
+package struct UsageError: Error, Hashable, Sendable, CustomStringConvertible {
+  /// What is wrong, in one sentence.
+  package var message: String
+  /// What to do about it, in one sentence; may be nil.
+  package var hint: String?
+
+  package init(_ message: String, hint: String? = nil) {
+    self.message = message
+    self.hint = hint
+  }
+
+  package var description: String { hint.map { "\(message)\n\($0)" } ?? message }
+}

@@ -1,0 +1,27 @@
+/// Keys and values that stand below the flags: the environment, and below it the settings file.
+package struct Settings: Sendable, Hashable {
+  private let environment: [String: String]
+  private let file: [String: String]
+
+  package init(environment: [String: String], file: [String: String] = [:]) {
+    self.environment = environment
+    self.file = file
+  }
+
+  /// An environment variable that is set wins, even an empty one.
+  package subscript(key: String) -> String? { environment[key] ?? file[key] }
+
+  /// The values whose keys begin with `prefix`, by the rest of their keys.
+  package func values(withPrefix prefix: String) -> [String: String] {
+    var values: [String: String] = [:]
+    for (key, value) in file.merging(environment, uniquingKeysWith: { $1 })
+    where key.hasPrefix(prefix) && key.utf8.count > prefix.utf8.count {
+      values[String(key.dropFirst(prefix.count))] = value
+    }
+    return values
+  }
+
+  static func isTrue(_ text: String) -> Bool {
+    !["", "0", "false", "no", "off"].contains(text.lowercased())
+  }
+}

@@ -1,0 +1,55 @@
+/// A file of `KEY=value` lines that a shell can source: `export` may stand before the key, quotes around the value,
+/// `#` before a comment on a line of its own.
+package enum SettingsFile {
+  /// The file's values, or the number of the first line that is none of these and what is wrong with it.
+  package static func parse(_ text: String) throws(UsageError) -> [String: String] {
+    var values: [String: String] = [:]
+    for (index, raw) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
+      var line = trim(raw)
+      if line.isEmpty || line.hasPrefix("#") { continue }
+      if line.hasPrefix("export ") { line = trim(line.dropFirst(7)) }
+      guard let equals = line.firstIndex(of: "="), isKey(line[..<equals]) else {
+        throw UsageError("line \(index + 1) is not KEY=value")
+      }
+      guard let value = unquote(line[line.index(after: equals)...]) else {
+        throw UsageError("line \(index + 1) has an unfinished quotation")
+      }
+      values[String(line[..<equals])] = value
+    }
+    return values
+  }
+
+  /// The line that sets `key` in a shell, whatever `value` holds.
+  package static func line(_ key: String, _ value: String) -> String {
+    "export \(key)='" + value.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''") + "'\n"
+  }
+
+  private static func trim(_ text: Substring) -> Substring {
+    var text = text
+    while let last = text.last, last == " " || last == "\t" || last == "\r" { text.removeLast() }
+    return text.drop { $0 == " " || $0 == "\t" }
+  }
+
+  private static func isKey(_ text: Substring) -> Bool {
+    guard let first = text.utf8.first, !(UInt8(ascii: "0")...UInt8(ascii: "9")).contains(first) else { return false }
+    return text.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_") }
+  }
+
+  /// The shell's rules for quotes: none within single ones, a backslash within double ones and outside.
+  private static func unquote(_ text: Substring) -> String? {
+    var value = ""
+    var quote: Character?
+    var characters = text[...]
+    while let character = characters.popFirst() {
+      switch (character, quote) {
+      case ("'", nil), ("\"", nil): quote = character
+      case (let end, let open?) where end == open: quote = nil
+      case ("\\", nil), ("\\", "\""):
+        guard let escaped = characters.popFirst() else { return nil }
+        value.append(escaped)
+      default: value.append(character)
+      }
+    }
+    return quote == nil ? value : nil
+  }
+}

@@ -1,0 +1,66 @@
+/// The columns that text takes on a terminal.
+package enum DisplayWidth {
+  package static func of(_ text: some StringProtocol) -> Int {
+    text.reduce(0) { $0 + of($1) }
+  }
+
+  static func of(_ character: Character) -> Int {
+    guard let scalar = character.unicodeScalars.first else { return 0 }
+    if scalar.value < 0x300 { return 1 }
+    if scalar.properties.generalCategory == .nonspacingMark { return 0 }
+    if character.unicodeScalars.contains(where: { $0.value == 0xFE0F || $0.properties.isEmojiPresentation }) {
+      return 2
+    }
+    return isWide(scalar.value) ? 2 : 1
+  }
+
+  /// East Asian wide and full-width blocks.
+  private static func isWide(_ value: UInt32) -> Bool {
+    switch value {
+    case 0x1100...0x115F, 0x2E80...0x303E, 0x3041...0xA4CF, 0xAC00...0xD7A3, 0xF900...0xFAFF, 0xFE30...0xFE6F,
+      0xFF00...0xFF60, 0xFFE0...0xFFE6, 0x20000...0x3FFFD:
+      true
+    default: false
+    }
+  }
+
+  /// At most `width` columns of `text`; what is cut is marked by an ellipsis.
+  package static func truncate(_ text: String, to width: Int, ascii: Bool = false) -> String {
+    guard of(text) > width else { return text }
+    let mark = ascii ? "~" : "…"
+    guard width > 0 else { return "" }
+    var result = ""
+    var used = 0
+    for character in text {
+      let next = used + of(character)
+      guard next <= width - 1 else { break }
+      result.append(character)
+      used = next
+    }
+    return result + mark
+  }
+
+  /// Exactly `width` columns: cut, or filled with spaces.
+  package static func fit(_ text: String, to width: Int, ascii: Bool = false) -> String {
+    let cut = truncate(text, to: width, ascii: ascii)
+    return cut + String(repeating: " ", count: max(0, width - of(cut)))
+  }
+
+  /// Without the control characters by which foreign text could drive a terminal.
+  package static func printable(_ text: String) -> String {
+    guard text.unicodeScalars.contains(where: isControl) else { return text }
+    var result = String.UnicodeScalarView()
+    for scalar in text.unicodeScalars { result.append(isControl(scalar) ? "\u{FFFD}" : scalar) }
+    return String(result)
+  }
+
+  private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
+    switch scalar.properties.generalCategory {
+    case .control: true
+    // Bidirectional overrides and their kin can make a name read as another.
+    case .format: scalar.value != 0x200D
+    case .lineSeparator, .paragraphSeparator: true
+    default: false
+    }
+  }
+}

@@ -1,0 +1,48 @@
+import Glibc
+
+/// A file descriptor to write text to: standard output, standard error.
+package struct Output: Sendable {
+  private let descriptor: Int32
+
+  package init(descriptor: Int32) {
+    self.descriptor = descriptor
+  }
+
+  package static let standard = Output(descriptor: STDOUT_FILENO)
+  package static let error = Output(descriptor: STDERR_FILENO)
+
+  /// Writes all of `text`, waiting where a pipe is full. The reader of a pipe gone ends the process without a word,
+  /// as SIGPIPE does; any other failure is final too, for there is nobody left to tell.
+  package func write(_ text: String) {
+    var text = text
+    text.withUTF8 { write(UnsafeRawBufferPointer($0)) }
+  }
+
+  package func write(_ bytes: UnsafeRawBufferPointer) {
+    var rest = bytes
+    while !rest.isEmpty {
+      let count = Glibc.write(descriptor, rest.baseAddress, rest.count)
+      if count >= 0 {
+        rest = UnsafeRawBufferPointer(rebasing: rest[count...])
+      } else if errno == EPIPE {
+        endByBrokenPipe()
+      } else if errno == EAGAIN {
+        var poll = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+        Glibc.poll(&poll, 1, -1)
+      } else if errno != EINTR {
+        return
+      }
+    }
+  }
+
+  package func line(_ text: String = "") {
+    write(text + "\n")
+  }
+}
+
+/// Ends the process as SIGPIPE would have, had it not been ignored for the sake of sockets.
+private func endByBrokenPipe() -> Never {
+  signal(SIGPIPE, SIG_DFL)
+  raise(SIGPIPE)
+  _exit(141)
+}

@@ -1,0 +1,39 @@
+/// One line of a progress board.
+package struct ProgressItem: Sendable, Hashable {
+  package enum Phase: Sendable, Hashable {
+    case waiting, active, done, failed, stopped
+  }
+
+  package var title: String
+  /// The word for its state: `running`, `paused` …
+  package var status: String
+  package var phase: Phase
+  package var bytesDone: Int64
+  package var bytesTotal: Int64?
+  /// Bytes per second.
+  package var rate: Int64?
+
+  package init(
+    title: String, status: String, phase: Phase, bytesDone: Int64 = 0, bytesTotal: Int64? = nil, rate: Int64? = nil
+  ) {
+    self.title = title
+    self.status = status
+    self.phase = phase
+    self.bytesDone = bytesDone
+    self.bytesTotal = bytesTotal
+    self.rate = rate
+  }
+
+  /// From 0 to 1, where the total is known.
+  var fraction: Double? {
+    if phase == .done { return 1 }
+    guard let bytesTotal, bytesTotal > 0 else { return nil }
+    return min(1, max(0, Double(bytesDone) / Double(bytesTotal)))
+  }
+
+  /// Seconds left at the present rate, of an active item.
+  var eta: Int64? {
+    guard phase == .active, let bytesTotal, let rate, rate > 0, bytesTotal >= bytesDone else { return nil }
+    return (bytesTotal - bytesDone + rate - 1) / rate
+  }
+}

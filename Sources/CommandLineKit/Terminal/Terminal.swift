@@ -1,0 +1,31 @@
+import Glibc
+import System
+
+/// What a file descriptor's other end can show.
+package struct Terminal: Sendable, Hashable {
+  package var isInteractive: Bool
+  /// In columns; 80 where it is not known.
+  package var width: Int
+  package var hasColour: Bool
+  package var isUnicode: Bool
+
+  package init(isInteractive: Bool, width: Int = 80, hasColour: Bool = false, isUnicode: Bool = true) {
+    self.isInteractive = isInteractive
+    self.width = width
+    self.hasColour = hasColour
+    self.isUnicode = isUnicode
+  }
+
+  /// Asks the descriptor and the environment: no colour off a terminal, with `NO_COLOR` set, or on a dumb one.
+  package init(descriptor: Int32, environment: [String: String]) {
+    isInteractive = isatty(descriptor) == 1 && environment["TERM"] != "dumb"
+    let columns = isInteractive ? Int(TerminalSize.columns(of: descriptor) ?? 80) : 80
+    width = columns > 0 ? columns : 80
+    hasColour = isInteractive && environment["NO_COLOR"]?.isEmpty ?? true
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].lazy.compactMap { environment[$0] }.first { !$0.isEmpty } ?? ""
+    let encoding = locale.uppercased()
+    isUnicode = encoding.hasSuffix("UTF-8") || encoding.hasSuffix("UTF8")
+  }
+
+  package var paint: Paint { Paint(isEnabled: hasColour) }
+}

@@ -1,0 +1,45 @@
+/// The topics of a fleet, by what they carry. All names start with one prefix, so fleets can share a cluster.
+package struct TopicPlan: Hashable, Sendable {
+  package let prefix: String
+  /// Partitions of the topics that workers share out.
+  package let partitions: Int
+
+  package init(prefix: String = "reelhaul.", partitions: Int = 48) {
+    self.prefix = prefix
+    self.partitions = partitions
+  }
+
+  package var commands: String { prefix + "commands" }
+  package var signals: String { prefix + "signals" }
+  package var progress: String { prefix + "progress" }
+  package var events: String { prefix + "events" }
+  package var tasks: String { prefix + "tasks" }
+  package var deadLetters: String { prefix + "dead-letters" }
+
+  package var topics: [TopicSpec] {
+    let day = 86_400_000
+    return [
+      TopicSpec(
+        name: commands, partitions: partitions,
+        settings: ["cleanup.policy": "delete", "retention.ms": String(7 * day), "max.message.bytes": "1048588"]),
+      // Every worker reads all of these: few partitions, short-lived.
+      TopicSpec(
+        name: signals, partitions: 4,
+        settings: ["cleanup.policy": "delete", "retention.ms": "600000", "segment.ms": "600000"]),
+      TopicSpec(
+        name: progress, partitions: 12,
+        settings: [
+          "cleanup.policy": "delete", "retention.ms": "3600000", "segment.ms": "600000", "compression.type": "lz4",
+        ]),
+      TopicSpec(
+        name: events, partitions: 12, settings: ["cleanup.policy": "delete", "retention.ms": String(7 * day)]),
+      TopicSpec(name: tasks, partitions: 12, settings: ["cleanup.policy": "compact"]),
+      // A dead letter is a command with its origin and reason added: it must not be refused for its size.
+      TopicSpec(
+        name: deadLetters, partitions: 4,
+        settings: [
+          "cleanup.policy": "delete", "retention.ms": String(90 * day), "max.message.bytes": "2097152",
+        ]),
+    ]
+  }
+}

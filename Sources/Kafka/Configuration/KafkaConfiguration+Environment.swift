@@ -1,0 +1,41 @@
+extension KafkaConfiguration {
+  /// Reads `REELHAUL_KAFKA` (bootstrap servers) and every `REELHAUL_KAFKA_<PROPERTY>`: lower-cased, `_` for `.`
+  /// and `__` for `_`, so `REELHAUL_KAFKA_SECURITY_PROTOCOL` sets `security.protocol`. `nil` without bootstrap servers.
+  ///
+  /// Throws as ``init(bootstrap:properties:observer:)`` does, naming the variable.
+  package static func fromEnvironment(
+    _ environment: [String: String], observer: @escaping KafkaObserver = { _ in }
+  ) throws(KafkaError) -> KafkaConfiguration? {
+    guard let bootstrap = environment["REELHAUL_KAFKA"], !bootstrap.isEmpty else { return nil }
+    var properties: [String: String] = [:]
+    for (variable, value) in environment.sorted(by: { $0.key < $1.key }) {
+      guard variable.hasPrefix(prefix), variable.count > prefix.count else { continue }
+      let name = property(variable.dropFirst(prefix.count))
+      do {
+        _ = try KafkaConfiguration(bootstrap: bootstrap, properties: [name: value])
+      } catch {
+        throw KafkaError(code: error.code, message: "\(variable): \(error.message)")
+      }
+      properties[name] = value
+    }
+    return try KafkaConfiguration(bootstrap: bootstrap, properties: properties, observer: observer)
+  }
+
+  private static let prefix = "REELHAUL_KAFKA_"
+
+  static func property(_ variable: Substring) -> String {
+    var name = ""
+    var characters = variable[...]
+    while let next = characters.popFirst() {
+      if next != "_" {
+        name += next.lowercased()
+      } else if characters.first == "_" {
+        characters.removeFirst()
+        name += "_"
+      } else {
+        name += "."
+      }
+    }
+    return name
+  }
+}

@@ -1,0 +1,61 @@
+import CRdKafka
+
+/// Where the cluster is and how to reach it: bootstrap servers and any of librdkafka's properties.
+///
+/// The properties hold secrets (`sasl.password`): they are never printed.
+package struct KafkaConfiguration: Sendable, CustomStringConvertible {
+  /// `host:port`, comma-separated.
+  package let bootstrap: String
+  /// librdkafka's properties, over the defaults of each client. Some are the clients' own and cannot be set.
+  package let properties: [String: String]
+  /// Hears what clients made from this configuration have to tell.
+  package var observer: KafkaObserver
+
+  /// Throws `invalidArgument`, naming the property, for a property librdkafka does not know, a value it refuses,
+  /// or a property this module depends on.
+  package init(
+    bootstrap: String, properties: [String: String] = [:], observer: @escaping KafkaObserver = { _ in }
+  ) throws(KafkaError) {
+    guard !bootstrap.isEmpty else {
+      throw KafkaError(code: .invalidArgument, message: "no Kafka bootstrap servers are given")
+    }
+    for (name, value) in properties.sorted(by: { $0.key < $1.key }) {
+      try Self.check(name, value)
+    }
+    self.bootstrap = bootstrap
+    self.properties = properties
+    self.observer = observer
+  }
+
+  package var description: String {
+    "Kafka at \(bootstrap)" + properties.keys.sorted().map { ", \($0)" }.joined()
+  }
+
+  /// Properties that carry this module's guarantees, with what each is for.
+  private static let reserved: [String: String] = [
+    "bootstrap.servers": "the bootstrap servers are a setting of their own",
+    "metadata.broker.list": "the bootstrap servers are a setting of their own",
+    "enable.auto.commit": "offsets are committed when the work is done",
+    "enable.auto.offset.store": "offsets are committed when the work is done",
+    "enable.partition.eof": "the end of a partition is no event here",
+    "enable.idempotence": "producers of commands and events are idempotent",
+    "group.id": "the group is the program's",
+    "log.queue": "the log is read from the event queue",
+    "test.mock.num.brokers": "the development broker is started by `up`",
+  ]
+
+  private static func check(_ name: String, _ value: String) throws(KafkaError) {
+    if let reason = reserved[name] {
+      throw KafkaError(code: .invalidArgument, message: "Kafka property \(name) cannot be set: \(reason)")
+    }
+    let scratch = rd_kafka_conf_new()
+    defer { rd_kafka_conf_destroy(scratch) }
+    switch rd_kafka_conf_set(scratch, name, value, nil, 0) {
+    case RD_KAFKA_CONF_OK: break
+    case RD_KAFKA_CONF_UNKNOWN:
+      throw KafkaError(code: .invalidArgument, message: "Kafka property \(name) is not known to librdkafka")
+    default:
+      throw KafkaError(code: .invalidArgument, message: "Kafka property \(name): librdkafka refuses its value")
+    }
+  }
+}

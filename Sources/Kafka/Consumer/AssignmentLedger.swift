@@ -1,0 +1,85 @@
+/// Which partitions a group member has, which offset each goes on with, and which offsets it may still commit.
+///
+/// Offsets of an assignment that has ended are never committed: the partition's new owner may be further on.
+struct AssignmentLedger {
+  private struct Entry {
+    /// Counts assignments, so that a partition that went away and came back is told from one that stayed.
+    let epoch: Int
+    /// `nil` until the group's committed offset or a record tells.
+    var expected: Int64?
+    /// The ends of what was handed out and of what was committed since.
+    var handedOut: Int64 = -1
+    var committed: Int64 = -1
+    var isRevoked = false
+  }
+
+  enum Reception: Equatable {
+    case accept
+    /// Accept; the records from `expected` on are missing.
+    case gap(expected: Int64)
+    /// The partition is going or gone: its next owner reads the record again.
+    case drop
+  }
+
+  private var entries: [TopicPartition: Entry] = [:]
+  private var epochs = 0
+
+  var partitions: [TopicPartition] { entries.filter { !$0.value.isRevoked }.map(\.key) }
+
+  /// `committed`: the group's offsets where they are known.
+  mutating func assign(_ partitions: [TopicPartition], committed: [TopicPartition: Int64] = [:]) {
+    epochs += 1
+    for partition in partitions {
+      entries[partition] = Entry(epoch: epochs, expected: committed[partition])
+    }
+  }
+
+  mutating func receive(_ partition: TopicPartition, _ offset: Int64) -> Reception {
+    guard let entry = entries[partition], !entry.isRevoked else { return .drop }
+    entries[partition]?.expected = offset + 1
+    guard let expected = entry.expected, expected < offset else { return .accept }
+    return .gap(expected: expected)
+  }
+
+  /// Notes that `records` are now with the consumer's task, and returns what committing them means.
+  mutating func handOut(_ records: some Sequence<KafkaRecord>) -> [KafkaBatch.Range] {
+    var ranges: [KafkaBatch.Range] = []
+    var indices: [TopicPartition: Int] = [:]
+    for record in records {
+      let partition = record.topicPartition
+      if let index = indices[partition] {
+        ranges[index].next = record.offset + 1
+      } else if let entry = entries[partition] {
+        indices[partition] = ranges.count
+        ranges.append(
+          KafkaBatch.Range(partition: partition, first: record.offset, next: record.offset + 1, epoch: entry.epoch))
+      }
+    }
+    for range in ranges { entries[range.partition]?.handedOut = range.next }
+    return ranges
+  }
+
+  /// Whether the range's assignment still stands. A partition being revoked is still this member's.
+  func owns(_ range: KafkaBatch.Range) -> Bool {
+    entries[range.partition]?.epoch == range.epoch
+  }
+
+  mutating func committed(_ range: KafkaBatch.Range) {
+    guard owns(range), let entry = entries[range.partition] else { return }
+    entries[range.partition]?.committed = max(entry.committed, range.next)
+  }
+
+  /// Takes no more records of these partitions; what was handed out may still be committed until ``remove(_:)``.
+  mutating func revoke(_ partitions: [TopicPartition]) {
+    for partition in partitions { entries[partition]?.isRevoked = true }
+  }
+
+  /// Whether one of the partitions has records handed out and not committed.
+  func isBusy(_ partitions: [TopicPartition]) -> Bool {
+    partitions.contains { entries[$0].map { $0.handedOut > $0.committed } ?? false }
+  }
+
+  mutating func remove(_ partitions: [TopicPartition]) {
+    for partition in partitions { entries[partition] = nil }
+  }
+}

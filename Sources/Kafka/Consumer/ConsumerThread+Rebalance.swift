@@ -1,0 +1,60 @@
+import CRdKafka
+
+extension ConsumerThread {
+  func rebalance(_ event: borrowing KafkaEvent) {
+    guard let list = event.partitions else { return }
+    let partitions = PartitionList.partitions(list)
+    if event.code == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS {
+      assign(partitions)
+    } else {
+      revoke(partitions)
+    }
+  }
+
+  private func assign(_ partitions: [TopicPartition]) {
+    let list = PartitionList(partitions)
+    // Where the group is: only so a gap right at the start is seen. When it cannot be asked, librdkafka asks by itself.
+    var committed: [TopicPartition: Int64] = [:]
+    if rd_kafka_committed(handle.raw, list.raw, 3000) == RD_KAFKA_RESP_ERR_NO_ERROR { committed = list.offsets }
+    let fresh = PartitionList([])
+    for partition in partitions { fresh.add(partition, offset: committed[partition]) }
+    report(rd_kafka_incremental_assign(handle.raw, fresh.raw), "assign")
+    ledger.assign(partitions, committed: committed)
+    flow.apply(to: ledger.partitions, on: handle)
+    publishAssignment()
+    handle.notice(.assigned(partitions))
+  }
+
+  /// Gives handed-out records the grace to be committed, unless the partitions are lost already.
+  private func revoke(_ partitions: [TopicPartition]) {
+    discard(partitions)
+    ledger.revoke(partitions)
+    publishAssignment()
+    let isLost = rd_kafka_assignment_lost(handle.raw) != 0
+    handle.notice(.revoked(partitions, lost: isLost))
+    revocation = Revocation(
+      partitions: partitions, deadline: isLost || isClosing ? .now() : .after(options.revocationGrace))
+    finishRevocation()
+  }
+
+  /// Gives the partitions back once nothing of them waits to be committed, or the grace is over.
+  func finishRevocation() {
+    guard let revocation, isClosing || revocation.deadline.hasPassed || !ledger.isBusy(revocation.partitions) else {
+      return
+    }
+    self.revocation = nil
+    flow.release(revocation.partitions, on: handle)
+    ledger.remove(revocation.partitions)
+    let list = PartitionList(revocation.partitions)
+    if String(cString: rd_kafka_rebalance_protocol(handle.raw)) == "COOPERATIVE" {
+      report(rd_kafka_incremental_unassign(handle.raw, list.raw), "unassign")
+    } else {
+      // The member left a broken group: there is no protocol any more.
+      rd_kafka_assign(handle.raw, nil)
+    }
+  }
+
+  private func report(_ error: OpaquePointer?, _ what: String) {
+    if let error { handle.notice(.error(KafkaError(consuming: error, what))) }
+  }
+}

@@ -1,0 +1,228 @@
+import CRdKafka
+import System
+
+/// The thread behind a ``KafkaConsumer``: polls, collects records until somebody waits for them, answers rebalances and
+/// sends commits. The events of one queue arrive in one order, so a record is never taken for a partition that is gone.
+// @unchecked: `shared` has its own lock; everything else is touched by the thread alone.
+final class ConsumerThread: @unchecked Sendable {
+  typealias CommitAnswer = @Sendable (Result<[TopicPartition], KafkaError>) -> Void
+
+  enum Request {
+    case commit([KafkaBatch.Range], CommitAnswer?)
+    case pause([TopicPartition]?)
+    case resume([TopicPartition]?)
+  }
+
+  private struct Shared {
+    var requests: [Request] = []
+    var assignment: [TopicPartition] = []
+    var deadline: Deadline?
+  }
+
+  struct PendingCommit {
+    let ranges: [KafkaBatch.Range]
+    let lost: [TopicPartition]
+    let answer: CommitAnswer?
+  }
+
+  struct Revocation {
+    let partitions: [TopicPartition]
+    let deadline: Deadline
+  }
+
+  let handle: KafkaHandle
+  let options: KafkaConsumer.Options
+  let batches = Rendezvous<KafkaBatch>()
+  private let topics: [String]
+  private let shared = Lock(Shared())
+
+  var ledger = AssignmentLedger()
+  var flow = FlowControl()
+  var commits: [Int: PendingCommit] = [:]
+  var lastCommit = 0
+  var revocation: Revocation?
+  var isClosing = false
+  private var copier = RecordCopier()
+  private var collected: [KafkaRecord] = []
+  private var collectedBytes = 0
+  /// Since when the buffer is full and nobody waits.
+  private var fullSince: Deadline?
+  private var isDrained = false
+
+  init(_ handle: KafkaHandle, topics: [String], options: KafkaConsumer.Options) {
+    self.handle = handle
+    self.topics = topics
+    self.options = options
+  }
+
+  // MARK: From any thread
+
+  func add(_ request: Request) {
+    let isOpen = shared.withLock { shared in
+      guard shared.deadline == nil else { return false }
+      shared.requests.append(request)
+      handle.wake()
+      return true
+    }
+    if !isOpen, case .commit(_, let answer) = request { answer?(.failure(.closed("the consumer"))) }
+  }
+
+  func wake() {
+    shared.withLock { if $0.deadline == nil { handle.wake() } }
+  }
+
+  func stop(by deadline: Deadline) {
+    shared.withLock { shared in
+      guard shared.deadline == nil else { return }
+      shared.deadline = deadline
+      handle.wake()
+    }
+  }
+
+  var assignment: [TopicPartition] { shared.withLock { $0.assignment } }
+
+  func publishAssignment() {
+    let partitions = ledger.partitions
+    shared.withLock { $0.assignment = partitions }
+  }
+
+  // MARK: The thread
+
+  func run() {
+    subscribe()
+    var deadline: Deadline?
+    repeat {
+      deadline = takeRequests()
+      deliver()
+      finishRevocation()
+      regulate()
+      if deadline == nil { wait() }
+    } while deadline == nil
+    leave(by: deadline ?? .now())
+    handle.destroy()
+  }
+
+  private func subscribe() {
+    let list = PartitionList(topics.map { TopicPartition($0, -1) })
+    let code = rd_kafka_subscribe(handle.raw, list.raw)
+    if code != RD_KAFKA_RESP_ERR_NO_ERROR {
+      batches.finish(.failure(KafkaError(code, "subscribe", isFatal: true)))
+    }
+  }
+
+  private func takeRequests() -> Deadline? {
+    let (requests, deadline) = shared.withLock { shared in
+      defer { shared.requests.removeAll(keepingCapacity: true) }
+      return (shared.requests, shared.deadline)
+    }
+    for request in requests {
+      switch request {
+      case .commit(let ranges, let answer): commit(ranges, answer)
+      case .pause(let partitions): flow.pause(partitions)
+      case .resume(let partitions): flow.resume(partitions)
+      }
+    }
+    return deadline
+  }
+
+  private var isFull: Bool { collected.count >= options.records || collectedBytes >= options.bytes }
+
+  /// Hands a batch to who waits: a full one, or what there is when nothing more comes at once.
+  private func deliver() {
+    guard !collected.isEmpty, isFull || isDrained, let waiter = batches.take() else { return }
+    var count = 0
+    var bytes = 0
+    while count < collected.count, count < options.records, bytes < options.bytes {
+      bytes += collected[count].size
+      count += 1
+    }
+    let records = Array(collected[..<count])
+    collected.removeFirst(count)
+    collectedBytes -= bytes
+    waiter.resume(returning: KafkaBatch(records: records, ranges: ledger.handOut(records)))
+  }
+
+  /// Pauses the partitions when the buffer stays full, and resumes them when there is room again.
+  private func regulate() {
+    if !isFull {
+      fullSince = nil
+      flow.isFull = false
+    } else if collected.count >= 2 * options.records || fullSince?.hasPassed == true {
+      flow.isFull = true
+    } else if fullSince == nil {
+      fullSince = .after(options.patience)
+    }
+    flow.apply(to: ledger.partitions, on: handle)
+  }
+
+  private func wait() {
+    isDrained = false
+    if isFull, !flow.isFull, commits.isEmpty, revocation == nil, let fullSince {
+      handle.rest(milliseconds: max(1, fullSince.remaining))
+      return
+    }
+    var milliseconds: Int32 = 1000
+    if !collected.isEmpty, batches.isAwaited { milliseconds = 0 }
+    if let revocation { milliseconds = min(milliseconds, max(1, revocation.deadline.remaining)) }
+    for _ in 0..<1000 {
+      guard let event = handle.poll(milliseconds: milliseconds) else {
+        isDrained = true
+        return
+      }
+      milliseconds = 0
+      take(event)
+      if isFull { return }
+    }
+  }
+
+  func take(_ event: borrowing KafkaEvent) {
+    switch event.type {
+    case RD_KAFKA_EVENT_FETCH: event.forEachMessage(receive)
+    case RD_KAFKA_EVENT_REBALANCE: rebalance(event)
+    case RD_KAFKA_EVENT_OFFSET_COMMIT: committed(event)
+    default:
+      if let error = handle.observe(event) { batches.finish(.failure(error)) }
+    }
+  }
+
+  private func receive(_ message: UnsafePointer<rd_kafka_message_t>) {
+    guard message.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR else {
+      handle.notice(.error(KafkaError(message.pointee.err, "fetch")))
+      return
+    }
+    let record = copier.copy(message)
+    switch ledger.receive(record.topicPartition, record.offset) {
+    case .drop: return
+    case .gap(let expected): handle.notice(.gap(record.topicPartition, expected: expected, found: record.offset))
+    case .accept: break
+    }
+    collected.append(record)
+    collectedBytes += record.size
+  }
+
+  /// Forgets collected records of partitions that go.
+  func discard(_ partitions: [TopicPartition]) {
+    let gone = Set(partitions)
+    collected.removeAll { gone.contains($0.topicPartition) }
+    collectedBytes = collected.reduce(0) { $0 + $1.size }
+  }
+
+  private func leave(by deadline: Deadline) {
+    isClosing = true
+    batches.finish(.success(()))
+    while !commits.isEmpty, !deadline.hasPassed { pollOnce(by: deadline) }
+    finishRevocation()
+    if let error = rd_kafka_consumer_close_queue(handle.raw, handle.answers) {
+      handle.notice(.error(KafkaError(consuming: error, "leaving the group")))
+    } else {
+      while rd_kafka_consumer_closed(handle.raw) == 0, !deadline.hasPassed { pollOnce(by: deadline) }
+    }
+    for commit in commits.values { commit.answer?(.failure(.closed("the consumer"))) }
+    commits = [:]
+  }
+
+  private func pollOnce(by deadline: Deadline) {
+    guard let event = handle.poll(milliseconds: min(100, deadline.remaining)) else { return }
+    take(event)
+  }
+}

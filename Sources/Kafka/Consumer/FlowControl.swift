@@ -1,0 +1,41 @@
+import CRdKafka
+
+/// Which partitions shall be paused, by whom, and which are.
+struct FlowControl {
+  /// The consumer's buffer is full: everything is paused.
+  var isFull = false
+  private var allPaused = false
+  private var paused: Set<TopicPartition> = []
+  private var applied: Set<TopicPartition> = []
+
+  mutating func pause(_ partitions: [TopicPartition]?) {
+    if let partitions { paused.formUnion(partitions) } else { allPaused = true }
+  }
+
+  mutating func resume(_ partitions: [TopicPartition]?) {
+    if let partitions {
+      paused.subtract(partitions)
+    } else {
+      allPaused = false
+      paused = []
+    }
+  }
+
+  /// Pauses and resumes what differs from what is wanted.
+  mutating func apply(to assignment: [TopicPartition], on handle: KafkaHandle) {
+    guard isFull || allPaused || !paused.isEmpty || !applied.isEmpty else { return }
+    let wanted = isFull || allPaused ? Set(assignment) : paused.intersection(assignment)
+    let toPause = wanted.subtracting(applied)
+    let toResume = applied.subtracting(wanted)
+    if !toPause.isEmpty { rd_kafka_pause_partitions(handle.raw, PartitionList(toPause).raw) }
+    if !toResume.isEmpty { rd_kafka_resume_partitions(handle.raw, PartitionList(toResume).raw) }
+    applied = wanted
+  }
+
+  /// Leaves partitions that go as they came.
+  mutating func release(_ partitions: [TopicPartition], on handle: KafkaHandle) {
+    let toResume = applied.intersection(partitions)
+    if !toResume.isEmpty { rd_kafka_resume_partitions(handle.raw, PartitionList(toResume).raw) }
+    applied.subtract(partitions)
+  }
+}

@@ -1,0 +1,110 @@
+/// A member of a consumer group: hands over batches of records, and commits them when told so.
+///
+/// Delivery is at least once. A record of a batch that was not committed comes again, here or at another member, so
+/// what is done with it must be idempotent. Rebalances are cooperative: partitions that stay are not disturbed.
+package final class KafkaConsumer: Sendable {
+  package struct Options: Sendable {
+    /// The most records of a batch.
+    package var records: Int
+    /// The most bytes of a batch, give or take one record.
+    package var bytes: Int
+    /// How long the group waits at a rebalance for handed-out records of a leaving partition to be committed.
+    package var revocationGrace: Duration
+    /// How long a full buffer may keep the thread from polling before the partitions are paused.
+    package var patience: Duration
+
+    package init(
+      records: Int = 2000, bytes: Int = 4 << 20, revocationGrace: Duration = .seconds(2),
+      patience: Duration = .milliseconds(500)
+    ) {
+      self.records = records
+      self.bytes = bytes
+      self.revocationGrace = revocationGrace
+      self.patience = patience
+    }
+  }
+
+  private let worker: ConsumerThread
+  private let thread: PollThread
+
+  /// Joins the group soon; does not wait for it.
+  package init(
+    _ configuration: KafkaConfiguration, group: String, topics: [String], options: Options = Options()
+  ) throws(KafkaError) {
+    let handle = try KafkaHandle(
+      .member, configuration,
+      defaults: [
+        "auto.offset.reset": "earliest",
+        "session.timeout.ms": "10000",
+        "heartbeat.interval.ms": "2000",
+        "topic.metadata.refresh.interval.ms": "30000",
+        // Memory: what is fetched ahead, and the largest answer.
+        "queued.max.messages.kbytes": "8192",
+        "queued.min.messages": "20000",
+        "fetch.max.bytes": "8388608",
+        "fetch.wait.max.ms": "100",
+        "fetch.error.backoff.ms": "100",
+      ],
+      required: [
+        "group.id": group,
+        "enable.auto.commit": "false",
+        "enable.auto.offset.store": "false",
+        "enable.partition.eof": "false",
+        "partition.assignment.strategy": "cooperative-sticky",
+      ])
+    let worker = ConsumerThread(handle, topics: topics, options: options)
+    self.worker = worker
+    thread = PollThread(name: "kafka-consumer") { worker.run() }
+  }
+
+  deinit {
+    worker.stop(by: .now())
+  }
+
+  /// Waits for records; `nil` once the consumer is closed. One task at a time.
+  ///
+  /// Throws a ``KafkaError`` that is fatal, or `CancellationError`; after the latter nothing is lost.
+  package func next() async throws -> KafkaBatch? {
+    try await worker.batches.next { [worker] in worker.wake() }
+  }
+
+  /// Commits the offsets after the batch's records, and waits for the group's answer.
+  ///
+  /// Returns the partitions that are no longer this member's; their records come again at their new owner. A thrown
+  /// error means that nothing is known of the commit: go on, and commit a later batch.
+  @discardableResult
+  package func commit(_ batch: KafkaBatch) async throws(KafkaError) -> [TopicPartition] {
+    let result: Result<[TopicPartition], KafkaError> = await withCheckedContinuation { continuation in
+      worker.add(.commit(batch.ranges) { continuation.resume(returning: $0) })
+    }
+    return try result.get()
+  }
+
+  /// Commits without waiting; the observer hears of a failure.
+  package func commitSoon(_ batch: KafkaBatch) {
+    worker.add(.commit(batch.ranges, nil))
+  }
+
+  /// Fetches no more records of the partitions, or of all, those to come included. The member stays in its group.
+  /// What was fetched before may still be handed over.
+  package func pause(_ partitions: [TopicPartition]? = nil) {
+    worker.add(.pause(partitions))
+  }
+
+  /// Takes back ``pause(_:)``; of all partitions when none are given.
+  package func resume(_ partitions: [TopicPartition]? = nil) {
+    worker.add(.resume(partitions))
+  }
+
+  /// The partitions this member has now.
+  package var assignment: [TopicPartition] {
+    worker.assignment.sorted { ($0.topic, $0.partition) < ($1.topic, $1.partition) }
+  }
+
+  /// Leaves the group and frees the client, in `timeout` and a little. ``next()`` returns `nil` from now on; commit
+  /// before closing what is done.
+  package func close(within timeout: Duration = .seconds(5)) async {
+    worker.stop(by: .after(timeout))
+    await thread.end()
+  }
+}

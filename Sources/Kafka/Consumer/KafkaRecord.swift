@@ -1,0 +1,30 @@
+/// A record as it was read.
+package struct KafkaRecord: Sendable {
+  package let topic: String
+  package let partition: Int32
+  package let offset: Int64
+  /// Milliseconds since 1970, by the producer's or the broker's clock; `nil` when the record has none.
+  package let timestamp: Int64?
+  package let key: [UInt8]?
+  /// `nil` is a tombstone.
+  package let value: [UInt8]?
+  package let headers: [KafkaHeader]
+
+  package init(
+    topic: String, partition: Int32, offset: Int64, timestamp: Int64? = nil, key: [UInt8]?, value: [UInt8]?,
+    headers: [KafkaHeader] = []
+  ) {
+    self.topic = topic
+    self.partition = partition
+    self.offset = offset
+    self.timestamp = timestamp
+    self.key = key
+    self.value = value
+    self.headers = headers
+  }
+
+  var topicPartition: TopicPartition { TopicPartition(topic, partition) }
+
+  /// Bytes it takes, roughly.
+  var size: Int { 128 + (key?.count ?? 0) + (value?.count ?? 0) }
+}

@@ -1,0 +1,19 @@
+/// What a client tells beside its results: for logs and metrics. Observers are called on the client's poll thread
+/// and must return soon.
+package enum KafkaNotice: Sendable {
+  /// A line of librdkafka's log; `level` is syslog's (3 error … 7 debug), `facility` its short name.
+  case log(level: Int, facility: String, text: String)
+  /// Trouble that librdkafka handles by itself (a broker is away, it reconnects), or a fatal error.
+  case error(KafkaError)
+  /// librdkafka's statistics, one JSON object; only with `statistics.interval.ms`.
+  case statistics(json: String)
+  case assigned([TopicPartition])
+  /// `lost`: the group had already given the partitions to others.
+  case revoked([TopicPartition], lost: Bool)
+  /// Records are missing: the next one expected was `expected`, the next one there is was `found`.
+  case gap(TopicPartition, expected: Int64, found: Int64)
+  /// A commit that nobody waited for failed.
+  case commitFailed(KafkaError)
+}
+
+package typealias KafkaObserver = @Sendable (KafkaNotice) -> Void

@@ -1,0 +1,94 @@
+/// Writes records and says when the cluster has them.
+///
+/// Safe from any task or thread. What was sent before ``close(within:)`` is answered: acknowledged, or failed.
+package final class KafkaProducer: Sendable {
+  package enum Guarantee: Sendable {
+    /// Idempotent, all in-sync replicas: written once, in order.
+    case everyReplica
+    /// The partition's leader has it; may be lost or doubled. For samples.
+    case leader
+  }
+
+  /// The most that librdkafka may hold of one producer; further messages wait with their senders.
+  package struct Window: Sendable {
+    package var messages: Int
+    /// Bytes.
+    package var bytes: Int
+
+    package init(messages: Int = 20_000, bytes: Int = 32 << 20) {
+      self.messages = messages
+      self.bytes = bytes
+    }
+  }
+
+  private let worker: ProducerThread
+  private let thread: PollThread
+
+  /// Does not wait for the cluster. A message that is not acknowledged within `message.timeout.ms` (60 s by default)
+  /// fails.
+  package init(
+    _ configuration: KafkaConfiguration, guarantee: Guarantee = .everyReplica, window: Window = Window()
+  ) throws(KafkaError) {
+    let handle = try KafkaHandle(
+      .producer, configuration,
+      defaults: [
+        "compression.type": "lz4",
+        "linger.ms": guarantee == .everyReplica ? "2" : "50",
+        "message.timeout.ms": "60000",
+        "message.max.bytes": "2097152",
+        "retry.backoff.ms": "50",
+        // The partitioner of the Java client, so that producers of all languages keep the order of a key.
+        "partitioner": "murmur2_random",
+        "queue.buffering.max.messages": String(max(window.messages, 1) * 2),
+        "queue.buffering.max.kbytes": String(max(window.bytes >> 9, 1024)),
+      ],
+      required: guarantee == .everyReplica
+        ? ["enable.idempotence": "true", "acks": "all"] : ["enable.idempotence": "false", "acks": "1"])
+    let worker = ProducerThread(handle, window: window)
+    self.worker = worker
+    thread = PollThread(name: "kafka-producer") { worker.run() }
+  }
+
+  deinit {
+    worker.stop(by: .now())
+  }
+
+  /// Writes one record and waits until it is acknowledged.
+  @discardableResult
+  package func send(
+    topic: String, key: [UInt8]?, value: [UInt8]?, headers: [KafkaHeader] = []
+  ) async throws(KafkaError) -> Delivery {
+    try await deliver([KafkaMessage(topic: topic, key: key, value: value, headers: headers)])[0].get()
+  }
+
+  /// Writes the messages in order, and returns when all are acknowledged. Throws the first failure; the others may
+  /// have been written.
+  package func sendAll(_ messages: [KafkaMessage]) async throws(KafkaError) {
+    let deliveries = await deliver(messages)
+    if let first = deliveries.failures.first { _ = try deliveries[first].get() }
+  }
+
+  /// Writes the messages in order, and returns what became of each. It is not ended by cancellation: a record that is
+  /// on its way cannot be called back.
+  package func deliver(_ messages: [KafkaMessage]) async -> Deliveries {
+    guard !messages.isEmpty else { return Deliveries(slots: []) }
+    return await withCheckedContinuation { continuation in
+      let batch = SendBatch(messages) { continuation.resume(returning: $0) }
+      if !worker.add(batch) { batch.complete() }
+    }
+  }
+
+  /// Writes a record soon, or drops it: no waiting, no order with ``sendAll(_:)``, and nobody hears of a failure.
+  package func offer(_ message: KafkaMessage) {
+    worker.offer(message)
+  }
+
+  /// How many offered messages were dropped or not acknowledged.
+  package var dropped: Int { worker.dropped }
+
+  /// Accepts nothing more, waits up to `timeout` for what is on its way, fails the rest, and frees the client.
+  package func close(within timeout: Duration = .seconds(10)) async {
+    worker.stop(by: .after(timeout))
+    await thread.end()
+  }
+}

@@ -1,0 +1,38 @@
+import CommandLineKit
+import Glibc
+import System
+import Testing
+
+@Suite struct CompletionScriptTests {
+  @Test(arguments: CompletionScript.Shell.allCases)
+  func namesCommandsOptionsAndChoices(_ shell: CompletionScript.Shell) {
+    let script = CompletionScript.make(for: shell, Sample.program)
+    for word in ["get", "stop", "shell", "count", "mode", "fast safe", "verbose", "bash zsh"] {
+      #expect(script.contains(word), "\(shell) offers \(word)")
+    }
+  }
+
+  @Test func bashCompletes() throws {
+    let script = CompletionScript.make(for: .bash, Sample.program)
+    #expect(try complete(script, ["app", "s"]) == ["stop", "shell"])
+    #expect(try complete(script, ["app", "get", "--mo"]) == ["--mode"])
+    #expect(try complete(script, ["app", "get", "--mode", "f"]) == ["fast"])
+    #expect(try complete(script, ["app", "get", "--mode", "=", "s"]) == ["safe"])
+    #expect(try complete(script, ["app", "--verbose", "shell", ""]) == ["bash", "zsh"])
+  }
+
+  /// What bash would offer for the last of `words`.
+  private func complete(_ script: String, _ words: [String]) throws -> [String] {
+    let line = words.map { "'\($0)'" }.joined(separator: " ")
+    let test =
+      script + "\nCOMP_WORDS=(\(line)); COMP_CWORD=\(words.count - 1); _app; printf '%s\\n' \"${COMPREPLY[@]}\""
+    let directory = try TemporaryDirectory()
+    var options = ChildProcess.Options()
+    options.stdout = directory.path + "/offers"
+    try #require(ChildProcess("bash", ["-c", test], options).waitBlocking() == .exited(0))
+    let file = try FileDescriptor.open(directory.path + "/offers", O_RDONLY)
+    var buffer = [UInt8](repeating: 0, count: 4096)
+    let count = try buffer.withUnsafeMutableBytes { try file.read(into: $0, at: 0) }
+    return String(decoding: buffer[..<count], as: UTF8.self).split(separator: "\n").map(String.init)
+  }
+}

@@ -1,0 +1,42 @@
+import CommandLineKit
+import Testing
+
+@Suite struct SettingsFileTests {
+  @Test func readsWhatAShellCanSource() throws {
+    let text = """
+      # a comment
+
+      A=1
+      export B='two words # no comment'
+        C="say \\"hi\\""
+      D=
+      E=it\\'s
+      F='it'\\''s'
+      G=a=b
+
+      """
+    #expect(
+      try SettingsFile.parse(text) == [
+        "A": "1", "B": "two words # no comment", "C": "say \"hi\"", "D": "", "E": "it's", "F": "it's", "G": "a=b",
+      ])
+  }
+
+  @Test(arguments: [
+    ("A=1\nnonsense", "line 2 is not KEY=value"), ("1A=2", "line 1 is not KEY=value"),
+    ("=2", "line 1 is not KEY=value"),
+    ("\nA='x", "line 2 has an unfinished quotation"), ("A=x\\", "line 1 has an unfinished quotation"),
+  ])
+  func namesTheBadLine(_ text: String, _ message: String) {
+    #expect(throws: UsageError(message)) { try SettingsFile.parse(text) }
+  }
+
+  @Test(arguments: ["plain", "with space", "it's", "", "a\"b\\c$d`e`", "name=/path,other=/p"])
+  func readsBackWhatItWrites(_ value: String) throws {
+    #expect(try SettingsFile.parse(SettingsFile.line("KEY", value)) == ["KEY": value])
+  }
+
+  @Test func findsKeysByPrefix() {
+    let settings = Settings(environment: ["P_A": "1", "P_": "x", "Q": "2"], file: ["P_A": "0", "P_B": "3"])
+    #expect(settings.values(withPrefix: "P_") == ["A": "1", "B": "3"])
+  }
+}

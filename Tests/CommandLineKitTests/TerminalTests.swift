@@ -1,0 +1,84 @@
+import CommandLineKit
+import Testing
+
+@Suite struct TerminalTests {
+  private let ascii = Terminal(isInteractive: true, width: 80, isUnicode: false)
+  private let item = ProgressItem(
+    title: "film.mp4", status: "running", phase: .active, bytesDone: 50 << 20, bytesTotal: 100 << 20, rate: 10 << 20)
+
+  @Test func drawsABarWithRateAndTimeLeft() {
+    let lines = ProgressBoard(items: [item]).lines(on: ascii)
+    #expect(lines == ["film.mp4 [############------------]  50% 50.0 MiB 10.0 MiB/s     0:05 running   "])
+  }
+
+  @Test(arguments: [20, 40, 60, 61, 80, 100, 200], [true, false])
+  func neverLeavesTheTerminal(_ width: Int, _ isUnicode: Bool) {
+    let terminal = Terminal(isInteractive: true, width: width, isUnicode: isUnicode)
+    let titles = ["a", String(repeating: "long ", count: 30), "日本語の映画の題名はとても長い.mp4", "\u{1B}[2Jevil\n", "e\u{301}"]
+    let items = titles.map { title in
+      var item = item
+      item.title = title
+      return item
+    }
+    let lines = ProgressBoard(items: items, footer: String(repeating: "f", count: 300)).lines(on: terminal)
+    #expect(lines.count == titles.count + 1)
+    #expect(lines.allSatisfy { DisplayWidth.of($0) <= width })
+    #expect(lines.allSatisfy { !$0.contains("\u{1B}") && !$0.contains("\n") })
+  }
+
+  @Test(arguments: [nil, 0, 1, 99, 100, 120] as [Int64?])
+  func barsKeepTheirLength(_ done: Int64?) {
+    var item = item
+    item.bytesDone = done ?? 5
+    item.bytesTotal = done == nil ? nil : 100
+    let terminal = Terminal(isInteractive: true, width: 100)
+    let widths = Set(ProgressBoard(items: [item]).lines(on: terminal).map(DisplayWidth.of))
+    #expect(widths == [8 + 1 + 40 + 1 + 44])
+  }
+
+  @Test func showsTheActiveFirstWhereNotAllFit() {
+    var items = (0..<10).map { ProgressItem(title: "waits\($0)", status: "queued", phase: .waiting) }
+    items.append(item)
+    let lines = ProgressBoard(items: items, footer: "total").lines(on: ascii, height: 4)
+    #expect(lines.count == 4)
+    #expect(lines[0].hasPrefix("waits0"))
+    #expect(lines[2] == "and 9 more")
+    #expect(lines[3] == "total")
+    #expect(ProgressBoard(items: items).lines(on: ascii, height: 1) == ["and 11 more"])
+  }
+
+  @Test func redrawsInPlace() {
+    var writer = BoardWriter()
+    let first = writer.frame(["a", "b"])
+    #expect(!first.contains("[2A"))
+    #expect(writer.frame(["c"]).contains("\u{1B}[2A"))
+    #expect(writer.above(["said"]).hasPrefix("\r\u{1B}[1Asaid"))
+    #expect(!writer.frame(["c"]).contains("A"))
+  }
+
+  @Test func tablesAlign() {
+    var table = Table([.init("name", shrinks: true), .init("bytes", right: true)])
+    table.add(["film", "7"])
+    table.add(["日本", "12345"])
+    #expect(table.lines(on: ascii) == ["name  bytes", "film      7", "日本  12345"])
+  }
+
+  @Test func tablesShrinkOnATerminalAlone() {
+    var table = Table([.init("a", shrinks: true), .init("b")])
+    table.add([String(repeating: "x", count: 200), "kept"])
+    #expect(table.lines(on: ascii)[1].count == 80)
+    #expect(table.lines(on: ascii)[1].hasSuffix("kept"))
+    #expect(table.lines(on: Terminal(isInteractive: false))[1].count == 206)
+  }
+
+  @Test func noColourOffATerminal() {
+    #expect(Terminal(descriptor: -1, environment: [:]).hasColour == false)
+    #expect(Paint(isEnabled: true)(.red, "x") == "\u{1B}[31mx\u{1B}[0m")
+    #expect(Paint.plain(.red, "x") == "x")
+  }
+
+  @Test(arguments: [("abc", 5, "abc"), ("abcdef", 4, "abc…"), ("日本語", 4, "日…"), ("x", 0, "")])
+  func truncates(_ text: String, _ width: Int, _ expected: String) {
+    #expect(DisplayWidth.truncate(text, to: width) == expected)
+  }
+}

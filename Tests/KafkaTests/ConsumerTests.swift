@@ -1,0 +1,73 @@
+import Kafka
+import System
+import Testing
+
+@Suite struct ConsumerTests {
+  private static let topic = [TopicSpec(name: "t", partitions: 4)]
+
+  @Test func readsWhatWasWritten() async throws {
+    try await withDevelopmentBroker(topics: Self.topic) { configuration in
+      let producer = try KafkaProducer(configuration)
+      try await producer.sendAll([
+        KafkaMessage(
+          topic: "t", key: bytes("k"), value: bytes("first"),
+          headers: [KafkaHeader("ce_id", "1"), KafkaHeader("empty", [])]),
+        KafkaMessage(topic: "t", key: bytes("k"), value: nil),
+        KafkaMessage(topic: "t", key: bytes("k"), value: []),
+      ])
+      let consumer = try KafkaConsumer(configuration, group: "g", topics: ["t"])
+      let records = try await read(3, from: consumer)
+      #expect(records.map(\.offset) == [0, 1, 2])
+      #expect(records.map { text($0.value) } == ["first", nil, ""])
+      #expect(records[0].headers == [KafkaHeader("ce_id", "1"), KafkaHeader("empty", [])])
+      #expect(records[0].timestamp != nil)
+      await consumer.close()
+      await producer.close()
+    }
+  }
+
+  @Test func goesOnAfterTheLastCommit() async throws {
+    try await withDevelopmentBroker(topics: Self.topic) { configuration in
+      let producer = try KafkaProducer(configuration)
+      let messages = (0..<10).map { KafkaMessage(topic: "t", key: nil, value: bytes("\($0)"), partition: 0) }
+      try await producer.sendAll(messages)
+      let options = KafkaConsumer.Options(records: 4)
+      let first = try KafkaConsumer(configuration, group: "g", topics: ["t"], options: options)
+      let done = try #require(try await first.next())
+      #expect(done.records.count == 4)
+      #expect(try await first.commit(done) == [])
+      let dropped = try #require(try await first.next())
+      #expect(dropped.records.first?.offset == 4)
+      await first.close()
+      #expect(try await first.next()?.records.count == nil)
+      await #expect(throws: KafkaError.self) { try await first.commit(dropped) }
+
+      let second = try KafkaConsumer(configuration, group: "g", topics: ["t"], options: options)
+      #expect(try await read(6, from: second).map(\.offset) == [4, 5, 6, 7, 8, 9])
+      await second.close()
+      await producer.close()
+    }
+  }
+
+  @Test func aCancelledWaitLosesNothing() async throws {
+    try await withDevelopmentBroker(topics: Self.topic) { configuration in
+      let consumer = try KafkaConsumer(configuration, group: "g", topics: ["t"])
+      let wait = Task { try await consumer.next() }
+      wait.cancel()
+      await #expect(throws: CancellationError.self) { try await wait.value }
+      let producer = try KafkaProducer(configuration)
+      try await producer.send(topic: "t", key: nil, value: bytes("x"))
+      #expect(try await read(1, from: consumer).count == 1)
+      await consumer.close()
+      await producer.close()
+    }
+  }
+
+  @Test func closesInTimeWithoutABroker() async throws {
+    let consumer = try KafkaConsumer(KafkaConfiguration(bootstrap: "127.0.0.1:1"), group: "g", topics: ["t"])
+    let start = ContinuousClock.now
+    await consumer.close(within: .milliseconds(300))
+    #expect(ContinuousClock.now - start < .seconds(3))
+    #expect(try await consumer.next()?.records.count == nil)
+  }
+}

@@ -1,0 +1,72 @@
+import Kafka
+import System
+import Testing
+
+@Suite struct ProducerTests {
+  @Test func deliversEachMessageAndSaysWhere() async throws {
+    try await withDevelopmentBroker(topics: [TopicSpec(name: "t", partitions: 3)]) { configuration in
+      let producer = try KafkaProducer(configuration)
+      let first = try await producer.send(topic: "t", key: bytes("k"), value: bytes("1"))
+      let second = try await producer.send(topic: "t", key: bytes("k"), value: bytes("2"))
+      #expect(second.partition == first.partition && second.offset == first.offset + 1)
+      await producer.close()
+    }
+  }
+
+  @Test func answersForEveryMessageOfABatchByItself() async throws {
+    try await withDevelopmentBroker(topics: [TopicSpec(name: "t", partitions: 3)]) { configuration in
+      let producer = try KafkaProducer(configuration)
+      let deliveries = await producer.deliver([
+        KafkaMessage(topic: "t", key: nil, value: bytes("fits"), partition: 0),
+        KafkaMessage(topic: "t", key: nil, value: [UInt8](repeating: 0, count: 3 << 20), partition: 0),
+        KafkaMessage(topic: "t", key: nil, value: bytes("fits too"), partition: 0),
+      ])
+      #expect(deliveries.failures == [1])
+      #expect(try deliveries[2].get().offset == 1)
+      #expect(throws: KafkaError.self) { try deliveries[1].get() }
+      guard case .failure(let error) = deliveries[1] else { return }
+      #expect(error.code == .messageTooLarge)
+      #expect(!error.isRetriable)
+      await producer.close()
+    }
+  }
+
+  @Test func waitsInsteadOfOverfillingItsWindow() async throws {
+    try await withDevelopmentBroker(topics: [TopicSpec(name: "t", partitions: 1)]) { configuration in
+      let producer = try KafkaProducer(configuration, window: KafkaProducer.Window(messages: 10))
+      let messages = (0..<1000).map { KafkaMessage(topic: "t", key: nil, value: bytes("\($0)"), partition: 0) }
+      let offsets = await withTaskGroup(of: Deliveries.self) { group in
+        for _ in 0..<4 { group.addTask { await producer.deliver(messages) } }
+        return await group.reduce(into: Set<Int64>()) { offsets, deliveries in
+          #expect(deliveries.failures == [])
+          var last: Int64 = -1
+          for index in 0..<deliveries.count {
+            guard case .success(let delivery) = deliveries[index] else { continue }
+            #expect(delivery.offset > last, "a batch keeps its order")
+            last = delivery.offset
+            offsets.insert(last)
+          }
+        }
+      }
+      #expect(offsets == Set(0..<4000))
+      await producer.close()
+    }
+  }
+
+  @Test func closingAnswersWhatCannotBeDelivered() async throws {
+    let producer = try KafkaProducer(KafkaConfiguration(bootstrap: "127.0.0.1:1"))
+    async let deliveries = producer.deliver([KafkaMessage(topic: "t", key: nil, value: bytes("x"))])
+    producer.offer(KafkaMessage(topic: "t", key: nil, value: bytes("y")))
+    await producer.close(within: .milliseconds(200))
+    #expect(await deliveries.failures == [0])
+    #expect(await producer.deliver([KafkaMessage(topic: "t", key: nil, value: nil)]).failures == [0])
+  }
+
+  @Test func offersAreDroppedRatherThanKept() async throws {
+    let producer = try KafkaProducer(
+      KafkaConfiguration(bootstrap: "127.0.0.1:1"), guarantee: .leader, window: KafkaProducer.Window(messages: 5))
+    for _ in 0..<1000 { producer.offer(KafkaMessage(topic: "t", key: nil, value: bytes("x"))) }
+    await producer.close(within: .zero)
+    #expect(producer.dropped >= 990)
+  }
+}
