@@ -15,7 +15,7 @@ struct KafkaEvent: ~Copyable {
     let text = rd_kafka_event_error_string(raw).map { String(cString: $0) }
     return KafkaError(
       code: KafkaError.Code(code), message: text ?? String(cString: rd_kafka_err2str(code)),
-      isFatal: rd_kafka_event_error_is_fatal(raw) != 0)
+      isFatal: type == RD_KAFKA_EVENT_ERROR && rd_kafka_event_error_is_fatal(raw) != 0)
   }
 
   /// Calls `body` with each message of a fetch or a delivery report.

@@ -2,7 +2,7 @@ import CRdKafka
 
 /// Owns a list of partitions with offsets, as librdkafka wants and returns them.
 struct PartitionList: ~Copyable {
-  let raw: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>
+  private let raw: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>
 
   init(_ partitions: some Collection<TopicPartition>) {
     raw = rd_kafka_topic_partition_list_new(Int32(clamping: partitions.count))
@@ -16,7 +16,12 @@ struct PartitionList: ~Copyable {
     if let offset { element?.pointee.offset = offset }
   }
 
-  var partitions: [TopicPartition] { Self.partitions(raw) }
+  /// Lends the list for one call. A bare pointer would not keep it alive: its owner may end at its last use.
+  borrowing func lend<Result>(
+    _ body: (UnsafeMutablePointer<rd_kafka_topic_partition_list_t>) -> Result
+  ) -> Result {
+    body(raw)
+  }
 
   /// The offsets of the list that are offsets, and not librdkafka's negative marks.
   var offsets: [TopicPartition: Int64] {

@@ -2,8 +2,7 @@ import CRdKafka
 
 extension ConsumerThread {
   func rebalance(_ event: borrowing KafkaEvent) {
-    guard let list = event.partitions else { return }
-    let partitions = PartitionList.partitions(list)
+    let partitions = event.partitions.map { PartitionList.partitions($0) } ?? []
     if event.code == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS {
       assign(partitions)
     } else {
@@ -15,10 +14,11 @@ extension ConsumerThread {
     let list = PartitionList(partitions)
     // Where the group is: only so a gap right at the start is seen. When it cannot be asked, librdkafka asks by itself.
     var committed: [TopicPartition: Int64] = [:]
-    if rd_kafka_committed(handle.raw, list.raw, 3000) == RD_KAFKA_RESP_ERR_NO_ERROR { committed = list.offsets }
+    let code = list.lend { rd_kafka_committed(handle.raw, $0, 3000) }
+    if code == RD_KAFKA_RESP_ERR_NO_ERROR { committed = list.offsets }
     let fresh = PartitionList([])
     for partition in partitions { fresh.add(partition, offset: committed[partition]) }
-    report(rd_kafka_incremental_assign(handle.raw, fresh.raw), "assign")
+    report(fresh.lend { rd_kafka_incremental_assign(handle.raw, $0) }, "assign")
     ledger.assign(partitions, committed: committed)
     flow.apply(to: ledger.partitions, on: handle)
     publishAssignment()
@@ -47,7 +47,7 @@ extension ConsumerThread {
     ledger.remove(revocation.partitions)
     let list = PartitionList(revocation.partitions)
     if String(cString: rd_kafka_rebalance_protocol(handle.raw)) == "COOPERATIVE" {
-      report(rd_kafka_incremental_unassign(handle.raw, list.raw), "unassign")
+      report(list.lend { rd_kafka_incremental_unassign(handle.raw, $0) }, "unassign")
     } else {
       // The member left a broken group: there is no protocol any more.
       rd_kafka_assign(handle.raw, nil)

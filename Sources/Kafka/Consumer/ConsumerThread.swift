@@ -19,12 +19,6 @@ final class ConsumerThread: @unchecked Sendable {
     var deadline: Deadline?
   }
 
-  struct PendingCommit {
-    let ranges: [KafkaBatch.Range]
-    let lost: [TopicPartition]
-    let answer: CommitAnswer?
-  }
-
   struct Revocation {
     let partitions: [TopicPartition]
     let deadline: Deadline
@@ -40,6 +34,9 @@ final class ConsumerThread: @unchecked Sendable {
   var flow = FlowControl()
   var commits: [Int: PendingCommit] = [:]
   var lastCommit = 0
+  /// Commits that a rebalance got in the way of, and when they are sent again.
+  var refused: [PendingCommit] = []
+  var retryAt = Deadline.now()
   var revocation: Revocation?
   var isClosing = false
   private var copier = RecordCopier()
@@ -93,6 +90,7 @@ final class ConsumerThread: @unchecked Sendable {
     var deadline: Deadline?
     repeat {
       deadline = takeRequests()
+      retryCommits()
       deliver()
       finishRevocation()
       regulate()
@@ -104,7 +102,7 @@ final class ConsumerThread: @unchecked Sendable {
 
   private func subscribe() {
     let list = PartitionList(topics.map { TopicPartition($0, -1) })
-    let code = rd_kafka_subscribe(handle.raw, list.raw)
+    let code = list.lend { rd_kafka_subscribe(handle.raw, $0) }
     if code != RD_KAFKA_RESP_ERR_NO_ERROR {
       batches.finish(.failure(KafkaError(code, "subscribe", isFatal: true)))
     }
@@ -157,13 +155,14 @@ final class ConsumerThread: @unchecked Sendable {
 
   private func wait() {
     isDrained = false
-    if isFull, !flow.isFull, commits.isEmpty, revocation == nil, let fullSince {
+    if isFull, !flow.isFull, commits.isEmpty, refused.isEmpty, revocation == nil, let fullSince {
       handle.rest(milliseconds: max(1, fullSince.remaining))
       return
     }
     var milliseconds: Int32 = 1000
     if !collected.isEmpty, batches.isAwaited { milliseconds = 0 }
     if let revocation { milliseconds = min(milliseconds, max(1, revocation.deadline.remaining)) }
+    if !refused.isEmpty { milliseconds = min(milliseconds, max(1, retryAt.remaining)) }
     for _ in 0..<1000 {
       guard let event = handle.poll(milliseconds: milliseconds) else {
         isDrained = true
@@ -210,19 +209,22 @@ final class ConsumerThread: @unchecked Sendable {
   private func leave(by deadline: Deadline) {
     isClosing = true
     batches.finish(.success(()))
-    while !commits.isEmpty, !deadline.hasPassed { pollOnce(by: deadline) }
+    while !(commits.isEmpty && refused.isEmpty), !deadline.hasPassed {
+      retryCommits()
+      pollOnce(by: deadline)
+    }
     finishRevocation()
     if let error = rd_kafka_consumer_close_queue(handle.raw, handle.answers) {
       handle.notice(.error(KafkaError(consuming: error, "leaving the group")))
     } else {
       while rd_kafka_consumer_closed(handle.raw) == 0, !deadline.hasPassed { pollOnce(by: deadline) }
     }
-    for commit in commits.values { commit.answer?(.failure(.closed("the consumer"))) }
+    for commit in refused + commits.values { commit.answer?(.failure(.closed("the consumer"))) }
     commits = [:]
   }
 
   private func pollOnce(by deadline: Deadline) {
-    guard let event = handle.poll(milliseconds: min(100, deadline.remaining)) else { return }
+    guard let event = handle.poll(milliseconds: min(refused.isEmpty ? 100 : 10, deadline.remaining)) else { return }
     take(event)
   }
 }

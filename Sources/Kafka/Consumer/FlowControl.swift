@@ -27,15 +27,15 @@ struct FlowControl {
     let wanted = isFull || allPaused ? Set(assignment) : paused.intersection(assignment)
     let toPause = wanted.subtracting(applied)
     let toResume = applied.subtracting(wanted)
-    if !toPause.isEmpty { rd_kafka_pause_partitions(handle.raw, PartitionList(toPause).raw) }
-    if !toResume.isEmpty { rd_kafka_resume_partitions(handle.raw, PartitionList(toResume).raw) }
+    if !toPause.isEmpty { PartitionList(toPause).lend { _ = rd_kafka_pause_partitions(handle.raw, $0) } }
+    if !toResume.isEmpty { PartitionList(toResume).lend { _ = rd_kafka_resume_partitions(handle.raw, $0) } }
     applied = wanted
   }
 
   /// Leaves partitions that go as they came.
   mutating func release(_ partitions: [TopicPartition], on handle: KafkaHandle) {
     let toResume = applied.intersection(partitions)
-    if !toResume.isEmpty { rd_kafka_resume_partitions(handle.raw, PartitionList(toResume).raw) }
+    if !toResume.isEmpty { PartitionList(toResume).lend { _ = rd_kafka_resume_partitions(handle.raw, $0) } }
     applied.subtract(partitions)
   }
 }

@@ -1,0 +1,62 @@
+import System
+
+/// Looks at a cluster and makes topics.
+package final class KafkaAdmin: Sendable {
+  private let operations: AdminOperations
+  private let pool: BlockingPool
+  private let isClosed = Lock(false)
+
+  /// Does not connect. `timeout` bounds each request.
+  package init(_ configuration: KafkaConfiguration, timeout: Duration = .seconds(10)) throws(KafkaError) {
+    let (seconds, attoseconds) = timeout.components
+    operations = AdminOperations(
+      handle: try KafkaHandle(.producer, configuration),
+      milliseconds: Int32(clamping: seconds * 1000 + attoseconds / 1_000_000_000_000_000))
+    pool = BlockingPool(name: "kafka-admin", threads: 1)
+  }
+
+  deinit {
+    guard !isClosed.withLock({ $0 }) else { return }
+    let (operations, pool) = (operations, pool)
+    Thread(name: "kafka-admin-end") {
+      pool.shutdown()
+      operations.handle.destroy()
+    }.detach()
+  }
+
+  /// Brokers and topics: the answer to "is it there". Throws a retriable error when no broker answers in time.
+  package func metadata() async throws(KafkaError) -> ClusterMetadata {
+    try await run { operations throws(KafkaError) in try operations.metadata() }
+  }
+
+  /// Creates the topics that are missing, and reports how the others differ from the plan. A broker without the admin
+  /// protocol creates them with its own number of partitions, and does not tell its settings.
+  package func ensureTopics(_ topics: [TopicSpec]) async throws(KafkaError) -> [TopicDifference] {
+    try await run { operations throws(KafkaError) in try operations.ensure(topics) }
+  }
+
+  package func close() async {
+    guard
+      !isClosed.withLock({ isClosed in
+        defer { isClosed = true }
+        return isClosed
+      })
+    else { return }
+    let operations = operations
+    _ = try? await pool.run { operations.handle.destroy() }
+    pool.shutdown()
+  }
+
+  private func run<Result: Sendable>(
+    _ body: @escaping @Sendable (AdminOperations) throws(KafkaError) -> Result
+  ) async throws(KafkaError) -> Result {
+    let operations = operations
+    do {
+      return try await pool.run { try body(operations) }
+    } catch let error as KafkaError {
+      throw error
+    } catch {
+      throw .closed("the admin client")
+    }
+  }
+}

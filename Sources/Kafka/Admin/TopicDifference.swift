@@ -1,0 +1,26 @@
+/// How an existing topic is not as planned. Nothing is changed by itself: who made the topic may have had reasons.
+package struct TopicDifference: Hashable, Sendable, CustomStringConvertible {
+  package let topic: String
+  /// A Kafka topic setting, or `partitions`.
+  package let setting: String
+  package let planned: String
+  package let actual: String
+
+  package var description: String { "\(topic): \(setting) is \(actual), planned \(planned)" }
+
+  /// Compares; `settings` is `nil` when the broker does not tell them.
+  static func compare(_ planned: TopicSpec, partitions: Int, settings: [String: String]?) -> [TopicDifference] {
+    var differences: [TopicDifference] = []
+    if partitions != planned.partitions {
+      differences.append(
+        TopicDifference(
+          topic: planned.name, setting: "partitions", planned: String(planned.partitions), actual: String(partitions)))
+    }
+    guard let settings else { return differences }
+    for (name, value) in planned.settings.sorted(by: { $0.key < $1.key }) where settings[name] != value {
+      differences.append(
+        TopicDifference(topic: planned.name, setting: name, planned: value, actual: settings[name] ?? "unknown"))
+    }
+    return differences
+  }
+}

@@ -1,0 +1,57 @@
+/// Reads all partitions of topics without a group: nothing is committed, every reader sees every record.
+package final class KafkaReader: Sendable {
+  package enum Start: Sendable {
+    /// Records written after the reader was opened.
+    case end
+    case beginning
+  }
+
+  private let worker: ReaderThread
+  private let thread: PollThread
+
+  private init(worker: ReaderThread, thread: PollThread) {
+    self.worker = worker
+    self.thread = thread
+  }
+
+  /// Finds the partitions and where to start in each; a record written after this returns is read. Partitions and topics
+  /// that come later are noticed within seconds and read from their beginning.
+  ///
+  /// Throws when the cluster does not answer within `timeout`.
+  package static func open(
+    _ configuration: KafkaConfiguration, topics: [String], from start: Start, records: Int = 2000,
+    timeout: Duration = .seconds(10)
+  ) async throws(KafkaError) -> KafkaReader {
+    let handle = try KafkaHandle(
+      .reader, configuration,
+      defaults: [
+        // A position that is gone: go on where this reader would have started.
+        "auto.offset.reset": start == .end ? "latest" : "earliest",
+        // Memory: what is fetched ahead of each partition, and the largest answer.
+        "queued.max.messages.kbytes": "512",
+        "fetch.max.bytes": "4194304",
+        "fetch.wait.max.ms": "100",
+        "fetch.error.backoff.ms": "100",
+      ],
+      required: [
+        "enable.auto.commit": "false", "enable.auto.offset.store": "false", "enable.partition.eof": "false",
+      ])
+    let worker = ReaderThread(handle, topics: topics, start: start, records: records, timeout: timeout)
+    let result: Result<PollThread, KafkaError> = await worker.open()
+    return KafkaReader(worker: worker, thread: try result.get())
+  }
+
+  deinit {
+    worker.stop()
+  }
+
+  /// Waits for records, in order within each partition; `nil` once the reader is closed. One task at a time.
+  package func next() async throws -> [KafkaRecord]? {
+    try await worker.batches.next { [worker] in worker.wake() }
+  }
+
+  package func close() async {
+    worker.stop()
+    await thread.end()
+  }
+}

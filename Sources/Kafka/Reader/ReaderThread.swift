@@ -1,0 +1,149 @@
+import CRdKafka
+import System
+
+/// The thread behind a ``KafkaReader``. While nobody waits and its buffer is full it does not poll, and librdkafka stops
+/// fetching: without a group there is nobody to miss it.
+// @unchecked: `isStopping` has its own lock; everything else is touched by the thread alone.
+final class ReaderThread: @unchecked Sendable {
+  let batches = Rendezvous<[KafkaRecord]>()
+  private let handle: KafkaHandle
+  private let topics: [String]
+  private let start: KafkaReader.Start
+  private let limit: Int
+  private let milliseconds: Int32
+  private let isStopping = Lock(false)
+
+  private var reading: Set<TopicPartition> = []
+  private var copier = RecordCopier()
+  private var collected: [KafkaRecord] = []
+  private var nextLook = Deadline.now()
+
+  /// How often new partitions are looked for.
+  private static let lookInterval = Duration.seconds(5)
+
+  init(_ handle: KafkaHandle, topics: [String], start: KafkaReader.Start, records: Int, timeout: Duration) {
+    self.handle = handle
+    self.topics = topics
+    self.start = start
+    limit = records
+    milliseconds = max(1, Deadline.after(timeout).remaining)
+  }
+
+  // MARK: From any thread
+
+  /// Starts the thread, and waits until every position is known.
+  func open() async -> Result<PollThread, KafkaError> {
+    let thread = Lock<PollThread?>(nil)
+    let result: Result<Void, KafkaError> = await withCheckedContinuation { continuation in
+      let started = PollThread(name: "kafka-reader") { self.run { continuation.resume(returning: $0) } }
+      thread.withLock { $0 = started }
+    }
+    guard let thread = thread.withLock({ $0 }) else { return .failure(.closed("the reader")) }
+    switch result {
+    case .success: return .success(thread)
+    case .failure(let error):
+      await thread.end()
+      return .failure(error)
+    }
+  }
+
+  func wake() {
+    isStopping.withLock { if !$0 { handle.wake() } }
+  }
+
+  func stop() {
+    isStopping.withLock { isStopping in
+      guard !isStopping else { return }
+      isStopping = true
+      handle.wake()
+    }
+  }
+
+  // MARK: The thread
+
+  private func run(_ opened: (Result<Void, KafkaError>) -> Void) {
+    var handles = TopicHandles(client: handle.raw)
+    do throws(KafkaError) {
+      try look(&handles, from: start)
+      opened(.success(()))
+      while !isStopping.withLock({ $0 }) { turn(&handles) }
+    } catch {
+      isStopping.withLock { $0 = true }
+      opened(.failure(error))
+    }
+    batches.finish(.success(()))
+    for partition in reading {
+      if let topic = handles.handle(partition.topic) { rd_kafka_consume_stop(topic, partition.partition) }
+    }
+    _ = consume handles
+    handle.destroy()
+  }
+
+  private func turn(_ handles: inout TopicHandles) {
+    if nextLook.hasPassed {
+      do throws(KafkaError) {
+        try look(&handles, from: .beginning)
+      } catch {
+        handle.notice(.error(error))
+      }
+    }
+    if collected.count >= limit, !batches.isAwaited {
+      handle.rest(milliseconds: 1000)
+    } else {
+      poll()
+    }
+    if !collected.isEmpty, let waiter = batches.take() {
+      waiter.resume(returning: collected)
+      collected = []
+    }
+  }
+
+  /// Takes what is there; waits for a first record only.
+  private func poll() {
+    var wait: Int32 = collected.isEmpty || !batches.isAwaited ? min(1000, max(1, nextLook.remaining)) : 0
+    while collected.count < limit, let event = handle.poll(milliseconds: wait) {
+      wait = 0
+      if event.type == RD_KAFKA_EVENT_FETCH {
+        event.forEachMessage(receive)
+      } else if let error = handle.observe(event) {
+        batches.finish(.failure(error))
+      }
+    }
+  }
+
+  private func receive(_ message: UnsafePointer<rd_kafka_message_t>) {
+    if message.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR {
+      collected.append(copier.copy(message))
+    } else {
+      handle.notice(.error(KafkaError(message.pointee.err, "fetch")))
+    }
+  }
+
+  /// Starts to read the partitions that are not read yet.
+  private func look(_ handles: inout TopicHandles, from start: KafkaReader.Start) throws(KafkaError) {
+    nextLook = .after(Self.lookInterval)
+    let known = try ClusterMetadata.ask(handle.raw, milliseconds: milliseconds).topics
+    for topic in topics {
+      for partition in 0..<Int32(clamping: known[topic] ?? 0) {
+        let partition = TopicPartition(topic, partition)
+        guard !reading.contains(partition), let handle = handles.handle(topic) else { continue }
+        try begin(partition, handle, from: start)
+      }
+    }
+  }
+
+  private func begin(_ partition: TopicPartition, _ topic: OpaquePointer, from start: KafkaReader.Start)
+    throws(KafkaError)
+  {
+    // The end is a number from here on: "the end" would be where it is when librdkafka gets to ask.
+    var low: Int64 = 0
+    var high: Int64 = 0
+    let code = rd_kafka_query_watermark_offsets(
+      handle.raw, partition.topic, partition.partition, &low, &high, milliseconds)
+    guard code == RD_KAFKA_RESP_ERR_NO_ERROR else { throw KafkaError(code, "end of \(partition)") }
+    guard
+      rd_kafka_consume_start_queue(topic, partition.partition, start == .end ? high : low, handle.answers) == 0
+    else { throw KafkaError(rd_kafka_last_error(), "read \(partition)") }
+    reading.insert(partition)
+  }
+}

@@ -1,0 +1,35 @@
+import Kafka
+import Testing
+
+@Suite struct ConfigurationTests {
+  @Test func readsPropertiesFromTheEnvironment() throws {
+    let configuration = try KafkaConfiguration.fromEnvironment([
+      "REELHAUL_KAFKA": "a:9092,b:9092", "REELHAUL_KAFKA_SECURITY_PROTOCOL": "sasl_plaintext",
+      "REELHAUL_KAFKA_SASL_PASSWORD": "secret", "REELHAUL_POSTGRES": "postgres://x", "KAFKA_HOME": "/x",
+    ])
+    #expect(configuration?.bootstrap == "a:9092,b:9092")
+    #expect(configuration?.properties == ["security.protocol": "sasl_plaintext", "sasl.password": "secret"])
+    #expect(configuration?.description.contains("secret") == false)
+    #expect(try KafkaConfiguration.fromEnvironment([:])?.bootstrap == nil)
+  }
+
+  @Test(arguments: [
+    ("REELHAUL_KAFKA_NO_SUCH_THING", "1", "no.such.thing is not known"),
+    ("REELHAUL_KAFKA_SECURITY_PROTOCOL", "carrier_pigeon", "refuses its value"),
+    ("REELHAUL_KAFKA_ENABLE_AUTO_COMMIT", "true", "cannot be set"),
+  ])
+  func namesWhatIsWrong(variable: String, value: String, reason: String) throws {
+    let error = #expect(throws: KafkaError.self) {
+      try KafkaConfiguration.fromEnvironment(["REELHAUL_KAFKA": "a:9092", variable: value])
+    }
+    #expect(error?.message.contains(reason) == true)
+    #expect(error?.message.contains(variable) == true)
+  }
+
+  @Test func aDoubledUnderscoreIsAnUnderscore() throws {
+    let error = #expect(throws: KafkaError.self) {
+      try KafkaConfiguration.fromEnvironment(["REELHAUL_KAFKA": "a:9092", "REELHAUL_KAFKA_A__B_C": "1"])
+    }
+    #expect(error?.message.contains("a_b.c") == true)
+  }
+}

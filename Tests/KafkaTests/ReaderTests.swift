@@ -1,0 +1,52 @@
+import Kafka
+import Testing
+
+@Suite struct ReaderTests {
+  private static func message(_ value: String, topic: String = "t", partition: Int32) -> KafkaMessage {
+    KafkaMessage(topic: topic, key: nil, value: bytes(value), partition: partition)
+  }
+
+  private static func values(_ count: Int, from reader: KafkaReader) async throws -> Set<String> {
+    var values: Set<String> = []
+    while values.count < count, let records = try await reader.next() {
+      for record in records { values.insert(text(record.value) ?? "") }
+    }
+    return values
+  }
+
+  @Test func readsEveryPartitionFromWhereItWasAsked() async throws {
+    try await withDevelopmentBroker(topics: [TopicSpec(name: "t", partitions: 3)]) { configuration in
+      let producer = try KafkaProducer(configuration)
+      try await producer.sendAll((0..<3).map { Self.message("old \($0)", partition: $0) })
+      let all = try await KafkaReader.open(configuration, topics: ["t"], from: .beginning)
+      let new = try await KafkaReader.open(configuration, topics: ["t"], from: .end)
+      try await producer.sendAll((0..<3).map { Self.message("new \($0)", partition: $0) })
+      #expect(try await Self.values(3, from: new) == ["new 0", "new 1", "new 2"])
+      #expect(
+        try await Self.values(6, from: all) == ["old 0", "old 1", "old 2", "new 0", "new 1", "new 2"])
+      await all.close()
+      await new.close()
+      #expect(try await new.next()?.count == nil)
+      await producer.close()
+    }
+  }
+
+  @Test func noticesATopicThatComesLater() async throws {
+    try await withDevelopmentBroker(topics: []) { configuration in
+      let reader = try await KafkaReader.open(configuration, topics: ["later"], from: .end)
+      let producer = try KafkaProducer(configuration)
+      try await producer.sendAll((0..<4).map { Self.message("\($0)", topic: "later", partition: $0) })
+      #expect(try await Self.values(4, from: reader) == ["0", "1", "2", "3"])
+      await reader.close()
+      await producer.close()
+    }
+  }
+
+  @Test func failsToOpenWithoutABroker() async throws {
+    let configuration = try KafkaConfiguration(bootstrap: "127.0.0.1:1")
+    let error = await #expect(throws: KafkaError.self) {
+      _ = try await KafkaReader.open(configuration, topics: ["t"], from: .end, timeout: .milliseconds(300))
+    }
+    #expect(error?.isRetriable == true)
+  }
+}
