@@ -76,7 +76,8 @@ let package = Package(
     tests("System", ["System", "TestKit"]),
     tests("Digest", ["Digest"]),
     tests("Curl", ["Curl", "System", "TestKit"]),
-    tests("Kafka", ["Kafka", "System", "TestKit"]),
+    tests("Kafka", ["Kafka", "LocalFleet", "System", "TestKit"]),
+    tests("ReelhaulClient", ["ReelhaulClient", "TaskCore", "Messages", "Kafka"]),
     tests("Postgres", ["Postgres", "System", "TestKit"]),
     tests("Telemetry", ["Telemetry", "System"]),
     tests("CommandLineKit", ["CommandLineKit", "System"]),
@@ -87,10 +88,7 @@ let package = Package(
     tests("TransferEngine", ["TransferEngine", "TaskCore", "Curl", "Digest", "System", "TestKit"]),
     tests(
       "Worker",
-      [
-        "Worker", "TaskCore", "Messages", "TaskStore", "TransferEngine", "Kafka", "Postgres", "System", "Telemetry",
-        "TestKit",
-      ]),
+      ["Worker", "TaskCore", "Messages", "TaskStore", "TransferEngine", "Kafka", "Postgres", "System", "TestKit"]),
     tests("LocalFleet", ["LocalFleet", "Kafka", "Postgres", "System", "TestKit"]),
     tests(
       "Integration",

@@ -1,0 +1,123 @@
+import Kafka
+import System
+
+/// One node of a real Apache Kafka (KRaft mode), from an unpacked distribution and Java, on the loopback interface.
+///
+/// Its data stays in its directory; started again on the same directory and port, it goes on where it was.
+package actor ApacheKafka {
+  package nonisolated let bootstrap: String
+  private let home: String
+  private let directory: String
+  private let port: Int
+  private var process: ChildProcess?
+
+  /// Formats the directory when it is new, starts the node, and waits until it answers: 2 to 10 seconds.
+  ///
+  /// - Parameters:
+  ///   - home: the distribution, with `bin/kafka-server-start.sh` (`KAFKA_HOME`).
+  ///   - directory: for data, configuration and logs; made when it is absent.
+  ///   - ports: of clients and of the controller, where they must stay the same; free ones otherwise.
+  ///   - properties: more lines for `server.properties`.
+  package init(
+    home: String, directory: String, ports: (client: Int, controller: Int)? = nil, properties: [String: String] = [:]
+  ) async throws {
+    guard LocalFile.isExecutable("\(home)/bin/kafka-server-start.sh"),
+      LocalFile.isExecutable("\(home)/bin/kafka-storage.sh")
+    else {
+      throw ApacheKafkaError(
+        description: "\(home) is no Apache Kafka: it has no bin/kafka-server-start.sh; set KAFKA_HOME")
+    }
+    self.home = home
+    self.directory = directory
+    let (port, controllerPort) = try ports ?? (FreePort.find(), FreePort.find())
+    self.port = port
+    bootstrap = "127.0.0.1:\(port)"
+    try LocalFile.makeDirectory(directory)
+    try LocalFile.write(
+      "\(directory)/server.properties",
+      ApacheKafkaConfiguration(
+        dataDirectory: "\(directory)/data", port: port, controllerPort: controllerPort, extra: properties
+      ).properties)
+    if !LocalFile.exists("\(directory)/data/meta.properties") { try await format() }
+    try await start()
+  }
+
+  /// The server's process, while it runs.
+  package var pid: Int32? { process.flatMap { $0.status == nil ? $0.pid : nil } }
+
+  private func format() async throws {
+    let format = try ChildProcess(
+      "\(home)/bin/kafka-storage.sh",
+      ["format", "-t", Self.clusterID(), "-c", "\(directory)/server.properties"], options())
+    let status = await format.wait()
+    guard status == .exited(0) else { throw failure("could not be formatted (\(status))") }
+  }
+
+  /// Starts the node, if it does not run, and waits until it answers.
+  package func start() async throws {
+    guard pid == nil else { return }
+    let process = try ChildProcess(
+      "\(home)/bin/kafka-server-start.sh", ["\(directory)/server.properties"], options())
+    self.process = process
+    let admin = try KafkaAdmin(KafkaConfiguration(bootstrap: bootstrap), timeout: .seconds(1))
+    let start = ContinuousClock.now
+    while true {
+      if let status = process.status {
+        await admin.close()
+        throw failure("ended while starting (\(status))")
+      }
+      if let metadata = try? await admin.metadata(), !metadata.brokers.isEmpty { break }
+      guard ContinuousClock.now - start < .seconds(60) else {
+        await admin.close()
+        await stop()
+        throw failure("did not answer within 60 s")
+      }
+      try await Task.sleep(for: .milliseconds(50))
+    }
+    await admin.close()
+  }
+
+  /// Stops the node in good order (SIGTERM), by force after 15 seconds.
+  package func stop() async {
+    guard let process else { return }
+    process.kill(15)
+    let timer = Task {
+      try await Task.sleep(for: .seconds(15))
+      process.kill(9)
+    }
+    _ = await process.wait()
+    timer.cancel()
+    self.process = nil
+  }
+
+  /// Ends the node at once (SIGKILL), as a power failure would.
+  package func kill() async {
+    process?.kill(9)
+    _ = await process?.wait()
+    process = nil
+  }
+
+  private func options() -> ChildProcess.Options {
+    var options = ChildProcess.Options()
+    options.environment = [
+      // Where distributions put their own logs; the distribution itself may be read-only.
+      "LOG_DIR": "\(directory)/logs",
+      "KAFKA_HEAP_OPTS": "-Xms256m -Xmx512m",
+    ]
+    options.stdout = "\(directory)/kafka.log"
+    options.stderr = "\(directory)/kafka.log"
+    return options
+  }
+
+  private func failure(_ what: String) -> ApacheKafkaError {
+    ApacheKafkaError(description: "Apache Kafka \(what): see \(directory)/kafka.log; it needs Java 17 or newer")
+  }
+
+  /// 16 random bytes as unpadded base64url, Kafka's form of a cluster id. Never starts with a dash, which a command line
+  /// would take for an option.
+  private static func clusterID() -> String {
+    let digits = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
+    // 22 digits carry 132 bits: the last one has only two of them, in its upper half.
+    return String((0..<21).map { _ in digits.randomElement() ?? "A" }) + "A"
+  }
+}

@@ -1,0 +1,4 @@
+/// Why a local Apache Kafka does not run, and what to do.
+package struct ApacheKafkaError: Error, Hashable, Sendable, CustomStringConvertible {
+  package let description: String
+}

@@ -1,0 +1,32 @@
+import Glibc
+import System
+
+/// The few file operations of setting up local services.
+enum LocalFile {
+  static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
+
+  static func isExecutable(_ path: String) -> Bool { access(path, X_OK) == 0 }
+
+  /// Makes a directory and those above it.
+  static func makeDirectory(_ path: String, mode: mode_t = 0o755) throws(SystemError) {
+    var prefix = path.hasPrefix("/") ? "/" : ""
+    for part in path.split(separator: "/") {
+      prefix += part
+      guard mkdir(prefix, mode) == 0 || errno == EEXIST else { throw .last("mkdir \(prefix)") }
+      prefix += "/"
+    }
+  }
+
+  /// Writes a whole file, in the place of what was there.
+  static func write(_ path: String, _ contents: String, mode: mode_t = 0o644) throws(SystemError) {
+    let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode)
+    guard file >= 0 else { throw .last("open \(path)") }
+    defer { close(file) }
+    var bytes = Array(contents.utf8)[...]
+    while !bytes.isEmpty {
+      let count = bytes.withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
+      guard count > 0 else { throw .last("write \(path)") }
+      bytes = bytes.dropFirst(count)
+    }
+  }
+}

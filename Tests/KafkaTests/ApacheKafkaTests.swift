@@ -1,0 +1,207 @@
+import Kafka
+import LocalFleet
+import System
+import TestKit
+import Testing
+
+/// What only a real cluster shows: the admin protocol, several members of a group, a broker that goes and comes back.
+@Suite(.enabled(if: TestKafka.isAvailable), .timeLimit(.minutes(2)))
+struct ApacheKafkaTests {
+  /// The shared node, and names no other test uses.
+  private func setUp(_ name: String, partitions: Int = 4) async throws -> KafkaConfiguration {
+    let configuration = try KafkaConfiguration(bootstrap: await TestKafka.shared().bootstrap)
+    let admin = try KafkaAdmin(configuration)
+    #expect(try await admin.ensureTopics([TopicSpec(name: name, partitions: partitions)]) == [])
+    await admin.close()
+    return configuration
+  }
+
+  @Test func createsThePlanAndReportsDifferences() async throws {
+    let configuration = try KafkaConfiguration(bootstrap: await TestKafka.shared().bootstrap)
+    let admin = try KafkaAdmin(configuration)
+    let plan = TopicPlan(prefix: "plan.", partitions: 8)
+    #expect(try await admin.ensureTopics(plan.topics) == [])
+    #expect(try await admin.ensureTopics(plan.topics) == [], "made once, and as planned")
+    #expect(try await admin.metadata().topics["plan.commands"] == 8)
+    let other = [
+      TopicSpec(name: plan.tasks, partitions: 5, settings: ["cleanup.policy": "delete", "retention.ms": "604800000"])
+    ]
+    #expect(
+      try await admin.ensureTopics(other).map(\.description) == [
+        "plan.tasks: partitions is 12, planned 5", "plan.tasks: cleanup.policy is compact, planned delete",
+      ])
+    await #expect(throws: KafkaError.self) {
+      try await admin.ensureTopics([TopicSpec(name: "bad", partitions: 1, settings: ["no.such.setting": "1"])])
+    }
+    await admin.close()
+  }
+
+  @Test func keepsTheOrderOfAKey() async throws {
+    let configuration = try await setUp("order")
+    let producer = try KafkaProducer(configuration)
+    let messages = (0..<5000).map {
+      KafkaMessage(
+        topic: "order", key: bytes("key \($0 % 7)"), value: bytes("\($0)"), headers: [KafkaHeader("n", "\($0)")])
+    }
+    try await producer.sendAll(messages)
+    let consumer = try KafkaConsumer(configuration, group: "order", topics: ["order"])
+    let records = try await read(5000, from: consumer)
+    #expect(records.count == 5000)
+    for key in 0..<7 {
+      let values = records.filter { text($0.key) == "key \(key)" }.compactMap { text($0.value).flatMap { Int($0) } }
+      #expect(values == (0..<5000).filter { $0 % 7 == key })
+    }
+    #expect(records.allSatisfy { text($0.headers.first?.value) == text($0.value) })
+    await consumer.close()
+    await producer.close()
+  }
+
+  @Test func aSecondMemberTakesItsShareAndNothingIsLostOrDoubledUnsaid() async throws {
+    let configuration = try await setUp("share")
+    let seen = Lock<[String: Int]>([:])
+    /// Records of batches whose commit came too late: another member reads them again.
+    let lost = Lock<Set<String>>([])
+    let total = 4000
+    let producer = try KafkaProducer(configuration)
+    let options = KafkaConsumer.Options(records: 100)
+    let first = try KafkaConsumer(configuration, group: "share", topics: ["share"], options: options)
+    let work: @Sendable (KafkaConsumer) async throws -> Void = { consumer in
+      while let batch = try await consumer.next() {
+        for record in batch.records {
+          seen.withLock { $0[text(record.value) ?? "", default: 0] += 1 }
+        }
+        let gone = try await consumer.commit(batch)
+        for record in batch.records where gone.contains(TopicPartition("share", record.partition)) {
+          lost.withLock { _ = $0.insert(text(record.value) ?? "") }
+        }
+      }
+    }
+    let firstWork = Task { try await work(first) }
+    func send(_ range: Range<Int>) async throws {
+      try await producer.sendAll(range.map { KafkaMessage(topic: "share", key: bytes("\($0)"), value: bytes("\($0)")) })
+    }
+    try await send(0..<total / 2)
+    try await eventually { first.assignment.count == 4 }
+    let second = try KafkaConsumer(configuration, group: "share", topics: ["share"], options: options)
+    let secondWork = Task { try await work(second) }
+    try await send(total / 2..<total)
+    try await eventually { first.assignment.count == 2 && second.assignment.count == 2 }
+    #expect(Set(first.assignment).isDisjoint(with: second.assignment))
+    try await eventually { seen.withLock { $0.count } == total }
+
+    await first.close()
+    try await eventually { second.assignment.count == 4 }
+    await second.close()
+    try await firstWork.value
+    try await secondWork.value
+    let twice = seen.withLock { seen in Set(seen.filter { $0.value > 1 }.keys) }
+    #expect(twice.isSubset(of: lost.withLock { $0 }), "nothing comes twice but what the commit said was lost")
+
+    let third = try KafkaConsumer(configuration, group: "share", topics: ["share"])
+    try await producer.send(topic: "share", key: nil, value: bytes("last"))
+    #expect(try await read(1, from: third).map { text($0.value) } == ["last"], "everything else is committed")
+    await third.close()
+    await producer.close()
+  }
+
+  @Test func pausedPartitionsAreNotReadUntilResumed() async throws {
+    let configuration = try await setUp("pause")
+    let producer = try KafkaProducer(configuration)
+    let consumer = try KafkaConsumer(configuration, group: "pause", topics: ["pause"])
+    try await producer.send(topic: "pause", key: nil, value: bytes("before"))
+    #expect(try await read(1, from: consumer).count == 1)
+    consumer.pause()
+    let wait = Task { try await consumer.next() }
+    // Read by another: so the record is there, and the paused consumer could have had it.
+    let reader = try await KafkaReader.open(configuration, topics: ["pause"], from: .end)
+    try await producer.send(topic: "pause", key: nil, value: bytes("after"))
+    #expect(try await reader.next()?.map { text($0.value) } == ["after"])
+    wait.cancel()
+    await #expect(throws: CancellationError.self) { _ = try await wait.value }
+    consumer.resume()
+    #expect(try await read(1, from: consumer).map { text($0.value) } == ["after"])
+    await reader.close()
+    await consumer.close()
+    await producer.close()
+  }
+
+  @Test func aConsumerThatIsSlowLosesNothing() async throws {
+    let configuration = try await setUp("slow")
+    let producer = try KafkaProducer(configuration)
+    try await producer.sendAll(
+      (0..<2000).map { KafkaMessage(topic: "slow", key: bytes("\($0)"), value: bytes("\($0)")) })
+    let consumer = try KafkaConsumer(
+      configuration, group: "slow", topics: ["slow"],
+      options: KafkaConsumer.Options(records: 50, patience: .milliseconds(20)))
+    var values: [String] = []
+    while values.count < 2000, let batch = try await consumer.next() {
+      #expect(batch.records.count <= 50)
+      values += batch.records.compactMap { text($0.value) }
+      // Long enough, now and then, for the buffer to stay full and the partitions to be paused.
+      if values.count % 500 < 50 { try await Task.sleep(for: .milliseconds(60)) }
+      try await consumer.commit(batch)
+    }
+    #expect(Set(values).count == 2000)
+    #expect(values.count == 2000)
+    await consumer.close()
+    await producer.close()
+  }
+
+  @Test func aBrokerKilledAmidProducingLosesAndDoublesNothing() async throws {
+    let directory = try TemporaryDirectory(prefix: "reelhaul-kafka")
+    let node = try await TestKafka.start(in: directory.path)
+    let configuration = try KafkaConfiguration(bootstrap: node.bootstrap)
+    let admin = try KafkaAdmin(configuration)
+    _ = try await admin.ensureTopics([TopicSpec(name: "t", partitions: 2)])
+    await admin.close()
+    let producer = try KafkaProducer(configuration, window: KafkaProducer.Window(messages: 500))
+    let acknowledged = Lock(0)
+    let sending = Task {
+      for batch in 0..<40 {
+        try await producer.sendAll(
+          (0..<500).map { KafkaMessage(topic: "t", key: bytes("\($0)"), value: bytes("\(batch * 500 + $0)")) })
+        acknowledged.withLock { $0 += 1 }
+      }
+    }
+    try await eventually { acknowledged.withLock { $0 } >= 3 }
+    await node.stop()
+    try await node.start()
+    try await sending.value
+
+    let reader = try await KafkaReader.open(configuration, topics: ["t"], from: .beginning)
+    var values: [String] = []
+    while values.count < 20_000, let records = try await reader.next() {
+      values += records.compactMap { text($0.value) }
+    }
+    #expect(Set(values).count == 20_000)
+    #expect(values.count == 20_000)
+    await reader.close()
+    await producer.close()
+    await node.stop()
+    #expect(await node.pid == nil)
+  }
+
+  @Test func startsAgainWhereItWas() async throws {
+    let directory = try TemporaryDirectory(prefix: "reelhaul-kafka")
+    let first = try await TestKafka.start(in: directory.path)
+    let producer = try KafkaProducer(KafkaConfiguration(bootstrap: first.bootstrap))
+    let admin = try KafkaAdmin(KafkaConfiguration(bootstrap: first.bootstrap))
+    _ = try await admin.ensureTopics([TopicSpec(name: "t", partitions: 1)])
+    await admin.close()
+    try await producer.send(topic: "t", key: nil, value: bytes("kept"))
+    await producer.close()
+    await first.kill()
+
+    let second = try await TestKafka.start(in: directory.path)
+    let reader = try await KafkaReader.open(
+      KafkaConfiguration(bootstrap: second.bootstrap), topics: ["t"], from: .beginning)
+    #expect(try await reader.next()?.map { text($0.value) } == ["kept"])
+    await reader.close()
+    await second.stop()
+  }
+}
+
+/// Waits for a condition that another thread or process brings about; the suite's time limit ends a vain wait.
+func eventually(_ condition: () -> Bool) async throws {
+  while !condition() { try await Task.sleep(for: .milliseconds(5)) }
+}

@@ -1,0 +1,61 @@
+import Glibc
+import Kafka
+import LocalFleet
+import System
+
+/// A real Apache Kafka for tests: one node per test process, started on first use.
+package enum TestKafka {
+  /// The distribution of `KAFKA_HOME`, or else `../shared/kafka` beside the package.
+  package static let home: String? = {
+    if let home = environment("KAFKA_HOME") { return home }
+    let package = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
+    let candidates = ["/\(package)/../shared/kafka", "/\(package)/../../shared/kafka"]
+    return candidates.first { access("\($0)/bin/kafka-server-start.sh", X_OK) == 0 }
+  }()
+
+  /// For `.enabled(if:)`: whether there is a Kafka; says once why not.
+  package static let isAvailable: Bool = {
+    guard home == nil else { return true }
+    let line = "skipped: tests with Apache Kafka, because KAFKA_HOME is not set and ../shared/kafka is not there\n"
+    _ = line.withCString { write(2, $0, strlen($0)) }
+    return false
+  }()
+
+  private static let directory = Result { try TemporaryDirectory(prefix: "reelhaul-kafka") }
+  private static let sharedPID = Lock<Int32?>(nil)
+  private static let node = Task {
+    let node = try await start(in: directory.get().path)
+    let pid = await node.pid
+    sharedPID.withLock { $0 = pid }
+    atexit { TestKafka.removeShared() }
+    return node
+  }
+
+  /// Ends the shared node with the test process, and removes its data.
+  private static func removeShared() {
+    guard let pid = sharedPID.withLock({ $0 }), let directory = try? directory.get() else { return }
+    kill(pid, SIGKILL)
+    // It is reaped by another thread; its files are its own until then.
+    for _ in 0..<200 where kill(pid, 0) == 0 { usleep(5000) }
+    removeTree(directory.path)
+  }
+
+  /// The node all tests share. Topics and groups want names of their own.
+  package static func shared() async throws -> ApacheKafka {
+    try await node.value
+  }
+
+  /// A node of one test's own, to be stopped by it.
+  package static func start(in directory: String) async throws -> ApacheKafka {
+    guard let home else { throw TestKafkaError() }
+    return try await ApacheKafka(home: home, directory: directory)
+  }
+
+  private static func environment(_ name: String) -> String? {
+    getenv(name).map { String(cString: $0) }
+  }
+}
+
+private struct TestKafkaError: Error, CustomStringConvertible {
+  let description = "KAFKA_HOME is not set"
+}
