@@ -1,0 +1,110 @@
+import Kafka
+import Messages
+import System
+import TaskCore
+
+/// Puts tasks and commands on Kafka, for programs that give a Reelhaul fleet its work.
+///
+/// ```swift
+/// let client = try ReelhaulClient.connect(bootstrap: "127.0.0.1:9092")
+/// let id = UUID.make()
+/// try await client.submit(TaskSpec(id: id, kind: .download, source: "https://example.com/a.mp4"))
+/// try await client.prioritize(id, priority: 10)
+/// await client.close()
+/// ```
+///
+/// A call returns when all in-sync replicas have the commands. The fleet applies them soon after: a command is intent, and
+/// whether it was legal shows in the task's events. Everything is safe to repeat: a submit is idempotent by its task's id.
+public final class ReelhaulClient: Sendable {
+  private let producer: KafkaProducer
+  private let topic: String
+  private let source: String
+
+  private init(producer: KafkaProducer, topic: String, source: String) {
+    self.producer = producer
+    self.topic = topic
+    self.source = source
+  }
+
+  /// Makes a client; it connects by itself, and again when the connection is lost.
+  ///
+  /// - Parameters:
+  ///   - bootstrap: `host:port`, comma-separated.
+  ///   - properties: librdkafka's, such as `security.protocol`.
+  ///   - topicPrefix: what the fleet's topics start with.
+  ///   - source: who submits, as a URI reference: the commands' CloudEvents source.
+  public static func connect(
+    bootstrap: String, properties: [String: String] = [:], topicPrefix: String = "reelhaul.",
+    source: String = "/reelhaul/client"
+  ) throws(ReelhaulClientError) -> ReelhaulClient {
+    do throws(KafkaError) {
+      return try ReelhaulClient(
+        KafkaConfiguration(bootstrap: bootstrap, properties: properties), topicPrefix: topicPrefix, source: source)
+    } catch {
+      throw ReelhaulClientError(error)
+    }
+  }
+
+  package convenience init(
+    _ configuration: KafkaConfiguration, topicPrefix: String, source: String
+  ) throws(KafkaError) {
+    self.init(
+      producer: try KafkaProducer(configuration), topic: TopicPlan(prefix: topicPrefix).commands, source: source)
+  }
+
+  public func submit(_ task: TaskSpec) async throws(ReelhaulClientError) {
+    try await send([.submit(task)])
+  }
+
+  /// Submits in order. Tasks of one batch may come after each other (`after`).
+  public func submit(_ tasks: [TaskSpec]) async throws(ReelhaulClientError) {
+    try await send(tasks.map(Command.submit))
+  }
+
+  public func pause(_ task: UUID) async throws(ReelhaulClientError) { try await control(task, .pause) }
+  public func resume(_ task: UUID) async throws(ReelhaulClientError) { try await control(task, .resume) }
+  public func cancel(_ task: UUID) async throws(ReelhaulClientError) { try await control(task, .cancel) }
+  /// Brings a failed or canceled task back.
+  public func retry(_ task: UUID) async throws(ReelhaulClientError) { try await control(task, .retry) }
+  /// Forgets a task that is over.
+  public func remove(_ task: UUID) async throws(ReelhaulClientError) { try await control(task, .remove) }
+
+  /// `priority`: −1000…1000, higher runs first.
+  public func prioritize(_ task: UUID, priority: Int) async throws(ReelhaulClientError) {
+    try await control(task, .prioritize(priority))
+  }
+
+  private func control(_ task: UUID, _ action: ControlAction) async throws(ReelhaulClientError) {
+    try await send([.control(Command.Control(id: .make(), taskID: task, action: action))])
+  }
+
+  /// Sends commands in order. The error names those that were not acknowledged.
+  public func send(_ commands: [Command]) async throws(ReelhaulClientError) {
+    let now = Timestamp(microseconds: Clocks.realtimeMicroseconds())
+    let deliveries = await producer.deliver(commands.map { message($0, at: now) })
+    let failures = deliveries.failures
+    guard let first = failures.first else { return }
+    do throws(KafkaError) {
+      _ = try deliveries[first].get()
+    } catch {
+      throw ReelhaulClientError(error, failures: failures)
+    }
+  }
+
+  private func message(_ command: Command, at now: Timestamp) -> KafkaMessage {
+    let id: UUID
+    switch command {
+    case .submit(let spec): id = spec.id
+    case .control(let control): id = control.id
+    }
+    let headers = CloudEvent.headers(id: id, type: command.eventType, source: source, time: now)
+    return KafkaMessage(
+      topic: topic, key: Array(command.taskID.description.utf8), value: CommandJSON.encode(command),
+      headers: headers.map { KafkaHeader($0.0, $0.1) })
+  }
+
+  /// Waits up to `timeout` for what is on its way, and disconnects.
+  public func close(within timeout: Duration = .seconds(10)) async {
+    await producer.close(within: timeout)
+  }
+}

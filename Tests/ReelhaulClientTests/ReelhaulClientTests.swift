@@ -1,0 +1,64 @@
+import Kafka
+import Messages
+import ReelhaulClient
+import TaskCore
+import Testing
+
+@Suite struct ReelhaulClientTests {
+  @Test func commandsArriveInOrderWithTheirTasksKeyAndCloudEventsHeaders() async throws {
+    let plan = TopicPlan(prefix: "x.", partitions: 4)
+    let broker = try DevelopmentBroker(topics: plan.topics)
+    let reader = try await KafkaReader.open(
+      KafkaConfiguration(bootstrap: broker.bootstrap), topics: [plan.commands], from: .beginning)
+    let client = try ReelhaulClient.connect(bootstrap: broker.bootstrap, topicPrefix: "x.", source: "/test")
+    let task = TaskSpec(id: .make(), kind: .download, source: "https://example.com/a.mp4", priority: 3)
+    try await client.submit([task])
+    try await client.pause(task.id)
+    try await client.resume(task.id)
+    try await client.prioritize(task.id, priority: -7)
+    try await client.retry(task.id)
+    try await client.cancel(task.id)
+    try await client.remove(task.id)
+
+    var records: [KafkaRecord] = []
+    while records.count < 7, let next = try await reader.next() { records += next }
+    #expect(Set(records.map(\.key)) == [Array(task.id.description.utf8)])
+    #expect(records.first?.value == CommandJSON.encode(.submit(task)))
+    let types = records.map { record in
+      record.headers.first { $0.name == "ce_type" }.map { String(decoding: $0.value, as: UTF8.self) } ?? ""
+    }
+    let names = ["submit", "pause", "resume", "prioritize", "retry", "cancel", "remove"]
+    #expect(types == names.map { "reelhaul.command.\($0)" })
+    let submit = try #require(records.first).headers.map { ($0.name, String(decoding: $0.value, as: UTF8.self)) }
+    let headers = Dictionary(uniqueKeysWithValues: submit)
+    #expect(headers["ce_id"] == task.id.description)
+    #expect(headers["ce_source"] == "/test")
+    #expect(headers["ce_time"].flatMap(Timestamp.init) != nil)
+    #expect(headers["content-type"] == "application/json")
+
+    await client.close()
+    await reader.close()
+    await broker.close()
+  }
+
+  @Test func saysWhichCommandsDidNotArrive() async throws {
+    let client = try ReelhaulClient.connect(bootstrap: "127.0.0.1:1", properties: ["message.timeout.ms": "200"])
+    let tasks = (0..<3).map { _ in TaskSpec(id: .make(), kind: .noop, source: "") }
+    let error = await #expect(throws: ReelhaulClientError.self) { try await client.submit(tasks) }
+    #expect(error?.failures == [0, 1, 2])
+    #expect(error?.isRetryable == true)
+    await client.close()
+  }
+
+  @Test func refusesAPropertyThatDoesNotExist() {
+    #expect(throws: ReelhaulClientError.self) {
+      try ReelhaulClient.connect(bootstrap: "127.0.0.1:1", properties: ["no.such": "x"])
+    }
+  }
+
+  @Test func idsOfNewTasksAreVersion7AndDiffer() {
+    let ids = (0..<1000).map { _ in UUID.make() }
+    #expect(Set(ids).count == ids.count)
+    #expect(ids.allSatisfy { $0.high >> 12 & 0xF == 7 && $0.low >> 62 == 2 })
+  }
+}
