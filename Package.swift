@@ -88,7 +88,10 @@ let package = Package(
     tests("TransferEngine", ["TransferEngine", "TaskCore", "Curl", "Digest", "System", "TestKit"]),
     tests(
       "Worker",
-      ["Worker", "TaskCore", "Messages", "TaskStore", "TransferEngine", "Kafka", "Postgres", "System", "TestKit"]),
+      [
+        "Worker", "TaskCore", "Messages", "TaskStore", "TransferEngine", "Kafka", "Postgres", "System", "Telemetry",
+        "TestKit",
+      ]),
     tests("LocalFleet", ["LocalFleet", "Kafka", "Postgres", "System", "TestKit"]),
     tests(
       "Integration",

@@ -20,7 +20,7 @@ end $$;
 -- into them from 1. `dependents` and `dependencies` are pairs: a task and one that it comes after.
 create function submit(
   ranks smallint[], queues text[], kinds text[], hosts text[], sites text[],
-  ids uuid[], lane_numbers int[], priorities smallint[], not_befores timestamptz[], pauses boolean[], specs text[],
+  ids uuid[], lane_numbers int[], priorities smallint[], not_befores timestamptz[], pauses boolean[], specs jsonb[],
   dependents uuid[], dependencies uuid[]
 ) returns uuid[]
 language plpgsql set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
@@ -45,7 +45,7 @@ begin
     insert into task (id, state, priority, lane_id, pos, not_before, spec)
     select u.id,
            case when u.is_paused then 'paused' when u.id = any(waiting) then 'blocked' else 'queued' end::task_state,
-           u.priority, lanes[u.lane_number], base + u.ordinal - 1, u.not_before, u.spec::jsonb
+           u.priority, lanes[u.lane_number], base + u.ordinal - 1, u.not_before, u.spec
       from unnest(ids, lane_numbers, priorities, not_befores, pauses, specs)
            with ordinality u(id, lane_number, priority, not_before, is_paused, spec, ordinal)
      where not exists (select from removed_task r where r.id = u.id)

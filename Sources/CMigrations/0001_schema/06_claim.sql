@@ -246,16 +246,14 @@ end $$;
 create function claimed(tasks uuid[])
 returns table (
   task_id uuid, epoch int, attempt smallint, priority smallint, spec jsonb,
-  generation int, final_url text, size bigint, etag text, etag_is_weak boolean, last_modified text,
-  volume uuid, staging_name text, done int8multirange, tail_crc bigint, publishing bytea
+  generation int, identity jsonb, volume uuid, staging_name text, done int8multirange, tail_crc bigint, publishing bytea
 )
 language plpgsql set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
 #variable_conflict use_column
 begin
   return query
     select t.id, r.epoch, r.attempt, t.priority, t.spec,
-           c.generation, c.final_url, c.size, c.etag, c.etag_is_weak, c.last_modified,
-           c.volume, c.staging_name, c.done, c.tail_crc, c.publishing
+           c.generation, c.identity, c.volume, c.staging_name, c.done, c.tail_crc, c.publishing
       from unnest(tasks) u(id)
       join run r on r.task_id = u.id
       join task t on t.id = u.id

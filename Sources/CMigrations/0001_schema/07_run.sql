@@ -42,8 +42,8 @@ end $$;
 -- Records what is on stable storage. One answer per write: whether the epoch owns the task. A checkpoint that begins
 -- publishing moves its task to that phase.
 create function record_checkpoints(
-  tasks uuid[], epochs int[], generations int[], final_urls text[], sizes bigint[], etags text[], weak boolean[],
-  last_modifieds text[], volumes uuid[], staging_names text[], dones text[], tail_crcs bigint[], publishings bytea[]
+  tasks uuid[], epochs int[], generations int[], identities jsonb[], volumes uuid[], staging_names text[],
+  dones int8multirange[], tail_crcs bigint[], publishings bytea[]
 ) returns boolean[]
 language plpgsql set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
 declare
@@ -66,22 +66,16 @@ begin
             from (select * from unnest(tasks, epochs) with ordinality u(id, epoch, ordinal) order by id, ordinal) u
            cross join lateral (select epoch from run where task_id = u.id and epoch = u.epoch for no key update) r) o;
 
-  insert into checkpoint as c (task_id, epoch, generation, final_url, size, etag, etag_is_weak, last_modified,
-                               volume, staging_name, done, tail_crc, publishing)
+  insert into checkpoint as c (task_id, epoch, generation, identity, volume, staging_name, done, tail_crc, publishing)
   select distinct on (u.task_id)  -- the last of several
-         u.task_id, u.epoch, u.generation, u.final_url, u.size, u.etag, u.weak, u.last_modified,
-         u.volume, u.staging_name, u.done::int8multirange, u.tail_crc, u.publishing
-    from unnest(tasks, epochs, generations, final_urls, sizes, etags, weak, last_modifieds, volumes, staging_names,
-                dones, tail_crcs, publishings)
-         with ordinality u(task_id, epoch, generation, final_url, size, etag, weak, last_modified, volume, staging_name,
-                           done, tail_crc, publishing, ordinal)
+         u.task_id, u.epoch, u.generation, u.identity, u.volume, u.staging_name, u.done, u.tail_crc, u.publishing
+    from unnest(tasks, epochs, generations, identities, volumes, staging_names, dones, tail_crcs, publishings)
+         with ordinality u(task_id, epoch, generation, identity, volume, staging_name, done, tail_crc, publishing, ordinal)
    where u.ordinal = any(owned)
    order by u.task_id, u.ordinal desc
       on conflict (task_id) do update
-     set epoch = excluded.epoch, generation = excluded.generation, final_url = excluded.final_url,
-         size = excluded.size, etag = excluded.etag, etag_is_weak = excluded.etag_is_weak,
-         last_modified = excluded.last_modified, volume = excluded.volume, staging_name = excluded.staging_name,
-         done = excluded.done, tail_crc = excluded.tail_crc, publishing = excluded.publishing, recorded_at = now();
+     set epoch = excluded.epoch, generation = excluded.generation, identity = excluded.identity,
+         volume = excluded.volume, staging_name = excluded.staging_name, done = excluded.done, tail_crc = excluded.tail_crc, publishing = excluded.publishing, recorded_at = now();
 
   if publishers is not null then
     with begun as (

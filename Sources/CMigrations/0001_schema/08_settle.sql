@@ -94,7 +94,7 @@ begin
    where id = any(candidates) and state = 'blocked'
      and not exists (select from task_dependency d where d.task_id = t.id);
   if able is not null then
-    perform release_tasks(able, 'unblocked');
+    perform release_tasks(able, 'released');
   end if;
 end $$;
 

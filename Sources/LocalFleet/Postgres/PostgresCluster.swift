@@ -1,0 +1,125 @@
+import Glibc
+internal import System
+
+/// A data directory and what belongs to it, before a server runs on it.
+struct PostgresCluster: Sendable {
+  let installation: PostgresInstallation
+  let user: ServiceUser?
+  /// Everything lies in it: `data`, the log, the password.
+  let directory: String
+  let password: String?
+
+  var dataDirectory: String { "\(directory)/data" }
+  var logFile: String { "\(directory)/postgresql.log" }
+  var socketDirectory: String? { Self.fitsSocket(dataDirectory) ? dataDirectory : nil }
+
+  /// A socket's path has 107 bytes, and PostgreSQL adds a name of its own.
+  static func fitsSocket(_ directory: String) -> Bool { directory.utf8.count <= 80 }
+
+  /// Makes what is missing.
+  static func open(
+    _ directory: String, authentication: EmbeddedPostgres.Authentication
+  ) async throws -> PostgresCluster {
+    let user = try ServiceUser.forPostgres()
+    try makeDirectory(directory, for: user)
+    if let user, let obstacle = user.obstacle(on: "\(directory)/data") {
+      throw EmbeddedPostgresError(
+        "PostgreSQL runs as the user \(user.name), who may not enter \(obstacle): "
+          + "choose a data directory elsewhere, chmod o+x \(obstacle), or do not run as root")
+    }
+    let made = readText("\(directory)/data/PG_VERSION").flatMap { Int($0.prefix { $0.isNumber }) }
+    let installation = try PostgresInstallation.find(major: made)
+    let secret = "\(directory)/password"
+    if made == nil, authentication == .password { try writePassword(to: secret, for: user) }
+    let password = authentication == .password ? readText(secret) : nil
+    let cluster = PostgresCluster(
+      installation: installation, user: user, directory: directory, password: password)
+    if made == nil { try await cluster.initialize(authentication) }
+    return cluster
+  }
+
+  /// `initdb`, into a directory that takes its name when it is whole.
+  private func initialize(_ authentication: EmbeddedPostgres.Authentication) async throws {
+    let fresh = "\(directory)/data.new"
+    removeTree(fresh)
+    var options = ChildProcess.Options()
+    options.user = user.map { ($0.uid, $0.gid) }
+    options.stdout = logFile
+    options.stderr = logFile
+    options.workingDirectory = directory
+    var arguments = ["-D", fresh, "-U", EmbeddedPostgres.role, "-E", "UTF8", "--locale=C", "--auth-local=trust"]
+    switch authentication {
+    case .password: arguments += ["--auth-host=scram-sha-256", "--pwfile=\(directory)/password"]
+    case .trust: arguments += ["--auth-host=trust", "--no-sync"]
+    }
+    let status = await (try ChildProcess(installation.initdb, arguments, options)).wait()
+    guard status == .exited(0) else {
+      throw EmbeddedPostgresError("initdb failed (\(status)); see \(logFile)")
+    }
+    try await createDatabase(in: fresh)
+    guard rename(fresh, dataDirectory) == 0 else { throw SystemError.last("rename \(fresh)") }
+  }
+
+  /// The fleet's database, by a server of its own that talks to nobody.
+  private func createDatabase(in data: String) async throws {
+    let sql = "\(directory)/create.sql"
+    try write("CREATE DATABASE \(EmbeddedPostgres.role);\n", to: sql, for: user)
+    defer { unlink(sql) }
+    var options = ChildProcess.Options()
+    options.user = user.map { ($0.uid, $0.gid) }
+    options.stdout = logFile
+    options.stderr = logFile
+    options.workingDirectory = data
+    let command = "exec \"$0\" --single -D \"$1\" -c fsync=off postgres < \"$2\""
+    let process = try ChildProcess("/bin/sh", ["-c", command, installation.postgres, data, sql], options)
+    let status = await process.wait()
+    guard status == .exited(0) else {
+      throw EmbeddedPostgresError("the database could not be made (\(status)); see \(logFile)")
+    }
+  }
+
+  /// After a crash: ends the server that was left behind, or removes what is left of its pid file.
+  func takeOver() async throws {
+    let path = "\(dataDirectory)/postmaster.pid"
+    guard let text = readText(path), let file = PostmasterFile(text) else { return }
+    guard file.isRunning(on: dataDirectory) else {
+      unlink(path)
+      return
+    }
+    let deadline = Clocks.boottime() + Duration.seconds(30).nanoseconds
+    while file.isRunning(on: dataDirectory) {
+      // One that still has its parent may be shutting down on its parent's order; only orphans are told to.
+      if file.isOrphan { kill(file.pid, SIGINT) }
+      guard Clocks.boottime() < deadline else {
+        throw EmbeddedPostgresError("\(dataDirectory) is in use by the PostgreSQL server \(file.pid): stop it first")
+      }
+      try await Task.sleep(for: .milliseconds(50))
+    }
+  }
+
+  private static func makeDirectory(_ path: String, for user: ServiceUser?) throws {
+    var place = path.hasPrefix("/") ? "" : "."
+    for component in path.split(separator: "/") {
+      place += "/\(component)"
+      guard mkdir(place, 0o755) == 0 || errno == EEXIST else { throw SystemError.last("mkdir \(place)") }
+    }
+    if let user, chown(path, user.uid, user.gid) != 0 { throw SystemError.last("chown \(path)") }
+  }
+
+  private static func writePassword(to path: String, for user: ServiceUser?) throws {
+    let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
+    var random = SystemRandomNumberGenerator()
+    let password = String((0..<32).map { _ in alphabet[Int.random(in: 0..<alphabet.count, using: &random)] })
+    try write(password, to: path, for: user)
+  }
+}
+
+/// Writes a small file that only its owner may read.
+private func write(_ text: String, to path: String, for user: ServiceUser?) throws {
+  unlink(path)
+  let file = try FileDescriptor.open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode: 0o600)
+  var text = text
+  try text.withUTF8 { try file.write(UnsafeRawBufferPointer($0), at: 0) }
+  try file.sync()
+  if let user, fchown(file.raw, user.uid, user.gid) != 0 { throw SystemError.last("chown \(path)") }
+}

@@ -1,0 +1,29 @@
+/// The server settings of a private cluster.
+package struct PostgresSettings: Sendable {
+  package var values: [(name: String, value: String)]
+
+  /// For a fleet on one machine: frequent cheap vacuums, because the queue's tables churn; nothing of durability is given up.
+  package static func fleet(major: Int) -> PostgresSettings {
+    PostgresSettings(values: [
+      ("autovacuum_naptime", "2s"),
+      ("autovacuum_vacuum_cost_delay", "0"),
+      ("wal_compression", major >= 15 ? "lz4" : "on"),
+      ("max_wal_size", "8GB"),
+      ("jit", "off"),
+      ("max_connections", "200"),
+      ("shared_buffers", "256MB"),
+      ("logging_collector", "off"),
+      ("log_line_prefix", "%m [%p] "),
+    ])
+  }
+
+  /// For tests: as the fleet's, but a crash of the machine may lose data. A crash of the server alone does not.
+  package static func test(major: Int) -> PostgresSettings {
+    var settings = fleet(major: major)
+    settings.values += [("fsync", "off"), ("shared_buffers", "64MB"), ("max_wal_size", "1GB")]
+    return settings
+  }
+
+  /// As arguments of the server; a later value wins.
+  var arguments: [String] { values.flatMap { ["-c", "\($0.name)=\($0.value)"] } }
+}

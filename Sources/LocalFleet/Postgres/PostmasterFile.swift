@@ -1,0 +1,45 @@
+import Glibc
+
+/// What `postmaster.pid` in a data directory says.
+struct PostmasterFile: Equatable {
+  let pid: pid_t
+  let isReady: Bool
+
+  /// Lines: pid, data directory, start time, port, socket directory, address, shared memory, status.
+  init?(_ text: String) {
+    let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+    guard let first = lines.first, let pid = pid_t(first), pid > 0 else { return nil }
+    self.pid = pid
+    isReady = lines.count > 7 && lines[7].hasPrefix("ready")
+  }
+
+  /// The process is a server on that very directory: a postmaster works in its data directory.
+  func isRunning(on dataDirectory: String) -> Bool {
+    guard let working = realpath("/proc/\(pid)/cwd", nil) else { return false }
+    defer { free(working) }
+    guard let wanted = realpath(dataDirectory, nil) else { return false }
+    defer { free(wanted) }
+    return strcmp(working, wanted) == 0
+  }
+
+  /// The process that started it has ended, so nobody looks after it.
+  var isOrphan: Bool {
+    guard let status = readText("/proc/\(pid)/stat"), let end = status.lastIndex(of: ")") else { return true }
+    let fields = status[end...].split(separator: " ")
+    return fields.count > 2 && fields[2] == "1"
+  }
+}
+
+/// A small file as text, or `nil`.
+func readText(_ path: String) -> String? {
+  guard let file = fopen(path, "re") else { return nil }
+  defer { fclose(file) }
+  var bytes: [UInt8] = []
+  var buffer = [UInt8](repeating: 0, count: 4096)
+  while bytes.count < 1 << 20 {
+    let count = fread(&buffer, 1, buffer.count, file)
+    if count == 0 { break }
+    bytes.append(contentsOf: buffer[..<count])
+  }
+  return String(decoding: bytes, as: UTF8.self)
+}

@@ -1,0 +1,40 @@
+import Glibc
+
+/// Whom PostgreSQL runs as: it refuses to run as root.
+struct ServiceUser: Sendable, Equatable {
+  let name: String
+  let uid: uid_t
+  let gid: gid_t
+
+  /// `nil` where this process is not root and may run it itself.
+  static func forPostgres() throws(EmbeddedPostgresError) -> ServiceUser? {
+    guard geteuid() == 0 else { return nil }
+    for name in ["postgres", "nobody"] {
+      if let user = ServiceUser(named: name) { return user }
+    }
+    throw EmbeddedPostgresError("PostgreSQL does not run as root, and there is no user postgres: useradd postgres")
+  }
+
+  private init?(named name: String) {
+    var entry = passwd()
+    var found: UnsafeMutablePointer<passwd>?
+    var buffer = [CChar](repeating: 0, count: 16384)
+    guard getpwnam_r(name, &entry, &buffer, buffer.count, &found) == 0, found != nil else { return nil }
+    self.name = name
+    uid = entry.pw_uid
+    gid = entry.pw_gid
+  }
+
+  /// The first directory above `path` that the user may not pass through.
+  func obstacle(on path: String) -> String? {
+    var place = ""
+    for component in path.split(separator: "/").dropLast() {
+      place += "/\(component)"
+      var status = stat()
+      guard stat(place, &status) == 0 else { return nil }
+      let bit: mode_t = status.st_uid == uid ? 0o100 : status.st_gid == gid ? 0o010 : 0o001
+      if status.st_mode & bit == 0 { return place }
+    }
+    return nil
+  }
+}

@@ -1,0 +1,63 @@
+import Glibc
+
+/// Where libpq shall connect: its keywords with every host name resolved, because libpq resolves names by blocking.
+struct ConnectionTarget: Sendable, Equatable {
+  var parameters: [String: String]
+
+  /// Blocks in the resolver: not on a loop. `hosts` resolves one name to numeric addresses.
+  init(
+    _ given: [String: String], defaults: [String: String],
+    resolve: (String) throws(PostgresError) -> [String] = Self.resolve
+  ) throws(PostgresError) {
+    parameters = given
+    guard given["hostaddr"] == nil, defaults["hostaddr"] == nil || given["host"] != nil else { return }
+    guard let host = given["host"] ?? defaults["host"], !host.isEmpty else { return }
+    let hosts = host.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
+    let port = given["port"] ?? defaults["port"] ?? "5432"
+    let ports = port.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
+    guard ports.count == 1 || ports.count == hosts.count else { return }  // libpq says what is wrong
+
+    var expanded: [(host: String, address: String, port: String)] = []
+    var failure: PostgresError?
+    for (index, host) in hosts.enumerated() {
+      let port = ports.count == 1 ? ports[0] : ports[index]
+      if host.hasPrefix("/") || host.hasPrefix("@") || host.isEmpty {
+        expanded.append((host, "", port))
+        continue
+      }
+      do throws(PostgresError) {
+        expanded += try resolve(host).map { (host, $0, port) }
+      } catch {
+        failure = error
+      }
+    }
+    if expanded.isEmpty, let failure { throw failure }
+    parameters["host"] = expanded.map(\.host).joined(separator: ",")
+    parameters["hostaddr"] = expanded.map(\.address).joined(separator: ",")
+    parameters["port"] = expanded.map(\.port).joined(separator: ",")
+  }
+
+  /// The numeric addresses of a host, in the resolver's order.
+  static func resolve(_ host: String) throws(PostgresError) -> [String] {
+    var hints = addrinfo()
+    hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+    var list: UnsafeMutablePointer<addrinfo>?
+    let code = getaddrinfo(host, nil, &hints, &list)
+    guard code == 0 else {
+      throw PostgresError(.connection, "could not resolve \(host): \(String(cString: gai_strerror(code)))")
+    }
+    defer { freeaddrinfo(list) }
+    var addresses: [String] = []
+    var next = list
+    while let entry = next {
+      var text = [CChar](repeating: 0, count: Int(NI_MAXHOST))
+      if getnameinfo(
+        entry.pointee.ai_addr, entry.pointee.ai_addrlen, &text, socklen_t(text.count), nil, 0, NI_NUMERICHOST) == 0
+      {
+        addresses.append(text.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } ?? "" })
+      }
+      next = entry.pointee.ai_next
+    }
+    return addresses
+  }
+}

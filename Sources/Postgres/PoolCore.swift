@@ -1,0 +1,151 @@
+internal import System
+
+/// Runs the actions of ``PoolState`` on the loop.
+actor PoolCore {
+  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+  private let loop: EventLoop
+  private let configuration: PostgresConfiguration
+  private let blocking: BlockingPool
+  private var state: PoolState
+  private var connections: [PoolState.Connection: PostgresConnection] = [:]
+  private var waiters: [PoolState.Waiter: CheckedContinuation<Result<Lease, PostgresError>, Never>] = [:]
+  private var lastID = 0
+  private var timer: LoopTimer?
+  private var delayed: [PoolState.Connection: LoopTimer] = [:]
+  private var attempts: [PoolState.Connection: Task<Void, Never>] = [:]
+  private var closers: [CheckedContinuation<Void, Never>] = []
+  private var random = SystemRandomNumberGenerator()
+
+  /// A connection on loan, to be given back.
+  struct Lease: Sendable {
+    let id: PoolState.Connection
+    let connection: PostgresConnection
+  }
+
+  init(loop: EventLoop, configuration: PostgresConfiguration, size: Int) {
+    self.loop = loop
+    self.configuration = configuration
+    blocking = BlockingPool(name: "postgres", threads: 2)
+    state = PoolState(size: size)
+  }
+
+  func acquire() async throws(PostgresError) -> Lease {
+    guard !Task.isCancelled else { throw .canceledCall }
+    let id = newID()
+    let deadline = Clocks.boottime().addingSaturated(configuration.acquireTimeout.nanoseconds)
+    let outcome = await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        waiters[id] = continuation
+        perform(state.request(id, deadline: deadline))
+        armTimer()
+      }
+    } onCancel: {
+      loop.execute { self.assumeIsolated { $0.perform($0.state.cancel(id)) } }
+    }
+    return try outcome.get()
+  }
+
+  func release(_ lease: Lease) {
+    let isUsable = lease.connection.assumeIsolated { $0.isUsable }
+    perform(state.returned(lease.id, isUsable: isUsable))
+    guard state.isClosed, state.lent.isEmpty else { return }
+    for closer in closers { closer.resume() }
+    closers = []
+  }
+
+  /// Closes what is idle or connecting, waits for what is on loan, and ends the threads.
+  func close() async {
+    perform(state.close())
+    timer?.cancel()
+    timer = nil
+    for timer in delayed.values { timer.cancel() }
+    delayed = [:]
+    for id in attempts.keys { await connections[id]?.close() }
+    for attempt in attempts.values { await attempt.value }
+    if !state.lent.isEmpty { await withCheckedContinuation { closers.append($0) } }
+    let blocking = blocking
+    var thread: Thread?
+    await withCheckedContinuation { continuation in
+      thread = Thread(name: "postgres-close") {
+        blocking.shutdown()
+        continuation.resume()
+      }
+    }
+    thread?.join()
+  }
+
+  private func newID() -> Int {
+    lastID += 1
+    return lastID
+  }
+
+  private func perform(_ actions: [PoolState.Action]) {
+    for action in actions {
+      switch action {
+      case .connect(let delay): connect(after: delay)
+      case .lend(let id, let waiter): lend(id, to: waiter)
+      case .fail(let waiter, let error): waiters.removeValue(forKey: waiter)?.resume(returning: .failure(error))
+      case .close(let id): connections.removeValue(forKey: id)?.assumeIsolated { $0.close() }
+      }
+    }
+  }
+
+  private func lend(_ id: PoolState.Connection, to waiter: PoolState.Waiter) {
+    guard let connection = connections[id], let continuation = waiters.removeValue(forKey: waiter) else { return }
+    continuation.resume(returning: .success(Lease(id: id, connection: connection)))
+  }
+
+  private func connect(after delay: Duration) {
+    let id = newID()
+    if delay == .zero { return connect(as: id) }
+    delayed[id] = loop.timer(after: delay) { [weak self] in
+      self?.assumeIsolated {
+        $0.delayed[id] = nil
+        $0.connect(as: id)
+      }
+    }
+  }
+
+  private func connect(as id: PoolState.Connection) {
+    let connection = PostgresConnection(loop: loop, configuration: configuration, blocking: blocking)
+    connections[id] = connection
+    attempts[id] = Task(executorPreference: loop) { await self.attempt(connection, id) }
+  }
+
+  private func attempt(_ connection: PostgresConnection, _ id: PoolState.Connection) async {
+    do throws(PostgresError) {
+      try await connection.connect()
+      didConnect(id)
+    } catch {
+      didFailToConnect(id, error)
+    }
+    attempts[id] = nil
+  }
+
+  private func didConnect(_ id: PoolState.Connection) {
+    connections[id]?.assumeIsolated { connection in
+      connection.setOnLoss { [weak self] in
+        self?.assumeIsolated { $0.perform($0.state.lost(id)) }
+      }
+    }
+    perform(state.connected(id))
+  }
+
+  private func didFailToConnect(_ id: PoolState.Connection, _ error: PostgresError) {
+    connections[id] = nil
+    perform(state.connectFailed(error, random: Double.random(in: 0..<1, using: &random)))
+  }
+
+  private func armTimer() {
+    guard timer == nil, let deadline = state.nextDeadline else { return }
+    let delay = Duration.nanoseconds(max(0, deadline - Clocks.boottime()))
+    timer = loop.timer(after: delay) { [weak self] in self?.assumeIsolated { $0.expire() } }
+  }
+
+  private func expire() {
+    timer = nil
+    perform(state.expire(now: Clocks.boottime()))
+    armTimer()
+  }
+}

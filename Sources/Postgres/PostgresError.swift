@@ -1,0 +1,84 @@
+/// What went wrong between us and PostgreSQL, and what it says about the statement.
+package struct PostgresError: Error, Hashable, Sendable, CustomStringConvertible {
+  /// A bounded set, usable as a metric's label.
+  package struct Code: Hashable, Sendable, CustomStringConvertible {
+    package let description: String
+
+    /// No connection, or it was lost where nothing can have been applied.
+    package static let connection = Code(description: "connection")
+    /// The server refused the statement; ``PostgresError/sqlState`` says why. Nothing of it was applied.
+    package static let server = Code(description: "server")
+    /// The reply, a value or a parameter is not what was agreed: a mistake in the program or a strange server.
+    package static let `protocol` = Code(description: "protocol")
+    /// The deadline passed; nothing was applied.
+    package static let timeout = Code(description: "timeout")
+    /// The calling task was canceled; nothing was applied.
+    package static let canceled = Code(description: "canceled")
+    /// The connection was lost after the request was sent, and it is not known whether it was applied.
+    package static let commitUnknown = Code(description: "commit_unknown")
+    /// The pool is closed, or too many callers wait for it.
+    package static let unavailable = Code(description: "unavailable")
+    /// The configuration cannot be used; the message says what to write instead.
+    package static let configuration = Code(description: "configuration")
+  }
+
+  package var code: Code
+  /// Five characters, where the server gave a reason (SQLSTATE, PostgreSQL's appendix A).
+  package var sqlState: String?
+  package var message: String
+  package var detail: String?
+  package var hint: String?
+  /// The violated constraint, where there is one.
+  package var constraint: String?
+  /// Which statement of a pipeline failed, counted from 0.
+  package var statementIndex: Int?
+  /// The server ended the session with it (FATAL, PANIC).
+  package var endsSession = false
+
+  package init(_ code: Code, _ message: String, sqlState: String? = nil) {
+    self.code = code
+    self.message = message
+    self.sqlState = sqlState
+  }
+
+  /// Nothing was applied, and the same call may well succeed a little later.
+  package var isRetryable: Bool {
+    switch code {
+    case .connection, .timeout, .unavailable: !isPermanent
+    case .server: sqlState.map(SQLState.isTransient) ?? false
+    default: false
+    }
+  }
+
+  /// Trying to connect again is useless until somebody changes something: a wrong password, no such database.
+  var isPermanent: Bool { sqlState.map(SQLState.isRefusal) ?? false }
+
+  package var description: String {
+    var text = sqlState.map { "\(message) (\(code), SQLSTATE \($0))" } ?? "\(message) (\(code))"
+    if let detail { text += "; \(detail)" }
+    if let hint { text += "; hint: \(hint)" }
+    return text
+  }
+}
+
+/// What the classes of SQLSTATE mean for whoever meets them.
+enum SQLState {
+  static let statementUnknown = "26000"
+  static let statementExists = "42P05"
+  static let featureNotSupported = "0A000"
+  static let queryCanceled = "57014"
+
+  /// Conditions that pass: a lost race, a deadlock, a lock timeout, a server short of something or going down,
+  /// a prepared statement the server no longer knows.
+  static func isTransient(_ state: String) -> Bool {
+    switch state {
+    case "40001", "40P01", "55P03", "57P01", "57P02", "57P03", "25006", statementUnknown, statementExists: true
+    default: state.hasPrefix("08") || state.hasPrefix("53")
+    }
+  }
+
+  /// The server does not let this user into this database.
+  static func isRefusal(_ state: String) -> Bool {
+    state.hasPrefix("28") || state == "3D000" || state == "42501"
+  }
+}

@@ -1,0 +1,50 @@
+import CPostgres
+
+/// The result of one statement: a collection of rows, in the server's binary format.
+package struct PostgresRows: Sendable {
+  /// Owns one `PGresult`, which `PQclear` frees.
+  // @unchecked: a result is not changed once libpq has handed it out; its accessors only read.
+  final class Storage: @unchecked Sendable {
+    let result: OpaquePointer
+
+    init(_ result: OpaquePointer) {
+      self.result = result
+    }
+
+    deinit {
+      PQclear(result)
+    }
+  }
+
+  private let storage: Storage
+
+  init(_ storage: Storage) {
+    self.storage = storage
+  }
+
+  /// Rows changed or returned, as the command's tag says (`UPDATE 3`); 0 for commands that count nothing.
+  package var affected: Int {
+    PQcmdTuples(storage.result).flatMap { Int(String(cString: $0)) } ?? 0
+  }
+
+  /// `SELECT 3`, `COMMIT`.
+  var tag: String { PQcmdStatus(storage.result).map { String(cString: $0) } ?? "" }
+
+  package var columnCount: Int { Int(PQnfields(storage.result)) }
+
+  /// The column's number, or `nil`. Look it up once, before the rows.
+  package func column(_ name: String) -> Int? {
+    let number = PQfnumber(storage.result, name)
+    return number < 0 ? nil : Int(number)
+  }
+}
+
+extension PostgresRows: RandomAccessCollection {
+  package var startIndex: Int { 0 }
+  package var endIndex: Int { Int(PQntuples(storage.result)) }
+
+  package subscript(row: Int) -> PostgresRow {
+    precondition(indices.contains(row), "no such row")
+    return PostgresRow(storage: storage, row: Int32(row))
+  }
+}

@@ -1,0 +1,47 @@
+/// Which statements one session has prepared. A name stands for the text and the types of the parameters, so it
+/// means the same on every connection.
+struct StatementCache {
+  /// How a query is to be sent.
+  enum Plan: Equatable {
+    case execute(name: String)
+    case prepare(name: String)
+    /// Parsed for this one execution.
+    case unnamed
+  }
+
+  /// More than any program has; statements made at run time cannot fill the server's memory.
+  static let limit = 512
+
+  private let isEnabled: Bool
+  private var texts: [String: String] = [:]
+  /// Part of the names, so that a statement prepared anew does not meet its former self.
+  private var generation = 0
+
+  init(isEnabled: Bool) {
+    self.isEnabled = isEnabled
+  }
+
+  func plan(for query: PostgresQuery) -> Plan {
+    guard isEnabled else { return .unnamed }
+    let name = name(of: query)
+    if let text = texts[name] { return text == query.statement.sql ? .execute(name: name) : .unnamed }
+    return texts.count < Self.limit ? .prepare(name: name) : .unnamed
+  }
+
+  mutating func didPrepare(_ name: String, _ statement: PostgresStatement) {
+    texts[name] = statement.sql
+  }
+
+  /// The server has lost them, or their plans are of no use any more.
+  mutating func forgetAll() {
+    texts.removeAll()
+    generation += 1
+  }
+
+  private func name(of query: PostgresQuery) -> String {
+    var hash = FNV1a()
+    hash.combine(query.statement.hash)
+    for value in query.values { hash.combine(UInt64(value.type.oid)) }
+    return "rh_\(String(hash.value, radix: 16))_\(generation)"
+  }
+}

@@ -1,0 +1,10 @@
+/// What a limit on running tasks can be set for.
+package enum LimitScope: String, Sendable, CaseIterable {
+  /// The whole fleet; its name is empty.
+  case total
+  case kind
+  case queue
+  case host
+  /// A storage root.
+  case site
+}

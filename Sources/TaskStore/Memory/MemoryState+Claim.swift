@@ -1,0 +1,67 @@
+internal import TaskCore
+
+extension MemoryState {
+  mutating func claim(_ worker: WorkerID, limit: Int) -> [Claim] {
+    guard let owner = workers[worker], !owner.isDead, owner.leaseUntil > now else { return [] }
+    let kinds = Set(owner.registration.kinds)
+    let sites = Set(owner.registration.volumes.keys).union([""])
+
+    var used: [Limit: Int] = [:]
+    for task in tasks.values where task.run != nil {
+      for bucket in buckets(of: task.spec) { used[bucket, default: 0] += 1 }
+    }
+
+    // Waiting tasks of this worker by priority and queue, each queue's in the order of their positions.
+    var waiting: [Int: [String: [(position: Int, id: UUID)]]] = [:]
+    for (id, task) in tasks {
+      guard case .ready(let position) = task.place else { continue }
+      guard kinds.contains(task.spec.kind), sites.contains(LaneKey(task.spec).site) else { continue }
+      waiting[task.spec.priority, default: [:]][task.spec.queue, default: []].append((position, id))
+    }
+
+    var claims: [Claim] = []
+    let current = virtualTime
+    for priority in waiting.keys.sorted(by: >) {
+      var lines = (waiting[priority] ?? [:]).mapValues { $0.sorted { $0.position < $1.position }[...] }
+      // Serve the queue with the lowest tag; one whose tasks are all over a limit is out of this claim.
+      while claims.count < limit,
+        let name = lines.keys.min(by: { (tag(of: $0, current), $0) < (tag(of: $1, current), $1) })
+      {
+        let line = lines[name] ?? []
+        guard let next = line.firstIndex(where: { hasRoom(for: $0.id, used) }) else {
+          lines[name] = nil
+          continue
+        }
+        let id = line[next].id
+        lines[name] = line[..<next] + line[(next + 1)...]
+        for bucket in tasks[id].map({ buckets(of: $0.spec) }) ?? [] { used[bucket, default: 0] += 1 }
+        var queue = queues[name] ?? Queue()
+        let start = max(queue.tag, current)
+        virtualTime = max(virtualTime, start)
+        queue.tag = start + 1 / queue.weight
+        queues[name] = queue
+        if let claim = begin(id, for: worker) { claims.append(claim) }
+      }
+    }
+    publish(.started, claims.map(\.spec.id))
+    return claims
+  }
+
+  private func tag(of queue: String, _ current: Double) -> Double {
+    max(queues[queue]?.tag ?? 0, current)
+  }
+
+  private func hasRoom(for id: UUID, _ used: [Limit: Int]) -> Bool {
+    guard let task = tasks[id] else { return false }
+    return buckets(of: task.spec).allSatisfy { bucket in
+      used[bucket, default: 0] < limits[bucket] ?? .max
+    }
+  }
+
+  private mutating func begin(_ id: UUID, for worker: WorkerID) -> Claim? {
+    guard let task = tasks[id] else { return nil }
+    let run = MemoryTask.Run(epoch: task.epoch + 1, worker: worker, attempt: task.attempt + 1, startedAt: now)
+    tasks[id]?.place = .running(run)
+    return Claim(spec: task.spec, epoch: run.epoch, attempt: run.attempt, checkpoint: task.checkpoint)
+  }
+}

@@ -1,0 +1,124 @@
+internal import System
+package import TaskCore
+
+/// The store in memory: for simulations and tests, and the plainest statement of what a store does.
+package final class MemoryStore: TaskStore {
+  private let state: Lock<MemoryState>
+  private let clock: @Sendable () -> Timestamp
+
+  package init(
+    clock: @escaping @Sendable () -> Timestamp = { Timestamp(microseconds: Clocks.realtimeMicroseconds()) }
+  ) {
+    self.clock = clock
+    state = Lock(MemoryState(now: clock()))
+  }
+
+  /// One transaction.
+  private func transaction<Result>(_ body: (inout MemoryState) -> Result) -> Result {
+    state.withLock { state in
+      state.now = clock()
+      return body(&state)
+    }
+  }
+
+  package func apply(_ commands: [Command]) async throws -> [CommandOutcome] {
+    transaction { state in commands.map { state.apply($0) } }
+  }
+
+  package func register(_ worker: WorkerRegistration) async throws -> WorkerID {
+    transaction { $0.register(worker) }
+  }
+
+  package func renew(_ worker: WorkerID, samples: [ProgressSample]) async throws -> Renewal {
+    transaction { $0.renew(worker, samples: samples) }
+  }
+
+  package func retire(_ worker: WorkerID) async throws {
+    transaction { $0.retire(worker) }
+  }
+
+  package func claim(_ worker: WorkerID, limit: Int) async throws -> [Claim] {
+    transaction { $0.claim(worker, limit: limit) }
+  }
+
+  package func runs(of worker: WorkerID) async throws -> [RunReference] {
+    transaction { state in
+      state.tasks.values.compactMap { task in
+        guard let run = task.run, run.worker == worker else { return nil }
+        return RunReference(taskID: task.spec.id, epoch: run.epoch)
+      }
+    }
+  }
+
+  package func checkpoint(_ writes: [CheckpointWrite]) async throws -> [Bool] {
+    transaction { state in writes.map { state.checkpoint($0) } }
+  }
+
+  package func settle(_ settlements: [Settlement]) async throws -> [Bool] {
+    transaction { state in settlements.map { state.settle($0) } }
+  }
+
+  package func sweep() async throws -> SweepResult {
+    transaction { $0.sweep() }
+  }
+
+  package func lead(_ worker: WorkerID, seconds: Int) async throws -> Bool {
+    transaction { state in
+      if let leader = state.leader, leader.worker != worker, leader.until >= state.now { return false }
+      state.leader = (worker, state.now.advanced(bySeconds: seconds))
+      return true
+    }
+  }
+
+  package func pendingEvents(limit: Int) async throws -> [OutboxBatch] {
+    transaction { $0.pendingEvents(limit: limit) }
+  }
+
+  package func discardEvents(_ rows: [Int64]) async throws {
+    let gone = Set(rows)
+    transaction { $0.outbox.removeAll { gone.contains($0.id) } }
+  }
+
+  package func setLimit(_ scope: LimitScope, name: String, to limit: Int?) async throws {
+    transaction { $0.limits[MemoryState.Limit(scope: scope, name: name)] = limit }
+  }
+
+  package func setWeight(queue: String, to weight: Double) async throws {
+    transaction { $0.queues[queue, default: MemoryState.Queue()].weight = weight }
+  }
+
+  package func task(_ id: UUID) async throws -> TaskDocument? {
+    transaction { $0.document(id) }
+  }
+
+  package func tasks(_ filter: TaskFilter) async throws -> [TaskDocument] {
+    transaction { $0.documents(filter) }
+  }
+
+  package func workers() async throws -> [WorkerDocument] {
+    transaction { $0.workerDocuments() }
+  }
+
+  package func counts() async throws -> [TaskState: Int] {
+    transaction { state in state.tasks.values.reduce(into: [:]) { $0[$1.effectiveState, default: 0] += 1 } }
+  }
+
+  package func audit() async throws -> [String] {
+    transaction { $0.audit() }
+  }
+}
+
+// Time travel, for tests and simulations.
+extension MemoryStore {
+  /// The worker's lease is over from now on.
+  package func expireLease(of worker: WorkerID) {
+    transaction { $0.workers[worker]?.leaseUntil = Timestamp(microseconds: $0.now.microseconds - 1) }
+  }
+
+  /// A delayed task's time has come.
+  package func makeDue(_ task: UUID) {
+    transaction { state in
+      if case .delayed? = state.tasks[task]?.place { state.tasks[task]?.place = .delayed(until: state.now) }
+    }
+  }
+}

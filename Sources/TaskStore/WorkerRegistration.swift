@@ -1,0 +1,28 @@
+package import TaskCore
+
+/// What a worker process says about itself when it begins its lease.
+package struct WorkerRegistration: Sendable {
+  /// A new UUID for every start of a process.
+  package var boot: UUID
+  package var host: String
+  package var pid: Int32
+  package var leaseSeconds: Int
+  /// The kinds of task it has handlers for.
+  package var kinds: [TaskKind]
+  /// The UUIDs of the storage volumes it has mounted, by name.
+  package var volumes: [String: UUID]
+  package var labels: [String: String]
+
+  package init(
+    boot: UUID, host: String, pid: Int32, leaseSeconds: Int, kinds: [TaskKind], volumes: [String: UUID],
+    labels: [String: String] = [:]
+  ) {
+    self.boot = boot
+    self.host = host
+    self.pid = pid
+    self.leaseSeconds = leaseSeconds
+    self.kinds = kinds
+    self.volumes = volumes
+    self.labels = labels
+  }
+}

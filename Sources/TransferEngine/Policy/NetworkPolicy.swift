@@ -1,0 +1,67 @@
+/// Which addresses transfers may reach: the public internet, and the networks a worker's owner allows besides.
+///
+/// It is asked about the *resolved* address, when a socket is opened: names, redirects and rebinding cannot get round it.
+package struct NetworkPolicy: Hashable, Sendable {
+  /// Allowed whatever ``permits(_:)`` would say of them otherwise.
+  package var allowed: [CIDR]
+
+  package init(allowed: [CIDR] = []) {
+    self.allowed = allowed
+  }
+
+  /// Reads networks separated by commas, the form of `REELHAUL_ALLOW_NETWORKS`; none for an empty text.
+  package init(allowing list: String) throws(InvalidNetwork) {
+    allowed = []
+    for part in list.split(separator: ",") {
+      let text = part.drop { $0 == " " }.prefix { $0 != " " }
+      if !text.isEmpty { allowed.append(try CIDR(text)) }
+    }
+  }
+
+  /// The loopback addresses: what a local fleet allows.
+  package static let loopback = NetworkPolicy(allowed: [CIDR(constant: "127.0.0.0/8"), CIDR(constant: "::1")])
+
+  package func permits(_ address: IPAddress) -> Bool {
+    if allowed.contains(where: { $0.contains(address) }) { return true }
+    guard Self.isPublic(address) else { return false }
+    return address.embedded.map(permits) ?? true
+  }
+
+  /// `false` also for what is not an IP address, a Unix socket for example.
+  package func permits(sockaddr bytes: UnsafeRawBufferPointer) -> Bool {
+    IPAddress(sockaddr: bytes).map(permits) ?? false
+  }
+
+  /// IPv4 is public but for the special blocks; IPv6 is not but for global unicast and NAT64, less its special blocks.
+  private static func isPublic(_ address: IPAddress) -> Bool {
+    switch address {
+    case .v4: !special.contains { $0.contains(address) }
+    case .v6: global.contains { $0.contains(address) } && !special.contains { $0.contains(address) }
+    }
+  }
+
+  private static let global = [CIDR(constant: "2000::/3"), CIDR(constant: "64:ff9b::/96")]
+
+  /// The registries of special-purpose addresses (RFC 6890 and its updates), and metadata services outside of them.
+  private static let special = [
+    CIDR(constant: "0.0.0.0/8"),  // this network
+    CIDR(constant: "10.0.0.0/8"),  // private
+    CIDR(constant: "100.64.0.0/10"),  // shared by carriers, and Alibaba's metadata
+    CIDR(constant: "127.0.0.0/8"),  // loopback
+    CIDR(constant: "168.63.129.16"),  // Azure's platform services
+    CIDR(constant: "169.254.0.0/16"),  // link-local, and 169.254.169.254: metadata
+    CIDR(constant: "172.16.0.0/12"),  // private
+    CIDR(constant: "192.0.0.0/24"),  // protocol assignments, and Oracle's metadata
+    CIDR(constant: "192.0.2.0/24"),  // documentation
+    CIDR(constant: "192.88.99.0/24"),  // 6to4 relays, deprecated
+    CIDR(constant: "192.168.0.0/16"),  // private
+    CIDR(constant: "198.18.0.0/15"),  // benchmarks
+    CIDR(constant: "198.51.100.0/24"),  // documentation
+    CIDR(constant: "203.0.113.0/24"),  // documentation
+    CIDR(constant: "224.0.0.0/4"),  // multicast
+    CIDR(constant: "240.0.0.0/4"),  // reserved, and 255.255.255.255: broadcast
+    CIDR(constant: "2001::/23"),  // protocol assignments, Teredo among them
+    CIDR(constant: "2001:db8::/32"),  // documentation
+    CIDR(constant: "3fff::/20"),  // documentation
+  ]
+}

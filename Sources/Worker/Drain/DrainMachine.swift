@@ -1,0 +1,83 @@
+/// The way out: no new work, stop what runs and hand it back, flush, give up the lease, exit. Each step waits for
+/// the one before; the limit, or a second signal, cuts it short.
+package struct DrainMachine: Sendable {
+  package enum Event: Hashable, Sendable {
+    /// SIGTERM, SIGINT or a stop from within.
+    case stopRequested
+    /// No command is being applied and no claim is in flight.
+    case intakeStopped
+    /// Every run has ended and is settled.
+    case runsEnded
+    /// Every produced message is acknowledged.
+    case flushed
+    /// The lease is given up.
+    case retired
+    /// The limit may be over.
+    case tick
+  }
+
+  package enum Action: Hashable, Sendable {
+    case stopIntake
+    /// Tell every run to record what it has and to stop. The lease is renewed meanwhile.
+    case stopRuns
+    case flush
+    case retire
+    case exit(Int32)
+  }
+
+  private enum Step {
+    /// Can transition to: stoppingIntake.
+    case serving
+    /// Can transition to: stoppingRuns, ended.
+    case stoppingIntake
+    /// Can transition to: flushing, ended.
+    case stoppingRuns
+    /// Can transition to: retiring, ended.
+    case flushing
+    /// Can transition to: ended.
+    case retiring
+    case ended
+  }
+
+  /// The exit code of a drain that did not end in time: tasks may be left to the sweep.
+  package static let unfinished: Int32 = 1
+
+  private let limit: Duration
+  private var step = Step.serving
+  /// When the worker exits in any case; set once it drains.
+  package private(set) var deadline: BootInstant?
+
+  package init(limit: Duration) {
+    self.limit = limit
+  }
+
+  package mutating func handle(_ event: Event, now: BootInstant) -> [Action] {
+    switch (step, event) {
+    case (.serving, .stopRequested):
+      deadline = now + limit
+      return move(to: .stoppingIntake, .stopIntake)
+    case (.stoppingIntake, .intakeStopped):
+      return move(to: .stoppingRuns, .stopRuns)
+    case (.stoppingRuns, .runsEnded):
+      return move(to: .flushing, .flush)
+    case (.flushing, .flushed):
+      return move(to: .retiring, .retire)
+    case (.retiring, .retired):
+      return move(to: .ended, .exit(0))
+    case (.serving, _), (.ended, _):
+      return []
+    case (_, .stopRequested):
+      return move(to: .ended, .exit(Self.unfinished))
+    case (_, .tick):
+      guard let deadline, now >= deadline else { return [] }
+      return move(to: .ended, .exit(Self.unfinished))
+    default:
+      return []
+    }
+  }
+
+  private mutating func move(to next: Step, _ action: Action) -> [Action] {
+    step = next
+    return [action]
+  }
+}

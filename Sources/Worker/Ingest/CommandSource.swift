@@ -1,0 +1,40 @@
+import Kafka
+
+/// Where commands come from: a member of the consumer group, or a test's list.
+package protocol CommandSource: Sendable {
+  /// Waits for records; `nil` once the source is closed.
+  func next() async throws -> CommandBatch?
+  /// Fetch no more for now, and stay in the group.
+  func pause()
+  func resume()
+}
+
+/// Records that are taken through the store together.
+package struct CommandBatch: Sendable {
+  package let records: [KafkaRecord]
+  /// Tells the source that none of the records is needed again.
+  package let commit: @Sendable () async throws -> Void
+
+  package init(records: [KafkaRecord], commit: @escaping @Sendable () async throws -> Void) {
+    self.records = records
+    self.commit = commit
+  }
+}
+
+/// The consumer group as the source of commands.
+package struct KafkaCommandSource: CommandSource {
+  private let consumer: KafkaConsumer
+
+  package init(_ consumer: KafkaConsumer) {
+    self.consumer = consumer
+  }
+
+  package func next() async throws -> CommandBatch? {
+    guard let batch = try await consumer.next() else { return nil }
+    return CommandBatch(records: batch.records) { [consumer] in try await consumer.commit(batch) }
+  }
+
+  package func pause() { consumer.pause() }
+
+  package func resume() { consumer.resume() }
+}

@@ -1,0 +1,142 @@
+import TaskStore
+
+/// Takes one batch of commands after another through the store: apply, dead-letter what cannot be applied, announce
+/// what was intended, commit the offset; and holds still while the store or the broker cannot be reached.
+///
+/// It works on indices: `commands` are the batch's records that could be read, in order.
+package struct IngestMachine: Sendable {
+  package enum Event: Sendable {
+    /// Records arrived; so many of them are commands, the others are letters already.
+    case batch(commands: Int, letters: [Letter])
+    case applied([CommandOutcome])
+    /// The store cannot be reached, or it is not known whether it applied the commands: repeating is harmless.
+    case unavailable
+    /// The store refused the commands of this call, all of them: at least one is poison.
+    case refused(reason: String)
+    /// Dead letters and signals are acknowledged.
+    case delivered
+    case deliveryFailed
+    /// The offset is committed, or could not be: a later commit covers it, and a repeated batch changes nothing.
+    case committed
+    /// The wait is over.
+    case waited
+  }
+
+  package enum Action: Hashable, Sendable {
+    case poll
+    case apply(Range<Int>)
+    case deliver(letters: [Letter], signals: [Int])
+    case commit
+    /// Stop fetching, keep polling: the group must not take the worker for dead.
+    case pause
+    case resume
+    case wait(Duration)
+  }
+
+  /// A record that is put aside. `index` counts commands or, where it could not be read, records.
+  package struct Letter: Hashable, Sendable {
+    package enum Index: Hashable, Sendable {
+      case record(Int)
+      case command(Int)
+    }
+    package var index: Index
+    package var code: String
+    package var reason: String
+
+    package init(index: Index, code: String, reason: String) {
+      self.index = index
+      self.code = code
+      self.reason = reason
+    }
+  }
+
+  private enum State {
+    /// Can transition to: applying, delivering.
+    case polling
+    /// Can transition to: applying, delivering, committing.
+    case applying(Work)
+    /// Can transition to: committing.
+    case delivering(Work)
+    /// Can transition to: polling.
+    case committing
+  }
+
+  private struct Work {
+    var commands: Bisection
+    var letters: [Letter]
+    var signals: [Int] = []
+
+    mutating func note(_ outcomes: [CommandOutcome], of range: Range<Int>) {
+      for (index, outcome) in zip(range, outcomes) {
+        switch outcome {
+        case .applied, .duplicate: break
+        case .intended: signals.append(index)
+        case .refused(let code, let reason):
+          letters.append(Letter(index: .command(index), code: code, reason: reason))
+        }
+      }
+    }
+  }
+
+  private var state = State.polling
+  private var isPaused = false
+  private var backoff: Backoff
+
+  package init(seed: UInt64) {
+    backoff = Backoff(base: .milliseconds(50), limit: .seconds(5), seed: seed)
+  }
+
+  package func start() -> [Action] { [.poll] }
+
+  package mutating func handle(_ event: Event) -> [Action] {
+    switch (state, event) {
+    case (.polling, .batch(let commands, let letters)):
+      return proceed(Work(commands: Bisection(count: commands), letters: letters))
+    case (.applying(var work), .applied(let outcomes)):
+      if let range = work.commands.current { work.note(outcomes, of: range) }
+      work.commands.accept()
+      return moving() + proceed(work)
+    case (.applying(var work), .refused(let reason)):
+      if let index = work.commands.refuse() {
+        work.letters.append(Letter(index: .command(index), code: "refused_by_store", reason: reason))
+      }
+      return proceed(work)
+    case (.applying, .unavailable), (.delivering, .deliveryFailed):
+      return holdStill()
+    case (.applying(let work), .waited), (.delivering(let work), .waited):
+      return proceed(work)
+    case (.delivering, .delivered):
+      state = .committing
+      return moving() + [.commit]
+    case (.committing, .committed):
+      state = .polling
+      return [.poll]
+    case (.polling, _), (.applying, _), (.delivering, _), (.committing, _):
+      return []
+    }
+  }
+
+  private mutating func proceed(_ work: Work) -> [Action] {
+    if let range = work.commands.current {
+      state = .applying(work)
+      return [.apply(range)]
+    }
+    guard work.letters.isEmpty, work.signals.isEmpty else {
+      state = .delivering(work)
+      return [.deliver(letters: work.letters, signals: work.signals)]
+    }
+    state = .committing
+    return [.commit]
+  }
+
+  private mutating func holdStill() -> [Action] {
+    defer { isPaused = true }
+    return (isPaused ? [] : [.pause]) + [.wait(backoff.next())]
+  }
+
+  private mutating func moving() -> [Action] {
+    backoff.reset()
+    defer { isPaused = false }
+    return isPaused ? [.resume] : []
+  }
+}

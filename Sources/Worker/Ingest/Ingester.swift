@@ -1,0 +1,145 @@
+import Kafka
+import Messages
+import System
+import TaskCore
+import TaskStore
+import Telemetry
+
+/// Carries commands from Kafka into the store: runs what ``IngestMachine`` decides.
+package actor Ingester {
+  private struct Batch {
+    var source: CommandBatch
+    var commands: [Command] = []
+    /// The record that each command was read from.
+    var origins: [Int] = []
+  }
+
+  private let loop: EventLoop
+  private let source: any CommandSource
+  private let store: any TaskStore
+  private let sink: any MessageSink
+  private let topics: TopicPlan
+  private let log: Logger
+  /// Called when commands were applied: there may be work.
+  private let onApplied: @Sendable () async -> Void
+  private var machine = IngestMachine(seed: .random(in: 0 ... .max))
+  private var batch: Batch?
+
+  package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+  package init(
+    loop: EventLoop, source: any CommandSource, store: any TaskStore, sink: any MessageSink, topics: TopicPlan,
+    log: Logger, onApplied: @escaping @Sendable () async -> Void
+  ) {
+    self.loop = loop
+    self.source = source
+    self.store = store
+    self.sink = sink
+    self.topics = topics
+    self.log = log
+    self.onApplied = onApplied
+  }
+
+  /// Runs until its task is canceled or the source is closed. A batch that is cut short comes again.
+  package func run() async {
+    var actions = machine.start()[...]
+    while let action = actions.popFirst(), !Task.isCancelled {
+      guard let event = await perform(action) else { continue }
+      if case .batch(_, let letters) = event, !letters.isEmpty {
+        log.notice("commands that cannot be read", ["count": .integer(letters.count)])
+      }
+      actions += machine.handle(event)
+    }
+  }
+
+  private func perform(_ action: IngestMachine.Action) async -> IngestMachine.Event? {
+    switch action {
+    case .poll: return await poll()
+    case .apply(let range): return await apply(range)
+    case .deliver(let letters, let signals): return await deliver(letters, signals)
+    case .commit: return await commit()
+    case .pause:
+      source.pause()
+      return nil
+    case .resume:
+      source.resume()
+      log.notice("ingest goes on")
+      return nil
+    case .wait(let duration):
+      try? await loop.sleep(for: duration)
+      return .waited
+    }
+  }
+
+  private func poll() async -> IngestMachine.Event? {
+    do {
+      guard let received = try await source.next() else { return nil }
+      var batch = Batch(source: received)
+      var letters: [IngestMachine.Letter] = []
+      for (index, record) in received.records.enumerated() {
+        do throws(Rejection) {
+          batch.commands.append(try CommandDecoder.decode(record))
+          batch.origins.append(index)
+        } catch {
+          letters.append(.init(index: .record(index), code: error.code.rawValue, reason: error.reason))
+        }
+      }
+      self.batch = batch
+      return .batch(commands: batch.commands.count, letters: letters)
+    } catch is CancellationError {
+      return nil
+    } catch {
+      log.error("commands can no longer be read from Kafka", ["error": .text("\(error)")])
+      return nil
+    }
+  }
+
+  private func apply(_ range: Range<Int>) async -> IngestMachine.Event {
+    guard let batch else { return .applied([]) }
+    do {
+      let commands = Array(batch.commands[range])
+      let outcomes = try await loop.uninterrupted { [store] in try await store.apply(commands) }
+      await onApplied()
+      return .applied(outcomes)
+    } catch StoreError.failed(let sqlState, let message) {
+      log.error(
+        "the store refuses commands",
+        ["count": .integer(range.count), "sqlstate": .text(sqlState), "error": .text(message)])
+      return .refused(reason: "\(sqlState): \(message)")
+    } catch {
+      log.warning("the store cannot be reached: ingest holds still", ["error": .text("\(error)")])
+      return .unavailable
+    }
+  }
+
+  private func deliver(_ letters: [IngestMachine.Letter], _ signals: [Int]) async -> IngestMachine.Event {
+    guard let batch else { return .delivered }
+    var messages = letters.map { letter in
+      let index =
+        switch letter.index {
+        case .record(let index): index
+        case .command(let index): batch.origins[index]
+        }
+      return DeadLetter.message(
+        for: batch.source.records[index], code: letter.code, reason: letter.reason, topic: topics.deadLetters)
+    }
+    messages += signals.map { Signal(taskID: batch.commands[$0].taskID).message(topic: topics.signals) }
+    do {
+      try await sink.sendAll(messages)
+      return .delivered
+    } catch {
+      log.warning("dead letters cannot be written: ingest holds still", ["error": .text("\(error)")])
+      return .deliveryFailed
+    }
+  }
+
+  private func commit() async -> IngestMachine.Event {
+    do {
+      try await batch?.source.commit()
+    } catch {
+      log.notice("an offset was not committed: its records come again", ["error": .text("\(error)")])
+    }
+    batch = nil
+    return .committed
+  }
+}

@@ -1,0 +1,66 @@
+/// Follows the bytes of one running task: its rate, and whether a change is worth telling.
+///
+/// Looked at in every round of the sampler, which bounds what is published to one sample a round.
+package struct ProgressMeter: Sendable {
+  package struct Reading: Hashable, Sendable {
+    package var bytesDone: Int64
+    package var bytesTotal: Int64?
+    /// Bytes per second.
+    package var rate: Int64
+
+    package init(bytesDone: Int64, bytesTotal: Int64?, rate: Int64) {
+      self.bytesDone = bytesDone
+      self.bytesTotal = bytesTotal
+      self.rate = rate
+    }
+  }
+
+  /// The rate follows changes with this time constant.
+  private static let smoothing = Duration.seconds(3)
+  private static let renewalInterval = Duration.seconds(1)
+
+  package private(set) var reading: Reading
+  /// When the bytes last changed, or the run began.
+  package private(set) var lastProgress: BootInstant
+  private var smoothedRate: Double?
+  private var observedAt: BootInstant
+  private var published: Reading?
+  private var renewed: (reading: Reading, at: BootInstant)?
+
+  package init(bytesDone: Int64, bytesTotal: Int64?, now: BootInstant) {
+    reading = Reading(bytesDone: bytesDone, bytesTotal: bytesTotal, rate: 0)
+    lastProgress = now
+    observedAt = now
+  }
+
+  package mutating func observe(bytesDone: Int64, bytesTotal: Int64?, now: BootInstant) {
+    let elapsed = observedAt.duration(to: now).seconds
+    guard elapsed > 0 else { return }
+    // A new generation begins at zero again: that is no rate.
+    let rate = Double(max(0, bytesDone - reading.bytesDone)) / elapsed
+    let weight = min(1, elapsed / Self.smoothing.seconds)
+    let smoothed = smoothedRate.map { $0 + (rate - $0) * weight } ?? rate
+    smoothedRate = smoothed
+    observedAt = now
+    if bytesDone != reading.bytesDone { lastProgress = now }
+    reading = Reading(bytesDone: bytesDone, bytesTotal: bytesTotal ?? reading.bytesTotal, rate: Int64(smoothed))
+  }
+
+  /// The sample for the `progress` topic, where something changed since the last one.
+  package mutating func takePublished() -> Reading? {
+    guard reading != published else { return nil }
+    published = reading
+    return reading
+  }
+
+  /// The sample for the renewal: a change of more than 1 % of the whole, or any change after a second.
+  package mutating func takeRenewed(now: BootInstant) -> Reading? {
+    guard reading != renewed?.reading else { return nil }
+    if let renewed, now < renewed.at + Self.renewalInterval {
+      let change = abs(reading.bytesDone - renewed.reading.bytesDone)
+      guard let total = reading.bytesTotal, change > total / 100 else { return nil }
+    }
+    renewed = (reading, now)
+    return reading
+  }
+}

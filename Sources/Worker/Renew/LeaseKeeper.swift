@@ -1,0 +1,145 @@
+import System
+import TaskCore
+import TaskStore
+import Telemetry
+
+/// Keeps this worker's lease: runs what ``LeaseMachine`` decides.
+package actor LeaseKeeper {
+  /// What describes this process to the store; its boot UUID is made anew for every registration.
+  package typealias Describe = @Sendable (_ boot: UUID) -> WorkerRegistration
+
+  private let loop: EventLoop
+  private let store: any TaskStore
+  private let runner: Runner
+  private let describe: Describe
+  private let log: Logger
+  private let onLease: @Sendable () async -> Void
+  private let wakeup: Wakeup
+  private var machine: LeaseMachine
+  private var isFailing = false
+  /// Of the registration that is held or under way.
+  private var boot = UUID.version7()
+
+  /// The lease that claims are made under; `nil` while there is none.
+  package private(set) var lease: Lease?
+
+  package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+  /// `onLease` is called when a lease begins.
+  package init(
+    loop: EventLoop, store: any TaskStore, runner: Runner, timing: LeaseMachine.Timing, log: Logger,
+    describe: @escaping Describe, onLease: @escaping @Sendable () async -> Void
+  ) {
+    self.loop = loop
+    self.store = store
+    self.runner = runner
+    self.describe = describe
+    self.log = log
+    self.onLease = onLease
+    wakeup = Wakeup(loop: loop)
+    machine = LeaseMachine(timing: timing, seed: .random(in: 0 ... .max))
+  }
+
+  /// Runs until its task is canceled.
+  package func run() async {
+    await perform(machine.start())
+    while !Task.isCancelled {
+      await wakeup.sleep(until: machine.nextTick)
+      await perform(machine.tick(now: .now))
+    }
+  }
+
+  /// Something is intended for a task that runs here: asks what, at once.
+  package func renewNow() async {
+    await perform(machine.renewNow(now: .now))
+  }
+
+  /// Gives up the lease. Every run must have been settled.
+  package func retire() async {
+    machine.end()
+    guard let lease else { return }
+    self.lease = nil
+    lease.fence.close()
+    do {
+      try await store.retire(lease.worker)
+    } catch {
+      log.notice("the lease was not given up and ends by itself", ["error": .text("\(error)")])
+    }
+  }
+
+  private func perform(_ actions: [LeaseMachine.Action]) async {
+    for action in actions {
+      switch action {
+      case .register: loop.task { await self.register() }
+      case .renew(let worker): loop.task { await self.renew(worker) }
+      case .begin(let worker, let fence): begin(worker, fence)
+      case .extend(_, let fence): lease?.fence.extend(until: fence)
+      case .abandon(let worker): await abandon(worker)
+      }
+    }
+    // The time of the next tick has changed.
+    await wakeup.call()
+  }
+
+  // MARK: Actions
+
+  private func register() async {
+    boot = UUID.version7()
+    let sentAt = BootInstant.now
+    do {
+      let worker = try await store.register(describe(boot))
+      recovered()
+      await perform(machine.registered(worker, sentAt: sentAt, now: .now))
+      if lease?.worker == worker { await onLease() }
+    } catch {
+      report("the worker cannot register with the store", error)
+      await perform(machine.registrationFailed(now: .now))
+    }
+  }
+
+  private func begin(_ worker: WorkerID, _ fence: BootInstant) {
+    lease = Lease(worker: worker, boot: boot, fence: Fence(until: fence))
+    log.info("the worker is registered", ["worker": .of(boot), "number": .integer(worker.rawValue)])
+  }
+
+  private func renew(_ worker: WorkerID) async {
+    guard let lease, lease.worker == worker else { return }
+    let sentAt = BootInstant.now
+    let samples = await runner.renewalSamples(of: lease, now: sentAt)
+    do {
+      let renewal = try await store.renew(worker, samples: samples)
+      recovered()
+      await perform(machine.renewed(worker, sentAt: sentAt, isAlive: renewal.isAlive, now: .now))
+      if renewal.isAlive { await runner.follow(renewal.intents) }
+    } catch {
+      report("the lease cannot be renewed", error)
+      await perform(machine.renewalFailed(worker, now: .now))
+    }
+  }
+
+  private func abandon(_ worker: WorkerID) async {
+    guard let lost = lease, lost.worker == worker else { return }
+    lost.fence.close()
+    lease = nil
+    let runs = await runner.running
+    log.error(
+      "the lease is lost: every run is stopped, the worker registers anew",
+      ["worker": .of(lost.boot), "runs": .integer(runs)])
+    await runner.abandon(lost)
+  }
+
+  // MARK: Telling
+
+  /// The first failure of a row is worth a warning; the others tell nothing new.
+  private func report(_ message: String, _ error: any Error) {
+    let level: LogLevel = isFailing ? .debug : .warning
+    isFailing = true
+    log.log(level, message, ["error": .text("\(error)")])
+  }
+
+  private func recovered() {
+    guard isFailing else { return }
+    isFailing = false
+    log.notice("the store is back")
+  }
+}

@@ -1,0 +1,13 @@
+import TaskCore
+import TaskStore
+
+/// Does nothing and succeeds, for measuring everything around the work.
+package struct NoopHandler: TaskHandler {
+  package let kind = TaskKind.noop
+
+  package init() {}
+
+  package func run(_ claim: Claim, ledger: RunLedger) async -> RunOutcome {
+    .succeeded(sha256: nil, bytes: 0)
+  }
+}

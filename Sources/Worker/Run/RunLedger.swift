@@ -1,0 +1,76 @@
+import Synchronization
+import TaskCore
+import TaskStore
+
+/// Where one run records what it has done: checkpoints go to the store, progress is left for the sampler.
+///
+/// Callable from any thread.
+package final class RunLedger: Sendable {
+  private static let unknown: Int64 = -1
+
+  package let lease: Lease
+  private let claim: Claim
+  private let store: StoreBatcher
+  private let done: Atomic<Int64>
+  private let total: Atomic<Int64>
+  private let recorded: Atomic<Int64>
+  private let generation: Atomic<Int>
+  private let lost = Atomic(false)
+
+  package init(claim: Claim, lease: Lease, store: StoreBatcher) {
+    self.claim = claim
+    self.lease = lease
+    self.store = store
+    let before = claim.checkpoint?.done.count ?? 0
+    done = Atomic(before)
+    total = Atomic(claim.checkpoint?.identity.size ?? Self.unknown)
+    recorded = Atomic(before)
+    generation = Atomic(claim.checkpoint?.generation ?? 0)
+  }
+
+  /// Returns once the store has committed it.
+  ///
+  /// Throws ``OwnershipLost`` when this run no longer owns the task, ``StoreError`` where the store refuses it.
+  package func checkpoint(_ checkpoint: Checkpoint) async throws {
+    guard mayWrite else { throw OwnershipLost() }
+    do {
+      let write = CheckpointWrite(taskID: claim.spec.id, epoch: claim.epoch, checkpoint: checkpoint)
+      try await store.checkpoint(write, under: lease)
+    } catch let error as OwnershipLost {
+      disown()
+      throw error
+    }
+    recorded.store(checkpoint.done.count, ordering: .relaxed)
+    generation.store(checkpoint.generation, ordering: .relaxed)
+  }
+
+  /// Costs two stores to memory.
+  package func progress(bytesDone: Int64, bytesTotal: Int64?) {
+    done.store(bytesDone, ordering: .relaxed)
+    total.store(bytesTotal ?? Self.unknown, ordering: .relaxed)
+  }
+
+  /// Whether this run may touch the world now: asked before every write to a file.
+  package var mayWrite: Bool { !isLost && lease.fence.isOpen }
+
+  /// Nothing may be written for this run any more.
+  package var isLost: Bool { lost.load(ordering: .acquiring) }
+
+  func disown() {
+    lost.store(true, ordering: .releasing)
+  }
+
+  var bytesDone: Int64 { done.load(ordering: .relaxed) }
+
+  var bytesTotal: Int64? {
+    let bytes = total.load(ordering: .relaxed)
+    return bytes == Self.unknown ? nil : bytes
+  }
+
+  /// Bytes of the current generation that this run put on stable storage.
+  var newBytes: Int64 {
+    let isSameGeneration = generation.load(ordering: .relaxed) == claim.checkpoint?.generation ?? 0
+    let before = isSameGeneration ? claim.checkpoint?.done.count ?? 0 : 0
+    return max(0, recorded.load(ordering: .relaxed) - before)
+  }
+}

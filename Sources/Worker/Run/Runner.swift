@@ -1,0 +1,235 @@
+import System
+import TaskCore
+import TaskStore
+import Telemetry
+
+/// The running tasks of this worker: starts a run for every claim, tells runs to stop, and settles what they end with.
+package actor Runner {
+  private struct Run {
+    let claim: Claim
+    let ledger: RunLedger
+    var meter: ProgressMeter
+    var task: Task<Void, any Error>?
+    var stop: (reason: StopReason, at: BootInstant)?
+  }
+
+  private let loop: EventLoop
+  private let places: Int
+  private let handlers: [TaskKind: any TaskHandler]
+  private let store: StoreBatcher
+  private let watchdog: Watchdog
+  private let log: Logger
+  /// Called when a place became free.
+  private let onFree: @Sendable () async -> Void
+  private var planner = SettlementPlanner(seed: .random(in: 0 ... .max))
+  private var runs: [UUID: Run] = [:]
+  /// Runs of lost leases that have not returned yet: they hold their places.
+  private var leftovers = 0
+  private var idleWaiters: [CheckedContinuation<Void, Never>] = []
+
+  package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+  package init(
+    loop: EventLoop, places: Int, handlers: [any TaskHandler], store: StoreBatcher, watchdog: Watchdog, log: Logger,
+    onFree: @escaping @Sendable () async -> Void
+  ) {
+    self.loop = loop
+    self.places = places
+    self.handlers = Dictionary(handlers.map { ($0.kind, $0) }) { _, last in last }
+    self.store = store
+    self.watchdog = watchdog
+    self.log = log
+    self.onFree = onFree
+  }
+
+  package var free: Int { max(0, places - runs.count - leftovers) }
+
+  package var running: Int { runs.count }
+
+  /// Whether the task runs here.
+  package func isRunning(_ id: UUID) -> Bool { runs[id] != nil }
+
+  // MARK: Starting and ending
+
+  package func start(_ claims: [Claim], under lease: Lease) {
+    guard lease.fence.isOpen else { return }
+    let now = BootInstant.now
+    for claim in claims {
+      let ledger = RunLedger(claim: claim, lease: lease, store: store)
+      let meter = ProgressMeter(bytesDone: ledger.bytesDone, bytesTotal: ledger.bytesTotal, now: now)
+      // Released a moment ago and claimed again before the release was answered: the former run is still to return.
+      if runs[claim.spec.id] != nil { leftovers += 1 }
+      runs[claim.spec.id] = Run(claim: claim, ledger: ledger, meter: meter)
+      runs[claim.spec.id]?.task = loop.task { await self.run(claim, ledger) }
+    }
+  }
+
+  private func run(_ claim: Claim, _ ledger: RunLedger) async {
+    let outcome: RunOutcome
+    if let handler = handlers[claim.spec.kind] {
+      outcome = await handler.run(claim, ledger: ledger)
+    } else {
+      let kind = claim.spec.kind.rawValue
+      let failure = TaskFailure(
+        code: "no_handler", message: "The worker does not carry out tasks of kind \(kind).", class: .wait)
+      outcome = .failed(failure)
+    }
+    await settle(claim, ledger, outcome)
+    await end(claim, ledger)
+  }
+
+  private func settle(_ claim: Claim, _ ledger: RunLedger, _ outcome: RunOutcome) async {
+    // The table may hold a later run of the same task: this one was let go then, and is not to be settled.
+    let run = own(claim, ledger)
+    let stop = run == nil || ledger.isLost ? .abandoned : run?.stop?.reason
+    let decision = planner.settlement(
+      of: .init(
+        attempt: claim.attempt, retry: claim.spec.retry, outcome: outcome, stop: stop, newBytes: ledger.newBytes))
+    guard let decision else { return }
+    if case .failed(let failure) = outcome { note(failure, claim) }
+    await settle(claim, ledger.lease, as: decision)
+  }
+
+  /// Writes the end of a run until it is written, or the lease is lost.
+  private func settle(_ claim: Claim, _ lease: Lease, as outcome: Settlement.Outcome) async {
+    var settlement = Settlement(taskID: claim.spec.id, epoch: claim.epoch, outcome: outcome)
+    while true {
+      do {
+        if try await !store.settle(settlement, under: lease) {
+          log.notice("the task was another's when it was settled", fields(claim))
+        }
+        return
+      } catch is OwnershipLost {
+        return
+      } catch {
+        // Without its row the task would run here for ever: hand it back with what stood in the way.
+        let failure = TaskFailure(
+          code: "settlement_refused", message: "The store refused the end of the run: \(error)", class: .wait)
+        settlement.outcome = .released(reason: failure, delay: .seconds(60))
+        log.error("a run's end cannot be written", ["task": .of(claim.spec.id), "error": .text("\(error)")])
+        try? await loop.sleep(for: .seconds(1))
+      }
+    }
+  }
+
+  private func end(_ claim: Claim, _ ledger: RunLedger) async {
+    if own(claim, ledger) != nil { runs[claim.spec.id] = nil } else { leftovers -= 1 }
+    if runs.isEmpty {
+      for waiter in idleWaiters { waiter.resume() }
+      idleWaiters = []
+    }
+    await onFree()
+  }
+
+  private func own(_ claim: Claim, _ ledger: RunLedger) -> Run? {
+    guard let run = runs[claim.spec.id], run.ledger === ledger else { return nil }
+    return run
+  }
+
+  // MARK: Stopping
+
+  /// Follows the intents of a renewal; those of tasks that stop already change nothing.
+  package func follow(_ intents: [Intent]) {
+    for intent in intents { stop(intent.taskID, .intent(intent.what)) }
+  }
+
+  private func stop(_ id: UUID, _ reason: StopReason) {
+    guard runs[id] != nil, runs[id]?.stop == nil else { return }
+    runs[id]?.stop = (reason, .now)
+    runs[id]?.task?.cancel()
+  }
+
+  /// Tells every run to stop and returns when all are settled.
+  package func drain() async {
+    for id in runs.keys { stop(id, .drain) }
+    guard !runs.isEmpty else { return }
+    await withCheckedContinuation { idleWaiters.append($0) }
+  }
+
+  /// The lease is lost: lets every run of it go. Its fence is closed before.
+  package func abandon(_ lease: Lease) {
+    for (id, run) in runs where run.ledger.lease.worker == lease.worker { detach(id, run) }
+    if runs.isEmpty {
+      for waiter in idleWaiters { waiter.resume() }
+      idleWaiters = []
+    }
+  }
+
+  private func detach(_ id: UUID, _ run: Run) {
+    run.ledger.disown()
+    run.task?.cancel()
+    runs[id] = nil
+    leftovers += 1
+  }
+
+  // MARK: Watching
+
+  /// Reads the progress of every run, acts on those that stand still, and returns what is to be published.
+  package func sample(now: BootInstant) -> [ProgressSample] {
+    var samples: [ProgressSample] = []
+    for (id, var run) in runs {
+      run.meter.observe(bytesDone: run.ledger.bytesDone, bytesTotal: run.ledger.bytesTotal, now: now)
+      if let reading = run.meter.takePublished() { samples.append(ProgressSample(run.claim, reading)) }
+      runs[id]?.meter = run.meter
+      switch watchdog.verdict(lastProgress: run.meter.lastProgress, toldToStop: run.stop?.at, now: now) {
+      case .fine: break
+      case .stop:
+        log.warning("a run stands still: it is stopped", fields(run.claim))
+        stop(id, .stalled)
+      case .detach:
+        log.error("a run does not stop: it is let go", fields(run.claim))
+        letGo(id, run)
+      }
+    }
+    return samples
+  }
+
+  /// What the next renewal tells the store about the runs of `lease`.
+  package func renewalSamples(of lease: Lease, now: BootInstant) -> [ProgressSample] {
+    var samples: [ProgressSample] = []
+    for (id, var run) in runs where run.ledger.lease.worker == lease.worker {
+      guard let reading = run.meter.takeRenewed(now: now) else { continue }
+      runs[id]?.meter = run.meter
+      samples.append(ProgressSample(run.claim, reading))
+    }
+    return samples
+  }
+
+  /// Gives up on a run that does not return, and hands its task back.
+  private func letGo(_ id: UUID, _ run: Run) {
+    detach(id, run)
+    loop.task {
+      let outcome = await self.givenUp(run.stop?.reason, run.claim)
+      await self.settle(run.claim, run.ledger.lease, as: outcome)
+    }
+  }
+
+  private func givenUp(_ stop: StopReason?, _ claim: Claim) -> Settlement.Outcome {
+    planner.settlement(
+      of: .init(attempt: claim.attempt, retry: claim.spec.retry, outcome: .stopped, stop: stop))
+      ?? .released(reason: nil, delay: .zero)
+  }
+
+  // MARK: Telling
+
+  private func note(_ failure: TaskFailure, _ claim: Claim) {
+    log.info(
+      "a run failed",
+      [
+        "task": .of(claim.spec.id), "epoch": .integer(claim.epoch), "attempt": .integer(claim.attempt),
+        "code": .text(failure.code), "error": .text(failure.message), "class": .text(failure.class.rawValue),
+      ])
+  }
+
+  private nonisolated func fields(_ claim: Claim) -> KeyValuePairs<String, LogValue> {
+    ["task": .of(claim.spec.id), "epoch": .integer(claim.epoch), "attempt": .integer(claim.attempt)]
+  }
+}
+
+extension ProgressSample {
+  fileprivate init(_ claim: Claim, _ reading: ProgressMeter.Reading) {
+    self.init(
+      taskID: claim.spec.id, epoch: claim.epoch, bytesDone: reading.bytesDone, bytesTotal: reading.bytesTotal,
+      rate: reading.rate)
+  }
+}

@@ -1,0 +1,13 @@
+import TaskStore
+
+/// Why a running task is told to stop.
+package enum StopReason: Hashable, Sendable {
+  /// Somebody paused or canceled it, or wants it run elsewhere: the store knows what follows.
+  case intent(Intent.What)
+  /// The worker shuts down and hands it back.
+  case drain
+  /// The watchdog saw no progress for too long.
+  case stalled
+  /// The lease, or this epoch's ownership, is lost: nothing may be written for it any more.
+  case abandoned
+}

@@ -1,0 +1,25 @@
+/// Decides what to do about a run that does not come forward. Nobody else can: to the store its worker is alive.
+package struct Watchdog: Sendable {
+  package enum Verdict: Hashable, Sendable {
+    case fine
+    /// Tell it to stop.
+    case stop
+    /// It was told to stop and did not: let it go, and settle without it. Its later writes are refused.
+    case detach
+  }
+
+  /// How long a run may show no progress.
+  package var patience: Duration
+  /// How long a run may take to stop.
+  package var grace: Duration
+
+  package init(patience: Duration = .seconds(600), grace: Duration = .seconds(60)) {
+    self.patience = patience
+    self.grace = grace
+  }
+
+  package func verdict(lastProgress: BootInstant, toldToStop: BootInstant?, now: BootInstant) -> Verdict {
+    if let toldToStop { return now >= toldToStop + grace ? .detach : .fine }
+    return now >= lastProgress + patience ? .stop : .fine
+  }
+}

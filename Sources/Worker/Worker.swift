@@ -1,0 +1,155 @@
+import Glibc
+import System
+import TaskCore
+import TaskStore
+import Telemetry
+
+/// One worker: its services on one control loop, and their end in order.
+///
+/// A task passes through them one way: ``Ingester`` → store → ``Claimer`` → ``Runner`` → store → ``Relay``.
+/// ``LeaseKeeper`` allows it, ``Sweeper`` recovers what other workers lost, ``SignalListener`` speeds intents up.
+package actor Worker {
+  private let loop: EventLoop
+  private let parts: WorkerParts
+  private let log: Logger
+  private let runner: Runner
+  private let keeper: LeaseKeeper
+  private let claimer: Claimer
+  private let relay: Relay
+  private let ingester: Ingester
+  private let sweeper: Sweeper
+  private let listener: SignalListener
+  private let sampler: ProgressSampler
+  private var drain: DrainMachine
+  private var drainTimer: LoopTimer?
+  private var intake: [Task<Void, any Error>] = []
+  private var background: [Task<Void, any Error>] = []
+  private var exitCode: Int32?
+  private var waiters: [CheckedContinuation<Int32, Never>] = []
+
+  package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+  package init(loop: EventLoop, settings: WorkerSettings, parts: WorkerParts, log: Logger) {
+    let host = Self.hostName()
+    let batcher = StoreBatcher(store: parts.store, loop: loop, log: log)
+    let hints = WorkerHints()
+    let kinds = parts.handlers.map(\.kind)
+    let volumes = parts.volumes
+    runner = Runner(
+      loop: loop, places: settings.places, handlers: parts.handlers, store: batcher, watchdog: settings.watchdog,
+      log: log, onFree: { await hints.runEnded() })
+    keeper = LeaseKeeper(
+      loop: loop, store: parts.store, runner: runner,
+      timing: .init(lease: .seconds(settings.leaseSeconds)), log: log,
+      describe: { boot in
+        WorkerRegistration(
+          boot: boot, host: host, pid: getpid(), leaseSeconds: settings.leaseSeconds, kinds: kinds, volumes: volumes,
+          labels: settings.labels)
+      },
+      onLease: { await hints.maybeReady() })
+    claimer = Claimer(
+      loop: loop, store: parts.store, keeper: keeper, runner: runner,
+      planner: ClaimPlanner(places: settings.places, seed: .random(in: 0 ... .max)), log: log,
+      onClaimed: { await hints.eventsWritten() })
+    relay = Relay(
+      loop: loop, store: parts.store, keeper: keeper, sink: parts.messages, topics: settings.topics,
+      source: "/workers/\(host)/\(getpid())", log: log)
+    ingester = Ingester(
+      loop: loop, source: parts.commands, store: parts.store, sink: parts.messages, topics: settings.topics, log: log,
+      onApplied: { await hints.maybeReady() })
+    sweeper = Sweeper(
+      loop: loop, store: parts.store, interval: settings.sweepInterval, log: log,
+      onReady: { await hints.maybeReady() })
+    listener = SignalListener(loop: loop, source: parts.signals, runner: runner, keeper: keeper, log: log)
+    sampler = ProgressSampler(loop: loop, runner: runner, sink: parts.progress, topics: settings.topics)
+    drain = DrainMachine(limit: settings.drainLimit)
+    self.loop = loop
+    self.parts = parts
+    self.log = log
+    hints.connect(claimer, relay)
+  }
+
+  /// Starts the services. Neither Kafka nor PostgreSQL needs to be there yet.
+  package func start() {
+    background = [
+      loop.task { [keeper] in await keeper.run() },
+      loop.task { [relay] in await relay.run() },
+      loop.task { [sampler] in await sampler.run() },
+    ]
+    intake = [
+      loop.task { [ingester] in await ingester.run() },
+      loop.task { [claimer] in await claimer.run() },
+      loop.task { [sweeper] in await sweeper.run() },
+      loop.task { [listener] in await listener.run() },
+    ]
+  }
+
+  /// Begins the drain; the second call ends it at once.
+  package func requestStop() {
+    handle(.stopRequested)
+  }
+
+  /// Waits for the end of the drain: 0, or ``DrainMachine/unfinished``.
+  package func finished() async -> Int32 {
+    if let exitCode { return exitCode }
+    return await withCheckedContinuation { waiters.append($0) }
+  }
+
+  /// The tasks that run here.
+  package var running: Int {
+    get async { await runner.running }
+  }
+
+  // MARK: Draining
+
+  private func handle(_ event: DrainMachine.Event) {
+    for action in drain.handle(event, now: .now) { perform(action) }
+  }
+
+  private func perform(_ action: DrainMachine.Action) {
+    switch action {
+    case .stopIntake:
+      log.notice("draining: no new work")
+      let left = drain.deadline.map { BootInstant.now.duration(to: $0) } ?? .zero
+      drainTimer = loop.timer(after: left) { [weak self] in self?.assumeIsolated { $0.handle(.tick) } }
+      step(then: .intakeStopped) { await $0.end(of: $0.intake) }
+    case .stopRuns:
+      step(then: .runsEnded) { await $0.runner.drain() }
+    case .flush:
+      step(then: .flushed) { worker in
+        await worker.end(of: Array(worker.background.dropFirst()))
+        await worker.parts.flush()
+      }
+    case .retire:
+      step(then: .retired) { worker in
+        await worker.keeper.retire()
+        await worker.end(of: worker.background)
+      }
+    case .exit(let code):
+      log.notice("the worker ends", ["code": .integer(code)])
+      drainTimer?.cancel()
+      for task in intake + background { task.cancel() }
+      exitCode = code
+      for waiter in waiters { waiter.resume(returning: code) }
+      waiters = []
+    }
+  }
+
+  private func step(then event: DrainMachine.Event, _ body: @escaping @Sendable (isolated Worker) async -> Void) {
+    loop.task {
+      await body(self)
+      await self.handle(event)
+    }
+  }
+
+  private func end(of tasks: [Task<Void, any Error>]) async {
+    for task in tasks { task.cancel() }
+    for task in tasks { _ = await task.result }
+  }
+
+  private static func hostName() -> String {
+    var name = [CChar](repeating: 0, count: 256)
+    guard gethostname(&name, name.count - 1) == 0 else { return "localhost" }
+    return String(decoding: name.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+  }
+}

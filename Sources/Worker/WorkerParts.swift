@@ -1,0 +1,34 @@
+import Kafka
+import TaskCore
+import TaskStore
+
+/// What a worker is made of beside its decisions: the real parts, or those of a test.
+package struct WorkerParts: Sendable {
+  package var store: any TaskStore
+  package var commands: any CommandSource
+  package var signals: any SignalSource
+  /// Every message is acknowledged.
+  package var messages: any MessageSink
+  /// Messages may get lost.
+  package var progress: any MessageSink
+  package var handlers: [any TaskHandler]
+  /// The UUIDs of the mounted volumes, by name.
+  package var volumes: [String: UUID]
+  /// Sends what is still on its way and closes the connections to Kafka; the last step before the lease is given up.
+  package var flush: @Sendable () async -> Void
+
+  package init(
+    store: any TaskStore, commands: any CommandSource, signals: any SignalSource, messages: any MessageSink,
+    progress: any MessageSink, handlers: [any TaskHandler], volumes: [String: UUID] = [:],
+    flush: @escaping @Sendable () async -> Void = {}
+  ) {
+    self.store = store
+    self.commands = commands
+    self.signals = signals
+    self.messages = messages
+    self.progress = progress
+    self.handlers = handlers
+    self.volumes = volumes
+    self.flush = flush
+  }
+}

@@ -1,0 +1,29 @@
+import Postgres
+import System
+import TestKit
+
+/// Runs `body` with a pool on a database of its own, on a loop of its own; both must close without a trace.
+func withPool<Result: Sendable>(
+  size: Int = 2, url: String? = nil, _ configure: (inout PostgresConfiguration) -> Void = { _ in },
+  _ body: @escaping @Sendable (PostgresPool) async throws -> Result
+) async throws -> Result {
+  let url = if let url { url } else { try await TestPostgres.shared.database() }
+  var configuration = try PostgresConfiguration(url: url)
+  configure(&configuration)
+  let loop = EventLoop(name: "postgres-test")
+  let pool = PostgresPool(loop: loop, configuration: configuration, size: size)
+  let result = await loop.task { try await body(pool) }.result
+  await pool.close()
+  loop.shutdown()
+  return try result.get()
+}
+
+/// The error `body` throws, or nil.
+func failure(_ body: () async throws -> Void) async -> PostgresError? {
+  do {
+    try await body()
+    return nil
+  } catch {
+    return error as? PostgresError
+  }
+}

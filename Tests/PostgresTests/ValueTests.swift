@@ -1,0 +1,121 @@
+import Postgres
+import Testing
+
+struct ValueTests {
+  @Test func scalarsComeBackAsTheyWereSent() async throws {
+    try await withPool { pool in
+      let rows = try await pool.query(
+        "SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12",
+        .bool(true), .int16(-7), .int32(.min), .int64(.max), .double(-0.5), .text("Zürich ☂ \u{10FFFF}"),
+        .bytea([0, 255, 39, 92]), .uuid(0x0102_0304_0506_0708, .max), .timestamptz(1_700_000_000_123_456),
+        .json(Array(#"{"a":[1,"ü"]}"#.utf8)), .int8multirange([0..<4, 10..<Int64.max]), .text(""))
+      let row = rows[0]
+      #expect(try row.bool(0))
+      #expect(try row.int16(1) == -7)
+      #expect(try row.int32(2) == .min)
+      #expect(try row.int64(3) == .max)
+      #expect(try row.double(4) == -0.5)
+      #expect(try row.text(5) == "Zürich ☂ \u{10FFFF}")
+      #expect(try row.bytes(6) == [0, 255, 39, 92])
+      #expect(try row.uuid(7) == (0x0102_0304_0506_0708, .max))
+      #expect(try row.timestamp(8) == 1_700_000_000_123_456)
+      #expect(try row.text(9) == #"{"a": [1, "ü"]}"#)
+      #expect(try row.int8multirange(10) == [0..<4, 10..<Int64.max])
+      #expect(try row.text(11) == "")
+    }
+  }
+
+  @Test func theServerSeesTheSameValues() async throws {
+    try await withPool { pool in
+      let rows = try await pool.query(
+        "SELECT $1::text, $2::text, $3::text, $4::text",
+        .uuid(0x0123_4567_89ab_cdef, 0x0011_2233_4455_6677), .timestamptz(0), .int8multirange([5..<5, 1..<3]),
+        .int8multirange([]))
+      #expect(try rows[0].text(0) == "01234567-89ab-cdef-0011-223344556677")
+      #expect(try rows[0].text(1).hasPrefix("1970-01-01 00:00:00"))
+      #expect(try rows[0].text(2) == "{[1,3)}")
+      #expect(try rows[0].text(3) == "{}")
+    }
+  }
+
+  @Test func nullsOfEveryKind() async throws {
+    try await withPool { pool in
+      let rows = try await pool.query(
+        "SELECT $1, $2, $3, $4", .int64(nil), .text(nil), .null(.uuid), .timestamptz(nil))
+      for column in 0..<4 { #expect(try rows[0].isNull(column)) }
+      #expect(try rows[0][0]?.int64() == nil)
+      #expect(throws: PostgresError.self) { try rows[0].int64(0) }
+    }
+  }
+
+  @Test func arraysUnnestInOrder() async throws {
+    try await withPool { pool in
+      let rows = try await pool.query(
+        """
+        SELECT id, name, body, size, marks, at FROM
+          unnest($1, $2, $3, $4, $5, $6) WITH ORDINALITY AS u(id, name, body, size, marks, at, place) ORDER BY place
+        """,
+        .uuidArray([PostgresUUID(high: 1, low: 2), PostgresUUID(high: 3, low: 4)]), .textArray(["a", nil]),
+        .byteaArray([nil, [1, 0, 2]]), .int64Array([7, 8]),
+        .int8multirangeArray([[0..<5], nil]), .timestamptzArray([5, nil]))
+      #expect(rows.count == 2)
+      #expect(try rows[0].uuid(0) == (1, 2))
+      #expect(try rows[0].text(1) == "a")
+      #expect(try rows[0].isNull(2))
+      #expect(try rows[0].int64(3) == 7)
+      #expect(try rows[0].int8multirange(4) == [0..<5])
+      #expect(try rows[0].timestamp(5) == 5)
+      #expect(try rows[1].uuid(0) == (3, 4))
+      #expect(try rows[1].isNull(1))
+      #expect(try rows[1].bytes(2) == [1, 0, 2])
+      #expect(try rows[1].isNull(4))
+      #expect(try rows[1].isNull(5))
+    }
+  }
+
+  @Test func arraysAreReadBack() async throws {
+    try await withPool { pool in
+      let rows = try await pool.query(
+        "SELECT array_agg(x ORDER BY x), ARRAY['a', NULL], $1::int[], ARRAY[gen_random_uuid()] FROM generate_series(1, 3) x",
+        .int32Array([Int32]()))
+      #expect(try rows[0].array(0) { cell throws(PostgresError) in try cell.int32() } == [1, 2, 3])
+      #expect(try rows[0][1]?.array().map { try $0?.text() } == ["a", nil])
+      #expect(try rows[0].array(2) { cell throws(PostgresError) in try cell.int32() } == [])
+      #expect(try rows[0].array(3) { cell throws(PostgresError) in try cell.uuid() }.count == 1)
+      #expect(throws: PostgresError.self) {
+        try rows[0].array(1) { cell throws(PostgresError) in try cell.text() }
+      }
+    }
+  }
+
+  @Test func wrongTypesAndColumnsAreErrors() async throws {
+    try await withPool { pool in
+      let row = try await pool.query("SELECT 1::int4, 'x', 5000000000::int8")[0]
+      #expect(throws: PostgresError.self) { try row.text(0) }
+      #expect(throws: PostgresError.self) { try row.int64(1) }
+      #expect(throws: PostgresError.self) { try row.int32(2) }
+      #expect(throws: PostgresError.self) { try row.int64(3) }
+      #expect(throws: PostgresError.self) { try row.int64(-1) }
+      #expect(try row.int64(0) == 1)
+    }
+  }
+
+  @Test func columnsByNameAndCounts() async throws {
+    try await withPool { pool in
+      let rows = try await pool.query("SELECT x AS number FROM generate_series(1, 1000) x")
+      let number = try #require(rows.column("number"))
+      #expect(rows.column("other") == nil)
+      #expect(try rows.reduce(0) { $0 + (try $1.int64(number)) } == 500_500)
+      #expect(rows.affected == 1000)
+    }
+  }
+
+  @Test func megabytesTravelBothWays() async throws {
+    try await withPool { pool in
+      let body = [UInt8](repeating: 7, count: 5_000_000)
+      let rows = try await pool.query("SELECT $1, length($1)", .bytea(body))
+      #expect(try rows[0].bytes(0) == body)
+      #expect(try rows[0].int32(1) == 5_000_000)
+    }
+  }
+}

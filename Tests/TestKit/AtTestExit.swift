@@ -1,0 +1,14 @@
+import Glibc
+import System
+
+private let actions = Lock<[@Sendable () -> Void]>([])
+private let registration: Void = {
+  atexit { for action in actions.withLock({ $0 }).reversed() { action() } }
+  return ()
+}()
+
+/// Runs `body` when the test process ends in order: for what is shared by all its tests.
+package func atTestExit(_ body: @escaping @Sendable () -> Void) {
+  _ = registration
+  actions.withLock { $0.append(body) }
+}

@@ -1,0 +1,98 @@
+import Glibc
+import LocalFleet
+import Postgres
+import System
+
+/// One private PostgreSQL per test process, with a fresh database for whoever asks; and clusters of one's own, to crash.
+///
+///     let url = try await TestPostgres.shared.database()
+package final class TestPostgres: Sendable {
+  package static let shared = TestPostgres()
+
+  private let starting = Lock<Task<EmbeddedPostgres, any Error>?>(nil)
+  private let lastDatabase = Lock(0)
+
+  private init() {}
+
+  /// The shared server, started by the first who asks.
+  package func server() async throws -> EmbeddedPostgres {
+    let task = starting.withLock { task in
+      if let task { return task }
+      let new = Task {
+        let directory = try Self.makeDirectory()
+        let server = try await EmbeddedPostgres.start(
+          directory: directory, authentication: .trust, settings: PostgresSettings.test)
+        atTestExit {
+          server.stopBlocking(.immediate)
+          removeTree(directory)
+        }
+        return server
+      }
+      task = new
+      return new
+    }
+    return try await task.value
+  }
+
+  /// The URL of a new, empty database on the shared server.
+  package func database() async throws -> String {
+    let server = try await server()
+    let name = lastDatabase.withLock { last in
+      last += 1
+      return "test_\(last)"
+    }
+    let loop = EventLoop(name: "create-\(name)")
+    let pool = PostgresPool(
+      loop: loop, configuration: try PostgresConfiguration(url: server.url(database: "postgres")), size: 1)
+    do {
+      _ = try await pool.withConnection { try await $0.script("CREATE DATABASE \(name)") }
+    } catch {
+      await pool.close()
+      loop.shutdown()
+      throw error
+    }
+    await pool.close()
+    loop.shutdown()
+    return server.url(database: name)
+  }
+
+  fileprivate static func makeDirectory() throws -> String {
+    let base = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
+    var template = Array("\(base)/reelhaul-postgres.XXXXXX".utf8CString)
+    guard mkdtemp(&template) != nil else { throw SystemError.last("mkdtemp in \(base)") }
+    return template.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } ?? "" }
+  }
+}
+
+/// A cluster of a test's own, that can be crashed and started again on the same port.
+package actor RestartablePostgres {
+  private let directory: String
+  private let port: Int
+  private var server: EmbeddedPostgres
+
+  package init() async throws {
+    directory = try TestPostgres.makeDirectory()
+    port = try freeLoopbackPort()
+    server = try await EmbeddedPostgres.start(
+      directory: directory, port: port, authentication: .trust, settings: PostgresSettings.test)
+    let path = directory
+    atTestExit { removeTree(path) }
+  }
+
+  package var url: String { server.url() }
+
+  package func stop(_ how: EmbeddedPostgres.Stop = .immediate) async {
+    await server.stop(how)
+  }
+
+  package func start() async throws {
+    server = try await EmbeddedPostgres.start(
+      directory: directory, port: port, authentication: .trust, settings: PostgresSettings.test)
+  }
+
+  /// For the end of a test: stops it and removes its files.
+  package func remove() async {
+    await server.stop(.immediate)
+    removeTree(directory)
+  }
+}

@@ -1,0 +1,132 @@
+import System
+import TaskStore
+import Testing
+
+@testable import Worker
+
+@Suite struct BatcherTests {
+  /// A store's write, answered when the test says so.
+  private actor Writes {
+    private(set) var calls: [[Int]] = []
+    private var results: [Result<Void, StoreError>]
+    private let gate: Gate?
+
+    init(_ results: [Result<Void, StoreError>] = [], gate: Gate? = nil) {
+      self.results = results
+      self.gate = gate
+    }
+
+    func write(_ items: [Int]) async throws -> [Int] {
+      calls.append(items)
+      await gate?.pass()
+      if !results.isEmpty { try results.removeFirst().get() }
+      if items.contains(13) { throw StoreError.failed(sqlState: "22003", message: "thirteen") }
+      return items.map { $0 * 10 }
+    }
+  }
+
+  /// Lets nobody pass until it is opened.
+  private actor Gate {
+    private var isOpen = false
+    private var waiting: [CheckedContinuation<Void, Never>] = []
+
+    func pass() async {
+      if !isOpen { await withCheckedContinuation { waiting.append($0) } }
+    }
+
+    func open() {
+      isOpen = true
+      for continuation in waiting { continuation.resume() }
+      waiting = []
+    }
+  }
+
+  private let open = Fence(until: .now + .seconds(3600))
+
+  private func withBatcher(
+    _ writes: Writes, limit: Int = 100, _ body: (Batcher<Int, Int>, EventLoop) async throws -> Void
+  ) async throws {
+    let loop = EventLoop(name: "batcher")
+    let batcher = Batcher<Int, Int>("numbers", limit: limit, loop: loop, log: quietLog) {
+      try await writes.write($0)
+    }
+    try await body(batcher, loop)
+    await Task.detached { loop.shutdown() }.value
+  }
+
+  private func submit(_ items: Range<Int>, to batcher: Batcher<Int, Int>, on loop: EventLoop) -> [Task<Int, any Error>]
+  {
+    items.map { item in loop.task { [open] in try await batcher.submit(item, fence: open) } }
+  }
+
+  @Test func everyCallerGetsItsOwnAnswer() async throws {
+    let writes = Writes()
+    try await withBatcher(writes) { batcher, loop in
+      let tasks = submit(20..<60, to: batcher, on: loop)
+      for (item, task) in zip(20..<60, tasks) {
+        let answer = try await task.value
+        #expect(answer == item * 10)
+      }
+    }
+    #expect(await writes.calls.flatMap(\.self).sorted() == Array(20..<60))
+  }
+
+  @Test func whatComesDuringACallGoesTogetherWithTheNext() async throws {
+    let gate = Gate()
+    let writes = Writes(gate: gate)
+    try await withBatcher(writes, limit: 30) { batcher, loop in
+      let first = submit(20..<21, to: batcher, on: loop)
+      while await writes.calls.isEmpty { await Task.yield() }
+      let others = submit(21..<61, to: batcher, on: loop)
+      // The loop runs in order: once this has run, all forty have asked.
+      _ = try await loop.task { await batcher.waitingCount }.value
+      await gate.open()
+      for task in first + others { _ = try await task.value }
+    }
+    #expect(await writes.calls.map(\.count) == [1, 30, 10])
+  }
+
+  @Test func onlyTheRefusedItemFails() async throws {
+    let writes = Writes()
+    try await withBatcher(writes) { batcher, loop in
+      let tasks = submit(0..<40, to: batcher, on: loop)
+      for (item, task) in zip(0..<40, tasks) {
+        if item == 13 {
+          await #expect(throws: StoreError.failed(sqlState: "22003", message: "thirteen")) { try await task.value }
+        } else {
+          let answer = try await task.value
+          #expect(answer == item * 10)
+        }
+      }
+    }
+  }
+
+  @Test func anUnreachableStoreIsAskedAgain() async throws {
+    let away = Result<Void, StoreError>.failure(.unavailable("away"))
+    let writes = Writes([away, away])
+    try await withBatcher(writes) { batcher, loop in
+      for task in submit(1..<2, to: batcher, on: loop) {
+        let answer = try await task.value
+        #expect(answer == 10)
+      }
+    }
+    #expect(await writes.calls == [[1], [1], [1]])
+  }
+
+  @Test func nothingIsWrittenBehindAClosedFence() async throws {
+    let writes = Writes()
+    try await withBatcher(writes) { batcher, _ in
+      let closed = Fence(until: .now)
+      await #expect(throws: OwnershipLost()) { try await batcher.submit(1, fence: closed) }
+    }
+    #expect(await writes.calls == [])
+  }
+
+  @Test func aStoreThatStaysAwayIsGivenUpAtTheFence() async throws {
+    let writes = Writes(Array(repeating: .failure(.unavailable("away")), count: 10_000))
+    try await withBatcher(writes) { batcher, _ in
+      let fence = Fence(until: .now + .milliseconds(100))
+      await #expect(throws: OwnershipLost()) { try await batcher.submit(1, fence: fence) }
+    }
+  }
+}

@@ -1,0 +1,92 @@
+import Testing
+import Worker
+
+@Suite struct ClaimPlannerTests {
+  @Test func claimsWhatIsFreeOneCallAtATime() {
+    var planner = ClaimPlanner(places: 32, seed: 1)
+    #expect(planner.next(free: 32, now: at(0)) == .claim(32))
+    #expect(planner.next(free: 32, now: at(1)) == .wait(until: nil))
+    planner.claimed(32, of: 32, now: at(2))
+    #expect(planner.next(free: 0, now: at(2)) == .wait(until: nil))
+    #expect(planner.next(free: 8, now: at(2)) == .claim(8), "a full claim suggests more")
+  }
+
+  @Test func bounded() {
+    var planner = ClaimPlanner(places: 4000, batch: 500, seed: 1)
+    #expect(planner.next(free: 4000, now: at(0)) == .claim(500))
+  }
+
+  @Test func asksEverMoreRarelyWhenEmpty() {
+    var planner = ClaimPlanner(places: 32, seed: 1)
+    var now = at(0)
+    var waits: [Duration] = []
+    for _ in 0..<12 {
+      #expect(planner.next(free: 32, now: now) == .claim(32))
+      planner.claimed(0, of: 32, now: now)
+      guard case .wait(let until?) = planner.next(free: 32, now: now) else {
+        Issue.record("an empty backlog is not asked again at once")
+        return
+      }
+      waits.append(now.duration(to: until))
+      now = until
+    }
+    #expect(waits.allSatisfy { $0 >= .microseconds(2500) && $0 <= .milliseconds(250) })
+    #expect(waits[0] <= .milliseconds(5))
+    #expect(waits.suffix(3).allSatisfy { $0 >= .milliseconds(125) })
+    #expect(Set(waits.suffix(3)).count > 1, "jittered")
+  }
+
+  @Test func aHintEndsTheWait() {
+    var planner = ClaimPlanner(places: 32, seed: 1)
+    _ = planner.next(free: 32, now: at(0))
+    planner.claimed(0, of: 32, now: at(1))
+    planner.hint()
+    #expect(planner.next(free: 32, now: at(1)) == .claim(32))
+  }
+
+  @Test func aHintDuringAClaimIsNotLost() {
+    var planner = ClaimPlanner(places: 32, seed: 1)
+    _ = planner.next(free: 32, now: at(0))
+    planner.hint()
+    planner.claimed(0, of: 32, now: at(1))
+    #expect(planner.next(free: 32, now: at(1)) == .claim(32))
+    planner.claimed(0, of: 32, now: at(2))
+    #expect(planner.next(free: 32, now: at(2)) != .claim(32), "and is used once")
+  }
+
+  @Test func aPartlyFilledClaimWaitsAMoment() {
+    var planner = ClaimPlanner(places: 32, seed: 1)
+    _ = planner.next(free: 32, now: at(0))
+    planner.claimed(5, of: 32, now: at(1))
+    #expect(planner.next(free: 27, now: at(1)) == .wait(until: at(6)))
+    #expect(planner.next(free: 27, now: at(6)) == .claim(27))
+  }
+
+  @Test func underLoadItGathersPlaces() {
+    var planner = ClaimPlanner(places: 64, seed: 1)
+    _ = planner.next(free: 64, now: at(0))
+    planner.claimed(64, of: 64, now: at(10))
+    #expect(planner.next(free: 1, now: at(11)) == .wait(until: at(15)))
+    #expect(planner.next(free: 8, now: at(11)) == .claim(8))
+    planner.claimed(8, of: 8, now: at(12))
+    #expect(planner.next(free: 1, now: at(17)) == .claim(1), "but not for long")
+  }
+
+  @Test func failuresBackOff() {
+    var planner = ClaimPlanner(places: 32, seed: 1)
+    _ = planner.next(free: 32, now: at(0))
+    planner.failed(now: at(0))
+    guard case .wait(let until?) = planner.next(free: 32, now: at(0)) else {
+      Issue.record("a store in trouble is not asked again at once")
+      return
+    }
+    #expect(planner.next(free: 32, now: until) == .claim(32))
+  }
+
+  @Test func stops() {
+    var planner = ClaimPlanner(places: 32, seed: 1)
+    planner.stop()
+    planner.hint()
+    #expect(planner.next(free: 32, now: at(0)) == .wait(until: nil))
+  }
+}

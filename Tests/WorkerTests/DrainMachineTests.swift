@@ -1,0 +1,37 @@
+import Testing
+import Worker
+
+@Suite struct DrainMachineTests {
+  @Test func goesStepByStep() {
+    var machine = DrainMachine(limit: .seconds(25))
+    #expect(machine.handle(.tick, now: at(0)) == [])
+    #expect(machine.handle(.stopRequested, now: at(1000)) == [.stopIntake])
+    #expect(machine.deadline == at(26_000))
+    #expect(machine.handle(.intakeStopped, now: at(1001)) == [.stopRuns])
+    #expect(machine.handle(.runsEnded, now: at(1100)) == [.flush])
+    #expect(machine.handle(.flushed, now: at(1200)) == [.retire])
+    #expect(machine.handle(.retired, now: at(1300)) == [.exit(0)])
+    #expect(machine.handle(.stopRequested, now: at(1400)) == [])
+  }
+
+  private static let steps: [DrainMachine.Event] = [.intakeStopped, .runsEnded, .flushed]
+
+  @Test(arguments: 0...3) func theLimitAndASecondSignalCutItShort(step: Int) {
+    for cut in [(DrainMachine.Event.tick, at(26_000)), (.stopRequested, at(1500))] {
+      var machine = DrainMachine(limit: .seconds(25))
+      _ = machine.handle(.stopRequested, now: at(1000))
+      for event in Self.steps.prefix(step) { _ = machine.handle(event, now: at(1001)) }
+      #expect(machine.handle(.tick, now: at(25_999)) == [])
+      #expect(machine.handle(cut.0, now: cut.1) == [.exit(DrainMachine.unfinished)])
+      #expect(machine.handle(.retired, now: at(26_001)) == [])
+    }
+  }
+
+  @Test func stepsOutOfTurnChangeNothing() {
+    var machine = DrainMachine(limit: .seconds(25))
+    #expect(machine.handle(.runsEnded, now: at(0)) == [])
+    _ = machine.handle(.stopRequested, now: at(0))
+    #expect(machine.handle(.flushed, now: at(1)) == [])
+    #expect(machine.handle(.intakeStopped, now: at(2)) == [.stopRuns])
+  }
+}

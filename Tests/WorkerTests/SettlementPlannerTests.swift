@@ -1,0 +1,113 @@
+import TaskCore
+import TaskStore
+import Testing
+import Worker
+
+@Suite struct SettlementPlannerTests {
+  private func settle(
+    _ outcome: RunOutcome, attempt: Int = 1, retry: RetryPolicy = RetryPolicy(), stop: StopReason? = nil,
+    newBytes: Int64 = 0, seed: UInt64 = 1
+  ) -> Settlement.Outcome? {
+    var planner = SettlementPlanner(seed: seed)
+    return planner.settlement(
+      of: .init(attempt: attempt, retry: retry, outcome: outcome, stop: stop, newBytes: newBytes))
+  }
+
+  private func failure(_ class: TaskFailure.Class, retryAfter: Int? = nil) -> TaskFailure {
+    TaskFailure(code: "x", message: "x", class: `class`, retryAfter: retryAfter)
+  }
+
+  @Test func success() {
+    #expect(
+      settle(.succeeded(sha256: [1], bytes: 5), stop: .drain) == .succeeded(sha256: [1], bytes: 5),
+      "done is done, even while stopping")
+  }
+
+  @Test(arguments: [StopReason.drain, .intent(.pause), .intent(.cancel), .intent(.requeue)])
+  func whatWasStoppedIsHandedBack(stop: StopReason) {
+    #expect(settle(.stopped, stop: stop) == .released(reason: nil, delay: .zero))
+  }
+
+  @Test(arguments: [RunOutcome.stopped, .succeeded(sha256: nil, bytes: 0)])
+  func nothingIsWrittenForWhatIsLost(outcome: RunOutcome) {
+    #expect(settle(outcome, stop: .abandoned) == nil)
+  }
+
+  @Test func whatCannotSucceedFailsAtOnce() {
+    #expect(settle(.failed(failure(.fail)), newBytes: 1 << 30) == .failed(failure(.fail), retryIn: nil))
+  }
+
+  @Test func attemptsRunOut() {
+    let retry = RetryPolicy(maxAttempts: 3)
+    for attempt in 1...2 {
+      guard case .failed(_, .some) = settle(.failed(failure(.retry)), attempt: attempt, retry: retry) else {
+        Issue.record("attempt \(attempt) of 3 is not the last")
+        return
+      }
+    }
+    #expect(settle(.failed(failure(.retry)), attempt: 3, retry: retry) == .failed(failure(.retry), retryIn: nil))
+  }
+
+  @Test func progressBurnsNoAttempt() {
+    let outcome = settle(
+      .failed(failure(.retry)), attempt: 8, newBytes: SettlementPlanner.progress)
+    guard case .released(let reason?, let delay) = outcome else {
+      Issue.record("\(String(describing: outcome))")
+      return
+    }
+    #expect(reason == failure(.retry))
+    #expect(delay <= .seconds(2))
+  }
+
+  @Test func whatIsNotTheTasksFaultBurnsNoAttempt() {
+    guard case .released(.some, let delay) = settle(.failed(failure(.wait)), attempt: 8) else {
+      Issue.record("counted")
+      return
+    }
+    #expect(delay >= .seconds(5) && delay <= .seconds(10))
+  }
+
+  @Test func aStallIsAFailedAttempt() {
+    guard case .failed(let failure, .some) = settle(.stopped, stop: .stalled) else {
+      Issue.record("not counted")
+      return
+    }
+    #expect(failure.code == "stalled")
+  }
+
+  @Test(arguments: 1...20) func fullJitterUpToFiveMinutes(attempt: Int) {
+    let longest = min(300, 1 << (attempt - 1))
+    var delays: [Duration] = []
+    for seed in 0..<50 as Range<UInt64> {
+      guard
+        case .failed(_, let delay?) = settle(
+          .failed(failure(.retry)), attempt: attempt, retry: RetryPolicy(maxAttempts: 100), seed: seed)
+      else {
+        Issue.record("gave up")
+        return
+      }
+      delays.append(delay)
+    }
+    #expect(delays.allSatisfy { $0 >= .zero && $0 <= .seconds(longest) })
+    #expect(delays.contains { $0 > .seconds(longest) / 2 } && delays.contains { $0 < .seconds(longest) / 2 })
+  }
+
+  @Test func intervalsAreKeptAndTheLastRepeats() {
+    let retry = RetryPolicy(maxAttempts: 10, intervals: [7, 60])
+    let delays = (1...4).map { attempt -> Duration? in
+      guard case .failed(_, let delay) = settle(.failed(failure(.retry)), attempt: attempt, retry: retry) else {
+        return nil
+      }
+      return delay
+    }
+    #expect(delays == [.seconds(7), .seconds(60), .seconds(60), .seconds(60)])
+  }
+
+  @Test(arguments: [(-5, 0), (30, 30), (1_000_000, 3600)]) func retryAfterIsHonouredAndClamped(asked: Int, least: Int) {
+    guard case .failed(_, let delay?) = settle(.failed(failure(.retry, retryAfter: asked))) else {
+      Issue.record("gave up")
+      return
+    }
+    #expect(delay >= .seconds(least) && delay <= .seconds(least + 1))
+  }
+}
