@@ -1,5 +1,5 @@
 import Glibc
-import System
+internal import System
 
 /// Finds TCP ports.
 enum FreePort {

@@ -1,5 +1,5 @@
 import Glibc
-import System
+internal import System
 
 /// The few file operations of setting up local services.
 enum LocalFile {
