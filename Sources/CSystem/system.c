@@ -10,10 +10,12 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -49,6 +51,23 @@ int rh_fallocate(int fd, int64_t offset, int64_t length) { return result(falloca
 int rh_rename_noreplace(int from_dir, const char *from, int to_dir, const char *to) {
   return result(renameat2(from_dir, from, to_dir, to, RENAME_NOREPLACE));
 }
+
+int rh_set_attribute(int fd, const char *name, const void *value, size_t length) {
+  return result(fsetxattr(fd, name, value, length, 0));
+}
+
+int rh_get_attribute(int fd, const char *name, void *value, size_t capacity) {
+  return result(fgetxattr(fd, name, value, capacity));
+}
+
+int rh_lock(int fd) {
+  int code;
+  do code = flock(fd, LOCK_EX);
+  while (code < 0 && errno == EINTR);
+  return result(code);
+}
+
+int rh_unlock(int fd) { return result(flock(fd, LOCK_UN)); }
 
 void rh_name_thread(const char *name) { pthread_setname_np(pthread_self(), name); }
 

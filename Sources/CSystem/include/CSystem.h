@@ -24,6 +24,12 @@ int rh_open_beneath(int directory, const char *path, int flags, mode_t mode);
 int rh_fallocate(int fd, int64_t offset, int64_t length);
 /// renameat2(2) with RENAME_NOREPLACE.
 int rh_rename_noreplace(int from_dir, const char *from, int to_dir, const char *to);
+/// fsetxattr(2), fgetxattr(2): an attribute's bytes; the latter returns their number.
+int rh_set_attribute(int fd, const char *name, const void *value, size_t length);
+int rh_get_attribute(int fd, const char *name, void *value, size_t capacity);
+/// flock(2) with LOCK_EX, interrupted calls repeated; LOCK_UN.
+int rh_lock(int fd);
+int rh_unlock(int fd);
 /// Names the calling thread, at most 15 bytes.
 void rh_name_thread(const char *name);
 /// prctl(PR_SET_PDEATHSIG, signal) for the calling process; ends it at once when the parent is gone already.

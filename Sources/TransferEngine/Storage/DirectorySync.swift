@@ -1,0 +1,72 @@
+import Glibc
+import System
+
+/// Makes renames durable, many at a time: callers that ask for the same directory while it is being synced share the
+/// next sync.
+package final class DirectorySync: Sendable {
+  private struct Key: Hashable {
+    var device: dev_t
+    var inode: ino_t
+  }
+
+  private struct Rounds {
+    var started = 0
+    var finished = 0
+    var isRunning = false
+    /// The latest round that failed, and how.
+    var failed: (round: Int, error: SystemError)?
+    var callers = 0
+  }
+
+  private let directories = Condition<[Key: Rounds]>([:])
+  private let action: @Sendable (borrowing FileDescriptor) throws(SystemError) -> Void
+
+  /// - Parameter action: what a sync is; tests count it.
+  package init(
+    _ action: @escaping @Sendable (borrowing FileDescriptor) throws(SystemError) -> Void = {
+      directory throws(SystemError) in try directory.sync()
+    }
+  ) {
+    self.action = action
+  }
+
+  /// Returns once a sync that began after this call has ended. Blocks.
+  package func sync(_ directory: borrowing FileDescriptor) throws(SystemError) {
+    let status = try directory.status()
+    let key = Key(device: status.st_dev, inode: status.st_ino)
+    // A round that runs already may have missed this caller's rename: the next one counts.
+    let round = directories.withLock { directories in
+      directories[key, default: Rounds()].callers += 1
+      return directories[key, default: Rounds()].started + 1
+    }
+    let leads = directories.wait(
+      until: { directories in
+        guard let rounds = directories[key] else { return true }
+        return rounds.finished >= round || !rounds.isRunning
+      },
+      then: { directories in
+        guard directories[key, default: Rounds()].finished < round else { return false }
+        directories[key]?.started += 1
+        directories[key]?.isRunning = true
+        return true
+      })
+    if leads {
+      var failure: SystemError?
+      do throws(SystemError) { try action(directory) } catch { failure = error }
+      let failed = failure
+      directories.withLock { directories in
+        directories[key]?.finished = round
+        directories[key]?.isRunning = false
+        if let failed { directories[key]?.failed = (round, failed) }
+      }
+      directories.broadcast()
+    }
+    let failure: SystemError? = directories.withLock { directories in
+      guard let rounds = directories[key] else { return nil }
+      directories[key]?.callers -= 1
+      if rounds.callers == 1 { directories[key] = nil }
+      return rounds.failed.flatMap { $0.round >= round ? $0.error : nil }
+    }
+    if let failure { throw failure }
+  }
+}

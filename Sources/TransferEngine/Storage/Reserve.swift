@@ -1,0 +1,88 @@
+import Glibc
+import System
+
+/// Hands out a volume's free space, to one file at a time among all processes that use the volume.
+///
+/// Space is taken by allocating it, so what is promised is no longer free and cannot be promised twice, and a promise
+/// ends with its file. Where the file system cannot allocate, the file is made as long as it will be: what it still
+/// lacks in blocks is its promise, and the staging directory is the ledger.
+final class Reserve: Sendable {
+  private struct State {
+    var allocates = true
+  }
+
+  /// The lock among processes.
+  private let file: FileDescriptor
+  private let policy: ReservePolicy
+  /// The lock among this process's threads, for which `file` has only one.
+  private let state = Lock(State())
+
+  init(_ file: consuming FileDescriptor, policy: ReservePolicy) {
+    self.file = file
+    self.policy = policy
+  }
+
+  /// Makes `staged`, a file in the directory `staging`, `size` bytes long, on blocks of its own where possible.
+  /// ENOSPC also where the policy forbids it. Blocks.
+  func take(
+    _ size: Int64, for staged: borrowing FileDescriptor, named name: String, in staging: borrowing FileDescriptor
+  ) throws(SystemError) {
+    let failure = state.withLock { state -> SystemError? in
+      do throws(SystemError) {
+        try take(size, for: staged, named: name, in: staging, &state)
+        return nil
+      } catch {
+        return error
+      }
+    }
+    if let failure { throw failure }
+  }
+
+  private func take(
+    _ size: Int64, for staged: borrowing FileDescriptor, named name: String, in staging: borrowing FileDescriptor,
+    _ state: inout State
+  ) throws(SystemError) {
+    try file.lock()
+    defer { file.unlock() }
+    let status = try staged.status()
+    guard status.st_size < size else { return }
+    let held = min(size, Self.allocated(status))
+    try check(size, held: held, promised: state.allocates ? 0 : promised(besides: name, in: staging), staging)
+    if state.allocates {
+      do throws(SystemError) {
+        return try staged.allocate(0..<size)
+      } catch  where error.errno == EOPNOTSUPP || error.errno == ENOSYS {
+        state.allocates = false
+        try check(size, held: held, promised: promised(besides: name, in: staging), staging)
+      }
+    }
+    try staged.truncate(to: size)
+  }
+
+  private func check(
+    _ size: Int64, held: Int64, promised: Int64, _ staging: borrowing FileDescriptor
+  ) throws(SystemError) {
+    let free = try staging.freeSpace()
+    let limit = policy.limit(free: free, promised: promised, held: held)
+    guard size <= limit else {
+      throw SystemError(
+        errno: ENOSPC,
+        operation: "reserve \(size) bytes (\(free) free, \(promised) promised, at most \(policy.share) % for a task)")
+    }
+  }
+
+  /// What the files of other tasks will still fill.
+  private func promised(besides own: String, in staging: borrowing FileDescriptor) throws(SystemError) -> Int64 {
+    var sum: Int64 = 0
+    for name in try staging.entries() where name != own {
+      // It may be published or discarded meanwhile, and then promises nothing.
+      guard let status = try? staging.status(of: name) else { continue }
+      sum += max(0, Int64(status.st_size) - Self.allocated(status))
+    }
+    return sum
+  }
+
+  private static func allocated(_ status: stat) -> Int64 {
+    Int64(status.st_blocks) * 512
+  }
+}

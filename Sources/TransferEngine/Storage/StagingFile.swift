@@ -1,0 +1,81 @@
+import Glibc
+import System
+import TaskCore
+
+/// The file that collects a task's bytes until they are complete; on the volume of its destination.
+///
+/// It may be written and synced by several threads at once, each to its own range. All but ``write(_:at:)`` and
+/// ``read(_:)`` block for as long as the device takes.
+package final class StagingFile: Sendable {
+  package let name: StagingName
+  package let volume: Volume
+  let file: FileDescriptor
+  private let isVoid = Lock(false)
+
+  /// The attribute by which a file is known as a task's, wherever it lies; its value is the staging name.
+  static let mark = "user.reelhaul"
+
+  init(name: StagingName, volume: Volume, file: consuming FileDescriptor) {
+    self.name = name
+    self.volume = volume
+    self.file = file
+  }
+
+  /// The size of the file as it is now, in bytes; after ``reserve(_:)`` not less than that.
+  package var size: Int64 {
+    get throws(StorageError) { try attempt { file throws(SystemError) in try file.size() } }
+  }
+
+  /// Takes space so that the file can grow to `size` bytes, and makes it that long; `disk_full` where the volume, its
+  /// quota or the reserve does not allow it. Does nothing for a file that is as long already.
+  package func reserve(_ size: Int64) throws(StorageError) {
+    try attempt { [volume, name] file throws(SystemError) in
+      try volume.reserve.take(size, for: file, named: name.description, in: volume.staging)
+    }
+  }
+
+  package func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(StorageError) {
+    try attempt { file throws(SystemError) in try file.write(bytes, at: offset) }
+  }
+
+  /// The bytes of `range`, fewer where the file ends before.
+  package func read(_ range: Range<Int64>) throws(StorageError) -> [UInt8] {
+    try attempt { file throws(SystemError) in try file.read(range) }
+  }
+
+  /// Fills `buffer` from `offset` on, and tells how far.
+  package func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(StorageError) -> Int {
+    try attempt { file throws(SystemError) in try file.read(into: buffer, at: offset) }
+  }
+
+  /// What was written before is on stable storage when it returns.
+  package func sync() throws(StorageError) {
+    try attempt { file throws(SystemError) in try file.syncData() }
+  }
+
+  /// Sets the final size: gives back what was reserved beyond it.
+  package func truncate(to size: Int64) throws(StorageError) {
+    try attempt { file throws(SystemError) in try file.truncate(to: size) }
+  }
+
+  /// Runs a call on the file. A device error voids the file for good: after a failed fsync the kernel may drop the
+  /// pages and report success the next time, so a second try proves nothing.
+  func attempt<Result>(
+    _ body: (borrowing FileDescriptor) throws(SystemError) -> Result
+  ) throws(StorageError) -> Result {
+    guard !isVoid.withLock({ $0 }) else {
+      throw StorageError(.ioError, "storage \(volume.name): the staging file \(name) is void after a device error")
+    }
+    do throws(SystemError) {
+      return try body(file)
+    } catch {
+      let error = StorageError(error, storage: volume.name)
+      if error.code == .ioError {
+        isVoid.withLock { $0 = true }
+        // So that nobody adopts it either.
+        try? volume.discard(name)
+      }
+      throw error
+    }
+  }
+}

@@ -1,0 +1,109 @@
+import System
+import TaskCore
+
+/// The named storage roots of this process: `storage://NAME/…` is below the root NAME.
+///
+/// A root is opened when it is first needed and looked at again at every use, so one that is mounted late, or gone
+/// and back, needs no restart. Every call blocks for as long as the file system takes.
+package final class Storage: Sendable {
+  /// The directory of each root, by name.
+  package let roots: [String: String]
+  private let policy: ReservePolicy
+  private let mounted = Lock<[String: Volume]>([:])
+
+  package init(roots: [String: String], reserve policy: ReservePolicy = ReservePolicy()) {
+    self.roots = roots
+    self.policy = policy
+  }
+
+  /// Reads `name=/path,…`, the form of `REELHAUL_STORAGE`.
+  package convenience init(parsing list: String, reserve policy: ReservePolicy = ReservePolicy())
+    throws(InvalidStorageRoot)
+  {
+    var roots: [String: String] = [:]
+    for entry in list.split(separator: ",") {
+      let parts = entry.split(separator: "=", maxSplits: 1).map(String.init)
+      guard parts.count == 2, StorageURL.isRootName(parts[0]), parts[1].hasPrefix("/") else {
+        throw InvalidStorageRoot(text: String(entry), reason: "write NAME=/PATH")
+      }
+      guard roots.updateValue(parts[1], forKey: parts[0]) == nil else {
+        throw InvalidStorageRoot(text: String(entry), reason: "\(parts[0]) is there twice")
+      }
+    }
+    self.init(roots: roots, reserve: policy)
+  }
+
+  /// Makes every root a volume where it is none yet. Only for roots that nobody mounts: an empty mount point would
+  /// become a volume of its own.
+  package func initialise() throws(StorageError) {
+    for (name, path) in roots { try Volume.initialise(name: name, path: path) }
+  }
+
+  /// The volume at the root `name`, as it is mounted now.
+  package func volume(_ name: String) throws(StorageError) -> Volume {
+    guard let path = roots[name] else { throw StorageError(.unknownRoot, "this worker has no storage \(name)") }
+    if let volume = mounted.withLock({ $0[name] }), volume.isMounted { return volume }
+    do throws(StorageError) {
+      let volume = try Volume(name: name, path: path, policy: policy)
+      mounted.withLock { $0[name] = volume }
+      return volume
+    } catch {
+      mounted.withLock { $0[name] = nil }
+      throw error
+    }
+  }
+
+  /// The roots that can be used now, and their volumes' UUIDs.
+  package var volumes: [String: UUID] {
+    var volumes: [String: UUID] = [:]
+    for name in roots.keys { volumes[name] = try? volume(name).id }
+    return volumes
+  }
+
+  /// The roots that cannot be used now, and why.
+  package var problems: [String: StorageError] {
+    var problems: [String: StorageError] = [:]
+    for name in roots.keys {
+      do throws(StorageError) { _ = try volume(name) } catch { problems[name] = error }
+    }
+    return problems
+  }
+
+  /// A new staging file for `destination`; see ``Volume/create(_:)``.
+  package func create(for destination: StorageURL, task: UUID, generation: Int) throws(StorageError) -> StagingFile {
+    try volume(destination.root).create(StagingName(task: task, generation: generation))
+  }
+
+  /// The staging file that `checkpoint` speaks of; see ``Volume/adopt(_:minimumSize:)``. `storage_volume_gone` while
+  /// its volume is not the one at the root.
+  package func adopt(
+    for destination: StorageURL, task: UUID, checkpoint: Checkpoint
+  ) throws(StorageError) -> StagingFile {
+    let volume = try volume(destination.root)
+    guard volume.id == checkpoint.volume else {
+      throw StorageError(
+        .volumeGone,
+        "storage \(volume.name): the task's bytes are on volume \(checkpoint.volume), and \(volume.id) is mounted")
+    }
+    let name = StagingName(task: task, generation: checkpoint.generation)
+    guard name.description == checkpoint.stagingName else {
+      throw StorageError(.stagingForeign, "the checkpoint's staging file \(checkpoint.stagingName) is not this task's")
+    }
+    return try volume.adopt(name, minimumSize: checkpoint.done.ranges.last?.upperBound ?? 0)
+  }
+
+  /// Publishes on the file's own volume; see ``Volume/publish(_:to:ifExists:)``.
+  package func publish(
+    _ file: StagingFile, to destination: StorageURL, ifExists: IfExists
+  ) throws(StorageError) -> Published {
+    try file.volume.publish(file, to: destination, ifExists: ifExists)
+  }
+}
+
+/// A text that should have named a storage root.
+package struct InvalidStorageRoot: Error, Hashable, Sendable, CustomStringConvertible {
+  package var text: String
+  package var reason: String
+
+  package var description: String { "\"\(text)\" is not a storage root: \(reason)" }
+}

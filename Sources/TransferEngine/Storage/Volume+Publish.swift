@@ -1,0 +1,116 @@
+import Glibc
+import System
+import TaskCore
+
+/// How publishing ended.
+package enum Published: Hashable, Sendable {
+  case published
+  /// The destination existed, and the task said to leave it then. The staging file is discarded.
+  case skipped
+}
+
+/// What lies at a destination.
+package enum Occupant: Hashable, Sendable {
+  case nothing
+  /// The file that this task and generation published.
+  case own
+  /// Something else.
+  case other
+  /// A file on a file system that keeps no marks: only its bytes can tell.
+  case unknown
+}
+
+extension Volume {
+  /// Moves the complete `file` to its destination: data, name and directories are on stable storage when it returns.
+  ///
+  /// Of two tasks that publish to one destination, one wins and the other meets an existing file. Doing it again after
+  /// a crash, with a file that was moved already, is what ``occupant(of:name:)`` is for.
+  package func publish(
+    _ file: StagingFile, to destination: StorageURL, ifExists: IfExists
+  ) throws(StorageError) -> Published {
+    try check()
+    try file.attempt { file throws(SystemError) in try file.sync() }
+    let staged = file.name.description
+    do throws(SystemError) {
+      let parent = try openParent(of: destination)
+      // Another file under the name of ours would be published in its place.
+      guard try staging.status(of: staged).st_ino == file.file.status().st_ino else {
+        throw SystemError(errno: ENOENT, operation: "publish \(staged)")
+      }
+      switch ifExists {
+      case .replace: try FileDescriptor.rename(from: staging, staged, to: parent, destination.name)
+      case .fail, .skip: try moveNoReplace(staged, to: parent, destination.name)
+      }
+      try directories.sync(parent)
+      return .published
+    } catch {
+      switch error.errno {
+      case EEXIST where ifExists == .skip:
+        try discard(file.name)
+        return .skipped
+      case EEXIST: throw StorageError(.destinationExists, "\(destination) exists already")
+      case ENOENT: throw StorageError(.stagingMissing, "storage \(name): the staging file \(staged) is gone")
+      default: throw StorageError(error, storage: name)
+      }
+    }
+  }
+
+  /// What lies at `destination`, as seen by the owner of the staging file `name`.
+  package func occupant(of destination: StorageURL, name: StagingName) throws(StorageError) -> Occupant {
+    try check()
+    do throws(SystemError) {
+      let file = try root.openBeneath(destination.path, O_RDONLY | O_NONBLOCK)
+      switch try isMarked(file, name) {
+      case .some(let isOwn): return isOwn ? .own : .other
+      case .none: return .unknown
+      }
+    } catch {
+      if error.errno == ENOENT { return .nothing }
+      throw StorageError(error, storage: self.name)
+    }
+  }
+
+  /// The published file, for reading.
+  package func open(_ source: StorageURL) throws(StorageError) -> FileDescriptor {
+    try check()
+    do throws(SystemError) {
+      return try root.openBeneath(source.path, O_RDONLY | O_NONBLOCK)
+    } catch {
+      throw StorageError(error, storage: name)
+    }
+  }
+
+  /// renameat2 with RENAME_NOREPLACE, or its two halves where the file system lacks it (NFS, some FUSE).
+  private func moveNoReplace(
+    _ staged: String, to parent: borrowing FileDescriptor, _ name: String
+  ) throws(SystemError) {
+    do throws(SystemError) {
+      try FileDescriptor.renameNoReplace(from: staging, staged, to: parent, name)
+    } catch  where error.errno == EINVAL || error.errno == ENOSYS || error.errno == EOPNOTSUPP {
+      try FileDescriptor.link(from: staging, staged, to: parent, name)
+      try staging.remove(staged)
+    }
+  }
+
+  /// Opens the directory of `destination`, and makes what is missing of it, durably.
+  private func openParent(of destination: StorageURL) throws(SystemError) -> FileDescriptor {
+    let directories = destination.names.dropLast()
+    guard !directories.isEmpty else { return try root.openBeneath(".", O_RDONLY | O_DIRECTORY) }
+    do throws(SystemError) {
+      return try root.openBeneath(directories.joined(separator: "/"), O_RDONLY | O_DIRECTORY)
+    } catch  where error.errno == ENOENT {
+    }
+    var parent = try root.openBeneath(".", O_RDONLY | O_DIRECTORY)
+    for name in directories {
+      do throws(SystemError) {
+        try parent.makeDirectory(name)
+      } catch  where error.errno == EEXIST {
+      }
+      // Also where another made it: its sync may still be to come.
+      try self.directories.sync(parent)
+      let next = try parent.openBeneath(name, O_RDONLY | O_DIRECTORY)
+      parent = next
+    }
+    return parent
+  }
+}

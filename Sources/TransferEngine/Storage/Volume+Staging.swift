@@ -1,0 +1,93 @@
+import Glibc
+import System
+import TaskCore
+
+extension Volume {
+  /// A staging file that nobody has finished with.
+  package struct Staged: Hashable, Sendable {
+    package var name: StagingName
+    /// Bytes on the volume.
+    package var bytes: Int64
+    /// Seconds since 1970.
+    package var modifiedAt: Int
+  }
+
+  /// A new, empty staging file. One of the same name that an attempt left before its first checkpoint is removed.
+  package func create(_ name: StagingName) throws(StorageError) -> StagingFile {
+    try check()
+    do throws(SystemError) {
+      do throws(SystemError) {
+        try staging.remove(name.description)
+      } catch  where error.errno == ENOENT {
+      }
+      let file = try staging.openBeneath(name.description, O_RDWR | O_CREAT | O_EXCL)
+      do throws(SystemError) {
+        try file.setAttribute(StagingFile.mark, name.description)
+      } catch  where error.errno == ENOTSUP {
+        // Then its name, its size and the CRC of its last range are what it is known by.
+      }
+      try directories.sync(staging)
+      return StagingFile(name: name, volume: self, file: file)
+    } catch {
+      throw StorageError(error, storage: self.name)
+    }
+  }
+
+  /// The staging file that another owner of the task left, if it is that task's and at least `minimumSize` bytes long.
+  /// `staging_missing`, `staging_foreign` and `staging_short` ask for a new generation.
+  package func adopt(_ name: StagingName, minimumSize: Int64) throws(StorageError) -> StagingFile {
+    try check()
+    do throws(SystemError) {
+      let file = try staging.openBeneath(name.description, O_RDWR)
+      let status = try file.status()
+      guard status.st_mode & S_IFMT == S_IFREG, try isMarked(file, name) ?? true else {
+        throw SystemError(errno: ELOOP, operation: "adopt")
+      }
+      guard Int64(status.st_size) >= minimumSize else {
+        throw SystemError(errno: ERANGE, operation: "adopt")
+      }
+      return StagingFile(name: name, volume: self, file: file)
+    } catch {
+      let file = "storage \(self.name): the staging file \(name)"
+      switch error.errno {
+      case ENOENT: throw StorageError(.stagingMissing, "\(file) is gone")
+      case ELOOP, EISDIR: throw StorageError(.stagingForeign, "\(file) is not this task's")
+      case ERANGE: throw StorageError(.stagingShort, "\(file) is shorter than \(minimumSize) bytes")
+      default: throw StorageError(error, storage: self.name)
+      }
+    }
+  }
+
+  /// Removes a staging file; one that is gone is no error.
+  package func discard(_ name: StagingName) throws(StorageError) {
+    do throws(SystemError) {
+      try staging.remove(name.description)
+    } catch {
+      if error.errno != ENOENT { throw StorageError(error, storage: self.name) }
+    }
+  }
+
+  /// All staging files, whoever's: what no live task names can be discarded.
+  package func staged() throws(StorageError) -> [Staged] {
+    do throws(SystemError) {
+      var found: [Staged] = []
+      for entry in try staging.entries() {
+        guard let name = StagingName(entry), let status = try? staging.status(of: entry) else { continue }
+        let bytes = Int64(status.st_blocks) * 512
+        found.append(Staged(name: name, bytes: bytes, modifiedAt: Int(status.st_mtim.tv_sec)))
+      }
+      return found
+    } catch {
+      throw StorageError(error, storage: name)
+    }
+  }
+
+  /// Whether `file` carries the mark of `name`; `nil` where the file system keeps no marks.
+  func isMarked(_ file: borrowing FileDescriptor, _ name: StagingName) throws(SystemError) -> Bool? {
+    do throws(SystemError) {
+      return try file.attribute(StagingFile.mark) == name.description
+    } catch  where error.errno == ENOTSUP {
+      return nil
+    }
+  }
+}

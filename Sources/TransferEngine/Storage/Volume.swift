@@ -1,0 +1,113 @@
+import Glibc
+import System
+import TaskCore
+
+/// A storage root that is mounted and marked as Reelhaul's, held open.
+///
+/// Below the root, `.reelhaul` holds the marker `volume` with the volume's UUID, the directory `staging` on the same
+/// file system as everything that is published, and the lock file `reserve`. Every call blocks.
+package final class Volume: Sendable {
+  /// The root's name in `storage://NAME/…`.
+  package let name: String
+  package let path: String
+  package let id: UUID
+  let root: FileDescriptor
+  let staging: FileDescriptor
+  let reserve: Reserve
+  let directories = DirectorySync()
+  private let device: dev_t
+  private let inode: ino_t
+
+  /// Opens the volume at `path`.
+  package init(name: String, path: String, policy: ReservePolicy) throws(StorageError) {
+    self.name = name
+    self.path = path
+    let own = StorageURL.reserved
+    do throws(SystemError) {
+      root = try FileDescriptor.open(path, O_RDONLY | O_DIRECTORY)
+      let status = try root.status()
+      (device, inode) = (status.st_dev, status.st_ino)
+    } catch {
+      guard error.errno == ENOENT || error.errno == ENOTDIR else { throw StorageError(error, storage: name) }
+      throw StorageError(.rootMissing, "storage \(name): there is no directory \(path)")
+    }
+    do throws(SystemError) {
+      id = try Self.readMarker(root)
+      staging = try root.openBeneath("\(own)/staging", O_RDONLY | O_DIRECTORY)
+      // Opened for writing: a read-only file system shows itself here and not after the download.
+      reserve = Reserve(try root.openBeneath("\(own)/reserve", O_RDWR | O_CREAT, mode: 0o600), policy: policy)
+    } catch {
+      guard error.errno == ENOENT || error.errno == EINVAL else { throw StorageError(error, storage: name) }
+      throw StorageError(
+        .notInitialised, "storage \(name): \(path) is not a Reelhaul volume (no valid \(own)/volume): is it mounted?")
+    }
+  }
+
+  /// Whether the root's path still leads to this volume: not unmounted, and nothing mounted over it.
+  package var isMounted: Bool {
+    var status = stat()
+    return stat(path, &status) == 0 && status.st_dev == device && status.st_ino == inode
+  }
+
+  /// Throws unless ``isMounted``.
+  func check() throws(StorageError) {
+    guard isMounted else { throw StorageError(.volumeGone, "storage \(name): \(path) is no longer the volume \(id)") }
+  }
+
+  /// Makes the directory `path` a volume, and leaves one that is a volume already as it is.
+  package static func initialise(name: String, path: String) throws(StorageError) {
+    do throws(SystemError) {
+      try makeDirectories(path)
+      let root = try FileDescriptor.open(path, O_RDONLY | O_DIRECTORY)
+      try make(StorageURL.reserved, in: root)
+      let own = try root.openBeneath(StorageURL.reserved, O_RDONLY | O_DIRECTORY)
+      try make("staging", in: own)
+      try writeMarker(own)
+      try own.sync()
+      try root.sync()
+    } catch {
+      throw StorageError(error, storage: name)
+    }
+  }
+
+  private static func make(_ name: String, in directory: borrowing FileDescriptor) throws(SystemError) {
+    do throws(SystemError) {
+      try directory.makeDirectory(name, mode: 0o700)
+    } catch  where error.errno == EEXIST {
+    }
+  }
+
+  private static func makeDirectories(_ path: String) throws(SystemError) {
+    var made = path.hasPrefix("/") ? "" : "."
+    for part in path.split(separator: "/") {
+      made += "/\(part)"
+      guard mkdir(made, 0o755) == 0 || errno == EEXIST else { throw .last("make directory \(made)") }
+    }
+  }
+
+  /// The marker appears whole, and of two processes that write one, the first one's stays.
+  private static func writeMarker(_ own: borrowing FileDescriptor) throws(SystemError) {
+    var generator = SystemRandomNumberGenerator()
+    let id = UUID(milliseconds: UInt64(Clocks.realtimeMicroseconds() / 1000), using: &generator)
+    let draft = "volume-\(id)"
+    let file = try own.openBeneath(draft, O_WRONLY | O_CREAT | O_EXCL)
+    try file.write("\(id)\n", at: 0)
+    try file.sync()
+    do throws(SystemError) {
+      try FileDescriptor.renameNoReplace(from: own, draft, to: own, "volume")
+    } catch {
+      try own.remove(draft)
+      guard error.errno == EEXIST else { throw error }
+    }
+  }
+
+  private static func readMarker(_ root: borrowing FileDescriptor) throws(SystemError) -> UUID {
+    let path = "\(StorageURL.reserved)/volume"
+    let file = try root.openBeneath(path, O_RDONLY)
+    let bytes = try file.read(0..<64)
+    guard let id = UUID(String(decoding: bytes.prefix(36), as: UTF8.self)) else {
+      throw SystemError(errno: EINVAL, operation: "read \(path)")
+    }
+    return id
+  }
+}
