@@ -32,8 +32,8 @@ package enum CommandDecoder {
       return isCommand
     }
     guard !isCommand else { return try decode(line, makeID: makeID) }
-    return .submit(
-      try read(line) { reader throws(DecodingFailure) in try TaskDraft(from: &reader).spec(makeID: makeID) })
+    let task = try read(line) { reader throws(DecodingFailure) in try TaskDraft(from: &reader) }
+    return .submit(try task.submission(makeID: makeID))
   }
 
   private static func read<Value>(

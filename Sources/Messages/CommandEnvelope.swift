@@ -42,11 +42,7 @@ struct CommandEnvelope {
 
   private func submission(makeID: () -> UUID) throws(Rejection) -> TaskSpec {
     guard let task else { throw Rejection(.missingField, "\"task\" is missing: what to submit") }
-    do throws(DecodingFailure) {
-      return try task.spec { id ?? makeID() }
-    } catch {
-      throw Rejection(error.within("task"))
-    }
+    return try task.submission { id ?? makeID() }
   }
 
   private func action(_ command: String) throws(Rejection) -> ControlAction {

@@ -53,6 +53,23 @@ struct TaskDraft {
     spec.id = id ?? makeID()
     return spec
   }
+
+  /// The task as it may be submitted: filled in and checked.
+  func submission(makeID: () -> UUID) throws(Rejection) -> TaskSpec {
+    var spec: TaskSpec
+    do throws(DecodingFailure) {
+      spec = try self.spec(makeID: makeID)
+    } catch {
+      throw Rejection(error.within("task"))
+    }
+    spec.fillInDestination()
+    do throws(InvalidTask) {
+      try spec.validate()
+    } catch {
+      throw Rejection(.invalidField, "task.\(error)")
+    }
+    return spec
+  }
 }
 
 extension Expectation {

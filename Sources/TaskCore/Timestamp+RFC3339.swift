@@ -20,7 +20,7 @@ extension Timestamp: LosslessStringConvertible {
     else { return nil }
     var fraction: Int64 = 0
     if scanner.take(".") {
-      guard let microseconds = scanner.fraction() else { return nil }
+      guard let microseconds = scanner.millionths() else { return nil }
       fraction = microseconds
     }
     guard let offset = scanner.offset(), scanner.isAtEnd else { return nil }
@@ -29,58 +29,14 @@ extension Timestamp: LosslessStringConvertible {
   }
 }
 
-/// Reads the fixed-width parts of a time.
-private struct DigitScanner {
-  private var rest: Substring.UTF8View
-
-  init(_ text: String) {
-    rest = text[...].utf8
-  }
-
-  var isAtEnd: Bool { rest.isEmpty }
-
-  mutating func take(_ character: Unicode.Scalar) -> Bool {
-    guard let first = rest.first, UInt32(first) == character.value else { return false }
-    rest.removeFirst()
-    return true
-  }
-
-  mutating func number(_ width: Int) -> Int64? {
-    guard rest.count >= width else { return nil }
-    var value: Int64 = 0
-    for byte in rest.prefix(width) {
-      guard let digit = digit(byte) else { return nil }
-      value = value * 10 + digit
-    }
-    rest.removeFirst(width)
-    return value
-  }
-
-  /// One digit or more as microseconds.
-  mutating func fraction() -> Int64? {
-    var value: Int64 = 0
-    var unit: Int64 = 100_000
-    var isEmpty = true
-    while let first = rest.first, let digit = digit(first) {
-      value += digit * unit
-      unit /= 10
-      isEmpty = false
-      rest.removeFirst()
-    }
-    return isEmpty ? nil : value
-  }
-
+extension DigitScanner {
   /// Seconds east of UTC: `Z`, `+02:00`, `-00:30`.
-  mutating func offset() -> Int64? {
+  fileprivate mutating func offset() -> Int64? {
     if take("Z") || take("z") { return 0 }
     let sign: Int64
     if take("+") { sign = 1 } else if take("-") { sign = -1 } else { return nil }
     guard let hours = number(2), take(":"), let minutes = number(2), hours < 24, minutes < 60 else { return nil }
     return sign * (hours * 3600 + minutes * 60)
-  }
-
-  private func digit(_ byte: UInt8) -> Int64? {
-    (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) ? Int64(byte - UInt8(ascii: "0")) : nil
   }
 }
 

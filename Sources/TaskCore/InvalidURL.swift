@@ -1,0 +1,35 @@
+/// Why a text is no ``ResourceURL``. The descriptions never repeat a URL, which may hold secrets.
+public enum InvalidURL: Error, Hashable, Sendable {
+  case empty
+  case tooLong
+  /// A control character or a space, at a byte's offset.
+  case character(offset: Int)
+  case noScheme
+  case unsupportedScheme(String)
+  case userinfo
+  case host
+  case internationalHost
+  case port
+  case percentEncoding(offset: Int)
+  case encodedNUL(offset: Int)
+  case storage(InvalidStorageURL)
+}
+
+extension InvalidURL: CustomStringConvertible {
+  public var description: String {
+    switch self {
+    case .empty: "the URL is empty"
+    case .tooLong: "the URL is longer than \(TaskSpec.urlLimit) bytes"
+    case .character(let offset): "a space or control character at byte \(offset) must be percent-encoded"
+    case .noScheme: "not an absolute URL: expected https://…, http://… or storage://NAME/PATH"
+    case .unsupportedScheme(let scheme): "the scheme \"\(scheme)\" is not supported: use https, http or storage"
+    case .userinfo: "user name and password do not belong in a URL: name a credential instead"
+    case .host: "the host is missing or not valid"
+    case .internationalHost: "write the host in its ASCII form (xn--…)"
+    case .port: "the port must be a number from 1 to 65535"
+    case .percentEncoding(let offset): "\"%\" at byte \(offset) must be followed by two hexadecimal digits"
+    case .encodedNUL(let offset): "an encoded NUL at byte \(offset)"
+    case .storage(let error): error.description
+    }
+  }
+}

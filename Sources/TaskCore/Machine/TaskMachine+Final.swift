@@ -1,0 +1,54 @@
+// The states that a task does not leave by itself.
+extension TaskMachine {
+  /// Can be removed.
+  mutating func succeeded(_ event: Event) throws(IllegalTransition) -> [Action] {
+    guard event == .control(.remove) else { throw illegal(event, "the task has succeeded") }
+    return remove()
+  }
+
+  /// Can transition to: queued, blocked, or be removed.
+  mutating func failed(_ event: Event) throws(IllegalTransition) -> [Action] {
+    try stopped(event, reason: "the task has failed")
+  }
+
+  /// Can transition to: queued, blocked, or be removed.
+  mutating func canceled(_ event: Event) throws(IllegalTransition) -> [Action] {
+    guard event != .control(.cancel) else { return [] }
+    return try stopped(event, reason: "the task is canceled")
+  }
+
+  private mutating func stopped(_ event: Event, reason: String) throws(IllegalTransition) -> [Action] {
+    switch event {
+    case .dependenciesSatisfied:
+      waitsForOthers = false
+      return []
+    case .control(.retry):
+      attempt = 0
+      return returnToQueue() + [publish(.retrying)]
+    case .control(.remove): return remove()
+    default: throw illegal(event, reason)
+    }
+  }
+
+  // MARK: Shared by all states
+
+  /// Back to where a task waits for its turn.
+  mutating func returnToQueue() -> [Action] {
+    state = waitsForOthers ? .blocked : .queued
+    return waitsForOthers ? [] : [.enqueue(.back)]
+  }
+
+  mutating func remove() -> [Action] {
+    isRemoved = true
+    return [publish(.removed), .delete]
+  }
+
+  mutating func publish(_ kind: TaskEvent.Kind) -> Action {
+    sequence += 1
+    return .publish(kind)
+  }
+
+  func illegal(_ event: Event, _ reason: String) -> IllegalTransition {
+    IllegalTransition(state: state, event: event.name, reason: reason)
+  }
+}

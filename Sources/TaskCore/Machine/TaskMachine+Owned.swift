@@ -1,0 +1,76 @@
+// The states in which a worker owns the task: controls become intents, and the run's end decides.
+extension TaskMachine {
+  /// Can transition to: publishing, succeeded, queued, paused, canceled, failed.
+  mutating func running(_ event: Event) throws(IllegalTransition) -> [Action] {
+    guard event == .publishing else { return try owned(event) }
+    state = .publishing
+    return [publish(.publishing)]
+  }
+
+  /// Can transition to: succeeded, queued, paused, canceled, failed.
+  mutating func publishing(_ event: Event) throws(IllegalTransition) -> [Action] {
+    try owned(event)
+  }
+
+  private mutating func owned(_ event: Event) throws(IllegalTransition) -> [Action] {
+    switch event {
+    case .succeeded:
+      intent = nil
+      state = .succeeded
+      return [.endRun, publish(.succeeded), .satisfyDependents]
+    case .failed(let delay):
+      if let stop = followIntent() { return stop }
+      guard let delay else {
+        state = .failed
+        return [.endRun, publish(.failed)]
+      }
+      state = .queued
+      return [.endRun, .enqueue(.after(delay)), publish(.retrying)]
+    case .released(let delay): return handBack(delay == .zero ? .front : .after(delay))
+    case .leaseExpired: return handBack(.front)
+    case .control(let action): return try intend(action)
+    default: throw illegal(event, "a worker owns the task")
+    }
+  }
+
+  /// The end of an attempt that does not count.
+  private mutating func handBack(_ place: QueuePlace) -> [Action] {
+    attempt = max(0, attempt - 1)
+    if let stop = followIntent() { return stop }
+    state = .queued
+    return [.endRun, .enqueue(place), publish(.released)]
+  }
+
+  /// Where a pending intent wants the task; `nil` where there is none.
+  private mutating func followIntent() -> [Action]? {
+    guard let intent else { return nil }
+    self.intent = nil
+    switch intent {
+    case .pause:
+      state = .paused
+      return [.endRun, publish(.paused)]
+    case .cancel:
+      state = .canceled
+      return [.endRun, publish(.canceled)]
+    }
+  }
+
+  private mutating func intend(_ action: ControlAction) throws(IllegalTransition) -> [Action] {
+    switch (action, intent) {
+    case (.pause, nil):
+      intent = .pause
+      return [.tellWorker(.pause)]
+    case (.cancel, nil), (.cancel, .pause):
+      intent = .cancel
+      return [.tellWorker(.cancel)]
+    case (.pause, .pause), (.cancel, .cancel), (.resume, nil): return []
+    case (.resume, .pause):
+      intent = nil
+      return [.withdrawIntent]
+    case (.prioritize(let priority), _): return [.setPriority(priority), publish(.prioritized)]
+    case (.pause, .cancel), (.resume, .cancel): throw illegal(.control(action), "the task is being canceled")
+    case (.retry, _): throw illegal(.control(action), "the task is running")
+    case (.remove, _): throw illegal(.control(action), "the task is running: cancel it first")
+    }
+  }
+}

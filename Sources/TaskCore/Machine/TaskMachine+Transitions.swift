@@ -1,0 +1,49 @@
+extension TaskMachine {
+  /// A legal move from one state to another.
+  public struct Transition: Hashable, Sendable {
+    /// `nil`: the task is submitted.
+    public let from: TaskState?
+    /// The name of the event.
+    public let event: String
+    /// The intent that was pending, where the move needs one.
+    public let intent: Intent?
+    /// `nil`: the task is removed.
+    public let to: TaskState?
+  }
+
+  /// One event of every sort.
+  static let sampleEvents: [Event] = [
+    .dependenciesSatisfied, .claimed, .publishing, .succeeded, .failed(retryIn: .seconds(1)), .failed(retryIn: nil),
+    .released(delay: .zero), .leaseExpired, .control(.pause), .control(.resume), .control(.cancel), .control(.retry),
+    .control(.remove), .control(.prioritize(1)),
+  ]
+
+  /// Every move that changes the state, found by asking the machine itself.
+  public static let transitions: [Transition] = {
+    var found: [Transition] = []
+    func add(_ transition: Transition) {
+      if !found.contains(transition) { found.append(transition) }
+    }
+    for (paused, waits) in [(false, true), (false, false), (true, false)] {
+      let event = paused ? "submitted, paused" : waits ? "submitted after others" : "submitted"
+      add(Transition(from: nil, event: event, intent: nil, to: submit(paused: paused, waitsForOthers: waits).0.state))
+    }
+    for state in TaskState.allCases {
+      let isOwned = state == .running || state == .publishing
+      for intent in isOwned ? [nil, .pause, .cancel] : [nil] as [Intent?] {
+        for waits in isOwned ? [false] : [false, true] {
+          for event in sampleEvents {
+            var task = TaskMachine(state: state, intent: intent, waitsForOthers: waits)
+            guard (try? task.handle(event)) != nil, task.isRemoved || task.state != state else { continue }
+            let needsIntent = event != .succeeded && event != .publishing
+            add(
+              Transition(
+                from: state, event: event.name, intent: needsIntent ? intent : nil,
+                to: task.isRemoved ? nil : task.state))
+          }
+        }
+      }
+    }
+    return found
+  }()
+}

@@ -1,0 +1,63 @@
+/// The states of one task and every legal move between them.
+///
+/// Pure: an event goes in; a new state and the actions that belong to it come out, or an ``IllegalTransition`` and
+/// nothing has changed. No clock, no I/O: times come with the events. Every store follows it; the diagram in
+/// docs/state-machine.md is written by it.
+public struct TaskMachine: Hashable, Sendable {
+  /// What a running task's worker has been told to do. It decides where the task goes when the run ends without success;
+  /// success is faster than any intent.
+  public enum Intent: String, Sendable, CaseIterable {
+    case pause
+    case cancel
+  }
+
+  public internal(set) var state: TaskState
+  /// Only of a task that runs or is being published.
+  public internal(set) var intent: Intent?
+  /// Whether a task that this one comes after has not succeeded yet.
+  public internal(set) var waitsForOthers: Bool
+  /// Attempts that count, the current one included.
+  public internal(set) var attempt: Int
+  /// Raised by every claim; names the owner in all its writes.
+  public internal(set) var epoch: Int
+  /// The number of the last event, from 1.
+  public internal(set) var sequence: Int
+  public internal(set) var isRemoved = false
+
+  /// A task as a store has recorded it.
+  public init(
+    state: TaskState, intent: Intent? = nil, waitsForOthers: Bool = false, attempt: Int = 0, epoch: Int = 0,
+    sequence: Int = 1
+  ) {
+    self.state = state
+    self.intent = intent
+    self.waitsForOthers = waitsForOthers
+    self.attempt = attempt
+    self.epoch = epoch
+    self.sequence = sequence
+  }
+
+  /// A new task, and what its store shall do. It goes to `paused` where it was added so, else to `blocked` where it comes
+  /// after others, else to `queued`.
+  public static func submit(paused: Bool, waitsForOthers: Bool) -> (TaskMachine, [Action]) {
+    var task = TaskMachine(state: .queued, waitsForOthers: waitsForOthers, sequence: 0)
+    if paused { task.state = .paused } else if waitsForOthers { task.state = .blocked }
+    let actions = task.state == .queued ? [.enqueue(.back), task.publish(.submitted)] : [task.publish(.submitted)]
+    return (task, actions)
+  }
+
+  /// Moves the task, or throws and changes nothing.
+  public mutating func handle(_ event: Event) throws(IllegalTransition) -> [Action] {
+    guard !isRemoved else { throw illegal(event, "the task is removed") }
+    return switch state {
+    case .blocked: try blocked(event)
+    case .queued: try queued(event)
+    case .running: try running(event)
+    case .publishing: try publishing(event)
+    case .succeeded: try succeeded(event)
+    case .paused: try paused(event)
+    case .canceled: try canceled(event)
+    case .failed: try failed(event)
+    }
+  }
+}

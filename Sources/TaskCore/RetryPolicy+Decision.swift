@@ -1,0 +1,42 @@
+/// What becomes of a task after an attempt that did not succeed.
+public enum RetryDecision: Hashable, Sendable {
+  /// Another attempt after the delay; this one counts.
+  case retry(after: Duration)
+  /// The task fails for good.
+  case fail
+  /// Back to the queue for the delay; the attempt does not count.
+  case wait(Duration)
+}
+
+extension RetryPolicy {
+  /// The longest back-off without intervals, in seconds.
+  public static let longestBackoff = 300
+  /// What a server may make a task wait at most, in seconds.
+  public static let longestRetryAfter = 3600
+  /// How long a task waits that could not run through no fault of its own, in seconds; spread, so that the tasks of one
+  /// full disk do not come back together.
+  public static let waitSeconds = 5.0...15.0
+
+  /// What to do after `failure` of `attempt` (from 1).
+  ///
+  /// The delay is the interval for that attempt, or a random time up to 1, 2, 4 … 300 s (full jitter); never less than
+  /// the failure's `retryAfter`, of which up to an hour counts.
+  public func decision(
+    after failure: TaskFailure, attempt: Int, using generator: inout some RandomNumberGenerator
+  ) -> RetryDecision {
+    let atLeast = Duration.seconds(min(max(failure.retryAfter ?? 0, 0), Self.longestRetryAfter))
+    switch failure.class {
+    case .fail: return .fail
+    case .wait: return .wait(max(atLeast, .seconds(Double.random(in: Self.waitSeconds, using: &generator))))
+    case .retry where attempt >= maxAttempts: return .fail
+    case .retry: return .retry(after: max(atLeast, delay(afterAttempt: attempt, using: &generator)))
+    }
+  }
+
+  private func delay(afterAttempt attempt: Int, using generator: inout some RandomNumberGenerator) -> Duration {
+    let index = max(attempt, 1) - 1
+    guard intervals.isEmpty else { return .seconds(intervals[min(index, intervals.count - 1)]) }
+    let ceiling = min(1 << min(index, 30), Self.longestBackoff)
+    return .seconds(Double.random(in: 0...Double(ceiling), using: &generator))
+  }
+}

@@ -1,0 +1,148 @@
+import TaskCore
+import Testing
+
+@testable import Messages
+
+private let origin = MessageOrigin(topic: "reelhaul.commands", partition: 3, offset: 42, timestamp: 1_795_270_646_123)
+private let taskID = "019adf3e-5a00-7cc1-9d3e-6d2f0a7e4b11"
+
+private func decode(_ text: String, headers: [(String, [UInt8])] = []) throws(Rejection) -> Command {
+  try CommandDecoder.decode(Array(text.utf8), headers: headers, origin: origin)
+}
+
+private func rejection(_ text: String) -> Rejection? {
+  do throws(Rejection) {
+    _ = try decode(text)
+    return nil
+  } catch {
+    return error
+  }
+}
+
+private func submit(_ fields: String) -> String {
+  #"{"command":"submit","task":{"id":"\#(taskID)","source":"https://a/b.mp4",\#(fields)}}"#
+}
+
+struct CommandDecoderTests {
+  @Test func readsTheContractsExample() throws {
+    let text = #"""
+      {"command":"submit","id":"019adf3e-5a00-7cc1-9d3e-6d2f0a7e4b12","task":{"id":"\#(taskID)","kind":"download",
+      "source":"https://a/b.mp4","destination":"storage://default/a.mp4","priority":0,"queue":"default","after":[],
+      "expect":{"sha256":"00112233445566778899AABBCCDDEEFF00112233445566778899aabbccddeeff","bytes":1},"future":[{}]},
+      "future":1}
+      """#
+    guard case .submit(let spec) = try decode(text) else {
+      Issue.record("not a submit")
+      return
+    }
+    #expect(spec.id.description == taskID && spec.destination == "storage://default/a.mp4" && spec.expect.bytes == 1)
+    #expect(spec.expect.sha256?.prefix(3) == [0x00, 0x11, 0x22])
+  }
+
+  @Test func oneLineIsEnough() throws {
+    guard case .submit(let spec) = try decode(#"{"command":"submit","task":{"source":"https://a/b.mp4"}}"#) else {
+      Issue.record("not a submit")
+      return
+    }
+    #expect(spec.kind == .download && spec.destination == "storage://default/b.mp4" && spec.id == origin.id)
+  }
+
+  @Test func idsComeFromTheMessageThenTheHeadersThenTheRecord() throws {
+    func id(_ text: String, _ headers: [(String, [UInt8])] = []) throws -> UUID? {
+      guard case .control(let control) = try decode(text, headers: headers) else { return nil }
+      return control.id
+    }
+    let own = UUID(high: 7, low: 8)
+    let event = UUID(high: 9, low: 10)
+    let headers = [("ce_id", Array(event.description.utf8))]
+    #expect(try id(#"{"command":"pause","id":"\#(own)","taskId":"\#(taskID)"}"#, headers) == own)
+    #expect(try id(#"{"command":"pause","taskId":"\#(taskID)"}"#, headers) == event)
+    #expect(try id(#"{"command":"pause","taskId":"\#(taskID)"}"#, [("ce_id", Array("A-1".utf8))]) == origin.id)
+  }
+
+  @Test func derivedIdsDifferByRecordAndSortByTime() {
+    var ids: Set<UUID> = [origin.id]
+    for change in [
+      { $0.topic = "x.commands" }, { $0.partition = 4 }, { $0.offset = 43 }, { $0.timestamp += 1 },
+    ] as [(inout MessageOrigin) -> Void] {
+      var other = origin
+      change(&other)
+      ids.insert(other.id)
+    }
+    #expect(ids.count == 5)
+    #expect(
+      ids.max() == MessageOrigin(topic: origin.topic, partition: 3, offset: 42, timestamp: origin.timestamp + 1).id)
+    #expect(origin.id.description.dropFirst(14).first == "8")
+  }
+
+  @Test(
+    arguments: [
+      ("", .empty), ("  ", .empty), ("not json", .malformed), ("[]", .malformed), (#"{"command":"#, .malformed),
+      (#"{"command":"pause","command":"cancel","taskId":"\#(taskID)"}"#, .malformed), ("{}", .missingField),
+      (#"{"command":"explode","taskId":"\#(taskID)"}"#, .unknownCommand), (#"{"command":7}"#, .invalidField),
+      (#"{"command":"pause"}"#, .missingField), (#"{"command":"pause","taskId":"7"}"#, .invalidField),
+      (#"{"command":"prioritize","taskId":"\#(taskID)"}"#, .missingField),
+      (#"{"command":"prioritize","taskId":"\#(taskID)","priority":1001}"#, .invalidField),
+      (#"{"command":"submit"}"#, .missingField), (#"{"command":"submit","task":{}}"#, .missingField),
+      (#"{"command":"submit","task":[]}"#, .invalidField),
+    ] as [(String, Rejection.Code)])
+  func rejects(text: String, code: Rejection.Code) {
+    #expect(rejection(text)?.code == code)
+  }
+
+  @Test(arguments: [
+    (#""source2":1,"priority":1.5"#, "task.priority: expected an integer"), (#""priority":5000"#, "from -1000 to 1000"),
+    (#""expect":{"sha256":"abc"}"#, "task.expect.sha256: expected 64 hexadecimal digits"),
+    (#""expect":{"md5":"zz"}"#, "task.expect.md5: expected 32 hexadecimal digits"),
+    (#""after":["x"]"#, "task.after[0]: expected a UUID"),
+    (#""notBefore":"tomorrow""#, "task.notBefore: expected a time"),
+    (#""ifExists":"maybe""#, "task.ifExists: expected one of fail, skip, replace"),
+    (#""headers":{"Cookie":"secret"}"#, "task.headers: Cookie is a secret"), (#""rate":0"#, "task.rate"),
+    (#""destination":"storage://default/../x""#, "task.destination"),
+    (#""destination":"file:///x""#, "\"file\" is not supported"),
+    (#""kind":"upload""#, "task.source: a task of kind upload needs a storage:// URL"),
+    (#""maxAttempts":0"#, "task.maxAttempts"),
+    (#""labels":{"a":1}"#, "task.labels.a: expected a string"), (#""queue":"a/b""#, "task.queue"),
+  ])
+  func namesTheFieldOfATask(fields: String, reason: String) throws {
+    let answer = try #require(rejection(submit(fields)))
+    #expect(answer.code == .invalidField)
+    #expect(answer.reason.contains(reason), "\(answer.reason)")
+  }
+
+  @Test func refusesWhatIsTooLarge() {
+    let padding = String(repeating: " ", count: CommandDecoder.sizeLimit)
+    #expect(rejection("{}" + padding)?.code == .tooLarge)
+    #expect(throws: Rejection.self) { try CommandDecoder.decode(nil, origin: origin) }
+  }
+
+  @Test func aLineOfABatchMayBeATaskOrACommand() throws {
+    func line(_ text: String) throws -> Command {
+      try CommandDecoder.decode(line: Array(text.utf8)) { UUID(high: 1, low: 1) }
+    }
+    #expect(try line(#"{"source":"https://a/b.mp4"}"#).taskID == UUID(high: 1, low: 1))
+    #expect(try line(#"{"command":"pause","taskId":"\#(taskID)"}"#).taskID.description == taskID)
+    #expect(throws: Rejection.self) { try line(#"{"source":"nowhere"}"#) }
+  }
+
+  /// Mutated messages: an answer every time, and what is accepted can be written and read again.
+  @Test(arguments: 0..<20)
+  func survivesAnything(round: Int) throws {
+    let seed = Array(submit(#""expect":{"bytes":7},"headers":{"Referer":"\u00e9"},"labels":{"a":"b"}"#).utf8)
+    var generator = SystemRandomNumberGenerator()
+    for _ in 0..<500 {
+      var bytes = seed
+      for _ in 0..<Int.random(in: 1...4) {
+        let index = Int.random(in: 0..<bytes.count, using: &generator)
+        switch Int.random(in: 0..<4, using: &generator) {
+        case 0: bytes[index] = .random(in: 0...255, using: &generator)
+        case 1: bytes.remove(at: index)
+        case 2: bytes.insert(bytes.randomElement() ?? 0, at: index)
+        default: bytes.removeSubrange(index..<min(bytes.count, index + 9))
+        }
+      }
+      guard let command = try? CommandDecoder.decode(bytes, origin: origin) else { continue }
+      #expect(try CommandDecoder.decode(CommandJSON.encode(command), origin: origin) == command)
+    }
+  }
+}

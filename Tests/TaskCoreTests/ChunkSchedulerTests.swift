@@ -1,0 +1,116 @@
+import TaskCore
+import Testing
+
+private let mebibyte: Int64 = 1 << 20
+
+struct ChunkSchedulerTests {
+  /// Random connections that move, stall, fail and finish: every byte arrives, none is handed out twice at a time.
+  @Test(arguments: 0..<60 as Range<UInt64>)
+  func fetchesEveryByteOnce(seed: UInt64) {
+    var generator = SeededGenerator(seed: seed)
+    let size = Int64.random(in: 0...(400 * mebibyte), using: &generator)
+    var done = ByteRanges()
+    for _ in 0..<Int.random(in: 0..<5, using: &generator) {
+      let lower = Int64.random(in: 0...size, using: &generator)
+      done.insert(lower..<Int64.random(in: lower...size, using: &generator))
+    }
+    var plan = ChunkScheduler(size: size, done: done)
+    var positions: [Int: Int64] = [:]
+    var bytesMoved: Int64 = 0
+    var steps = 0
+    while !plan.isComplete, steps < 100_000 {
+      steps += 1
+      let running = plan.runningChunks
+      #expect(zip(running, running.dropFirst()).allSatisfy { $0.id < $1.id })
+      let sorted = running.map(\.range).sorted { $0.lowerBound < $1.lowerBound }
+      #expect(zip(sorted, sorted.dropFirst()).allSatisfy { $0.upperBound <= $1.lowerBound }, "chunks overlap")
+      let connections = Int.random(in: 1...8, using: &generator)
+      if running.count < connections {
+        let rate = Bool.random(using: &generator) ? nil : Int64.random(in: 0...(50 * mebibyte), using: &generator)
+        if let grant = plan.next(connections: connections, rate: rate) {
+          positions[grant.chunk.id] = grant.chunk.range.lowerBound
+          #expect(!grant.chunk.range.isEmpty)
+          #expect(plan.received.intersection(ByteRanges(grant.chunk.range)).isEmpty, "fetched again")
+          if let shortened = grant.shortened {
+            #expect(shortened.range.upperBound == grant.chunk.range.lowerBound)
+            #expect(positions[shortened.id, default: 0] <= shortened.range.upperBound)
+          }
+          continue
+        }
+      }
+      guard let chunk = plan.runningChunks.randomElement(using: &generator) else {
+        Issue.record("nothing runs and nothing is granted")
+        return
+      }
+      if Int.random(in: 0..<10, using: &generator) == 0 {
+        plan.close(chunk.id)
+      } else {
+        let from = positions[chunk.id, default: 0]
+        let to = min(chunk.range.upperBound, from + Int64.random(in: 1...(6 * mebibyte), using: &generator))
+        bytesMoved += to - from
+        positions[chunk.id] = to
+        let isWhole = plan.advance(chunk.id, to: to)
+        #expect(isWhole == (to == chunk.range.upperBound))
+        if to == chunk.range.upperBound { plan.close(chunk.id) }
+      }
+    }
+    #expect(plan.isComplete)
+    #expect(plan.bytesLeft == 0)
+    #expect(bytesMoved == size - done.count)
+  }
+
+  @Test func chunksFollowTheRate() {
+    func length(rate: Int64?) -> Int64? {
+      var plan = ChunkScheduler(size: 10_000 * mebibyte)
+      return plan.next(connections: 4, rate: rate).map { Int64($0.chunk.range.count) }
+    }
+    #expect(length(rate: nil) == 4 * mebibyte)
+    #expect(length(rate: 1000) == 4 * mebibyte)
+    #expect(length(rate: 10 * mebibyte) == 30 * mebibyte)
+    #expect(length(rate: .max) == 64 * mebibyte)
+  }
+
+  @Test func aSmallFileIsSharedAndATinyOneIsNot() {
+    var small = ChunkScheduler(size: 8 * mebibyte)
+    let lengths = (0..<4).compactMap { _ in small.next(connections: 4, rate: 100 * mebibyte)?.chunk.range.count }
+    #expect(lengths.count == 4)
+    var tiny = ChunkScheduler(size: 70_000)
+    let grants = (0..<2).map { _ in tiny.next(connections: 8, rate: nil)?.chunk.range }
+    #expect(grants == [0..<70_000, nil])
+  }
+
+  @Test func anIdleConnectionTakesHalfOfTheSlowest() throws {
+    var plan = ChunkScheduler(size: 16 * mebibyte)
+    let granted = plan.next(connections: 1, rate: 100 * mebibyte)
+    let whole = try #require(granted)
+    #expect(whole.chunk.range == 0..<(16 * mebibyte))
+    plan.advance(whole.chunk.id, to: 8 * mebibyte)
+    let second = plan.next(connections: 2, rate: nil)
+    let half = try #require(second)
+    #expect(half.chunk.range == (12 * mebibyte)..<(16 * mebibyte))
+    #expect(half.shortened?.range == 0..<(12 * mebibyte))
+    // Bytes beyond the new end belong to the other chunk.
+    let isComplete = plan.advance(whole.chunk.id, to: 16 * mebibyte)
+    #expect(isComplete)
+    #expect(plan.received == ByteRanges(0..<(12 * mebibyte)))
+  }
+
+  @Test func aFailedChunkIsHandedOutAgainFromWhereItStopped() throws {
+    var plan = ChunkScheduler(size: 100 * mebibyte)
+    let granted = plan.next(connections: 2, rate: nil)
+    let first = try #require(granted).chunk
+    plan.advance(first.id, to: mebibyte)
+    plan.close(first.id)
+    plan.advance(first.id, to: 2 * mebibyte)
+    #expect(plan.received == ByteRanges(0..<mebibyte))
+    let again = plan.next(connections: 2, rate: nil)
+    #expect(again?.chunk.range.lowerBound == mebibyte)
+  }
+
+  @Test func anEmptyFileIsComplete() {
+    var plan = ChunkScheduler(size: 0)
+    #expect(plan.isComplete)
+    let grant = plan.next(connections: 4, rate: nil)
+    #expect(grant == nil)
+  }
+}

@@ -1,0 +1,50 @@
+import TaskCore
+import Testing
+
+/// The number of connections after `samples` samples where `throughput` tells what so many connections move.
+private func settled(maximum: Int, samples: Int = 60, throughput: (Int) -> Int64) -> Int {
+  var governor = ConnectionGovernor(maximum: maximum)
+  for _ in 0..<samples { _ = governor.observe(throughput: throughput(governor.connections)) }
+  return governor.connections
+}
+
+struct ConnectionGovernorTests {
+  @Test func growsWhileThroughputDoes() {
+    #expect(settled(maximum: 16) { Int64($0) * 1000 } == 16)
+  }
+
+  @Test func staysNearTheNumberThatSaturates() {
+    let connections = settled(maximum: 32) { Int64(min($0, 4)) * 1000 }
+    #expect((4...5).contains(connections))
+  }
+
+  @Test func oneConnectionIsEnoughForAFastServer() {
+    #expect(settled(maximum: 16, samples: 40) { _ in 1_000_000 } <= 2)
+  }
+
+  @Test func neverAgainAsManyAsWereRefused() {
+    var governor = ConnectionGovernor(maximum: 16)
+    while governor.connections < 8 { _ = governor.observe(throughput: Int64(governor.connections) * 1000) }
+    let fewer = governor.refused()
+    #expect(fewer == 7)
+    for _ in 0..<100 {
+      let connections = governor.observe(throughput: Int64(governor.connections) * 1000)
+      #expect(connections <= 7)
+    }
+    for _ in 0..<20 { _ = governor.refused() }
+    #expect(governor.connections == 1)
+  }
+
+  @Test(arguments: 0..<20 as Range<UInt64>)
+  func staysWithinItsBounds(seed: UInt64) {
+    var generator = SeededGenerator(seed: seed)
+    let maximum = Int.random(in: 1...16, using: &generator)
+    var governor = ConnectionGovernor(maximum: maximum, start: 4)
+    for _ in 0..<300 {
+      let connections =
+        Int.random(in: 0..<20, using: &generator) == 0
+        ? governor.refused() : governor.observe(throughput: Int64.random(in: 0...Int64.max, using: &generator))
+      #expect((1...maximum).contains(connections))
+    }
+  }
+}

@@ -1,0 +1,164 @@
+import Testing
+
+@testable import TaskCore
+
+private func moved(
+  _ state: TaskState, intent: TaskMachine.Intent? = nil, waits: Bool = false, by event: TaskMachine.Event
+) throws(IllegalTransition) -> (TaskMachine, [TaskMachine.Action]) {
+  var task = TaskMachine(state: state, intent: intent, waitsForOthers: waits, attempt: 3, epoch: 5, sequence: 7)
+  let actions = try task.handle(event)
+  return (task, actions)
+}
+
+struct TaskMachineTests {
+  @Test func aTaskRunsThrough() throws {
+    var (task, actions) = TaskMachine.submit(paused: false, waitsForOthers: true)
+    #expect(task.state == .blocked && actions == [.publish(.submitted)] && task.sequence == 1)
+    for (event, expected) in [
+      (.dependenciesSatisfied, [.enqueue(.back), .publish(.unblocked)]),
+      (.claimed, [.dequeue, .beginRun, .publish(.started)]),
+      (.publishing, [.publish(.publishing)]),
+      (.succeeded, [.endRun, .publish(.succeeded), .satisfyDependents]),
+      (.control(.remove), [.publish(.removed), .delete]),
+    ] as [(TaskMachine.Event, [TaskMachine.Action])] {
+      actions = try task.handle(event)
+      #expect(actions == expected)
+    }
+    #expect(task.state == .succeeded && task.isRemoved)
+    #expect(task.attempt == 1 && task.epoch == 1 && task.sequence == 6)
+  }
+
+  @Test func submittedTasksGoWhereTheyBelong() {
+    #expect(TaskMachine.submit(paused: false, waitsForOthers: false).0.state == .queued)
+    #expect(TaskMachine.submit(paused: true, waitsForOthers: false).0.state == .paused)
+    #expect(TaskMachine.submit(paused: true, waitsForOthers: true).0.state == .paused)
+  }
+
+  @Test(arguments: [TaskState.running, .publishing])
+  func anIntentDecidesWhereARunThatEndsWithoutSuccessGoes(state: TaskState) throws {
+    for event in [
+      TaskMachine.Event.failed(retryIn: nil), .failed(retryIn: .seconds(1)), .released(delay: .seconds(9)),
+      .leaseExpired,
+    ] {
+      let (paused, pauseActions) = try moved(state, intent: .pause, by: event)
+      #expect(paused.state == .paused && paused.intent == nil && pauseActions == [.endRun, .publish(.paused)])
+      let (canceled, cancelActions) = try moved(state, intent: .cancel, by: event)
+      #expect(canceled.state == .canceled && canceled.intent == nil && cancelActions == [.endRun, .publish(.canceled)])
+    }
+    for intent in TaskMachine.Intent.allCases {
+      #expect(try moved(state, intent: intent, by: .succeeded).0.state == .succeeded)
+    }
+  }
+
+  @Test func onlyFailuresCountAsAttempts() throws {
+    #expect(try moved(.running, by: .failed(retryIn: .seconds(2))).0.attempt == 3)
+    #expect(try moved(.running, by: .released(delay: .zero)).0.attempt == 2)
+    #expect(try moved(.running, by: .leaseExpired).0.attempt == 2)
+    #expect(try moved(.failed, by: .control(.retry)).0.attempt == 0)
+  }
+
+  @Test func aHandBackGoesToTheFrontAndADelayIsKept() throws {
+    #expect(try moved(.running, by: .released(delay: .zero)).1 == [.endRun, .enqueue(.front), .publish(.released)])
+    #expect(
+      try moved(.running, by: .released(delay: .seconds(3))).1
+        == [.endRun, .enqueue(.after(.seconds(3))), .publish(.released)])
+    #expect(
+      try moved(.running, by: .failed(retryIn: .seconds(4))).1
+        == [.endRun, .enqueue(.after(.seconds(4))), .publish(.retrying)])
+  }
+
+  @Test func resumeWithdrawsAPauseThatHasNotHappened() throws {
+    let (task, actions) = try moved(.running, intent: .pause, by: .control(.resume))
+    #expect(task.state == .running && task.intent == nil && actions == [.withdrawIntent])
+  }
+
+  @Test func cancelOverridesPauseButNotTheOtherWayRound() throws {
+    #expect(try moved(.running, intent: .pause, by: .control(.cancel)).1 == [.tellWorker(.cancel)])
+    #expect(throws: IllegalTransition.self) { try moved(.running, intent: .cancel, by: .control(.pause)) }
+    #expect(throws: IllegalTransition.self) { try moved(.running, intent: .cancel, by: .control(.resume)) }
+  }
+
+  @Test func whatIsAskedForAlreadyChangesNothing() throws {
+    for (state, action) in [
+      (TaskState.paused, ControlAction.pause), (.canceled, .cancel), (.queued, .resume), (.running, .resume),
+      (.blocked, .resume),
+    ] {
+      let (task, actions) = try moved(state, by: .control(action))
+      #expect(task.state == state && actions.isEmpty && task.sequence == 7)
+    }
+  }
+
+  @Test func aTaskThatWaitsForOthersIsBlockedAgain() throws {
+    #expect(try moved(.paused, waits: true, by: .control(.resume)).0.state == .blocked)
+    #expect(try moved(.canceled, waits: true, by: .control(.retry)).0.state == .blocked)
+    var (task, _) = try moved(.paused, waits: true, by: .dependenciesSatisfied)
+    let actions = try task.handle(.control(.resume))
+    #expect(actions == [.enqueue(.back), .publish(.resumed)])
+  }
+
+  @Test func illegalMovesSayWhy() {
+    #expect(throws: IllegalTransition(state: .succeeded, event: "cancel", reason: "the task has succeeded")) {
+      try moved(.succeeded, by: .control(.cancel))
+    }
+    #expect(throws: IllegalTransition(state: .running, event: "remove", reason: "the task is running: cancel it first"))
+    {
+      try moved(.running, by: .control(.remove))
+    }
+  }
+
+  /// Whatever happens in whatever order: places, ownership and intents agree with the state, and a refused event
+  /// changes nothing.
+  @Test(arguments: 0..<100 as Range<UInt64>)
+  func keepsItsInvariants(seed: UInt64) {
+    var generator = SeededGenerator(seed: seed)
+    var (task, actions) = TaskMachine.submit(
+      paused: .random(using: &generator), waitsForOthers: .random(using: &generator))
+    var isEnqueued = false
+    var isOwned = false
+    var published = 0
+    for _ in 0..<200 {
+      for action in actions {
+        switch action {
+        case .enqueue:
+          #expect(!isEnqueued && !isOwned, "enqueued twice, or while owned")
+          isEnqueued = true
+        case .dequeue:
+          #expect(isEnqueued)
+          isEnqueued = false
+        case .beginRun:
+          #expect(!isOwned)
+          isOwned = true
+        case .endRun:
+          #expect(isOwned)
+          isOwned = false
+        case .publish: published += 1
+        case .tellWorker, .withdrawIntent, .setPriority, .satisfyDependents, .delete: break
+        }
+      }
+      #expect(isOwned == (task.state == .running || task.state == .publishing))
+      #expect(isEnqueued == (task.state == .queued && !task.isRemoved))
+      #expect(task.intent == nil || isOwned)
+      #expect(task.sequence == published)
+      #expect(task.attempt >= 0 && task.attempt <= task.epoch)
+      actions = []
+      guard let event = TaskMachine.sampleEvents.randomElement(using: &generator) else { return }
+      if event == .dependenciesSatisfied, !task.waitsForOthers { continue }
+      let before = task
+      do throws(IllegalTransition) {
+        actions = try task.handle(event)
+        #expect(!before.isRemoved)
+        #expect(task.epoch == before.epoch + (event == .claimed ? 1 : 0))
+      } catch {
+        #expect(task == before, "a refused event changed the task")
+        #expect(error.state == before.state)
+      }
+    }
+  }
+
+  @Test func everyStateCanBeReachedAndLeft() {
+    for state in TaskState.allCases {
+      #expect(TaskMachine.transitions.contains { $0.to == state })
+      #expect(TaskMachine.transitions.contains { $0.from == state })
+    }
+  }
+}

@@ -1,0 +1,87 @@
+import TaskCore
+import Testing
+
+private let id = UUID(high: 1, low: 2)
+
+private func field(_ change: (inout TaskSpec) -> Void) -> String? {
+  var spec = TaskSpec(
+    id: id, kind: .download, source: "https://a/b.mp4", destination: "storage://default/b.mp4")
+  change(&spec)
+  do throws(InvalidTask) {
+    try spec.validate()
+    return nil
+  } catch {
+    return error.field
+  }
+}
+
+struct TaskSpecTests {
+  @Test func acceptsAnOrdinaryDownload() {
+    #expect(field { _ in } == nil)
+    #expect(
+      field {
+        $0.headers = [HeaderField(name: "Referer", value: "https://a/")]
+        $0.labels = ["title": "Ein Film, größer"]
+        $0.after = [UUID(high: 3, low: 4)]
+      } == nil)
+  }
+
+  @Test func namesTheFieldThatIsWrong() {
+    #expect(field { $0.kind = TaskKind(rawValue: "a b") } == "kind")
+    #expect(field { $0.source = "ftp://a/b" } == "source")
+    #expect(field { $0.source = "storage://default/a" } == "source")
+    #expect(field { $0.destination = nil } == "destination")
+    #expect(field { $0.destination = "https://a/b" } == "destination")
+    #expect(field { $0.destination = "storage://default/../b" } == "destination")
+    #expect(field { $0.priority = 1001 } == "priority")
+    #expect(field { $0.priority = -1001 } == "priority")
+    #expect(field { $0.queue = "" } == "queue")
+    #expect(field { $0.queue = "a/b" } == "queue")
+    #expect(field { $0.after = [id] } == "after")
+    #expect(field { $0.after = [UUID(high: 3, low: 4), UUID(high: 3, low: 4)] } == "after")
+    #expect(field { $0.expect.sha256 = [1] } == "expect.sha256")
+    #expect(field { $0.expect.md5 = [1] } == "expect.md5")
+    #expect(field { $0.expect.bytes = -1 } == "expect.bytes")
+    #expect(field { $0.retry.maxAttempts = 0 } == "maxAttempts")
+    #expect(field { $0.retry.intervals = [-1] } == "retryAfter")
+    #expect(field { $0.rate = 0 } == "rate")
+    #expect(field { $0.credential = "a b" } == "credential")
+    #expect(field { $0.labels = ["": "x"] } == "labels")
+    #expect(field { $0.labels = ["x": "\0"] } == "labels")
+  }
+
+  @Test(arguments: [
+    "Authorization", "COOKIE", "Proxy-Authorization", "Set-Cookie", "X-Api-Key", "Range", "Host", "a b", "",
+  ])
+  func refusesHeaders(name: String) {
+    #expect(field { $0.headers = [HeaderField(name: name, value: "v")] } == "headers")
+  }
+
+  @Test func refusesHeaderInjectionAndRepetition() {
+    #expect(field { $0.headers = [HeaderField(name: "X", value: "a\r\nCookie: b")] } == "headers")
+    #expect(
+      field { $0.headers = [HeaderField(name: "X", value: "a"), HeaderField(name: "x", value: "b")] } == "headers")
+  }
+
+  @Test(arguments: [
+    ("https://a/films/My%20film.mp4?sig=1", "storage://default/My film.mp4"),
+    ("https://a/100%25", "storage://default/100%25"),
+    ("https://a/", "storage://default/\(id)"), ("https://a/..", "storage://default/\(id)"),
+    ("https://a/%2e%2e%2fetc", "storage://default/.._etc"),
+  ])
+  func aDownloadGoesToItsSourcesName(source: String, expected: String) throws {
+    var spec = TaskSpec(id: id, kind: .download, source: source)
+    spec.fillInDestination()
+    #expect(spec.destination == expected)
+    try spec.validate()
+  }
+
+  @Test func knowsItsHostAndSite() {
+    let download = TaskSpec(id: id, kind: .download, source: "https://A.b:8080/c", destination: "storage://films/c")
+    #expect(download.host == "a.b" && download.site == "films")
+    let upload = TaskSpec(id: id, kind: .upload, source: "storage://films/c", destination: "https://d/c")
+    #expect(upload.host == "d" && upload.site == "films")
+    let noop = TaskSpec(id: id, kind: .noop, source: "")
+    #expect(noop.host.isEmpty && noop.site.isEmpty)
+  }
+}
