@@ -1,6 +1,6 @@
 -- A task as it is shown: what rests in `task`, overridden by the run that owns it.
 create view task_document as
-  select t.id, coalesce(r.phase, t.state::text) state, t.priority, t.spec, b.name queue,
+  select t.id, coalesce(r.phase, t.state::text) state, t.priority, t.spec,
          coalesce(r.attempt, t.attempt) attempt, coalesce(r.epoch, t.epoch) epoch,
          greatest(r.sequence, t.sequence) sequence,
          coalesce(c.generation, t.generation, 0) generation,
@@ -10,8 +10,6 @@ create view task_document as
          d.run_at, t.sha256,
          t.error_code, t.error_message, t.error_class, t.error_retry_after
     from task t
-    join lane l on l.id = t.lane_id
-    join bucket b on b.id = l.queue_id
     left join run r on r.task_id = t.id
     left join worker w on w.id = r.worker_id
     left join delayed d on d.task_id = t.id
@@ -30,7 +28,10 @@ language plpgsql set enable_hashjoin = off set enable_mergejoin = off set enable
 begin
   return query
     select d.* from task_document d
-     where (of_state is null or d.state = of_state) and (of_queue is null or d.queue = of_queue)
+     where (of_state is null or d.state = of_state)
+       and (of_queue is null or exists (
+              select from task t join lane l on l.id = t.lane_id join bucket b on b.id = l.queue_id
+               where t.id = d.id and b.name = of_queue))
      order by d.created_at desc, d.id desc limit most;
 end $$;
 

@@ -1,0 +1,109 @@
+internal import Messages
+internal import Postgres
+package import TaskCore
+
+extension PostgresStore {
+  /// No further row of the outbox is read after so many events.
+  private static let eventsAtOnce: Int64 = 5000
+
+  package func pendingEvents(limit: Int) async throws -> [OutboxBatch] {
+    var batches = try await call {
+      try await pool.query(StoreQueries.pendingEvents, .int64(Int64(limit)), .int64(Self.eventsAtOnce)).map(batch)
+    }
+    let documents = try await documents(Set(batches.lazy.flatMap(\.events).map(\.taskID)))
+    for batch in batches.indices {
+      for event in batches[batch].events.indices {
+        batches[batch].events[event].task = documents[batches[batch].events[event].taskID]
+      }
+    }
+    return batches
+  }
+
+  private func batch(_ row: PostgresRow) throws -> OutboxBatch {
+    let kind: TaskEvent.Kind = try row.known(1)
+    let at = Timestamp(microseconds: try row.timestamp(2))
+    let tasks = try row.array(3) { cell throws(PostgresError) in UUID(try cell.uuid()) }
+    let sequences = try row.array(4) { cell throws(PostgresError) in Int(try cell.int32()) }
+    return OutboxBatch(
+      row: try row.int64(0),
+      events: zip(tasks, sequences).map { TaskEvent(taskID: $0, sequence: $1, kind: kind, at: at, task: nil) })
+  }
+
+  package func discardEvents(_ rows: [Int64]) async throws {
+    guard !rows.isEmpty else { return }
+    _ = try await call { try await pool.query(StoreQueries.discardEvents, .int64Array(rows)) }
+  }
+
+  package func task(_ id: UUID) async throws -> TaskDocument? {
+    try await documents([id])[id]
+  }
+
+  package func tasks(_ filter: TaskFilter) async throws -> [TaskDocument] {
+    try await call {
+      try await pool.query(
+        StoreQueries.list, .text(filter.state?.rawValue), .text(filter.queue), .int32(Int32(clamping: filter.limit))
+      ).map(document)
+    }
+  }
+
+  package func workers() async throws -> [WorkerDocument] {
+    try await call { try await pool.query(StoreQueries.workers).map(worker) }
+  }
+
+  private func worker(_ row: PostgresRow) throws -> WorkerDocument {
+    let volumes = zip(
+      try row.array(6) { cell throws(PostgresError) in try cell.text() },
+      try row.array(7) { cell throws(PostgresError) in UUID(try cell.uuid()) })
+    let labels = zip(
+      try row.array(8) { cell throws(PostgresError) in try cell.text() },
+      try row.array(9) { cell throws(PostgresError) in try cell.text() })
+    return WorkerDocument(
+      id: UUID(try row.uuid(0)), host: try row.text(1), pid: try row.int32(2),
+      startedAt: Timestamp(microseconds: try row.timestamp(3)),
+      leaseUntil: Timestamp(microseconds: try row.timestamp(4)), isLive: try row.bool(5),
+      running: Int(try row.int64(10)), volumes: Dictionary(volumes) { $1 }, labels: Dictionary(labels) { $1 },
+      bytesPerSecond: try row.int64(11))
+  }
+
+  package func counts() async throws -> [TaskState: Int] {
+    try await call {
+      var counts: [TaskState: Int] = [:]
+      for row in try await pool.query(StoreQueries.counts) { counts[try row.known(0)] = Int(try row.int64(1)) }
+      return counts
+    }
+  }
+
+  package func audit() async throws -> [String] {
+    try await call { try await pool.query(StoreQueries.audit).map { try $0.text(0) } }
+  }
+
+  private func documents(_ ids: Set<UUID>) async throws -> [UUID: TaskDocument] {
+    guard !ids.isEmpty else { return [:] }
+    return try await call {
+      let rows = try await pool.query(StoreQueries.documents, .uuids(ids))
+      return Dictionary(try rows.map { row in (UUID(try row.uuid(0)), try document(row)) }) { $1 }
+    }
+  }
+
+  /// The columns of ``StoreQueries/documents``, in their order.
+  private func document(_ row: PostgresRow) throws -> TaskDocument {
+    var spec = try TaskSpecJSON.decode(try row.bytes(3))
+    spec.priority = Int(try row.int16(2))
+    var error: TaskFailure?
+    if let code = try row[17]?.text() {
+      error = TaskFailure(
+        code: code, message: try row.text(18), class: try row.known(19),
+        retryAfter: try row[20].map { Int(try $0.int32()) })
+    }
+    return TaskDocument(
+      spec: spec, state: try row.known(1), bytesTotal: try row[10]?.int64(), bytesDone: try row.int64(9),
+      rate: try row[11]?.int64(), attempt: Int(try row.int16(4)), worker: try row[8].map { UUID(try $0.uuid()) },
+      epoch: Int(try row.int32(5)), generation: Int(try row.int32(7)), sequence: Int(try row.int32(6)),
+      createdAt: Timestamp(microseconds: try row.timestamp(12)), startedAt: try timestamp(row[13]),
+      finishedAt: try timestamp(row[14]), runAt: try timestamp(row[15]), sha256: try row[16]?.bytes(), error: error)
+  }
+
+  private func timestamp(_ cell: PostgresCell?) throws -> Timestamp? {
+    try cell.map { Timestamp(microseconds: try $0.timestamp()) }
+  }
+}

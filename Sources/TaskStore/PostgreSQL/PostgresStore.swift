@@ -1,0 +1,98 @@
+internal import Codec
+package import Postgres
+internal import System
+package import TaskCore
+
+/// The store in PostgreSQL: every call is one or two statements over arrays, most of them one function of the schema.
+///
+/// Every call may be repeated when it throws ``StoreError/unavailable(_:)``, even if it is not known whether it was
+/// applied: commands and runs have ids and epochs, and a claim has a number.
+package final class PostgresStore: TaskStore {
+  let pool: PostgresPool
+  let claimCalls = Lock(ClaimCalls())
+
+  package init(pool: PostgresPool) {
+    self.pool = pool
+  }
+
+  /// Runs a call, decoding included; repeats it where the server chose it as the victim of a deadlock or a lost race.
+  func call<Result>(_ body: () async throws -> Result) async throws -> Result {
+    var attempt = 1
+    while true {
+      do {
+        return try await body()
+      } catch let error as PostgresError where error.isLostRace && attempt < 10 {
+        attempt += 1
+      } catch let error as PostgresError {
+        throw StoreError(error)
+      } catch let error as DecodingFailure {
+        throw StoreError.schema("the database holds what this program cannot read: \(error)")
+      }
+    }
+  }
+
+  package func register(_ worker: WorkerRegistration) async throws -> WorkerID {
+    let volumes = worker.volumes.sorted { $0.key < $1.key }
+    let labels = worker.labels.sorted { $0.key < $1.key }
+    return try await call {
+      let rows = try await pool.query(
+        StoreQueries.register, .uuid(worker.boot.high, worker.boot.low), .text(worker.host), .int32(worker.pid),
+        .int32(Int32(clamping: worker.leaseSeconds)), .textArray(worker.kinds.map(\.rawValue)),
+        .textArray(volumes.map(\.key)), .uuids(volumes.map(\.value)),
+        .textArray(labels.map(\.key)), .textArray(labels.map(\.value)))
+      return WorkerID(rawValue: try rows.only.int32(0))
+    }
+  }
+
+  package func renew(_ worker: WorkerID, samples: [ProgressSample]) async throws -> Renewal {
+    // One transaction, the lease last: its row is locked no longer than need be.
+    var queries = [StoreQueries.renew(.int32(worker.rawValue))]
+    if !samples.isEmpty { queries.insert(progress(samples), at: 0) }
+    return try await call {
+      var renewal = Renewal(isAlive: false, intents: [])
+      for row in try await pool.pipeline(queries)[queries.count - 1] {
+        renewal.isAlive = true
+        guard let task = try row[0]?.uuid() else { continue }
+        renewal.intents.append(Intent(taskID: UUID(task), what: try row.known(1)))
+      }
+      return renewal
+    }
+  }
+
+  private func progress(_ samples: [ProgressSample]) -> PostgresQuery {
+    StoreQueries.recordProgress(
+      .uuids(samples.map(\.taskID)),
+      .int32Array(samples.map { Int32(clamping: $0.epoch) }),
+      .int64Array(samples.map(\.bytesDone)), .int64Array(samples.map(\.bytesTotal)),
+      .int64Array(samples.map(\.rate)))
+  }
+
+  package func retire(_ worker: WorkerID) async throws {
+    _ = try await call { try await pool.query(StoreQueries.retire, .int32(worker.rawValue)) }
+    claimCalls.withLock { $0.forget(worker) }
+  }
+
+  package func sweep() async throws -> SweepResult {
+    try await call {
+      let row = try await pool.query(StoreQueries.sweep).only
+      return SweepResult(expired: Int(try row.int32(0)), due: Int(try row.int32(1)))
+    }
+  }
+
+  package func setLimit(_ scope: LimitScope, name: String, to limit: Int?) async throws {
+    _ = try await call {
+      try await pool.query(
+        StoreQueries.setCapacity, .text(scope.rawValue), .text(name), .int32(limit.map { Int32(clamping: $0) }))
+    }
+  }
+
+  package func setWeight(queue: String, to weight: Double) async throws {
+    _ = try await call { try await pool.query(StoreQueries.setWeight, .text(queue), .double(weight)) }
+  }
+
+  package func lead(_ worker: WorkerID, seconds: Int) async throws -> Bool {
+    try await call {
+      try await pool.query(StoreQueries.lead, .int32(worker.rawValue), .int32(Int32(clamping: seconds))).only.bool(0)
+    }
+  }
+}

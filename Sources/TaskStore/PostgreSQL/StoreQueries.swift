@@ -1,0 +1,96 @@
+internal import Postgres
+
+/// The statements of ``PostgresStore``, each a call of a function of the schema, or a plain read.
+enum StoreQueries {
+  // MARK: Commands
+
+  /// $1: the batch must go alone, because of dependencies or removals.
+  static let beginApply = PostgresStatement("select begin_apply($1)", writes: true)
+
+  /// $1–$5: the lanes' keys; $6–$11: the tasks; $12, $13: who comes after whom. One row: the ids that were new.
+  static let submit = PostgresStatement(
+    "select submit($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)", writes: true)
+
+  /// $1: command ids, $2: task ids, $3: actions, $4: priorities. One row per command, in order.
+  static let control = PostgresStatement(
+    "select outcome, worker_boot, code, reason from control($1, $2, $3, $4)", writes: true)
+
+  // MARK: Workers
+
+  static let register = PostgresStatement(
+    "select register_worker($1, $2, $3, $4, $5, $6, $7, $8, $9)", writes: true)
+
+  /// No row: the lease is gone. Otherwise a row per intent, or one of nulls.
+  static let renew = PostgresStatement("select task_id, what from renew($1)", writes: true)
+
+  static let recordProgress = PostgresStatement("select record_progress($1, $2, $3, $4, $5)", writes: true)
+
+  static let retire = PostgresStatement("select retire($1)", writes: true)
+
+  // MARK: Runs
+
+  /// $1: worker, $2: how many, $3: the number of the call.
+  static let claim = PostgresStatement("select task_id from claim($1, $2, $3)", writes: true)
+
+  /// Spec and checkpoint of tasks just claimed.
+  static let claimed = PostgresStatement(
+    """
+    select task_id, epoch, attempt, priority, spec,
+           generation, identity, volume, staging_name, done, tail_crc, publishing
+      from claimed($1)
+    """)
+
+  static let runs = PostgresStatement("select task_id, epoch from run where worker_id = $1")
+
+  static let checkpoint = PostgresStatement(
+    "select record_checkpoints($1, $2, $3, $4, $5, $6, $7, $8, $9)", writes: true)
+
+  static let settle = PostgresStatement("select settle($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)", writes: true)
+
+  static let sweep = PostgresStatement("select expired, due from sweep()", writes: true)
+
+  // MARK: Limits
+
+  static let setCapacity = PostgresStatement("select set_capacity($1, $2, $3)", writes: true)
+  static let setWeight = PostgresStatement("select set_weight($1, $2)", writes: true)
+
+  // MARK: Relay
+
+  static let lead = PostgresStatement("select lead('relay', $1, $2)", writes: true)
+
+  /// $1: rows at most; $2: events after which no further row is begun. Never `id > last`: a lower id may commit later.
+  static let pendingEvents = PostgresStatement(
+    """
+    select id, kind, at, task_ids, sequences
+      from (select o.*, sum(cardinality(task_ids)) over (order by id) - cardinality(task_ids) before
+              from (select * from outbox order by id limit $1) o) counted
+     where before < $2
+     order by id
+    """)
+
+  static let discardEvents = PostgresStatement("delete from outbox where id = any($1)", writes: true)
+
+  // MARK: Reading
+
+  /// The columns that ``PostgresStore`` makes a document of, in its order.
+  private static let documentColumns = """
+    id, state, priority, spec, attempt, epoch, sequence, generation, worker, bytes_done, bytes_total, rate,
+    created_at, started_at, finished_at, run_at, sha256, error_code, error_message, error_class, error_retry_after
+    """
+
+  static let documents = PostgresStatement("select \(documentColumns) from task_documents($1)")
+  static let list = PostgresStatement("select \(documentColumns) from list_tasks($1, $2, $3)")
+
+  static let workers = PostgresStatement(
+    """
+    select w.boot, w.host, w.pid, w.started_at, w.lease_until, not w.dead and w.lease_until > now(),
+           w.volume_names, w.volume_ids, w.label_names, w.label_values, r.running, r.rate
+      from worker w
+     cross join lateral (
+       select count(*) running, coalesce(sum(rate), 0)::bigint rate from run where worker_id = w.id) r
+     order by w.id
+    """)
+
+  static let counts = PostgresStatement("select state, count(*) from task_document group by state")
+  static let audit = PostgresStatement("select violation from audit() violation")
+}
