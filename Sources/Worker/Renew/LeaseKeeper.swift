@@ -51,7 +51,7 @@ package actor LeaseKeeper {
 
   /// Something is intended for a task that runs here: asks what, at once.
   package func renewNow() async {
-    await perform(machine.renewNow(now: .now))
+    await performAndWake(machine.renewNow(now: .now))
   }
 
   /// Gives up the lease. Every run must have been settled.
@@ -77,7 +77,11 @@ package actor LeaseKeeper {
       case .abandon(let worker): await abandon(worker)
       }
     }
-    // The time of the next tick has changed.
+  }
+
+  /// Performs what an answer led to; the time of the next tick has changed with it.
+  private func performAndWake(_ actions: [LeaseMachine.Action]) async {
+    await perform(actions)
     await wakeup.call()
   }
 
@@ -89,11 +93,11 @@ package actor LeaseKeeper {
     do {
       let worker = try await store.register(describe(boot))
       recovered()
-      await perform(machine.registered(worker, sentAt: sentAt, now: .now))
+      await performAndWake(machine.registered(worker, sentAt: sentAt, now: .now))
       if lease?.worker == worker { await onLease() }
     } catch {
       report("the worker cannot register with the store", error)
-      await perform(machine.registrationFailed(now: .now))
+      await performAndWake(machine.registrationFailed(now: .now))
     }
   }
 
@@ -109,11 +113,11 @@ package actor LeaseKeeper {
     do {
       let renewal = try await store.renew(worker, samples: samples)
       recovered()
-      await perform(machine.renewed(worker, sentAt: sentAt, isAlive: renewal.isAlive, now: .now))
+      await performAndWake(machine.renewed(worker, sentAt: sentAt, isAlive: renewal.isAlive, now: .now))
       if renewal.isAlive { await runner.follow(renewal.intents) }
     } catch {
       report("the lease cannot be renewed", error)
-      await perform(machine.renewalFailed(worker, now: .now))
+      await performAndWake(machine.renewalFailed(worker, now: .now))
     }
   }
 

@@ -1,0 +1,78 @@
+import Kafka
+import System
+import Worker
+
+/// Commands and signals as a test sends them, one batch a call.
+final class ListSource: CommandSource, SignalSource {
+  private struct State {
+    var records: [KafkaRecord] = []
+    var reader: CheckedContinuation<Void, Never>?
+    var offset: Int64 = 0
+    var committed: [Int64] = []
+    var isPaused = false
+    var isCanceled = false
+  }
+
+  private let state = Lock(State())
+
+  /// Adds records as one batch, or to the batch that nobody has taken yet.
+  func send(_ values: [[UInt8]], key: [UInt8]? = nil) {
+    let reader = state.withLock { state in
+      for value in values {
+        state.records.append(
+          KafkaRecord(
+            topic: "reelhaul.commands", partition: 3, offset: state.offset, timestamp: 1_700_000_000_000, key: key,
+            value: value, headers: [KafkaHeader("from", "test")]))
+        state.offset += 1
+      }
+      defer { state.reader = nil }
+      return state.reader
+    }
+    reader?.resume()
+  }
+
+  var committed: [Int64] { state.withLock { $0.committed } }
+
+  var isPaused: Bool { state.withLock { $0.isPaused } }
+
+  private func take() async throws -> [KafkaRecord] {
+    while true {
+      let records = state.withLock { state in
+        defer { state.records = [] }
+        return state.records
+      }
+      if !records.isEmpty { return records }
+      try Task.checkCancellation()
+      await withTaskCancellationHandler {
+        await withCheckedContinuation { continuation in
+          let isReady = state.withLock { state in
+            guard state.records.isEmpty, !state.isCanceled else { return true }
+            state.reader = continuation
+            return false
+          }
+          if isReady { continuation.resume() }
+        }
+      } onCancel: {
+        let reader = state.withLock { state in
+          state.isCanceled = true
+          defer { state.reader = nil }
+          return state.reader
+        }
+        reader?.resume()
+      }
+    }
+  }
+
+  func next() async throws -> CommandBatch? {
+    let records = try await take()
+    return CommandBatch(records: records) { [self] in
+      state.withLock { $0.committed += records.map(\.offset) }
+    }
+  }
+
+  func next() async throws -> [KafkaRecord]? { try await take() }
+
+  func pause() { state.withLock { $0.isPaused = true } }
+
+  func resume() { state.withLock { $0.isPaused = false } }
+}

@@ -1,0 +1,51 @@
+import System
+import TaskCore
+import TaskStore
+import Worker
+
+/// Runs that last until they are told to stop or what to end with.
+final class ScriptedHandler: TaskHandler {
+  let kind = TaskKind.download
+  private struct State {
+    var ledgers: [UUID: RunLedger] = [:]
+    var endings: [UUID: RunOutcome] = [:]
+    var waiting: [UUID: CheckedContinuation<RunOutcome, Never>] = [:]
+    var stopped: [UUID: BootInstant] = [:]
+  }
+  private let state = Lock(State())
+
+  func run(_ claim: Claim, ledger: RunLedger) async -> RunOutcome {
+    let id = claim.spec.id
+    state.withLock { $0.ledgers[id] = ledger }
+    let outcome = await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        let ending = state.withLock { state -> RunOutcome? in
+          if let ending = state.endings.removeValue(forKey: id) { return ending }
+          state.waiting[id] = continuation
+          return nil
+        }
+        if let ending { continuation.resume(returning: ending) }
+      }
+    } onCancel: {
+      end(id, with: .stopped)
+    }
+    state.withLock { state in
+      state.ledgers[id] = nil
+      if outcome == .stopped { state.stopped[id] = .now }
+    }
+    return outcome
+  }
+
+  func end(_ id: UUID, with outcome: RunOutcome) {
+    let waiting = state.withLock { state in
+      let waiting = state.waiting.removeValue(forKey: id)
+      if waiting == nil { state.endings[id] = outcome }
+      return waiting
+    }
+    waiting?.resume(returning: outcome)
+  }
+
+  func ledger(_ id: UUID) -> RunLedger? { state.withLock { $0.ledgers[id] } }
+
+  func stoppedAt(_ id: UUID) -> BootInstant? { state.withLock { $0.stopped[id] } }
+}

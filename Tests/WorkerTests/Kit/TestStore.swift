@@ -1,0 +1,119 @@
+import System
+import TaskCore
+import TaskStore
+
+/// A store that can be taken away, behind which the calls are those of another.
+final class TestStore: TaskStore {
+  private struct Faults {
+    var isAway = false
+    /// Claims that are carried out and whose answers are lost.
+    var lostClaims = 0
+    /// A batch with this task is refused.
+    var poison: UUID?
+  }
+
+  let inner: MemoryStore
+  private let faults = Lock(Faults())
+
+  init(_ inner: MemoryStore = MemoryStore()) {
+    self.inner = inner
+  }
+
+  func setAway(_ isAway: Bool) { faults.withLock { $0.isAway = isAway } }
+
+  func loseClaims(_ count: Int) { faults.withLock { $0.lostClaims = count } }
+
+  func poison(_ task: UUID) { faults.withLock { $0.poison = task } }
+
+  private func reach() throws {
+    if faults.withLock({ $0.isAway }) { throw StoreError.unavailable("away") }
+  }
+
+  func apply(_ commands: [Command]) async throws -> [CommandOutcome] {
+    try reach()
+    if let poison = faults.withLock({ $0.poison }), commands.contains(where: { $0.taskID == poison }) {
+      throw StoreError.failed(sqlState: "22P05", message: "untranslatable character")
+    }
+    return try await inner.apply(commands)
+  }
+
+  func register(_ worker: WorkerRegistration) async throws -> WorkerID {
+    try reach()
+    return try await inner.register(worker)
+  }
+
+  func renew(_ worker: WorkerID, samples: [ProgressSample]) async throws -> Renewal {
+    try reach()
+    return try await inner.renew(worker, samples: samples)
+  }
+
+  func retire(_ worker: WorkerID) async throws {
+    try reach()
+    try await inner.retire(worker)
+  }
+
+  func claim(_ worker: WorkerID, limit: Int) async throws -> [Claim] {
+    try reach()
+    let claims = try await inner.claim(worker, limit: limit)
+    let isLost = faults.withLock { faults in
+      guard !claims.isEmpty, faults.lostClaims > 0 else { return false }
+      faults.lostClaims -= 1
+      return true
+    }
+    if isLost { throw StoreError.unavailable("the answer was lost") }
+    return claims
+  }
+
+  func runs(of worker: WorkerID) async throws -> [RunReference] {
+    try reach()
+    return try await inner.runs(of: worker)
+  }
+
+  func checkpoint(_ writes: [CheckpointWrite]) async throws -> [Bool] {
+    try reach()
+    return try await inner.checkpoint(writes)
+  }
+
+  func settle(_ settlements: [Settlement]) async throws -> [Bool] {
+    try reach()
+    return try await inner.settle(settlements)
+  }
+
+  func sweep() async throws -> SweepResult {
+    try reach()
+    return try await inner.sweep()
+  }
+
+  func setLimit(_ scope: LimitScope, name: String, to limit: Int?) async throws {
+    try await inner.setLimit(scope, name: name, to: limit)
+  }
+
+  func setWeight(queue: String, to weight: Double) async throws {
+    try await inner.setWeight(queue: queue, to: weight)
+  }
+
+  func lead(_ worker: WorkerID, seconds: Int) async throws -> Bool {
+    try reach()
+    return try await inner.lead(worker, seconds: seconds)
+  }
+
+  func pendingEvents(limit: Int) async throws -> [OutboxBatch] {
+    try reach()
+    return try await inner.pendingEvents(limit: limit)
+  }
+
+  func discardEvents(_ rows: [Int64]) async throws {
+    try reach()
+    try await inner.discardEvents(rows)
+  }
+
+  func task(_ id: UUID) async throws -> TaskDocument? { try await inner.task(id) }
+
+  func tasks(_ filter: TaskFilter) async throws -> [TaskDocument] { try await inner.tasks(filter) }
+
+  func workers() async throws -> [WorkerDocument] { try await inner.workers() }
+
+  func counts() async throws -> [TaskState: Int] { try await inner.counts() }
+
+  func audit() async throws -> [String] { try await inner.audit() }
+}

@@ -1,0 +1,91 @@
+import Kafka
+import Messages
+import System
+import TaskCore
+import TaskStore
+import Testing
+import Worker
+
+/// One worker with parts of a test: a store in memory, lists for topics.
+final class WorkerBench: Sendable {
+  let loop = EventLoop(name: "worker")
+  let store: TestStore
+  let commands = ListSource()
+  let signals = ListSource()
+  let sink = RecordingSink()
+  let handler = ScriptedHandler()
+  let topics = TopicPlan()
+  let worker: Worker
+
+  init(store: TestStore = TestStore(), _ adjust: (inout WorkerSettings) -> Void = { _ in }) {
+    self.store = store
+    var settings = WorkerSettings()
+    settings.leaseSeconds = 3
+    settings.sweepInterval = .milliseconds(50)
+    adjust(&settings)
+    worker = Worker(
+      loop: loop, settings: settings,
+      parts: WorkerParts(
+        store: store, commands: commands, signals: signals, messages: sink, progress: sink,
+        handlers: [handler, NoopHandler()], volumes: ["default": UUID(high: 1, low: 1)]),
+      log: quietLog)
+  }
+
+  /// Runs `body` while the worker works, then drains it; returns the exit code.
+  @discardableResult
+  func run(_ body: () async throws -> Void) async throws -> Int32 {
+    await worker.start()
+    do {
+      try await body()
+    } catch {
+      await worker.requestStop()
+      await worker.requestStop()
+      _ = await worker.finished()
+      await end()
+      throw error
+    }
+    await worker.requestStop()
+    let code = await worker.finished()
+    await end()
+    return code
+  }
+
+  private func end() async {
+    await Task.detached { [loop] in loop.shutdown() }.value
+  }
+
+  func submit(_ specs: [TaskSpec]) {
+    commands.send(specs.map { CommandJSON.encode(.submit($0)) })
+  }
+
+  func control(_ action: ControlAction, _ id: UUID) {
+    commands.send([CommandJSON.encode(.control(.init(id: .version7(), taskID: id, action: action)))])
+  }
+
+  func state(_ id: UUID) async throws -> TaskState? { try await store.task(id)?.state }
+}
+
+func download() -> TaskSpec {
+  TaskSpec(
+    id: .version7(), kind: .download, source: "http://127.0.0.1/a.mp4", destination: "storage://default/a.mp4")
+}
+
+func noop() -> TaskSpec {
+  TaskSpec(id: .version7(), kind: .noop, source: "noop:", destination: nil)
+}
+
+/// Waits until `condition` holds; fails the test after ten seconds.
+func eventually(
+  _ what: Comment, sourceLocation: SourceLocation = #_sourceLocation, _ condition: () async throws -> Bool
+) async throws {
+  let deadline = BootInstant.now + .seconds(10)
+  while try await !condition() {
+    guard BootInstant.now < deadline else {
+      Issue.record(what, sourceLocation: sourceLocation)
+      throw TimedOut()
+    }
+    try await Task.sleep(for: .milliseconds(2))
+  }
+}
+
+struct TimedOut: Error {}

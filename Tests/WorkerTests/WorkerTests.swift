@@ -1,0 +1,201 @@
+import Kafka
+import Messages
+import TaskCore
+import TaskStore
+import Testing
+import Worker
+
+@Suite struct WorkerTests {
+  @Test func carriesTasksFromCommandToEvent() async throws {
+    let bench = WorkerBench()
+    let specs = (0..<200).map { _ in noop() }
+    let code = try await bench.run {
+      bench.submit(specs)
+      try await eventually("every task succeeds and is told of") {
+        let events = try bench.sink.messages(to: bench.topics.events).map { try TaskEventJSON.decode($0.value ?? []) }
+        return events.count { $0.kind == .succeeded } == specs.count
+      }
+    }
+    #expect(code == 0)
+    #expect(try await bench.store.counts() == [.succeeded: specs.count])
+    #expect(try await bench.store.audit() == [])
+    #expect(bench.commands.committed.count == specs.count)
+
+    let events = bench.sink.messages(to: bench.topics.events)
+    for spec in specs.prefix(5) {
+      let own = try events.filter { $0.key == Array(spec.id.description.utf8) }
+        .map { try TaskEventJSON.decode($0.value ?? []) }
+      #expect(own.map(\.kind) == [.submitted, .started, .succeeded])
+      #expect(own.map(\.sequence) == [1, 2, 3])
+    }
+    let snapshots = bench.sink.messages(to: bench.topics.tasks)
+    #expect(try TaskDocumentJSON.decode(try #require(snapshots.last?.value)).state == .succeeded)
+  }
+
+  @Test func badCommandsGoToTheDeadLettersUntouched() async throws {
+    let bench = WorkerBench()
+    let good = noop()
+    let poison = noop()
+    bench.store.poison(poison.id)
+    let garbage = Array("not json".utf8)
+    try await bench.run {
+      bench.commands.send(
+        [CommandJSON.encode(.submit(good)), garbage, CommandJSON.encode(.submit(poison))], key: [1, 2])
+      bench.control(.pause, UUID(high: 7, low: 7))
+      try await eventually("three letters") { bench.sink.messages(to: bench.topics.deadLetters).count == 3 }
+      try await eventually("the good one is applied") { try await bench.state(good.id) == .succeeded }
+      try await eventually("all are committed") { bench.commands.committed.count == 4 }
+    }
+    let letters = bench.sink.messages(to: bench.topics.deadLetters)
+    let letter = try #require(letters.first { $0.value == garbage })
+    #expect(letter.key == [1, 2])
+    let headers = Dictionary(letter.headers.map { ($0.name, String(decoding: $0.value, as: UTF8.self)) }) { a, _ in a }
+    #expect(headers["from"] == "test")
+    #expect(headers["dead-letter-topic"] == "reelhaul.commands")
+    #expect(headers["dead-letter-partition"] == "3")
+    #expect(headers["dead-letter-offset"] == "1")
+    #expect(headers["dead-letter-code"] == "malformed_json")
+    #expect(headers["dead-letter-reason"]?.isEmpty == false)
+  }
+
+  @Test func aSignalStopsARunAtOnce() async throws {
+    // Leases so long that no regular renewal comes by in time.
+    let bench = WorkerBench { $0.leaseSeconds = 3600 }
+    let spec = download()
+    try await bench.run {
+      bench.submit([spec])
+      try await eventually("it runs") { bench.handler.ledger(spec.id) != nil }
+      let before = BootInstant.now
+      bench.control(.pause, spec.id)
+      try await eventually("a signal is sent") { bench.sink.messages(to: bench.topics.signals).count == 1 }
+      let signal = bench.sink.messages(to: bench.topics.signals)[0]
+      bench.signals.send([signal.value ?? []], key: signal.key)
+      try await eventually("it is paused") { try await bench.state(spec.id) == .paused }
+      let stopped = try #require(bench.handler.stoppedAt(spec.id))
+      #expect(before.duration(to: stopped) < .milliseconds(250))
+    }
+  }
+
+  @Test func anIntentIsFollowedWithoutItsSignal() async throws {
+    let bench = WorkerBench()
+    let spec = download()
+    try await bench.run {
+      bench.submit([spec])
+      try await eventually("it runs") { bench.handler.ledger(spec.id) != nil }
+      bench.control(.cancel, spec.id)
+      try await eventually("it is canceled by the next renewal") { try await bench.state(spec.id) == .canceled }
+    }
+  }
+
+  @Test func drainingHandsBackWhatRuns() async throws {
+    let bench = WorkerBench()
+    let specs = (0..<5).map { _ in download() }
+    let code = try await bench.run {
+      bench.submit(specs)
+      try await eventually("all run") { await bench.worker.running == 5 }
+    }
+    #expect(code == 0)
+    #expect(try await bench.store.counts() == [.queued: 5])
+    for spec in specs { #expect(try await bench.store.task(spec.id)?.attempt == 0, "no attempt is burnt") }
+    #expect(try await bench.store.workers().isEmpty, "the lease is given up")
+    #expect(try await bench.store.audit() == [])
+  }
+
+  @Test func anAwayStoreStopsEverythingAtTheFenceAndIsWaitedFor() async throws {
+    let bench = WorkerBench()
+    let spec = download()
+    try await bench.run {
+      bench.submit([spec])
+      try await eventually("it runs") { bench.handler.ledger(spec.id) != nil }
+      let ledger = try #require(bench.handler.ledger(spec.id))
+      bench.store.setAway(true)
+      bench.submit([noop()])
+      try await eventually("ingest holds still") { bench.commands.isPaused }
+      try await eventually("the run is stopped") { bench.handler.stoppedAt(spec.id) != nil }
+      #expect(!ledger.mayWrite)
+      await #expect(throws: OwnershipLost()) {
+        try await ledger.checkpoint(
+          Checkpoint(
+            generation: 1, identity: SourceIdentity(finalURL: "http://x/", size: 1), volume: UUID(high: 1, low: 1),
+            stagingName: "x"))
+      }
+      bench.store.setAway(false)
+      try await eventually("it runs again, under a new lease") {
+        guard let now = bench.handler.ledger(spec.id) else { return false }
+        return now !== ledger && now.mayWrite
+      }
+      try await eventually("ingest goes on") { !bench.commands.isPaused }
+      #expect(try await bench.store.task(spec.id)?.epoch == 2)
+    }
+  }
+
+  @Test func tasksOfALostClaimAreHandedBack() async throws {
+    let bench = WorkerBench()
+    bench.store.loseClaims(1)
+    let specs = (0..<20).map { _ in noop() }
+    try await bench.run {
+      bench.submit(specs)
+      try await eventually("none is left behind") { try await bench.store.counts() == [.succeeded: 20] }
+    }
+  }
+
+  @Test func failuresAreRetriedUntilAttemptsRunOut() async throws {
+    let bench = WorkerBench()
+    var spec = download()
+    spec.retry = RetryPolicy(maxAttempts: 2, intervals: [0])
+    let failure = TaskFailure(code: "http_503", message: "busy", class: .retry)
+    try await bench.run {
+      bench.submit([spec])
+      for attempt in 1...2 {
+        try await eventually("attempt \(attempt)") {
+          let document = try await bench.store.task(spec.id)
+          return document?.attempt == attempt && bench.handler.ledger(spec.id) != nil
+        }
+        bench.handler.end(spec.id, with: .failed(failure))
+      }
+      try await eventually("it failed for good") { try await bench.state(spec.id) == .failed }
+      #expect(try await bench.store.task(spec.id)?.error == failure)
+    }
+  }
+
+  @Test func whatWaitsBurnsNoAttempt() async throws {
+    let bench = WorkerBench()
+    let spec = download()
+    let full = TaskFailure(code: "disk_full", message: "No space is left.", class: .wait)
+    try await bench.run {
+      bench.submit([spec])
+      bench.handler.end(spec.id, with: .failed(full))
+      try await eventually("it waits with the reason") { try await bench.store.task(spec.id)?.error == full }
+      let document = try #require(try await bench.store.task(spec.id))
+      #expect(document.state == .queued && document.attempt == 0 && document.runAt != nil)
+    }
+  }
+
+  @Test func aRunThatStandsStillIsStopped() async throws {
+    let bench = WorkerBench { $0.watchdog = Watchdog(patience: .milliseconds(300), grace: .seconds(60)) }
+    let spec = download()
+    try await bench.run {
+      bench.submit([spec])
+      try await eventually("its attempt failed as stalled") {
+        try await bench.store.task(spec.id)?.error?.code == "stalled"
+      }
+    }
+  }
+
+  @Test func progressIsPublished() async throws {
+    let bench = WorkerBench()
+    let spec = download()
+    try await bench.run {
+      bench.submit([spec])
+      try await eventually("it runs") { bench.handler.ledger(spec.id) != nil }
+      bench.handler.ledger(spec.id)?.progress(bytesDone: 500, bytesTotal: 1000)
+      try await eventually("a sample tells") {
+        try bench.sink.messages(to: bench.topics.progress).contains {
+          let (sample, _) = try ProgressJSON.decode($0.value ?? [])
+          return sample.taskID == spec.id && sample.bytesDone == 500 && sample.bytesTotal == 1000
+        }
+      }
+      try await eventually("and the store knows") { try await bench.store.task(spec.id)?.bytesDone == 500 }
+    }
+  }
+}
