@@ -78,7 +78,7 @@ let package = Package(
     tests("Curl", ["Curl", "System", "TestKit"]),
     tests("Kafka", ["Kafka", "LocalFleet", "System", "TestKit"]),
     tests("ReelhaulClient", ["ReelhaulClient", "TaskCore", "Messages", "Kafka"]),
-    tests("Postgres", ["Postgres", "System", "TestKit"]),
+    tests("Postgres", ["Postgres", "System", "LocalFleet", "TestKit"]),
     tests("Telemetry", ["Telemetry", "System"]),
     tests("CommandLineKit", ["CommandLineKit", "System"]),
     tests("Codec", ["Codec"]),

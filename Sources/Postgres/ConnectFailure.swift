@@ -26,7 +26,7 @@ extension PostgresError {
   init(result: OpaquePointer) {
     let text = { (field: UnsafePointer<CChar>?) in field.map { String(cString: $0) } }
     let state = text(rh_pg_error_sqlstate(result))
-    let message = text(rh_pg_error_message(result)) ?? text(PQresultErrorMessage(result))?.trimmingNewlines ?? ""
+    let message = text(rh_pg_error_message(result)) ?? text(PQresultErrorMessage(result))?.firstLine ?? ""
     // Without a SQLSTATE it is libpq that speaks, and it speaks of the connection.
     self.init(state == nil ? .connection : .server, message, sqlState: state)
     detail = text(rh_pg_error_detail(result))

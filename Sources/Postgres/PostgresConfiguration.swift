@@ -92,6 +92,9 @@ package struct PostgresConfiguration: Sendable {
 }
 
 extension String {
+  /// libpq adds lines of guesses to what it says.
+  var firstLine: String { String(prefix { !$0.isNewline }) }
+
   var trimmingNewlines: String {
     var text = self[...]
     while let last = text.last, last.isNewline || last == " " { text.removeLast() }

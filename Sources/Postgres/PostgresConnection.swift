@@ -46,7 +46,8 @@ package actor PostgresConnection {
     self.loop = loop
     self.configuration = configuration
     self.blocking = blocking
-    statements = StatementCache(isEnabled: configuration.preparedStatements)
+    statements = StatementCache(
+      isEnabled: configuration.preparedStatements, generation: .random(in: 0...UInt32.max))
   }
 
   // MARK: Statements
@@ -215,7 +216,7 @@ package actor PostgresConnection {
       accepted = steps != nil
     }
     current = operation
-    guard accepted else { return lose(PostgresError(.connection, session.errorMessage)) }
+    guard accepted else { return lose(PostgresError(.connection, session.errorMessage.firstLine)) }
     armTimer(operation.deadline)
     pump()
   }
@@ -263,7 +264,7 @@ package actor PostgresConnection {
     }
     guard self.session != nil else { return }
     if !isAlive || session.isBroken {
-      lose(current?.exchange.error ?? PostgresError(.connection, session.errorMessage))
+      lose(current?.exchange.error ?? PostgresError(.connection, session.errorMessage.firstLine))
     } else {
       poll?.watch(wantsWriting && session.flush() ? [.readable, .writable] : .readable)
     }
@@ -272,7 +273,7 @@ package actor PostgresConnection {
   private func finish(_ operation: Operation, on session: Session) {
     var operation = operation
     if case .script = operation.request.body, !session.endScript() {
-      return lose(PostgresError(.connection, session.errorMessage))
+      return lose(PostgresError(.connection, session.errorMessage.firstLine))
     }
     if case .batch(let queries) = operation.request.body {
       for (name, index) in operation.exchange.prepared { statements.didPrepare(name, queries[index].statement) }

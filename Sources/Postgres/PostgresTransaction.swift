@@ -55,9 +55,11 @@ package actor PostgresTransaction {
   /// Runs statements given as text, without parameters.
   @discardableResult
   package func script(_ sql: String, timeout: Duration? = nil) async throws(PostgresError) -> [PostgresRows] {
-    _ = try await pipeline([])
-    return try await connection.run(
+    if !hasBegun { _ = try await pipeline([]) }
+    let results = try await connection.run(
       Request(body: .script(sql), timeout: timeout ?? connection.configuration.statementTimeout))
+    if transactionID == nil { _ = try await pipeline([]) }
+    return results
   }
 
   /// Throws ``PostgresError/Code/commitUnknown`` where the connection is lost in between.

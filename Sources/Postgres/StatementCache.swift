@@ -14,11 +14,13 @@ struct StatementCache {
 
   private let isEnabled: Bool
   private var texts: [String: String] = [:]
-  /// Part of the names, so that a statement prepared anew does not meet its former self.
-  private var generation = 0
+  /// Part of the names: a statement prepared anew must not meet its former self, nor, behind a PgBouncer that shares
+  /// server sessions, that of another connection.
+  private var generation: UInt32
 
-  init(isEnabled: Bool) {
+  init(isEnabled: Bool, generation: UInt32 = 0) {
     self.isEnabled = isEnabled
+    self.generation = generation
   }
 
   func plan(for query: PostgresQuery) -> Plan {
@@ -35,13 +37,13 @@ struct StatementCache {
   /// The server has lost them, or their plans are of no use any more.
   mutating func forgetAll() {
     texts.removeAll()
-    generation += 1
+    generation &+= 1
   }
 
   private func name(of query: PostgresQuery) -> String {
     var hash = FNV1a()
     hash.combine(query.statement.hash)
     for value in query.values { hash.combine(UInt64(value.type.oid)) }
-    return "rh_\(String(hash.value, radix: 16))_\(generation)"
+    return "rh_\(String(hash.value, radix: 16))_\(String(generation, radix: 16))"
   }
 }

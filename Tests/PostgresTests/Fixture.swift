@@ -2,14 +2,15 @@ import Postgres
 import System
 import TestKit
 
-/// Runs `body` with a pool on a database of its own, on a loop of its own; both must close without a trace.
+/// Runs `body` with a pool on a loop of its own, by default on a database of its own; both must close without a trace.
 func withPool<Result: Sendable>(
-  size: Int = 2, url: String? = nil, _ configure: (inout PostgresConfiguration) -> Void = { _ in },
+  size: Int = 2, _ configuration: PostgresConfiguration? = nil,
   _ body: @escaping @Sendable (PostgresPool) async throws -> Result
 ) async throws -> Result {
-  let url = if let url { url } else { try await TestPostgres.shared.database() }
-  var configuration = try PostgresConfiguration(url: url)
-  configure(&configuration)
+  let configuration =
+    if let configuration { configuration } else {
+      try PostgresConfiguration(url: try await TestPostgres.shared.database())
+    }
   let loop = EventLoop(name: "postgres-test")
   let pool = PostgresPool(loop: loop, configuration: configuration, size: size)
   let result = await loop.task { try await body(pool) }.result

@@ -56,7 +56,7 @@ package final class TestPostgres: Sendable {
     return server.url(database: name)
   }
 
-  fileprivate static func makeDirectory() throws -> String {
+  static func makeDirectory() throws -> String {
     let base = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
     var template = Array("\(base)/reelhaul-postgres.XXXXXX".utf8CString)
     guard mkdtemp(&template) != nil else { throw SystemError.last("mkdtemp in \(base)") }
@@ -72,7 +72,7 @@ package actor RestartablePostgres {
 
   package init() async throws {
     directory = try TestPostgres.makeDirectory()
-    port = try freeLoopbackPort()
+    port = Int(try LoopbackPort.free())
     server = try await EmbeddedPostgres.start(
       directory: directory, port: port, authentication: .trust, settings: PostgresSettings.test)
     let path = directory

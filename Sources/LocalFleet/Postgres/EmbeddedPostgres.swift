@@ -28,6 +28,8 @@ package final class EmbeddedPostgres: Sendable {
   package let dataDirectory: String
   package let port: Int
   package let logFile: String
+  /// Whom the server runs as, where this process is root.
+  package let user: ServiceUser?
   private let process: ChildProcess
   private let password: String?
 
@@ -35,6 +37,7 @@ package final class EmbeddedPostgres: Sendable {
     dataDirectory = cluster.dataDirectory
     logFile = cluster.logFile
     password = cluster.password
+    user = cluster.user
     self.port = port
     self.process = process
   }
@@ -47,7 +50,7 @@ package final class EmbeddedPostgres: Sendable {
   ) async throws -> EmbeddedPostgres {
     let cluster = try await PostgresCluster.open(directory, authentication: authentication)
     try await cluster.takeOver()
-    let port = try port ?? freeLoopbackPort()
+    let port = try port ?? FreePort.find()
     var options = ChildProcess.Options()
     options.user = cluster.user.map { ($0.uid, $0.gid) }
     options.stdout = cluster.logFile
@@ -115,22 +118,4 @@ package final class EmbeddedPostgres: Sendable {
   private func logTail() -> String {
     (readText(logFile) ?? "").split(separator: "\n").suffix(10).joined(separator: "\n")
   }
-}
-
-/// A port nobody listens on now.
-package func freeLoopbackPort() throws(SystemError) -> Int {
-  let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-  guard socket >= 0 else { throw .last("socket") }
-  defer { close(socket) }
-  var address = sockaddr_in()
-  address.sin_family = sa_family_t(AF_INET)
-  address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
-  var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-  let code = withUnsafeMutablePointer(to: &address) { pointer in
-    pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-      bind(socket, address, size) == 0 ? getsockname(socket, address, &size) : -1
-    }
-  }
-  guard code == 0 else { throw .last("bind 127.0.0.1") }
-  return Int(UInt16(bigEndian: address.sin_port))
 }

@@ -1,10 +1,10 @@
 import Glibc
 
 /// Whom PostgreSQL runs as: it refuses to run as root.
-struct ServiceUser: Sendable, Equatable {
-  let name: String
-  let uid: uid_t
-  let gid: gid_t
+package struct ServiceUser: Sendable, Equatable {
+  package let name: String
+  package let uid: UInt32
+  package let gid: UInt32
 
   /// `nil` where this process is not root and may run it itself.
   static func forPostgres() throws(EmbeddedPostgresError) -> ServiceUser? {

@@ -32,10 +32,15 @@ package enum LoopbackPort {
   package static func accepts(_ port: UInt16) -> Bool {
     let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     defer { close(socket) }
+    return connect(socket, to: port)
+  }
+
+  /// Connects a TCP socket, blocking.
+  static func connect(_ socket: Int32, to port: UInt16) -> Bool {
     var address = address(port: port)
     return withUnsafePointer(to: &address) { pointer in
       pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-        connect(socket, address, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+        Glibc.connect(socket, address, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
       }
     }
   }

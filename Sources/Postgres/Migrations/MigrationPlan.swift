@@ -1,0 +1,51 @@
+/// What a database still needs, decided from what it has recorded. Pure.
+package struct MigrationPlan: Sendable, Equatable {
+  /// A line of `schema_migration`.
+  struct Record: Sendable, Equatable {
+    var number: Int
+    var name: String
+    var checksum: Int64
+  }
+
+  /// The last migration the database has; 0: none.
+  package let current: Int
+  /// What is to be applied, in order.
+  package let pending: [Migration]
+
+  package var isUpToDate: Bool { pending.isEmpty }
+
+  init(recorded: [Record], known: [Migration]) throws(MigrationError) {
+    for (index, migration) in known.enumerated() where migration.number != index + 1 {
+      throw .numbering(migration.number)
+    }
+    let recorded = recorded.sorted { $0.number < $1.number }
+    if let last = recorded.last, last.number > known.count {
+      throw .newerSchema(database: last.number, program: known.count)
+    }
+    for (index, record) in recorded.enumerated() {
+      guard record.number == index + 1 else { throw .gap(index + 1) }
+      guard record.checksum == known[index].checksum else { throw .changed(record.number, record.name) }
+    }
+    current = recorded.count
+    pending = Array(known.dropFirst(recorded.count))
+  }
+}
+
+/// Why a schema cannot be brought up to date. Nothing was changed.
+package enum MigrationError: Error, Hashable, Sendable, CustomStringConvertible {
+  case newerSchema(database: Int, program: Int)
+  case changed(Int, String)
+  case gap(Int)
+  case numbering(Int)
+
+  package var description: String {
+    switch self {
+    case .newerSchema(let database, let program):
+      "the database's schema has version \(database), this program knows \(program): upgrade the program"
+    case .changed(let number, let name):
+      "migration \(number) (\(name)) was applied with other contents than this program has: the builds do not match"
+    case .gap(let number): "migration \(number) is missing in schema_migration, though later ones are there"
+    case .numbering(let number): "migration \(number) is out of order in this program"
+    }
+  }
+}

@@ -1,0 +1,66 @@
+/// Brings a database's schema up to date: each migration in a transaction of its own, and one migrator at a time,
+/// held apart by an advisory lock of the transaction, so that PgBouncer may stand in between.
+package struct Migrator: Sendable {
+  private let pool: PostgresPool
+  private let migrations: [Migration]
+  /// For one migration: building an index may take long.
+  package var timeout: Duration = .seconds(3600)
+
+  package init(_ pool: PostgresPool, _ migrations: [Migration]) {
+    self.pool = pool
+    self.migrations = migrations
+  }
+
+  /// What ``apply(progress:)`` would do now. Changes nothing. Throws ``MigrationError`` or ``PostgresError``.
+  package func plan() async throws -> MigrationPlan {
+    try await pool.transaction(level: .repeatableRead) { try await plan(in: $0) }
+  }
+
+  /// Applies what is pending and returns it; `progress` is told before each.
+  @discardableResult
+  package func apply(progress: @Sendable (Migration) -> Void = { _ in }) async throws -> [Migration] {
+    var applied: [Migration] = []
+    while let migration = try await applyNext(progress) { applied.append(migration) }
+    return applied
+  }
+
+  private func applyNext(_ progress: @Sendable (Migration) -> Void) async throws -> Migration? {
+    try await pool.transaction { transaction in
+      _ = try await transaction.query(Self.lock, .int64(Self.lockKey), timeout: timeout)
+      guard let next = try await plan(in: transaction).pending.first else { return nil }
+      progress(next)
+      try await transaction.script(Self.createTable)
+      try await transaction.script(next.sql, timeout: timeout)
+      _ = try await transaction.query(
+        Self.record, .int32(Int32(next.number)), .text(next.name), .int64(next.checksum))
+      return next
+    }
+  }
+
+  private func plan(in transaction: PostgresTransaction) async throws -> MigrationPlan {
+    guard try await transaction.query(Self.tableExists)[0].bool(0) else {
+      return try MigrationPlan(recorded: [], known: migrations)
+    }
+    let rows = try await transaction.query(Self.recorded)
+    let records = try rows.map { row in
+      MigrationPlan.Record(number: Int(try row.int64(0)), name: try row.text(1), checksum: try row.int64(2))
+    }
+    return try MigrationPlan(recorded: records, known: migrations)
+  }
+
+  /// `reelhaul` in ASCII.
+  private static let lockKey: Int64 = 0x7265_656c_6861_756c
+  private static let lock: PostgresStatement = "SELECT pg_advisory_xact_lock($1)"
+  private static let tableExists: PostgresStatement = "SELECT to_regclass('schema_migration') IS NOT NULL"
+  private static let recorded: PostgresStatement = "SELECT number, name, checksum FROM schema_migration ORDER BY number"
+  private static let record: PostgresStatement =
+    "INSERT INTO schema_migration (number, name, checksum) VALUES ($1, $2, $3)"
+  private static let createTable = """
+    CREATE TABLE IF NOT EXISTS schema_migration (
+      number int PRIMARY KEY CHECK (number > 0),
+      name text NOT NULL,
+      checksum bigint NOT NULL,
+      applied_at timestamptz NOT NULL DEFAULT now()
+    )
+    """
+}

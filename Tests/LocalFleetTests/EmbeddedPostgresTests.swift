@@ -1,0 +1,90 @@
+import Glibc
+import Postgres
+import System
+import TestKit
+import Testing
+
+@testable import LocalFleet
+
+struct EmbeddedPostgresTests {
+  func withServer(
+    _ body: (_ directory: String, EmbeddedPostgres) async throws -> Void
+  ) async throws {
+    let base = try TemporaryDirectory(prefix: "reelhaul-embedded")
+    chmod(base.path, 0o755)
+    let directory = "\(base.path)/fleet/postgres"
+    let server = try await EmbeddedPostgres.start(directory: directory)
+    do {
+      try await body(directory, server)
+    } catch {
+      await server.stop(.immediate)
+      throw error
+    }
+    await server.stop(.immediate)
+    withExtendedLifetime(base) {}
+  }
+
+  func query(_ url: String, _ sql: String) async throws -> String {
+    let loop = EventLoop(name: "embedded-test")
+    let pool = PostgresPool(loop: loop, configuration: try PostgresConfiguration(url: url), size: 1)
+    let result = await loop.task { try await pool.query(PostgresStatement(sql))[0].text(0) }.result
+    await pool.close()
+    loop.shutdown()
+    return try result.get()
+  }
+
+  @Test func startsWithItsDatabaseAndAPassword() async throws {
+    try await withServer { directory, server in
+      #expect(try await query(server.url(), "SELECT current_database()::text") == "reelhaul")
+      let socket = try #require(server.socketURL())
+      #expect(try await query(socket, "SELECT current_user::text") == "reelhaul")
+      #expect(try await query(server.url(), "SHOW autovacuum_naptime") == "2s")
+      await #expect(throws: PostgresError.self) {
+        _ = try await query("postgres://reelhaul:wrong@127.0.0.1:\(server.port)/reelhaul", "SELECT 'x'")
+      }
+      var status = stat()
+      #expect(stat("\(directory)/password", &status) == 0 && status.st_mode & 0o077 == 0)
+    }
+  }
+
+  @Test func goesOnWhereItWasAfterACrash() async throws {
+    try await withServer { directory, server in
+      // A large object is the one thing a SELECT can make.
+      let made = try await query(server.url(), "SELECT lo_from_bytea(0, 'kept')::text")
+      server.stopBlocking(.immediate)
+      #expect(!server.isRunning)
+      let again = try await EmbeddedPostgres.start(directory: directory)
+      #expect(try await query(again.url(), "SELECT convert_from(lo_get(\(made)), 'UTF8')") == "kept")
+      await again.stop()
+    }
+  }
+
+  /// After a container's restart the file names a process that is something else now.
+  @Test func aPidFileThatNamesAnotherProcessIsRemoved() async throws {
+    try await withServer { directory, server in
+      await server.stop()
+      let file = try FileDescriptor.open("\(directory)/data/postmaster.pid", O_WRONLY | O_CREAT | O_CLOEXEC)
+      var text = "\(getpid())\n\(directory)/data\n"
+      try text.withUTF8 { try file.write(UnsafeRawBufferPointer($0), at: 0) }
+      let again = try await EmbeddedPostgres.start(directory: directory)
+      #expect(again.isRunning)
+      await again.stop()
+    }
+  }
+
+  @Test func anInstallationThatIsMissingIsNamed() {
+    #expect(throws: EmbeddedPostgresError.self) { try PostgresInstallation.find(in: "/nonexistent") }
+    let error = #expect(throws: EmbeddedPostgresError.self) { try PostgresInstallation.find(major: 99) }
+    #expect(error?.description.contains("postgresql-99") == true)
+  }
+
+  @Test func thePidFileIsRead() {
+    #expect(PostmasterFile("") == nil)
+    #expect(PostmasterFile("x\n") == nil)
+    #expect(PostmasterFile("12\n/d\n1\n5432\n/s\n127.0.0.1\n 1 2\nstarting\n")?.isReady == false)
+    let ready = PostmasterFile("12\n/d\n1\n5432\n/s\n127.0.0.1\n 1 2\nready   \n")
+    #expect(ready?.isReady == true)
+    #expect(ready?.pid == 12)
+    #expect(PostmasterFile("\(getpid())\n")?.isRunning(on: "/nonexistent") == false)
+  }
+}

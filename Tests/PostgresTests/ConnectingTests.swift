@@ -1,0 +1,111 @@
+import Testing
+
+@testable import Postgres
+
+/// URLs, targets, refusals, back-off: what is decided without a server.
+struct ConnectingTests {
+  @Test(arguments: [
+    "postgres://u:p@h:1/d", "postgresql://h/d?sslmode=require", "host=h dbname=d", "postgres://%2Ftmp%2Fx/d",
+  ])
+  func urlsOfLibpqAreTaken(url: String) throws {
+    let configuration = try PostgresConfiguration(url: url)
+    #expect(configuration.parameters["dbname"] == "d")
+    #expect(configuration.preparedStatements)
+  }
+
+  @Test func thePasswordIsNotPartOfTheTarget() throws {
+    let configuration = try PostgresConfiguration(url: "postgres://u:secret@h:1/d")
+    #expect(configuration.target == "h:1/d")
+  }
+
+  @Test(arguments: [
+    ("postgres://h/d?prepared_statements=false", false), ("postgres://h/d?prepared_statements=true", true),
+    ("postgres://h/d?sslmode=disable&prepared_statements=false&connect_timeout=3", false),
+  ])
+  func preparedStatementsAreSwitchedInTheURL(url: String, expected: Bool) throws {
+    let configuration = try PostgresConfiguration(url: url)
+    #expect(configuration.preparedStatements == expected)
+    if url.contains("connect_timeout") { #expect(configuration.connectTimeout == .seconds(3)) }
+  }
+
+  @Test(arguments: [
+    "postgres://h/d?prepared_statements=maybe", "postgres://h/d?no_such_option=1", "mysql://h/d", "postgres://h:x%zz/d",
+  ])
+  func badURLsAreRefused(url: String) {
+    #expect(throws: PostgresError.self) { try PostgresConfiguration(url: url) }
+  }
+
+  @Test func everyHostBecomesItsAddresses() throws {
+    let target = try ConnectionTarget(
+      ["host": "a,/run/sock,b", "port": "1,2,3"], defaults: [:],
+      resolve: { host throws(PostgresError) in host == "a" ? ["10.0.0.1", "::1"] : ["10.0.0.2"] })
+    #expect(target.parameters["host"] == "a,a,/run/sock,b")
+    #expect(target.parameters["hostaddr"] == "10.0.0.1,::1,,10.0.0.2")
+    #expect(target.parameters["port"] == "1,1,2,3")
+  }
+
+  @Test func oneNameThatResolvesIsEnough() throws {
+    let gone = PostgresError(.connection, "no such host")
+    let resolve = { (host: String) throws(PostgresError) -> [String] in
+      guard host == "good" else { throw gone }
+      return ["10.0.0.1"]
+    }
+    let target = try ConnectionTarget(["host": "bad,good"], defaults: [:], resolve: resolve)
+    #expect(target.parameters["hostaddr"] == "10.0.0.1")
+    #expect(throws: gone) { try ConnectionTarget(["host": "bad"], defaults: [:], resolve: resolve) }
+  }
+
+  @Test func nothingIsResolvedWhereAnAddressIsGiven() throws {
+    let given = ["host": "a", "hostaddr": "10.0.0.1"]
+    let target = try ConnectionTarget(given, defaults: [:], resolve: { _ throws(PostgresError) in [] })
+    #expect(target.parameters == given)
+  }
+
+  @Test func theSQLStateIsReadFromLibpqsMessage() {
+    let refused = ConnectFailure.error(
+      from: """
+        connection to server at "127.0.0.1", port 5432 failed: FATAL:  28P01: password authentication failed for user "x"
+        LOCATION:  auth_failed, auth.c:330
+        """)
+    #expect(refused.sqlState == "28P01")
+    #expect(refused.isPermanent)
+    #expect(!refused.isRetryable)
+    #expect(!refused.message.contains("LOCATION"))
+    let absent = ConnectFailure.error(from: "connection to server at \"::1\", port 5432 failed: Connection refused")
+    #expect(absent.sqlState == nil)
+    #expect(absent.isRetryable)
+  }
+
+  @Test func theBackOffGrowsToItsLimitAndIsSpread() {
+    let backoff = Backoff()
+    #expect(backoff.delay(failures: 1, random: 1) == .milliseconds(50))
+    #expect(backoff.delay(failures: 3, random: 1) == .milliseconds(200))
+    for failures in [8, 50, 1_000_000] { #expect(backoff.delay(failures: failures, random: 1) == .seconds(5)) }
+    #expect(backoff.delay(failures: 5, random: 0) < backoff.delay(failures: 5, random: 0.5))
+  }
+
+  @Test func statementsAreNamedByContentTypesAndGeneration() {
+    var cache = StatementCache(isEnabled: true)
+    let statement = PostgresStatement("SELECT $1")
+    let query = statement(.int32(1))
+    guard case .prepare(let name) = cache.plan(for: query) else {
+      Issue.record("not prepared")
+      return
+    }
+    cache.didPrepare(name, statement)
+    #expect(cache.plan(for: statement(.int32(2))) == .execute(name: name))
+    #expect(cache.plan(for: statement(.int64(2))) != .execute(name: name))
+    cache.forgetAll()
+    #expect(cache.plan(for: query) != .prepare(name: name))
+    #expect(StatementCache(isEnabled: false).plan(for: query) == .unnamed)
+  }
+
+  @Test func programsThatMakeStatementsAtRunTimeDoNotFillTheServer() {
+    var cache = StatementCache(isEnabled: true)
+    for number in 0..<StatementCache.limit {
+      let query = PostgresQuery(PostgresStatement("SELECT \(number)"))
+      if case .prepare(let name) = cache.plan(for: query) { cache.didPrepare(name, query.statement) }
+    }
+    #expect(cache.plan(for: PostgresQuery("SELECT 'one more'")) == .unnamed)
+  }
+}

@@ -1,0 +1,151 @@
+import LocalFleet
+import Postgres
+import System
+import TestKit
+import Testing
+
+struct PoolTests {
+  func configuration(_ url: String, acquireTimeout: Duration) throws -> PostgresConfiguration {
+    var configuration = try PostgresConfiguration(url: url)
+    configuration.acquireTimeout = acquireTimeout
+    return configuration
+  }
+
+  @Test func survivesARestartOfTheServer() async throws {
+    let server = try await RestartablePostgres()
+    try await withPool(size: 3, try configuration(await server.url, acquireTimeout: .seconds(60))) { pool in
+      _ = try await pool.query("CREATE TABLE t (x int)")
+      let running = Task { await failure { _ = try await pool.query("SELECT pg_sleep(60)") } }
+      try await Self.waitForActivity(pool, "SELECT pg_sleep(60)")
+      await server.stop(.immediate)
+      let error = await running.value
+      #expect(error?.code == .connection)
+      #expect(error?.isRetryable == true)
+      async let waiting = pool.query("SELECT count(*) FROM t")[0].int64(0)
+      try await server.start()
+      #expect(try await waiting == 0)
+    }
+    await server.remove()
+  }
+
+  @Test func anUnreachableServerIsNamed() async throws {
+    let port = try LoopbackPort.free()
+    let nowhere = try configuration("postgres://nobody@127.0.0.1:\(port)/none", acquireTimeout: .milliseconds(50))
+    try await withPool(nowhere) { pool in
+      let error = await failure { _ = try await pool.query("SELECT 1") }
+      #expect(error?.code == .connection)
+      #expect(error?.isRetryable == true)
+      #expect(error?.message.contains("\(port)") == true)
+      #expect(error?.message.contains("refused") == true)
+    }
+  }
+
+  @Test func aRefusedDatabaseFailsAtOnceAndIsNotRetried() async throws {
+    let url = try await TestPostgres.shared.server().url(database: "no_such_database")
+    try await withPool(try configuration(url, acquireTimeout: .seconds(3600))) { pool in
+      let error = await failure { _ = try await pool.query("SELECT 1") }
+      #expect(error?.sqlState == "3D000")
+      #expect(error?.message.contains("no_such_database") == true)
+      #expect(error?.isRetryable == false)
+    }
+  }
+
+  @Test func whoWaitsTooLongForAConnectionIsTold() async throws {
+    let url = try await TestPostgres.shared.database()
+    try await withPool(size: 1, try configuration(url, acquireTimeout: .seconds(2))) { pool in
+      try await pool.withConnection { _ in
+        let error = await failure { _ = try await pool.query("SELECT 1") }
+        #expect(error?.code == .timeout)
+      }
+      _ = try await pool.query("SELECT 1")
+    }
+  }
+
+  @Test func aCanceledWaiterLeavesTheQueue() async throws {
+    try await withPool(size: 1) { pool in
+      try await pool.withConnection { connection in
+        let waiter = Task { await failure { _ = try await pool.query("SELECT 1") } }
+        waiter.cancel()
+        #expect(await waiter.value?.code == .canceled)
+        _ = try await connection.query("SELECT 1")
+      }
+      _ = try await pool.query("SELECT 1")
+    }
+  }
+
+  @Test func aCanceledStatementStopsOnTheServerAndKeepsTheSession() async throws {
+    try await withPool(size: 2) { pool in
+      try await pool.withConnection { connection in
+        let pid = try await connection.query("SELECT pg_backend_pid()")[0].int32(0)
+        let running = Task { await failure { _ = try await connection.query("SELECT pg_sleep(61)") } }
+        try await Self.waitForActivity(pool, "SELECT pg_sleep(61)")
+        running.cancel()
+        #expect(await running.value?.code == .canceled)
+        #expect(try await connection.query("SELECT pg_backend_pid()")[0].int32(0) == pid)
+      }
+    }
+  }
+
+  @Test func aStatementPastItsDeadlineIsCanceled() async throws {
+    try await withPool(size: 1) { pool in
+      try await pool.withConnection { connection in
+        let pid = try await connection.query("SELECT pg_backend_pid()")[0].int32(0)
+        let error = await failure { _ = try await connection.query("SELECT pg_sleep(60)", timeout: .milliseconds(50)) }
+        #expect(error?.code == .timeout)
+        #expect(error?.isRetryable == true)
+        #expect(try await connection.query("SELECT pg_backend_pid()")[0].int32(0) == pid)
+      }
+    }
+  }
+
+  @Test func anIdleConnectionThatDiesIsReplacedUnseen() async throws {
+    try await withPool(size: 1) { pool in
+      let database = try await pool.query("SELECT current_database()::text, pg_backend_pid()")[0]
+      let (name, pid) = (try database.text(0), try database.int32(1))
+      let same = try PostgresConfiguration(url: try await TestPostgres.shared.server().url(database: name))
+      try await withPool(size: 1, same) { other in
+        _ = try await other.query("SELECT pg_terminate_backend($1, 10000)", .int32(pid))
+      }
+      #expect(try await pool.query("SELECT pg_backend_pid()")[0].int32(0) != pid)
+    }
+  }
+
+  @Test func aConnectionGivenBackInATransactionIsNotLentAgain() async throws {
+    try await withPool(size: 1) { pool in
+      let pid = try await pool.withConnection { connection in
+        _ = try await connection.query("BEGIN")
+        return try await connection.query("SELECT pg_backend_pid()")[0].int32(0)
+      }
+      #expect(try await pool.query("SELECT pg_backend_pid()")[0].int32(0) != pid)
+    }
+  }
+
+  @Test func aPlanThatNoLongerFitsIsMadeAnew() async throws {
+    try await withPool(size: 1) { pool in
+      let all: PostgresStatement = "SELECT * FROM t"
+      _ = try await pool.query("CREATE TABLE t (x int)")
+      #expect(try await pool.query(all).columnCount == 1)
+      _ = try await pool.query("ALTER TABLE t ADD y int")
+      #expect(try await pool.query(all).columnCount == 2)
+      _ = try await pool.query("DEALLOCATE ALL")
+      #expect(try await pool.query(all).columnCount == 2)
+    }
+  }
+
+  @Test func noticesGoToTheHook() async throws {
+    let heard = Lock<[String]>([])
+    var configuration = try PostgresConfiguration(url: try await TestPostgres.shared.database())
+    configuration.onNotice = { notice in heard.withLock { $0.append(notice.message) } }
+    try await withPool(configuration) { pool in
+      _ = try await pool.query("DO 'BEGIN RAISE WARNING ''mind the gap''; END'")
+    }
+    #expect(heard.withLock { $0 } == ["mind the gap"])
+  }
+
+  /// Until the server runs `sql`.
+  static func waitForActivity(_ pool: PostgresPool, _ sql: String) async throws {
+    let statement: PostgresStatement =
+      "SELECT count(*) FROM pg_stat_activity WHERE query = $1 AND state = 'active' AND pid <> pg_backend_pid()"
+    while try await pool.query(statement, .text(sql))[0].int64(0) == 0 { await Task.yield() }
+  }
+}

@@ -1,0 +1,134 @@
+import Glibc
+import System
+
+/// A TCP proxy on a free port that cuts a connection at the moment a text passes from the client to the server.
+package final class CuttingProxy: Sendable {
+  package enum Cut: Sendable {
+    /// The server never sees the text.
+    case before
+    /// The server gets the text and acts on it; the client never hears of it.
+    case after
+  }
+
+  private struct State {
+    var trigger: (text: [UInt8], cut: Cut, thenRefuse: Bool)?
+    var isOpen = true
+  }
+
+  package let port: UInt16
+  private let listener: Int32
+  private let target: UInt16
+  private let state = Lock(State())
+
+  package init(to target: UInt16) throws {
+    self.target = target
+    (listener, port) = try LoopbackPort.bound()
+    guard listen(listener, 64) == 0 else { throw SystemError.last("listen") }
+    Thread(name: "cutting-proxy") { [self] in
+      while case let client = accept(listener, nil, nil), client >= 0 { serve(client) }
+      Glibc.close(listener)
+    }.detach()
+  }
+
+  /// Arms it for one cut. `thenRefuse`: nobody gets through afterwards.
+  package func cut(_ cut: Cut, when text: String, thenRefuse: Bool = false) {
+    state.withLock { $0.trigger = (Array(text.utf8), cut, thenRefuse) }
+  }
+
+  /// Accepts nobody any more.
+  package func close() {
+    guard
+      state.withLock({ state in
+        defer { state.isOpen = false }
+        return state.isOpen
+      })
+    else { return }
+    shutdown(listener, Int32(SHUT_RDWR))
+  }
+
+  private func serve(_ client: Int32) {
+    let server = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    guard LoopbackPort.connect(server, to: target) else {
+      Glibc.close(client)
+      Glibc.close(server)
+      return
+    }
+    let pair = SocketPair(client, server)
+    Thread(name: "proxy-up") { [self] in
+      pair.pump(from: client, to: server) { [self] bytes in
+        guard let (cut, refuse) = takeTrigger(in: bytes) else { return .forward }
+        if refuse { close() }
+        return cut == .before ? .drop : .forwardAndCut
+      }
+    }.detach()
+    Thread(name: "proxy-down") { pair.pump(from: server, to: client) { _ in .forward } }.detach()
+  }
+
+  private func takeTrigger(in bytes: ArraySlice<UInt8>) -> (Cut, Bool)? {
+    state.withLock { state in
+      guard let trigger = state.trigger, bytes.contains(subsequence: trigger.text) else { return nil }
+      state.trigger = nil
+      return (trigger.cut, trigger.thenRefuse)
+    }
+  }
+}
+
+/// Both ends of one connection through the proxy; closed when both directions have ended.
+private final class SocketPair: Sendable {
+  enum Verdict { case forward, drop, forwardAndCut }
+
+  private let client: Int32
+  private let server: Int32
+
+  init(_ client: Int32, _ server: Int32) {
+    self.client = client
+    self.server = server
+  }
+
+  deinit {
+    close(client)
+    close(server)
+  }
+
+  func pump(from source: Int32, to sink: Int32, _ judge: (ArraySlice<UInt8>) -> Verdict) {
+    var buffer = [UInt8](repeating: 0, count: 65536)
+    while true {
+      let count = recv(source, &buffer, buffer.count, 0)
+      guard count > 0 else { break }
+      switch judge(buffer[..<count]) {
+      case .forward:
+        guard sendAll(sink, buffer[..<count]) else { return end() }
+      case .drop: return end()
+      case .forwardAndCut:
+        // The client is cut off first, so that no answer can slip through.
+        shutdown(source, Int32(SHUT_RDWR))
+        _ = sendAll(sink, buffer[..<count])
+        shutdown(sink, Int32(SHUT_WR))
+        return
+      }
+    }
+    shutdown(sink, Int32(SHUT_WR))
+  }
+
+  private func end() {
+    shutdown(client, Int32(SHUT_RDWR))
+    shutdown(server, Int32(SHUT_RDWR))
+  }
+
+  private func sendAll(_ socket: Int32, _ bytes: ArraySlice<UInt8>) -> Bool {
+    var rest = bytes
+    while !rest.isEmpty {
+      let count = rest.withUnsafeBytes { send(socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+      guard count > 0 else { return false }
+      rest = rest.dropFirst(count)
+    }
+    return true
+  }
+}
+
+extension ArraySlice<UInt8> {
+  fileprivate func contains(subsequence text: [UInt8]) -> Bool {
+    guard count >= text.count else { return false }
+    return (startIndex...(endIndex - text.count)).contains { self[$0..<($0 + text.count)].elementsEqual(text) }
+  }
+}

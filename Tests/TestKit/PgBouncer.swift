@@ -1,0 +1,53 @@
+import Glibc
+import LocalFleet
+import System
+
+/// A PgBouncer in transaction mode before a PostgreSQL server, on a free port.
+package final class PgBouncer: Sendable {
+  package let port: UInt16
+  private let process: ChildProcess
+  private let directory: String
+
+  /// `serverSessions`: how many sessions all clients share.
+  package init(before server: EmbeddedPostgres, serverSessions: Int = 2) async throws {
+    port = try LoopbackPort.free()
+    directory = try TestPostgres.makeDirectory()
+    let file = "\(directory)/pgbouncer.ini"
+    let settings = """
+      [databases]
+      * = host=127.0.0.1 port=\(server.port) user=\(EmbeddedPostgres.role)
+      [pgbouncer]
+      listen_addr = 127.0.0.1
+      listen_port = \(port)
+      unix_socket_dir =
+      auth_type = any
+      pool_mode = transaction
+      default_pool_size = \(serverSessions)
+      max_client_conn = 200
+
+      """
+    let descriptor = try FileDescriptor.open(file, O_WRONLY | O_CREAT | O_CLOEXEC)
+    var text = settings
+    try text.withUTF8 { try descriptor.write(UnsafeRawBufferPointer($0), at: 0) }
+    var options = ChildProcess.Options()
+    options.user = server.user.map { ($0.uid, $0.gid) }
+    options.stdout = "\(directory)/pgbouncer.log"
+    options.stderr = "\(directory)/pgbouncer.log"
+    chmod(directory, 0o755)
+    process = try ChildProcess("pgbouncer", [file], options)
+    while !LoopbackPort.accepts(port) {
+      guard process.status == nil else { throw SystemError(errno: ECHILD, operation: "pgbouncer") }
+      try await Task.sleep(for: .milliseconds(10))
+    }
+  }
+
+  package func url(database: String) -> String {
+    "postgres://\(EmbeddedPostgres.role)@127.0.0.1:\(port)/\(database)"
+  }
+
+  package func stop() async {
+    process.kill(SIGTERM)
+    _ = await process.wait()
+    removeTree(directory)
+  }
+}
