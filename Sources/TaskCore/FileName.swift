@@ -4,6 +4,7 @@
 extension String {
   /// In Unicode normalisation form C.
   var composed: String {
+    guard utf8.contains(where: { $0 >= 0x80 }) else { return self }
     var view = String.UnicodeScalarView()
     view.append(contentsOf: _nfc)
     return String(view)

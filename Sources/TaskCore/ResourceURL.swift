@@ -8,10 +8,7 @@ public enum ResourceURL: Hashable, Sendable {
   public init(_ text: String) throws(InvalidURL) {
     guard !text.isEmpty else { throw .empty }
     guard text.utf8.count <= TaskSpec.urlLimit else { throw .tooLong }
-    guard let colon = text.firstIndex(of: ":"), text[colon...].hasPrefix("://"), colon != text.startIndex else {
-      throw .noScheme
-    }
-    guard text[..<colon] != "storage" else {
+    guard !text.utf8.starts(with: "storage://".utf8) else {
       do throws(InvalidStorageURL) {
         self = .storage(try StorageURL(text))
         return
