@@ -164,7 +164,7 @@ struct ApacheKafkaTests {
       }
     }
     try await eventually { acknowledged.withLock { $0 } >= 3 }
-    await node.stop()
+    await node.kill()
     try await node.start()
     try await sending.value
 

@@ -13,10 +13,21 @@ import Testing
     var ledger = AssignmentLedger()
     ledger.assign([partition], committed: [partition: 10])
     #expect(ledger.receive(partition, 10) == .accept)
+    #expect(ledger.receive(partition, 12) == .seek(11), "looked for once")
     #expect(ledger.receive(partition, 12) == .gap(expected: 11))
     #expect(ledger.receive(partition, 13) == .accept)
-    // The log was cut and begins anew: nothing is missing between.
-    #expect(ledger.receive(partition, 0) == .accept)
+    #expect(ledger.receive(partition, 20) == .seek(14))
+    #expect(ledger.receive(partition, 14) == .accept, "it was there after all")
+  }
+
+  @Test func takesNoRecordTwiceUnlessTheLogBeganAnew() {
+    var ledger = AssignmentLedger()
+    ledger.assign([partition], committed: [partition: 400])
+    #expect(ledger.receive(partition, 0) == .seek(400))
+    #expect(ledger.receive(partition, 400) == .accept)
+    #expect(ledger.receive(partition, 0) == .seek(401))
+    #expect(ledger.receive(partition, 0) == .accept, "sought in vain")
+    #expect(ledger.receive(partition, 1) == .accept)
   }
 
   @Test func knowsNoGapWithoutACommit() {

@@ -17,6 +17,7 @@ import Testing
     ("REELHAUL_KAFKA_NO_SUCH_THING", "1", "no.such.thing is not known"),
     ("REELHAUL_KAFKA_SECURITY_PROTOCOL", "carrier_pigeon", "refuses its value"),
     ("REELHAUL_KAFKA_ENABLE_AUTO_COMMIT", "true", "cannot be set"),
+    ("REELHAUL_KAFKA_ENABLE_IDEMPOTENCE", "false", "cannot be set"),
   ])
   func namesWhatIsWrong(variable: String, value: String, reason: String) throws {
     let error = #expect(throws: KafkaError.self) {

@@ -63,6 +63,33 @@ import Testing
     }
   }
 
+  /// The development broker keeps 5 MB of a partition: who comes late must hear that records are missing.
+  @Test func reportsRecordsThatTheBrokerDropped() async throws {
+    try await withDevelopmentBroker(topics: [TopicSpec(name: "t", partitions: 1)]) { configuration in
+      let producer = try KafkaProducer(configuration)
+      try await producer.send(topic: "t", key: nil, value: bytes("first"))
+      let early = try KafkaConsumer(configuration, group: "g", topics: ["t"])
+      #expect(try await read(1, from: early).count == 1)
+      await early.close()
+
+      var random = SystemRandomNumberGenerator()
+      let noise = (0..<100_000).map { _ in UInt8.random(in: 0...255, using: &random) }
+      try await producer.sendAll((0..<100).map { _ in KafkaMessage(topic: "t", key: nil, value: noise) })
+      let gaps = Lock<[(expected: Int64, found: Int64)]>([])
+      var observed = configuration
+      observed.observer = { notice in
+        if case .gap(_, let expected, let found) = notice { gaps.withLock { $0.append((expected, found)) } }
+      }
+      let late = try KafkaConsumer(observed, group: "g", topics: ["t"])
+      let first = try #require(try await late.next()?.records.first)
+      #expect(first.offset > 1)
+      #expect(gaps.withLock { $0.map(\.expected) } == [1])
+      #expect(gaps.withLock { $0.map(\.found) } == [first.offset])
+      await late.close()
+      await producer.close()
+    }
+  }
+
   @Test func closesInTimeWithoutABroker() async throws {
     let consumer = try KafkaConsumer(KafkaConfiguration(bootstrap: "127.0.0.1:1"), group: "g", topics: ["t"])
     let start = ContinuousClock.now

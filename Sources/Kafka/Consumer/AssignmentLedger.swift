@@ -10,11 +10,16 @@ struct AssignmentLedger {
     /// The ends of what was handed out and of what was committed since.
     var handedOut: Int64 = -1
     var committed: Int64 = -1
+    /// The offset that was sought because another record came in its place.
+    var sought: Int64?
     var isRevoked = false
   }
 
   enum Reception: Equatable {
     case accept
+    /// Drop it, and go to `offset` first: librdkafka 2.0 may lose its place when a partition is paused before its first
+    /// record was taken.
+    case seek(Int64)
     /// Accept; the records from `expected` on are missing.
     case gap(expected: Int64)
     /// The partition is going or gone: its next owner reads the record again.
@@ -36,7 +41,13 @@ struct AssignmentLedger {
 
   mutating func receive(_ partition: TopicPartition, _ offset: Int64) -> Reception {
     guard let entry = entries[partition], !entry.isRevoked else { return .drop }
+    if let expected = entry.expected, expected != offset, entry.sought != expected {
+      entries[partition]?.sought = expected
+      return .seek(expected)
+    }
     entries[partition]?.expected = offset + 1
+    entries[partition]?.sought = nil
+    // An earlier one than expected, sought in vain: the log was cut, or made anew.
     guard let expected = entry.expected, expected < offset else { return .accept }
     return .gap(expected: expected)
   }

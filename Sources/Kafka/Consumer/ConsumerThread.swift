@@ -192,6 +192,10 @@ final class ConsumerThread: @unchecked Sendable {
     let record = copier.copy(message)
     switch ledger.receive(record.topicPartition, record.offset) {
     case .drop: return
+    case .seek(let offset):
+      // Without a timeout it does not wait; what is queued of the partition is void from here on.
+      rd_kafka_seek(message.pointee.rkt, record.partition, offset, 0)
+      return
     case .gap(let expected): handle.notice(.gap(record.topicPartition, expected: expected, found: record.offset))
     case .accept: break
     }

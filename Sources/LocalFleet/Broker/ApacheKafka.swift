@@ -59,22 +59,30 @@ package actor ApacheKafka {
     let process = try ChildProcess(
       "\(home)/bin/kafka-server-start.sh", ["\(directory)/server.properties"], options())
     self.process = process
+    do {
+      try await untilReady(process)
+    } catch {
+      await kill()
+      throw error
+    }
+  }
+
+  private func untilReady(_ process: ChildProcess) async throws {
     let admin = try KafkaAdmin(KafkaConfiguration(bootstrap: bootstrap), timeout: .seconds(1))
     let start = ContinuousClock.now
-    while true {
-      if let status = process.status {
-        await admin.close()
-        throw failure("ended while starting (\(status))")
-      }
+    var failure: (any Error)?
+    while failure == nil {
       if let metadata = try? await admin.metadata(), !metadata.brokers.isEmpty { break }
-      guard ContinuousClock.now - start < .seconds(60) else {
-        await admin.close()
-        await stop()
-        throw failure("did not answer within 60 s")
+      if let status = process.status {
+        failure = self.failure("ended while starting (\(status))")
+      } else if ContinuousClock.now - start > .seconds(60) {
+        failure = self.failure("did not answer within 60 s")
+      } else {
+        do { try await Task.sleep(for: .milliseconds(50)) } catch { failure = error }
       }
-      try await Task.sleep(for: .milliseconds(50))
     }
     await admin.close()
+    if let failure { throw failure }
   }
 
   /// Stops the node in good order (SIGTERM), by force after 15 seconds.
