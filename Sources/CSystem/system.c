@@ -40,7 +40,7 @@ int rh_open(const char *path, int flags, mode_t mode) { return result(open(path,
 int rh_open_beneath(int directory, const char *path, int flags, mode_t mode) {
   struct open_how how = {
       .flags = (uint64_t)(flags | O_CLOEXEC),
-      .mode = (flags & (O_CREAT | O_TMPFILE)) ? mode : 0,
+      .mode = (flags & O_CREAT) ? mode : 0,
       .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
   };
   return result(syscall(SYS_openat2, directory, path, &how, sizeof how));

@@ -50,8 +50,8 @@ package final class DirectorySync: Sendable {
         directories[key]?.isRunning = true
         return true
       })
+    var failure: SystemError?
     if leads {
-      var failure: SystemError?
       do throws(SystemError) { try action(directory) } catch { failure = error }
       let failed = failure
       directories.withLock { directories in
@@ -61,12 +61,19 @@ package final class DirectorySync: Sendable {
       }
       directories.broadcast()
     }
-    let failure: SystemError? = directories.withLock { directories in
+    let shared: SystemError? = directories.withLock { directories in
       guard let rounds = directories[key] else { return nil }
       directories[key]?.callers -= 1
       if rounds.callers == 1 { directories[key] = nil }
       return rounds.failed.flatMap { $0.round >= round ? $0.error : nil }
     }
+    // Who led knows its own round; for the others a later one's failure counts too.
+    if !leads { failure = shared }
     if let failure { throw failure }
+  }
+
+  /// The calls that have not returned yet, of all directories.
+  var callers: Int {
+    directories.withLock { $0.values.reduce(0) { $0 + $1.callers } }
   }
 }

@@ -8,18 +8,20 @@ import System
 /// lacks in blocks is its promise, and the staging directory is the ledger.
 final class Reserve: Sendable {
   private struct State {
-    var allocates = true
+    /// The file system allocates blocks; until it is found that it does not.
+    var allocates: Bool
   }
 
   /// The lock among processes.
   private let file: FileDescriptor
   private let policy: ReservePolicy
   /// The lock among this process's threads, for which `file` has only one.
-  private let state = Lock(State())
+  private let state: Lock<State>
 
-  init(_ file: consuming FileDescriptor, policy: ReservePolicy) {
+  init(_ file: consuming FileDescriptor, policy: ReservePolicy, allocates: Bool = true) {
     self.file = file
     self.policy = policy
+    state = Lock(State(allocates: allocates))
   }
 
   /// Makes `staged`, a file in the directory `staging`, `size` bytes long, on blocks of its own where possible.

@@ -13,6 +13,8 @@ extension Volume {
   }
 
   /// A new, empty staging file. One of the same name that an attempt left before its first checkpoint is removed.
+  ///
+  /// Its entry in the directory is not synced: should a crash take it away, the next owner starts a new generation.
   package func create(_ name: StagingName) throws(StorageError) -> StagingFile {
     try check()
     do throws(SystemError) {
@@ -26,10 +28,13 @@ extension Volume {
       } catch  where error.errno == ENOTSUP {
         // Then its name, its size and the CRC of its last range are what it is known by.
       }
-      try directories.sync(staging)
       return StagingFile(name: name, volume: self, file: file)
     } catch {
-      throw StorageError(error, storage: self.name)
+      switch error.errno {
+      case ENOENT: throw StorageError(.volumeGone, "storage \(self.name): the staging directory of \(path) is gone")
+      case EEXIST: throw StorageError(.other, "storage \(self.name): two owners make the staging file \(name)")
+      default: throw StorageError(error, storage: self.name)
+      }
     }
   }
 

@@ -1,0 +1,106 @@
+import Glibc
+import System
+import TaskCore
+import Testing
+import TransferEngine
+
+@Suite struct PublishTests {
+  let fixture: StorageFixture
+  var storage: Storage { fixture.storage }
+  var volume: Volume { get throws { try storage.volume("default") } }
+
+  init() throws {
+    fixture = try StorageFixture()
+  }
+
+  func publish(_ file: StagingFile, _ path: String, _ ifExists: IfExists = .fail) throws -> Published {
+    try storage.publish(file, to: fixture.url(path), ifExists: ifExists)
+  }
+
+  func code(_ body: () throws -> Published) -> StorageError.Code? {
+    let error = #expect(throws: StorageError.self) { _ = try body() }
+    return error?.code
+  }
+
+  @Test func movesTheFileAndMakesItsDirectories() throws {
+    let file = try fixture.staged("film")
+    #expect(try publish(file, "a/b/film.mp4") == .published)
+    #expect(try fixture.contents("a/b/film.mp4") == "film")
+    #expect(try volume.staged().isEmpty)
+    let again = try fixture.staged("other")
+    #expect(try publish(again, "a/b/other.mp4") == .published)
+  }
+
+  @Test func existingFilesAreKeptSkippedOrReplaced() throws {
+    _ = try publish(fixture.staged("old"), "a")
+    let file = try fixture.staged("new")
+    #expect(code { try publish(file, "a", .fail) } == .destinationExists)
+    #expect(try fixture.contents("a") == "old")
+    #expect(try volume.staged().map(\.name) == [file.name])
+    #expect(try publish(file, "a", .skip) == .skipped)
+    #expect(try fixture.contents("a") == "old")
+    #expect(try volume.staged().isEmpty)
+    #expect(try publish(fixture.staged("newest"), "a", .replace) == .published)
+    #expect(try fixture.contents("a") == "newest")
+  }
+
+  @Test func ofManyTasksForOneDestinationOneWins() throws {
+    let won = Lock<[String]>([])
+    let fixture = self.fixture
+    let threads = (0..<12).map { index in
+      Thread(name: "publish-\(index)") {
+        do {
+          let file = try fixture.staged("task \(index)")
+          guard try fixture.storage.publish(file, to: fixture.url("d/a"), ifExists: .fail) == .published else { return }
+          won.withLock { $0.append("task \(index)") }
+        } catch let error as StorageError where error.code == .destinationExists {
+        } catch {
+          Issue.record(error)
+        }
+      }
+    }
+    for thread in threads { thread.join() }
+    #expect(try won.withLock { $0 } == [fixture.contents("d/a")])
+  }
+
+  @Test func pathsCannotLeaveTheRoot() throws {
+    let outside = "\(fixture.directory.path)/outside"
+    #expect(mkdir(outside, 0o755) == 0)
+    #expect(symlink(outside, "\(fixture.root)/link") == 0)
+    #expect(symlink("\(outside)/x", "\(fixture.root)/file") == 0)
+    #expect(code { try publish(fixture.staged("a"), "link/a") } == .destinationInvalid)
+    #expect(code { try publish(fixture.staged("a"), "link/new/a") } == .destinationInvalid)
+    #expect(code { try publish(fixture.staged("a"), "file") } == .destinationExists)
+    // What is replaced is the link itself.
+    #expect(try publish(fixture.staged("a"), "file", .replace) == .published)
+    #expect(try FileDescriptor.open(outside, O_RDONLY | O_DIRECTORY).entries().isEmpty)
+    #expect(throws: StorageError.self) { _ = try volume.open(fixture.url("link/a")) }
+  }
+
+  @Test func aFileOrADirectoryInTheWayIsToldApart() throws {
+    _ = try publish(fixture.staged("file"), "a")
+    #expect(code { try publish(fixture.staged("x"), "a/b") } == .destinationInvalid)
+    _ = try publish(fixture.staged("x"), "d/x")
+    #expect(code { try publish(fixture.staged("x"), "d") } == .destinationExists)
+    #expect(code { try publish(fixture.staged("x"), "d", .replace) } == .destinationInvalid)
+  }
+
+  @Test func refusesAnotherFileUnderItsName() throws {
+    let file = try fixture.staged("mine")
+    let other = try fixture.staged("another task's")
+    #expect(rename("\(fixture.staging)/\(other.name)", "\(fixture.staging)/\(file.name)") == 0)
+    #expect(code { try publish(file, "a") } == .stagingMissing)
+    #expect(try volume.occupant(of: fixture.url("a"), name: file.name) == .nothing)
+  }
+
+  @Test func knowsItsOwnFileAfterACrash() throws {
+    let file = try fixture.staged("mine")
+    let other = try fixture.staged("other")
+    let destination = try fixture.url("d/a")
+    #expect(try volume.occupant(of: destination, name: file.name) == .nothing)
+    _ = try publish(file, "d/a")
+    #expect(try volume.occupant(of: destination, name: file.name) == .own)
+    #expect(try volume.occupant(of: destination, name: other.name) == .other)
+    #expect(try volume.open(destination).size() == 4)
+  }
+}

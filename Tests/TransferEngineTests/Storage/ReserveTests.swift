@@ -1,0 +1,100 @@
+import Glibc
+import System
+import TaskCore
+import Testing
+
+@testable import TransferEngine
+
+@Suite struct ReserveTests {
+  @Test(arguments: [
+    (ReservePolicy(), 1000, 0, 0, 800), (ReservePolicy(), 1000, 500, 0, 400), (ReservePolicy(), 0, 0, 1000, 800),
+    (ReservePolicy(), 100, 200, 0, 0), (ReservePolicy(share: 100), 1001, 0, 0, 1001),
+    (ReservePolicy(share: 50, keepFree: 400), 1000, 0, 0, 300),
+    (ReservePolicy(), Int64.max / 2, 0, 0, Int64.max / 2 / 100 * 80),
+  ])
+  func limitsATask(policy: ReservePolicy, free: Int64, promised: Int64, held: Int64, limit: Int64) {
+    #expect(policy.limit(free: free, promised: promised, held: held) == limit)
+  }
+
+  let mebibyte: Int64 = 1 << 20
+
+  func storage(on disk: SmallDisk, share: Int) throws -> Storage {
+    let storage = Storage(roots: ["default": disk.path], reserve: ReservePolicy(share: share))
+    try storage.initialise()
+    return storage
+  }
+
+  func file(_ storage: Storage) throws -> StagingFile {
+    try storage.create(for: StorageURL("storage://default/a"), task: .random(), generation: 1)
+  }
+
+  @Test(.enabled(if: SmallDisk.isPossible)) func oneTaskGetsAShareOfWhatIsFree() throws {
+    let disk = try SmallDisk(mebibytes: 10)
+    let storage = try storage(on: disk, share: 80)
+    let first = try file(storage)
+    let error = #expect(throws: StorageError.self) { try first.reserve(9 * mebibyte) }
+    #expect(error?.code == .diskFull)
+    #expect(error?.failure.class == .wait)
+    #expect(try first.size == 0)
+    try first.reserve(5 * mebibyte)
+    #expect(try first.size == 5 * mebibyte)
+    let second = try file(storage)
+    #expect(throws: StorageError.self) { try second.reserve(5 * mebibyte) }
+    try second.reserve(3 * mebibyte)
+    // Growing counts what the file holds already, so many small steps get no further than one big one.
+    #expect(throws: StorageError.self) { try first.reserve(7 * mebibyte) }
+    try storage.volume("default").discard(second.name)
+  }
+
+  @Test(.enabled(if: SmallDisk.isPossible)) func promisesNoByteTwice() throws {
+    let disk = try SmallDisk(mebibytes: 10)
+    // Two storages on one volume, as two processes have them.
+    let storages = try [storage(on: disk, share: 100), storage(on: disk, share: 100)]
+    let granted = Lock<[StagingFile]>([])
+    let mebibyte = self.mebibyte
+    let threads = try (0..<16).map { index in
+      let file = try file(storages[index % 2])
+      return Thread(name: "reserve-\(index)") {
+        guard (try? file.reserve(mebibyte)) != nil else { return }
+        granted.withLock { $0.append(file) }
+      }
+    }
+    for thread in threads { thread.join() }
+    let files = granted.withLock { $0 }
+    #expect((8...10).contains(files.count))
+    // Every promise is kept.
+    let bytes = [UInt8](repeating: 1, count: Int(mebibyte))
+    for file in files {
+      try bytes.withUnsafeBytes { try file.write($0, at: 0) }
+      try file.sync()
+    }
+  }
+
+  @Test(.enabled(if: SmallDisk.isPossible)) func aFullDiskIsNotTheTasksFault() throws {
+    let disk = try SmallDisk(mebibytes: 1)
+    let file = try file(storage(on: disk, share: 80))
+    let bytes = [UInt8](repeating: 1, count: Int(2 * mebibyte))
+    let error = #expect(throws: StorageError.self) { try bytes.withUnsafeBytes { try file.write($0, at: 0) } }
+    #expect(error?.code == .diskFull)
+    #expect(error?.isVoid == false)
+  }
+
+  @Test(.enabled(if: SmallDisk.isPossible)) func countsPromisesWhereBlocksCannotBeAllocated() throws {
+    let disk = try SmallDisk(mebibytes: 10)
+    let directory = try FileDescriptor.open(disk.path, O_RDONLY | O_DIRECTORY)
+    let reserve = try Reserve(
+      directory.openBeneath("reserve", O_RDWR | O_CREAT), policy: ReservePolicy(share: 100), allocates: false)
+    let staging = "staging"
+    try directory.makeDirectory(staging)
+    let files = try directory.openBeneath(staging, O_RDONLY | O_DIRECTORY)
+    let first = try files.openBeneath("1", O_RDWR | O_CREAT)
+    let second = try files.openBeneath("2", O_RDWR | O_CREAT)
+    try reserve.take(6 * mebibyte, for: first, named: "1", in: files)
+    #expect(try first.size() == 6 * mebibyte)
+    #expect(try first.status().st_blocks == 0)
+    #expect(throws: SystemError.self) { try reserve.take(6 * mebibyte, for: second, named: "2", in: files) }
+    try reserve.take(3 * mebibyte, for: second, named: "2", in: files)
+    try files.remove("1")
+    try reserve.take(6 * mebibyte, for: second, named: "2", in: files)
+  }
+}

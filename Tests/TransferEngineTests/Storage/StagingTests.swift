@@ -1,0 +1,102 @@
+import Glibc
+import System
+import TaskCore
+import Testing
+
+@testable import TransferEngine
+
+@Suite struct StagingTests {
+  let fixture: StorageFixture
+  let task = UUID.random()
+  var volume: Volume { get throws { try fixture.storage.volume("default") } }
+
+  init() throws {
+    fixture = try StorageFixture()
+  }
+
+  func name(_ generation: Int, _ task: UUID? = nil) -> StagingName {
+    StagingName(task: task ?? self.task, generation: generation)
+  }
+
+  @Test func namesAreTaskAndGeneration() throws {
+    #expect(StagingName(name(12).description) == name(12))
+    #expect(name(12).description == "\(task)-12")
+    for text in ["", "\(task)", "\(task)-", "\(task)-+1", "\(task)-01", "\(task)_1", "\(task)-1.tmp", "volume"] {
+      #expect(StagingName(text) == nil, "\(text)")
+    }
+  }
+
+  @Test func anotherOwnerGoesOnWithTheFile() throws {
+    let first = try fixture.staged("0123456789", task: task)
+    try first.reserve(1000)
+    try first.sync()
+    let second = try volume.adopt(name(1), minimumSize: 10)
+    #expect(try second.size == 1000)
+    #expect(try second.read(3..<6) == Array("345".utf8))
+    try second.truncate(to: 10)
+    #expect(try first.size == 10)
+  }
+
+  @Test func aNewFileReplacesOneWithoutACheckpoint() throws {
+    _ = try fixture.staged("old", task: task)
+    #expect(try volume.create(name(1)).size == 0)
+  }
+
+  @Test func refusesWhatIsNotTheTasksFile() throws {
+    let other = try fixture.staged("another task's", task: .random())
+    _ = try fixture.staged("mine", task: task)
+    func code(_ body: () throws -> StagingFile) -> StorageError.Code? {
+      do { _ = try body() } catch let error as StorageError {
+        #expect(error.isVoid)
+        return error.code
+      } catch {}
+      return nil
+    }
+    #expect(code { try volume.adopt(name(2), minimumSize: 0) } == .stagingMissing)
+    #expect(code { try volume.adopt(name(1), minimumSize: 5) } == .stagingShort)
+    #expect(rename("\(fixture.staging)/\(other.name)", "\(fixture.staging)/\(name(1))") == 0)
+    #expect(code { try volume.adopt(name(1), minimumSize: 4) } == .stagingForeign)
+    #expect(symlink("/etc/passwd", "\(fixture.staging)/\(name(3))") == 0)
+    #expect(code { try volume.adopt(name(3), minimumSize: 0) } == .stagingForeign)
+    #expect(mkdir("\(fixture.staging)/\(name(4))", 0o700) == 0)
+    #expect(code { try volume.adopt(name(4), minimumSize: 0) } == .stagingForeign)
+  }
+
+  @Test func listsAndDiscards() throws {
+    let file = try fixture.staged(String(repeating: "x", count: 10_000), task: task)
+    _ = try FileDescriptor.open("\(fixture.staging)/stray", O_WRONLY | O_CREAT)
+    let staged = try volume.staged()
+    #expect(staged.map(\.name) == [file.name])
+    #expect(staged[0].bytes >= 10_000)
+    try volume.discard(file.name)
+    try volume.discard(file.name)
+    #expect(try volume.staged().isEmpty)
+  }
+
+  @Test func aDeviceErrorVoidsTheFileForGood() throws {
+    let file = try fixture.staged("bytes", task: task)
+    let error = #expect(throws: StorageError.self) {
+      try file.attempt { _ throws(SystemError) in throw SystemError(errno: EIO, operation: "fdatasync") }
+    }
+    #expect(error?.code == .ioError)
+    #expect(error?.failure.class == .wait)
+    // Though the device would take it now.
+    #expect(throws: StorageError.self) { try file.sync() }
+    #expect(throws: StorageError.self) { try file.write("more") }
+    #expect(throws: StorageError.self) { try fixture.storage.publish(file, to: fixture.url("a"), ifExists: .fail) }
+    #expect(throws: StorageError.self) { try volume.adopt(file.name, minimumSize: 0) }
+  }
+
+  @Test(arguments: [
+    (ENOSPC, StorageError.Code.diskFull, TaskFailure.Class.wait), (EDQUOT, .diskFull, .wait), (EROFS, .readOnly, .wait),
+    (EACCES, .denied, .wait), (EMFILE, .tooManyFiles, .wait), (EIO, .ioError, .wait), (ESTALE, .volumeGone, .wait),
+    (ELOOP, .destinationInvalid, .fail), (EEXIST, .destinationExists, .fail), (EBUSY, .other, .retry),
+  ])
+  func classifiesErrors(errno: Int32, code: StorageError.Code, class: TaskFailure.Class) {
+    let error = StorageError(SystemError(errno: errno, operation: "write a"), storage: "default")
+    #expect(error.code == code)
+    #expect(error.failure.class == `class`)
+    #expect(error.failure.code == code.rawValue)
+    #expect(error.message.hasPrefix("storage default: write a: "))
+  }
+}

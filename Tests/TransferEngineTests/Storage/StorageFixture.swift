@@ -1,0 +1,79 @@
+import Glibc
+import System
+import TaskCore
+import Testing
+import TransferEngine
+
+/// A storage with one initialised root, `default`, in a directory of its own.
+struct StorageFixture {
+  let directory: TemporaryDirectory
+  let root: String
+  let storage: Storage
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    root = "\(directory.path)/root"
+    storage = Storage(roots: ["default": root])
+    try storage.initialise()
+  }
+
+  func url(_ path: String) throws -> StorageURL {
+    try StorageURL("storage://default/\(path)")
+  }
+
+  /// A staging file that holds `text`.
+  func staged(_ text: String, task: UUID = .random(), generation: Int = 1) throws -> StagingFile {
+    let file = try storage.create(for: url("x"), task: task, generation: generation)
+    try file.write(text)
+    return file
+  }
+
+  func contents(_ path: String) throws -> String {
+    let file = try FileDescriptor.open("\(root)/\(path)", O_RDONLY)
+    return try String(decoding: file.read(0..<file.size()), as: UTF8.self)
+  }
+
+  var staging: String { "\(root)/.reelhaul/staging" }
+}
+
+extension StagingFile {
+  func write(_ text: String) throws {
+    try Array(text.utf8).withUnsafeBytes { try write($0, at: 0) }
+  }
+}
+
+extension UUID {
+  static func random() -> UUID {
+    var generator = SystemRandomNumberGenerator()
+    return UUID(milliseconds: 1, using: &generator)
+  }
+}
+
+/// A `tmpfs` of a few mebibytes, for full and read-only disks. Only root can mount one.
+final class SmallDisk: Sendable {
+  let path: String
+  private let directory: TemporaryDirectory
+
+  static let isPossible = geteuid() == 0 && (try? SmallDisk(mebibytes: 1)) != nil
+
+  init(mebibytes: Int) throws {
+    directory = try TemporaryDirectory()
+    path = "\(directory.path)/disk"
+    guard mkdir(path, 0o755) == 0 else { throw SystemError.last("mkdir \(path)") }
+    try Self.run("mount", "-t", "tmpfs", "-o", "size=\(mebibytes)m", "reelhaul-test", path)
+  }
+
+  deinit {
+    try? Self.run("umount", "-l", path)
+  }
+
+  func makeReadOnly() throws {
+    try Self.run("mount", "-o", "remount,ro", path)
+  }
+
+  private static func run(_ arguments: String...) throws {
+    guard try ChildProcess(arguments[0], Array(arguments.dropFirst())).waitBlocking() == .exited(0) else {
+      throw SystemError(errno: EPERM, operation: arguments.joined(separator: " "))
+    }
+  }
+}

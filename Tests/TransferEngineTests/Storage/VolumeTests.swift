@@ -1,0 +1,104 @@
+import Glibc
+import System
+import TaskCore
+import Testing
+import TransferEngine
+
+@Suite struct VolumeTests {
+  let fixture: StorageFixture
+  var storage: Storage { fixture.storage }
+
+  init() throws {
+    fixture = try StorageFixture()
+  }
+
+  @Test func initialisingAgainKeepsTheVolume() throws {
+    let id = try #require(storage.volumes["default"])
+    try storage.initialise()
+    #expect(Storage(roots: storage.roots).volumes == ["default": id])
+  }
+
+  @Test func ofManyThatInitialiseOneRootOneWins() throws {
+    let path = "\(fixture.directory.path)/new"
+    let ids = Lock<Set<UUID>>([])
+    let threads = (0..<8).map { index in
+      Thread(name: "init-\(index)") {
+        let storage = Storage(roots: ["a": path])
+        try? storage.initialise()
+        ids.withLock { _ = $0.insert(storage.volumes["a"] ?? UUID(high: 0, low: UInt64(index))) }
+      }
+    }
+    for thread in threads { thread.join() }
+    #expect(ids.withLock { $0.count } == 1)
+    let left = try FileDescriptor.open("\(path)/.reelhaul", O_RDONLY | O_DIRECTORY).entries()
+    #expect(Set(left).isSubset(of: ["volume", "staging", "reserve"]))
+  }
+
+  @Test func waitsForAMissingRoot() throws {
+    let storage = Storage(roots: ["default": "\(fixture.directory.path)/nowhere"])
+    let error = #expect(throws: StorageError.self) { try storage.volume("default") }
+    #expect(error?.code == .rootMissing)
+    #expect(error?.failure.class == .wait)
+    #expect(storage.volumes.isEmpty)
+    #expect(storage.problems["default"]?.code == .rootMissing)
+    #expect(throws: StorageError.self) { try storage.volume("other") }
+  }
+
+  @Test func waitsForADirectoryThatIsNoVolume() throws {
+    let storage = Storage(roots: ["default": fixture.directory.path])
+    let error = #expect(throws: StorageError.self) { try storage.volume("default") }
+    #expect(error?.code == .notInitialised)
+    #expect(error?.failure.class == .wait)
+  }
+
+  @Test func noticesThatTheRootWasRemountedEmptyAndThatItIsBack() throws {
+    let file = try fixture.staged("bytes")
+    let away = "\(fixture.directory.path)/away"
+    #expect(rename(fixture.root, away) == 0)
+    #expect(mkdir(fixture.root, 0o755) == 0)
+    var error = #expect(throws: StorageError.self) { try fixture.staged("more") }
+    #expect(error?.code == .notInitialised)
+    error = #expect(throws: StorageError.self) {
+      try storage.publish(file, to: fixture.url("a"), ifExists: .fail)
+    }
+    #expect(error?.code == .volumeGone)
+    #expect(error?.failure.class == .wait)
+    #expect(rmdir(fixture.root) == 0)
+    #expect(rename(away, fixture.root) == 0)
+    #expect(try storage.publish(file, to: fixture.url("a"), ifExists: .fail) == .published)
+    #expect(try fixture.contents("a") == "bytes")
+  }
+
+  @Test func adoptsOnlyOnTheVolumeOfTheCheckpoint() throws {
+    let task = UUID.random()
+    let file = try fixture.staged("bytes", task: task)
+    var checkpoint = Checkpoint(
+      generation: 1, identity: SourceIdentity(finalURL: "http://a/b", size: 5), volume: file.volume.id,
+      stagingName: file.name.description)
+    checkpoint.done.insert(0..<5)
+    #expect(
+      try storage.adopt(for: fixture.url("x"), task: task, checkpoint: checkpoint).read(0..<9) == Array("bytes".utf8))
+    checkpoint.volume = .random()
+    let error = #expect(throws: StorageError.self) {
+      try storage.adopt(for: fixture.url("x"), task: task, checkpoint: checkpoint)
+    }
+    #expect(error?.code == .volumeGone)
+  }
+
+  @Test(.enabled(if: SmallDisk.isPossible)) func waitsForAReadOnlyRoot() throws {
+    let disk = try SmallDisk(mebibytes: 1)
+    let storage = Storage(roots: ["default": disk.path])
+    try storage.initialise()
+    try disk.makeReadOnly()
+    let error = #expect(throws: StorageError.self) { try storage.volume("default") }
+    #expect(error?.code == .readOnly)
+    #expect(error?.failure.class == .wait)
+  }
+
+  @Test func readsTheListOfRoots() throws {
+    #expect(try Storage(parsing: "a=/x,b=/y=z").roots == ["a": "/x", "b": "/y=z"])
+    for text in ["a", "a=x", "=/x", "a=/x,a=/y", "a/b=/x"] {
+      #expect(throws: InvalidStorageRoot.self) { try Storage(parsing: text) }
+    }
+  }
+}
