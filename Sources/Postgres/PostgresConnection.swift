@@ -82,6 +82,9 @@ package actor PostgresConnection {
 
   func run(_ request: Request) async throws(PostgresError) -> [PostgresRows] {
     guard request.ignoresCancellation || !Task.isCancelled else { throw .canceledCall }
+    if case .batch(let queries) = request.body, queries.contains(where: { $0.values.count > 65535 }) {
+      throw PostgresError(.protocol, "a statement has at most 65535 parameters")
+    }
     lastID += 1
     let id = lastID
     let outcome = await withTaskCancellationHandler {
@@ -207,10 +210,6 @@ package actor PostgresConnection {
       operation.exchange = Exchange([.script])
       accepted = session.script(sql)
     case .batch(let queries):
-      guard queries.allSatisfy({ $0.values.count <= 65535 }) else {
-        let error = PostgresError(.protocol, "a statement has at most 65535 parameters")
-        return operation.continuation.resume(returning: .failure(error))
-      }
       let steps = send(queries, on: session)
       operation.exchange = Exchange(steps ?? [.sync])
       accepted = steps != nil
