@@ -79,7 +79,10 @@ private indirect enum Value: Equatable, Decodable {
     case .bool(let value): json.bool(value)
     case .integer(let value): json.integer(value)
     case .string(let value): json.string(value)
-    case .array(let values): json.array { json in values.forEach { $0.write(to: &json) } }
+    case .array(let values):
+      json.array { json in
+        for value in values { value.write(to: &json) }
+      }
     case .object(let members):
       json.object { json in
         for (name, value) in members {
