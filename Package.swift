@@ -93,6 +93,7 @@ let package = Package(
         "TestKit",
       ]),
     tests("LocalFleet", ["LocalFleet", "Kafka", "Postgres", "System", "TestKit"]),
+    tests("Reelhaul", ["reelhaul", "CommandLineKit", "TaskCore", "Messages"]),
     tests(
       "Integration",
       ["reelhaul", "ReelhaulClient", "TaskCore", "Messages", "TaskStore", "Kafka", "Postgres", "System", "TestKit"]),

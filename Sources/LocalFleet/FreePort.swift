@@ -1,10 +1,10 @@
 import Glibc
-internal import System
+package import System
 
 /// Finds TCP ports.
-enum FreePort {
+package enum FreePort {
   /// A port of 127.0.0.1 that was free a moment ago.
-  static func find() throws(SystemError) -> Int {
+  package static func find() throws(SystemError) -> Int {
     let socket = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     guard socket >= 0 else { throw SystemError(errno: errno, operation: "socket") }
     defer { close(socket) }

@@ -1,0 +1,20 @@
+import Glibc
+internal import System
+
+/// The right to run a fleet on a data directory: one process has it at a time, and its end gives it back.
+final class FleetLock: Sendable {
+  private let descriptor: Int32
+
+  init(_ layout: FleetLayout) throws {
+    descriptor = open(layout.lock, O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
+    guard descriptor >= 0 else { throw SystemError.last("open \(layout.lock)") }
+    guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+      close(descriptor)
+      throw FleetError("a fleet runs on \(layout.root) already: stop it first, or choose another --data-dir")
+    }
+  }
+
+  deinit {
+    close(descriptor)
+  }
+}

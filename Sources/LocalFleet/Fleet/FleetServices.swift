@@ -1,0 +1,65 @@
+internal import Kafka
+
+/// The broker and the database of a local fleet: started here, or found running.
+struct FleetServices: Sendable {
+  private enum Broker: Sendable {
+    case development(DevelopmentBroker)
+    case apache(ApacheKafka)
+    case existing
+  }
+
+  let bootstrap: String
+  let postgresURL: String
+  private let broker: Broker
+  private let postgres: EmbeddedPostgres?
+
+  /// Both, or neither where one cannot be started.
+  static func start(_ options: FleetOptions, _ say: @Sendable (String) -> Void) async throws -> FleetServices {
+    let postgres = try await startPostgres(options, say)
+    do {
+      let (broker, bootstrap) = try await startBroker(options, say)
+      return FleetServices(
+        bootstrap: bootstrap, postgresURL: postgres?.url() ?? options.postgres ?? "", broker: broker,
+        postgres: postgres)
+    } catch {
+      await postgres?.stop()
+      throw error
+    }
+  }
+
+  private static func startPostgres(
+    _ options: FleetOptions, _ say: @Sendable (String) -> Void
+  ) async throws -> EmbeddedPostgres? {
+    guard options.postgres == nil else { return nil }
+    say("Starting PostgreSQL in \(options.layout.postgres)")
+    return try await EmbeddedPostgres.start(directory: options.layout.postgres)
+  }
+
+  private static func startBroker(
+    _ options: FleetOptions, _ say: @Sendable (String) -> Void
+  ) async throws -> (Broker, String) {
+    switch options.broker {
+    case .embedded:
+      let broker = try DevelopmentBroker(topics: TopicPlan(prefix: options.topicPrefix).topics)
+      say(
+        "Development broker at \(broker.bootstrap): real Kafka protocol, in memory, for this machine. It drops a "
+          + "partition's oldest records past 5 MB and forgets all with this process; tasks are in PostgreSQL and stay.")
+      return (.development(broker), broker.bootstrap)
+    case .apacheKafka(let home):
+      say("Starting Apache Kafka in \(options.layout.kafka)")
+      let kafka = try await ApacheKafka(home: home, directory: options.layout.kafka)
+      return (.apache(kafka), kafka.bootstrap)
+    case .existing(let bootstrap):
+      return (.existing, bootstrap)
+    }
+  }
+
+  func stop() async {
+    switch broker {
+    case .development(let broker): await broker.close()
+    case .apache(let kafka): await kafka.stop()
+    case .existing: break
+    }
+    await postgres?.stop()
+  }
+}

@@ -1,0 +1,89 @@
+import Glibc
+internal import System
+
+/// A whole fleet on this machine: broker, database and worker processes, all of which end with this process.
+///
+/// Started again on the same data directory it goes on where it was.
+package final class LocalFleet: Sendable {
+  package let layout: FleetLayout
+  /// What programs need to reach the fleet, and its workers to join it.
+  package let environment: [String: String]
+  package let workers: [WorkerSlot]
+  private let services: FleetServices
+  private let lock: FleetLock
+
+  private init(
+    layout: FleetLayout, environment: [String: String], workers: [WorkerSlot], services: FleetServices, lock: FleetLock
+  ) {
+    self.layout = layout
+    self.environment = environment
+    self.workers = workers
+    self.services = services
+    self.lock = lock
+  }
+
+  /// Starts the services, lets `prepare` make schema and topics, then starts the workers.
+  ///
+  /// - Parameters:
+  ///   - prepare: gets the fleet's environment.
+  ///   - say: is told what happens, now and later, a sentence at a time.
+  package static func start(
+    _ options: FleetOptions, prepare: @Sendable ([String: String]) async throws -> Void,
+    say: @escaping @Sendable (String) -> Void
+  ) async throws -> LocalFleet {
+    let layout = options.layout
+    for directory in [layout.root, layout.storage, layout.logs] { try makeDirectories(directory) }
+    let lock = try FleetLock(layout)
+    // Left by one that was killed.
+    unlink(layout.environmentFile)
+    let services = try await FleetServices.start(options, say)
+    let environment = environment(options, services)
+    let workers = (0..<options.workers).map { index in
+      let name = "worker-\(index + 1)"
+      return WorkerSlot(
+        name: name, executable: options.executable,
+        environment: environment.merging(options.workerSettings) { $1 }
+          .merging(["REELHAUL_LABELS": "name=\(name)", "REELHAUL_CONFIG": "", "REELHAUL_INIT_STORAGE": "1"]) { $1 },
+        logFile: layout.log(of: name), say: say)
+    }
+    let fleet = LocalFleet(
+      layout: layout, environment: environment, workers: workers, services: services, lock: lock)
+    do {
+      try await prepare(environment)
+      for worker in workers { try worker.start() }
+    } catch {
+      await fleet.stop()
+      throw error
+    }
+    return fleet
+  }
+
+  /// Drains the workers, then stops the services.
+  package func stop(within limit: Duration = .seconds(30)) async {
+    unlink(layout.environmentFile)
+    await withTaskGroup(of: Void.self) { group in
+      for worker in workers { group.addTask { await worker.stop(within: limit) } }
+    }
+    await services.stop()
+  }
+
+  private static func environment(_ options: FleetOptions, _ services: FleetServices) -> [String: String] {
+    [
+      "REELHAUL_KAFKA": services.bootstrap,
+      "REELHAUL_POSTGRES": services.postgresURL,
+      "REELHAUL_TOPIC_PREFIX": options.topicPrefix,
+      "REELHAUL_STORAGE": "default=\(options.layout.storage)",
+      // This machine, for local origins; nothing else that is private.
+      "REELHAUL_ALLOW_NETWORKS": "127.0.0.0/8,::1/128",
+    ]
+  }
+}
+
+/// Makes a directory and those above it.
+private func makeDirectories(_ path: String) throws {
+  var place = ""
+  for component in path.split(separator: "/") {
+    place += "/\(component)"
+    guard mkdir(place, 0o755) == 0 || errno == EEXIST else { throw SystemError.last("mkdir \(place)") }
+  }
+}

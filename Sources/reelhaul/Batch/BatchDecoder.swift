@@ -1,0 +1,40 @@
+import Messages
+import ReelhaulClient
+import TaskCore
+
+/// Turns a batch's lines into commands, or says what is wrong with them.
+struct BatchDecoder {
+  struct BadLine: Hashable {
+    var number: Int
+    var reason: String
+  }
+
+  struct Outcome {
+    var commands: [Command] = []
+    var bad: [BadLine] = []
+  }
+
+  /// Nothing after the first bad line is taken.
+  let isStrict: Bool
+
+  func decode(_ lines: [LineSplitter.Line]) -> Outcome {
+    var outcome = Outcome()
+    outcome.commands.reserveCapacity(lines.count)
+    for line in lines {
+      do throws(Rejection) {
+        outcome.commands.append(try command(line))
+      } catch {
+        outcome.bad.append(BadLine(number: line.number, reason: error.reason))
+        if isStrict { break }
+      }
+    }
+    return outcome
+  }
+
+  private func command(_ line: LineSplitter.Line) throws(Rejection) -> Command {
+    guard let bytes = line.bytes else {
+      throw Rejection(.tooLarge, "longer than \(CommandDecoder.sizeLimit) bytes")
+    }
+    return try CommandDecoder.decode(line: bytes, makeID: UUID.make)
+  }
+}

@@ -1,0 +1,25 @@
+import CommandLineKit
+
+extension Subcommand {
+  static let bench = Subcommand(
+    CommandSpec(
+      name: "bench", summary: "Measure parts of the fleet on this machine",
+      discussion: Benchmark.all.isEmpty
+        ? "There are no benchmarks in this build."
+        : Benchmark.all.map { "\($0.name): \($0.summary)." }.joined(separator: "\n"),
+      options: [.json] + OptionSpec.producing,
+      positionals: [
+        PositionalSpec("NAME", .many(atLeast: 0), kind: .text, help: "which ones; all by default")
+      ],
+      exits: ExitCode.meanings(.done, .failed, .usage, .unreachable))
+  ) { context in
+    let names = context.arguments.positionals
+    for name in names where !Benchmark.all.contains(where: { $0.name == name }) {
+      throw UsageError("there is no benchmark \"\(name)\"", hint: "See 'reelhaul bench --help'.")
+    }
+    for benchmark in Benchmark.all where names.isEmpty || names.contains(benchmark.name) {
+      try await benchmark.run(context)
+    }
+    return .done
+  }
+}

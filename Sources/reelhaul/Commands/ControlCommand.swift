@@ -1,0 +1,106 @@
+import CommandLineKit
+import ReelhaulClient
+import TaskCore
+import TaskStore
+
+/// The commands that change tasks there are: each is checked against the tasks' states before any is sent.
+extension Subcommand {
+  static let pause = control(
+    .pause, "pause", "Stop tasks and keep what they have",
+    "Running tasks stop moving bytes within a moment; what is on disk stays, and 'reelhaul resume' goes on from there.")
+  static let resume = control(.resume, "resume", "Let paused tasks go on", "They run again, on any worker.")
+  static let cancel = control(
+    .cancel, "cancel", "Stop tasks for good", "What they have on disk is removed; 'reelhaul retry' starts them again.")
+  static let retry = control(
+    .retry, "retry", "Queue failed or canceled tasks again", "Their attempts are counted anew.")
+  static let remove = control(
+    .remove, "remove", "Forget finished tasks", "Only the record goes; downloaded files stay where they are.")
+
+  static let prioritize = Subcommand(
+    CommandSpec(
+      name: "prioritize", summary: "Change the priority of tasks",
+      discussion: "Higher runs first. A running task keeps its place; the new priority holds where it is queued again.",
+      options: [.newPriority, .waitForEffect] + OptionSpec.producing, positionals: [.tasks],
+      examples: [Example("reelhaul prioritize 0199… --priority 100", "Before everything else")],
+      exits: ControlCommand.exits)
+  ) { context in
+    guard let priority = context.arguments.integer(.newPriority) else {
+      throw UsageError("reelhaul prioritize needs --priority N")
+    }
+    return try await ControlCommand(.prioritize(Int(priority)), context).run()
+  }
+
+  private static func control(
+    _ action: ControlAction, _ name: String, _ summary: String, _ discussion: String
+  ) -> Subcommand {
+    Subcommand(
+      CommandSpec(
+        name: name, summary: summary,
+        discussion: discussion + """
+          \n\nReturns once Kafka has the command. Where PostgreSQL is configured, tasks that are not there or whose state \
+          does not allow it are refused first, and then nothing is sent.
+          """,
+        options: [.waitForEffect] + OptionSpec.producing, positionals: [.tasks],
+        examples: [Example("reelhaul \(name) 0199…", summary)], exits: ControlCommand.exits)
+    ) { context in try await ControlCommand(action, context).run() }
+  }
+}
+
+extension OptionSpec {
+  fileprivate static let newPriority = OptionSpec(
+    "priority", short: "p", .integer(-1000...1000), help: "The new priority; higher runs first")
+}
+
+struct ControlCommand {
+  static let exits = ExitCode.meanings(.done, .usage, .unreachable, .notFound, .refused)
+
+  private let action: ControlAction
+  private let context: Context
+
+  init(_ action: ControlAction, _ context: Context) {
+    self.action = action
+    self.context = context
+  }
+
+  func run() async throws -> ExitCode {
+    let tasks = try TaskID.parse(context.arguments.positionals)
+    let commands = tasks.map { Command.control(.init(id: .make(), taskID: $0, action: action)) }
+    guard context.arguments[.postgres] != nil else {
+      if context.arguments[flag: .waitForEffect] {
+        throw UsageError("--wait needs PostgreSQL", hint: Fleet.postgresHint)
+      }
+      try await Fleet.send(commands, context)
+      return .done
+    }
+    return try await Fleet.withStore(context) { store in
+      for task in tasks { try await check(task, in: store) }
+      try await Fleet.send(commands, context)
+      guard context.arguments[flag: .waitForEffect] else { return .done }
+      _ = try await TaskWatch(store, context, isQuiet: true).run(
+        tasks, until: hasEffect, missingIsEffect: action == .remove)
+      return .done
+    }
+  }
+
+  private func check(_ id: UUID, in store: any TaskStore) async throws {
+    guard let document = try await TaskLookup(store).find(id) else {
+      throw CommandFailure(.notFound, "there is no task \(id)", hint: "'reelhaul list' shows those there are.")
+    }
+    var machine = TaskMachine(state: document.state)
+    do {
+      _ = try machine.handle(.control(action))
+    } catch {
+      throw CommandFailure(.refused, "task \(id) \(error)", hint: "'reelhaul show \(id)' says more.")
+    }
+  }
+
+  private func hasEffect(_ document: TaskDocument) -> Bool {
+    switch action {
+    case .pause: document.state == .paused || document.state.isFinal
+    case .resume, .retry: document.state != .paused && document.state != .failed && document.state != .canceled
+    case .cancel: document.state.isFinal
+    case .remove: false
+    case .prioritize(let priority): document.spec.priority == priority
+    }
+  }
+}

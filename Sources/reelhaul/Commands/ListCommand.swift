@@ -1,0 +1,38 @@
+import CommandLineKit
+import TaskCore
+import TaskStore
+
+extension Subcommand {
+  static let list = Subcommand(
+    CommandSpec(
+      name: "list", summary: "List tasks, the newest first",
+      options: [.state, .inQueue, .limit, .json] + OptionSpec.reading,
+      examples: [
+        Example("reelhaul list --state failed", "What went wrong"),
+        Example("reelhaul list --json | jq -r '.[].id'", "The ids alone"),
+      ],
+      exits: ExitCode.meanings(.done, .usage, .unreachable))
+  ) { context in
+    let filter = TaskFilter(
+      state: context.arguments[.state].flatMap { TaskState(rawValue: $0) }, queue: context.arguments[.inQueue],
+      limit: Int(context.arguments.integer(.limit) ?? 100))
+    let tasks = try await Fleet.withStore(context) { try await $0.tasks(filter) }
+    if context.wantsJSON {
+      context.output.json(tasks)
+    } else if tasks.isEmpty {
+      context.note("There are no such tasks.")
+    } else {
+      context.print(.tasks(tasks))
+    }
+    return .done
+  }
+}
+
+extension OptionSpec {
+  fileprivate static let state = OptionSpec(
+    "state", short: "s", .choice(TaskState.allCases.map(\.rawValue)), valueName: "STATE", help: "Only those in a state")
+  fileprivate static let inQueue = OptionSpec(
+    "queue", short: "q", .text, valueName: "NAME", help: "Only those of a queue")
+  fileprivate static let limit = OptionSpec(
+    "limit", short: "n", .integer(1...10_000), default: "100", help: "At most so many")
+}

@@ -1,0 +1,48 @@
+import CommandLineKit
+import LocalFleet
+
+extension Subcommand {
+  static let up = Subcommand(
+    CommandSpec(
+      name: "up", summary: "Run a whole fleet on this machine",
+      discussion: """
+        Starts a private PostgreSQL, a broker and workers, and stays in the foreground. Once the fleet is ready it \
+        writes DIR/reelhaul.env, which tells all other commands where it is. SIGINT and SIGTERM drain it; started again \
+        on the same directory it goes on where it was. Nothing is installed, and no Docker is needed.
+        """,
+      options: OptionSpec.fleet + [.lease, .concurrency, .drain, .logLevel],
+      examples: [
+        Example("reelhaul up", "Three workers, all in ./reelhaul-data"),
+        Example("source reelhaul-data/reelhaul.env", "In another terminal, once it is ready"),
+        Example("reelhaul up --demo", "See a worker killed in mid-transfer, and nothing lost"),
+        Example("KAFKA_HOME=/opt/kafka reelhaul up --broker apache-kafka", "With a real Apache Kafka"),
+      ],
+      exits: ExitCode.meanings(.done, .failed, .usage, .unreachable))
+  ) { context in
+    try await UpRun(context).run()
+  }
+}
+
+extension OptionSpec {
+  private static let group = "Fleet"
+
+  static let workerCount = OptionSpec(
+    "workers", short: "n", .integer(0...64), default: "3", group: group, help: "Worker processes")
+  static let dataDirectory = OptionSpec(
+    "data-dir", .directory, default: "reelhaul-data", group: group, help: "Where everything is kept")
+  static let broker = OptionSpec(
+    "broker", .text, valueName: "embedded|apache-kafka|HOST:PORT", default: "embedded", group: group,
+    help: "The development broker, an Apache Kafka from KAFKA_HOME, or one that runs already")
+  // Not from the environment: a fleet of one's own must not end up in the database of another.
+  static let runningPostgres = OptionSpec(
+    "postgres", .text, valueName: "URL", group: group, help: "A PostgreSQL that runs already, instead of a private one")
+  static let fleetTopicPrefix = OptionSpec(
+    "topic-prefix", .text, default: "reelhaul.", group: group, help: "What the names of the topics begin with")
+  static let demo = OptionSpec(
+    "demo", .flag, group: group, help: "Download a dozen films from a local origin while a worker is killed")
+  static let keep = OptionSpec("keep", .flag, group: group, help: "Leave the fleet running after the demo")
+
+  fileprivate static let fleet: [OptionSpec] = [
+    .workerCount, .dataDirectory, .broker, .runningPostgres, .fleetTopicPrefix, .demo, .keep,
+  ]
+}

@@ -1,0 +1,31 @@
+import CommandLineKit
+import TaskCore
+
+extension Subcommand {
+  static let watch = Subcommand(
+    CommandSpec(
+      name: "watch", summary: "Follow tasks while they run",
+      discussion: """
+        On a terminal: live bars with rate and time left. On a pipe: a line for each change, with --json a task document \
+        for each. Ends when the named tasks have ended; without names it follows whatever runs until it is interrupted.
+        """,
+      options: [.json] + OptionSpec.reading,
+      positionals: [PositionalSpec("TASK", .many(atLeast: 0), help: "the tasks' ids; all unfinished ones by default")],
+      examples: [
+        Example("reelhaul watch", "Everything that moves"),
+        Example("reelhaul watch $(reelhaul download URL)", "One task, to its end"),
+      ],
+      exits: ExitCode.meanings(.done, .failed, .usage, .unreachable, .notFound))
+  ) { context in
+    let ids = try TaskID.parse(context.arguments.positionals)
+    return try await Fleet.withStore(context) { store in
+      let watch = TaskWatch(store, context)
+      guard !ids.isEmpty else { return try await watch.runForever() }
+      for id in ids where try await TaskLookup(store).find(id) == nil {
+        throw CommandFailure(.notFound, "there is no task \(id)", hint: "'reelhaul list' shows those there are.")
+      }
+      let documents = try await watch.run(ids, until: \.state.isFinal)
+      return documents.allSatisfy { $0.state == .succeeded } ? .done : .failed
+    }
+  }
+}

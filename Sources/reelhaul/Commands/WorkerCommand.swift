@@ -1,0 +1,41 @@
+import CommandLineKit
+import Kafka
+import TaskCore
+import Worker
+
+extension Subcommand {
+  static let worker = Subcommand(
+    CommandSpec(
+      name: "worker", summary: "Run one worker until it is stopped",
+      discussion: """
+        Takes commands from Kafka, claims tasks from PostgreSQL and carries them out. SIGTERM and SIGINT drain it: it \
+        takes nothing new, records what it has, hands its tasks back and ends with 0. Kill it as you like, too: another \
+        worker goes on with its tasks once its lease is over.
+        """,
+      options: OptionSpec.working + OptionSpec.producing,
+      examples: [
+        Example("reelhaul worker --storage default=/srv/videos", "With the services named in the environment")
+      ],
+      exits: ExitCode.meanings(.done, .failed, .usage))
+  ) { context in
+    _ = try WorkerConfiguration(context.arguments)
+    throw CommandFailure(.failed, "this build cannot run workers yet")
+  }
+}
+
+extension WorkerConfiguration {
+  init(_ arguments: Arguments) throws {
+    // Its URL is read here for its mistakes: a worker retries what is only unreachable.
+    _ = try Fleet.postgres(arguments)
+    var settings = WorkerSettings()
+    settings.topics = Fleet.topics(arguments)
+    settings.places = Int(arguments.integer(.concurrency) ?? 64)
+    settings.leaseSeconds = Int(arguments.integer(.lease) ?? 15)
+    settings.drainLimit = .seconds(arguments.integer(.drain) ?? 25)
+    settings.labels = try KeyValueList.parse(arguments[.labels] ?? "", of: .labels)
+    try self.init(
+      kafka: Fleet.kafka(arguments), postgres: arguments[.postgres] ?? "",
+      storage: KeyValueList.parse(arguments[.storage] ?? "", of: .storage),
+      allowedNetworks: (arguments[.allowNetworks] ?? "").split(separator: ",").map(String.init), settings: settings)
+  }
+}

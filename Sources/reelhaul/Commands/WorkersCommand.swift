@@ -1,0 +1,39 @@
+import CommandLineKit
+import TaskCore
+import TaskStore
+
+extension Subcommand {
+  static let workers = Subcommand(
+    CommandSpec(
+      name: "workers", summary: "List the workers and their leases", options: [.json] + OptionSpec.reading,
+      examples: [Example("reelhaul workers", "Who is there, and how busy")],
+      exits: ExitCode.meanings(.done, .usage, .unreachable))
+  ) { context in
+    let workers = try await Fleet.withStore(context) { try await $0.workers() }
+    if context.wantsJSON {
+      context.output.json(workers)
+    } else if workers.isEmpty {
+      context.note("There are no workers. Start one with 'reelhaul worker', or a whole fleet with 'reelhaul up'.")
+    } else {
+      context.print(.workers(workers))
+    }
+    return .done
+  }
+}
+
+extension Table {
+  fileprivate static func workers(_ workers: [WorkerDocument]) -> Table {
+    var table = Table([
+      .init("WORKER"), .init("STATE"), .init("HOST"), .init("PID", right: true), .init("RUNNING", right: true),
+      .init("RATE", right: true), .init("LEASE"), .init("STARTED"), .init("VOLUMES", shrinks: true),
+    ])
+    for worker in workers {
+      table.add([
+        "\(worker.id)", worker.isLive ? "live" : "expired", worker.host, "\(worker.pid)", "\(worker.running)",
+        ByteCount(worker.bytesPerSecond).rate, worker.leaseUntil.relative, worker.startedAt.relative,
+        worker.volumes.keys.sorted().joined(separator: " "),
+      ])
+    }
+    return table
+  }
+}

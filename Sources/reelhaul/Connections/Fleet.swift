@@ -1,0 +1,92 @@
+import CommandLineKit
+import Kafka
+import Postgres
+import ReelhaulClient
+import System
+import TaskCore
+import TaskStore
+
+/// The fleet's services, as a command reaches them.
+enum Fleet {
+  static let kafkaHint =
+    "Give --kafka HOST:PORT, set REELHAUL_KAFKA, or source the reelhaul.env that 'reelhaul up' wrote."
+  static let postgresHint =
+    "Give --postgres URL, set REELHAUL_POSTGRES, or source the reelhaul.env that 'reelhaul up' wrote."
+
+  /// How long a command waits for Kafka before it says that it cannot be reached; a property of the user's own wins.
+  private static let patience = "10000"
+
+  static func kafka(_ arguments: Arguments) throws -> KafkaConfiguration {
+    guard let bootstrap = arguments[.kafka] else {
+      throw UsageError("no Kafka is configured", hint: kafkaHint)
+    }
+    var environment = ["REELHAUL_KAFKA": bootstrap]
+    for (property, value) in arguments.settings.values(withPrefix: "REELHAUL_KAFKA_") {
+      environment["REELHAUL_KAFKA_\(property)"] = value
+    }
+    guard let configuration = try KafkaConfiguration.fromEnvironment(environment) else {
+      throw UsageError("no Kafka is configured", hint: kafkaHint)
+    }
+    return configuration
+  }
+
+  static func postgres(_ arguments: Arguments) throws -> PostgresConfiguration {
+    guard let url = arguments[.postgres] else {
+      throw UsageError("no PostgreSQL is configured", hint: postgresHint)
+    }
+    return try PostgresConfiguration(url: url)
+  }
+
+  static func topics(_ arguments: Arguments) -> TopicPlan {
+    TopicPlan(prefix: arguments[.topicPrefix] ?? "reelhaul.")
+  }
+
+  static func client(_ arguments: Arguments) throws -> ReelhaulClient {
+    var kafka = try kafka(arguments)
+    if kafka.properties["message.timeout.ms"] == nil {
+      let properties = kafka.properties.merging(["message.timeout.ms": patience]) { $1 }
+      kafka = try KafkaConfiguration(bootstrap: kafka.bootstrap, properties: properties)
+    }
+    return try ReelhaulClient(kafka, topicPrefix: topics(arguments).prefix, source: "/reelhaul/cli")
+  }
+
+  /// Returns once Kafka has the commands.
+  static func send(_ commands: [Command], _ context: Context) async throws {
+    let client = try client(context.arguments)
+    do {
+      try await client.send(commands)
+    } catch {
+      await client.close(within: .zero)
+      throw error
+    }
+    await client.close()
+  }
+
+  static func withStore<Result: Sendable>(
+    _ context: Context, _ body: @Sendable (any TaskStore) async throws -> Result
+  ) async throws -> Result {
+    try await withPool(context.arguments) { try await body(PostgresStore(pool: $0)) }
+  }
+
+  static func withPool<Result: Sendable>(
+    _ arguments: Arguments, _ body: @Sendable (PostgresPool) async throws -> Result
+  ) async throws -> Result {
+    try await withPool(try postgres(arguments), body)
+  }
+
+  static func withPool<Result: Sendable>(
+    _ configuration: PostgresConfiguration, _ body: @Sendable (PostgresPool) async throws -> Result
+  ) async throws -> Result {
+    let loop = EventLoop(name: "control")
+    let pool = PostgresPool(loop: loop, configuration: configuration, size: 2)
+    let outcome: Swift.Result<Result, any Error>
+    do {
+      outcome = .success(try await body(pool))
+    } catch {
+      outcome = .failure(error)
+    }
+    await pool.close()
+    loop.shutdown()
+    return try outcome.get()
+  }
+}

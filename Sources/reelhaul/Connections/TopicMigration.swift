@@ -1,0 +1,33 @@
+import Kafka
+
+/// Makes the fleet's topics.
+struct TopicMigration {
+  private let kafka: KafkaConfiguration
+  private let plan: TopicPlan
+
+  init(_ kafka: KafkaConfiguration, _ plan: TopicPlan) {
+    self.kafka = kafka
+    self.plan = plan
+  }
+
+  func run(isDry: Bool = false, say: (String) -> Void) async throws {
+    let admin = try KafkaAdmin(kafka)
+    do {
+      try await run(admin, isDry: isDry, say: say)
+    } catch {
+      await admin.close()
+      throw error
+    }
+    await admin.close()
+  }
+
+  private func run(_ admin: KafkaAdmin, isDry: Bool, say: (String) -> Void) async throws {
+    let present = try await admin.metadata().topics
+    let missing = plan.topics.filter { present[$0.name] == nil }
+    for topic in missing { say("topic \(topic.name): to be made, with \(topic.partitions) partitions") }
+    if !isDry {
+      for difference in try await admin.ensureTopics(plan.topics) { say("topic \(difference)") }
+    }
+    if missing.isEmpty { say("topics: all there") }
+  }
+}

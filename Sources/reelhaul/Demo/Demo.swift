@@ -1,0 +1,98 @@
+import CommandLineKit
+import Glibc
+import Kafka
+import LocalFleet
+import Postgres
+import ReelhaulClient
+import System
+import TaskCore
+import TaskStore
+
+/// The main job, shown: a dozen films from a local origin, while one worker is killed, one task paused and one canceled.
+struct Demo {
+  private static let limit: Duration = .seconds(300)
+  private static let interval: Duration = .milliseconds(200)
+
+  private let fleet: LocalFleet
+  private let context: Context
+  private let directory: String
+  /// Another place for every run, so that a demo can be played again on the same fleet.
+  private let place: String
+
+  init(_ fleet: LocalFleet, _ context: Context) {
+    self.fleet = fleet
+    self.context = context
+    directory = "\(fleet.layout.root)/demo"
+    place = "demo-\(Clocks.realtimeMicroseconds() / 1_000_000)"
+  }
+
+  /// Whether everything came out as it must.
+  func play() async throws -> Bool {
+    for path in [directory, "\(directory)/films", "\(directory)/origin"] { mkdir(path, 0o755) }
+    let footage = DemoFootage(directory: "\(directory)/films", log: "\(directory)/ffmpeg.log")
+    try await footage.make(DemoFilm.all) { context.note($0) }
+    let origin = try await DemoOrigin.start(serving: footage.directory, in: "\(directory)/origin")
+    do {
+      let run = try await download(from: origin)
+      await origin.close()
+      return try await report(run, footage, sent: origin.sent())
+    } catch {
+      await origin.close()
+      throw error
+    }
+  }
+
+  // MARK: Downloading
+
+  private func download(from origin: DemoOrigin) async throws -> DemoRun {
+    let specs = try DemoFilm.all.map { try spec(of: $0, origin) }
+    let kafka = try KafkaConfiguration.fromEnvironment(context.environment.merging(fleet.environment) { $1 })
+    guard let kafka else { throw CommandFailure(.unreachable, "the fleet has no Kafka") }
+    let client = try ReelhaulClient(
+      kafka, topicPrefix: fleet.environment["REELHAUL_TOPIC_PREFIX"] ?? "", source: "/reelhaul/demo")
+    let postgres = try PostgresConfiguration(url: fleet.environment["REELHAUL_POSTGRES"] ?? "")
+    return try await Fleet.withPool(postgres) { pool in
+      var run = DemoRun(
+        films: Dictionary(uniqueKeysWithValues: zip(specs.map(\.id), DemoFilm.all)), fleet: fleet, client: client,
+        store: PostgresStore(pool: pool), stage: DemoStage(context))
+      try await client.submit(specs)
+      try await run.play(within: Self.limit, every: Self.interval)
+      await client.close()
+      return run
+    }
+  }
+
+  private func spec(of film: DemoFilm, _ origin: DemoOrigin) throws -> TaskSpec {
+    try TaskSpec(
+      id: .make(), kind: .download, source: origin.url(of: film),
+      destination: "storage://default/\(place)/\(film.fileName)", labels: ["title": film.fileName]
+    ).checked()
+  }
+
+  // MARK: Judging
+
+  private func report(_ run: DemoRun, _ footage: DemoFootage, sent: [String: Int64]) async throws -> Bool {
+    context.note("Comparing every file with the origin's…")
+    let pool = BlockingPool(name: "digest", threads: 2)
+    defer { pool.shutdown() }
+    var lines: [DemoReport.Line] = []
+    for task in run.documents {
+      guard let film = run.films[task.spec.id],
+        let original = try await FileDigest.of(footage.path(of: film), on: pool)
+      else { continue }
+      let file = try await FileDigest.of("\(fleet.layout.storage)/\(place)/\(film.fileName)", on: pool)
+      lines.append(
+        DemoReport.Line(
+          film: film, task: task, originSize: original.size, originSHA256: original.sha256, fileSHA256: file?.sha256,
+          sent: sent[film.fileName] ?? 0, workers: run.workers[task.spec.id] ?? []))
+    }
+    if !context.arguments[flag: .keep] { removeTree("\(fleet.layout.storage)/\(place)") }
+    var complaints = run.script.complaints + run.script.missing
+    if lines.count < DemoFilm.all.count { complaints.append("not every task is there") }
+    let report = DemoReport(lines: lines, complaints: complaints)
+    context.print(report.table(context.terminal.paint))
+    for complaint in complaints { context.output.line("WRONG: \(complaint)") }
+    context.output.line(report.isGood ? "Every line holds." : "Not every line holds.")
+    return report.isGood
+  }
+}

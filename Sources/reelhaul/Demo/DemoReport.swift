@@ -1,0 +1,75 @@
+import CommandLineKit
+import TaskCore
+
+/// What came of each of the demo's films, and whether it is as it must be.
+struct DemoReport {
+  struct Line {
+    var film: DemoFilm
+    var task: TaskDocument
+    /// Of the origin's file.
+    var originSize: Int64
+    var originSHA256: [UInt8]
+    /// Of the downloaded file; nil where there is none.
+    var fileSHA256: [UInt8]?
+    /// Body bytes the origin sent for it.
+    var sent: Int64
+    /// The workers that were seen with it, in order.
+    var workers: [String]
+
+    /// Bytes that were fetched more than once.
+    var again: Int64 { max(0, sent - originSize) }
+
+    /// What is wrong; nil where all is as it must be.
+    var complaint: String? {
+      if film.role == .canceled {
+        if task.state != .canceled { return "\(task.state.rawValue), not canceled" }
+        return fileSHA256 == nil ? nil : "canceled, but the file is there"
+      }
+      if task.state != .succeeded { return task.error.map { "\($0.code): \($0.message)" } ?? task.state.rawValue }
+      if fileSHA256 != originSHA256 { return fileSHA256 == nil ? "no file" : "the file differs from the origin's" }
+      if task.sha256 != originSHA256 { return "the task's SHA-256 differs from the origin's" }
+      if film.role == .killed, again > DemoReport.limit { return "more than 64 MiB fetched again" }
+      if film.role == .killed, workers.count < 2 { return "no other worker took it over" }
+      return nil
+    }
+  }
+
+  static let limit: Int64 = 64 << 20
+
+  let lines: [Line]
+  /// Beside the lines.
+  let complaints: [String]
+
+  var isGood: Bool { complaints.isEmpty && lines.allSatisfy { $0.complaint == nil } }
+
+  func table(_ paint: Paint) -> Table {
+    var table = Table([
+      .init("TASK"), .init("STATE"), .init("BYTES", right: true), .init("FETCHED AGAIN", right: true),
+      .init("WORKERS", shrinks: true), .init("SHA-256"), .init("WHAT HAPPENED"),
+    ])
+    for line in lines {
+      table.add([
+        line.film.fileName, line.task.state.rawValue, "\(line.task.bytesDone)",
+        line.film.role == .canceled ? "" : "\(line.again)", line.workers.joined(separator: " → "), digest(line),
+        story(line),
+      ])
+    }
+    return table
+  }
+
+  private func digest(_ line: Line) -> String {
+    if line.film.role == .canceled { return "no file" }
+    let isEqual = line.fileSHA256 == line.originSHA256 && line.task.sha256 == line.originSHA256
+    return isEqual ? "equal" : "DIFFERS"
+  }
+
+  private func story(_ line: Line) -> String {
+    if let complaint = line.complaint { return "WRONG: \(complaint)" }
+    return switch line.film.role {
+    case .plain: ""
+    case .paused: "paused, resumed"
+    case .canceled: "canceled, no file left"
+    case .killed: "its worker was killed"
+    }
+  }
+}

@@ -1,0 +1,86 @@
+import Glibc
+import LocalFleet
+import ReelhaulClient
+import TaskCore
+import TaskStore
+
+/// The demo while its tasks run: looks at them, does what the script says, remembers who had what.
+struct DemoRun {
+  let films: [UUID: DemoFilm]
+  let fleet: LocalFleet
+  let client: ReelhaulClient
+  let store: any TaskStore
+  private(set) var script: DemoScript
+  private(set) var documents: [TaskDocument] = []
+  /// The names of the workers that were seen with a task, in order.
+  private(set) var workers: [UUID: [String]] = [:]
+  private var names: [UUID: WorkerDocument] = [:]
+  private var stage: DemoStage
+  private let order: [UUID]
+
+  init(
+    films: [UUID: DemoFilm], fleet: LocalFleet, client: ReelhaulClient, store: any TaskStore, stage: DemoStage
+  ) {
+    self.films = films
+    self.fleet = fleet
+    self.client = client
+    self.store = store
+    self.stage = stage
+    // Version 7 ids are in the order they were made.
+    order = films.keys.sorted()
+    script = DemoScript(films.mapValues(\.role))
+  }
+
+  /// Returns once all tasks have ended.
+  mutating func play(within limit: Duration, every interval: Duration) async throws {
+    let deadline = ContinuousClock.now + limit
+    while true {
+      try await look()
+      stage.show(documents)
+      for action in script.look(at: documents) { try await act(action) }
+      if documents.count == films.count, documents.allSatisfy(\.state.isFinal) { return }
+      guard ContinuousClock.now < deadline else {
+        throw CommandFailure(.failed, "the demo did not end within \(limit)", hint: "See \(fleet.layout.logs).")
+      }
+      try await Task.sleep(for: interval)
+    }
+  }
+
+  private mutating func look() async throws {
+    for worker in try await store.workers() { names[worker.id] = worker }
+    var documents: [TaskDocument] = []
+    for id in order {
+      guard let document = try await store.task(id) else { continue }
+      documents.append(document)
+      if let worker = document.worker { note(worker, of: id) }
+    }
+    self.documents = documents
+  }
+
+  private mutating func note(_ worker: UUID, of task: UUID) {
+    let name = names[worker].map { "\($0.labels["name"] ?? $0.host) (\($0.pid))" } ?? "\(worker)"
+    if workers[task]?.last != name { workers[task, default: []].append(name) }
+  }
+
+  private mutating func act(_ action: DemoScript.Action) async throws {
+    switch action {
+    case .pause(let id):
+      try await client.pause(id)
+      say("Pausing \(title(id))")
+    case .resume(let id):
+      try await client.resume(id)
+      say("Resuming \(title(id)): it did not move while it was paused")
+    case .cancel(let id):
+      try await client.cancel(id)
+      say("Canceling \(title(id))")
+    case .kill(let worker, let id):
+      guard let pid = names[worker]?.pid, let slot = fleet.workers.first(where: { $0.pid == pid }) else { return }
+      slot.kill(SIGKILL)
+      say("SIGKILL to \(slot.name) (\(pid)) in the middle of \(title(id)); another worker goes on after its lease")
+    }
+  }
+
+  private func title(_ id: UUID) -> String { films[id]?.fileName ?? "\(id)" }
+
+  private mutating func say(_ text: String) { stage.say(text) }
+}

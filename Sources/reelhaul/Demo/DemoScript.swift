@@ -1,0 +1,82 @@
+import TaskCore
+
+/// What the demo does to its tasks, decided from how far they are. Pure: documents in, actions out, each once.
+struct DemoScript {
+  enum Action: Hashable {
+    case pause(UUID)
+    case resume(UUID)
+    case cancel(UUID)
+    /// SIGKILL to the worker that runs the task.
+    case kill(worker: UUID, task: UUID)
+  }
+
+  /// The part of a film that is there before something happens to it.
+  private static let threshold = 0.2
+  /// How many looks a paused task stays paused; it must not move meanwhile.
+  private static let pausedLooks = 12
+
+  private let roles: [UUID: DemoFilm.Role]
+  private var done: Set<Action> = []
+  private var pausedFor = 0
+  private var pausedAt: Int64?
+  /// What went against the script, in words.
+  private(set) var complaints: [String] = []
+
+  init(_ roles: [UUID: DemoFilm.Role]) {
+    self.roles = roles
+  }
+
+  mutating func look(at tasks: [TaskDocument]) -> [Action] {
+    tasks.flatMap { task in
+      switch roles[task.spec.id] ?? .plain {
+      case .plain: [] as [Action]
+      case .killed: kill(task)
+      case .canceled: isUnderWay(task) ? once(.cancel(task.spec.id)) : []
+      case .paused: pauseAndResume(task)
+      }
+    }
+  }
+
+  private mutating func kill(_ task: TaskDocument) -> [Action] {
+    guard isUnderWay(task), let worker = task.worker, !done.contains(where: { $0.isKill }) else { return [] }
+    return once(.kill(worker: worker, task: task.spec.id))
+  }
+
+  private mutating func pauseAndResume(_ task: TaskDocument) -> [Action] {
+    if task.state == .paused {
+      if let pausedAt, pausedAt != task.bytesDone, pausedFor < Self.pausedLooks {
+        complaints.append("\(task.title) moved while it was paused")
+      }
+      pausedAt = task.bytesDone
+      pausedFor += 1
+      return pausedFor > Self.pausedLooks ? once(.resume(task.spec.id)) : []
+    }
+    return isUnderWay(task) ? once(.pause(task.spec.id)) : []
+  }
+
+  private func isUnderWay(_ task: TaskDocument) -> Bool {
+    guard task.state == .running, let total = task.bytesTotal, total > 0 else { return false }
+    return Double(task.bytesDone) / Double(total) >= Self.threshold
+  }
+
+  private mutating func once(_ action: Action) -> [Action] {
+    done.insert(action).inserted ? [action] : []
+  }
+
+  /// What the script wanted to happen and did not.
+  var missing: [String] {
+    var missing: [String] = []
+    if !done.contains(where: \.isKill) { missing.append("no worker was killed in mid-transfer") }
+    if !done.contains(where: { if case .resume = $0 { true } else { false } }) {
+      missing.append("no task was paused and resumed")
+    }
+    if !done.contains(where: { if case .cancel = $0 { true } else { false } }) {
+      missing.append("no task was canceled")
+    }
+    return missing
+  }
+}
+
+extension DemoScript.Action {
+  fileprivate var isKill: Bool { if case .kill = self { true } else { false } }
+}

@@ -1,0 +1,62 @@
+import CommandLineKit
+import Kafka
+
+/// Looks at the broker and the topics.
+struct KafkaDoctor {
+  let arguments: Arguments
+
+  func examine() async -> [Finding] {
+    let configuration: KafkaConfiguration
+    do {
+      configuration = try Fleet.kafka(arguments)
+    } catch {
+      let failure = CommandFailure(error)
+      return [Finding("broker", .failed, failure.message, advice: failure.hint)]
+    }
+    do {
+      let admin = try KafkaAdmin(configuration, timeout: .seconds(5))
+      let findings = await examine(admin, configuration)
+      await admin.close()
+      return findings
+    } catch {
+      return [Finding("broker", .failed, "\(error)", advice: "Correct the REELHAUL_KAFKA_… settings.")]
+    }
+  }
+
+  private func examine(_ admin: KafkaAdmin, _ configuration: KafkaConfiguration) async -> [Finding] {
+    let metadata: ClusterMetadata
+    do {
+      metadata = try await admin.metadata()
+    } catch {
+      return [
+        Finding(
+          "broker", .unreachable, "\(configuration.bootstrap): \(error)",
+          advice:
+            "Check that Kafka runs there and that TLS or SASL are set as it wants (REELHAUL_KAFKA_SECURITY_PROTOCOL …)."
+        )
+      ]
+    }
+    let brokers = Finding(
+      "broker", .ok, "\(metadata.brokers.count) at \(configuration.bootstrap)")
+    return [brokers, topics(metadata)]
+  }
+
+  private func topics(_ metadata: ClusterMetadata) -> Finding {
+    let plan = Fleet.topics(arguments).topics
+    let missing = plan.filter { metadata.topics[$0.name] == nil }.map(\.name)
+    guard missing.isEmpty else {
+      return Finding(
+        "topics", .failed, "missing: \(missing.joined(separator: ", "))", advice: "Make them with 'reelhaul migrate'.")
+    }
+    let few = plan.filter { metadata.topics[$0.name, default: 0] < $0.partitions }
+    guard few.isEmpty else {
+      let list = few.map {
+        "\($0.name) has \(metadata.topics[$0.name, default: 0]) partitions, planned \($0.partitions)"
+      }
+      return Finding(
+        "topics", .warning, list.joined(separator: "; "),
+        advice: "Fewer partitions limit how many workers share the commands; nothing else.")
+    }
+    return Finding("topics", .ok, "all \(plan.count) there")
+  }
+}

@@ -1,0 +1,63 @@
+import CommandLineKit
+import Glibc
+import System
+
+/// Looks at this machine as a worker's: storage roots and limits.
+struct MachineDoctor {
+  /// Each transfer takes a few descriptors for each of its connections.
+  private static let descriptors: UInt64 = 4096
+  private static let lowSpace: Int64 = 1 << 30
+
+  let arguments: Arguments
+
+  func examine() -> [Finding] {
+    storage() + [limits()]
+  }
+
+  private func storage() -> [Finding] {
+    guard let text = arguments[.storage], !text.isEmpty else {
+      return [
+        Finding(
+          "storage", .skipped, "no roots are configured here",
+          advice: "Workers need them: REELHAUL_STORAGE=default=/srv/videos.")
+      ]
+    }
+    do {
+      return try KeyValueList.parse(text, of: .storage).sorted { $0.key < $1.key }.map(root)
+    } catch {
+      return [Finding("storage", .failed, error.message)]
+    }
+  }
+
+  private func root(_ name: String, _ path: String) -> Finding {
+    let check = "storage \(name)"
+    var status = stat()
+    guard stat(path, &status) == 0 else {
+      return Finding(
+        check, .failed, "\(SystemError.last(path))", advice: "Make or mount it, and let the worker's user in.")
+    }
+    guard status.st_mode & S_IFMT == S_IFDIR else { return Finding(check, .failed, "\(path) is no directory") }
+    guard access(path, R_OK | W_OK | X_OK) == 0 else {
+      return Finding(check, .failed, "\(SystemError.last(path))", advice: "Let the worker's user write there.")
+    }
+    var space = statvfs()
+    guard statvfs(path, &space) == 0 else { return Finding(check, .failed, "\(SystemError.last(path))") }
+    let free = Int64(space.f_bavail) * Int64(space.f_frsize)
+    return free < Self.lowSpace
+      ? Finding(check, .warning, "\(path) has \(ByteCount(free)) left", advice: "Tasks wait where they would fill it.")
+      : Finding(check, .ok, "\(path), \(ByteCount(free)) free")
+  }
+
+  private func limits() -> Finding {
+    var limit = rlimit()
+    guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else {
+      return Finding("limits", .failed, "\(SystemError.last("getrlimit"))")
+    }
+    // Workers raise the soft limit to the hard one.
+    return limit.rlim_max < Self.descriptors
+      ? Finding(
+        "limits", .warning, "\(limit.rlim_max) open files",
+        advice: "Allow at least \(Self.descriptors): ulimit -n, LimitNOFILE=.")
+      : Finding("limits", .ok, "\(limit.rlim_max) open files")
+  }
+}

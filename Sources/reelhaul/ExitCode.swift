@@ -1,0 +1,20 @@
+/// What the program's end says to scripts.
+enum ExitCode: Int32, CaseIterable, Sendable {
+  case done = 0
+  case failed = 1
+  case usage = 2
+  case unreachable = 3
+  case notFound = 4
+  case refused = 5
+
+  var meaning: String {
+    switch self {
+    case .done: "done"
+    case .failed: "a task failed, or the work could not be done"
+    case .usage: "the command line, a setting or an input line is wrong; nothing of it was sent"
+    case .unreachable: "Kafka or PostgreSQL cannot be reached, or is not set up"
+    case .notFound: "there is no such task"
+    case .refused: "the task's state does not allow it"
+    }
+  }
+}

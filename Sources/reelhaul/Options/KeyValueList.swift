@@ -1,0 +1,18 @@
+import CommandLineKit
+
+/// `name=value,name=value`
+enum KeyValueList {
+  static func parse(_ text: String, of option: OptionSpec) throws(UsageError) -> [String: String] {
+    var values: [String: String] = [:]
+    for pair in text.split(separator: ",") {
+      guard let equals = pair.firstIndex(of: "="), equals > pair.startIndex else {
+        throw UsageError("\(option.spelling) must be \(option.valueName), not \"\(text)\"")
+      }
+      let name = String(pair[..<equals])
+      guard values.updateValue(String(pair[pair.index(after: equals)...]), forKey: name) == nil else {
+        throw UsageError("\(option.spelling) names \(name) twice")
+      }
+    }
+    return values
+  }
+}

@@ -1,0 +1,54 @@
+import CommandLineKit
+
+/// What a task can be given.
+extension OptionSpec {
+  private static let task = "Task"
+
+  static let destination = OptionSpec(
+    "to", .text, valueName: "URL", group: task,
+    help: "Where it goes: storage://NAME/PATH; by default storage://default/ and the source's last name")
+  static let id = OptionSpec(
+    "id", .text, valueName: "UUID", group: task, help: "The task's id; the same id twice is one task")
+  static let priority = OptionSpec(
+    "priority", short: "p", .integer(-1000...1000), default: "0", group: task, help: "Higher runs first")
+  static let queue = OptionSpec(
+    "queue", short: "q", .text, valueName: "NAME", default: "default", group: task, help: "Its queue")
+  static let after = OptionSpec(
+    "after", .text, valueName: "TASK", repeatable: true, group: task, help: "Run once that task has succeeded")
+  static let notBefore = OptionSpec(
+    "not-before", .text, valueName: "TIME", group: task,
+    help: "Run no sooner: 2026-01-31T20:00:00Z, or from now: +90m")
+  static let ifExists = OptionSpec(
+    "if-exists", .choice(["fail", "skip", "replace"]), default: "fail", group: task,
+    help: "What to do where the destination exists")
+  static let label = OptionSpec(
+    "label", short: "l", .text, valueName: "K=V", repeatable: true, group: task,
+    help: "A label; 'title' names the task to people")
+  static let paused = OptionSpec("paused", .flag, group: task, help: "Add it without starting it")
+
+  private static let check = "Checks"
+  static let sha256 = OptionSpec(
+    "sha256", .text, valueName: "HEX", group: check, help: "The SHA-256 the file must have")
+  static let md5 = OptionSpec("md5", .text, valueName: "HEX", group: check, help: "The MD5 the file must have")
+  static let bytes = OptionSpec("bytes", .bytes, group: check, help: "The length the file must have")
+
+  private static let transfer = "Transfer"
+  static let header = OptionSpec(
+    "header", short: "H", .text, valueName: "'K: V'", repeatable: true, group: transfer,
+    help: "A request header; secrets belong in a credential")
+  static let credential = OptionSpec(
+    "credential", .text, valueName: "NAME", group: transfer, help: "A credential that the workers have")
+  static let rate = OptionSpec(
+    "rate", .bytes, group: transfer, help: "At most so many bytes a second")
+  static let maxAttempts = OptionSpec(
+    "max-attempts", .integer(1...100), default: "8", group: transfer, help: "Attempts in all")
+  static let retryAfter = OptionSpec(
+    "retry-after", .text, valueName: "SECONDS,…", group: transfer,
+    help: "The waits before further attempts, the last one repeating; by default they grow, with jitter")
+
+  static let submitting: [OptionSpec] = [
+    .destination, .id, .priority, .queue, .after, .notBefore, .ifExists, .label, .paused,
+    .sha256, .md5, .bytes,
+    .header, .credential, .rate, .maxAttempts, .retryAfter,
+  ]
+}

@@ -1,0 +1,33 @@
+import CommandLineKit
+
+/// How a worker works.
+extension OptionSpec {
+  static let storage = OptionSpec(
+    "storage", .text, valueName: "NAME=/PATH,…", environment: "REELHAUL_STORAGE", group: "Worker",
+    help: "The storage roots this worker has: storage://NAME/ is below /PATH")
+  static let allowNetworks = OptionSpec(
+    "allow-networks", .text, valueName: "CIDR,…", environment: "REELHAUL_ALLOW_NETWORKS", group: "Worker",
+    help: "Networks that transfers may reach beside the public internet")
+  static let lease = OptionSpec(
+    "lease-seconds", .integer(3...3600), valueName: "SECONDS", default: "15", environment: "REELHAUL_LEASE_SECONDS",
+    group: "Worker", help: "How long after a worker's death its tasks are taken over")
+  static let concurrency = OptionSpec(
+    "concurrency", .integer(1...10_000), default: "64", environment: "REELHAUL_CONCURRENCY", group: "Worker",
+    help: "Tasks that run at once in one worker")
+  static let drain = OptionSpec(
+    "drain-seconds", .integer(1...3600), valueName: "SECONDS", default: "25", environment: "REELHAUL_DRAIN_SECONDS",
+    group: "Worker", help: "How long a worker may take to hand back its tasks when it is stopped")
+  static let initStorage = OptionSpec(
+    "init-storage", .flag, environment: "REELHAUL_INIT_STORAGE", group: "Worker",
+    help: "Make the storage roots where they are not there yet; not where they are mounted")
+  static let labels = OptionSpec(
+    "labels", .text, valueName: "K=V,…", environment: "REELHAUL_LABELS", group: "Worker",
+    help: "What 'reelhaul workers' shows of it beside")
+  static let logLevel = OptionSpec(
+    "log-level", .choice(["debug", "info", "notice", "warning", "error"]), default: "info",
+    environment: "REELHAUL_LOG_LEVEL", group: "Worker", help: "What is written to standard error")
+
+  static let working: [OptionSpec] = [
+    .storage, .initStorage, .allowNetworks, .lease, .concurrency, .drain, .labels, .logLevel,
+  ]
+}

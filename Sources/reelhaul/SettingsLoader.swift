@@ -1,0 +1,32 @@
+import CommandLineKit
+import Glibc
+import System
+
+/// Finds the settings file before anything else is read: `--config`, else `REELHAUL_CONFIG`, else none.
+enum SettingsLoader {
+  static func load(_ words: [String], environment: [String: String]) throws -> Settings {
+    let named = path(in: words) ?? environment["REELHAUL_CONFIG"]
+    guard let path = named, !path.isEmpty else { return Settings(environment: environment) }
+    let text: String
+    do {
+      text = try TextFile.read(path)
+    } catch {
+      throw UsageError("the settings file cannot be read: \(error)", hint: "Check --config and REELHAUL_CONFIG.")
+    }
+    do {
+      return Settings(environment: environment, file: try SettingsFile.parse(text))
+    } catch {
+      throw UsageError("\(path): \(error.message)", hint: error.hint)
+    }
+  }
+
+  private static func path(in words: [String]) -> String? {
+    let words = words.prefix { $0 != "--" }
+    let flag = OptionSpec.config.spelling
+    for (index, word) in words.enumerated() {
+      if word == flag, index + 1 < words.count { return words[index + 1] }
+      if word.hasPrefix(flag + "=") { return String(word.dropFirst(flag.count + 1)) }
+    }
+    return nil
+  }
+}

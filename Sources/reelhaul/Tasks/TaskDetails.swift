@@ -1,0 +1,55 @@
+import CommandLineKit
+import Digest
+import TaskCore
+
+/// A task, all that is known of it, one field a line.
+enum TaskDetails {
+  static func lines(_ task: TaskDocument) -> [String] {
+    let rows = identity(task) + progress(task) + times(task) + outcome(task)
+    let width = rows.map(\.0.count).max() ?? 0
+    return rows.map { name, value in
+      name + String(repeating: " ", count: width - name.count + 2) + DisplayWidth.printable(value)
+    }
+  }
+
+  private static func identity(_ task: TaskDocument) -> [(String, String)] {
+    let spec = task.spec
+    var rows = [
+      ("task", "\(spec.id)"), ("title", task.title), ("kind", spec.kind.rawValue), ("state", task.status),
+      ("source", URLRedaction.redact(spec.source)), ("destination", spec.destination ?? ""),
+      ("queue", spec.queue), ("priority", "\(spec.priority)"),
+    ]
+    if !spec.after.isEmpty { rows.append(("after", spec.after.map { "\($0)" }.joined(separator: " "))) }
+    for (key, value) in spec.labels.sorted(by: { $0.key < $1.key }) where key != "title" {
+      rows.append(("label \(key)", value))
+    }
+    return rows
+  }
+
+  private static func progress(_ task: TaskDocument) -> [(String, String)] {
+    var rows: [(String, String)] = []
+    if task.bytesDone > 0 || task.bytesTotal != nil {
+      let total = task.bytesTotal.map { " of \(ByteCount($0)) (\($0) bytes)" } ?? ""
+      rows.append(("bytes", "\(ByteCount(task.bytesDone))\(total)"))
+    }
+    if task.state == .running, let rate = task.rate { rows.append(("rate", ByteCount(rate).rate)) }
+    if let eta = task.eta { rows.append(("eta", DurationText.clock(seconds: eta))) }
+    rows.append(("attempt", "\(task.attempt) of \(task.spec.retry.maxAttempts)"))
+    if let worker = task.worker { rows.append(("worker", "\(worker) (epoch \(task.epoch))")) }
+    if task.generation > 1 { rows.append(("generation", "\(task.generation)")) }
+    return rows
+  }
+
+  private static func times(_ task: TaskDocument) -> [(String, String)] {
+    [
+      ("created", task.createdAt), ("started", task.startedAt), ("runs", task.runAt), ("finished", task.finishedAt),
+    ].compactMap { name, time in time.map { (name, "\($0) (\($0.relative))") } }
+  }
+
+  private static func outcome(_ task: TaskDocument) -> [(String, String)] {
+    var rows: [(String, String)] = []
+    if let digest = task.sha256 { rows.append(("sha256", hex(digest))) }
+    if let error = task.error, task.state != .succeeded { rows.append(("error", "\(error.code): \(error.message)")) }
+    return rows
+  }
+}

@@ -1,0 +1,61 @@
+import CommandLineKit
+import System
+import TaskCore
+
+/// A task in words, for people.
+extension TaskDocument {
+  /// Its `title` label, else the last name of where it goes to, or comes from.
+  var title: String {
+    if let title = spec.labels["title"], !title.isEmpty { return title }
+    for url in [spec.destination, spec.source] {
+      let path = (url ?? "").prefix { $0 != "?" && $0 != "#" }
+      if let name = path.split(separator: "/").last, !path.hasSuffix("/") { return String(name) }
+    }
+    return "\(spec.id)"
+  }
+
+  var progressItem: ProgressItem {
+    ProgressItem(
+      title: title, status: status, phase: phase, bytesDone: bytesDone, bytesTotal: bytesTotal,
+      rate: state == .running ? rate : nil)
+  }
+
+  /// The state, or why a queued task does not run.
+  var status: String {
+    guard state == .queued, let runAt else { return state.rawValue }
+    return runAt.microseconds > Clocks.realtimeMicroseconds() ? (error == nil ? "scheduled" : "retrying") : "queued"
+  }
+
+  private var phase: ProgressItem.Phase {
+    switch state {
+    case .blocked, .queued: .waiting
+    case .running, .publishing: .active
+    case .succeeded: .done
+    case .failed: .failed
+    case .paused, .canceled: .stopped
+    }
+  }
+
+  /// One line that says how far it is: for pipes.
+  var line: String {
+    var words = ["\(spec.id)", status]
+    if let bytesTotal {
+      words.append("\(ByteCount(bytesDone)) of \(ByteCount(bytesTotal))")
+    } else if bytesDone > 0 {
+      words.append("\(ByteCount(bytesDone))")
+    }
+    if state == .running, let rate { words.append(ByteCount(rate).rate) }
+    if let eta { words.append("eta \(DurationText.clock(seconds: eta))") }
+    if let error, state != .succeeded { words.append("\(error.code): \(error.message)") }
+    return DisplayWidth.printable((words + [title]).joined(separator: "  "))
+  }
+}
+
+extension Timestamp {
+  /// How long ago, or how far ahead: `3 min ago`, `in 12 s`.
+  var relative: String {
+    let distance = microseconds - Clocks.realtimeMicroseconds()
+    let text = DurationText.brief(.microseconds(abs(distance)))
+    return distance > 0 ? "in \(text)" : "\(text) ago"
+  }
+}

@@ -1,0 +1,15 @@
+import CommandLineKit
+import TaskCore
+
+/// Task ids among a command's words.
+enum TaskID {
+  static func parse(_ words: [String]) throws(UsageError) -> [UUID] {
+    try words.map { word throws(UsageError) in
+      guard let id = UUID(word) else {
+        throw UsageError(
+          "\"\(word)\" is no task id", hint: "A task's id is a UUID; 'reelhaul list' shows those there are.")
+      }
+      return id
+    }
+  }
+}

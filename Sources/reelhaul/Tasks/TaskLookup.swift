@@ -1,0 +1,31 @@
+import System
+import TaskCore
+import TaskStore
+
+/// Finds a task that may have been submitted a moment ago and not be in the store yet.
+struct TaskLookup {
+  /// How old the id of a missing task may be for the fleet to be given time to store it.
+  private static let fresh: Int64 = 60_000
+  private static let patience: Duration = .seconds(5)
+
+  private let store: any TaskStore
+
+  init(_ store: any TaskStore) {
+    self.store = store
+  }
+
+  func find(_ id: UUID) async throws -> TaskDocument? {
+    let deadline = ContinuousClock.now + (isFresh(id) ? Self.patience : .zero)
+    while true {
+      if let document = try await store.task(id) { return document }
+      guard ContinuousClock.now < deadline else { return nil }
+      try await Task.sleep(for: .milliseconds(100))
+    }
+  }
+
+  /// A version 7 id carries the time it was made at.
+  private func isFresh(_ id: UUID) -> Bool {
+    guard id.high >> 12 & 0xF == 7 else { return false }
+    return abs(Clocks.realtimeMicroseconds() / 1000 - Int64(id.high >> 16)) < Self.fresh
+  }
+}

@@ -1,0 +1,86 @@
+import CommandLineKit
+import ReelhaulClient
+import System
+import TaskCore
+
+extension TaskSpec {
+  /// The download that the command line describes; its values are checked one by one here, and together by the caller.
+  init(downloadOf source: String, _ arguments: Arguments) throws {
+    try self.init(
+      id: arguments[.id].map { try Self.uuid($0, of: .id) } ?? .make(),
+      kind: .download, source: source,
+      destination: arguments[.destination],
+      priority: Int(arguments.integer(.priority) ?? 0),
+      queue: arguments[.queue] ?? "default",
+      after: arguments.all(.after).map { try Self.uuid($0, of: .after) },
+      notBefore: arguments[.notBefore].map(Self.time),
+      expect: Expectation(
+        sha256: arguments[.sha256].map { try Self.digest($0, bytes: 32, of: .sha256) },
+        md5: arguments[.md5].map { try Self.digest($0, bytes: 16, of: .md5) },
+        bytes: arguments.bytes(.bytes)),
+      ifExists: arguments[.ifExists].flatMap { IfExists(rawValue: $0) } ?? .fail,
+      headers: arguments.all(.header).map(Self.header),
+      retry: RetryPolicy(
+        maxAttempts: Int(arguments.integer(.maxAttempts) ?? 8), intervals: Self.intervals(arguments[.retryAfter])),
+      rate: arguments.bytes(.rate),
+      credential: arguments[.credential],
+      labels: Self.labels(arguments.all(.label)),
+      paused: arguments[flag: .paused])
+  }
+
+  private static func uuid(_ text: String, of option: OptionSpec) throws(UsageError) -> UUID {
+    guard let id = UUID(text) else {
+      throw UsageError("\(option.spelling) must be a UUID such as \(UUID.make()), not \"\(text)\"")
+    }
+    return id
+  }
+
+  /// An RFC 3339 time, or a duration from now after a `+`.
+  private static func time(_ text: String) throws(UsageError) -> Timestamp {
+    if text.hasPrefix("+"), let delay = DurationText.parse(String(text.dropFirst())) {
+      let (seconds, attoseconds) = delay.components
+      let microseconds = seconds * 1_000_000 + attoseconds / 1_000_000_000_000
+      return Timestamp(microseconds: Clocks.realtimeMicroseconds() + microseconds)
+    }
+    guard let time = Timestamp(text) else {
+      throw UsageError("--not-before must be a time such as 2026-01-31T20:00:00Z or +90m, not \"\(text)\"")
+    }
+    return time
+  }
+
+  private static func digest(_ text: String, bytes: Int, of option: OptionSpec) throws(UsageError) -> [UInt8] {
+    let digits = text.compactMap(\.hexDigitValue)
+    guard text.utf8.count == bytes * 2, digits.count == bytes * 2 else {
+      throw UsageError("\(option.spelling) must be \(bytes * 2) hexadecimal digits, not \"\(text)\"")
+    }
+    return (0..<bytes).map { UInt8(digits[2 * $0] << 4 | digits[2 * $0 + 1]) }
+  }
+
+  private static func header(_ text: String) throws(UsageError) -> HeaderField {
+    guard let colon = text.firstIndex(of: ":"), colon > text.startIndex else {
+      throw UsageError("--header must be 'NAME: VALUE', not \"\(text)\"")
+    }
+    let value = text[text.index(after: colon)...].drop { $0 == " " }
+    return HeaderField(name: String(text[..<colon]), value: String(value))
+  }
+
+  private static func intervals(_ text: String?) throws(UsageError) -> [Int] {
+    try (text ?? "").split(separator: ",").map { part throws(UsageError) in
+      guard let seconds = Int(part), seconds >= 0 else {
+        throw UsageError("--retry-after must be seconds such as 5,30,300, not \"\(part)\"")
+      }
+      return seconds
+    }
+  }
+
+  private static func labels(_ texts: [String]) throws(UsageError) -> [String: String] {
+    var labels: [String: String] = [:]
+    for text in texts {
+      guard let equals = text.firstIndex(of: "="), equals > text.startIndex else {
+        throw UsageError("--label must be KEY=VALUE, not \"\(text)\"")
+      }
+      labels[String(text[..<equals])] = String(text[text.index(after: equals)...])
+    }
+    return labels
+  }
+}

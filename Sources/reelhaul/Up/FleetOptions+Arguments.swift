@@ -1,0 +1,50 @@
+import CommandLineKit
+import Glibc
+import LocalFleet
+import System
+
+extension FleetOptions {
+  init(_ context: Context) throws {
+    let arguments = context.arguments
+    var settings = [
+      "REELHAUL_LEASE_SECONDS": arguments[.lease] ?? "15",
+      "REELHAUL_DRAIN_SECONDS": arguments[.drain] ?? "25",
+      "REELHAUL_LOG_LEVEL": arguments[.logLevel] ?? "info",
+    ]
+    settings["REELHAUL_CONCURRENCY"] = arguments[.concurrency]
+    try self.init(
+      layout: FleetLayout(root: Self.absolute(arguments[.dataDirectory] ?? "reelhaul-data")),
+      workers: Int(arguments.integer(.workerCount) ?? 3),
+      broker: Self.broker(arguments[.broker] ?? "embedded", context.environment),
+      postgres: arguments[.runningPostgres], topicPrefix: arguments[.fleetTopicPrefix] ?? "reelhaul.",
+      executable: Self.ownExecutable(), workerSettings: settings)
+  }
+
+  private static func broker(_ text: String, _ environment: [String: String]) throws -> Broker {
+    switch text {
+    case "embedded": return .embedded
+    case "apache-kafka":
+      guard let home = environment["KAFKA_HOME"], !home.isEmpty else {
+        throw UsageError(
+          "--broker apache-kafka needs KAFKA_HOME", hint: "Set it to an unpacked distribution of Apache Kafka.")
+      }
+      return .apacheKafka(home: home)
+    case let text where text.contains(":"): return .existing(text)
+    default:
+      throw UsageError("--broker must be embedded, apache-kafka or HOST:PORT, not \"\(text)\"")
+    }
+  }
+
+  private static func absolute(_ path: String) throws -> String {
+    guard !path.hasPrefix("/") else { return path }
+    guard let directory = getcwd(nil, 0) else { throw SystemError.last("getcwd") }
+    defer { free(directory) }
+    return String(cString: directory) + "/" + path
+  }
+
+  private static func ownExecutable() throws -> String {
+    guard let path = realpath("/proc/self/exe", nil) else { throw SystemError.last("find this program") }
+    defer { free(path) }
+    return String(cString: path)
+  }
+}

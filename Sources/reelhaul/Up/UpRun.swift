@@ -1,0 +1,118 @@
+import CommandLineKit
+import Glibc
+import Kafka
+import LocalFleet
+import Postgres
+import System
+import TaskCore
+import TaskStore
+
+/// `reelhaul up`: starts the fleet, says when it is ready, stops it in order.
+struct UpRun {
+  private static let readiness: Duration = .seconds(60)
+
+  private let context: Context
+  private let stop = StopSignal()
+
+  init(_ context: Context) {
+    self.context = context
+  }
+
+  func run() async throws -> ExitCode {
+    let options = try FleetOptions(context)
+    let say: @Sendable (String) -> Void = { [context] in context.note($0) }
+    let starting = Task {
+      let fleet = try await LocalFleet.start(options, prepare: { try await prepare($0) }, say: say)
+      do {
+        try await waitUntilReady(fleet)
+      } catch {
+        await fleet.stop(within: .seconds(5))
+        throw error
+      }
+      return fleet
+    }
+    stop.onStop { starting.cancel() }
+    let fleet: LocalFleet
+    do {
+      fleet = try await starting.value
+    } catch is CancellationError {
+      context.note("Stopped before the fleet was ready.")
+      return .failed
+    }
+    return try await serve(fleet)
+  }
+
+  private func serve(_ fleet: LocalFleet) async throws -> ExitCode {
+    var code = ExitCode.done
+    do {
+      try announce(fleet)
+      if context.arguments[flag: .demo] {
+        code = try await playDemo(fleet)
+        if context.arguments[flag: .keep] {
+          context.note("The fleet goes on; stop it with Ctrl-C.")
+          await stop.wait()
+        }
+      } else {
+        await stop.wait()
+      }
+    } catch {
+      await drain(fleet)
+      throw error
+    }
+    await drain(fleet)
+    return code
+  }
+
+  private func drain(_ fleet: LocalFleet) async {
+    context.note("Draining: workers record what they have and hand back their tasks.")
+    await fleet.stop(within: .seconds((context.arguments.integer(.drain) ?? 25) + 5))
+    context.note("Stopped. 'reelhaul up' on \(fleet.layout.root) goes on from here.")
+  }
+
+  private func playDemo(_ fleet: LocalFleet) async throws -> ExitCode {
+    let playing = Task { try await Demo(fleet, context).play() }
+    stop.onStop { playing.cancel() }
+    do {
+      return try await playing.value ? .done : .failed
+    } catch is CancellationError {
+      return .failed
+    }
+  }
+
+  /// Schema and topics, before the first worker.
+  private func prepare(_ environment: [String: String]) async throws {
+    let configuration = try PostgresConfiguration(url: environment["REELHAUL_POSTGRES"] ?? "")
+    try await Fleet.withPool(configuration) { pool in
+      try await SchemaMigration(pool).run { _ in }
+    }
+    let kafka = try KafkaConfiguration.fromEnvironment(context.environment.merging(environment) { $1 })
+    guard let kafka else { return }
+    try await TopicMigration(kafka, TopicPlan(prefix: environment["REELHAUL_TOPIC_PREFIX"] ?? "")).run { _ in }
+  }
+
+  /// Every worker has its lease.
+  private func waitUntilReady(_ fleet: LocalFleet) async throws {
+    let configuration = try PostgresConfiguration(url: fleet.environment["REELHAUL_POSTGRES"] ?? "")
+    try await Fleet.withPool(configuration) { pool in
+      let store = PostgresStore(pool: pool)
+      let deadline = ContinuousClock.now + Self.readiness
+      while true {
+        let live = Set(try await store.workers().filter(\.isLive).map(\.pid))
+        let waiting = fleet.workers.filter { worker in worker.pid.map { !live.contains($0) } ?? true }
+        guard let first = waiting.first else { return }
+        guard ContinuousClock.now < deadline else {
+          throw CommandFailure(.failed, "\(first.name) does not get ready", hint: "Its log: \(first.logFile)")
+        }
+        try await Task.sleep(for: .milliseconds(50))
+      }
+    }
+  }
+
+  private func announce(_ fleet: LocalFleet) throws {
+    let lines = fleet.environment.sorted { $0.key < $1.key }.map { SettingsFile.line($0.key, $0.value) }
+    // The database's password is in it.
+    try TextFile.write(lines.joined(), to: fleet.layout.environmentFile, mode: 0o600)
+    context.note("Ready: \(fleet.workers.count) workers. Their logs are in \(fleet.layout.logs). In another terminal:")
+    context.output.line("source \(fleet.layout.environmentFile)")
+  }
+}

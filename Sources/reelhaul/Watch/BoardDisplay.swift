@@ -1,0 +1,40 @@
+import CommandLineKit
+import Glibc
+import System
+import TaskCore
+
+/// Live bars on a terminal.
+struct BoardDisplay: TaskDisplay {
+  private let output: Output
+  private let terminal: Terminal
+  private var writer = BoardWriter()
+
+  init(_ output: Output, _ terminal: Terminal) {
+    self.output = output
+    self.terminal = terminal
+  }
+
+  mutating func show(_ tasks: [TaskDocument]) {
+    var terminal = terminal
+    terminal.width = TerminalSize.columns(of: STDOUT_FILENO).map(Int.init) ?? terminal.width
+    let rows = TerminalSize.rows(of: STDOUT_FILENO).map(Int.init) ?? 24
+    let board = ProgressBoard(items: tasks.map(\.progressItem), footer: Self.footer(tasks))
+    output.write(writer.frame(board.lines(on: terminal, height: max(2, rows - 1))))
+  }
+
+  /// Prints a line above the bars, for good.
+  mutating func say(_ line: String) {
+    output.write(writer.above([line]))
+  }
+
+  private static func footer(_ tasks: [TaskDocument]) -> String {
+    guard tasks.count != 1 else { return "" }
+    let rate = tasks.reduce(0) { $0 + ($1.state == .running ? $1.rate ?? 0 : 0) }
+    let counts = TaskState.allCases.compactMap { state in
+      let count = tasks.count { $0.state == state }
+      return count > 0 ? "\(count) \(state.rawValue)" : nil
+    }
+    guard !counts.isEmpty else { return "nothing to do" }
+    return counts.joined(separator: ", ") + "; \(ByteCount(rate).rate)"
+  }
+}

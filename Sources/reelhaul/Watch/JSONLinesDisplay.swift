@@ -1,0 +1,18 @@
+import CommandLineKit
+import TaskCore
+
+/// A document for each change, one a line.
+struct JSONLinesDisplay: TaskDisplay {
+  private let output: Output
+  private var shown: [UUID: TaskDocument] = [:]
+
+  init(_ output: Output) {
+    self.output = output
+  }
+
+  mutating func show(_ tasks: [TaskDocument]) {
+    for task in tasks where shown.updateValue(task, forKey: task.spec.id) != task {
+      output.json(task)
+    }
+  }
+}

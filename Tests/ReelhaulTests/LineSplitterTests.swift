@@ -1,0 +1,30 @@
+import Testing
+
+@testable import reelhaul
+
+@Suite struct LineSplitterTests {
+  private static let text = "one\n\n  \ntwo\r\n0123456789ABC\nlast"
+
+  /// However the bytes come, the lines are the same.
+  @Test(arguments: [1, 2, 3, 5, 7, 100])
+  func cutsBlocksOfAnySize(_ size: Int) {
+    var splitter = LineSplitter(limit: 10)
+    var lines: [LineSplitter.Line] = []
+    var bytes = Array(Self.text.utf8)[...]
+    while !bytes.isEmpty {
+      lines += Array(bytes.prefix(size)).withUnsafeBytes { splitter.add($0) }
+      bytes = bytes.dropFirst(size)
+    }
+    lines += splitter.finish()
+    #expect(
+      lines == [
+        .init(number: 1, bytes: Array("one".utf8)), .init(number: 4, bytes: Array("two".utf8)),
+        .init(number: 5, bytes: nil), .init(number: 6, bytes: Array("last".utf8)),
+      ])
+  }
+
+  @Test func nothingComesOfNothing() {
+    var splitter = LineSplitter(limit: 10)
+    #expect(splitter.finish() == [])
+  }
+}

@@ -1,0 +1,56 @@
+import CommandLineKit
+import TaskCore
+import Testing
+
+@testable import reelhaul
+
+@Suite struct TaskArgumentsTests {
+  private func spec(_ words: String...) throws -> TaskSpec {
+    let parser = CommandParser(Program.spec, settings: Settings(environment: [:]))
+    guard case .run(let arguments) = try parser.parse(["download", "https://a.example/x.mp4"] + words) else {
+      throw UsageError("nothing to run")
+    }
+    return try TaskSpec(downloadOf: arguments.positionals[0], arguments).checked()
+  }
+
+  @Test func readsEveryFlag() throws {
+    let id = "01990000-0000-7000-8000-000000000001"
+    let spec = try spec(
+      "--to", "storage://films/a.mp4", "--id", id, "-p", "-7", "--queue", "slow", "--after",
+      "01990000-0000-7000-8000-000000000002", "--not-before", "2030-01-01T00:00:00Z",
+      "--sha256", String(repeating: "0F", count: 32), "--bytes", "1KiB", "--if-exists", "skip",
+      "--header", "X-A:  b: c", "--max-attempts", "3", "--retry-after", "1,5", "--rate", "1MiB",
+      "--credential", "cdn", "--label", "title=A=B", "--label", "k=", "--paused")
+    #expect(spec.id == UUID(id))
+    #expect(spec.destination == "storage://films/a.mp4")
+    #expect(spec.priority == -7)
+    #expect(spec.queue == "slow")
+    #expect(spec.after == [UUID("01990000-0000-7000-8000-000000000002")])
+    #expect(spec.notBefore == Timestamp("2030-01-01T00:00:00Z"))
+    #expect(spec.expect == Expectation(sha256: Array(repeating: 15, count: 32), bytes: 1024))
+    #expect(spec.ifExists == .skip)
+    #expect(spec.headers == [HeaderField(name: "X-A", value: "b: c")])
+    #expect(spec.retry == RetryPolicy(maxAttempts: 3, intervals: [1, 5]))
+    #expect(spec.rate == 1 << 20)
+    #expect(spec.credential == "cdn")
+    #expect(spec.labels == ["title": "A=B", "k": ""])
+    #expect(spec.paused)
+  }
+
+  @Test func defaultsAreTheDefaultTask() throws {
+    let spec = try spec()
+    #expect(
+      spec
+        == TaskSpec(
+          id: spec.id, kind: .download, source: "https://a.example/x.mp4", destination: "storage://default/x.mp4"))
+  }
+
+  @Test(arguments: [
+    ["--id", "7"], ["--after", "x"], ["--not-before", "tomorrow"], ["--sha256", "00"], ["--md5", "xyz"],
+    ["--header", "none"], ["--retry-after", "1,x"], ["--label", "x"], ["--to", "/etc/passwd"],
+    ["--to", "storage://default/../x"], ["--header", "Cookie: a"], ["--queue", "a b"], ["--rate", "0"],
+  ])
+  func refusesWhatCannotBeATask(_ words: [String]) {
+    #expect(throws: UsageError.self) { try spec(words[0], words[1]) }
+  }
+}
