@@ -1,0 +1,108 @@
+import Curl
+import System
+import TaskCore
+
+/// Receives one response for a ``Download``: asks what becomes of the body, gathers it, and writes it to its place.
+// @unchecked: touched on the download's loop alone.
+final class ChunkReceiver: CurlHandler, @unchecked Sendable {
+  let request: DownloadMachine.Request
+  let startedAt: Int64
+  /// Bytes of the body that are written.
+  private(set) var received: Int64 = 0
+  private unowned let download: Download
+  private var destination = Destination.none
+  private var buffer: UnsafeMutableRawBufferPointer?
+  private var filled = 0
+
+  private enum Destination {
+    case none
+    /// `left` is `nil` where the length is unknown.
+    case file(StagedFile, next: Int64, left: Int64?)
+    /// Read and thrown away, up to so many bytes.
+    case nowhere(left: Int)
+  }
+
+  init(_ request: DownloadMachine.Request, of download: Download) {
+    self.request = request
+    self.download = download
+    startedAt = Clocks.boottime()
+  }
+
+  deinit {
+    buffer?.deallocate()
+  }
+
+  func receive(head: CurlHead, of transfer: CurlTransfer) -> CurlVerdict {
+    switch download.received(head, of: request.id) {
+    case .write(let file, let offset, let count):
+      destination = .file(file, next: offset, left: count)
+      let capacity = min(count ?? .max, Int64(download.options.writeBuffer))
+      buffer = .allocate(byteCount: Int(max(capacity, 1)), alignment: 4096)
+      return .continue
+    case .skip:
+      destination = .nowhere(left: 64 << 10)
+      return .continue
+    case .refuse: return .abort
+    }
+  }
+
+  func receive(body: UnsafeRawBufferPointer, of transfer: CurlTransfer) -> CurlVerdict {
+    switch destination {
+    case .none: return .abort
+    case .nowhere(let left):
+      destination = .nowhere(left: left - body.count)
+      return left >= body.count ? .continue : .abort
+    case .file(let file, _, let left):
+      // More than was announced is not the chunk that was asked for.
+      if let left, left < Int64(body.count) { return .abort }
+      if file.isOpening, filled + body.count > (buffer?.count ?? 0) {
+        file.whenOpened { transfer.resume() }
+        return .pause
+      }
+      if let wait = download.throttle(body.count) {
+        download.loop.timer(after: wait) { transfer.resume() }
+        return .pause
+      }
+      return gather(body) ? .continue : .abort
+    }
+  }
+
+  private func gather(_ body: UnsafeRawBufferPointer) -> Bool {
+    guard case .file(let file, let next, let left) = destination, let buffer else { return false }
+    destination = .file(file, next: next, left: left.map { $0 - Int64(body.count) })
+    var rest = body[...]
+    while !rest.isEmpty {
+      if filled == buffer.count, !flush() { return false }
+      let count = min(rest.count, buffer.count - filled)
+      UnsafeMutableRawBufferPointer(rebasing: buffer[filled..<filled + count])
+        .copyMemory(from: UnsafeRawBufferPointer(rebasing: rest.prefix(count)))
+      filled += count
+      rest = rest.dropFirst(count)
+    }
+    return filled < buffer.count || file.isOpening || flush()
+  }
+
+  /// Writes what is gathered. False where nothing may be written any more; the download knows why.
+  private func flush() -> Bool {
+    guard filled > 0, case .file(let file, let next, let left) = destination, let buffer else { return true }
+    guard download.mayWrite(to: file) else { return false }
+    do throws(StorageError) {
+      try file.write(UnsafeRawBufferPointer(rebasing: buffer[..<filled]), at: next)
+    } catch {
+      download.storageFailed(error)
+      return false
+    }
+    destination = .file(file, next: next + Int64(filled), left: left)
+    received += Int64(filled)
+    download.wrote(filled, to: file)
+    filled = 0
+    return true
+  }
+
+  /// The response is over, whole or not: writes the rest, which may have to wait for the staging file.
+  func finish() async {
+    guard case .file(let file, _, _) = destination, filled > 0 else { return }
+    await file.opened()
+    _ = flush()
+  }
+}

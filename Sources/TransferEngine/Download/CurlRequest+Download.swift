@@ -1,0 +1,28 @@
+import Curl
+import TaskCore
+
+extension CurlRequest {
+  /// What goes over the wire for a request of ``DownloadMachine``.
+  init(_ request: DownloadMachine.Request, spec: TaskSpec, options: DownloadOptions) {
+    var headers: [(name: String, value: String)] = [("Accept-Encoding", "identity")]
+    var deadline: Duration?
+    switch request.asked {
+    case .first(let count): headers.append(("Range", "bytes=0-\(count - 1)"))
+    case .part(let range, _): headers.append(("Range", "bytes=\(range.lowerBound)-\(range.upperBound - 1)"))
+    case .whole: break
+    }
+    if let validator = request.ifRange { headers.append(("If-Range", validator)) }
+    // Headers may hold what only the source's own host shall see.
+    if request.isAtOrigin { headers += spec.headers.map { ($0.name, $0.value) } }
+    var lowSpeed = options.lowSpeed
+    if let rate = spec.rate {
+      let share = rate / Int64(4 * max(1, options.limits.connections))
+      lowSpeed.bytesPerSecond = Int(max(1, min(Int64(lowSpeed.bytesPerSecond), share)))
+    } else if request.asked != .whole {
+      deadline = options.chunkDeadline
+    }
+    self.init(
+      url: request.url, headers: headers, connectTimeout: options.connectTimeout, lowSpeed: lowSpeed, deadline: deadline
+    )
+  }
+}

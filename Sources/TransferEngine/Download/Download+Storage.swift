@@ -1,0 +1,139 @@
+import System
+import TaskCore
+
+// The staging file: opened, synced, recorded.
+extension Download {
+  /// Begins a new generation's file. The older one is of no use to anybody any more.
+  func openStaging(generation: Int, size: Int64?) {
+    let old = staged
+    let new = StagedFile(generation: generation, size: size)
+    use(new)
+    loop.task { [self] in
+      let result = await create(generation: generation, size: size, removing: old?.file)
+      new.opened(result)
+      guard staged === new else { return }
+      switch result {
+      case .success(let file): opened(file)
+      case .failure(let error): storageFailed(error)
+      }
+    }
+  }
+
+  func use(_ file: StagedFile) {
+    follower?.close()
+    follower = nil
+    staged = file
+    lastSync = Clocks.boottime()
+  }
+
+  func opened(_ file: StagingFile) {
+    volume = file.volume
+    if hashes {
+      follower = DigestFollower(file: file, withMD5: spec.expect.md5 != nil, pool: context.digests, loop: loop)
+      follower?.follow(staged?.prefix ?? 0)
+    }
+    if (staged?.size ?? .max) > options.limits.firstChunk { startTimer() }
+  }
+
+  var hashes: Bool { options.hashes || spec.expect.sha256 != nil || spec.expect.md5 != nil }
+
+  private func create(
+    generation: Int, size: Int64?, removing old: StagingFile?
+  ) async -> Result<StagingFile, StorageError> {
+    let (storage, destination, task) = (context.storage, destination, spec.id)
+    return await attempt { () throws(StorageError) in
+      if let old { try old.volume.discard(old.name) }
+      let file = try storage.create(for: destination, task: task, generation: generation)
+      if let size { try file.reserve(size) }
+      return file
+    }
+  }
+
+  /// Runs a blocking call on the pool.
+  func attempt<Value: Sendable>(
+    _ body: @escaping @Sendable () throws(StorageError) -> Value
+  ) async -> Result<Value, StorageError> {
+    do {
+      return .success(try await context.files.run { try body() })
+    } catch let error as StorageError {
+      return .failure(error)
+    } catch {
+      return .failure(StorageError(.other, "the engine is shutting down"))
+    }
+  }
+
+  /// Starts a sync when enough is written, or long enough ago.
+  func syncIfDue(now: Int64) {
+    guard !isSyncing, let staged, let file = staged.file, staged.unsynced > 0,
+      staged.unsynced >= options.syncBytes || now - lastSync >= options.syncInterval.nanoseconds
+    else { return }
+    loop.task { [self] in await sync(staged, file) }
+  }
+
+  /// Data before offset: what was written before the sync is recorded after it.
+  private func sync(_ staged: StagedFile, _ file: StagingFile) async {
+    guard !isSyncing else { return }
+    isSyncing = true
+    lastSync = Clocks.boottime()
+    let covered = staged.written
+    let tail = await attempt { () throws(StorageError) in
+      try file.sync()
+      return try TailCheck.crc(of: covered, in: file)
+    }
+    switch tail {
+    case .success(let crc):
+      staged.synced(covered)
+      await record(covered, tailCRC: crc, of: staged, file)
+    case .failure(let error):
+      if staged === self.staged { storageFailed(error) }
+    }
+    isSyncing = false
+    onSynced?()
+    onSynced = nil
+  }
+
+  private func record(_ done: ByteRanges, tailCRC: UInt32?, of staged: StagedFile, _ file: StagingFile) async {
+    guard staged === self.staged, machine.isResumable, let identity = machine.identity,
+      machine.generation == staged.generation
+    else { return }
+    let checkpoint = Checkpoint(
+      generation: staged.generation, identity: identity, volume: file.volume.id,
+      stagingName: file.name.description, done: done, tailCRC: tailCRC)
+    do {
+      try await ledger.checkpoint(checkpoint)
+    } catch {
+      fail(.unrecorded(error))
+    }
+  }
+
+  /// Waits for the running sync.
+  func syncsEnded() async {
+    guard isSyncing else { return }
+    await withUnsafeContinuation { continuation in onSynced = { continuation.resume() } }
+  }
+
+  /// Records what is written at the end of a run that did not get everything; what cannot be resumed is removed.
+  func recordRest() async {
+    await syncsEnded()
+    guard let staged, let file = staged.file, ledger.mayWrite else { return }
+    if machine.isResumable {
+      if staged.unsynced > 0 { await sync(staged, file) }
+    } else {
+      _ = await attempt { () throws(StorageError) in try file.volume.discard(file.name) }
+    }
+  }
+}
+
+extension TaskFailure {
+  /// The ledger did not take a checkpoint.
+  static func unrecorded(_ error: any Error) -> TaskFailure {
+    TaskFailure(code: "checkpoint_failed", message: "progress could not be recorded: \(error)", class: .wait)
+  }
+}
+
+extension Duration {
+  var nanoseconds: Int64 {
+    let (seconds, attoseconds) = components
+    return seconds * 1_000_000_000 + attoseconds / 1_000_000_000
+  }
+}

@@ -1,0 +1,223 @@
+import Curl
+import System
+import TaskCore
+
+/// One run of a download: the shell that carries out what ``DownloadMachine`` and ``PublishMachine`` decide.
+///
+/// It lives on one engine loop. Everything it is told (heads, ends of requests, the end of a sync) is an event for the
+/// machine, and every action only starts something whose end is told again.
+// @unchecked: touched on its loop alone; `run` goes there first.
+final class Download: @unchecked Sendable {
+  let context: DownloadContext
+  let spec: TaskSpec
+  let source: CurlURL
+  let destination: StorageURL
+  let ledger: any DownloadLedger
+  var machine: DownloadMachine
+  /// The present generation's file.
+  var staged: StagedFile?
+  var follower: DigestFollower?
+  /// The volume to write into checkpoints.
+  var volume: Volume?
+  var isSyncing = false
+  var onSynced: (@Sendable () -> Void)?
+  var lastSync: Int64
+  /// Told to stop while the file was being published, which goes on to its end or to the next step that can wait.
+  var isStopping = false
+
+  private var requests: [Int: Task<Void, any Error>] = [:]
+  private var bucket: TokenBucket?
+  private var timer: LoopTimer?
+  private var lastProgress: Int64 = 0
+  private var rate: (since: Int64, bytes: Int64)
+  private var isPublishing = false
+  private var completion: UnsafeContinuation<DownloadOutcome, Never>?
+
+  init(
+    _ spec: TaskSpec, source: CurlURL, destination: StorageURL, checkpoint: Checkpoint?, ledger: any DownloadLedger,
+    context: DownloadContext
+  ) {
+    self.spec = spec
+    self.source = source
+    self.destination = destination
+    self.ledger = ledger
+    self.context = context
+    let now = Clocks.boottime()
+    lastSync = now
+    rate = (now, 0)
+    bucket = spec.rate.map { TokenBucket(rate: $0, now: now) }
+    machine = DownloadMachine(
+      source: source, expect: spec.expect, generation: checkpoint?.generation ?? 0, limits: context.options.limits)
+  }
+
+  var loop: EventLoop { context.loop }
+  var options: DownloadOptions { context.options }
+
+  /// Fetches what `adopted` lacks, or everything, and publishes it.
+  func fetch(resuming adopted: (file: StagingFile, checkpoint: Checkpoint)?) async -> DownloadOutcome {
+    await withUnsafeContinuation { continuation in
+      completion = continuation
+      let actions = machine.begin(resuming: adopted?.checkpoint)
+      if let (file, checkpoint) = adopted {
+        use(StagedFile(file, size: checkpoint.identity.size, done: checkpoint.done))
+        // Else the first answer opens another file, and this one goes.
+        if machine.identity != nil { opened(file) }
+      }
+      perform(actions)
+      // The task may have been canceled before there was anything to stop.
+      if isStopping { stop() }
+    }
+  }
+
+  /// Ends the run soon, with what is on disk recorded.
+  func stop() {
+    isStopping = true
+    if !isPublishing { perform(machine.stop()) }
+  }
+
+  private func finish(_ outcome: DownloadOutcome) {
+    timer?.cancel()
+    timer = nil
+    follower?.close()
+    completion?.resume(returning: outcome)
+    completion = nil
+  }
+}
+
+// Actions.
+extension Download {
+  private func perform(_ actions: [DownloadMachine.Action]) {
+    for action in actions {
+      switch action {
+      case .request(let request): start(request)
+      case .cancel(let id): requests[id]?.cancel()
+      case .openStaging(let generation, let size): openStaging(generation: generation, size: size)
+      case .pause(let milliseconds):
+        // Between the half and the whole of it, so that many tasks do not come back together.
+        let jittered = Int64.random(in: milliseconds / 2...milliseconds)
+        loop.timer(after: .milliseconds(jittered)) { [self] in perform(machine.retryDue()) }
+      case .complete(let bytes):
+        isPublishing = true
+        loop.task { [self] in await complete(bytes: bytes) }
+      case .end(let end):
+        loop.task { [self] in await wind(up: end) }
+      }
+    }
+  }
+
+  private func start(_ request: DownloadMachine.Request) {
+    let receiver = ChunkReceiver(request, of: self)
+    requests[request.id] = loop.task { [self] in
+      var failure: CurlError?
+      do throws(CurlError) {
+        _ = try await context.client.perform(CurlRequest(request, spec: spec, options: options), handler: receiver)
+      } catch {
+        failure = error
+      }
+      await receiver.finish()
+      ended(receiver, failure)
+    }
+  }
+
+  private func ended(_ receiver: ChunkReceiver, _ error: CurlError?) {
+    requests[receiver.request.id] = nil
+    let now = Clocks.boottime()
+    let elapsed = max(1, now - rate.since)
+    let perSecond = rate.bytes / max(1, elapsed / 1_000_000) * 1000
+    rate = (now, 0)
+    perform(
+      machine.ended(
+        receiver.request.id, received: receiver.received, error: error,
+        milliseconds: (now - receiver.startedAt) / 1_000_000, rate: perSecond))
+  }
+
+  private func complete(bytes: Int64) async {
+    let result = await publish(bytes: bytes)
+    isPublishing = false
+    switch result {
+    case .ended(let outcome): finish(outcome)
+    case .digestMismatch: perform(machine.digestMismatched())
+    case .interrupted: perform(machine.stop())
+    case .failed(let failure): perform(machine.fail(failure))
+    }
+    if isStopping { stop() }
+  }
+
+  /// The last request is over: what is written is recorded, so that the next run goes on from there.
+  private func wind(up end: DownloadMachine.End) async {
+    await recordRest()
+    switch end {
+    case .stopped: finish(.stopped)
+    case .failed(let failure): finish(ledger.mayWrite ? .failed(failure) : .stopped)
+    }
+  }
+}
+
+// What receivers ask and tell.
+extension Download {
+  /// What becomes of a body, with the file it goes to.
+  enum Reception {
+    case write(StagedFile, offset: Int64, count: Int64?)
+    case skip
+    case refuse
+  }
+
+  func received(_ head: CurlHead, of id: Int) -> Reception {
+    let now = Clocks.realtimeMicroseconds() / 1_000_000
+    let (reception, actions) = machine.head(head, of: id, now: now)
+    perform(actions)
+    switch reception {
+    case .skip: return .skip
+    case .refuse: return .refuse
+    case .write(let offset, let count):
+      guard let staged else { return .refuse }
+      return .write(staged, offset: offset, count: count)
+    }
+  }
+
+  /// How long to wait before `count` bytes may pass; `nil`: they pass now, and are counted.
+  func throttle(_ count: Int) -> Duration? {
+    guard bucket != nil else { return nil }
+    let now = Clocks.boottime()
+    if let wait = bucket?.wait(now: now), wait > 0 { return .nanoseconds(wait) }
+    _ = bucket?.take(count, now: now)
+    return nil
+  }
+
+  /// False, and the run ends, once the task may have another owner.
+  func mayWrite(to file: StagedFile) -> Bool {
+    if ledger.mayWrite { return true }
+    perform(machine.stop())
+    return false
+  }
+
+  func storageFailed(_ error: StorageError) {
+    perform(machine.fail(error.failure))
+  }
+
+  func wrote(_ count: Int, to file: StagedFile) {
+    guard file === staged else { return }
+    rate.bytes += Int64(count)
+    follower?.follow(file.prefix)
+    tick()
+  }
+
+  func fail(_ failure: TaskFailure) {
+    perform(machine.fail(failure))
+  }
+
+  /// Syncs and reports where that is due.
+  func tick() {
+    let now = Clocks.boottime()
+    syncIfDue(now: now)
+    guard let staged, now - lastProgress >= 250_000_000 else { return }
+    lastProgress = now
+    ledger.progress(bytesDone: staged.written.count, bytesTotal: machine.identity?.size)
+  }
+
+  /// A large download is looked after also while no bytes come.
+  func startTimer() {
+    guard timer == nil else { return }
+    timer = loop.timer(after: .seconds(1), every: .seconds(1)) { [self] in tick() }
+  }
+}

@@ -1,0 +1,102 @@
+import Curl
+import TaskCore
+
+extension DownloadMachine {
+  /// The head of request `id` is there: what becomes of its body. `now` in seconds since 1970, for `Retry-After`.
+  mutating func head(_ head: CurlHead, of id: Int, now: Int64) -> (Reception, [Action]) {
+    guard var answered = running[id] else { return (.refuse, []) }
+    defer { if running[id] != nil { running[id] = answered } }
+    let gate = ResponseGate(asked: answered.request.asked, url: answered.request.url)
+    switch gate.judge(head) {
+    case .part where phase == .sealing:
+      answered.answer = .same
+    case .part(let range, let identity):
+      return acceptPart(range, identity, &answered)
+    case .whole(let identity):
+      return acceptWhole(identity, &answered)
+    case .redirect(let target):
+      answered.answer = .redirect(target)
+      return (.skip, [])
+    case .changed(let reason):
+      answered.answer = .changed(reason)
+    case .unranged:
+      answered.answer = phase == .sealing ? .same : .unranged
+    case .refused(let reason):
+      answered.answer = .failed(.badResponse(reason, url: answered.request.url))
+    case .status(let status):
+      answered.answer = .failed(.status(status, head: head, url: answered.request.url, now: now))
+      return (.skip, [])
+    }
+    return (.refuse, [])
+  }
+
+  private mutating func acceptPart(
+    _ range: Range<Int64>, _ identity: SourceIdentity, _ answered: inout Running
+  ) -> (Reception, [Action]) {
+    var actions: [Action] = []
+    if case .first = answered.request.asked {
+      guard let size = identity.size, let refusal = refusal(of: size) else {
+        return begin(range, identity, &answered)
+      }
+      answered.answer = .failed(refusal)
+      return (.refuse, [])
+    }
+    answered.answer = .accepted(count: Int64(range.count))
+    hops = 0
+    if resolved == nil {
+      resolved = answered.url
+      self.identity?.finalURL = answered.url.text
+      running[answered.request.id] = answered
+      actions = send()
+    }
+    return (.write(offset: range.lowerBound, count: Int64(range.count)), actions)
+  }
+
+  /// The first part of a source that nothing was known of.
+  private mutating func begin(
+    _ range: Range<Int64>, _ identity: SourceIdentity, _ answered: inout Running
+  ) -> (Reception, [Action]) {
+    let size = identity.size ?? range.upperBound
+    guard range.upperBound == size || canUseRanges(identity) else {
+      // Parts that nothing ties together may be of two versions; one response is of one.
+      answered.answer = .unranged
+      return (.refuse, [])
+    }
+    self.identity = identity
+    mode = .ranges
+    hops = 0
+    isResumable = canUseRanges(identity)
+    resolved = answered.url
+    needsSeal = size > limits.sealAbove
+    var plan = ChunkPlan(total: size, limits: limits)
+    plan.assign(range, to: answered.request.id)
+    self.plan = plan
+    answered.answer = .accepted(count: Int64(range.count))
+    running[answered.request.id] = answered
+    let actions: [Action] = [.openStaging(generation: generation, size: size)] + send()
+    return (.write(offset: 0, count: Int64(range.count)), actions)
+  }
+
+  private mutating func acceptWhole(_ identity: SourceIdentity, _ answered: inout Running) -> (Reception, [Action]) {
+    if let size = identity.size, let refusal = refusal(of: size) {
+      answered.answer = .failed(refusal)
+      return (.refuse, [])
+    }
+    self.identity = identity
+    mode = .whole
+    isResumable = false
+    resolved = answered.url
+    needsSeal =
+      (identity.size ?? .max) > limits.sealAbove
+      && (identity.etag != nil || identity.lastModified != nil || identity.size != nil)
+    answered.answer = .accepted(count: identity.size)
+    return (.write(offset: 0, count: identity.size), [.openStaging(generation: generation, size: identity.size)])
+  }
+
+  /// Why a source of this size is not the one expected.
+  func refusal(of size: Int64) -> TaskFailure? {
+    guard let expected = expect.bytes, expected != size else { return nil }
+    return TaskFailure(
+      code: "size_mismatch", message: "the source has \(size) bytes, \(expected) were expected", class: .fail)
+  }
+}

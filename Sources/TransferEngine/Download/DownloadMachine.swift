@@ -1,0 +1,145 @@
+import Curl
+import TaskCore
+
+/// Decides how a source is fetched: which requests are made, what is made of their answers, when all bytes are there.
+/// Pure: events in, actions out; no I/O and no clock.
+///
+/// The first request asks for the source's first chunk, which is probe and transfer in one. What comes back decides: a
+/// part and a strong validator → ranges on several connections; anything else that is the file → the whole in one
+/// response. A source that changes on the way starts a new generation, with a new staging file.
+struct DownloadMachine {
+  /// A request the shell has to make.
+  struct Request: Hashable {
+    var id: Int
+    var url: String
+    var asked: ResponseGate.Asked
+    /// The validator for `If-Range`.
+    var ifRange: String?
+    /// The task's own header fields go to the host they were meant for, and no other.
+    var isAtOrigin: Bool
+  }
+
+  enum Action: Hashable {
+    case request(Request)
+    /// Ends a request early; its end is reported all the same.
+    case cancel(Int)
+    /// A new, empty staging file; an older one is not used any more.
+    case openStaging(generation: Int, size: Int64?)
+    /// Reports ``retryDue`` after about so long.
+    case pause(milliseconds: Int64)
+    /// All bytes of `identity` are written.
+    case complete(bytes: Int64)
+    /// No request is left.
+    case end(End)
+  }
+
+  enum End: Hashable {
+    case stopped
+    case failed(TaskFailure)
+  }
+
+  /// What becomes of a response's body.
+  enum Reception: Hashable {
+    /// Written from `offset` on; exactly `count` bytes, or whatever comes.
+    case write(offset: Int64, count: Int64?)
+    /// Nobody wants it; read it where that is cheap, to keep the connection.
+    case skip
+    /// The connection is closed.
+    case refuse
+  }
+
+  let source: CurlURL
+  let expect: Expectation
+  let limits: DownloadLimits
+  var generation: Int
+  /// The version being fetched; `nil` until a response told of it.
+  var identity: SourceIdentity?
+  /// Whether the recorded ranges can be resumed: not for a source that is fetched whole.
+  var isResumable = false
+
+  var plan: ChunkPlan?
+  var connections: ConnectionLimit
+  var running: [Int: Running] = [:]
+  var lastRequest = 0
+  var phase = Phase.fetching
+  /// Where requests go; `nil`: the next one starts at the source and follows its redirects.
+  var resolved: CurlURL?
+  /// Redirects followed since the source.
+  var hops = 0
+  var mode = Mode.undecided
+  var usesIfRange = true
+  var failures = 0
+  var versions = 1
+  var isPausing = false
+  var needsSeal = false
+  var digestFailures = 0
+
+  /// What the run is about.
+  enum Phase: Hashable {
+    case fetching
+    /// All bytes are there; is the source still the same?
+    case sealing
+    /// The shell has the bytes.
+    case complete
+    /// A new generation, as soon as no request is left.
+    case restarting
+    /// The end, as soon as no request is left.
+    case ending(End)
+    case ended
+  }
+
+  enum Mode: Hashable {
+    case undecided
+    case ranges
+    case whole
+  }
+
+  struct Running: Hashable {
+    var request: Request
+    var url: CurlURL
+    var answer = Answer.none
+
+    enum Answer: Hashable {
+      case none
+      case accepted(count: Int64?)
+      case redirect(String)
+      case changed(String)
+      case unranged
+      case same
+      case failed(TaskFailure)
+    }
+  }
+
+  init(source: CurlURL, expect: Expectation, generation: Int, limits: DownloadLimits) {
+    self.source = source
+    self.expect = expect
+    self.generation = generation
+    self.limits = limits
+    connections = ConnectionLimit(ceiling: limits.connections)
+  }
+
+  /// Starts, from what an earlier run left where its bytes were found again.
+  mutating func begin(resuming checkpoint: Checkpoint?) -> [Action] {
+    guard let checkpoint, let size = checkpoint.identity.size, canUseRanges(checkpoint.identity),
+      checkpoint.done.ranges.last.map({ $0.upperBound <= size }) ?? true
+    else {
+      if checkpoint != nil { generation += 1 }
+      return send()
+    }
+    identity = checkpoint.identity
+    mode = .ranges
+    isResumable = true
+    needsSeal = true
+    plan = ChunkPlan(total: size, done: checkpoint.done, limits: limits)
+    return send()
+  }
+
+  /// Whether a request of the machine still runs.
+  var isIdle: Bool { running.isEmpty }
+
+  func canUseRanges(_ identity: SourceIdentity) -> Bool {
+    identity.hasStrongValidator || expectsDigest
+  }
+
+  var expectsDigest: Bool { expect.sha256 != nil || expect.md5 != nil }
+}

@@ -1,0 +1,23 @@
+import Curl
+
+/// How a ``DownloadEngine`` works.
+package struct DownloadOptions: Sendable {
+  package var limits = DownloadLimits()
+  /// Off, downloads are not hashed unless a digest is expected. For measuring.
+  package var hashes = true
+  /// What is gathered before it is written, in bytes per connection.
+  package var writeBuffer = 256 << 10
+  /// Written bytes go to stable storage at the latest when there are so many …
+  package var syncBytes: Int64 = 64 << 20
+  /// … or after so long: at most this much is fetched again after a crash.
+  package var syncInterval = Duration.seconds(2)
+  /// A transfer that stays below this for so long is given up and asked for again.
+  package var lowSpeed = CurlRequest.LowSpeed(bytesPerSecond: 512, seconds: 20)
+  package var connectTimeout = Duration.seconds(15)
+  /// Of one chunk; what has arrived by then is kept.
+  package var chunkDeadline = Duration.seconds(300)
+  /// A PEM file in the place of the system's certificates.
+  package var caBundle: String?
+
+  package init() {}
+}

@@ -1,0 +1,114 @@
+import Curl
+import System
+import TaskCore
+
+/// One run from its first look at the task to its outcome: what earlier runs left decides where it begins.
+struct DownloadRun: Sendable {
+  let spec: TaskSpec
+  let checkpoint: Checkpoint?
+  let ledger: any DownloadLedger
+  let context: DownloadContext
+
+  /// What lies on disk for the task.
+  private enum Ground: Sendable {
+    case ended(DownloadOutcome)
+    /// Fetch, from what was found again or from the start.
+    case fetch(Adopted?)
+  }
+
+  private struct Adopted: Sendable {
+    var file: StagingFile
+    var checkpoint: Checkpoint
+  }
+
+  func run() async -> DownloadOutcome {
+    let destination: StorageURL
+    do throws(InvalidStorageURL) {
+      destination = try StorageURL(spec.destination ?? "")
+    } catch {
+      return .failed(TaskFailure(code: "destination_invalid", message: "the destination: \(error)", class: .fail))
+    }
+    guard let source = CurlURL(spec.source), source.scheme == "http" || source.scheme == "https",
+      !source.hasCredentials
+    else {
+      let message = "the source is no http or https URL without credentials"
+      return .failed(TaskFailure(code: "source_invalid", message: message, class: .fail))
+    }
+    let ground = await survey(destination)
+    guard case .fetch(let adopted) = ground else {
+      guard case .ended(let outcome) = ground else { return .stopped }
+      return outcome
+    }
+    // What was recorded and not found again is of an older generation than what is fetched now.
+    var start = checkpoint
+    if adopted == nil { start?.generation += 1 }
+    let download = Download(
+      spec, source: source, destination: destination, checkpoint: start, ledger: ledger, context: context)
+    return await withTaskCancellationHandler {
+      await withUnsafeContinuation { continuation in
+        context.loop.task {
+          continuation.resume(returning: await download.fetch(resuming: adopted.map { ($0.file, $0.checkpoint) }))
+        }
+      }
+    } onCancel: {
+      context.loop.execute { download.stop() }
+    }
+  }
+
+  private func survey(_ destination: StorageURL) async -> Ground {
+    do {
+      return try await context.files.run { look(at: destination) }
+    } catch {
+      return .ended(.stopped)
+    }
+  }
+
+  /// Blocks.
+  private func look(at destination: StorageURL) -> Ground {
+    if let checkpoint, let publishing = checkpoint.publishing {
+      let recovery = PublishRecovery(
+        context: context, spec: spec, destination: destination, checkpoint: checkpoint, publishing: publishing)
+      switch recovery.run() {
+      case .succeeded(let sha256, let bytes): return .ended(.succeeded(sha256: sha256, bytes: bytes))
+      case .failed(let failure): return .ended(.failed(failure))
+      case .nothing: return .fetch(nil)
+      }
+    }
+    do throws(StorageError) {
+      if let outcome = try occupied(destination) { return .ended(outcome) }
+      return .fetch(try adopt(destination))
+    } catch {
+      return .ended(.failed(error.failure))
+    }
+  }
+
+  /// What becomes of the task where its destination exists already.
+  private func occupied(_ destination: StorageURL) throws(StorageError) -> DownloadOutcome? {
+    guard spec.ifExists != .replace else { return nil }
+    let volume = try context.storage.volume(destination.root)
+    let name = StagingName(task: spec.id, generation: checkpoint?.generation ?? 0)
+    guard try volume.occupant(of: destination, name: name) != .nothing else { return nil }
+    guard spec.ifExists == .skip else {
+      return .failed(TaskFailure(code: "destination_exists", message: "\(destination) exists already", class: .fail))
+    }
+    let file = try volume.open(destination)
+    do throws(SystemError) {
+      return .succeeded(sha256: nil, bytes: try file.size())
+    } catch {
+      throw StorageError(error, storage: volume.name)
+    }
+  }
+
+  /// The staging file that the checkpoint speaks of, if its bytes are still those that were recorded.
+  private func adopt(_ destination: StorageURL) throws(StorageError) -> Adopted? {
+    guard let checkpoint else { return nil }
+    do throws(StorageError) {
+      let file = try context.storage.adopt(for: destination, task: spec.id, checkpoint: checkpoint)
+      guard try TailCheck.crc(of: checkpoint.done, in: file) == checkpoint.tailCRC else { return nil }
+      return Adopted(file: file, checkpoint: checkpoint)
+    } catch {
+      if error.isVoid { return nil }
+      throw error
+    }
+  }
+}

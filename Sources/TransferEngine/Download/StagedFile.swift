@@ -1,0 +1,90 @@
+import System
+import TaskCore
+
+/// The staging file of one generation as a download sees it: which bytes are written, which are on stable storage. It
+/// is opened by another thread while the first bytes arrive.
+// @unchecked: touched on the download's loop alone.
+final class StagedFile: @unchecked Sendable {
+  enum State {
+    case opening
+    case open(StagingFile)
+    case failed(StorageError)
+  }
+
+  let generation: Int
+  /// `nil` where the server does not tell.
+  let size: Int64?
+  private(set) var state: State
+  private(set) var written: ByteRanges
+  private(set) var durable: ByteRanges
+  private var waiting: [@Sendable () -> Void] = []
+
+  /// A new file, being opened.
+  init(generation: Int, size: Int64?) {
+    self.generation = generation
+    self.size = size
+    state = .opening
+    written = ByteRanges()
+    durable = ByteRanges()
+  }
+
+  /// One that an earlier run left, with what it recorded.
+  init(_ file: StagingFile, size: Int64?, done: ByteRanges) {
+    generation = file.name.generation
+    self.size = size
+    state = .open(file)
+    written = done
+    durable = done
+  }
+
+  var file: StagingFile? {
+    if case .open(let file) = state { file } else { nil }
+  }
+
+  var isOpening: Bool {
+    if case .opening = state { true } else { false }
+  }
+
+  func opened(_ result: Result<StagingFile, StorageError>) {
+    switch result {
+    case .success(let file): state = .open(file)
+    case .failure(let error): state = .failed(error)
+    }
+    let waiting = self.waiting
+    self.waiting = []
+    for resume in waiting { resume() }
+  }
+
+  /// Calls `body` once the file is open, or failed to: at once, where it is already.
+  func whenOpened(_ body: @escaping @Sendable () -> Void) {
+    if isOpening { waiting.append(body) } else { body() }
+  }
+
+  /// Returns once the file is open, or failed to.
+  func opened() async {
+    guard isOpening else { return }
+    await withUnsafeContinuation { continuation in whenOpened { continuation.resume() } }
+  }
+
+  func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(StorageError) {
+    switch state {
+    case .opening: preconditionFailure("the file is not open yet")
+    case .open(let file): try file.write(bytes, at: offset)
+    case .failed(let error): throw error
+    }
+    written.insert(offset..<offset + Int64(bytes.count))
+  }
+
+  /// `ranges` were written before a sync that has succeeded.
+  func synced(_ ranges: ByteRanges) {
+    durable = ranges
+  }
+
+  var unsynced: Int64 { written.count - durable.count }
+
+  /// The bytes from the start that are there without a gap.
+  var prefix: Int64 {
+    guard let first = written.ranges.first, first.lowerBound == 0 else { return 0 }
+    return first.upperBound
+  }
+}

@@ -1,0 +1,46 @@
+import Curl
+import TaskCore
+
+extension TaskFailure {
+  /// A response's status that is no answer to the request.
+  static func status(_ status: Int, head: CurlHead, url: String, now: Int64) -> TaskFailure {
+    let place = CurlURL(url)?.redacted ?? "the server"
+    return TaskFailure(
+      code: "http_\(status)", message: "\(place) answered with status \(status)", class: Self.class(ofStatus: status),
+      retryAfter: head["retry-after"].flatMap { Self.retryAfter($0, now: now) })
+  }
+
+  /// 401 and 403 are retried: the next attempt follows the source's redirects anew, to a freshly signed URL.
+  private static func `class`(ofStatus status: Int) -> Class {
+    switch status {
+    case 401, 403, 408, 425, 429, 500, 502, 503, 504, 520...524: .retry
+    default: .fail
+    }
+  }
+
+  /// Seconds to wait from a `Retry-After` of either form, within 0…3600; `nil` for nonsense. `now` in seconds since 1970.
+  static func retryAfter(_ text: String, now: Int64) -> Int? {
+    let hour: Int64 = 3600
+    if text.first?.isNumber == true || text.hasPrefix("-") || text.hasPrefix("+") {
+      let digits = text.first?.isNumber == true ? text[...] : text.dropFirst()
+      guard !digits.isEmpty, digits.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }) else { return nil }
+      if text.hasPrefix("-") { return 0 }
+      return Int(min(Int64(digits) ?? hour, hour))
+    }
+    return HTTPDate.seconds(text).map { Int(min(max($0 - now, 0), hour)) }
+  }
+
+  /// A transfer that ended without a whole response.
+  init(_ error: CurlError, url: String) {
+    let place = CurlURL(url).map { "\($0.scheme)://\($0.host)" } ?? "the server"
+    let isHosts = error.code == .outOfResources
+    self.init(
+      code: error.code.name, message: "\(place): \(error.message)",
+      class: isHosts ? .wait : error.isRetryable ? .retry : .fail)
+  }
+
+  static func badResponse(_ reason: String, url: String) -> TaskFailure {
+    TaskFailure(
+      code: "bad_response", message: "\(CurlURL(url)?.redacted ?? "the server"): \(reason)", class: .retry)
+  }
+}

@@ -1,0 +1,42 @@
+/// A limit of bytes per second that lets a short burst pass. Pure: it is handed the time, in nanoseconds.
+struct TokenBucket: Hashable {
+  /// Bytes per second, at least 1.
+  let rate: Int64
+  /// Bytes that may pass at once after a rest: a quarter of a second's.
+  let burst: Int64
+  private var tokens: Int64
+  private var updatedAt: Int64
+
+  init(rate: Int64, now: Int64) {
+    self.rate = max(1, rate)
+    burst = max(1, self.rate / 4)
+    tokens = burst
+    updatedAt = now
+  }
+
+  /// Takes `bytes`, into debt if need be, and returns the nanoseconds until the debt is paid; 0 where there is none.
+  mutating func take(_ bytes: Int, now: Int64) -> Int64 {
+    refill(now: now)
+    tokens -= Int64(bytes)
+    return debt
+  }
+
+  /// Nanoseconds until something may pass.
+  mutating func wait(now: Int64) -> Int64 {
+    refill(now: now)
+    return debt
+  }
+
+  private var debt: Int64 {
+    tokens >= 0 ? 0 : Int64((Double(-tokens) / Double(rate) * 1_000_000_000).rounded(.up))
+  }
+
+  private mutating func refill(now: Int64) {
+    let elapsed = max(0, now - updatedAt)
+    let gained = Double(elapsed) / 1_000_000_000 * Double(rate)
+    // Time that makes no whole byte yet is kept for the next call.
+    guard gained >= 1 else { return }
+    tokens = gained >= Double(burst - tokens) ? burst : tokens + Int64(gained)
+    updatedAt = now
+  }
+}

@@ -1,0 +1,234 @@
+import Curl
+import System
+import TestKit
+import Testing
+
+@Suite struct CurlClientTests {
+  /// An origin with `/file`, and a client that may reach it unless `permits` says otherwise.
+  private func withClient(
+    size: Int64 = 1 << 20, permits: @escaping CurlOptions.AddressPredicate = { _ in true },
+    _ body: (OriginServer, CurlClient) async throws -> Void
+  ) async throws {
+    let origin = try OriginServer()
+    origin.serve("/file", OriginFile(seed: 7, size: size))
+    let loop = EventLoop(name: "curl-test")
+    let client = CurlClient(loop: loop, options: CurlOptions(permits: permits))
+    let result = await Swift.Result.async { try await body(origin, client) }
+    await client.close()
+    loop.shutdown()
+    origin.close()
+    try result.get()
+  }
+
+  @Test func bodyAndHeadArrive() async throws {
+    try await withClient { origin, client in
+      let handler = RecordingHandler()
+      let statistics = try await client.perform(
+        CurlRequest(url: origin.url("/file")), handler: handler)
+      #expect(handler.head?.status == 200)
+      #expect(handler.head?["content-length"] == "1048576")
+      #expect(handler.body == OriginContent(seed: 7).bytes(0..<1 << 20))
+      #expect(statistics.bytes == 1 << 20)
+    }
+  }
+
+  @Test func headersAreSentAndConnectionsReused() async throws {
+    try await withClient { origin, client in
+      for round in 0..<3 {
+        let handler = RecordingHandler()
+        let request = CurlRequest(
+          url: origin.url("/file"), headers: [("Range", "bytes=10-19"), ("X-Empty", "")])
+        let statistics = try await client.perform(request, handler: handler)
+        #expect(handler.body == OriginContent(seed: 7).bytes(10..<20))
+        #expect(statistics.newConnections == (round == 0 ? 1 : 0))
+      }
+      #expect(origin.exchanges("/file").allSatisfy { $0.request["x-empty"] == "" })
+    }
+  }
+
+  @Test func manyTransfersRunAtOnce() async throws {
+    try await withClient(size: 100_000) { origin, client in
+      let url = origin.url("/file")
+      try await withThrowingTaskGroup(of: Int.self) { group in
+        for _ in 0..<50 {
+          group.addTask {
+            let handler = RecordingHandler()
+            _ = try await client.perform(CurlRequest(url: url), handler: handler)
+            return handler.body.count
+          }
+        }
+        for try await count in group { #expect(count == 100_000) }
+      }
+    }
+  }
+
+  @Test func aHeadRequestIsFollowedByAGet() async throws {
+    try await withClient { origin, client in
+      let first = RecordingHandler()
+      _ = try await client.perform(CurlRequest(.head, url: origin.url("/file")), handler: first)
+      #expect(first.body.isEmpty && first.head?.status == 200)
+      let second = RecordingHandler()
+      _ = try await client.perform(CurlRequest(url: origin.url("/file")), handler: second)
+      #expect(second.body.count == 1 << 20)
+    }
+  }
+
+  @Test func aRefusedAddressIsToldApartFromAFailedConnect() async throws {
+    try await withClient(permits: { _ in false }) { origin, client in
+      let error = await failure(of: CurlRequest(url: origin.url("/file")), client)
+      #expect(error?.code == .addressRefused)
+      #expect(error?.isRetryable == false)
+      #expect(origin.exchanges("/file").isEmpty)
+    }
+    try await withClient { origin, client in
+      let port = origin.port
+      origin.close()
+      let error = await failure(of: CurlRequest(url: "http://127.0.0.1:\(port)/"), client)
+      #expect(error?.code == .connectFailed)
+      #expect(error?.isRetryable == true)
+    }
+  }
+
+  @Test func theAddressHandedToThePolicyIsTheResolvedOne() async throws {
+    let seen = Lock([UInt8]())
+    let permits: CurlOptions.AddressPredicate = { address in
+      seen.withLock { $0 = Array(address) }
+      return false
+    }
+    try await withClient(permits: permits) { origin, client in
+      _ = await failure(of: CurlRequest(url: origin.url("/file")), client)
+      // sockaddr_in: family, port and address in network order.
+      let bytes = seen.withLock { $0 }
+      #expect(bytes.count >= 8 && Array(bytes[4..<8]) == [127, 0, 0, 1])
+      #expect(bytes.count >= 8 && UInt16(bytes[2]) << 8 | UInt16(bytes[3]) == origin.port)
+    }
+  }
+
+  @Test func aHandlerCanRefuseAHeadAndABody() async throws {
+    try await withClient { origin, client in
+      let url = origin.url("/file")
+      for refusesHead in [true, false] {
+        let handler = RecordingHandler { event, _ in
+          if case .head = event { return refusesHead ? .abort : .continue }
+          return .abort
+        }
+        let error = await failure(of: CurlRequest(url: url), client, handler)
+        #expect(error?.code == .aborted)
+        #expect(handler.body.isEmpty)
+      }
+    }
+  }
+
+  @Test func aPausedBodyIsGivenAgainAfterResume() async throws {
+    try await withClient { origin, client in
+      let pauses = Lock(0)
+      let loop = client.loop
+      let handler = RecordingHandler { event, transfer in
+        guard case .body = event else { return .continue }
+        let pausesNow = pauses.withLock { count in
+          count += 1
+          return count % 2 == 1 && count < 20
+        }
+        guard pausesNow else { return .continue }
+        loop.timer(after: .milliseconds(1)) { transfer.resume() }
+        return .pause
+      }
+      _ = try await client.perform(CurlRequest(url: origin.url("/file")), handler: handler)
+      #expect(handler.body == OriginContent(seed: 7).bytes(0..<1 << 20))
+      #expect(pauses.withLock { $0 } > 20)
+    }
+  }
+
+  @Test func cancelingTheTaskEndsTheTransfer() async throws {
+    try await withClient { origin, client in
+      let gate = OriginGate()
+      origin.always("/file", .hold(after: 1000, gate))
+      let url = origin.url("/file")
+      let task = Task { await failure(of: CurlRequest(url: url), client) }
+      await gate.reached()
+      task.cancel()
+      #expect(await task.value?.code == .canceled)
+      let late = Task {
+        withUnsafeCurrentTask { $0?.cancel() }
+        return await failure(of: CurlRequest(url: url), client)
+      }
+      #expect(await late.value?.code == .canceled)
+    }
+  }
+
+  @Test func closingTheClientEndsItsTransfers() async throws {
+    try await withClient { origin, client in
+      let gate = OriginGate()
+      origin.always("/file", .hold(after: nil, gate))
+      let url = origin.url("/file")
+      let task = Task { await failure(of: CurlRequest(url: url), client) }
+      await gate.reached()
+      await client.close()
+      #expect(await task.value?.code == .canceled)
+      #expect(await failure(of: CurlRequest(url: url), client)?.code == .canceled)
+    }
+  }
+
+  @Test func failuresAreClassified() async throws {
+    try await withClient { origin, client in
+      origin.always("/file", .cut(after: 1000))
+      let cut = await failure(of: CurlRequest(url: origin.url("/file")), client)
+      #expect(cut?.code == .cut && cut?.isRetryable == true)
+      origin.always("/file", .cut(after: nil))
+      let empty = await failure(of: CurlRequest(url: origin.url("/file")), client)
+      #expect(empty?.code == .noResponse && empty?.isRetryable == true)
+      origin.always("/file", .cut(after: 1000, reset: true))
+      let reset = await failure(of: CurlRequest(url: origin.url("/file")), client)
+      #expect(reset?.isRetryable == true)
+      origin.always("/file", .headerFlood(1000))
+      #expect(
+        await failure(of: CurlRequest(url: origin.url("/file")), client)?.code == .headTooLarge)
+    }
+  }
+
+  @Test func aDeadlineEndsAStalledTransfer() async throws {
+    try await withClient { origin, client in
+      origin.always("/file", .hold(after: 1000, OriginGate()))
+      let request = CurlRequest(url: origin.url("/file"), deadline: .milliseconds(200))
+      let error = await failure(of: request, client)
+      #expect(error?.code == .timedOut && error?.isRetryable == true)
+    }
+  }
+
+  @Test(arguments: [
+    "file:///etc/passwd", "ftp://127.0.0.1/", "gopher://127.0.0.1/", "http://a:b@127.0.0.1/",
+    "http://",
+  ])
+  func whatMustNotBeRequestedIsRefused(url: String) async throws {
+    try await withClient { _, client in
+      let error = await failure(of: CurlRequest(url: url), client)
+      #expect(error?.code == .badRequest)
+      #expect(error?.isRetryable == false)
+    }
+  }
+
+  @Test func headersCannotBeInjected() async throws {
+    try await withClient { origin, client in
+      let request = CurlRequest(url: origin.url("/file"), headers: [("X", "a\r\nY: b")])
+      #expect(await failure(of: request, client)?.code == .badRequest)
+    }
+  }
+}
+
+/// The error a request ends with; `nil` where it succeeds.
+private func failure(
+  of request: CurlRequest, _ client: CurlClient, _ handler: RecordingHandler = RecordingHandler()
+) async -> CurlError? {
+  do throws(CurlError) {
+    _ = try await client.perform(request, handler: handler)
+    return nil
+  } catch {
+    return error
+  }
+}
+
+extension Result where Failure == any Error {
+  fileprivate static func async(_ body: () async throws -> Success) async -> Self {
+    do { return .success(try await body()) } catch { return .failure(error) }
+  }
+}

@@ -1,0 +1,125 @@
+import Curl
+import Digest
+import Glibc
+import System
+import TaskCore
+import TestKit
+import Testing
+
+@testable import TransferEngine
+
+/// An origin, a storage root of its own, and an engine that may reach loopback. Chunks are small, so that small files
+/// are fetched as large ones are.
+final class DownloadHarness: Sendable {
+  let origin: OriginServer
+  let storage: Storage
+  let engine: DownloadEngine
+  let directory: TemporaryDirectory
+  private let loop: EventLoop
+
+  static let path = "/film.mp4"
+  static let destination = "storage://default/in/film.mp4"
+
+  private init(options: DownloadOptions) throws {
+    origin = try OriginServer()
+    directory = try TemporaryDirectory()
+    storage = Storage(roots: ["default": directory.path])
+    try storage.initialise()
+    loop = EventLoop(name: "engine-test")
+    engine = DownloadEngine(
+      loops: [loop], storage: storage, permits: { NetworkPolicy.loopback.permits(sockaddr: $0) }, options: options)
+  }
+
+  static func run<Result>(
+    _ change: (inout DownloadOptions) -> Void = { _ in }, _ body: (DownloadHarness) async throws -> Result
+  ) async throws -> Result {
+    var options = DownloadOptions()
+    options.limits.firstChunk = 128 << 10
+    options.limits.smallestChunk = 128 << 10
+    options.limits.largestChunk = 256 << 10
+    options.limits.retryMilliseconds = 2
+    options.limits.sealAbove = 256 << 10
+    options.writeBuffer = 32 << 10
+    options.lowSpeed = .init(bytesPerSecond: 512, seconds: 2)
+    change(&options)
+    let harness = try DownloadHarness(options: options)
+    do {
+      let result = try await body(harness)
+      await harness.close()
+      return result
+    } catch {
+      await harness.close()
+      throw error
+    }
+  }
+
+  private func close() async {
+    await engine.close()
+    loop.shutdown()
+    origin.close()
+  }
+
+  func spec(_ path: String = path, _ change: (inout TaskSpec) -> Void = { _ in }) -> TaskSpec {
+    var generator = SystemRandomNumberGenerator()
+    var spec = TaskSpec(
+      id: UUID(milliseconds: 1, using: &generator), kind: .download, source: origin.url(path),
+      destination: Self.destination)
+    change(&spec)
+    return spec
+  }
+
+  func run(
+    _ spec: TaskSpec, from checkpoint: Checkpoint? = nil, ledger: RecordingLedger = RecordingLedger()
+  ) async -> DownloadOutcome {
+    await engine.run(spec, from: checkpoint, ledger: ledger)
+  }
+
+  /// The published file, or `nil`.
+  var published: [UInt8]? {
+    get throws {
+      do throws(SystemError) {
+        return try FileDescriptor.open("\(directory.path)/in/film.mp4", O_RDONLY).contents()
+      } catch {
+        if error.errno == ENOENT { return nil }
+        throw error
+      }
+    }
+  }
+
+  var stagedNames: [String] {
+    get throws { try storage.volume("default").staged().map(\.name.description) }
+  }
+
+  /// Runs until `stop` says so, and returns what was recorded: as a run that is canceled leaves a task.
+  func interrupted(_ spec: TaskSpec, when stop: @escaping @Sendable () async -> Void) async -> Checkpoint? {
+    let ledger = RecordingLedger()
+    let task = Task { await run(spec, ledger: ledger) }
+    await stop()
+    task.cancel()
+    let outcome = await task.value
+    #expect(outcome == .stopped)
+    return ledger.last
+  }
+}
+
+extension FileDescriptor {
+  borrowing func contents() throws(SystemError) -> [UInt8] {
+    var bytes = [UInt8](repeating: 0, count: Int(try size()))
+    let result: Result<Int, SystemError> = bytes.withUnsafeMutableBytes { buffer in
+      do throws(SystemError) { return .success(try read(into: buffer, at: 0)) } catch { return .failure(error) }
+    }
+    _ = try result.get()
+    return bytes
+  }
+}
+
+extension OriginFile {
+  var bytes: [UInt8] { content.bytes(0..<size) }
+  var sha256: [UInt8] { digest(.sha256, of: bytes) }
+}
+
+extension DownloadOutcome {
+  var failure: TaskFailure? {
+    if case .failed(let failure) = self { failure } else { nil }
+  }
+}

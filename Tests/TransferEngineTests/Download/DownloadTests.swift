@@ -1,0 +1,165 @@
+import Digest
+import Glibc
+import System
+import TaskCore
+import TestKit
+import Testing
+
+@testable import TransferEngine
+
+/// Downloads from servers that are in order.
+@Suite struct DownloadTests {
+  @Test(arguments: [1, 1000, 128 << 10, (128 << 10) + 1, 3_000_001] as [Int64])
+  func theFileArrives(size: Int64) async throws {
+    try await DownloadHarness.run { harness in
+      let file = OriginFile(seed: 3, size: size)
+      harness.origin.serve(DownloadHarness.path, file)
+      let ledger = RecordingLedger()
+      let outcome = await harness.run(harness.spec(), ledger: ledger)
+      #expect(outcome == .succeeded(sha256: file.sha256, bytes: size))
+      try #expect(harness.published == file.bytes)
+      try #expect(harness.stagedNames.isEmpty)
+      #expect(ledger.last?.publishing?.sha256 == file.sha256)
+      #expect(ledger.last?.done.count == size)
+      #expect(harness.origin.bytesSentAgain(DownloadHarness.path) <= 1)
+    }
+  }
+
+  @Test func anEmptyFileArrives() async throws {
+    try await DownloadHarness.run { harness in
+      harness.origin.serve(DownloadHarness.path, OriginFile(seed: 3, size: 0))
+      #expect(await harness.run(harness.spec()) == .succeeded(sha256: digest(.sha256, of: []), bytes: 0))
+      try #expect(harness.published == [])
+    }
+  }
+
+  @Test func aSmallFileTakesOneRequest() async throws {
+    try await DownloadHarness.run { harness in
+      harness.origin.serve(DownloadHarness.path, OriginFile(seed: 4, size: 100_000))
+      _ = await harness.run(harness.spec())
+      #expect(harness.origin.exchanges(DownloadHarness.path).count == 1)
+    }
+  }
+
+  @Test func aLargeFileIsFetchedOverSeveralConnections() async throws {
+    try await DownloadHarness.run { harness in
+      harness.origin.serve(DownloadHarness.path, OriginFile(seed: 5, size: 4 << 20))
+      _ = await harness.run(harness.spec())
+      let exchanges = harness.origin.exchanges(DownloadHarness.path)
+      #expect(exchanges.contains { $0.request.inProgress > 1 })
+      #expect(exchanges.allSatisfy { $0.request["accept-encoding"] == "identity" })
+    }
+  }
+
+  @Test func serversWithoutRangesOrLengthAreFetchedWhole() async throws {
+    for change: @Sendable (inout OriginFile) -> Void in [{ $0.acceptsRanges = false }, { $0.tellsLength = false }] {
+      try await DownloadHarness.run { harness in
+        let file = OriginFile(seed: 6, size: 1_000_001).with(change)
+        harness.origin.serve(DownloadHarness.path, file)
+        #expect(await harness.run(harness.spec()) == .succeeded(sha256: file.sha256, bytes: file.size))
+        try #expect(harness.published == file.bytes)
+      }
+    }
+  }
+
+  @Test func whatCannotBeToldApartIsFetchedInOneResponse() async throws {
+    let file = OriginFile(seed: 7, size: 1_000_001)
+    for file in [file.withoutValidators(), file.withWeakTagOnly()] {
+      try await DownloadHarness.run { harness in
+        harness.origin.serve(DownloadHarness.path, file)
+        #expect(await harness.run(harness.spec()) == .succeeded(sha256: file.sha256, bytes: file.size))
+        #expect(harness.origin.exchanges(DownloadHarness.path).contains { $0.request.range == nil })
+      }
+    }
+  }
+
+  @Test func anExpectedDigestIsChecked() async throws {
+    try await DownloadHarness.run { harness in
+      let file = OriginFile(seed: 8, size: 300_000)
+      harness.origin.serve(DownloadHarness.path, file)
+      let wrong = harness.spec { $0.expect.sha256 = [UInt8](repeating: 1, count: 32) }
+      #expect(await harness.run(wrong).failure?.code == "digest_mismatch")
+      try #expect(harness.published == nil)
+      let right = harness.spec {
+        $0.expect = Expectation(sha256: file.sha256, md5: digest(.md5, of: file.bytes), bytes: file.size)
+      }
+      #expect(await harness.run(right) == .succeeded(sha256: file.sha256, bytes: file.size))
+    }
+  }
+
+  @Test func aDigestThatIsWrongOnceIsFetchedAgain() async throws {
+    try await DownloadHarness.run { harness in
+      let (wrong, right) = (OriginFile(seed: 9, size: 100_000), OriginFile(seed: 10, size: 100_000))
+      let origin = harness.origin
+      origin.serve(DownloadHarness.path, wrong)
+      origin.script(DownloadHarness.path) { request in
+        if request.number == 2 { origin.serve(DownloadHarness.path, right) }
+        return request.number == 2 ? [.answer(503)] : []
+      }
+      let spec = harness.spec { $0.expect.sha256 = right.sha256 }
+      #expect(await harness.run(spec) == .succeeded(sha256: right.sha256, bytes: right.size))
+      try #expect(harness.published == right.bytes)
+    }
+  }
+
+  @Test func anExpectedSizeIsChecked() async throws {
+    for ranges in [true, false] {
+      try await DownloadHarness.run { harness in
+        harness.origin.serve(
+          DownloadHarness.path, OriginFile(seed: 8, size: 300_000).with { $0.acceptsRanges = ranges })
+        let failure = await harness.run(harness.spec { $0.expect.bytes = 299_999 }).failure
+        #expect(failure?.code == "size_mismatch")
+        #expect(failure?.class == .fail)
+      }
+    }
+  }
+
+  @Test func anExistingDestinationIsRespected() async throws {
+    try await DownloadHarness.run { harness in
+      let (old, new) = (OriginFile(seed: 11, size: 1000), OriginFile(seed: 12, size: 2000))
+      harness.origin.serve(DownloadHarness.path, old)
+      _ = await harness.run(harness.spec())
+      harness.origin.serve(DownloadHarness.path, new)
+      #expect(await harness.run(harness.spec()).failure?.code == "destination_exists")
+      #expect(await harness.run(harness.spec { $0.ifExists = .skip }) == .succeeded(sha256: nil, bytes: 1000))
+      try #expect(harness.published == old.bytes)
+      let replaced = await harness.run(harness.spec { $0.ifExists = .replace })
+      #expect(replaced == .succeeded(sha256: new.sha256, bytes: 2000))
+      try #expect(harness.published == new.bytes)
+    }
+  }
+
+  @Test func aRateIsKept() async throws {
+    try await DownloadHarness.run { harness in
+      let file = OriginFile(seed: 13, size: 400_000)
+      harness.origin.serve(DownloadHarness.path, file)
+      let start = Clocks.boottime()
+      #expect(
+        await harness.run(harness.spec { $0.rate = 1_000_000 }) == .succeeded(sha256: file.sha256, bytes: 400_000))
+      // A quarter of a second's bytes pass at once; the other 150,000 need 0.15 s at least.
+      #expect(Clocks.boottime() - start >= 140_000_000)
+    }
+  }
+
+  @Test(arguments: [
+    ("ftp://127.0.0.1/a", "source_invalid"), ("http://u:p@127.0.0.1/a", "source_invalid"), ("", "source_invalid"),
+  ])
+  func wrongSourcesAreRefused(source: String, code: String) async throws {
+    try await DownloadHarness.run { harness in
+      let failure = await harness.run(harness.spec { $0.source = source }).failure
+      #expect(failure?.code == code)
+      #expect(failure?.class == .fail)
+    }
+  }
+
+  @Test func wrongDestinationsAreRefused() async throws {
+    try await DownloadHarness.run { harness in
+      for destination in ["storage://default/../x", "", "file:///tmp/x"] {
+        let failure = await harness.run(harness.spec { $0.destination = destination }).failure
+        #expect(failure?.code == "destination_invalid")
+      }
+      let failure = await harness.run(harness.spec { $0.destination = "storage://elsewhere/x" }).failure
+      #expect(failure?.class == .wait)
+    }
+  }
+}

@@ -1,0 +1,41 @@
+import System
+import TaskCore
+import TransferEngine
+
+/// Keeps what a download records; `onCheckpoint` may refuse it.
+final class RecordingLedger: DownloadLedger {
+  struct Refused: Error {}
+
+  private struct State {
+    var checkpoints: [Checkpoint] = []
+    var progress: [Int64] = []
+    var mayWrite = true
+  }
+
+  private let state = Lock(State())
+  private let onCheckpoint: @Sendable (Checkpoint) async throws -> Void
+
+  init(_ onCheckpoint: @escaping @Sendable (Checkpoint) async throws -> Void = { _ in }) {
+    self.onCheckpoint = onCheckpoint
+  }
+
+  func checkpoint(_ checkpoint: Checkpoint) async throws {
+    try await onCheckpoint(checkpoint)
+    state.withLock { $0.checkpoints.append(checkpoint) }
+  }
+
+  func progress(bytesDone: Int64, bytesTotal: Int64?) {
+    state.withLock { $0.progress.append(bytesDone) }
+  }
+
+  var mayWrite: Bool { state.withLock { $0.mayWrite } }
+
+  /// From now on the task has another owner.
+  func revoke() {
+    state.withLock { $0.mayWrite = false }
+  }
+
+  var checkpoints: [Checkpoint] { state.withLock { $0.checkpoints } }
+  var last: Checkpoint? { checkpoints.last }
+  var progress: [Int64] { state.withLock { $0.progress } }
+}
