@@ -2,7 +2,7 @@
 public struct TaskEvent: Sendable, Hashable {
   public enum Kind: String, Sendable, CaseIterable {
     case submitted, started, publishing, succeeded, failed, retrying, released, paused, resumed, canceled
-    case prioritized, removed, unblocked
+    case prioritized, removed
   }
 
   public var taskID: UUID

@@ -15,7 +15,7 @@ struct TaskMachineTests {
     var (task, actions) = TaskMachine.submit(paused: false, waitsForOthers: true)
     #expect(task.state == .blocked && actions == [.publish(.submitted)] && task.sequence == 1)
     for (event, expected) in [
-      (.dependenciesSatisfied, [.enqueue(.back), .publish(.unblocked)]),
+      (.dependenciesSatisfied, [.enqueue(.back), .publish(.released)]),
       (.claimed, [.dequeue, .beginRun, .publish(.started)]),
       (.publishing, [.publish(.publishing)]),
       (.succeeded, [.endRun, .publish(.succeeded), .satisfyDependents]),
@@ -78,13 +78,19 @@ struct TaskMachineTests {
     #expect(throws: IllegalTransition.self) { try moved(.running, intent: .cancel, by: .control(.resume)) }
   }
 
-  @Test func whatIsAskedForAlreadyChangesNothing() throws {
+  @Test func whatIsSoAlreadyIsRefused() {
     for (state, action) in [
       (TaskState.paused, ControlAction.pause), (.canceled, .cancel), (.queued, .resume), (.running, .resume),
-      (.blocked, .resume),
+      (.blocked, .resume), (.queued, .retry),
     ] {
-      let (task, actions) = try moved(state, by: .control(action))
-      #expect(task.state == state && actions.isEmpty && task.sequence == 7)
+      #expect(throws: IllegalTransition.self) { try moved(state, by: .control(action)) }
+    }
+  }
+
+  @Test func aRepeatedIntentIsToldAgain() throws {
+    for (intent, action) in [(TaskMachine.Intent.pause, ControlAction.pause), (.cancel, .cancel)] {
+      let (task, actions) = try moved(.running, intent: intent, by: .control(action))
+      #expect(task.intent == intent && actions == [.tellWorker(intent)])
     }
   }
 

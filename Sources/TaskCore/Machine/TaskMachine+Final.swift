@@ -13,8 +13,7 @@ extension TaskMachine {
 
   /// Can transition to: queued, blocked, or be removed.
   mutating func canceled(_ event: Event) throws(IllegalTransition) -> [Action] {
-    guard event != .control(.cancel) else { return [] }
-    return try stopped(event, reason: "the task is canceled")
+    try stopped(event, reason: "the task is canceled")
   }
 
   private mutating func stopped(_ event: Event, reason: String) throws(IllegalTransition) -> [Action] {

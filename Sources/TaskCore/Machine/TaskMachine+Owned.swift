@@ -57,19 +57,18 @@ extension TaskMachine {
 
   private mutating func intend(_ action: ControlAction) throws(IllegalTransition) -> [Action] {
     switch (action, intent) {
-    case (.pause, nil):
+    case (.pause, nil), (.pause, .pause):
       intent = .pause
       return [.tellWorker(.pause)]
-    case (.cancel, nil), (.cancel, .pause):
+    case (.cancel, _):
       intent = .cancel
       return [.tellWorker(.cancel)]
-    case (.pause, .pause), (.cancel, .cancel), (.resume, nil): return []
     case (.resume, .pause):
       intent = nil
       return [.withdrawIntent]
     case (.prioritize(let priority), _): return [.setPriority(priority), publish(.prioritized)]
     case (.pause, .cancel), (.resume, .cancel): throw illegal(.control(action), "the task is being canceled")
-    case (.retry, _): throw illegal(.control(action), "the task is running")
+    case (.resume, nil), (.retry, _): throw illegal(.control(action), "the task is running")
     case (.remove, _): throw illegal(.control(action), "the task is running: cancel it first")
     }
   }

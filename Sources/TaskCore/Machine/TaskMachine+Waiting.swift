@@ -6,11 +6,10 @@ extension TaskMachine {
     case .dependenciesSatisfied:
       waitsForOthers = false
       state = .queued
-      return [.enqueue(.back), publish(.unblocked)]
+      return [.enqueue(.back), publish(.released)]
     case .control(.pause):
       state = .paused
       return [publish(.paused)]
-    case .control(.resume): return []
     case .control(.cancel):
       state = .canceled
       return [publish(.canceled)]
@@ -31,7 +30,6 @@ extension TaskMachine {
     case .control(.pause):
       state = .paused
       return [.dequeue, publish(.paused)]
-    case .control(.resume): return []
     case .control(.cancel):
       state = .canceled
       return [.dequeue, publish(.canceled)]
@@ -47,7 +45,6 @@ extension TaskMachine {
     case .dependenciesSatisfied:
       waitsForOthers = false
       return []
-    case .control(.pause): return []
     case .control(.resume): return returnToQueue() + [publish(.resumed)]
     case .control(.cancel):
       state = .canceled
