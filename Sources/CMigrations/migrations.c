@@ -26,7 +26,8 @@ static const char schema[] = {
 #embed "0001_schema/10_reading.sql"
 };
 
-const rh_migration rh_migrations[] = {
+static const rh_migration migrations[] = {
     {1, "schema", schema, sizeof schema},
 };
-const size_t rh_migration_count = sizeof rh_migrations / sizeof rh_migrations[0];
+const rh_migration *const rh_migrations = migrations;
+const size_t rh_migration_count = sizeof migrations / sizeof migrations[0];

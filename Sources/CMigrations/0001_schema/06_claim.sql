@@ -47,7 +47,9 @@ begin
   update worker set claim_call = call
    where id = claimer and not dead and lease_until > now() and claim_call < call;
   if not found then
-    return query select task_id, epoch, attempt from run where worker_id = claimer and claim_call = call;
+    return query
+      select r.task_id, r.epoch, r.attempt from worker w join run r on r.worker_id = w.id and r.claim_call = call
+       where w.id = claimer and not w.dead and w.lease_until > now();
     return;
   end if;
 

@@ -9,7 +9,8 @@ typedef struct {
   size_t length;
 } rh_migration;
 
-extern const rh_migration rh_migrations[];
+/// All migrations, by number.
+extern const rh_migration *const rh_migrations;
 extern const size_t rh_migration_count;
 
 /// The migration at `index` of those ``rh_migration_count`` there are. Arrays of unknown length do not reach Swift.

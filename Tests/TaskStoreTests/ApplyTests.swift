@@ -1,0 +1,128 @@
+import TaskCore
+import TaskStore
+import Testing
+
+@Suite struct ApplyTests {
+  @Test(arguments: StoreKind.allCases)
+  func aTaskIsAddedOnce(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let spec = TaskSpec.noop()
+      let outcomes = try await fixture.submit(spec, spec)
+      #expect(outcomes == [.applied, .duplicate])
+      #expect(try await fixture.submit(spec) == [.duplicate])
+      #expect(try await fixture.store.counts() == [.queued: 1])
+      #expect(try await fixture.events(spec.id) == [.submitted])
+    }
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func aSpecComesBackAsItWas(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let spec = TaskSpec(
+        id: .random(), kind: .download, source: "https://example.com/a.mp4", destination: "storage://default/ä.mp4",
+        priority: -7, queue: "films", expect: Expectation(sha256: Array(repeating: 7, count: 32), bytes: 5),
+        ifExists: .replace, headers: [HeaderField(name: "Accept", value: "*/*")],
+        retry: RetryPolicy(maxAttempts: 3, intervals: [1, 2]), rate: 1000, credential: "studio",
+        labels: ["title": "“Ä”"])
+      try await fixture.submit(spec)
+      #expect(try await fixture.store.task(spec.id)?.spec == spec)
+      let claims = try await fixture.store.claim(try await fixture.worker(), limit: 1)
+      #expect(claims == [Claim(spec: spec, epoch: 1, attempt: 1, checkpoint: nil)])
+    }
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func aCommandIsAppliedOnceAndARefusalIsRepeated(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let spec = TaskSpec.noop()
+      try await fixture.submit(spec)
+      let pause = Command.control(.init(id: .random(), taskID: spec.id, action: .pause))
+      #expect(try await fixture.store.apply([pause, pause]) == [.applied, .duplicate])
+      try await fixture.control(.resume, spec.id)
+      #expect(try await fixture.store.apply([pause]) == [.duplicate])
+      #expect(try await fixture.state(spec.id) == .queued)
+
+      let retry = Command.control(.init(id: .random(), taskID: spec.id, action: .retry))
+      let refused = try await fixture.store.apply([retry])[0]
+      #expect(refused.isRefused(code: "illegal_transition"))
+      try await fixture.control(.cancel, spec.id)
+      #expect(try await fixture.store.apply([retry, .submit(.noop()), pause]) == [refused, .applied, .duplicate])
+      #expect(try await fixture.control(.pause, .random()).isRefused(code: "unknown_task"))
+    }
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func aBatchKeepsItsOrder(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let a = TaskSpec.noop()
+      let b = TaskSpec.noop()
+      func control(_ action: ControlAction, _ task: UUID) -> Command {
+        .control(.init(id: .random(), taskID: task, action: action))
+      }
+      let outcomes = try await fixture.store.apply([
+        control(.pause, a.id), .submit(a), control(.pause, a.id), control(.resume, a.id), .submit(b),
+        control(.cancel, a.id), control(.remove, a.id), .submit(a),
+      ])
+      #expect(outcomes[0].isRefused(code: "unknown_task"))
+      #expect(outcomes[1...] == [.applied, .applied, .applied, .applied, .applied, .applied, .duplicate])
+      #expect(try await fixture.state(a.id) == nil)
+      #expect(try await fixture.state(b.id) == .queued)
+      #expect(try await fixture.events(a.id) == [.submitted, .paused, .resumed, .canceled, .removed])
+    }
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func aRemovedTaskStaysRemoved(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let spec = TaskSpec.noop()
+      try await fixture.submit(spec)
+      #expect(try await fixture.control(.remove, spec.id) == .applied)
+      #expect(try await fixture.submit(spec) == [.duplicate])
+      #expect(try await fixture.store.task(spec.id) == nil)
+      #expect(try await fixture.store.claim(try await fixture.worker(), limit: 1).isEmpty)
+    }
+  }
+
+  /// What every command does to a task in every state in which no worker owns it; nil: it is refused.
+  private static let resting: [(TaskState, ControlAction, TaskState?)] = [
+    (.queued, .pause, .paused), (.queued, .cancel, .canceled), (.queued, .resume, nil), (.queued, .retry, nil),
+    (.queued, .prioritize(3), .queued), (.blocked, .pause, .paused), (.blocked, .cancel, .canceled),
+    (.blocked, .resume, nil), (.blocked, .retry, nil), (.blocked, .prioritize(3), .blocked),
+    (.paused, .pause, nil), (.paused, .resume, .queued), (.paused, .cancel, .canceled), (.paused, .retry, nil),
+    (.paused, .prioritize(3), .paused), (.canceled, .pause, nil), (.canceled, .resume, nil),
+    (.canceled, .cancel, nil), (.canceled, .retry, .queued), (.canceled, .prioritize(3), nil),
+    (.failed, .pause, nil), (.failed, .resume, nil), (.failed, .cancel, nil), (.failed, .retry, .queued),
+    (.failed, .prioritize(3), nil), (.succeeded, .pause, nil), (.succeeded, .resume, nil),
+    (.succeeded, .cancel, nil), (.succeeded, .retry, nil), (.succeeded, .prioritize(3), nil),
+  ]
+
+  @Test(arguments: StoreKind.allCases)
+  func commandsToRestingTasks(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let worker = try await fixture.worker()
+      for (state, action, after) in Self.resting {
+        let id = try await task(in: state, fixture, worker)
+        let outcome = try await fixture.control(action, id)
+        #expect(
+          after == nil ? outcome.isRefused(code: "illegal_transition") : outcome == .applied, "\(action), \(state)")
+        #expect(try await fixture.state(id) == after ?? state, "\(action), \(state)")
+        #expect(try await fixture.control(.remove, id) == .applied)
+      }
+    }
+  }
+
+  private func task(in state: TaskState, _ fixture: StoreFixture, _ worker: WorkerID) async throws -> UUID {
+    let spec = TaskSpec.noop(after: state == .blocked ? [.random()] : [])
+    try await fixture.submit(spec)
+    switch state {
+    case .queued, .blocked: break
+    case .paused: try await fixture.control(.pause, spec.id)
+    case .canceled: try await fixture.control(.cancel, spec.id)
+    default:
+      let claim = try #require(try await fixture.store.claim(worker, limit: 1).first)
+      try await fixture.settle(claim, state == .failed ? .failed(.reset, retryIn: nil) : .success)
+    }
+    #expect(try await fixture.state(spec.id) == state)
+    return spec.id
+  }
+}

@@ -1,0 +1,148 @@
+import TaskCore
+import TaskStore
+import Testing
+
+/// Several workers, random commands, lost leases: at the end everything is in its place.
+@Suite struct ConcurrencyTests {
+  @Test(arguments: StoreKind.allCases)
+  func capsHoldAndNothingRunsTwice(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let tasks = 300
+      try await fixture.store.setLimit(.total, name: "", to: 25)
+      try await fixture.store.setLimit(.host, name: "h0", to: 4)
+      try await fixture.store.setLimit(.queue, name: "q1", to: 9)
+      _ = try await fixture.store.apply((0..<tasks).map { .submit(.noop(queue: "q\($0 % 2)", host: "h\($0 % 3)")) })
+      let ran = try await withThrowingTaskGroup(of: [UUID].self) { group in
+        for _ in 0..<4 { group.addTask { try await finishAll(fixture) } }
+        return try await group.reduce(into: []) { $0 += $1 }
+      }
+      #expect(ran.count == tasks && Set(ran).count == tasks)
+    }
+  }
+
+  /// Claims and ends tasks until none is left; the ids of those it ran.
+  private func finishAll(_ fixture: StoreFixture) async throws -> [UUID] {
+    let worker = try await fixture.worker()
+    var ran: [UUID] = []
+    while try await fixture.store.counts()[.succeeded, default: 0] < 300 {
+      let claims = try await fixture.store.claim(worker, limit: 10)
+      let running = try await fixture.store.tasks(TaskFilter(state: .running, limit: 1000))
+      #expect(running.count <= 25)
+      #expect(running.count { $0.spec.source == "https://h0/a" } <= 4)
+      #expect(running.count { $0.spec.queue == "q1" } <= 9)
+      let ends = claims.map { Settlement(taskID: $0.spec.id, epoch: $0.epoch, outcome: .success) }
+      #expect(try await fixture.store.settle(ends).allSatisfy { $0 })
+      ran += claims.map(\.spec.id)
+    }
+    return ran
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func everythingIsInItsPlaceAfterChaos(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let ids = (0..<120).map { _ in UUID.random() }
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for seed in 0..<3 as Range<UInt64> {
+          group.addTask { try await command(fixture, ids, seed: seed) }
+          group.addTask { try await run(fixture, seed: seed) }
+        }
+        group.addTask {
+          for _ in 0..<40 {
+            _ = try await fixture.store.sweep()
+            #expect(try await fixture.store.audit() == [])
+          }
+        }
+        try await group.waitForAll()
+      }
+      // Every event of every task once, numbered from 1 on without a gap.
+      var events: [TaskEvent] = []
+      while true {
+        let batches = try await fixture.store.pendingEvents(limit: 1000)
+        if batches.isEmpty { break }
+        events += batches.flatMap(\.events)
+        try await fixture.store.discardEvents(batches.map(\.row))
+      }
+      for (_, events) in Dictionary(grouping: events, by: \.taskID) {
+        #expect(events.map(\.sequence) == Array(1...events.count))
+      }
+      // Whatever can run still does.
+      let worker = try await fixture.worker()
+      while true {
+        _ = try await fixture.store.sweep()
+        let claims = try await fixture.store.claim(worker, limit: 100)
+        if claims.isEmpty { break }
+        for claim in claims { try await fixture.settle(claim, .success) }
+      }
+      #expect(try await fixture.store.counts()[.queued] == nil)
+    }
+  }
+
+  private func command(_ fixture: StoreFixture, _ ids: [UUID], seed: UInt64) async throws {
+    var random = SeededGenerator(seed)
+    let actions: [ControlAction] = [.pause, .resume, .cancel, .retry, .remove, .prioritize(3), .prioritize(-3)]
+    for _ in 0..<60 {
+      var batch: [Command] = []
+      for _ in 0..<10 {
+        let place = Int.random(in: 0..<ids.count, using: &random)
+        let id = ids[place]
+        if Bool.random(using: &random) {
+          let after = place > 0 && Int.random(in: 0..<4, using: &random) == 0 ? [ids[0]] : []
+          batch.append(.submit(.noop(id, queue: "q\(id.low % 3)", host: "h\(id.low % 5)", after: after)))
+        } else {
+          let action = place == 0 ? .retry : actions[Int.random(in: 0..<actions.count, using: &random)]
+          batch.append(.control(.init(id: .random(), taskID: id, action: action)))
+        }
+      }
+      _ = try await fixture.store.apply(batch)
+    }
+  }
+
+  private func run(_ fixture: StoreFixture, seed: UInt64) async throws {
+    var random = SeededGenerator(seed + 100)
+    var worker = try await fixture.worker()
+    for _ in 0..<80 {
+      let claims = try await fixture.store.claim(worker, limit: Int.random(in: 1...12, using: &random))
+      let samples = claims.map {
+        ProgressSample(taskID: $0.spec.id, epoch: $0.epoch, bytesDone: 1, bytesTotal: 2, rate: 3)
+      }
+      #expect(try await fixture.store.renew(worker, samples: samples).isAlive)
+      _ = try await fixture.store.checkpoint(claims.map { .sample($0.spec.id, epoch: $0.epoch) })
+      if Int.random(in: 0..<8, using: &random) == 0 {
+        try await fixture.expireLease(worker)
+        worker = try await fixture.worker()
+        continue
+      }
+      var ends: [Settlement] = []
+      for claim in claims {
+        let outcome: Settlement.Outcome =
+          switch Int.random(in: 0..<5, using: &random) {
+          case 0: .failed(.reset, retryIn: nil)
+          case 1: .failed(.reset, retryIn: .zero)
+          case 2: .released(reason: nil, delay: .microseconds(1))
+          case 3: .handBack
+          default: .success
+          }
+        ends.append(Settlement(taskID: claim.spec.id, epoch: claim.epoch, outcome: outcome))
+      }
+      #expect(try await fixture.store.settle(ends).allSatisfy { $0 })
+    }
+    try await fixture.store.retire(worker)
+  }
+}
+
+/// SplitMix64.
+struct SeededGenerator: RandomNumberGenerator {
+  private var state: UInt64
+
+  init(_ seed: UInt64) {
+    state = seed
+  }
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var z = state
+    z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
+    return z ^ (z >> 31)
+  }
+}

@@ -1,0 +1,69 @@
+import TaskCore
+import TaskStore
+import Testing
+
+/// Limits, and shares of queues.
+@Suite struct FairnessTests {
+  @Test(arguments: StoreKind.allCases)
+  func queuesShareByWeight(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let worker = try await fixture.worker()
+      for weight in [1, 3] {
+        _ = try await fixture.store.apply((0..<1000).map { _ in .submit(.noop(queue: "weight\(weight)")) })
+        try await fixture.store.setWeight(queue: "weight\(weight)", to: Double(weight))
+      }
+      var heavy = 0
+      for _ in 0..<10 {
+        let claims = try await fixture.store.claim(worker, limit: 100)
+        heavy += claims.count { $0.spec.queue == "weight3" }
+      }
+      #expect((700...800).contains(heavy), "\(heavy) of 1000")
+    }
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func aSmallQueueDoesNotWaitForABigOne(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let worker = try await fixture.worker()
+      _ = try await fixture.store.apply((0..<1000).map { _ in .submit(.noop(queue: "big")) })
+      _ = try await fixture.store.claim(worker, limit: 300)
+      _ = try await fixture.store.apply((0..<5).map { _ in .submit(.noop(queue: "small")) })
+      let claims = try await fixture.store.claim(worker, limit: 100)
+      #expect(claims.count == 100)
+      #expect(claims.count { $0.spec.queue == "small" } == 5)
+    }
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func limitsHold(_ kind: StoreKind) async throws {
+    for (scope, name) in [(LimitScope.total, ""), (.kind, "noop"), (.queue, "q"), (.host, "h"), (.site, "")] {
+      try await withStore(kind) { fixture in
+        let worker = try await fixture.worker()
+        try await fixture.store.setLimit(scope, name: name, to: 3)
+        _ = try await fixture.store.apply((0..<20).map { _ in .submit(.noop(queue: "q", host: "h")) })
+        let claims = try await fixture.store.claim(worker, limit: 10)
+        try #require(claims.count == 3)
+        #expect(try await fixture.store.claim(worker, limit: 10).isEmpty)
+        try await fixture.settle(claims[0], .success)
+        #expect(try await fixture.store.claim(worker, limit: 10).count == 1)
+        // Lowered below what runs: nothing is stopped, nothing begins.
+        try await fixture.store.setLimit(scope, name: name, to: 1)
+        try await fixture.settle(claims[1], .success)
+        #expect(try await fixture.store.claim(worker, limit: 10).isEmpty)
+        try await fixture.store.setLimit(scope, name: name, to: nil)
+        #expect(try await fixture.store.claim(worker, limit: 100).count == 16)
+      }
+    }
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func aFullHostDoesNotHoldUpTheOthers(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let worker = try await fixture.worker()
+      try await fixture.store.setLimit(.host, name: "full", to: 0)
+      _ = try await fixture.store.apply((0..<50).map { _ in .submit(.noop(priority: 5, host: "full")) })
+      _ = try await fixture.store.apply((0..<60).map { .submit(.noop(host: "host\($0)")) })
+      #expect(try await fixture.store.claim(worker, limit: 100).count == 60)
+    }
+  }
+}

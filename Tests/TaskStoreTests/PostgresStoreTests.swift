@@ -1,0 +1,83 @@
+import Postgres
+import TaskCore
+import TaskStore
+import Testing
+
+/// What only the store in PostgreSQL can get wrong.
+@Suite struct PostgresStoreTests {
+  @Test func aClaimWhoseAnswerWasLostIsAnsweredAgain() async throws {
+    try await withPostgresStore { store, pool in
+      let worker = try await store.register(.sample)
+      _ = try await store.apply((0..<10).map { _ in .submit(.noop()) })
+      // The call that a store makes first, its answer lost.
+      let lost = try await pool.query("select task_id from claim($1, 3, 1)", .int32(worker.rawValue)).map {
+        let id = try $0.uuid(0)
+        return UUID(high: id.high, low: id.low)
+      }
+      let claims = try await store.claim(worker, limit: 5)
+      #expect(claims.map(\.spec.id).sorted() == lost.sorted())
+      #expect(try await store.claim(worker, limit: 5).count == 5)
+      let events = try await store.pendingEvents(limit: 10).flatMap(\.events)
+      #expect(events.count { $0.kind == .started } == 8)
+    }
+  }
+
+  /// The audit finds what it is there to find.
+  @Test(arguments: [
+    ("update bucket set used = used + 1 where scope = 'kind'", "kind noop counts 1 and runs 0"),
+    ("delete from ready", "is queued and in {}"),
+    ("insert into delayed select task_id, now() from ready", "is queued and in {delayed, ready}"),
+    ("update lane set ready = false", "is off and has waiting tasks"),
+    ("update lane set head = 9223372036854775807", "looks from 9223372036854775807 on"),
+    ("update ready set epoch = 7", "waits with epoch 7"),
+    ("update task set state = 'blocked'", "is blocked by nothing"),
+    ("insert into intent values (1, gen_random_uuid(), 'pause')", "which worker 1 does not run"),
+  ])
+  func theAuditFinds(_ damage: String, _ finding: String) async throws {
+    try await withPostgresStore { store, pool in
+      _ = try await store.apply([.submit(.noop())])
+      _ = try await pool.withConnection { connection in
+        _ = try await connection.script("begin; \(damage)")
+        let findings = try await connection.script("select * from audit()").flatMap { try $0.map { try $0.text(0) } }
+        #expect(findings.contains { $0.contains(finding) }, "\(findings)")
+        _ = try await connection.script("rollback")
+      }
+    }
+  }
+
+  /// The last line of defence: even a claim that miscounts cannot exceed a limit.
+  @Test func theDatabaseRefusesARunOverALimit() async throws {
+    try await withPostgresStore { store, pool in
+      try await store.setLimit(.kind, name: "noop", to: 1)
+      let worker = try await store.register(.sample)
+      _ = try await store.apply([.submit(.noop()), .submit(.noop())])
+      let claim = try #require(try await store.claim(worker, limit: 2).first)
+      let error = await #expect(throws: PostgresError.self) {
+        _ = try await pool.query(
+          """
+          insert into run (task_id, epoch, worker_id, claim_call, queue_id, kind_id, host_id, site_id, attempt, sequence)
+          select gen_random_uuid(), 1, worker_id, 9, queue_id, kind_id, host_id, site_id, 1, 1 from run
+          """)
+      }
+      #expect(error?.constraint == "bucket_never_over_its_ceiling")
+      _ = try await store.settle([Settlement(taskID: claim.spec.id, epoch: claim.epoch, outcome: .success)])
+    }
+  }
+
+  @Test func aDatabaseWithoutTheSchemaIsNamedAsSuch() async throws {
+    try await withPostgresStore { store, pool in
+      _ = try await pool.withConnection { try await $0.script("alter function sweep rename to swept") }
+      let error = await #expect(throws: StoreError.self) { _ = try await store.sweep() }
+      guard case .schema? = error else {
+        Issue.record("\(String(describing: error))")
+        return
+      }
+    }
+  }
+}
+
+extension WorkerRegistration {
+  static var sample: WorkerRegistration {
+    WorkerRegistration(boot: .random(), host: "test", pid: 1, leaseSeconds: 60, kinds: [.noop], volumes: [:])
+  }
+}

@@ -1,0 +1,159 @@
+import TaskCore
+import TaskStore
+import Testing
+
+/// Leases, fencing, checkpoints and the ends of runs.
+@Suite struct RunTests {
+  @Test(arguments: StoreKind.allCases)
+  func aRunFromClaimToSuccess(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let worker = try await fixture.worker()
+      let spec = TaskSpec.noop()
+      try await fixture.submit(spec)
+      let claim = try #require(try await fixture.store.claim(worker, limit: 5).first)
+      #expect(try await fixture.state(spec.id) == .running)
+      let sample = ProgressSample(taskID: spec.id, epoch: claim.epoch, bytesDone: 5, bytesTotal: 10, rate: 3)
+      #expect(try await fixture.store.renew(worker, samples: [sample]) == Renewal(isAlive: true, intents: []))
+      var document = try #require(try await fixture.store.task(spec.id))
+      #expect(document.bytesDone == 5 && document.bytesTotal == 10 && document.rate == 3 && document.attempt == 1)
+      let workers = try await fixture.store.workers()
+      #expect(workers.map(\.running) == [1] && workers.map(\.bytesPerSecond) == [3])
+      #expect(document.worker == workers.first?.id)
+
+      let digest = [UInt8](repeating: 9, count: 32)
+      #expect(try await fixture.settle(claim, .succeeded(sha256: digest, bytes: 10)))
+      document = try #require(try await fixture.store.task(spec.id))
+      #expect(document.state == .succeeded && document.sha256 == digest && document.bytesDone == 10)
+      #expect(document.finishedAt != nil && document.startedAt != nil && document.rate == nil)
+      #expect(try await fixture.events(spec.id) == [.submitted, .started, .succeeded])
+    }
+  }
+
+  /// Neither while the task waits again, nor while another worker owns it, nor once that one has ended it.
+  @Test(arguments: StoreKind.allCases)
+  func nothingOfAnOldEpochTakesEffect(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let zombie = try await fixture.worker()
+      let spec = TaskSpec.noop()
+      try await fixture.submit(spec)
+      let old = try #require(try await fixture.store.claim(zombie, limit: 1).first)
+      try await fixture.expireLease(zombie)
+      #expect(try await fixture.store.sweep() == SweepResult(expired: 1, due: 0))
+
+      let worker = try await fixture.worker()
+      for phase in 0..<3 {
+        if phase == 1 {
+          let new = try #require(try await fixture.store.claim(worker, limit: 1).first)
+          #expect(new.epoch == old.epoch + 1 && new.attempt == 1)
+        } else if phase == 2 {
+          let end = Settlement(taskID: spec.id, epoch: old.epoch + 1, outcome: .success)
+          #expect(try await fixture.store.settle([end]) == [true])
+        }
+        let before = try await fixture.store.task(spec.id)
+        #expect(try await fixture.settle(old, .failed(.reset, retryIn: nil)) == false)
+        #expect(try await fixture.store.checkpoint([.sample(spec.id, epoch: old.epoch)]) == [false])
+        let sample = ProgressSample(taskID: spec.id, epoch: old.epoch, bytesDone: 9, bytesTotal: 9, rate: 9)
+        #expect(try await fixture.store.renew(zombie, samples: [sample]).isAlive == false)
+        _ = try await fixture.store.renew(worker, samples: [sample])
+        #expect(try await fixture.store.claim(zombie, limit: 1).isEmpty)
+        #expect(try await fixture.store.task(spec.id) == before)
+      }
+    }
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func aSettlementMayBeRepeated(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let worker = try await fixture.worker()
+      for outcome in [Settlement.Outcome.success, .failed(.reset, retryIn: nil), .failed(.reset, retryIn: .seconds(9))]
+      {
+        let spec = TaskSpec.noop()
+        try await fixture.submit(spec)
+        let claim = try #require(try await fixture.store.claim(worker, limit: 1).first)
+        #expect(try await fixture.settle(claim, outcome))
+        let after = try await fixture.store.task(spec.id)
+        #expect(try await fixture.settle(claim, outcome))
+        #expect(try await fixture.store.task(spec.id) == after)
+      }
+    }
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func anotherWorkerGoesOnFromTheCheckpoint(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let first = try await fixture.worker()
+      let spec = TaskSpec.noop()
+      try await fixture.submit(spec)
+      _ = try await fixture.store.claim(first, limit: 1)
+      var write = CheckpointWrite.sample(spec.id, epoch: 1)
+      write.checkpoint.done.insert(0..<4096)
+      #expect(try await fixture.store.checkpoint([write]) == [true])
+      let earlier = write
+      write.checkpoint.done.insert(8192..<9000)
+      write.checkpoint.tailCRC = .max
+      #expect(
+        try await fixture.store.checkpoint([earlier, write, .sample(.random(), epoch: 1)]) == [true, true, false])
+      try await fixture.expireLease(first)
+      _ = try await fixture.store.sweep()
+
+      let second = try await fixture.worker()
+      let claim = try #require(try await fixture.store.claim(second, limit: 1).first)
+      #expect(claim.checkpoint == write.checkpoint)
+      #expect(try await fixture.store.task(spec.id)?.generation == 2)
+
+      write.epoch = claim.epoch
+      write.checkpoint.publishing = Checkpoint.Publishing(sha256: [UInt8](repeating: 3, count: 32))
+      #expect(try await fixture.store.checkpoint([write]) == [true])
+      #expect(try await fixture.store.checkpoint([write]) == [true])
+      #expect(try await fixture.state(spec.id) == .publishing)
+      try await fixture.settle(claim, .success)
+      #expect(
+        try await fixture.events(spec.id) == [.submitted, .started, .released, .started, .publishing, .succeeded])
+    }
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func aFailedAttemptCountsAReleasedOneDoesNot(_ kind: StoreKind) async throws {
+    let table: [(Settlement.Outcome, attempts: Int, waits: Bool)] = [
+      (.failed(.reset, retryIn: .seconds(100)), 1, true), (.released(reason: .reset, delay: .seconds(100)), 1, true),
+      (.handBack, 1, false), (.failed(.reset, retryIn: .zero), 2, false),
+    ]
+    try await withStore(kind) { fixture in
+      let worker = try await fixture.worker()
+      let spec = TaskSpec.noop()
+      try await fixture.submit(spec)
+      for (outcome, attempts, waits) in table {
+        let claim = try #require(try await fixture.store.claim(worker, limit: 1).first)
+        #expect(try await fixture.settle(claim, outcome))
+        let document = try #require(try await fixture.store.task(spec.id))
+        #expect(document.state == .queued && document.attempt == attempts && (document.runAt != nil) == waits)
+        guard waits else { continue }
+        #expect(document.error == .reset)
+        #expect(try await fixture.store.claim(worker, limit: 1).isEmpty)
+        try await fixture.makeDue(spec.id)
+        #expect(try await fixture.store.sweep() == SweepResult(expired: 0, due: 1))
+      }
+      let claim = try #require(try await fixture.store.claim(worker, limit: 1).first)
+      #expect(claim.attempt == 3 && claim.epoch == 5)
+      #expect(try await fixture.settle(claim, .failed(.reset, retryIn: nil)))
+      #expect(try await fixture.store.task(spec.id)?.error == .reset)
+      try await fixture.control(.retry, spec.id)
+      #expect(try await fixture.store.claim(worker, limit: 1).first?.attempt == 1)
+    }
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func whatARetiredWorkerHeldIsSwept(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let worker = try await fixture.worker()
+      try await fixture.submit(.noop())
+      #expect(try await fixture.store.claim(worker, limit: 1).count == 1)
+      #expect(try await fixture.store.runs(of: worker).count == 1)
+      try await fixture.store.retire(worker)
+      #expect(try await fixture.store.claim(worker, limit: 1).isEmpty)
+      #expect(try await fixture.store.sweep().expired == 1)
+      #expect(try await fixture.store.workers().isEmpty)
+      #expect(try await fixture.store.counts() == [.queued: 1])
+    }
+  }
+}

@@ -1,0 +1,138 @@
+import Postgres
+import System
+import TaskCore
+import TaskStore
+import TestKit
+import Testing
+
+/// Every implementation of the protocol; all pass one suite.
+enum StoreKind: String, CaseIterable, CustomTestStringConvertible {
+  case memory, postgres
+
+  var testDescription: String { rawValue }
+}
+
+/// An empty store, and what a test may do to its time.
+struct StoreFixture: Sendable {
+  var store: any TaskStore
+  /// The worker's lease is over.
+  var expireLease: @Sendable (WorkerID) async throws -> Void
+  /// A delayed task's time has come.
+  var makeDue: @Sendable (UUID) async throws -> Void
+
+  func worker(kinds: [TaskKind] = [.noop, .download], volumes: [String] = ["default"]) async throws -> WorkerID {
+    try await store.register(
+      WorkerRegistration(
+        boot: .random(), host: "test", pid: 1, leaseSeconds: 60, kinds: kinds,
+        volumes: Dictionary(uniqueKeysWithValues: volumes.map { ($0, UUID.random()) })))
+  }
+
+  @discardableResult
+  func submit(_ specs: TaskSpec...) async throws -> [CommandOutcome] {
+    try await store.apply(specs.map(Command.submit))
+  }
+
+  @discardableResult
+  func control(_ action: ControlAction, _ task: UUID, id: UUID = .random()) async throws -> CommandOutcome {
+    try await store.apply([.control(Command.Control(id: id, taskID: task, action: action))])[0]
+  }
+
+  @discardableResult
+  func settle(_ claim: Claim, _ outcome: Settlement.Outcome) async throws -> Bool {
+    try await store.settle([Settlement(taskID: claim.spec.id, epoch: claim.epoch, outcome: outcome)])[0]
+  }
+
+  func state(_ id: UUID) async throws -> TaskState? {
+    try await store.task(id)?.state
+  }
+
+  /// Kinds of the events of one task in order; the numbers must run from 1 without a gap.
+  func events(_ id: UUID) async throws -> [TaskEvent.Kind] {
+    let events = try await store.pendingEvents(limit: 10_000).flatMap(\.events).filter { $0.taskID == id }
+    #expect(events.map(\.sequence) == Array(1...max(1, events.count)))
+    return events.map(\.kind)
+  }
+}
+
+/// Runs `body` on an empty store; afterwards the store must audit clean.
+func withStore(_ kind: StoreKind, _ body: @escaping @Sendable (StoreFixture) async throws -> Void) async throws {
+  switch kind {
+  case .memory:
+    let store = MemoryStore()
+    try await body(
+      StoreFixture(store: store, expireLease: { store.expireLease(of: $0) }, makeDue: { store.makeDue($0) }))
+    #expect(try await store.audit() == [])
+  case .postgres:
+    try await withPostgresStore { store, pool in
+      try await body(
+        StoreFixture(
+          store: store,
+          expireLease: { worker in
+            _ = try await pool.query(
+              "update worker set lease_until = now() - interval '1 s' where id = $1", .int32(worker.rawValue))
+          },
+          makeDue: { task in
+            _ = try await pool.query(
+              "update delayed set run_at = now() where task_id = $1", .uuid(task.high, task.low))
+          }))
+    }
+  }
+}
+
+/// The same with the pool behind the store.
+func withPostgresStore(_ body: @escaping @Sendable (PostgresStore, PostgresPool) async throws -> Void) async throws {
+  let loop = EventLoop(name: "store-test")
+  let pool = PostgresPool(
+    loop: loop, configuration: try PostgresConfiguration(url: try await TestPostgres.shared.database()), size: 6)
+  let result = await loop.task {
+    _ = try await Migrator(pool, StoreSchema.migrations).apply()
+    let store = PostgresStore(pool: pool)
+    try await body(store, pool)
+    #expect(try await store.audit() == [])
+  }.result
+  await pool.close()
+  loop.shutdown()
+  try result.get()
+}
+
+extension UUID {
+  static func random() -> UUID {
+    var generator = SystemRandomNumberGenerator()
+    return UUID(milliseconds: 1_700_000_000_000, using: &generator)
+  }
+}
+
+extension TaskSpec {
+  static func noop(
+    _ id: UUID = .random(), priority: Int = 0, queue: String = "default", host: String? = nil, after: [UUID] = []
+  ) -> TaskSpec {
+    TaskSpec(
+      id: id, kind: .noop, source: host.map { "https://\($0)/a" } ?? "https://example.com/a", priority: priority,
+      queue: queue, after: after)
+  }
+}
+
+extension Settlement.Outcome {
+  static let success = Settlement.Outcome.succeeded(sha256: nil, bytes: 1)
+  static let handBack = Settlement.Outcome.released(reason: nil, delay: .zero)
+}
+
+extension TaskFailure {
+  static let reset = TaskFailure(code: "connection_reset", message: "The server hung up.", class: .retry)
+}
+
+extension CheckpointWrite {
+  static func sample(_ task: UUID, epoch: Int) -> CheckpointWrite {
+    CheckpointWrite(
+      taskID: task, epoch: epoch,
+      checkpoint: Checkpoint(
+        generation: 2, identity: SourceIdentity(finalURL: "https://example.com/a", size: 9000, etag: "\"1\""),
+        volume: UUID(high: 1, low: 2), stagingName: "a.part"))
+  }
+}
+
+extension CommandOutcome {
+  func isRefused(code: String) -> Bool {
+    if case .refused(let its, _) = self { its == code } else { false }
+  }
+}

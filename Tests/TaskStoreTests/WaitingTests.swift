@@ -1,0 +1,85 @@
+import System
+import TaskCore
+import TaskStore
+import Testing
+
+/// Dependencies and times.
+@Suite struct WaitingTests {
+  @Test(arguments: StoreKind.allCases)
+  func aTaskGoesAfterAllItComesAfter(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let worker = try await fixture.worker()
+      let a = TaskSpec.noop()
+      let b = TaskSpec.noop()
+      let c = TaskSpec.noop(after: [a.id, b.id])
+      // Submitted before one of them is known.
+      try await fixture.submit(a, c)
+      try await fixture.submit(b)
+      let claims = try await fixture.store.claim(worker, limit: 10)
+      try #require(claims.count == 2)
+      for claim in claims {
+        #expect(try await fixture.state(c.id) == .blocked)
+        try await fixture.settle(claim, .success)
+      }
+      #expect(try await fixture.store.claim(worker, limit: 10).map(\.spec.id) == [c.id])
+      let d = TaskSpec.noop(after: [a.id])
+      try await fixture.submit(d)
+      #expect(try await fixture.state(d.id) == .queued)
+    }
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func aFailedTaskKeepsThoseAfterItUntilItIsRetried(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let worker = try await fixture.worker()
+      let a = TaskSpec.noop()
+      let b = TaskSpec.noop(after: [a.id])
+      try await fixture.submit(a, b)
+      var claim = try #require(try await fixture.store.claim(worker, limit: 10).first)
+      try await fixture.settle(claim, .failed(.reset, retryIn: nil))
+      #expect(try await fixture.state(b.id) == .blocked)
+      try await fixture.control(.pause, b.id)
+      try await fixture.control(.resume, b.id)
+      #expect(try await fixture.state(b.id) == .blocked)
+      try await fixture.control(.pause, b.id)
+      try await fixture.control(.retry, a.id)
+      claim = try #require(try await fixture.store.claim(worker, limit: 10).first)
+      try await fixture.settle(claim, .success)
+      #expect(try await fixture.state(b.id) == .paused)
+      try await fixture.control(.resume, b.id)
+      #expect(try await fixture.store.claim(worker, limit: 10).map(\.spec.id) == [b.id])
+    }
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func aTaskWaitsForItsTime(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let worker = try await fixture.worker()
+      var spec = TaskSpec.noop()
+      spec.notBefore = Timestamp(microseconds: Clocks.realtimeMicroseconds() + 3_600_000_000)
+      try await fixture.submit(spec)
+      #expect(try await fixture.store.task(spec.id)?.runAt == spec.notBefore)
+      #expect(try await fixture.store.claim(worker, limit: 1).isEmpty)
+      #expect(try await fixture.store.sweep() == SweepResult(expired: 0, due: 0))
+      try await fixture.control(.pause, spec.id)
+      try await fixture.control(.resume, spec.id)
+      try await fixture.control(.prioritize(2), spec.id)
+      #expect(try await fixture.store.task(spec.id)?.runAt == spec.notBefore)
+      try await fixture.makeDue(spec.id)
+      #expect(try await fixture.store.sweep() == SweepResult(expired: 0, due: 1))
+      #expect(try await fixture.store.claim(worker, limit: 1).first?.spec.priority == 2)
+    }
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func aTaskAddedPausedWaitsForResume(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      var spec = TaskSpec.noop()
+      spec.paused = true
+      try await fixture.submit(spec)
+      #expect(try await fixture.state(spec.id) == .paused)
+      try await fixture.control(.resume, spec.id)
+      #expect(try await fixture.state(spec.id) == .queued)
+    }
+  }
+}
