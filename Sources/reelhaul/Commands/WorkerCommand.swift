@@ -1,6 +1,7 @@
 import CommandLineKit
 import Kafka
 import TaskCore
+import Telemetry
 import Worker
 
 extension Subcommand {
@@ -18,8 +19,9 @@ extension Subcommand {
       ],
       exits: ExitCode.meanings(.done, .failed, .usage))
   ) { context in
-    _ = try WorkerConfiguration(context.arguments)
-    throw CommandFailure(.failed, "this build cannot run workers yet")
+    let configuration = try WorkerConfiguration(context.arguments)
+    let log = Logger(level: context.arguments[.logLevel].flatMap { LogLevel(name: $0) } ?? .info)
+    return ExitCode(rawValue: await WorkerProcess.run(configuration, log: log)) ?? .failed
   }
 }
 
@@ -37,5 +39,6 @@ extension WorkerConfiguration {
       kafka: Fleet.kafka(arguments), postgres: arguments[.postgres] ?? "",
       storage: KeyValueList.parse(arguments[.storage] ?? "", of: .storage),
       allowedNetworks: (arguments[.allowNetworks] ?? "").split(separator: ",").map(String.init), settings: settings)
+    initialisesStorage = arguments[flag: .initStorage]
   }
 }

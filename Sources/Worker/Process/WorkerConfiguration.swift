@@ -11,6 +11,8 @@ package struct WorkerConfiguration: Sendable {
   package var postgres: String
   /// Storage names and the directories that are mounted for them.
   package var storage: [String: String]
+  /// Makes the directories of `storage` volumes where they are none yet; only where nobody mounts them.
+  package var initialisesStorage = false
   /// CIDRs that transfers may reach beside the public internet.
   package var allowedNetworks: [String]
   /// Threads that transfer, each with a loop and a curl multi handle.

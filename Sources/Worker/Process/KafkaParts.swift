@@ -1,0 +1,69 @@
+import Kafka
+import System
+import Telemetry
+
+/// The connections of a worker to Kafka.
+struct KafkaParts: Sendable {
+  let consumer: KafkaConsumer
+  let signals: KafkaSignalSource
+  let messages: KafkaProducer
+  let progress: KafkaProducer
+
+  /// Does not wait for the cluster. Throws ``KafkaError`` where the configuration is refused.
+  init(_ configuration: WorkerConfiguration, loop: EventLoop, log: Logger) throws(KafkaError) {
+    let topics = configuration.settings.topics
+    let kafka = configuration.kafka.logging(to: log)
+    consumer = try KafkaConsumer(kafka, group: configuration.group, topics: [topics.commands])
+    signals = KafkaSignalSource(loop: loop, configuration: kafka, topic: topics.signals, log: log)
+    messages = try KafkaProducer(kafka)
+    progress = try KafkaProducer(kafka, guarantee: .leader, window: .init(messages: 2000, bytes: 1 << 20))
+  }
+
+  /// Leaves the group and sends what is on its way.
+  func close() async {
+    await signals.close()
+    await consumer.close()
+    await progress.close(within: .seconds(1))
+    await messages.close(within: .seconds(10))
+  }
+}
+
+extension KafkaConfiguration {
+  /// The same, with what the clients tell in the log.
+  func logging(to log: Logger) -> KafkaConfiguration {
+    var configuration = self
+    let observer = configuration.observer
+    configuration.observer = { notice in
+      observer(notice)
+      log.note(notice)
+    }
+    return configuration
+  }
+}
+
+extension Logger {
+  fileprivate func note(_ news: KafkaNotice) {
+    switch news {
+    case .error(let error) where error.isFatal:
+      self.error("Kafka: the client is lost", ["error": .text("\(error)")])
+    case .error(let error) where error.code == .allBrokersDown:
+      warning("Kafka cannot be reached", ["error": .text("\(error)")])
+    case .error(let error):
+      debug("Kafka", ["error": .text("\(error)")])
+    case .gap(let partition, let expected, let found):
+      self.error(
+        "commands are missing from Kafka: they were dropped before they were read",
+        ["partition": .of(partition), "expected": .integer(expected), "found": .integer(found)])
+    case .assigned(let partitions):
+      info("partitions assigned", ["count": .integer(partitions.count)])
+    case .revoked(let partitions, let lost):
+      info("partitions revoked", ["count": .integer(partitions.count), "lost": .bool(lost)])
+    case .commitFailed(let error):
+      notice("an offset was not committed", ["error": .text("\(error)")])
+    case .log(_, let facility, let text):
+      debug("librdkafka", ["facility": .text(facility), "text": .text(text)])
+    case .statistics:
+      break
+    }
+  }
+}

@@ -1,0 +1,91 @@
+import Kafka
+import Postgres
+import System
+import TaskCore
+import TaskStore
+import Telemetry
+import TransferEngine
+
+/// A worker with its real parts: PostgreSQL, Kafka, the transfer engine and their loops.
+package final class RunningWorker: Sendable {
+  private let loop: EventLoop
+  private let engineLoops: [EventLoop]
+  private let pool: PostgresPool
+  private let engine: DownloadEngine
+  private let worker: Worker
+
+  /// PostgreSQL connections: claims, settlements, ingest and the relay may each hold one.
+  private static let connections = 4
+
+  /// Makes the parts and starts; waits for nobody.
+  ///
+  /// Throws ``KafkaError``, ``PostgresError`` or ``InvalidNetwork`` where the configuration is refused.
+  package static func start(_ configuration: WorkerConfiguration, log: Logger) async throws -> RunningWorker {
+    let running = try RunningWorker(configuration, log: log)
+    await running.worker.start()
+    return running
+  }
+
+  private init(_ configuration: WorkerConfiguration, log: Logger) throws {
+    var postgres = try PostgresConfiguration(url: configuration.postgres)
+    postgres.applicationName = "reelhaul-worker"
+    let policy = try NetworkPolicy(allowing: configuration.allowedNetworks.joined(separator: ","))
+    let loop = EventLoop(name: "control")
+    let engineLoops = (0..<configuration.engineLoops).map { EventLoop(name: "engine-\($0)") }
+    do {
+      let kafka = try KafkaParts(configuration, loop: loop, log: log)
+      let storage = Storage(roots: configuration.storage)
+      if configuration.initialisesStorage { try storage.initialise() }
+      for (name, problem) in storage.problems {
+        log.error("a storage cannot be used", ["storage": .text(name), "error": .text("\(problem)")])
+      }
+      pool = PostgresPool(loop: loop, configuration: postgres, size: Self.connections)
+      engine = DownloadEngine(loops: engineLoops, storage: storage, permits: { policy.permits(sockaddr: $0) })
+      let handlers: [any TaskHandler] = [DownloadHandler(engine: engine), NoopHandler()]
+      worker = Worker(
+        loop: loop, settings: configuration.settings,
+        parts: WorkerParts(
+          store: PostgresStore(pool: pool), commands: KafkaCommandSource(kafka.consumer), signals: kafka.signals,
+          messages: kafka.messages, progress: kafka.progress,
+          handlers: handlers.filter { configuration.kinds.contains($0.kind) }, volumes: storage.volumes,
+          flush: { await kafka.close() }),
+        log: log)
+    } catch {
+      for loop in engineLoops + [loop] { loop.shutdown() }
+      throw error
+    }
+    self.loop = loop
+    self.engineLoops = engineLoops
+  }
+
+  /// Begins the drain; the second call ends it.
+  package func requestStop() async {
+    await worker.requestStop()
+  }
+
+  /// Begins the drain when one of the signals arrives.
+  func stopOn(_ signals: [Int32]) async -> [LoopSignal] {
+    let made = loop.task { [loop, worker] in
+      signals.map { signal in
+        LoopSignal(loop: loop, signal: signal) { loop.task { await worker.requestStop() } }
+      }
+    }
+    return (try? await made.value) ?? []
+  }
+
+  /// Waits for the end of the drain and returns the exit code.
+  package func finished() async -> Int32 {
+    await worker.finished()
+  }
+
+  /// Takes down what is left, after ``finished()``.
+  package func close(_ signals: [LoopSignal] = []) async {
+    _ = try? await loop.task { for signal in signals { signal.close() } }.value
+    await engine.close()
+    await pool.close()
+    await Task.detached { [loop, engineLoops] in
+      for loop in engineLoops { loop.shutdown() }
+      loop.shutdown()
+    }.value
+  }
+}

@@ -1,0 +1,23 @@
+import TaskCore
+import TaskStore
+import TransferEngine
+
+/// Carries out downloads with the transfer engine.
+package struct DownloadHandler: TaskHandler {
+  package let kind = TaskKind.download
+  private let engine: DownloadEngine
+
+  package init(engine: DownloadEngine) {
+    self.engine = engine
+  }
+
+  package func run(_ claim: Claim, ledger: RunLedger) async -> RunOutcome {
+    switch await engine.run(claim.spec, from: claim.checkpoint, ledger: ledger) {
+    case .succeeded(let sha256, let bytes): .succeeded(sha256: sha256, bytes: bytes)
+    case .failed(let failure): .failed(failure)
+    case .stopped: .stopped
+    }
+  }
+}
+
+extension RunLedger: DownloadLedger {}

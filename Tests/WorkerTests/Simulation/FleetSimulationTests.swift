@@ -1,0 +1,81 @@
+import TaskCore
+import TaskStore
+import Testing
+import Worker
+
+/// Several workers, the real decisions, virtual time; processes killed and stopped, messages late, lost and doubled.
+@MainActor @Suite struct FleetSimulationTests {
+  @Test(arguments: 0..<40 as Range<UInt64>) func everyTaskArrivesOnce(seed: UInt64) async throws {
+    let simulation = Simulation(seed: seed)
+    let log = CommandLog(simulation)
+    let fleet = FleetObserver(simulation)
+    let workers = (0..<3).map { SimulatedWorker(simulation, log: log, fleet: fleet, index: $0) }
+    for worker in workers { try await worker.start() }
+
+    var tasks: [UUID] = []
+    for index in 0..<40 {
+      let spec = TaskSpec(
+        id: UUID(high: 1, low: UInt64(index)), kind: .download, source: "http://origin/\(index)",
+        destination: "storage://default/\(index)")
+      tasks.append(spec.id)
+      simulation.after(simulation.milliseconds(0...20_000)) { [self] in
+        log.produce([.submit(spec)])
+        meddle(with: spec.id, simulation, log)
+      }
+    }
+    for worker in workers { trouble(worker, simulation) }
+
+    try await simulation.run(until: BootInstant(nanoseconds: 60_000_000_000))
+    #expect(try await simulation.store.audit() == [])
+
+    // The faults end, and the fleet recovers by itself.
+    simulation.isFaulty = false
+    try await simulation.run(until: BootInstant(nanoseconds: 1_800_000_000_000)) {
+      guard log.isDrained else { return false }
+      let counts = try await simulation.store.counts()
+      let resting = counts.filter { $0.key.isFinal || $0.key == .paused }.values.reduce(0, +)
+      guard resting == tasks.count else { return false }
+      return try await simulation.store.pendingEvents(limit: 1).isEmpty
+    }
+    #expect(log.isDrained)
+    #expect(try await simulation.store.audit() == [])
+    #expect(try await simulation.store.pendingEvents(limit: 1).isEmpty, "every event is relayed")
+    #expect(fleet.writes >= tasks.count)
+    for task in tasks {
+      let document = try #require(try await simulation.store.task(task))
+      #expect(document.state.isFinal || document.state == .paused, "\(task) is \(document.state)")
+      let history = fleet.history(of: task)
+      #expect(history.map(\.sequence) == Array(1...document.sequence), "no event is lost, none is out of order")
+      #expect(history.count { $0.kind == .submitted } == 1)
+      #expect(history.count { $0.kind == .succeeded } == (document.state == .succeeded ? 1 : 0))
+    }
+  }
+
+  /// Some tasks are paused and resumed, some canceled, whatever they do at that moment.
+  private func meddle(with task: UUID, _ simulation: Simulation, _ log: CommandLog) {
+    func send(_ action: ControlAction, after delay: Duration) {
+      let id = UUID(high: simulation.random.next(), low: simulation.random.next())
+      simulation.after(delay) { log.produce([.control(.init(id: id, taskID: task, action: action))]) }
+    }
+    switch Int.random(in: 0..<5, using: &simulation.random) {
+    case 0:
+      send(.pause, after: simulation.milliseconds(10...5000))
+      send(.resume, after: simulation.milliseconds(6000...9000))
+    case 1: send(.cancel, after: simulation.milliseconds(10...8000))
+    default: break
+    }
+  }
+
+  /// Kills and stops a worker now and then.
+  private func trouble(_ worker: SimulatedWorker, _ simulation: Simulation) {
+    simulation.after(simulation.milliseconds(1000...15_000)) { [self] in
+      guard simulation.isFaulty else { return }
+      if Bool.random(using: &simulation.random) {
+        worker.kill()
+      } else {
+        worker.stop(for: simulation.milliseconds(100...40_000))
+      }
+      trouble(worker, simulation)
+    }
+  }
+}

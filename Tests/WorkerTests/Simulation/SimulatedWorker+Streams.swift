@@ -1,0 +1,84 @@
+import TaskCore
+import TaskStore
+import Worker
+
+extension SimulatedWorker {
+  // MARK: Ingest
+
+  func perform(_ actions: [IngestMachine.Action]) async throws {
+    for action in actions {
+      switch action {
+      case .poll: poll()
+      case .apply(let range):
+        guard let batch else { continue }
+        let commands = Array(log.batches[batch].commands[range])
+        call({ try await $0.apply(commands) }) { worker, outcomes in
+          if outcomes != nil {
+            worker.claims.hint()
+            worker.pumpClaims()
+          }
+          try await worker.perform(worker.ingest.handle(outcomes.map { .applied($0) } ?? .unavailable))
+        }
+      case .deliver:
+        // Hints and dead letters: the simulation's commands need neither.
+        later(simulation.latency) { try await $0.perform($0.ingest.handle(.delivered)) }
+      case .commit:
+        if let batch { log.commit(batch) }
+        batch = nil
+        try await perform(ingest.handle(.committed))
+      case .pause, .resume: break
+      case .wait(let duration):
+        later(duration) { try await $0.perform($0.ingest.handle(.waited)) }
+      }
+    }
+  }
+
+  private func poll() {
+    guard let next = log.next(for: index) else {
+      return later(.milliseconds(50)) { $0.poll() }
+    }
+    batch = next
+    let count = log.batches[next].commands.count
+    later(simulation.latency) { try await $0.perform($0.ingest.handle(.batch(commands: count, letters: []))) }
+  }
+
+  // MARK: Relay
+
+  func tickRelay() {
+    guard !isRelaying else { return }
+    let now = simulation.now
+    switch relay.next(now: now) {
+    case .wait(let until):
+      later(max(.zero, now.duration(to: until))) { $0.tickRelay() }
+    case .lead(let seconds):
+      guard let id = lease.worker else {
+        return later(.milliseconds(100)) { $0.tickRelay() }
+      }
+      isRelaying = true
+      call({ try await $0.lead(id, seconds: seconds) }) { worker, leads in
+        worker.relay.led(leads ?? false, sentAt: now, now: worker.simulation.now)
+        worker.isRelaying = false
+        worker.tickRelay()
+      }
+    case .relay(let rows):
+      isRelaying = true
+      call({ try await $0.pendingEvents(limit: rows) }) { worker, batches in
+        guard let batches, worker.relay.mayPublish(now: worker.simulation.now) else { return worker.relayFailed() }
+        worker.fleet.published(batches.flatMap(\.events))
+        worker.call({ try await $0.discardEvents(batches.map(\.row)) }) { worker, done in
+          guard done != nil else { return worker.relayFailed() }
+          let events = batches.reduce(0) { $0 + $1.events.count }
+          worker.relay.relayed(rows: batches.count, events: events, of: rows, now: worker.simulation.now)
+          worker.isRelaying = false
+          worker.tickRelay()
+        }
+      }
+    }
+  }
+
+  private func relayFailed() {
+    relay.failed(now: simulation.now)
+    isRelaying = false
+    later(.milliseconds(20)) { $0.tickRelay() }
+  }
+}

@@ -1,0 +1,178 @@
+import TaskCore
+import TaskStore
+import Testing
+import Worker
+
+/// A worker process: the deciding values of the real one, with a shell that lives in virtual time and may be killed
+/// or stopped at any moment.
+@MainActor final class SimulatedWorker {
+  struct Run {
+    var claim: Claim
+    var worker: WorkerID
+    var stepsLeft: Int
+    var done: ByteRanges
+    var stop: StopReason?
+    var newBytes: Int64 = 0
+  }
+
+  let simulation: Simulation
+  let log: CommandLog
+  let fleet: FleetObserver
+  let index: Int
+  /// Counts the lives of the process; what was sent in an earlier one is lost.
+  private var life = 0
+  private var isStopped = false
+  private var mailbox: [Simulation.Step] = []
+
+  var lease: LeaseMachine
+  var fence: BootInstant?
+  var claims: ClaimPlanner
+  var ingest: IngestMachine
+  var settlements: SettlementPlanner
+  var relay: RelayPlanner
+  var runs: [UUID: Run] = [:]
+  var batch: Int?
+  var mayHoldUnknown = false
+  var isRelaying = false
+  var isClaiming = false
+
+  static let places = 4
+
+  init(_ simulation: Simulation, log: CommandLog, fleet: FleetObserver, index: Int) {
+    self.simulation = simulation
+    self.log = log
+    self.fleet = fleet
+    self.index = index
+    let seed = simulation.random.next()
+    lease = LeaseMachine(timing: .init(lease: .seconds(15)), seed: seed)
+    claims = ClaimPlanner(places: Self.places, seed: seed)
+    ingest = IngestMachine(seed: seed)
+    settlements = SettlementPlanner(seed: seed)
+    relay = RelayPlanner(now: simulation.now, seed: seed)
+  }
+
+  // MARK: The process
+
+  func start() async throws {
+    let seed = simulation.random.next()
+    lease = LeaseMachine(timing: .init(lease: .seconds(15)), seed: seed)
+    claims = ClaimPlanner(places: Self.places, seed: seed)
+    ingest = IngestMachine(seed: seed)
+    relay = RelayPlanner(now: simulation.now, seed: seed)
+    (runs, fence, batch) = ([:], nil, nil)
+    (isRelaying, isClaiming, mayHoldUnknown) = (false, false, false)
+    try await perform(lease.start())
+    try await perform(ingest.start())
+    tickRelay()
+    sweep()
+  }
+
+  func kill() {
+    life += 1
+    isStopped = false
+    mailbox = []
+    log.release(index)
+    later(simulation.milliseconds(100...5000)) { try await $0.start() }
+  }
+
+  /// SIGSTOP, and SIGCONT after `duration`: what arrived meanwhile is handled in any order.
+  func stop(for duration: Duration) {
+    isStopped = true
+    let life = life
+    simulation.after(duration) { [self] in
+      guard life == self.life else { return }
+      isStopped = false
+      while !mailbox.isEmpty, !isStopped {
+        let next = Int.random(in: mailbox.indices, using: &simulation.random)
+        try await mailbox.remove(at: next)()
+      }
+    }
+  }
+
+  /// Runs `body` after a while, in this life, and not while the process is stopped.
+  func later(_ delay: Duration, _ body: @escaping @MainActor (SimulatedWorker) async throws -> Void) {
+    let life = life
+    simulation.after(delay) { [self] in
+      try await deliver(life) { try await body(self) }
+    }
+  }
+
+  private func deliver(_ life: Int, _ step: @escaping Simulation.Step) async throws {
+    guard life == self.life else { return }
+    if isStopped { mailbox.append(step) } else { try await step() }
+  }
+
+  /// A call to the store: it may not arrive, and its answer may not.
+  func call<Answer: Sendable>(
+    _ request: @escaping @MainActor (MemoryStore) async throws -> Answer,
+    _ reply: @escaping @MainActor (SimulatedWorker, Answer?) async throws -> Void
+  ) {
+    let life = life
+    if simulation.fault(0.02) {
+      return later(.seconds(1)) { try await reply($0, nil) }
+    }
+    simulation.after(simulation.latency) { [self] in
+      let answer = try await request(simulation.store)
+      let isLost = simulation.fault(0.02)
+      simulation.after(isLost ? .seconds(1) : simulation.latency) { [self] in
+        try await deliver(life) { try await reply(self, isLost ? nil : answer) }
+      }
+    }
+  }
+
+  // MARK: The lease
+
+  func perform(_ actions: [LeaseMachine.Action]) async throws {
+    let sentAt = simulation.now
+    for action in actions {
+      switch action {
+      case .register:
+        let boot = UUID(high: simulation.random.next(), low: simulation.random.next())
+        call({ store in
+          try await store.register(
+            WorkerRegistration(
+              boot: boot, host: "h", pid: 1, leaseSeconds: 15, kinds: [.download],
+              volumes: ["default": UUID(high: 1, low: 1)]))
+        }) { worker, id in
+          let now = worker.simulation.now
+          if let id {
+            try await worker.perform(worker.lease.registered(id, sentAt: sentAt, now: now))
+          } else {
+            try await worker.perform(worker.lease.registrationFailed(now: now))
+          }
+        }
+      case .begin(_, let fence):
+        self.fence = fence
+        claims.hint()
+        pumpClaims()
+      case .renew(let id):
+        call({ try await $0.renew(id, samples: []) }) { worker, renewal in
+          let now = worker.simulation.now
+          guard let renewal else { return try await worker.perform(worker.lease.renewalFailed(id, now: now)) }
+          try await worker.perform(
+            worker.lease.renewed(id, sentAt: sentAt, isAlive: renewal.isAlive, now: now))
+          for intent in renewal.intents { worker.runs[intent.taskID]?.stop = .intent(intent.what) }
+        }
+      case .extend(_, let fence): self.fence = fence
+      case .abandon:
+        fence = nil
+        runs = [:]
+      }
+    }
+    if let next = lease.nextTick {
+      later(max(.zero, simulation.now.duration(to: next))) { worker in
+        try await worker.perform(worker.lease.tick(now: worker.simulation.now))
+      }
+    }
+  }
+
+  func sweep() {
+    later(simulation.milliseconds(200...600)) { worker in
+      worker.call({ try await $0.sweep() }) { worker, result in
+        if let result, result.expired + result.due > 0 { worker.claims.hint() }
+        worker.pumpClaims()
+        worker.sweep()
+      }
+    }
+  }
+}
