@@ -71,7 +71,10 @@ let package = Package(
 
     // Tests mirror Sources; TestKit starts the real parts: PostgreSQL, Apache Kafka, nginx, and origins that misbehave.
     .target(
-      name: "TestKit", dependencies: ["System", "Kafka", "Postgres", "LocalFleet", "TaskCore", "Digest"],
+      name: "TestKit",
+      dependencies: [
+        "System", "Kafka", "Postgres", "LocalFleet", "ReelhaulClient", "TaskCore", "TaskStore", "Digest",
+      ],
       path: "Tests/TestKit", swiftSettings: strict),
     tests("System", ["System", "TestKit"]),
     tests("Digest", ["Digest"]),
@@ -85,7 +88,7 @@ let package = Package(
     tests("TaskCore", ["TaskCore"]),
     tests("Messages", ["Messages", "Codec", "TaskCore"]),
     tests("TaskStore", ["TaskStore", "TaskCore", "Messages", "Postgres", "System", "TestKit"]),
-    tests("TransferEngine", ["TransferEngine", "TaskCore", "Curl", "Digest", "System", "TestKit"]),
+    tests("TransferEngine", ["TransferEngine", "TaskCore", "Curl", "Digest", "LocalFleet", "System", "TestKit"]),
     tests(
       "Worker",
       [
@@ -97,7 +100,9 @@ let package = Package(
     tests(
       "Integration",
       ["reelhaul", "ReelhaulClient", "TaskCore", "Messages", "TaskStore", "Kafka", "Postgres", "System", "TestKit"]),
-    tests("Chaos", ["reelhaul", "TaskCore", "TaskStore", "Kafka", "Postgres", "Digest", "System", "TestKit"]),
+    tests(
+      "Chaos",
+      ["reelhaul", "ReelhaulClient", "LocalFleet", "TaskCore", "TaskStore", "Kafka", "Digest", "System", "TestKit"]),
   ],
   swiftLanguageModes: [.v6]
 )

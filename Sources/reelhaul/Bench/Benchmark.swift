@@ -6,5 +6,5 @@ struct Benchmark: Sendable {
   /// Measures, and prints what came out.
   var run: @Sendable (Context) async throws -> Void
 
-  static let all: [Benchmark] = []
+  static let all: [Benchmark] = [.engine, .largeFile, .smallFiles, .batch, .noop, .memory]
 }

@@ -2,16 +2,19 @@ import CommandLineKit
 import Kafka
 import Postgres
 import TaskStore
+import TransferEngine
 
 extension Subcommand {
   static let migrate = Subcommand(
     CommandSpec(
-      name: "migrate", summary: "Bring the database's schema and Kafka's topics up to date",
+      name: "migrate", summary: "Prepare the database's schema, Kafka's topics and storage roots",
       discussion: """
         Shows what is to be done and does it. Safe to repeat, and to run from many places at once. Topics are made where \
-        Kafka is configured; those that are there already are left as they are, and differences are reported.
+        Kafka is configured; those that are there already are left as they are, and differences are reported. A \
+        storage root that is given is marked as a volume where it is none yet; workers use marked roots alone, so that a \
+        mount that is missing is never taken for an empty disk.
         """,
-      options: [.planOnly] + OptionSpec.producing,
+      options: [.planOnly, .storage] + OptionSpec.producing,
       examples: [Example("reelhaul migrate --plan", "Look, and change nothing")],
       exits: ExitCode.meanings(.done, .failed, .usage, .unreachable))
   ) { context in
@@ -19,6 +22,7 @@ extension Subcommand {
     try await Fleet.withPool(context.arguments) { pool in
       try await SchemaMigration(pool).run(isDry: isDry) { context.output.line($0) }
     }
+    try prepareStorage(context, isDry: isDry)
     guard context.arguments[.kafka] != nil else {
       context.note("No Kafka is configured: topics were not looked at.")
       return .done
@@ -26,6 +30,20 @@ extension Subcommand {
     try await TopicMigration(Fleet.kafka(context.arguments), Fleet.topics(context.arguments))
       .run(isDry: isDry) { context.output.line($0) }
     return .done
+  }
+}
+
+extension Subcommand {
+  private static func prepareStorage(_ context: Context, isDry: Bool) throws {
+    guard let list = context.arguments[.storage], !list.isEmpty else { return }
+    let storage = try Storage(roots: KeyValueList.parse(list, of: .storage))
+    for (name, path) in storage.roots.sorted(by: { $0.key < $1.key }) where storage.volumes[name] == nil {
+      context.output.line("storage \(name): \(path) is to be marked as a volume")
+    }
+    if !isDry { try storage.initialise() }
+    for (name, volume) in storage.volumes.sorted(by: { $0.key < $1.key }) {
+      context.output.line("storage \(name): volume \(volume)")
+    }
   }
 }
 

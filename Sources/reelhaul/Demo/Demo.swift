@@ -12,6 +12,8 @@ import TaskStore
 struct Demo {
   private static let limit: Duration = .seconds(300)
   private static let interval: Duration = .milliseconds(200)
+  /// Bytes per second of each connection, so that the films take some seconds and parallel ranges are worth something.
+  private static let rate = 6 << 20
 
   private let fleet: LocalFleet
   private let context: Context
@@ -31,11 +33,13 @@ struct Demo {
     for path in [directory, "\(directory)/films", "\(directory)/origin"] { mkdir(path, 0o755) }
     let footage = DemoFootage(directory: "\(directory)/films", log: "\(directory)/ffmpeg.log")
     try await footage.make(DemoFilm.all) { context.note($0) }
-    let origin = try await DemoOrigin.start(serving: footage.directory, in: "\(directory)/origin")
+    let origin = try await NginxOrigin.start(
+      serving: footage.directory, files: "\(directory)/origin", rate: Self.rate)
     do {
       let run = try await download(from: origin)
       await origin.close()
-      return try await report(run, footage, sent: origin.sent())
+      let log = try TextFile.read(origin.accessLog, limit: 64 << 20)
+      return try await report(run, footage, sent: OriginLog.sent(log))
     } catch {
       await origin.close()
       throw error
@@ -44,7 +48,7 @@ struct Demo {
 
   // MARK: Downloading
 
-  private func download(from origin: DemoOrigin) async throws -> DemoRun {
+  private func download(from origin: NginxOrigin) async throws -> DemoRun {
     let specs = try DemoFilm.all.map { try spec(of: $0, origin) }
     let kafka = try KafkaConfiguration.fromEnvironment(context.environment.merging(fleet.environment) { $1 })
     guard let kafka else { throw CommandFailure(.unreachable, "the fleet has no Kafka") }
@@ -62,9 +66,9 @@ struct Demo {
     }
   }
 
-  private func spec(of film: DemoFilm, _ origin: DemoOrigin) throws -> TaskSpec {
+  private func spec(of film: DemoFilm, _ origin: NginxOrigin) throws -> TaskSpec {
     try TaskSpec(
-      id: .make(), kind: .download, source: origin.url(of: film),
+      id: .make(), kind: .download, source: origin.url("/\(film.fileName)"),
       destination: "storage://default/\(place)/\(film.fileName)", labels: ["title": film.fileName]
     ).checked()
   }

@@ -42,7 +42,8 @@ extension FleetOptions {
     return String(cString: directory) + "/" + path
   }
 
-  private static func ownExecutable() throws -> String {
+  /// The path of the running program.
+  static func ownExecutable() throws -> String {
     guard let path = realpath("/proc/self/exe", nil) else { throw SystemError.last("find this program") }
     defer { free(path) }
     return String(cString: path)

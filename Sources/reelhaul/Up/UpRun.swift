@@ -6,6 +6,7 @@ import Postgres
 import System
 import TaskCore
 import TaskStore
+import TransferEngine
 
 /// `reelhaul up`: starts the fleet, says when it is ready, stops it in order.
 struct UpRun {
@@ -79,8 +80,9 @@ struct UpRun {
     }
   }
 
-  /// Schema and topics, before the first worker.
+  /// Schema, storage and topics, before the first worker.
   private func prepare(_ environment: [String: String]) async throws {
+    try Storage(parsing: environment["REELHAUL_STORAGE"] ?? "").initialise()
     let configuration = try PostgresConfiguration(url: environment["REELHAUL_POSTGRES"] ?? "")
     try await Fleet.withPool(configuration) { pool in
       try await SchemaMigration(pool).run { _ in }

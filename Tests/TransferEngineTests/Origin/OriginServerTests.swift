@@ -1,5 +1,6 @@
 import Digest
 import Glibc
+import LocalFleet
 import System
 import TaskCore
 import TestKit
@@ -144,12 +145,13 @@ import Testing
   let directory = try TemporaryDirectory()
   let file = try FileDescriptor.open("\(directory.path)/a.mp4", O_WRONLY | O_CREAT)
   try [UInt8]("moving pictures".utf8).withUnsafeBytes { bytes in try file.write(bytes, at: 0) }
-  let nginx = try await NginxOrigin.start(serving: directory.path)
+  let files = try TemporaryDirectory()
+  let nginx = try await NginxOrigin.start(serving: directory.path, files: files.path)
   let exit = try await ChildProcess(
     "curl", ["-s", "-f", "-r", "0-5", "-o", "\(directory.path)/b", nginx.url("/a.mp4")]
   ).wait()
   #expect(exit == .exited(0))
   #expect(try FileDescriptor.open("\(directory.path)/b", O_RDONLY).size() == 6)
   await nginx.close()
-  #expect(!LoopbackPort.accepts(nginx.port))
+  #expect(!LoopbackPort.accepts(UInt16(nginx.port)))
 }

@@ -1,0 +1,91 @@
+import Glibc
+internal import System
+
+/// Debian's nginx on a free loopback port, serving a directory. Ends with its owner, or with this process.
+package final class NginxOrigin: Sendable {
+  package let port: Int
+  private let files: String
+  private let process: ChildProcess
+
+  private init(port: Int, files: String, process: ChildProcess) {
+    self.port = port
+    self.files = files
+    self.process = process
+  }
+
+  deinit {
+    process.kill(SIGTERM)
+  }
+
+  /// `path` begins with a slash.
+  package func url(_ path: String) -> String {
+    "http://127.0.0.1:\(port)\(path)"
+  }
+
+  /// Starts nginx and returns once it listens. The free port can be lost to another process before nginx binds it,
+  /// so a few are tried.
+  ///
+  /// - Parameters:
+  ///   - root: the directory served.
+  ///   - files: an existing directory for nginx's own files.
+  ///   - rate: bytes per second and connection, or nil for no limit.
+  package static func start(serving root: String, files: String, rate: Int? = nil) async throws -> NginxOrigin {
+    for _ in 0..<5 {
+      if let origin = try await start(serving: root, files: files, rate: rate, port: FreePort.find()) { return origin }
+    }
+    throw SystemError(errno: EADDRINUSE, operation: "start nginx (its messages are in \(files)/error.log)")
+  }
+
+  private static func start(serving root: String, files: String, rate: Int?, port: Int) async throws -> NginxOrigin? {
+    unlink("\(files)/access.log")
+    try LocalFile.write("\(files)/nginx.conf", configuration(root: root, files: files, port: port, rate: rate))
+    var options = ChildProcess.Options()
+    options.stdout = "\(files)/error.log"
+    options.stderr = options.stdout
+    let process = try ChildProcess("nginx", ["-e", "\(files)/error.log", "-c", "\(files)/nginx.conf"], options)
+    // Written once its socket listens.
+    while access("\(files)/nginx.pid", F_OK) != 0 {
+      guard process.status == nil else { return nil }
+      try await Task.sleep(for: .milliseconds(5))
+    }
+    return NginxOrigin(port: port, files: files, process: process)
+  }
+
+  /// Asks nginx to end, and waits for it.
+  package func close() async {
+    process.kill(SIGTERM)
+    _ = await process.wait()
+  }
+
+  /// A line of `/name bytes` for each response: the body bytes it has sent; complete once it is closed.
+  package var accessLog: String { "\(files)/access.log" }
+
+  private static func configuration(root: String, files: String, port: Int, rate: Int?) -> String {
+    """
+    \(geteuid() == 0 ? "user root;" : "")
+    daemon off;
+    worker_processes 2;
+    pid \(files)/nginx.pid;
+    events { worker_connections 1024; }
+    http {
+      log_format bytes '$uri $body_bytes_sent';
+      access_log \(files)/access.log bytes;
+      sendfile on;
+      tcp_nopush on;
+      types { video/mp4 mp4; }
+      default_type application/octet-stream;
+      client_body_temp_path \(files)/body;
+      proxy_temp_path \(files)/proxy;
+      fastcgi_temp_path \(files)/fastcgi;
+      uwsgi_temp_path \(files)/uwsgi;
+      scgi_temp_path \(files)/scgi;
+      server {
+        listen 127.0.0.1:\(port) backlog=1024;
+        root \(root);
+        \(rate.map { "limit_rate \($0);" } ?? "")
+      }
+    }
+
+    """
+  }
+}

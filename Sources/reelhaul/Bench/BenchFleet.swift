@@ -1,0 +1,81 @@
+import CommandLineKit
+import Glibc
+import Kafka
+import LocalFleet
+import Postgres
+import System
+import TaskCore
+import TaskStore
+
+/// A fleet of `reelhaul up` in a temporary directory, for one benchmark: real processes, as a user has them.
+final class BenchFleet: Sendable {
+  enum Broker: Hashable {
+    case embedded
+    case apacheKafka
+
+    var name: String { self == .embedded ? "development broker" : "Apache Kafka" }
+  }
+
+  let directory: TemporaryDirectory
+  let settings: [String: String]
+  private let process: ChildProcess
+
+  private init(directory: TemporaryDirectory, settings: [String: String], process: ChildProcess) {
+    self.directory = directory
+    self.settings = settings
+    self.process = process
+  }
+
+  static func start(
+    workers: Int, broker: Broker = .embedded, environment: [String: String] = [:]
+  ) async throws -> BenchFleet {
+    let directory = try TemporaryDirectory(prefix: "reelhaul-bench")
+    let data = "\(directory.path)/data"
+    var options = ChildProcess.Options()
+    options.environment = environment.merging(["REELHAUL_CONFIG": "", "REELHAUL_LOG_LEVEL": "warning"]) { $1 }
+    options.stdout = "\(directory.path)/up.log"
+    options.stderr = options.stdout
+    var arguments = ["up", "--workers", String(workers), "--data-dir", data]
+    if broker == .apacheKafka { arguments += ["--broker", "apache-kafka"] }
+    let process = try ChildProcess(FleetOptions.ownExecutable(), arguments, options)
+    let file = "\(data)/reelhaul.env"
+    while access(file, F_OK) != 0 {
+      guard process.status == nil else {
+        throw CommandFailure(.failed, "the fleet did not start: \(try TextFile.read("\(directory.path)/up.log"))")
+      }
+      try await Task.sleep(for: .milliseconds(20))
+    }
+    return BenchFleet(
+      directory: directory, settings: try SettingsFile.parse(try TextFile.read(file)), process: process)
+  }
+
+  /// Drains it and removes what it made.
+  func stop() async {
+    process.kill(SIGTERM)
+    _ = await process.wait()
+  }
+
+  /// Runs one command of this program against the fleet; throws where it does not exit 0.
+  func run(_ arguments: [String], output: String = "/dev/null") async throws {
+    try await BenchCommandLine.run(FleetOptions.ownExecutable(), arguments, environment: settings, output: output)
+  }
+
+  func kafka() throws -> KafkaConfiguration {
+    guard let configuration = try KafkaConfiguration.fromEnvironment(settings) else {
+      throw CommandFailure(.failed, "the fleet has no Kafka")
+    }
+    return configuration
+  }
+
+  var topics: TopicPlan { TopicPlan(prefix: settings["REELHAUL_TOPIC_PREFIX"] ?? "reelhaul.") }
+
+  func withStore<Result: Sendable>(_ body: @Sendable (any TaskStore) async throws -> Result) async throws -> Result {
+    let configuration = try PostgresConfiguration(url: settings["REELHAUL_POSTGRES"] ?? "")
+    return try await Fleet.withPool(configuration) { try await body(PostgresStore(pool: $0)) }
+  }
+
+  /// The process ids of its workers.
+  func workers() async throws -> [Int32] {
+    try await withStore { try await $0.workers().filter(\.isLive).map(\.pid) }
+  }
+}

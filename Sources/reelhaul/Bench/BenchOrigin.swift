@@ -1,0 +1,59 @@
+import Glibc
+import LocalFleet
+import System
+
+/// nginx with files made for a benchmark.
+final class BenchOrigin: Sendable {
+  let directory: TemporaryDirectory
+  private let files: TemporaryDirectory
+  private let nginx: NginxOrigin
+
+  private init(directory: TemporaryDirectory, files: TemporaryDirectory, nginx: NginxOrigin) {
+    self.directory = directory
+    self.files = files
+    self.nginx = nginx
+  }
+
+  /// `files`: names and sizes in bytes; the contents are pseudo-random.
+  /// `rate`: bytes per second and connection, or nil for no limit.
+  static func start(_ files: [(name: String, size: Int)], rate: Int? = nil) async throws -> BenchOrigin {
+    let directory = try TemporaryDirectory(prefix: "reelhaul-origin")
+    chmod(directory.path, 0o755)
+    var random = Xorshift(state: 0x9E37_79B9_7F4A_7C15)
+    var block = [UInt64](repeating: 0, count: 1 << 17)
+    for index in block.indices { block[index] = random.next() }
+    for (name, size) in files {
+      try write(size, to: "\(directory.path)/\(name)", &block, &random)
+    }
+    let ours = try TemporaryDirectory(prefix: "reelhaul-nginx")
+    let nginx = try await NginxOrigin.start(serving: directory.path, files: ours.path, rate: rate)
+    return BenchOrigin(directory: directory, files: ours, nginx: nginx)
+  }
+
+  private static func write(
+    _ size: Int, to path: String, _ block: inout [UInt64], _ random: inout Xorshift
+  ) throws {
+    let file = try FileDescriptor.open(path, O_WRONLY | O_CREAT)
+    for offset in stride(from: 0, to: size, by: block.count * 8) {
+      // Every block differs from the one before, and every file from the others.
+      block[0] = random.next()
+      let count = min(size - offset, block.count * 8)
+      try block.withUnsafeBytes { try file.write(UnsafeRawBufferPointer(rebasing: $0[..<count]), at: Int64(offset)) }
+    }
+  }
+
+  func url(_ name: String) -> String { nginx.url("/\(name)") }
+
+  func stop() async { await nginx.close() }
+}
+
+private struct Xorshift {
+  var state: UInt64
+
+  mutating func next() -> UInt64 {
+    state ^= state << 13
+    state ^= state >> 7
+    state ^= state << 17
+    return state
+  }
+}

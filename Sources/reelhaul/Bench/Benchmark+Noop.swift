@@ -1,0 +1,48 @@
+import Kafka
+import Messages
+import ReelhaulClient
+import System
+import TaskCore
+
+extension Benchmark {
+  /// Everything around the work: tasks that do nothing, from the Kafka record to the event `succeeded`.
+  static let noop = Benchmark(
+    name: "noop", summary: "Tasks that do nothing, from Kafka record to succeeded with its event"
+  ) { context in
+    let count = 50_000
+    let fleet = try await BenchFleet.start(workers: 2, environment: ["REELHAUL_CONCURRENCY": "1000"])
+    let client = try ReelhaulClient(fleet.kafka(), topicPrefix: fleet.topics.prefix, source: "/reelhaul/bench")
+    var runs: [Double] = []
+    for run in 0..<6 {
+      let reader = try await KafkaReader.open(fleet.kafka(), topics: [fleet.topics.events], from: .end)
+      let seconds = try await BenchCommandLine.time {
+        async let seen: Void = succeeded(count, reader)
+        let specs = (0..<count).map { number in
+          TaskSpec(id: .make(), kind: .noop, source: "noop://host-\(number % 4)/", queue: "queue-\(number % 4)")
+        }
+        for start in stride(from: 0, to: count, by: 5000) {
+          try await client.submit(Array(specs[start..<min(start + 5000, count)]))
+        }
+        try await seen
+      }
+      await reader.close()
+      // The first one warms up.
+      if run > 0 { runs.append(Double(count) / seconds) }
+    }
+    await client.close()
+    await fleet.stop()
+    var report = BenchReport("noop")
+    report.add("tasks", runs, "tasks/s")
+    report.atLeast(10_000, "tasks/s", report.median("tasks"))
+    report.print(context)
+  }
+
+  /// Returns once `count` tasks have their event `succeeded`.
+  private static func succeeded(_ count: Int, _ reader: KafkaReader) async throws {
+    let type = Array("\"type\":\"succeeded\"".utf8)
+    var seen = 0
+    while seen < count, let records = try await reader.next() {
+      for record in records where record.value?.contains(type) ?? false { seen += 1 }
+    }
+  }
+}

@@ -1,0 +1,67 @@
+import Digest
+import Glibc
+import LocalFleet
+import ReelhaulClient
+import System
+import TaskCore
+import TaskStore
+import TestKit
+import Testing
+
+/// PostgreSQL and Kafka go away and come back; the fleet recovers by itself and nothing is lost.
+@Suite(.serialized) struct ServiceRestartTests {
+  @Test func postgresCrashes() async throws {
+    let postgres = try await RestartablePostgres()
+    let fleet = try await TestFleet.start(workers: 2, postgres: postgres.url)
+    let size: Int64 = 60_000_000
+    var tasks: [(UUID, OriginFile, String)] = []
+    for number in 0..<6 {
+      let path = "/crash-\(number).mp4"
+      let file = OriginFile(seed: UInt64(20 + number), size: size)
+      fleet.origin.serve(path, file)
+      tasks.append((try await fleet.download(path) { $0.rate = 15_000_000 }, file, path))
+    }
+    try await fleet.wait(for: tasks[0].0, "some bytes") { $0.bytesDone > 10_000_000 }
+    for _ in 0..<2 {
+      await postgres.stop(.immediate)
+      // Commands produced while the database is away wait in Kafka.
+      let path = "/during-\(tasks.count).mp4"
+      let file = OriginFile(seed: UInt64(40 + tasks.count), size: 1_000_000)
+      fleet.origin.serve(path, file)
+      tasks.append((try await fleet.download(path), file, path))
+      try await postgres.start()
+    }
+    for (task, file, path) in tasks {
+      try await fleet.wait(for: task, .succeeded, within: .seconds(90))
+      #expect(
+        try digest(.sha256, of: TestFleet.contents(fleet.path(path))) == file.content.sha256(size: file.size))
+    }
+    #expect(try await fleet.store.audit() == [])
+    await fleet.stop()
+    await postgres.remove()
+  }
+
+  @Test(.enabled(if: TestKafka.isAvailable)) func kafkaRestarts() async throws {
+    let directory = try TemporaryDirectory(prefix: "reelhaul-kafka")
+    let kafka = try await TestKafka.start(in: directory.path)
+    let fleet = try await TestFleet.start(workers: 2, broker: .running(kafka.bootstrap))
+    let size: Int64 = 60_000_000
+    let file = OriginFile(seed: 60, size: size)
+    fleet.origin.serve("/kafka.mp4", file)
+    let task = try await fleet.download("/kafka.mp4") { $0.rate = 12_000_000 }
+    try await fleet.wait(for: task, "some bytes") { $0.bytesDone > 5_000_000 }
+    await kafka.kill()
+    // What runs goes on without a broker.
+    let before = try #require(try await fleet.store.task(task)).bytesDone
+    try await fleet.wait(for: task, "progress without Kafka") { $0.bytesDone > before }
+    try await kafka.start()
+    fleet.origin.serve("/after.mp4", file)
+    let after = try await fleet.download("/after.mp4")
+    for (id, path) in [(task, "/kafka.mp4"), (after, "/after.mp4")] {
+      try await fleet.wait(for: id, .succeeded, within: .seconds(90))
+      #expect(try digest(.sha256, of: TestFleet.contents(fleet.path(path))) == file.content.sha256(size: size))
+    }
+    await fleet.stop()
+    await kafka.stop()
+  }
+}

@@ -1,0 +1,74 @@
+import Digest
+import Glibc
+import ReelhaulClient
+import System
+import TaskCore
+import TaskStore
+import TestKit
+import Testing
+
+/// The source is replaced by another file of the same size: the result is the new one, whole, every time.
+@Suite(.serialized) struct SourceSwapTests {
+  private static let size: Int64 = 120_000_000
+
+  private func withFleet(_ body: (TestFleet, OriginFile) async throws -> Void) async throws {
+    let fleet = try await TestFleet.start(workers: 1)
+    fleet.origin.serve("/video.mp4", OriginFile(seed: 10, size: Self.size))
+    try await body(fleet, OriginFile(seed: 11, size: Self.size))
+    await fleet.stop()
+  }
+
+  private func expectNewFile(_ fleet: TestFleet, _ task: UUID, _ file: OriginFile) async throws {
+    let done = try await fleet.wait(for: task, .succeeded, within: .seconds(90))
+    #expect(done.generation >= 2)
+    let expected = file.content.sha256(size: Self.size)
+    #expect(done.sha256 == expected)
+    #expect(try digest(.sha256, of: TestFleet.contents(fleet.path("/video.mp4"))) == expected)
+  }
+
+  @Test func whileTheDownloadIsPaused() async throws {
+    try await withFleet { fleet, new in
+      let task = try await fleet.download("/video.mp4") { $0.rate = 30_000_000 }
+      try await fleet.wait(for: task, "some bytes") { $0.state == .running && $0.bytesDone > 20_000_000 }
+      try await fleet.client.pause(task)
+      let paused = try await fleet.wait(for: task, .paused)
+      #expect(paused.bytesDone > 0)
+      fleet.origin.serve("/video.mp4", new)
+      try await fleet.client.resume(task)
+      try await expectNewFile(fleet, task, new)
+    }
+  }
+
+  @Test func whileItsWorkerIsDead() async throws {
+    try await withFleet { fleet, new in
+      let task = try await fleet.download("/video.mp4") { $0.rate = 30_000_000 }
+      try await fleet.wait(for: task, "some bytes") { $0.state == .running && $0.bytesDone > 70_000_000 }
+      let owner = try #require(try await fleet.owner(of: task))
+      owner.kill(SIGKILL)
+      fleet.origin.serve("/video.mp4", new)
+      try fleet.startWorker()
+      try await expectNewFile(fleet, task, new)
+    }
+  }
+
+  @Test func betweenTwoChunks() async throws {
+    try await withFleet { fleet, new in
+      let origin = fleet.origin
+      // The file changes as the third request for it arrives: a few chunks are old by then.
+      origin.script("/video.mp4") { request in
+        if request.number == 3 { origin.serve("/video.mp4", new) }
+        return []
+      }
+      let task = try await fleet.download("/video.mp4")
+      let done = try await fleet.wait(for: task, .succeeded, within: .seconds(90))
+      let bytes = try TestFleet.contents(fleet.path("/video.mp4"))
+      let old = OriginFile(seed: 10, size: Self.size).content.sha256(size: Self.size)
+      let fresh = new.content.sha256(size: Self.size)
+      let actual = digest(.sha256, of: bytes)
+      #expect(actual == done.sha256)
+      // Whole, whichever version it is; and not the old one once a response of the new one was seen.
+      let requests = origin.exchanges("/video.mp4").count
+      #expect(requests >= 3 ? actual == fresh : actual == old)
+    }
+  }
+}

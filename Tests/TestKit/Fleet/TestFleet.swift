@@ -1,0 +1,208 @@
+import Glibc
+import Kafka
+import Postgres
+import ReelhaulClient
+import System
+import TaskCore
+import TaskStore
+
+/// A fleet of real worker processes for a test: a database of its own, a broker, an origin that can misbehave, a storage
+/// root, and the built `reelhaul` binary.
+///
+///     let fleet = try await TestFleet.start(workers: 2)
+///     let task = try await fleet.download("/a.mp4")
+///     _ = try await fleet.wait(for: task, .succeeded)
+///     await fleet.stop()
+package final class TestFleet: Sendable {
+  package enum Broker: Sendable {
+    /// The development broker, in this process.
+    case development
+    /// At these bootstrap servers, with topics of this test's own.
+    case running(String)
+  }
+
+  package let origin: OriginServer
+  package let store: PostgresStore
+  package let client: ReelhaulClient
+  package let loop: EventLoop
+  package let prefix: String
+  package let bootstrap: String
+  package let environment: [String: String]
+  private let directory: TemporaryDirectory
+  private let broker: DevelopmentBroker?
+  private let pool: PostgresPool
+  private let processes = Lock<[ChildProcess]>([])
+
+  private init(
+    origin: OriginServer, postgres: String, bootstrap: String, broker: DevelopmentBroker?, leaseSeconds: Int,
+    prefix: String, environment extra: [String: String]
+  ) throws {
+    directory = try TemporaryDirectory(prefix: "reelhaul-fleet")
+    self.origin = origin
+    self.broker = broker
+    self.bootstrap = bootstrap
+    self.prefix = prefix
+    mkdir("\(directory.path)/storage", 0o755)
+    environment = [
+      "REELHAUL_KAFKA": bootstrap, "REELHAUL_POSTGRES": postgres, "REELHAUL_TOPIC_PREFIX": prefix,
+      "REELHAUL_STORAGE": "default=\(directory.path)/storage", "REELHAUL_ALLOW_NETWORKS": "127.0.0.0/8",
+      "REELHAUL_LEASE_SECONDS": String(leaseSeconds), "REELHAUL_LOG_LEVEL": "info",
+    ].merging(extra) { _, new in new }
+    loop = EventLoop(name: "test-fleet")
+    pool = PostgresPool(loop: loop, configuration: try PostgresConfiguration(url: postgres), size: 2)
+    store = PostgresStore(pool: pool)
+    client = try ReelhaulClient.connect(bootstrap: bootstrap, topicPrefix: prefix)
+  }
+
+  /// Prepares the database and the topics and starts the workers.
+  package static func start(
+    workers: Int, broker kind: Broker = .development, postgres: String? = nil, leaseSeconds: Int = 3,
+    environment: [String: String] = [:]
+  ) async throws -> TestFleet {
+    let url: String
+    if let postgres { url = postgres } else { url = try await TestPostgres.shared.database() }
+    let prefix = "test-\(UInt32.random(in: 0 ... .max))."
+    let broker: DevelopmentBroker?
+    let bootstrap: String
+    switch kind {
+    case .development:
+      let started = try DevelopmentBroker(topics: TopicPlan(prefix: prefix).topics)
+      broker = started
+      bootstrap = started.bootstrap
+    case .running(let servers):
+      broker = nil
+      bootstrap = servers
+    }
+    let fleet = try TestFleet(
+      origin: try OriginServer(), postgres: url, bootstrap: bootstrap, broker: broker, leaseSeconds: leaseSeconds,
+      prefix: prefix, environment: environment)
+    let migrated = try await fleet.run(["migrate"])
+    guard migrated.status == .exited(0) else { throw TestFleetError("migrate: \(migrated.output)") }
+    for _ in 0..<workers { try fleet.startWorker() }
+    return fleet
+  }
+
+  /// Ends every process and removes what the fleet made.
+  package func stop() async {
+    let all = processes.withLock { $0 }
+    for process in all {
+      process.kill(SIGCONT)
+      process.kill(SIGKILL)
+    }
+    for process in all { _ = await process.wait() }
+    await client.close(within: .seconds(1))
+    await pool.close()
+    origin.close()
+    await broker?.close()
+    let loop = loop
+    await Task.detached { loop.shutdown() }.value
+  }
+
+  // MARK: Processes
+
+  /// The built command line, beside the test bundle.
+  package static var binary: String {
+    let path = CommandLine.arguments[0]
+    let folder = path.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/")
+    return "\(folder)/reelhaul"
+  }
+
+  @discardableResult
+  package func startWorker(_ environment: [String: String] = [:]) throws -> ChildProcess {
+    var options = ChildProcess.Options()
+    options.environment = self.environment.merging(environment) { _, new in new }
+    let number = processes.withLock { $0.count }
+    options.stdout = "\(directory.path)/worker-\(number).log"
+    options.stderr = options.stdout
+    let process = try ChildProcess(Self.binary, ["worker"], options)
+    processes.withLock { $0.append(process) }
+    return process
+  }
+
+  /// Runs one command of the command line to its end.
+  package func run(_ arguments: [String]) async throws -> (status: ExitStatus, output: String) {
+    let path = "\(directory.path)/run-\(UInt32.random(in: 0 ... .max))"
+    var options = ChildProcess.Options()
+    options.environment = environment
+    options.stdout = path
+    options.stderr = path
+    let status = await (try ChildProcess(Self.binary, arguments, options)).wait()
+    return (status, try String(decoding: Self.contents(path), as: UTF8.self))
+  }
+
+  /// What the workers have logged.
+  package func logs() -> String {
+    (0..<processes.withLock { $0.count }).map { number in
+      let path = "\(directory.path)/worker-\(number).log"
+      return "--- worker \(number)\n" + String(decoding: (try? Self.contents(path)) ?? [], as: UTF8.self)
+    }.joined(separator: "\n")
+  }
+
+  /// The process that runs `task` now.
+  package func owner(of task: UUID) async throws -> ChildProcess? {
+    guard let worker = try await store.task(task)?.worker else { return nil }
+    guard let pid = try await store.workers().first(where: { $0.id == worker })?.pid else { return nil }
+    return processes.withLock { $0.first { $0.pid == pid && $0.status == nil } }
+  }
+
+  // MARK: Tasks
+
+  /// Submits a download of the origin's `path`, to the same name in the default storage.
+  package func download(
+    _ path: String, id: UUID = .make(), _ change: (inout TaskSpec) -> Void = { _ in }
+  ) async throws -> UUID {
+    var spec = TaskSpec(id: id, kind: .download, source: origin.url(path), destination: "storage://default\(path)")
+    change(&spec)
+    try await client.submit(spec)
+    return id
+  }
+
+  /// Polls until the task satisfies `condition`; throws with the workers' logs after `deadline`.
+  @discardableResult
+  package func wait(
+    for task: UUID, within deadline: Duration = .seconds(60), _ what: String = "the condition",
+    until condition: (TaskDocument) throws -> Bool
+  ) async throws -> TaskDocument {
+    let end = Clocks.boottime() + deadline.nanoseconds
+    while true {
+      let document = try? await store.task(task)
+      if let document, try condition(document) { return document }
+      guard Clocks.boottime() < end else {
+        let seen = document.map { "\($0.state), \($0.bytesDone) bytes, error \($0.error?.code ?? "none")" } ?? "absent"
+        throw TestFleetError("task \(task) did not meet \(what) within \(deadline): it is \(seen)\n\(logs())")
+      }
+      try await loop.sleep(for: .milliseconds(20))
+    }
+  }
+
+  @discardableResult
+  package func wait(
+    for task: UUID, _ state: TaskState, within deadline: Duration = .seconds(60)
+  ) async throws -> TaskDocument {
+    try await wait(for: task, within: deadline, "state \(state)") { document in
+      if document.state != state, document.state.isFinal {
+        throw TestFleetError("task \(task) is \(document.state): \(document.error?.message ?? "")\n\(logs())")
+      }
+      return document.state == state
+    }
+  }
+
+  /// The path of a file in the default storage.
+  package func path(_ name: String) -> String { "\(directory.path)/storage\(name)" }
+
+  package static func contents(_ path: String) throws -> [UInt8] {
+    let file = try FileDescriptor.open(path, O_RDONLY)
+    let size = Int(try file.size())
+    return try [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
+      count = try file.read(into: UnsafeMutableRawBufferPointer(buffer), at: 0)
+    }
+  }
+}
+
+package struct TestFleetError: Error, CustomStringConvertible {
+  package let description: String
+
+  package init(_ description: String) {
+    self.description = description
+  }
+}
