@@ -50,6 +50,10 @@ import Testing
       #expect(try await list(TaskFilter(queue: "x")) == [c.id, a.id])
       #expect(try await list(TaskFilter(state: .paused)) == [a.id])
       #expect(try await list(TaskFilter(state: .paused, queue: "y")) == [])
+      _ = try await fixture.store.claim(try await fixture.worker(), limit: 10)
+      #expect(try await list(TaskFilter(state: .running)) == [c.id, b.id])
+      #expect(try await list(TaskFilter(state: .running, queue: "y")) == [b.id])
+      #expect(try await list(TaskFilter(state: .publishing)) == [])
     }
   }
 }

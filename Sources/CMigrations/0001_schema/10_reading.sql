@@ -26,6 +26,14 @@ end $$;
 create function list_tasks(of_state text, of_queue text, most int) returns setof task_document
 language plpgsql set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
 begin
+  if of_state in ('running', 'publishing') then  -- few among many
+    return query
+      select d.* from run r join task_document d on d.id = r.task_id
+       where d.state = of_state and (of_queue is null or r.queue_id = (
+               select id from bucket where scope = 'queue' and name = of_queue))
+       order by d.created_at desc, d.id desc limit most;
+    return;
+  end if;
   return query
     select d.* from task_document d
      where (of_state is null or d.state = of_state)
