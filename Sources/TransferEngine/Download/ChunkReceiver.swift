@@ -13,6 +13,8 @@ final class ChunkReceiver: CurlHandler, @unchecked Sendable {
   private var destination = Destination.none
   private var buffer: UnsafeMutableRawBufferPointer?
   private var filled = 0
+  /// The bytes wanted, where that is fewer than the response has.
+  private var wanted: Int64?
 
   private enum Destination {
     case none
@@ -36,6 +38,7 @@ final class ChunkReceiver: CurlHandler, @unchecked Sendable {
     switch download.received(head, of: request.id) {
     case .write(let file, let offset, let count):
       destination = .file(file, next: offset, left: count)
+      if let wanted { shorten(to: wanted) }
       let capacity = min(count ?? .max, Int64(download.options.writeBuffer))
       buffer = .allocate(byteCount: Int(max(capacity, 1)), alignment: 4096)
       return .continue
@@ -53,8 +56,11 @@ final class ChunkReceiver: CurlHandler, @unchecked Sendable {
       destination = .nowhere(left: left - body.count)
       return left >= body.count ? .continue : .abort
     case .file(let file, _, let left):
-      // More than was announced is not the chunk that was asked for.
-      if let left, left < Int64(body.count) { return .abort }
+      if let left, left < Int64(body.count) {
+        // Another request fetches the rest; or else, more than was announced is not the chunk that was asked for.
+        if wanted != nil { _ = gather(UnsafeRawBufferPointer(rebasing: body.prefix(Int(left)))) }
+        return .abort
+      }
       if file.isOpening, filled + body.count > (buffer?.count ?? 0) {
         file.whenOpened { transfer.resume() }
         return .pause
@@ -65,6 +71,13 @@ final class ChunkReceiver: CurlHandler, @unchecked Sendable {
       }
       return gather(body) ? .continue : .abort
     }
+  }
+
+  /// From now on only the response's first `count` bytes are wanted.
+  func shorten(to count: Int64) {
+    wanted = count
+    guard case .file(let file, let next, _) = destination else { return }
+    destination = .file(file, next: next, left: max(0, count - received - Int64(filled)))
   }
 
   private func gather(_ body: UnsafeRawBufferPointer) -> Bool {
@@ -94,7 +107,7 @@ final class ChunkReceiver: CurlHandler, @unchecked Sendable {
     }
     destination = .file(file, next: next + Int64(filled), left: left)
     received += Int64(filled)
-    download.wrote(filled, to: file)
+    download.wrote(filled, to: file, by: self)
     filled = 0
     return true
   }

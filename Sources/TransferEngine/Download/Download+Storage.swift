@@ -30,7 +30,7 @@ extension Download {
     volume = file.volume
     if hashes {
       follower = DigestFollower(file: file, withMD5: spec.expect.md5 != nil, pool: context.digests, loop: loop)
-      follower?.follow(staged?.prefix ?? 0)
+      follower?.follow(staged?.written.prefixEnd ?? 0)
     }
     if (staged?.size ?? .max) > options.limits.firstChunk { startTimer() }
   }

@@ -25,11 +25,11 @@ final class Download: @unchecked Sendable {
   /// Told to stop while the file was being published, which goes on to its end or to the next step that can wait.
   var isStopping = false
 
-  private var requests: [Int: Task<Void, any Error>] = [:]
+  private var requests: [Int: (receiver: ChunkReceiver, task: Task<Void, any Error>)] = [:]
   private var bucket: TokenBucket?
   private var timer: LoopTimer?
   private var lastProgress: Int64 = 0
-  private var rate: (since: Int64, bytes: Int64)
+  private var sample: (since: Int64, bytes: Int64)
   private var isPublishing = false
   private var completion: UnsafeContinuation<DownloadOutcome, Never>?
 
@@ -44,7 +44,7 @@ final class Download: @unchecked Sendable {
     self.context = context
     let now = Clocks.boottime()
     lastSync = now
-    rate = (now, 0)
+    sample = (now, 0)
     bucket = spec.rate.map { TokenBucket(rate: $0, now: now) }
     machine = DownloadMachine(
       source: source, expect: spec.expect, generation: checkpoint?.generation ?? 0, limits: context.options.limits)
@@ -90,7 +90,8 @@ extension Download {
     for action in actions {
       switch action {
       case .request(let request): start(request)
-      case .cancel(let id): requests[id]?.cancel()
+      case .cancel(let id): requests[id]?.task.cancel()
+      case .shorten(let id, let count): requests[id]?.receiver.shorten(to: count)
       case .openStaging(let generation, let size): openStaging(generation: generation, size: size)
       case .pause(let milliseconds):
         // Between the half and the whole of it, so that many tasks do not come back together.
@@ -107,7 +108,7 @@ extension Download {
 
   private func start(_ request: DownloadMachine.Request) {
     let receiver = ChunkReceiver(request, of: self)
-    requests[request.id] = loop.task { [self] in
+    let task = loop.task { [self] in
       var failure: CurlError?
       do throws(CurlError) {
         _ = try await context.client.perform(CurlRequest(request, spec: spec, options: options), handler: receiver)
@@ -117,18 +118,15 @@ extension Download {
       await receiver.finish()
       ended(receiver, failure)
     }
+    requests[request.id] = (receiver, task)
   }
 
   private func ended(_ receiver: ChunkReceiver, _ error: CurlError?) {
     requests[receiver.request.id] = nil
-    let now = Clocks.boottime()
-    let elapsed = max(1, now - rate.since)
-    let perSecond = rate.bytes / max(1, elapsed / 1_000_000) * 1000
-    rate = (now, 0)
+    let elapsed = Clocks.boottime() - receiver.startedAt
     perform(
       machine.ended(
-        receiver.request.id, received: receiver.received, error: error,
-        milliseconds: (now - receiver.startedAt) / 1_000_000, rate: perSecond))
+        receiver.request.id, received: receiver.received, error: error, milliseconds: elapsed / 1_000_000))
   }
 
   private func complete(bytes: Int64) async {
@@ -195,10 +193,11 @@ extension Download {
     perform(machine.fail(error.failure))
   }
 
-  func wrote(_ count: Int, to file: StagedFile) {
+  func wrote(_ count: Int, to file: StagedFile, by receiver: ChunkReceiver) {
     guard file === staged else { return }
-    rate.bytes += Int64(count)
-    follower?.follow(file.prefix)
+    machine.wrote(receiver.request.id, received: receiver.received)
+    sample.bytes += Int64(count)
+    follower?.follow(file.written.prefixEnd)
     tick()
   }
 
@@ -218,6 +217,12 @@ extension Download {
   /// A large download is looked after also while no bytes come.
   func startTimer() {
     guard timer == nil else { return }
-    timer = loop.timer(after: .seconds(1), every: .seconds(1)) { [self] in tick() }
+    timer = loop.timer(after: .seconds(1), every: .seconds(1)) { [self] in
+      tick()
+      let now = Clocks.boottime()
+      let throughput = sample.bytes * 1000 / max(1, (now - sample.since) / 1_000_000)
+      sample = (now, 0)
+      perform(machine.sampled(throughput: throughput))
+    }
   }
 }

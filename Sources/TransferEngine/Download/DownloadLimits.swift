@@ -1,12 +1,13 @@
+import TaskCore
+
 /// The numbers a download is steered by. Bytes, counts and milliseconds.
 package struct DownloadLimits: Hashable, Sendable {
   /// Asked for with the first request; a source that is no larger takes one round trip.
   package var firstChunk: Int64 = 4 << 20
-  package var smallestChunk: Int64 = 4 << 20
-  package var largestChunk: Int64 = 64 << 20
-  /// How long a chunk should take; its size follows the speed.
-  package var chunkMilliseconds: Int64 = 3000
+  package var chunks = ChunkScheduler.Limits()
+  /// At most, and at the beginning.
   package var connections = 4
+  package var firstConnections = 2
   package var redirects = 10
   /// Requests that may fail in a row, without progress, before the attempt does.
   package var retries = 4

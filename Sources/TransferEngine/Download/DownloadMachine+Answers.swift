@@ -5,7 +5,11 @@ extension DownloadMachine {
   /// The head of request `id` is there: what becomes of its body. `now` in seconds since 1970, for `Retry-After`.
   mutating func head(_ head: CurlHead, of id: Int, now: Int64) -> (Reception, [Action]) {
     guard var answered = running[id] else { return (.refuse, []) }
-    defer { if running[id] != nil { running[id] = answered } }
+    defer {
+      // Another request may have taken a part of it meanwhile.
+      answered.shortened = running[id]?.shortened
+      running[id] = answered
+    }
     let gate = ResponseGate(asked: answered.request.asked, url: answered.request.url)
     switch gate.judge(head) {
     case .part where phase == .sealing:
@@ -17,8 +21,8 @@ extension DownloadMachine {
     case .redirect(let target):
       answered.answer = .redirect(target)
       return (.skip, [])
-    case .changed(let reason):
-      answered.answer = .changed(reason)
+    case .changed(let mismatch):
+      answered.answer = .changed(mismatch)
     case .unranged:
       answered.answer = phase == .sealing ? .same : .unranged
     case .refused(let reason):
@@ -49,7 +53,8 @@ extension DownloadMachine {
       running[answered.request.id] = answered
       actions = send()
     }
-    return (.write(offset: range.lowerBound, count: Int64(range.count)), actions)
+    let count = running[answered.request.id]?.shortened ?? Int64(range.count)
+    return (.write(offset: range.lowerBound, count: count), actions)
   }
 
   /// The first part of a source that nothing was known of.
@@ -63,18 +68,19 @@ extension DownloadMachine {
       return (.refuse, [])
     }
     self.identity = identity
+    told = identity
     mode = .ranges
     hops = 0
     isResumable = canUseRanges(identity)
     resolved = answered.url
     needsSeal = size > limits.sealAbove
-    var plan = ChunkPlan(total: size, limits: limits)
-    plan.assign(range, to: answered.request.id)
+    var plan = ChunkScheduler(size: size, limits: limits.chunks)
+    answered.chunk = plan.next(connections: 1, rate: nil)?.chunk.id
     self.plan = plan
     answered.answer = .accepted(count: Int64(range.count))
     running[answered.request.id] = answered
     let actions: [Action] = [.openStaging(generation: generation, size: size)] + send()
-    return (.write(offset: 0, count: Int64(range.count)), actions)
+    return (.write(offset: 0, count: running[answered.request.id]?.shortened ?? Int64(range.count)), actions)
   }
 
   private mutating func acceptWhole(_ identity: SourceIdentity, _ answered: inout Running) -> (Reception, [Action]) {
@@ -83,6 +89,7 @@ extension DownloadMachine {
       return (.refuse, [])
     }
     self.identity = identity
+    told = identity
     mode = .whole
     isResumable = false
     resolved = answered.url

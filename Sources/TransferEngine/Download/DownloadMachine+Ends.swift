@@ -2,13 +2,24 @@ import Curl
 import TaskCore
 
 extension DownloadMachine {
-  /// Request `id` is over. `received` bytes of its body are written; `rate` is the whole download's, in bytes per second.
-  mutating func ended(
-    _ id: Int, received: Int64, error: CurlError?, milliseconds: Int64, rate: Int64
-  ) -> [Action] {
+  /// The first `received` bytes of request `id`'s body are written.
+  mutating func wrote(_ id: Int, received: Int64) {
+    guard let answered = running[id], let chunk = answered.chunk else { return }
+    plan?.advance(chunk, to: answered.offset + received)
+  }
+
+  /// The download moved so many bytes per second since the last sample, about a second ago.
+  mutating func sampled(throughput: Int64) -> [Action] {
+    guard phase == .fetching, mode == .ranges, resolved != nil, throughput > 0 else { return [] }
+    _ = governor.observe(throughput: throughput)
+    return send()
+  }
+
+  /// Request `id` is over, and `received` bytes of its body are written.
+  mutating func ended(_ id: Int, received: Int64, error: CurlError?, milliseconds: Int64) -> [Action] {
     guard let answered = running.removeValue(forKey: id) else { return [] }
     let request = answered.request
-    if mode == .ranges { plan?.finish(id, received: received, milliseconds: milliseconds) }
+    close(answered, received: received)
     switch phase {
     case .restarting, .ending: return settle()
     case .complete, .ended: return []
@@ -16,15 +27,14 @@ extension DownloadMachine {
     }
     switch answered.answer {
     case .accepted(let count):
-      if received >= 1 << 16 || (received > 0 && received == count), mode == .ranges { failures = 0 }
-      if error == nil, count == nil || received == count {
-        return arrived(received, rate: rate)
+      if received >= 1 << 16, mode == .ranges { failures = 0 }
+      if answered.isWhole(count, received: received, error: error) {
+        connectionRate = received * 1000 / max(1, milliseconds)
+        return arrived(received)
       }
-      let failure =
-        error.map { TaskFailure($0, url: request.url) } ?? .badResponse("the body was cut short", url: request.url)
-      return failed(failure, request)
+      return failed(Self.failure(ofBody: error, url: request.url), request)
     case .redirect(let target): return redirected(to: target, from: answered)
-    case .changed(let reason): return changed(reason)
+    case .changed(let mismatch): return changed(mismatch)
     case .unranged: return unranged(request)
     case .same: return complete()
     case .failed(let failure): return failed(failure, request)
@@ -34,14 +44,29 @@ extension DownloadMachine {
     }
   }
 
-  private mutating func arrived(_ received: Int64, rate: Int64) -> [Action] {
+  private static func failure(ofBody error: CurlError?, url: String) -> TaskFailure {
+    switch error?.code {
+    case nil: .badResponse("the body is shorter than announced", url: url)
+    case .aborted: .badResponse("the body is longer than announced", url: url)
+    default: error.map { TaskFailure($0, url: url) } ?? .badResponse("no answer", url: url)
+    }
+  }
+
+  /// What of its chunk has not arrived is fetched by others; after a redirect, by the request that follows it.
+  private mutating func close(_ ended: Running, received: Int64) {
+    guard let chunk = ended.chunk else { return }
+    plan?.advance(chunk, to: ended.offset + received)
+    if case .redirect = ended.answer { return }
+    plan?.close(chunk)
+  }
+
+  private mutating func arrived(_ received: Int64) -> [Action] {
     failures = 0
     if mode == .whole {
       identity?.size = received
       if let refusal = refusal(of: received) { return end(.failed(refusal)) }
       return allBytesAreThere()
     }
-    connections.chunkArrived(rate: rate, running: running.count + 1)
     return send()
   }
 
@@ -56,7 +81,7 @@ extension DownloadMachine {
     guard !next.hasCredentials else {
       return end(.failed(refused("redirect_refused", "the source redirects to a URL with credentials in it")))
     }
-    return [ask(answered.request.asked, at: next)]
+    return [ask(answered.request.asked, at: next, chunk: answered.chunk)]
   }
 
   private func refused(_ code: String, _ message: String) -> TaskFailure {
@@ -64,10 +89,10 @@ extension DownloadMachine {
   }
 
   /// The source is another version now: everything so far is void.
-  private mutating func changed(_ reason: String) -> [Action] {
+  private mutating func changed(_ mismatch: IdentityMismatch) -> [Action] {
     versions += 1
     guard versions <= limits.generations else {
-      let message = "the source changes between answers: \(reason)"
+      let message = "the source changes between answers: \(mismatch)"
       return end(.failed(TaskFailure(code: "source_changing", message: message, class: .retry)))
     }
     return restart(wholly: false)
@@ -109,7 +134,7 @@ extension DownloadMachine {
     }
     if !running.isEmpty {
       // Others go on: the server may want fewer connections.
-      connections.connectionFailed(others: running.count)
+      _ = governor.refused()
       return []
     }
     failures += 1
@@ -180,5 +205,13 @@ extension DownloadMachine {
       return [.end(end)]
     case .fetching, .sealing, .complete, .ended: return []
     }
+  }
+}
+
+extension DownloadMachine.Running {
+  /// Whether everything that was wanted of an accepted response, which announced `count` bytes, has come.
+  fileprivate func isWhole(_ count: Int64?, received: Int64, error: CurlError?) -> Bool {
+    if let shortened, received >= shortened { return true }
+    return error == nil && (count == nil || received == count)
   }
 }

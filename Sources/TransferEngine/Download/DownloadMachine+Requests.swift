@@ -6,30 +6,35 @@ extension DownloadMachine {
   mutating func send() -> [Action] {
     guard phase == .fetching || phase == .sealing, !isPausing else { return [] }
     if phase == .sealing { return running.isEmpty ? [seal()] : [] }
-    guard mode == .ranges, var plan else {
+    guard mode == .ranges, let plan, let identity else {
       return running.isEmpty ? [ask(mode == .whole ? .whole : .first(count: limits.firstChunk), at: source)] : []
     }
     if plan.isComplete { return running.isEmpty ? allBytesAreThere() : [] }
     var actions: [Action] = []
     // The first request finds out where the source is; the others follow.
-    let most = resolved == nil ? 1 : connections.current
-    while running.count < most, let identity,
-      let range = plan.take(lastRequest + 1, connections: most)
-    {
-      self.plan = plan
-      actions.append(ask(.part(range, of: identity), at: resolved ?? source))
+    let most = resolved == nil || plan.size <= limits.firstChunk ? 1 : governor.connections
+    while running.count < most, let grant = self.plan?.next(connections: most, rate: connectionRate) {
+      if let shortened = grant.shortened { actions += shorten(to: shortened) }
+      actions.append(ask(.part(grant.chunk.range, of: identity), at: resolved ?? source, chunk: grant.chunk.id))
     }
     return actions
   }
 
-  mutating func ask(_ asked: ResponseGate.Asked, at url: CurlURL) -> Action {
+  /// A new request takes over the end of a running one.
+  private mutating func shorten(to chunk: ChunkScheduler.Chunk) -> [Action] {
+    guard let (id, answered) = running.first(where: { $0.value.chunk == chunk.id }) else { return [] }
+    let count = chunk.range.upperBound - answered.offset
+    running[id]?.shortened = count
+    return [.shorten(id, count: count)]
+  }
+
+  mutating func ask(_ asked: ResponseGate.Asked, at url: CurlURL, chunk: Int? = nil) -> Action {
     lastRequest += 1
     var ifRange: String?
     if case .part(_, let identity) = asked, usesIfRange, phase == .fetching { ifRange = identity.ifRange }
-    if case .part(let range, _) = asked, phase == .fetching { plan?.assign(range, to: lastRequest) }
     let request = Request(
       id: lastRequest, url: url.text, asked: asked, ifRange: ifRange, isAtOrigin: url.isSameOrigin(as: source))
-    running[lastRequest] = Running(request: request, url: url)
+    running[lastRequest] = Running(request: request, url: url, chunk: chunk)
     return .request(request)
   }
 
@@ -41,8 +46,8 @@ extension DownloadMachine {
 
   /// Asks for one byte, to compare what the answer tells of the source.
   private mutating func seal() -> Action {
-    guard let identity else { return .end(.stopped) }
-    return ask(.part(0..<min(1, identity.size ?? 1), of: identity), at: resolved ?? source)
+    guard let told else { return .end(.stopped) }
+    return ask(.part(0..<1, of: told), at: resolved ?? source)
   }
 
   mutating func complete() -> [Action] {

@@ -23,6 +23,8 @@ struct DownloadMachine {
     case request(Request)
     /// Ends a request early; its end is reported all the same.
     case cancel(Int)
+    /// A running request takes only its first `count` bytes: another one fetches the rest.
+    case shorten(Int, count: Int64)
     /// A new, empty staging file; an older one is not used any more.
     case openStaging(generation: Int, size: Int64?)
     /// Reports ``retryDue`` after about so long.
@@ -54,11 +56,15 @@ struct DownloadMachine {
   var generation: Int
   /// The version being fetched; `nil` until a response told of it.
   var identity: SourceIdentity?
+  /// That version as the server told of it; what arrived tells its size where the server does not.
+  var told: SourceIdentity?
   /// Whether the recorded ranges can be resumed: not for a source that is fetched whole.
   var isResumable = false
 
-  var plan: ChunkPlan?
-  var connections: ConnectionLimit
+  var plan: ChunkScheduler?
+  var governor: ConnectionGovernor
+  /// Bytes per second of one connection, as last seen.
+  var connectionRate: Int64?
   var running: [Int: Running] = [:]
   var lastRequest = 0
   var phase = Phase.fetching
@@ -97,13 +103,22 @@ struct DownloadMachine {
   struct Running: Hashable {
     var request: Request
     var url: CurlURL
+    /// The scheduler's, where the request works on one.
+    var chunk: Int?
     var answer = Answer.none
+    /// Bytes that are still wanted of it, where another request took the rest.
+    var shortened: Int64?
+
+    /// The offset of the body's first byte.
+    var offset: Int64 {
+      if case .part(let range, _) = request.asked { range.lowerBound } else { 0 }
+    }
 
     enum Answer: Hashable {
       case none
       case accepted(count: Int64?)
       case redirect(String)
-      case changed(String)
+      case changed(IdentityMismatch)
       case unranged
       case same
       case failed(TaskFailure)
@@ -115,7 +130,7 @@ struct DownloadMachine {
     self.expect = expect
     self.generation = generation
     self.limits = limits
-    connections = ConnectionLimit(ceiling: limits.connections)
+    governor = ConnectionGovernor(maximum: limits.connections, start: limits.firstConnections)
   }
 
   /// Starts, from what an earlier run left where its bytes were found again.
@@ -127,10 +142,11 @@ struct DownloadMachine {
       return send()
     }
     identity = checkpoint.identity
+    told = checkpoint.identity
     mode = .ranges
     isResumable = true
     needsSeal = true
-    plan = ChunkPlan(total: size, done: checkpoint.done, limits: limits)
+    plan = ChunkScheduler(size: size, done: checkpoint.done, limits: limits.chunks)
     return send()
   }
 
@@ -138,7 +154,7 @@ struct DownloadMachine {
   var isIdle: Bool { running.isEmpty }
 
   func canUseRanges(_ identity: SourceIdentity) -> Bool {
-    identity.hasStrongValidator || expectsDigest
+    identity.isStrong || expectsDigest
   }
 
   var expectsDigest: Bool { expect.sha256 != nil || expect.md5 != nil }

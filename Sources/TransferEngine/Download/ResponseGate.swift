@@ -22,8 +22,8 @@ struct ResponseGate: Hashable {
     /// The body is the whole source from its start.
     case whole(SourceIdentity)
     case redirect(to: String)
-    /// The source is another version than the one recorded, for this reason.
-    case changed(String)
+    /// The source is another version than the one recorded.
+    case changed(IdentityMismatch)
     /// The server sends the whole source, or says the range is beyond its end: ask anew, without `If-Range` or range.
     case unranged
     /// The response proves nothing; the same request may do better.
@@ -71,7 +71,7 @@ struct ResponseGate: Hashable {
       return .part(range, of: identity)
     case .part(let wanted, let known):
       // Size before range: a source that was cut short answers with a shorter range, and honestly so.
-      if let reason = known.difference(from: identity) { return .changed(reason) }
+      if let mismatch = known.mismatch(with: identity) { return .changed(mismatch) }
       guard range == wanted else { return .refused("another range came than the one asked for") }
       guard value.total == known.size else { return .refused("the range came without the file's size") }
       return .part(range, of: identity)
@@ -83,7 +83,7 @@ struct ResponseGate: Hashable {
     guard let length = Self.length(of: head) else { return .refused("Content-Length is not one number") }
     let identity = SourceIdentity(head: head, url: url, size: length)
     if case .part(_, let known) = asked {
-      if let reason = known.difference(from: identity) { return .changed(reason) }
+      if let mismatch = known.mismatch(with: identity) { return .changed(mismatch) }
       return .unranged
     }
     if let type = head["content-type"]?.lowercased(), type.hasPrefix("text/html"), Self.isMedia(url) {
@@ -103,7 +103,7 @@ struct ResponseGate: Hashable {
     if case .part(_, let known) = asked, let value = head["content-range"].flatMap(ContentRange.init),
       let total = value.total, let size = known.size, total != size
     {
-      return .changed("its size was \(size) and is \(total)")
+      return .changed(.size(recorded: size, seen: total))
     }
     return asked == .whole ? .status(416) : .unranged
   }

@@ -81,10 +81,4 @@ final class StagedFile: @unchecked Sendable {
   }
 
   var unsynced: Int64 { written.count - durable.count }
-
-  /// The bytes from the start that are there without a gap.
-  var prefix: Int64 {
-    guard let first = written.ranges.first, first.lowerBound == 0 else { return 0 }
-    return first.upperBound
-  }
 }

@@ -35,8 +35,10 @@ final class DownloadHarness: Sendable {
   ) async throws -> Result {
     var options = DownloadOptions()
     options.limits.firstChunk = 128 << 10
-    options.limits.smallestChunk = 128 << 10
-    options.limits.largestChunk = 256 << 10
+    options.limits.chunks.shortest = 128 << 10
+    options.limits.chunks.longest = 256 << 10
+    options.limits.chunks.shortestPart = 32 << 10
+    options.limits.chunks.grain = 16 << 10
     options.limits.retryMilliseconds = 2
     options.limits.sealAbove = 256 << 10
     options.writeBuffer = 32 << 10

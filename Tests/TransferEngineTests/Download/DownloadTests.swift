@@ -21,7 +21,6 @@ import Testing
       try #expect(harness.stagedNames.isEmpty)
       #expect(ledger.last?.publishing?.sha256 == file.sha256)
       #expect(ledger.last?.done.count == size)
-      #expect(harness.origin.bytesSentAgain(DownloadHarness.path) <= 1)
     }
   }
 

@@ -1,0 +1,196 @@
+import Curl
+import Digest
+import Glibc
+import System
+import TaskCore
+import TestKit
+import Testing
+
+@testable import TransferEngine
+
+/// Runs that end early and are gone on with, as after a pause or a worker's death.
+@Suite struct DownloadResumeTests {
+  static let size: Int64 = 1_500_001
+  static let file = OriginFile(seed: 31, size: size)
+  static let other = OriginFile(seed: 32, size: size)
+
+  /// Serves `file` with the second half of it held back, runs until that is reached, and cancels.
+  private func half(_ harness: DownloadHarness, _ spec: TaskSpec, _ file: OriginFile = file) async -> Checkpoint? {
+    harness.origin.serve(DownloadHarness.path, file)
+    let gate = OriginGate()
+    harness.origin.script(DownloadHarness.path) { request in
+      (request.range?.first ?? 0) >= 700_000 || request.range == nil ? [.hold(after: 50_000, gate)] : []
+    }
+    let checkpoint = await harness.interrupted(spec) { await gate.reached() }
+    harness.origin.script(DownloadHarness.path) { _ in [] }
+    return checkpoint
+  }
+
+  @Test func aStoppedRunIsGoneOnWith() async throws {
+    try await DownloadHarness.run { harness in
+      let spec = harness.spec()
+      let checkpoint = try #require(await half(harness, spec))
+      #expect(checkpoint.done.count >= 500_000)
+      #expect(checkpoint.tailCRC != nil)
+      let before = harness.origin.exchanges(DownloadHarness.path).count
+      let ledger = RecordingLedger()
+      #expect(
+        await harness.run(spec, from: checkpoint, ledger: ledger)
+          == .succeeded(sha256: Self.file.sha256, bytes: Self.size))
+      try #expect(harness.published == Self.file.bytes)
+      #expect(ledger.last?.generation == checkpoint.generation)
+      let later = harness.origin.exchanges(DownloadHarness.path)[before...]
+      var again = ByteRanges()
+      for exchange in later where exchange.sent.count > 1 { again.formUnion(exchange.sent) }
+      #expect(again.intersection(checkpoint.done).isEmpty)
+    }
+  }
+
+  @Test func aReplacedSourceIsFetchedAnew() async throws {
+    try await DownloadHarness.run { harness in
+      let spec = harness.spec()
+      let checkpoint = try #require(await half(harness, spec))
+      harness.origin.serve(DownloadHarness.path, Self.other)
+      let ledger = RecordingLedger()
+      let outcome = await harness.run(spec, from: checkpoint, ledger: ledger)
+      #expect(outcome == .succeeded(sha256: Self.other.sha256, bytes: Self.size))
+      try #expect(harness.published == Self.other.bytes)
+      #expect((ledger.last?.generation ?? 0) > checkpoint.generation)
+      try #expect(harness.stagedNames.isEmpty)
+    }
+  }
+
+  @Test func withoutAValidatorTheBytesAreFetchedAnew() async throws {
+    try await DownloadHarness.run { harness in
+      let spec = harness.spec()
+      _ = await half(harness, spec, Self.file.withoutValidators())
+      harness.origin.serve(DownloadHarness.path, Self.other.withoutValidators())
+      let outcome = await harness.run(spec)
+      #expect(outcome == .succeeded(sha256: Self.other.sha256, bytes: Self.size))
+      try #expect(harness.published == Self.other.bytes)
+    }
+  }
+
+  @Test func aCheckpointWithoutItsFileStartsAnew() async throws {
+    try await DownloadHarness.run { harness in
+      let spec = harness.spec()
+      let checkpoint = try #require(await half(harness, spec))
+      let volume = try harness.storage.volume("default")
+      try volume.discard(try #require(StagingName(checkpoint.stagingName)))
+      let ledger = RecordingLedger()
+      let outcome = await harness.run(spec, from: checkpoint, ledger: ledger)
+      #expect(outcome == .succeeded(sha256: Self.file.sha256, bytes: Self.size))
+      #expect((ledger.last?.generation ?? 0) > checkpoint.generation)
+    }
+  }
+
+  @Test func bytesThatAreNotWhatWasRecordedAreFetchedAnew() async throws {
+    try await DownloadHarness.run { harness in
+      let spec = harness.spec()
+      var checkpoint = try #require(await half(harness, spec))
+      checkpoint.tailCRC = checkpoint.tailCRC.map { $0 &+ 1 }
+      let outcome = await harness.run(spec, from: checkpoint)
+      #expect(outcome == .succeeded(sha256: Self.file.sha256, bytes: Self.size))
+      try #expect(harness.published == Self.file.bytes)
+    }
+  }
+
+  @Test func anotherVolumeIsWaitedFor() async throws {
+    try await DownloadHarness.run { harness in
+      let spec = harness.spec()
+      var checkpoint = try #require(await half(harness, spec))
+      checkpoint.volume = UUID(high: 1, low: 2)
+      #expect(await harness.run(spec, from: checkpoint).failure?.class == .wait)
+    }
+  }
+
+  @Test func aSwapWhileARunGoesOnIsSeen() async throws {
+    try await DownloadHarness.run { harness in
+      let origin = harness.origin
+      origin.serve(DownloadHarness.path, Self.file)
+      origin.script(DownloadHarness.path) { request in
+        if request.number == 3 { origin.serve(DownloadHarness.path, Self.other) }
+        return []
+      }
+      let outcome = await harness.run(harness.spec())
+      #expect(outcome == .succeeded(sha256: Self.other.sha256, bytes: Self.size))
+      try #expect(harness.published == Self.other.bytes)
+    }
+  }
+
+  @Test(arguments: [false, true])
+  func aCrashWhilePublishingIsFinished(afterTheRename: Bool) async throws {
+    try await DownloadHarness.run { harness in
+      let spec = harness.spec()
+      harness.origin.serve(DownloadHarness.path, Self.file)
+      let ledger: RecordingLedger
+      if afterTheRename {
+        ledger = RecordingLedger()
+        _ = await harness.run(spec, ledger: ledger)
+      } else {
+        let recorded = Lock<Checkpoint?>(nil)
+        let dying = RecordingLedger { checkpoint in
+          recorded.withLock { if checkpoint.publishing != nil { $0 = checkpoint } }
+          if checkpoint.publishing != nil { throw RecordingLedger.Refused() }
+        }
+        #expect(await harness.run(spec, ledger: dying).failure?.code == "checkpoint_failed")
+        ledger = RecordingLedger()
+        try await ledger.checkpoint(#require(recorded.withLock { $0 }))
+      }
+      let checkpoint = try #require(ledger.last)
+      #expect(checkpoint.publishing != nil)
+      let before = harness.origin.exchanges(DownloadHarness.path).count
+      let outcome = await harness.run(spec, from: checkpoint)
+      #expect(outcome == .succeeded(sha256: Self.file.sha256, bytes: Self.size))
+      try #expect(harness.published == Self.file.bytes)
+      #expect(harness.origin.exchanges(DownloadHarness.path).count == before)
+    }
+  }
+
+  @Test func aPublishedFileThatIsGoneIsFetchedAnew() async throws {
+    try await DownloadHarness.run { harness in
+      let spec = harness.spec()
+      harness.origin.serve(DownloadHarness.path, Self.file)
+      let ledger = RecordingLedger()
+      _ = await harness.run(spec, ledger: ledger)
+      unlink("\(harness.directory.path)/in/film.mp4")
+      let checkpoint = try #require(ledger.last)
+      let outcome = await harness.run(spec, from: checkpoint)
+      #expect(outcome == .succeeded(sha256: Self.file.sha256, bytes: Self.size))
+      try #expect(harness.published == Self.file.bytes)
+    }
+  }
+
+  @Test func withoutOwnershipNothingIsPublished() async throws {
+    try await DownloadHarness.run { harness in
+      harness.origin.serve(DownloadHarness.path, Self.file)
+      let gate = OriginGate()
+      harness.origin.script(DownloadHarness.path) { $0.number == 3 ? [.hold(after: 0, gate)] : [] }
+      let ledger = RecordingLedger()
+      let spec = harness.spec()
+      let task = Task { await harness.run(spec, ledger: ledger) }
+      await gate.reached()
+      ledger.revoke()
+      let recorded = ledger.checkpoints.count
+      gate.open()
+      #expect(await task.value == .stopped)
+      try #expect(harness.published == nil)
+      #expect(ledger.checkpoints.count == recorded)
+    }
+  }
+
+  @Test func whatIsWrittenIsRecordedOnTheWay() async throws {
+    try await DownloadHarness.run {
+      $0.syncBytes = 200_000
+    } _: { harness in
+      harness.origin.serve(DownloadHarness.path, Self.file)
+      let ledger = RecordingLedger()
+      _ = await harness.run(harness.spec(), ledger: ledger)
+      let checkpoints = ledger.checkpoints
+      #expect(checkpoints.count > 1)
+      for (earlier, later) in zip(checkpoints, checkpoints.dropFirst()) {
+        #expect(earlier.done.subtracting(later.done).isEmpty)
+      }
+    }
+  }
+}

@@ -1,0 +1,114 @@
+import Curl
+import TaskCore
+import Testing
+
+@testable import TransferEngine
+
+@Suite struct ResponseGateTests {
+  static let url = "http://a/film.mp4"
+  static let known = SourceIdentity(finalURL: url, size: 1000, etag: "\"1\"", lastModified: "L")
+
+  private func judge(
+    _ asked: ResponseGate.Asked, _ status: Int, _ fields: [String: String]
+  ) -> ResponseGate.Verdict {
+    let head = CurlHead(status: status, fields: fields.map { CurlHead.Field(name: $0.key, value: $0.value) })
+    return ResponseGate(asked: asked, url: Self.url).judge(head)
+  }
+
+  private var part: ResponseGate.Asked { .part(100..<200, of: Self.known) }
+  private let good = ["content-range": "bytes 100-199/1000", "etag": "\"1\"", "last-modified": "L"]
+
+  @Test func theRangeAskedForIsTaken() {
+    #expect(judge(part, 206, good) == .part(100..<200, of: Self.known))
+    let first = judge(.first(count: 300), 206, good.merging(["content-range": "bytes 0-299/1000"]) { $1 })
+    #expect(first == .part(0..<300, of: Self.known))
+  }
+
+  @Test(arguments: [
+    "bytes 101-199/1000", "bytes 100-198/1000", "bytes 100-200/1000", "bytes */1000", "bytes */*", "bytes 100-199",
+    "100-199/1000", "bytes 199-100/1000", "bytes -100-199/1000", "bytes 100-199/ 1000", "bytes +100-199/1000",
+    "bytes 100-99999999999999999999/1000", "items 100-199/1000", "",
+  ])
+  func anyOtherRangeIsRefused(value: String) {
+    guard case .refused = judge(part, 206, good.merging(["content-range": value]) { $1 }) else {
+      Issue.record("\(value) passed")
+      return
+    }
+  }
+
+  @Test(arguments: [
+    ["content-encoding": "gzip"], ["content-type": "multipart/byteranges; boundary=x"], ["content-length": "99"],
+    ["content-length": "101"], ["content-length": "abc"], ["content-length": "-1"],
+  ])
+  func whatIsNotTheBytesIsRefused(fields: [String: String]) {
+    guard case .refused = judge(part, 206, good.merging(fields) { $1 }) else {
+      Issue.record("\(fields) passed")
+      return
+    }
+  }
+
+  @Test(arguments: [
+    (["etag": "\"2\""], IdentityMismatch.etag), (["etag": "W/\"1\""], .etag), (["last-modified": "M"], .lastModified),
+    (["content-range": "bytes 100-199/1001"], .size(recorded: 1000, seen: 1001)),
+    (["content-range": "bytes 100-149/150"], .size(recorded: 1000, seen: 150)),
+  ])
+  func anotherVersionIsSeen(fields: [String: String], mismatch: IdentityMismatch) {
+    #expect(judge(part, 206, good.merging(fields) { $1 }) == .changed(mismatch))
+  }
+
+  @Test func theWholeForAPartIsTakenOnPurposeOnly() {
+    let same = ["content-length": "1000", "etag": "\"1\"", "last-modified": "L"]
+    #expect(judge(part, 200, same) == .unranged)
+    #expect(judge(part, 200, same.merging(["etag": "\"2\""]) { $1 }) == .changed(.etag))
+    #expect(judge(.whole, 200, same) == .whole(Self.known))
+    #expect(judge(.first(count: 10), 200, same) == .whole(Self.known))
+    guard case .refused = judge(.whole, 206, good) else {
+      Issue.record("a part passed for the whole")
+      return
+    }
+  }
+
+  @Test func aTotalIsNeededToPlanRanges() {
+    #expect(judge(.first(count: 100), 206, ["content-range": "bytes 0-99/*"]) == .unranged)
+  }
+
+  @Test func aWebPageIsNoFilm() {
+    guard case .refused = judge(.whole, 200, ["content-type": "text/html; charset=utf-8"]) else {
+      Issue.record("a web page passed")
+      return
+    }
+    let page = ResponseGate(asked: .whole, url: "http://a/page")
+    let head = CurlHead(status: 200, fields: [.init(name: "content-type", value: "text/html")])
+    #expect(page.judge(head) == .whole(SourceIdentity(finalURL: "http://a/page", size: nil)))
+  }
+
+  @Test func beyondTheEndTheSizeTells() {
+    #expect(judge(part, 416, ["content-range": "bytes */150"]) == .changed(.size(recorded: 1000, seen: 150)))
+    #expect(judge(part, 416, ["content-range": "bytes */1000"]) == .unranged)
+    #expect(judge(.first(count: 1), 416, ["content-range": "bytes */0"]) == .unranged)
+    #expect(judge(.whole, 416, [:]) == .status(416))
+    #expect(judge(.whole, 412, [:]) == .status(412))
+  }
+
+  @Test(arguments: [301, 302, 303, 307, 308])
+  func redirectsNeedATarget(status: Int) {
+    #expect(judge(part, status, ["location": "/x"]) == .redirect(to: "/x"))
+    guard case .refused = judge(part, status, [:]) else {
+      Issue.record("a redirect to nowhere passed")
+      return
+    }
+  }
+
+  @Test(arguments: [201, 204, 205, 300, 304])
+  func otherAnswersProveNothing(status: Int) {
+    guard case .refused = judge(part, status, [:]) else {
+      Issue.record("\(status) passed")
+      return
+    }
+  }
+
+  @Test(arguments: [400, 401, 403, 404, 410, 429, 500, 503])
+  func failuresKeepTheirStatus(status: Int) {
+    #expect(judge(part, status, [:]) == .status(status))
+  }
+}

@@ -1,0 +1,44 @@
+import Testing
+
+@testable import TransferEngine
+
+@Suite struct TokenBucketTests {
+  static let second: Int64 = 1_000_000_000
+
+  @Test func aBurstPassesAndThenTheRateHolds() {
+    var bucket = TokenBucket(rate: 1000, now: 0)
+    #expect(bucket.take(250, now: 0) == 0)
+    #expect(bucket.take(500, now: 0) == Self.second / 2)
+    #expect(bucket.wait(now: Self.second / 4) == Self.second / 4)
+    #expect(bucket.wait(now: Self.second / 2) == 0)
+  }
+
+  @Test(arguments: [1, 7, 1000, 1_000_000_000, .max] as [Int64])
+  func overALongTimeTheRateIsMet(rate: Int64) {
+    var bucket = TokenBucket(rate: rate, now: 0)
+    var (now, passed): (Int64, Int64) = (0, 0)
+    while now < 60 * Self.second {
+      let wait = bucket.wait(now: now)
+      guard wait == 0 else {
+        now += wait
+        continue
+      }
+      _ = bucket.take(16384, now: now)
+      passed += 16384
+      now += 1_000_000
+    }
+    #expect(Double(passed) <= Double(rate) * 60 + Double(rate) / 4 + 2 * 16384)
+  }
+
+  @Test func aRestDoesNotGrowTheBurst() {
+    var bucket = TokenBucket(rate: 1000, now: 0)
+    #expect(bucket.wait(now: 1000 * Self.second) == 0)
+    #expect(bucket.take(251, now: 1000 * Self.second) > 0)
+  }
+
+  @Test func aClockThatStandsStillIsNoGain() {
+    var bucket = TokenBucket(rate: 1000, now: Self.second)
+    _ = bucket.take(1000, now: Self.second)
+    #expect(bucket.wait(now: 0) == bucket.wait(now: Self.second))
+  }
+}
