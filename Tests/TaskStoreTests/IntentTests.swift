@@ -4,30 +4,39 @@ import Testing
 
 /// Commands to running tasks.
 @Suite struct IntentTests {
-  private static let ends: [(ControlAction, Intent.What, Settlement.Outcome, TaskState)] = [
-    (.pause, .pause, .handBack, .paused), (.cancel, .cancel, .handBack, .canceled),
-    (.pause, .pause, .failed(.reset, retryIn: .seconds(1)), .paused),
-    (.cancel, .cancel, .failed(.reset, retryIn: nil), .canceled), (.cancel, .cancel, .success, .succeeded),
+  private static let ends: [(Settlement.Outcome, TaskMachine.Event)] = [
+    (.success, .succeeded), (.handBack, .released(delay: .zero)),
+    (.failed(.reset, retryIn: nil), .failed(retryIn: nil)),
+    (.failed(.reset, retryIn: .seconds(1)), .failed(retryIn: .seconds(1))),
+    (.released(reason: .reset, delay: .seconds(1)), .released(delay: .seconds(1))),
   ]
 
+  /// The worker is told until it ends the run, which then goes where the state machine says.
   @Test(arguments: StoreKind.allCases)
   func anIntentStaysUntilTheTaskIsSettled(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
       let worker = try await fixture.worker()
-      for (action, what, outcome, state) in Self.ends {
-        let spec = TaskSpec.noop()
-        try await fixture.submit(spec)
-        let claim = try #require(try await fixture.store.claim(worker, limit: 1).first)
-        let boot = try #require(try await fixture.store.workers().first?.id)
-        #expect(try await fixture.control(action, spec.id) == .intended(worker: boot))
-        for _ in 0..<2 {
-          let renewal = try await fixture.store.renew(worker, samples: [])
-          #expect(renewal.intents == [Intent(taskID: spec.id, what: what)])
+      for (action, what) in [(ControlAction.pause, Intent.What.pause), (.cancel, .cancel)] {
+        for (outcome, event) in Self.ends {
+          let spec = TaskSpec.noop()
+          try await fixture.submit(spec)
+          let claim = try #require(try await fixture.store.claim(worker, limit: 1).first)
+          let boot = try #require(try await fixture.store.workers().first?.id)
+          #expect(try await fixture.control(action, spec.id) == .intended(worker: boot))
+          for _ in 0..<2 {
+            let renewal = try await fixture.store.renew(worker, samples: [])
+            #expect(renewal.intents == [Intent(taskID: spec.id, what: what)])
+          }
+          var machine = TaskMachine(state: .running, attempt: 1, epoch: 1, sequence: 2)
+          _ = try machine.handle(.control(action))
+          _ = try machine.handle(event)
+          #expect(try await fixture.settle(claim, outcome))
+          let document = try #require(try await fixture.store.task(spec.id))
+          #expect(document.state == machine.state && document.attempt == machine.attempt, "\(action), \(event.name)")
+          #expect(document.sequence == machine.sequence && document.runAt == nil)
+          #expect(try await fixture.store.renew(worker, samples: []).intents.isEmpty)
+          #expect(try await fixture.store.claim(worker, limit: 1).isEmpty)
         }
-        #expect(try await fixture.settle(claim, outcome))
-        #expect(try await fixture.state(spec.id) == state)
-        #expect(try await fixture.store.renew(worker, samples: []).intents.isEmpty)
-        #expect(try await fixture.store.claim(worker, limit: 1).isEmpty)
       }
     }
   }
