@@ -1,0 +1,76 @@
+import Glibc
+import Kafka
+import Messages
+import System
+import TaskCore
+import TaskStore
+import TestKit
+import Testing
+import Worker
+
+/// From a record on Kafka to a file on disk and an event, with real parts in one process.
+@Suite struct EndToEndTests {
+  private func download(_ fleet: RealFleet, _ path: String) -> TaskSpec {
+    TaskSpec(
+      id: .version7(), kind: .download, source: fleet.origin.url(path), destination: "storage://default\(path)")
+  }
+
+  @Test(.timeLimit(.minutes(1))) func aVideoArrives() async throws {
+    try await RealFleet.run { fleet in
+      let file = OriginFile(seed: 7, size: 3_000_000)
+      fleet.origin.serve("/a.mp4", file)
+      let spec = download(fleet, "/a.mp4")
+      try await fleet.withWorker { _ in
+        try await fleet.send(.submit(spec))
+        let events = try await fleet.read(1, from: fleet.configuration.settings.topics.events) { record in
+          let event = try TaskEventJSON.decode(record.value ?? [])
+          return event.kind == .succeeded ? event : nil
+        }
+        #expect(events.first?.taskID == spec.id)
+        #expect(events.first?.task?.bytesDone == file.size)
+        #expect(events.first?.task?.sha256 == file.content.sha256(size: file.size))
+      }
+      var status = stat()
+      #expect(stat(fleet.directory.path + "/a.mp4", &status) == 0 && Int64(status.st_size) == file.size)
+      #expect(try await fleet.store.task(spec.id)?.state == .succeeded)
+      #expect(try await fleet.store.audit() == [])
+    }
+  }
+
+  @Test(.timeLimit(.minutes(1))) func badRecordsAreDeadLettersAndTheOthersGoOn() async throws {
+    try await RealFleet.run { fleet in
+      let spec = TaskSpec(id: .version7(), kind: .noop, source: "noop:", destination: nil)
+      let topics = fleet.configuration.settings.topics
+      try await fleet.withWorker { _ in
+        try await fleet.producer.send(topic: topics.commands, key: nil, value: Array("{".utf8))
+        try await fleet.send(.submit(spec), .submit(spec))
+        let letters = try await fleet.read(1, from: topics.deadLetters) { $0 }
+        #expect(letters.first?.value == Array("{".utf8))
+        try await eventually("it is carried out") { try await fleet.store.task(spec.id)?.state == .succeeded }
+      }
+      let events = try await fleet.read(3, from: topics.events) { try TaskEventJSON.decode($0.value ?? []).kind }
+      #expect(events == [.submitted, .started, .succeeded], "and once only")
+    }
+  }
+
+  @Test(.timeLimit(.minutes(1))) func aPauseStopsTheBytesAtOnceAndAnotherWorkerGoesOn() async throws {
+    try await RealFleet.run { fleet in
+      let file = OriginFile(seed: 9, size: 8_000_000)
+      fleet.origin.serve("/b.mp4", file)
+      fleet.origin.always("/b.mp4", .pace(bytesPerSecond: 1_000_000))
+      let spec = download(fleet, "/b.mp4")
+      try await fleet.withWorker { _ in
+        try await fleet.send(.submit(spec))
+        try await eventually("bytes move") { (try await fleet.store.task(spec.id)?.bytesDone ?? 0) > 0 }
+        try await fleet.send(.control(.init(id: .version7(), taskID: spec.id, action: .pause)))
+        try await eventually("it is paused") { try await fleet.store.task(spec.id)?.state == .paused }
+      }
+      fleet.origin.always("/b.mp4")
+      try await fleet.withWorker { _ in
+        try await fleet.send(.control(.init(id: .version7(), taskID: spec.id, action: .resume)))
+        try await eventually("it is done") { try await fleet.store.task(spec.id)?.state == .succeeded }
+      }
+      #expect(try await fleet.store.task(spec.id)?.bytesDone == file.size)
+    }
+  }
+}
