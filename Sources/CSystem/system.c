@@ -127,6 +127,8 @@ static int become(const rh_spawn *request, pid_t parent) {
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
   for (int number = 1; number < NSIG; number++) signal(number, SIG_DFL);
+  // A terminal's Ctrl-C is for the parent, which ends its children in order.
+  if (setpgid(0, 0) != 0) return errno;
   if (request->out) {
     int fd = open(request->out, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (fd < 0 || dup2(fd, 1) < 0) return errno;

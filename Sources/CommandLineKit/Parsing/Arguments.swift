@@ -19,6 +19,9 @@ package struct Arguments: Sendable {
 
   package subscript(option: OptionSpec) -> String? { values[option.name]?.last ?? option.defaultValue }
 
+  /// The value that a flag or a setting gave; nil where there is at most a default.
+  package func given(_ option: OptionSpec) -> String? { values[option.name]?.last }
+
   /// All values of a repeatable option, in order.
   package func all(_ option: OptionSpec) -> [String] {
     values[option.name] ?? option.defaultValue.map { [$0] } ?? []

@@ -21,7 +21,9 @@ extension Subcommand {
   ) { context in
     let configuration = try WorkerConfiguration(context.arguments)
     let log = Logger(level: context.arguments[.logLevel].flatMap { LogLevel(name: $0) } ?? .info)
-    return ExitCode(rawValue: await WorkerProcess.run(configuration, log: log)) ?? .failed
+    let code = await WorkerProcess.run(configuration, log: log)
+    log.close()
+    return ExitCode(rawValue: code) ?? .failed
   }
 }
 

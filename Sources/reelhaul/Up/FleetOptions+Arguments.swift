@@ -6,12 +6,14 @@ import System
 extension FleetOptions {
   init(_ context: Context) throws {
     let arguments = context.arguments
-    var settings = [
-      "REELHAUL_LEASE_SECONDS": arguments[.lease] ?? "15",
-      "REELHAUL_DRAIN_SECONDS": arguments[.drain] ?? "25",
-      "REELHAUL_LOG_LEVEL": arguments[.logLevel] ?? "info",
-    ]
-    settings["REELHAUL_CONCURRENCY"] = arguments[.concurrency]
+    let demo = arguments[flag: .demo]
+    let settings = [
+      // The demo kills a worker and shows the films spread over all of them: a short lease, few places for each.
+      "REELHAUL_LEASE_SECONDS": arguments.given(.lease) ?? (demo ? "5" : arguments[.lease]),
+      "REELHAUL_CONCURRENCY": arguments.given(.concurrency) ?? (demo ? "5" : arguments[.concurrency]),
+      "REELHAUL_DRAIN_SECONDS": arguments[.drain],
+      "REELHAUL_LOG_LEVEL": arguments[.logLevel],
+    ].compactMapValues { $0 }
     try self.init(
       layout: FleetLayout(root: Self.absolute(arguments[.dataDirectory] ?? "reelhaul-data")),
       workers: Int(arguments.integer(.workerCount) ?? 3),
