@@ -37,7 +37,7 @@ package final class NginxOrigin: Sendable {
   }
 
   private static func start(serving root: String, files: String, rate: Int?, port: Int) async throws -> NginxOrigin? {
-    unlink("\(files)/access.log")
+    for left in ["access.log", "nginx.pid"] { unlink("\(files)/\(left)") }
     try LocalFile.write("\(files)/nginx.conf", configuration(root: root, files: files, port: port, rate: rate))
     var options = ChildProcess.Options()
     options.stdout = "\(files)/error.log"
@@ -57,7 +57,7 @@ package final class NginxOrigin: Sendable {
     _ = await process.wait()
   }
 
-  /// A line of `/name bytes` for each response: the body bytes it has sent; complete once it is closed.
+  /// A line of `/name bytes` for each response but the probes: the body bytes it has sent; complete once it is closed.
   package var accessLog: String { "\(files)/access.log" }
 
   private static func configuration(root: String, files: String, port: Int, rate: Int?) -> String {
@@ -69,7 +69,9 @@ package final class NginxOrigin: Sendable {
     events { worker_connections 1024; }
     http {
       log_format bytes '$uri $body_bytes_sent';
-      access_log \(files)/access.log bytes;
+      # All but the probe for one byte that every download begins with.
+      map $http_range $counts { "bytes=0-0" 0; default 1; }
+      access_log \(files)/access.log bytes if=$counts;
       sendfile on;
       tcp_nopush on;
       types { video/mp4 mp4; }

@@ -59,7 +59,7 @@ extension Logger {
     case .revoked(let partitions, let lost):
       info("partitions revoked", ["count": .integer(partitions.count), "lost": .bool(lost)])
     case .commitFailed(let error):
-      notice("an offset was not committed", ["error": .text("\(error)")])
+      self.notice("an offset was not committed", ["error": .text("\(error)")])
     case .log(_, let facility, let text):
       debug("librdkafka", ["facility": .text(facility), "text": .text(text)])
     case .statistics:

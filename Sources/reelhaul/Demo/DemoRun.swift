@@ -26,8 +26,7 @@ struct DemoRun {
     self.client = client
     self.store = store
     self.stage = stage
-    // Version 7 ids are in the order they were made.
-    order = films.keys.sorted()
+    order = DemoFilm.all.compactMap { film in films.first { $0.value == film }?.key }
     script = DemoScript(films.mapValues(\.role))
   }
 
