@@ -17,13 +17,15 @@ struct Demo {
 
   private let fleet: LocalFleet
   private let context: Context
+  private let announcer: Announcer
   private let directory: String
   /// Another place for every run, so that a demo can be played again on the same fleet.
   private let place: String
 
-  init(_ fleet: LocalFleet, _ context: Context) {
+  init(_ fleet: LocalFleet, _ context: Context, _ announcer: Announcer) {
     self.fleet = fleet
     self.context = context
+    self.announcer = announcer
     directory = "\(fleet.layout.root)/demo"
     place = "demo-\(Clocks.realtimeMicroseconds() / 1_000_000)"
   }
@@ -55,10 +57,11 @@ struct Demo {
     let client = try ReelhaulClient(
       kafka, topicPrefix: fleet.environment["REELHAUL_TOPIC_PREFIX"] ?? "", source: "/reelhaul/demo")
     let postgres = try PostgresConfiguration(url: fleet.environment["REELHAUL_POSTGRES"] ?? "")
+    defer { announcer.release() }
     return try await Fleet.withPool(postgres) { pool in
       var run = DemoRun(
         films: Dictionary(uniqueKeysWithValues: zip(specs.map(\.id), DemoFilm.all)), fleet: fleet, client: client,
-        store: PostgresStore(pool: pool), stage: DemoStage(context))
+        store: PostgresStore(pool: pool), stage: DemoStage(context, announcer))
       try await client.submit(specs)
       try await run.play(within: Self.limit, every: Self.interval)
       await client.close()

@@ -44,8 +44,8 @@ struct DemoReport {
 
   func table(_ paint: Paint) -> Table {
     var table = Table([
-      .init("TASK"), .init("STATE"), .init("BYTES", right: true), .init("FETCHED AGAIN", right: true),
-      .init("WORKERS", shrinks: true), .init("SHA-256"), .init("WHAT HAPPENED"),
+      .init("TASK"), .init("STATE"), .init("BYTES", right: true), .init("REFETCHED", right: true),
+      .init("WORKERS", shrinks: true), .init("SHA-256"), .init("NOTE"),
     ])
     for line in lines {
       table.add([
@@ -68,8 +68,8 @@ struct DemoReport {
     return switch line.film.role {
     case .plain: ""
     case .paused: "paused, resumed"
-    case .canceled: "canceled, no file left"
-    case .killed: "its worker was killed"
+    case .canceled: "canceled"
+    case .killed: "worker killed"
     }
   }
 }

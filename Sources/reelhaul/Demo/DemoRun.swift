@@ -14,6 +14,7 @@ struct DemoRun {
   private(set) var documents: [TaskDocument] = []
   /// The names of the workers that were seen with a task, in order.
   private(set) var workers: [UUID: [String]] = [:]
+  /// Every worker that was seen.
   private var names: [UUID: WorkerDocument] = [:]
   private var stage: DemoStage
   private let order: [UUID]
@@ -57,8 +58,16 @@ struct DemoRun {
   }
 
   private mutating func note(_ worker: UUID, of task: UUID) {
-    let name = names[worker].map { "\($0.labels["name"] ?? $0.host) (\($0.pid))" } ?? "\(worker)"
+    guard let document = names[worker] else { return }
+    let name = name(of: document)
     if workers[task]?.last != name { workers[task, default: []].append(name) }
+  }
+
+  /// The name of its place, with a number from the second process in that place on.
+  private func name(of worker: WorkerDocument) -> String {
+    let place = worker.labels["name"] ?? worker.host
+    let earlier = names.values.count { $0.labels["name"] == place && $0.id < worker.id }
+    return earlier == 0 ? place : "\(place).\(earlier + 1)"
   }
 
   private mutating func act(_ action: DemoScript.Action) async throws {

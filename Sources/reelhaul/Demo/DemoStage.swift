@@ -4,17 +4,21 @@ import TaskCore
 /// Where the demo is seen: live bars with the events above them, or lines on a pipe.
 struct DemoStage {
   private let context: Context
+  private let announcer: Announcer
   private var board: BoardDisplay
   private var lines: LinesDisplay
 
-  init(_ context: Context) {
+  init(_ context: Context, _ announcer: Announcer) {
     self.context = context
+    self.announcer = announcer
     board = BoardDisplay(context.output, context.terminal)
     lines = LinesDisplay(context.output)
   }
 
   mutating func show(_ tasks: [TaskDocument]) {
-    if context.terminal.isInteractive { board.show(tasks) } else { lines.show(tasks) }
+    guard context.terminal.isInteractive else { return lines.show(tasks) }
+    for line in announcer.hold() { board.say(line) }
+    board.show(tasks)
   }
 
   mutating func say(_ text: String) {

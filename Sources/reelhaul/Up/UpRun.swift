@@ -13,17 +13,19 @@ struct UpRun {
   private static let readiness: Duration = .seconds(60)
 
   private let context: Context
+  private let announcer: Announcer
   private let stop = StopSignal()
 
   init(_ context: Context) {
     self.context = context
+    announcer = Announcer(context)
   }
 
   func run() async throws -> ExitCode {
     let options = try FleetOptions(context)
-    let say: @Sendable (String) -> Void = { [context] in context.note($0) }
     let starting = Task {
-      let fleet = try await LocalFleet.start(options, prepare: { try await prepare($0) }, say: say)
+      let fleet = try await LocalFleet.start(
+        options, prepare: { try await prepare($0) }, say: { [announcer] in announcer.say($0) })
       do {
         try await waitUntilReady(fleet)
       } catch {
@@ -71,7 +73,7 @@ struct UpRun {
   }
 
   private func playDemo(_ fleet: LocalFleet) async throws -> ExitCode {
-    let playing = Task { try await Demo(fleet, context).play() }
+    let playing = Task { try await Demo(fleet, context, announcer).play() }
     stop.onStop { playing.cancel() }
     do {
       return try await playing.value ? .done : .failed
