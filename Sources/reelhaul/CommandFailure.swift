@@ -25,6 +25,9 @@ struct CommandFailure: Error {
     case let error as StoreError: self.init(error)
     case let error as KafkaError: self.init(error)
     case let error as PostgresError: self.init(error)
+    case let error as MigrationError:
+      self.init(
+        .failed, "\(error)", hint: "Use the program that made the schema, or another database (of 'up': --data-dir).")
     case let error as ReelhaulClientError:
       self.init(
         error.isRetryable ? .unreachable : .failed,
