@@ -74,7 +74,8 @@ import Testing
   }
 
   @Test func aRefusedAddressIsToldApartFromAFailedConnect() async throws {
-    try await withClient(permits: { _ in false }) { origin, client in
+    let nowhere: CurlOptions.AddressPredicate = { _ in false }
+    try await withClient(permits: nowhere) { origin, client in
       let error = await failure(of: CurlRequest(url: origin.url("/file")), client)
       #expect(error?.code == .addressRefused)
       #expect(error?.isRetryable == false)

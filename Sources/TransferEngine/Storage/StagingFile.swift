@@ -1,4 +1,5 @@
 import Glibc
+import Synchronization
 import System
 import TaskCore
 
@@ -11,6 +12,10 @@ package final class StagingFile: Sendable {
   package let volume: Volume
   let file: FileDescriptor
   private let isVoid = Lock(false)
+  /// Counts what may have changed the file; who had it before may have, too.
+  private let changes = Atomic(1)
+  /// The count that the last good sync covered.
+  private let synced = Lock(0)
 
   /// The attribute by which a file is known as a task's, wherever it lies; its value is the staging name.
   static let mark = "user.reelhaul"
@@ -36,6 +41,7 @@ package final class StagingFile: Sendable {
 
   package func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(StorageError) {
     try attempt { file throws(SystemError) in try file.write(bytes, at: offset) }
+    changes.add(1, ordering: .releasing)
   }
 
   /// The bytes of `range`, fewer where the file ends before.
@@ -48,14 +54,20 @@ package final class StagingFile: Sendable {
     try attempt { file throws(SystemError) in try file.read(into: buffer, at: offset) }
   }
 
-  /// What was written before is on stable storage when it returns.
+  /// What was written before is on stable storage when it returns. Costs nothing where nothing was.
   package func sync() throws(StorageError) {
-    try attempt { file throws(SystemError) in try file.syncData() }
+    try synced.withLock { (synced: inout Int) throws(StorageError) in
+      let count = changes.load(ordering: .acquiring)
+      guard synced != count else { return }
+      try attempt { file throws(SystemError) in try file.syncData() }
+      synced = count
+    }
   }
 
   /// Sets the final size: gives back what was reserved beyond it.
   package func truncate(to size: Int64) throws(StorageError) {
     try attempt { file throws(SystemError) in try file.truncate(to: size) }
+    changes.add(1, ordering: .releasing)
   }
 
   /// Runs a call on the file. A device error voids the file for good: after a failed fsync the kernel may drop the

@@ -29,7 +29,7 @@ extension Volume {
     _ file: StagingFile, to destination: StorageURL, ifExists: IfExists
   ) throws(StorageError) -> Published {
     try check()
-    try file.attempt { file throws(SystemError) in try file.sync() }
+    try file.sync()
     let staged = file.name.description
     do throws(SystemError) {
       let parent = try openParent(of: destination)

@@ -43,6 +43,12 @@ import Testing
   @Test func aLargeFileIsFetchedOverSeveralConnections() async throws {
     try await DownloadHarness.run { harness in
       harness.origin.serve(DownloadHarness.path, OriginFile(seed: 5, size: 4 << 20))
+      let gate = OriginGate()
+      harness.origin.script(DownloadHarness.path) { request in
+        if request.number == 1 { return [.hold(after: 1000, gate)] }
+        gate.open()
+        return []
+      }
       _ = await harness.run(harness.spec())
       let exchanges = harness.origin.exchanges(DownloadHarness.path)
       #expect(exchanges.contains { $0.request.inProgress > 1 })

@@ -1,0 +1,183 @@
+import TaskCore
+import Testing
+
+@testable import Curl
+@testable import TransferEngine
+
+/// The machine alone, without a socket or a file.
+@Suite struct DownloadMachineTests {
+  typealias Machine = DownloadMachine
+
+  static let size: Int64 = 100 << 20
+  static let identity = SourceIdentity(finalURL: "http://a/film.mp4", size: size, etag: "\"1\"")
+
+  private func machine(
+    expect: TaskCore.Expectation = TaskCore.Expectation(), _ change: (inout DownloadLimits) -> Void = { _ in }
+  ) throws -> Machine {
+    var limits = DownloadLimits()
+    change(&limits)
+    return Machine(source: try #require(CurlURL("http://a/film.mp4")), expect: expect, generation: 0, limits: limits)
+  }
+
+  /// The answer of a server that is in order.
+  private func head(_ request: Machine.Request, etag: String = "\"1\"", size: Int64 = size) -> CurlHead {
+    let range: Range<Int64>
+    switch request.asked {
+    case .first(let count): range = 0..<min(count, size)
+    case .part(let part, _): range = part
+    case .whole:
+      return CurlHead(
+        status: 200, fields: [.init(name: "content-length", value: "\(size)"), .init(name: "etag", value: etag)])
+    }
+    let value = "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(size)"
+    return CurlHead(
+      status: 206, fields: [.init(name: "content-range", value: value), .init(name: "etag", value: etag)])
+  }
+
+  private func requests(_ actions: [Machine.Action]) -> [Machine.Request] {
+    actions.compactMap { if case .request(let request) = $0 { request } else { nil } }
+  }
+
+  @Test func theFirstRequestIsProbeAndChunkInOne() throws {
+    var machine = try machine()
+    let first = try #require(requests(machine.begin(resuming: nil)).first)
+    #expect(first.asked == .first(count: 4 << 20))
+    #expect(first.ifRange == nil)
+    let (reception, actions) = machine.head(head(first), of: first.id, now: 0)
+    #expect(reception == .write(offset: 0, count: 4 << 20))
+    #expect(actions.first == .openStaging(generation: 0, size: Self.size))
+    let second = try #require(requests(actions).first)
+    #expect(second.ifRange == "\"1\"")
+    guard case .part(let range, _) = second.asked else {
+      Issue.record("\(second.asked)")
+      return
+    }
+    #expect(range.lowerBound == 4 << 20)
+  }
+
+  @Test func aWholeFileIsFetchedByteByByteExactlyOnce() throws {
+    var machine = try machine { $0.sealAbove = .max }
+    var open = requests(machine.begin(resuming: nil))
+    var written = ByteRanges()
+    var generator = Seeded(state: 5)
+    var ended: [Machine.Action] = []
+    while let index = open.indices.randomElement(using: &generator) {
+      let request = open.remove(at: index)
+      let (reception, actions) = machine.head(head(request), of: request.id, now: 0)
+      open += requests(actions)
+      guard case .write(let offset, let count?) = reception else {
+        Issue.record("\(reception)")
+        return
+      }
+      // Some requests are cut short, and what they lack is fetched by others.
+      let received = Bool.random(using: &generator) ? count : Int64.random(in: 1 << 16...count, using: &generator)
+      written.insert(offset..<offset + received)
+      let error = received == count ? nil : CurlError(.cut, isRetryable: true, message: "")
+      ended = machine.ended(request.id, received: received, error: error, milliseconds: 100)
+      open += requests(ended)
+      if ended.contains(where: { if case .pause = $0 { true } else { false } }) {
+        ended = machine.retryDue()
+        open += requests(ended)
+      }
+    }
+    #expect(ended == [.complete(bytes: Self.size)])
+    #expect(written == ByteRanges(0..<Self.size))
+  }
+
+  @Test func aChangedSourceStartsAnewOnceAllRequestsHaveEnded() throws {
+    var machine = try machine()
+    let first = try #require(requests(machine.begin(resuming: nil)).first)
+    let second = try #require(requests(machine.head(head(first), of: first.id, now: 0).1).first)
+    let (reception, _) = machine.head(head(second, etag: "\"2\""), of: second.id, now: 0)
+    #expect(reception == .refuse)
+    let actions = machine.ended(second.id, received: 0, error: .aborted, milliseconds: 1)
+    #expect(actions == [.cancel(first.id)])
+    let again = machine.ended(first.id, received: 1000, error: .canceled, milliseconds: 1)
+    #expect(requests(again).first?.asked == .first(count: 4 << 20))
+    #expect(machine.generation == 1)
+    #expect(machine.identity == nil)
+  }
+
+  @Test func aResumedRunAsksForWhatIsMissingAndComparesTheSource() throws {
+    var machine = try machine()
+    var checkpoint = Checkpoint(
+      generation: 3, identity: Self.identity, volume: UUID(high: 0, low: 1), stagingName: "x",
+      done: ByteRanges(0..<(8 << 20)))
+    checkpoint.tailCRC = 1
+    let first = try #require(requests(machine.begin(resuming: checkpoint)).first)
+    guard case .part(let range, let identity) = first.asked else {
+      Issue.record("\(first.asked)")
+      return
+    }
+    #expect(range.lowerBound == 8 << 20)
+    #expect(identity == Self.identity)
+    #expect(first.ifRange == "\"1\"")
+    #expect(machine.isResumable)
+  }
+
+  @Test func withoutAStrongValidatorNothingIsResumed() throws {
+    var machine = try machine()
+    let weak = SourceIdentity(finalURL: "http://a/film.mp4", size: Self.size, etag: "\"1\"", etagIsWeak: true)
+    let checkpoint = Checkpoint(
+      generation: 0, identity: weak, volume: UUID(high: 0, low: 1), stagingName: "x", done: ByteRanges(0..<100))
+    #expect(requests(machine.begin(resuming: checkpoint)).first?.asked == .first(count: 4 << 20))
+    #expect(machine.generation == 1)
+    #expect(!machine.isResumable)
+  }
+
+  @Test func aSignedURLIsNotGivenTheHeadersOfTheSource() throws {
+    var machine = try machine()
+    let first = try #require(requests(machine.begin(resuming: nil)).first)
+    #expect(first.isAtOrigin)
+    let redirect = CurlHead(status: 302, fields: [.init(name: "location", value: "https://b/film.mp4")])
+    #expect(machine.head(redirect, of: first.id, now: 0).0 == .skip)
+    let second = try #require(requests(machine.ended(first.id, received: 0, error: nil, milliseconds: 1)).first)
+    #expect(second.url == "https://b/film.mp4")
+    #expect(!second.isAtOrigin)
+  }
+
+  @Test func stoppingWaitsForTheRequestsThatRun() throws {
+    var machine = try machine()
+    let first = try #require(requests(machine.begin(resuming: nil)).first)
+    #expect(machine.stop() == [.cancel(first.id)])
+    #expect(machine.stop() == [])
+    #expect(machine.ended(first.id, received: 0, error: .canceled, milliseconds: 1) == [.end(.stopped)])
+  }
+
+  @Test func retriesEndWithTheLastFailure() throws {
+    var machine = try machine { $0.retries = 2 }
+    var actions = machine.begin(resuming: nil)
+    for _ in 0..<2 {
+      let request = try #require(requests(actions).first)
+      let error = CurlError(.connectFailed, isRetryable: true, message: "no")
+      let pause = machine.ended(request.id, received: 0, error: error, milliseconds: 1)
+      guard case .pause = pause.first else {
+        Issue.record("\(pause)")
+        return
+      }
+      actions = machine.retryDue()
+    }
+    let request = try #require(requests(actions).first)
+    let error = CurlError(.connectFailed, isRetryable: true, message: "no")
+    guard case .end(.failed(let failure)) = machine.ended(request.id, received: 0, error: error, milliseconds: 1).first
+    else {
+      Issue.record("the machine goes on")
+      return
+    }
+    #expect(failure.code == "connect_failed")
+    #expect(failure.class == .retry)
+  }
+}
+
+/// SplitMix64.
+private struct Seeded: RandomNumberGenerator {
+  var state: UInt64
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var z = state
+    z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
+    return z ^ (z >> 31)
+  }
+}
