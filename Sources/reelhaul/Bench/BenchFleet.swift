@@ -30,6 +30,8 @@ final class BenchFleet: Sendable {
     workers: Int, broker: Broker = .embedded, environment: [String: String] = [:]
   ) async throws -> BenchFleet {
     let directory = try TemporaryDirectory(prefix: "reelhaul-bench")
+    // PostgreSQL runs as another user when this one is root.
+    chmod(directory.path, 0o755)
     let data = "\(directory.path)/data"
     var options = ChildProcess.Options()
     options.environment = environment.merging(["REELHAUL_CONFIG": "", "REELHAUL_LOG_LEVEL": "warning"]) { $1 }
