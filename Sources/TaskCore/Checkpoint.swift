@@ -1,6 +1,6 @@
 /// What is known to be on stable storage of a running task: enough for another worker to go on.
 public struct Checkpoint: Hashable, Sendable {
-  /// Counts the versions of the source that this task has met; each has its own staging file.
+  /// Counts the versions of the source that this task has met, from 0; each has its own staging file.
   public var generation: Int
   public var identity: SourceIdentity
   /// The UUID of the storage volume that holds the staging file.
