@@ -1,0 +1,85 @@
+import Digest
+import Glibc
+import ReelhaulClient
+import System
+import TaskCore
+import TaskStore
+import TestKit
+import Testing
+
+/// The command line as a person uses it: output, exit codes, effects.
+@Suite struct CommandLineTests {
+  @Test func aDownloadIsWaitedForShownAndListed() async throws {
+    let fleet = try await TestFleet.start(workers: 1)
+    let file = OriginFile(seed: 5, size: 2_000_000)
+    fleet.origin.serve("/talk.mp4", file)
+    let sum = hex(file.content.sha256(size: file.size))
+    let done = try await fleet.run([
+      "download", fleet.origin.url("/talk.mp4"), "--sha256", sum, "--label", "title=A talk", "--wait", "--json",
+    ])
+    #expect(done.status == .exited(0))
+    #expect(done.output.contains("\"state\":\"succeeded\""))
+    #expect(done.output.contains("\"sha256\":\"\(sum)\""))
+    #expect(try TestFleet.contents(fleet.path("/talk.mp4")) == file.content.bytes(0..<file.size))
+    let list = try await fleet.run(["list", "--json", "--state", "succeeded"])
+    #expect(list.output.hasPrefix("[{\"id\":\""))
+    let workers = try await fleet.run(["workers"])
+    #expect(workers.status == .exited(0))
+    let doctor = try await fleet.run(["doctor"])
+    #expect(doctor.status == .exited(0), "\(doctor.output)")
+    await fleet.stop()
+  }
+
+  @Test func exitCodesTellWhatHappened() async throws {
+    let fleet = try await TestFleet.start(workers: 1)
+    let url = fleet.origin.url("/absent.mp4")
+    #expect(try await fleet.run(["download", url, "--wait"]).status == .exited(1))
+    #expect(try await fleet.run(["download", "ftp://127.0.0.1/a"]).status == .exited(2))
+    #expect(try await fleet.run(["downlaod", url]).output.contains("download"))
+    #expect(try await fleet.run(["download", url, "--priority", "many"]).status == .exited(2))
+    #expect(try await fleet.run(["show", "\(UUID.make())"]).status == .exited(4))
+    #expect(try await fleet.run(["pause", "\(UUID.make())"]).status == .exited(4))
+    let added = try await fleet.run(["download", url, "--paused", "--to", "storage://default/later.mp4"])
+    let id = try #require(UUID(added.output.split(separator: "\n").last.map(String.init) ?? ""))
+    try await fleet.wait(for: id, .paused)
+    #expect(try await fleet.run(["pause", "\(id)"]).status == .exited(5))
+    #expect(try await fleet.run(["cancel", "\(id)", "--wait"]).status == .exited(0))
+    #expect(try await fleet.store.task(id)?.state == .canceled)
+    await fleet.stop()
+  }
+
+  @Test func unreachableServicesAreSaidSoon() async throws {
+    var options = ChildProcess.Options()
+    let directory = try TemporaryDirectory()
+    options.stdout = "\(directory.path)/out"
+    options.stderr = options.stdout
+    options.environment = [
+      "REELHAUL_KAFKA": "127.0.0.1:9", "REELHAUL_POSTGRES": "postgres://nobody@127.0.0.1:9/none",
+      "REELHAUL_KAFKA_MESSAGE_TIMEOUT_MS": "2000",
+    ]
+    for arguments in [["list"], ["download", "https://example.org/a.mp4"], ["doctor"]] {
+      let status = await (try ChildProcess(TestFleet.binary, arguments, options)).wait()
+      let output = String(decoding: try TestFleet.contents("\(directory.path)/out"), as: UTF8.self)
+      #expect(status == .exited(3), "\(arguments): \(output)")
+    }
+  }
+
+  @Test func aBatchNamesItsBadLines() async throws {
+    let fleet = try await TestFleet.start(workers: 1)
+    let directory = try TemporaryDirectory()
+    let path = "\(directory.path)/lines"
+    let lines = (0..<500).map { _ in "{\"kind\":\"noop\",\"source\":\"noop://host/\"}" }
+    let text = Array(
+      (lines[..<300] + ["{\"kind\":\"noop\"", "{\"source\":\"ftp://x/\"}"] + lines[300...]).joined(separator: "\n").utf8
+    )
+    let file = try FileDescriptor.open(path, O_WRONLY | O_CREAT)
+    try text.withUnsafeBytes { try file.write($0, at: 0) }
+    let result = try await fleet.run(["batch", path])
+    #expect(result.output.contains("line 301: "))
+    #expect(result.output.contains("line 302: "))
+    let ids = result.output.split(separator: "\n").compactMap { UUID(String($0)) }
+    #expect(ids.count == 500)
+    for id in ids { try await fleet.wait(for: id, .succeeded) }
+    await fleet.stop()
+  }
+}

@@ -1,0 +1,57 @@
+import Glibc
+import System
+import TestKit
+import Testing
+
+/// `reelhaul up`, started, stopped and started again on the same directory.
+@Suite struct UpTests {
+  private func start(_ directory: TemporaryDirectory) async throws -> ChildProcess {
+    let data = "\(directory.path)/data"
+    // What a killed one has left; it is there again when this one is ready.
+    unlink("\(data)/reelhaul.env")
+    var options = ChildProcess.Options()
+    options.stdout = "\(directory.path)/up.log"
+    options.stderr = options.stdout
+    let process = try ChildProcess(TestFleet.binary, ["up", "--workers", "1", "--data-dir", data], options)
+    let loop = EventLoop(name: "up-test")
+    while access("\(data)/reelhaul.env", F_OK) != 0 {
+      let log = try TestFleet.contents("\(directory.path)/up.log")
+      try #require(process.status == nil, "\(String(decoding: log, as: UTF8.self))")
+      try await loop.sleep(for: .milliseconds(50))
+    }
+    await Task.detached { loop.shutdown() }.value
+    return process
+  }
+
+  private func run(_ directory: TemporaryDirectory, _ arguments: [String]) async throws -> (System.ExitStatus, String) {
+    var options = ChildProcess.Options()
+    options.environment = ["REELHAUL_CONFIG": "\(directory.path)/data/reelhaul.env"]
+    options.stdout = "\(directory.path)/run.log"
+    unlink("\(directory.path)/run.log")
+    let status = await (try ChildProcess(TestFleet.binary, arguments, options)).wait()
+    return (status, String(decoding: try TestFleet.contents("\(directory.path)/run.log"), as: UTF8.self))
+  }
+
+  @Test func goesOnWhereItWas() async throws {
+    let directory = try TemporaryDirectory(prefix: "reelhaul-up")
+    chmod(directory.path, 0o755)
+    let origin = try OriginServer()
+    origin.serve("/a.mp4", OriginFile(seed: 9, size: 500_000))
+    let first = try await start(directory)
+    let (status, _) = try await run(directory, ["download", origin.url("/a.mp4"), "--wait"])
+    #expect(status == .exited(0))
+    first.kill(SIGTERM)
+    #expect(await first.wait() == .exited(0))
+    #expect(access("\(directory.path)/data/reelhaul.env", F_OK) != 0, "the settings of a fleet that is gone")
+    let second = try await start(directory)
+    let (_, list) = try await run(directory, ["list", "--json"])
+    #expect(list.contains("\"state\":\"succeeded\""))
+    // Even a kill of the whole leaves nothing that keeps it from starting.
+    second.kill(SIGKILL)
+    _ = await second.wait()
+    let third = try await start(directory)
+    third.kill(SIGINT)
+    #expect(await third.wait() == .exited(0))
+    origin.close()
+  }
+}
