@@ -19,31 +19,37 @@ extension SimulatedWorker {
   }
 
   private func claim(_ id: WorkerID, _ limit: Int) {
-    call({ try await $0.claim(id, limit: limit) }) { worker, taken in
-      worker.isClaiming = false
-      guard let taken else {
-        worker.mayHoldUnknown = true
-        worker.claims.failed(now: worker.simulation.now)
-        return worker.pumpClaims()
-      }
-      worker.claims.claimed(taken.count, of: limit, now: worker.simulation.now)
-      if worker.lease.worker == id { for claim in taken { worker.begin(claim, id) } }
-      worker.pumpClaims()
-    }
+    call(
+      { try await $0.claim(id, limit: limit) },
+      then: { worker, taken in
+        worker.isClaiming = false
+        guard let taken else {
+          worker.mayHoldUnknown = true
+          worker.claims.failed(now: worker.simulation.now)
+          return worker.pumpClaims()
+        }
+        worker.claims.claimed(taken.count, of: limit, now: worker.simulation.now)
+        if worker.lease.worker == id { for claim in taken { worker.begin(claim, id) } }
+        worker.pumpClaims()
+      })
   }
 
   private func handBackUnknown(_ id: WorkerID, then limit: Int) {
-    call({ try await $0.runs(of: id) }) { worker, held in
-      let unknown = (held ?? []).filter { worker.runs[$0.taskID] == nil }.map {
-        Settlement(taskID: $0.taskID, epoch: $0.epoch, outcome: .released(reason: nil, delay: .zero))
-      }
-      worker.call({ try await $0.settle(unknown) }) { worker, answers in
-        if held != nil, answers != nil { worker.mayHoldUnknown = false }
-        worker.isClaiming = false
-        worker.claims.failed(now: worker.simulation.now)
-        worker.pumpClaims()
-      }
-    }
+    call(
+      { try await $0.runs(of: id) },
+      then: { worker, held in
+        let unknown = (held ?? []).filter { worker.runs[$0.taskID] == nil }.map {
+          Settlement(taskID: $0.taskID, epoch: $0.epoch, outcome: .released(reason: nil, delay: .zero))
+        }
+        worker.call(
+          { try await $0.settle(unknown) },
+          then: { worker, answers in
+            if held != nil, answers != nil { worker.mayHoldUnknown = false }
+            worker.isClaiming = false
+            worker.claims.failed(now: worker.simulation.now)
+            worker.pumpClaims()
+          })
+      })
   }
 
   // MARK: Running
@@ -81,14 +87,16 @@ extension SimulatedWorker {
       generation: 1, identity: SourceIdentity(finalURL: claim.spec.source, size: nil), volume: UUID(high: 1, low: 1),
       stagingName: "s", done: run.done)
     let write = CheckpointWrite(taskID: claim.spec.id, epoch: claim.epoch, checkpoint: checkpoint)
-    self.write(claim, { try await $0.checkpoint([write]) }) { worker, isOwner in
-      guard isOwner else {
-        worker.runs[claim.spec.id] = nil
-        return
-      }
-      worker.fleet.recorded(claim.spec.id, run.done.count)
-      if run.stepsLeft > 0 { worker.step(claim) } else { worker.settle(claim, worker.ending()) }
-    }
+    self.write(
+      claim, { try await $0.checkpoint([write]) },
+      then: { worker, isOwner in
+        guard isOwner else {
+          worker.runs[claim.spec.id] = nil
+          return
+        }
+        worker.fleet.recorded(claim.spec.id, run.done.count)
+        if run.stepsLeft > 0 { worker.step(claim) } else { worker.settle(claim, worker.ending()) }
+      })
   }
 
   private func ending() -> RunOutcome {
@@ -105,22 +113,24 @@ extension SimulatedWorker {
       of: .init(attempt: claim.attempt, retry: claim.spec.retry, outcome: outcome, stop: run.stop))
     guard let decision else { return }
     let settlement = Settlement(taskID: claim.spec.id, epoch: claim.epoch, outcome: decision)
-    write(claim, { try await $0.settle([settlement]) }) { worker, _ in
-      worker.runs[claim.spec.id] = nil
-      worker.pumpClaims()
-    }
+    write(
+      claim, { try await $0.settle([settlement]) },
+      then: { worker, _ in
+        worker.runs[claim.spec.id] = nil
+        worker.pumpClaims()
+      })
   }
 
   /// Writes until there is an answer, as long as the fence is open.
   private func write(
     _ claim: Claim, _ request: @escaping @MainActor (MemoryStore) async throws -> [Bool],
-    _ done: @escaping @MainActor (SimulatedWorker, Bool) -> Void
+    then done: @escaping @MainActor (SimulatedWorker, Bool) -> Void
   ) {
     guard let fence, simulation.now < fence, run(of: claim) != nil else { return }
     call(request) { worker, answers in
       guard worker.run(of: claim) != nil else { return }
       if let answer = answers?.first { return done(worker, answer) }
-      worker.later(.milliseconds(50)) { $0.write(claim, request, done) }
+      worker.later(.milliseconds(50)) { $0.write(claim, request, then: done) }
     }
   }
 }

@@ -12,13 +12,15 @@ extension SimulatedWorker {
       case .apply(let range):
         guard let batch else { continue }
         let commands = Array(log.batches[batch].commands[range])
-        call({ try await $0.apply(commands) }) { worker, outcomes in
-          if outcomes != nil {
-            worker.claims.hint()
-            worker.pumpClaims()
-          }
-          try await worker.perform(worker.ingest.handle(outcomes.map { .applied($0) } ?? .unavailable))
-        }
+        call(
+          { try await $0.apply(commands) },
+          then: { worker, outcomes in
+            if outcomes != nil {
+              worker.claims.hint()
+              worker.pumpClaims()
+            }
+            try await worker.perform(worker.ingest.handle(outcomes.map { .applied($0) } ?? .unavailable))
+          })
       case .deliver:
         // Hints and dead letters: the simulation's commands need neither.
         later(simulation.latency) { try await $0.perform($0.ingest.handle(.delivered)) }
@@ -55,24 +57,30 @@ extension SimulatedWorker {
         return later(.milliseconds(100)) { $0.tickRelay() }
       }
       isRelaying = true
-      call({ try await $0.lead(id, seconds: seconds) }) { worker, leads in
-        worker.relay.led(leads ?? false, sentAt: now, now: worker.simulation.now)
-        worker.isRelaying = false
-        worker.tickRelay()
-      }
-    case .relay(let rows):
-      isRelaying = true
-      call({ try await $0.pendingEvents(limit: rows) }) { worker, batches in
-        guard let batches, worker.relay.mayPublish(now: worker.simulation.now) else { return worker.relayFailed() }
-        worker.fleet.published(batches.flatMap(\.events))
-        worker.call({ try await $0.discardEvents(batches.map(\.row)) }) { worker, done in
-          guard done != nil else { return worker.relayFailed() }
-          let events = batches.reduce(0) { $0 + $1.events.count }
-          worker.relay.relayed(rows: batches.count, events: events, of: rows, now: worker.simulation.now)
+      call(
+        { try await $0.lead(id, seconds: seconds) },
+        then: { worker, leads in
+          worker.relay.led(leads ?? false, sentAt: now, now: worker.simulation.now)
           worker.isRelaying = false
           worker.tickRelay()
-        }
-      }
+        })
+    case .relay(let rows):
+      isRelaying = true
+      call(
+        { try await $0.pendingEvents(limit: rows) },
+        then: { worker, batches in
+          guard let batches, worker.relay.mayPublish(now: worker.simulation.now) else { return worker.relayFailed() }
+          worker.fleet.published(batches.flatMap(\.events))
+          worker.call(
+            { try await $0.discardEvents(batches.map(\.row)) },
+            then: { worker, done in
+              guard done != nil else { return worker.relayFailed() }
+              let events = batches.reduce(0) { $0 + $1.events.count }
+              worker.relay.relayed(rows: batches.count, events: events, of: rows, now: worker.simulation.now)
+              worker.isRelaying = false
+              worker.tickRelay()
+            })
+        })
     }
   }
 

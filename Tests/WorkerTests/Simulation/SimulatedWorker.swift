@@ -105,7 +105,7 @@ import Worker
   /// A call to the store: it may not arrive, and its answer may not.
   func call<Answer: Sendable>(
     _ request: @escaping @MainActor (MemoryStore) async throws -> Answer,
-    _ reply: @escaping @MainActor (SimulatedWorker, Answer?) async throws -> Void
+    then reply: @escaping @MainActor (SimulatedWorker, Answer?) async throws -> Void
   ) {
     let life = life
     if simulation.fault(0.02) {
@@ -128,31 +128,35 @@ import Worker
       switch action {
       case .register:
         let boot = UUID(high: simulation.random.next(), low: simulation.random.next())
-        call({ store in
-          try await store.register(
-            WorkerRegistration(
-              boot: boot, host: "h", pid: 1, leaseSeconds: 15, kinds: [.download],
-              volumes: ["default": UUID(high: 1, low: 1)]))
-        }) { worker, id in
-          let now = worker.simulation.now
-          if let id {
-            try await worker.perform(worker.lease.registered(id, sentAt: sentAt, now: now))
-          } else {
-            try await worker.perform(worker.lease.registrationFailed(now: now))
-          }
-        }
+        call(
+          { store in
+            try await store.register(
+              WorkerRegistration(
+                boot: boot, host: "h", pid: 1, leaseSeconds: 15, kinds: [.download],
+                volumes: ["default": UUID(high: 1, low: 1)]))
+          },
+          then: { worker, id in
+            let now = worker.simulation.now
+            if let id {
+              try await worker.perform(worker.lease.registered(id, sentAt: sentAt, now: now))
+            } else {
+              try await worker.perform(worker.lease.registrationFailed(now: now))
+            }
+          })
       case .begin(_, let fence):
         self.fence = fence
         claims.hint()
         pumpClaims()
       case .renew(let id):
-        call({ try await $0.renew(id, samples: []) }) { worker, renewal in
-          let now = worker.simulation.now
-          guard let renewal else { return try await worker.perform(worker.lease.renewalFailed(id, now: now)) }
-          try await worker.perform(
-            worker.lease.renewed(id, sentAt: sentAt, isAlive: renewal.isAlive, now: now))
-          for intent in renewal.intents { worker.runs[intent.taskID]?.stop = .intent(intent.what) }
-        }
+        call(
+          { try await $0.renew(id, samples: []) },
+          then: { worker, renewal in
+            let now = worker.simulation.now
+            guard let renewal else { return try await worker.perform(worker.lease.renewalFailed(id, now: now)) }
+            try await worker.perform(
+              worker.lease.renewed(id, sentAt: sentAt, isAlive: renewal.isAlive, now: now))
+            for intent in renewal.intents { worker.runs[intent.taskID]?.stop = .intent(intent.what) }
+          })
       case .extend(_, let fence): self.fence = fence
       case .abandon:
         fence = nil
@@ -168,11 +172,13 @@ import Worker
 
   func sweep() {
     later(simulation.milliseconds(200...600)) { worker in
-      worker.call({ try await $0.sweep() }) { worker, result in
-        if let result, result.expired + result.due > 0 { worker.claims.hint() }
-        worker.pumpClaims()
-        worker.sweep()
-      }
+      worker.call(
+        { try await $0.sweep() },
+        then: { worker, result in
+          if let result, result.expired + result.due > 0 { worker.claims.hint() }
+          worker.pumpClaims()
+          worker.sweep()
+        })
     }
   }
 }
