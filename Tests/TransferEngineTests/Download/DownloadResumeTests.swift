@@ -165,7 +165,7 @@ import Testing
     try await DownloadHarness.run { harness in
       harness.origin.serve(DownloadHarness.path, Self.file)
       let gate = OriginGate()
-      harness.origin.script(DownloadHarness.path) { $0.number == 3 ? [.hold(after: 0, gate)] : [] }
+      harness.origin.script(DownloadHarness.path) { $0.number >= 3 ? [.hold(after: 0, gate)] : [] }
       let ledger = RecordingLedger()
       let spec = harness.spec()
       let task = Task { await harness.run(spec, ledger: ledger) }
