@@ -58,6 +58,21 @@ import Worker
     #expect(headers["dead-letter-reason"]?.isEmpty == false)
   }
 
+  @Test func aRecordTooLongForTheDeadLettersIsCutAndHoldsUpNothing() async throws {
+    let bench = WorkerBench()
+    let good = noop()
+    try await bench.run {
+      bench.commands.send([Array(repeating: UInt8(ascii: "x"), count: 3 << 20)], key: [1])
+      bench.submit([good])
+      try await eventually("the good one is applied") { try await bench.state(good.id) == .succeeded }
+    }
+    let letter = try #require(bench.sink.messages(to: bench.topics.deadLetters).first)
+    #expect(letter.key == [1])
+    #expect(letter.value?.count == DeadLetter.excerpt)
+    #expect(letter.headers.contains(KafkaHeader("dead-letter-cut", "3145728")))
+    #expect(letter.headers.contains(KafkaHeader("from", "test")))
+  }
+
   @Test func aSignalStopsARunAtOnce() async throws {
     // Leases so long that no regular renewal comes by in time.
     let bench = WorkerBench { $0.leaseSeconds = 3600 }

@@ -114,23 +114,30 @@ package actor Ingester {
 
   private func deliver(_ letters: [IngestMachine.Letter], _ signals: [Int]) async -> IngestMachine.Event {
     guard let batch else { return .delivered }
-    var messages = letters.map { letter in
-      let index =
-        switch letter.index {
-        case .record(let index): index
-        case .command(let index): batch.origins[index]
-        }
-      return DeadLetter.message(
-        for: batch.source.records[index], code: letter.code, reason: letter.reason, topic: topics.deadLetters)
-    }
-    messages += signals.map { Signal(taskID: batch.commands[$0].taskID).message(topic: topics.signals) }
+    let hints = signals.map { Signal(taskID: batch.commands[$0].taskID).message(topic: topics.signals) }
     do {
-      try await sink.sendAll(messages)
+      do {
+        try await sink.sendAll(letters.map { message(for: $0, of: batch) } + hints)
+      } catch let error as KafkaError where error.code == .messageTooLarge {
+        // The topic takes less than the one it came from. It never will: nothing may wait for that.
+        log.warning("a dead letter is too long, and is cut", ["error": .text("\(error)")])
+        try await sink.sendAll(letters.map { message(for: $0, of: batch, cut: true) } + hints)
+      }
       return .delivered
     } catch {
       log.warning("dead letters cannot be written: ingest holds still", ["error": .text("\(error)")])
       return .deliveryFailed
     }
+  }
+
+  private func message(for letter: IngestMachine.Letter, of batch: Batch, cut: Bool = false) -> KafkaMessage {
+    let index =
+      switch letter.index {
+      case .record(let index): index
+      case .command(let index): batch.origins[index]
+      }
+    return DeadLetter.message(
+      for: batch.source.records[index], code: letter.code, reason: letter.reason, topic: topics.deadLetters, cut: cut)
   }
 
   private func commit() async -> IngestMachine.Event {
