@@ -33,9 +33,9 @@ extension WorkerConfiguration {
     _ = try Fleet.postgres(arguments)
     var settings = WorkerSettings()
     settings.topics = Fleet.topics(arguments)
-    settings.places = Int(arguments.integer(.concurrency) ?? 64)
-    settings.leaseSeconds = Int(arguments.integer(.lease) ?? 15)
-    settings.drainLimit = .seconds(arguments.integer(.drain) ?? 25)
+    settings.places = arguments.integer(.concurrency).map { Int($0) } ?? settings.places
+    settings.leaseSeconds = arguments.integer(.lease).map { Int($0) } ?? settings.leaseSeconds
+    settings.drainLimit = arguments.integer(.drain).map { .seconds($0) } ?? settings.drainLimit
     settings.labels = try KeyValueList.parse(arguments[.labels] ?? "", of: .labels)
     try self.init(
       kafka: Fleet.kafka(arguments), postgres: arguments[.postgres] ?? "",

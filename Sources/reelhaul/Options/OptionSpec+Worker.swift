@@ -1,7 +1,10 @@
 import CommandLineKit
+import Worker
 
 /// How a worker works.
 extension OptionSpec {
+  private static let standard = WorkerSettings()
+
   static let storage = OptionSpec(
     "storage", .text, valueName: "NAME=/PATH,…", environment: "REELHAUL_STORAGE", group: "Worker",
     help: "The storage roots this worker has: storage://NAME/ is below /PATH")
@@ -9,11 +12,12 @@ extension OptionSpec {
     "allow-networks", .text, valueName: "CIDR,…", environment: "REELHAUL_ALLOW_NETWORKS", group: "Worker",
     help: "Networks that transfers may reach beside the public internet")
   static let lease = OptionSpec(
-    "lease-seconds", .integer(3...3600), valueName: "SECONDS", default: "15", environment: "REELHAUL_LEASE_SECONDS",
-    group: "Worker", help: "How long after a worker's death its tasks are taken over")
+    "lease-seconds", .integer(3...3600), valueName: "SECONDS", default: "\(standard.leaseSeconds)",
+    environment: "REELHAUL_LEASE_SECONDS", group: "Worker",
+    help: "How long after a worker's death its tasks are taken over")
   static let concurrency = OptionSpec(
-    "concurrency", .integer(1...10_000), default: "64", environment: "REELHAUL_CONCURRENCY", group: "Worker",
-    help: "Tasks that run at once in one worker")
+    "concurrency", .integer(1...10_000), default: "\(standard.places)", environment: "REELHAUL_CONCURRENCY",
+    group: "Worker", help: "Tasks that run at once in one worker")
   static let drain = OptionSpec(
     "drain-seconds", .integer(1...3600), valueName: "SECONDS", default: "25", environment: "REELHAUL_DRAIN_SECONDS",
     group: "Worker", help: "How long a worker may take to hand back its tasks when it is stopped")
