@@ -15,7 +15,7 @@ extension RetryPolicy {
   public static let longestRetryAfter = 3600
   /// How long a task waits that could not run through no fault of its own, in seconds; spread, so that the tasks of one
   /// full disk do not come back together.
-  public static let waitSeconds = 5.0...15.0
+  public static let waitSeconds = 5.0...10.0
 
   /// What to do after `failure` of `attempt` (from 1).
   ///
@@ -24,13 +24,18 @@ extension RetryPolicy {
   public func decision(
     after failure: TaskFailure, attempt: Int, using generator: inout some RandomNumberGenerator
   ) -> RetryDecision {
-    let atLeast = Duration.seconds(min(max(failure.retryAfter ?? 0, 0), Self.longestRetryAfter))
+    let atLeast = Self.least(after: failure)
     switch failure.class {
     case .fail: return .fail
     case .wait: return .wait(max(atLeast, .seconds(Double.random(in: Self.waitSeconds, using: &generator))))
     case .retry where attempt >= maxAttempts: return .fail
     case .retry: return .retry(after: max(atLeast, delay(afterAttempt: attempt, using: &generator)))
     }
+  }
+
+  /// What the failure asks to wait at least.
+  public static func least(after failure: TaskFailure) -> Duration {
+    .seconds(min(max(failure.retryAfter ?? 0, 0), longestRetryAfter))
   }
 
   private func delay(afterAttempt attempt: Int, using generator: inout some RandomNumberGenerator) -> Duration {

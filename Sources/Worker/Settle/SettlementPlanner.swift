@@ -27,9 +27,6 @@ package struct SettlementPlanner: Sendable {
 
   /// What counts as having come forward: less is what any failing server sends before it fails.
   package static let progress: Int64 = 1 << 20
-  /// The longest wait that a server's Retry-After is believed.
-  package static let longestRetryAfter = 3600
-  private static let longestDelay = Duration.seconds(300)
 
   private var random: SplitMix64
 
@@ -54,33 +51,14 @@ package struct SettlementPlanner: Sendable {
   }
 
   private mutating func settlement(of failure: TaskFailure, in run: Run) -> Settlement.Outcome {
-    switch failure.class {
-    case .fail:
-      return .failed(failure, retryIn: nil)
-    case .wait:
-      return .released(reason: failure, delay: delay(for: failure, between: .seconds(5), and: .seconds(10)))
-    case .retry where run.newBytes >= Self.progress:
-      return .released(reason: failure, delay: delay(for: failure, between: .zero, and: .seconds(2)))
-    case .retry where run.attempt >= run.retry.maxAttempts:
-      return .failed(failure, retryIn: nil)
-    case .retry:
-      let window = Self.window(after: run.attempt, run.retry)
-      return .failed(failure, retryIn: delay(for: failure, between: window.lowerBound, and: window.upperBound))
+    if failure.class == .retry, run.newBytes >= Self.progress {
+      let soon = Duration.seconds(Double.random(in: 0...2, using: &random))
+      return .released(reason: failure, delay: max(soon, RetryPolicy.least(after: failure)))
     }
-  }
-
-  /// Between which waits the next one lies: full jitter, or exactly the interval that the task asks for.
-  private static func window(after attempt: Int, _ policy: RetryPolicy) -> ClosedRange<Duration> {
-    if let last = policy.intervals.last {
-      let seconds = attempt <= policy.intervals.count ? policy.intervals[max(attempt, 1) - 1] : last
-      return .seconds(seconds) ... .seconds(seconds)
+    return switch run.retry.decision(after: failure, attempt: run.attempt, using: &random) {
+    case .retry(let delay): .failed(failure, retryIn: delay)
+    case .fail: .failed(failure, retryIn: nil)
+    case .wait(let delay): .released(reason: failure, delay: delay)
     }
-    return .zero...min(longestDelay, .seconds(1 << min(max(attempt, 1) - 1, 20)))
-  }
-
-  private mutating func delay(for failure: TaskFailure, between low: Duration, and high: Duration) -> Duration {
-    let jittered = low + (high - low) * Double.random(in: 0...1, using: &random)
-    guard let asked = failure.retryAfter else { return jittered }
-    return max(jittered, .seconds(min(max(asked, 0), Self.longestRetryAfter)))
   }
 }
