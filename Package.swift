@@ -77,7 +77,7 @@ let package = Package(
       ],
       path: "Tests/TestKit", swiftSettings: strict),
     tests("System", ["System", "TestKit"]),
-    tests("Digest", ["Digest"]),
+    tests("Digest", ["Digest", "Codec"]),
     tests("Curl", ["Curl", "System", "TestKit"]),
     tests("Kafka", ["Kafka", "LocalFleet", "System", "TestKit"]),
     tests("ReelhaulClient", ["ReelhaulClient", "TaskCore", "Messages", "Kafka"]),

@@ -1,21 +1,11 @@
 import Glibc
-internal import System
+import System
 
 /// The few file operations of setting up local services.
 enum LocalFile {
   static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
 
   static func isExecutable(_ path: String) -> Bool { access(path, X_OK) == 0 }
-
-  /// Makes a directory and those above it.
-  static func makeDirectory(_ path: String, mode: mode_t = 0o755) throws(SystemError) {
-    var prefix = path.hasPrefix("/") ? "/" : ""
-    for part in path.split(separator: "/") {
-      prefix += part
-      guard mkdir(prefix, mode) == 0 || errno == EEXIST else { throw .last("mkdir \(prefix)") }
-      prefix += "/"
-    }
-  }
 
   /// Writes a whole file, in the place of what was there.
   static func write(_ path: String, _ contents: String, mode: mode_t = 0o644) throws(SystemError) {

@@ -36,16 +36,7 @@ package final class ChildProcess: Sendable {
 
   /// Starts `executable`, a path or a name looked up in PATH.
   package init(_ executable: String, _ arguments: [String] = [], _ options: Options = Options()) throws(SystemError) {
-    var environment: [String: String] = [:]
-    var entry = environ
-    while let text = entry.pointee {
-      let pair = String(cString: text)
-      if let equals = pair.firstIndex(of: "=") {
-        environment[String(pair[..<equals])] = String(pair[pair.index(after: equals)...])
-      }
-      entry += 1
-    }
-    environment.merge(options.environment) { _, new in new }
+    let environment = ProcessEnvironment.all.merging(options.environment) { _, new in new }
     let argv = CStrings([executable] + arguments)
     let envp = CStrings(environment.map { "\($0.key)=\($0.value)" })
     var request = rh_spawn()

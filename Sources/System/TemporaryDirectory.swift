@@ -1,4 +1,3 @@
-import CSystem
 import Glibc
 
 /// A new directory below `TMPDIR`, removed with its contents when its owner goes.
@@ -15,9 +14,4 @@ package final class TemporaryDirectory: Sendable {
   deinit {
     removeTree(path)
   }
-}
-
-/// Removes a file or a directory with all it contains; what is absent or refuses is passed over.
-package func removeTree(_ path: String) {
-  rh_remove_tree(path)
 }

@@ -68,21 +68,7 @@ public struct StorageURL: Hashable, Sendable {
   }
 
   static func unescaped(_ text: Substring) -> String? {
-    var bytes: [UInt8] = []
-    var rest = text.utf8
-    while let byte = rest.popFirst() {
-      guard byte == UInt8(ascii: "%") else {
-        bytes.append(byte)
-        continue
-      }
-      guard rest.count >= 2, let value = UInt8(Substring(rest.prefix(2)), radix: 16), rest.first != UInt8(ascii: "+")
-      else {
-        return nil
-      }
-      bytes.append(value)
-      rest = rest.dropFirst(2)
-    }
-    return String(validating: bytes, as: UTF8.self)
+    PercentEncoding.decode(text.utf8).flatMap { String(validating: $0, as: UTF8.self) }
   }
 }
 

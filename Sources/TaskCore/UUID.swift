@@ -38,13 +38,7 @@ extension UUID: LosslessStringConvertible {
         guard byte == UInt8(ascii: "-") else { return nil }
         continue
       }
-      let digit: UInt8
-      switch byte {
-      case UInt8(ascii: "0")...UInt8(ascii: "9"): digit = byte - UInt8(ascii: "0")
-      case UInt8(ascii: "a")...UInt8(ascii: "f"): digit = byte - UInt8(ascii: "a") + 10
-      case UInt8(ascii: "A")...UInt8(ascii: "F"): digit = byte - UInt8(ascii: "A") + 10
-      default: return nil
-      }
+      guard let digit = PercentEncoding.hexDigit(byte) else { return nil }
       if digits < 16 {
         halves.0 = halves.0 << 4 | UInt64(digit)
       } else {

@@ -29,7 +29,7 @@ struct PoolTests {
   }
 
   @Test func anUnreachableServerIsNamed() async throws {
-    let port = try LoopbackPort.free()
+    let port = try FreePort.find()
     let nowhere = try configuration("postgres://nobody@127.0.0.1:\(port)/none", acquireTimeout: .milliseconds(50))
     try await withPool(nowhere) { pool in
       let error = await failure { _ = try await pool.query("SELECT 1") }

@@ -85,7 +85,7 @@ func withPostgresStore(_ body: @escaping @Sendable (PostgresStore, PostgresPool)
   let pool = PostgresPool(
     loop: loop, configuration: try PostgresConfiguration(url: try await TestPostgres.shared.database()), size: 6)
   let result = await loop.task {
-    _ = try await Migrator(pool, StoreSchema.migrations).apply()
+    _ = try await Migrator(pool, Schema.migrations).apply()
     let store = PostgresStore(pool: pool)
     try await body(store, pool)
     #expect(try await store.audit() == [])

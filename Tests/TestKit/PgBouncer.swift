@@ -10,7 +10,7 @@ package final class PgBouncer: Sendable {
 
   /// `serverSessions`: how many sessions all clients share.
   package init(before server: EmbeddedPostgres, serverSessions: Int = 2) async throws {
-    port = try LoopbackPort.free()
+    port = UInt16(try FreePort.find())
     directory = try TestPostgres.makeDirectory()
     let file = "\(directory)/pgbouncer.ini"
     let settings = """

@@ -72,7 +72,7 @@ package actor RestartablePostgres {
 
   package init() async throws {
     directory = try TestPostgres.makeDirectory()
-    port = Int(try LoopbackPort.free())
+    port = try FreePort.find()
     server = try await EmbeddedPostgres.start(
       directory: directory, port: port, authentication: .trust, settings: PostgresSettings.test)
     let path = directory

@@ -12,6 +12,3 @@ typedef struct {
 /// All migrations, by number.
 extern const rh_migration *const rh_migrations;
 extern const size_t rh_migration_count;
-
-/// The migration at `index` of those ``rh_migration_count`` there are. Arrays of unknown length do not reach Swift.
-static inline const rh_migration *rh_migration_at(size_t index) { return &rh_migrations[index]; }

@@ -1,5 +1,5 @@
-internal import Kafka
-internal import System
+import Kafka
+import System
 
 /// One node of a real Apache Kafka (KRaft mode), from an unpacked distribution and Java, on the loopback interface.
 ///
@@ -32,7 +32,7 @@ package actor ApacheKafka {
     let (port, controllerPort) = try ports ?? (FreePort.find(), FreePort.find())
     self.port = port
     bootstrap = "127.0.0.1:\(port)"
-    try LocalFile.makeDirectory(directory)
+    try makeDirectories(directory)
     try LocalFile.write(
       "\(directory)/server.properties",
       ApacheKafkaConfiguration(

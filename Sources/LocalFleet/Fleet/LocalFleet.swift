@@ -1,5 +1,5 @@
 import Glibc
-internal import System
+import System
 
 /// A whole fleet on this machine: broker, database and worker processes, all of which end with this process.
 ///
@@ -76,14 +76,5 @@ package final class LocalFleet: Sendable {
       // This machine, for local origins; nothing else that is private.
       "REELHAUL_ALLOW_NETWORKS": "127.0.0.0/8,::1/128",
     ]
-  }
-}
-
-/// Makes a directory and those above it.
-private func makeDirectories(_ path: String) throws {
-  var place = ""
-  for component in path.split(separator: "/") {
-    place += "/\(component)"
-    guard mkdir(place, 0o755) == 0 || errno == EEXIST else { throw SystemError.last("mkdir \(place)") }
   }
 }

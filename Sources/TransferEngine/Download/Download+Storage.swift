@@ -130,10 +130,3 @@ extension TaskFailure {
     TaskFailure(code: "checkpoint_failed", message: "progress could not be recorded: \(error)", class: .wait)
   }
 }
-
-extension Duration {
-  var nanoseconds: Int64 {
-    let (seconds, attoseconds) = components
-    return seconds * 1_000_000_000 + attoseconds / 1_000_000_000
-  }
-}

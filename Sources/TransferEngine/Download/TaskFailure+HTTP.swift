@@ -27,7 +27,7 @@ extension TaskFailure {
       if text.hasPrefix("-") { return 0 }
       return Int(min(Int64(digits) ?? hour, hour))
     }
-    return HTTPDate.seconds(text).map { Int(min(max($0 - now, 0), hour)) }
+    return CurlDate.seconds(text).map { Int(min(max($0 - now, 0), hour)) }
   }
 
   /// A transfer that ended without a whole response.

@@ -77,14 +77,6 @@ package final class Volume: Sendable {
     }
   }
 
-  private static func makeDirectories(_ path: String) throws(SystemError) {
-    var made = path.hasPrefix("/") ? "" : "."
-    for part in path.split(separator: "/") {
-      made += "/\(part)"
-      guard mkdir(made, 0o755) == 0 || errno == EEXIST else { throw .last("make directory \(made)") }
-    }
-  }
-
   /// The marker appears whole, and of two processes that write one, the first one's stays.
   private static func writeMarker(_ own: borrowing FileDescriptor) throws(SystemError) {
     var generator = SystemRandomNumberGenerator()

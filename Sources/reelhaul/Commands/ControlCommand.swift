@@ -83,9 +83,7 @@ struct ControlCommand {
   }
 
   private func check(_ id: UUID, in store: any TaskStore) async throws {
-    guard let document = try await TaskLookup(store).find(id) else {
-      throw CommandFailure(.notFound, "there is no task \(id)", hint: "'reelhaul list' shows those there are.")
-    }
+    let document = try await TaskLookup(store).get(id)
     var machine = TaskMachine(state: document.state)
     do {
       _ = try machine.handle(.control(action))

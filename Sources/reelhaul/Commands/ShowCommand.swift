@@ -9,9 +9,7 @@ extension Subcommand {
       exits: ExitCode.meanings(.done, .usage, .unreachable, .notFound))
   ) { context in
     let id = try TaskID.parse(context.arguments.positionals)[0]
-    guard let task = try await Fleet.withStore(context, { try await TaskLookup($0).find(id) }) else {
-      throw CommandFailure(.notFound, "there is no task \(id)", hint: "'reelhaul list' shows those there are.")
-    }
+    let task = try await Fleet.withStore(context) { try await TaskLookup($0).get(id) }
     if context.wantsJSON {
       context.output.json(task)
     } else {

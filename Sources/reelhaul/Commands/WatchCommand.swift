@@ -21,9 +21,7 @@ extension Subcommand {
     return try await Fleet.withStore(context) { store in
       let watch = TaskWatch(store, context)
       guard !ids.isEmpty else { return try await watch.runForever() }
-      for id in ids where try await TaskLookup(store).find(id) == nil {
-        throw CommandFailure(.notFound, "there is no task \(id)", hint: "'reelhaul list' shows those there are.")
-      }
+      for id in ids { _ = try await TaskLookup(store).get(id) }
       let documents = try await watch.run(ids, until: \.state.isFinal)
       return documents.allSatisfy { $0.state == .succeeded } ? .done : .failed
     }

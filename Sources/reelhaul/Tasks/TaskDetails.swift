@@ -1,5 +1,5 @@
+import Codec
 import CommandLineKit
-import Digest
 import TaskCore
 
 /// A task, all that is known of it, one field a line.
@@ -36,7 +36,7 @@ enum TaskDetails {
     if let eta = task.eta { rows.append(("eta", DurationText.clock(seconds: eta))) }
     rows.append(("attempt", "\(task.attempt) of \(task.spec.retry.maxAttempts)"))
     if let worker = task.worker { rows.append(("worker", "\(worker) (epoch \(task.epoch))")) }
-    if task.generation > 1 { rows.append(("generation", "\(task.generation)")) }
+    if task.generation > 0 { rows.append(("generation", "\(task.generation)")) }
     return rows
   }
 
@@ -48,7 +48,7 @@ enum TaskDetails {
 
   private static func outcome(_ task: TaskDocument) -> [(String, String)] {
     var rows: [(String, String)] = []
-    if let digest = task.sha256 { rows.append(("sha256", hex(digest))) }
+    if let digest = task.sha256 { rows.append(("sha256", Hex.encode(digest))) }
     if let error = task.error, task.state != .succeeded { rows.append(("error", "\(error.code): \(error.message)")) }
     return rows
   }

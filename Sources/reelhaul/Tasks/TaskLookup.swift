@@ -14,13 +14,21 @@ struct TaskLookup {
     self.store = store
   }
 
-  func find(_ id: UUID) async throws -> TaskDocument? {
+  private func find(_ id: UUID) async throws -> TaskDocument? {
     let deadline = ContinuousClock.now + (isFresh(id) ? Self.patience : .zero)
     while true {
       if let document = try await store.task(id) { return document }
       guard ContinuousClock.now < deadline else { return nil }
       try await Task.sleep(for: .milliseconds(100))
     }
+  }
+
+  /// The task; ``ExitCode/notFound`` where there is none.
+  func get(_ id: UUID) async throws -> TaskDocument {
+    guard let task = try await find(id) else {
+      throw CommandFailure(.notFound, "there is no task \(id)", hint: "'reelhaul list' shows those there are.")
+    }
+    return task
   }
 
   /// A version 7 id carries the time it was made at.

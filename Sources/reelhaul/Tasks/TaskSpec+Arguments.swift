@@ -1,3 +1,4 @@
+import Codec
 import CommandLineKit
 import ReelhaulClient
 import System
@@ -49,11 +50,10 @@ extension TaskSpec {
   }
 
   private static func digest(_ text: String, bytes: Int, of option: OptionSpec) throws(UsageError) -> [UInt8] {
-    let digits = text.compactMap(\.hexDigitValue)
-    guard text.utf8.count == bytes * 2, digits.count == bytes * 2 else {
+    guard let digest = Hex.decode(text), digest.count == bytes else {
       throw UsageError("\(option.spelling) must be \(bytes * 2) hexadecimal digits, not \"\(text)\"")
     }
-    return (0..<bytes).map { UInt8(digits[2 * $0] << 4 | digits[2 * $0 + 1]) }
+    return digest
   }
 
   private static func header(_ text: String) throws(UsageError) -> HeaderField {

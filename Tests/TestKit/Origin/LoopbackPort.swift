@@ -3,13 +3,6 @@ import System
 
 /// TCP ports of 127.0.0.1.
 package enum LoopbackPort {
-  /// A port that nobody has bound at this moment. For programs that cannot be handed a socket.
-  package static func free() throws -> UInt16 {
-    let (socket, port) = try bound()
-    close(socket)
-    return port
-  }
-
   /// A socket bound to a port of its own, and that port.
   static func bound() throws -> (socket: Int32, port: UInt16) {
     let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)

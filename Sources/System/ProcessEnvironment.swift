@@ -1,8 +1,8 @@
 import Glibc
 
-enum ProcessEnvironment {
-  /// The process's environment variables.
-  static var all: [String: String] {
+package enum ProcessEnvironment {
+  /// This process's environment variables.
+  package static var all: [String: String] {
     var values: [String: String] = [:]
     var entry = environ
     while let text = entry.pointee {
