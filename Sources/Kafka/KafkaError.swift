@@ -11,15 +11,9 @@ package struct KafkaError: Error, Hashable, Sendable {
     /// The client was closed before the work was done.
     package static let closed = Code(RD_KAFKA_RESP_ERR__DESTROY)
     package static let timedOut = Code(RD_KAFKA_RESP_ERR__TIMED_OUT)
-    /// The message was not acknowledged within `message.timeout.ms`.
-    package static let messageTimedOut = Code(RD_KAFKA_RESP_ERR__MSG_TIMED_OUT)
     package static let messageTooLarge = Code(RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE)
-    package static let queueFull = Code(RD_KAFKA_RESP_ERR__QUEUE_FULL)
     package static let allBrokersDown = Code(RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN)
     package static let transport = Code(RD_KAFKA_RESP_ERR__TRANSPORT)
-    package static let unknownTopicOrPartition = Code(RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART)
-    package static let topicExists = Code(RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS)
-    package static let unsupportedFeature = Code(RD_KAFKA_RESP_ERR__UNSUPPORTED_FEATURE)
     package static let invalidArgument = Code(RD_KAFKA_RESP_ERR__INVALID_ARG)
     package static let fatal = Code(RD_KAFKA_RESP_ERR__FATAL)
     static let none = Code(RD_KAFKA_RESP_ERR_NO_ERROR)

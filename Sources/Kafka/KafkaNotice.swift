@@ -12,8 +12,6 @@ package enum KafkaNotice: Sendable {
   case revoked([TopicPartition], lost: Bool)
   /// Records are missing: the next one expected was `expected`, the next one there is was `found`.
   case gap(TopicPartition, expected: Int64, found: Int64)
-  /// A commit that nobody waited for failed.
-  case commitFailed(KafkaError)
 }
 
 package typealias KafkaObserver = @Sendable (KafkaNotice) -> Void

@@ -37,13 +37,6 @@ package struct PostgresConfiguration: Sendable {
     return "\(host):\(parameters["port"] ?? "5432")/\(parameters["dbname"] ?? parameters["user"] ?? "")"
   }
 
-  /// The same server, another database.
-  package func withDatabase(_ name: String) -> PostgresConfiguration {
-    var copy = self
-    copy.parameters["dbname"] = name
-    return copy
-  }
-
   /// libpq refuses words it does not know, so ours is cut out first.
   private static func takePreparedStatements(from url: String) throws(PostgresError) -> (String, Bool?) {
     guard let question = url.firstIndex(of: "?"), url.contains("://") else { return (url, nil) }

@@ -6,8 +6,6 @@ package struct PostgresType: Hashable, Sendable {
     self.oid = oid
   }
 
-  /// The server infers the type.
-  package static let unspecified = PostgresType(oid: 0)
   package static let bool = PostgresType(oid: 16)
   package static let bytea = PostgresType(oid: 17)
   package static let int64 = PostgresType(oid: 20)

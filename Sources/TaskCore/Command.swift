@@ -4,7 +4,7 @@ public enum Command: Hashable, Sendable {
   case control(Control)
 
   public struct Control: Hashable, Sendable {
-    /// The command's own id; nil never reaches a store: the decoder derives one from topic, partition and offset.
+    /// The command's own id. Where the message has none, the decoder derives one from where the record lies.
     public var id: UUID
     public var taskID: UUID
     public var action: ControlAction

@@ -3,8 +3,6 @@ public struct WebURL: Hashable, Sendable {
   public enum Scheme: String, Sendable, CaseIterable {
     case https
     case http
-
-    public var defaultPort: UInt16 { self == .https ? 443 : 80 }
   }
 
   public let scheme: Scheme
@@ -24,9 +22,6 @@ public struct WebURL: Hashable, Sendable {
     self.path = path
     self.query = query
   }
-
-  /// The port that is connected to.
-  public var effectivePort: UInt16 { port ?? scheme.defaultPort }
 
   /// The URL as it is sent: non-ASCII characters percent-encoded, no fragment. May hold secrets; ``description`` does not.
   public var text: String { origin + path + (query.map { "?\($0)" } ?? "") }

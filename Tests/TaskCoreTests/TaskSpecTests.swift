@@ -75,13 +75,4 @@ struct TaskSpecTests {
     #expect(spec.destination == expected)
     try spec.validate()
   }
-
-  @Test func knowsItsHostAndSite() {
-    let download = TaskSpec(id: id, kind: .download, source: "https://A.b:8080/c", destination: "storage://films/c")
-    #expect(download.host == "a.b" && download.site == "films")
-    let upload = TaskSpec(id: id, kind: .upload, source: "storage://films/c", destination: "https://d/c")
-    #expect(upload.host == "d" && upload.site == "films")
-    let noop = TaskSpec(id: id, kind: .noop, source: "")
-    #expect(noop.host.isEmpty && noop.site.isEmpty)
-  }
 }

@@ -82,11 +82,4 @@ import Worker
     }
     #expect(planner.next(free: 32, now: until) == .claim(32))
   }
-
-  @Test func stops() {
-    var planner = ClaimPlanner(places: 32, seed: 1)
-    planner.stop()
-    planner.hint()
-    #expect(planner.next(free: 32, now: at(0)) == .wait(until: nil))
-  }
 }

@@ -17,8 +17,9 @@ struct AssignmentLedger {
 
   enum Reception: Equatable {
     case accept
-    /// Drop it, and go to `offset` first: librdkafka 2.0 may lose its place when a partition is paused before its first
-    /// record was taken.
+    /// Drop it, and go to `offset` first: another record came than the next one. It was seen with librdkafka 2.0 where
+    /// partitions were paused right after their assignment; why is not known. Should the same come again, records are
+    /// missing indeed.
     case seek(Int64)
     /// Accept; the records from `expected` on are missing.
     case gap(expected: Int64)

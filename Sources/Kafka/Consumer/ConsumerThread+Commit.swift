@@ -5,7 +5,7 @@ extension ConsumerThread {
   struct PendingCommit {
     var ranges: [KafkaBatch.Range]
     var lost: [TopicPartition] = []
-    let answer: CommitAnswer?
+    let answer: CommitAnswer
     /// When to give up.
     let deadline: Deadline
   }
@@ -13,7 +13,7 @@ extension ConsumerThread {
   private static let patience = Duration.seconds(10)
   private static let retryInterval = Duration.milliseconds(50)
 
-  func commit(_ ranges: [KafkaBatch.Range], _ answer: CommitAnswer?) {
+  func commit(_ ranges: [KafkaBatch.Range], _ answer: @escaping CommitAnswer) {
     send(PendingCommit(ranges: ranges, answer: answer, deadline: .after(Self.patience)))
   }
 
@@ -23,7 +23,7 @@ extension ConsumerThread {
     commit.lost += commit.ranges.filter { !ledger.owns($0) }.map(\.partition)
     commit.ranges.removeAll { !ledger.owns($0) }
     guard !commit.ranges.isEmpty else {
-      commit.answer?(.success(commit.lost))
+      commit.answer(.success(commit.lost))
       return
     }
     let list = PartitionList([])
@@ -51,14 +51,12 @@ extension ConsumerThread {
   private func finish(_ commit: PendingCommit, _ code: rd_kafka_resp_err_t) {
     if code == RD_KAFKA_RESP_ERR_NO_ERROR {
       for range in commit.ranges { ledger.committed(range) }
-      commit.answer?(.success(commit.lost))
+      commit.answer(.success(commit.lost))
     } else if Self.isPassing(code), !commit.deadline.hasPassed {
       if refused.isEmpty { retryAt = .after(Self.retryInterval) }
       refused.append(commit)
     } else {
-      let error = KafkaError(code, "commit")
-      commit.answer?(.failure(error))
-      if commit.answer == nil { handle.notice(.commitFailed(error)) }
+      commit.answer(.failure(KafkaError(code, "commit")))
     }
   }
 

@@ -8,7 +8,7 @@ final class ConsumerThread: @unchecked Sendable {
   typealias CommitAnswer = @Sendable (Result<[TopicPartition], KafkaError>) -> Void
 
   enum Request {
-    case commit([KafkaBatch.Range], CommitAnswer?)
+    case commit([KafkaBatch.Range], CommitAnswer)
     case pause([TopicPartition]?)
     case resume([TopicPartition]?)
   }
@@ -61,7 +61,7 @@ final class ConsumerThread: @unchecked Sendable {
       handle.wake()
       return true
     }
-    if !isOpen, case .commit(_, let answer) = request { answer?(.failure(.closed("the consumer"))) }
+    if !isOpen, case .commit(_, let answer) = request { answer(.failure(.closed("the consumer"))) }
   }
 
   func wake() {
@@ -223,7 +223,7 @@ final class ConsumerThread: @unchecked Sendable {
     } else {
       while rd_kafka_consumer_closed(handle.raw) == 0, !deadline.hasPassed { pollOnce(by: deadline) }
     }
-    for commit in refused + commits.values { commit.answer?(.failure(.closed("the consumer"))) }
+    for commit in refused + commits.values { commit.answer(.failure(.closed("the consumer"))) }
     commits = [:]
   }
 

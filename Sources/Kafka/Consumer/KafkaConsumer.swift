@@ -80,11 +80,6 @@ package final class KafkaConsumer: Sendable {
     return try result.get()
   }
 
-  /// Commits without waiting; the observer hears of a failure.
-  package func commitSoon(_ batch: KafkaBatch) {
-    worker.add(.commit(batch.ranges, nil))
-  }
-
   /// Fetches no more records of the partitions, or of all, those to come included. The member stays in its group.
   /// What was fetched before may still be handed over.
   package func pause(_ partitions: [TopicPartition]? = nil) {

@@ -17,7 +17,6 @@ package struct ClaimPlanner: Sendable {
 
   private var isClaiming = false
   private var hinted = false
-  private var isStopped = false
   private var lastClaim: BootInstant?
   private var notBefore: BootInstant?
   private var empty: Backoff
@@ -29,7 +28,7 @@ package struct ClaimPlanner: Sendable {
   }
 
   package mutating func next(free: Int, now: BootInstant) -> Decision {
-    guard !isStopped, !isClaiming, free > 0 else { return .wait(until: nil) }
+    guard !isClaiming, free > 0 else { return .wait(until: nil) }
     if let notBefore, now < notBefore { return .wait(until: notBefore) }
     if let lastClaim, free < places, free < places / 8, now < lastClaim + Self.gathering {
       return .wait(until: lastClaim + Self.gathering)
@@ -63,10 +62,5 @@ package struct ClaimPlanner: Sendable {
     guard !isClaiming else { return }
     empty.reset()
     notBefore = nil
-  }
-
-  /// No further claim.
-  package mutating func stop() {
-    isStopped = true
   }
 }

@@ -58,8 +58,6 @@ extension Logger {
       info("partitions assigned", ["count": .integer(partitions.count)])
     case .revoked(let partitions, let lost):
       info("partitions revoked", ["count": .integer(partitions.count), "lost": .bool(lost)])
-    case .commitFailed(let error):
-      self.notice("an offset was not committed", ["error": .text("\(error)")])
     case .log(_, let facility, let text):
       debug("librdkafka", ["facility": .text(facility), "text": .text(text)])
     case .statistics:

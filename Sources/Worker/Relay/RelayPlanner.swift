@@ -83,7 +83,6 @@ package struct RelayPlanner: Sendable {
 
   /// Events were written: look at once.
   package mutating func hint() {
-    guard notBefore != nil else { return }
     notBefore = nil
   }
 }

@@ -1,4 +1,3 @@
-import Codec
 import CommandLineKit
 
 /// The figures of one benchmark: medians of runs made side by side, and what they are held against.

@@ -4,9 +4,7 @@ extension Subcommand {
   static let bench = Subcommand(
     CommandSpec(
       name: "bench", summary: "Measure parts of the fleet on this machine",
-      discussion: Benchmark.all.isEmpty
-        ? "There are no benchmarks in this build."
-        : Benchmark.all.map { "\($0.name): \($0.summary)." }.joined(separator: "\n"),
+      discussion: Benchmark.all.map { "\($0.name): \($0.summary)." }.joined(separator: "\n"),
       options: [.json] + OptionSpec.producing,
       positionals: [
         PositionalSpec("NAME", .many(atLeast: 0), kind: .text, help: "which ones; all by default")
