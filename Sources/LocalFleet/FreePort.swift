@@ -1,5 +1,5 @@
 import Glibc
-package import System
+import System
 
 /// Finds TCP ports.
 package enum FreePort {

@@ -1,5 +1,5 @@
 import Glibc
-internal import System
+import System
 
 /// Debian's nginx on a free loopback port, serving a directory. Ends with its owner, or with this process.
 package final class NginxOrigin: Sendable {

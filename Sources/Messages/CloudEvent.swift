@@ -1,4 +1,4 @@
-package import TaskCore
+import TaskCore
 
 /// CloudEvents 1.0 in Kafka headers (binary content mode).
 package enum CloudEvent {

@@ -1,5 +1,5 @@
-internal import Codec
-package import TaskCore
+import Codec
+import TaskCore
 
 /// Reads commands: one JSON object, with or without CloudEvents headers. Unknown fields are ignored, so that newer
 /// producers can talk to older workers; everything else that is not understood is a ``Rejection``.

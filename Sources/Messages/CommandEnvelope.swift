@@ -1,5 +1,5 @@
-internal import Codec
-internal import TaskCore
+import Codec
+import TaskCore
 
 /// The fields of a command message, before it is known whether they make a command.
 struct CommandEnvelope {

@@ -1,5 +1,5 @@
-internal import Codec
-package import TaskCore
+import Codec
+import TaskCore
 
 /// Writes commands; ``CommandDecoder`` reads them.
 package enum CommandJSON {

@@ -1,5 +1,5 @@
-package import Codec
-package import TaskCore
+import Codec
+import TaskCore
 
 extension JSONReader {
   package mutating func uuid() throws(DecodingFailure) -> UUID {

@@ -1,5 +1,5 @@
-package import Codec
-package import TaskCore
+import Codec
+import TaskCore
 
 extension JSONWriter {
   package mutating func member(_ name: StaticString, _ value: UUID?) {

@@ -1,4 +1,4 @@
-package import TaskCore
+import TaskCore
 
 /// Where a message lies in Kafka: enough to give it an id of its own when its producer gave none.
 package struct MessageOrigin: Hashable, Sendable {

@@ -1,5 +1,5 @@
-package import Codec
-package import TaskCore
+import Codec
+import TaskCore
 
 /// A progress sample as JSON, the value of a record of the `progress` topic: bytes, bytes per second, seconds.
 package enum ProgressJSON {

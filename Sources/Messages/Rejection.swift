@@ -1,4 +1,4 @@
-package import Codec
+import Codec
 
 /// Why a message is no command; it goes with the untouched message to the dead letters.
 package struct Rejection: Error, Hashable, Sendable {

@@ -1,5 +1,5 @@
-package import Codec
-package import TaskCore
+import Codec
+import TaskCore
 
 /// A source's identity as JSON, as the store keeps it.
 package enum SourceIdentityJSON {

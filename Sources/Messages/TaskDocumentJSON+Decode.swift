@@ -1,5 +1,5 @@
-package import Codec
-package import TaskCore
+import Codec
+import TaskCore
 
 extension TaskDocumentJSON {
   /// Reads a document. What it does not show of the task (headers, credential, limits …) has its default.

@@ -1,5 +1,5 @@
-package import Codec
-package import TaskCore
+import Codec
+import TaskCore
 
 /// A task as people and programs see it. Every field is always there, `null` where it is not known; of the URLs' query
 /// strings only the names are shown, since a signature would be a credential.

@@ -1,5 +1,5 @@
-internal import Codec
-internal import TaskCore
+import Codec
+import TaskCore
 
 /// A task as a producer wrote it: its id, kind and destination may be missing still.
 struct TaskDraft {

@@ -1,5 +1,5 @@
-package import Codec
-package import TaskCore
+import Codec
+import TaskCore
 
 /// A task's state change as JSON, the value of a record of the `events` topic.
 package enum TaskEventJSON {

@@ -1,5 +1,5 @@
-package import Codec
-package import TaskCore
+import Codec
+import TaskCore
 
 /// A task as JSON: the `task` of a submit command, and what the store keeps. Fields with their default are left out.
 package enum TaskSpecJSON {

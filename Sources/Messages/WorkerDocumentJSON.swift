@@ -1,5 +1,5 @@
-package import Codec
-package import TaskCore
+import Codec
+import TaskCore
 
 /// A worker as people and programs see it.
 package enum WorkerDocumentJSON {

@@ -1,4 +1,4 @@
-internal import System
+import System
 
 /// Runs the actions of ``PoolState`` on the loop.
 actor PoolCore {

@@ -1,4 +1,4 @@
-internal import System
+import System
 
 /// One session, on the control loop. Requests of several tasks are served one after the other.
 ///

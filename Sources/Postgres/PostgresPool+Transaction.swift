@@ -1,4 +1,4 @@
-internal import System
+import System
 
 extension PostgresPool {
   private enum Ending<Result> {

@@ -1,4 +1,4 @@
-package import System
+import System
 
 /// A few sessions of one database, opened when they are needed and opened again when they are lost.
 ///

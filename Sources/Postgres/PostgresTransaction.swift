@@ -1,4 +1,4 @@
-internal import System
+import System
 
 /// One open transaction. It begins with its first statement, in the same round trip, and is committed by
 /// ``PostgresPool/transaction(isolation:level:_:)``.

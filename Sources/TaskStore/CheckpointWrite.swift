@@ -1,4 +1,4 @@
-package import TaskCore
+import TaskCore
 
 /// A checkpoint by the owner of a task's epoch.
 package struct CheckpointWrite: Hashable, Sendable {

@@ -1,4 +1,4 @@
-package import TaskCore
+import TaskCore
 
 /// A task that a worker owns from now on, and how far it had come.
 package struct Claim: Hashable, Sendable {

@@ -1,4 +1,4 @@
-package import TaskCore
+import TaskCore
 
 /// What became of a command.
 package enum CommandOutcome: Hashable, Sendable {

@@ -1,4 +1,4 @@
-package import TaskCore
+import TaskCore
 
 /// What the worker shall do about a running task: stop it and settle it as ``Settlement/Outcome/released``; the store
 /// then knows whether that means paused or canceled.

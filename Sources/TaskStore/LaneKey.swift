@@ -1,4 +1,4 @@
-package import TaskCore
+import TaskCore
 
 /// What makes waiting tasks alike to a claim: they have the same priority and are limited by the same buckets.
 package struct LaneKey: Hashable, Sendable {

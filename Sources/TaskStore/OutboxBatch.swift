@@ -1,4 +1,4 @@
-package import TaskCore
+import TaskCore
 
 /// One row of the outbox: the events of one statement.
 package struct OutboxBatch: Sendable {

@@ -1,4 +1,4 @@
-package import TaskCore
+import TaskCore
 
 /// One run of a task: every write of the worker that owns it names both.
 package struct RunReference: Hashable, Sendable {

@@ -1,4 +1,4 @@
-package import TaskCore
+import TaskCore
 
 /// The end of a run.
 package struct Settlement: Hashable, Sendable {

@@ -1,4 +1,4 @@
-package import TaskCore
+import TaskCore
 
 /// Which tasks to list; nil: all.
 package struct TaskFilter: Hashable, Sendable {

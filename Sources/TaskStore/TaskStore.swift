@@ -1,4 +1,4 @@
-package import TaskCore
+import TaskCore
 
 /// The authoritative state of every task: the queue, the leases and what is safely on disk.
 ///

@@ -1,4 +1,4 @@
-package import TaskCore
+import TaskCore
 
 /// What a worker process says about itself when it begins its lease.
 package struct WorkerRegistration: Sendable {

@@ -1,4 +1,4 @@
-internal import Kafka
+import Kafka
 
 /// The broker and the database of a local fleet: started here, or found running.
 struct FleetServices: Sendable {

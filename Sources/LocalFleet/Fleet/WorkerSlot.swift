@@ -1,5 +1,5 @@
 import Glibc
-internal import System
+import System
 
 /// A place for one worker process, which is started again whenever it ends by itself.
 package final class WorkerSlot: Sendable {

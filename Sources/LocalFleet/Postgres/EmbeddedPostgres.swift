@@ -1,5 +1,5 @@
 import Glibc
-internal import System
+import System
 
 /// A private PostgreSQL: a data directory made by `initdb`, and one server process that ends with this one.
 ///

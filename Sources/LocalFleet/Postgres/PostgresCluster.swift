@@ -1,5 +1,5 @@
 import Glibc
-internal import System
+import System
 
 /// A data directory and what belongs to it, before a server runs on it.
 struct PostgresCluster: Sendable {

@@ -1,4 +1,4 @@
-internal import TaskCore
+import TaskCore
 
 extension MemoryState {
   mutating func claim(_ worker: WorkerID, limit: Int) -> [Claim] {

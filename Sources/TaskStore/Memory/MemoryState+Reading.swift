@@ -1,4 +1,4 @@
-internal import TaskCore
+import TaskCore
 
 extension MemoryState {
   func document(_ id: UUID) -> TaskDocument? {

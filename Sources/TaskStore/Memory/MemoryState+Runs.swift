@@ -1,4 +1,4 @@
-internal import TaskCore
+import TaskCore
 
 extension MemoryState {
   mutating func register(_ registration: WorkerRegistration) -> WorkerID {

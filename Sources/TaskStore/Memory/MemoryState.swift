@@ -1,4 +1,4 @@
-internal import TaskCore
+import TaskCore
 
 /// Everything ``MemoryStore`` knows. Its methods are the transactions; `now` is the time of the transaction.
 struct MemoryState {

@@ -1,5 +1,5 @@
-internal import System
-package import TaskCore
+import System
+import TaskCore
 
 /// The store in memory: for simulations and tests, and the plainest statement of what a store does.
 package final class MemoryStore: TaskStore {

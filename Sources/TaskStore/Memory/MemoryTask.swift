@@ -1,4 +1,4 @@
-internal import TaskCore
+import TaskCore
 
 /// A task of ``MemoryStore``. It is in exactly one place because it has only one.
 struct MemoryTask {

@@ -1,4 +1,4 @@
-internal import TaskCore
+import TaskCore
 
 /// A part of a batch in which all submits can go before all controls without changing what the batch means.
 struct CommandSegment {

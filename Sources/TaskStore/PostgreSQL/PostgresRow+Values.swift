@@ -1,5 +1,5 @@
-internal import Postgres
-internal import TaskCore
+import Postgres
+import TaskCore
 
 extension PostgresRows {
   /// The row of a statement that returns one.

@@ -1,6 +1,6 @@
-internal import Messages
-internal import Postgres
-package import TaskCore
+import Messages
+import Postgres
+import TaskCore
 
 extension PostgresStore {
   package func apply(_ commands: [Command]) async throws -> [CommandOutcome] {

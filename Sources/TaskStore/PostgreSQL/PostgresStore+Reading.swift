@@ -1,6 +1,6 @@
-internal import Messages
-internal import Postgres
-package import TaskCore
+import Messages
+import Postgres
+import TaskCore
 
 extension PostgresStore {
   /// No further row of the outbox is read after so many events.

@@ -1,7 +1,7 @@
-internal import Messages
-internal import Postgres
-internal import System
-internal import TaskCore
+import Messages
+import Postgres
+import System
+import TaskCore
 
 extension PostgresStore {
   package func claim(_ worker: WorkerID, limit: Int) async throws -> [Claim] {

@@ -1,7 +1,7 @@
-internal import Codec
-package import Postgres
-internal import System
-package import TaskCore
+import Codec
+import Postgres
+import System
+import TaskCore
 
 /// The store in PostgreSQL: every call is one or two statements over arrays, most of them one function of the schema.
 ///

@@ -1,4 +1,4 @@
-internal import Postgres
+import Postgres
 
 extension PostgresError {
   /// A deadlock or a serialization failure: nothing was applied, and the same call may well succeed at once.

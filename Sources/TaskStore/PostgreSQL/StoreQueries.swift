@@ -1,4 +1,4 @@
-internal import Postgres
+import Postgres
 
 /// The statements of ``PostgresStore``, each a call of a function of the schema, or a plain read.
 enum StoreQueries {
