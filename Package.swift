@@ -99,7 +99,7 @@ let package = Package(
     tests("Reelhaul", ["reelhaul", "CommandLineKit", "TaskCore", "Messages"]),
     tests(
       "Integration",
-      ["reelhaul", "ReelhaulClient", "LocalFleet", "TaskCore", "TaskStore", "Kafka", "Digest", "System", "TestKit"]),
+      ["reelhaul", "ReelhaulClient", "LocalFleet", "Codec", "TaskCore", "TaskStore", "Kafka", "System", "TestKit"]),
     tests(
       "Chaos",
       ["reelhaul", "ReelhaulClient", "LocalFleet", "TaskCore", "TaskStore", "Kafka", "Digest", "System", "TestKit"]),

@@ -1,4 +1,4 @@
-import Digest
+import Codec
 import Glibc
 import ReelhaulClient
 import System
@@ -13,7 +13,7 @@ import Testing
     let fleet = try await TestFleet.start(workers: 1)
     let file = OriginFile(seed: 5, size: 2_000_000)
     fleet.origin.serve("/talk.mp4", file)
-    let sum = hex(file.content.sha256(size: file.size))
+    let sum = Hex.encode(file.content.sha256(size: file.size))
     let done = try await fleet.run([
       "download", fleet.origin.url("/talk.mp4"), "--sha256", sum, "--label", "title=A talk", "--wait", "--json",
     ])
