@@ -6,7 +6,7 @@ import TaskStore
 
 /// Looks at the database: is it there, new enough, with our schema, with a clock like ours, and who works on it.
 struct PostgresDoctor {
-  private static let oldest = 140_000
+  private static let oldest = 150_000
   /// Microseconds.
   private static let clockTolerance: Int64 = 2_000_000
 
@@ -35,7 +35,7 @@ struct PostgresDoctor {
     let version = try rows[0].int64(0)
     let database =
       version < Self.oldest
-      ? Finding("database", .failed, "\(target) is too old", advice: "PostgreSQL 14 or newer is needed.")
+      ? Finding("database", .failed, "\(target) is too old", advice: "PostgreSQL 15 or newer is needed.")
       : Finding("database", .ok, "PostgreSQL \(version / 10_000) at \(target)")
     let clock = clock(try rows[0].int64(1) - (before + after) / 2)
     let schema = try await schema(pool)
