@@ -4,7 +4,12 @@ import TaskCore
 /// A task's state change as JSON, the value of a record of the `events` topic.
 package enum TaskEventJSON {
   package static func encode(_ event: TaskEvent) -> [UInt8] {
-    JSONWriter.write(capacity: 1280) { json in
+    encode(event, task: event.task.map(TaskDocumentJSON.encode))
+  }
+
+  /// The same from the task's document as JSON, which the events of one task may share.
+  package static func encode(_ event: TaskEvent, task: [UInt8]?) -> [UInt8] {
+    JSONWriter.write(capacity: 256 + (task?.count ?? 0)) { json in
       json.object { json in
         json.member("id", event.id)
         json.member("taskId", event.taskID)
@@ -12,7 +17,7 @@ package enum TaskEventJSON {
         json.member("type", event.kind.rawValue)
         json.member("at", event.at)
         json.name("task")
-        if let task = event.task { TaskDocumentJSON.write(task, to: &json) } else { json.null() }
+        if let task { json.raw(task) } else { json.null() }
       }
     }
   }

@@ -4,9 +4,25 @@ extension Timestamp: LosslessStringConvertible {
     let (days, time) = microseconds.quotientAndFlooredRemainder(86_400_000_000)
     let date = CivilDate(daysSince1970: days)
     let (seconds, fraction) = time.quotientAndRemainder(dividingBy: 1_000_000)
-    return digits(date.year, 4) + "-" + digits(date.month, 2) + "-" + digits(date.day, 2)
-      + "T" + digits(seconds / 3600, 2) + ":" + digits(seconds / 60 % 60, 2) + ":" + digits(seconds % 60, 2)
-      + "." + digits(fraction, 6) + "Z"
+    // Written byte by byte: there are several in every event. Years of four digits are all that can be read back.
+    return String(unsafeUninitializedCapacity: 27) { buffer in
+      let parts: [(value: Int64, width: Int, after: Unicode.Scalar)] = [
+        (date.year, 4, "-"), (date.month, 2, "-"), (date.day, 2, "T"), (seconds / 3600, 2, ":"),
+        (seconds / 60 % 60, 2, ":"), (seconds % 60, 2, "."), (fraction, 6, "Z"),
+      ]
+      var next = 0
+      for (value, width, after) in parts {
+        var rest = value
+        for index in stride(from: next + width - 1, through: next, by: -1) {
+          buffer[index] = UInt8(ascii: "0") + UInt8(rest % 10)
+          rest /= 10
+        }
+        next += width
+        buffer[next] = UInt8(ascii: after)
+        next += 1
+      }
+      return next
+    }
   }
 
   /// Reads an RFC 3339 time with `Z` or an offset, years 1 to 9999; digits after the sixth of the fraction are dropped.
@@ -38,11 +54,6 @@ extension DigitScanner {
     guard let hours = number(2), take(":"), let minutes = number(2), hours < 24, minutes < 60 else { return nil }
     return sign * (hours * 3600 + minutes * 60)
   }
-}
-
-private func digits(_ value: Int64, _ width: Int) -> String {
-  let text = String(value)
-  return String(repeating: "0", count: max(0, width - text.utf8.count)) + text
 }
 
 extension Int64 {

@@ -22,6 +22,7 @@ import Worker
 
   @Test func whatDidNotChangeIsNotPublished() {
     var meter = meter()
+    #expect(meter.takePublished() == nil && meter.takeRenewed(now: at(0)) == nil, "a run that just began is no news")
     meter.observe(bytesDone: 10, bytesTotal: nil, now: at(250))
     #expect(meter.takePublished() != nil)
     #expect(meter.takePublished() == nil)

@@ -24,11 +24,15 @@ package struct ProgressMeter: Sendable {
   package private(set) var lastProgress: BootInstant
   private var smoothedRate: Double?
   private var observedAt: BootInstant
-  private var published: Reading?
-  private var renewed: (reading: Reading, at: BootInstant)?
+  private var published: Reading
+  private var renewed: Reading
+  private var renewedAt: BootInstant?
 
   package init(bytesDone: Int64, bytesTotal: Int64?, now: BootInstant) {
     reading = Reading(bytesDone: bytesDone, bytesTotal: bytesTotal, rate: 0)
+    // What a run begins with is known: only a change is news.
+    published = reading
+    renewed = reading
     lastProgress = now
     observedAt = now
   }
@@ -55,12 +59,13 @@ package struct ProgressMeter: Sendable {
 
   /// The sample for the renewal: a change of more than 1 % of the whole, or any change after a second.
   package mutating func takeRenewed(now: BootInstant) -> Reading? {
-    guard reading != renewed?.reading else { return nil }
-    if let renewed, now < renewed.at + Self.renewalInterval {
-      let change = abs(reading.bytesDone - renewed.reading.bytesDone)
+    guard reading != renewed else { return nil }
+    if let renewedAt, now < renewedAt + Self.renewalInterval {
+      let change = abs(reading.bytesDone - renewed.bytesDone)
       guard let total = reading.bytesTotal, change > total / 100 else { return nil }
     }
-    renewed = (reading, now)
+    renewed = reading
+    renewedAt = now
     return reading
   }
 }

@@ -12,8 +12,7 @@ package actor Relay {
   private let store: any TaskStore
   private let keeper: LeaseKeeper
   private let sink: any MessageSink
-  private let topics: TopicPlan
-  private let source: String
+  private let messages: EventMessages
   private let log: Logger
   private let wakeup: Wakeup
   private var planner = RelayPlanner(now: .now, seed: .random(in: 0 ... .max))
@@ -30,8 +29,7 @@ package actor Relay {
     self.store = store
     self.keeper = keeper
     self.sink = sink
-    self.topics = topics
-    self.source = source
+    messages = EventMessages(topics: topics, source: source)
     self.log = log
     wakeup = Wakeup(loop: loop)
   }
@@ -75,7 +73,7 @@ package actor Relay {
     let events = rows.flatMap(\.events)
     if !events.isEmpty {
       guard planner.mayPublish(now: .now) else { return }
-      try await sink.sendAll(EventMessages.messages(for: events, topics: topics, source: source))
+      try await sink.sendAll(messages.messages(for: events))
     }
     if !rows.isEmpty { try await store.discardEvents(rows.map(\.row)) }
     planner.relayed(rows: rows.count, events: events.count, of: limit, now: .now)

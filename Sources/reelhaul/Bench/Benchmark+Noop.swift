@@ -12,11 +12,11 @@ extension Benchmark {
     let count = 50_000
     let fleet = try await BenchFleet.start(workers: 2, environment: ["REELHAUL_CONCURRENCY": "1000"])
     let client = try ReelhaulClient(fleet.kafka(), topicPrefix: fleet.topics.prefix, source: "/reelhaul/bench")
+    let events = try KafkaConsumer(fleet.kafka(), group: "bench", topics: [fleet.topics.events])
     var runs: [Double] = []
     for run in 0..<6 {
-      let reader = try await KafkaReader.open(fleet.kafka(), topics: [fleet.topics.events], from: .end)
       let seconds = try await BenchCommandLine.time {
-        async let seen: Void = succeeded(count, reader)
+        async let seen: Void = succeeded(count, events)
         let specs = (0..<count).map { number in
           TaskSpec(id: .make(), kind: .noop, source: "noop://host-\(number % 4)/", queue: "queue-\(number % 4)")
         }
@@ -25,10 +25,10 @@ extension Benchmark {
         }
         try await seen
       }
-      await reader.close()
       // The first one warms up.
       if run > 0 { runs.append(Double(count) / seconds) }
     }
+    await events.close()
     await client.close()
     await fleet.stop()
     var report = BenchReport("noop")
@@ -38,11 +38,12 @@ extension Benchmark {
   }
 
   /// Returns once `count` tasks have their event `succeeded`.
-  private static func succeeded(_ count: Int, _ reader: KafkaReader) async throws {
-    let type = Array("\"type\":\"succeeded\"".utf8)
+  private static func succeeded(_ count: Int, _ events: KafkaConsumer) async throws {
+    let type = KafkaHeader("ce_type", "reelhaul.task.succeeded")
     var seen = 0
-    while seen < count, let records = try await reader.next() {
-      for record in records where record.value?.contains(type) ?? false { seen += 1 }
+    while seen < count, let batch = try await events.next() {
+      seen += batch.records.count { $0.headers.contains(type) }
+      events.commitSoon(batch)
     }
   }
 }
