@@ -43,7 +43,7 @@ extension Benchmark {
     var seen = 0
     while seen < count, let batch = try await events.next() {
       seen += batch.records.count { $0.headers.contains(type) }
-      events.commitSoon(batch)
+      _ = try? await events.commit(batch)
     }
   }
 }
