@@ -6,8 +6,6 @@ struct PostgresReader {
     rest = bytes[...]
   }
 
-  var isAtEnd: Bool { rest.isEmpty }
-
   mutating func integer<Number: FixedWidthInteger>(_: Number.Type = Number.self) throws(PostgresError) -> Number {
     let bytes = try take(MemoryLayout<Number>.size)
     return Number(bigEndian: bytes.loadUnaligned(as: Number.self))

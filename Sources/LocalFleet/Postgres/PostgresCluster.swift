@@ -98,11 +98,7 @@ struct PostgresCluster: Sendable {
   }
 
   private static func makeDirectory(_ path: String, for user: ServiceUser?) throws {
-    var place = path.hasPrefix("/") ? "" : "."
-    for component in path.split(separator: "/") {
-      place += "/\(component)"
-      guard mkdir(place, 0o755) == 0 || errno == EEXIST else { throw SystemError.last("mkdir \(place)") }
-    }
+    try makeDirectories(path)
     if let user, chown(path, user.uid, user.gid) != 0 { throw SystemError.last("chown \(path)") }
   }
 

@@ -29,7 +29,7 @@ struct DownloadMachine {
     case openStaging(generation: Int, size: Int64?)
     /// Reports ``retryDue`` after about so long.
     case pause(milliseconds: Int64)
-    /// All bytes of `identity` are written.
+    /// All bytes are written; the file is as long as `bytes`.
     case complete(bytes: Int64)
     /// No request is left.
     case end(End)
@@ -149,9 +149,6 @@ struct DownloadMachine {
     plan = ChunkScheduler(size: size, done: checkpoint.done, limits: limits.chunks)
     return send()
   }
-
-  /// Whether a request of the machine still runs.
-  var isIdle: Bool { running.isEmpty }
 
   func canUseRanges(_ identity: SourceIdentity) -> Bool {
     identity.isStrong || expectsDigest

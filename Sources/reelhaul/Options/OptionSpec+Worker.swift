@@ -26,7 +26,7 @@ extension OptionSpec {
     help: "Make the storage roots where they are not there yet; not where they are mounted")
   static let labels = OptionSpec(
     "labels", .text, valueName: "K=V,…", environment: "REELHAUL_LABELS", group: "Worker",
-    help: "What 'reelhaul workers' shows of it beside")
+    help: "What 'reelhaul workers --json' tells of it beside")
   static let logLevel = OptionSpec(
     "log-level", .choice(["debug", "info", "notice", "warning", "error"]), default: "info",
     environment: "REELHAUL_LOG_LEVEL", group: "Worker", help: "What is written to standard error")
