@@ -59,6 +59,20 @@ struct EmbeddedPostgresTests {
     }
   }
 
+  @Test func isStartedAgainOnItsPortWhenItIsKilled() async throws {
+    try await withServer { directory, server in
+      let said = Lock<[String]>([])
+      let slot = PostgresSlot(server, directory: directory) { sentence in said.withLock { $0.append(sentence) } }
+      #expect(kill(server.pid, SIGKILL) == 0)
+      let deadline = ContinuousClock.now + .seconds(30)
+      while slot.server === server, ContinuousClock.now < deadline { try await Task.sleep(for: .milliseconds(10)) }
+      #expect(try await query(server.url(), "SELECT current_database()::text") == "reelhaul")
+      await slot.stop()
+      #expect(!slot.server.isRunning)
+      #expect(said.withLock { $0 }.contains { $0.contains("signal 9") })
+    }
+  }
+
   /// After a container's restart the file names a process that is something else now.
   @Test func aPidFileThatNamesAnotherProcessIsRemoved() async throws {
     try await withServer { directory, server in

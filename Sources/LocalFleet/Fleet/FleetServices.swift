@@ -11,15 +11,17 @@ struct FleetServices: Sendable {
   let bootstrap: String
   let postgresURL: String
   private let broker: Broker
-  private let postgres: EmbeddedPostgres?
+  private let postgres: PostgresSlot?
 
   /// Both, or neither where one cannot be started.
-  static func start(_ options: FleetOptions, _ say: @Sendable (String) -> Void) async throws -> FleetServices {
+  static func start(
+    _ options: FleetOptions, _ say: @escaping @Sendable (String) -> Void
+  ) async throws -> FleetServices {
     let postgres = try await startPostgres(options, say)
     do {
       let (broker, bootstrap) = try await startBroker(options, say)
       return FleetServices(
-        bootstrap: bootstrap, postgresURL: postgres?.url() ?? options.postgres ?? "", broker: broker,
+        bootstrap: bootstrap, postgresURL: postgres?.server.url() ?? options.postgres ?? "", broker: broker,
         postgres: postgres)
     } catch {
       await postgres?.stop()
@@ -28,11 +30,12 @@ struct FleetServices: Sendable {
   }
 
   private static func startPostgres(
-    _ options: FleetOptions, _ say: @Sendable (String) -> Void
-  ) async throws -> EmbeddedPostgres? {
+    _ options: FleetOptions, _ say: @escaping @Sendable (String) -> Void
+  ) async throws -> PostgresSlot? {
     guard options.postgres == nil else { return nil }
     say("Starting PostgreSQL in \(options.layout.postgres)")
-    return try await EmbeddedPostgres.start(directory: options.layout.postgres)
+    let directory = options.layout.postgres
+    return PostgresSlot(try await EmbeddedPostgres.start(directory: directory), directory: directory, say: say)
   }
 
   private static func startBroker(

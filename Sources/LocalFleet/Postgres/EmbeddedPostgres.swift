@@ -92,7 +92,12 @@ package final class EmbeddedPostgres: Sendable {
     _ = await process.wait()
   }
 
-  /// The same, blocking the calling thread.
+  /// Waits until the server ends, by itself or because it is stopped.
+  func ended() async -> ExitStatus {
+    await process.wait()
+  }
+
+  /// The same as ``stop(_:)``, blocking the calling thread.
   package func stopBlocking(_ how: Stop = .fast) {
     process.kill(how.signal)
     _ = process.waitBlocking()
