@@ -6,7 +6,7 @@ enum ConnectFailure {
   /// may be in any language; the five characters between two colons are not.
   static func error(from message: String) -> PostgresError {
     let lines = message.split(whereSeparator: \.isNewline).filter { !$0.hasPrefix("LOCATION:") }
-    let text = lines.joined(separator: "; ")
+    let text = lines.map { $0.drop { $0.isWhitespace } }.joined(separator: "; ")
     var pieces = text.split(separator: ":", omittingEmptySubsequences: false)
     guard let index = pieces.firstIndex(where: isSQLState) else { return PostgresError(.connection, text) }
     let state = String(pieces.remove(at: index).drop { $0 == " " })

@@ -71,7 +71,9 @@ struct ConnectingTests {
     #expect(refused.isPermanent)
     #expect(!refused.isRetryable)
     #expect(!refused.message.contains("LOCATION"))
-    let absent = ConnectFailure.error(from: "connection to server at \"::1\", port 5432 failed: Connection refused")
+    let absent = ConnectFailure.error(
+      from: "connection to server at \"::1\", port 5432 failed: refused\n\tIs it running?\n")
+    #expect(absent.message.hasSuffix("port 5432 failed: refused; Is it running?"))
     #expect(absent.sqlState == nil)
     #expect(absent.isRetryable)
   }

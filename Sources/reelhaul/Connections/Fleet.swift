@@ -13,8 +13,10 @@ enum Fleet {
   static let postgresHint =
     "Give --postgres URL, set REELHAUL_POSTGRES, or source the reelhaul.env that 'reelhaul up' wrote."
 
-  /// How long a command waits for Kafka before it says that it cannot be reached; a property of the user's own wins.
-  private static let patience = "10000"
+  /// How long a command waits for PostgreSQL before it says that it cannot be reached.
+  private static let postgresPatience: Duration = .seconds(5)
+  /// The same for Kafka, in milliseconds; a property of the user's own wins.
+  private static let kafkaPatience = "5000"
 
   static func kafka(_ arguments: Arguments) throws -> KafkaConfiguration {
     guard let bootstrap = arguments[.kafka] else {
@@ -34,7 +36,9 @@ enum Fleet {
     guard let url = arguments[.postgres] else {
       throw UsageError("no PostgreSQL is configured", hint: postgresHint)
     }
-    return try PostgresConfiguration(url: url)
+    var configuration = try PostgresConfiguration(url: url)
+    configuration.acquireTimeout = min(configuration.acquireTimeout, postgresPatience)
+    return configuration
   }
 
   static func topics(_ arguments: Arguments) -> TopicPlan {
@@ -44,7 +48,7 @@ enum Fleet {
   static func client(_ arguments: Arguments) throws -> ReelhaulClient {
     var kafka = try kafka(arguments)
     if kafka.properties["message.timeout.ms"] == nil {
-      let properties = kafka.properties.merging(["message.timeout.ms": patience]) { $1 }
+      let properties = kafka.properties.merging(["message.timeout.ms": kafkaPatience]) { $1 }
       kafka = try KafkaConfiguration(bootstrap: kafka.bootstrap, properties: properties)
     }
     return try ReelhaulClient(kafka, topicPrefix: topics(arguments).prefix, source: "/reelhaul/cli")
