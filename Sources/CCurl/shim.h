@@ -2,7 +2,7 @@
 // libcurl's variadic functions, as one typed function per kind of value.
 #include <curl/curl.h>
 
-_Static_assert(LIBCURL_VERSION_NUM >= 0x075500, "libcurl 7.85 or later: CURLOPT_PROTOCOLS_STR");
+_Static_assert(LIBCURL_VERSION_NUM >= 0x075700, "libcurl 7.87 or later: CURLOPT_QUICK_EXIT");
 _Static_assert(sizeof(curl_off_t) == 8, "file offsets of 64 bits");
 
 static inline CURLcode rh_easy_set_long(CURL *easy, CURLoption option, long value) {

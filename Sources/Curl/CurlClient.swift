@@ -127,7 +127,8 @@ package final class CurlClient: @unchecked Sendable {
   func resume(_ transfer: CurlTransfer) {
     loop.execute {
       guard case .running(let easy) = transfer.state else { return }
-      self.multi?.resume(easy)
+      guard let result = self.multi?.resume(easy), result != 0 else { return }
+      self.end(transfer, with: .failure(transfer.error(result: result, detail: easy.detail)))
     }
   }
 }

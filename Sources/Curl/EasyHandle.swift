@@ -36,6 +36,8 @@ final class EasyHandle {
     let context = Unmanaged.passUnretained(self).toOpaque()
     try check(rh_easy_set_string(raw, CURLOPT_PROTOCOLS_STR, "http,https"))
     try check(rh_easy_set_long(raw, CURLOPT_NOSIGNAL, 1))
+    // A canceled transfer does not make the loop wait for the resolver's thread; that ends by itself.
+    try check(rh_easy_set_long(raw, CURLOPT_QUICK_EXIT, 1))
     try check(rh_easy_set_long(raw, CURLOPT_FOLLOWLOCATION, 0))
     try check(rh_easy_set_long(raw, CURLOPT_DISALLOW_USERNAME_IN_URL, 1))
     // A proxy would be connected to in the server's place, past the check of the address.

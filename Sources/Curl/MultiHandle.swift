@@ -56,10 +56,12 @@ final class MultiHandle: @unchecked Sendable {
     curl_multi_remove_handle(raw, easy.raw)
   }
 
-  /// Goes on with a paused transfer; what libcurl kept is delivered within this call.
-  func resume(_ easy: EasyHandle) {
-    curl_easy_pause(easy.raw, CURLPAUSE_CONT)
+  /// Goes on with a paused transfer; what libcurl kept is delivered within this call. Returns libcurl's result: where
+  /// the receiver refuses those bytes, nobody but the caller ends the transfer.
+  func resume(_ easy: EasyHandle) -> Int32 {
+    let result = curl_easy_pause(easy.raw, CURLPAUSE_CONT)
     finish()
+    return Int32(result.rawValue)
   }
 
   /// Ends every connection. All easy handles must be removed; the share is freed by ``freeShare()`` once they are gone.

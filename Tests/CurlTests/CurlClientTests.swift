@@ -140,6 +140,24 @@ import Testing
     }
   }
 
+  @Test func whatIsRefusedAfterAPauseEndsTheTransfer() async throws {
+    try await withClient(size: 10_000) { origin, client in
+      let pauses = Lock(0)
+      let loop = client.loop
+      let handler = RecordingHandler { event, transfer in
+        guard case .body = event else { return .continue }
+        let isFirst = pauses.withLock { count in
+          count += 1
+          return count == 1
+        }
+        guard isFirst else { return .abort }
+        loop.timer(after: .milliseconds(20)) { transfer.resume() }
+        return .pause
+      }
+      #expect(await failure(of: CurlRequest(url: origin.url("/file")), client, handler)?.code == .aborted)
+    }
+  }
+
   @Test func cancelingTheTaskEndsTheTransfer() async throws {
     try await withClient { origin, client in
       let gate = OriginGate()

@@ -22,6 +22,8 @@ final class DigestFollower: @unchecked Sendable {
   private var hashed: Int64 = 0
   private var isRunning = false
   private var isClosed = false
+  /// Of a job: the state is of no use any more.
+  private var failure: (any Error)?
   private var onIdle: (@Sendable () -> Void)?
 
   init(file: StagingFile, withMD5: Bool, pool: BlockingPool, loop: EventLoop) {
@@ -37,10 +39,14 @@ final class DigestFollower: @unchecked Sendable {
     isRunning = true
     let range = hashed..<min(prefix, hashed + Self.slice)
     loop.task { [self] in
-      // A failed read is met again, and told, by finish().
-      let ok = (try? await pool.run { [state, file] in try state.update(file, range) }) != nil
+      do {
+        try await pool.run { [state, file] in try state.update(file, range) }
+        hashed = range.upperBound
+      } catch {
+        failure = error
+        isClosed = true
+      }
       isRunning = false
-      if ok { hashed = range.upperBound } else { isClosed = true }
       onIdle?()
       onIdle = nil
       follow(prefix)
@@ -55,6 +61,7 @@ final class DigestFollower: @unchecked Sendable {
   /// Waits for the running job, then syncs the file and hashes what is left up to `size`.
   func finish(size: Int64) async throws -> Digests {
     await idle()
+    if let failure { throw failure }
     let rest = hashed..<size
     return try await pool.run { [state, file] in
       try file.sync()

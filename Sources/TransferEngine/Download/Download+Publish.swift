@@ -80,7 +80,8 @@ extension Download {
       try storage.publish(file, to: destination, ifExists: ifExists)
     }
     switch result {
-    case .success: return .moved
+    case .success(.published): return .moved
+    case .success(.skipped): return .skipped
     case .failure(let error): return .failed(error.failure)
     }
   }

@@ -64,19 +64,22 @@ extension Download {
 
   /// Starts a sync when enough is written, or long enough ago.
   func syncIfDue(now: Int64) {
-    guard !isSyncing, let staged, let file = staged.file, staged.unsynced > 0,
+    guard !isSyncing, !isPublishing, let staged, let file = staged.file, staged.unsynced > 0,
       staged.unsynced >= options.syncBytes || now - lastSync >= options.syncInterval.nanoseconds
     else { return }
+    isSyncing = true
     loop.task { [self] in await sync(staged, file) }
   }
 
-  /// Data before offset: what was written before the sync is recorded after it.
+  /// Data before offset, and one at a time: what was written before the sync is recorded after it.
   private func sync(_ staged: StagedFile, _ file: StagingFile) async {
-    guard !isSyncing else { return }
     isSyncing = true
     lastSync = Clocks.boottime()
     let covered = staged.written
+    let step = options.syncBytes
     let tail = await attempt { () throws(StorageError) in
+      // Where the length is unknown, space is taken as the file grows.
+      if staged.size == nil { try file.reserve(covered.end + step) }
       try file.sync()
       return try TailCheck.crc(of: covered, in: file)
     }

@@ -30,7 +30,7 @@ final class Download: @unchecked Sendable {
   private var timer: LoopTimer?
   private var lastProgress: Int64 = 0
   private var sample: (since: Int64, bytes: Int64)
-  private var isPublishing = false
+  private(set) var isPublishing = false
   private var completion: UnsafeContinuation<DownloadOutcome, Never>?
 
   init(
@@ -72,7 +72,8 @@ final class Download: @unchecked Sendable {
   /// Ends the run soon, with what is on disk recorded.
   func stop() {
     isStopping = true
-    if !isPublishing { perform(machine.stop()) }
+    // Before the start, and while the file is being published, the flag alone is looked at.
+    if completion != nil, !isPublishing { perform(machine.stop()) }
   }
 
   private func finish(_ outcome: DownloadOutcome) {

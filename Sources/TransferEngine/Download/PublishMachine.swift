@@ -25,6 +25,8 @@ struct PublishMachine: Hashable {
     case verified(sha256: [UInt8]?, md5: [UInt8]?)
     case recorded
     case moved
+    /// The destination exists by now, and is to be left as it is.
+    case skipped
     /// Whether the destination has the recorded file's size and digest.
     case inspected(isRecordedFile: Bool)
     case failed(TaskFailure)
@@ -55,6 +57,7 @@ struct PublishMachine: Hashable {
       self.sha256 = sha256
       return .record(Checkpoint.Publishing(sha256: sha256 ?? []))
     case .recorded: return .move
+    case .skipped: return .succeed(sha256: nil)
     case .moved: return .succeed(sha256: known)
     case .inspected(let isRecordedFile): return isRecordedFile ? .succeed(sha256: known) : .restart
     case .failed(let failure): return .fail(failure)

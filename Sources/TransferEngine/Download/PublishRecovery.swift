@@ -27,8 +27,8 @@ struct PublishRecovery: Sendable {
         switch action {
         case .move:
           guard let file else { return .nothing }
-          _ = try context.storage.publish(file, to: destination, ifExists: spec.ifExists)
-          action = steps.handle(.moved)
+          let published = try context.storage.publish(file, to: destination, ifExists: spec.ifExists)
+          action = steps.handle(published == .published ? .moved : .skipped)
         case .inspectDestination:
           action = steps.handle(.inspected(isRecordedFile: try destinationIsRecordedFile()))
         case .succeed(let sha256): return .succeeded(sha256: sha256, bytes: size)

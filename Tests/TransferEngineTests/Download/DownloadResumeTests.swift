@@ -161,6 +161,19 @@ import Testing
     }
   }
 
+  @Test func aRunCanceledBeforeItBeginsEnds() async throws {
+    try await DownloadHarness.run { harness in
+      harness.origin.serve(DownloadHarness.path, Self.file)
+      let spec = harness.spec()
+      let task = Task {
+        withUnsafeCurrentTask { $0?.cancel() }
+        return await harness.run(spec)
+      }
+      #expect(await task.value == .stopped)
+      try #expect(harness.published == nil)
+    }
+  }
+
   @Test func withoutOwnershipNothingIsPublished() async throws {
     try await DownloadHarness.run { harness in
       harness.origin.serve(DownloadHarness.path, Self.file)

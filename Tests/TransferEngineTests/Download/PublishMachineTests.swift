@@ -40,6 +40,12 @@ import Testing
     #expect(machine.handle(.inspected(isRecordedFile: false)) == .restart)
   }
 
+  @Test func aDestinationThatCameMeanwhileIsLeft() {
+    var machine = PublishMachine(expect: TaskCore.Expectation())
+    _ = machine.handle(.verified(sha256: Self.digest, md5: nil))
+    #expect(machine.handle(.skipped) == .succeed(sha256: nil))
+  }
+
   @Test func aFailureEndsIt() {
     var machine = PublishMachine(expect: TaskCore.Expectation())
     let failure = TaskFailure(code: "disk_full", message: "full", class: .wait)
