@@ -9,10 +9,14 @@ struct KafkaParts: Sendable {
   let messages: KafkaProducer
   let progress: KafkaProducer
 
-  /// Does not wait for the cluster. Throws ``KafkaError`` where the configuration is refused.
-  init(_ configuration: WorkerConfiguration, loop: EventLoop, log: Logger) throws(KafkaError) {
+  /// Does not wait for the cluster. `onFatal` is called when a client is lost for good.
+  ///
+  /// Throws ``KafkaError`` where the configuration is refused.
+  init(
+    _ configuration: WorkerConfiguration, loop: EventLoop, log: Logger, onFatal: @escaping @Sendable () -> Void
+  ) throws(KafkaError) {
     let topics = configuration.settings.topics
-    let kafka = configuration.kafka.logging(to: log)
+    let kafka = configuration.kafka.logging(to: log, onFatal: onFatal)
     consumer = try KafkaConsumer(kafka, group: configuration.group, topics: [topics.commands])
     signals = KafkaSignalSource(loop: loop, configuration: kafka, topic: topics.signals, log: log)
     messages = try KafkaProducer(kafka)
@@ -30,12 +34,13 @@ struct KafkaParts: Sendable {
 
 extension KafkaConfiguration {
   /// The same, with what the clients tell in the log.
-  func logging(to log: Logger) -> KafkaConfiguration {
+  func logging(to log: Logger, onFatal: @escaping @Sendable () -> Void) -> KafkaConfiguration {
     var configuration = self
     let observer = configuration.observer
     configuration.observer = { notice in
       observer(notice)
       log.note(notice)
+      if case .error(let error) = notice, error.isFatal { onFatal() }
     }
     return configuration
   }

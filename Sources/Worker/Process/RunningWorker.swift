@@ -13,6 +13,9 @@ package final class RunningWorker: Sendable {
   private let pool: PostgresPool
   private let engine: DownloadEngine
   private let worker: Worker
+  /// Ends the worker when a Kafka client is lost for good: a process that starts anew has new ones.
+  private let fatal: AsyncStream<Void>
+  private let isLost = Lock(false)
 
   /// PostgreSQL connections: claims, settlements, ingest and the relay may each hold one.
   private static let connections = 4
@@ -23,6 +26,12 @@ package final class RunningWorker: Sendable {
   package static func start(_ configuration: WorkerConfiguration, log: Logger) async throws -> RunningWorker {
     let running = try RunningWorker(configuration, log: log)
     await running.worker.start()
+    running.loop.task { [fatal = running.fatal, isLost = running.isLost, worker = running.worker] in
+      for await _ in fatal {
+        isLost.withLock { $0 = true }
+        return await worker.requestStop()
+      }
+    }
     return running
   }
 
@@ -32,8 +41,9 @@ package final class RunningWorker: Sendable {
     let policy = try NetworkPolicy(allowing: configuration.allowedNetworks.joined(separator: ","))
     let loop = EventLoop(name: "control")
     let engineLoops = (0..<configuration.engineLoops).map { EventLoop(name: "engine-\($0)") }
+    let (fatal, lost) = AsyncStream.makeStream(of: Void.self)
     do {
-      let kafka = try KafkaParts(configuration, loop: loop, log: log)
+      let kafka = try KafkaParts(configuration, loop: loop, log: log, onFatal: { lost.yield() })
       let storage = Storage(roots: configuration.storage)
       if configuration.initialisesStorage { try storage.initialise() }
       for (name, problem) in storage.problems {
@@ -48,7 +58,10 @@ package final class RunningWorker: Sendable {
           store: PostgresStore(pool: pool), commands: KafkaCommandSource(kafka.consumer), signals: kafka.signals,
           messages: kafka.messages, progress: kafka.progress,
           handlers: handlers.filter { configuration.kinds.contains($0.kind) }, volumes: storage.volumes,
-          flush: { await kafka.close() }),
+          flush: {
+            await kafka.close()
+            lost.finish()
+          }),
         log: log)
     } catch {
       for loop in engineLoops + [loop] { loop.shutdown() }
@@ -56,6 +69,7 @@ package final class RunningWorker: Sendable {
     }
     self.loop = loop
     self.engineLoops = engineLoops
+    self.fatal = fatal
   }
 
   /// Begins the drain; the second call ends it.
@@ -73,9 +87,10 @@ package final class RunningWorker: Sendable {
     return (try? await made.value) ?? []
   }
 
-  /// Waits for the end of the drain and returns the exit code.
+  /// Waits for the end of the drain and returns the exit code: 0 only where the drain is complete and was asked for.
   package func finished() async -> Int32 {
-    await worker.finished()
+    let code = await worker.finished()
+    return isLost.withLock { $0 } ? DrainMachine.unfinished : code
   }
 
   /// Takes down what is left, after ``finished()``.

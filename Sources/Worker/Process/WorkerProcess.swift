@@ -27,7 +27,8 @@ package enum WorkerProcess {
     }
     let signals = await process.stopOn([SIGTERM, SIGINT])
     let code = await process.finished()
-    await process.close(signals)
+    // After a drain that was cut short something may still hang: the process ends without waiting for it.
+    if code == 0 { await process.close(signals) }
     return code
   }
 }
