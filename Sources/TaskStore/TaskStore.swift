@@ -59,6 +59,8 @@ package protocol TaskStore: Sendable {
   // Reading
 
   func task(_ id: UUID) async throws -> TaskDocument?
+  /// The effective states of those of the tasks that exist.
+  func states(of ids: [UUID]) async throws -> [UUID: TaskState]
   /// Newest first.
   func tasks(_ filter: TaskFilter) async throws -> [TaskDocument]
   func workers() async throws -> [WorkerDocument]

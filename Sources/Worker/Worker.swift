@@ -7,7 +7,8 @@ import Telemetry
 /// One worker: its services on one control loop, and their end in order.
 ///
 /// A task passes through them one way: ``Ingester`` → store → ``Claimer`` → ``Runner`` → store → ``Relay``.
-/// ``LeaseKeeper`` allows it, ``Sweeper`` recovers what other workers lost, ``SignalListener`` speeds intents up.
+/// ``LeaseKeeper`` allows it, ``Sweeper`` recovers what other workers lost, ``StagingSweeper`` the space
+/// it took, ``SignalListener`` speeds intents up.
 package actor Worker {
   private let loop: EventLoop
   private let parts: WorkerParts
@@ -18,6 +19,7 @@ package actor Worker {
   private let relay: Relay
   private let ingester: Ingester
   private let sweeper: Sweeper
+  private let stagingSweeper: StagingSweeper
   private let listener: SignalListener
   private let sampler: ProgressSampler
   private var drain: DrainMachine
@@ -60,6 +62,7 @@ package actor Worker {
     sweeper = Sweeper(
       loop: loop, store: parts.store, interval: settings.sweepInterval, log: log,
       onReady: { await hints.maybeReady() })
+    stagingSweeper = StagingSweeper(loop: loop, store: parts.store, storage: parts.storage, log: log)
     listener = SignalListener(loop: loop, source: parts.signals, runner: runner, keeper: keeper, log: log)
     sampler = ProgressSampler(loop: loop, runner: runner, sink: parts.progress, topics: settings.topics)
     drain = DrainMachine(limit: settings.drainLimit)
@@ -80,6 +83,7 @@ package actor Worker {
       loop.task { [ingester] in await ingester.run() },
       loop.task { [claimer] in await claimer.run() },
       loop.task { [sweeper] in await sweeper.run() },
+      loop.task { [stagingSweeper] in await stagingSweeper.run() },
       loop.task { [listener] in await listener.run() },
     ]
   }

@@ -29,6 +29,21 @@ import Testing
     }
   }
 
+  @Test(arguments: StoreKind.allCases)
+  func theStatesOfTheTasksThatExist(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let worker = try await fixture.worker()
+      let (running, canceled, other) = (TaskSpec.noop(), TaskSpec.noop(), TaskSpec.noop())
+      try await fixture.submit(running)
+      #expect(try await fixture.store.claim(worker, limit: 1).count == 1)
+      try await fixture.submit(canceled, other)
+      try await fixture.control(.cancel, canceled.id)
+      let states = try await fixture.store.states(of: [running.id, canceled.id, .random()])
+      #expect(states == [running.id: .running, canceled.id: .canceled])
+      #expect(try await fixture.store.states(of: []) == [:])
+    }
+  }
+
   /// Neither while the task waits again, nor while another worker owns it, nor once that one has ended it.
   @Test(arguments: StoreKind.allCases)
   func nothingOfAnOldEpochTakesEffect(_ kind: StoreKind) async throws {

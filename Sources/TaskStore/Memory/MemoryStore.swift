@@ -91,6 +91,10 @@ package final class MemoryStore: TaskStore {
     transaction { $0.document(id) }
   }
 
+  package func states(of ids: [UUID]) async throws -> [UUID: TaskState] {
+    transaction { state in ids.reduce(into: [:]) { $0[$1] = state.tasks[$1]?.effectiveState } }
+  }
+
   package func tasks(_ filter: TaskFilter) async throws -> [TaskDocument] {
     transaction { $0.documents(filter) }
   }

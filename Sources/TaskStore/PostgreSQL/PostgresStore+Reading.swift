@@ -38,6 +38,17 @@ extension PostgresStore {
     try await documents([id])[id]
   }
 
+  package func states(of ids: [UUID]) async throws -> [UUID: TaskState] {
+    try await call {
+      var states: [UUID: TaskState] = [:]
+      for row in try await pool.query(StoreQueries.states, .uuids(ids)) {
+        let state: TaskState = try row.known(1)
+        states[UUID(try row.uuid(0))] = state
+      }
+      return states
+    }
+  }
+
   package func tasks(_ filter: TaskFilter) async throws -> [TaskDocument] {
     try await call {
       try await pool.query(

@@ -79,6 +79,8 @@ enum StoreQueries {
     """
 
   static let documents = PostgresStatement("select \(documentColumns) from task_documents($1)")
+  /// $1: ids. A row per task that exists, found by its key whatever the tables' statistics say.
+  static let states = PostgresStatement("select id, state from task_documents($1)")
   static let list = PostgresStatement("select \(documentColumns) from list_tasks($1, $2, $3)")
 
   static let workers = PostgresStatement(

@@ -58,6 +58,7 @@ package final class RunningWorker: Sendable {
           store: PostgresStore(pool: pool), commands: KafkaCommandSource(kafka.consumer), signals: kafka.signals,
           messages: kafka.messages, progress: kafka.progress,
           handlers: handlers.filter { configuration.kinds.contains($0.kind) }, volumes: storage.volumes,
+          storage: storage,
           flush: {
             await kafka.close()
             lost.finish()

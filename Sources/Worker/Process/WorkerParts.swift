@@ -1,6 +1,7 @@
 import Kafka
 import TaskCore
 import TaskStore
+import TransferEngine
 
 /// What a worker is made of beside its decisions: the real parts, or those of a test.
 package struct WorkerParts: Sendable {
@@ -14,13 +15,15 @@ package struct WorkerParts: Sendable {
   package var handlers: [any TaskHandler]
   /// The UUIDs of the mounted volumes, by name.
   package var volumes: [String: UUID]
+  /// The roots whose staging files are swept.
+  package var storage: Storage
   /// Sends what is still on its way and closes the connections to Kafka; the last step before the lease is given up.
   package var flush: @Sendable () async -> Void
 
   package init(
     store: any TaskStore, commands: any CommandSource, signals: any SignalSource, messages: any MessageSink,
     progress: any MessageSink, handlers: [any TaskHandler], volumes: [String: UUID] = [:],
-    flush: @escaping @Sendable () async -> Void = {}
+    storage: Storage = Storage(roots: [:]), flush: @escaping @Sendable () async -> Void = {}
   ) {
     self.store = store
     self.commands = commands
@@ -29,6 +32,7 @@ package struct WorkerParts: Sendable {
     self.progress = progress
     self.handlers = handlers
     self.volumes = volumes
+    self.storage = storage
     self.flush = flush
   }
 }

@@ -109,6 +109,11 @@ final class TestStore: TaskStore {
 
   func task(_ id: UUID) async throws -> TaskDocument? { try await inner.task(id) }
 
+  func states(of ids: [UUID]) async throws -> [UUID: TaskState] {
+    try reach()
+    return try await inner.states(of: ids)
+  }
+
   func tasks(_ filter: TaskFilter) async throws -> [TaskDocument] { try await inner.tasks(filter) }
 
   func workers() async throws -> [WorkerDocument] { try await inner.workers() }

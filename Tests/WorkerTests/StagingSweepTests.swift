@@ -1,0 +1,55 @@
+import Glibc
+import System
+import TaskCore
+import TaskStore
+import Testing
+import TransferEngine
+import Worker
+
+@Suite struct StagingSweepTests {
+  private static let minute = StagingSweepPlanner.quiet
+  private static let week = StagingSweepPlanner.foreign
+
+  /// From what age on, in seconds, the file of a task in this state is discarded; nil: never.
+  private static let table: [(TaskState?, Int?)] = [
+    (.succeeded, minute), (.canceled, minute), (.failed, nil), (.paused, nil), (.queued, nil), (.blocked, nil),
+    (.running, nil), (.publishing, nil), (nil, week),
+  ]
+
+  @Test(arguments: table)
+  func discardsBy(state: TaskState?, from limit: Int?) {
+    let name = StagingName(task: .version7(), generation: 3)
+    for age in [-5, 0, Self.minute - 1, Self.minute, Self.week - 1, Self.week, 10 * Self.week] {
+      let planner = StagingSweepPlanner([.init(name: name, age: age)])
+      #expect(planner.tasks.isEmpty == (age < Self.minute))
+      let states = state.map { [name.task: $0] } ?? [:]
+      #expect(planner.discards(states) == (age >= limit ?? .max ? [name] : []), "\(age) s")
+    }
+  }
+
+  @Test func removesWhatCanceledTasksLeft() async throws {
+    let directory = try TemporaryDirectory()
+    let storage = Storage(roots: ["default": directory.path, "away": "\(directory.path)/none"])
+    try Volume.initialise(name: "default", path: directory.path)
+    let store = MemoryStore()
+    let (canceled, queued) = (download(), download())
+    _ = try await store.apply([
+      .submit(canceled), .submit(queued), .control(.init(id: .version7(), taskID: canceled.id, action: .cancel)),
+    ])
+    let volume = try storage.volume("default")
+    let old = StagingName(task: canceled.id, generation: 0)
+    let fresh = StagingName(task: canceled.id, generation: 1)
+    let kept = StagingName(task: queued.id, generation: 0)
+    for name in [old, fresh, kept] { _ = try volume.create(name) }
+    for name in [old, kept] {
+      var times = [timespec](repeating: timespec(tv_sec: time(nil) - 90, tv_nsec: 0), count: 2)
+      let code = utimensat(AT_FDCWD, "\(directory.path)/.reelhaul/staging/\(name)", &times, 0)
+      #expect(code == 0)
+    }
+    let loop = EventLoop(name: "sweep")
+    let sweeper = StagingSweeper(loop: loop, store: store, storage: storage, log: quietLog)
+    await sweeper.sweep()
+    #expect(Set(try volume.staged().map(\.name)) == [fresh, kept])
+    await Task.detached { loop.shutdown() }.value
+  }
+}
