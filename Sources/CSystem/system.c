@@ -6,6 +6,7 @@
 #include <ftw.h>
 #include <grp.h>
 #include <linux/openat2.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -181,4 +182,10 @@ int rh_terminal_columns(int fd) {
 int rh_terminal_rows(int fd) {
   struct winsize size;
   return ioctl(fd, TIOCGWINSZ, &size) < 0 ? -errno : size.ws_row;
+}
+
+void rh_bound_heap(void) {
+  mallopt(M_ARENA_MAX, 2);
+  mallopt(M_MMAP_THRESHOLD, 128 << 10);
+  mallopt(M_TRIM_THRESHOLD, 256 << 10);
 }

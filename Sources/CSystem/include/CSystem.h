@@ -67,3 +67,6 @@ int rh_spawn_process(const rh_spawn *request);
 /// The terminal's size in columns and rows (TIOCGWINSZ).
 int rh_terminal_columns(int fd);
 int rh_terminal_rows(int fd);
+
+/// Makes malloc give memory back: few arenas, and thresholds that do not grow with what was once allocated.
+void rh_bound_heap(void);

@@ -39,9 +39,9 @@ package final class KafkaConsumer: Sendable {
         "heartbeat.interval.ms": "2000",
         "topic.metadata.refresh.interval.ms": "30000",
         // Memory: what is fetched ahead, and the largest answer.
-        "queued.max.messages.kbytes": "8192",
+        "queued.max.messages.kbytes": "4096",
         "queued.min.messages": "20000",
-        "fetch.max.bytes": "8388608",
+        "fetch.max.bytes": "4194304",
         "fetch.wait.max.ms": "100",
         "fetch.error.backoff.ms": "100",
       ],

@@ -17,6 +17,7 @@ package enum WorkerProcess {
   /// Returns the exit code: 0 after a complete drain, ``DrainMachine/unfinished`` where it was cut short, or
   /// ``misconfigured``.
   package static func run(_ configuration: WorkerConfiguration, log: Logger = Logger()) async -> Int32 {
+    Heap.bound()
     FileLimit.raise()
     let process: RunningWorker
     do {
