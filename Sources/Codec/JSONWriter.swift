@@ -113,6 +113,9 @@ package struct JSONWriter {
       case 0x0A: bytes.append(UInt8(ascii: "n"))
       case 0x0D: bytes.append(UInt8(ascii: "r"))
       case 0x09: bytes.append(UInt8(ascii: "t"))
+      // Never longer than what was read.
+      case 0x08: bytes.append(UInt8(ascii: "b"))
+      case 0x0C: bytes.append(UInt8(ascii: "f"))
       case 0..<0x20:
         bytes.append(contentsOf: "u00".utf8)
         bytes.append(Hex.digit(byte >> 4))

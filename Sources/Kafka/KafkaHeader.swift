@@ -11,4 +11,9 @@ package struct KafkaHeader: Hashable, Sendable {
   package init(_ name: String, _ value: String) {
     self.init(name, Array(value.utf8))
   }
+
+  /// Bytes it takes, roughly.
+  var size: Int { Self.overhead + name.utf8.count + value.count }
+
+  static let overhead = 64
 }

@@ -17,7 +17,6 @@ final class Session {
 
   private let connection: OpaquePointer
   private let noticeSink: Unmanaged<NoticeSink>
-  private var arena = ParameterArena()
 
   /// Starts to connect.
   init(
@@ -80,12 +79,34 @@ final class Session {
 
   /// Runs a prepared statement; with `name` nil it is parsed for this once.
   func execute(_ name: String?, _ query: PostgresQuery) -> Bool {
-    arena.withParameters(query.values) { count, values, lengths, formats in
+    Self.withParameters(query.values) { count, values, lengths, formats in
       if let name {
         return PQsendQueryPrepared(connection, name, count, values, lengths, formats, 1) == 1
       }
       let types = query.values.map { Oid($0.type.oid) }
       return PQsendQueryParams(connection, query.statement.sql, count, types, values, lengths, formats, 1) == 1
+    }
+  }
+
+  /// Lends the values as libpq takes them: it copies them.
+  private static func withParameters<Result>(
+    _ values: [PostgresValue], _ body: (Int32, [UnsafePointer<CChar>?], [Int32], [Int32]) -> Result
+  ) -> Result {
+    // A byte more: a value that is empty is not NULL, and needs an address.
+    let size = values.reduce(1) { $0 + ($1.bytes?.count ?? 0) }
+    return withUnsafeTemporaryAllocation(byteCount: size, alignment: 1) { memory in
+      var pointers: [UnsafePointer<CChar>?] = []
+      var offset = 0
+      for value in values {
+        let bytes = value.bytes ?? []
+        let place = UnsafeMutableRawBufferPointer(rebasing: memory[offset...])
+        place.copyBytes(from: bytes)
+        let address = UnsafePointer(place.assumingMemoryBound(to: CChar.self).baseAddress)
+        pointers.append(value.bytes == nil ? nil : address)
+        offset += bytes.count
+      }
+      let lengths = values.map { Int32($0.bytes?.count ?? 0) }
+      return body(Int32(values.count), pointers, lengths, [Int32](repeating: 1, count: values.count))
     }
   }
 

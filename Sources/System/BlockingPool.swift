@@ -4,7 +4,6 @@ import Glibc
 package final class BlockingPool: Sendable {
   private struct Queue {
     var work: [@Sendable () -> Void] = []
-    var next = 0
     var isClosed = false
   }
 
@@ -40,18 +39,8 @@ package final class BlockingPool: Sendable {
   private static func serve(_ condition: Condition<Queue>) {
     while true {
       let work: (@Sendable () -> Void)? = condition.wait(
-        until: { $0.next < $0.work.count || $0.isClosed },
-        then: { queue in
-          guard queue.next < queue.work.count else { return nil }
-          defer {
-            queue.next += 1
-            if queue.next == queue.work.count {
-              queue.work.removeAll(keepingCapacity: true)
-              queue.next = 0
-            }
-          }
-          return queue.work[queue.next]
-        })
+        until: { !$0.work.isEmpty || $0.isClosed },
+        then: { $0.work.isEmpty ? nil : $0.work.removeFirst() })
       guard let work else { return }
       work()
     }

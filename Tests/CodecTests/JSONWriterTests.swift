@@ -6,7 +6,7 @@ struct JSONWriterTests {
   @Test func writesCommasAndEscapes() {
     let bytes = JSONWriter.write { json in
       json.object { json in
-        json.member("a", "\"\\\n\r\t\u{1}é😀")
+        json.member("a", "\"\\\n\r\t\u{8}\u{C}\u{1}é😀")
         json.member("absent", nil as String?)
         json.member("n", orNull: nil as Int?)
         json.name("list")
@@ -22,7 +22,7 @@ struct JSONWriterTests {
     }
     #expect(
       String(decoding: bytes, as: UTF8.self)
-        == #"{"a":"\"\\\n\r\t\u0001é😀","n":null,"list":[-9223372036854775808,false,0.5,null,{}],"#
+        == #"{"a":"\"\\\n\r\t\b\f\u0001é😀","n":null,"list":[-9223372036854775808,false,0.5,null,{}],"#
         + #""labels":{"a":"1","b":"2"}}"#)
   }
 

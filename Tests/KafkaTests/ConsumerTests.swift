@@ -49,6 +49,35 @@ import Testing
     }
   }
 
+  @Test func aBatchIsBoundedByItsBytesWithHeaders() async throws {
+    try await withDevelopmentBroker(topics: Self.topic) { configuration in
+      let producer = try KafkaProducer(configuration, window: KafkaProducer.Window(bytes: 64 << 10))
+      let header = KafkaHeader("long", [UInt8](repeating: 1, count: 16 << 10))
+      let messages = (0..<20).map { number in
+        KafkaMessage(topic: "t", key: nil, value: bytes("\(number)"), headers: [header], partition: 0)
+      }
+      try await producer.sendAll(messages)
+      let consumer = try KafkaConsumer(
+        configuration, group: "g", topics: ["t"], options: KafkaConsumer.Options(bytes: 32 << 10))
+      var seen = 0
+      while seen < 20, let batch = try await consumer.next() {
+        #expect(batch.records.count <= 2)
+        seen += batch.records.count
+        try await consumer.commit(batch)
+      }
+      await consumer.close()
+      await producer.close()
+    }
+  }
+
+  /// The environment sets a property for all clients; librdkafka wants a consumer's fetches to be no smaller.
+  @Test func theLargestMessageIsAProducersProperty() async throws {
+    let configuration = try KafkaConfiguration(
+      bootstrap: "127.0.0.1:1", properties: ["message.max.bytes": "8388608"])
+    try await KafkaProducer(configuration).close(within: .zero)
+    try await KafkaConsumer(configuration, group: "g", topics: ["t"]).close(within: .zero)
+  }
+
   @Test func aCancelledWaitLosesNothing() async throws {
     try await withDevelopmentBroker(topics: Self.topic) { configuration in
       let consumer = try KafkaConsumer(configuration, group: "g", topics: ["t"])

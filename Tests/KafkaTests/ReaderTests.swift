@@ -31,6 +31,22 @@ import Testing
     }
   }
 
+  @Test func aBatchIsBoundedByItsBytes() async throws {
+    try await withDevelopmentBroker(topics: [TopicSpec(name: "t", partitions: 1)]) { configuration in
+      let producer = try KafkaProducer(configuration)
+      let value = String(repeating: "x", count: 16 << 10)
+      try await producer.sendAll((0..<20).map { _ in Self.message(value, partition: 0) })
+      let reader = try await KafkaReader.open(configuration, topics: ["t"], from: .beginning, bytes: 32 << 10)
+      var seen = 0
+      while seen < 20, let records = try await reader.next() {
+        #expect(records.count <= 2)
+        seen += records.count
+      }
+      await reader.close()
+      await producer.close()
+    }
+  }
+
   @Test func noticesATopicThatComesLater() async throws {
     try await withDevelopmentBroker(topics: []) { configuration in
       let reader = try await KafkaReader.open(configuration, topics: ["later"], from: .end)

@@ -142,6 +142,45 @@ import Testing
 }
 
 @Suite struct BlockingPoolTests {
+  /// While more is waiting, too.
+  @Test func keepsNothingOfWhatHasRun() async throws {
+    final class Used: Sendable {}
+    let loop = EventLoop(name: "test")
+    let pool = BlockingPool(name: "test", threads: 1)
+    let gate = Condition(0)
+    let (started, begins) = AsyncStream.makeStream(of: Void.self)
+    var used: Used? = Used()
+    weak let kept = used
+    // Tasks of one loop begin in order, and so do their calls.
+    let calls = [
+      loop.task { try await pool.run { gate.wait(until: { $0 > 0 }, then: { _ in }) } },
+      loop.task { [used] in try await pool.run { [used] in _ = used } },
+      loop.task {
+        try await pool.run {
+          begins.yield()
+          gate.wait(until: { $0 > 1 }, then: { _ in })
+        }
+      },
+      loop.task { try await pool.run {} },
+    ]
+    used = nil
+    try await loop.task {}.value
+    for number in 1...2 {
+      gate.withLock { $0 = number }
+      gate.broadcast()
+      if number == 1 {
+        for await _ in started { break }
+        _ = await calls[1].result
+        #expect(kept == nil)
+      }
+    }
+    for call in calls { try await call.value }
+    await Task.detached {
+      pool.shutdown()
+      loop.shutdown()
+    }.value
+  }
+
   @Test func resultsAndErrorsComeBack() async throws {
     let pool = BlockingPool(name: "test", threads: 2)
     let sum = try await withThrowingTaskGroup(of: Int.self) { group in

@@ -31,10 +31,12 @@ package struct TopicPlan: Hashable, Sendable {
         settings: [
           "cleanup.policy": "delete", "retention.ms": "3600000", "segment.ms": "600000", "compression.type": "lz4",
         ]),
+      // An event and a dead letter are a command with something added: they must not be refused for their size.
       TopicSpec(
-        name: events, partitions: 12, settings: ["cleanup.policy": "delete", "retention.ms": String(7 * day)]),
-      TopicSpec(name: tasks, partitions: 12, settings: ["cleanup.policy": "compact"]),
-      // A dead letter is a command with its origin and reason added: it must not be refused for its size.
+        name: events, partitions: 12,
+        settings: ["cleanup.policy": "delete", "retention.ms": String(7 * day), "max.message.bytes": "2097152"]),
+      TopicSpec(
+        name: tasks, partitions: 12, settings: ["cleanup.policy": "compact", "max.message.bytes": "2097152"]),
       TopicSpec(
         name: deadLetters, partitions: 4,
         settings: [

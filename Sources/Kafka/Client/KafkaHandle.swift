@@ -35,6 +35,8 @@ final class KafkaHandle: @unchecked Sendable {
     properties.merge(required) { $1 }
     properties["bootstrap.servers"] = configuration.bootstrap
     properties["log.queue"] = "true"
+    // A producer's property, below which librdkafka lets no consumer's fetches go.
+    if role != .producer { properties["message.max.bytes"] = properties["fetch.max.bytes"] }
     var reason = [CChar](repeating: 0, count: 512)
     for (name, value) in properties
     where rd_kafka_conf_set(conf, name, value, &reason, reason.count) != RD_KAFKA_CONF_OK {

@@ -14,7 +14,7 @@ package final class KafkaConsumer: Sendable {
     package var patience: Duration
 
     package init(
-      records: Int = 2000, bytes: Int = 4 << 20, revocationGrace: Duration = .seconds(2),
+      records: Int = 2000, bytes: Int = 1 << 20, revocationGrace: Duration = .seconds(2),
       patience: Duration = .milliseconds(500)
     ) {
       self.records = records
@@ -38,10 +38,10 @@ package final class KafkaConsumer: Sendable {
         "session.timeout.ms": "10000",
         "heartbeat.interval.ms": "2000",
         "topic.metadata.refresh.interval.ms": "30000",
-        // Memory: what is fetched ahead, and the largest answer.
-        "queued.max.messages.kbytes": "4096",
+        // Memory: what is fetched ahead, and an answer, which is counted before it is decompressed.
+        "queued.max.messages.kbytes": "1024",
         "queued.min.messages": "20000",
-        "fetch.max.bytes": "4194304",
+        "fetch.max.bytes": "262144",
         "fetch.wait.max.ms": "100",
         "fetch.error.backoff.ms": "100",
       ],

@@ -20,5 +20,5 @@ package struct KafkaMessage: Sendable {
   }
 
   /// Bytes of memory it takes on its way, roughly.
-  var size: Int { 128 + (key?.count ?? 0) + (value?.count ?? 0) + headers.count * 64 }
+  var size: Int { 128 + (key?.count ?? 0) + (value?.count ?? 0) + headers.reduce(0) { $0 + $1.size } }
 }

@@ -1,4 +1,5 @@
 import CRdKafka
+import Glibc
 import System
 
 /// The thread behind a ``KafkaProducer``: gives messages to librdkafka, never more than the window allows, and hears
@@ -19,9 +20,8 @@ final class ProducerThread: @unchecked Sendable {
   private let window: KafkaProducer.Window
   private let shared = Lock(Shared())
 
-  /// Batches with messages that librdkafka does not have yet, in order of arrival; `first` is the head's index.
+  /// Batches with messages that librdkafka does not have yet, in order of arrival.
   private var pending: [SendBatch] = []
-  private var first = 0
   private var open: [ObjectIdentifier: SendBatch] = [:]
   private var offers: [KafkaMessage] = []
   private var inFlight = 0
@@ -106,12 +106,13 @@ final class ProducerThread: @unchecked Sendable {
   private var windowIsFull: Bool { inFlight >= window.messages || bytesInFlight >= window.bytes }
 
   private func fill(_ topics: inout TopicHandles) {
-    while first < pending.count, !windowIsFull {
+    var first = 0
+    filling: while first < pending.count, !windowIsFull {
       let batch = pending[first]
       while batch.next < batch.messages.count, !windowIsFull {
         let slot = batch.slot(batch.next)
         let code = produce(batch.messages[batch.next], slot, &topics)
-        if code == RD_KAFKA_RESP_ERR__QUEUE_FULL { return }
+        if code == RD_KAFKA_RESP_ERR__QUEUE_FULL { break filling }
         batch.next += 1
         if code != RD_KAFKA_RESP_ERR_NO_ERROR {
           settle(slot, SendBatch.Result(code: code.rawValue))
@@ -119,13 +120,7 @@ final class ProducerThread: @unchecked Sendable {
       }
       if batch.next == batch.messages.count { first += 1 }
     }
-    if first == pending.count {
-      pending.removeAll(keepingCapacity: true)
-      first = 0
-    } else if first > 1024 {
-      pending.removeFirst(first)
-      first = 0
-    }
+    pending.removeFirst(first)
     guard pending.isEmpty, !offers.isEmpty else { return }
     var refused = 0
     for message in offers {
@@ -197,16 +192,27 @@ final class ProducerThread: @unchecked Sendable {
     inFlight -= 1
     let result = SendBatch.Result(
       offset: message.pointee.offset, partition: message.pointee.partition, code: message.pointee.err.rawValue)
-    var headers: OpaquePointer?
-    let headerCount =
-      rd_kafka_message_headers(message, &headers) == RD_KAFKA_RESP_ERR_NO_ERROR
-      ? rd_kafka_header_cnt(headers) : 0
-    bytesInFlight -= 128 + message.pointee.key_len + message.pointee.len + headerCount * 64
+    bytesInFlight -= Self.size(message)
     if let slot = message.pointee._private?.assumingMemoryBound(to: SendBatch.Slot.self) {
       settle(slot, result)
     } else if message.pointee.err != RD_KAFKA_RESP_ERR_NO_ERROR {
       shared.withLock { $0.dropped += 1 }
     }
+  }
+
+  /// ``KafkaMessage/size`` of a message that librdkafka has.
+  private static func size(_ message: UnsafePointer<rd_kafka_message_t>) -> Int {
+    var size = 128 + message.pointee.key_len + message.pointee.len
+    var headers: OpaquePointer?
+    guard rd_kafka_message_headers(message, &headers) == RD_KAFKA_RESP_ERR_NO_ERROR else { return size }
+    for index in 0..<rd_kafka_header_cnt(headers) {
+      var name: UnsafePointer<CChar>?
+      var value: UnsafeRawPointer?
+      var count = 0
+      rd_kafka_header_get_all(headers, index, &name, &value, &count)
+      size += KafkaHeader.overhead + (name.map { strlen($0) } ?? 0) + count
+    }
+    return size
   }
 
   private func settle(_ slot: UnsafeMutablePointer<SendBatch.Slot>, _ result: SendBatch.Result) {
@@ -220,9 +226,8 @@ final class ProducerThread: @unchecked Sendable {
   }
 
   private func failPending(_ code: rd_kafka_resp_err_t) {
-    for batch in pending[first...] where batch.failRest(code) { finish(batch) }
+    for batch in pending where batch.failRest(code) { finish(batch) }
     pending.removeAll()
-    first = 0
   }
 
   /// The end: what is not acknowledged by now is answered as failed.

@@ -20,23 +20,23 @@ package final class KafkaReader: Sendable {
   /// Throws when the cluster does not answer within `timeout`.
   package static func open(
     _ configuration: KafkaConfiguration, topics: [String], from start: Start, records: Int = 2000,
-    timeout: Duration = .seconds(10)
+    bytes: Int = 1 << 20, timeout: Duration = .seconds(10)
   ) async throws(KafkaError) -> KafkaReader {
     let handle = try KafkaHandle(
       .reader, configuration,
       defaults: [
         // A position that is gone: go on where this reader would have started.
         "auto.offset.reset": start == .end ? "latest" : "earliest",
-        // Memory: what is fetched ahead of each partition, and the largest answer.
-        "queued.max.messages.kbytes": "512",
-        "fetch.max.bytes": "4194304",
+        // Memory: what is fetched ahead of each partition, and an answer, which is counted before it is decompressed.
+        "queued.max.messages.kbytes": "256",
+        "fetch.max.bytes": "262144",
         "fetch.wait.max.ms": "100",
         "fetch.error.backoff.ms": "100",
       ],
       required: [
         "enable.auto.commit": "false", "enable.auto.offset.store": "false", "enable.partition.eof": "false",
       ])
-    let worker = ReaderThread(handle, topics: topics, start: start, records: records, timeout: timeout)
+    let worker = ReaderThread(handle, topics: topics, start: start, records: records, bytes: bytes, timeout: timeout)
     let result: Result<PollThread, KafkaError> = await worker.open()
     return KafkaReader(worker: worker, thread: try result.get())
   }

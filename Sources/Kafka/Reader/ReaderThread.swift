@@ -9,23 +9,24 @@ final class ReaderThread: @unchecked Sendable {
   private let handle: KafkaHandle
   private let topics: [String]
   private let start: KafkaReader.Start
-  private let limit: Int
+  private let limit: (records: Int, bytes: Int)
   private let milliseconds: Int32
   private let isStopping = Lock(false)
 
   private var reading: Set<TopicPartition> = []
   private var copier = RecordCopier()
   private var collected: [KafkaRecord] = []
+  private var collectedBytes = 0
   private var nextLook = Deadline.now()
 
   /// How often new partitions are looked for.
   private static let lookInterval = Duration.seconds(5)
 
-  init(_ handle: KafkaHandle, topics: [String], start: KafkaReader.Start, records: Int, timeout: Duration) {
+  init(_ handle: KafkaHandle, topics: [String], start: KafkaReader.Start, records: Int, bytes: Int, timeout: Duration) {
     self.handle = handle
     self.topics = topics
     self.start = start
-    limit = records
+    limit = (records, bytes)
     milliseconds = max(1, Deadline.after(timeout).remaining)
   }
 
@@ -87,7 +88,7 @@ final class ReaderThread: @unchecked Sendable {
         handle.notice(.error(error))
       }
     }
-    if collected.count >= limit, !batches.isAwaited {
+    if isFull, !batches.isAwaited {
       handle.rest(milliseconds: 1000)
     } else {
       poll()
@@ -95,13 +96,16 @@ final class ReaderThread: @unchecked Sendable {
     if !collected.isEmpty, let waiter = batches.take() {
       waiter.resume(returning: collected)
       collected = []
+      collectedBytes = 0
     }
   }
+
+  private var isFull: Bool { collected.count >= limit.records || collectedBytes >= limit.bytes }
 
   /// Takes what is there; waits for a first record only.
   private func poll() {
     var wait: Int32 = collected.isEmpty || !batches.isAwaited ? min(1000, max(1, nextLook.remaining)) : 0
-    while collected.count < limit, let event = handle.poll(milliseconds: wait) {
+    while !isFull, let event = handle.poll(milliseconds: wait) {
       wait = 0
       if event.type == RD_KAFKA_EVENT_FETCH {
         event.forEachMessage(receive)
@@ -113,7 +117,9 @@ final class ReaderThread: @unchecked Sendable {
 
   private func receive(_ message: UnsafePointer<rd_kafka_message_t>) {
     if message.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR {
-      collected.append(copier.copy(message))
+      let record = copier.copy(message)
+      collected.append(record)
+      collectedBytes += record.size
     } else {
       handle.notice(.error(KafkaError(message.pointee.err, "fetch")))
     }

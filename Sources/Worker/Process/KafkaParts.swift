@@ -19,7 +19,7 @@ struct KafkaParts: Sendable {
     let kafka = configuration.kafka.logging(to: log, onFatal: onFatal)
     consumer = try KafkaConsumer(kafka, group: configuration.group, topics: [topics.commands])
     signals = KafkaSignalSource(loop: loop, configuration: kafka, topic: topics.signals, log: log)
-    messages = try KafkaProducer(kafka)
+    messages = try KafkaProducer(kafka, window: .init(bytes: 8 << 20))
     progress = try KafkaProducer(kafka, guarantee: .leader, window: .init(messages: 2000, bytes: 1 << 20))
   }
 
