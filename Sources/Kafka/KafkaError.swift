@@ -51,6 +51,18 @@ package struct KafkaError: Error, Hashable, Sendable {
       isRetriable: rd_kafka_error_is_retriable(error) != 0 ? true : nil)
   }
 
+  /// The same, with the trouble behind it where it says no more than that nobody answered.
+  func because(of trouble: KafkaError?) -> KafkaError {
+    guard let trouble, Self.silences.contains(code) else { return self }
+    return KafkaError(code: code, message: "\(message): \(trouble.message)", isFatal: isFatal, isRetriable: isRetriable)
+  }
+
+  private static let silences: Set<Code> = Set(
+    [
+      RD_KAFKA_RESP_ERR__TRANSPORT, RD_KAFKA_RESP_ERR__TIMED_OUT, RD_KAFKA_RESP_ERR__TIMED_OUT_QUEUE,
+      RD_KAFKA_RESP_ERR__MSG_TIMED_OUT, RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN,
+    ].map { Code($0) })
+
   static func closed(_ what: String) -> KafkaError {
     KafkaError(code: .closed, message: "\(what) was closed", isRetriable: false)
   }

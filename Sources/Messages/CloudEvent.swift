@@ -1,18 +1,28 @@
 import TaskCore
 
-/// CloudEvents 1.0 in Kafka headers (binary content mode).
-package enum CloudEvent {
-  /// The headers of a message of `type`, such as `reelhaul.command.submit`, from `source`, such as `/workers/host/4711`.
-  package static func headers(
-    id: UUID, type: String, source: String, time: Timestamp
-  ) -> [(String, [UInt8])] {
+/// CloudEvents 1.0 in Kafka headers (binary content mode): what events of one source and time have in common.
+package struct CloudEvent {
+  private static let version = Array("1.0".utf8)
+  private static let contentType = Array("application/json".utf8)
+
+  private let source: [UInt8]
+  private let time: [UInt8]
+
+  /// `source` is a URI reference, such as `/workers/host/4711`.
+  package init(source: String, time: Timestamp) {
+    self.source = Array(source.utf8)
+    self.time = Array(time.description.utf8)
+  }
+
+  /// The headers of the message `id`, as text, of a type such as `reelhaul.command.submit`.
+  package func headers(id: [UInt8], type: String) -> [(name: String, value: [UInt8])] {
     [
-      ("ce_specversion", Array("1.0".utf8)),
-      ("ce_id", Array(id.description.utf8)),
+      ("ce_specversion", Self.version),
+      ("ce_id", id),
       ("ce_type", Array(type.utf8)),
-      ("ce_source", Array(source.utf8)),
-      ("ce_time", Array(time.description.utf8)),
-      ("content-type", Array("application/json".utf8)),
+      ("ce_source", source),
+      ("ce_time", time),
+      ("content-type", Self.contentType),
     ]
   }
 

@@ -48,8 +48,8 @@ public final class ReelhaulClient: Sendable {
   package convenience init(
     _ configuration: KafkaConfiguration, topicPrefix: String, source: String
   ) throws(KafkaError) {
-    self.init(
-      producer: try KafkaProducer(configuration), topic: TopicPlan(prefix: topicPrefix).commands, source: source)
+    let topic = try TopicPlan(checking: topicPrefix).commands
+    self.init(producer: try KafkaProducer(configuration), topic: topic, source: source)
   }
 
   public func submit(_ task: TaskSpec) async throws(ReelhaulClientError) {
@@ -80,27 +80,13 @@ public final class ReelhaulClient: Sendable {
 
   /// Sends commands in order. The error names those that were not acknowledged.
   public func send(_ commands: [Command]) async throws(ReelhaulClientError) {
-    let now = Timestamp(microseconds: Clocks.realtimeMicroseconds())
-    let deliveries = await producer.deliver(commands.map { message($0, at: now) })
-    let failures = deliveries.failures
-    guard let first = failures.first else { return }
-    do throws(KafkaError) {
-      _ = try deliveries[first].get()
-    } catch {
-      throw ReelhaulClientError(error, failures: failures)
-    }
+    try await enqueue(commands).acknowledged()
   }
 
-  private func message(_ command: Command, at now: Timestamp) -> KafkaMessage {
-    let id: UUID
-    switch command {
-    case .submit(let spec): id = spec.id
-    case .control(let control): id = control.id
-    }
-    let headers = CloudEvent.headers(id: id, type: command.eventType, source: source, time: now)
-    return KafkaMessage(
-      topic: topic, key: Array(command.taskID.description.utf8), value: CommandJSON.encode(command),
-      headers: headers.map { KafkaHeader($0.0, $0.1) })
+  /// Sends commands after all that came before them, and does not wait: the sender bounds what it has on its way.
+  package func enqueue(_ commands: [Command]) -> PendingCommands {
+    let writer = CommandMessages(topic: topic, source: source)
+    return PendingCommands(producer.enqueue(commands.map(writer.message)))
   }
 
   /// Waits up to `timeout` for what is on its way, and disconnects.

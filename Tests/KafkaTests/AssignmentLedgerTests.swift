@@ -9,42 +9,22 @@ import Testing
     KafkaRecord(topic: "t", partition: 0, offset: offset, key: nil, value: nil)
   }
 
-  @Test func seesGapsFromTheGroupsOffsetOn() {
+  @Test func expectsTheGroupsOffset() {
     var ledger = AssignmentLedger()
     ledger.assign([partition], committed: [partition: 10])
-    #expect(ledger.receive(partition, 10) == .accept)
-    #expect(ledger.receive(partition, 12) == .seek(11), "looked for once")
-    #expect(ledger.receive(partition, 12) == .gap(expected: 11))
-    #expect(ledger.receive(partition, 13) == .accept)
-    #expect(ledger.receive(partition, 20) == .seek(14))
-    #expect(ledger.receive(partition, 14) == .accept, "it was there after all")
-  }
-
-  @Test func takesNoRecordTwiceUnlessTheLogBeganAnew() {
-    var ledger = AssignmentLedger()
-    ledger.assign([partition], committed: [partition: 400])
-    #expect(ledger.receive(partition, 0) == .seek(400))
-    #expect(ledger.receive(partition, 400) == .accept)
-    #expect(ledger.receive(partition, 0) == .seek(401))
-    #expect(ledger.receive(partition, 0) == .accept, "sought in vain")
-    #expect(ledger.receive(partition, 1) == .accept)
-  }
-
-  @Test func knowsNoGapWithoutACommit() {
-    var ledger = AssignmentLedger()
-    ledger.assign([partition])
-    #expect(ledger.receive(partition, 5000) == .accept)
+    #expect(ledger.receive(partition, 12, logStart: 12) == .gap(expected: 10))
+    #expect(ledger.receive(partition, 13, logStart: 12) == .accept)
   }
 
   @Test func takesNothingOfWhatGoes() {
     var ledger = AssignmentLedger()
     ledger.assign([partition])
-    #expect(ledger.receive(partition, 0) == .accept)
+    #expect(ledger.receive(partition, 0, logStart: 0) == .accept)
     ledger.revoke([partition])
-    #expect(ledger.receive(partition, 1) == .drop)
+    #expect(ledger.receive(partition, 1, logStart: 0) == nil)
     #expect(ledger.partitions == [])
     ledger.remove([partition])
-    #expect(ledger.receive(partition, 2) == .drop)
+    #expect(ledger.receive(partition, 2, logStart: 0) == nil)
   }
 
   @Test func aLeavingPartitionIsBusyUntilItsRecordsAreCommitted() {

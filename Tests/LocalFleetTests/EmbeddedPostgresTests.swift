@@ -62,7 +62,9 @@ struct EmbeddedPostgresTests {
   @Test func isStartedAgainOnItsPortWhenItIsKilled() async throws {
     try await withServer { directory, server in
       let said = Lock<[String]>([])
-      let slot = PostgresSlot(server, directory: directory) { sentence in said.withLock { $0.append(sentence) } }
+      let slot = ServerSlot(
+        server, say: { sentence in said.withLock { $0.append(sentence) } },
+        restart: { try await EmbeddedPostgres.start(directory: directory, port: server.port) })
       #expect(kill(server.pid, SIGKILL) == 0)
       let deadline = ContinuousClock.now + .seconds(30)
       while slot.server === server, ContinuousClock.now < deadline { try await Task.sleep(for: .milliseconds(10)) }

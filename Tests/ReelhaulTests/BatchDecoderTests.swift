@@ -12,8 +12,10 @@ import Testing
   ].enumerated().map { LineSplitter.Line(number: $0 + 1, bytes: Array($1.utf8)) }
 
   @Test func takesTheGoodAndNamesTheBad() throws {
-    let outcome = BatchDecoder(isStrict: false).decode(lines + [.init(number: 5, bytes: nil)])
+    var decoder = BatchDecoder()
+    let outcome = decoder.decode(lines + [.init(number: 5, bytes: nil)])
     #expect(outcome.commands.count == 2)
+    #expect(outcome.numbers == [1, 3])
     #expect(outcome.bad.map(\.number) == [2, 4, 5])
     #expect(outcome.bad[0].reason.contains("source: "))
     guard case .submit(let spec) = outcome.commands[0] else {
@@ -23,9 +25,18 @@ import Testing
     #expect(spec.destination == "storage://default/film.mp4")
   }
 
-  @Test func strictnessEndsAtTheFirstBadLine() {
-    let outcome = BatchDecoder(isStrict: true).decode(lines)
-    #expect(outcome.commands.count == 1)
-    #expect(outcome.bad.map(\.number) == [2])
+  @Test func linesWithoutAnIDGetOneEach() {
+    var decoder = BatchDecoder()
+    let line = LineSplitter.Line(number: 1, bytes: Array(#"{"source":"https://a.example/film.mp4"}"#.utf8))
+    let ids = decoder.decode(Array(repeating: line, count: 100)).commands.map(\.taskID)
+    #expect(Set(ids).count == 100)
+    #expect(ids.allSatisfy { $0.high >> 12 & 0xF == 7 && $0.low >> 62 == 2 }, "version 7")
+  }
+
+  @Test(arguments: [
+    ([3], "line 3"), ([3, 4, 5], "lines 3-5"), ([1, 3, 4, 9], "lines 1, 3-4, 9"),
+  ])
+  func manyLinesAreNamedShortly(numbers: [Int], text: String) {
+    #expect(LineRanges(numbers).description == text)
   }
 }

@@ -6,24 +6,31 @@ struct AdminOperations: Sendable {
   let milliseconds: Int32
 
   func metadata() throws(KafkaError) -> ClusterMetadata {
-    defer { drain() }
-    return try ClusterMetadata.ask(handle.raw, milliseconds: milliseconds)
+    do throws(KafkaError) {
+      defer { handle.drain() }
+      return try ClusterMetadata.ask(handle.raw, milliseconds: milliseconds)
+    } catch {
+      throw error.because(of: handle.trouble)
+    }
   }
 
   func ensure(_ plan: [TopicSpec]) throws(KafkaError) -> [TopicDifference] {
     let cluster = try metadata()
+    let plan = plan.map { $0.replicated(over: cluster.brokers.count) }
     // A cluster without a controller is the development broker: it would be waited for in vain.
     let controller = rd_kafka_controllerid(handle.raw, 0)
     let hasAdminProtocol = cluster.brokers.contains { $0.id == controller }
-    var existing = cluster.topics
-    let missing = plan.filter { existing[$0.name] == nil }
+    var existing = cluster
+    let missing = plan.filter { existing.topics[$0.name] == nil }
     if !missing.isEmpty {
       if hasAdminProtocol { try create(missing) } else { try createByUse(missing) }
       existing = try settled(missing)
     }
     let settings = hasAdminProtocol ? try settings(of: plan.map(\.name)) : nil
     return plan.flatMap {
-      TopicDifference.compare($0, partitions: existing[$0.name] ?? 0, settings: settings?[$0.name])
+      TopicDifference.compare(
+        $0, partitions: existing.topics[$0.name] ?? 0, replicas: existing.replicas[$0.name],
+        settings: settings?[$0.name])
     }
   }
 
@@ -32,7 +39,8 @@ struct AdminOperations: Sendable {
     defer { for request in requests { rd_kafka_NewTopic_destroy(request) } }
     for topic in topics {
       // −1: the cluster's own replication factor.
-      guard let request = rd_kafka_NewTopic_new(topic.name, Int32(clamping: topic.partitions), -1, nil, 0) else {
+      let replicas = Int32(clamping: topic.replicas ?? -1)
+      guard let request = rd_kafka_NewTopic_new(topic.name, Int32(clamping: topic.partitions), replicas, nil, 0) else {
         throw KafkaError(code: .invalidArgument, message: "topic \(topic.name) cannot be made with such settings")
       }
       requests.append(request)
@@ -69,11 +77,11 @@ struct AdminOperations: Sendable {
   }
 
   /// Waits until new topics are known to the broker that is asked.
-  private func settled(_ topics: [TopicSpec]) throws(KafkaError) -> [String: Int] {
+  private func settled(_ topics: [TopicSpec]) throws(KafkaError) -> ClusterMetadata {
     let deadline = Deadline.after(.milliseconds(Int(milliseconds)))
     while true {
-      let known = try metadata().topics
-      if topics.allSatisfy({ known[$0.name] != nil }) { return known }
+      let known = try metadata()
+      if topics.allSatisfy({ known.topics[$0.name] != nil }) { return known }
       guard !deadline.hasPassed else {
         throw KafkaError(code: .timedOut, message: "new topics did not appear within \(milliseconds) ms")
       }
@@ -125,15 +133,10 @@ struct AdminOperations: Sendable {
     while true {
       guard let event = handle.poll(milliseconds: 1000) else { continue }
       if event.type == answer {
-        if let error = event.error { throw error }
+        if let error = event.error { throw error.because(of: handle.trouble) }
         return event
       }
       _ = handle.observe(event)
     }
-  }
-
-  /// Passes on what came meanwhile: logs, mostly.
-  private func drain() {
-    while let event = handle.poll(milliseconds: 0) { _ = handle.observe(event) }
   }
 }

@@ -11,6 +11,8 @@ package struct ClusterMetadata: Hashable, Sendable {
   package let brokers: [Broker]
   /// Partitions by topic.
   package let topics: [String: Int]
+  /// Replicas of a topic's partitions, the fewest, by topic.
+  package let replicas: [String: Int]
 
   /// Asks, and blocks for up to `milliseconds`. Asking for one topic makes it, on a cluster that makes topics on first use.
   static func ask(
@@ -24,10 +26,16 @@ package struct ClusterMetadata: Hashable, Sendable {
     defer { rd_kafka_metadata_destroy(answer) }
     let brokers = UnsafeBufferPointer(start: answer.pointee.brokers, count: Int(answer.pointee.broker_cnt))
     let topics = UnsafeBufferPointer(start: answer.pointee.topics, count: Int(answer.pointee.topic_cnt))
+      .filter { $0.err == RD_KAFKA_RESP_ERR_NO_ERROR }
+    var (partitionCounts, replicaCounts): ([String: Int], [String: Int]) = ([:], [:])
+    for topic in topics {
+      let name = String(cString: topic.topic)
+      let partitions = UnsafeBufferPointer(start: topic.partitions, count: Int(topic.partition_cnt))
+      partitionCounts[name] = partitions.count
+      replicaCounts[name] = partitions.map { Int($0.replica_cnt) }.min()
+    }
     return ClusterMetadata(
       brokers: brokers.map { Broker(id: $0.id, host: String(cString: $0.host), port: Int($0.port)) },
-      topics: Dictionary(
-        topics.filter { $0.err == RD_KAFKA_RESP_ERR_NO_ERROR }
-          .map { (String(cString: $0.topic), Int($0.partition_cnt)) }, uniquingKeysWith: { $1 }))
+      topics: partitionCounts, replicas: replicaCounts)
   }
 }

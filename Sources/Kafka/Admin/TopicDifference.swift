@@ -1,7 +1,7 @@
 /// How an existing topic is not as planned. Nothing is changed by itself: who made the topic may have had reasons.
 package struct TopicDifference: Hashable, Sendable, CustomStringConvertible {
   package let topic: String
-  /// A Kafka topic setting, or `partitions`.
+  /// A Kafka topic setting, `partitions`, or `replicas` where they are fewer.
   package let setting: String
   package let planned: String
   package let actual: String
@@ -9,12 +9,18 @@ package struct TopicDifference: Hashable, Sendable, CustomStringConvertible {
   package var description: String { "\(topic): \(setting) is \(actual), planned \(planned)" }
 
   /// Compares; `settings` is `nil` when the broker does not tell them.
-  static func compare(_ planned: TopicSpec, partitions: Int, settings: [String: String]?) -> [TopicDifference] {
+  static func compare(
+    _ planned: TopicSpec, partitions: Int, replicas: Int?, settings: [String: String]?
+  ) -> [TopicDifference] {
     var differences: [TopicDifference] = []
     if partitions != planned.partitions {
       differences.append(
         TopicDifference(
           topic: planned.name, setting: "partitions", planned: String(planned.partitions), actual: String(partitions)))
+    }
+    if let replicas, let wanted = planned.replicas, replicas < wanted {
+      differences.append(
+        TopicDifference(topic: planned.name, setting: "replicas", planned: String(wanted), actual: String(replicas)))
     }
     guard let settings else { return differences }
     for (name, value) in planned.settings.sorted(by: { $0.key < $1.key }) where settings[name] != value {

@@ -9,6 +9,35 @@ package struct TopicPlan: Hashable, Sendable {
     self.partitions = partitions
   }
 
+  /// Throws `invalidArgument` where Kafka would refuse a topic with such a name.
+  package init(checking prefix: String) throws(KafkaError) {
+    self.init(prefix: prefix)
+    let isValid = prefix.utf8.allSatisfy { byte in
+      switch byte {
+      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "-"):
+        true
+      default: false
+      }
+    }
+    guard isValid else {
+      throw KafkaError(
+        code: .invalidArgument,
+        message: "the topic prefix \"\(prefix)\" has characters that Kafka's topics cannot have: "
+          + "it may have letters, digits, \".\", \"_\" and \"-\"")
+    }
+    let longest = topics.map(\.name.utf8.count).max() ?? 0
+    guard longest <= Self.nameLimit else {
+      throw KafkaError(
+        code: .invalidArgument,
+        message: "the topic prefix is \(longest - Self.nameLimit) characters too long: "
+          + "a topic's name may have \(Self.nameLimit)")
+    }
+  }
+
+  /// Kafka's, in bytes.
+  private static let nameLimit = 249
+
   package var commands: String { prefix + "commands" }
   package var signals: String { prefix + "signals" }
   package var progress: String { prefix + "progress" }

@@ -19,6 +19,8 @@ final class KafkaHandle: @unchecked Sendable {
   /// Nothing is ever put on it: waiting on it is waiting for ``wake()``.
   private let silence: OpaquePointer
   private let observer: KafkaObserver
+  /// What librdkafka last said is wrong, since it last was well: why a request goes unanswered. The poll thread's.
+  private(set) var trouble: KafkaError?
   private var isDestroyed = false
 
   /// - Parameters:
@@ -113,11 +115,23 @@ final class KafkaHandle: @unchecked Sendable {
       if let json = rd_kafka_event_stats(event.raw) { observer(.statistics(json: String(cString: json))) }
     case RD_KAFKA_EVENT_ERROR:
       guard let error = event.error.map({ $0.isFatal ? fatalError ?? $0 : $0 }) else { return nil }
+      // That all brokers are down says less than what each of them said.
+      if trouble == nil || error.code != .allBrokersDown { trouble = error }
       observer(.error(error))
       return error.isFatal ? error : nil
     default: break
     }
     return nil
+  }
+
+  /// Notes that the cluster answers.
+  func isWell() {
+    if trouble != nil { trouble = nil }
+  }
+
+  /// Passes on what came meanwhile, where nothing else than ``observe(_:)`` takes can come.
+  func drain() {
+    while let event = poll(milliseconds: 0) { _ = observe(event) }
   }
 
   private static func text(_ buffer: [CChar]) -> String {

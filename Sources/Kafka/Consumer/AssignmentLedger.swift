@@ -5,26 +5,11 @@ struct AssignmentLedger {
   private struct Entry {
     /// Counts assignments, so that a partition that went away and came back is told from one that stayed.
     let epoch: Int
-    /// `nil` until the group's committed offset or a record tells.
-    var expected: Int64?
+    var position: ReadPosition
     /// The ends of what was handed out and of what was committed since.
     var handedOut: Int64 = -1
     var committed: Int64 = -1
-    /// The offset that was sought because another record came in its place.
-    var sought: Int64?
     var isRevoked = false
-  }
-
-  enum Reception: Equatable {
-    case accept
-    /// Drop it, and go to `offset` first: another record came than the next one. It was seen with librdkafka 2.0 where
-    /// partitions were paused right after their assignment; why is not known. Should the same come again, records are
-    /// missing indeed.
-    case seek(Int64)
-    /// Accept; the records from `expected` on are missing.
-    case gap(expected: Int64)
-    /// The partition is going or gone: its next owner reads the record again.
-    case drop
   }
 
   private var entries: [TopicPartition: Entry] = [:]
@@ -36,21 +21,16 @@ struct AssignmentLedger {
   mutating func assign(_ partitions: [TopicPartition], committed: [TopicPartition: Int64] = [:]) {
     epochs += 1
     for partition in partitions {
-      entries[partition] = Entry(epoch: epochs, expected: committed[partition])
+      entries[partition] = Entry(epoch: epochs, position: ReadPosition(committed[partition]))
     }
   }
 
-  mutating func receive(_ partition: TopicPartition, _ offset: Int64) -> Reception {
-    guard let entry = entries[partition], !entry.isRevoked else { return .drop }
-    if let expected = entry.expected, expected != offset, entry.sought != expected {
-      entries[partition]?.sought = expected
-      return .seek(expected)
-    }
-    entries[partition]?.expected = offset + 1
-    entries[partition]?.sought = nil
-    // An earlier one than expected, sought in vain: the log was cut, or made anew.
-    guard let expected = entry.expected, expected < offset else { return .accept }
-    return .gap(expected: expected)
+  /// `nil`: drop the record; its partition is going or gone, and the next owner reads it again.
+  mutating func receive(
+    _ partition: TopicPartition, _ offset: Int64, logStart: @autoclosure () -> Int64
+  ) -> ReadPosition.Reception? {
+    guard entries[partition]?.isRevoked == false else { return nil }
+    return entries[partition]?.position.receive(offset, logStart: logStart())
   }
 
   /// Notes that `records` are now with the consumer's task, and returns what committing them means.

@@ -190,15 +190,10 @@ final class ConsumerThread: @unchecked Sendable {
       return
     }
     let record = copier.copy(message)
-    switch ledger.receive(record.topicPartition, record.offset) {
-    case .drop: return
-    case .seek(let offset):
-      // Without a timeout it does not wait; what is queued of the partition is void from here on.
-      rd_kafka_seek(message.pointee.rkt, record.partition, offset, 0)
-      return
-    case .gap(let expected): handle.notice(.gap(record.topicPartition, expected: expected, found: record.offset))
-    case .accept: break
-    }
+    let partition = record.topicPartition
+    guard let reception = ledger.receive(partition, record.offset, logStart: handle.logStart(of: partition)),
+      handle.follow(reception, to: message)
+    else { return }
     collected.append(record)
     collectedBytes += record.size
   }

@@ -33,18 +33,12 @@ package final class KafkaConsumer: Sendable {
   ) throws(KafkaError) {
     let handle = try KafkaHandle(
       .member, configuration,
-      defaults: [
-        "auto.offset.reset": "earliest",
+      defaults: KafkaHandle.fetching.merging([
         "session.timeout.ms": "10000",
         "heartbeat.interval.ms": "2000",
         "topic.metadata.refresh.interval.ms": "30000",
-        // Memory: what is fetched ahead, and an answer, which is counted before it is decompressed.
-        "queued.max.messages.kbytes": "1024",
         "queued.min.messages": "20000",
-        "fetch.max.bytes": "262144",
-        "fetch.wait.max.ms": "100",
-        "fetch.error.backoff.ms": "100",
-      ],
+      ]) { $1 },
       required: [
         "group.id": group,
         "enable.auto.commit": "false",

@@ -7,6 +7,7 @@ package struct Delivery: Hashable, Sendable {
 /// What became of each message of a batch, by its index.
 package struct Deliveries: Sendable {
   let slots: [SendBatch.Result]
+  let trouble: KafkaError?
 
   package var count: Int { slots.count }
 
@@ -15,7 +16,7 @@ package struct Deliveries: Sendable {
     if slot.code == KafkaError.Code.none.rawValue {
       return .success(Delivery(partition: slot.partition, offset: slot.offset))
     }
-    return .failure(SendBatch.error(slot.code))
+    return .failure(SendBatch.error(slot.code).because(of: trouble))
   }
 
   /// Indices of the messages that were not acknowledged. One of them may still have been written.

@@ -68,14 +68,17 @@ package final class KafkaProducer: Sendable {
     if let first = deliveries.failures.first { _ = try deliveries[first].get() }
   }
 
-  /// Writes the messages in order, and returns what became of each. It is not ended by cancellation: a record that is
-  /// on its way cannot be called back.
+  /// Writes the messages in order, and returns what became of each.
   package func deliver(_ messages: [KafkaMessage]) async -> Deliveries {
-    guard !messages.isEmpty else { return Deliveries(slots: []) }
-    return await withCheckedContinuation { continuation in
-      let batch = SendBatch(messages) { continuation.resume(returning: $0) }
-      if !worker.add(batch) { batch.complete() }
-    }
+    await enqueue(messages).value()
+  }
+
+  /// Has the messages written after all that came before them, and does not wait: the sender bounds what it has on its way.
+  package func enqueue(_ messages: [KafkaMessage]) -> PendingDeliveries {
+    let pending = PendingDeliveries()
+    let batch = SendBatch(messages) { pending.settle($0) }
+    if messages.isEmpty || !worker.add(batch) { batch.complete() }
+    return pending
   }
 
   /// Writes a record soon, or drops it: no waiting, no order with ``sendAll(_:)``, and nobody hears of a failure.

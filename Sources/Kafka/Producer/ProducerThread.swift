@@ -193,6 +193,7 @@ final class ProducerThread: @unchecked Sendable {
     let result = SendBatch.Result(
       offset: message.pointee.offset, partition: message.pointee.partition, code: message.pointee.err.rawValue)
     bytesInFlight -= Self.size(message)
+    if message.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR { handle.isWell() }
     if let slot = message.pointee._private?.assumingMemoryBound(to: SendBatch.Slot.self) {
       settle(slot, result)
     } else if message.pointee.err != RD_KAFKA_RESP_ERR_NO_ERROR {
@@ -222,7 +223,7 @@ final class ProducerThread: @unchecked Sendable {
 
   private func finish(_ batch: SendBatch) {
     open[ObjectIdentifier(batch)] = nil
-    batch.complete()
+    batch.complete(because: handle.trouble)
   }
 
   private func failPending(_ code: rd_kafka_resp_err_t) {
@@ -238,7 +239,7 @@ final class ProducerThread: @unchecked Sendable {
       let deadline = Deadline.after(.seconds(1))
       while inFlight > 0, !deadline.hasPassed { drain(milliseconds: deadline.remaining) }
     }
-    for batch in open.values { batch.complete() }
+    for batch in open.values { batch.complete(because: handle.trouble) }
     open.removeAll()
   }
 }

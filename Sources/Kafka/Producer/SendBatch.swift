@@ -55,10 +55,10 @@ final class SendBatch: @unchecked Sendable {
     return remaining == 0
   }
 
-  /// Answers the sender; later calls do nothing.
-  func complete() {
+  /// Answers the sender; later calls do nothing. `trouble`: what may have kept messages from being acknowledged.
+  func complete(because trouble: KafkaError? = nil) {
     let results = (0..<messages.count).map { slots[$0].result }
-    completion?(Deliveries(slots: results))
+    completion?(Deliveries(slots: results, trouble: trouble))
     completion = nil
   }
 

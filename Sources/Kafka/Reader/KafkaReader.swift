@@ -1,4 +1,7 @@
 /// Reads all partitions of topics without a group: nothing is committed, every reader sees every record.
+///
+/// A reader that falls behind until the log drops what it has not read goes on with the earliest there is, and its
+/// observer is told of the gap.
 package final class KafkaReader: Sendable {
   package enum Start: Sendable {
     /// Records written after the reader was opened.
@@ -24,15 +27,7 @@ package final class KafkaReader: Sendable {
   ) async throws(KafkaError) -> KafkaReader {
     let handle = try KafkaHandle(
       .reader, configuration,
-      defaults: [
-        // A position that is gone: go on where this reader would have started.
-        "auto.offset.reset": start == .end ? "latest" : "earliest",
-        // Memory: what is fetched ahead of each partition, and an answer, which is counted before it is decompressed.
-        "queued.max.messages.kbytes": "256",
-        "fetch.max.bytes": "262144",
-        "fetch.wait.max.ms": "100",
-        "fetch.error.backoff.ms": "100",
-      ],
+      defaults: KafkaHandle.fetching,
       required: [
         "enable.auto.commit": "false", "enable.auto.offset.store": "false", "enable.partition.eof": "false",
       ])

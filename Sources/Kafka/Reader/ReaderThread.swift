@@ -13,7 +13,7 @@ final class ReaderThread: @unchecked Sendable {
   private let milliseconds: Int32
   private let isStopping = Lock(false)
 
-  private var reading: Set<TopicPartition> = []
+  private var positions: [TopicPartition: ReadPosition] = [:]
   private var copier = RecordCopier()
   private var collected: [KafkaRecord] = []
   private var collectedBytes = 0
@@ -70,10 +70,11 @@ final class ReaderThread: @unchecked Sendable {
       while !isStopping.withLock({ $0 }) { turn(&handles) }
     } catch {
       isStopping.withLock { $0 = true }
-      opened(.failure(error))
+      handle.drain()
+      opened(.failure(error.because(of: handle.trouble)))
     }
     batches.finish(.success(()))
-    for partition in reading {
+    for partition in positions.keys {
       if let topic = handles.handle(partition.topic) { rd_kafka_consume_stop(topic, partition.partition) }
     }
     _ = consume handles
@@ -116,13 +117,17 @@ final class ReaderThread: @unchecked Sendable {
   }
 
   private func receive(_ message: UnsafePointer<rd_kafka_message_t>) {
-    if message.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR {
-      let record = copier.copy(message)
-      collected.append(record)
-      collectedBytes += record.size
-    } else {
+    guard message.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR else {
       handle.notice(.error(KafkaError(message.pointee.err, "fetch")))
+      return
     }
+    let record = copier.copy(message)
+    let partition = record.topicPartition
+    guard let reception = positions[partition]?.receive(record.offset, logStart: handle.logStart(of: partition)),
+      handle.follow(reception, to: message)
+    else { return }
+    collected.append(record)
+    collectedBytes += record.size
   }
 
   /// Starts to read the partitions that are not read yet.
@@ -132,7 +137,7 @@ final class ReaderThread: @unchecked Sendable {
     for topic in topics {
       for partition in 0..<Int32(clamping: known[topic] ?? 0) {
         let partition = TopicPartition(topic, partition)
-        guard !reading.contains(partition), let handle = handles.handle(topic) else { continue }
+        guard positions[partition] == nil, let handle = handles.handle(topic) else { continue }
         try begin(partition, handle, from: start)
       }
     }
@@ -147,9 +152,10 @@ final class ReaderThread: @unchecked Sendable {
     let code = rd_kafka_query_watermark_offsets(
       handle.raw, partition.topic, partition.partition, &low, &high, milliseconds)
     guard code == RD_KAFKA_RESP_ERR_NO_ERROR else { throw KafkaError(code, "end of \(partition)") }
-    guard
-      rd_kafka_consume_start_queue(topic, partition.partition, start == .end ? high : low, handle.answers) == 0
-    else { throw KafkaError(rd_kafka_last_error(), "read \(partition)") }
-    reading.insert(partition)
+    let first = start == .end ? high : low
+    guard rd_kafka_consume_start_queue(topic, partition.partition, first, handle.answers) == 0 else {
+      throw KafkaError(rd_kafka_last_error(), "read \(partition)")
+    }
+    positions[partition] = ReadPosition(first)
   }
 }

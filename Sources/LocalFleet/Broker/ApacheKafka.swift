@@ -6,9 +6,11 @@ import System
 /// Its data stays in its directory; started again on the same directory and port, it goes on where it was.
 package actor ApacheKafka {
   package nonisolated let bootstrap: String
+  package nonisolated let logFile: String
+  /// Of clients and of the controller.
+  nonisolated let ports: (client: Int, controller: Int)
   private let home: String
   private let directory: String
-  private let port: Int
   private var process: ChildProcess?
 
   /// Formats the directory when it is new, starts the node, and waits until it answers: 2 to 10 seconds.
@@ -29,14 +31,15 @@ package actor ApacheKafka {
     }
     self.home = home
     self.directory = directory
-    let (port, controllerPort) = try ports ?? (FreePort.find(), FreePort.find())
-    self.port = port
-    bootstrap = "127.0.0.1:\(port)"
+    logFile = "\(directory)/kafka.log"
+    let ports = try ports ?? (FreePort.find(), FreePort.find())
+    self.ports = ports
+    bootstrap = "127.0.0.1:\(ports.client)"
     try makeDirectories(directory)
     try LocalFile.write(
       "\(directory)/server.properties",
       ApacheKafkaConfiguration(
-        dataDirectory: "\(directory)/data", port: port, controllerPort: controllerPort, extra: properties
+        dataDirectory: "\(directory)/data", port: ports.client, controllerPort: ports.controller, extra: properties
       ).properties)
     if !LocalFile.exists("\(directory)/data/meta.properties") { try await format() }
     try await start()
@@ -85,6 +88,11 @@ package actor ApacheKafka {
     if let failure { throw failure }
   }
 
+  /// Waits until the node ends, by itself or because it is stopped.
+  func ended() async -> ExitStatus {
+    await process?.wait() ?? .exited(0)
+  }
+
   /// Stops the node in good order (SIGTERM), by force after 15 seconds.
   package func stop() async {
     guard let process else { return }
@@ -112,13 +120,13 @@ package actor ApacheKafka {
       "LOG_DIR": "\(directory)/logs",
       "KAFKA_HEAP_OPTS": "-Xms256m -Xmx512m",
     ]
-    options.stdout = "\(directory)/kafka.log"
-    options.stderr = "\(directory)/kafka.log"
+    options.stdout = logFile
+    options.stderr = logFile
     return options
   }
 
   private func failure(_ what: String) -> ApacheKafkaError {
-    ApacheKafkaError(description: "Apache Kafka \(what): see \(directory)/kafka.log; it needs Java 17 or newer")
+    ApacheKafkaError(description: "Apache Kafka \(what): see \(logFile); it needs Java 17 or newer")
   }
 
   /// 16 random bytes as unpadded base64url, Kafka's form of a cluster id. Never starts with a dash, which a command line

@@ -4,14 +4,14 @@ import Kafka
 struct FleetServices: Sendable {
   private enum Broker: Sendable {
     case development(DevelopmentBroker)
-    case apache(ApacheKafka)
+    case apache(ServerSlot<ApacheKafka>)
     case existing
   }
 
   let bootstrap: String
   let postgresURL: String
   private let broker: Broker
-  private let postgres: PostgresSlot?
+  private let postgres: ServerSlot<EmbeddedPostgres>?
 
   /// Both, or neither where one cannot be started.
   static func start(
@@ -31,15 +31,17 @@ struct FleetServices: Sendable {
 
   private static func startPostgres(
     _ options: FleetOptions, _ say: @escaping @Sendable (String) -> Void
-  ) async throws -> PostgresSlot? {
+  ) async throws -> ServerSlot<EmbeddedPostgres>? {
     guard options.postgres == nil else { return nil }
     say("Starting PostgreSQL in \(options.layout.postgres)")
     let directory = options.layout.postgres
-    return PostgresSlot(try await EmbeddedPostgres.start(directory: directory), directory: directory, say: say)
+    let server = try await EmbeddedPostgres.start(directory: directory)
+    return ServerSlot(
+      server, say: say, restart: { try await EmbeddedPostgres.start(directory: directory, port: server.port) })
   }
 
   private static func startBroker(
-    _ options: FleetOptions, _ say: @Sendable (String) -> Void
+    _ options: FleetOptions, _ say: @escaping @Sendable (String) -> Void
   ) async throws -> (Broker, String) {
     switch options.broker {
     case .embedded:
@@ -50,8 +52,12 @@ struct FleetServices: Sendable {
       return (.development(broker), broker.bootstrap)
     case .apacheKafka(let home):
       say("Starting Apache Kafka in \(options.layout.kafka)")
-      let kafka = try await ApacheKafka(home: home, directory: options.layout.kafka)
-      return (.apache(kafka), kafka.bootstrap)
+      let directory = options.layout.kafka
+      let kafka = try await ApacheKafka(home: home, directory: directory)
+      let slot = ServerSlot(
+        kafka, say: say,
+        restart: { try await ApacheKafka(home: home, directory: directory, ports: kafka.ports) })
+      return (.apache(slot), kafka.bootstrap)
     case .existing(let bootstrap):
       return (.existing, bootstrap)
     }
@@ -60,7 +66,7 @@ struct FleetServices: Sendable {
   func stop() async {
     switch broker {
     case .development(let broker): await broker.close()
-    case .apache(let kafka): await kafka.stop()
+    case .apache(let slot): await slot.stop()
     case .existing: break
     }
     await postgres?.stop()

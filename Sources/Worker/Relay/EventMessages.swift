@@ -51,7 +51,7 @@ package struct EventMessages: Sendable {
   }
 
   private func headers(of event: TaskEvent) -> [KafkaHeader] {
-    CloudEvent.headers(id: event.id, type: event.eventType, source: source, time: event.at)
-      .map { KafkaHeader($0.0, $0.1) }
+    CloudEvent(source: source, time: event.at)
+      .headers(id: Array(event.id.description.utf8), type: event.eventType).map { KafkaHeader($0.name, $0.value) }
   }
 }

@@ -11,30 +11,32 @@ struct BatchDecoder {
 
   struct Outcome {
     var commands: [Command] = []
+    /// The line of each command.
+    var numbers: [Int] = []
     var bad: [BadLine] = []
   }
 
-  /// Nothing after the first bad line is taken.
-  let isStrict: Bool
+  private var ids = UUIDMaker()
 
-  func decode(_ lines: [LineSplitter.Line]) -> Outcome {
+  mutating func decode(_ lines: [LineSplitter.Line]) -> Outcome {
     var outcome = Outcome()
     outcome.commands.reserveCapacity(lines.count)
+    outcome.numbers.reserveCapacity(lines.count)
     for line in lines {
       do throws(Rejection) {
         outcome.commands.append(try command(line))
+        outcome.numbers.append(line.number)
       } catch {
         outcome.bad.append(BadLine(number: line.number, reason: error.reason))
-        if isStrict { break }
       }
     }
     return outcome
   }
 
-  private func command(_ line: LineSplitter.Line) throws(Rejection) -> Command {
+  private mutating func command(_ line: LineSplitter.Line) throws(Rejection) -> Command {
     guard let bytes = line.bytes else {
       throw Rejection(.tooLarge, "longer than \(CommandDecoder.sizeLimit) bytes")
     }
-    return try CommandDecoder.decode(line: bytes, makeID: UUID.make)
+    return try CommandDecoder.decode(line: bytes) { ids.make() }
   }
 }

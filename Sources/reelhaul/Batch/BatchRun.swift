@@ -1,76 +1,110 @@
 import CommandLineKit
-import Glibc
-import Messages
 import ReelhaulClient
-import System
 import TaskCore
 
-/// Sends a stream of lines: reads a block, decodes it while the block before is on its way to Kafka, prints the ids of
-/// what Kafka has.
+/// Sends a batch. The main thread reads and decodes block after block and hands the commands over in order; a few blocks
+/// are on their way to Kafka meanwhile, and each prints the ids of its commands once it is acknowledged, in turn.
+@MainActor
 struct BatchRun {
-  private static let blockSize = 1 << 20
+  /// Blocks that may be on their way at once.
+  private static let depth = 4
+
+  private struct Acknowledgement {
+    var sent: Int
+    var failure: ReelhaulClientError?
+  }
 
   private let client: ReelhaulClient
   private let context: Context
-  private let decoder: BatchDecoder
+  private let isStrict: Bool
+  private var decoder = BatchDecoder()
+  private var onTheWay: [Task<Acknowledgement, Never>] = []
+  private var failure: (any Error)?
   private(set) var sent = 0
   private(set) var bad = 0
 
   init(_ client: ReelhaulClient, _ context: Context, isStrict: Bool) {
     self.client = client
     self.context = context
-    decoder = BatchDecoder(isStrict: isStrict)
+    self.isStrict = isStrict
   }
 
-  /// Reads `descriptor` to its end, or with `--strict` to the first bad line.
-  mutating func run(_ descriptor: Int32) async throws {
-    var splitter = LineSplitter(limit: CommandDecoder.sizeLimit)
-    var isOpen = true
-    // The block that Kafka does not have yet.
-    var pending: Task<[Command], any Error>?
-    while isOpen {
-      let lines = try Self.read(descriptor, into: &splitter)
-      isOpen = lines != nil
-      let outcome = decoder.decode(lines ?? splitter.finish())
-      report(outcome.bad)
-      if decoder.isStrict, !outcome.bad.isEmpty { isOpen = false }
-      if let pending { print(try await pending.value) }
-      pending =
-        outcome.commands.isEmpty
-        ? nil
-        : Task { [client] in
-          try await client.send(outcome.commands)
-          return outcome.commands
-        }
+  /// Names the bad lines and sends the others; with `--strict` it sends nothing unless all are good.
+  mutating func run(_ input: BatchInput) async throws {
+    if isStrict {
+      try check(input)
+      guard bad == 0 else { return }
     }
-    if let pending { print(try await pending.value) }
-  }
-
-  /// The lines that end in the next block; nil at the end.
-  private static func read(_ descriptor: Int32, into splitter: inout LineSplitter) throws -> [LineSplitter.Line]? {
-    try withUnsafeTemporaryAllocation(byteCount: blockSize, alignment: 16) { buffer in
-      while true {
-        let count = Glibc.read(descriptor, buffer.baseAddress, buffer.count)
-        if count > 0 { return splitter.add(UnsafeRawBufferPointer(rebasing: buffer[..<count])) }
-        if count == 0 { return nil }
-        guard errno == EINTR else { throw SystemError.last("read the batch") }
+    do {
+      // A strict batch has a bad line here only if its file was changed meanwhile.
+      while failure == nil, !isStrict || bad == 0, let lines = try input.next() {
+        let block = decoder.decode(lines)
+        report(block.bad)
+        if !block.commands.isEmpty { send(block) }
+        if onTheWay.count > Self.depth { await settleFirst() }
       }
+    } catch {
+      failure = error
     }
+    while !onTheWay.isEmpty { await settleFirst() }
+    if let failure { throw failure }
   }
 
-  private mutating func print(_ commands: [Command]) {
-    sent += commands.count
-    var bytes: [UInt8] = []
-    bytes.reserveCapacity(commands.count * 37)
-    for command in commands {
-      bytes.append(contentsOf: command.taskID.description.utf8)
-      bytes.append(UInt8(ascii: "\n"))
-    }
-    bytes.withUnsafeBytes { context.output.write($0) }
+  private mutating func check(_ input: BatchInput) throws {
+    try input.keep()
+    while let lines = try input.next() { report(decoder.decode(lines).bad) }
+    try input.rewind()
   }
 
   private mutating func report(_ lines: [BatchDecoder.BadLine]) {
     bad += lines.count
     for line in lines { context.note("line \(line.number): \(line.reason)") }
+  }
+
+  private mutating func send(_ block: BatchDecoder.Outcome) {
+    let pending = client.enqueue(block.commands)
+    let (ids, numbers) = (block.commands.map(\.taskID), block.numbers)
+    onTheWay.append(
+      Task.detached { [context, last = onTheWay.last] in
+        let failure = await Self.failure(of: pending)
+        // Ids are printed in the order of their lines.
+        _ = await last?.value
+        Self.print(ids, without: failure?.failures ?? [], context)
+        if let failure {
+          let lines = LineRanges(failure.failures.map { numbers[$0] })
+          context.note("\(lines): not acknowledged by Kafka: \(failure)")
+        }
+        return Acknowledgement(sent: ids.count - (failure?.failures.count ?? 0), failure: failure)
+      })
+  }
+
+  private nonisolated static func failure(of pending: PendingCommands) async -> ReelhaulClientError? {
+    do throws(ReelhaulClientError) {
+      try await pending.acknowledged()
+      return nil
+    } catch {
+      return error
+    }
+  }
+
+  private nonisolated static func print(_ ids: [UUID], without failures: [Int], _ context: Context) {
+    var failures = failures[...]
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(ids.count * 37)
+    for (index, id) in ids.enumerated() {
+      if failures.first == index {
+        failures.removeFirst()
+      } else {
+        bytes.append(contentsOf: id.description.utf8)
+        bytes.append(UInt8(ascii: "\n"))
+      }
+    }
+    bytes.withUnsafeBytes { context.output.write($0) }
+  }
+
+  private mutating func settleFirst() async {
+    let acknowledgement = await onTheWay.removeFirst().value
+    sent += acknowledgement.sent
+    failure = failure ?? acknowledgement.failure
   }
 }

@@ -19,6 +19,7 @@ extension Subcommand {
       exits: ExitCode.meanings(.done, .failed, .usage, .unreachable))
   ) { context in
     let isDry = context.arguments[flag: .planOnly]
+    let topics = try Fleet.topics(context.arguments)
     try await Fleet.withPool(context.arguments) { pool in
       try await SchemaMigration(pool).run(isDry: isDry) { context.output.line($0) }
     }
@@ -27,8 +28,7 @@ extension Subcommand {
       context.note("No Kafka is configured: topics were not looked at.")
       return .done
     }
-    try await TopicMigration(Fleet.kafka(context.arguments), Fleet.topics(context.arguments))
-      .run(isDry: isDry) { context.output.line($0) }
+    try await TopicMigration(Fleet.kafka(context.arguments), topics).run(isDry: isDry) { context.output.line($0) }
     return .done
   }
 }

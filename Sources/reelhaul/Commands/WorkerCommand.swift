@@ -32,7 +32,7 @@ extension WorkerConfiguration {
     // Its URL is read here for its mistakes: a worker retries what is only unreachable.
     _ = try Fleet.postgres(arguments)
     var settings = WorkerSettings()
-    settings.topics = Fleet.topics(arguments)
+    settings.topics = try Fleet.topics(arguments)
     settings.places = arguments.integer(.concurrency).map { Int($0) } ?? settings.places
     settings.leaseSeconds = arguments.integer(.lease).map { Int($0) } ?? settings.leaseSeconds
     settings.drainLimit = arguments.integer(.drain).map { .seconds($0) } ?? settings.drainLimit

@@ -41,8 +41,8 @@ enum Fleet {
     return configuration
   }
 
-  static func topics(_ arguments: Arguments) -> TopicPlan {
-    TopicPlan(prefix: arguments[.topicPrefix] ?? "reelhaul.")
+  static func topics(_ arguments: Arguments) throws -> TopicPlan {
+    try TopicPlan(checking: arguments[.topicPrefix] ?? "reelhaul.")
   }
 
   static func client(_ arguments: Arguments) throws -> ReelhaulClient {

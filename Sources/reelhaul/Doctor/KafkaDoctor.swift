@@ -7,15 +7,17 @@ struct KafkaDoctor {
 
   func examine() async -> [Finding] {
     let configuration: KafkaConfiguration
+    let plan: TopicPlan
     do {
       configuration = try Fleet.kafka(arguments)
+      plan = try Fleet.topics(arguments)
     } catch {
       let failure = CommandFailure(error)
       return [Finding("broker", .failed, failure.message, advice: failure.hint)]
     }
     do {
       let admin = try KafkaAdmin(configuration, timeout: .seconds(5))
-      let findings = await examine(admin, configuration)
+      let findings = await examine(admin, configuration, plan)
       await admin.close()
       return findings
     } catch {
@@ -23,7 +25,9 @@ struct KafkaDoctor {
     }
   }
 
-  private func examine(_ admin: KafkaAdmin, _ configuration: KafkaConfiguration) async -> [Finding] {
+  private func examine(
+    _ admin: KafkaAdmin, _ configuration: KafkaConfiguration, _ plan: TopicPlan
+  ) async -> [Finding] {
     let metadata: ClusterMetadata
     do {
       metadata = try await admin.metadata()
@@ -38,11 +42,10 @@ struct KafkaDoctor {
     }
     let brokers = Finding(
       "broker", .ok, "\(metadata.brokers.count) at \(configuration.bootstrap)")
-    return [brokers, topics(metadata)]
+    return [brokers, topics(plan.topics, metadata)]
   }
 
-  private func topics(_ metadata: ClusterMetadata) -> Finding {
-    let plan = Fleet.topics(arguments).topics
+  private func topics(_ plan: [TopicSpec], _ metadata: ClusterMetadata) -> Finding {
     let missing = plan.filter { metadata.topics[$0.name] == nil }.map(\.name)
     guard missing.isEmpty else {
       return Finding(

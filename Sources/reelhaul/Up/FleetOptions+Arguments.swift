@@ -1,5 +1,6 @@
 import CommandLineKit
 import Glibc
+import Kafka
 import LocalFleet
 import System
 
@@ -18,7 +19,8 @@ extension FleetOptions {
       layout: FleetLayout(root: Self.absolute(arguments[.dataDirectory] ?? "reelhaul-data")),
       workers: Int(arguments.integer(.workerCount) ?? 3),
       broker: Self.broker(arguments[.broker] ?? "embedded", context.environment),
-      postgres: arguments[.runningPostgres], topicPrefix: arguments[.fleetTopicPrefix] ?? "reelhaul.",
+      postgres: arguments[.runningPostgres],
+      topicPrefix: TopicPlan(checking: arguments[.fleetTopicPrefix] ?? "reelhaul.").prefix,
       executable: Self.ownExecutable(), workerSettings: settings)
   }
 

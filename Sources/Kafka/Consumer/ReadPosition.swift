@@ -1,0 +1,49 @@
+/// How far a partition has been read, and what to do with the record that comes.
+///
+/// librdkafka now and then comes with another record than the next one. Its position may have been gone from the log
+/// (`auto.offset.reset` then finds the earliest there is), or it lost its place: 2.0 restarts a partition at the offset
+/// of its last start, seek or pause when it is resumed without being paused (its issue 2593).
+struct ReadPosition {
+  enum Reception: Equatable {
+    case accept
+    /// Drop it, and go to this offset first.
+    case seek(Int64)
+    /// Accept; the records from `expected` on are gone from the log.
+    case gap(expected: Int64)
+  }
+
+  /// The next offset; `nil` until the first record tells.
+  private var expected: Int64?
+  /// The offset that was sought because another record came in its place.
+  private var sought: Int64?
+  /// Offsets without a record are normal here: the topic is compacted, or transactions end with a marker.
+  private var hasHoles = false
+
+  init(_ expected: Int64? = nil) {
+    self.expected = expected
+  }
+
+  /// `logStart` is the earliest offset the log still has; asked only when another record comes than the next one.
+  mutating func receive(_ offset: Int64, logStart: @autoclosure () -> Int64) -> Reception {
+    let reception = judge(offset, logStart)
+    if case .seek(let target) = reception {
+      sought = target
+    } else {
+      expected = offset + 1
+      sought = nil
+    }
+    return reception
+  }
+
+  private mutating func judge(_ offset: Int64, _ logStart: () -> Int64) -> Reception {
+    guard let expected, offset != expected else { return .accept }
+    if offset > expected {
+      if hasHoles { return .accept }
+      if expected < logStart() { return .gap(expected: expected) }
+    }
+    guard sought == expected else { return .seek(expected) }
+    // Sought in vain: there is no such record, or the log began anew.
+    hasHoles = offset > expected
+    return .accept
+  }
+}

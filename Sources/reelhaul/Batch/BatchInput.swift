@@ -1,0 +1,81 @@
+import Glibc
+import Messages
+import System
+
+/// The input of a batch, a file or standard input, in blocks of lines. It can be read twice.
+final class BatchInput {
+  private static let blockSize = 1 << 18
+
+  private var descriptor: Int32
+  private var splitter = LineSplitter(limit: CommandDecoder.sizeLimit)
+  private var isAtEnd = false
+  /// Where the input began; nil for a pipe.
+  private var start: off_t?
+  /// What was read of a pipe that shall be read twice.
+  private var copy: Int32?
+
+  /// `path` may be `-`: standard input.
+  init(_ path: String) throws {
+    descriptor = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { throw CommandFailure(.usage, "\(SystemError.last("open \(path)"))") }
+    let position = lseek(descriptor, 0, SEEK_CUR)
+    if position >= 0 { start = position }
+  }
+
+  deinit {
+    if descriptor != STDIN_FILENO { close(descriptor) }
+    if let copy, copy != descriptor { close(copy) }
+  }
+
+  /// The lines that end in the next block; nil at the end.
+  func next() throws -> [LineSplitter.Line]? {
+    guard !isAtEnd else { return nil }
+    return try withUnsafeTemporaryAllocation(byteCount: Self.blockSize, alignment: 16) { buffer in
+      while true {
+        let count = read(descriptor, buffer.baseAddress, buffer.count)
+        if count > 0 {
+          let block = UnsafeRawBufferPointer(rebasing: buffer[..<count])
+          if let copy { try Self.append(block, to: copy) }
+          return splitter.add(block)
+        }
+        if count == 0 {
+          isAtEnd = true
+          return splitter.finish()
+        }
+        guard errno == EINTR else { throw SystemError.last("read the batch") }
+      }
+    }
+  }
+
+  /// Before the first block: a pipe is kept in a temporary file while it is read, so that ``rewind()`` can be called.
+  func keep() throws {
+    guard start == nil else { return }
+    let directory = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
+    var template = Array("\(directory)/reelhaul-batch-XXXXXX".utf8CString)
+    let file = mkstemp(&template)
+    guard file >= 0 else { throw SystemError.last("make a temporary file in \(directory)") }
+    unlink(template)
+    copy = file
+  }
+
+  /// Goes back to the beginning.
+  func rewind() throws {
+    if let copy { descriptor = copy }
+    guard lseek(descriptor, start ?? 0, SEEK_SET) >= 0 else { throw SystemError.last("read the batch again") }
+    copy = nil
+    splitter = LineSplitter(limit: CommandDecoder.sizeLimit)
+    isAtEnd = false
+  }
+
+  private static func append(_ block: UnsafeRawBufferPointer, to file: Int32) throws {
+    var rest = block
+    while !rest.isEmpty {
+      let count = write(file, rest.baseAddress, rest.count)
+      if count >= 0 {
+        rest = UnsafeRawBufferPointer(rebasing: rest[count...])
+      } else if errno != EINTR {
+        throw SystemError.last("keep standard input in a temporary file (TMPDIR)")
+      }
+    }
+  }
+}

@@ -1,0 +1,116 @@
+import Glibc
+import Kafka
+import System
+import TestKit
+import Testing
+
+/// `reelhaul batch`, against a broker without workers.
+@Suite struct BatchTests {
+  private static let good = #"{"kind":"noop","source":"noop://host/"}"#
+
+  /// What the command printed, its exit status, and the number of commands that the broker has.
+  private struct Outcome {
+    var status: System.ExitStatus
+    var output: String
+    var commands: Int
+  }
+
+  /// Runs `reelhaul batch` on `lines`: a file, or by a pipe.
+  private func batch(
+    _ lines: [String], piped: Bool = false, _ options: [String] = [], environment: [String: String] = [:]
+  ) async throws -> Outcome {
+    let directory = try TemporaryDirectory(prefix: "reelhaul-batch")
+    let plan = TopicPlan(prefix: "batch.", partitions: 4)
+    let broker = try DevelopmentBroker(topics: plan.topics)
+    try write(lines.joined(separator: "\n"), to: "\(directory.path)/lines")
+    var child = ChildProcess.Options()
+    child.environment = [
+      "REELHAUL_KAFKA": broker.bootstrap, "REELHAUL_TOPIC_PREFIX": plan.prefix, "REELHAUL_CONFIG": "",
+    ].merging(environment) { $1 }
+    child.stdout = "\(directory.path)/out"
+    child.stderr = child.stdout
+    let command = [TestFleet.binary, "batch"] + options
+    let process =
+      piped
+      ? try ChildProcess(
+        "/bin/sh", ["-c", "file=$1; shift; cat \"$file\" | \"$@\" -", "sh", "\(directory.path)/lines"] + command, child)
+      : try ChildProcess(command[0], Array(command[1...]) + ["\(directory.path)/lines"], child)
+    let status = await process.wait()
+    let reader = try await KafkaReader.open(
+      KafkaConfiguration(bootstrap: broker.bootstrap), topics: [plan.commands], from: .beginning)
+    let end = try KafkaProducer(KafkaConfiguration(bootstrap: broker.bootstrap))
+    try await end.sendAll((0..<4).map { KafkaMessage(topic: plan.commands, key: nil, value: nil, partition: $0) })
+    var (commands, ends) = (0, 0)
+    while ends < 4, let records = try await reader.next() {
+      ends += records.count { $0.value == nil }
+      commands += records.count { $0.value != nil }
+    }
+    await end.close()
+    await reader.close()
+    await broker.close()
+    let output = String(decoding: try TestFleet.contents("\(directory.path)/out"), as: UTF8.self)
+    return Outcome(status: status, output: output, commands: commands)
+  }
+
+  private func write(_ text: String, to path: String) throws {
+    var text = text
+    let file = try FileDescriptor.open(path, O_WRONLY | O_CREAT)
+    try text.withUTF8 { try file.write(UnsafeRawBufferPointer($0), at: 0) }
+  }
+
+  @Test(arguments: [false, true]) func strictSendsNothingUnlessEveryLineIsGood(piped: Bool) async throws {
+    let lines = Array(repeating: Self.good, count: 5000)
+    let bad = try await batch(lines + ["nonsense", Self.good, "{}"], piped: piped, ["--strict"])
+    #expect(bad.status == .exited(2))
+    #expect(bad.output.contains("line 5001: ") && bad.output.contains("line 5003: "), "all are named")
+    #expect(bad.output.contains("0 lines were sent, 2 are bad"))
+    #expect(bad.commands == 0)
+
+    let good = try await batch(lines, piped: piped, ["--strict"])
+    #expect(good.status == .exited(0))
+    #expect(good.commands == 5000)
+    #expect(Set(good.output.split(separator: "\n")).count == 5000, "an id for each line")
+  }
+
+  @Test func idsComeInTheOrderOfTheLines() async throws {
+    let ids = (0..<9000).map { number in
+      "01990000-0000-7000-8000-\(String(repeating: "0", count: 12 - String(number).count))\(number)"
+    }
+    let outcome = try await batch(ids.map { #"{"id":"\#($0)","kind":"noop","source":"noop://host/"}"# }, piped: true)
+    #expect(outcome.status == .exited(0))
+    #expect(outcome.output.split(separator: "\n").map(String.init) == ids)
+    #expect(outcome.commands == 9000)
+  }
+
+  @Test func linesThatKafkaDoesNotAcknowledgeAreNamed() async throws {
+    let outcome = try await batch(
+      [Self.good, "", Self.good, Self.good],
+      environment: ["REELHAUL_KAFKA": "127.0.0.1:1", "REELHAUL_KAFKA_MESSAGE_TIMEOUT_MS": "300"])
+    #expect(outcome.status == .exited(3))
+    #expect(outcome.output.contains("lines 1, 3-4: not acknowledged by Kafka: "))
+    #expect(outcome.output.contains("127.0.0.1:1"), "where")
+    #expect(outcome.output.contains("Connection refused"), "and why: \(outcome.output)")
+    #expect(outcome.commands == 0)
+  }
+
+  @Test(arguments: [
+    ["batch", "-"], ["download", "http://a.example/"], ["worker"], ["migrate"], ["up", "--topic-prefix", "a b."],
+    ["doctor"],
+  ])
+  func aTopicPrefixThatKafkaRefusesIsAUsageError(arguments: [String]) async throws {
+    let directory = try TemporaryDirectory(prefix: "reelhaul-prefix")
+    var options = ChildProcess.Options()
+    options.environment = [
+      "REELHAUL_KAFKA": "127.0.0.1:1", "REELHAUL_POSTGRES": "postgres://127.0.0.1:1/x", "REELHAUL_CONFIG": "",
+      "REELHAUL_TOPIC_PREFIX": "a b.",
+    ]
+    options.workingDirectory = directory.path
+    options.stdout = "\(directory.path)/out"
+    options.stderr = options.stdout
+    let status = await (try ChildProcess(TestFleet.binary, arguments, options)).wait()
+    let output = String(decoding: try TestFleet.contents("\(directory.path)/out"), as: UTF8.self)
+    #expect(output.contains("the topic prefix \"a b.\" has characters"), "\(output)")
+    // The doctor looks at the rest, too.
+    if arguments != ["doctor"] { #expect(status == .exited(2), "\(output)") }
+  }
+}

@@ -1,0 +1,43 @@
+import Testing
+
+@testable import Kafka
+
+@Suite struct ReadPositionTests {
+  @Test func goesBackForRecordsThatWereSkipped() {
+    var position = ReadPosition(10)
+    #expect(position.receive(10, logStart: 0) == .accept)
+    #expect(position.receive(20, logStart: 0) == .seek(11))
+    #expect(position.receive(11, logStart: 0) == .accept, "it was there after all")
+    #expect(position.receive(12, logStart: 0) == .accept)
+    #expect(position.receive(30, logStart: 0) == .seek(13), "and the next time again")
+  }
+
+  @Test func recordsThatAreGoneFromTheLogAreAGap() {
+    var position = ReadPosition(10)
+    #expect(position.receive(50, logStart: 50) == .gap(expected: 10))
+    #expect(position.receive(51, logStart: 50) == .accept)
+  }
+
+  @Test func offsetsWithoutARecordAreSoughtOnceAndAreNoGap() {
+    var position = ReadPosition(10)
+    #expect(position.receive(12, logStart: 0) == .seek(10))
+    #expect(position.receive(12, logStart: 0) == .accept, "compacted, or the marker of a transaction")
+    #expect(position.receive(15, logStart: 0) == .accept, "such a partition has more of them")
+    #expect(position.receive(30, logStart: 20) == .accept)
+  }
+
+  @Test func takesNoRecordTwiceUnlessTheLogBeganAnew() {
+    var position = ReadPosition(400)
+    #expect(position.receive(0, logStart: 0) == .seek(400))
+    #expect(position.receive(400, logStart: 0) == .accept)
+    #expect(position.receive(0, logStart: 0) == .seek(401))
+    #expect(position.receive(0, logStart: 0) == .accept, "sought in vain")
+    #expect(position.receive(1, logStart: 0) == .accept)
+  }
+
+  @Test func knowsNoGapBeforeTheFirstRecord() {
+    var position = ReadPosition()
+    #expect(position.receive(5000, logStart: 5000) == .accept)
+    #expect(position.receive(5001, logStart: 5000) == .accept)
+  }
+}

@@ -1,0 +1,41 @@
+import Testing
+
+@testable import Kafka
+
+@Suite struct TopicPlanTests {
+  @Test(arguments: ["", "reelhaul.", "A-b_9.", String(repeating: "x", count: 249 - "dead-letters".count)])
+  func takesAPrefixThatKafkaTakes(prefix: String) throws {
+    #expect(try TopicPlan(checking: prefix).prefix == prefix)
+  }
+
+  @Test(arguments: [
+    ("a b", "characters"), ("a/", "characters"), ("café.", "characters"), ("a\n", "characters"),
+    (String(repeating: "x", count: 240), "3 characters too long"),
+  ])
+  func refusesAnyOther(prefix: String, reason: String) {
+    let error = #expect(throws: KafkaError.self) { try TopicPlan(checking: prefix) }
+    #expect(error?.code == .invalidArgument)
+    #expect(error?.message.contains("the topic prefix") == true)
+    #expect(error?.message.contains(reason) == true)
+  }
+
+  @Test func aTopicHasThreeCopiesWhereThereAreThreeBrokers() {
+    let topic = TopicSpec(name: "t", partitions: 1, settings: ["retention.ms": "1"])
+    #expect(topic.replicated(over: 1).replicas == 1)
+    #expect(topic.replicated(over: 1).settings == topic.settings)
+    #expect(topic.replicated(over: 2).replicas == 2)
+    #expect(topic.replicated(over: 5).replicas == 3)
+    #expect(topic.replicated(over: 5).settings == ["retention.ms": "1", "min.insync.replicas": "2"])
+    let chosen = TopicSpec(name: "t", partitions: 1, replicas: 2, settings: [:])
+    #expect(chosen.replicated(over: 5) == chosen)
+  }
+
+  @Test func fewerReplicasThanPlannedAreADifference() {
+    let topic = TopicSpec(name: "t", partitions: 1).replicated(over: 3)
+    let differences = TopicDifference.compare(topic, partitions: 1, replicas: 1, settings: ["min.insync.replicas": "1"])
+    #expect(
+      differences.map(\.description) == ["t: replicas is 1, planned 3", "t: min.insync.replicas is 1, planned 2"])
+    #expect(
+      TopicDifference.compare(topic, partitions: 1, replicas: 4, settings: ["min.insync.replicas": "2"]) == [])
+  }
+}
