@@ -57,6 +57,16 @@ package struct KafkaError: Error, Hashable, Sendable {
     return KafkaError(code: code, message: "\(message): \(trouble.message)", isFatal: isFatal, isRetriable: isRetriable)
   }
 
+  /// How much an error of librdkafka's tells: that all brokers are down is less than that a connection broke, and that
+  /// less than why it was refused.
+  var tells: Int {
+    switch code {
+    case .allBrokersDown: 0
+    case .transport: 1
+    default: 2
+    }
+  }
+
   private static let silences: Set<Code> = Set(
     [
       RD_KAFKA_RESP_ERR__TRANSPORT, RD_KAFKA_RESP_ERR__TIMED_OUT, RD_KAFKA_RESP_ERR__TIMED_OUT_QUEUE,

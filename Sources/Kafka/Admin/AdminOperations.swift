@@ -6,12 +6,15 @@ struct AdminOperations: Sendable {
   let milliseconds: Int32
 
   func metadata() throws(KafkaError) -> ClusterMetadata {
+    let answer: Result<ClusterMetadata, KafkaError>
     do throws(KafkaError) {
-      defer { handle.drain() }
-      return try ClusterMetadata.ask(handle.raw, milliseconds: milliseconds)
+      answer = .success(try ClusterMetadata.ask(handle.raw, milliseconds: milliseconds))
     } catch {
-      throw error.because(of: handle.trouble)
+      answer = .failure(error)
     }
+    handle.drain()
+    if case .success = answer { handle.isWell() }
+    return try answer.mapError { $0.because(of: handle.trouble) }.get()
   }
 
   func ensure(_ plan: [TopicSpec]) throws(KafkaError) -> [TopicDifference] {

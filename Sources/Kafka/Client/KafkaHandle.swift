@@ -115,8 +115,7 @@ final class KafkaHandle: @unchecked Sendable {
       if let json = rd_kafka_event_stats(event.raw) { observer(.statistics(json: String(cString: json))) }
     case RD_KAFKA_EVENT_ERROR:
       guard let error = event.error.map({ $0.isFatal ? fatalError ?? $0 : $0 }) else { return nil }
-      // That all brokers are down says less than what each of them said.
-      if trouble == nil || error.code != .allBrokersDown { trouble = error }
+      if error.tells >= trouble?.tells ?? 0 { trouble = error }
       observer(.error(error))
       return error.isFatal ? error : nil
     default: break
