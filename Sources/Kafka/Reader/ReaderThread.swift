@@ -147,11 +147,18 @@ final class ReaderThread: @unchecked Sendable {
     throws(KafkaError)
   {
     // The end is a number from here on: "the end" would be where it is when librdkafka gets to ask.
+    let deadline = Deadline.after(.milliseconds(Int(milliseconds)))
     var low: Int64 = 0
     var high: Int64 = 0
-    let code = rd_kafka_query_watermark_offsets(
-      handle.raw, partition.topic, partition.partition, &low, &high, milliseconds)
-    guard code == RD_KAFKA_RESP_ERR_NO_ERROR else { throw KafkaError(code, "end of \(partition)") }
+    while true {
+      let code = rd_kafka_query_watermark_offsets(
+        handle.raw, partition.topic, partition.partition, &low, &high, max(1, deadline.remaining))
+      if code == RD_KAFKA_RESP_ERR_NO_ERROR { break }
+      // A new topic's leaders are not all there at once.
+      let error = KafkaError(code, "end of \(partition)")
+      guard error.isRetriable, !deadline.hasPassed else { throw error }
+      handle.rest(milliseconds: 50)
+    }
     let first = start == .end ? high : low
     guard rd_kafka_consume_start_queue(topic, partition.partition, first, handle.answers) == 0 else {
       throw KafkaError(rd_kafka_last_error(), "read \(partition)")

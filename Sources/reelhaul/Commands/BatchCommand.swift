@@ -22,9 +22,11 @@ extension Subcommand {
       exits: ExitCode.meanings(.done, .usage, .unreachable))
   ) { @MainActor context in
     let input = try BatchInput(context.arguments.positionals[0])
-    let client = try Fleet.client(context.arguments)
+    // A broker that dies is replaced within seconds; one that is not there at all is told at once.
+    let client = try Fleet.client(context.arguments, kafkaPatience: "60000")
     var run = BatchRun(client, context, isStrict: context.arguments[flag: .strict])
     do {
+      try await Fleet.reachKafka(context.arguments)
       try await run.run(input)
     } catch {
       await client.close(within: .zero)

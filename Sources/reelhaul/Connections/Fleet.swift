@@ -45,7 +45,21 @@ enum Fleet {
     try TopicPlan(checking: arguments[.topicPrefix] ?? "reelhaul.")
   }
 
-  static func client(_ arguments: Arguments) throws -> ReelhaulClient {
+  /// Throws where Kafka cannot be reached: for commands that then have the patience for a broker's fail-over.
+  static func reachKafka(_ arguments: Arguments) async throws {
+    let admin = try KafkaAdmin(kafka(arguments), timeout: .seconds(5))
+    let answer: Swift.Result<ClusterMetadata, any Error>
+    do {
+      answer = .success(try await admin.metadata())
+    } catch {
+      answer = .failure(error)
+    }
+    await admin.close()
+    _ = try answer.get()
+  }
+
+  /// `kafkaPatience`: how long a command waits for its acknowledgement, in milliseconds.
+  static func client(_ arguments: Arguments, kafkaPatience: String = Fleet.kafkaPatience) throws -> ReelhaulClient {
     var kafka = try kafka(arguments)
     if kafka.properties["message.timeout.ms"] == nil {
       let properties = kafka.properties.merging(["message.timeout.ms": kafkaPatience]) { $1 }
