@@ -7,8 +7,8 @@ package struct LaneKey: Hashable, Sendable {
   package var kind: TaskKind
   /// The remote host the bytes come from or go to, in lower case and without its port; empty where there is none.
   package var host: String
-  /// The storage root that must be mounted; empty where any worker will do.
-  package var site: String
+  /// The storage that must be mounted; empty where any worker will do.
+  package var storage: String
 
   package init(_ spec: TaskSpec) {
     let source = Authority(of: spec.source)
@@ -17,13 +17,13 @@ package struct LaneKey: Hashable, Sendable {
     queue = spec.queue
     kind = spec.kind
     host = source.host ?? destination.host ?? ""
-    site = destination.site ?? source.site ?? ""
+    storage = destination.storage ?? source.storage ?? ""
   }
 
   /// The part of a URL between `//` and the path, told apart by scheme.
   private struct Authority {
     var host: String?
-    var site: String?
+    var storage: String?
 
     init() {}
 
@@ -43,7 +43,7 @@ package struct LaneKey: Hashable, Sendable {
       }
       let name = String(decoding: authority, as: UTF8.self)
       guard !name.isEmpty else { return }
-      if scheme == "storage" { site = name } else { host = name.lowercased() }
+      if scheme == "storage" { storage = name } else { host = name.lowercased() }
     }
   }
 }

@@ -5,6 +5,6 @@ package enum LimitScope: String, Sendable, CaseIterable {
   case kind
   case queue
   case host
-  /// A storage root.
-  case site
+  /// A storage, by its name.
+  case storage
 }

@@ -1,10 +1,13 @@
+import TaskCore
+
 /// The answer to a renewal.
 package struct Renewal: Hashable, Sendable {
   /// False: the lease is gone for good. Stop everything and register anew.
   package var isAlive: Bool
-  package var intents: [Intent]
+  /// What the worker shall do about its running tasks.
+  package var intents: [UUID: Intent]
 
-  package init(isAlive: Bool, intents: [Intent]) {
+  package init(isAlive: Bool, intents: [UUID: Intent] = [:]) {
     self.isAlive = isAlive
     self.intents = intents
   }

@@ -24,11 +24,10 @@ package protocol TaskStore: Sendable {
 
   // Running tasks
 
-  /// Takes up to `limit` tasks. At most one call in flight per worker. Empty where the lease is over.
-  func claim(_ worker: WorkerID, limit: Int) async throws -> [Claim]
-  /// What the store holds as running at this worker: asked after a claim whose answer was lost, to hand back what it
-  /// took.
-  func runs(of worker: WorkerID) async throws -> [RunReference]
+  /// Takes up to `limit` tasks; none where the lease is over. At most one call in flight per worker. `call` numbers
+  /// the worker's calls, rising from 1: one whose answer was lost is repeated under its number, and answered with what
+  /// it took and still runs. A number below the last one takes nothing.
+  func claim(_ worker: WorkerID, limit: Int, call: Int64) async throws -> [Claim]
   /// Records what is on stable storage. One answer per write: whether the epoch still owns the task.
   func checkpoint(_ writes: [CheckpointWrite]) async throws -> [Bool]
   /// Ends runs: success, failure or release. One answer per settlement: whether the epoch still owned the task.
@@ -41,7 +40,7 @@ package protocol TaskStore: Sendable {
 
   // Limits
 
-  /// How many tasks of a kind, a queue, a host, a storage root or in all may run at once; nil: any number. What runs
+  /// How many tasks of a kind, a queue, a host, a storage or in all may run at once; nil: any number. What runs
   /// already is never stopped.
   func setLimit(_ scope: LimitScope, name: String, to limit: Int?) async throws
   /// A queue's share of claims among queues with tasks of equal priority; 1 unless set.

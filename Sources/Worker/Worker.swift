@@ -38,8 +38,8 @@ package actor Worker {
     let kinds = parts.handlers.map(\.kind)
     let volumes = parts.volumes
     runner = Runner(
-      loop: loop, places: settings.places, handlers: parts.handlers, store: batcher, watchdog: settings.watchdog,
-      log: log, onFree: { await hints.runEnded() })
+      loop: loop, concurrency: settings.concurrency, handlers: parts.handlers, store: batcher,
+      watchdog: settings.watchdog, log: log, onFree: { await hints.runEnded() })
     keeper = LeaseKeeper(
       loop: loop, store: parts.store, runner: runner,
       timing: .init(lease: .seconds(settings.leaseSeconds)), log: log,
@@ -51,7 +51,7 @@ package actor Worker {
       onLease: { await hints.maybeReady() })
     claimer = Claimer(
       loop: loop, store: parts.store, keeper: keeper, runner: runner,
-      planner: ClaimPlanner(places: settings.places, seed: .random(in: 0 ... .max)), log: log,
+      planner: ClaimPlanner(concurrency: settings.concurrency, seed: .random(in: 0 ... .max)), log: log,
       onClaimed: { await hints.eventsWritten() })
     relay = Relay(
       loop: loop, store: parts.store, keeper: keeper, sink: parts.messages, topics: settings.topics,

@@ -11,9 +11,9 @@ final class WorkerHints: @unchecked Sendable {
     self.relay = relay
   }
 
-  /// A place is free, and an event was written.
+  /// More may run, and an event was written.
   func runEnded() async {
-    await claimer?.placeFreed()
+    await claimer?.runEnded()
     await relay?.hint()
   }
 

@@ -3,7 +3,7 @@ import Testing
 @testable import TaskCore
 
 private func moved(
-  _ state: TaskState, intent: TaskMachine.Intent? = nil, waits: Bool = false, by event: TaskMachine.Event
+  _ state: TaskState, intent: Intent? = nil, waits: Bool = false, by event: TaskMachine.Event
 ) throws(IllegalTransition) -> (TaskMachine, [TaskMachine.Action]) {
   var task = TaskMachine(state: state, intent: intent, waitsForOthers: waits, attempt: 3, epoch: 5, sequence: 7)
   let actions = try task.handle(event)
@@ -45,7 +45,7 @@ struct TaskMachineTests {
       let (canceled, cancelActions) = try moved(state, intent: .cancel, by: event)
       #expect(canceled.state == .canceled && canceled.intent == nil && cancelActions == [.endRun, .publish(.canceled)])
     }
-    for intent in TaskMachine.Intent.allCases {
+    for intent in Intent.allCases {
       #expect(try moved(state, intent: intent, by: .succeeded).0.state == .succeeded)
     }
   }
@@ -88,7 +88,7 @@ struct TaskMachineTests {
   }
 
   @Test func aRepeatedIntentIsToldAgain() throws {
-    for (intent, action) in [(TaskMachine.Intent.pause, ControlAction.pause), (.cancel, .cancel)] {
+    for (intent, action) in [(Intent.pause, ControlAction.pause), (.cancel, .cancel)] {
       let (task, actions) = try moved(.running, intent: intent, by: .control(action))
       #expect(task.intent == intent && actions == [.tellWorker(intent)])
     }

@@ -36,7 +36,7 @@ import Testing
 
   @Test(arguments: StoreKind.allCases)
   func limitsHold(_ kind: StoreKind) async throws {
-    for (scope, name) in [(LimitScope.total, ""), (.kind, "noop"), (.queue, "q"), (.host, "h"), (.site, "")] {
+    for (scope, name) in [(LimitScope.total, ""), (.kind, "noop"), (.queue, "q"), (.host, "h"), (.storage, "")] {
       try await withStore(kind) { fixture in
         let worker = try await fixture.worker()
         try await fixture.store.setLimit(scope, name: name, to: 3)

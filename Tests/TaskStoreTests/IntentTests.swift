@@ -16,7 +16,7 @@ import Testing
   func anIntentStaysUntilTheTaskIsSettled(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
       let worker = try await fixture.worker()
-      for (action, what) in [(ControlAction.pause, Intent.What.pause), (.cancel, .cancel)] {
+      for (action, intent) in [(ControlAction.pause, Intent.pause), (.cancel, .cancel)] {
         for (outcome, event) in Self.ends {
           let spec = TaskSpec.noop()
           try await fixture.submit(spec)
@@ -25,7 +25,7 @@ import Testing
           #expect(try await fixture.control(action, spec.id) == .intended(worker: boot))
           for _ in 0..<2 {
             let renewal = try await fixture.store.renew(worker, samples: [])
-            #expect(renewal.intents == [Intent(taskID: spec.id, what: what)])
+            #expect(renewal.intents == [spec.id: intent])
           }
           var machine = TaskMachine(state: .running, attempt: 1, epoch: 1, sequence: 2)
           _ = try machine.handle(.control(action))
@@ -56,7 +56,7 @@ import Testing
       try await fixture.control(.cancel, spec.id)
       #expect(try await fixture.control(.pause, spec.id).isRefused(code: "illegal_transition"))
       #expect(try await fixture.control(.remove, spec.id).isRefused(code: "illegal_transition"))
-      #expect(try await fixture.store.renew(worker, samples: []).intents == [Intent(taskID: spec.id, what: .cancel)])
+      #expect(try await fixture.store.renew(worker, samples: []).intents == [spec.id: .cancel])
     }
   }
 

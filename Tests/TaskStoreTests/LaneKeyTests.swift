@@ -10,8 +10,8 @@ import Testing
       ("storage://in/x", "https://s3.example?x", "s3.example", "in"),
       ("storage://in/x", "storage://out/y", "", "out"), ("noop:", nil, "", ""),
     ] as [(String, String?, String, String)])
-  func hostAndSite(_ source: String, _ destination: String?, _ host: String, _ site: String) {
+  func hostAndStorage(_ source: String, _ destination: String?, _ host: String, _ storage: String) {
     let lane = LaneKey(TaskSpec(id: .random(), kind: .copy, source: source, destination: destination))
-    #expect(lane.host == host && lane.site == site)
+    #expect(lane.host == host && lane.storage == storage)
   }
 }

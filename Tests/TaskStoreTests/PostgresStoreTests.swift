@@ -5,23 +5,6 @@ import Testing
 
 /// What only the store in PostgreSQL can get wrong.
 @Suite struct PostgresStoreTests {
-  @Test func aClaimWhoseAnswerWasLostIsAnsweredAgain() async throws {
-    try await withPostgresStore { store, pool in
-      let worker = try await store.register(.sample)
-      _ = try await store.apply((0..<10).map { _ in .submit(.noop()) })
-      // The call that a store makes first, its answer lost.
-      let lost = try await pool.query("select task_id from claim($1, 3, 1)", .int32(worker.rawValue)).map {
-        let id = try $0.uuid(0)
-        return UUID(high: id.high, low: id.low)
-      }
-      let claims = try await store.claim(worker, limit: 5)
-      #expect(claims.map(\.spec.id).sorted() == lost.sorted())
-      #expect(try await store.claim(worker, limit: 5).count == 5)
-      let events = try await store.pendingEvents(limit: 10).flatMap(\.events)
-      #expect(events.count { $0.kind == .started } == 8)
-    }
-  }
-
   /// The audit finds what it is there to find.
   @Test(arguments: [
     ("update bucket set used = used + 1 where scope = 'kind'", "kind noop counts 1 and runs 0"),
@@ -55,8 +38,8 @@ import Testing
       let error = await #expect(throws: PostgresError.self) {
         _ = try await pool.query(
           """
-          insert into run (task_id, epoch, worker_id, claim_call, queue_id, kind_id, host_id, site_id, attempt, sequence)
-          select gen_random_uuid(), 1, worker_id, 9, queue_id, kind_id, host_id, site_id, 1, 1 from run
+          insert into run (task_id, epoch, worker_id, claim_call, queue_id, kind_id, host_id, storage_id, attempt, sequence)
+          select gen_random_uuid(), 1, worker_id, 9, queue_id, kind_id, host_id, storage_id, 1, 1 from run
           """)
       }
       #expect(error?.constraint == "bucket_never_over_its_ceiling")

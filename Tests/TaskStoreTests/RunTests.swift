@@ -13,7 +13,7 @@ import Testing
       let claim = try #require(try await fixture.store.claim(worker, limit: 5).first)
       #expect(try await fixture.state(spec.id) == .running)
       let sample = ProgressSample(taskID: spec.id, epoch: claim.epoch, bytesDone: 5, bytesTotal: 10, rate: 3)
-      #expect(try await fixture.store.renew(worker, samples: [sample]) == Renewal(isAlive: true, intents: []))
+      #expect(try await fixture.store.renew(worker, samples: [sample]) == Renewal(isAlive: true))
       var document = try #require(try await fixture.store.task(spec.id))
       #expect(document.bytesDone == 5 && document.bytesTotal == 10 && document.rate == 3 && document.attempt == 1)
       let workers = try await fixture.store.workers()
@@ -158,12 +158,31 @@ import Testing
   }
 
   @Test(arguments: StoreKind.allCases)
+  func aClaimWhoseAnswerWasLostIsAnsweredAgain(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let worker = try await fixture.worker()
+      _ = try await fixture.store.apply((0..<10).map { _ in .submit(.noop()) })
+      func claim(_ call: Int64, limit: Int) async throws -> [Claim] {
+        try await fixture.store.claim(worker, limit: limit, call: call).sorted { $0.spec.id < $1.spec.id }
+      }
+      let first = try await claim(1, limit: 3)
+      let second = try await claim(2, limit: 2)
+      try #require(first.count == 3 && second.count == 2)
+      #expect(try await claim(2, limit: 5) == second)
+      #expect(try await fixture.settle(second[0], .success))
+      #expect(try await claim(2, limit: 5) == [second[1]], "what it has ended is not told again")
+      #expect(try await claim(3, limit: 9).count == 5)
+      let events = try await fixture.store.pendingEvents(limit: 100).flatMap(\.events)
+      #expect(events.count { $0.kind == .started } == 10)
+    }
+  }
+
+  @Test(arguments: StoreKind.allCases)
   func whatARetiredWorkerHeldIsSwept(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
       let worker = try await fixture.worker()
       try await fixture.submit(.noop())
       #expect(try await fixture.store.claim(worker, limit: 1).count == 1)
-      #expect(try await fixture.store.runs(of: worker).count == 1)
       try await fixture.store.retire(worker)
       #expect(try await fixture.store.claim(worker, limit: 1).isEmpty)
       #expect(try await fixture.store.sweep().expired == 1)

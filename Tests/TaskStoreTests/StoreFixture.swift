@@ -95,6 +95,25 @@ func withPostgresStore(_ body: @escaping @Sendable (PostgresStore, PostgresPool)
   try result.get()
 }
 
+extension TaskStore {
+  /// A claim with a number of its own.
+  func claim(_ worker: WorkerID, limit: Int) async throws -> [Claim] {
+    try await claim(worker, limit: limit, call: ClaimCalls.next())
+  }
+}
+
+/// Rising numbers for the claim calls of all tests.
+private enum ClaimCalls {
+  private static let last = Lock(Int64(0))
+
+  static func next() -> Int64 {
+    last.withLock { last in
+      last += 1
+      return last
+    }
+  }
+}
+
 extension UUID {
   static func random() -> UUID {
     var generator = SystemRandomNumberGenerator()

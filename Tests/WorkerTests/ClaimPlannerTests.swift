@@ -3,7 +3,7 @@ import Worker
 
 @Suite struct ClaimPlannerTests {
   @Test func claimsWhatIsFreeOneCallAtATime() {
-    var planner = ClaimPlanner(places: 32, seed: 1)
+    var planner = ClaimPlanner(concurrency: 32, seed: 1)
     #expect(planner.next(free: 32, now: at(0)) == .claim(32))
     #expect(planner.next(free: 32, now: at(1)) == .wait(until: nil))
     planner.claimed(32, of: 32, now: at(2))
@@ -12,12 +12,12 @@ import Worker
   }
 
   @Test func bounded() {
-    var planner = ClaimPlanner(places: 4000, batch: 500, seed: 1)
+    var planner = ClaimPlanner(concurrency: 4000, batch: 500, seed: 1)
     #expect(planner.next(free: 4000, now: at(0)) == .claim(500))
   }
 
   @Test func asksEverMoreRarelyWhenEmpty() {
-    var planner = ClaimPlanner(places: 32, seed: 1)
+    var planner = ClaimPlanner(concurrency: 32, seed: 1)
     var now = at(0)
     var waits: [Duration] = []
     for _ in 0..<12 {
@@ -37,7 +37,7 @@ import Worker
   }
 
   @Test func aHintEndsTheWait() {
-    var planner = ClaimPlanner(places: 32, seed: 1)
+    var planner = ClaimPlanner(concurrency: 32, seed: 1)
     _ = planner.next(free: 32, now: at(0))
     planner.claimed(0, of: 32, now: at(1))
     planner.hint()
@@ -45,7 +45,7 @@ import Worker
   }
 
   @Test func aHintDuringAClaimIsNotLost() {
-    var planner = ClaimPlanner(places: 32, seed: 1)
+    var planner = ClaimPlanner(concurrency: 32, seed: 1)
     _ = planner.next(free: 32, now: at(0))
     planner.hint()
     planner.claimed(0, of: 32, now: at(1))
@@ -55,7 +55,7 @@ import Worker
   }
 
   @Test func aPartlyFilledClaimWaitsAMoment() {
-    var planner = ClaimPlanner(places: 32, seed: 1)
+    var planner = ClaimPlanner(concurrency: 32, seed: 1)
     _ = planner.next(free: 32, now: at(0))
     planner.claimed(5, of: 32, now: at(1))
     #expect(planner.next(free: 27, now: at(1)) == .wait(until: at(6)))
@@ -63,7 +63,7 @@ import Worker
   }
 
   @Test func underLoadItGathersPlaces() {
-    var planner = ClaimPlanner(places: 64, seed: 1)
+    var planner = ClaimPlanner(concurrency: 64, seed: 1)
     _ = planner.next(free: 64, now: at(0))
     planner.claimed(64, of: 64, now: at(10))
     #expect(planner.next(free: 1, now: at(11)) == .wait(until: at(15)))
@@ -73,7 +73,7 @@ import Worker
   }
 
   @Test func failuresBackOff() {
-    var planner = ClaimPlanner(places: 32, seed: 1)
+    var planner = ClaimPlanner(concurrency: 32, seed: 1)
     _ = planner.next(free: 32, now: at(0))
     planner.failed(now: at(0))
     guard case .wait(let until?) = planner.next(free: 32, now: at(0)) else {

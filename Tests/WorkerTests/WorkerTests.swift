@@ -144,7 +144,7 @@ import Worker
     }
   }
 
-  @Test func tasksOfALostClaimAreHandedBack() async throws {
+  @Test func tasksOfALostClaimRun() async throws {
     let bench = WorkerBench()
     bench.store.loseClaims(1)
     let specs = (0..<20).map { _ in noop() }

@@ -7,16 +7,16 @@
 -- The states a task rests in. A row in `run` overrides it with running or publishing: a claim does not write `task`.
 create type task_state as enum ('blocked', 'queued', 'paused', 'succeeded', 'canceled', 'failed');
 
--- Whatever limits how much may run: the total (id 1), a kind, a queue, a host, a site (the storage root that must be
+-- Whatever limits how much may run: the total (id 1), a kind, a queue, a host, a storage (the root that must be
 -- mounted). Ids are small and dense. `used` is the number of rows of `run`, kept by run's own triggers; `ceiling` is
--- the capacity, or what ran already when the capacity was lowered below it.
+-- the limit, or what ran already when the limit was lowered below it.
 create table bucket (
-  id       int  primary key,
-  scope    text not null check (scope in ('total', 'kind', 'queue', 'host', 'site')),
-  name     text not null,
-  capacity int  not null default 2000000000 check (capacity >= 0),
-  ceiling  int  not null default 2000000000,
-  used     int  not null default 0,
+  id        int  primary key,
+  scope     text not null check (scope in ('total', 'kind', 'queue', 'host', 'storage')),
+  name      text not null,
+  run_limit int  not null default 2000000000 check (run_limit >= 0),  -- the default: no limit
+  ceiling   int  not null default 2000000000,
+  used      int  not null default 0,
   unique (scope, name),
   constraint bucket_never_over_its_ceiling check (used between 0 and ceiling)
 ) with (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
@@ -42,11 +42,11 @@ create table lane (
   queue_id int      not null,
   kind_id  int      not null,
   host_id  int      not null,
-  site_id  int      not null,
+  storage_id  int      not null,
   ready    boolean  not null default false,
   head     bigint   not null default 0,
   head_at  timestamptz not null default now(),
-  unique (rank, queue_id, kind_id, host_id, site_id)
+  unique (rank, queue_id, kind_id, host_id, storage_id)
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 
 create index lane_ready on lane (rank, queue_id, host_id, id) where ready;
@@ -129,7 +129,7 @@ create table worker (
   lease_until   timestamptz not null,
   dead          boolean not null default false,
   -- The number of its last claim call.
-  claim_call    int  not null default 0,
+  claim_call    bigint not null default 0,
   kinds         text[] not null,
   volume_names  text[] not null,
   volume_ids    uuid[] not null,
@@ -146,11 +146,11 @@ create table run (
   epoch       int      not null check (epoch > 0),
   worker_id   int      not null,
   -- The number of the worker's claim call, so that a call whose answer was lost can be repeated.
-  claim_call  int      not null,
+  claim_call  bigint   not null,
   queue_id    int      not null,
   kind_id     int      not null,
   host_id     int      not null,
-  site_id     int      not null,
+  storage_id     int      not null,
   attempt     smallint not null check (attempt > 0),
   sequence    int      not null,
   phase       text     not null default 'running' check (phase in ('running', 'publishing')),
@@ -164,7 +164,7 @@ create table run (
 create table intent (
   worker_id int  not null,
   task_id   uuid not null,
-  what      text not null check (what in ('pause', 'cancel', 'requeue')),
+  what      text not null check (what in ('pause', 'cancel')),
   primary key (worker_id, task_id)
 );
 
@@ -230,11 +230,3 @@ create table leader (
   worker_id int  not null,
   until     timestamptz not null
 ) with (fillfactor = 50);
-
--- Finished tasks that were moved out of `task`, as documents; months are dropped whole.
-create table task_archive (
-  id          uuid        not null,
-  finished_at timestamptz not null,
-  document    jsonb       not null,
-  primary key (id, finished_at)
-) partition by range (finished_at);

@@ -8,7 +8,7 @@ begin
   select array_agg(bucket_id order by bucket_id), array_agg(n order by bucket_id) into buckets, counts
     from (select bucket_id, count(*)::int n
             from changed c
-           cross join lateral (values (1), (c.kind_id), (c.queue_id), (c.host_id), (c.site_id)) scope (bucket_id)
+           cross join lateral (values (1), (c.kind_id), (c.queue_id), (c.host_id), (c.storage_id)) scope (bucket_id)
            group by bucket_id) counted;
   if buckets is null then
     return null;
@@ -20,7 +20,7 @@ begin
     update bucket b set used = b.used + u.n
       from unnest(buckets, counts) u(id, n) where b.id = u.id;
   else
-    update bucket b set used = b.used - u.n, ceiling = greatest(b.capacity, b.used - u.n)
+    update bucket b set used = b.used - u.n, ceiling = greatest(b.run_limit, b.used - u.n)
       from unnest(buckets, counts) u(id, n) where b.id = u.id;
   end if;
   return null;
@@ -38,7 +38,7 @@ begin
   raise exception 'a run cannot change its buckets';
 end $$;
 
-create trigger run_stays before update of kind_id, queue_id, host_id, site_id, task_id on run
+create trigger run_stays before update of kind_id, queue_id, host_id, storage_id, task_id on run
   for each row execute function refuse_move();
 
 -- The gate: one claim at a time. Claiming is then plain reading followed by one write; fairness is exact, limits cannot
@@ -49,13 +49,13 @@ $$;
 
 -- How much may run at once; null: no limit. What runs already is never stopped. Needs the gate: a claim has read the
 -- old value.
-create function set_capacity(bucket_scope text, bucket_name text, new_capacity int) returns void language plpgsql as $$
+create function set_limit(bucket_scope text, bucket_name text, new_limit int) returns void language plpgsql as $$
 declare
-  wanted int := coalesce(new_capacity, 2000000000);
+  wanted int := coalesce(new_limit, 2000000000);
 begin
   perform pass_gate();
   perform ensure_buckets(array[bucket_scope], array[bucket_name]);
-  update bucket set capacity = wanted, ceiling = greatest(wanted, used)
+  update bucket set run_limit = wanted, ceiling = greatest(wanted, used)
    where scope = bucket_scope and name = bucket_name;
 end $$;
 

@@ -15,7 +15,7 @@ begin
 end $$;
 
 -- The lanes for these keys, in their order; missing ones are created.
-create function lane_ids(ranks smallint[], queues text[], kinds text[], hosts text[], sites text[]) returns int[]
+create function lane_ids(ranks smallint[], queues text[], kinds text[], hosts text[], storages text[]) returns int[]
 language plpgsql set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
 declare
   ids    int[];
@@ -23,13 +23,13 @@ declare
 begin
   loop
     select array_agg(l.id order by u.ordinal) into ids
-      from unnest(ranks, queues, kinds, hosts, sites) with ordinality u(rank, queue, kind, host, site, ordinal)
+      from unnest(ranks, queues, kinds, hosts, storages) with ordinality u(rank, queue, kind, host, storage, ordinal)
       left join bucket q on q.scope = 'queue' and q.name = u.queue
       left join bucket k on k.scope = 'kind' and k.name = u.kind
       left join bucket h on h.scope = 'host' and h.name = u.host
-      left join bucket s on s.scope = 'site' and s.name = u.site
+      left join bucket s on s.scope = 'storage' and s.name = u.storage
       left join lane l
-        on (l.rank, l.queue_id, l.kind_id, l.host_id, l.site_id) = (u.rank, q.id, k.id, h.id, s.id);
+        on (l.rank, l.queue_id, l.kind_id, l.host_id, l.storage_id) = (u.rank, q.id, k.id, h.id, s.id);
     if array_position(ids, null) is null then
       return ids;
     end if;
@@ -40,17 +40,17 @@ begin
 
     perform ensure_buckets(
       array_fill('queue'::text, array[cardinality(queues)]) || array_fill('kind'::text, array[cardinality(kinds)])
-        || array_fill('host'::text, array[cardinality(hosts)]) || array_fill('site'::text, array[cardinality(sites)]),
-      queues || kinds || hosts || sites);
-    insert into lane (rank, queue_id, kind_id, host_id, site_id)
+        || array_fill('host'::text, array[cardinality(hosts)]) || array_fill('storage'::text, array[cardinality(storages)]),
+      queues || kinds || hosts || storages);
+    insert into lane (rank, queue_id, kind_id, host_id, storage_id)
     select u.rank, q.id, k.id, h.id, s.id
-      from unnest(ranks, queues, kinds, hosts, sites) u(rank, queue, kind, host, site)
+      from unnest(ranks, queues, kinds, hosts, storages) u(rank, queue, kind, host, storage)
       join bucket q on q.scope = 'queue' and q.name = u.queue
       join bucket k on k.scope = 'kind' and k.name = u.kind
       join bucket h on h.scope = 'host' and h.name = u.host
-      join bucket s on s.scope = 'site' and s.name = u.site
+      join bucket s on s.scope = 'storage' and s.name = u.storage
      where not exists (select from lane l
-                        where (l.rank, l.queue_id, l.kind_id, l.host_id, l.site_id) = (u.rank, q.id, k.id, h.id, s.id))
+                        where (l.rank, l.queue_id, l.kind_id, l.host_id, l.storage_id) = (u.rank, q.id, k.id, h.id, s.id))
         on conflict do nothing;
   end loop;
 end $$;
@@ -66,12 +66,12 @@ create function wake_lanes(lanes int[]) returns void language sql as $$
    where id in (select id from lane where id = any(lanes) and not ready order by id for no key update)
 $$;
 
--- The first of `count` places behind all that is in `ready`. A transaction's ordinals go on from call to call.
-create function reserve_places(count int) returns bigint language plpgsql as $$
+-- The first of `count` positions behind all that is in `ready`. A transaction's ordinals go on from call to call.
+create function reserve_positions(count int) returns bigint language plpgsql as $$
 declare
-  taken bigint := coalesce(nullif(current_setting('reelhaul.places', true), ''), '0')::bigint;
+  taken bigint := coalesce(nullif(current_setting('reelhaul.positions', true), ''), '0')::bigint;
 begin
-  perform set_config('reelhaul.places', (taken + count)::text, true);
+  perform set_config('reelhaul.positions', (taken + count)::text, true);
   return (pg_current_xact_id()::text::bigint << 20) + taken;
 end $$;
 
@@ -85,7 +85,7 @@ begin
   if coalesce(cardinality(tasks), 0) = 0 then
     return;
   end if;
-  base := reserve_places(cardinality(tasks)) - case when in_front then 1::bigint << 62 else 0 end;
+  base := reserve_positions(cardinality(tasks)) - case when in_front then 1::bigint << 62 else 0 end;
   select array_agg(distinct lane_id) into lanes from task where id = any(tasks);
   perform hold_lanes(lanes);
   with placed as (

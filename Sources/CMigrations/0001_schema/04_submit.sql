@@ -19,14 +19,14 @@ end $$;
 -- Adds tasks and returns the ids of those that were new. The lanes come as keys of their own, `lane_numbers` counts
 -- into them from 1. `dependents` and `dependencies` are pairs: a task and one that it comes after.
 create function submit(
-  ranks smallint[], queues text[], kinds text[], hosts text[], sites text[],
+  ranks smallint[], queues text[], kinds text[], hosts text[], storages text[],
   ids uuid[], lane_numbers int[], priorities smallint[], not_befores timestamptz[], pauses boolean[], specs jsonb[],
   dependents uuid[], dependencies uuid[]
 ) returns uuid[]
 language plpgsql set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
 declare
-  lanes   int[]  := lane_ids(ranks, queues, kinds, hosts, sites);
-  base    bigint := reserve_places(cardinality(ids));
+  lanes   int[]  := lane_ids(ranks, queues, kinds, hosts, storages);
+  base    bigint := reserve_positions(cardinality(ids));
   waiting uuid[] := '{}';
   unmet   uuid[] := '{}';
   added   uuid[];

@@ -3,16 +3,16 @@ create function sibling_lane(lane int, other_rank smallint) returns int language
 declare
   sibling int;
 begin
-  insert into lane (rank, queue_id, kind_id, host_id, site_id)
-  select other_rank, queue_id, kind_id, host_id, site_id from lane l
+  insert into lane (rank, queue_id, kind_id, host_id, storage_id)
+  select other_rank, queue_id, kind_id, host_id, storage_id from lane l
    where id = lane
-     and not exists (select from lane o where (o.rank, o.queue_id, o.kind_id, o.host_id, o.site_id)
-                                            = (other_rank, l.queue_id, l.kind_id, l.host_id, l.site_id))
+     and not exists (select from lane o where (o.rank, o.queue_id, o.kind_id, o.host_id, o.storage_id)
+                                            = (other_rank, l.queue_id, l.kind_id, l.host_id, l.storage_id))
       on conflict do nothing;
   select o.id into sibling
     from lane l
-    join lane o on (o.rank, o.queue_id, o.kind_id, o.host_id, o.site_id)
-                 = (other_rank, l.queue_id, l.kind_id, l.host_id, l.site_id)
+    join lane o on (o.rank, o.queue_id, o.kind_id, o.host_id, o.storage_id)
+                 = (other_rank, l.queue_id, l.kind_id, l.host_id, l.storage_id)
    where l.id = lane;
   return sibling;
 end $$;

@@ -1,7 +1,7 @@
 -- Takes up to `wanted` tasks for a worker that has a current lease: highest priority first, fair among queues, round
--- the lanes of each queue, within the capacity of every bucket. `call` counts the worker's calls: one that is repeated,
+-- the lanes of each queue, within the limit of every bucket. `call` counts the worker's calls: one that is repeated,
 -- because its answer was lost, answers with what it took. Run it as its own transaction: the gate is held to its end.
-create function claim(claimer int, wanted int, call int)
+create function claim(claimer int, wanted int, call bigint)
 returns table (task_id uuid, epoch int, attempt smallint)
 language plpgsql
 set plan_cache_mode = force_generic_plan
@@ -16,10 +16,10 @@ declare
   now_v      float8;                                              -- the virtual time
   horizon    bigint;                                              -- no later commit comes below it
   kinds      int[];                                               -- those the worker handles that have room
-  sites      int[];                                               -- those it has mounted that have room
+  storages      int[];                                               -- those it has mounted that have room
   hosts      int[];                                               -- those with room, where they are few
   few        boolean;
-  room       int[];                                               -- capacity - used, by bucket, when first met
+  room       int[];                                               -- run_limit - used, by bucket, when first met
   served     int[];                                               -- queues with nothing left at this rank
   progress   boolean;
   share      record;
@@ -55,16 +55,16 @@ begin
 
   horizon := pg_snapshot_xmin(pg_current_snapshot())::text::bigint << 20;
   select array_fill(null::int, array[max(id)]) into room from bucket;
-  select least(wanted, capacity - used) into left_over from bucket where id = 1;
+  select least(wanted, run_limit - used) into left_over from bucket where id = 1;
   select max(start) into now_v from queue;
   select coalesce(array_agg(b.id), '{}') into kinds
     from worker w cross join lateral unnest(w.kinds) k(name)
-    join bucket b on b.scope = 'kind' and b.name = k.name and b.used < b.capacity where w.id = claimer;
-  select coalesce(array_agg(b.id), '{}') into sites
+    join bucket b on b.scope = 'kind' and b.name = k.name and b.used < b.run_limit where w.id = claimer;
+  select coalesce(array_agg(b.id), '{}') into storages
     from worker w cross join lateral unnest(w.volume_names || ''::text) s(name)
-    join bucket b on b.scope = 'site' and b.name = s.name and b.used < b.capacity where w.id = claimer;
+    join bucket b on b.scope = 'storage' and b.name = s.name and b.used < b.run_limit where w.id = claimer;
   select coalesce(array_agg(id), '{}') into hosts
-    from (select id from bucket where scope = 'host' and used < capacity order by id limit 33) open;
+    from (select id from bucket where scope = 'host' and used < run_limit order by id limit 33) open;
   few := cardinality(hosts) <= 32;
 
   <<ranks>>
@@ -79,10 +79,10 @@ begin
       -- room must not be listed: it would stay the lowest, and starve the others.
       for share in
         with due as (
-          select q.id, q.s, q.weight, q.cursor_host, q.cursor_lane, b.capacity - b.used room
+          select q.id, q.s, q.weight, q.cursor_host, q.cursor_lane, b.run_limit - b.used room
             from (select id, greatest(tag, now_v) s, weight, cursor_host, cursor_lane
                     from queue order by greatest(tag, now_v), id) q
-            join bucket b on b.id = q.id and b.used < b.capacity
+            join bucket b on b.id = q.id and b.used < b.run_limit
            where q.id <> all(served)
              and case
                    when few then exists (
@@ -90,12 +90,12 @@ begin
                       cross join lateral (
                         select from lane r
                          where r.ready and r.rank = at_rank and r.queue_id = q.id and r.host_id = o.id
-                           and r.kind_id = any(kinds) and r.site_id = any(sites) limit 1) open_lane)
+                           and r.kind_id = any(kinds) and r.storage_id = any(storages) limit 1) open_lane)
                    else exists (
                      select from lane r
                       where r.ready and r.rank = at_rank and r.queue_id = q.id
-                        and r.kind_id = any(kinds) and r.site_id = any(sites)
-                        and (select h.used < h.capacity from bucket h where h.id = r.host_id))
+                        and r.kind_id = any(kinds) and r.storage_id = any(storages)
+                        and (select h.used < h.run_limit from bucket h where h.id = r.host_id))
                  end
            limit shares),
         chunks as (
@@ -113,41 +113,41 @@ begin
         while quota > 0 and steps < 256 loop
           met := false;
           for l in
-            select x.id, x.kind_id, x.host_id, x.site_id, x.head_at, free.kind, free.host, free.site,
-                   least(quota, free.kind, free.host, free.site) asked, waiting.rows, waiting.first_pos
+            select x.id, x.kind_id, x.host_id, x.storage_id, x.head_at, free.kind, free.host, free.storage,
+                   least(quota, free.kind, free.host, free.storage) asked, waiting.rows, waiting.first_pos
               from (select * from (
                       select r.*
                         from (select o.id from unnest(hosts) o(id) where few and o.id >= at_host order by o.id) o
                        cross join lateral (
-                         select r.id, r.kind_id, r.host_id, r.site_id, r.head, r.head_at from lane r
+                         select r.id, r.kind_id, r.host_id, r.storage_id, r.head, r.head_at from lane r
                           where r.ready and r.rank = at_rank and r.queue_id = share.id and r.host_id = o.id
                             and (o.id > at_host or r.id > at_lane)
-                            and r.kind_id = any(kinds) and r.site_id = any(sites)
+                            and r.kind_id = any(kinds) and r.storage_id = any(storages)
                           order by r.id) r
                        limit fan) of_few
                     union all
                     select * from (
-                      select r.id, r.kind_id, r.host_id, r.site_id, r.head, r.head_at from lane r
+                      select r.id, r.kind_id, r.host_id, r.storage_id, r.head, r.head_at from lane r
                        where not few and r.ready and r.rank = at_rank and r.queue_id = share.id
                          and (r.host_id, r.id) > (at_host, at_lane)
-                         and r.kind_id = any(kinds) and r.site_id = any(sites)
-                         and (select h.used < h.capacity from bucket h where h.id = r.host_id)
+                         and r.kind_id = any(kinds) and r.storage_id = any(storages)
+                         and (select h.used < h.run_limit from bucket h where h.id = r.host_id)
                        order by r.host_id, r.id limit fan) of_many) x
              cross join lateral (
-               select coalesce(room[x.kind_id], (select capacity - used from bucket where id = x.kind_id)) kind,
-                      coalesce(room[x.host_id], (select capacity - used from bucket where id = x.host_id)) host,
-                      coalesce(room[x.site_id], (select capacity - used from bucket where id = x.site_id)) site
+               select coalesce(room[x.kind_id], (select run_limit - used from bucket where id = x.kind_id)) kind,
+                      coalesce(room[x.host_id], (select run_limit - used from bucket where id = x.host_id)) host,
+                      coalesce(room[x.storage_id], (select run_limit - used from bucket where id = x.storage_id)) storage
                offset 0) free
               left join lateral (
                 select array_agg(z.ctid) rows, min(z.pos) filter (where z.pos >= 0) first_pos
                   from (select * from (
                           select w.ctid, w.pos from ready w where w.lane_id = x.id and w.pos < 0
-                           order by w.pos limit least(quota, free.kind, free.host, free.site)) in_front
+                           order by w.pos limit least(quota, free.kind, free.host, free.storage)) in_front
                         union all
                         select * from (
                           select w.ctid, w.pos from ready w where w.lane_id = x.id and w.pos >= x.head
-                           order by w.pos limit least(quota, free.kind, free.host, free.site)) behind
-                        limit least(quota, free.kind, free.host, free.site)) z) waiting on true
+                           order by w.pos limit least(quota, free.kind, free.host, free.storage)) behind
+                        limit least(quota, free.kind, free.host, free.storage)) z) waiting on true
           loop
             if wrapped and (l.host_id, l.id) > (from_host, from_lane) then
               ended := true;
@@ -156,8 +156,8 @@ begin
             met := true; steps := steps + 1; at_host := l.host_id; at_lane := l.id;
             room[l.kind_id] := coalesce(room[l.kind_id], l.kind);
             room[l.host_id] := coalesce(room[l.host_id], l.host);
-            room[l.site_id] := coalesce(room[l.site_id], l.site);
-            n := least(quota, room[l.kind_id], room[l.host_id], room[l.site_id]);
+            room[l.storage_id] := coalesce(room[l.storage_id], l.storage);
+            n := least(quota, room[l.kind_id], room[l.host_id], room[l.storage_id]);
             e := coalesce(cardinality(l.rows), 0);
             if n > 0 then
               if e < l.asked then
@@ -172,7 +172,7 @@ begin
               room[share.id] := room[share.id] - e;
               room[l.kind_id] := room[l.kind_id] - e;
               room[l.host_id] := room[l.host_id] - e;
-              room[l.site_id] := room[l.site_id] - e;
+              room[l.storage_id] := room[l.storage_id] - e;
               if few and room[l.host_id] <= 0 then
                 hosts := array_remove(hosts, l.host_id);
               end if;
@@ -184,8 +184,8 @@ begin
             if room[l.kind_id] <= 0 then
               kinds := array_remove(kinds, l.kind_id);
             end if;
-            if room[l.site_id] <= 0 then
-              sites := array_remove(sites, l.site_id);
+            if room[l.storage_id] <= 0 then
+              storages := array_remove(storages, l.storage_id);
             end if;
             exit when quota <= 0;
           end loop;
@@ -215,8 +215,8 @@ begin
       if picked is not null then
         with taken as (delete from ready where ctid = any(picked) returning *),
         begun as (
-          insert into run (task_id, epoch, worker_id, claim_call, queue_id, kind_id, host_id, site_id, attempt, sequence)
-          select t.task_id, t.epoch + 1, claimer, call, z.queue_id, z.kind_id, z.host_id, z.site_id,
+          insert into run (task_id, epoch, worker_id, claim_call, queue_id, kind_id, host_id, storage_id, attempt, sequence)
+          select t.task_id, t.epoch + 1, claimer, call, z.queue_id, z.kind_id, z.host_id, z.storage_id,
                  t.attempt + 1, t.sequence + 1
             from taken t join lane z on z.id = t.lane_id
           returning task_id, epoch, attempt, sequence)

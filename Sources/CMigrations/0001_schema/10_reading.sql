@@ -52,7 +52,7 @@ create function audit() returns setof text language sql as $$
   placed as (select task_id, array_agg(place order by place) places from places group by task_id),
   counts as (
     select scope.bucket_id, count(*) n from run r
-     cross join lateral (values (1), (r.kind_id), (r.queue_id), (r.host_id), (r.site_id)) scope (bucket_id)
+     cross join lateral (values (1), (r.kind_id), (r.queue_id), (r.host_id), (r.storage_id)) scope (bucket_id)
      group by scope.bucket_id)
   select format('task %s is %s and in {%s}', coalesce(t.id, p.task_id), coalesce(t.state::text, 'missing'),
                 array_to_string(p.places, ', '))

@@ -25,7 +25,7 @@ extension TaskMachine {
     case dequeue
     /// Record the worker's ownership.
     case beginRun
-    /// End the worker's ownership and free its places.
+    /// End the worker's ownership; what it held of every limit is free again.
     case endRun
     /// Let the worker know, with every renewal until the run ends.
     case tellWorker(Intent)

@@ -4,15 +4,8 @@
 /// nothing has changed. No clock, no I/O: times come with the events. Every store follows it; the diagram in
 /// docs/state-machine.md is written by it.
 public struct TaskMachine: Hashable, Sendable {
-  /// What a running task's worker has been told to do. It decides where the task goes when the run ends without success;
-  /// success is faster than any intent.
-  public enum Intent: String, Sendable, CaseIterable {
-    case pause
-    case cancel
-  }
-
   public internal(set) var state: TaskState
-  /// Only of a task that runs or is being published.
+  /// What its worker has been told; only of a task that runs or is being published.
   public internal(set) var intent: Intent?
   /// Whether a task that this one comes after has not succeeded yet.
   public internal(set) var waitsForOthers: Bool

@@ -85,7 +85,7 @@ extension MemoryState {
     return .applied
   }
 
-  private mutating func intend(_ what: Intent.What, _ id: UUID, _ run: MemoryTask.Run) -> CommandOutcome {
+  private mutating func intend(_ what: Intent, _ id: UUID, _ run: MemoryTask.Run) -> CommandOutcome {
     tasks[id]?.run?.intent = what
     return workers[run.worker].map { .intended(worker: $0.registration.boot) } ?? .applied
   }

@@ -1,12 +1,16 @@
 import TaskCore
 
 extension MemoryState {
-  mutating func claim(_ worker: WorkerID, limit: Int) -> [Claim] {
+  mutating func claim(_ worker: WorkerID, limit: Int, call: Int64) -> [Claim] {
     guard let owner = workers[worker], !owner.isDead, owner.leaseUntil > now else { return [] }
+    guard call > owner.claimCall else {
+      return tasks.values.filter { $0.run?.worker == worker && $0.run?.claimCall == call }.compactMap(claim(of:))
+    }
+    workers[worker]?.claimCall = call
     let kinds = Set(owner.registration.kinds)
-    let sites = Set(owner.registration.volumes.keys).union([""])
+    let storages = Set(owner.registration.volumes.keys).union([""])
 
-    var used: [Limit: Int] = [:]
+    var used: [Bucket: Int] = [:]
     for task in tasks.values where task.run != nil {
       for bucket in buckets(of: task.spec) { used[bucket, default: 0] += 1 }
     }
@@ -15,7 +19,7 @@ extension MemoryState {
     var waiting: [Int: [String: [(position: Int, id: UUID)]]] = [:]
     for (id, task) in tasks {
       guard case .ready(let position) = task.place else { continue }
-      guard kinds.contains(task.spec.kind), sites.contains(LaneKey(task.spec).site) else { continue }
+      guard kinds.contains(task.spec.kind), storages.contains(LaneKey(task.spec).storage) else { continue }
       waiting[task.spec.priority, default: [:]][task.spec.queue, default: []].append((position, id))
     }
 
@@ -40,7 +44,7 @@ extension MemoryState {
         virtualTime = max(virtualTime, start)
         queue.tag = start + 1 / queue.weight
         queues[name] = queue
-        if let claim = begin(id, for: worker) { claims.append(claim) }
+        if let claim = begin(id, for: worker, call) { claims.append(claim) }
       }
     }
     publish(.started, claims.map(\.spec.id))
@@ -51,17 +55,22 @@ extension MemoryState {
     max(queues[queue]?.tag ?? 0, current)
   }
 
-  private func hasRoom(for id: UUID, _ used: [Limit: Int]) -> Bool {
+  private func hasRoom(for id: UUID, _ used: [Bucket: Int]) -> Bool {
     guard let task = tasks[id] else { return false }
     return buckets(of: task.spec).allSatisfy { bucket in
       used[bucket, default: 0] < limits[bucket] ?? .max
     }
   }
 
-  private mutating func begin(_ id: UUID, for worker: WorkerID) -> Claim? {
+  private mutating func begin(_ id: UUID, for worker: WorkerID, _ call: Int64) -> Claim? {
     guard let task = tasks[id] else { return nil }
-    let run = MemoryTask.Run(epoch: task.epoch + 1, worker: worker, attempt: task.attempt + 1, startedAt: now)
-    tasks[id]?.place = .running(run)
-    return Claim(spec: task.spec, epoch: run.epoch, attempt: run.attempt, checkpoint: task.checkpoint)
+    tasks[id]?.place = .running(
+      MemoryTask.Run(
+        epoch: task.epoch + 1, worker: worker, claimCall: call, attempt: task.attempt + 1, startedAt: now))
+    return tasks[id].flatMap(claim(of:))
+  }
+
+  private func claim(of task: MemoryTask) -> Claim? {
+    task.run.map { Claim(spec: task.spec, epoch: $0.epoch, attempt: $0.attempt, checkpoint: task.checkpoint) }
   }
 }

@@ -11,7 +11,7 @@ extension MemoryState {
   }
 
   mutating func renew(_ id: WorkerID, samples: [ProgressSample]) -> Renewal {
-    guard let worker = workers[id], !worker.isDead else { return Renewal(isAlive: false, intents: []) }
+    guard let worker = workers[id], !worker.isDead else { return Renewal(isAlive: false) }
     workers[id]?.leaseUntil = now.advanced(bySeconds: worker.registration.leaseSeconds)
     for sample in samples {
       guard var run = tasks[sample.taskID]?.run(epoch: sample.epoch) else { continue }
@@ -20,10 +20,8 @@ extension MemoryState {
       run.rate = sample.rate
       tasks[sample.taskID]?.run = run
     }
-    let intents = tasks.values.compactMap { task -> Intent? in
-      guard let run = task.run, run.worker == id, let what = run.intent else { return nil }
-      return Intent(taskID: task.spec.id, what: what)
-    }
+    var intents: [UUID: Intent] = [:]
+    for (task, run) in tasks.compactMapValues(\.run) where run.worker == id { intents[task] = run.intent }
     return Renewal(isAlive: true, intents: intents)
   }
 

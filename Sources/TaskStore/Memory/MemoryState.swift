@@ -6,10 +6,13 @@ struct MemoryState {
     var registration: WorkerRegistration
     var startedAt: Timestamp
     var leaseUntil: Timestamp
+    /// The number of its last claim call.
+    var claimCall: Int64 = 0
     var isDead = false
   }
 
-  struct Limit: Hashable {
+  /// What limits how much may run.
+  struct Bucket: Hashable {
     var scope: LimitScope
     var name: String
   }
@@ -35,7 +38,7 @@ struct MemoryState {
   /// The answers to control commands.
   var inbox: [UUID: CommandOutcome] = [:]
   var workers: [WorkerID: Worker] = [:]
-  var limits: [Limit: Int] = [:]
+  var limits: [Bucket: Int] = [:]
   var queues: [String: Queue] = [:]
   /// The highest virtual time at which a queue was served.
   var virtualTime = 0.0
@@ -80,12 +83,12 @@ struct MemoryState {
     }
   }
 
-  func buckets(of spec: TaskSpec) -> [Limit] {
+  func buckets(of spec: TaskSpec) -> [Bucket] {
     let lane = LaneKey(spec)
     return [
-      Limit(scope: .total, name: ""), Limit(scope: .kind, name: lane.kind.rawValue),
-      Limit(scope: .queue, name: lane.queue), Limit(scope: .host, name: lane.host),
-      Limit(scope: .site, name: lane.site),
+      Bucket(scope: .total, name: ""), Bucket(scope: .kind, name: lane.kind.rawValue),
+      Bucket(scope: .queue, name: lane.queue), Bucket(scope: .host, name: lane.host),
+      Bucket(scope: .storage, name: lane.storage),
     ]
   }
 

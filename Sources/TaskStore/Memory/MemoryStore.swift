@@ -37,17 +37,8 @@ package final class MemoryStore: TaskStore {
     transaction { $0.retire(worker) }
   }
 
-  package func claim(_ worker: WorkerID, limit: Int) async throws -> [Claim] {
-    transaction { $0.claim(worker, limit: limit) }
-  }
-
-  package func runs(of worker: WorkerID) async throws -> [RunReference] {
-    transaction { state in
-      state.tasks.values.compactMap { task in
-        guard let run = task.run, run.worker == worker else { return nil }
-        return RunReference(taskID: task.spec.id, epoch: run.epoch)
-      }
-    }
+  package func claim(_ worker: WorkerID, limit: Int, call: Int64) async throws -> [Claim] {
+    transaction { $0.claim(worker, limit: limit, call: call) }
   }
 
   package func checkpoint(_ writes: [CheckpointWrite]) async throws -> [Bool] {
@@ -80,7 +71,7 @@ package final class MemoryStore: TaskStore {
   }
 
   package func setLimit(_ scope: LimitScope, name: String, to limit: Int?) async throws {
-    transaction { $0.limits[MemoryState.Limit(scope: scope, name: name)] = limit }
+    transaction { $0.limits[MemoryState.Bucket(scope: scope, name: name)] = limit }
   }
 
   package func setWeight(queue: String, to weight: Double) async throws {

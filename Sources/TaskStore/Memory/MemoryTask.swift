@@ -15,13 +15,15 @@ struct MemoryTask {
   struct Run {
     var epoch: Int
     var worker: WorkerID
+    /// The number of the call that took it.
+    var claimCall: Int64
     var attempt: Int
     var isPublishing = false
     var startedAt: Timestamp
     var bytesDone: Int64?
     var bytesTotal: Int64?
     var rate: Int64?
-    var intent: Intent.What?
+    var intent: Intent?
   }
 
   var spec: TaskSpec

@@ -2,13 +2,13 @@ import TaskCore
 
 /// A part of a batch in which all submits can go before all controls without changing what the batch means.
 struct CommandSegment {
-  /// New task ids, each once, with its place in the batch.
+  /// New task ids, each once, with its index in the batch.
   var submits: [(index: Int, spec: TaskSpec)] = []
   var controls: [(index: Int, control: Command.Control)] = []
   private var submitted: Set<UUID> = []
   private var controlled: Set<UUID> = []
 
-  /// Splits a batch; the places of repeated submits are in `duplicates`.
+  /// Splits a batch; the indices of repeated submits are in `duplicates`.
   static func split(_ commands: [Command]) -> (segments: [CommandSegment], duplicates: [Int]) {
     var segments: [CommandSegment] = []
     var duplicates: [Int] = []

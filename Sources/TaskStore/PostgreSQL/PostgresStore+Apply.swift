@@ -52,7 +52,7 @@ extension PostgresStore {
     }
     return StoreQueries.submit(
       .int16Array(lanes.map { Int16(clamping: -$0.priority) }), .textArray(lanes.map(\.queue)),
-      .textArray(lanes.map(\.kind.rawValue)), .textArray(lanes.map(\.host)), .textArray(lanes.map(\.site)),
+      .textArray(lanes.map(\.kind.rawValue)), .textArray(lanes.map(\.host)), .textArray(lanes.map(\.storage)),
       .uuids(specs.map(\.id)), .int32Array(laneNumbers),
       .int16Array(specs.map { Int16(clamping: $0.priority) }),
       .timestamptzArray(specs.map(\.notBefore?.microseconds)), .boolArray(specs.map(\.paused)),

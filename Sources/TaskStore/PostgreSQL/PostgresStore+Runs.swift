@@ -4,17 +4,14 @@ import System
 import TaskCore
 
 extension PostgresStore {
-  package func claim(_ worker: WorkerID, limit: Int) async throws -> [Claim] {
-    let number = claimCalls.withLock { $0.next(for: worker) }
-    let claims = try await call {
+  package func claim(_ worker: WorkerID, limit: Int, call number: Int64) async throws -> [Claim] {
+    try await call {
       let taken = try await pool.query(
-        StoreQueries.claim, .int32(worker.rawValue), .int32(Int32(clamping: limit)), .int32(number))
+        StoreQueries.claim, .int32(worker.rawValue), .int32(Int32(clamping: limit)), .int64(number))
       guard !taken.isEmpty else { return [] as [Claim] }
       // Outside the gate: what the tasks are.
       return try await pool.query(StoreQueries.claimed, .uuids(try taken.map { UUID(try $0.uuid(0)) })).map(claim)
     }
-    claimCalls.withLock { $0.answer(number, for: worker) }
-    return claims
   }
 
   private func claim(_ row: PostgresRow) throws -> Claim {
@@ -31,14 +28,6 @@ extension PostgresStore {
     }
     return Claim(
       spec: spec, epoch: Int(try row.int32(1)), attempt: Int(try row.int16(2)), checkpoint: checkpoint)
-  }
-
-  package func runs(of worker: WorkerID) async throws -> [RunReference] {
-    try await call {
-      try await pool.query(StoreQueries.runs, .int32(worker.rawValue)).map { row in
-        RunReference(taskID: UUID(try row.uuid(0)), epoch: Int(try row.int32(1)))
-      }
-    }
   }
 
   package func checkpoint(_ writes: [CheckpointWrite]) async throws -> [Bool] {

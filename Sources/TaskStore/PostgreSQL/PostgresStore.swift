@@ -9,7 +9,6 @@ import TaskCore
 /// applied: commands and runs have ids and epochs, and a claim has a number.
 package final class PostgresStore: TaskStore {
   let pool: PostgresPool
-  let claimCalls = Lock(ClaimCalls())
 
   package init(pool: PostgresPool) {
     self.pool = pool
@@ -49,11 +48,11 @@ package final class PostgresStore: TaskStore {
     var queries = [StoreQueries.renew(.int32(worker.rawValue))]
     if !samples.isEmpty { queries.insert(progress(samples), at: 0) }
     return try await call {
-      var renewal = Renewal(isAlive: false, intents: [])
+      var renewal = Renewal(isAlive: false)
       for row in try await pool.pipeline(queries)[queries.count - 1] {
         renewal.isAlive = true
         guard let task = try row[0]?.uuid() else { continue }
-        renewal.intents.append(Intent(taskID: UUID(task), what: try row.known(1)))
+        renewal.intents[UUID(task)] = try row.known(1) as Intent
       }
       return renewal
     }
@@ -69,7 +68,6 @@ package final class PostgresStore: TaskStore {
 
   package func retire(_ worker: WorkerID) async throws {
     _ = try await call { try await pool.query(StoreQueries.retire, .int32(worker.rawValue)) }
-    claimCalls.withLock { $0.forget(worker) }
   }
 
   package func sweep() async throws -> SweepResult {
@@ -82,7 +80,7 @@ package final class PostgresStore: TaskStore {
   package func setLimit(_ scope: LimitScope, name: String, to limit: Int?) async throws {
     _ = try await call {
       try await pool.query(
-        StoreQueries.setCapacity, .text(scope.rawValue), .text(name), .int32(limit.map { Int32(clamping: $0) }))
+        StoreQueries.setLimit, .text(scope.rawValue), .text(name), .int32(limit.map { Int32(clamping: $0) }))
     }
   }
 

@@ -40,8 +40,6 @@ enum StoreQueries {
       from claimed($1)
     """)
 
-  static let runs = PostgresStatement("select task_id, epoch from run where worker_id = $1")
-
   static let checkpoint = PostgresStatement(
     "select record_checkpoints($1, $2, $3, $4, $5, $6, $7, $8, $9)", writes: true)
 
@@ -51,7 +49,7 @@ enum StoreQueries {
 
   // MARK: Limits
 
-  static let setCapacity = PostgresStatement("select set_capacity($1, $2, $3)", writes: true)
+  static let setLimit = PostgresStatement("select set_limit($1, $2, $3)", writes: true)
   static let setWeight = PostgresStatement("select set_weight($1, $2)", writes: true)
 
   // MARK: Relay

@@ -9,20 +9,22 @@ package struct ClaimPlanner: Sendable {
   }
 
   /// The tasks that may run at once.
-  package let places: Int
+  package let concurrency: Int
   /// The most that one call takes: larger ones hold up the other workers.
   package let batch: Int
-  /// While a worker is busy it waits up to so long for an eighth of its places, rather than to claim one by one.
+  /// While a worker is busy it waits up to so long for an eighth of its tasks to end, rather than to claim one by one.
   private static let gathering = Duration.milliseconds(5)
 
+  /// The number of the call that is made now or next: an unanswered one is repeated under its number.
+  package private(set) var call: Int64 = 1
   private var isClaiming = false
   private var hinted = false
   private var lastClaim: BootInstant?
   private var notBefore: BootInstant?
   private var empty: Backoff
 
-  package init(places: Int, batch: Int = 500, seed: UInt64) {
-    self.places = places
+  package init(concurrency: Int, batch: Int = 500, seed: UInt64) {
+    self.concurrency = concurrency
     self.batch = batch
     empty = Backoff(base: .milliseconds(5), limit: .milliseconds(250), seed: seed)
   }
@@ -30,7 +32,7 @@ package struct ClaimPlanner: Sendable {
   package mutating func next(free: Int, now: BootInstant) -> Decision {
     guard !isClaiming, free > 0 else { return .wait(until: nil) }
     if let notBefore, now < notBefore { return .wait(until: notBefore) }
-    if let lastClaim, free < places, free < places / 8, now < lastClaim + Self.gathering {
+    if let lastClaim, free < concurrency, free < concurrency / 8, now < lastClaim + Self.gathering {
       return .wait(until: lastClaim + Self.gathering)
     }
     isClaiming = true
@@ -41,6 +43,7 @@ package struct ClaimPlanner: Sendable {
   /// The answer to a claim. A full one suggests that more is ready.
   package mutating func claimed(_ count: Int, of limit: Int, now: BootInstant) {
     isClaiming = false
+    call += 1
     lastClaim = now
     if count == 0 && !hinted {
       notBefore = now + empty.next()

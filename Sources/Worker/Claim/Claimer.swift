@@ -3,7 +3,7 @@ import TaskCore
 import TaskStore
 import Telemetry
 
-/// Takes tasks from the store while places are free: runs what ``ClaimPlanner`` decides.
+/// Takes tasks from the store while more may run: runs what ``ClaimPlanner`` decides.
 package actor Claimer {
   private let loop: EventLoop
   private let store: any TaskStore
@@ -14,8 +14,6 @@ package actor Claimer {
   private let onClaimed: @Sendable () async -> Void
   private let wakeup: Wakeup
   private var planner: ClaimPlanner
-  /// A claim was sent and its answer lost: the store may hold runs for this worker that it does not know of.
-  private var mayHoldUnknown = false
 
   package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
@@ -40,7 +38,7 @@ package actor Claimer {
   }
 
   /// A run has ended.
-  package func placeFreed() async {
+  package func runEnded() async {
     await wakeup.call()
   }
 
@@ -60,30 +58,16 @@ package actor Claimer {
 
   private func claim(_ limit: Int, under lease: Lease) async {
     do {
-      if mayHoldUnknown { try await handBackUnknown(under: lease) }
-      let claims = try await loop.uninterrupted { [store] in try await store.claim(lease.worker, limit: limit) }
+      let claims = try await loop.uninterrupted { [store, call = planner.call] in
+        try await store.claim(lease.worker, limit: limit, call: call)
+      }
       planner.claimed(claims.count, of: limit, now: .now)
       guard !claims.isEmpty else { return }
       await runner.start(claims, under: lease)
       await onClaimed()
     } catch {
-      mayHoldUnknown = true
       planner.failed(now: .now)
       log.debug("a claim failed", ["error": .text("\(error)")])
     }
-  }
-
-  /// Releases what the store says runs here and does not: claimed by a call whose answer was lost.
-  private func handBackUnknown(under lease: Lease) async throws {
-    var unknown: [Settlement] = []
-    for run in try await store.runs(of: lease.worker) where await !runner.isRunning(run.taskID) {
-      unknown.append(
-        Settlement(taskID: run.taskID, epoch: run.epoch, outcome: .released(reason: nil, delay: .zero)))
-    }
-    if !unknown.isEmpty {
-      _ = try await store.settle(unknown)
-      log.notice("tasks of a lost claim are handed back", ["count": .integer(unknown.count)])
-    }
-    mayHoldUnknown = false
   }
 }

@@ -4,7 +4,7 @@ import Kafka
 package struct WorkerSettings: Sendable {
   package var topics = TopicPlan()
   /// The tasks that run at once.
-  package var places = 64
+  package var concurrency = 64
   /// The lease of this process, at least 3: so long its tasks wait for another worker when it dies.
   package var leaseSeconds = 15
   /// How long a drain may take.

@@ -14,27 +14,28 @@ package actor Runner {
   }
 
   private let loop: EventLoop
-  private let places: Int
+  private let concurrency: Int
   private let handlers: [TaskKind: any TaskHandler]
   private let store: StoreBatcher
   private let watchdog: Watchdog
   private let log: Logger
-  /// Called when a place became free.
+  /// Called when a run has ended.
   private let onFree: @Sendable () async -> Void
   private var planner = SettlementPlanner(seed: .random(in: 0 ... .max))
   private var runs: [UUID: Run] = [:]
-  /// Runs of lost leases that have not returned yet: they hold their places.
+  /// Runs of lost leases that have not returned yet: they still count as running.
   private var leftovers = 0
   private var idleWaiters: [CheckedContinuation<Void, Never>] = []
 
   package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
   package init(
-    loop: EventLoop, places: Int, handlers: [any TaskHandler], store: StoreBatcher, watchdog: Watchdog, log: Logger,
+    loop: EventLoop, concurrency: Int, handlers: [any TaskHandler], store: StoreBatcher, watchdog: Watchdog,
+    log: Logger,
     onFree: @escaping @Sendable () async -> Void
   ) {
     self.loop = loop
-    self.places = places
+    self.concurrency = concurrency
     self.handlers = Dictionary(handlers.map { ($0.kind, $0) }) { _, last in last }
     self.store = store
     self.watchdog = watchdog
@@ -42,12 +43,9 @@ package actor Runner {
     self.onFree = onFree
   }
 
-  package var free: Int { max(0, places - runs.count - leftovers) }
+  package var free: Int { max(0, concurrency - runs.count - leftovers) }
 
   package var running: Int { runs.count }
-
-  /// Whether the task runs here.
-  package func isRunning(_ id: UUID) -> Bool { runs[id] != nil }
 
   // MARK: Starting and ending
 
@@ -129,8 +127,8 @@ package actor Runner {
   // MARK: Stopping
 
   /// Follows the intents of a renewal; those of tasks that stop already change nothing.
-  package func follow(_ intents: [Intent]) {
-    for intent in intents { stop(intent.taskID, .intent(intent.what)) }
+  package func follow(_ intents: [UUID: Intent]) {
+    for (task, intent) in intents { stop(task, .intent(intent)) }
   }
 
   private func stop(_ id: UUID, _ reason: StopReason) {

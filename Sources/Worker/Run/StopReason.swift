@@ -1,9 +1,9 @@
-import TaskStore
+import TaskCore
 
 /// Why a running task is told to stop.
 package enum StopReason: Hashable, Sendable {
-  /// Somebody paused or canceled it, or wants it run elsewhere: the store knows what follows.
-  case intent(Intent.What)
+  /// Somebody paused or canceled it.
+  case intent(Intent)
   /// The worker shuts down and hands it back.
   case drain
   /// The watchdog saw no progress for too long.

@@ -33,7 +33,7 @@ extension WorkerConfiguration {
     _ = try Fleet.postgres(arguments)
     var settings = WorkerSettings()
     settings.topics = try Fleet.topics(arguments)
-    settings.places = arguments.integer(.concurrency).map { Int($0) } ?? settings.places
+    settings.concurrency = arguments.integer(.concurrency).map { Int($0) } ?? settings.concurrency
     settings.leaseSeconds = arguments.integer(.lease).map { Int($0) } ?? settings.leaseSeconds
     settings.drainLimit = arguments.integer(.drain).map { .seconds($0) } ?? settings.drainLimit
     settings.labels = try KeyValueList.parse(arguments[.labels] ?? "", of: .labels)

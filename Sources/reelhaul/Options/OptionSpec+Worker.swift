@@ -16,7 +16,7 @@ extension OptionSpec {
     environment: "REELHAUL_LEASE_SECONDS", group: "Worker",
     help: "How long after a worker's death its tasks are taken over")
   static let concurrency = OptionSpec(
-    "concurrency", .integer(1...10_000), default: "\(standard.places)", environment: "REELHAUL_CONCURRENCY",
+    "concurrency", .integer(1...10_000), default: "\(standard.concurrency)", environment: "REELHAUL_CONCURRENCY",
     group: "Worker", help: "Tasks that run at once in one worker")
   static let drain = OptionSpec(
     "drain-seconds", .integer(1...3600), valueName: "SECONDS", default: "25", environment: "REELHAUL_DRAIN_SECONDS",

@@ -9,7 +9,7 @@ extension FleetOptions {
     let arguments = context.arguments
     let demo = arguments[flag: .demo]
     let settings = [
-      // The demo kills a worker and shows the films spread over all of them: a short lease, few places for each.
+      // The demo kills a worker and shows the films spread over all of them: a short lease, few tasks at a time for each.
       "REELHAUL_LEASE_SECONDS": arguments.given(.lease) ?? (demo ? "5" : arguments[.lease]),
       "REELHAUL_CONCURRENCY": arguments.given(.concurrency) ?? (demo ? "5" : arguments[.concurrency]),
       "REELHAUL_DRAIN_SECONDS": arguments[.drain],

@@ -52,9 +52,9 @@ final class TestStore: TaskStore {
     try await inner.retire(worker)
   }
 
-  func claim(_ worker: WorkerID, limit: Int) async throws -> [Claim] {
+  func claim(_ worker: WorkerID, limit: Int, call: Int64) async throws -> [Claim] {
     try reach()
-    let claims = try await inner.claim(worker, limit: limit)
+    let claims = try await inner.claim(worker, limit: limit, call: call)
     let isLost = faults.withLock { faults in
       guard !claims.isEmpty, faults.lostClaims > 0 else { return false }
       faults.lostClaims -= 1
@@ -62,11 +62,6 @@ final class TestStore: TaskStore {
     }
     if isLost { throw StoreError.unavailable("the answer was lost") }
     return claims
-  }
-
-  func runs(of worker: WorkerID) async throws -> [RunReference] {
-    try reach()
-    return try await inner.runs(of: worker)
   }
 
   func checkpoint(_ writes: [CheckpointWrite]) async throws -> [Bool] {

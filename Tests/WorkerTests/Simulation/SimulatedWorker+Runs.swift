@@ -8,47 +8,29 @@ extension SimulatedWorker {
 
   func pumpClaims() {
     guard let id = lease.worker, !isClaiming else { return }
-    switch claims.next(free: Self.places - runs.count, now: simulation.now) {
+    switch claims.next(free: Self.concurrency - runs.count, now: simulation.now) {
     case .wait(let until?):
       later(max(.zero, simulation.now.duration(to: until))) { $0.pumpClaims() }
     case .wait(nil): break
     case .claim(let limit):
       isClaiming = true
-      mayHoldUnknown ? handBackUnknown(id, then: limit) : claim(id, limit)
+      claim(id, limit)
     }
   }
 
   private func claim(_ id: WorkerID, _ limit: Int) {
+    let number = claims.call
     call(
-      { try await $0.claim(id, limit: limit) },
+      { try await $0.claim(id, limit: limit, call: number) },
       then: { worker, taken in
         worker.isClaiming = false
         guard let taken else {
-          worker.mayHoldUnknown = true
           worker.claims.failed(now: worker.simulation.now)
           return worker.pumpClaims()
         }
         worker.claims.claimed(taken.count, of: limit, now: worker.simulation.now)
         if worker.lease.worker == id { for claim in taken { worker.begin(claim, id) } }
         worker.pumpClaims()
-      })
-  }
-
-  private func handBackUnknown(_ id: WorkerID, then limit: Int) {
-    call(
-      { try await $0.runs(of: id) },
-      then: { worker, held in
-        let unknown = (held ?? []).filter { worker.runs[$0.taskID] == nil }.map {
-          Settlement(taskID: $0.taskID, epoch: $0.epoch, outcome: .released(reason: nil, delay: .zero))
-        }
-        worker.call(
-          { try await $0.settle(unknown) },
-          then: { worker, answers in
-            if held != nil, answers != nil { worker.mayHoldUnknown = false }
-            worker.isClaiming = false
-            worker.claims.failed(now: worker.simulation.now)
-            worker.pumpClaims()
-          })
       })
   }
 

@@ -32,11 +32,10 @@ import Worker
   var relay: RelayPlanner
   var runs: [UUID: Run] = [:]
   var batch: Int?
-  var mayHoldUnknown = false
   var isRelaying = false
   var isClaiming = false
 
-  static let places = 4
+  static let concurrency = 4
 
   init(_ simulation: Simulation, log: CommandLog, fleet: FleetObserver, index: Int) {
     self.simulation = simulation
@@ -45,7 +44,7 @@ import Worker
     self.index = index
     let seed = simulation.random.next()
     lease = LeaseMachine(timing: .init(lease: .seconds(15)), seed: seed)
-    claims = ClaimPlanner(places: Self.places, seed: seed)
+    claims = ClaimPlanner(concurrency: Self.concurrency, seed: seed)
     ingest = IngestMachine(seed: seed)
     settlements = SettlementPlanner(seed: seed)
     relay = RelayPlanner(now: simulation.now, seed: seed)
@@ -56,11 +55,11 @@ import Worker
   func start() async throws {
     let seed = simulation.random.next()
     lease = LeaseMachine(timing: .init(lease: .seconds(15)), seed: seed)
-    claims = ClaimPlanner(places: Self.places, seed: seed)
+    claims = ClaimPlanner(concurrency: Self.concurrency, seed: seed)
     ingest = IngestMachine(seed: seed)
     relay = RelayPlanner(now: simulation.now, seed: seed)
     (runs, fence, batch) = ([:], nil, nil)
-    (isRelaying, isClaiming, mayHoldUnknown) = (false, false, false)
+    (isRelaying, isClaiming) = (false, false)
     try await perform(lease.start())
     try await perform(ingest.start())
     tickRelay()
@@ -155,7 +154,7 @@ import Worker
             guard let renewal else { return try await worker.perform(worker.lease.renewalFailed(id, now: now)) }
             try await worker.perform(
               worker.lease.renewed(id, sentAt: sentAt, isAlive: renewal.isAlive, now: now))
-            for intent in renewal.intents { worker.runs[intent.taskID]?.stop = .intent(intent.what) }
+            for (task, intent) in renewal.intents { worker.runs[task]?.stop = .intent(intent) }
           })
       case .extend(_, let fence): self.fence = fence
       case .abandon:
