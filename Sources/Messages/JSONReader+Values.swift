@@ -40,10 +40,15 @@ extension JSONReader {
     return ids
   }
 
-  /// An object whose values are strings.
+  /// An object whose values are strings. Two names that Unicode holds for one, written in other bytes, are refused.
   package mutating func strings() throws(DecodingFailure) -> [String: String] {
     var values: [String: String] = [:]
-    try object { reader, name throws(DecodingFailure) in values[name.text] = try reader.string() }
+    try object { reader, name throws(DecodingFailure) in
+      let value = try reader.string()
+      guard values.updateValue(value, forKey: name.text) == nil else {
+        throw reader.invalid("the same name in two spellings")
+      }
+    }
     return values
   }
 

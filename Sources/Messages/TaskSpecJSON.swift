@@ -7,9 +7,10 @@ package enum TaskSpecJSON {
     JSONWriter.write { write(spec, to: &$0) }
   }
 
-  /// Reads a whole task: `id`, `kind` and `source` must be there.
+  /// Reads a whole task of any length: `id`, `kind` and `source` must be there. What came in a message within its limit
+  /// may be longer as the store writes it.
   package static func decode(_ bytes: [UInt8]) throws(DecodingFailure) -> TaskSpec {
-    try JSONReader.read(bytes) { reader throws(DecodingFailure) in
+    try JSONReader.read(bytes, limit: .max) { reader throws(DecodingFailure) in
       let draft = try TaskDraft(from: &reader)
       guard let id = draft.id else { throw reader.missing("id") }
       guard draft.kind != nil else { throw reader.missing("kind") }

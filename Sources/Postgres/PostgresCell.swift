@@ -77,11 +77,13 @@ package struct PostgresCell {
     }
   }
 
-  /// Microseconds since 1970; `Int64.max` and `.min` are infinite.
+  /// Microseconds since 1970; `Int64.max` (also of what lies beyond it) and `.min` are infinite.
   package func timestamp() throws(PostgresError) -> Int64 {
     guard type == .timestamptz else { throw mismatch("timestamptz") }
     let value = try fixed(Int64.self)
-    return value == .max || value == .min ? value : value &+ PostgresTimestamp.epoch
+    if value == .min { return value }
+    let (sum, overflows) = value.addingReportingOverflow(PostgresTimestamp.epoch)
+    return overflows ? .max : sum
   }
 
   package func int8multirange() throws(PostgresError) -> [Range<Int64>] {

@@ -5,10 +5,15 @@ package final class TemporaryDirectory: Sendable {
   package let path: String
 
   package init(prefix: String = "reelhaul") throws(SystemError) {
+    path = try Self.make(prefix: prefix)
+  }
+
+  /// A new directory that stays; its path.
+  package static func make(prefix: String) throws(SystemError) -> String {
     let base = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
     var template = Array("\(base)/\(prefix).XXXXXX".utf8CString)
     guard mkdtemp(&template) != nil else { throw .last("mkdtemp \(base)/\(prefix)") }
-    path = template.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
+    return String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
   }
 
   deinit {

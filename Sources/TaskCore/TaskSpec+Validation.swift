@@ -34,7 +34,16 @@ extension TaskSpec {
       try check("source", source, is: .any)
       guard destination == nil else { throw InvalidTask("destination", "a delete has none") }
     default:
-      guard source.utf8.count <= Self.urlLimit else { throw InvalidTask("source", InvalidURL.tooLong.description) }
+      try checkText("source", source)
+      try checkText("destination", destination ?? "")
+    }
+  }
+
+  /// What a handler's own kind names is its own affair, as long as it can be stored and shown.
+  private func checkText(_ field: String, _ text: String) throws(InvalidTask) {
+    guard text.utf8.count <= Self.urlLimit else { throw InvalidTask(field, InvalidURL.tooLong.description) }
+    for (offset, byte) in text.utf8.enumerated() where byte <= 0x20 || byte == 0x7F {
+      throw InvalidTask(field, InvalidURL.character(offset: offset).description)
     }
   }
 
@@ -98,6 +107,10 @@ extension TaskSpec {
 
   private func checkLabels() throws(InvalidTask) {
     guard labels.count <= 64 else { throw InvalidTask("labels", "more than 64 labels") }
+    // Every event has them, and must fit into a message.
+    guard labels.reduce(0, { $0 + $1.key.utf8.count + $1.value.utf8.count }) <= 1 << 16 else {
+      throw InvalidTask("labels", "longer than \(1 << 16) bytes together")
+    }
     for (name, value) in labels {
       guard (1...100).contains(name.utf8.count), name.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else {
         throw InvalidTask("labels", "a label's name must be 1 to 100 bytes without spaces")

@@ -1,10 +1,11 @@
 extension Timestamp: LosslessStringConvertible {
-  /// The RFC 3339 form in UTC with microseconds: `2026-11-21T14:17:26.000123Z`.
+  /// The RFC 3339 form in UTC with microseconds: `2026-11-21T14:17:26.000123Z`. It has room for the years 1 to 9999: a
+  /// time before or after them is written as their first or last microsecond.
   public var description: String {
-    let (days, time) = microseconds.quotientAndFlooredRemainder(86_400_000_000)
+    let (days, time) = min(max(self, Self.first), Self.last).microseconds.quotientAndFlooredRemainder(86_400_000_000)
     let date = CivilDate(daysSince1970: days)
     let (seconds, fraction) = time.quotientAndRemainder(dividingBy: 1_000_000)
-    // Written byte by byte: there are several in every event. Years of four digits are all that can be read back.
+    // Written byte by byte: there are several in every event.
     return String(unsafeUninitializedCapacity: 27) { buffer in
       let parts: [(value: Int64, width: Int, after: Unicode.Scalar)] = [
         (date.year, 4, "-"), (date.month, 2, "-"), (date.day, 2, "T"), (seconds / 3600, 2, ":"),
@@ -25,7 +26,7 @@ extension Timestamp: LosslessStringConvertible {
     }
   }
 
-  /// Reads an RFC 3339 time with `Z` or an offset, years 1 to 9999; digits after the sixth of the fraction are dropped.
+  /// Reads an RFC 3339 time with `Z` or an offset, in UTC of the years 1 to 9999; digits after the sixth of the fraction are dropped.
   public init?(_ text: String) {
     var scanner = DigitScanner(text)
     guard let year = scanner.number(4), scanner.take("-"), let month = scanner.number(2), scanner.take("-"),
@@ -42,7 +43,13 @@ extension Timestamp: LosslessStringConvertible {
     guard let offset = scanner.offset(), scanner.isAtEnd else { return nil }
     let seconds = (date.daysSince1970 * 24 + hour) * 3600 + minute * 60 + second - offset
     self.init(microseconds: seconds * 1_000_000 + fraction)
+    guard (Self.first...Self.last).contains(self) else { return nil }
   }
+
+  /// 0001-01-01T00:00:00Z
+  private static let first = Timestamp(microseconds: -62_135_596_800_000_000)
+  /// 9999-12-31T23:59:59.999999Z
+  private static let last = Timestamp(microseconds: 253_402_300_799_999_999)
 }
 
 extension DigitScanner {

@@ -11,39 +11,16 @@ package struct LaneKey: Hashable, Sendable {
   package var storage: String
 
   package init(_ spec: TaskSpec) {
-    let source = Authority(of: spec.source)
-    let destination = spec.destination.map(Authority.init(of:)) ?? Authority()
     priority = spec.priority
     queue = spec.queue
     kind = spec.kind
-    host = source.host ?? destination.host ?? ""
-    storage = destination.storage ?? source.storage ?? ""
-  }
-
-  /// The part of a URL between `//` and the path, told apart by scheme.
-  private struct Authority {
-    var host: String?
-    var storage: String?
-
-    init() {}
-
-    init(of url: String) {
-      let bytes = Array(url.utf8)
-      guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")), bytes[colon...].starts(with: "://".utf8) else {
-        return
+    (host, storage) = ("", "")
+    // Where both ends have one, it is the source's host that is asked, and the destination's storage that is needed.
+    for url in [spec.destination, spec.source].compactMap({ $0 }).compactMap({ try? ResourceURL($0) }) {
+      switch url {
+      case .web(let url): host = url.host.last == "." ? String(url.host.dropLast()) : url.host
+      case .storage(let url): if storage.isEmpty { storage = url.root }
       }
-      let scheme = String(decoding: bytes[..<colon], as: UTF8.self).lowercased()
-      var authority = bytes[(colon + 3)...]
-      authority = authority.prefix { $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }
-      if let at = authority.lastIndex(of: UInt8(ascii: "@")) { authority = authority[(at + 1)...] }
-      if authority.first == UInt8(ascii: "[") {
-        authority = authority.prefix { $0 != UInt8(ascii: "]") }.dropFirst()
-      } else {
-        authority = authority.prefix { $0 != UInt8(ascii: ":") }
-      }
-      let name = String(decoding: authority, as: UTF8.self)
-      guard !name.isEmpty else { return }
-      if scheme == "storage" { storage = name } else { host = name.lowercased() }
     }
   }
 }

@@ -103,11 +103,36 @@ struct CommandDecoderTests {
     (#""kind":"upload""#, "task.source: a task of kind upload needs a storage:// URL"),
     (#""maxAttempts":0"#, "task.maxAttempts"),
     (#""labels":{"a":1}"#, "task.labels.a: expected a string"), (#""queue":"a/b""#, "task.queue"),
+    (#""labels":{"\u00e9":"1","e\u0301":"2"}"#, "the same name in two spellings"),
+    (#""labels":{"a":"\u0000"}"#, "contains NUL"), (#""kind":"own","destination":"a\u0000b""#, "at byte 1"),
+    (#""priority":1e400"#, "task.priority: expected an integer"), (#""priority":-99999999999999999999"#, "from -1000"),
+    (#""rate":9223372036854775808"#, "task.rate"), (#""expect":{"bytes":1.0}"#, "task.expect.bytes: expected an in"),
+    (#""notBefore":"294276-12-31T23:59:59Z""#, "expected a time"), (#""notBefore":"infinity""#, "expected a time"),
+    (#""destination":"https://\#(String(repeating: "a", count: 1 << 19))""#, "task.destination"),
+    (#""after":["00000000-0000-0000-0000-00000000000g"]"#, "task.after[0]: expected a UUID"),
   ])
   func namesTheFieldOfATask(fields: String, reason: String) throws {
     let answer = try #require(rejection(submit(fields)))
     #expect(answer.code == .invalidField)
     #expect(answer.reason.contains(reason), "\(answer.reason)")
+  }
+
+  @Test(arguments: [
+    (#""labels":{"a":"\ud800"}"#, "surrogate"), (#""x":"\udc00\ud800""#, "surrogate"), (#""x":"\u00""#, ""),
+    (#""x":01"#, "number"), (#""x":\#(String(repeating: "[", count: 100_000))"#, "deep"),
+    (#""labels":{"a":"1","a":"2"}"#, "twice"), (#""labels":{"a":"1","\u0061":"2"}"#, "twice"),
+    (#""labels":{\#((0..<10_000).map { "\"l\($0)\":\"\"" }.joined(separator: ","))}"#, "members"),
+  ])
+  func refusesWhatIsNotItsJSON(fields: String, reason: String) throws {
+    let answer = try #require(rejection(submit(fields)))
+    #expect(answer.code == .malformed)
+    #expect(answer.reason.contains(reason), "\(answer.reason)")
+  }
+
+  @Test func refusesInvalidUTF8() {
+    let text = Array(submit(#""labels":{"a":"?"}"#).utf8).map { $0 == UInt8(ascii: "?") ? 0xFF : $0 }
+    let error = #expect(throws: Rejection.self) { try CommandDecoder.decode(text, origin: origin) }
+    #expect(error?.code == .malformed && error?.reason.contains("UTF-8") == true)
   }
 
   @Test func refusesWhatIsTooLarge() {

@@ -48,6 +48,10 @@ struct TaskSpecTests {
     #expect(field { $0.credential = "a b" } == "credential")
     #expect(field { $0.labels = ["": "x"] } == "labels")
     #expect(field { $0.labels = ["x": "\0"] } == "labels")
+    #expect(
+      field {
+        $0.labels = Dictionary(uniqueKeysWithValues: (0..<20).map { ("\($0)", String(repeating: "x", count: 4096)) })
+      } == "labels")
   }
 
   @Test(arguments: [

@@ -25,9 +25,23 @@ struct TimestampTests {
   @Test(arguments: [
     "", "2026-11-21", "2026-11-21T14:17:26", "2026-02-29T00:00:00Z", "2026-13-01T00:00:00Z", "2026-11-21T24:00:00Z",
     "2026-11-21T14:17:26.Z", "2026-11-21T14:17:26Zx", "0000-01-01T00:00:00Z", "2026-11-21T14:17:26+2:00",
+    "0001-01-01T00:00:00+00:01", "9999-12-31T23:59:59-00:01", "9999-12-31T23:59:60Z", "294276-12-31T23:59:59Z",
+    "infinity",
   ])
   func refusesOtherText(text: String) {
     #expect(Timestamp(text) == nil)
+  }
+
+  /// PostgreSQL knows times that RFC 3339 cannot write.
+  @Test func whatHasNoFormIsWrittenAsTheNearest() {
+    for microseconds in [Int64.max, 9_223_371_331_200_000_000, 253_402_300_800_000_000] as [Int64] {
+      #expect(Timestamp(microseconds: microseconds).description == "9999-12-31T23:59:59.999999Z")
+    }
+    for microseconds in [Int64.min, -62_135_596_800_000_001] as [Int64] {
+      #expect(Timestamp(microseconds: microseconds).description == "0001-01-01T00:00:00.000000Z")
+    }
+    #expect(Timestamp("0001-01-01T00:00:00Z")?.description == "0001-01-01T00:00:00.000000Z")
+    #expect(Timestamp("9999-12-31T23:59:59.999999Z")?.description == "9999-12-31T23:59:59.999999Z")
   }
 
   @Test func everyDayComesBack() {

@@ -31,6 +31,36 @@ import Testing
     }
   }
 
+  /// The most of everything that passes validation.
+  @Test(arguments: StoreKind.allCases)
+  func extremesComeBackAsTheyWere(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let url = "https://\(String(repeating: "a.", count: 125))b/"
+      let query = String(repeating: "x", count: TaskSpec.urlLimit - url.utf8.count)
+      let value = String(repeating: "\u{FFFF}", count: 2730)
+      let text = "\u{1}\u{7F}\u{85}\u{2028}\u{FFFF}\u{10FFFF}\"\\/"
+      let long = text + String(repeating: "\u{1}", count: 1000)
+      for (id, priority) in [(UUID(high: 0, low: 0), 1000), (UUID(high: .max, low: .max), -1000)] {
+        let spec = TaskSpec(
+          id: id, kind: .download, source: url + query,
+          destination: "storage://default/\(String(repeating: "é", count: 127))", priority: priority,
+          queue: String(repeating: "q", count: 100), after: (0..<100).map { UUID(high: 1, low: $0) },
+          notBefore: Timestamp("9999-12-31T23:59:59.999999Z"),
+          expect: Expectation(
+            sha256: [UInt8](repeating: 0, count: 32), md5: [UInt8](repeating: 255, count: 16), bytes: .max),
+          headers: (0..<32).map { HeaderField(name: "X-\(10 + $0)", value: value) },
+          retry: RetryPolicy(maxAttempts: 100, intervals: Array(repeating: 86_400, count: 100)), rate: .max,
+          credential: String(repeating: "c", count: 100),
+          labels: Dictionary(uniqueKeysWithValues: (0..<64).map { ("\($0)\u{85}", long) }))
+        try spec.validate()
+        #expect(try await fixture.submit(spec) == [.applied])
+        #expect(try await fixture.store.task(id)?.spec == spec)
+        #expect(try await fixture.control(.prioritize(-priority), id) == .applied)
+        #expect(try await fixture.store.task(id)?.spec.priority == -priority)
+      }
+    }
+  }
+
   @Test(arguments: StoreKind.allCases)
   func aCommandIsAppliedOnceAndARefusalIsRepeated(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in

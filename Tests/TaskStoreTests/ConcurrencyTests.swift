@@ -52,6 +52,7 @@ import Testing
             #expect(try await fixture.store.audit() == [])
           }
         }
+        group.addTask { try await limit(fixture) }
         try await group.waitForAll()
       }
       // Every event of every task once, numbered from 1 on without a gap.
@@ -86,14 +87,29 @@ import Testing
         let place = Int.random(in: 0..<ids.count, using: &random)
         let id = ids[place]
         if Bool.random(using: &random) {
-          let after = place > 0 && Int.random(in: 0..<4, using: &random) == 0 ? [ids[0]] : []
+          let isLater = place >= 3 && Int.random(in: 0..<3, using: &random) == 0
+          let after = isLater ? ids[..<3].shuffled(using: &random) : []
           batch.append(.submit(.noop(id, queue: "q\(id.low % 3)", host: "h\(id.low % 5)", after: after)))
         } else {
-          let action = place == 0 ? .retry : actions[Int.random(in: 0..<actions.count, using: &random)]
+          let action = place < 3 ? .retry : actions[Int.random(in: 0..<actions.count, using: &random)]
           batch.append(.control(.init(id: .random(), taskID: id, action: action)))
         }
       }
       _ = try await fixture.store.apply(batch)
+    }
+  }
+
+  /// Limits that change while tasks run; none is left at the end.
+  private func limit(_ fixture: StoreFixture) async throws {
+    var random = SeededGenerator(200)
+    for _ in 0..<60 {
+      try await fixture.store.setLimit(.queue, name: "q1", to: Int.random(in: 0...9, using: &random))
+      try await fixture.store.setLimit(.host, name: "h2", to: Int.random(in: 0...3, using: &random))
+      try await fixture.store.setLimit(.total, name: "", to: Int.random(in: 5...30, using: &random))
+      try await fixture.store.setWeight(queue: "q2", to: Double.random(in: 0.1...9, using: &random))
+    }
+    for (scope, name) in [(LimitScope.queue, "q1"), (.host, "h2"), (.total, "")] {
+      try await fixture.store.setLimit(scope, name: name, to: nil)
     }
   }
 
@@ -106,7 +122,13 @@ import Testing
         ProgressSample(taskID: $0.spec.id, epoch: $0.epoch, bytesDone: 1, bytesTotal: 2, rate: 3)
       }
       #expect(try await fixture.store.renew(worker, samples: samples).isAlive)
-      _ = try await fixture.store.checkpoint(claims.map { .sample($0.spec.id, epoch: $0.epoch) })
+      _ = try await fixture.store.checkpoint(
+        claims.map { claim in
+          var write = CheckpointWrite.sample(claim.spec.id, epoch: claim.epoch)
+          let digest = [UInt8](repeating: 1, count: 32)
+          if Bool.random(using: &random) { write.checkpoint.publishing = .init(sha256: digest) }
+          return write
+        })
       if Int.random(in: 0..<8, using: &random) == 0 {
         try await fixture.expireLease(worker)
         worker = try await fixture.worker()

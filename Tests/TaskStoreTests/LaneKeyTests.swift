@@ -5,7 +5,8 @@ import Testing
 @Suite struct LaneKeyTests {
   @Test(
     arguments: [
-      ("https://User@Example.COM:8443/a?b#c", "storage://films/x", "example.com", "films"),
+      ("https://Example.COM.:8443/a?b#c", "storage://films/x", "example.com", "films"),
+      ("https://\(String(repeating: "a", count: 3000)).com/", nil, "", ""), ("https://a\u{0}b/", nil, "", ""),
       ("http://[2001:DB8::1]:80/", nil, "2001:db8::1", ""),
       ("storage://in/x", "https://s3.example?x", "s3.example", "in"),
       ("storage://in/x", "storage://out/y", "", "out"), ("noop:", nil, "", ""),

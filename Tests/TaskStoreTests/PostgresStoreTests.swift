@@ -9,10 +9,10 @@ import Testing
   @Test(arguments: [
     ("update bucket set used = used + 1 where scope = 'kind'", "kind noop counts 1 and runs 0"),
     ("delete from ready", "is queued and in {}"),
-    ("insert into delayed select task_id, now() from ready", "is queued and in {delayed, ready}"),
+    ("insert into delayed select task_id, now() from ready", "is queued and in {ready, delayed}"),
     ("update lane set ready = false", "is off and has waiting tasks"),
     ("update lane set head = 9223372036854775807", "looks from 9223372036854775807 on"),
-    ("update ready set epoch = 7", "waits with epoch 7"),
+    ("update ready set epoch = 7", ",7,0,1) instead of"),
     ("update task set state = 'blocked'", "is blocked by nothing"),
     ("insert into intent values (1, gen_random_uuid(), 'pause')", "which worker 1 does not run"),
   ])

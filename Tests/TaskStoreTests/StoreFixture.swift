@@ -20,10 +20,12 @@ struct StoreFixture: Sendable {
   /// A delayed task's time has come.
   var makeDue: @Sendable (UUID) async throws -> Void
 
-  func worker(kinds: [TaskKind] = [.noop, .download], volumes: [String] = ["default"]) async throws -> WorkerID {
+  func worker(
+    _ boot: UUID = .random(), kinds: [TaskKind] = [.noop, .download], volumes: [String] = ["default"]
+  ) async throws -> WorkerID {
     try await store.register(
       WorkerRegistration(
-        boot: .random(), host: "test", pid: 1, leaseSeconds: 60, kinds: kinds,
+        boot: boot, host: "test", pid: 1, leaseSeconds: 3600, kinds: kinds,
         volumes: Dictionary(uniqueKeysWithValues: volumes.map { ($0, UUID.random()) })))
   }
 
@@ -79,20 +81,26 @@ func withStore(_ kind: StoreKind, _ body: @escaping @Sendable (StoreFixture) asy
   }
 }
 
-/// The same with the pool behind the store.
+/// The same with the pool behind the store. No call may have waited in a ring: the store would repeat it, late.
 func withPostgresStore(_ body: @escaping @Sendable (PostgresStore, PostgresPool) async throws -> Void) async throws {
   let loop = EventLoop(name: "store-test")
-  let pool = PostgresPool(
-    loop: loop, configuration: try PostgresConfiguration(url: try await TestPostgres.shared.database()), size: 6)
+  let configuration = try PostgresConfiguration(url: try await TestPostgres.shared.database())
+  let pool = PostgresPool(loop: loop, configuration: configuration, size: 8)
   let result = await loop.task {
     _ = try await Migrator(pool, Schema.migrations).apply()
     let store = PostgresStore(pool: pool)
     try await body(store, pool)
     #expect(try await store.audit() == [])
   }.result
-  await pool.close()
+  await pool.close()  // with it the sessions report what they counted
+  let last = PostgresPool(loop: loop, configuration: configuration, size: 1)
+  let deadlocks = await loop.task {
+    try await last.query("select deadlocks from pg_stat_database where datname = current_database()").first?.int64(0)
+  }.result
+  await last.close()
   loop.shutdown()
   try result.get()
+  #expect(try deadlocks.get() == 0, "deadlocks")
 }
 
 extension TaskStore {

@@ -51,6 +51,49 @@ import Testing
     }
   }
 
+  /// Each comes after the one that is submitted after it; the last frees a thousand.
+  @Test(arguments: StoreKind.allCases)
+  func aChainSubmittedBackwardsRunsForwards(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let worker = try await fixture.worker()
+      let ids = (0..<50).map { _ in UUID.random() }
+      let chain = ids.indices.map { TaskSpec.noop(ids[$0], after: $0 == 0 ? [] : [ids[$0 - 1]]) }
+      let crowd = (0..<1000).map { _ in TaskSpec.noop(after: [ids[49], ids[3]]) }
+      _ = try await fixture.store.apply(crowd.map(Command.submit))
+      for spec in chain.reversed() { try await fixture.submit(spec) }
+      for id in ids {
+        let claims = try await fixture.store.claim(worker, limit: 10)
+        try #require(claims.map(\.spec.id) == [id])
+        try await fixture.settle(claims[0], .success)
+      }
+      #expect(try await fixture.store.claim(worker, limit: 2000).count == 1000)
+    }
+  }
+
+  /// A ring waits until somebody breaks it; what comes after a removed task waits unless that one had succeeded.
+  @Test(arguments: StoreKind.allCases)
+  func ringsAndRemovedTasks(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let worker = try await fixture.worker()
+      let ids = (0..<3).map { _ in UUID.random() }
+      let ring = ids.indices.map { TaskSpec.noop(ids[$0], after: [ids[($0 + 1) % 3]]) }
+      try await fixture.submit(ring[0], ring[1], ring[2])
+      #expect(try await fixture.store.counts() == [.blocked: 3])
+      for id in ids.prefix(2) { #expect(try await fixture.control(.cancel, id) == .applied) }
+      #expect(try await fixture.control(.remove, ids[2]) == .applied)
+      for id in ids.prefix(2) { #expect(try await fixture.control(.remove, id) == .applied) }
+
+      let done = TaskSpec.noop()
+      try await fixture.submit(done)
+      try await fixture.settle(try #require(try await fixture.store.claim(worker, limit: 1).first), .success)
+      try await fixture.control(.remove, done.id)
+      let (after, never) = (TaskSpec.noop(after: [done.id]), TaskSpec.noop(after: [done.id, ids[2]]))
+      try await fixture.submit(after, never)
+      #expect(try await fixture.state(after.id) == .queued)
+      #expect(try await fixture.state(never.id) == .blocked)
+    }
+  }
+
   @Test(arguments: StoreKind.allCases)
   func aTaskWaitsForItsTime(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in

@@ -11,7 +11,7 @@ package final class PgBouncer: Sendable {
   /// `serverSessions`: how many sessions all clients share.
   package init(before server: EmbeddedPostgres, serverSessions: Int = 2) async throws {
     port = UInt16(try FreePort.find())
-    directory = try TestPostgres.makeDirectory()
+    directory = try TemporaryDirectory.make(prefix: "reelhaul-pgbouncer")
     let file = "\(directory)/pgbouncer.ini"
     let settings = """
       [databases]

@@ -1,4 +1,3 @@
-import Glibc
 import LocalFleet
 import Postgres
 import System
@@ -19,7 +18,7 @@ package final class TestPostgres: Sendable {
     let task = starting.withLock { task in
       if let task { return task }
       let new = Task {
-        let directory = try Self.makeDirectory()
+        let directory = try TemporaryDirectory.make(prefix: "reelhaul-postgres")
         let server = try await EmbeddedPostgres.start(
           directory: directory, authentication: .trust, settings: PostgresSettings.test)
         atTestExit {
@@ -55,13 +54,6 @@ package final class TestPostgres: Sendable {
     loop.shutdown()
     return server.url(database: name)
   }
-
-  static func makeDirectory() throws -> String {
-    let base = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
-    var template = Array("\(base)/reelhaul-postgres.XXXXXX".utf8CString)
-    guard mkdtemp(&template) != nil else { throw SystemError.last("mkdtemp in \(base)") }
-    return template.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } ?? "" }
-  }
 }
 
 /// A cluster of a test's own, that can be crashed and started again on the same port.
@@ -71,7 +63,7 @@ package actor RestartablePostgres {
   private var server: EmbeddedPostgres
 
   package init() async throws {
-    directory = try TestPostgres.makeDirectory()
+    directory = try TemporaryDirectory.make(prefix: "reelhaul-postgres")
     port = try FreePort.find()
     server = try await EmbeddedPostgres.start(
       directory: directory, port: port, authentication: .trust, settings: PostgresSettings.test)

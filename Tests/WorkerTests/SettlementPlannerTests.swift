@@ -23,7 +23,7 @@ import Worker
       "done is done, even while stopping")
   }
 
-  @Test(arguments: [StopReason.drain, .intent(.pause), .intent(.cancel), .intent(.requeue)])
+  @Test(arguments: [StopReason.drain, .intent(.pause), .intent(.cancel)])
   func whatWasStoppedIsHandedBack(stop: StopReason) {
     #expect(settle(.stopped, stop: stop) == .released(reason: nil, delay: .zero))
   }

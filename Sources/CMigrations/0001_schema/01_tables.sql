@@ -1,8 +1,10 @@
 -- Every task, in one place each: `ready` or `delayed` while it waits for a worker, `run` while a worker owns it, and in
 -- none of them while it rests. Names without a schema: whoever connects chooses it by search_path.
 --
--- Lock order, everywhere: gate, worker, lane (held, not woken), run rows, task rows (by id), bucket (by id),
--- lanes that are woken (by id, the last thing a transaction does). What strays from it answers 40P01 and is repeated.
+-- Lock order, everywhere: gate, worker, run rows (by id), task rows (those without dependencies first, then by id), rows
+-- of ready and delayed, lanes that are held, lanes that are woken (by id, once in a transaction), bucket (by id). Only
+-- a claim and the end of runs lock buckets, as the last thing they wait for; the total is the first of them, so that
+-- two never wait for each other among the rest. The tests hold the count of deadlocks at none.
 
 -- The states a task rests in. A row in `run` overrides it with running or publishing: a claim does not write `task`.
 create type task_state as enum ('blocked', 'queued', 'paused', 'succeeded', 'canceled', 'failed');
@@ -55,6 +57,10 @@ create index lane_ready on lane (rank, queue_id, host_id, id) where ready;
 create table task (
   id            uuid       primary key,
   state         task_state not null,
+  -- The state of a task that waits for somebody to decide; a task that runs through never has one, so that its updates
+  -- stay heap-only.
+  halted        task_state generated always as
+                  (case when state in ('blocked', 'paused', 'canceled', 'failed') then state end) stored,
   priority      smallint   not null,
   attempt       smallint   not null default 0,
   epoch         int        not null default 0,
@@ -93,6 +99,7 @@ create table task (
 );
 
 create index task_newest on task (created_at desc, id desc);
+create index task_halted on task (halted, created_at desc, id desc) where halted is not null;
 
 -- What may run now. `pos` is the xid of the inserting transaction << 20 plus an ordinal, so that a head at or below the
 -- oldest running xid never passes a late commit; what was taken back from a worker comes in front, 2^62 below.
@@ -179,12 +186,11 @@ create table checkpoint (
   done           int8multirange not null,
   tail_crc       bigint check (tail_crc between 0 and 4294967295),
   -- Set once the bytes are complete and verified: the digest of the file that is being published.
-  publishing     bytea  check (octet_length(publishing) = 32),
-  recorded_at    timestamptz not null default now()
+  publishing     bytea  check (octet_length(publishing) = 32)
 ) with (fillfactor = 50);
 
--- A task waits for each task it comes after; a row goes when that one has succeeded. One that failed, was canceled or
--- was never submitted keeps it waiting: retry or submit it, or cancel what waits.
+-- A task waits for each task it comes after; a row goes when that one has succeeded. One that failed, was canceled,
+-- was removed before it succeeded or was never submitted keeps it waiting: retry or submit it, or cancel what waits.
 create table task_dependency (
   task_id  uuid not null,
   after_id uuid not null,
@@ -204,9 +210,11 @@ create table command_inbox (
   check ((code is null) = (reason is null))
 ) partition by range (day);
 
--- Ids of removed tasks, as long as commands may be delivered again: an old submit must not bring a task back.
+-- Ids of removed tasks, as long as commands may be delivered again: an old submit must not bring a task back. One that
+-- had succeeded keeps nobody waiting.
 create table removed_task (
   id         uuid primary key,
+  succeeded  boolean not null,
   removed_at timestamptz not null default now()
 );
 

@@ -1,7 +1,12 @@
--- Creates the buckets that are missing, and the rows of `queue` that belong to them. One at a time: ids stay dense.
+-- Buckets and lanes come into being one transaction after the other: ids stay dense, and nobody waits in a ring.
+create function begin_creation() returns void language sql as $$
+  select pg_advisory_xact_lock(hashtextextended('reelhaul.creation.' || current_schema(), 0))
+$$;
+
+-- Creates the buckets that are missing, and the rows of `queue` that belong to them.
 create function ensure_buckets(scopes text[], names text[]) returns void language plpgsql as $$
 begin
-  perform pg_advisory_xact_lock(hashtextextended('reelhaul.buckets.' || current_schema(), 0));
+  perform begin_creation();
 
   insert into bucket (id, scope, name)
   select (select max(id) from bucket) + row_number() over (order by w.scope, w.name), w.scope, w.name
@@ -15,8 +20,12 @@ begin
 end $$;
 
 -- The lanes for these keys, in their order; missing ones are created.
+--
+-- This and all functions of the hot paths are planned once a session, for their indexes: what the statistics say of
+-- tables that fill and empty within seconds is of no use.
 create function lane_ids(ranks smallint[], queues text[], kinds text[], hosts text[], storages text[]) returns int[]
-language plpgsql set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
+language plpgsql set plan_cache_mode = force_generic_plan
+set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
 declare
   ids    int[];
   first_ boolean := true;
@@ -55,16 +64,32 @@ begin
   end loop;
 end $$;
 
--- Before rows go into `ready`: no claim switches these lanes off until this transaction ends.
-create function hold_lanes(lanes int[]) returns void language sql as $$
-  select from lane where id = any(lanes) order by id for key share
-$$;
+-- Before rows go into `ready`: no claim switches these lanes off until this transaction ends, and `wake_lanes` knows
+-- them.
+create function hold_lanes(lanes int[]) returns void language plpgsql as $$
+declare
+  held int[] := coalesce(nullif(current_setting('reelhaul.lanes', true), ''), '{}');
+begin
+  perform from lane where id = any(lanes) order by id for key share;
+  if not lanes <@ held then
+    perform set_config('reelhaul.lanes', (held || lanes)::text, true);
+  end if;
+end $$;
 
--- After rows went into `ready`: claims look here again.
-create function wake_lanes(lanes int[]) returns void language sql as $$
-  update lane set ready = true
-   where id in (select id from lane where id = any(lanes) and not ready order by id for no key update)
-$$;
+-- Claims look again at the lanes that this transaction put rows into. Once in a transaction, when all are in: two that
+-- wake the same lanes one by one would wait for each other.
+create function wake_lanes() returns void
+language plpgsql set plan_cache_mode = force_generic_plan
+set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
+declare
+  lanes int[] := nullif(current_setting('reelhaul.lanes', true), '')::int[];
+begin
+  if lanes is not null then
+    update lane set ready = true
+     where id in (select id from lane where id = any(lanes) and not ready order by id for no key update);
+    perform set_config('reelhaul.lanes', '', true);
+  end if;
+end $$;
 
 -- The first of `count` positions behind all that is in `ready`. A transaction's ordinals go on from call to call.
 create function reserve_positions(count int) returns bigint language plpgsql as $$
@@ -75,9 +100,11 @@ begin
   return (pg_current_xact_id()::text::bigint << 20) + taken;
 end $$;
 
--- Puts queued tasks into `ready`, at the end or in front. Their rows in `task` are locked and up to date.
+-- Puts queued tasks into `ready`, at the end or in front. Their rows in `task` are locked and up to date; the lanes are
+-- to be woken.
 create function enqueue(tasks uuid[], in_front boolean) returns void
-language plpgsql set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
+language plpgsql set plan_cache_mode = force_generic_plan
+set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
 declare
   base  bigint;
   lanes int[];
@@ -95,5 +122,4 @@ begin
     returning t.lane_id, t.pos, t.id, t.epoch, t.attempt, t.sequence)
   insert into ready (lane_id, pos, task_id, epoch, attempt, sequence)
   select lane_id, pos, id, epoch, attempt, sequence from placed;
-  perform wake_lanes(lanes);
 end $$;

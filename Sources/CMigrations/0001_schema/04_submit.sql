@@ -1,11 +1,25 @@
 -- One row of the outbox for a statement that changed tasks; nothing where it changed none.
-create function publish(event text, tasks uuid[], numbers int[]) returns void language sql as $$
-  insert into outbox (kind, task_ids, sequences) select event, tasks, numbers where cardinality(tasks) > 0
-$$;
+create function publish(event text, tasks uuid[], numbers int[]) returns void language plpgsql as $$
+begin
+  if cardinality(tasks) > 0 then
+    insert into outbox (kind, task_ids, sequences) values (event, tasks, numbers);
+  end if;
+end $$;
 
--- The first statement of every batch of commands. Submits go side by side; a batch with dependencies or removals goes
--- alone, so that no task comes into being, or comes back, between its look and its commit.
-create function begin_apply(alone boolean) returns void language plpgsql as $$
+-- The one order in which task rows are locked. Those that come after others are last: who ends a run locks its task
+-- first, and then what comes after it.
+create function lock_tasks(ids uuid[]) returns void
+language plpgsql set plan_cache_mode = force_generic_plan
+set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
+begin
+  perform from task t where t.id = any(ids)
+    order by exists (select from task_dependency d where d.task_id = t.id), t.id for no key update of t;
+end $$;
+
+-- The first statement of every batch of commands: locks the tasks it names; `wake_lanes` is the last. Batches go side by
+-- side. One with dependencies or removals goes alone, so that no task comes into being, or comes back, between its look
+-- and its commit; so does one that would create lanes while it has tasks locked.
+create function begin_apply(alone boolean, tasks uuid[]) returns void language plpgsql as $$
 declare
   key bigint := hashtextextended('reelhaul.apply.' || current_schema(), 0);
 begin
@@ -14,16 +28,19 @@ begin
   else
     perform pg_advisory_xact_lock_shared(key);
   end if;
+  perform lock_tasks(tasks);
 end $$;
 
--- Adds tasks and returns the ids of those that were new. The lanes come as keys of their own, `lane_numbers` counts
--- into them from 1. `dependents` and `dependencies` are pairs: a task and one that it comes after.
+-- Adds tasks and returns the ids of those that were new; `begin_apply` has locked what they come after. The lanes come as
+-- keys of their own, `lane_numbers` counts into them from 1. `dependents` and `dependencies` are pairs: a task and one
+-- that it comes after.
 create function submit(
   ranks smallint[], queues text[], kinds text[], hosts text[], storages text[],
   ids uuid[], lane_numbers int[], priorities smallint[], not_befores timestamptz[], pauses boolean[], specs jsonb[],
   dependents uuid[], dependencies uuid[]
 ) returns uuid[]
-language plpgsql set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
+language plpgsql set plan_cache_mode = force_generic_plan
+set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
 declare
   lanes   int[]  := lane_ids(ranks, queues, kinds, hosts, storages);
   base    bigint := reserve_positions(cardinality(ids));
@@ -34,11 +51,11 @@ begin
   perform hold_lanes(lanes);
 
   if cardinality(dependents) > 0 then
-    -- A task that is about to succeed is waited for here; one that succeeds later finds the rows written below.
-    perform from task where id = any(dependencies) order by id for share;
+    -- One that succeeds later finds the rows written below.
     select coalesce(array_agg(u.id), '{}'), coalesce(array_agg(u.after_id), '{}') into waiting, unmet
       from unnest(dependents, dependencies) u(id, after_id)
-     where not exists (select from task t where t.id = u.after_id and t.state = 'succeeded');
+     where not exists (select from task t where t.id = u.after_id and t.state = 'succeeded')
+       and not exists (select from removed_task r where r.id = u.after_id and r.succeeded);
   end if;
 
   with new as (
@@ -48,7 +65,9 @@ begin
            u.priority, lanes[u.lane_number], base + u.ordinal - 1, u.not_before, u.spec
       from unnest(ids, lane_numbers, priorities, not_befores, pauses, specs)
            with ordinality u(id, lane_number, priority, not_before, is_paused, spec, ordinal)
-     where not exists (select from removed_task r where r.id = u.id)
+     where not exists (select from task t where t.id = u.id)  -- a conflict would wait for whoever changes it
+       and not exists (select from removed_task r where r.id = u.id)
+     order by u.id  -- two batches with the same new tasks wait in one order
         on conflict do nothing
     returning id, state, lane_id, pos, not_before),
   now_ready as (
@@ -67,6 +86,5 @@ begin
   end if;
 
   perform publish('submitted', added, array_fill(1, array[cardinality(added)]));
-  perform wake_lanes(lanes);
   return added;
 end $$;

@@ -3,17 +3,18 @@ create function sibling_lane(lane int, other_rank smallint) returns int language
 declare
   sibling int;
 begin
-  insert into lane (rank, queue_id, kind_id, host_id, storage_id)
-  select other_rank, queue_id, kind_id, host_id, storage_id from lane l
-   where id = lane
-     and not exists (select from lane o where (o.rank, o.queue_id, o.kind_id, o.host_id, o.storage_id)
-                                            = (other_rank, l.queue_id, l.kind_id, l.host_id, l.storage_id))
-      on conflict do nothing;
-  select o.id into sibling
-    from lane l
-    join lane o on (o.rank, o.queue_id, o.kind_id, o.host_id, o.storage_id)
-                 = (other_rank, l.queue_id, l.kind_id, l.host_id, l.storage_id)
-   where l.id = lane;
+  for attempt in 1..2 loop
+    select o.id into sibling
+      from lane l
+      join lane o on (o.rank, o.queue_id, o.kind_id, o.host_id, o.storage_id)
+                   = (other_rank, l.queue_id, l.kind_id, l.host_id, l.storage_id)
+     where l.id = lane;
+    exit when sibling is not null;
+    perform begin_creation();
+    insert into lane (rank, queue_id, kind_id, host_id, storage_id)
+    select other_rank, queue_id, kind_id, host_id, storage_id from lane l where id = lane
+        on conflict do nothing;
+  end loop;
   return sibling;
 end $$;
 
@@ -31,7 +32,8 @@ end $$;
 -- Makes resting tasks wait again: for what they come after, for their time, or for a worker. Their rows are locked;
 -- `event` is what is told about them.
 create function release_tasks(tasks uuid[], event text) returns void
-language plpgsql set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
+language plpgsql set plan_cache_mode = force_generic_plan
+set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
 declare
   numbers int[];
   changed uuid[];
@@ -82,33 +84,43 @@ end $$;
 select tend_inbox();
 
 -- Carries out pause, resume, cancel, retry, remove and prioritize, in order; one answer per command: applied, duplicate,
--- intended (with the boot of the worker that runs the task) or refused (with code and reason).
+-- intended (with the boot of the worker that runs the task) or refused (with code and reason). `begin_apply` has locked
+-- the tasks: no one else settles, sweeps or controls them; a claim still may take one.
 create function control(ids uuid[], tasks uuid[], actions text[], priorities smallint[])
 returns table (outcome text, worker_boot uuid, code text, reason text)
-language plpgsql set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
+language plpgsql set plan_cache_mode = force_generic_plan
+set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
 declare
   today   date := (now() at time zone 'utc')::date;
+  new     uuid[];
   command record;
   t       task;
   r       run;
-  known   command_inbox;
   pending text;
   running boolean;
   target  int;
 begin
   perform tend_inbox();
-  -- From here on no one else settles, sweeps or controls these tasks; a claim still may take one.
-  perform from task where id = any(tasks) order by id for no key update;
+  with added as (
+    insert into command_inbox (id, day)
+    select distinct u.id, today from unnest(ids) u(id)
+     where not exists (select from command_inbox i where i.id = u.id)
+     order by u.id  -- two batches with the same commands wait in one order
+        on conflict do nothing
+    returning id)
+  select array_agg(id) into new from added;
 
   for command in
-    select * from unnest(ids, tasks, actions, priorities) u(id, task_id, action, priority)
+    select u.*, n.id is not null and row_number() over (partition by u.id order by u.ordinal) = 1 is_new
+      from unnest(ids, tasks, actions, priorities) with ordinality u(id, task_id, action, priority, ordinal)
+      left join unnest(new) n(id) on n.id = u.id
+     order by u.ordinal
   loop
     outcome := 'applied'; worker_boot := null; code := null; reason := null;
 
-    select * into known from command_inbox where id = command.id;
-    if found then
-      outcome := case when known.code is null then 'duplicate' else 'refused' end;
-      code := known.code; reason := known.reason;
+    if not command.is_new then
+      select case when i.code is null then 'duplicate' else 'refused' end, i.code, i.reason
+        into outcome, code, reason from command_inbox i where i.id = command.id;
       return next;
       continue;
     end if;
@@ -146,7 +158,9 @@ begin
            where id = t.id returning * into t;
           perform publish('prioritized', array[t.id], array[t.sequence]);
         else
-          code := 'illegal_transition'; reason := format('%s is not possible while the task is %s', command.action, r.phase);
+          code := 'illegal_transition';
+          reason := format('%s is not possible while the task is %s', command.action,
+                           case pending when 'cancel' then 'being canceled' else r.phase end);
         end if;
       elsif command.action = 'pause' and t.state in ('blocked', 'queued') then
         update task set state = 'paused', sequence = sequence + 1 where id = t.id;
@@ -166,7 +180,7 @@ begin
         delete from task where id = t.id;
         delete from checkpoint where task_id = t.id;
         delete from task_dependency where task_id = t.id;
-        insert into removed_task (id) values (t.id) on conflict do nothing;
+        insert into removed_task (id, succeeded) values (t.id, t.state = 'succeeded') on conflict do nothing;
         perform publish('removed', array[t.id], array[t.sequence + 1]);
       elsif command.action = 'prioritize' and t.state in ('blocked', 'queued', 'paused') then
         target := sibling_lane(t.lane_id, (-command.priority)::smallint);
@@ -176,14 +190,15 @@ begin
           perform enqueue(array[t.id], false);
         end if;
       else
-        code := 'illegal_transition'; reason := format('%s is not possible while the task is %s', command.action, t.state);
+        code := 'illegal_transition';
+        reason := format('%s is not possible while the task is %s', command.action, t.state);
       end if;
     end if;
 
     if code is not null then
       outcome := 'refused';
+      update command_inbox i set code = control.code, reason = control.reason where i.id = command.id and i.day = today;
     end if;
-    insert into command_inbox (id, day, code, reason) values (command.id, today, code, reason);
     return next;
   end loop;
 end $$;

@@ -213,7 +213,9 @@ begin
 
       -- Every round is written before the next one looks.
       if picked is not null then
-        with taken as (delete from ready where ctid = any(picked) returning *),
+        -- Never waits for a command that is taking a task out of `ready`: that may be waiting for this claim.
+        with free as materialized (select ctid tuple from ready where ctid = any(picked) for update skip locked),
+        taken as (delete from ready r using free where r.ctid = free.tuple returning r.*),
         begun as (
           insert into run (task_id, epoch, worker_id, claim_call, queue_id, kind_id, host_id, storage_id, attempt, sequence)
           select t.task_id, t.epoch + 1, claimer, call, z.queue_id, z.kind_id, z.host_id, z.storage_id,
@@ -250,7 +252,8 @@ returns table (
   task_id uuid, epoch int, attempt smallint, priority smallint, spec jsonb,
   generation int, identity jsonb, volume uuid, staging_name text, done int8multirange, tail_crc bigint, publishing bytea
 )
-language plpgsql set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
+language plpgsql set plan_cache_mode = force_generic_plan
+set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
 #variable_conflict use_column
 begin
   return query

@@ -11,12 +11,14 @@ create function register_worker(
 $$;
 
 -- Prolongs a lease. No row: it is gone for good. Otherwise one row per intent, or one with nulls where there is none.
-create function renew(renewed int) returns table (task_id uuid, what text) language sql as $$
-  with alive as (
-    update worker set lease_until = now() + make_interval(secs => lease_seconds)
-     where id = renewed and not dead returning id)
-  select i.task_id, i.what from alive left join intent i on i.worker_id = alive.id
-$$;
+create function renew(renewed int) returns table (task_id uuid, what text) language plpgsql as $$
+begin
+  return query
+    with alive as (
+      update worker set lease_until = now() + make_interval(secs => lease_seconds)
+       where id = renewed and not dead returning id)
+    select i.task_id, i.what from alive left join intent i on i.worker_id = alive.id;
+end $$;
 
 -- Gives a lease up; what the worker still runs is swept.
 create function retire(retired int) returns void language plpgsql as $$
@@ -29,13 +31,16 @@ end $$;
 -- How far running tasks are. Samples of an epoch that is over change nothing.
 create function record_progress(tasks uuid[], epochs int[], done bigint[], totals bigint[], rates bigint[])
 returns void
-language plpgsql set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
+language plpgsql set plan_cache_mode = force_generic_plan
+set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
 begin
   update run r set bytes_done = s.bytes_done, bytes_total = s.bytes_total, rate = s.rate
-    from (select u.*, r.ctid tuple
-            from unnest(tasks, epochs, done, totals, rates) u(task_id, epoch, bytes_done, bytes_total, rate)
+    from (select u.*, r.tuple
+            from (select * from unnest(tasks, epochs, done, totals, rates)
+                                u(task_id, epoch, bytes_done, bytes_total, rate)
+                   order by task_id) u
            cross join lateral (
-             select ctid from run where task_id = u.task_id and epoch = u.epoch for no key update) r) s
+             select ctid tuple from run where task_id = u.task_id and epoch = u.epoch for no key update) r) s
    where r.ctid = s.tuple;
 end $$;
 
@@ -45,26 +50,20 @@ create function record_checkpoints(
   tasks uuid[], epochs int[], generations int[], identities jsonb[], volumes uuid[], staging_names text[],
   dones int8multirange[], tail_crcs bigint[], publishings bytea[]
 ) returns boolean[]
-language plpgsql set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
+language plpgsql set plan_cache_mode = force_generic_plan
+set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
 declare
-  publishers uuid[];
   owned      int[];
+  publishers uuid[];
   begun      uuid[];
   numbers    int[];
 begin
-  -- The number of an event must not be given twice: those that begin to publish lock their task before their run.
-  select array_agg(u.id) into publishers
-    from unnest(tasks, epochs, publishings) u(id, epoch, publishing)
-   cross join lateral (select from run where task_id = u.id and epoch = u.epoch and phase = 'running') r
-   where u.publishing is not null;
-  if publishers is not null then
-    perform from task where id = any(publishers) order by id for no key update;
-  end if;
-
-  select coalesce(array_agg(o.ordinal), '{}') into owned
-    from (select u.id, u.ordinal, r.epoch
+  select coalesce(array_agg(o.ordinal), '{}'),
+         array_agg(distinct o.id) filter (where o.phase = 'running' and publishings[o.ordinal] is not null)
+    into owned, publishers
+    from (select u.id, u.ordinal, r.phase
             from (select * from unnest(tasks, epochs) with ordinality u(id, epoch, ordinal) order by id, ordinal) u
-           cross join lateral (select epoch from run where task_id = u.id and epoch = u.epoch for no key update) r) o;
+           cross join lateral (select phase from run where task_id = u.id and epoch = u.epoch for no key update) r) o;
 
   insert into checkpoint as c (task_id, epoch, generation, identity, volume, staging_name, done, tail_crc, publishing)
   select distinct on (u.task_id)  -- the last of several
@@ -75,9 +74,11 @@ begin
    order by u.task_id, u.ordinal desc
       on conflict (task_id) do update
      set epoch = excluded.epoch, generation = excluded.generation, identity = excluded.identity,
-         volume = excluded.volume, staging_name = excluded.staging_name, done = excluded.done, tail_crc = excluded.tail_crc, publishing = excluded.publishing, recorded_at = now();
+         volume = excluded.volume, staging_name = excluded.staging_name, done = excluded.done,
+         tail_crc = excluded.tail_crc, publishing = excluded.publishing;
 
   if publishers is not null then
+    perform lock_tasks(publishers);  -- the number of an event must not be given twice
     with begun as (
       update run r set phase = 'publishing', sequence = greatest(r.sequence, t.sequence) + 1
         from unnest(publishers) u(id) join task t on t.id = u.id

@@ -1,26 +1,26 @@
 -- Ends the runs in these rows of `run`, which the caller has locked in the order of their tasks. The arrays run in
 -- parallel; `outcomes` are succeeded, failed (`delays` null: for good), released, or lost with its worker. An intent
--- decides where a task goes that did not succeed; released and lost runs do not count as attempts.
+-- decides where a task goes that did not succeed; released and lost runs do not count as attempts. It ends with the
+-- buckets: while they are locked nobody else claims or settles.
 create function end_runs(
   tuples tid[], tasks uuid[], outcomes text[], delays interval[], digests bytea[], sizes bigint[],
   codes text[], messages text[], classes text[], retry_afters int[]
 ) returns void
-language plpgsql set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
+language plpgsql set plan_cache_mode = force_generic_plan
+set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
 declare
   to_front  uuid[];
   to_end    uuid[];
   succeeded uuid[];
   had_intent uuid[];
 begin
-  -- After this no control command can leave an intent behind.
-  perform from task where id = any(tasks) order by id for no key update;
+  perform lock_tasks(tasks);  -- after this no control command can leave an intent behind
 
   with ended as (
-    delete from run r
-     using unnest(tuples, outcomes, delays, digests, sizes, codes, messages, classes, retry_afters)
+    select r.*, u.*
+      from unnest(tuples, outcomes, delays, digests, sizes, codes, messages, classes, retry_afters)
            u(tuple, outcome, delay, digest, size, code, message, class, retry_after)
-     where r.ctid = u.tuple
-    returning r.*, u.*),
+      join run r on r.ctid = u.tuple),
   decided as (
     select e.*, i.what,
            case when e.outcome = 'succeeded' then 'succeeded'
@@ -74,22 +74,25 @@ begin
   end if;
   perform enqueue(to_front, true);
   perform enqueue(to_end, false);
+  perform wake_lanes();
+  delete from run where ctid = any(tuples);
 end $$;
 
 -- Lets go on what waited for these tasks only.
 create function unblock(succeeded uuid[]) returns void
-language plpgsql set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
+language plpgsql set plan_cache_mode = force_generic_plan
+set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
 declare
   candidates uuid[];
   able       uuid[];
 begin
-  with met as (delete from task_dependency where after_id = any(succeeded) returning task_id)
-  select array_agg(distinct task_id) into candidates from met;
+  select array_agg(distinct task_id) into candidates from task_dependency where after_id = any(succeeded);
   if candidates is null then
     return;
   end if;
   -- Two that end at the same time: whoever gets the row last sees both gone.
-  perform from task where id = any(candidates) order by id for no key update;
+  perform lock_tasks(candidates);
+  delete from task_dependency where after_id = any(succeeded);
   select array_agg(id) into able from task t
    where id = any(candidates) and state = 'blocked'
      and not exists (select from task_dependency d where d.task_id = t.id);
@@ -103,7 +106,8 @@ create function settle(
   ids uuid[], epochs int[], outcomes text[], delay_microseconds bigint[], digests bytea[], sizes bigint[],
   codes text[], messages text[], classes text[], retry_afters int[]
 ) returns boolean[]
-language plpgsql set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
+language plpgsql set plan_cache_mode = force_generic_plan
+set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
 declare
   f record;
 begin

@@ -17,56 +17,71 @@ create view task_document as
 
 -- The tasks with these ids that exist.
 create function task_documents(ids uuid[]) returns setof task_document
-language plpgsql set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
+language plpgsql set plan_cache_mode = force_generic_plan
+set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
 begin
   return query select d.* from unnest(ids) u(id) join task_document d on d.id = u.id;
 end $$;
 
 -- The newest tasks, of one state and one queue where these are given.
 create function list_tasks(of_state text, of_queue text, most int) returns setof task_document
-language plpgsql set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
+language plpgsql set plan_cache_mode = force_generic_plan
+set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
+declare
+  lanes int[];
+  ids   uuid[];
 begin
-  if of_state in ('running', 'publishing') then  -- few among many
-    return query
-      select d.* from run r join task_document d on d.id = r.task_id
-       where d.state = of_state and (of_queue is null or r.queue_id = (
-               select id from bucket where scope = 'queue' and name = of_queue))
-       order by d.created_at desc, d.id desc limit most;
-    return;
+  if of_queue is not null then
+    select coalesce(array_agg(l.id), '{}') into lanes
+      from bucket b join lane l on l.queue_id = b.id where b.scope = 'queue' and b.name = of_queue;
   end if;
-  return query
-    select d.* from task_document d
-     where (of_state is null or d.state = of_state)
-       and (of_queue is null or exists (
-              select from task t join lane l on l.id = t.lane_id join bucket b on b.id = l.queue_id
-               where t.id = d.id and b.name = of_queue))
-     order by d.created_at desc, d.id desc limit most;
+
+  if lanes = '{}' then
+    return;
+  elsif of_state in ('running', 'publishing') then
+    select array_agg(id) into ids
+      from (select t.id from run r join task t on t.id = r.task_id
+             where r.phase = of_state and (lanes is null or t.lane_id = any(lanes))
+             order by t.created_at desc, t.id desc limit most) newest;
+  elsif of_state in ('blocked', 'paused', 'canceled', 'failed') then
+    select array_agg(id) into ids
+      from (select id from task
+             where halted = of_state::task_state and (lanes is null or lane_id = any(lanes))
+             order by created_at desc, id desc limit most) newest;
+  else
+    select array_agg(id) into ids
+      from (select id from task t
+             where (of_state is null or t.state::text = of_state) and (lanes is null or lane_id = any(lanes))
+               and (of_state is distinct from 'queued' or not exists (select from run r where r.task_id = t.id))
+             order by created_at desc, id desc limit most) newest;
+  end if;
+  return query select d.* from task_documents(ids) d order by d.created_at desc, d.id desc;
 end $$;
 
 -- Every violation of "each task is in exactly one place, counters equal rows", in words. One statement: one snapshot.
-create function audit() returns setof text language sql as $$
+create function audit() returns setof text language sql set work_mem = '64MB' as $$
   with places as (
-    select task_id, 'ready' place from ready
-    union all select task_id, 'delayed' from delayed
-    union all select task_id, 'run' from run),
-  placed as (select task_id, array_agg(place order by place) places from places group by task_id),
+    select coalesce(t.id, w.task_id, d.task_id, r.task_id) id, coalesce(t.state::text, 'missing') state,
+           num_nonnulls(w.task_id, d.task_id, r.task_id) n,
+           array_to_string(array[case when w.task_id is not null then 'ready' end,
+                                 case when d.task_id is not null then 'delayed' end,
+                                 case when r.task_id is not null then 'run' end], ', ') names
+      from task t
+      full join ready w on w.task_id = t.id
+      full join delayed d on d.task_id = coalesce(t.id, w.task_id)
+      full join run r on r.task_id = coalesce(t.id, w.task_id, d.task_id)),
   counts as (
     select scope.bucket_id, count(*) n from run r
      cross join lateral (values (1), (r.kind_id), (r.queue_id), (r.host_id), (r.storage_id)) scope (bucket_id)
      group by scope.bucket_id)
-  select format('task %s is %s and in {%s}', coalesce(t.id, p.task_id), coalesce(t.state::text, 'missing'),
-                array_to_string(p.places, ', '))
-    from task t full join placed p on p.task_id = t.id
-   where t.id is null or (t.state = 'queued') <> (cardinality(p.places) is not distinct from 1)
+  select format('task %s is %s and in {%s}', id, state, names)
+    from places where n <> case state when 'queued' then 1 else 0 end
   union all
-  select format('task %s is in lane %s at %s and thinks it is in lane %s at %s', t.id, r.lane_id, r.pos, t.lane_id, t.pos)
+  select format('task %s waits with lane, position, epoch, attempt and event %s instead of %s', t.id,
+                (r.lane_id, r.pos, r.epoch, r.attempt, r.sequence), (t.lane_id, t.pos, t.epoch, t.attempt, t.sequence))
     from ready r join task t on t.id = r.task_id
-   where (r.lane_id, r.pos) is distinct from (t.lane_id, t.pos)
-  union all
-  select format('task %s waits with epoch %s, attempt %s and event %s instead of %s, %s and %s',
-                t.id, r.epoch, r.attempt, r.sequence, t.epoch, t.attempt, t.sequence)
-    from ready r join task t on t.id = r.task_id
-   where (r.epoch, r.attempt, r.sequence) is distinct from (t.epoch, t.attempt, t.sequence)
+   where (r.lane_id, r.pos, r.epoch, r.attempt, r.sequence)
+         is distinct from (t.lane_id, t.pos, t.epoch, t.attempt, t.sequence)
   union all
   select format('task %s runs with epoch %s after epoch %s', t.id, r.epoch, t.epoch)
     from run r join task t on t.id = r.task_id where r.epoch <> t.epoch + 1
@@ -85,10 +100,10 @@ create function audit() returns setof text language sql as $$
   union all
   select format('lane %s has a task at %s, ahead of all transactions: was the database restored from elsewhere?',
                 r.lane_id, r.pos)
-    from ready r where r.pos >> 20 > pg_snapshot_xmax(pg_current_snapshot())::text::bigint
+    from ready r where r.pos >> 20 > (select pg_snapshot_xmax(pg_current_snapshot())::text::bigint)
   union all
   select format('task %s is blocked by nothing', t.id)
-    from task t where t.state = 'blocked' and not exists (select from task_dependency d where d.task_id = t.id)
+    from task t where t.halted = 'blocked' and not exists (select from task_dependency d where d.task_id = t.id)
   union all
   select format('task %s is %s and waits for others', t.id, coalesce(t.state::text, 'missing'))
     from task_dependency d left join task t on t.id = d.task_id

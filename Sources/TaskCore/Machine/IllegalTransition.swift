@@ -1,18 +1,11 @@
-/// An event that a task in this state cannot meet.
+/// A move that a task's state does not allow. The task is unchanged.
 public struct IllegalTransition: Error, Hashable, Sendable {
-  public var state: TaskState
-  /// The event's name, such as `resume`.
-  public var event: String
-  /// Why not, for people.
-  public var reason: String
-
-  public init(state: TaskState, event: String, reason: String) {
-    self.state = state
-    self.event = event
-    self.reason = reason
-  }
+  /// The name of the event.
+  public let event: String
+  /// What the task is: its state, or that it is being canceled or is removed.
+  public let condition: String
 }
 
 extension IllegalTransition: CustomStringConvertible {
-  public var description: String { "cannot \(event): \(reason)" }
+  public var description: String { "\(event) is not possible while the task is \(condition)" }
 }

@@ -2,21 +2,21 @@
 extension TaskMachine {
   /// Can be removed.
   mutating func succeeded(_ event: Event) throws(IllegalTransition) -> [Action] {
-    guard event == .control(.remove) else { throw illegal(event, "the task has succeeded") }
+    guard event == .control(.remove) else { throw illegal(event) }
     return remove()
   }
 
   /// Can transition to: queued, blocked, or be removed.
   mutating func failed(_ event: Event) throws(IllegalTransition) -> [Action] {
-    try stopped(event, reason: "the task has failed")
+    try stopped(event)
   }
 
   /// Can transition to: queued, blocked, or be removed.
   mutating func canceled(_ event: Event) throws(IllegalTransition) -> [Action] {
-    try stopped(event, reason: "the task is canceled")
+    try stopped(event)
   }
 
-  private mutating func stopped(_ event: Event, reason: String) throws(IllegalTransition) -> [Action] {
+  private mutating func stopped(_ event: Event) throws(IllegalTransition) -> [Action] {
     switch event {
     case .dependenciesSatisfied:
       waitsForOthers = false
@@ -25,7 +25,7 @@ extension TaskMachine {
       attempt = 0
       return returnToQueue() + [publish(.retrying)]
     case .control(.remove): return remove()
-    default: throw illegal(event, reason)
+    default: throw illegal(event)
     }
   }
 
@@ -47,7 +47,8 @@ extension TaskMachine {
     return .publish(kind)
   }
 
-  func illegal(_ event: Event, _ reason: String) -> IllegalTransition {
-    IllegalTransition(state: state, event: event.name, reason: reason)
+  func illegal(_ event: Event) -> IllegalTransition {
+    let condition = isRemoved ? "removed" : intent == .cancel ? "being canceled" : state.rawValue
+    return IllegalTransition(event: event.name, condition: condition)
   }
 }

@@ -29,7 +29,7 @@ extension TaskMachine {
     case .released(let delay): return handBack(delay == .zero ? .front : .after(delay))
     case .leaseExpired: return handBack(.front)
     case .control(let action): return try intend(action)
-    default: throw illegal(event, "a worker owns the task")
+    default: throw illegal(event)
     }
   }
 
@@ -67,9 +67,8 @@ extension TaskMachine {
       intent = nil
       return [.withdrawIntent]
     case (.prioritize(let priority), _): return [.setPriority(priority), publish(.prioritized)]
-    case (.pause, .cancel), (.resume, .cancel): throw illegal(.control(action), "the task is being canceled")
-    case (.resume, nil), (.retry, _): throw illegal(.control(action), "the task is running")
-    case (.remove, _): throw illegal(.control(action), "the task is running: cancel it first")
+    case (.pause, .cancel), (.resume, .cancel), (.resume, nil), (.retry, _), (.remove, _):
+      throw illegal(.control(action))
     }
   }
 }

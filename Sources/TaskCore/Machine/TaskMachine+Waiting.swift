@@ -15,7 +15,7 @@ extension TaskMachine {
       return [publish(.canceled)]
     case .control(.prioritize(let priority)): return [.setPriority(priority), publish(.prioritized)]
     case .control(.remove): return remove()
-    default: throw illegal(event, "the task waits for others")
+    default: throw illegal(event)
     }
   }
 
@@ -35,7 +35,7 @@ extension TaskMachine {
       return [.dequeue, publish(.canceled)]
     case .control(.prioritize(let priority)): return [.setPriority(priority), publish(.prioritized)]
     case .control(.remove): return [.dequeue] + remove()
-    default: throw illegal(event, "the task is queued")
+    default: throw illegal(event)
     }
   }
 
@@ -51,7 +51,7 @@ extension TaskMachine {
       return [publish(.canceled)]
     case .control(.prioritize(let priority)): return [.setPriority(priority), publish(.prioritized)]
     case .control(.remove): return remove()
-    default: throw illegal(event, "the task is paused")
+    default: throw illegal(event)
     }
   }
 }

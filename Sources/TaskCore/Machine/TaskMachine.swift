@@ -41,7 +41,7 @@ public struct TaskMachine: Hashable, Sendable {
 
   /// Moves the task, or throws and changes nothing.
   public mutating func handle(_ event: Event) throws(IllegalTransition) -> [Action] {
-    guard !isRemoved else { throw illegal(event, "the task is removed") }
+    guard !isRemoved else { throw illegal(event) }
     return switch state {
     case .blocked: try blocked(event)
     case .queued: try queued(event)

@@ -9,90 +9,31 @@ extension MemoryState {
         if case .refused = known { return known }
         return .duplicate
       }
-      let outcome = carryOut(control.action, on: control.taskID)
+      let outcome = carryOut(control)
       inbox[control.id] = outcome
       return outcome
     }
   }
 
   private mutating func submit(_ spec: TaskSpec) -> CommandOutcome {
-    guard tasks[spec.id] == nil, !removed.contains(spec.id) else { return .duplicate }
-    var task = MemoryTask(spec: spec, state: .queued, createdAt: now)
-    task.waitsFor = Set(spec.after.filter { tasks[$0]?.state != .succeeded })
-    task.state = spec.paused ? .paused : task.waitsFor.isEmpty ? .queued : .blocked
-    tasks[spec.id] = task
-    if task.state == .queued { enqueue(spec.id, notBefore: spec.notBefore) }
-    publish(.submitted, [spec.id])
+    guard tasks[spec.id] == nil, removed[spec.id] == nil else { return .duplicate }
+    let waitsFor = Set(spec.after.filter { tasks[$0]?.machine.state != .succeeded && removed[$0] != true })
+    let (machine, actions) = TaskMachine.submit(paused: spec.paused, waitsForOthers: !waitsFor.isEmpty)
+    tasks[spec.id] = MemoryTask(spec: spec, machine: machine, waitsFor: waitsFor, createdAt: now)
+    for action in actions { perform(action, on: spec.id) }
     return .applied
   }
 
-  private mutating func carryOut(_ action: ControlAction, on id: UUID) -> CommandOutcome {
-    guard let task = tasks[id] else {
-      return .refused(code: "unknown_task", reason: "there is no task \(id)")
+  private mutating func carryOut(_ control: Command.Control) -> CommandOutcome {
+    let id = control.taskID
+    guard tasks[id] != nil else { return .refused(code: "unknown_task", reason: "there is no task \(id)") }
+    do throws(IllegalTransition) {
+      let actions = try move(id, .control(control.action))
+      if control.action == .retry { tasks[id]?.error = nil }
+      guard actions.contains(where: { if case .tellWorker = $0 { true } else { false } }) else { return .applied }
+      return tasks[id].flatMap(boot(of:)).map { .intended(worker: $0) } ?? .applied
+    } catch {
+      return .refused(code: "illegal_transition", reason: "\(error)")
     }
-    if let run = task.run { return carryOut(action, on: task, running: run) }
-
-    switch (action, task.state) {
-    case (.pause, .blocked), (.pause, .queued):
-      tasks[id]?.state = .paused
-      tasks[id]?.place = .resting
-      publish(.paused, [id])
-    case (.resume, .paused):
-      release(id, event: .resumed)
-    case (.cancel, .blocked), (.cancel, .queued), (.cancel, .paused):
-      tasks[id]?.state = .canceled
-      tasks[id]?.place = .resting
-      tasks[id]?.finishedAt = now
-      publish(.canceled, [id])
-    case (.retry, .failed), (.retry, .canceled):
-      tasks[id]?.attempt = 0
-      tasks[id]?.error = nil
-      release(id, event: .retrying)
-    case (.remove, _):
-      publish(.removed, [id])
-      tasks[id] = nil
-      removed.insert(id)
-    case (.prioritize(let priority), .blocked), (.prioritize(let priority), .queued),
-      (.prioritize(let priority), .paused):
-      tasks[id]?.spec.priority = priority
-      if case .ready = task.place { enqueue(id) }
-      publish(.prioritized, [id])
-    default:
-      return illegal(action, task)
-    }
-    return .applied
-  }
-
-  private mutating func carryOut(
-    _ action: ControlAction, on task: MemoryTask, running run: MemoryTask.Run
-  ) -> CommandOutcome {
-    let id = task.spec.id
-    switch action {
-    case .cancel:
-      return intend(.cancel, id, run)
-    case .pause where run.intent != .cancel:
-      return intend(.pause, id, run)
-    case .resume where run.intent == .pause:
-      var run = run
-      run.intent = nil
-      tasks[id]?.place = .running(run)
-    case .prioritize(let priority):
-      tasks[id]?.spec.priority = priority
-      publish(.prioritized, [id])
-    default:
-      return illegal(action, task)
-    }
-    return .applied
-  }
-
-  private mutating func intend(_ what: Intent, _ id: UUID, _ run: MemoryTask.Run) -> CommandOutcome {
-    tasks[id]?.run?.intent = what
-    return workers[run.worker].map { .intended(worker: $0.registration.boot) } ?? .applied
-  }
-
-  private func illegal(_ action: ControlAction, _ task: MemoryTask) -> CommandOutcome {
-    .refused(
-      code: "illegal_transition",
-      reason: "\(action.name) is not possible while the task is \(task.effectiveState.rawValue)")
   }
 }

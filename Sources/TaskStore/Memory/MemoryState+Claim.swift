@@ -4,7 +4,7 @@ extension MemoryState {
   mutating func claim(_ worker: WorkerID, limit: Int, call: Int64) -> [Claim] {
     guard let owner = workers[worker], !owner.isDead, owner.leaseUntil > now else { return [] }
     guard call > owner.claimCall else {
-      return tasks.values.filter { $0.run?.worker == worker && $0.run?.claimCall == call }.compactMap(claim(of:))
+      return tasks.values.filter { $0.run?.worker == worker && $0.run?.claimCall == call }.map(claim(of:))
     }
     workers[worker]?.claimCall = call
     let kinds = Set(owner.registration.kinds)
@@ -44,11 +44,16 @@ extension MemoryState {
         virtualTime = max(virtualTime, start)
         queue.tag = start + 1 / queue.weight
         queues[name] = queue
-        if let claim = begin(id, for: worker, call) { claims.append(claim) }
+        tasks[id]?.run = MemoryTask.Run(worker: worker, claimCall: call, startedAt: now)
+        _ = try? move(id, .claimed)
+        if let task = tasks[id] { claims.append(claim(of: task)) }
       }
     }
-    publish(.started, claims.map(\.spec.id))
     return claims
+  }
+
+  private func claim(of task: MemoryTask) -> Claim {
+    Claim(spec: task.spec, epoch: task.machine.epoch, attempt: task.machine.attempt, checkpoint: task.checkpoint)
   }
 
   private func tag(of queue: String, _ current: Double) -> Double {
@@ -60,17 +65,5 @@ extension MemoryState {
     return buckets(of: task.spec).allSatisfy { bucket in
       used[bucket, default: 0] < limits[bucket] ?? .max
     }
-  }
-
-  private mutating func begin(_ id: UUID, for worker: WorkerID, _ call: Int64) -> Claim? {
-    guard let task = tasks[id] else { return nil }
-    tasks[id]?.place = .running(
-      MemoryTask.Run(
-        epoch: task.epoch + 1, worker: worker, claimCall: call, attempt: task.attempt + 1, startedAt: now))
-    return tasks[id].flatMap(claim(of:))
-  }
-
-  private func claim(of task: MemoryTask) -> Claim? {
-    task.run.map { Claim(spec: task.spec, epoch: $0.epoch, attempt: $0.attempt, checkpoint: task.checkpoint) }
   }
 }

@@ -7,7 +7,7 @@ extension MemoryState {
 
   func documents(_ filter: TaskFilter) -> [TaskDocument] {
     tasks.values
-      .filter { filter.state == nil || $0.effectiveState == filter.state }
+      .filter { filter.state == nil || $0.machine.state == filter.state }
       .filter { filter.queue == nil || $0.spec.queue == filter.queue }
       .sorted { ($0.createdAt, $0.spec.id) > ($1.createdAt, $1.spec.id) }
       .prefix(filter.limit)
@@ -18,10 +18,9 @@ extension MemoryState {
     outbox.prefix(limit).map { row in
       OutboxBatch(
         row: row.id,
-        events: row.events.map { event in
-          TaskEvent(
-            taskID: event.task, sequence: event.sequence, kind: row.kind, at: row.at, task: document(event.task))
-        })
+        events: [
+          TaskEvent(taskID: row.task, sequence: row.sequence, kind: row.kind, at: row.at, task: document(row.task))
+        ])
     }
   }
 
@@ -39,21 +38,16 @@ extension MemoryState {
   func audit() -> [String] {
     var violations: [String] = []
     for (id, task) in tasks {
-      switch task.place {
-      case .resting where task.state == .queued: violations.append("task \(id) is queued and nowhere")
-      case .ready where task.state != .queued, .delayed where task.state != .queued,
-        .running where task.state != .queued:
-        violations.append("task \(id) is \(task.state) and in \(task.place)")
-      case .running(let run) where workers[run.worker] == nil:
-        violations.append("task \(id) runs for a worker that does not exist")
-      case .running(let run) where run.epoch != task.epoch + 1:
-        violations.append("task \(id) runs with epoch \(run.epoch) after epoch \(task.epoch)")
-      default: break
+      let state = task.machine.state
+      func check(_ holds: Bool, _ violation: String) {
+        if !holds { violations.append("task \(id) is \(state.rawValue) and \(violation)") }
       }
-      if (task.state == .blocked) && task.waitsFor.isEmpty { violations.append("task \(id) is blocked by nothing") }
-      if task.state.isFinal != (task.finishedAt != nil) {
-        violations.append("task \(id) is \(task.state) and has no end")
-      }
+      check((task.place != nil) == (state == .queued), "waits at \(String(describing: task.place))")
+      check((task.run != nil) == (state == .running || state == .publishing), "runs at \(String(describing: task.run))")
+      check(task.run.map { workers[$0.worker] != nil } ?? true, "its worker does not exist")
+      check(task.machine.waitsForOthers == !task.waitsFor.isEmpty, "waits for \(task.waitsFor.count) others")
+      check(state != .blocked || !task.waitsFor.isEmpty, "is blocked by nothing")
+      check((task.finishedAt != nil) == state.isFinal, "ended at \(String(describing: task.finishedAt))")
     }
     return violations
   }

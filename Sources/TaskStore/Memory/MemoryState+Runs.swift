@@ -14,14 +14,13 @@ extension MemoryState {
     guard let worker = workers[id], !worker.isDead else { return Renewal(isAlive: false) }
     workers[id]?.leaseUntil = now.advanced(bySeconds: worker.registration.leaseSeconds)
     for sample in samples {
-      guard var run = tasks[sample.taskID]?.run(epoch: sample.epoch) else { continue }
-      run.bytesDone = sample.bytesDone
-      run.bytesTotal = sample.bytesTotal
-      run.rate = sample.rate
-      tasks[sample.taskID]?.run = run
+      guard let task = tasks[sample.taskID], task.isOwned(by: sample.epoch) else { continue }
+      tasks[sample.taskID]?.run?.bytesDone = sample.bytesDone
+      tasks[sample.taskID]?.run?.bytesTotal = sample.bytesTotal
+      tasks[sample.taskID]?.run?.rate = sample.rate
     }
     var intents: [UUID: Intent] = [:]
-    for (task, run) in tasks.compactMapValues(\.run) where run.worker == id { intents[task] = run.intent }
+    for (task, value) in tasks where value.run?.worker == id { intents[task] = value.machine.intent }
     return Renewal(isAlive: true, intents: intents)
   }
 
@@ -32,33 +31,43 @@ extension MemoryState {
   }
 
   mutating func checkpoint(_ write: CheckpointWrite) -> Bool {
-    guard var run = tasks[write.taskID]?.run(epoch: write.epoch) else { return false }
+    guard let task = tasks[write.taskID], task.isOwned(by: write.epoch) else { return false }
     tasks[write.taskID]?.checkpoint = write.checkpoint
-    if write.checkpoint.publishing != nil, !run.isPublishing {
-      run.isPublishing = true
-      tasks[write.taskID]?.run = run
-      publish(.publishing, [write.taskID])
-    }
+    if write.checkpoint.publishing != nil { _ = try? move(write.taskID, .publishing) }  // refused where it is already
     return true
   }
 
   mutating func settle(_ settlement: Settlement) -> Bool {
-    guard let run = tasks[settlement.taskID]?.run(epoch: settlement.epoch) else {
+    guard let task = tasks[settlement.taskID], task.isOwned(by: settlement.epoch) else {
       return tasks[settlement.taskID]?.settledEpoch == settlement.epoch
     }
     tasks[settlement.taskID]?.settledEpoch = settlement.epoch
-    end(settlement.taskID, run, settlement.outcome)
+    switch settlement.outcome {
+    case .succeeded(let sha256, let bytes):
+      end(settlement.taskID, .succeeded, nil)
+      tasks[settlement.taskID]?.sha256 = sha256
+      tasks[settlement.taskID]?.bytesDone = bytes
+      tasks[settlement.taskID]?.bytesTotal = bytes
+      tasks[settlement.taskID]?.checkpoint = nil
+    case .failed(let failure, let retryIn): end(settlement.taskID, .failed(retryIn: retryIn), failure)
+    case .released(let reason, let delay): end(settlement.taskID, .released(delay: delay), reason)
+    }
     return true
+  }
+
+  /// Ends a run; a canceled task has no error.
+  private mutating func end(_ id: UUID, _ event: TaskMachine.Event, _ failure: TaskFailure?) {
+    _ = try? move(id, event)
+    let isCanceled = tasks[id]?.machine.state == .canceled
+    tasks[id]?.error = isCanceled ? nil : failure
   }
 
   mutating func sweep() -> SweepResult {
     var result = SweepResult(expired: 0, due: 0)
     for (id, worker) in workers where worker.leaseUntil < now { workers[id]?.isDead = true }
-    let dead = Set(workers.filter(\.value.isDead).keys)
-    let lost = tasks.values.filter { task in task.run.map { dead.contains($0.worker) } ?? false }
-    for task in lost.sorted(by: { $0.spec.id < $1.spec.id }) {
-      guard let run = task.run else { continue }
-      end(task.spec.id, run, .released(reason: nil, delay: .zero))
+    let lost = tasks.filter { task in task.value.run.flatMap { workers[$0.worker]?.isDead } ?? false }
+    for id in lost.keys.sorted() {
+      end(id, .leaseExpired, nil)
       result.expired += 1
     }
     dropDeadWorkers()
@@ -68,7 +77,7 @@ extension MemoryState {
       if case .delayed(let until) = task.place, until <= now { due.append((until, id)) }
     }
     for (_, id) in due.sorted(by: { ($0.until, $0.id) < ($1.until, $1.id) }) {
-      enqueue(id)
+      append(id)
       result.due += 1
     }
     return result
@@ -77,79 +86,5 @@ extension MemoryState {
   private mutating func dropDeadWorkers() {
     let busy = Set(tasks.values.compactMap { $0.run?.worker })
     workers = workers.filter { !$0.value.isDead || busy.contains($0.key) }
-  }
-
-  /// Ends a run: a success is one; else an intent decides, else the outcome.
-  private mutating func end(_ id: UUID, _ run: MemoryTask.Run, _ outcome: Settlement.Outcome) {
-    guard var task = tasks[id] else { return }
-    task.place = .resting
-    task.epoch = run.epoch
-    task.attempt = run.attempt
-    task.startedAt = run.startedAt
-    task.bytesDone = run.bytesDone ?? task.bytesDone
-    task.bytesTotal = run.bytesTotal ?? task.bytesTotal
-    task.generation = task.checkpoint?.generation ?? task.generation
-    task.worker = workers[run.worker]?.registration.boot
-    task.error = nil
-    var delay = Duration.zero
-    var event = TaskEvent.Kind.released
-
-    switch outcome {
-    case .succeeded(let sha256, let bytes):
-      task.state = .succeeded
-      task.sha256 = sha256
-      task.bytesDone = bytes
-      task.bytesTotal = bytes
-      task.checkpoint = nil
-      event = .succeeded
-    case .failed(let failure, let retryIn):
-      task.error = failure
-      task.state = retryIn == nil ? .failed : .queued
-      delay = retryIn ?? .zero
-      event = retryIn == nil ? .failed : .retrying
-    case .released(let reason, let wait):
-      task.error = reason
-      task.attempt = run.attempt - 1
-      delay = wait
-    }
-    if event != .succeeded, run.intent == .cancel {
-      task.state = .canceled
-      task.error = nil
-      event = .canceled
-    } else if event != .succeeded, run.intent == .pause {
-      task.state = .paused
-      event = .paused
-    }
-    task.finishedAt = task.state.isFinal ? now : nil
-    tasks[id] = task
-    publish(event, [id])
-
-    if task.state == .queued { enqueue(id, inFront: event == .released, notBefore: now.advanced(by: delay)) }
-    if task.state == .succeeded { unblock(after: id) }
-  }
-
-  private mutating func unblock(after id: UUID) {
-    for waiting in tasks.values.filter({ $0.waitsFor.contains(id) }).map(\.spec.id).sorted() {
-      tasks[waiting]?.waitsFor.remove(id)
-      guard let task = tasks[waiting], task.state == .blocked, task.waitsFor.isEmpty else { continue }
-      release(waiting, event: .released)
-    }
-  }
-}
-
-extension Timestamp {
-  func advanced(bySeconds seconds: Int) -> Timestamp {
-    Timestamp(microseconds: microseconds + Int64(seconds) * 1_000_000)
-  }
-
-  func advanced(by duration: Duration) -> Timestamp {
-    Timestamp(microseconds: microseconds + duration.microseconds)
-  }
-}
-
-extension Duration {
-  /// Whole microseconds.
-  var microseconds: Int64 {
-    components.seconds * 1_000_000 + components.attoseconds / 1_000_000_000_000
   }
 }

@@ -1,6 +1,8 @@
 import TaskCore
 
 /// Everything ``MemoryStore`` knows. Its methods are the transactions; `now` is the time of the transaction.
+///
+/// ``TaskMachine`` decides about every move of a task; here its actions are carried out.
 struct MemoryState {
   struct Worker {
     var registration: WorkerRegistration
@@ -28,13 +30,14 @@ struct MemoryState {
     var id: Int64
     var kind: TaskEvent.Kind
     var at: Timestamp
-    var events: [(task: UUID, sequence: Int)]
+    var task: UUID
+    var sequence: Int
   }
 
   var now: Timestamp
   var tasks: [UUID: MemoryTask] = [:]
-  /// Removed ids: a submit that is delivered again does not bring them back.
-  var removed: Set<UUID> = []
+  /// Removed ids, and whether they had succeeded: a submit that is delivered again does not bring them back.
+  var removed: [UUID: Bool] = [:]
   /// The answers to control commands.
   var inbox: [UUID: CommandOutcome] = [:]
   var workers: [WorkerID: Worker] = [:]
@@ -47,39 +50,65 @@ struct MemoryState {
   var lastWorker: Int32 = 0
   var lastRow: Int64 = 0
   var lastPosition = 0
-  var firstPosition = 0
 
-  /// Gives each task its next event number and tells of it.
-  mutating func publish(_ kind: TaskEvent.Kind, _ ids: [UUID]) {
-    guard !ids.isEmpty else { return }
-    lastRow += 1
-    var row = OutboxRow(id: lastRow, kind: kind, at: now, events: [])
-    for id in ids {
-      tasks[id]?.sequence += 1
-      row.events.append((id, tasks[id]?.sequence ?? 0))
-    }
-    outbox.append(row)
-  }
-
-  /// Lets a resting task wait: for what it comes after, for its time, or for a worker.
-  mutating func release(_ id: UUID, event: TaskEvent.Kind) {
-    guard var task = tasks[id] else { return }
-    task.finishedAt = nil
-    task.state = task.waitsFor.isEmpty ? .queued : .blocked
+  /// Moves a task as the machine says; returns what was done.
+  @discardableResult
+  mutating func move(_ id: UUID, _ event: TaskMachine.Event) throws(IllegalTransition) -> [TaskMachine.Action] {
+    guard var task = tasks[id] else { return [] }
+    let actions = try task.machine.handle(event)
+    task.finishedAt = task.machine.state.isFinal ? task.finishedAt ?? now : nil
     tasks[id] = task
-    if task.state == .queued { enqueue(id, notBefore: task.spec.notBefore) }
-    publish(event, [id])
+    for action in actions { perform(action, on: id) }
+    return actions
   }
 
-  mutating func enqueue(_ id: UUID, inFront: Bool = false, notBefore: Timestamp? = nil) {
+  mutating func perform(_ action: TaskMachine.Action, on id: UUID) {
+    switch action {
+    case .enqueue(let place): enqueue(id, place)
+    case .dequeue: tasks[id]?.place = nil
+    case .beginRun, .tellWorker, .withdrawIntent: break  // the claim's; and what renewals ask the machine
+    case .endRun:
+      let boot = tasks[id].flatMap(boot(of:))
+      tasks[id]?.endRun(boot: boot)
+    case .setPriority(let priority):
+      tasks[id]?.spec.priority = priority
+      if case .ready = tasks[id]?.place { append(id) }
+    case .satisfyDependents: satisfy(after: id)
+    case .delete: removed[id] = tasks.removeValue(forKey: id)?.machine.state == .succeeded
+    case .publish(let kind): publish(kind, id)
+    }
+  }
+
+  private mutating func publish(_ kind: TaskEvent.Kind, _ id: UUID) {
+    lastRow += 1
+    outbox.append(
+      OutboxRow(id: lastRow, kind: kind, at: now, task: id, sequence: tasks[id]?.machine.sequence ?? 0))
+  }
+
+  private mutating func enqueue(_ id: UUID, _ place: TaskMachine.QueuePlace) {
+    switch place {
+    case .front:
+      lastPosition += 1
+      tasks[id]?.place = .ready(position: lastPosition - (1 << 62))
+    case .back: append(id, notBefore: tasks[id]?.spec.notBefore)
+    case .after(let delay): append(id, notBefore: now.advanced(by: delay))
+    }
+  }
+
+  /// Lets a queued task wait for its time, or behind all others.
+  mutating func append(_ id: UUID, notBefore: Timestamp? = nil) {
     if let notBefore, notBefore > now {
       tasks[id]?.place = .delayed(until: notBefore)
-    } else if inFront {
-      firstPosition -= 1
-      tasks[id]?.place = .ready(position: firstPosition)
     } else {
       lastPosition += 1
       tasks[id]?.place = .ready(position: lastPosition)
+    }
+  }
+
+  private mutating func satisfy(after id: UUID) {
+    for waiting in tasks.values.filter({ $0.waitsFor.contains(id) }).map(\.spec.id).sorted() {
+      tasks[waiting]?.waitsFor.remove(id)
+      if tasks[waiting]?.waitsFor.isEmpty == true { _ = try? move(waiting, .dependenciesSatisfied) }
     }
   }
 
@@ -94,5 +123,22 @@ struct MemoryState {
 
   func boot(of task: MemoryTask) -> UUID? {
     task.run.flatMap { workers[$0.worker]?.registration.boot }
+  }
+}
+
+extension Timestamp {
+  func advanced(bySeconds seconds: Int) -> Timestamp {
+    Timestamp(microseconds: microseconds + Int64(seconds) * 1_000_000)
+  }
+
+  func advanced(by duration: Duration) -> Timestamp {
+    Timestamp(microseconds: microseconds + duration.microseconds)
+  }
+}
+
+extension Duration {
+  /// Whole microseconds.
+  var microseconds: Int64 {
+    components.seconds * 1_000_000 + components.attoseconds / 1_000_000_000_000
   }
 }

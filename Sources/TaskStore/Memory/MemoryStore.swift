@@ -83,7 +83,7 @@ package final class MemoryStore: TaskStore {
   }
 
   package func states(of ids: [UUID]) async throws -> [UUID: TaskState] {
-    transaction { state in ids.reduce(into: [:]) { $0[$1] = state.tasks[$1]?.effectiveState } }
+    transaction { state in ids.reduce(into: [:]) { $0[$1] = state.tasks[$1]?.machine.state } }
   }
 
   package func tasks(_ filter: TaskFilter) async throws -> [TaskDocument] {
@@ -95,7 +95,7 @@ package final class MemoryStore: TaskStore {
   }
 
   package func counts() async throws -> [TaskState: Int] {
-    transaction { state in state.tasks.values.reduce(into: [:]) { $0[$1.effectiveState, default: 0] += 1 } }
+    transaction { state in state.tasks.values.reduce(into: [:]) { $0[$1.machine.state, default: 0] += 1 } }
   }
 
   package func audit() async throws -> [String] {

@@ -34,8 +34,19 @@ struct CommandSegment {
     return (segments, duplicates)
   }
 
-  /// It reads what other batches may be about to write; see `begin_apply`.
+  /// It reads what other batches may be about to write, or creates lanes behind locked tasks; see `begin_apply`.
   var goesAlone: Bool {
-    submits.contains { !$0.spec.after.isEmpty } || controls.contains { $0.control.action == .remove }
+    submits.contains { !$0.spec.after.isEmpty }
+      || controls.contains { control in
+        switch control.control.action {
+        case .remove, .prioritize: true
+        case .pause, .resume, .cancel, .retry: false
+        }
+      }
+  }
+
+  /// The tasks that controls steer and that new tasks come after.
+  var namedTasks: [UUID] {
+    controls.map(\.control.taskID) + submits.flatMap(\.spec.after)
   }
 }

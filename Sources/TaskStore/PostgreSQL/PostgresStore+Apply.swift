@@ -7,11 +7,13 @@ extension PostgresStore {
     guard !commands.isEmpty else { return [] }
     let (segments, duplicates) = CommandSegment.split(commands)
     // One round trip, one transaction.
-    var queries = [StoreQueries.beginApply(.bool(segments.contains(where: \.goesAlone)))]
+    let goesAlone = segments.count > 1 || segments.contains(where: \.goesAlone)
+    var queries = [StoreQueries.beginApply(.bool(goesAlone), .uuids(segments.flatMap(\.namedTasks)))]
     for segment in segments {
       if !segment.submits.isEmpty { queries.append(submit(segment.submits.map(\.spec))) }
       if !segment.controls.isEmpty { queries.append(control(segment.controls.map(\.control))) }
     }
+    queries.append(StoreQueries.endApply())
     return try await call {
       var outcomes = [CommandOutcome](repeating: .applied, count: commands.count)
       for index in duplicates { outcomes[index] = .duplicate }

@@ -4,8 +4,10 @@ import Postgres
 enum StoreQueries {
   // MARK: Commands
 
-  /// $1: the batch must go alone, because of dependencies or removals.
-  static let beginApply = PostgresStatement("select begin_apply($1)", writes: true)
+  /// $1: the batch must go alone; $2: the tasks it names, new ones apart.
+  static let beginApply = PostgresStatement("select begin_apply($1, $2)", writes: true)
+
+  static let endApply = PostgresStatement("select wake_lanes()", writes: true)
 
   /// $1–$5: the lanes' keys; $6–$11: the tasks; $12, $13: who comes after whom. One row: the ids that were new.
   static let submit = PostgresStatement(
@@ -84,10 +86,10 @@ enum StoreQueries {
   static let workers = PostgresStatement(
     """
     select w.boot, w.host, w.pid, w.started_at, w.lease_until, not w.dead and w.lease_until > now(),
-           w.volume_names, w.volume_ids, w.label_names, w.label_values, r.running, r.rate
+           w.volume_names, w.volume_ids, w.label_names, w.label_values, coalesce(r.running, 0), coalesce(r.rate, 0)
       from worker w
-     cross join lateral (
-       select count(*) running, coalesce(sum(rate), 0)::bigint rate from run where worker_id = w.id) r
+      left join (select worker_id, count(*) running, sum(rate)::bigint rate from run group by worker_id) r
+        on r.worker_id = w.id
      order by w.id
     """)
 

@@ -47,6 +47,9 @@ package actor Runner {
 
   package var running: Int { runs.count }
 
+  /// Whether the task runs here.
+  package func isRunning(_ id: UUID) -> Bool { runs[id] != nil }
+
   // MARK: Starting and ending
 
   package func start(_ claims: [Claim], under lease: Lease) {

@@ -1,0 +1,190 @@
+import System
+import TaskCore
+import TaskStore
+import Testing
+
+/// The two stores do the same operations, one after the other, and answer the same: what PostgreSQL does is what the
+/// state machine says, which is what the memory store runs on.
+@Suite struct ModelTests {
+  @Test(arguments: 0..<8 as Range<UInt64>)
+  func postgresDoesWhatTheMachineSays(seed: UInt64) async throws {
+    try await withStore(.memory) { memory in
+      try await withStore(.postgres) { postgres in
+        var model = Model(memory, postgres, seed: seed)
+        for step in 0..<250 {
+          try await model.step()
+          if step % 10 == 0 { try await model.compareEverything() }
+        }
+        try await model.compareEverything()
+      }
+    }
+  }
+}
+
+private struct Model {
+  private let stores: [StoreFixture]
+  private var random: SeededGenerator
+  private let ids: [UUID]
+  /// Tasks are removed and never come back: the operations move on to further ones.
+  private var steps = 0
+  /// The same worker in both stores.
+  private var workers: [[WorkerID]] = []
+  private var claims: [Claim] = []
+
+  init(_ memory: StoreFixture, _ postgres: StoreFixture, seed: UInt64) {
+    stores = [memory, postgres]
+    random = SeededGenerator(seed)
+    ids = (1...40).map { UUID(high: 0x019a_0000_0000_7000 + seed << 16, low: 0x8000_0000_0000_0000 | $0) }
+  }
+
+  private mutating func pick(_ count: Int) -> Int { Int.random(in: 0..<count, using: &random) }
+  private mutating func uuid() -> UUID { UUID(high: random.next(), low: random.next()) }
+
+  /// The same of both stores; the answers must be equal.
+  @discardableResult
+  private func both<Answer: Equatable>(
+    _ what: String, _ call: (StoreFixture, Int) async throws -> Answer
+  ) async throws -> Answer {
+    let answers = [try await call(stores[0], 0), try await call(stores[1], 1)]
+    #expect(answers[0] == answers[1], "\(what)")
+    return answers[1]
+  }
+
+  private mutating func task() -> UUID { ids[min(steps / 8 + pick(9), ids.count - 1)] }
+
+  mutating func step() async throws {
+    steps += 1
+    switch pick(14) {
+    case 0: try await register()
+    case 1...5: try await command()
+    case 6, 7: try await claim()
+    case 8, 9: try await settle()
+    case 10: try await checkpoint()
+    case 11: try await renew()
+    case 12: try await passTime()
+    default: try await limit()
+    }
+  }
+
+  private mutating func register() async throws {
+    let boot = uuid()
+    guard workers.count < 3 else { return }
+    workers.append([try await stores[0].worker(boot), try await stores[1].worker(boot)])
+  }
+
+  private mutating func command() async throws {
+    var batch: [Command] = []
+    for _ in 0...pick(4) {
+      let id = task()
+      let actions: [ControlAction] = [.pause, .resume, .cancel, .retry, .remove, .prioritize(pick(3)), .resume, .retry]
+      if pick(3) > 0 {
+        batch.append(.control(.init(id: uuid(), taskID: id, action: actions[pick(actions.count)])))
+      } else {
+        var spec = TaskSpec.noop(id, priority: pick(3))
+        if pick(3) == 0 { spec.after = Set([task(), task()]).filter { $0 != id }.sorted() }
+        spec.paused = pick(6) == 0
+        if pick(6) == 0 { spec.notBefore = Timestamp(microseconds: 4_000_000_000_000_000) }
+        batch.append(.submit(spec))
+      }
+    }
+    // New tasks first, as PostgreSQL takes them: positions in the queue are not part of the contract of a batch.
+    batch = batch.filter(\.isSubmit) + batch.filter { !$0.isSubmit }
+    if let repeated = batch.randomElement(using: &random) { batch.append(repeated) }
+    try await both("\(batch)") { store, _ in try await store.store.apply(batch) }
+  }
+
+  private mutating func claim() async throws {
+    guard let worker = workers.randomElement(using: &random) else { return }
+    let limit = 1 + pick(3)
+    claims += try await both("claim") { store, index in
+      try await store.store.claim(worker[index], limit: limit).sorted { $0.spec.id < $1.spec.id }
+    }
+  }
+
+  private mutating func settle() async throws {
+    guard !claims.isEmpty else { return }
+    let claim = claims[pick(claims.count)]
+    let failure = TaskFailure(code: "http_503", message: "busy", class: .retry, retryAfter: pick(2) == 0 ? 7 : nil)
+    let outcomes: [Settlement.Outcome] = [
+      .success, .succeeded(sha256: [UInt8](repeating: 7, count: 32), bytes: 9), .failed(failure, retryIn: nil),
+      .failed(failure, retryIn: .zero), .failed(failure, retryIn: .seconds(3600)), .handBack,
+      .released(reason: failure, delay: .seconds(3600)), .released(reason: failure, delay: .zero),
+    ]
+    let outcome = outcomes[pick(outcomes.count)]
+    try await both("settle \(outcome)") { store, _ in try await store.settle(claim, outcome) }
+  }
+
+  private mutating func checkpoint() async throws {
+    guard !claims.isEmpty else { return }
+    let claim = claims[pick(claims.count)]
+    var write = CheckpointWrite.sample(claim.spec.id, epoch: claim.epoch)
+    write.checkpoint.generation = pick(5)
+    if pick(2) == 0 { write.checkpoint.publishing = .init(sha256: [UInt8](repeating: 3, count: 32)) }
+    try await both("checkpoint") { [write] store, _ in try await store.store.checkpoint([write]) }
+  }
+
+  private mutating func renew() async throws {
+    guard let worker = workers.randomElement(using: &random) else { return }
+    let samples = claims.shuffled(using: &random).prefix(3).map {
+      ProgressSample(
+        taskID: $0.spec.id, epoch: $0.epoch, bytesDone: Int64(pick(100)), bytesTotal: pick(2) == 0 ? nil : 100, rate: 1)
+    }
+    try await both("renew") { store, index in try await store.store.renew(worker[index], samples: samples) }
+  }
+
+  /// A lease that is over, a worker that retires, a delay that is over; and then the sweep.
+  private mutating func passTime() async throws {
+    switch pick(4) {
+    case 0:
+      guard !workers.isEmpty else { return }
+      let worker = workers.remove(at: pick(workers.count))
+      for (store, id) in zip(stores, worker) { try await store.expireLease(id) }
+    case 1:
+      guard !workers.isEmpty else { return }
+      let worker = workers.remove(at: pick(workers.count))
+      for (store, id) in zip(stores, worker) { try await store.store.retire(id) }
+    default:
+      let task = task()
+      for store in stores { try await store.makeDue(task) }
+    }
+    try await both("sweep") { store, _ in try await store.store.sweep() }
+  }
+
+  private mutating func limit() async throws {
+    let (scope, name) = [(LimitScope.total, ""), (.kind, "noop"), (.queue, "default"), (.host, "example.com")][pick(4)]
+    let limit = pick(3) == 0 ? nil : pick(5)
+    for store in stores { try await store.store.setLimit(scope, name: name, to: limit) }
+  }
+
+  /// Documents but for the time of day, workers, counts, and the events with their numbers.
+  mutating func compareEverything() async throws {
+    for id in ids {
+      try await both("\(id)") { store, _ in
+        guard var document = try await store.store.task(id) else { return nil as TaskDocument? }
+        let midnight = Timestamp(microseconds: 0)
+        document.createdAt = midnight
+        if document.startedAt != nil { document.startedAt = midnight }
+        if document.finishedAt != nil { document.finishedAt = midnight }
+        if document.runAt != nil { document.runAt = midnight }
+        return document
+      }
+    }
+    try await both("counts") { store, _ in try await store.store.counts() }
+    try await both("workers") { store, _ in
+      try await store.store.workers().map { "\($0.id) \($0.isLive) \($0.running) \($0.bytesPerSecond)" }
+    }
+    try await both("events") { store, _ in
+      let batches = try await store.store.pendingEvents(limit: 10_000)
+      try await store.store.discardEvents(batches.map(\.row))
+      let events = Dictionary(grouping: batches.flatMap(\.events), by: \.taskID)
+      return events.mapValues { $0.map { "\($0.sequence) \($0.kind)" } }
+    }
+    for store in stores { #expect(try await store.store.audit() == []) }
+  }
+}
+
+extension Command {
+  fileprivate var isSubmit: Bool {
+    if case .submit = self { true } else { false }
+  }
+}
