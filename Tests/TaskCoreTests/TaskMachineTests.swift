@@ -37,8 +37,8 @@ struct TaskMachineTests {
   @Test(arguments: [TaskState.running, .publishing])
   func anIntentDecidesWhereARunThatEndsWithoutSuccessGoes(state: TaskState) throws {
     for event in [
-      TaskMachine.Event.failed(retryIn: nil), .failed(retryIn: .seconds(1)), .released(delay: .seconds(9)),
-      .leaseExpired,
+      TaskMachine.Event.failed(retryIn: nil), .failed(retryIn: .seconds(1)), .progressed(retryIn: .seconds(1)),
+      .released(delay: .seconds(9)), .leaseExpired,
     ] {
       let (paused, pauseActions) = try moved(state, intent: .pause, by: event)
       #expect(paused.state == .paused && paused.intent == nil && pauseActions == [.endRun, .publish(.paused)])
@@ -52,6 +52,7 @@ struct TaskMachineTests {
 
   @Test func onlyFailuresCountAsAttempts() throws {
     #expect(try moved(.running, by: .failed(retryIn: .seconds(2))).0.attempt == 3)
+    #expect(try moved(.running, by: .progressed(retryIn: .seconds(2))).0.attempt == 0)
     #expect(try moved(.running, by: .released(delay: .zero)).0.attempt == 2)
     #expect(try moved(.running, by: .leaseExpired).0.attempt == 2)
     #expect(try moved(.failed, by: .control(.retry)).0.attempt == 0)
@@ -64,6 +65,9 @@ struct TaskMachineTests {
         == [.endRun, .enqueue(.after(.seconds(3))), .publish(.released)])
     #expect(
       try moved(.running, by: .failed(retryIn: .seconds(4))).1
+        == [.endRun, .enqueue(.after(.seconds(4))), .publish(.retrying)])
+    #expect(
+      try moved(.running, by: .progressed(retryIn: .seconds(4))).1
         == [.endRun, .enqueue(.after(.seconds(4))), .publish(.retrying)])
   }
 

@@ -6,11 +6,13 @@ import Worker
 @Suite struct SettlementPlannerTests {
   private func settle(
     _ outcome: RunOutcome, attempt: Int = 1, retry: RetryPolicy = RetryPolicy(), stop: StopReason? = nil,
-    newBytes: Int64 = 0, seed: UInt64 = 1
+    newBytes: Int64 = 0, size: Int64? = nil, generation: Int = 0, seed: UInt64 = 1
   ) -> Settlement.Outcome? {
     var planner = SettlementPlanner(seed: seed)
     return planner.settlement(
-      of: .init(attempt: attempt, retry: retry, outcome: outcome, stop: stop, newBytes: newBytes))
+      of: .init(
+        attempt: attempt, retry: retry, outcome: outcome, stop: stop, newBytes: newBytes, size: size,
+        generation: generation))
   }
 
   private func failure(_ class: TaskFailure.Class, retryAfter: Int? = nil) -> TaskFailure {
@@ -48,15 +50,50 @@ import Worker
     #expect(settle(.failed(failure(.retry)), attempt: 3, retry: retry) == .failed(failure(.retry), retryIn: nil))
   }
 
-  @Test func progressBurnsNoAttempt() {
+  private static let progress = SettlementPlanner.progress
+
+  @Test(
+    arguments: [
+      (progress, nil, 0, true), (progress - 1, nil, 0, false), (progress, 1 << 40, 63, true),
+      (progress, 1 << 40, 64, false), (100, 10_000, 0, true), (99, 10_000, 0, false), (1, 50, 0, true),
+      (0, 50, 0, false), (0, 0, 0, false),
+    ] as [(Int64, Int64?, Int, Bool)])
+  func progressEndsTheCount(newBytes: Int64, size: Int64?, generation: Int, counts: Bool) {
     let outcome = settle(
-      .failed(failure(.retry)), attempt: 8, newBytes: SettlementPlanner.progress)
-    guard case .released(let reason?, let delay) = outcome else {
+      .failed(failure(.retry)), attempt: 8, newBytes: newBytes, size: size, generation: generation)
+    guard counts else { return #expect(outcome == .failed(failure(.retry), retryIn: nil)) }
+    guard case .progressed(failure(.retry), let delay) = outcome else {
       Issue.record("\(String(describing: outcome))")
       return
     }
-    #expect(reason == failure(.retry))
-    #expect(delay <= .seconds(2))
+    #expect(delay <= .seconds(1), "as after a first attempt")
+  }
+
+  /// Whatever a source does: every attempt brings what is least, or nothing, and now and then another version.
+  @Test(arguments: 1...20 as ClosedRange<UInt64>) func noTaskIsTriedForEver(seed: UInt64) {
+    var random = SplitMix64(seed: seed)
+    var planner = SettlementPlanner(seed: seed)
+    let size: Int64 = 20 << 20
+    var (attempt, done, generation, attempts) = (0, Int64(0), 0, 0)
+    while done < size {
+      attempts += 1
+      if Int.random(in: 0..<10, using: &random) == 0 { (generation, done) = (generation + 1, 0) }
+      let new = Bool.random(using: &random) ? min(size / 100 + 1, size - done) : 1
+      done += new
+      let outcome = planner.settlement(
+        of: .init(
+          attempt: attempt + 1, retry: RetryPolicy(), outcome: .failed(failure(.retry)), newBytes: new, size: size,
+          generation: generation))
+      switch outcome {
+      case .failed(_, .some): attempt += 1
+      case .progressed: attempt = 0
+      default: return
+      }
+      guard attempts < 64 * 100 * 8 else {
+        Issue.record("it never ends")
+        return
+      }
+    }
   }
 
   @Test func whatIsNotTheTasksFaultBurnsNoAttempt() {

@@ -1,7 +1,7 @@
 -- Ends the runs in these rows of `run`, which the caller has locked in the order of their tasks. The arrays run in
--- parallel; `outcomes` are succeeded, failed (`delays` null: for good), released, or lost with its worker. An intent
--- decides where a task goes that did not succeed; released and lost runs do not count as attempts. It ends with the
--- buckets: while they are locked nobody else claims or settles.
+-- parallel; `outcomes` are succeeded, failed (`delays` null: for good), progressed (failed, but attempts are counted
+-- anew), released, or lost with its worker. An intent decides where a task goes that did not succeed; released and lost
+-- runs do not count as attempts. It ends with the buckets: while they are locked nobody else claims or settles.
 create function end_runs(
   tuples tid[], tasks uuid[], outcomes text[], delays interval[], digests bytea[], sizes bigint[],
   codes text[], messages text[], classes text[], retry_afters int[]
@@ -27,9 +27,10 @@ begin
                 when i.what = 'cancel' then 'canceled'
                 when i.what = 'pause' then 'paused'
                 when e.outcome = 'failed' and e.delay is null then 'failed'
-                when e.outcome = 'failed' then 'retrying'
+                when e.outcome in ('failed', 'progressed') then 'retrying'
                 else 'released' end verdict,
-           case when e.outcome in ('released', 'lost') then e.attempt - 1 else e.attempt end counted,
+           case when e.outcome in ('released', 'lost') then e.attempt - 1
+                when e.outcome = 'progressed' then 0 else e.attempt end counted,
            coalesce(e.delay, interval '0') > interval '0' waits
       from ended e left join intent i on i.worker_id = e.worker_id and i.task_id = e.task_id),
   changed as (

@@ -10,6 +10,8 @@ extension TaskMachine {
     case succeeded
     /// A counted attempt failed; `retryIn` is `nil` where the task fails for good.
     case failed(retryIn: Duration?)
+    /// An attempt failed that brought the task forward: attempts are counted anew.
+    case progressed(retryIn: Duration)
     /// Its worker hands it back; the attempt does not count.
     case released(delay: Duration)
     /// Its worker's lease is over; the attempt does not count.
@@ -58,6 +60,7 @@ extension TaskMachine.Event {
     case .succeeded: "succeeded"
     case .failed(retryIn: nil): "failed for good"
     case .failed: "failed"
+    case .progressed: "failed after progress"
     case .released: "released"
     case .leaseExpired: "lease expired"
     case .control(let action): action.name

@@ -24,13 +24,20 @@ extension TaskMachine {
         state = .failed
         return [.endRun, publish(.failed)]
       }
-      state = .queued
-      return [.endRun, .enqueue(.after(delay)), publish(.retrying)]
+      return retry(after: delay)
+    case .progressed(let delay):
+      attempt = 0
+      return followIntent() ?? retry(after: delay)
     case .released(let delay): return handBack(delay == .zero ? .front : .after(delay))
     case .leaseExpired: return handBack(.front)
     case .control(let action): return try intend(action)
     default: throw illegal(event)
     }
+  }
+
+  private mutating func retry(after delay: Duration) -> [Action] {
+    state = .queued
+    return [.endRun, .enqueue(.after(delay)), publish(.retrying)]
   }
 
   /// The end of an attempt that does not count.

@@ -14,8 +14,8 @@ extension TaskMachine {
   /// One event of every sort.
   static let sampleEvents: [Event] = [
     .dependenciesSatisfied, .claimed, .publishing, .succeeded, .failed(retryIn: .seconds(1)), .failed(retryIn: nil),
-    .released(delay: .zero), .leaseExpired, .control(.pause), .control(.resume), .control(.cancel), .control(.retry),
-    .control(.remove), .control(.prioritize(1)),
+    .progressed(retryIn: .seconds(1)), .released(delay: .zero), .leaseExpired, .control(.pause), .control(.resume),
+    .control(.cancel), .control(.retry), .control(.remove), .control(.prioritize(1)),
   ]
 
   /// Every move that changes the state, found by asking the machine itself.

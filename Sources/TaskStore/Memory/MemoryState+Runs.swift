@@ -50,6 +50,7 @@ extension MemoryState {
       tasks[settlement.taskID]?.bytesTotal = bytes
       tasks[settlement.taskID]?.checkpoint = nil
     case .failed(let failure, let retryIn): end(settlement.taskID, .failed(retryIn: retryIn), failure)
+    case .progressed(let failure, let retryIn): end(settlement.taskID, .progressed(retryIn: retryIn), failure)
     case .released(let reason, let delay): end(settlement.taskID, .released(delay: delay), reason)
     }
     return true

@@ -80,6 +80,10 @@ private struct RunEnd {
       self.outcome = "failed"
       self.failure = failure
       delayMicroseconds = retryIn?.microseconds
+    case .progressed(let failure, let retryIn):
+      self.outcome = "progressed"
+      self.failure = failure
+      delayMicroseconds = retryIn.microseconds
     case .released(let reason, let delay):
       self.outcome = "released"
       failure = reason

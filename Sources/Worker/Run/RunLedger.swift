@@ -67,9 +67,12 @@ package final class RunLedger: Sendable {
     return bytes == Self.unknown ? nil : bytes
   }
 
-  /// Bytes of the current generation that this run put on stable storage.
+  /// The version of the source that was recorded last.
+  var recordedGeneration: Int { generation.load(ordering: .relaxed) }
+
+  /// Bytes of that version that this run put on stable storage.
   var newBytes: Int64 {
-    let isSameGeneration = generation.load(ordering: .relaxed) == claim.checkpoint?.generation ?? 0
+    let isSameGeneration = recordedGeneration == claim.checkpoint?.generation ?? 0
     let before = isSameGeneration ? claim.checkpoint?.done.count ?? 0 : 0
     return max(0, recorded.load(ordering: .relaxed) - before)
   }

@@ -85,7 +85,8 @@ package actor Runner {
     let stop = run == nil || ledger.isLost ? .abandoned : run?.stop?.reason
     let decision = planner.settlement(
       of: .init(
-        attempt: claim.attempt, retry: claim.spec.retry, outcome: outcome, stop: stop, newBytes: ledger.newBytes))
+        attempt: claim.attempt, retry: claim.spec.retry, outcome: outcome, stop: stop, newBytes: ledger.newBytes,
+        size: ledger.bytesTotal, generation: ledger.recordedGeneration))
     guard let decision else { return }
     if case .failed(let failure) = outcome { note(failure, claim) }
     await settle(claim, ledger.lease, as: decision)

@@ -3,8 +3,9 @@ import TaskStore
 
 /// Decides what the end of a run means for its task: done, once more and when, or failed for good.
 ///
-/// An attempt that brought the task forward is not counted against it, however it ended: a file of many hours over a
-/// bad line must not run out of attempts. What is not the task's fault is not counted either.
+/// An attempt that fails after it brought the task forward ends the count of those before it: a file of many hours over a
+/// bad line must not run out of attempts. What is not the task's fault is not counted either. Every attempt fails for
+/// good, counts, or adds to the bytes of one of ``versions`` versions of the source: so there is an end.
 package struct SettlementPlanner: Sendable {
   /// What is known about a run at its end.
   package struct Run: Sendable {
@@ -15,18 +16,35 @@ package struct SettlementPlanner: Sendable {
     package var stop: StopReason?
     /// Bytes that this run put on stable storage.
     package var newBytes: Int64
+    /// Of the whole file, where it is known.
+    package var size: Int64?
+    /// The version of the source they are of, from 0.
+    package var generation: Int
 
-    package init(attempt: Int, retry: RetryPolicy, outcome: RunOutcome, stop: StopReason? = nil, newBytes: Int64 = 0) {
+    package init(
+      attempt: Int, retry: RetryPolicy, outcome: RunOutcome, stop: StopReason? = nil, newBytes: Int64 = 0,
+      size: Int64? = nil, generation: Int = 0
+    ) {
       self.attempt = attempt
       self.retry = retry
       self.outcome = outcome
       self.stop = stop
       self.newBytes = newBytes
+      self.size = size
+      self.generation = generation
+    }
+
+    /// Less is what any failing server sends before it fails.
+    fileprivate var cameForward: Bool {
+      newBytes >= min(SettlementPlanner.progress, max(1, (size ?? .max) / 100))
+        && generation < SettlementPlanner.versions
     }
   }
 
-  /// What counts as having come forward: less is what any failing server sends before it fails.
+  /// Bytes that count as having come forward; of a small file, a hundredth does.
   package static let progress: Int64 = 1 << 20
+  /// Of so many versions of a source.
+  package static let versions = 64
 
   private var random: SplitMix64
 
@@ -51,11 +69,9 @@ package struct SettlementPlanner: Sendable {
   }
 
   private mutating func settlement(of failure: TaskFailure, in run: Run) -> Settlement.Outcome {
-    if failure.class == .retry, run.newBytes >= Self.progress {
-      let soon = Duration.seconds(Double.random(in: 0...2, using: &random))
-      return .released(reason: failure, delay: max(soon, RetryPolicy.least(after: failure)))
-    }
-    return switch run.retry.decision(after: failure, attempt: run.attempt, using: &random) {
+    let attempt = run.cameForward ? 0 : run.attempt
+    return switch run.retry.decision(after: failure, attempt: attempt, using: &random) {
+    case .retry(let delay) where attempt == 0: .progressed(failure, retryIn: delay)
     case .retry(let delay): .failed(failure, retryIn: delay)
     case .fail: .failed(failure, retryIn: nil)
     case .wait(let delay): .released(reason: failure, delay: delay)
