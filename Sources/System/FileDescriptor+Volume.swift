@@ -2,11 +2,16 @@ import CSystem
 import Glibc
 
 extension FileDescriptor {
-  /// Bytes that an unprivileged process can still write to the file system of this file.
-  package borrowing func freeSpace() throws(SystemError) -> Int64 {
+  /// Bytes of the file system of this file: `free`, what an unprivileged process can still write; `total`, free and
+  /// used, or `nil` where it does not tell.
+  package borrowing func space() throws(SystemError) -> (free: Int64, total: Int64?) {
     var status = statvfs()
     guard fstatvfs(raw, &status) == 0 else { throw .last("statvfs \(path)") }
-    return Int64(clamping: UInt64(status.f_bavail) * UInt64(status.f_frsize))
+    func bytes(_ blocks: fsblkcnt_t) -> Int64 {
+      let (bytes, overflow) = UInt64(blocks).multipliedReportingOverflow(by: UInt64(status.f_frsize))
+      return overflow ? .max : Int64(clamping: bytes)
+    }
+    return (bytes(status.f_bavail), status.f_blocks == 0 ? nil : bytes(status.f_blocks))
   }
 
   /// Keeps `value` with the file as the extended attribute `name`. ENOTSUP where the file system has none.

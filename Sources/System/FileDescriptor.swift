@@ -83,6 +83,11 @@ package struct FileDescriptor: ~Copyable, Sendable {
     try retrying("truncate") { ftruncate($0, off_t(size)) }
   }
 
+  /// Sets the time of the last change to now, on the file system's own clock.
+  package borrowing func touch() throws(SystemError) {
+    guard futimens(raw, nil) == 0 else { throw .last("touch \(path)") }
+  }
+
   /// Allocates blocks for the range and extends the file to its end. EOPNOTSUPP where the file system cannot.
   package borrowing func allocate(_ range: Range<Int64>) throws(SystemError) {
     guard !range.isEmpty else { return }

@@ -19,6 +19,8 @@ package protocol TaskStore: Sendable {
   /// Prolongs the lease by its length, records progress, and returns what the worker shall do about its running tasks.
   /// The same intent is returned until the task is settled or released.
   func renew(_ worker: WorkerID, samples: [ProgressSample]) async throws -> Renewal
+  /// What storage the worker can use from now on: its next claim follows it.
+  func announce(_ worker: WorkerID, volumes: [String: UUID]) async throws
   /// Gives up the lease at once; the worker must have released or settled everything, the rest is swept.
   func retire(_ worker: WorkerID) async throws
 

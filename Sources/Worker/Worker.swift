@@ -7,8 +7,8 @@ import Telemetry
 /// One worker: its services on one control loop, and their end in order.
 ///
 /// A task passes through them one way: ``Ingester`` → store → ``Claimer`` → ``Runner`` → store → ``Relay``.
-/// ``LeaseKeeper`` allows it, ``Sweeper`` recovers what other workers lost, ``StagingSweeper`` the space
-/// it took, ``SignalListener`` speeds intents up.
+/// ``LeaseKeeper`` allows it, for the volumes that ``VolumeWatch`` sees; ``Sweeper`` recovers what other workers lost,
+/// ``StagingSweeper`` the space it took; ``SignalListener`` speeds intents up.
 package actor Worker {
   private let loop: EventLoop
   private let parts: WorkerParts
@@ -20,6 +20,7 @@ package actor Worker {
   private let ingester: Ingester
   private let sweeper: Sweeper
   private let stagingSweeper: StagingSweeper
+  private let watch: VolumeWatch
   private let listener: SignalListener
   private let sampler: ProgressSampler
   private var drain: DrainMachine
@@ -36,14 +37,14 @@ package actor Worker {
     let batcher = StoreBatcher(store: parts.store, loop: loop, log: log)
     let hints = WorkerHints()
     let kinds = parts.handlers.map(\.kind)
-    let volumes = parts.volumes
+    let watch = VolumeWatch(loop: loop, storage: parts.storage, log: log)
     runner = Runner(
       loop: loop, concurrency: settings.concurrency, handlers: parts.handlers, store: batcher,
       watchdog: settings.watchdog, log: log, onFree: { await hints.runEnded() })
     keeper = LeaseKeeper(
-      loop: loop, store: parts.store, runner: runner,
+      loop: loop, store: parts.store, runner: runner, watch: watch,
       timing: .init(lease: .seconds(settings.leaseSeconds)), log: log,
-      describe: { boot in
+      describe: { boot, volumes in
         WorkerRegistration(
           boot: boot, host: host, pid: getpid(), leaseSeconds: settings.leaseSeconds, kinds: kinds, volumes: volumes,
           labels: settings.labels)
@@ -66,6 +67,7 @@ package actor Worker {
     listener = SignalListener(loop: loop, source: parts.signals, runner: runner, keeper: keeper, log: log)
     sampler = ProgressSampler(loop: loop, runner: runner, sink: parts.progress, topics: settings.topics)
     drain = DrainMachine(limit: settings.drainLimit)
+    self.watch = watch
     self.loop = loop
     self.parts = parts
     self.log = log
@@ -80,6 +82,7 @@ package actor Worker {
       loop.task { [sampler] in await sampler.run() },
     ]
     intake = [
+      loop.task { [watch, keeper] in await watch.run { await keeper.renewNow() } },
       loop.task { [ingester] in await ingester.run() },
       loop.task { [claimer] in await claimer.run() },
       loop.task { [sweeper] in await sweeper.run() },

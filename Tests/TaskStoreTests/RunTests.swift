@@ -132,6 +132,7 @@ import Testing
     let table: [(Settlement.Outcome, attempts: Int, waits: Bool)] = [
       (.failed(.reset, retryIn: .seconds(100)), 1, true), (.released(reason: .reset, delay: .seconds(100)), 1, true),
       (.handBack, 1, false), (.failed(.reset, retryIn: .zero), 2, false),
+      (.progressed(.reset, retryIn: .seconds(100)), 0, true), (.failed(.reset, retryIn: .zero), 1, false),
     ]
     try await withStore(kind) { fixture in
       let worker = try await fixture.worker()
@@ -149,7 +150,7 @@ import Testing
         #expect(try await fixture.store.sweep() == SweepResult(expired: 0, due: 1))
       }
       let claim = try #require(try await fixture.store.claim(worker, limit: 1).first)
-      #expect(claim.attempt == 3 && claim.epoch == 5)
+      #expect(claim.attempt == 2 && claim.epoch == 7)
       #expect(try await fixture.settle(claim, .failed(.reset, retryIn: nil)))
       #expect(try await fixture.store.task(spec.id)?.error == .reset)
       try await fixture.control(.retry, spec.id)
@@ -174,6 +175,28 @@ import Testing
       #expect(try await claim(3, limit: 9).count == 5)
       let events = try await fixture.store.pendingEvents(limit: 100).flatMap(\.events)
       #expect(events.count { $0.kind == .started } == 10)
+    }
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func claimsFollowTheVolumesThatAWorkerHas(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let worker = try await fixture.worker(volumes: [])
+      var spec = TaskSpec.noop()
+      spec.kind = .download
+      spec.destination = "storage://default/a.mp4"
+      try await fixture.submit(spec)
+      #expect(try await fixture.store.claim(worker, limit: 1).isEmpty)
+      #expect(try await fixture.store.task(spec.id)?.error?.code == "storage_missing")
+      #expect(try await fixture.store.tasks(TaskFilter()).map(\.error?.class) == [.wait])
+      let volume = UUID.random()
+      try await fixture.store.announce(worker, volumes: ["default": volume])
+      #expect(try await fixture.store.task(spec.id)?.error == nil)
+      #expect(try await fixture.store.workers().map(\.volumes) == [["default": volume]])
+      let claim = try #require(try await fixture.store.claim(worker, limit: 1).first)
+      try await fixture.settle(claim, .handBack)
+      try await fixture.store.announce(worker, volumes: ["other": volume])
+      #expect(try await fixture.store.claim(worker, limit: 1).isEmpty)
     }
   }
 

@@ -6,6 +6,7 @@ import TaskCore
 import TaskStore
 import TestKit
 import Testing
+import TransferEngine
 import Worker
 
 /// From a record on Kafka to a file on disk and an event, with real parts in one process.
@@ -33,6 +34,41 @@ import Worker
       var status = stat()
       #expect(stat(fleet.directory.path + "/a.mp4", &status) == 0 && Int64(status.st_size) == file.size)
       #expect(try await fleet.store.task(spec.id)?.state == .succeeded)
+      #expect(try await fleet.store.audit() == [])
+    }
+  }
+
+  /// A root that is marked late, moved away under a running download and moved back: the task waits and says why, no
+  /// attempt is burnt, and the worker goes on without a restart.
+  @Test(.timeLimit(.minutes(1))) func aRootThatComesAndGoesNeedsNoRestart() async throws {
+    try await RealFleet.run { fleet in
+      let file = OriginFile(seed: 11, size: 6_000_000)
+      fleet.origin.serve("/c.mp4", file)
+      fleet.origin.always("/c.mp4", .pace(bytesPerSecond: 700_000))
+      let (root, away) = (fleet.directory.path, fleet.directory.path + ".away")
+      let spec = download(fleet, "/c.mp4")
+      func task() async throws -> TaskDocument? { try await fleet.store.task(spec.id) }
+      func volumes() async throws -> Int { try await fleet.store.workers().first?.volumes.count ?? -1 }
+      try await fleet.withWorker({ $0.initialisesStorage = false }) { _ in
+        try await fleet.send(.submit(spec))
+        try await eventually("it waits") { try await task()?.error?.code == "storage_missing" }
+        #expect(try await task()?.state == .queued)
+        try Volume.initialise(name: "default", path: root)
+        try await eventually("bytes move") { (try await task()?.bytesDone ?? 0) > 0 }
+        #expect(rename(root, away) == 0)
+        try await eventually("it waits again") {
+          let task = try await task()
+          return task?.state == .queued && task?.error?.code == "storage_volume_gone" && task?.attempt == 0
+        }
+        try await eventually("the worker has no volume") { try await volumes() == 0 }
+        var status = stat()
+        #expect(stat(root, &status) != 0, "nothing is made where the root was")
+        #expect(rename(away, root) == 0)
+        fleet.origin.always("/c.mp4")
+        try await eventually("the worker has its volume") { try await volumes() == 1 }
+        try await eventually("it is done", within: .seconds(25)) { try await task()?.state == .succeeded }
+        #expect(try await task()?.attempt == 1)
+      }
       #expect(try await fleet.store.audit() == [])
     }
   }

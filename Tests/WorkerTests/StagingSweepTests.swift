@@ -8,11 +8,11 @@ import Worker
 
 @Suite struct StagingSweepTests {
   private static let minute = StagingSweepPlanner.quiet
-  private static let week = StagingSweepPlanner.foreign
+  private static let week = StagingSweepPlanner.kept
 
   /// From what age on, in seconds, the file of a task in this state is discarded; nil: never.
   private static let table: [(TaskState?, Int?)] = [
-    (.succeeded, minute), (.canceled, minute), (.failed, nil), (.paused, nil), (.queued, nil), (.blocked, nil),
+    (.succeeded, minute), (.canceled, minute), (.failed, week), (.paused, nil), (.queued, nil), (.blocked, nil),
     (.running, nil), (.publishing, nil), (nil, week),
   ]
 

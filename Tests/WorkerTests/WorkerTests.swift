@@ -7,7 +7,7 @@ import Worker
 
 @Suite struct WorkerTests {
   @Test func carriesTasksFromCommandToEvent() async throws {
-    let bench = WorkerBench()
+    let bench = try WorkerBench()
     let specs = (0..<200).map { _ in noop() }
     let code = try await bench.run {
       bench.submit(specs)
@@ -33,7 +33,7 @@ import Worker
   }
 
   @Test func badCommandsGoToTheDeadLettersUntouched() async throws {
-    let bench = WorkerBench()
+    let bench = try WorkerBench()
     let good = noop()
     let poison = noop()
     bench.store.poison(poison.id)
@@ -59,7 +59,7 @@ import Worker
   }
 
   @Test func aRecordTooLongForTheDeadLettersIsCutAndHoldsUpNothing() async throws {
-    let bench = WorkerBench()
+    let bench = try WorkerBench()
     let good = noop()
     try await bench.run {
       bench.commands.send([Array(repeating: UInt8(ascii: "x"), count: 3 << 20)], key: [1])
@@ -75,7 +75,7 @@ import Worker
 
   @Test func aSignalStopsARunAtOnce() async throws {
     // Leases so long that no regular renewal comes by in time.
-    let bench = WorkerBench { $0.leaseSeconds = 3600 }
+    let bench = try WorkerBench { $0.leaseSeconds = 3600 }
     let spec = download()
     try await bench.run {
       bench.submit([spec])
@@ -92,7 +92,7 @@ import Worker
   }
 
   @Test func anIntentIsFollowedWithoutItsSignal() async throws {
-    let bench = WorkerBench()
+    let bench = try WorkerBench()
     let spec = download()
     try await bench.run {
       bench.submit([spec])
@@ -103,7 +103,7 @@ import Worker
   }
 
   @Test func drainingHandsBackWhatRuns() async throws {
-    let bench = WorkerBench()
+    let bench = try WorkerBench()
     let specs = (0..<5).map { _ in download() }
     let code = try await bench.run {
       bench.submit(specs)
@@ -117,7 +117,7 @@ import Worker
   }
 
   @Test func anAwayStoreStopsEverythingAtTheFenceAndIsWaitedFor() async throws {
-    let bench = WorkerBench()
+    let bench = try WorkerBench()
     let spec = download()
     try await bench.run {
       bench.submit([spec])
@@ -145,7 +145,7 @@ import Worker
   }
 
   @Test func tasksOfALostClaimRun() async throws {
-    let bench = WorkerBench()
+    let bench = try WorkerBench()
     bench.store.loseClaims(1)
     let specs = (0..<20).map { _ in noop() }
     try await bench.run {
@@ -155,7 +155,7 @@ import Worker
   }
 
   @Test func failuresAreRetriedUntilAttemptsRunOut() async throws {
-    let bench = WorkerBench()
+    let bench = try WorkerBench()
     var spec = download()
     spec.retry = RetryPolicy(maxAttempts: 2, intervals: [0])
     let failure = TaskFailure(code: "http_503", message: "busy", class: .retry)
@@ -174,7 +174,7 @@ import Worker
   }
 
   @Test func whatWaitsBurnsNoAttempt() async throws {
-    let bench = WorkerBench()
+    let bench = try WorkerBench()
     let spec = download()
     let full = TaskFailure(code: "disk_full", message: "No space is left.", class: .wait)
     try await bench.run {
@@ -187,7 +187,7 @@ import Worker
   }
 
   @Test func aRunThatStandsStillIsStopped() async throws {
-    let bench = WorkerBench { $0.watchdog = Watchdog(patience: .milliseconds(300), grace: .seconds(60)) }
+    let bench = try WorkerBench { $0.watchdog = Watchdog(patience: .milliseconds(300), grace: .seconds(60)) }
     let spec = download()
     try await bench.run {
       bench.submit([spec])
@@ -198,7 +198,7 @@ import Worker
   }
 
   @Test func progressIsPublished() async throws {
-    let bench = WorkerBench()
+    let bench = try WorkerBench()
     let spec = download()
     try await bench.run {
       bench.submit([spec])

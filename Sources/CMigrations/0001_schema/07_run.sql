@@ -20,6 +20,11 @@ begin
     select i.task_id, i.what from alive left join intent i on i.worker_id = alive.id;
 end $$;
 
+-- What storage a worker can use from now on: claims follow.
+create function announce(worker_id int, its_volume_names text[], its_volume_ids uuid[]) returns void language sql as $$
+  update worker set volume_names = its_volume_names, volume_ids = its_volume_ids where id = worker_id and not dead
+$$;
+
 -- Gives a lease up; what the worker still runs is swept.
 create function retire(retired int) returns void language plpgsql as $$
 begin

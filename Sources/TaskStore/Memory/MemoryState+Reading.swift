@@ -5,13 +5,19 @@ extension MemoryState {
     tasks[id].map { $0.document(boot: boot(of: $0)) }
   }
 
+  /// The roots that live workers can use; nil where there is no worker.
+  var usableStorage: Set<String>? {
+    let live = workers.values.filter { !$0.isDead && $0.leaseUntil > now }
+    return live.isEmpty ? nil : Set(live.flatMap(\.registration.volumes.keys))
+  }
+
   func documents(_ filter: TaskFilter) -> [TaskDocument] {
     tasks.values
       .filter { filter.state == nil || $0.machine.state == filter.state }
       .filter { filter.queue == nil || $0.spec.queue == filter.queue }
       .sorted { ($0.createdAt, $0.spec.id) > ($1.createdAt, $1.spec.id) }
       .prefix(filter.limit)
-      .map { $0.document(boot: boot(of: $0)) }
+      .map { $0.document(boot: boot(of: $0)).explained(usable: usableStorage) }
   }
 
   func pendingEvents(limit: Int) -> [OutboxBatch] {

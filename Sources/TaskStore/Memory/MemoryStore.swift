@@ -33,6 +33,10 @@ package final class MemoryStore: TaskStore {
     transaction { $0.renew(worker, samples: samples) }
   }
 
+  package func announce(_ worker: WorkerID, volumes: [String: UUID]) async throws {
+    transaction { $0.workers[worker]?.registration.volumes = volumes }
+  }
+
   package func retire(_ worker: WorkerID) async throws {
     transaction { $0.retire(worker) }
   }
@@ -79,7 +83,7 @@ package final class MemoryStore: TaskStore {
   }
 
   package func task(_ id: UUID) async throws -> TaskDocument? {
-    transaction { $0.document(id) }
+    transaction { $0.document(id)?.explained(usable: $0.usableStorage) }
   }
 
   package func states(of ids: [UUID]) async throws -> [UUID: TaskState] {

@@ -35,7 +35,8 @@ extension PostgresStore {
   }
 
   package func task(_ id: UUID) async throws -> TaskDocument? {
-    try await documents([id])[id]
+    guard let document = try await documents([id])[id] else { return nil }
+    return try await explained([document])[0]
   }
 
   package func states(of ids: [UUID]) async throws -> [UUID: TaskState] {
@@ -50,11 +51,19 @@ extension PostgresStore {
   }
 
   package func tasks(_ filter: TaskFilter) async throws -> [TaskDocument] {
-    try await call {
+    let documents = try await call {
       try await pool.query(
         StoreQueries.list, .text(filter.state?.rawValue), .text(filter.queue), .int32(Int32(clamping: filter.limit))
       ).map(document)
     }
+    return try await explained(documents)
+  }
+
+  /// With the reason where tasks wait for storage that no worker has.
+  private func explained(_ documents: [TaskDocument]) async throws -> [TaskDocument] {
+    guard documents.contains(where: \.mayWaitForStorage) else { return documents }
+    let rows = try await call { try await pool.query(StoreQueries.usableStorage).map { try $0.text(0) } }
+    return documents.map { $0.explained(usable: rows.isEmpty ? nil : Set(rows)) }
   }
 
   package func workers() async throws -> [WorkerDocument] {

@@ -31,13 +31,13 @@ package final class PostgresStore: TaskStore {
   }
 
   package func register(_ worker: WorkerRegistration) async throws -> WorkerID {
-    let volumes = worker.volumes.sorted { $0.key < $1.key }
+    let volumes = VolumeColumns(worker.volumes)
     let labels = worker.labels.sorted { $0.key < $1.key }
     return try await call {
       let rows = try await pool.query(
         StoreQueries.register, .uuid(worker.boot.high, worker.boot.low), .text(worker.host), .int32(worker.pid),
         .int32(Int32(clamping: worker.leaseSeconds)), .textArray(worker.kinds.map(\.rawValue)),
-        .textArray(volumes.map(\.key)), .uuids(volumes.map(\.value)),
+        volumes.names, volumes.ids,
         .textArray(labels.map(\.key)), .textArray(labels.map(\.value)))
       return WorkerID(rawValue: try rows.only.int32(0))
     }
@@ -66,6 +66,13 @@ package final class PostgresStore: TaskStore {
       .int64Array(samples.map(\.rate)))
   }
 
+  package func announce(_ worker: WorkerID, volumes: [String: UUID]) async throws {
+    let volumes = VolumeColumns(volumes)
+    _ = try await call {
+      try await pool.query(StoreQueries.announce, .int32(worker.rawValue), volumes.names, volumes.ids)
+    }
+  }
+
   package func retire(_ worker: WorkerID) async throws {
     _ = try await call { try await pool.query(StoreQueries.retire, .int32(worker.rawValue)) }
   }
@@ -92,5 +99,17 @@ package final class PostgresStore: TaskStore {
     try await call {
       try await pool.query(StoreQueries.lead, .int32(worker.rawValue), .int32(Int32(clamping: seconds))).only.bool(0)
     }
+  }
+}
+
+/// A worker's volumes as two parallel arrays.
+private struct VolumeColumns {
+  var names: PostgresValue
+  var ids: PostgresValue
+
+  init(_ volumes: [String: UUID]) {
+    let volumes = volumes.sorted { $0.key < $1.key }
+    names = .textArray(volumes.map(\.key))
+    ids = .uuids(volumes.map(\.value))
   }
 }

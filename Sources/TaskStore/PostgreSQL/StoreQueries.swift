@@ -27,6 +27,8 @@ enum StoreQueries {
 
   static let recordProgress = PostgresStatement("select record_progress($1, $2, $3, $4, $5)", writes: true)
 
+  static let announce = PostgresStatement("select announce($1, $2, $3)", writes: true)
+
   static let retire = PostgresStatement("select retire($1)", writes: true)
 
   // MARK: Runs
@@ -91,6 +93,13 @@ enum StoreQueries {
       left join (select worker_id, count(*) running, sum(rate)::bigint rate from run group by worker_id) r
         on r.worker_id = w.id
      order by w.id
+    """)
+
+  /// The roots that live workers can use, and '' for one without any; no row where there is no worker.
+  static let usableStorage = PostgresStatement(
+    """
+    select distinct coalesce(v.name, '') from worker w left join lateral unnest(w.volume_names) v(name) on true
+     where not w.dead and w.lease_until > now()
     """)
 
   static let counts = PostgresStatement("select state, count(*) from task_document group by state")

@@ -78,6 +78,8 @@ extension Download {
     let covered = staged.written
     let step = options.syncBytes
     let tail = await attempt { () throws(StorageError) in
+      // What vanished while it was open could still be written to, and would be lost.
+      try file.volume.check()
       // Where the length is unknown, space is taken as the file grows.
       if staged.size == nil { try file.reserve(covered.end + step) }
       try file.sync()

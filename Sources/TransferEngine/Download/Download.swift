@@ -191,7 +191,10 @@ extension Download {
   }
 
   func storageFailed(_ error: StorageError) {
-    perform(machine.fail(error.failure))
+    var failure = error.failure
+    // A source of unknown length that filled the disk by itself would do so again and again: that counts.
+    if error.code == .diskFull, let staged, staged.size == nil, !staged.written.isEmpty { failure.class = .retry }
+    fail(failure)
   }
 
   func wrote(_ count: Int, to file: StagedFile, by receiver: ChunkReceiver) {

@@ -96,14 +96,26 @@ extension DownloadMachine {
     needsSeal =
       (identity.size ?? .max) > limits.sealAbove
       && (identity.etag != nil || identity.lastModified != nil || identity.size != nil)
-    answered.answer = .accepted(count: identity.size)
-    return (.write(offset: 0, count: identity.size), [.openStaging(generation: generation, size: identity.size)])
+    let size = identity.size ?? expect.bytes
+    answered.answer = .accepted(count: size)
+    return (.write(offset: 0, count: size), [.openStaging(generation: generation, size: size)])
   }
 
   /// Why a source of this size is not the one expected.
   func refusal(of size: Int64) -> TaskFailure? {
     guard let expected = expect.bytes, expected != size else { return nil }
-    return TaskFailure(
+    return sizeMismatch("\(size)", expected)
+  }
+
+  /// The same of a source that does not tell its size, once its body is over, or longer than expected.
+  func refusal(ofBody received: Int64, _ error: CurlError?) -> TaskFailure? {
+    guard mode == .whole, told?.size == nil, let expected = expect.bytes else { return nil }
+    if error?.code == .aborted { return sizeMismatch("more", expected) }
+    return error == nil ? refusal(of: received) : nil
+  }
+
+  private func sizeMismatch(_ size: String, _ expected: Int64) -> TaskFailure {
+    TaskFailure(
       code: "size_mismatch", message: "the source has \(size) bytes, \(expected) were expected", class: .fail)
   }
 }

@@ -32,6 +32,7 @@ extension DownloadMachine {
         connectionRate = received * 1000 / max(1, milliseconds)
         return arrived(received)
       }
+      if let refusal = refusal(ofBody: received, error) { return end(.failed(refusal)) }
       return failed(Self.failure(ofBody: error, url: request.url), request)
     case .redirect(let target): return redirected(to: target, from: answered)
     case .changed(let mismatch): return changed(mismatch)

@@ -25,7 +25,7 @@ final class Reserve: Sendable {
   }
 
   /// Makes `staged`, a file in the directory `staging`, `size` bytes long, on blocks of its own where possible.
-  /// ENOSPC also where the policy forbids it. Blocks.
+  /// ENOSPC also where the policy forbids it; EFBIG where even the empty volume would be too small. Blocks.
   func take(
     _ size: Int64, for staged: borrowing FileDescriptor, named name: String, in staging: borrowing FileDescriptor
   ) throws(SystemError) {
@@ -64,7 +64,10 @@ final class Reserve: Sendable {
   private func check(
     _ size: Int64, held: Int64, promised: Int64, _ staging: borrowing FileDescriptor
   ) throws(SystemError) {
-    let free = try staging.freeSpace()
+    let (free, total) = try staging.space()
+    if let total, size > total {
+      throw SystemError(errno: EFBIG, operation: "reserve \(size) bytes on a volume of \(total) bytes in all")
+    }
     let limit = policy.limit(free: free, promised: promised, held: held)
     guard size <= limit else {
       throw SystemError(

@@ -53,6 +53,13 @@ package final class Storage: Sendable {
     }
   }
 
+  /// The volume at the root `name`, if it can be written to now.
+  package func usable(_ name: String) throws(StorageError) -> Volume {
+    let volume = try volume(name)
+    try volume.checkWritable()
+    return volume
+  }
+
   /// The roots that can be used now, and their volumes' UUIDs.
   package var volumes: [String: UUID] {
     var volumes: [String: UUID] = [:]

@@ -17,6 +17,8 @@ package struct StorageError: Error, Hashable, Sendable, CustomStringConvertible 
     case denied = "storage_denied"
     /// The file system or the quota is full, or the reserve forbids to take so much.
     case diskFull = "disk_full"
+    /// The volume could not hold the file if it were empty, or its file system knows no files as large.
+    case tooLarge = "file_too_large"
     case tooManyFiles = "too_many_files"
     /// The device failed. What was written since the last good sync is void, and with it the staging file.
     case ioError = "storage_io_error"
@@ -60,10 +62,10 @@ package struct StorageError: Error, Hashable, Sendable, CustomStringConvertible 
     let `class`: TaskFailure.Class =
       switch code {
       case .unknownRoot, .rootMissing, .notInitialised, .volumeGone, .readOnly, .denied, .diskFull, .tooManyFiles,
-        .ioError:
+        .ioError, .stagingMissing, .stagingForeign, .stagingShort:
         .wait
-      case .stagingMissing, .stagingForeign, .stagingShort, .other: .retry
-      case .destinationExists, .destinationInvalid: .fail
+      case .other: .retry
+      case .tooLarge, .destinationExists, .destinationInvalid: .fail
       }
     return TaskFailure(code: code.rawValue, message: message, class: `class`)
   }
@@ -72,7 +74,8 @@ package struct StorageError: Error, Hashable, Sendable, CustomStringConvertible 
 extension StorageError.Code {
   init(errno: Int32) {
     switch errno {
-    case ENOSPC, EDQUOT, EFBIG: self = .diskFull
+    case ENOSPC, EDQUOT: self = .diskFull
+    case EFBIG: self = .tooLarge
     case EROFS: self = .readOnly
     case EACCES, EPERM: self = .denied
     case EMFILE, ENFILE: self = .tooManyFiles

@@ -39,6 +39,7 @@ extension Volume {
   }
 
   /// The staging file that another owner of the task left, if it is that task's and at least `minimumSize` bytes long.
+  /// It counts as used now: no sweep takes it for forgotten.
   /// `staging_missing`, `staging_foreign` and `staging_short` ask for a new generation.
   package func adopt(_ name: StagingName, minimumSize: Int64) throws(StorageError) -> StagingFile {
     try check()
@@ -51,6 +52,7 @@ extension Volume {
       guard Int64(status.st_size) >= minimumSize else {
         throw SystemError(errno: ERANGE, operation: "adopt")
       }
+      try file.touch()
       return StagingFile(name: name, volume: self, file: file)
     } catch {
       let file = "storage \(self.name): the staging file \(name)"
@@ -70,6 +72,15 @@ extension Volume {
     } catch {
       if error.errno != ENOENT { throw StorageError(error, storage: self.name) }
     }
+  }
+
+  /// Removes a staging file that nobody has touched for `seconds`; false where somebody has.
+  package func discard(_ name: StagingName, untouchedFor seconds: Int) throws(StorageError) -> Bool {
+    guard let status = try? staging.status(of: name.description),
+      Int(Clocks.realtimeMicroseconds() / 1_000_000) - status.st_mtim.tv_sec >= seconds
+    else { return false }
+    try discard(name)
+    return true
   }
 
   /// All staging files, whoever's: what no live task names can be discarded.

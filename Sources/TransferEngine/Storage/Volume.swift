@@ -15,8 +15,21 @@ package final class Volume: Sendable {
   let staging: FileDescriptor
   let reserve: Reserve
   let directories = DirectorySync()
-  private let device: dev_t
-  private let inode: ino_t
+  /// Held open like `staging`, so that no other file gets its inode.
+  private let marker: FileDescriptor
+  private let identity: Identity
+
+  /// What tells this volume from another one at the same path, from none, and from one that was marked anew.
+  private struct Identity: Equatable {
+    private let numbers: [Int]
+
+    init(marker: stat, staging: stat) {
+      numbers = [
+        Int(bitPattern: marker.st_dev), Int(bitPattern: marker.st_ino), marker.st_mtim.tv_sec, marker.st_mtim.tv_nsec,
+        Int(bitPattern: staging.st_dev), Int(bitPattern: staging.st_ino),
+      ]
+    }
+  }
 
   /// Opens the volume at `path`.
   package init(name: String, path: String, policy: ReservePolicy) throws(StorageError) {
@@ -25,15 +38,15 @@ package final class Volume: Sendable {
     let own = StorageURL.reserved
     do throws(SystemError) {
       root = try FileDescriptor.open(path, O_RDONLY | O_DIRECTORY)
-      let status = try root.status()
-      (device, inode) = (status.st_dev, status.st_ino)
     } catch {
       guard error.errno == ENOENT || error.errno == ENOTDIR else { throw StorageError(error, storage: name) }
       throw StorageError(.rootMissing, "storage \(name): there is no directory \(path)")
     }
     do throws(SystemError) {
-      id = try Self.readMarker(root)
+      marker = try root.openBeneath("\(own)/volume", O_RDONLY)
       staging = try root.openBeneath("\(own)/staging", O_RDONLY | O_DIRECTORY)
+      identity = try Identity(marker: marker.status(), staging: staging.status())
+      id = try Self.read(marker)
       // Opened for writing: a read-only file system shows itself here and not after the download.
       reserve = Reserve(try root.openBeneath("\(own)/reserve", O_RDWR | O_CREAT, mode: 0o600), policy: policy)
     } catch {
@@ -43,15 +56,26 @@ package final class Volume: Sendable {
     }
   }
 
-  /// Whether the root's path still leads to this volume: not unmounted, and nothing mounted over it.
+  /// Whether the root's path still leads to this volume: not unmounted, nothing mounted over it, not marked anew.
   package var isMounted: Bool {
-    var status = stat()
-    return stat(path, &status) == 0 && status.st_dev == device && status.st_ino == inode
+    var (marker, staging) = (stat(), stat())
+    return stat("\(path)/\(StorageURL.reserved)/volume", &marker) == 0
+      && stat("\(path)/\(StorageURL.reserved)/staging", &staging) == 0
+      && Identity(marker: marker, staging: staging) == identity
   }
 
   /// Throws unless ``isMounted``.
   func check() throws(StorageError) {
     guard isMounted else { throw StorageError(.volumeGone, "storage \(name): \(path) is no longer the volume \(id)") }
+  }
+
+  /// Throws where the file system has become read-only.
+  func checkWritable() throws(StorageError) {
+    do throws(SystemError) {
+      _ = try root.openBeneath("\(StorageURL.reserved)/reserve", O_RDWR | O_CREAT, mode: 0o600)
+    } catch {
+      throw StorageError(error, storage: name)
+    }
   }
 
   /// Makes the directory `path` a volume, and leaves one that is a volume already as it is.
@@ -93,12 +117,10 @@ package final class Volume: Sendable {
     }
   }
 
-  private static func readMarker(_ root: borrowing FileDescriptor) throws(SystemError) -> UUID {
-    let path = "\(StorageURL.reserved)/volume"
-    let file = try root.openBeneath(path, O_RDONLY)
-    let bytes = try file.read(0..<64)
+  private static func read(_ marker: borrowing FileDescriptor) throws(SystemError) -> UUID {
+    let bytes = try marker.read(0..<64)
     guard let id = UUID(String(decoding: bytes.prefix(36), as: UTF8.self)) else {
-      throw SystemError(errno: EINVAL, operation: "read \(path)")
+      throw SystemError(errno: EINVAL, operation: "read \(marker.path)")
     }
     return id
   }

@@ -46,9 +46,6 @@ package final class RunningWorker: Sendable {
       let kafka = try KafkaParts(configuration, loop: loop, log: log, onFatal: { lost.yield() })
       let storage = Storage(roots: configuration.storage)
       if configuration.initialisesStorage { try storage.initialise() }
-      for (name, problem) in storage.problems {
-        log.error("a storage cannot be used", ["storage": .text(name), "error": .text("\(problem)")])
-      }
       pool = PostgresPool(loop: loop, configuration: postgres, size: Self.connections)
       engine = DownloadEngine(loops: engineLoops, storage: storage, permits: { policy.permits(sockaddr: $0) })
       let handlers: [any TaskHandler] = [DownloadHandler(engine: engine), NoopHandler()]
@@ -57,8 +54,7 @@ package final class RunningWorker: Sendable {
         parts: WorkerParts(
           store: PostgresStore(pool: pool), commands: KafkaCommandSource(kafka.consumer), signals: kafka.signals,
           messages: kafka.messages, progress: kafka.progress,
-          handlers: handlers.filter { configuration.kinds.contains($0.kind) }, volumes: storage.volumes,
-          storage: storage,
+          handlers: handlers.filter { configuration.kinds.contains($0.kind) }, storage: storage,
           flush: {
             await kafka.close()
             lost.finish()

@@ -13,17 +13,15 @@ package struct WorkerParts: Sendable {
   /// Messages may get lost.
   package var progress: any MessageSink
   package var handlers: [any TaskHandler]
-  /// The UUIDs of the mounted volumes, by name.
-  package var volumes: [String: UUID]
-  /// The roots whose staging files are swept.
+  /// The roots that are watched, and whose staging files are swept.
   package var storage: Storage
   /// Sends what is still on its way and closes the connections to Kafka; the last step before the lease is given up.
   package var flush: @Sendable () async -> Void
 
   package init(
     store: any TaskStore, commands: any CommandSource, signals: any SignalSource, messages: any MessageSink,
-    progress: any MessageSink, handlers: [any TaskHandler], volumes: [String: UUID] = [:],
-    storage: Storage = Storage(roots: [:]), flush: @escaping @Sendable () async -> Void = {}
+    progress: any MessageSink, handlers: [any TaskHandler], storage: Storage = Storage(roots: [:]),
+    flush: @escaping @Sendable () async -> Void = {}
   ) {
     self.store = store
     self.commands = commands
@@ -31,7 +29,6 @@ package struct WorkerParts: Sendable {
     self.messages = messages
     self.progress = progress
     self.handlers = handlers
-    self.volumes = volumes
     self.storage = storage
     self.flush = flush
   }

@@ -6,11 +6,12 @@ import Telemetry
 /// Keeps this worker's lease: runs what ``LeaseMachine`` decides.
 package actor LeaseKeeper {
   /// What describes this process to the store; its boot UUID is made anew for every registration.
-  package typealias Describe = @Sendable (_ boot: UUID) -> WorkerRegistration
+  package typealias Describe = @Sendable (_ boot: UUID, _ volumes: [String: UUID]) -> WorkerRegistration
 
   private let loop: EventLoop
   private let store: any TaskStore
   private let runner: Runner
+  private let watch: VolumeWatch
   private let describe: Describe
   private let log: Logger
   private let onLease: @Sendable () async -> Void
@@ -19,20 +20,23 @@ package actor LeaseKeeper {
   private var isFailing = false
   /// Of the registration that is held or under way.
   private var boot = UUID.version7()
+  /// The volumes that the store knows of.
+  private var announced: [String: UUID] = [:]
 
   /// The lease that claims are made under; `nil` while there is none.
   package private(set) var lease: Lease?
 
   package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-  /// `onLease` is called when a lease begins.
+  /// `onLease` is called when a lease begins, or is good for other tasks from now on.
   package init(
-    loop: EventLoop, store: any TaskStore, runner: Runner, timing: LeaseMachine.Timing, log: Logger,
+    loop: EventLoop, store: any TaskStore, runner: Runner, watch: VolumeWatch, timing: LeaseMachine.Timing, log: Logger,
     describe: @escaping Describe, onLease: @escaping @Sendable () async -> Void
   ) {
     self.loop = loop
     self.store = store
     self.runner = runner
+    self.watch = watch
     self.describe = describe
     self.log = log
     self.onLease = onLease
@@ -49,7 +53,7 @@ package actor LeaseKeeper {
     }
   }
 
-  /// Something is intended for a task that runs here: asks what, at once.
+  /// Something is intended for a task that runs here, or other volumes are mounted: asks, or tells, at once.
   package func renewNow() async {
     await performAndWake(machine.renewNow(now: .now))
   }
@@ -89,9 +93,11 @@ package actor LeaseKeeper {
 
   private func register() async {
     boot = UUID.version7()
+    let volumes = await watch.volumes
     let sentAt = BootInstant.now
     do {
-      let worker = try await store.register(describe(boot))
+      let worker = try await store.register(describe(boot, volumes))
+      announced = volumes
       recovered()
       await performAndWake(machine.registered(worker, sentAt: sentAt, now: .now))
       if lease?.worker == worker { await onLease() }
@@ -108,13 +114,21 @@ package actor LeaseKeeper {
 
   private func renew(_ worker: WorkerID) async {
     guard let lease, lease.worker == worker else { return }
-    let sentAt = BootInstant.now
-    let samples = await runner.renewalSamples(of: lease, now: sentAt)
     do {
+      let volumes = await watch.volumes
+      let isRemounted = volumes != announced
+      if isRemounted {
+        try await store.announce(worker, volumes: volumes)
+        announced = volumes
+      }
+      let sentAt = BootInstant.now
+      let samples = await runner.renewalSamples(of: lease, now: sentAt)
       let renewal = try await store.renew(worker, samples: samples)
       recovered()
       await performAndWake(machine.renewed(worker, sentAt: sentAt, isAlive: renewal.isAlive, now: .now))
-      if renewal.isAlive { await runner.follow(renewal.intents) }
+      guard renewal.isAlive else { return }
+      await runner.follow(renewal.intents)
+      if isRemounted { await onLease() }
     } catch {
       report("the lease cannot be renewed", error)
       await performAndWake(machine.renewalFailed(worker, now: .now))

@@ -16,8 +16,9 @@ package struct StagingSweepPlanner: Sendable {
 
   /// Seconds for which even an ended task's file is left alone: the run may still be cleaning up.
   package static let quiet = 60
-  /// Seconds for which the file of an unknown task is: another fleet may share the root.
-  package static let foreign = 7 * 86_400
+  /// Seconds for which the file of a failed task waits for a `retry`, which then begins anew; and the file of an
+  /// unknown task for its own fleet, which may share the root.
+  package static let kept = 7 * 86_400
 
   private let candidates: [Entry]
 
@@ -35,9 +36,9 @@ package struct StagingSweepPlanner: Sendable {
     candidates.filter { entry in
       switch states[entry.name.task] {
       case .succeeded, .canceled: true
-      // It may be resumed or retried, and then goes on with its bytes.
-      case .blocked, .queued, .running, .publishing, .paused, .failed: false
-      case nil: entry.age >= Self.foreign
+      case .failed, nil: entry.age >= Self.kept
+      // It goes on with its bytes.
+      case .blocked, .queued, .running, .publishing, .paused: false
       }
     }.map(\.name)
   }

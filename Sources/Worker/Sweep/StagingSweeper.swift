@@ -4,9 +4,11 @@ import Telemetry
 import TransferEngine
 
 /// Now and then removes the staging files that no task will need again: what a run that died left to a task which was
-/// canceled, or which succeeded elsewhere. Every worker does, at random moments, for the volumes it has mounted.
+/// canceled, or which succeeded elsewhere; what a task left that failed long ago. Every worker does, at random moments,
+/// for the volumes it has mounted.
 ///
-/// A canceled task may be retried at the very moment; it then finds its file missing and begins anew.
+/// A task may be retried at the very moment. A run that has taken the file up by then has touched it, and keeps it; a
+/// later one finds it missing and begins anew.
 package actor StagingSweeper {
   private let loop: EventLoop
   private let store: any TaskStore
@@ -76,8 +78,7 @@ package actor StagingSweeper {
     // One at a time, so that a drain need not wait for all.
     var removed = 0
     for name in names where !Task.isCancelled {
-      try await files.run { try volume.discard(name) }
-      removed += 1
+      if try await files.run({ try volume.discard(name, untouchedFor: StagingSweepPlanner.quiet) }) { removed += 1 }
     }
     return removed
   }

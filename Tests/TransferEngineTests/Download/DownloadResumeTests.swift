@@ -104,6 +104,39 @@ import Testing
     }
   }
 
+  /// The root is moved away under a running download: it stops, and goes on from what was recorded once it is back.
+  @Test(arguments: [false, true]) func aVolumeThatVanishesIsWaitedFor(isReplaced: Bool) async throws {
+    try await DownloadHarness.run {
+      $0.syncBytes = 200_000
+    } _: { harness in
+      harness.origin.serve(DownloadHarness.path, Self.file)
+      let gate = OriginGate()
+      harness.origin.script(DownloadHarness.path) { ($0.range?.first ?? 0) >= 700_000 ? [.hold(after: 0, gate)] : [] }
+      let (root, away) = (harness.directory.path, harness.directory.path + ".away")
+      let (recorded, told) = AsyncStream.makeStream(of: Void.self)
+      let ledger = RecordingLedger { _ in told.yield() }
+      let spec = harness.spec()
+      let run = Task { await harness.run(spec, ledger: ledger) }
+      await gate.reached()
+      for await _ in recorded { break }
+      #expect(rename(root, away) == 0)
+      if isReplaced { try Volume.initialise(name: "default", path: root) }
+      let before = ledger.checkpoints.count
+      gate.open()
+      let failure = await run.value.failure
+      #expect(failure?.code == "storage_volume_gone" && failure?.class == .wait, "\(String(describing: failure))")
+      #expect(ledger.checkpoints.count <= before + 1, "at most the one that was on its way")
+      if isReplaced {
+        #expect(await harness.run(spec, from: ledger.last).failure?.code == "storage_volume_gone")
+        try #expect(harness.stagedNames.isEmpty)
+        removeTree(root)
+      }
+      #expect(rename(away, root) == 0)
+      #expect(await harness.run(spec, from: ledger.last) == .succeeded(sha256: Self.file.sha256, bytes: Self.size))
+      try #expect(harness.published == Self.file.bytes)
+    }
+  }
+
   @Test func aSwapWhileARunGoesOnIsSeen() async throws {
     try await DownloadHarness.run { harness in
       let origin = harness.origin
@@ -171,6 +204,29 @@ import Testing
       }
       #expect(await task.value == .stopped)
       try #expect(harness.published == nil)
+    }
+  }
+
+  /// Canceled before `publishing` is recorded the run stops, and from then on it is too late: file and outcome agree.
+  @Test(arguments: [false, true]) func aCancelRacesThePublish(isTooLate: Bool) async throws {
+    try await DownloadHarness.run {
+      $0.syncBytes = 200_000
+    } _: { harness in
+      harness.origin.serve(DownloadHarness.path, Self.file)
+      let run = Lock<Task<DownloadOutcome, Never>?>(nil)
+      let ledger = RecordingLedger { checkpoint in
+        guard (checkpoint.publishing != nil) == isTooLate else { return }
+        run.withLock { $0?.cancel() }
+      }
+      let spec = harness.spec()
+      let outcome = await run.withLock { run in
+        let task = Task { await harness.run(spec, ledger: ledger) }
+        run = task
+        return task
+      }.value
+      #expect(outcome == (isTooLate ? .succeeded(sha256: Self.file.sha256, bytes: Self.size) : .stopped))
+      try #expect(harness.published == (isTooLate ? Self.file.bytes : nil))
+      try #expect(harness.stagedNames.isEmpty == isTooLate)
     }
   }
 

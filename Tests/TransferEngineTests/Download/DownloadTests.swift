@@ -119,6 +119,57 @@ import Testing
     }
   }
 
+  /// Nothing is written before the length, and nothing more than expected where the length comes last.
+  @Test(arguments: [(299_999, true), (300_001, true), (299_999, false), (300_001, false)] as [(Int64, Bool)])
+  func anExpectedSizeIsCheckedBeforeAByteIsTaken(expected: Int64, tellsLength: Bool) async throws {
+    try await DownloadHarness.run { harness in
+      harness.origin.serve(
+        DownloadHarness.path, OriginFile(seed: 8, size: 300_000).with { $0.tellsLength = tellsLength })
+      let ledger = RecordingLedger()
+      let failure = await harness.run(harness.spec { $0.expect.bytes = expected }, ledger: ledger).failure
+      #expect(failure?.code == "size_mismatch")
+      #expect(failure?.class == .fail)
+      #expect(failure?.message.contains("\(expected)") == true)
+      if tellsLength { #expect(ledger.progress.allSatisfy { $0 == 0 }) }
+      try #expect(harness.stagedNames.isEmpty)
+    }
+  }
+
+  /// The numbers at the ends of what a server can say.
+  @Test(arguments: [
+    ("Content-Range", "bytes 0-131071/9223372036854775807", "file_too_large"),
+    ("Content-Range", "bytes 0-131071/9223372036854775808", "bad_response"),
+    ("Content-Range", "bytes 0-131071/-1", "bad_response"), ("Content-Range", "bytes 0-131071/0", "bad_response"),
+    ("Content-Range", "bytes 0-9223372036854775807/9223372036854775807", "bad_response"),
+    ("Content-Length", "9223372036854775807", "bad_response"), ("Content-Length", "0", "bad_response"),
+  ])
+  func absurdLengthsOfAPartAreRefused(field: String, value: String, code: String) async throws {
+    try await DownloadHarness.run {
+      $0.limits.retries = 1
+    } _: { harness in
+      harness.origin.serve(DownloadHarness.path, OriginFile(seed: 8, size: 300_000))
+      harness.origin.always(DownloadHarness.path, .header(field, value))
+      #expect(await harness.run(harness.spec()).failure?.code == code)
+      try #expect(harness.published == nil)
+    }
+  }
+
+  @Test(
+    arguments: [
+      ("9223372036854775807", "file_too_large"), ("9223372036854775808", nil), ("-5", nil), ("+5", nil), ("5, 6", nil),
+    ] as [(String, String?)])
+  func absurdLengthsOfTheWholeAreRefused(value: String, code: String?) async throws {
+    try await DownloadHarness.run {
+      $0.limits.retries = 1
+    } _: { harness in
+      harness.origin.serve(DownloadHarness.path, OriginFile(seed: 8, size: 300_000))
+      harness.origin.always(DownloadHarness.path, .ignoresRange, .header("Content-Length", value))
+      let failure = await harness.run(harness.spec()).failure
+      #expect(failure != nil && (code == nil || failure?.code == code), "\(String(describing: failure))")
+      try #expect(harness.published == nil)
+    }
+  }
+
   @Test func anExistingDestinationIsRespected() async throws {
     try await DownloadHarness.run { harness in
       let (old, new) = (OriginFile(seed: 11, size: 1000), OriginFile(seed: 12, size: 2000))

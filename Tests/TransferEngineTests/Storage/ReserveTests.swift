@@ -46,6 +46,22 @@ import Testing
     try storage.volume("default").discard(second.name)
   }
 
+  /// What fits into the empty volume waits until it is empty enough; what never will fails, and says why.
+  @Test(
+    .enabled(if: SmallDisk.isPossible),
+    arguments: [
+      (10 << 20, StorageError.Code.diskFull, TaskFailure.Class.wait), ((10 << 20) + 1, .tooLarge, .fail),
+      (.max, .tooLarge, .fail),
+    ] as [(Int64, StorageError.Code, TaskFailure.Class)])
+  func aFileLargerThanItsVolumeFailsForGood(size: Int64, code: StorageError.Code, class: TaskFailure.Class) throws {
+    let disk = try SmallDisk(mebibytes: 10)
+    let file = try file(storage(on: disk, share: 80))
+    let error = #expect(throws: StorageError.self) { try file.reserve(size) }
+    #expect(error?.code == code)
+    #expect(error?.failure.class == `class`)
+    #expect(error?.message.contains("\(size)") == true && error?.message.contains("\(10 << 20)") == true)
+  }
+
   @Test(.enabled(if: SmallDisk.isPossible)) func promisesNoByteTwice() throws {
     let disk = try SmallDisk(mebibytes: 10)
     // Two storages on one volume, as two processes have them.

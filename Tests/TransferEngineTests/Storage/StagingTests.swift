@@ -73,6 +73,19 @@ import Testing
     #expect(try volume.staged().isEmpty)
   }
 
+  /// Between the sweep's look at the task and its removal of the file the task may be retried.
+  @Test func whatIsTakenUpAgainIsNotSwept() throws {
+    for isTakenUp in [false, true] {
+      let file = try fixture.staged("bytes", task: task)
+      var times = [timespec](repeating: timespec(tv_sec: time(nil) - 90, tv_nsec: 0), count: 2)
+      #expect(utimensat(AT_FDCWD, "\(fixture.staging)/\(file.name)", &times, 0) == 0)
+      if isTakenUp { _ = try volume.adopt(file.name, minimumSize: 5) }
+      #expect(try volume.discard(file.name, untouchedFor: 60) == !isTakenUp)
+      #expect(try volume.staged().map(\.name) == (isTakenUp ? [file.name] : []))
+    }
+    #expect(try volume.discard(name(9), untouchedFor: 60) == false)
+  }
+
   @Test func aDeviceErrorVoidsTheFileForGood() throws {
     let file = try fixture.staged("bytes", task: task)
     let error = #expect(throws: StorageError.self) {
@@ -88,7 +101,8 @@ import Testing
   }
 
   @Test(arguments: [
-    (ENOSPC, StorageError.Code.diskFull, TaskFailure.Class.wait), (EDQUOT, .diskFull, .wait), (EROFS, .readOnly, .wait),
+    (ENOSPC, StorageError.Code.diskFull, TaskFailure.Class.wait), (EDQUOT, .diskFull, .wait), (EFBIG, .tooLarge, .fail),
+    (EROFS, .readOnly, .wait),
     (EACCES, .denied, .wait), (EMFILE, .tooManyFiles, .wait), (EIO, .ioError, .wait), (ESTALE, .volumeGone, .wait),
     (ELOOP, .destinationInvalid, .fail), (EEXIST, .destinationExists, .fail), (EBUSY, .other, .retry),
   ])

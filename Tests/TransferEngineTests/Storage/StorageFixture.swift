@@ -52,15 +52,27 @@ extension UUID {
 /// A `tmpfs` of a few mebibytes, for full and read-only disks. Only root can mount one.
 final class SmallDisk: Sendable {
   let path: String
-  private let directory: TemporaryDirectory
+  private let directory: TemporaryDirectory?
 
   static let isPossible = geteuid() == 0 && (try? SmallDisk(mebibytes: 1)) != nil
 
   init(mebibytes: Int) throws {
-    directory = try TemporaryDirectory()
+    let directory = try TemporaryDirectory()
+    self.directory = directory
     path = "\(directory.path)/disk"
     guard mkdir(path, 0o755) == 0 else { throw SystemError.last("mkdir \(path)") }
-    try Self.run("mount", "-t", "tmpfs", "-o", "size=\(mebibytes)m", "reelhaul-test", path)
+    try Self.mount(mebibytes, at: path)
+  }
+
+  /// Mounted over the directory `path`.
+  init(mebibytes: Int, at path: String) throws {
+    directory = nil
+    self.path = path
+    try Self.mount(mebibytes, at: path)
+  }
+
+  private static func mount(_ mebibytes: Int, at path: String) throws {
+    try run("mount", "-t", "tmpfs", "-o", "size=\(mebibytes)m", "reelhaul-test", path)
   }
 
   deinit {

@@ -69,6 +69,35 @@ import TransferEngine
     #expect(try fixture.contents("a") == "bytes")
   }
 
+  @Test func noticesThatTheVolumeWasMarkedAnewInItsPlace() throws {
+    let marker = "\(fixture.root)/.reelhaul/volume"
+    let other = UUID.random()
+    for isAnew in [false, true] {
+      let file = try fixture.staged("bytes")
+      if isAnew { #expect(unlink(marker) == 0) }
+      // In the same file the first time, in another one the second time.
+      let written = try FileDescriptor.open(marker, O_WRONLY | O_CREAT)
+      try written.write("\(other)\n", at: 0)
+      var times = [timespec](repeating: timespec(tv_sec: isAnew ? 2 : 1, tv_nsec: 0), count: 2)
+      #expect(utimensat(AT_FDCWD, marker, &times, 0) == 0)
+      let error = #expect(throws: StorageError.self) {
+        try storage.publish(file, to: fixture.url("a"), ifExists: .fail)
+      }
+      #expect(error?.code == .volumeGone)
+      #expect(try storage.volume("default").id == other)
+    }
+  }
+
+  @Test func aStagingDirectoryThatWasMadeAnewIsUsed() throws {
+    _ = try fixture.staged("bytes")
+    #expect(rename(fixture.staging, "\(fixture.directory.path)/away") == 0)
+    let error = #expect(throws: StorageError.self) { try fixture.staged("more") }
+    #expect(error?.failure.class == .wait)
+    try storage.initialise()
+    _ = try fixture.staged("more")
+    #expect(try storage.volume("default").staged().count == 1)
+  }
+
   @Test func adoptsOnlyOnTheVolumeOfTheCheckpoint() throws {
     let task = UUID.random()
     let file = try fixture.staged("bytes", task: task)
@@ -93,6 +122,22 @@ import TransferEngine
     let error = #expect(throws: StorageError.self) { try storage.volume("default") }
     #expect(error?.code == .readOnly)
     #expect(error?.failure.class == .wait)
+  }
+
+  @Test(.enabled(if: SmallDisk.isPossible)) func aVolumeMountedOverAnotherIsAnother() throws {
+    let file = try fixture.staged("bytes")
+    try withExtendedLifetime(SmallDisk(mebibytes: 1, at: fixture.root)) { _ in
+      var error = #expect(throws: StorageError.self) { try storage.usable("default") }
+      #expect(error?.code == .notInitialised)
+      try storage.initialise()
+      #expect(try storage.usable("default").id != file.volume.id)
+      error = #expect(throws: StorageError.self) {
+        try storage.publish(file, to: fixture.url("a"), ifExists: .fail)
+      }
+      #expect(error?.code == .volumeGone)
+    }
+    #expect(try storage.usable("default").id == file.volume.id)
+    #expect(try storage.publish(file, to: fixture.url("a"), ifExists: .fail) == .published)
   }
 
   @Test func readsTheListOfRoots() throws {

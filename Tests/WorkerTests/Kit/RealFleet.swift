@@ -61,7 +61,11 @@ final class RealFleet: Sendable {
   }
 
   /// Runs `body` beside a worker, then drains it.
-  func withWorker(_ body: (RunningWorker) async throws -> Void) async throws {
+  func withWorker(
+    _ adjust: (inout WorkerConfiguration) -> Void = { _ in }, _ body: (RunningWorker) async throws -> Void
+  ) async throws {
+    var configuration = configuration
+    adjust(&configuration)
     let worker = try await RunningWorker.start(configuration, log: quietLog)
     let result: Result<Void, any Error>
     do {

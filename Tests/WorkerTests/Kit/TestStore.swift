@@ -47,6 +47,11 @@ final class TestStore: TaskStore {
     return try await inner.renew(worker, samples: samples)
   }
 
+  func announce(_ worker: WorkerID, volumes: [String: UUID]) async throws {
+    try reach()
+    try await inner.announce(worker, volumes: volumes)
+  }
+
   func retire(_ worker: WorkerID) async throws {
     try reach()
     try await inner.retire(worker)

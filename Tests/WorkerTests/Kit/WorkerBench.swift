@@ -4,6 +4,7 @@ import System
 import TaskCore
 import TaskStore
 import Testing
+import TransferEngine
 import Worker
 
 /// One worker with parts of a test: a store in memory, lists for topics.
@@ -15,10 +16,15 @@ final class WorkerBench: Sendable {
   let sink = RecordingSink()
   let handler = ScriptedHandler()
   let topics = TopicPlan()
+  let storage: Storage
   let worker: Worker
+  private let directory: TemporaryDirectory
 
-  init(store: TestStore = TestStore(), _ adjust: (inout WorkerSettings) -> Void = { _ in }) {
+  init(store: TestStore = TestStore(), _ adjust: (inout WorkerSettings) -> Void = { _ in }) throws {
     self.store = store
+    directory = try TemporaryDirectory()
+    storage = Storage(roots: ["default": "\(directory.path)/default"])
+    try storage.initialise()
     var settings = WorkerSettings()
     settings.leaseSeconds = 3
     settings.sweepInterval = .milliseconds(50)
@@ -27,7 +33,7 @@ final class WorkerBench: Sendable {
       loop: loop, settings: settings,
       parts: WorkerParts(
         store: store, commands: commands, signals: signals, messages: sink, progress: sink,
-        handlers: [handler, NoopHandler()], volumes: ["default": UUID(high: 1, low: 1)]),
+        handlers: [handler, NoopHandler()], storage: storage),
       log: quietLog)
   }
 
@@ -74,11 +80,12 @@ func noop() -> TaskSpec {
   TaskSpec(id: .version7(), kind: .noop, source: "noop:", destination: nil)
 }
 
-/// Waits until `condition` holds; fails the test after ten seconds.
+/// Waits until `condition` holds; fails the test after `limit`.
 func eventually(
-  _ what: Comment, sourceLocation: SourceLocation = #_sourceLocation, _ condition: () async throws -> Bool
+  _ what: Comment, within limit: Duration = .seconds(10), sourceLocation: SourceLocation = #_sourceLocation,
+  _ condition: () async throws -> Bool
 ) async throws {
-  let deadline = BootInstant.now + .seconds(10)
+  let deadline = BootInstant.now + limit
   while try await !condition() {
     guard BootInstant.now < deadline else {
       Issue.record(what, sourceLocation: sourceLocation)

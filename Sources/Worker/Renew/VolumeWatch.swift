@@ -1,0 +1,71 @@
+import System
+import TaskCore
+import Telemetry
+import TransferEngine
+
+/// Looks at the storage roots every second: the volumes that are mounted now are those this worker claims tasks for.
+///
+/// A root that is mounted late, or is gone and back, needs no restart. One whose file system does not answer counts as
+/// gone, and holds up nothing but its own thread.
+package actor VolumeWatch {
+  private let loop: EventLoop
+  private let storage: Storage
+  private let log: Logger
+  private let interval: Duration
+  /// What was found last.
+  private var found: [String: Result<UUID, StorageError>] = [:]
+  private var onChange: @Sendable () async -> Void = {}
+
+  /// How long a file system may take to answer.
+  private static let patience = Duration.seconds(5)
+
+  package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+  package init(loop: EventLoop, storage: Storage, log: Logger, interval: Duration = .seconds(1)) {
+    self.loop = loop
+    self.storage = storage
+    self.log = log
+    self.interval = interval
+  }
+
+  /// The UUIDs of the volumes that can be used now, by root.
+  package var volumes: [String: UUID] { found.compactMapValues { try? $0.get() } }
+
+  /// Runs until its task is canceled. `onChange` is called when ``volumes`` may have changed.
+  package func run(onChange: @escaping @Sendable () async -> Void) async {
+    self.onChange = onChange
+    await withDiscardingTaskGroup { group in
+      for root in storage.roots.keys { group.addTask { await self.watch(root) } }
+    }
+  }
+
+  private func watch(_ root: String) async {
+    let thread = BlockingPool(name: "root-\(root)", threads: 1)
+    while !Task.isCancelled {
+      let patience = loop.timer(after: Self.patience) { [self] in
+        assumeIsolated {
+          $0.note(.failure(StorageError(.volumeGone, "storage \(root): its file system does not answer")), of: root)
+        }
+      }
+      let look = try? await thread.run { [storage] () -> Result<UUID, StorageError> in
+        do throws(StorageError) { return .success(try storage.usable(root).id) } catch { return .failure(error) }
+      }
+      patience.cancel()
+      if let look { note(look, of: root) }
+      try? await loop.sleep(for: interval)
+    }
+    thread.shutdown()
+  }
+
+  private func note(_ look: Result<UUID, StorageError>, of root: String) {
+    let before = found.updateValue(look, forKey: root)
+    guard before != look else { return }
+    switch look {
+    case .success(let volume):
+      log.notice("a storage can be used", ["storage": .text(root), "volume": .of(volume)])
+    case .failure(let error):
+      log.error("a storage cannot be used", ["storage": .text(root), "error": .text("\(error)")])
+    }
+    loop.task { [onChange] in await onChange() }
+  }
+}
