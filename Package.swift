@@ -73,7 +73,7 @@ let package = Package(
     .target(
       name: "TestKit",
       dependencies: [
-        "System", "Kafka", "Postgres", "LocalFleet", "ReelhaulClient", "TaskCore", "TaskStore", "Digest",
+        "System", "Kafka", "Postgres", "LocalFleet", "ReelhaulClient", "TaskCore", "Messages", "TaskStore", "Digest",
       ],
       path: "Tests/TestKit", swiftSettings: strict),
     tests("System", ["System", "TestKit"]),
@@ -87,7 +87,7 @@ let package = Package(
     tests("Codec", ["Codec"]),
     tests("TaskCore", ["TaskCore"]),
     tests("Messages", ["Messages", "Codec", "TaskCore"]),
-    tests("TaskStore", ["TaskStore", "TaskCore", "Messages", "Postgres", "System", "TestKit"]),
+    tests("TaskStore", ["TaskStore", "TaskCore", "Messages", "Postgres", "LocalFleet", "System", "TestKit"]),
     tests("TransferEngine", ["TransferEngine", "TaskCore", "Curl", "Digest", "LocalFleet", "System", "TestKit"]),
     tests(
       "Worker",
@@ -99,10 +99,16 @@ let package = Package(
     tests("Reelhaul", ["reelhaul", "CommandLineKit", "TaskCore", "Messages"]),
     tests(
       "Integration",
-      ["reelhaul", "ReelhaulClient", "LocalFleet", "Codec", "TaskCore", "TaskStore", "Kafka", "System", "TestKit"]),
+      [
+        "reelhaul", "ReelhaulClient", "LocalFleet", "Codec", "TaskCore", "TaskStore", "Kafka", "Digest", "System",
+        "TestKit",
+      ]),
     tests(
       "Chaos",
-      ["reelhaul", "ReelhaulClient", "LocalFleet", "TaskCore", "TaskStore", "Kafka", "Digest", "System", "TestKit"]),
+      [
+        "reelhaul", "ReelhaulClient", "LocalFleet", "TaskCore", "TaskStore", "Kafka", "Postgres", "Digest", "System",
+        "TestKit",
+      ]),
   ],
   swiftLanguageModes: [.v6]
 )

@@ -43,7 +43,7 @@ package actor Worker {
       watchdog: settings.watchdog, log: log, onFree: { await hints.runEnded() })
     keeper = LeaseKeeper(
       loop: loop, store: parts.store, runner: runner, watch: watch,
-      timing: .init(lease: .seconds(settings.leaseSeconds)), log: log,
+      timing: .init(lease: .seconds(settings.leaseSeconds), renewal: settings.renewalInterval), log: log,
       describe: { boot, volumes in
         WorkerRegistration(
           boot: boot, host: host, pid: getpid(), leaseSeconds: settings.leaseSeconds, kinds: kinds, volumes: volumes,

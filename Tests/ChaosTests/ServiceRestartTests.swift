@@ -61,6 +61,34 @@ import Testing
       try await fleet.wait(for: id, .succeeded, within: .seconds(90))
       #expect(try digest(.sha256, of: TestFleet.contents(fleet.path(path))) == file.content.sha256(size: size))
     }
+    #expect(try await fleet.problemsOfEvents() == [])
+    await fleet.stop()
+    await kafka.stop()
+  }
+
+  /// A broker that hangs, connections and all.
+  @Test(.enabled(if: TestKafka.isAvailable)) func kafkaFreezes() async throws {
+    let directory = try TemporaryDirectory(prefix: "reelhaul-kafka")
+    let kafka = try await TestKafka.start(in: directory.path)
+    let fleet = try await TestFleet.start(workers: 2, broker: .running(kafka.bootstrap))
+    let file = OriginFile(seed: 61, size: 60_000_000)
+    fleet.origin.serve("/frozen.mp4", file)
+    fleet.origin.serve("/during.mp4", file)
+    let task = try await fleet.download("/frozen.mp4") { $0.rate = 12_000_000 }
+    try await fleet.wait(for: task, "some bytes") { $0.bytesDone > 5_000_000 }
+    let pid = try #require(await kafka.pid)
+    kill(pid, SIGSTOP)
+    defer { kill(pid, SIGCONT) }
+    // What runs ends without a broker; what is produced meanwhile waits with its producer.
+    async let during = fleet.download("/during.mp4")
+    try await fleet.wait(for: task, .succeeded)
+    kill(pid, SIGCONT)
+    try await fleet.wait(for: try await during, .succeeded)
+    for path in ["/frozen.mp4", "/during.mp4"] {
+      #expect(try digest(.sha256, of: TestFleet.contents(fleet.path(path))) == file.content.sha256(size: file.size))
+    }
+    #expect(try await fleet.problemsOfEvents() == [])
+    #expect(try await fleet.store.audit() == [])
     await fleet.stop()
     await kafka.stop()
   }

@@ -3,6 +3,7 @@ import System
 
 private let actions = Lock<[@Sendable () -> Void]>([])
 private let registration: Void = {
+  _ = OrphanWatch.isKept
   atexit { for action in actions.withLock({ $0 }).reversed() { action() } }
   return ()
 }()

@@ -1,17 +1,23 @@
 import Glibc
 import System
 
-/// A TCP proxy on a free port that cuts a connection at the moment a text passes from the client to the server.
+/// A TCP proxy on a free port that cuts a connection at a chosen moment, or passes nothing on for a while.
 package final class CuttingProxy: Sendable {
   package enum Cut: Sendable {
-    /// The server never sees the text.
+    /// The server never sees what the client sent.
     case before
-    /// The server gets the text and acts on it; the client never hears of it.
+    /// The server gets it and acts on it; the client never hears of it.
     case after
   }
 
+  private enum Moment {
+    case text([UInt8])
+    /// So many pieces from clients to the server are yet to pass.
+    case pieces(Int)
+  }
+
   private struct State {
-    var trigger: (text: [UInt8], cut: Cut, thenRefuse: Bool)?
+    var trigger: (moment: Moment, cut: Cut, thenRefuse: Bool)?
     var isOpen = true
   }
 
@@ -19,6 +25,7 @@ package final class CuttingProxy: Sendable {
   private let listener: Int32
   private let target: UInt16
   private let state = Lock(State())
+  private let isSilent = Condition(false)
 
   package init(to target: UInt16) throws {
     self.target = target
@@ -32,7 +39,23 @@ package final class CuttingProxy: Sendable {
 
   /// Arms it for one cut. `thenRefuse`: nobody gets through afterwards.
   package func cut(_ cut: Cut, when text: String, thenRefuse: Bool = false) {
-    state.withLock { $0.trigger = (Array(text.utf8), cut, thenRefuse) }
+    state.withLock { $0.trigger = (.text(Array(text.utf8)), cut, thenRefuse) }
+  }
+
+  /// Arms it for one cut at piece `number`, from 1 on, of what clients send from now on: a request of a client that
+  /// waits for its answer is one.
+  package func cut(_ cut: Cut, atPiece number: Int) {
+    state.withLock { $0.trigger = (.pieces(number - 1), cut, false) }
+  }
+
+  /// Whether the cut is still to come.
+  package var isArmed: Bool { state.withLock { $0.trigger != nil } }
+
+  /// Passes nothing on, in neither direction, as a network that drops every packet; or again, what was sent meanwhile
+  /// included.
+  package func setSilent(_ silent: Bool) {
+    isSilent.withLock { $0 = silent }
+    isSilent.broadcast()
   }
 
   /// Accepts nobody any more.
@@ -44,6 +67,7 @@ package final class CuttingProxy: Sendable {
       })
     else { return }
     shutdown(listener, Int32(SHUT_RDWR))
+    setSilent(false)
   }
 
   private func serve(_ client: Int32) {
@@ -56,17 +80,31 @@ package final class CuttingProxy: Sendable {
     let pair = SocketPair(client, server)
     Thread(name: "proxy-up") { [self] in
       pair.pump(from: client, to: server) { [self] bytes in
+        isSilent.wait(until: { !$0 }, then: { _ in })
         guard let (cut, refuse) = takeTrigger(in: bytes) else { return .forward }
         if refuse { close() }
         return cut == .before ? .drop : .forwardAndCut
       }
     }.detach()
-    Thread(name: "proxy-down") { pair.pump(from: server, to: client) { _ in .forward } }.detach()
+    Thread(name: "proxy-down") {
+      pair.pump(from: server, to: client) { [self] _ in
+        isSilent.wait(until: { !$0 }, then: { _ in })
+        return .forward
+      }
+    }.detach()
   }
 
   private func takeTrigger(in bytes: ArraySlice<UInt8>) -> (Cut, Bool)? {
     state.withLock { state in
-      guard let trigger = state.trigger, bytes.contains(subsequence: trigger.text) else { return nil }
+      guard let trigger = state.trigger else { return nil }
+      switch trigger.moment {
+      case .text(let text):
+        guard bytes.contains(subsequence: text) else { return nil }
+      case .pieces(let left) where left > 0:
+        state.trigger?.moment = .pieces(left - 1)
+        return nil
+      case .pieces: break
+      }
       state.trigger = nil
       return (trigger.cut, trigger.thenRefuse)
     }

@@ -4,6 +4,19 @@ import System
 
 /// A PgBouncer in transaction mode before a PostgreSQL server, on a free port.
 package final class PgBouncer: Sendable {
+  /// Whether this version lets prepared statements survive a change of sessions: from 1.21 on.
+  package static let carriesPreparedStatements: Bool = {
+    var options = ChildProcess.Options()
+    guard let directory = try? TemporaryDirectory() else { return false }
+    options.stdout = "\(directory.path)/version"
+    _ = try? ChildProcess("pgbouncer", ["--version"], options).waitBlocking()
+    let text = (try? TestFleet.contents("\(directory.path)/version")) ?? []
+    // PgBouncer 1.18.0
+    let numbers = String(decoding: text, as: UTF8.self).split { $0 == " " || $0 == "\n" || $0 == "." }
+    guard numbers.count > 2, let major = Int(numbers[1]), let minor = Int(numbers[2]) else { return false }
+    return (major, minor) >= (1, 21)
+  }()
+
   package let port: UInt16
   private let process: ChildProcess
   private let directory: String
@@ -24,6 +37,7 @@ package final class PgBouncer: Sendable {
       pool_mode = transaction
       default_pool_size = \(serverSessions)
       max_client_conn = 200
+      \(Self.carriesPreparedStatements ? "max_prepared_statements = 200" : "")
 
       """
     let descriptor = try FileDescriptor.open(file, O_WRONLY | O_CREAT | O_CLOEXEC)

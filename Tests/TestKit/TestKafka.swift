@@ -48,6 +48,7 @@ package enum TestKafka {
   /// A node of one test's own, to be stopped by it.
   package static func start(in directory: String) async throws -> ApacheKafka {
     guard let home else { throw TestKafkaError() }
+    _ = OrphanWatch.isKept
     return try await ApacheKafka(home: home, directory: directory)
   }
 

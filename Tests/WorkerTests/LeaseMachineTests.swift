@@ -9,7 +9,7 @@ import Testing
 
   /// A lease of 15 s: renewed every 500 ms, fenced after 10 s.
   private func machine() -> LeaseMachine {
-    LeaseMachine(timing: .init(lease: .seconds(15)), seed: 1)
+    LeaseMachine(timing: .init(lease: .seconds(15), renewal: .milliseconds(500)), seed: 1)
   }
 
   private func held() -> LeaseMachine {
@@ -120,7 +120,7 @@ import Testing
   /// Whatever is delayed, lost or stopped: while the machine lets tasks run, the store's lease holds.
   @Test(arguments: 0..<200 as Range<UInt64>) func neverActsAfterItsLease(seed: UInt64) {
     var random = SplitMix64(seed: seed)
-    var machine = LeaseMachine(timing: .init(lease: .seconds(15)), seed: seed)
+    var machine = LeaseMachine(timing: .init(lease: .seconds(15), renewal: .milliseconds(500)), seed: seed)
     var now = at(0)
     var nextID: Int32 = 0
     var leaseUntil: [WorkerID: BootInstant] = [:]

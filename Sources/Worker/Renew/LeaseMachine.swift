@@ -11,7 +11,7 @@ package struct LeaseMachine: Sendable {
     package var renewal: Duration
 
     /// Both of at least a millisecond, `renewal` well below two thirds of `lease`.
-    package init(lease: Duration, renewal: Duration = .milliseconds(500)) {
+    package init(lease: Duration, renewal: Duration) {
       self.lease = lease
       self.renewal = min(renewal, lease / 6)
     }

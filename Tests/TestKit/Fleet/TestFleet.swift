@@ -30,7 +30,8 @@ package final class TestFleet: Sendable {
   package let environment: [String: String]
   private let directory: TemporaryDirectory
   private let broker: DevelopmentBroker?
-  private let pool: PostgresPool
+  /// For what only the database can tell.
+  package let pool: PostgresPool
   private let processes = Lock<[ChildProcess]>([])
 
   private init(
@@ -82,13 +83,18 @@ package final class TestFleet: Sendable {
     return fleet
   }
 
+  /// A test that failed has not stopped its fleet, which must not disturb the next one.
+  deinit {
+    for process in processes.withLock({ $0 }) {
+      process.kill(SIGKILL)
+      _ = process.waitBlocking()
+    }
+  }
+
   /// Ends every process and removes what the fleet made.
   package func stop() async {
     let all = processes.withLock { $0 }
-    for process in all {
-      process.kill(SIGCONT)
-      process.kill(SIGKILL)
-    }
+    for process in all { process.kill(SIGKILL) }
     for process in all { _ = await process.wait() }
     await client.close(within: .seconds(1))
     await pool.close()
@@ -107,6 +113,21 @@ package final class TestFleet: Sendable {
     return "\(folder)/reelhaul"
   }
 
+  /// A worker that the database knows by the name of a role of its own, perhaps behind a proxy.
+  package func startWorker(named role: String, through proxy: CuttingProxy? = nil) async throws -> ChildProcess {
+    _ = try await pool.withConnection {
+      try await $0.script(
+        """
+        do $$ begin create role \(role) login superuser; exception when duplicate_object then null; end $$
+        """)
+    }
+    // postgres://ROLE@127.0.0.1:PORT/DATABASE
+    let url = environment["REELHAUL_POSTGRES"] ?? ""
+    let port = proxy.map { String($0.port) } ?? url.split(separator: ":")[2].prefix { $0 != "/" }.description
+    let database = url.split(separator: "/").last ?? ""
+    return try startWorker(["REELHAUL_POSTGRES": "postgres://\(role)@127.0.0.1:\(port)/\(database)"])
+  }
+
   @discardableResult
   package func startWorker(_ environment: [String: String] = [:]) throws -> ChildProcess {
     var options = ChildProcess.Options()
@@ -114,9 +135,16 @@ package final class TestFleet: Sendable {
     let number = processes.withLock { $0.count }
     options.stdout = "\(directory.path)/worker-\(number).log"
     options.stderr = options.stdout
+    // One that is stopped (SIGSTOP) would never act on another.
+    options.signalOnParentDeath = SIGKILL
     let process = try ChildProcess(Self.binary, ["worker"], options)
     processes.withLock { $0.append(process) }
     return process
+  }
+
+  /// The workers that have not ended.
+  package var running: [ChildProcess] {
+    processes.withLock { $0.filter { $0.status == nil } }
   }
 
   /// Runs one command of the command line to its end.
@@ -145,6 +173,17 @@ package final class TestFleet: Sendable {
     return processes.withLock { $0.first { $0.pid == pid && $0.status == nil } }
   }
 
+  /// Polls until `condition` holds, whatever it throws meanwhile; throws with the workers' logs after `deadline`.
+  package func eventually(
+    _ what: String, within deadline: Duration = .seconds(120), _ condition: () async throws -> Bool
+  ) async throws {
+    let end = Clocks.boottime() + deadline.nanoseconds
+    while await (try? condition()) != true {
+      guard Clocks.boottime() < end else { throw TestFleetError("not within \(deadline): \(what)\n\(logs())") }
+      try await loop.sleep(for: .milliseconds(50))
+    }
+  }
+
   // MARK: Tasks
 
   /// Submits a download of the origin's `path`, to the same name in the default storage.
@@ -160,7 +199,7 @@ package final class TestFleet: Sendable {
   /// Polls until the task satisfies `condition`; throws with the workers' logs after `deadline`.
   @discardableResult
   package func wait(
-    for task: UUID, within deadline: Duration = .seconds(60), _ what: String = "the condition",
+    for task: UUID, within deadline: Duration = .seconds(120), _ what: String = "the condition",
     until condition: (TaskDocument) throws -> Bool
   ) async throws -> TaskDocument {
     let end = Clocks.boottime() + deadline.nanoseconds
@@ -177,7 +216,7 @@ package final class TestFleet: Sendable {
 
   @discardableResult
   package func wait(
-    for task: UUID, _ state: TaskState, within deadline: Duration = .seconds(60)
+    for task: UUID, _ state: TaskState, within deadline: Duration = .seconds(120)
   ) async throws -> TaskDocument {
     try await wait(for: task, within: deadline, "state \(state)") { document in
       if document.state != state, document.state.isFinal {

@@ -82,7 +82,7 @@ func noop() -> TaskSpec {
 
 /// Waits until `condition` holds; fails the test after `limit`.
 func eventually(
-  _ what: Comment, within limit: Duration = .seconds(10), sourceLocation: SourceLocation = #_sourceLocation,
+  _ what: Comment, within limit: Duration = .seconds(60), sourceLocation: SourceLocation = #_sourceLocation,
   _ condition: () async throws -> Bool
 ) async throws {
   let deadline = BootInstant.now + limit

@@ -43,7 +43,7 @@ import Worker
     self.fleet = fleet
     self.index = index
     let seed = simulation.random.next()
-    lease = LeaseMachine(timing: .init(lease: .seconds(15)), seed: seed)
+    lease = LeaseMachine(timing: .init(lease: .seconds(15), renewal: .milliseconds(500)), seed: seed)
     claims = ClaimPlanner(concurrency: Self.concurrency, seed: seed)
     ingest = IngestMachine(seed: seed)
     settlements = SettlementPlanner(seed: seed)
@@ -54,7 +54,7 @@ import Worker
 
   func start() async throws {
     let seed = simulation.random.next()
-    lease = LeaseMachine(timing: .init(lease: .seconds(15)), seed: seed)
+    lease = LeaseMachine(timing: .init(lease: .seconds(15), renewal: .milliseconds(500)), seed: seed)
     claims = ClaimPlanner(concurrency: Self.concurrency, seed: seed)
     ingest = IngestMachine(seed: seed)
     relay = RelayPlanner(now: simulation.now, seed: seed)

@@ -1,0 +1,112 @@
+import Digest
+import Glibc
+import LocalFleet
+import Postgres
+import System
+import TaskCore
+import TaskStore
+import TestKit
+import Testing
+
+/// A worker that lives and cannot reach the database: frozen, or cut off, or with a database that hangs. It stops by
+/// itself before another takes its task, comes back as a new worker, and changes nothing of what was its own.
+@Suite(.serialized) struct LossOfContactTests {
+  enum Loss: CaseIterable {
+    /// SIGSTOP for the worker.
+    case frozen
+    /// Packets between the worker and the database are dropped, while the origin still serves.
+    case cutOff
+    /// SIGSTOP for the worker's sessions of PostgreSQL.
+    case hungSessions
+  }
+
+  private static let size: Int64 = 300_000_000
+  private static let role = "lost"
+  /// What a worker writes without a transfer, its log: far less than what it would fetch.
+  private static let noise = 2 << 20
+
+  @Test(arguments: Loss.allCases) func stopsInTimeAndComesBackHarmless(_ loss: Loss) async throws {
+    let fleet = try await TestFleet.start(workers: 0)
+    try await fleet.keepJournal()
+    let proxy = try CuttingProxy(to: UInt16(try await TestPostgres.shared.server().port))
+    let worker = try await fleet.startWorker(named: Self.role, through: proxy)
+    let file = OriginFile(seed: 3, size: Self.size)
+    fleet.origin.serve("/film.mp4", file)
+    let task = try await fleet.download("/film.mp4") { $0.rate = 25_000_000 }
+    let first = try await fleet.wait(for: task, "some bytes") { $0.state == .running && $0.bytesDone > 20_000_000 }
+    try fleet.startWorker()
+
+    var stopped: [pid_t] = []
+    switch loss {
+    case .frozen: worker.kill(SIGSTOP)
+    case .cutOff: proxy.setSilent(true)
+    case .hungSessions: stopped = try await stopSessions(fleet)
+    }
+    defer { for session in stopped { kill(session, SIGCONT) } }
+    // Two thirds of the lease are over, and a bit.
+    try await fleet.eventually("the lease is nearly over") {
+      let lease = try await fleet.pool.query(
+        "select extract(epoch from lease_until - clock_timestamp())::float8 from worker order by id limit 1")
+      return try lease[0].double(0) < 0.5
+    }
+    let atFence = try bytesWritten(by: worker)
+    let taken = try await fleet.wait(for: task, "a take-over") { $0.epoch > first.epoch && $0.state == .running }
+    let takeOver = try #require(try await fleet.takeOver(of: task, from: first.epoch))
+    #expect(takeOver.claimedAt >= takeOver.leaseUntil)
+    #expect(takeOver.renewals <= 4)
+    let before = try await fleet.journal().count
+
+    switch loss {
+    case .frozen: worker.kill(SIGCONT)
+    case .cutOff: proxy.setSilent(false)
+    case .hungSessions:
+      for session in stopped { kill(session, SIGCONT) }
+      _ = try await fleet.pool.query(PostgresStatement("alter role \(Self.role) login", writes: true))
+    }
+    let done = try await fleet.wait(for: task, .succeeded)
+    #expect(done.epoch == taken.epoch && done.worker == taken.worker, "the task was taken back")
+    #expect(
+      try digest(.sha256, of: TestFleet.contents(fleet.path("/film.mp4"))) == file.content.sha256(size: Self.size))
+    // The process is of use again, as another worker.
+    try await fleet.eventually("it comes back") {
+      try await fleet.store.workers().contains { $0.isLive && $0.pid == worker.pid && $0.id != first.worker }
+    }
+    #expect(worker.status == nil)
+    let changes = try await fleet.journal()[before...].filter { $0.role == Self.role && $0.task == task }
+    #expect(changes.isEmpty, "\(changes)")
+    let written = try bytesWritten(by: worker) - atFence
+    #expect(written < Self.noise, "\(written) bytes were written behind the fence")
+    #expect(try await fleet.problemsOfEvents() == [])
+    #expect(try await fleet.store.audit() == [])
+    await fleet.stop()
+    proxy.close()
+  }
+
+  /// Stops the sessions of the worker at a moment at which they hold no lock that others wait for.
+  private func stopSessions(_ fleet: TestFleet) async throws -> [pid_t] {
+    // No new ones.
+    _ = try await fleet.pool.query(PostgresStatement("alter role \(Self.role) nologin", writes: true))
+    while true {
+      let pids = try await sessions(fleet, "true")
+      for pid in pids { kill(pid, SIGSTOP) }
+      let busy = try await sessions(fleet, "state <> 'idle'")
+      if busy.isEmpty { return pids }
+      for pid in pids { kill(pid, SIGCONT) }
+    }
+  }
+
+  private func sessions(_ fleet: TestFleet, _ condition: String) async throws -> [pid_t] {
+    let query = "select pid from pg_stat_activity where usename = '\(Self.role)' and \(condition)"
+    return try await fleet.pool.query(PostgresStatement(query)).map { try $0.int32(0) }
+  }
+
+  /// What the process gave to `write` and its kin so far; what it sends over sockets does not count.
+  private func bytesWritten(by process: ChildProcess) throws -> Int {
+    let file = try FileDescriptor.open("/proc/\(process.pid)/io", O_RDONLY)
+    let text = try [UInt8](unsafeUninitializedCapacity: 4096) { buffer, count in
+      count = try file.read(into: UnsafeMutableRawBufferPointer(buffer), at: 0)
+    }
+    let line = String(decoding: text, as: UTF8.self).split(separator: "\n").first { $0.hasPrefix("wchar: ") }
+    return try #require(line.flatMap { Int($0.dropFirst(7)) })
+  }
+}

@@ -1,0 +1,41 @@
+import Glibc
+import LocalFleet
+import ReelhaulClient
+import System
+import TaskCore
+import TaskStore
+import TestKit
+import Testing
+
+/// Every command comes twice, while members join the group and die without a word, every 500 ms.
+@Suite(.serialized, .enabled(if: TestKafka.isAvailable)) struct RebalanceStormTests {
+  @Test func eachCommandTakesEffectOnce() async throws {
+    let kafka = try await TestKafka.shared()
+    let fleet = try await TestFleet.start(workers: 2, broker: .running(kafka.bootstrap))
+    let specs = (0..<(LongTests.areWanted ? 50_000 : 5000)).map { _ in
+      TaskSpec(id: .make(), kind: .noop, source: "noop://host/")
+    }
+    let batches = stride(from: 0, to: specs.count, by: 500).map { Array(specs[$0..<min($0 + 500, specs.count)]) }
+    async let commands: Void = {
+      for batch in batches {
+        try await fleet.client.submit(batch)
+        try await fleet.client.submit(batch.reversed())
+      }
+    }()
+    var kills = 0
+    while kills < (LongTests.areWanted ? 60 : 10) {
+      let joined = try fleet.startWorker()
+      try await fleet.loop.sleep(for: .milliseconds(500))
+      guard let victim = fleet.running.filter({ $0 !== joined }).randomElement() else { continue }
+      victim.kill(SIGKILL)
+      kills += 1
+    }
+    try await commands
+    try await fleet.eventually("all are done, after \(kills) kills", within: .seconds(300)) {
+      try await fleet.store.counts() == [.succeeded: specs.count]
+    }
+    #expect(try await fleet.problemsOfEvents() == [])
+    #expect(try await fleet.store.audit() == [])
+    await fleet.stop()
+  }
+}

@@ -1,0 +1,149 @@
+import LocalFleet
+import Postgres
+import System
+import TaskCore
+import TaskStore
+import TestKit
+import Testing
+
+/// The connection dies at each request of a task's life in turn, before the database has it and before its answer is
+/// there: the call is made again, and its effect is the same as if nothing had happened.
+@Suite struct CutConnectionTests {
+  @Test(arguments: [CuttingProxy.Cut.before, .after])
+  func everyCallTakesEffectOnce(_ cut: CuttingProxy.Cut) async throws {
+    try await withPostgresStore { _, direct in
+      let server = try await TestPostgres.shared.server()
+      let proxy = try CuttingProxy(to: UInt16(server.port))
+      defer { proxy.close() }
+      let name = try await direct.query("select current_database()::text")[0].text(0)
+      let url = server.url(database: name).replacing(":\(server.port)/", with: ":\(proxy.port)/")
+      let expected = try await life(url, direct)
+      var piece = 1
+      while true {
+        proxy.cut(cut, atPiece: piece)
+        let happened = try await life(url, direct)
+        if proxy.isArmed { break }
+        #expect(happened == expected, "cut at piece \(piece)")
+        piece += 1
+      }
+      // The session's start, and more than a request a call.
+      #expect(piece > 20)
+    }
+  }
+
+  /// What became of seven tasks that meet everything a store does: their documents and events in words.
+  private func life(_ url: String, _ direct: PostgresPool) async throws -> [String] {
+    let loop = EventLoop(name: "cut")
+    let pool = PostgresPool(loop: loop, configuration: try PostgresConfiguration(url: url), size: 1)
+    let result = await loop.task { try await Life(store: PostgresStore(pool: pool), direct: direct).run() }.result
+    await pool.close()
+    await Task.detached { loop.shutdown() }.value
+    return try result.get()
+  }
+}
+
+private struct Life {
+  let store: PostgresStore
+  /// For what no store does: to end a lease early.
+  let direct: PostgresPool
+  private let ids = (0..<7).map { _ in UUID.random() }
+
+  init(store: PostgresStore, direct: PostgresPool) {
+    self.store = store
+    self.direct = direct
+  }
+
+  func run() async throws -> [String] {
+    let registration = WorkerRegistration.sample
+    let worker = try await insist { try await store.register(registration) }
+    var submits = (0..<5).map { Command.submit(.noop(ids[$0])) }
+    submits.append(.submit(.noop(ids[5], after: [ids[0]])))
+    submits.append(.submit(.noop(ids[6])))
+    try await command(submits + [control(.pause, 6), control(.prioritize(9), 4)])
+
+    var claims = try await claim(worker, 4)
+    try await insist {
+      _ = try await store.renew(
+        worker,
+        samples: claims.map {
+          ProgressSample(taskID: $0.spec.id, epoch: $0.epoch, bytesDone: 5, bytesTotal: 10, rate: 1)
+        })
+    }
+    let points = claims.map { CheckpointWrite.sample($0.spec.id, epoch: $0.epoch) }
+    #expect(try await insist { try await store.checkpoint(points) } == [true, true, true, true])
+    try await command([control(.pause, 1), control(.cancel, 2)])
+    let intents = try await insist { try await store.renew(worker, samples: []) }.intents
+    #expect(Set(intents.map(\.taskID)) == [ids[1], ids[2]])
+    try await settle(claims) { claim in
+      switch claim.spec.id {
+      case ids[0]: .success
+      case ids[4]: .failed(.reset, retryIn: .zero)
+      default: .handBack
+      }
+    }
+    #expect(try await insist { try await store.runs(of: worker) }.isEmpty)
+    #expect(try await insist { try await store.lead(worker, seconds: 60) })
+
+    claims = try await claim(worker, 10)
+    try await settle(claims.filter { $0.spec.id != ids[3] }) {
+      $0.spec.id == ids[4] ? .failed(.reset, retryIn: nil) : .success
+    }
+    _ = try await direct.query(
+      "update worker set lease_until = now() - interval '1 s' where id = $1", .int32(worker.rawValue))
+    try await insist { _ = try await store.sweep() }
+    let next = WorkerRegistration.sample
+    let successor = try await insist { try await store.register(next) }
+    try await command([control(.retry, 4), control(.resume, 1), control(.resume, 6)])
+    try await settle(claim(successor, 10)) { _ in .success }
+    try await command([control(.remove, 0)])
+    try await insist { try await store.retire(successor) }
+    return try await outcome()
+  }
+
+  private func outcome() async throws -> [String] {
+    var events: [TaskEvent] = []
+    while true {
+      let batches = try await insist { try await store.pendingEvents(limit: 3) }
+      if batches.isEmpty { break }
+      events += batches.flatMap(\.events)
+      try await insist { try await store.discardEvents(batches.map(\.row)) }
+    }
+    var lines: [String] = []
+    for (number, id) in ids.enumerated() {
+      let task = try await insist { try await store.task(id) }
+      let state = task.map { "\($0.state) epoch \($0.epoch) attempt \($0.attempt) bytes \($0.bytesDone)" } ?? "gone"
+      let its = events.filter { $0.taskID == id }.map { "\($0.sequence) \($0.kind)" }
+      lines.append("\(number): \(state); \(its.joined(separator: ", "))")
+    }
+    return lines
+  }
+
+  /// Makes a call again as often as the database could not be reached in it.
+  @discardableResult
+  private func insist<Result>(_ call: () async throws -> Result) async throws -> Result {
+    for _ in 0..<100 {
+      do {
+        return try await call()
+      } catch StoreError.unavailable {}
+    }
+    return try await call()
+  }
+
+  private func control(_ action: ControlAction, _ task: Int) -> Command {
+    .control(.init(id: .random(), taskID: ids[task], action: action))
+  }
+
+  private func command(_ commands: [Command]) async throws {
+    let outcomes = try await insist { try await store.apply(commands) }
+    for outcome in outcomes { #expect(!"\(outcome)".contains("refused"), "\(outcome)") }
+  }
+
+  private func claim(_ worker: WorkerID, _ limit: Int) async throws -> [Claim] {
+    try await insist { try await store.claim(worker, limit: limit) }
+  }
+
+  private func settle(_ claims: [Claim], _ outcome: (Claim) -> Settlement.Outcome) async throws {
+    let ends = claims.map { Settlement(taskID: $0.spec.id, epoch: $0.epoch, outcome: outcome($0)) }
+    #expect(try await insist { try await store.settle(ends) }.allSatisfy { $0 })
+  }
+}

@@ -1,0 +1,16 @@
+import Glibc
+import System
+
+/// Ends this test process once whoever runs it is gone: a killed `swift test` leaves it behind, at work. What it has
+/// started ends with it: every child asks for a signal at its parent's death.
+package enum OrphanWatch {
+  /// Begins with the first use.
+  package static let isKept: Bool = {
+    let parent = getppid()
+    Thread(name: "orphan-watch") {
+      while getppid() == parent { sleep(1) }
+      exit(1)
+    }.detach()
+    return true
+  }()
+}
