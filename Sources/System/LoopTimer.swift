@@ -14,9 +14,10 @@ package final class LoopTimer: @unchecked Sendable {
     repeats = every != nil
     uv_timer_init(loop.raw, handle.open(context: self))
     uv_update_time(loop.raw)
+    // libuv's clock has whole milliseconds, rounded down: without another one a timer may fire a little early.
     uv_timer_start(
       handle.pointer, { LoopHandle.from($0).owner(as: LoopTimer.self)?.fire() },
-      after.wholeMilliseconds, every.map { max(1, $0.wholeMilliseconds) } ?? 0)
+      after > .zero ? after.wholeMilliseconds + 1 : 0, every.map { max(1, $0.wholeMilliseconds) } ?? 0)
   }
 
   private func fire() {
@@ -32,7 +33,8 @@ package final class LoopTimer: @unchecked Sendable {
 }
 
 extension EventLoop {
-  /// Runs `body` on the loop after a while, and then again and again where `every` is given. On the loop only.
+  /// Runs `body` on the loop after a while, never earlier, and then again and again where `every` is given. On the
+  /// loop only.
   @discardableResult
   package func timer(
     after: Duration, every: Duration? = nil, _ body: @escaping @Sendable () -> Void

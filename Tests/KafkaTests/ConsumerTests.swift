@@ -119,6 +119,19 @@ import Testing
     }
   }
 
+  /// librdkafka 2.0 aborts where such a member is freed.
+  @Test(.timeLimit(.minutes(2))) func membersThatLeaveWhileTheyJoinHarmNobody() async throws {
+    try await withDevelopmentBroker(topics: [TopicSpec(name: "t", partitions: 4)]) { configuration in
+      for round in 0..<12 {
+        let members = try (0..<3).map { _ in try KafkaConsumer(configuration, group: "g", topics: ["t"]) }
+        try await Task.sleep(for: .milliseconds(50 * round))
+        await withTaskGroup(of: Void.self) { group in
+          for member in members { group.addTask { await member.close(within: .seconds(1)) } }
+        }
+      }
+    }
+  }
+
   @Test(.timeLimit(.minutes(1))) func closesWithoutABroker() async throws {
     let consumer = try KafkaConsumer(KafkaConfiguration(bootstrap: "127.0.0.1:1"), group: "g", topics: ["t"])
     await consumer.close(within: .milliseconds(300))

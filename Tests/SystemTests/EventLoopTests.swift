@@ -25,6 +25,18 @@ import Testing
     return try result.get()
   }
 
+  /// Whoever sleeps until a deadline finds it over.
+  @Test func noTimerIsEarly() async throws {
+    try await withLoop { loop in
+      for microseconds in stride(from: 100, to: 10_000, by: 170) {
+        let duration = Duration.microseconds(microseconds)
+        let before = Clocks.boottime()
+        try await loop.sleep(for: duration)
+        #expect(Clocks.boottime() - before >= duration.nanoseconds)
+      }
+    }
+  }
+
   @Test func aTaskOfTheLoopStaysOnItAcrossSuspensions() async throws {
     try await withLoop { loop in
       let stayed = try await loop.task {

@@ -145,6 +145,15 @@ final class KafkaHandle: @unchecked Sendable {
     return KafkaError(code: KafkaError.Code(code), message: Self.text(reason), isFatal: true)
   }
 
+  /// librdkafka before 2.3 aborts the process where a cooperative-sticky member is freed while it joins its group for
+  /// the first time (its issue 4312).
+  static let mayAbortJoining = rd_kafka_version() < 0x0203_0000
+
+  /// Leaves the client to the end of the process, in the place of ``destroy()``.
+  func abandon() {
+    isDestroyed = true
+  }
+
   /// Frees the client and waits for librdkafka's threads. Once, by the poll thread, after the last ``wake()``.
   /// A group member that has not left the group does not try to.
   func destroy() {

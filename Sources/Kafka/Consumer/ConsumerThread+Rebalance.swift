@@ -11,6 +11,7 @@ extension ConsumerThread {
   }
 
   private func assign(_ partitions: [TopicPartition]) {
+    wasAssigned = true
     let list = PartitionList(partitions)
     // Where the group is: only so a gap right at the start is seen. When it cannot be asked, librdkafka asks by itself.
     var committed: [TopicPartition: Int64] = [:]

@@ -39,6 +39,8 @@ final class ConsumerThread: @unchecked Sendable {
   var retryAt = Deadline.now()
   var revocation: Revocation?
   var isClosing = false
+  /// Whether the group has ever given it its share, perhaps of nothing.
+  var wasAssigned = false
   private var copier = RecordCopier()
   private var collected: [KafkaRecord] = []
   private var collectedBytes = 0
@@ -97,7 +99,7 @@ final class ConsumerThread: @unchecked Sendable {
       if deadline == nil { wait() }
     } while deadline == nil
     leave(by: deadline ?? .now())
-    handle.destroy()
+    if wasAssigned || !KafkaHandle.mayAbortJoining { handle.destroy() } else { handle.abandon() }
   }
 
   private func subscribe() {

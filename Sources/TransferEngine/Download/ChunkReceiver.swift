@@ -65,6 +65,7 @@ final class ChunkReceiver: CurlHandler, @unchecked Sendable {
         file.whenOpened { transfer.resume() }
         return .pause
       }
+      if download.mustWaitForRecord(file, then: { transfer.resume() }) { return .pause }
       if let wait = download.throttle(body.count) {
         download.loop.timer(after: wait) { transfer.resume() }
         return .pause

@@ -24,6 +24,7 @@ extension Download {
     follower = nil
     staged = file
     lastSync = Clocks.boottime()
+    recorded = (file.durable.count, lastSync)
   }
 
   func opened(_ file: StagingFile) {
@@ -74,7 +75,8 @@ extension Download {
   /// Data before offset, and one at a time: what was written before the sync is recorded after it.
   private func sync(_ staged: StagedFile, _ file: StagingFile) async {
     isSyncing = true
-    lastSync = Clocks.boottime()
+    let begun = Clocks.boottime()
+    lastSync = begun
     let covered = staged.written
     let step = options.syncBytes
     let tail = await attempt { () throws(StorageError) in
@@ -89,12 +91,14 @@ extension Download {
     case .success(let crc):
       staged.synced(covered)
       await record(covered, tailCRC: crc, of: staged, file)
+      if staged === self.staged { recorded = (covered.count, begun) }
     case .failure(let error):
       if staged === self.staged { storageFailed(error) }
     }
     isSyncing = false
     onSynced?()
     onSynced = nil
+    resumeReceiving()
   }
 
   private func record(_ done: ByteRanges, tailCRC: UInt32?, of staged: StagedFile, _ file: StagingFile) async {

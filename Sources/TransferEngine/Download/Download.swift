@@ -22,6 +22,10 @@ final class Download: @unchecked Sendable {
   var isSyncing = false
   var onSynced: (@Sendable () -> Void)?
   var lastSync: Int64
+  /// What was written before `at` is recorded: so many bytes.
+  var recorded: (bytes: Int64, at: Int64)
+  /// What is called when the running sync is recorded.
+  private var waitingForRecord: [@Sendable () -> Void] = []
   /// Told to stop while the file was being published, which goes on to its end or to the next step that can wait.
   var isStopping = false
 
@@ -44,6 +48,7 @@ final class Download: @unchecked Sendable {
     self.context = context
     let now = Clocks.boottime()
     lastSync = now
+    recorded = (0, now)
     sample = (now, 0)
     bucket = spec.rate.map { TokenBucket(rate: $0, now: now) }
     machine = DownloadMachine(
@@ -181,6 +186,21 @@ extension Download {
     if let wait = bucket?.wait(now: now), wait > 0 { return .nanoseconds(wait) }
     _ = bucket?.take(count, now: now)
     return nil
+  }
+
+  /// Whether so much waits to be recorded that nothing more may be received: `resume` is called when it is.
+  func mustWaitForRecord(_ file: StagedFile, then resume: @escaping @Sendable () -> Void) -> Bool {
+    guard isSyncing, file.written.count - recorded.bytes >= options.syncBytes,
+      Clocks.boottime() - recorded.at >= options.exposure.nanoseconds
+    else { return false }
+    waitingForRecord.append(resume)
+    return true
+  }
+
+  func resumeReceiving() {
+    let waiting = waitingForRecord
+    waitingForRecord = []
+    for resume in waiting { resume() }
   }
 
   /// False, and the run ends, once the task may have another owner.

@@ -11,6 +11,9 @@ package struct DownloadOptions: Sendable {
   package var syncBytes: Int64 = 64 << 20
   /// … or after so long: at most this much is fetched again after a crash.
   package var syncInterval = Duration.seconds(2)
+  /// Where a sync, or the record of it, is slow: nothing more is received while so many bytes wait that began to wait
+  /// so long ago.
+  package var exposure = Duration.seconds(2)
   /// A transfer that stays below this for so long is given up and asked for again.
   package var lowSpeed = CurlRequest.LowSpeed(bytesPerSecond: 512, seconds: 20)
   package var connectTimeout = Duration.seconds(15)

@@ -26,6 +26,35 @@ import Testing
     return checkpoint
   }
 
+  /// What a crash may cost stays bounded where the store, or the disk, takes its time.
+  @Test func aSlowRecordHoldsUpWhatIsReceived() async throws {
+    let bound: Int64 = 1 << 20
+    let small: (inout DownloadOptions) -> Void = {
+      $0.syncBytes = bound
+      $0.exposure = .zero
+    }
+    try await DownloadHarness.run(small) { harness in
+      let file = OriginFile(seed: 33, size: 60_000_000)
+      harness.origin.serve(DownloadHarness.path, file)
+      let isFirst = Lock(true)
+      let ledger = RecordingLedger { _ in
+        guard
+          isFirst.withLock({ first in
+            defer { first = false }
+            return first
+          })
+        else { return }
+        // Time enough for most of the file.
+        try await Task.sleep(for: .seconds(1))
+      }
+      async let outcome = harness.run(harness.spec(), ledger: ledger)
+      while ledger.checkpoints.isEmpty { try await Task.sleep(for: .milliseconds(1)) }
+      // The first sync's bytes, as many again, and what the connections have gathered.
+      #expect(ledger.progress.max() ?? 0 <= 3 * bound)
+      #expect(await outcome == .succeeded(sha256: file.content.sha256(size: file.size), bytes: file.size))
+    }
+  }
+
   @Test func aStoppedRunIsGoneOnWith() async throws {
     try await DownloadHarness.run { harness in
       let spec = harness.spec()
