@@ -114,7 +114,10 @@ private final class Storm: Sendable {
   private func submit(until end: Int64) async throws {
     let pause = Duration.nanoseconds((end - Clocks.boottime()) * 2 / 3 / Int64(specs.count))
     for (spec, _) in specs {
-      while (try? await fleet.client.submit(spec)) == nil { count("submits repeated") }
+      while (try? await fleet.client.submit(spec)) == nil {
+        try Task.checkCancellation()
+        count("submits repeated")
+      }
       try await fleet.loop.sleep(for: pause)
     }
   }
@@ -144,7 +147,8 @@ private final class Storm: Sendable {
   private func killKafka(_ random: inout SeededGenerator) async throws {
     await kafka.kill()
     try await fleet.loop.sleep(for: .milliseconds(Int.random(in: 0...3000, using: &random)))
-    try await kafka.start()
+    // On a machine under load it may not be up in time.
+    while (try? await kafka.start()) == nil { try Task.checkCancellation() }
     count("kills of Kafka")
   }
 
