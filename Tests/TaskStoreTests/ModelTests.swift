@@ -1,6 +1,7 @@
 import System
 import TaskCore
 import TaskStore
+import TestKit
 import Testing
 
 /// The two stores do the same operations, one after the other, and answer the same: what PostgreSQL does is what the
