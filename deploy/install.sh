@@ -4,7 +4,9 @@
 build_packages=(libcurl4-openssl-dev libpq-dev librdkafka-dev libssl-dev libuv1-dev pkg-config)
 runtime_packages=(ca-certificates nginx-light postgresql procps)
 
-say() { printf '\033[1m==> %s\033[0m\n' "$*" >&2; }
+bold='' plain=''
+if [ -t 2 ] && [ -z "${NO_COLOR:-}" ]; then bold=$'\033[1m' plain=$'\033[0m'; fi
+say() { printf '%s==> %s%s\n' "$bold" "$*" "$plain" >&2; }
 
 die() {
   printf 'error: %s\n' "$*" >&2

@@ -7,6 +7,12 @@ enum LocalFile {
 
   static func isExecutable(_ path: String) -> Bool { access(path, X_OK) == 0 }
 
+  /// What the last lines of a log say, as the end of a sentence that says what failed.
+  static func end(of log: String) -> String {
+    let lines = (readText(log) ?? "").split(separator: "\n").suffix(10)
+    return "the end of \(log) says:\n\(lines.joined(separator: "\n"))"
+  }
+
   /// Writes a whole file, in the place of what was there.
   static func write(_ path: String, _ contents: String, mode: mode_t = 0o644) throws(SystemError) {
     let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode)

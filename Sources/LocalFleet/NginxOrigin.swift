@@ -36,13 +36,18 @@ package final class NginxOrigin: Sendable {
     throw SystemError(errno: EADDRINUSE, operation: "start nginx (its messages are in \(files)/error.log)")
   }
 
+  /// Debian keeps it where only root's PATH leads.
+  private static var executable: String {
+    LocalFile.isExecutable("/usr/sbin/nginx") ? "/usr/sbin/nginx" : "nginx"
+  }
+
   private static func start(serving root: String, files: String, rate: Int?, port: Int) async throws -> NginxOrigin? {
     for left in ["access.log", "nginx.pid"] { unlink("\(files)/\(left)") }
     try LocalFile.write("\(files)/nginx.conf", configuration(root: root, files: files, port: port, rate: rate))
     var options = ChildProcess.Options()
     options.stdout = "\(files)/error.log"
     options.stderr = options.stdout
-    let process = try ChildProcess("nginx", ["-e", "\(files)/error.log", "-c", "\(files)/nginx.conf"], options)
+    let process = try ChildProcess(executable, ["-e", "\(files)/error.log", "-c", "\(files)/nginx.conf"], options)
     // Written once its socket listens.
     while access("\(files)/nginx.pid", F_OK) != 0 {
       guard process.status == nil else { return nil }

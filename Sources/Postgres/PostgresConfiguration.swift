@@ -56,6 +56,11 @@ package struct PostgresConfiguration: Sendable {
   }
 
   private static func parse(_ url: String) throws(PostgresError) -> [String: String] {
+    // libpq's own complaint would show the password.
+    let isURL = ["postgres://", "postgresql://"].contains { url.hasPrefix($0) }
+    guard isURL || url.contains("=") && !url.contains("://") else {
+      throw PostgresError(.configuration, "PostgreSQL's URL must be postgres://USER:PASSWORD@HOST:PORT/DATABASE")
+    }
     var message: UnsafeMutablePointer<CChar>?
     guard let options = PQconninfoParse(url, &message) else {
       defer { PQfreemem(message) }

@@ -51,7 +51,7 @@ package struct PostgresError: Error, Hashable, Sendable, CustomStringConvertible
   }
 
   /// Trying to connect again is useless until somebody changes something: a wrong password, no such database.
-  var isPermanent: Bool { sqlState.map(SQLState.isRefusal) ?? false }
+  package var isPermanent: Bool { sqlState.map(SQLState.isRefusal) ?? false }
 
   package var description: String {
     var text = sqlState.map { "\(message) (\(code), SQLSTATE \($0))" } ?? "\(message) (\(code))"

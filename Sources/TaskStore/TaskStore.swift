@@ -47,6 +47,9 @@ package protocol TaskStore: Sendable {
   func setLimit(_ scope: LimitScope, name: String, to limit: Int?) async throws
   /// A queue's share of claims among queues with tasks of equal priority; 1 unless set.
   func setWeight(queue: String, to weight: Double) async throws
+  /// The total, and all else that has a limit, a weight other than 1, or a task that runs; in the order of scopes and
+  /// names.
+  func limits() async throws -> [LimitUse]
 
   // Relay
 

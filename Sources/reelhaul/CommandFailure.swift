@@ -28,10 +28,7 @@ struct CommandFailure: Error {
     case let error as MigrationError:
       self.init(
         .failed, "\(error)", hint: "Use the program that made the schema, or another database (of 'up': --data-dir).")
-    case let error as ReelhaulClientError:
-      self.init(
-        error.isRetryable ? .unreachable : .failed,
-        error.isRetryable ? "Kafka cannot be reached: \(error)" : "Kafka: \(error)", hint: Self.doctor)
+    case let error as ReelhaulClientError: self.init(kafka: error.description, isRetriable: error.isRetryable)
     default: self.init(.failed, "\(error)")
     }
   }
@@ -39,9 +36,10 @@ struct CommandFailure: Error {
   private init(_ error: StoreError) {
     switch error {
     case .unavailable(let message):
-      self.init(.unreachable, "PostgreSQL cannot be reached: \(message)", hint: Self.doctor)
+      self.init(.unreachable, "PostgreSQL cannot be reached: \(message)", hint: Self.postgresHint)
     case .schema(let message):
-      self.init(.unreachable, message, hint: "Bring the schema up to date with 'reelhaul migrate'.")
+      self.init(
+        .unreachable, message, hint: "'reelhaul doctor' compares them; 'reelhaul migrate' brings an older one up.")
     case .failed(let state, let message):
       self.init(.failed, "PostgreSQL refused a statement: \(message) (SQLSTATE \(state))", hint: Self.doctor)
     }
@@ -50,22 +48,35 @@ struct CommandFailure: Error {
   private init(_ error: KafkaError) {
     if error.code == .invalidArgument {
       self.init(.usage, error.message)
-    } else if error.isRetriable {
-      self.init(.unreachable, "Kafka cannot be reached: \(error)", hint: Self.doctor)
     } else {
-      self.init(.failed, "Kafka: \(error)", hint: Self.doctor)
+      self.init(kafka: "\(error)", isRetriable: error.isRetriable)
+    }
+  }
+
+  private init(kafka message: String, isRetriable: Bool) {
+    if isRetriable {
+      self.init(.unreachable, "Kafka cannot be reached: \(message)", hint: Self.kafkaHint)
+    } else {
+      self.init(.failed, "Kafka: \(message)", hint: Self.doctor)
     }
   }
 
   private init(_ error: PostgresError) {
     if error.code == .configuration {
-      self.init(.usage, error.message)
+      self.init(.usage, error.message, hint: "Correct --postgres or REELHAUL_POSTGRES.")
+    } else if error.isPermanent {
+      self.init(
+        .unreachable, "PostgreSQL does not let this program in: \(error)",
+        hint: "Correct user, password and database in --postgres or REELHAUL_POSTGRES.")
     } else if error.code == .server, !error.endsSession {
       self.init(.failed, "PostgreSQL: \(error)", hint: Self.doctor)
     } else {
-      self.init(.unreachable, "PostgreSQL cannot be reached: \(error)", hint: Self.doctor)
+      self.init(.unreachable, "PostgreSQL cannot be reached: \(error)", hint: Self.postgresHint)
     }
   }
 
-  private static let doctor = "See what is wrong with 'reelhaul doctor'."
+  private static let doctor = "'reelhaul doctor' checks everything."
+  private static let postgresHint = "Start it, or correct --postgres or REELHAUL_POSTGRES. \(doctor)"
+  private static let kafkaHint =
+    "Start it, or correct --kafka or REELHAUL_KAFKA (TLS and SASL: REELHAUL_KAFKA_SECURITY_PROTOCOL …). \(doctor)"
 }

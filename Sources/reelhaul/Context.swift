@@ -9,18 +9,21 @@ struct Context: Sendable {
   let error = Output.error
   /// Standard output's.
   let terminal: Terminal
+  /// Standard error's.
+  private let errorTerminal: Terminal
 
   init(_ arguments: Arguments, environment: [String: String]) {
     self.arguments = arguments
     self.environment = environment
     terminal = Terminal(descriptor: STDOUT_FILENO, environment: environment)
+    errorTerminal = Terminal(descriptor: STDERR_FILENO, environment: environment)
   }
 
   var wantsJSON: Bool { arguments[flag: .json] }
 
   /// Says something beside the result, to a person.
   func note(_ text: String) {
-    error.line(DisplayWidth.printable(text))
+    for line in errorTerminal.wrap(DisplayWidth.printable(text)) { error.line(line) }
   }
 
   func print(_ table: Table) {

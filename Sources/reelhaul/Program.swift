@@ -9,6 +9,7 @@ enum Program {
     .download, .batch,
     .pause, .resume, .cancel, .retry, .remove, .prioritize,
     .list, .show, .watch, .workers,
+    .limits, .limit, .weight,
     .bench, .completions,
   ]
 
@@ -19,6 +20,9 @@ enum Program {
       'reelhaul download URL' and look on with 'reelhaul watch'.
 
       Every setting is a flag, an environment variable or a line of a settings file, and the first of these wins.
+
+      With --json a command prints one JSON document, or, where it fails with an exit code above 1, nothing: the reason \
+      is text on standard error, always.
       """,
     options: [.config],
     examples: [

@@ -8,12 +8,33 @@ struct Reelhaul {
   static func main() async {
     // Before anything writes: a peer that hangs up must be an error of that write, not the end of the process.
     signal(SIGPIPE, SIG_IGN)
+    openStandardDescriptors()
     let code = await run(Array(CommandLine.arguments.dropFirst()), environment: ProcessEnvironment.all)
     exit(code.rawValue)
   }
 
+  /// A caller may have closed some: what is opened next must not take their place and be written to.
+  private static func openStandardDescriptors() {
+    while true {
+      let descriptor = open("/dev/null", O_RDONLY)
+      guard (0...STDERR_FILENO).contains(descriptor) else {
+        close(descriptor)
+        return
+      }
+    }
+  }
+
+  /// Swift would replace the bytes, and the word would name something else.
+  private static func checkEncoding() throws(UsageError) {
+    for index in 1..<max(1, Int(CommandLine.argc)) {
+      guard let word = CommandLine.unsafeArgv[index], String(validatingCString: word) == nil else { continue }
+      throw UsageError("word \(index) of the command line is not UTF-8: \"\(String(cString: word))\"")
+    }
+  }
+
   private static func run(_ words: [String], environment: [String: String]) async -> ExitCode {
     do {
+      try checkEncoding()
       let settings = try SettingsLoader.load(words, environment: environment)
       switch try CommandParser(Program.spec, settings: settings).parse(words) {
       case .version: Output.standard.line("\(Program.spec.name) \(Program.version)")
@@ -35,8 +56,10 @@ struct Reelhaul {
 
   private static func report(_ failure: CommandFailure, _ environment: [String: String]) -> ExitCode {
     let paint = Terminal(descriptor: STDERR_FILENO, environment: environment).paint
-    Output.error.line(
-      "\(paint(.red, "error:")) \(DisplayWidth.printable(failure.message))" + (failure.hint.map { "\n\($0)" } ?? ""))
+    // The end of a log may be part of it.
+    let message = failure.message.split(separator: "\n").map { DisplayWidth.printable(String($0)) }.joined(
+      separator: "\n")
+    Output.error.line("\(paint(.red, "error:")) \(message)" + (failure.hint.map { "\n\($0)" } ?? ""))
     return failure.code
   }
 }

@@ -4,7 +4,7 @@ import System
 /// SIGINT and SIGTERM as an event: the first asks to stop in order, the second ends the process at once.
 final class StopSignal: Sendable {
   private struct State {
-    var hasCome = false
+    var come: Int32?
     var handlers: [@Sendable () -> Void] = []
   }
 
@@ -21,11 +21,16 @@ final class StopSignal: Sendable {
     }
   }
 
+  /// Returns once the signals are caught.
+  func isListening() async {
+    await withCheckedContinuation { continuation in loop.execute { continuation.resume() } }
+  }
+
   /// Calls `handler` once the signal comes, at once where it has come.
   func onStop(_ handler: @escaping @Sendable () -> Void) {
     let isLate = state.withLock { state in
-      if !state.hasCome { state.handlers.append(handler) }
-      return state.hasCome
+      if state.come == nil { state.handlers.append(handler) }
+      return state.come != nil
     }
     if isLate { handler() }
   }
@@ -34,10 +39,18 @@ final class StopSignal: Sendable {
     await withCheckedContinuation { continuation in onStop { continuation.resume() } }
   }
 
+  /// Ends the process as the signal that came would have, had nobody waited for it: shells see that it was interrupted.
+  func end() -> Never {
+    let signal = state.withLock { $0.come } ?? SIGINT
+    Glibc.signal(signal, SIG_DFL)
+    raise(signal)
+    _exit(128 + signal)
+  }
+
   private func come(_ signal: Int32) {
     let handlers: [@Sendable () -> Void]? = state.withLock { state in
-      guard !state.hasCome else { return nil }
-      state.hasCome = true
+      guard state.come == nil else { return nil }
+      state.come = signal
       return state.handlers
     }
     // Somebody insists; children end with their parent.

@@ -3,10 +3,10 @@ import System
 
 /// Small text files, read and written whole.
 enum TextFile {
-  /// At most `limit` bytes of it.
+  /// All of it, where it has at most `limit` bytes.
   static func read(_ path: String, limit: Int = 1 << 20) throws(SystemError) -> String {
     let file = try FileDescriptor.open(path, O_RDONLY)
-    var buffer = [UInt8](repeating: 0, count: limit)
+    var buffer = [UInt8](repeating: 0, count: limit + 1)
     var count = 0
     do {
       count = try buffer.withUnsafeMutableBytes { try file.read(into: $0, at: 0) }
@@ -15,6 +15,7 @@ enum TextFile {
     } catch {
       throw SystemError(errno: EIO, operation: "read \(path)")
     }
+    guard count <= limit else { throw SystemError(errno: EFBIG, operation: "read \(path)") }
     return String(decoding: buffer[..<count], as: UTF8.self)
   }
 

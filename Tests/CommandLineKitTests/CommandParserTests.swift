@@ -39,6 +39,12 @@ import Testing
     #expect(try Sample.arguments("stop - a").positionals == ["-", "a"])
   }
 
+  @Test func whatIsOptionalInTheMiddleIsLeftToWhatIsNeeded() throws {
+    #expect(try Sample.arguments("copy a b").positionals == ["a", "b"])
+    #expect(try Sample.arguments("copy a 3 b").positionals == ["a", "3", "b"])
+    #expect(throws: UsageError("N must be a whole number, not \"x\"")) { try Sample.parse("copy a x b") }
+  }
+
   @Test func flagsStandOverTheEnvironmentOverTheFile() throws {
     let environment = ["APP_SIZE": "2KiB", "APP_VERBOSE": "0"]
     let file = ["APP_SIZE": "3KiB", "APP_VERBOSE": "1"]
@@ -67,6 +73,10 @@ import Testing
     ("get u f extra", "app get does not know what to do with \"extra\"", "See 'app get --help'."),
     ("shell bahs", "SHELL must be bash or zsh, not \"bahs\"; did you mean bash?", nil),
     ("", "app needs a command", "See 'app --help'."),
+    // Too short for two edits to be a slip.
+    ("shell tcsh", "SHELL must be bash or zsh, not \"tcsh\"", nil),
+    ("copy a", "app copy needs TARGET: where to", "See 'app copy --help'."),
+    ("copy a 3 c d", "app copy does not know what to do with \"d\"", "See 'app copy --help'."),
   ])
   func refusesWithAReason(_ line: String, _ message: String, _ hint: String?) {
     #expect(throws: UsageError(message, hint: hint)) { try Sample.parse(line) }

@@ -15,6 +15,9 @@ import Testing
   @Test func bashCompletes() throws {
     let script = CompletionScript.make(for: .bash, Sample.program)
     #expect(try complete(script, ["app", "s"]) == ["stop", "shell"])
+    #expect(try complete(script, ["app", "h"]) == ["help"])
+    #expect(try complete(script, ["app", "--v"]) == ["--verbose", "--version"])
+    #expect(try complete(script, ["app", "help", "s"]) == ["stop", "shell"])
     #expect(try complete(script, ["app", "get", "--mo"]) == ["--mode"])
     #expect(try complete(script, ["app", "get", "--mode", "f"]) == ["fast"])
     #expect(try complete(script, ["app", "get", "--mode", "=", "s"]) == ["safe"])

@@ -21,8 +21,15 @@ enum Sample {
   static let shell = CommandSpec(
     name: "shell", summary: "A shell's script",
     positionals: [PositionalSpec("SHELL", kind: .choice(["bash", "zsh"]), help: "which")])
+  static let copy = CommandSpec(
+    name: "copy", summary: "Copy it",
+    positionals: [
+      PositionalSpec("SOURCE", help: "where from"),
+      PositionalSpec("N", .optional, kind: .integer(1...9), help: "how often"),
+      PositionalSpec("TARGET", help: "where to"),
+    ])
   static let program = CommandSpec(
-    name: "app", summary: "An application", options: [verbose], subcommands: [get, stop, shell])
+    name: "app", summary: "An application", options: [verbose], subcommands: [get, stop, shell, copy])
 
   static func parse(
     _ line: String, environment: [String: String] = [:], file: [String: String] = [:]

@@ -8,7 +8,7 @@ import Testing
 
   @Test func drawsABarWithRateAndTimeLeft() {
     let lines = ProgressBoard(items: [item]).lines(on: ascii)
-    #expect(lines == ["film.mp4 [############------------]  50% 50.0 MiB 10.0 MiB/s     0:05 running   "])
+    #expect(lines == ["film.mp4 [############------------]  50% 50.0 MiB 10.0 MiB/s     0:05 running"])
   }
 
   @Test(arguments: [20, 40, 60, 61, 80, 100, 200], [true, false])
@@ -33,7 +33,20 @@ import Testing
     item.bytesTotal = done == nil ? nil : 100
     let terminal = Terminal(isInteractive: true, width: 100)
     let widths = Set(ProgressBoard(items: [item]).lines(on: terminal).map(DisplayWidth.of))
-    #expect(widths == [8 + 1 + 40 + 1 + 44])
+    #expect(widths == [8 + 1 + 40 + 1 + 44 - "   ".count])
+  }
+
+  @Test(arguments: [
+    (80, "film.mp4 [############------------]  50% 50.0 MiB 10.0 MiB/s     0:05 running"),
+    (53, "film.mp4  50% 50.0 MiB 10.0 MiB/s     0:05 running"),
+    (46, "film.mp4  50% 10.0 MiB/s     0:05 running"),
+    (40, "film.mp4  50% 10.0 MiB/s running"),
+    (30, "film.mp4  50% running"),
+    (20, "film.mp4 running"),
+  ])
+  func aNarrowTerminalHasTheFiguresThatMatterMost(_ width: Int, _ line: String) {
+    let terminal = Terminal(isInteractive: true, width: width, isUnicode: false)
+    #expect(ProgressBoard(items: [item]).lines(on: terminal) == [line])
   }
 
   @Test func showsTheActiveFirstWhereNotAllFit() {
@@ -49,11 +62,33 @@ import Testing
 
   @Test func redrawsInPlace() {
     var writer = BoardWriter()
-    let first = writer.frame(["a", "b"])
+    let first = writer.frame(["a", "b"], width: 80)
     #expect(!first.contains("[2A"))
-    #expect(writer.frame(["c"]).contains("\u{1B}[2A"))
-    #expect(writer.above(["said"]).hasPrefix("\r\u{1B}[1Asaid"))
-    #expect(!writer.frame(["c"]).contains("A"))
+    #expect(writer.frame(["c"], width: 80).contains("\u{1B}[2A"))
+    #expect(writer.above(["said"], width: 80).hasPrefix("\r\u{1B}[1Asaid"))
+    #expect(!writer.frame(["c"], width: 80).contains("A"))
+  }
+
+  @Test func redrawsAfterTheTerminalWasMadeNarrower() {
+    var writer = BoardWriter()
+    let painted = Paint(isEnabled: true)(.cyan, String(repeating: "x", count: 100))
+    _ = writer.frame([painted, "日本", ""], width: 100)
+    // 100 columns stand on three lines of 40, the others on one each.
+    #expect(writer.frame([], width: 40).contains("\u{1B}[5A"))
+  }
+
+  @Test func tablesLeaveOutColumnsOnANarrowTerminal() {
+    var table = Table([
+      .init("id"), .init("rate", leaves: 2), .init("eta", leaves: 1), .init("title", shrinks: true),
+    ])
+    table.add(["0123456789", "10 MiB/s", "0:05", "a film of some length"])
+    func heads(_ width: Int) -> String { table.lines(on: Terminal(isInteractive: true, width: width))[0] }
+    #expect(heads(60) == "id          rate      eta   title")
+    #expect(heads(36) == "id          rate      eta   title")
+    #expect(heads(31) == "id          rate      title")
+    #expect(heads(20) == "id          title")
+    #expect(heads(5) == "id          title")
+    #expect(table.lines(on: Terminal(isInteractive: true, width: 20))[1] == "0123456789  a film …")
   }
 
   @Test func tablesAlign() {

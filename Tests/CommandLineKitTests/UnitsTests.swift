@@ -12,7 +12,10 @@ import Testing
     #expect(ByteCount(text)?.bytes == bytes)
   }
 
-  @Test(arguments: ["", "-1", "x", "1x", "1.", ".5", "1KB2", "1..2", "9223372036854775808", "9000000TiB", "MiB", "1 2"])
+  @Test(arguments: [
+    "", "-1", "x", "1x", "1.", ".5", "1KB2", "1..2", "9223372036854775808", "9000000TiB", "MiB", "1 2", "1.5", "0.4",
+    "5 ", "1.5B",
+  ])
   func refusesWhatIsNoNumberOfBytes(_ text: String) {
     #expect(ByteCount(text) == nil)
   }
@@ -34,9 +37,19 @@ import Testing
     #expect(DurationText.parse(text) == .milliseconds(milliseconds))
   }
 
-  @Test(arguments: ["", "-1", "h", "1x", "2m30", "1.h", "1e9d", " 1"])
+  @Test(arguments: ["", "-1", "h", "1x", "2m30", "1.h", "1e9d", " 1", "1h1h", "5s2m", "1ms1s"])
   func refusesWhatIsNoDuration(_ text: String) {
     #expect(DurationText.parse(text) == nil)
+  }
+
+  @Test(arguments: [("a", ["a"]), ("a,b c", ["a", "b c"]), ("a=,b", ["a=", "b"])])
+  func readsLists(_ text: String, _ items: [String]) {
+    #expect(CommaList.parse(text) == items)
+  }
+
+  @Test(arguments: ["", ",", "a,", ",a", "a,,b", "a, b", " a", "a "])
+  func refusesListsWithSlips(_ text: String) {
+    #expect(CommaList.parse(text) == nil)
   }
 
   @Test(

@@ -48,6 +48,68 @@ import Testing
     await fleet.stop()
   }
 
+  @Test func limitsAreSetAndSeen() async throws {
+    let fleet = try await TestFleet.start(workers: 1)
+    #expect(try await fleet.run(["limit", "host", "127.0.0.1", "0"]).status == .exited(0))
+    let set = try await fleet.run(["limit", "queue", "slow", "3", "--json"])
+    let document = #"{"scope":"queue","name":"slow","running":0,"limit":3,"weight":1"#
+    #expect(set.output.hasPrefix(document))
+    #expect(try await fleet.run(["weight", "slow", "0.5", "--json"]).output.contains("\"weight\":0.5"))
+    let list = try await fleet.run(["limits", "--json"])
+    #expect(list.output.hasPrefix("[{") && list.output.contains("\"limit\":0,"))
+    #expect(try await fleet.run(["limit", "total", "fleet", "3"]).status == .exited(2))
+    #expect(try await fleet.run(["limit", "host", "3"]).status == .exited(2))
+    fleet.origin.serve("/a.mp4", OriginFile(seed: 1, size: 1000))
+    let added = try await fleet.run(["download", fleet.origin.url("/a.mp4")])
+    let id = try #require(UUID(added.output.split(separator: "\n").last.map(String.init) ?? ""))
+    try await fleet.wait(for: id, .queued)
+    #expect(try await fleet.run(["show", "\(id)"]).output.contains("the limit of host 127.0.0.1 is 0"))
+    #expect(try await fleet.run(["doctor"]).output.contains("0 of host 127.0.0.1"))
+    #expect(try await fleet.run(["limit", "host", "127.0.0.1", "none"]).status == .exited(0))
+    try await fleet.wait(for: id, .succeeded)
+    #expect(try await fleet.run(["doctor", "--audit"]).output.contains("every counter right"))
+    await fleet.stop()
+  }
+
+  @Test(arguments: [
+    // A result that is lost is no success.
+    ("reelhaul completions bash >/dev/full", 1, "write to standard output"),
+    ("reelhaul completions bash >&-", 1, "write to standard output"),
+    ("reelhaul show $'\\xff'", 2, "is not UTF-8"),
+    ("reelhaul list --postgres postgress://u:secret@h/d", 2, "must be postgres://"),
+  ])
+  func standardStreamsAndWordsAreChecked(_ line: String, _ code: Int32, _ message: String) async throws {
+    let directory = try TemporaryDirectory()
+    var options = ChildProcess.Options()
+    options.stderr = "\(directory.path)/error"
+    let script = "reelhaul() { \(TestFleet.binary) \"$@\"; }; \(line)"
+    #expect(await (try ChildProcess("bash", ["-c", script], options)).wait() == .exited(code))
+    let error = String(decoding: try TestFleet.contents(options.stderr ?? ""), as: UTF8.self)
+    #expect(error.contains(message) && !error.contains("secret"), "\(error)")
+  }
+
+  @Test func anInterruptEndsTheWaitingAndNotTheTask() async throws {
+    let fleet = try await TestFleet.start(workers: 1)
+    let directory = try TemporaryDirectory()
+    var options = ChildProcess.Options()
+    options.environment = fleet.environment
+    options.stdout = "\(directory.path)/out"
+    options.stderr = options.stdout
+    let id = UUID.make()
+    let words = ["download", fleet.origin.url("/a.mp4"), "--id", "\(id)", "--paused", "--wait"]
+    let process = try ChildProcess(TestFleet.binary, words, options)
+    let loop = EventLoop(name: "interrupt-test")
+    func output() throws -> String {
+      String(decoding: (try? TestFleet.contents("\(directory.path)/out")) ?? [], as: UTF8.self)
+    }
+    while try !output().contains("paused") { try await loop.sleep(for: .milliseconds(20)) }
+    process.kill(SIGINT)
+    #expect(await process.wait() == .signaled(SIGINT))
+    #expect(try output().contains("The task goes on: 'reelhaul watch \(id)' follows"))
+    await Task.detached { loop.shutdown() }.value
+    await fleet.stop()
+  }
+
   @Test func unreachableServicesAreSaidSoon() async throws {
     var options = ChildProcess.Options()
     let directory = try TemporaryDirectory()

@@ -45,10 +45,23 @@ import Testing
           id: spec.id, kind: .download, source: "https://a.example/x.mp4", destination: "storage://default/x.mp4"))
   }
 
+  @Test func aLabelIsGivenOnce() {
+    #expect(throws: UsageError("--label names a twice")) { try spec("--label", "a=1", "--label", "a=2") }
+  }
+
+  @Test(arguments: ["a=1,,b=2", "a=1,", ",", "a", "=1", "a=1, b=2"])
+  func listsOfPairsAreReadStrictly(_ text: String) {
+    #expect(throws: UsageError("--labels must be K=V,…, not \"\(text)\"")) {
+      try KeyValueList.parse(text, of: .labels)
+    }
+  }
+
   @Test(arguments: [
     ["--id", "7"], ["--after", "x"], ["--not-before", "tomorrow"], ["--sha256", "00"], ["--md5", "xyz"],
     ["--header", "none"], ["--retry-after", "1,x"], ["--label", "x"], ["--to", "/etc/passwd"],
     ["--to", "storage://default/../x"], ["--header", "Cookie: a"], ["--queue", "a b"], ["--rate", "0"],
+    ["--retry-after", "1,,2"], ["--retry-after", "1,"], ["--retry-after", ""], ["--retry-after", "+5"],
+    ["--retry-after", "1, 2"], ["--bytes", "1.5"], ["--not-before", "+1h1h"],
   ])
   func refusesWhatCannotBeATask(_ words: [String]) {
     #expect(throws: UsageError.self) { try spec(words[0], words[1]) }

@@ -35,6 +35,31 @@ import Testing
   }
 
   @Test(arguments: StoreKind.allCases)
+  func limitsAreTold(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let store = fixture.store
+      #expect(try await store.limits() == [LimitUse(scope: .total, name: "")])
+      let worker = try await fixture.worker()
+      try await store.setLimit(.host, name: "h", to: 1)
+      try await store.setLimit(.storage, name: "nas", to: 0)
+      try await store.setLimit(.total, name: "", to: 9)
+      try await store.setWeight(queue: "slow", to: 0.5)
+      try await fixture.submit(.noop(queue: "q", host: "h"), .noop(queue: "q", host: "h"))
+      #expect(try await store.claim(worker, limit: 10).count == 1)
+      let expected = [
+        LimitUse(scope: .total, name: "", running: 1, limit: 9), LimitUse(scope: .kind, name: "noop", running: 1),
+        LimitUse(scope: .queue, name: "q", running: 1, weight: 1), LimitUse(scope: .queue, name: "slow", weight: 0.5),
+        LimitUse(scope: .host, name: "h", running: 1, limit: 1), LimitUse(scope: .storage, name: "nas", limit: 0),
+      ]
+      #expect(try await store.limits() == expected)
+      #expect(try await store.limits().filter(\.isReached).map(\.name) == ["h", "nas"])
+      try await store.setLimit(.storage, name: "nas", to: nil)
+      try await store.setWeight(queue: "slow", to: 1)
+      #expect(try await store.limits() == expected.filter { $0.running > 0 })
+    }
+  }
+
+  @Test(arguments: StoreKind.allCases)
   func limitsHold(_ kind: StoreKind) async throws {
     for (scope, name) in [(LimitScope.total, ""), (.kind, "noop"), (.queue, "q"), (.host, "h"), (.storage, "")] {
       try await withStore(kind) { fixture in

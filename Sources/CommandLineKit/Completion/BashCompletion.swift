@@ -8,6 +8,7 @@ struct BashCompletion {
 
   func render() -> String {
     let names = program.subcommands.map(\.name)
+    let words = names + ["help"] + (program.options + [.help, .version]).map(\.spelling)
     return """
       # bash completion for \(program.name): source <(\(program.name) completions bash)
       _\(program.name)() {
@@ -18,10 +19,10 @@ struct BashCompletion {
         done
         COMPREPLY=()
         case "$command:$prev" in
-      \(program.subcommands.flatMap(valueCases).joined(separator: "\n"))
+      \((valueCases("", program.options) + program.subcommands.flatMap(valueCases)).joined(separator: "\n"))
         esac
         case $command in
-          "") COMPREPLY=($(compgen -W "\((names + ["--help", "--version"]).joined(separator: " "))" -- "$cur"));;
+          "") COMPREPLY=($(compgen -W "\(words.joined(separator: " "))" -- "$cur"));;
       \(program.subcommands.map(wordCase).joined(separator: "\n"))
         esac
       }
@@ -32,10 +33,14 @@ struct BashCompletion {
 
   /// What follows an option that takes a value.
   private func valueCases(_ command: CommandSpec) -> [String] {
-    CompletionScript.options(of: command, in: program).compactMap { option in
+    valueCases(command.name, CompletionScript.options(of: command, in: program))
+  }
+
+  private func valueCases(_ command: String, _ options: [OptionSpec]) -> [String] {
+    options.compactMap { option in
       guard let reply = reply(for: option.kind) else { return nil }
       let spellings = [option.spelling] + (option.short.map { ["-\($0)"] } ?? [])
-      return "    \(spellings.map { "\(command.name):\($0)" }.joined(separator: "|"))) \(reply); return;;"
+      return "    \(spellings.map { "\(command):\($0)" }.joined(separator: "|"))) \(reply); return;;"
     }
   }
 

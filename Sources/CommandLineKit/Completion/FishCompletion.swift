@@ -13,19 +13,19 @@ struct FishCompletion {
       line("__fish_use_subcommand", "-s h -l help -d 'Show help'"),
       line("__fish_use_subcommand", "-l version -d 'Show the version'"),
     ]
-    let commands = program.subcommands.map { command in
-      line("__fish_use_subcommand", "-a \(command.name) -d \(CompletionScript.quote(command.summary))")
+    let own = program.options.map { option("__fish_use_subcommand", $0) }
+    let commands = program.subcommands.flatMap { command in
+      ["__fish_use_subcommand", "__fish_seen_subcommand_from help"].map { condition in
+        line(condition, "-a \(command.name) -d \(CompletionScript.quote(command.summary))")
+      }
     }
-    return (head + commands + program.subcommands.flatMap(lines)).joined(separator: "\n") + "\n"
+    let help = line("__fish_use_subcommand", "-a help -d 'Show the help of a command'")
+    return (head + own + commands + [help] + program.subcommands.flatMap(lines)).joined(separator: "\n") + "\n"
   }
 
   private func lines(_ command: CommandSpec) -> [String] {
-    let condition = "__fish_seen_subcommand_from \(command.name)"
-    let options = CompletionScript.options(of: command, in: program).map { option in
-      let short = option.short.map { "-s \($0) " } ?? ""
-      let argument = option.takesValue ? " \(arguments(option.kind, required: true))" : ""
-      return line(condition, "\(short)-l \(option.name)\(argument) -d \(CompletionScript.quote(option.help))")
-    }
+    let condition = "__fish_seen_subcommand_from \(command.name); and not __fish_seen_subcommand_from help"
+    let options = CompletionScript.options(of: command, in: program).map { option(condition, $0) }
     let words = command.positionals.compactMap { positional in
       switch positional.kind {
       case .choice, .file, .directory: line(condition, arguments(positional.kind, required: false))
@@ -33,6 +33,12 @@ struct FishCompletion {
       }
     }
     return options + words
+  }
+
+  private func option(_ condition: String, _ option: OptionSpec) -> String {
+    let short = option.short.map { "-s \($0) " } ?? ""
+    let argument = option.takesValue ? " \(arguments(option.kind, required: true))" : ""
+    return line(condition, "\(short)-l \(option.name)\(argument) -d \(CompletionScript.quote(option.help))")
   }
 
   private func arguments(_ kind: ValueKind, required: Bool) -> String {

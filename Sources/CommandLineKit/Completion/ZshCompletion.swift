@@ -7,28 +7,32 @@ struct ZshCompletion {
   }
 
   func render() -> String {
-    """
-    #compdef \(program.name)
-    # zsh completion for \(program.name): source <(\(program.name) completions zsh)
-    _\(program.name)() {
-      local context state line
-      typeset -A opt_args
-      _arguments -C '(- *)'{-h,--help}'[Show help]' '(- *)--version[Show the version]' '1:command:->command' '*::argument:->argument'
-      case $state in
-        command)
-          local -a commands=(
-    \(program.subcommands.map { "        " + CompletionScript.quote("\($0.name):\(escape($0.summary))") }.joined(separator: "\n"))
-          )
-          _describe command commands;;
-        argument)
-          case $line[1] in
-    \(program.subcommands.map(argumentCase).joined(separator: "\n"))
-          esac;;
-      esac
-    }
-    if [[ $funcstack[1] == _\(program.name) ]]; then _\(program.name) "$@"; else compdef _\(program.name) \(program.name); fi
+    let own = program.options.flatMap(optionSpecs).map(CompletionScript.quote).joined(separator: " ")
+    return """
+      #compdef \(program.name)
+      # zsh completion for \(program.name): source <(\(program.name) completions zsh)
+      _\(program.name)() {
+        local context state line
+        typeset -A opt_args
+        local -a commands=(
+      \(program.subcommands.map { "    " + CompletionScript.quote("\($0.name):\(escape($0.summary))") }.joined(separator: "\n"))
+        )
+        _arguments -C '(- *)'{-h,--help}'[Show help]' '(- *)--version[Show the version]' \(own) \\
+          '1:command:->command' '*::argument:->argument'
+        case $state in
+          command)
+            commands+=('help:Show the help of a command')
+            _describe command commands;;
+          argument)
+            case $line[1] in
+              help) _describe command commands;;
+      \(program.subcommands.map(argumentCase).joined(separator: "\n"))
+            esac;;
+        esac
+      }
+      if [[ $funcstack[1] == _\(program.name) ]]; then _\(program.name) "$@"; else compdef _\(program.name) \(program.name); fi
 
-    """
+      """
   }
 
   private func argumentCase(_ command: CommandSpec) -> String {

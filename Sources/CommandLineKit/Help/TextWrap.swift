@@ -1,7 +1,7 @@
 /// Words into lines.
-enum TextWrap {
+package enum TextWrap {
   /// Breaks at spaces so that no line is wider than `width` columns, words that are wider apart. Line breaks stay.
-  static func lines(_ text: String, width: Int) -> [String] {
+  package static func lines(_ text: String, width: Int) -> [String] {
     text.split(separator: "\n", omittingEmptySubsequences: false).flatMap { paragraph(String($0), width: width) }
   }
 

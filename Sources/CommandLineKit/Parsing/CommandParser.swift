@@ -148,10 +148,14 @@ private struct Line {
 
   private func checkPositionals() throws(UsageError) {
     var remaining = positionals[...]
-    for positional in command.positionals {
+    for (index, positional) in command.positionals.enumerated() {
       let taken: ArraySlice<String>
       switch positional.arity {
-      case .one, .optional: taken = remaining.prefix(1)
+      case .one: taken = remaining.prefix(1)
+      // What is needed after it comes first.
+      case .optional:
+        let needed = command.positionals[(index + 1)...].count(where: \.isRequired)
+        taken = remaining.count > needed ? remaining.prefix(1) : []
       case .many: taken = remaining
       }
       if taken.isEmpty, positional.isRequired {

@@ -1,11 +1,12 @@
 /// What a mistyped word may have meant.
 package enum Suggestion {
-  /// The candidate nearest to `word`: at most two edits away, and fewer edits than the word has letters.
+  /// The candidate nearest to `word`: one edit away, or two where both have five letters or more.
   package static func nearest(to word: String, in candidates: some Sequence<String>) -> String? {
     var best: (word: String, distance: Int)?
     for candidate in candidates {
       let distance = distance(word, candidate)
-      guard distance <= 2, distance < min(word.count, candidate.count), distance < best?.distance ?? 3 else { continue }
+      let shorter = min(word.count, candidate.count)
+      guard distance <= (shorter < 5 ? 1 : 2), distance < shorter, distance < best?.distance ?? 3 else { continue }
       best = (candidate, distance)
     }
     return best?.word

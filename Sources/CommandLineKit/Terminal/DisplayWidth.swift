@@ -46,6 +46,11 @@ package enum DisplayWidth {
     return cut + String(repeating: " ", count: max(0, width - of(cut)))
   }
 
+  /// Without the spaces at its end.
+  static func trimmingEnd(_ text: String) -> String {
+    String(text.reversed().drop { $0 == " " }.reversed())
+  }
+
   /// Without the control characters by which foreign text could drive a terminal.
   package static func printable(_ text: String) -> String {
     guard text.unicodeScalars.contains(where: isControl) else { return text }

@@ -1,4 +1,5 @@
 import Glibc
+import System
 
 /// A file descriptor to write text to: standard output, standard error.
 package struct Output: Sendable {
@@ -12,7 +13,8 @@ package struct Output: Sendable {
   package static let error = Output(descriptor: STDERR_FILENO)
 
   /// Writes all of `text`, waiting where a pipe is full. The reader of a pipe gone ends the process without a word,
-  /// as SIGPIPE does; any other failure is final too, for there is nobody left to tell.
+  /// as SIGPIPE does. A result that cannot be written (a full disk) ends it with 1; where it is standard error that
+  /// fails, there is nobody left to tell.
   package func write(_ text: String) {
     var text = text
     text.withUTF8 { write(UnsafeRawBufferPointer($0)) }
@@ -30,7 +32,9 @@ package struct Output: Sendable {
         var poll = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
         Glibc.poll(&poll, 1, -1)
       } else if errno != EINTR {
-        return
+        guard descriptor == STDOUT_FILENO else { return }
+        Output.error.line("error: \(SystemError.last("write to standard output"))")
+        _exit(1)
       }
     }
   }

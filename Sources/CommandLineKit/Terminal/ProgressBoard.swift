@@ -10,14 +10,25 @@ package struct ProgressBoard: Sendable {
     self.footer = footer
   }
 
-  private static let figures = 44
+  /// What a line says beside title and bar, and the columns of each.
+  private enum Figure: CaseIterable {
+    case percent, bytes, rate, left, status
+
+    var width: Int {
+      switch self {
+      case .percent: 4
+      case .bytes, .left: 8
+      case .rate, .status: 10
+      }
+    }
+  }
 
   /// At most `height` lines, none wider than the terminal. Active items come before others where not all fit.
   package func lines(on terminal: Terminal, height: Int = .max) -> [String] {
     let room = max(1, height - (footer.isEmpty ? 0 : 1))
     let shown = Self.select(items, room)
-    let titleWidth = Self.titleWidth(shown, terminal.width)
-    var lines = shown.map { line($0, titleWidth, terminal) }
+    let layout = Layout(shown, terminal.width)
+    var lines = shown.map { line($0, layout, terminal) }
     if shown.count < items.count, !lines.isEmpty {
       let hidden = items.count - shown.count + 1
       lines[lines.count - 1] = DisplayWidth.truncate(
@@ -35,33 +46,51 @@ package struct ProgressBoard: Sendable {
     return (active + others).prefix(room).sorted().map { items[$0] }
   }
 
-  private static func titleWidth(_ items: [ProgressItem], _ width: Int) -> Int {
-    let longest = items.map { DisplayWidth.of($0.title) }.max() ?? 0
-    return min(longest, max(8, width / 3))
+  /// How a line's columns are shared out; the same for all lines of a frame.
+  private struct Layout {
+    /// The last of them leaves a narrow terminal first.
+    private static let importance: [Figure] = [.status, .percent, .rate, .left, .bytes]
+    private static let shortestTitle = 8
+
+    let title: Int
+    let bar: Int
+    let figures: [Figure]
+
+    init(_ items: [ProgressItem], _ width: Int) {
+      let longest = items.map { DisplayWidth.of($0.title) }.max() ?? 0
+      var kept = Self.importance
+      while kept.count > 1, min(longest, Self.shortestTitle) + 1 + Self.width(kept) > width { kept.removeLast() }
+      figures = Figure.allCases.filter(kept.contains)
+      let room = width - 1 - Self.width(kept)
+      title = max(1, min(longest, max(Self.shortestTitle, width / 3), room))
+      bar = room - title - 1 >= 6 ? min(room - title - 1, 40) : 0
+    }
+
+    private static func width(_ figures: [Figure]) -> Int {
+      figures.reduce(figures.count - 1) { $0 + $1.width }
+    }
   }
 
-  private func line(_ item: ProgressItem, _ titleWidth: Int, _ terminal: Terminal) -> String {
+  private func line(_ item: ProgressItem, _ layout: Layout, _ terminal: Terminal) -> String {
     let ascii = !terminal.isUnicode
-    let title = DisplayWidth.fit(DisplayWidth.printable(item.title), to: titleWidth, ascii: ascii)
-    let figures = Self.figures(of: item)
-    let barWidth = terminal.width - titleWidth - Self.figures - 2
-    let bar = barWidth >= 6 ? ProgressBar(width: min(barWidth, 40), ascii: ascii).render(item.fraction) : ""
-    let plain = [title, bar, figures].filter { !$0.isEmpty }.joined(separator: " ")
-    return terminal.paint(Self.ink(item.phase), DisplayWidth.truncate(plain, to: terminal.width, ascii: ascii))
+    var words = [DisplayWidth.fit(DisplayWidth.printable(item.title), to: layout.title, ascii: ascii)]
+    if layout.bar > 0 { words.append(ProgressBar(width: layout.bar, ascii: ascii).render(item.fraction)) }
+    words += layout.figures.map { Self.text($0, of: item) }
+    let plain = DisplayWidth.truncate(words.joined(separator: " "), to: terminal.width, ascii: ascii)
+    return terminal.paint(Self.ink(item.phase), DisplayWidth.trimmingEnd(plain))
   }
 
-  private static func figures(of item: ProgressItem) -> String {
-    let percent = item.fraction.map { "\(Int($0 * 100))%" } ?? ""
-    let bytes = item.bytesDone > 0 || item.phase == .active ? "\(ByteCount(item.bytesDone))" : ""
-    let rate = item.phase == .active ? item.rate.map { ByteCount($0).rate } ?? "" : ""
-    let left = item.eta.map { DurationText.clock(seconds: $0) } ?? ""
-    return [
-      right(percent, 4), right(bytes, 8), right(rate, 10), right(left, 8), DisplayWidth.fit(item.status, to: 10),
-    ].joined(separator: " ")
-  }
-
-  private static func right(_ text: String, _ width: Int) -> String {
-    String(repeating: " ", count: max(0, width - text.count)) + text
+  private static func text(_ figure: Figure, of item: ProgressItem) -> String {
+    let text =
+      switch figure {
+      case .percent: item.fraction.map { "\(Int($0 * 100))%" } ?? ""
+      case .bytes: item.bytesDone > 0 || item.phase == .active ? "\(ByteCount(item.bytesDone))" : ""
+      case .rate: item.phase == .active ? item.rate.map { ByteCount($0).rate } ?? "" : ""
+      case .left: item.eta.map { DurationText.clock(seconds: $0) } ?? ""
+      case .status: item.status
+      }
+    let space = String(repeating: " ", count: max(0, figure.width - text.count))
+    return figure == .status ? text + space : space + text
   }
 
   private static func ink(_ phase: ProgressItem.Phase) -> Paint.Ink {

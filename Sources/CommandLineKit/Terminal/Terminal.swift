@@ -28,4 +28,9 @@ package struct Terminal: Sendable, Hashable {
   }
 
   package var paint: Paint { Paint(isEnabled: hasColour) }
+
+  /// Lines that break at spaces where they would leave the terminal; off one, a line stays a line.
+  package func wrap(_ text: String) -> [String] {
+    isInteractive ? TextWrap.lines(text, width: width) : [text]
+  }
 }

@@ -9,18 +9,18 @@ package struct ByteCount: Hashable, Sendable, CustomStringConvertible {
   private static let binary = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"]
 
   /// Reads `500`, `10MiB`, `1.5 GB`, `64k`: powers of 1024 with an `i`, of 1000 without, in either case. Nil where it
-  /// is anything else, negative, or more than fits.
+  /// is anything else, negative, a part of a byte, or more than fits.
   package init?(_ text: String) {
     let number = text.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }
     let unit = text.dropFirst(number.count).drop { $0 == " " }.lowercased()
-    guard let first = number.first, first != ".", number.last != "." else { return nil }
+    guard let first = number.first, first != ".", number.last != ".", text.last != " " else { return nil }
     guard let factor = Self.factor(of: unit) else { return nil }
     if let whole = Int64(number) {
       let (product, overflow) = whole.multipliedReportingOverflow(by: factor)
       guard !overflow else { return nil }
       self.init(product)
     } else {
-      guard let fraction = Double(number), fraction * Double(factor) < 0x1p63 else { return nil }
+      guard factor > 1, let fraction = Double(number), fraction * Double(factor) < 0x1p63 else { return nil }
       self.init(Int64((fraction * Double(factor)).rounded()))
     }
   }

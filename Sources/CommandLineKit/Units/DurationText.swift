@@ -1,19 +1,22 @@
 /// Lengths of time as people read and write them.
 package enum DurationText {
-  /// Reads `30`, `250ms`, `1.5h`, `2m30s`; seconds where no unit stands. Nil where it is anything else or negative.
+  /// Reads `30`, `250ms`, `1.5h`, `2m30s`: units from the largest to the smallest, seconds where none stands. Nil where
+  /// it is anything else or negative.
   package static func parse(_ text: String) -> Duration? {
     guard !text.isEmpty else { return nil }
     var total = 0.0
+    var larger = Double.infinity
     var rest = text[...]
     while !rest.isEmpty {
       let number = rest.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }
       rest = rest.dropFirst(number.count)
       let unit = rest.prefix { $0.isLetter }
       rest = rest.dropFirst(unit.count)
-      guard number.first != ".", number.last != ".", let value = Double(number), let seconds = seconds(in: unit) else {
-        return nil
-      }
-      if unit.isEmpty, !(total == 0 && rest.isEmpty) { return nil }
+      guard number.first != ".", number.last != ".", let value = Double(number), let seconds = seconds(in: unit),
+        seconds < larger
+      else { return nil }
+      if unit.isEmpty, larger.isFinite || !rest.isEmpty { return nil }
+      larger = seconds
       total += value * seconds
     }
     return total < 1e11 ? .milliseconds(Int64((total * 1000).rounded())) : nil

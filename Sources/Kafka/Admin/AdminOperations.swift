@@ -20,21 +20,34 @@ struct AdminOperations: Sendable {
   func ensure(_ plan: [TopicSpec]) throws(KafkaError) -> [TopicDifference] {
     let cluster = try metadata()
     let plan = plan.map { $0.replicated(over: cluster.brokers.count) }
-    // A cluster without a controller is the development broker: it would be waited for in vain.
-    let controller = rd_kafka_controllerid(handle.raw, 0)
-    let hasAdminProtocol = cluster.brokers.contains { $0.id == controller }
     var existing = cluster
     let missing = plan.filter { existing.topics[$0.name] == nil }
     if !missing.isEmpty {
-      if hasAdminProtocol { try create(missing) } else { try createByUse(missing) }
+      if hasAdminProtocol(cluster) { try create(missing) } else { try createByUse(missing) }
       existing = try settled(missing)
     }
-    let settings = hasAdminProtocol ? try settings(of: plan.map(\.name)) : nil
+    return try differences(plan, existing)
+  }
+
+  /// Of topics that exist.
+  func differences(_ plan: [TopicSpec]) throws(KafkaError) -> [TopicDifference] {
+    let cluster = try metadata()
+    let existing = plan.filter { cluster.topics[$0.name] != nil }
+    return try differences(existing.map { $0.replicated(over: cluster.brokers.count) }, cluster)
+  }
+
+  private func differences(_ plan: [TopicSpec], _ cluster: ClusterMetadata) throws(KafkaError) -> [TopicDifference] {
+    let settings = hasAdminProtocol(cluster) ? try settings(of: plan.map(\.name)) : nil
     return plan.flatMap {
       TopicDifference.compare(
-        $0, partitions: existing.topics[$0.name] ?? 0, replicas: existing.replicas[$0.name],
-        settings: settings?[$0.name])
+        $0, partitions: cluster.topics[$0.name] ?? 0, replicas: cluster.replicas[$0.name], settings: settings?[$0.name])
     }
+  }
+
+  /// A cluster without a controller is the development broker: its answers would be waited for in vain.
+  private func hasAdminProtocol(_ cluster: ClusterMetadata) -> Bool {
+    let controller = rd_kafka_controllerid(handle.raw, 0)
+    return cluster.brokers.contains { $0.id == controller }
   }
 
   private func create(_ topics: [TopicSpec]) throws(KafkaError) {

@@ -35,6 +35,12 @@ package final class KafkaAdmin: Sendable {
     try await run { operations throws(KafkaError) in try operations.ensure(topics) }
   }
 
+  /// How existing topics differ from the plan; changes nothing. A broker without the admin protocol does not tell its
+  /// settings.
+  package func differences(_ topics: [TopicSpec]) async throws(KafkaError) -> [TopicDifference] {
+    try await run { operations throws(KafkaError) in try operations.differences(topics) }
+  }
+
   package func close() async {
     guard
       !isClosed.withLock({ isClosed in

@@ -126,7 +126,8 @@ package actor ApacheKafka {
   }
 
   private func failure(_ what: String) -> ApacheKafkaError {
-    ApacheKafkaError(description: "Apache Kafka \(what): see \(logFile); it needs Java 17 or newer")
+    ApacheKafkaError(
+      description: "Apache Kafka \(what); it needs Java 17 or newer; \(LocalFile.end(of: logFile))")
   }
 
   /// 16 random bytes as unpadded base64url, Kafka's form of a cluster id. Never starts with a dash, which a command line

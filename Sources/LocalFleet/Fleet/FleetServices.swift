@@ -47,7 +47,7 @@ struct FleetServices: Sendable {
     case .embedded:
       let broker = try DevelopmentBroker(topics: TopicPlan(prefix: options.topicPrefix).topics)
       say(
-        "Development broker at \(broker.bootstrap): real Kafka protocol, in memory, for this machine. It drops a "
+        "Development broker at \(broker.bootstrap): real Kafka protocol, in memory, for this machine alone. It drops a "
           + "partition's oldest records past 5 MB and forgets all with this process; tasks are in PostgreSQL and stay.")
       return (.development(broker), broker.bootstrap)
     case .apacheKafka(let home):

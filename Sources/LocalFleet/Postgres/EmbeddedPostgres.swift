@@ -107,7 +107,7 @@ package final class EmbeddedPostgres: Sendable {
     let deadline = Clocks.boottime() + Duration.seconds(60).nanoseconds
     while Clocks.boottime() < deadline {
       if let status = process.status {
-        throw EmbeddedPostgresError("PostgreSQL ended at once (\(status)); the end of \(logFile) says:\n\(logTail())")
+        throw EmbeddedPostgresError("PostgreSQL ended at once (\(status)); \(LocalFile.end(of: logFile))")
       }
       if let text = readText("\(dataDirectory)/postmaster.pid"), let file = PostmasterFile(text),
         file.pid == process.pid, file.isReady
@@ -117,10 +117,6 @@ package final class EmbeddedPostgres: Sendable {
       try await Task.sleep(for: .milliseconds(10))
     }
     await stop(.immediate)
-    throw EmbeddedPostgresError("PostgreSQL was not ready after 60 s; the end of \(logFile) says:\n\(logTail())")
-  }
-
-  private func logTail() -> String {
-    (readText(logFile) ?? "").split(separator: "\n").suffix(10).joined(separator: "\n")
+    throw EmbeddedPostgresError("PostgreSQL was not ready after 60 s; \(LocalFile.end(of: logFile))")
   }
 }

@@ -54,7 +54,7 @@ struct PostgresCluster: Sendable {
     }
     let status = await (try ChildProcess(installation.initdb, arguments, options)).wait()
     guard status == .exited(0) else {
-      throw EmbeddedPostgresError("initdb failed (\(status)); see \(logFile)")
+      throw EmbeddedPostgresError("initdb failed (\(status)); \(LocalFile.end(of: logFile))")
     }
     try await createDatabase(in: fresh)
     guard rename(fresh, dataDirectory) == 0 else { throw SystemError.last("rename \(fresh)") }
@@ -74,7 +74,7 @@ struct PostgresCluster: Sendable {
     let process = try ChildProcess("/bin/sh", ["-c", command, installation.postgres, data, sql], options)
     let status = await process.wait()
     guard status == .exited(0) else {
-      throw EmbeddedPostgresError("the database could not be made (\(status)); see \(logFile)")
+      throw EmbeddedPostgresError("the database could not be made (\(status)); \(LocalFile.end(of: logFile))")
     }
   }
 

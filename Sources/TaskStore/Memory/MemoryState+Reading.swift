@@ -41,6 +41,20 @@ extension MemoryState {
     }
   }
 
+  func limitUses() -> [LimitUse] {
+    var running: [Bucket: Int] = [:]
+    for task in tasks.values where task.run != nil {
+      for bucket in buckets(of: task.spec) { running[bucket, default: 0] += 1 }
+    }
+    let weighted = queues.filter { $0.value.weight != 1 }.keys.map { Bucket(scope: .queue, name: $0) }
+    let named = Set(running.keys).union(limits.keys).union(weighted).filter { !$0.name.isEmpty }
+    return (named.union([Bucket(scope: .total, name: "")])).map { bucket in
+      LimitUse(
+        scope: bucket.scope, name: bucket.name, running: running[bucket] ?? 0, limit: limits[bucket],
+        weight: bucket.scope == .queue ? queues[bucket.name]?.weight ?? 1 : nil)
+    }.inOrder()
+  }
+
   func audit() -> [String] {
     var violations: [String] = []
     for (id, task) in tasks {

@@ -82,6 +82,10 @@ package final class MemoryStore: TaskStore {
     transaction { $0.queues[queue, default: MemoryState.Queue()].weight = weight }
   }
 
+  package func limits() async throws -> [LimitUse] {
+    transaction { $0.limitUses() }
+  }
+
   package func task(_ id: UUID) async throws -> TaskDocument? {
     transaction { $0.document(id)?.explained(usable: $0.usableStorage) }
   }

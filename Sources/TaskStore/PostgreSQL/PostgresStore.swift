@@ -95,6 +95,16 @@ package final class PostgresStore: TaskStore {
     _ = try await call { try await pool.query(StoreQueries.setWeight, .text(queue), .double(weight)) }
   }
 
+  package func limits() async throws -> [LimitUse] {
+    try await call {
+      try await pool.query(StoreQueries.limits).map { row in
+        LimitUse(
+          scope: try row.known(0), name: try row.text(1), running: Int(try row.int32(2)),
+          limit: try row[3].map { Int(try $0.int32()) }, weight: try row[4]?.double())
+      }.inOrder()
+    }
+  }
+
   package func lead(_ worker: WorkerID, seconds: Int) async throws -> Bool {
     try await call {
       try await pool.query(StoreQueries.lead, .int32(worker.rawValue), .int32(Int32(clamping: seconds))).only.bool(0)

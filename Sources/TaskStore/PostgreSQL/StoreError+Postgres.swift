@@ -11,7 +11,7 @@ extension StoreError {
   init(_ error: PostgresError) {
     switch error.sqlState {
     case "3F000", "42P01", "42883", "42703":
-      self = .schema("\(error.message); run `reelhaul migrate`")
+      self = .schema("the database's schema is not the one this program needs: \(error.message)")
     case let state? where error.code == .server && !error.isRetryable:
       self = .failed(sqlState: state, message: error.description)
     default:

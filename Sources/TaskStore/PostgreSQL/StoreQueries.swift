@@ -55,6 +55,13 @@ enum StoreQueries {
 
   static let setLimit = PostgresStatement("select set_limit($1, $2, $3)", writes: true)
   static let setWeight = PostgresStatement("select set_weight($1, $2)", writes: true)
+  static let limits = PostgresStatement(
+    """
+    select b.scope, b.name, b.used, nullif(b.run_limit, 2000000000), q.weight
+      from bucket b left join queue q on q.id = b.id
+     where b.scope = 'total'
+        or b.name <> '' and (b.used > 0 or b.run_limit < 2000000000 or q.weight <> 1)
+    """)
 
   // MARK: Relay
 

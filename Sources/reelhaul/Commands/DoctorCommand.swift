@@ -5,9 +5,15 @@ extension Subcommand {
   static let doctor = Subcommand(
     CommandSpec(
       name: "doctor", summary: "Check everything the fleet needs, and say what to do",
-      discussion: "Looks at the broker, topics, database, schema, clock, workers, storage and limits. Changes nothing.",
-      options: [.json, .storage] + OptionSpec.producing,
-      examples: [Example("reelhaul doctor", "After setting up, and when something is odd")],
+      discussion: """
+        Looks at the broker, topics, database, its clock and schema, workers, storage, events, limits and open files. \
+        Changes nothing. Storage and open files are those of this machine, as a worker would meet them here.
+        """,
+      options: [.audit, .json, .storage] + OptionSpec.producing,
+      examples: [
+        Example("reelhaul doctor", "After setting up, and when something is odd"),
+        Example("reelhaul doctor --json | jq -r '.[] | select(.status != \"ok\")'", "What is not well, for a monitor"),
+      ],
       exits: ExitCode.meanings(.done, .failed, .usage, .unreachable))
   ) { context in
     async let kafka = KafkaDoctor(arguments: context.arguments).examine()
@@ -16,24 +22,38 @@ extension Subcommand {
     if context.wantsJSON {
       context.output.json(findings)
     } else {
-      for finding in findings { print(finding, context) }
+      let column = findings.map { DisplayWidth.of($0.check) }.max() ?? 0
+      for finding in findings { print(finding, column, context) }
     }
     return findings.exitCode
   }
 
-  private static func print(_ finding: Finding, _ context: Context) {
-    let paint = context.terminal.paint
+  private static let statusWidth = 13
+
+  /// Status, check and message in columns, what to do below the message.
+  private static func print(_ finding: Finding, _ column: Int, _ context: Context) {
     let ink: Paint.Ink =
       switch finding.status {
       case .ok: .green
       case .warning, .skipped: .yellow
       case .failed, .unreachable: .red
       }
-    let status = DisplayWidth.fit(finding.status.rawValue, to: 12)
-    context.output.line(
-      paint(ink, status) + DisplayWidth.fit(finding.check, to: 16) + " " + DisplayWidth.printable(finding.message))
-    if let advice = finding.advice { context.output.line(String(repeating: " ", count: 29) + "→ \(advice)") }
+    let margin = statusWidth + column + 2
+    let room = context.terminal.isInteractive ? max(20, context.terminal.width - margin) : .max
+    let message = TextWrap.lines(DisplayWidth.printable(finding.message), width: room)
+    let advice = finding.advice.map { TextWrap.lines("→ \(DisplayWidth.printable($0))", width: room) } ?? []
+    let head =
+      context.terminal.paint(ink, DisplayWidth.fit(finding.status.rawValue, to: statusWidth))
+      + DisplayWidth.fit(finding.check, to: column + 2)
+    for (index, line) in (message + advice).enumerated() {
+      context.output.line((index == 0 ? head : String(repeating: " ", count: margin)) + line)
+    }
   }
+}
+
+extension OptionSpec {
+  static let audit = OptionSpec(
+    "audit", .flag, help: "Compare every counter with what it counts; reads all tasks, so it may take minutes")
 }
 
 extension Output {

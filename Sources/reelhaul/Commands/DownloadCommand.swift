@@ -7,7 +7,8 @@ extension Subcommand {
       name: "download", summary: "Fetch a file over HTTP or HTTPS into storage",
       discussion: """
         Hands a task to the fleet and prints its id once Kafka has it. The workers fetch the file in parallel ranges, \
-        go on after any interruption from what is safely on disk, verify it and put it in its place at once.
+        go on after any interruption from what is safely on disk, verify it and put it in its place at once. \
+        Interrupting --wait ends the waiting, not the task.
         """,
       options: OptionSpec.submitting + [.wait, .json] + OptionSpec.producing,
       positionals: [PositionalSpec("URL", help: "what to fetch: http:// or https://")],
@@ -32,7 +33,9 @@ extension Subcommand {
       let documents = try await TaskWatch(store, context, isQuiet: context.wantsJSON)
         .run([spec.id], until: { context.arguments[flag: .wait] ? $0.state.isFinal : true })
       if context.wantsJSON { documents.forEach(context.output.json) }
-      return documents.allSatisfy { !$0.state.isFinal || $0.state == .succeeded } ? .done : .failed
+      guard documents.contains(where: { $0.state.isFinal && $0.state != .succeeded }) else { return .done }
+      context.note("'reelhaul show \(spec.id)' says more; 'reelhaul retry \(spec.id)' tries again.")
+      return .failed
     }
   }
 }

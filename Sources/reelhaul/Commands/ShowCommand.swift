@@ -1,4 +1,5 @@
 import CommandLineKit
+import TaskStore
 
 extension Subcommand {
   static let show = Subcommand(
@@ -9,12 +10,15 @@ extension Subcommand {
       exits: ExitCode.meanings(.done, .usage, .unreachable, .notFound))
   ) { context in
     let id = try TaskID.parse(context.arguments.positionals)[0]
-    let task = try await Fleet.withStore(context) { try await TaskLookup($0).get(id) }
-    if context.wantsJSON {
-      context.output.json(task)
-    } else {
-      for line in TaskDetails.lines(task) { context.output.line(line) }
+    return try await Fleet.withStore(context) { store in
+      let task = try await TaskLookup(store).get(id)
+      if context.wantsJSON {
+        context.output.json(task)
+      } else {
+        let reason = WaitReason.of(task, workers: try await store.workers(), limits: try await store.limits())
+        for line in TaskDetails.lines(task, waits: reason) { context.output.line(line) }
+      }
+      return .done
     }
-    return .done
   }
 }

@@ -40,7 +40,15 @@ extension WorkerConfiguration {
     try self.init(
       kafka: Fleet.kafka(arguments), postgres: arguments[.postgres] ?? "",
       storage: KeyValueList.parse(arguments[.storage] ?? "", of: .storage),
-      allowedNetworks: (arguments[.allowNetworks] ?? "").split(separator: ",").map(String.init), settings: settings)
+      allowedNetworks: Self.networks(arguments), settings: settings)
     initialisesStorage = arguments[flag: .initStorage]
+  }
+
+  private static func networks(_ arguments: Arguments) throws(UsageError) -> [String] {
+    guard let text = arguments[.allowNetworks], !text.isEmpty else { return [] }
+    guard let networks = CommaList.parse(text) else {
+      throw UsageError("--allow-networks must be \(OptionSpec.allowNetworks.valueName), not \"\(text)\"")
+    }
+    return networks
   }
 }

@@ -24,8 +24,9 @@ extension Subcommand {
 extension Table {
   fileprivate static func workers(_ workers: [WorkerDocument]) -> Table {
     var table = Table([
-      .init("WORKER"), .init("STATE"), .init("HOST"), .init("PID", right: true), .init("RUNNING", right: true),
-      .init("RATE", right: true), .init("LEASE"), .init("STARTED"), .init("VOLUMES", shrinks: true),
+      .init("WORKER"), .init("STATE"), .init("HOST", leaves: 4), .init("PID", right: true, leaves: 2),
+      .init("RUNNING", right: true), .init("RATE", right: true), .init("LEASE", leaves: 3), .init("STARTED", leaves: 1),
+      .init("VOLUMES", shrinks: true, leaves: 5),
     ])
     for worker in workers {
       table.add([

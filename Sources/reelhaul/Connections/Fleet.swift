@@ -75,9 +75,22 @@ enum Fleet {
       try await client.send(commands)
     } catch {
       await client.close(within: .zero)
-      throw error
+      throw await missingTopic(context.arguments) ?? error
     }
     await client.close()
+  }
+
+  /// A topic that is not there looks like a broker that is not: both are waited for. So a broker is asked.
+  private static func missingTopic(_ arguments: Arguments) async -> CommandFailure? {
+    guard let topic = try? topics(arguments).commands, let kafka = try? kafka(arguments),
+      let admin = try? KafkaAdmin(kafka, timeout: .seconds(2))
+    else { return nil }
+    let present = try? await admin.metadata().topics
+    await admin.close()
+    guard let present, present[topic] == nil else { return nil }
+    return CommandFailure(
+      .unreachable, "Kafka has no topic \(topic)",
+      hint: "Make it with 'reelhaul migrate', or correct --topic-prefix or REELHAUL_TOPIC_PREFIX.")
   }
 
   static func withStore<Result: Sendable>(
@@ -99,6 +112,8 @@ enum Fleet {
     let pool = PostgresPool(loop: loop, configuration: configuration, size: 2)
     let outcome: Swift.Result<Result, any Error>
     do {
+      // Connects, so that a refusal is told as what it is and not as the failure of a call.
+      _ = try await pool.query("SELECT 1")
       outcome = .success(try await body(pool))
     } catch {
       outcome = .failure(error)

@@ -35,8 +35,7 @@ struct Demo {
     for path in [directory, "\(directory)/films", "\(directory)/origin"] { mkdir(path, 0o755) }
     let footage = DemoFootage(directory: "\(directory)/films", log: "\(directory)/ffmpeg.log")
     try await footage.make(DemoFilm.all) { context.note($0) }
-    let origin = try await NginxOrigin.start(
-      serving: footage.directory, files: "\(directory)/origin", rate: Self.rate)
+    let origin = try await startOrigin(serving: footage.directory)
     do {
       let run = try await download(from: origin)
       await origin.close()
@@ -45,6 +44,14 @@ struct Demo {
     } catch {
       await origin.close()
       throw error
+    }
+  }
+
+  private func startOrigin(serving films: String) async throws -> NginxOrigin {
+    do {
+      return try await NginxOrigin.start(serving: films, files: "\(directory)/origin", rate: Self.rate)
+    } catch let error as SystemError {
+      throw CommandFailure(.failed, "\(error)", hint: "The demo's origin is nginx: apt-get install nginx-light.")
     }
   }
 
@@ -97,8 +104,11 @@ struct Demo {
     var complaints = run.script.complaints + run.script.missing
     if lines.count < DemoFilm.all.count { complaints.append("not every task is there") }
     let report = DemoReport(lines: lines, complaints: complaints)
-    context.print(report.table(context.terminal.paint))
+    context.output.line()
+    context.print(report.table)
+    context.output.line()
     for complaint in complaints { context.output.line("WRONG: \(complaint)") }
+    for line in context.terminal.wrap(DemoReport.legend) { context.output.line(line) }
     context.output.line(report.isGood ? "Every line holds." : "Not every line holds.")
     return report.isGood
   }

@@ -42,7 +42,10 @@ struct DemoReport {
 
   var isGood: Bool { complaints.isEmpty && lines.allSatisfy { $0.complaint == nil } }
 
-  func table(_ paint: Paint) -> Table {
+  static let legend =
+    "REFETCHED: bytes the origin sent more than once, after the kill and where a range was split while it was on its way."
+
+  var table: Table {
     var table = Table([
       .init("TASK"), .init("STATE"), .init("BYTES", right: true), .init("REFETCHED", right: true),
       .init("WORKERS", shrinks: true), .init("SHA-256"), .init("NOTE"),

@@ -23,7 +23,7 @@ struct DemoStage {
 
   mutating func say(_ text: String) {
     if context.terminal.isInteractive {
-      board.say(context.terminal.paint(.bold, text))
+      board.say(text, in: .bold)
     } else {
       context.output.line(text)
     }

@@ -42,7 +42,24 @@ struct KafkaDoctor {
     }
     let brokers = Finding(
       "broker", .ok, "\(metadata.brokers.count) at \(configuration.bootstrap)")
-    return [brokers, topics(plan.topics, metadata)]
+    let topics = topics(plan.topics, metadata)
+    guard topics.status != .failed else { return [brokers, topics] }
+    return [brokers, topics] + (await settings(plan.topics, admin))
+  }
+
+  /// How the topics' settings differ from the plan; nothing where they do not, or the broker does not tell.
+  private func settings(_ plan: [TopicSpec], _ admin: KafkaAdmin) async -> [Finding] {
+    do {
+      let differences = try await admin.differences(plan).filter { $0.setting != "partitions" }
+      guard !differences.isEmpty else { return [] }
+      return [
+        Finding(
+          "topics", .warning, differences.map(\.description).joined(separator: "; "),
+          advice: "Set them as planned with kafka-configs.sh --alter, unless you have reasons.")
+      ]
+    } catch {
+      return [Finding("topics", .skipped, "their settings cannot be read: \(error)")]
+    }
   }
 
   private func topics(_ plan: [TopicSpec], _ metadata: ClusterMetadata) -> Finding {

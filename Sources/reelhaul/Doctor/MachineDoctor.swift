@@ -1,6 +1,7 @@
 import CommandLineKit
 import Glibc
 import System
+import TaskCore
 
 /// Looks at this machine as a worker's: storage roots and limits.
 struct MachineDoctor {
@@ -11,7 +12,7 @@ struct MachineDoctor {
   let arguments: Arguments
 
   func examine() -> [Finding] {
-    storage() + [limits()]
+    storage() + [openFiles()]
   }
 
   private func storage() -> [Finding] {
@@ -40,24 +41,33 @@ struct MachineDoctor {
     guard access(path, R_OK | W_OK | X_OK) == 0 else {
       return Finding(check, .failed, "\(SystemError.last(path))", advice: "Let the worker's user write there.")
     }
+    let marker = path + "/.reelhaul/volume"
+    guard let text = try? TextFile.read(marker), UUID(String(text.prefix { !$0.isNewline })) != nil else {
+      return Finding(
+        check, .failed, "\(path) is not marked as a volume: workers pass it by",
+        advice: "If it is mounted as it should be: 'reelhaul migrate' marks it.")
+    }
     var space = statvfs()
     guard statvfs(path, &space) == 0 else { return Finding(check, .failed, "\(SystemError.last(path))") }
+    guard space.f_flag & UInt(ST_RDONLY) == 0 else {
+      return Finding(check, .failed, "\(path) is read-only", advice: "Mount it for writing.")
+    }
     let free = Int64(space.f_bavail) * Int64(space.f_frsize)
     return free < Self.lowSpace
       ? Finding(check, .warning, "\(path) has \(ByteCount(free)) left", advice: "Tasks wait where they would fill it.")
       : Finding(check, .ok, "\(path), \(ByteCount(free)) free")
   }
 
-  private func limits() -> Finding {
+  private func openFiles() -> Finding {
     var limit = rlimit()
     guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else {
-      return Finding("limits", .failed, "\(SystemError.last("getrlimit"))")
+      return Finding("open files", .failed, "\(SystemError.last("getrlimit"))")
     }
     // Workers raise the soft limit to the hard one.
     return limit.rlim_max < Self.descriptors
       ? Finding(
-        "limits", .warning, "\(limit.rlim_max) open files",
+        "open files", .warning, "\(limit.rlim_max) at most",
         advice: "Allow at least \(Self.descriptors): ulimit -n, LimitNOFILE=.")
-      : Finding("limits", .ok, "\(limit.rlim_max) open files")
+      : Finding("open files", .ok, "\(limit.rlim_max) at most")
   }
 }

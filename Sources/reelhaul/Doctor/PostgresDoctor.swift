@@ -30,17 +30,46 @@ struct PostgresDoctor {
 
   private func examine(_ pool: PostgresPool, _ target: String) async throws -> [Finding] {
     let before = Clocks.realtimeMicroseconds()
-    let rows = try await pool.query(Self.server)
+    let server = try await pool.query(Self.server)[0]
     let after = Clocks.realtimeMicroseconds()
-    let version = try rows[0].int64(0)
+    let version = try server.int64(0)
     let database =
       version < Self.oldest
       ? Finding("database", .failed, "\(target) is too old", advice: "PostgreSQL 15 or newer is needed.")
       : Finding("database", .ok, "PostgreSQL \(version / 10_000) at \(target)")
-    let clock = clock(try rows[0].int64(1) - (before + after) / 2)
+    let clock = clock(try server.int64(1) - (before + after) / 2)
+    let findings = [database] + (try settings(server)) + [clock]
     let schema = try await schema(pool)
-    guard schema.status == .ok else { return [database, clock, schema] }
-    return try await [database, clock, schema, workers(pool)]
+    guard schema.status == .ok else { return findings + [schema] }
+    return try await findings + [schema] + FleetDoctor(pool: pool, audits: arguments[flag: .audit]).examine()
+  }
+
+  /// What is not as it should be; nothing where all is well.
+  private func settings(_ server: PostgresRow) throws -> [Finding] {
+    var findings: [Finding] = []
+    for (column, name) in [(2, "fsync"), (3, "full_page_writes"), (4, "autovacuum")]
+    where try server.text(column) == "off" {
+      findings.append(
+        Finding(
+          "settings", .warning, "\(name) is off",
+          advice: "Set \(name) = on: without it the database is lost sooner or later."))
+    }
+    let (used, most) = (try server.int64(5), try server.int64(6))
+    if used * 10 > most * 9 {
+      findings.append(
+        Finding(
+          "connections", .warning, "\(used) of \(most) are taken",
+          advice: "Raise max_connections, or put PgBouncer in between: a worker takes up to four."))
+    }
+    let (idle, seconds) = (try server.int64(7), try server.int64(8))
+    if idle > 0 {
+      findings.append(
+        Finding(
+          "transactions", .warning,
+          "\(idle) open for more than 30 s, the oldest for \(DurationText.brief(.seconds(seconds)))",
+          advice: "End them (pg_stat_activity names them): while they are open every claim costs more."))
+    }
+    return findings
   }
 
   private func clock(_ difference: Int64) -> Finding {
@@ -63,16 +92,14 @@ struct PostgresDoctor {
     }
   }
 
-  private func workers(_ pool: PostgresPool) async throws -> Finding {
-    let workers = try await PostgresStore(pool: pool).workers()
-    let live = workers.count(where: \.isLive)
-    guard live > 0 else {
-      return Finding("workers", .warning, "none", advice: "Tasks wait until one runs: 'reelhaul worker'.")
-    }
-    return Finding("workers", .ok, "\(live) live")
-  }
-
   private static let server: PostgresStatement = """
-    SELECT current_setting('server_version_num')::bigint, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+    SELECT current_setting('server_version_num')::bigint, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
+           current_setting('fsync'), current_setting('full_page_writes'), current_setting('autovacuum'),
+           a.sessions, current_setting('max_connections')::bigint, a.long, a.seconds
+      FROM (SELECT count(*) sessions, count(*) FILTER (WHERE is_long) long,
+                   coalesce(max(extract(epoch FROM age)) FILTER (WHERE is_long), 0)::bigint seconds
+              FROM (SELECT now() - xact_start age,
+                           coalesce(datname = current_database() AND xact_start < now() - interval '30 s', false) is_long
+                      FROM pg_stat_activity WHERE backend_type = 'client backend') s) a
     """
 }

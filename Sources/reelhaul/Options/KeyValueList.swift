@@ -4,7 +4,8 @@ import CommandLineKit
 enum KeyValueList {
   static func parse(_ text: String, of option: OptionSpec) throws(UsageError) -> [String: String] {
     var values: [String: String] = [:]
-    for pair in text.split(separator: ",") {
+    if text.isEmpty { return values }
+    for pair in CommaList.parse(text) ?? [""] {
       guard let equals = pair.firstIndex(of: "="), equals > pair.startIndex else {
         throw UsageError("\(option.spelling) must be \(option.valueName), not \"\(text)\"")
       }

@@ -4,11 +4,14 @@ import TaskCore
 
 /// A task, all that is known of it, one field a line.
 enum TaskDetails {
-  static func lines(_ task: TaskDocument) -> [String] {
-    let rows = identity(task) + progress(task) + times(task) + outcome(task)
-    let width = rows.map(\.0.count).max() ?? 0
-    return rows.map { name, value in
-      name + String(repeating: " ", count: width - name.count + 2) + DisplayWidth.printable(value)
+  /// `waits` is what it waits for, if anything.
+  static func lines(_ task: TaskDocument, waits: String? = nil) -> [String] {
+    let rows =
+      identity(task) + (waits.map { [("waits", $0)] } ?? []) + progress(task) + times(task) + outcome(task)
+    let names = rows.map { DisplayWidth.printable($0.0) }
+    let width = names.map { DisplayWidth.of($0) }.max() ?? 0
+    return zip(names, rows).map { name, row in
+      DisplayWidth.fit(name, to: width + 2) + DisplayWidth.printable(row.1)
     }
   }
 

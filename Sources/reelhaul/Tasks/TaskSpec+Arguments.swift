@@ -65,9 +65,11 @@ extension TaskSpec {
   }
 
   private static func intervals(_ text: String?) throws(UsageError) -> [Int] {
-    try (text ?? "").split(separator: ",").map { part throws(UsageError) in
-      guard let seconds = Int(part), seconds >= 0 else {
-        throw UsageError("--retry-after must be seconds such as 5,30,300, not \"\(part)\"")
+    guard let text else { return [] }
+    let seconds = CommaList.parse(text)?.map { $0.allSatisfy(\.isNumber) ? Int($0) : nil } ?? [nil]
+    return try seconds.map { seconds throws(UsageError) in
+      guard let seconds else {
+        throw UsageError("--retry-after must be seconds such as 5,30,300, not \"\(text)\"")
       }
       return seconds
     }
@@ -79,7 +81,10 @@ extension TaskSpec {
       guard let equals = text.firstIndex(of: "="), equals > text.startIndex else {
         throw UsageError("--label must be KEY=VALUE, not \"\(text)\"")
       }
-      labels[String(text[..<equals])] = String(text[text.index(after: equals)...])
+      let name = String(text[..<equals])
+      guard labels.updateValue(String(text[text.index(after: equals)...]), forKey: name) == nil else {
+        throw UsageError("--label names \(name) twice")
+      }
     }
     return labels
   }

@@ -5,8 +5,9 @@ extension Table {
   /// One row for each task.
   static func tasks(_ documents: [TaskDocument]) -> Table {
     var table = Table([
-      .init("TASK"), .init("STATE"), .init("DONE", right: true), .init("SIZE", right: true), .init("RATE", right: true),
-      .init("ETA", right: true), .init("PRIO", right: true), .init("QUEUE"), .init("TITLE", shrinks: true),
+      .init("TASK"), .init("STATE"), .init("DONE", right: true), .init("SIZE", right: true, leaves: 3),
+      .init("RATE", right: true, leaves: 4), .init("ETA", right: true, leaves: 5),
+      .init("PRIO", right: true, leaves: 1), .init("QUEUE", leaves: 2), .init("TITLE", shrinks: true, leaves: 6),
     ])
     for task in documents {
       table.add([

@@ -32,11 +32,21 @@ extension FleetOptions {
         throw UsageError(
           "--broker apache-kafka needs KAFKA_HOME", hint: "Set it to an unpacked distribution of Apache Kafka.")
       }
+      guard access("\(home)/bin/kafka-server-start.sh", X_OK) == 0 else {
+        throw UsageError(
+          "KAFKA_HOME is \(home), where no bin/kafka-server-start.sh is",
+          hint: "Set it to an unpacked distribution of Apache Kafka.")
+      }
       return .apacheKafka(home: home)
-    case let text where text.contains(":"): return .existing(text)
+    case let text where CommaList.parse(text)?.allSatisfy(isHostAndPort) ?? false: return .existing(text)
     default:
       throw UsageError("--broker must be embedded, apache-kafka or HOST:PORT, not \"\(text)\"")
     }
+  }
+
+  private static func isHostAndPort(_ text: String) -> Bool {
+    guard let colon = text.lastIndex(of: ":"), colon > text.startIndex else { return false }
+    return UInt16(text[text.index(after: colon)...]).map { $0 > 0 } ?? false
   }
 
   private static func absolute(_ path: String) throws -> String {

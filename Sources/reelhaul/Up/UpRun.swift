@@ -41,6 +41,8 @@ struct UpRun {
     } catch is CancellationError {
       context.note("Stopped before the fleet was ready.")
       return .failed
+    } catch let error as SystemError {
+      throw CommandFailure(.failed, "\(error)", hint: "--data-dir must be yours to write to, on a disk with room.")
     }
     return try await serve(fleet)
   }
@@ -116,7 +118,10 @@ struct UpRun {
     let lines = fleet.environment.sorted { $0.key < $1.key }.map { SettingsFile.line($0.key, $0.value) }
     // The database's password is in it.
     try TextFile.write(lines.joined(), to: fleet.layout.environmentFile, mode: 0o600)
-    context.note("Ready: \(fleet.workers.count) workers. Their logs are in \(fleet.layout.logs). In another terminal:")
+    let workers = fleet.workers.count
+    context.note(
+      "Ready: \(workers) \(workers == 1 ? "worker" : "workers"). Their logs are in \(fleet.layout.logs). In another terminal:"
+    )
     context.output.line("source \(fleet.layout.environmentFile)")
   }
 }

@@ -6,7 +6,7 @@ import TaskCore
 /// Live bars on a terminal.
 struct BoardDisplay: TaskDisplay {
   private let output: Output
-  private let terminal: Terminal
+  private var terminal: Terminal
   private var writer = BoardWriter()
 
   init(_ output: Output, _ terminal: Terminal) {
@@ -15,16 +15,18 @@ struct BoardDisplay: TaskDisplay {
   }
 
   mutating func show(_ tasks: [TaskDocument]) {
-    var terminal = terminal
     terminal.width = TerminalSize.columns(of: STDOUT_FILENO).map(Int.init) ?? terminal.width
     let rows = TerminalSize.rows(of: STDOUT_FILENO).map(Int.init) ?? 24
     let board = ProgressBoard(items: tasks.map(\.progressItem), footer: Self.footer(tasks))
-    output.write(writer.frame(board.lines(on: terminal, height: max(2, rows - 1))))
+    output.write(writer.frame(board.lines(on: terminal, height: max(2, rows - 1)), width: terminal.width))
   }
 
   /// Prints a line above the bars, for good.
-  mutating func say(_ line: String) {
-    output.write(writer.above([line]))
+  mutating func say(_ line: String) { say(line, in: nil) }
+
+  mutating func say(_ line: String, in ink: Paint.Ink?) {
+    let lines = terminal.wrap(DisplayWidth.printable(line)).map { line in ink.map { terminal.paint($0, line) } ?? line }
+    output.write(writer.above(lines, width: terminal.width))
   }
 
   private static func footer(_ tasks: [TaskDocument]) -> String {
@@ -35,6 +37,6 @@ struct BoardDisplay: TaskDisplay {
       return count > 0 ? "\(count) \(state.rawValue)" : nil
     }
     guard !counts.isEmpty else { return "nothing to do" }
-    return counts.joined(separator: ", ") + "; \(ByteCount(rate).rate)"
+    return counts.joined(separator: ", ") + (rate > 0 ? "; \(ByteCount(rate).rate)" : "")
   }
 }

@@ -92,6 +92,10 @@ final class TestStore: TaskStore {
     try await inner.setWeight(queue: queue, to: weight)
   }
 
+  func limits() async throws -> [LimitUse] {
+    try await inner.limits()
+  }
+
   func lead(_ worker: WorkerID, seconds: Int) async throws -> Bool {
     try reach()
     return try await inner.lead(worker, seconds: seconds)

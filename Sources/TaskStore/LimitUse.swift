@@ -1,0 +1,31 @@
+/// One limit, how much of it is used, and of a queue its share.
+package struct LimitUse: Sendable, Hashable {
+  package var scope: LimitScope
+  /// Empty for ``LimitScope/total``.
+  package var name: String
+  /// Tasks that run now.
+  package var running: Int
+  /// nil: no limit.
+  package var limit: Int?
+  /// A queue's share among queues with tasks of equal priority; nil for other scopes.
+  package var weight: Double?
+
+  package init(scope: LimitScope, name: String, running: Int = 0, limit: Int? = nil, weight: Double? = nil) {
+    self.scope = scope
+    self.name = name
+    self.running = running
+    self.limit = limit
+    self.weight = weight
+  }
+
+  /// Nothing more can start.
+  package var isReached: Bool { limit.map { running >= $0 } ?? false }
+}
+
+extension [LimitUse] {
+  /// By scope, from the whole to the parts, then by name.
+  func inOrder() -> [LimitUse] {
+    let ranks = Dictionary(uniqueKeysWithValues: LimitScope.allCases.enumerated().map { ($1, $0) })
+    return sorted { (ranks[$0.scope] ?? 0, $0.name) < (ranks[$1.scope] ?? 0, $1.name) }
+  }
+}

@@ -1,0 +1,107 @@
+import CommandLineKit
+import TaskStore
+
+extension Subcommand {
+  static let limits = Subcommand(
+    CommandSpec(
+      name: "limits", summary: "List limits, what they leave room for, and queues' weights",
+      discussion: """
+        The total, and every kind, queue, host and storage that has a limit, a weight or a task that runs. LIMIT is how \
+        many tasks may run at once; WEIGHT a queue's share among queues with tasks of equal priority.
+        """,
+      options: [.json] + OptionSpec.reading,
+      examples: [Example("reelhaul limits", "What is used, and what is full")],
+      exits: ExitCode.meanings(.done, .usage, .unreachable))
+  ) { context in
+    let limits = try await Fleet.withStore(context) { try await $0.limits() }
+    if context.wantsJSON {
+      context.output.json(limits)
+    } else {
+      context.print(.limits(limits))
+    }
+    return .done
+  }
+
+  static let limit = Subcommand(
+    CommandSpec(
+      name: "limit", summary: "Set how many tasks may run at once",
+      discussion: """
+        In the whole fleet (total), or of one kind, queue, host or storage. It holds from the next claim on; what runs \
+        already is not stopped. 0 keeps everything there waiting, 'none' takes the limit away.
+        """,
+      options: [.json] + OptionSpec.reading,
+      positionals: [
+        PositionalSpec(
+          "SCOPE", kind: .choice(LimitScope.allCases.map(\.rawValue)), help: "total, kind, queue, host or storage"),
+        PositionalSpec("NAME", .optional, help: "which one; the total has no name"),
+        PositionalSpec("LIMIT", help: "how many tasks, or none"),
+      ],
+      examples: [
+        Example("reelhaul limit host example.org 4", "At most four transfers from that host, fleet-wide"),
+        Example("reelhaul limit queue archive 0", "Hold a queue; 'none' lets it go on"),
+        Example("reelhaul limit total none", "As many as the workers have room for"),
+      ],
+      exits: ExitCode.meanings(.done, .usage, .unreachable))
+  ) { context in
+    let words = context.arguments.positionals
+    let (scope, name) = try LimitArguments.bucket(words[0], words.count == 3 ? words[1] : nil)
+    let limit = try LimitArguments.limit(words[words.count - 1])
+    return try await show(LimitUse(scope: scope, name: name), context) { store in
+      try await store.setLimit(scope, name: name, to: limit)
+    }
+  }
+
+  static let weight = Subcommand(
+    CommandSpec(
+      name: "weight", summary: "Set a queue's share of the workers",
+      discussion: """
+        Among queues that have tasks of equal priority, a queue of weight 3 starts three tasks for each one of a queue of \
+        weight 1. Every queue has weight 1 until it is given another.
+        """,
+      options: [.json] + OptionSpec.reading,
+      positionals: [
+        PositionalSpec("QUEUE", help: "the queue's name"),
+        PositionalSpec("WEIGHT", help: "from 0.001 to 1000"),
+      ],
+      examples: [Example("reelhaul weight archive 0.5", "Half of a plain queue's share")],
+      exits: ExitCode.meanings(.done, .usage, .unreachable))
+  ) { context in
+    let (scope, name) = try LimitArguments.bucket(LimitScope.queue.rawValue, context.arguments.positionals[0])
+    let weight = try LimitArguments.weight(context.arguments.positionals[1])
+    return try await show(LimitUse(scope: scope, name: name, weight: 1), context) { store in
+      try await store.setWeight(queue: name, to: weight)
+    }
+  }
+
+  /// Makes a change and prints what holds afterwards; `plain` where nothing special is left.
+  private static func show(
+    _ plain: LimitUse, _ context: Context, after change: @Sendable (any TaskStore) async throws -> Void
+  ) async throws -> ExitCode {
+    let use = try await Fleet.withStore(context) { store in
+      try await change(store)
+      return try await store.limits().first { $0.scope == plain.scope && $0.name == plain.name } ?? plain
+    }
+    if context.wantsJSON {
+      context.output.json(use)
+    } else {
+      context.print(.limits([use]))
+    }
+    return .done
+  }
+}
+
+extension Table {
+  fileprivate static func limits(_ limits: [LimitUse]) -> Table {
+    var table = Table([
+      .init("SCOPE"), .init("NAME", shrinks: true), .init("RUNNING", right: true), .init("LIMIT", right: true),
+      .init("WEIGHT", right: true),
+    ])
+    for use in limits {
+      table.add([
+        use.scope.rawValue, use.name, "\(use.running)", use.limit.map { "\($0)" } ?? "none",
+        use.weight.map { $0 == $0.rounded() ? "\(Int($0))" : "\($0)" } ?? "",
+      ])
+    }
+    return table
+  }
+}

@@ -1,0 +1,91 @@
+import CommandLineKit
+import Postgres
+import TaskCore
+import TaskStore
+
+/// Looks at the fleet through its database: who works, what waits in vain, whether events leave.
+struct FleetDoctor {
+  /// Seconds an event may wait for its relay.
+  private static let eventPatience: Int64 = 60
+
+  let pool: PostgresPool
+  /// Whether to read all tasks and compare.
+  let audits: Bool
+
+  func examine() async throws -> [Finding] {
+    let store = PostgresStore(pool: pool)
+    let live = try await store.workers().filter(\.isLive)
+    let wanted = try await pool.query(Self.wantedStorages).map { try $0.text(0) }
+    let waiting = try await pool.query(Self.oldestEvent)[0].int64(0)
+    let limits = try await store.limits()
+    let violations = audits ? try await store.audit() : nil
+    return [Self.workers(live)] + Self.storages(live, wanted: wanted) + [
+      Self.events(waiting, live), Self.limits(limits),
+    ]
+      + (violations.map { [Self.audit($0)] } ?? [])
+  }
+
+  static func workers(_ live: [WorkerDocument]) -> Finding {
+    guard !live.isEmpty else {
+      return Finding("workers", .warning, "none", advice: "Tasks wait until one runs: 'reelhaul worker'.")
+    }
+    let running = live.reduce(0) { $0 + $1.running }
+    return Finding("workers", .ok, "\(live.count) live, running \(running) \(running == 1 ? "task" : "tasks")")
+  }
+
+  /// `wanted` are the storages of tasks that could run now.
+  static func storages(_ live: [WorkerDocument], wanted: [String]) -> [Finding] {
+    var volumes: [String: Set<UUID>] = [:]
+    for worker in live { for (name, id) in worker.volumes { volumes[name, default: []].insert(id) } }
+    let missing = wanted.filter { volumes[$0] == nil }.sorted()
+    let different = volumes.filter { $0.value.count > 1 }.keys.sorted()
+    return missing.map { name in
+      Finding(
+        "storage \(name)", .failed, "tasks wait for it, and no live worker has it",
+        advice: "Give it to one: REELHAUL_STORAGE=\(name)=/PATH; mark it with 'reelhaul migrate'. Or cancel the tasks.")
+    }
+      + different.map { name in
+        Finding(
+          "storage \(name)", .warning, "the workers have \(volumes[name]?.count ?? 0) different volumes of this name",
+          advice: "Mount one file system on all of them, or give the volumes names of their own.")
+      }
+  }
+
+  /// `waiting` is the age of the oldest event that has not left, in seconds.
+  static func events(_ waiting: Int64, _ live: [WorkerDocument]) -> Finding {
+    guard waiting > eventPatience else { return Finding("events", .ok, "none waits") }
+    return Finding(
+      "events", .warning, "the oldest has waited for \(DurationText.brief(.seconds(waiting)))",
+      advice: live.isEmpty
+        ? "They leave once a worker runs." : "Do the workers reach Kafka? Their logs say; none of the events is lost.")
+  }
+
+  static func limits(_ limits: [LimitUse]) -> Finding {
+    let held = limits.filter { $0.limit == 0 }.map {
+      $0.name.isEmpty ? $0.scope.rawValue : "\($0.scope.rawValue) \($0.name)"
+    }
+    guard held.isEmpty else {
+      return Finding(
+        "limits", .warning, "0 of \(held.joined(separator: ", ")): tasks there wait",
+        advice: "'reelhaul limit \(held[0]) none' lets them go on.")
+    }
+    let full = limits.count(where: \.isReached)
+    return Finding("limits", .ok, "\(limits.count { $0.limit != nil }) set, \(full) reached; see 'reelhaul limits'")
+  }
+
+  static func audit(_ violations: [String]) -> Finding {
+    guard let first = violations.first else {
+      return Finding("audit", .ok, "every task is in its place, and every counter right")
+    }
+    return Finding(
+      "audit", .failed, violations.count == 1 ? first : "\(first), and \(violations.count - 1) more",
+      advice: "After a restored dump: docs/operations.md. Otherwise this is a defect of Reelhaul; please report it.")
+  }
+
+  private static let wantedStorages: PostgresStatement = """
+    SELECT DISTINCT b.name FROM lane l JOIN bucket b ON b.id = l.storage_id
+     WHERE l.ready AND b.name <> '' AND EXISTS (SELECT FROM ready r WHERE r.lane_id = l.id)
+    """
+  private static let oldestEvent: PostgresStatement =
+    "SELECT coalesce(extract(epoch FROM now() - min(at)), 0)::bigint FROM (SELECT at FROM outbox ORDER BY id LIMIT 1) o"
+}

@@ -1,0 +1,56 @@
+import CommandLineKit
+import TaskCore
+import TaskStore
+
+/// What `limit` and `weight` are given, checked.
+enum LimitArguments {
+  private static let most = 1_000_000
+  private static let weights = 0.001...1000
+
+  /// What is limited, by the name the store has for it.
+  static func bucket(_ word: String, _ name: String?) throws(UsageError) -> (LimitScope, String) {
+    guard let scope = LimitScope(rawValue: word) else { throw UsageError("there is no scope \"\(word)\"") }
+    guard scope != .total else {
+      if let name { throw UsageError("the total has no name, and \"\(name)\" is one") }
+      return (scope, "")
+    }
+    guard let name else {
+      throw UsageError("which \(word)? Its name is missing", hint: "Write it as 'reelhaul limit \(word) NAME LIMIT'.")
+    }
+    switch scope {
+    case .host:
+      // A host as tasks have it: without port, in lower case.
+      let url = try? WebURL(name.contains(":") ? "http://[\(name)]/" : "http://\(name)/")
+      guard let url, url.host == name.lowercased() else {
+        throw UsageError("a host is a name or an address such as example.org, without scheme and port, not \"\(name)\"")
+      }
+      return (scope, url.host)
+    case .storage where !StorageURL.isRootName(name):
+      throw UsageError("a storage is the NAME in storage://NAME/PATH, not \"\(name)\"")
+    case .kind, .queue:
+      guard TaskSpec.isName(name, limit: 100) else {
+        throw UsageError("a \(word)'s name has 1 to 100 letters, digits, \".\", \"_\" or \"-\", unlike \"\(name)\"")
+      }
+    default: break
+    }
+    return (scope, name)
+  }
+
+  /// nil: none.
+  static func limit(_ text: String) throws(UsageError) -> Int? {
+    if text == "none" { return nil }
+    guard text.allSatisfy({ $0.isASCII && $0.isNumber }), let limit = Int(text), limit <= most else {
+      throw UsageError("LIMIT must be a whole number from 0 to \(most), or none, not \"\(text)\"")
+    }
+    return limit
+  }
+
+  static func weight(_ text: String) throws(UsageError) -> Double {
+    guard text.allSatisfy({ $0.isASCII && $0.isNumber || $0 == "." }), let weight = Double(text),
+      weights.contains(weight)
+    else {
+      throw UsageError("WEIGHT must be a number from \(weights.lowerBound) to 1000, such as 0.5, not \"\(text)\"")
+    }
+    return weight
+  }
+}

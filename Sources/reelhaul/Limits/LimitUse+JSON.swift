@@ -1,0 +1,28 @@
+import Codec
+import CommandLineKit
+import TaskStore
+
+extension Output {
+  func json(_ use: LimitUse) {
+    document { Self.write(use, to: &$0) }
+  }
+
+  func json(_ uses: [LimitUse]) {
+    document { json in
+      json.array { json in
+        for use in uses { Self.write(use, to: &json) }
+      }
+    }
+  }
+
+  private static func write(_ use: LimitUse, to json: inout JSONWriter) {
+    json.object { json in
+      json.member("scope", use.scope.rawValue)
+      json.member("name", use.name)
+      json.member("running", use.running)
+      json.member("limit", orNull: use.limit)
+      json.name("weight")
+      if let weight = use.weight { json.double(weight) } else { json.null() }
+    }
+  }
+}

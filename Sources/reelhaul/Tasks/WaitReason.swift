@@ -1,0 +1,24 @@
+import TaskCore
+import TaskStore
+
+/// Why a task that could run does not.
+enum WaitReason {
+  /// In words, with what to do about it; nil where it does not wait, or only for its time or its turn.
+  static func of(_ task: TaskDocument, workers: [WorkerDocument], limits: [LimitUse]) -> String? {
+    guard task.state == .queued, task.status == TaskState.queued.rawValue else { return nil }
+    let live = workers.filter(\.isLive)
+    if live.isEmpty { return "for a worker: none is live, start one with 'reelhaul worker'" }
+    let lane = LaneKey(task.spec)
+    if !lane.storage.isEmpty, !live.contains(where: { $0.volumes[lane.storage] != nil }) {
+      return "for a worker that has storage \(lane.storage): no live one has"
+    }
+    let names: [LimitScope: String] = [
+      .total: "", .kind: lane.kind.rawValue, .queue: lane.queue, .host: lane.host, .storage: lane.storage,
+    ]
+    guard let full = limits.first(where: { $0.isReached && names[$0.scope] == $0.name }), let limit = full.limit else {
+      return nil
+    }
+    let what = full.name.isEmpty ? full.scope.rawValue : "\(full.scope.rawValue) \(full.name)"
+    return "for room: \(full.running) run, and the limit of \(what) is \(limit)"
+  }
+}

@@ -1,0 +1,67 @@
+import TaskCore
+import TaskStore
+import Testing
+
+@testable import reelhaul
+
+@Suite struct FleetDoctorTests {
+  private static func worker(_ volumes: [String: Int] = ["default": 1], isLive: Bool = true) -> WorkerDocument {
+    WorkerDocument(
+      id: UUID(high: 1, low: 1), host: "h", pid: 1, startedAt: Timestamp(microseconds: 0),
+      leaseUntil: Timestamp(microseconds: 0), isLive: isLive, running: 1,
+      volumes: volumes.mapValues { UUID(high: 2, low: UInt64($0)) }, labels: [:], bytesPerSecond: 0)
+  }
+
+  private static func task(_ destination: String = "storage://default/a", _ state: TaskState = .queued) -> TaskDocument
+  {
+    TaskDocument(
+      spec: TaskSpec(
+        id: UUID(high: 3, low: 3), kind: .download, source: "https://example.org/a", destination: destination,
+        queue: "slow"),
+      state: state, createdAt: Timestamp(microseconds: 0))
+  }
+
+  @Test func aStorageThatTasksWaitForMustBeSomewhere() {
+    let findings = FleetDoctor.storages([Self.worker()], wanted: ["default", "nas"])
+    #expect(findings.map(\.check) == ["storage nas"])
+    #expect(findings.map(\.status) == [.failed])
+    #expect(FleetDoctor.storages([Self.worker()], wanted: ["default"]) == [])
+  }
+
+  @Test func oneNameIsOneVolume() {
+    let findings = FleetDoctor.storages([Self.worker(["a": 1, "b": 1]), Self.worker(["a": 2, "b": 1])], wanted: [])
+    #expect(findings.map(\.check) == ["storage a"])
+    #expect(findings.map(\.status) == [.warning])
+  }
+
+  @Test func heldPlacesAreNamed() {
+    let held = FleetDoctor.limits([LimitUse(scope: .total, name: ""), LimitUse(scope: .queue, name: "q", limit: 0)])
+    #expect(held.status == .warning)
+    #expect(held.message == "0 of queue q: tasks there wait")
+    #expect(FleetDoctor.limits([LimitUse(scope: .host, name: "h", running: 4, limit: 4)]).status == .ok)
+  }
+
+  @Test func eventsThatStayAreTold() {
+    #expect(FleetDoctor.events(60, []).status == .ok)
+    #expect(FleetDoctor.events(61, []).status == .warning)
+  }
+
+  @Test func aTaskSaysWhatItWaitsFor() {
+    func reason(
+      _ task: TaskDocument = Self.task(), _ workers: [WorkerDocument] = [Self.worker()], _ limits: [LimitUse] = []
+    ) -> String? {
+      WaitReason.of(task, workers: workers, limits: limits)
+    }
+    #expect(reason() == nil)
+    #expect(reason(Self.task("storage://nas/a")) == "for a worker that has storage nas: no live one has")
+    #expect(reason(Self.task(), [Self.worker(isLive: false)])?.contains("none is live") == true)
+    #expect(
+      reason(Self.task(), [Self.worker()], [LimitUse(scope: .host, name: "example.org", running: 4, limit: 4)])
+        == "for room: 4 run, and the limit of host example.org is 4")
+    #expect(
+      reason(Self.task(), [Self.worker()], [LimitUse(scope: .total, name: "", running: 2, limit: 2)])
+        == "for room: 2 run, and the limit of total is 2")
+    #expect(reason(Self.task(), [Self.worker()], [LimitUse(scope: .queue, name: "other", limit: 0)]) == nil)
+    #expect(reason(Self.task("storage://nas/a", .running)) == nil)
+  }
+}

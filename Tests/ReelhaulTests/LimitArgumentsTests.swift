@@ -1,0 +1,44 @@
+import CommandLineKit
+import TaskStore
+import Testing
+
+@testable import reelhaul
+
+@Suite struct LimitArgumentsTests {
+  @Test(
+    arguments: [
+      ("total", nil, LimitScope.total, ""), ("host", "Example.org", .host, "example.org"),
+      ("host", "::1", .host, "::1"),
+      ("queue", "archive", .queue, "archive"), ("kind", "download", .kind, "download"),
+      ("storage", "nas", .storage, "nas"),
+    ] as [(String, String?, LimitScope, String)])
+  func namesAreThoseOfTasks(_ word: String, _ name: String?, _ scope: LimitScope, _ expected: String) throws {
+    #expect(try LimitArguments.bucket(word, name) == (scope, expected))
+  }
+
+  @Test(
+    arguments: [
+      ("total", "x"), ("host", nil), ("host", ""), ("host", "https://example.org"), ("host", "example.org:80"),
+      ("host", "a b"), ("queue", ""), ("queue", "a b"), ("kind", nil), ("storage", "a/b"), ("storage", ""),
+    ] as [(String, String?)])
+  func otherNamesAreRefused(_ word: String, _ name: String?) {
+    #expect(throws: UsageError.self) { try LimitArguments.bucket(word, name) }
+  }
+
+  @Test func limitsAreWholeNumbersOrNone() throws {
+    #expect(try LimitArguments.limit("none") == nil)
+    #expect(try LimitArguments.limit("0") == 0)
+    #expect(try LimitArguments.limit("1000000") == 1_000_000)
+    for text in ["", "-1", "+1", "1.5", "1000001", "99999999999999999999", "None", "٣"] {
+      #expect(throws: UsageError.self, "\(text)") { try LimitArguments.limit(text) }
+    }
+  }
+
+  @Test func weightsArePositiveNumbers() throws {
+    #expect(try LimitArguments.weight("0.5") == 0.5)
+    #expect(try LimitArguments.weight("1000") == 1000)
+    for text in ["", "0", "-1", "1e2", "nan", "inf", "1001", "0.0001", "1.2.3", "."] {
+      #expect(throws: UsageError.self, "\(text)") { try LimitArguments.weight(text) }
+    }
+  }
+}
