@@ -72,8 +72,10 @@ final class DigestFollower: @unchecked Sendable {
 
   private func idle() async {
     isClosed = true
-    guard isRunning else { return }
-    await withUnsafeContinuation { continuation in onIdle = { continuation.resume() } }
+    // The loop may take a turn before the body runs, so that what it waits for is asked in there.
+    await withUnsafeContinuation { continuation in
+      if isRunning { onIdle = { continuation.resume() } } else { continuation.resume() }
+    }
   }
 
   // @unchecked: used by one job at a time; the loop's turn between two jobs orders them.

@@ -17,7 +17,8 @@ extension Download {
   func publish(bytes: Int64) async -> PublishResult {
     await syncsEnded()
     await staged?.opened()
-    guard let staged, let file = staged.file else { return .interrupted }
+    // The last sync may have failed, which ended the run.
+    guard machine.phase == .complete, let staged, let file = staged.file else { return .interrupted }
     var steps = PublishMachine(expect: spec.expect)
     var action = steps.begin()
     while true {

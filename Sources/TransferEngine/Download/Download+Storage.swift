@@ -96,8 +96,8 @@ extension Download {
       if staged === self.staged { storageFailed(error) }
     }
     isSyncing = false
-    onSynced?()
-    onSynced = nil
+    for waiter in syncWaiters { waiter.resume() }
+    syncWaiters = []
     resumeReceiving()
   }
 
@@ -117,8 +117,10 @@ extension Download {
 
   /// Waits for the running sync.
   func syncsEnded() async {
-    guard isSyncing else { return }
-    await withUnsafeContinuation { continuation in onSynced = { continuation.resume() } }
+    // The loop may take a turn before the body runs, so that what it waits for is asked in there.
+    await withUnsafeContinuation { continuation in
+      if isSyncing { syncWaiters.append(continuation) } else { continuation.resume() }
+    }
   }
 
   /// Records what is written at the end of a run that did not get everything; what cannot be resumed is removed.

@@ -20,7 +20,7 @@ final class Download: @unchecked Sendable {
   /// The volume to write into checkpoints.
   var volume: Volume?
   var isSyncing = false
-  var onSynced: (@Sendable () -> Void)?
+  var syncWaiters: [UnsafeContinuation<Void, Never>] = []
   var lastSync: Int64
   /// What was written before `at` is recorded: so many bytes.
   var recorded: (bytes: Int64, at: Int64)
