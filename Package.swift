@@ -56,7 +56,7 @@ let package = Package(
 
     // The fleet.
     module("TaskStore", ["TaskCore", "Messages", "Codec", "Postgres", "System", "CMigrations"]),
-    module("TransferEngine", ["TaskCore", "Curl", "Digest", "System"]),
+    module("TransferEngine", ["Codec", "TaskCore", "Curl", "Digest", "System"]),
     module(
       "Worker",
       ["TaskCore", "Messages", "TaskStore", "TransferEngine", "Kafka", "Postgres", "System", "Telemetry"]),
@@ -70,10 +70,13 @@ let package = Package(
       ], swiftSettings: strict),
 
     // Tests mirror Sources; TestKit starts the real parts: PostgreSQL, Apache Kafka, nginx, and origins that misbehave.
+    .systemLibrary(name: "CTLS", path: "Tests/CTLS", pkgConfig: "libssl", providers: [.apt(["libssl-dev"])]),
+    .target(name: "CResolver", path: "Tests/CResolver"),
     .target(
       name: "TestKit",
       dependencies: [
-        "System", "Kafka", "Postgres", "LocalFleet", "ReelhaulClient", "TaskCore", "Messages", "TaskStore", "Digest",
+        "CTLS", "CResolver", "System", "Kafka", "Postgres", "LocalFleet", "ReelhaulClient", "TaskCore", "Messages",
+        "TaskStore", "Digest",
       ],
       path: "Tests/TestKit", swiftSettings: strict),
     tests("System", ["System", "TestKit"]),

@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 . deploy/install.sh
 
 need_swift
-need "${build_packages[@]}" "${runtime_packages[@]}" kcat openjdk-17-jre-headless pgbouncer shellcheck
+need "${build_packages[@]}" "${runtime_packages[@]}" kcat openjdk-17-jre-headless openssl pgbouncer shellcheck
 
 say "Lint"
 swift format lint --strict --recursive Sources Tests Package.swift

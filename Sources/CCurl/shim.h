@@ -42,6 +42,9 @@ static inline CURLcode rh_easy_get_offset(CURL *easy, CURLINFO info, curl_off_t 
   return (curl_easy_getinfo)(easy, info, value);
 }
 
+/// The file of trusted certificates that libcurl was built for, or NULL.
+static inline const char *rh_default_ca_file(void) { return curl_version_info(CURLVERSION_NOW)->cainfo; }
+
 static inline CURLMcode rh_multi_set_long(CURLM *multi, CURLMoption option, long value) {
   return (curl_multi_setopt)(multi, option, value);
 }

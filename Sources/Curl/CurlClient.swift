@@ -12,6 +12,8 @@ package final class CurlClient: @unchecked Sendable {
   private var idle: [EasyHandle] = []
   private var running: [UnsafeMutableRawPointer: EasyHandle] = [:]
   private var isClosed = false
+  /// `host:port` of servers that speak HTTP/2 alone.
+  private var http2Servers: Set<String> = []
 
   package init(loop: EventLoop, options: CurlOptions) {
     self.loop = loop
@@ -64,7 +66,10 @@ package final class CurlClient: @unchecked Sendable {
       guard !isClosed, !transfer.isCanceled else { throw .canceled }
       let multi = try openMulti()
       let easy = try takeEasy(for: multi)
-      try easy.prepare(transfer.request)
+      if !transfer.offersHTTP2, !http2Servers.isEmpty, let url = CurlURL(transfer.request.url) {
+        transfer.offersHTTP2 = http2Servers.contains(url.server)
+      }
+      try easy.prepare(transfer.request, offersHTTP2: transfer.offersHTTP2)
       easy.transfer = transfer
       transfer.state = .running(easy)
       running[easy.raw] = easy
@@ -93,9 +98,23 @@ package final class CurlClient: @unchecked Sendable {
   private func didFinish(_ raw: UnsafeMutableRawPointer, result: Int32) {
     guard let easy = running.removeValue(forKey: raw), let transfer = easy.transfer else { return }
     let outcome: Result<CurlStatistics, CurlError> =
-      result == 0 ? .success(easy.statistics) : .failure(transfer.error(result: result, detail: easy.detail))
+      result == 0 ? .success(easy.statistics) : .failure(transfer.error(result: result, of: easy))
+    let usedHTTP2 = transfer.offersHTTP2 && easy.usedHTTP2
     recycle(easy)
+    if usedHTTP2 { remember(transfer) }
+    if case .failure(let error) = outcome, error.code == .tlsFailed, !transfer.offersHTTP2 {
+      // The handshake may have failed for want of a common protocol: once more, with HTTP/2 among those offered.
+      transfer.offersHTTP2 = true
+      return start(transfer)
+    }
     finish(transfer, outcome)
+  }
+
+  /// The server would not speak HTTP/1.1: later requests offer HTTP/2 at once.
+  private func remember(_ transfer: CurlTransfer) {
+    guard let url = CurlURL(transfer.request.url) else { return }
+    if http2Servers.count == 1000 { http2Servers.removeAll() }
+    http2Servers.insert(url.server)
   }
 
   private func cancel(_ transfer: CurlTransfer) {
@@ -128,7 +147,7 @@ package final class CurlClient: @unchecked Sendable {
     loop.execute {
       guard case .running(let easy) = transfer.state else { return }
       guard let result = self.multi?.resume(easy), result != 0 else { return }
-      self.end(transfer, with: .failure(transfer.error(result: result, detail: easy.detail)))
+      self.end(transfer, with: .failure(transfer.error(result: result, of: easy)))
     }
   }
 }

@@ -27,8 +27,14 @@ package struct CurlError: Error, Hashable, Sendable {
     /// A deadline passed or the transfer stayed below its lowest speed.
     package static let timedOut = Code(name: "timed_out")
     package static let tlsFailed = Code(name: "tls_failed")
-    /// The server's certificate is not trusted.
-    package static let certificate = Code(name: "certificate_refused")
+    /// No authority that is trusted has signed the server's certificate.
+    package static let certificateUntrusted = Code(name: "certificate_untrusted")
+    /// The server's certificate is not valid any more, or not yet.
+    package static let certificateExpired = Code(name: "certificate_expired")
+    /// The server's certificate is for another host.
+    package static let certificateMisnamed = Code(name: "certificate_misnamed")
+    /// The file of trusted certificates cannot be used: this host's fault.
+    package static let caFile = Code(name: "ca_file_unusable")
     /// The connection ended before the announced length.
     package static let cut = Code(name: "connection_cut")
     /// The connection ended before a response began.
@@ -64,6 +70,18 @@ extension CurlError {
       kind.0, isRetryable: kind.1, message: detail.isEmpty ? sentence : detail)
   }
 
+  /// The certificate was refused; `verdict` is OpenSSL's number for what is wrong with the chain of signatures. With a
+  /// chain that is in order, the name is what is wrong.
+  static func certificate(verdict: Int, detail: String) -> CurlError {
+    let code: Code =
+      switch verdict {
+      case 0: .certificateMisnamed
+      case 9, 10: .certificateExpired
+      default: .certificateUntrusted
+      }
+    return CurlError(code, message: detail)
+  }
+
   static func multi(_ result: CURLMcode) -> CurlError {
     CurlError(.outOfResources, isRetryable: true, message: String(cString: curl_multi_strerror(result)))
   }
@@ -85,8 +103,9 @@ extension CurlError {
     52: (.noResponse, true),
     55: (.sendFailed, true),
     56: (.receiveFailed, true),
-    60: (.certificate, false),
+    60: (.certificateUntrusted, false),
     67: (.badRequest, false),
+    77: (.caFile, true),
     92: (.receiveFailed, true),
   ]
 }

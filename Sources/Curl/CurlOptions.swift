@@ -12,17 +12,17 @@ package struct CurlOptions: Sendable {
   /// Idle handles kept for reuse; each holds a receive buffer.
   package var idleHandles: Int
   /// A PEM file in the place of the system's certificates.
-  package var caBundle: String?
+  package var caFile: String?
 
   package init(
     permits: @escaping AddressPredicate, userAgent: String = "Reelhaul/1.0", receiveBuffer: Int = 128 * 1024,
-    idleConnections: Int = 64, idleHandles: Int = 32, caBundle: String? = nil
+    idleConnections: Int = 64, idleHandles: Int = 32, caFile: String? = nil
   ) {
     self.permits = permits
     self.userAgent = userAgent
     self.receiveBuffer = receiveBuffer
     self.idleConnections = idleConnections
     self.idleHandles = idleHandles
-    self.caBundle = caBundle
+    self.caFile = caFile
   }
 }

@@ -19,6 +19,8 @@ package final class CurlTransfer: @unchecked Sendable {
   /// An address was refused; it failed for that reason unless another one could be connected to.
   var refusedAddress = false
   var isCanceled = false
+  /// HTTP/2 is offered, too: the server would not speak HTTP/1.1.
+  var offersHTTP2 = false
   var completion: Completion?
   private unowned let client: CurlClient
 
@@ -63,12 +65,13 @@ extension CurlTransfer {
   }
 
   /// How it ended, from libcurl's result and what was noted on the way.
-  func error(result: Int32, detail: String) -> CurlError {
+  func error(result: Int32, of easy: EasyHandle) -> CurlError {
     if let failure { return failure }
     if refusedAddress, result == 7 {
       return CurlError(.addressRefused, message: "the address is not one that the policy permits")
     }
-    return CurlError(result: result, detail: detail)
+    if result == 60 { return .certificate(verdict: easy.certificateVerdict, detail: easy.detail) }
+    return CurlError(result: result, detail: easy.detail)
   }
 }
 

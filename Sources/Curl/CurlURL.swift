@@ -56,9 +56,6 @@ package struct CurlURL: Hashable, Sendable {
     scheme == other.scheme && host == other.host && port == other.port
   }
 
-  /// For messages: without user name, password, query and fragment.
-  package var redacted: String {
-    let isDefault = (scheme == "http" && port == 80) || (scheme == "https" && port == 443)
-    return "\(scheme)://\(host)\(isDefault ? "" : ":\(port)")\(path)"
-  }
+  /// `host:port`
+  package var server: String { "\(host):\(port)" }
 }

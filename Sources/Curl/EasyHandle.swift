@@ -42,11 +42,13 @@ final class EasyHandle {
     try check(rh_easy_set_long(raw, CURLOPT_DISALLOW_USERNAME_IN_URL, 1))
     // A proxy would be connected to in the server's place, past the check of the address.
     try check(rh_easy_set_string(raw, CURLOPT_PROXY, ""))
-    try check(rh_easy_set_long(raw, CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1)))
+    try check(rh_easy_set_long(raw, CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2))
     try check(rh_easy_set_long(raw, CURLOPT_BUFFERSIZE, options.receiveBuffer))
     try check(rh_easy_set_long(raw, CURLOPT_TCP_KEEPALIVE, 1))
     try check(rh_easy_set_string(raw, CURLOPT_USERAGENT, options.userAgent))
-    if let bundle = options.caBundle { try check(rh_easy_set_string(raw, CURLOPT_CAINFO, bundle)) }
+    if let file = options.caFile { try check(rh_easy_set_string(raw, CURLOPT_CAINFO, file)) }
+    // With a directory of certificates besides, libcurl reads and parses the file again for every connection.
+    if options.caFile != nil || rh_default_ca_file() != nil { try check(rh_easy_set_string(raw, CURLOPT_CAPATH, nil)) }
     try check(rh_easy_set_pointer(raw, CURLOPT_SHARE, share))
     try check(rh_easy_set_pointer(raw, CURLOPT_PRIVATE, context))
     try check(rh_easy_set_pointer(raw, CURLOPT_ERRORBUFFER, errorText))
@@ -102,8 +104,12 @@ final class EasyHandle {
   }
 
   /// Sets what `request` needs; throws ``CurlError/Code/badRequest`` for what cannot be sent.
-  func prepare(_ request: CurlRequest) throws(CurlError) {
+  ///
+  /// HTTP/2 costs more per byte and its windows make pausing heavy: it is offered on demand alone, and over TLS.
+  func prepare(_ request: CurlRequest, offersHTTP2: Bool) throws(CurlError) {
     errorText[0] = 0
+    let version = offersHTTP2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1
+    try check(rh_easy_set_long(raw, CURLOPT_HTTP_VERSION, Int(version)))
     try check(rh_easy_set_string(raw, CURLOPT_URL, request.url))
     // HTTPGET also undoes the NOBODY of an earlier request.
     try check(rh_easy_set_long(raw, CURLOPT_HTTPGET, 1))
@@ -146,14 +152,24 @@ final class EasyHandle {
   /// libcurl's own sentence about its last failure; empty where it left none.
   var detail: String { String(cString: errorText) }
 
+  /// OpenSSL's number for what is wrong with the signatures of the server's certificate; 0 where nothing is.
+  var certificateVerdict: Int { number(CURLINFO_SSL_VERIFYRESULT) }
+
+  var usedHTTP2: Bool { number(CURLINFO_HTTP_VERSION) == Int(CURL_HTTP_VERSION_2_0) }
+
+  private func number(_ info: CURLINFO) -> Int {
+    var value = 0
+    rh_easy_get_long(raw, info, &value)
+    return value
+  }
+
   /// What the finished transfer cost.
   var statistics: CurlStatistics {
-    var connections = 0
-    rh_easy_get_long(raw, CURLINFO_NUM_CONNECTS, &connections)
-    return CurlStatistics(
+    CurlStatistics(
       bytes: Int64(offset(CURLINFO_SIZE_DOWNLOAD_T)),
       timeToFirstByte: .microseconds(offset(CURLINFO_STARTTRANSFER_TIME_T)),
-      total: .microseconds(offset(CURLINFO_TOTAL_TIME_T)), newConnections: connections)
+      total: .microseconds(offset(CURLINFO_TOTAL_TIME_T)),
+      newConnections: number(CURLINFO_NUM_CONNECTS))
   }
 
   private func offset(_ info: CURLINFO) -> Int {

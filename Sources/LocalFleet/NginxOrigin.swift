@@ -29,9 +29,15 @@ package final class NginxOrigin: Sendable {
   ///   - root: the directory served.
   ///   - files: an existing directory for nginx's own files.
   ///   - rate: bytes per second and connection, or nil for no limit.
-  package static func start(serving root: String, files: String, rate: Int? = nil) async throws -> NginxOrigin {
+  ///   - http2: speak HTTP/2 alone, without TLS: for a server behind what speaks TLS.
+  package static func start(
+    serving root: String, files: String, rate: Int? = nil, http2: Bool = false
+  ) async throws -> NginxOrigin {
     for _ in 0..<5 {
-      if let origin = try await start(serving: root, files: files, rate: rate, port: FreePort.find()) { return origin }
+      let port = try FreePort.find()
+      if let origin = try await start(serving: root, files: files, rate: rate, http2: http2, port: port) {
+        return origin
+      }
     }
     throw SystemError(errno: EADDRINUSE, operation: "start nginx (its messages are in \(files)/error.log)")
   }
@@ -41,9 +47,12 @@ package final class NginxOrigin: Sendable {
     LocalFile.isExecutable("/usr/sbin/nginx") ? "/usr/sbin/nginx" : "nginx"
   }
 
-  private static func start(serving root: String, files: String, rate: Int?, port: Int) async throws -> NginxOrigin? {
+  private static func start(
+    serving root: String, files: String, rate: Int?, http2: Bool, port: Int
+  ) async throws -> NginxOrigin? {
     for left in ["access.log", "nginx.pid"] { unlink("\(files)/\(left)") }
-    try LocalFile.write("\(files)/nginx.conf", configuration(root: root, files: files, port: port, rate: rate))
+    let text = configuration(root: root, files: files, port: port, rate: rate, http2: http2)
+    try LocalFile.write("\(files)/nginx.conf", text)
     var options = ChildProcess.Options()
     options.stdout = "\(files)/error.log"
     options.stderr = options.stdout
@@ -65,7 +74,7 @@ package final class NginxOrigin: Sendable {
   /// A line of `/name bytes` for each response but the probes: the body bytes it has sent; complete once it is closed.
   package var accessLog: String { "\(files)/access.log" }
 
-  private static func configuration(root: String, files: String, port: Int, rate: Int?) -> String {
+  private static func configuration(root: String, files: String, port: Int, rate: Int?, http2: Bool) -> String {
     """
     \(geteuid() == 0 ? "user root;" : "")
     daemon off;
@@ -87,7 +96,7 @@ package final class NginxOrigin: Sendable {
       uwsgi_temp_path \(files)/uwsgi;
       scgi_temp_path \(files)/scgi;
       server {
-        listen 127.0.0.1:\(port) backlog=1024;
+        listen 127.0.0.1:\(port) backlog=1024\(http2 ? " http2" : "");
         root \(root);
         \(rate.map { "limit_rate \($0);" } ?? "")
       }

@@ -69,6 +69,16 @@ package struct FileDescriptor: ~Copyable, Sendable {
     return done
   }
 
+  /// The whole of a small file.
+  package borrowing func contents() throws(SystemError) -> [UInt8] {
+    var bytes = [UInt8](repeating: 0, count: Int(try size()))
+    let result: Result<Int, SystemError> = bytes.withUnsafeMutableBytes { buffer in
+      do throws(SystemError) { return .success(try read(into: buffer, at: 0)) } catch { return .failure(error) }
+    }
+    // It may have become shorter meanwhile.
+    return Array(bytes[..<(try result.get())])
+  }
+
   /// Data and what is needed to read it back are on stable storage when it returns. Blocks.
   package borrowing func syncData() throws(SystemError) {
     try retrying("fdatasync") { fdatasync($0) }

@@ -10,9 +10,10 @@ public struct HeaderField: Hashable, Sendable {
 }
 
 extension HeaderField {
-  private static let secretNames: Set<String> = [
-    "authorization", "proxy-authorization", "cookie", "cookie2", "set-cookie", "x-api-key", "api-key", "x-auth-token",
-    "x-amz-security-token", "x-vault-token", "private-token",
+  /// A name with one of these among its words is taken for a secret: `X-Api-Key`, `Private-Token`, `Proxy-Authorization`.
+  private static let secretWords: Set<Substring> = [
+    "authorization", "authentication", "auth", "cookie", "cookie2", "token", "key", "apikey", "secret", "password",
+    "signature", "credential", "credentials",
   ]
 
   private static let reservedNames: Set<String> = [
@@ -22,10 +23,19 @@ extension HeaderField {
   ]
 
   /// Whether it is a credential, which has no place in a task.
-  public var isSecret: Bool { Self.secretNames.contains(name.lowercased()) }
+  public var isSecret: Bool {
+    name.lowercased().split { "-_.".contains($0) }.contains { Self.secretWords.contains($0) }
+  }
 
   /// Whether the transfer must decide about it alone.
   public var isReserved: Bool { Self.reservedNames.contains(name.lowercased()) }
+
+  /// Whether name and value are such that they end where they seem to, and fit into a request.
+  public var isSendable: Bool { isToken && hasSendableValue }
+
+  var hasSendableValue: Bool {
+    value.utf8.count <= 8192 && value.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }
+  }
 
   /// Whether the name is a token of HTTP (RFC 9110, 5.6.2).
   var isToken: Bool {

@@ -1,6 +1,6 @@
 /// What tells one version of a source from another. A task's bytes belong to exactly one.
 public struct SourceIdentity: Hashable, Sendable {
-  /// The URL after redirects.
+  /// The URL after redirects, redacted: for people.
   public var finalURL: String
   /// The whole length in bytes, or `nil` where the server does not tell.
   public var size: Int64?

@@ -89,8 +89,9 @@ extension TaskSpec {
       throw InvalidTask("headers", "\(header.name) is a secret: name a credential that lives with the workers")
     }
     guard !header.isReserved else { throw InvalidTask("headers", "\(header.name) is set by the transfer itself") }
-    guard header.value.utf8.count <= 8192, header.value.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 })
-    else { throw InvalidTask("headers", "the value of \(header.name) is too long or has control characters") }
+    guard header.hasSendableValue else {
+      throw InvalidTask("headers", "the value of \(header.name) is too long or has control characters")
+    }
     guard !others.contains(where: { $0.name.lowercased() == header.name.lowercased() }) else {
       throw InvalidTask("headers", "\(header.name) appears twice")
     }

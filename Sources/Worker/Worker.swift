@@ -33,7 +33,7 @@ package actor Worker {
   package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
   package init(loop: EventLoop, settings: WorkerSettings, parts: WorkerParts, log: Logger) {
-    let host = Self.hostName()
+    let host = Machine.hostName
     let batcher = StoreBatcher(store: parts.store, loop: loop, log: log)
     let hints = WorkerHints()
     let kinds = parts.handlers.map(\.kind)
@@ -152,11 +152,5 @@ package actor Worker {
   private func end(of tasks: [Task<Void, any Error>]) async {
     for task in tasks { task.cancel() }
     for task in tasks { _ = await task.result }
-  }
-
-  private static func hostName() -> String {
-    var name = [CChar](repeating: 0, count: 256)
-    guard gethostname(&name, name.count - 1) == 0 else { return "localhost" }
-    return String(decoding: name.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
   }
 }

@@ -30,6 +30,26 @@ import Testing
     await fleet.stop()
   }
 
+  @Test func aWorkerTrustsTheAuthoritiesItIsGiven() async throws {
+    let authority = try TestCertificates.shared.get().authority
+    let fleet = try await TestFleet.start(
+      workers: 1, environment: ["REELHAUL_CA_FILE": authority, "REELHAUL_RATE": "100MB"])
+    fleet.origin.serve("/talk.mp4", OriginFile(seed: 5, size: 2_000_000))
+    let relay = try TLSRelay(to: fleet.origin.port)
+    defer { relay.close() }
+    #expect(try await fleet.run(["download", relay.url("/talk.mp4"), "--wait"]).status == .exited(0))
+    let doctor = try await fleet.run(["doctor"])
+    #expect(doctor.status == .exited(0))
+    #expect(doctor.output.contains("certificates: 1"), "\(doctor.output)")
+    for wrong in [["--ca-file", "/nonexistent"], ["--credentials", "/nonexistent"], ["--credentials", authority]] {
+      let worker = try await fleet.run(["worker"] + wrong)
+      #expect(worker.status == .exited(2))
+      #expect(worker.output.contains(wrong[1]), "\(worker.output)")
+      #expect(try await fleet.run(["doctor"] + wrong).status == .exited(1))
+    }
+    await fleet.stop()
+  }
+
   @Test func exitCodesTellWhatHappened() async throws {
     let fleet = try await TestFleet.start(workers: 1)
     let url = fleet.origin.url("/absent.mp4")

@@ -66,10 +66,7 @@ final class ChunkReceiver: CurlHandler, @unchecked Sendable {
         return .pause
       }
       if download.mustWaitForRecord(file, then: { transfer.resume() }) { return .pause }
-      if let wait = download.throttle(body.count) {
-        download.loop.timer(after: wait) { transfer.resume() }
-        return .pause
-      }
+      if download.throttle(body.count, of: transfer) { return .pause }
       return gather(body) ? .continue : .abort
     }
   }

@@ -2,8 +2,9 @@ import Curl
 import TaskCore
 
 extension CurlRequest {
-  /// What goes over the wire for a request of ``DownloadMachine``.
-  init(_ request: DownloadMachine.Request, spec: TaskSpec, options: DownloadOptions) {
+  /// What goes over the wire for a request of ``DownloadMachine``; `credential` is the header fields of the one that the
+  /// task names.
+  init(_ request: DownloadMachine.Request, spec: TaskSpec, credential: [HeaderField], options: DownloadOptions) {
     var headers: [(name: String, value: String)] = [("Accept-Encoding", "identity")]
     var deadline: Duration?
     switch request.asked {
@@ -12,10 +13,17 @@ extension CurlRequest {
     case .whole: break
     }
     if let validator = request.ifRange { headers.append(("If-Range", validator)) }
-    // Headers may hold what only the source's own host shall see.
-    if request.isAtOrigin { headers += spec.headers.map { ($0.name, $0.value) } }
+    // They are for the source's own server, and no other.
+    if request.isAtOrigin {
+      let names = Set(credential.map { $0.name.lowercased() })
+      let fields = spec.headers.filter { !names.contains($0.name.lowercased()) } + credential
+      headers += fields.map { ($0.name, $0.value) }
+    }
     var lowSpeed = options.lowSpeed
-    if let rate = spec.rate {
+    if options.rate != nil {
+      // How little is left for one connection depends on all the others.
+      lowSpeed.bytesPerSecond = 1
+    } else if let rate = spec.rate {
       let share = rate / Int64(4 * max(1, options.limits.connections))
       lowSpeed.bytesPerSecond = Int(max(1, min(Int64(lowSpeed.bytesPerSecond), share)))
     } else if request.asked != .whole {

@@ -13,6 +13,8 @@ final class Download: @unchecked Sendable {
   let source: CurlURL
   let destination: StorageURL
   let ledger: any DownloadLedger
+  /// The header fields of the credential that the task names.
+  private var credential: [HeaderField]
   var machine: DownloadMachine
   /// The present generation's file.
   var staged: StagedFile?
@@ -31,6 +33,9 @@ final class Download: @unchecked Sendable {
 
   private var requests: [Int: (receiver: ChunkReceiver, task: Task<Void, any Error>)] = [:]
   private var bucket: TokenBucket?
+  /// What the engine's limit lets pass before it is asked again; those it keeps waiting.
+  private var share: (number: Int, left: Int, isAsked: Bool)
+  private var throttled: [CurlTransfer] = []
   private var timer: LoopTimer?
   private var lastProgress: Int64 = 0
   private var sample: (since: Int64, bytes: Int64)
@@ -38,10 +43,11 @@ final class Download: @unchecked Sendable {
   private var completion: UnsafeContinuation<DownloadOutcome, Never>?
 
   init(
-    _ spec: TaskSpec, source: CurlURL, destination: StorageURL, checkpoint: Checkpoint?, ledger: any DownloadLedger,
-    context: DownloadContext
+    _ spec: TaskSpec, source: CurlURL, credential: [HeaderField], destination: StorageURL, checkpoint: Checkpoint?,
+    ledger: any DownloadLedger, context: DownloadContext
   ) {
     self.spec = spec
+    self.credential = credential
     self.source = source
     self.destination = destination
     self.ledger = ledger
@@ -50,9 +56,11 @@ final class Download: @unchecked Sendable {
     lastSync = now
     recorded = (0, now)
     sample = (now, 0)
+    share = (context.limiter?.enter() ?? 0, 0, false)
     bucket = spec.rate.map { TokenBucket(rate: $0, now: now) }
     machine = DownloadMachine(
-      source: source, expect: spec.expect, generation: checkpoint?.generation ?? 0, limits: context.options.limits)
+      source: source, expect: spec.expect, hasCredential: spec.credential != nil,
+      generation: checkpoint?.generation ?? 0, limits: context.options.limits)
   }
 
   var loop: EventLoop { context.loop }
@@ -85,6 +93,7 @@ final class Download: @unchecked Sendable {
     timer?.cancel()
     timer = nil
     follower?.close()
+    context.limiter?.leave(share.number, returning: share.left)
     completion?.resume(returning: outcome)
     completion = nil
   }
@@ -103,6 +112,8 @@ extension Download {
         // Between the half and the whole of it, so that many tasks do not come back together.
         let jittered = Int64.random(in: milliseconds / 2...milliseconds)
         loop.timer(after: .milliseconds(jittered)) { [self] in perform(machine.retryDue()) }
+      case .refreshCredential:
+        loop.task { [self] in await refreshCredential() }
       case .complete(let bytes):
         isPublishing = true
         loop.task { [self] in await complete(bytes: bytes) }
@@ -117,7 +128,8 @@ extension Download {
     let task = loop.task { [self] in
       var failure: CurlError?
       do throws(CurlError) {
-        _ = try await context.client.perform(CurlRequest(request, spec: spec, options: options), handler: receiver)
+        _ = try await context.client.perform(
+          CurlRequest(request, spec: spec, credential: credential, options: options), handler: receiver)
       } catch {
         failure = error
       }
@@ -125,6 +137,15 @@ extension Download {
       ended(receiver, failure)
     }
     requests[request.id] = (receiver, task)
+  }
+
+  private func refreshCredential() async {
+    let former = credential
+    guard let name = spec.credential else { return }
+    let (file, source) = (context.credentials, source)
+    let read = try? await context.files.run { try file.fields(of: name, for: source) }
+    credential = read ?? former
+    perform(machine.credentialRefreshed(isNew: credential != former))
   }
 
   private func ended(_ receiver: ChunkReceiver, _ error: CurlError?) {
@@ -179,13 +200,40 @@ extension Download {
     }
   }
 
-  /// How long to wait before `count` bytes may pass; `nil`: they pass now, and are counted.
-  func throttle(_ count: Int) -> Duration? {
-    guard bucket != nil else { return nil }
+  /// True where `count` bytes must wait for a limit: `transfer` is resumed in time. Else they are counted, and pass.
+  func throttle(_ count: Int, of transfer: CurlTransfer) -> Bool {
+    guard bucket != nil || context.limiter != nil else { return false }
     let now = Clocks.boottime()
-    if let wait = bucket?.wait(now: now), wait > 0 { return .nanoseconds(wait) }
+    if let wait = bucket?.wait(now: now), wait > 0 {
+      loop.timer(after: .nanoseconds(wait)) { transfer.resume() }
+      return true
+    }
+    guard mayShare(count) else {
+      throttled.append(transfer)
+      return true
+    }
     _ = bucket?.take(count, now: now)
-    return nil
+    return false
+  }
+
+  /// Whether the engine's limit lets `count` bytes pass, at most a portion; if not, it is asked.
+  private func mayShare(_ count: Int) -> Bool {
+    guard let limiter = context.limiter else { return true }
+    if share.left < count, !share.isAsked {
+      let isGranted = limiter.take(share.number) { [self] in loop.execute { [self] in granted(limiter.portion) } }
+      if isGranted { share.left += limiter.portion } else { share.isAsked = true }
+    }
+    guard share.left >= count else { return false }
+    share.left -= count
+    return true
+  }
+
+  private func granted(_ bytes: Int) {
+    share.left += bytes
+    share.isAsked = false
+    let waiting = throttled
+    throttled = []
+    for transfer in waiting { transfer.resume() }
   }
 
   /// Whether so much waits to be recorded that nothing more may be received: `resume` is called when it is.

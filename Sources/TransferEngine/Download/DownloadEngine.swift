@@ -16,22 +16,24 @@ package final class DownloadEngine: Sendable {
   /// - Parameters:
   ///   - loops: one multi handle, and one core, each; not shut down with the engine.
   ///   - permits: asked about every resolved address before it is connected to.
+  ///   - credentials: those that tasks may name.
   package init(
     loops: [EventLoop], storage: Storage, permits: @escaping CurlOptions.AddressPredicate,
-    options: DownloadOptions = DownloadOptions()
+    credentials: CredentialFile? = nil, options: DownloadOptions = DownloadOptions()
   ) {
     precondition(!loops.isEmpty)
     let files = BlockingPool(name: "files", threads: 8)
     let digests = BlockingPool(name: "digests", threads: 2)
-    let curl = CurlOptions(permits: permits, caBundle: options.caBundle)
+    let limiter = options.rate.map { RateLimiter(rate: $0, loop: loops[0]) }
+    let curl = CurlOptions(permits: permits, caFile: options.caFile)
     self.files = files
     self.digests = digests
     lanes = Lock(
       loops.map { loop in
         Lane(
           context: DownloadContext(
-            loop: loop, client: CurlClient(loop: loop, options: curl), storage: storage, files: files,
-            digests: digests, options: options))
+            loop: loop, client: CurlClient(loop: loop, options: curl), storage: storage,
+            credentials: credentials, files: files, digests: digests, limiter: limiter, options: options))
       })
   }
 

@@ -49,7 +49,7 @@ extension DownloadMachine {
     hops = 0
     if resolved == nil {
       resolved = answered.url
-      self.identity?.finalURL = answered.url.text
+      self.identity?.finalURL = URLRedaction.redact(answered.url.text)
       running[answered.request.id] = answered
       actions = send()
     }

@@ -74,18 +74,18 @@ extension DownloadMachine {
   private mutating func redirected(to target: String, from answered: Running) -> [Action] {
     hops += 1
     guard hops <= limits.redirects else {
-      return end(.failed(refused("redirect_loop", "the source redirects more than \(limits.redirects) times")))
+      return end(.failed(redirect("redirect_loop", "the source redirects more than \(limits.redirects) times")))
     }
     guard let next = answered.url.resolving(target), next.scheme == "http" || next.scheme == "https" else {
-      return end(.failed(refused("redirect_refused", "the source redirects to what is no http or https URL")))
+      return end(.failed(redirect("redirect_refused", "the source redirects to what is no http or https URL")))
     }
     guard !next.hasCredentials else {
-      return end(.failed(refused("redirect_refused", "the source redirects to a URL with credentials in it")))
+      return end(.failed(redirect("redirect_refused", "the source redirects to a URL with credentials in it")))
     }
     return [ask(answered.request.asked, at: next, chunk: answered.chunk)]
   }
 
-  private func refused(_ code: String, _ message: String) -> TaskFailure {
+  private func redirect(_ code: String, _ message: String) -> TaskFailure {
     TaskFailure(code: code, message: message, class: .fail)
   }
 
@@ -129,6 +129,7 @@ extension DownloadMachine {
   }
 
   private mutating func failed(_ failure: TaskFailure, _ request: Request) -> [Action] {
+    if isRefusal(failure, request) { return refused(failure) }
     guard failure.class == .retry || isStale(failure, request) else {
       // All bytes are there, of one version by every answer so far; the source may be gone by now.
       return phase == .sealing && failure.class == .fail ? complete() : end(.failed(failure))
@@ -147,6 +148,31 @@ extension DownloadMachine {
     return [
       .pause(milliseconds: max(Int64(failure.retryAfter ?? 0) * 1000, limits.retryMilliseconds << (failures - 1)))
     ]
+  }
+
+  /// The source's own server does not let us in, and has not before: no redirect that may lead to a fresh URL, no server
+  /// that has had enough of us.
+  private func isRefusal(_ failure: TaskFailure, _ request: Request) -> Bool {
+    guard failure.code == "http_401" || failure.code == "http_403", resolved == nil else { return false }
+    return request.url == source.text || hasCredential && request.isAtOrigin
+  }
+
+  /// Only another credential can help: the worker's own is read again, once.
+  private mutating func refused(_ failure: TaskFailure) -> [Action] {
+    var failure = failure
+    failure.class = .fail
+    guard hasCredential, refusal == nil else { return end(.failed(failure)) }
+    refusal = failure
+    isPausing = true
+    return [.refreshCredential]
+  }
+
+  /// The credential was read again, and is another one or not.
+  mutating func credentialRefreshed(isNew: Bool) -> [Action] {
+    guard isPausing, let refusal else { return [] }
+    isPausing = false
+    hops = 0
+    return isNew ? send() : end(.failed(refusal))
   }
 
   /// A signed URL that the source redirected to earlier has expired: the source gives a fresh one.

@@ -29,6 +29,8 @@ struct DownloadMachine {
     case openStaging(generation: Int, size: Int64?)
     /// Reports ``retryDue`` after about so long.
     case pause(milliseconds: Int64)
+    /// Reports ``credentialRefreshed(isNew:)`` once the task's credential was read again.
+    case refreshCredential
     /// All bytes are written; the file is as long as `bytes`.
     case complete(bytes: Int64)
     /// No request is left.
@@ -52,6 +54,8 @@ struct DownloadMachine {
 
   let source: CurlURL
   let expect: Expectation
+  /// The task names a credential, which goes to the source's own server.
+  let hasCredential: Bool
   let limits: DownloadLimits
   var generation: Int
   /// The version being fetched; `nil` until a response told of it.
@@ -77,6 +81,8 @@ struct DownloadMachine {
   var failures = 0
   var versions = 1
   var isPausing = false
+  /// The source's refusal, after which the credential was read again.
+  var refusal: TaskFailure?
   var needsSeal = false
   var digestFailures = 0
 
@@ -125,9 +131,12 @@ struct DownloadMachine {
     }
   }
 
-  init(source: CurlURL, expect: Expectation, generation: Int, limits: DownloadLimits) {
+  init(
+    source: CurlURL, expect: Expectation, hasCredential: Bool = false, generation: Int, limits: DownloadLimits
+  ) {
     self.source = source
     self.expect = expect
+    self.hasCredential = hasCredential
     self.generation = generation
     self.limits = limits
     governor = ConnectionGovernor(maximum: limits.connections, start: limits.firstConnections)

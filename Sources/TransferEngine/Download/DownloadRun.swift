@@ -34,6 +34,11 @@ struct DownloadRun: Sendable {
       let message = "the source is no http or https URL without credentials"
       return .failed(TaskFailure(code: "source_invalid", message: message, class: .fail))
     }
+    let credential: [HeaderField]
+    switch await self.credential(for: source) {
+    case .success(let fields): credential = fields
+    case .failure(let failure): return .failed(failure)
+    }
     let ground = await survey(destination)
     guard case .fetch(let adopted) = ground else {
       guard case .ended(let outcome) = ground else { return .stopped }
@@ -43,7 +48,8 @@ struct DownloadRun: Sendable {
     var start = checkpoint
     if adopted == nil { start?.generation += 1 }
     let download = Download(
-      spec, source: source, destination: destination, checkpoint: start, ledger: ledger, context: context)
+      spec, source: source, credential: credential, destination: destination, checkpoint: start, ledger: ledger,
+      context: context)
     return await withTaskCancellationHandler {
       await withUnsafeContinuation { continuation in
         context.loop.task {
@@ -52,6 +58,19 @@ struct DownloadRun: Sendable {
       }
     } onCancel: {
       context.loop.execute { download.stop() }
+    }
+  }
+
+  /// The header fields of the credential that the task names; none where it names none.
+  private func credential(for source: CurlURL) async -> Result<[HeaderField], TaskFailure> {
+    guard let name = spec.credential else { return .success([]) }
+    let file = context.credentials
+    do {
+      return .success(try await context.files.run { try file.fields(of: name, for: source) })
+    } catch let failure as TaskFailure {
+      return .failure(failure)
+    } catch {
+      return .failure(TaskFailure(code: "credentials_unusable", message: "the engine is shutting down", class: .wait))
     }
   }
 

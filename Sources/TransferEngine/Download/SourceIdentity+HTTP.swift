@@ -9,8 +9,8 @@ extension SourceIdentity {
     if isWeak { tag?.removeFirst(2) }
     if tag?.isEmpty == true { tag = nil }
     self.init(
-      finalURL: url, size: size, etag: tag, etagIsWeak: isWeak, lastModified: head["last-modified"],
-      date: head["date"], versionID: head["x-amz-version-id"])
+      finalURL: URLRedaction.redact(url), size: size, etag: tag, etagIsWeak: isWeak,
+      lastModified: head["last-modified"], date: head["date"], versionID: head["x-amz-version-id"])
   }
 
   /// What goes into `If-Range`: never a weak tag, nor a time that two versions may share.

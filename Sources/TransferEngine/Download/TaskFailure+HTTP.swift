@@ -4,13 +4,13 @@ import TaskCore
 extension TaskFailure {
   /// A response's status that is no answer to the request.
   static func status(_ status: Int, head: CurlHead, url: String, now: Int64) -> TaskFailure {
-    let place = CurlURL(url)?.redacted ?? "the server"
-    return TaskFailure(
-      code: "http_\(status)", message: "\(place) answered with status \(status)", class: Self.class(ofStatus: status),
-      retryAfter: head["retry-after"].flatMap { Self.retryAfter($0, now: now) })
+    TaskFailure(
+      code: "http_\(status)", message: "\(URLRedaction.redact(url)) answered with status \(status)",
+      class: Self.class(ofStatus: status), retryAfter: head["retry-after"].flatMap { Self.retryAfter($0, now: now) })
   }
 
-  /// 401 and 403 are retried: the next attempt follows the source's redirects anew, to a freshly signed URL.
+  /// 401 and 403 are retried: following the source's redirects anew may lead to a freshly signed URL. Where the source
+  /// itself refuses, ``DownloadMachine`` knows better.
   private static func `class`(ofStatus status: Int) -> Class {
     switch status {
     case 401, 403, 408, 425, 429, 500, 502, 503, 504, 520...524: .retry
@@ -32,15 +32,13 @@ extension TaskFailure {
 
   /// A transfer that ended without a whole response.
   init(_ error: CurlError, url: String) {
-    let place = CurlURL(url).map { "\($0.scheme)://\($0.host)" } ?? "the server"
-    let isHosts = error.code == .outOfResources
+    let isHosts = error.code == .outOfResources || error.code == .caFile
     self.init(
-      code: error.code.name, message: "\(place): \(error.message)",
+      code: error.code.name, message: "\(URLRedaction.redact(url)): \(error.message)",
       class: isHosts ? .wait : error.isRetryable ? .retry : .fail)
   }
 
   static func badResponse(_ reason: String, url: String) -> TaskFailure {
-    TaskFailure(
-      code: "bad_response", message: "\(CurlURL(url)?.redacted ?? "the server"): \(reason)", class: .retry)
+    TaskFailure(code: "bad_response", message: "\(URLRedaction.redact(url)): \(reason)", class: .retry)
   }
 }

@@ -22,7 +22,8 @@ package final class RunningWorker: Sendable {
 
   /// Makes the parts and starts; waits for nobody.
   ///
-  /// Throws ``KafkaError``, ``PostgresError`` or ``InvalidNetwork`` where the configuration is refused.
+  /// Throws ``KafkaError``, ``PostgresError``, ``InvalidNetwork`` or the `Unusable` of a file where the
+  /// configuration is refused.
   package static func start(_ configuration: WorkerConfiguration, log: Logger) async throws -> RunningWorker {
     let running = try RunningWorker(configuration, log: log)
     await running.worker.start()
@@ -39,6 +40,12 @@ package final class RunningWorker: Sendable {
     var postgres = try PostgresConfiguration(url: configuration.postgres)
     postgres.applicationName = "reelhaul-worker"
     let policy = try NetworkPolicy(allowing: configuration.allowedNetworks.joined(separator: ","))
+    let credentials = configuration.credentials.map { CredentialFile(path: $0) }
+    _ = try credentials?.credentials()
+    var options = DownloadOptions()
+    options.rate = configuration.rate
+    options.caFile = configuration.caFile
+    if let file = options.caFile { try CertificateFile.check(file) }
     let loop = EventLoop(name: "control")
     let engineLoops = (0..<configuration.engineLoops).map { EventLoop(name: "engine-\($0)") }
     let (fatal, lost) = AsyncStream.makeStream(of: Void.self)
@@ -47,7 +54,9 @@ package final class RunningWorker: Sendable {
       let storage = Storage(roots: configuration.storage)
       if configuration.initialisesStorage { try storage.initialise() }
       pool = PostgresPool(loop: loop, configuration: postgres, size: Self.connections)
-      engine = DownloadEngine(loops: engineLoops, storage: storage, permits: { policy.permits(sockaddr: $0) })
+      engine = DownloadEngine(
+        loops: engineLoops, storage: storage, permits: { policy.permits(sockaddr: $0) }, credentials: credentials,
+        options: options)
       let handlers: [any TaskHandler] = [DownloadHandler(engine: engine), NoopHandler()]
       worker = Worker(
         loop: loop, settings: configuration.settings,

@@ -15,6 +15,12 @@ package struct WorkerConfiguration: Sendable {
   package var initialisesStorage = false
   /// CIDRs that transfers may reach beside the public internet.
   package var allowedNetworks: [String]
+  /// Bytes per second for all transfers of the worker together; nil: no limit.
+  package var rate: Int64?
+  /// A PEM file of the authorities that sign servers' certificates, in the place of the system's.
+  package var caFile: String?
+  /// The file of the credentials that tasks may name.
+  package var credentials: String?
   /// Threads that transfer, each with a loop and a curl multi handle.
   package var engineLoops: Int
   /// The kinds of task this worker carries out.

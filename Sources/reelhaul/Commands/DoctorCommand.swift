@@ -6,10 +6,10 @@ extension Subcommand {
     CommandSpec(
       name: "doctor", summary: "Check everything the fleet needs, and say what to do",
       discussion: """
-        Looks at the broker, topics, database, its clock and schema, workers, storage, events, limits and open files. \
-        Changes nothing. Storage and open files are those of this machine, as a worker would meet them here.
+        Looks at the broker, topics, database, its clock and schema, workers, storage, files of settings, \
+        events, limits and open files. Changes nothing. Storage and files are those of this machine, as a worker would meet them here.
         """,
-      options: [.audit, .json, .storage] + OptionSpec.producing,
+      options: [.audit, .json, .storage, .caFile, .credentials] + OptionSpec.producing,
       examples: [
         Example("reelhaul doctor", "After setting up, and when something is odd"),
         Example("reelhaul doctor --json | jq -r '.[] | select(.status != \"ok\")'", "What is not well, for a monitor"),

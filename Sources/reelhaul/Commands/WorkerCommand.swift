@@ -41,6 +41,9 @@ extension WorkerConfiguration {
       kafka: Fleet.kafka(arguments), postgres: arguments[.postgres] ?? "",
       storage: KeyValueList.parse(arguments[.storage] ?? "", of: .storage),
       allowedNetworks: Self.networks(arguments), settings: settings)
+    rate = arguments.bytes(.workerRate).flatMap { $0 > 0 ? $0 : nil }
+    caFile = arguments[.caFile]
+    credentials = arguments[.credentials]
     initialisesStorage = arguments[flag: .initStorage]
   }
 

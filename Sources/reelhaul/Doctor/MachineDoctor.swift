@@ -2,8 +2,9 @@ import CommandLineKit
 import Glibc
 import System
 import TaskCore
+import TransferEngine
 
-/// Looks at this machine as a worker's: storage roots and limits.
+/// Looks at this machine as a worker's: storage roots, the files of its configuration, and limits.
 struct MachineDoctor {
   /// Each transfer takes a few descriptors for each of its connections.
   private static let descriptors: UInt64 = 4096
@@ -12,7 +13,7 @@ struct MachineDoctor {
   let arguments: Arguments
 
   func examine() -> [Finding] {
-    storage() + [openFiles()]
+    storage() + [caFile(), credentials()].compactMap { $0 } + [openFiles()]
   }
 
   private func storage() -> [Finding] {
@@ -56,6 +57,26 @@ struct MachineDoctor {
     return free < Self.lowSpace
       ? Finding(check, .warning, "\(path) has \(ByteCount(free)) left", advice: "Tasks wait where they would fill it.")
       : Finding(check, .ok, "\(path), \(ByteCount(free)) free")
+  }
+
+  private func caFile() -> Finding? {
+    guard let path = arguments[.caFile] else { return nil }
+    do {
+      return Finding("ca file", .ok, "\(path), certificates: \(try CertificateFile.check(path))")
+    } catch {
+      return Finding("ca file", .failed, "\(error)", advice: "Workers do not start with it: mend REELHAUL_CA_FILE.")
+    }
+  }
+
+  private func credentials() -> Finding? {
+    guard let path = arguments[.credentials] else { return nil }
+    do {
+      let names = try CredentialFile(path: path).credentials().keys.sorted()
+      return Finding("credentials", .ok, names.isEmpty ? "none in \(path)" : names.joined(separator: ", "))
+    } catch {
+      return Finding(
+        "credentials", .failed, "\(error)", advice: "Tasks that name one wait: mend REELHAUL_CREDENTIALS.")
+    }
   }
 
   private func openFiles() -> Finding {

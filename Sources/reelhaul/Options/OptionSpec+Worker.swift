@@ -21,6 +21,15 @@ extension OptionSpec {
   static let drain = OptionSpec(
     "drain-seconds", .integer(1...3600), valueName: "SECONDS", default: "25", environment: "REELHAUL_DRAIN_SECONDS",
     group: "Worker", help: "How long a worker may take to hand back its tasks when it is stopped")
+  static let workerRate = OptionSpec(
+    "rate", .bytes, environment: "REELHAUL_RATE", group: "Worker",
+    help: "At most so many bytes a second for all transfers of the worker together, which share it as equals")
+  static let caFile = OptionSpec(
+    "ca-file", .file, environment: "REELHAUL_CA_FILE", group: "Worker",
+    help: "A PEM file of the authorities that https servers are trusted by, in the place of the system's")
+  static let credentials = OptionSpec(
+    "credentials", .file, environment: "REELHAUL_CREDENTIALS", group: "Worker",
+    help: "A JSON file of the credentials that tasks may name, and of the hosts each is for")
   static let initStorage = OptionSpec(
     "init-storage", .flag, environment: "REELHAUL_INIT_STORAGE", group: "Worker",
     help: "Make the storage roots where they are not there yet; not where they are mounted")
@@ -32,6 +41,7 @@ extension OptionSpec {
     environment: "REELHAUL_LOG_LEVEL", group: "Worker", help: "What is written to standard error")
 
   static let working: [OptionSpec] = [
-    .storage, .initStorage, .allowNetworks, .lease, .concurrency, .drain, .labels, .logLevel,
+    .storage, .initStorage, .allowNetworks, .caFile, .credentials, .workerRate, .lease, .concurrency, .drain, .labels,
+    .logLevel,
   ]
 }

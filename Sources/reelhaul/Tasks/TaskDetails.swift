@@ -19,7 +19,7 @@ enum TaskDetails {
     let spec = task.spec
     var rows = [
       ("task", "\(spec.id)"), ("title", task.title), ("kind", spec.kind.rawValue), ("state", task.status),
-      ("source", URLRedaction.redact(spec.source)), ("destination", spec.destination ?? ""),
+      ("source", URLRedaction.redact(spec.source)), ("destination", URLRedaction.redact(spec.destination ?? "")),
       ("queue", spec.queue), ("priority", "\(spec.priority)"),
     ]
     if !spec.after.isEmpty { rows.append(("after", spec.after.map { "\($0)" }.joined(separator: " "))) }

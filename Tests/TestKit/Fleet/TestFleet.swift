@@ -48,6 +48,8 @@ package final class TestFleet: Sendable {
       "REELHAUL_KAFKA": bootstrap, "REELHAUL_POSTGRES": postgres, "REELHAUL_TOPIC_PREFIX": prefix,
       "REELHAUL_STORAGE": "default=\(directory.path)/storage", "REELHAUL_ALLOW_NETWORKS": "127.0.0.0/8",
       "REELHAUL_LEASE_SECONDS": String(leaseSeconds), "REELHAUL_LOG_LEVEL": "info",
+      // Nobody is there: a transfer that asked a proxy of the environment would fail.
+      "http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9", "ALL_PROXY": "http://127.0.0.1:9",
     ].merging(extra) { _, new in new }
     loop = EventLoop(name: "test-fleet")
     pool = PostgresPool(loop: loop, configuration: try PostgresConfiguration(url: postgres), size: 2)
@@ -230,11 +232,7 @@ package final class TestFleet: Sendable {
   package func path(_ name: String) -> String { "\(directory.path)/storage\(name)" }
 
   package static func contents(_ path: String) throws -> [UInt8] {
-    let file = try FileDescriptor.open(path, O_RDONLY)
-    let size = Int(try file.size())
-    return try [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
-      count = try file.read(into: UnsafeMutableRawBufferPointer(buffer), at: 0)
-    }
+    try FileDescriptor.open(path, O_RDONLY).contents()
   }
 }
 

@@ -20,17 +20,19 @@ final class DownloadHarness: Sendable {
   static let path = "/film.mp4"
   static let destination = "storage://default/in/film.mp4"
 
-  private init(options: DownloadOptions) throws {
+  private init(policy: NetworkPolicy, credentials: CredentialFile?, options: DownloadOptions) throws {
     origin = try OriginServer()
     directory = try TemporaryDirectory()
     storage = Storage(roots: ["default": directory.path])
     try storage.initialise()
     loop = EventLoop(name: "engine-test")
     engine = DownloadEngine(
-      loops: [loop], storage: storage, permits: { NetworkPolicy.loopback.permits(sockaddr: $0) }, options: options)
+      loops: [loop], storage: storage, permits: { policy.permits(sockaddr: $0) }, credentials: credentials,
+      options: options)
   }
 
   static func run<Result>(
+    policy: NetworkPolicy = .loopback, credentials: CredentialFile? = nil,
     _ change: (inout DownloadOptions) -> Void = { _ in }, _ body: (DownloadHarness) async throws -> Result
   ) async throws -> Result {
     var options = DownloadOptions()
@@ -44,7 +46,7 @@ final class DownloadHarness: Sendable {
     options.writeBuffer = 32 << 10
     options.lowSpeed = .init(bytesPerSecond: 512, seconds: 2)
     change(&options)
-    let harness = try DownloadHarness(options: options)
+    let harness = try DownloadHarness(policy: policy, credentials: credentials, options: options)
     do {
       let result = try await body(harness)
       await harness.close()
@@ -104,15 +106,10 @@ final class DownloadHarness: Sendable {
   }
 }
 
-extension FileDescriptor {
-  borrowing func contents() throws(SystemError) -> [UInt8] {
-    var bytes = [UInt8](repeating: 0, count: Int(try size()))
-    let result: Result<Int, SystemError> = bytes.withUnsafeMutableBytes { buffer in
-      do throws(SystemError) { return .success(try read(into: buffer, at: 0)) } catch { return .failure(error) }
-    }
-    _ = try result.get()
-    return bytes
-  }
+/// Writes a whole file.
+func write(_ bytes: [UInt8], to path: String, mode: mode_t = 0o600) throws {
+  let file = try FileDescriptor.open(path, O_WRONLY | O_CREAT | O_TRUNC, mode: mode)
+  try bytes.withUnsafeBytes { try file.write($0, at: 0) }
 }
 
 extension OriginFile {

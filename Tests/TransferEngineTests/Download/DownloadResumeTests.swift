@@ -89,6 +89,20 @@ import Testing
     }
   }
 
+  /// What curl, wget2 and others take for "there is nothing left to fetch".
+  @Test func aWholeAnswerAsLongAsTheOffsetIsNotTheEnd() async throws {
+    try await DownloadHarness.run { harness in
+      let spec = harness.spec()
+      let checkpoint = try #require(await half(harness, spec))
+      let offset = checkpoint.done.prefixEnd
+      let before = harness.origin.exchanges(DownloadHarness.path).count
+      harness.origin.script(DownloadHarness.path) { $0.number == before + 1 ? [.wholeOfLength(offset)] : [] }
+      let outcome = await harness.run(spec, from: checkpoint)
+      #expect(outcome == .succeeded(sha256: Self.file.sha256, bytes: Self.size))
+      try #expect(harness.published == Self.file.bytes)
+    }
+  }
+
   @Test func withoutAValidatorTheBytesAreFetchedAnew() async throws {
     try await DownloadHarness.run { harness in
       let spec = harness.spec()

@@ -32,6 +32,16 @@ import Testing
     }
   }
 
+  @Test func whatHEADSaysIsNotAsked() async throws {
+    try await DownloadHarness.run { harness in
+      let file = OriginFile(seed: 4, size: 500_000)
+      harness.origin.serve(DownloadHarness.path, file)
+      harness.origin.always(DownloadHarness.path, .headLength(17))
+      #expect(await harness.run(harness.spec()) == .succeeded(sha256: file.sha256, bytes: file.size))
+      #expect(harness.origin.exchanges(DownloadHarness.path).allSatisfy { $0.request.method == "GET" })
+    }
+  }
+
   @Test func aSmallFileTakesOneRequest() async throws {
     try await DownloadHarness.run { harness in
       harness.origin.serve(DownloadHarness.path, OriginFile(seed: 4, size: 100_000))
@@ -194,6 +204,44 @@ import Testing
         await harness.run(harness.spec { $0.rate = 1_000_000 }) == .succeeded(sha256: file.sha256, bytes: 400_000))
       // A quarter of a second's bytes pass at once; the other 150,000 need 0.15 s at least.
       #expect(Clocks.boottime() - start >= 140_000_000)
+    }
+  }
+
+  @Test func allDownloadsKeepTheEnginesRateTogether() async throws {
+    try await DownloadHarness.run {
+      $0.rate = 2_000_000
+    } _: { harness in
+      let files = (0..<4).map { OriginFile(seed: 14 + $0, size: 300_000) }
+      let start = Clocks.boottime()
+      await withTaskGroup { group in
+        for (number, file) in files.enumerated() {
+          harness.origin.serve("/\(number).mp4", file)
+          let spec = harness.spec("/\(number).mp4") { $0.destination = "storage://default/\(number).mp4" }
+          group.addTask {
+            #expect(await harness.run(spec) == .succeeded(sha256: file.sha256, bytes: file.size))
+          }
+        }
+      }
+      // Half a megabyte passes at once; the other 0.7 need 0.35 s at least.
+      #expect(Clocks.boottime() - start >= 340_000_000)
+    }
+  }
+
+  @Test func aDownloadThatEndsLeavesTheLine() async throws {
+    try await DownloadHarness.run {
+      $0.rate = 100_000
+    } _: { harness in
+      let file = OriginFile(seed: 19, size: 10_000_000)
+      harness.origin.serve(DownloadHarness.path, file)
+      harness.origin.serve("/small", OriginFile(seed: 20, size: 20_000))
+      let ledger = RecordingLedger()
+      let spec = harness.spec()
+      let task = Task { await harness.run(spec, ledger: ledger) }
+      _ = await harness.origin.first { $0.sent.count > 0 }
+      task.cancel()
+      #expect(await task.value == .stopped)
+      let small = harness.spec("/small") { $0.destination = "storage://default/small" }
+      #expect(await harness.run(small) == .succeeded(sha256: OriginFile(seed: 20, size: 20_000).sha256, bytes: 20_000))
     }
   }
 

@@ -1,0 +1,30 @@
+import Curl
+import System
+import TaskCore
+
+extension CredentialFile? {
+  /// What is sent for a task that names `credential`, to `source` and nowhere else. Blocks.
+  ///
+  /// Where this worker has no such credential, or cannot read it, the task waits: another worker may have it. A credential
+  /// that is not for the source's host is no mistake that waiting mends.
+  func fields(of credential: String, for source: CurlURL) throws(TaskFailure) -> [HeaderField] {
+    let known: [String: Credential]
+    do throws(CredentialFile.Unusable) {
+      known = try self?.credentials() ?? [:]
+    } catch {
+      throw TaskFailure(
+        code: "credentials_unusable", message: "the worker on \(Machine.hostName): \(error)", class: .wait)
+    }
+    guard let found = known[credential] else {
+      throw TaskFailure(
+        code: "credential_unknown", message: "the worker on \(Machine.hostName) has no credential \"\(credential)\"",
+        class: .wait)
+    }
+    guard found.isFor(source) else {
+      let origin = "\(source.scheme)://\(source.server)"
+      throw TaskFailure(
+        code: "credential_refused", message: "the credential \"\(credential)\" is not for \(origin)", class: .fail)
+    }
+    return found.fields
+  }
+}

@@ -1,0 +1,66 @@
+import System
+
+/// The limit that all transfers of an engine keep together. Callable from the threads of all its loops.
+final class RateLimiter: Sendable {
+  private struct State {
+    var bucket: SharedBucket
+    var waiting: [Int: @Sendable () -> Void] = [:]
+    var lastTransfer = 0
+    var isTimed = false
+  }
+
+  /// The bytes that one grant lets pass.
+  let portion: Int
+  private let loop: EventLoop
+  private let state: Lock<State>
+
+  /// - Parameters:
+  ///   - rate: bytes per second, at least 1.
+  ///   - loop: where its timer is.
+  init(rate: Int64, loop: EventLoop) {
+    let bucket = SharedBucket(rate: rate, now: Clocks.boottime())
+    portion = bucket.portion
+    state = Lock(State(bucket: bucket))
+    self.loop = loop
+  }
+
+  /// The number of a new transfer.
+  func enter() -> Int {
+    state.withLock { state in
+      state.lastTransfer += 1
+      return state.lastTransfer
+    }
+  }
+
+  /// Whether a portion is granted now; if not, `whenGranted` is called once it is, on some thread
+  /// and never within this call. One at a time.
+  func take(_ transfer: Int, whenGranted: @escaping @Sendable () -> Void) -> Bool {
+    let (isGranted, mustTime) = state.withLock { state in
+      guard !state.bucket.take(transfer, now: Clocks.boottime()) else { return (true, false) }
+      state.waiting[transfer] = whenGranted
+      defer { state.isTimed = true }
+      return (false, !state.isTimed)
+    }
+    if mustTime { loop.execute { [self] in serve() } }
+    return isGranted
+  }
+
+  /// The transfer is over; `bytes` of its last portion are left.
+  func leave(_ transfer: Int, returning bytes: Int) {
+    state.withLock { state in
+      state.waiting[transfer] = nil
+      state.bucket.leave(transfer, returning: bytes, now: Clocks.boottime())
+    }
+  }
+
+  private func serve() {
+    let (granted, wait) = state.withLock { state in
+      let (served, wait) = state.bucket.serve(now: Clocks.boottime())
+      state.isTimed = wait != nil
+      return (served.compactMap { state.waiting.removeValue(forKey: $0) }, wait)
+    }
+    for body in granted { body() }
+    guard let wait else { return }
+    loop.onLoopNow { [self] in loop.timer(after: .nanoseconds(wait)) { [self] in serve() } }
+  }
+}

@@ -1,0 +1,165 @@
+import Glibc
+import System
+import TaskCore
+import TestKit
+import Testing
+
+@testable import TransferEngine
+
+/// A named credential goes to the hosts it is for, and nowhere else.
+@Suite struct DownloadCredentialTests {
+  static let file = OriginFile(seed: 71, size: 600_000)
+
+  /// What a credential test has: an origin behind TLS, and the worker's file, with one bearer token for it.
+  private struct Stage {
+    let harness: DownloadHarness
+    let relay: TLSRelay
+    let path: String
+
+    /// Puts another file in the place of the old one.
+    func write(_ token: String, host: String? = nil, mode: mode_t = 0o600) throws {
+      let host = host ?? "127.0.0.1:\(relay.port)"
+      let text = #"{"studio": {"hosts": ["\#(host)"], "bearer": "\#(token)"}}"#
+      unlink(path)
+      try TransferEngineTests.write(Array(text.utf8), to: path, mode: mode)
+    }
+
+    func spec(_ change: (inout TaskSpec) -> Void = { _ in }) -> TaskSpec {
+      harness.spec {
+        $0.source = relay.url(DownloadHarness.path)
+        $0.credential = "studio"
+        change(&$0)
+      }
+    }
+
+    var requests: [OriginRequest] { harness.origin.exchanges(DownloadHarness.path).map(\.request) }
+  }
+
+  private func run(_ body: (Stage) async throws -> Void) async throws {
+    let directory = try TemporaryDirectory()
+    let path = "\(directory.path)/credentials.json"
+    let authority = try TestCertificates.shared.get().authority
+    try await DownloadHarness.run(credentials: CredentialFile(path: path)) {
+      $0.caFile = authority
+    } _: { harness in
+      harness.origin.serve(DownloadHarness.path, Self.file)
+      let relay = try TLSRelay(to: harness.origin.port)
+      defer { relay.close() }
+      let stage = Stage(harness: harness, relay: relay, path: path)
+      try stage.write("first")
+      try await body(stage)
+    }
+  }
+
+  static let arrives = DownloadOutcome.succeeded(sha256: file.sha256, bytes: file.size)
+
+  @Test func itIsSentToItsHost() async throws {
+    try await run { stage in
+      let spec = stage.spec { $0.headers = [HeaderField(name: "authorization", value: "mine")] }
+      #expect(await stage.harness.run(spec) == Self.arrives)
+      #expect(stage.requests.count > 1)
+      #expect(
+        stage.requests.allSatisfy { $0.headers.filter { $0.name == "authorization" }.map(\.value) == ["Bearer first"] })
+    }
+  }
+
+  @Test func aRedirectDoesNotTakeItAlong() async throws {
+    try await run { stage in
+      let elsewhere = try OriginServer()
+      defer { elsewhere.close() }
+      elsewhere.serve("/film", Self.file)
+      let relay = try TLSRelay(to: elsewhere.port)
+      defer { relay.close() }
+      // Another port, another scheme, another name.
+      for target in [relay.url("/film"), elsewhere.url("/film"), relay.url("/film", host: "localhost")] {
+        stage.harness.origin.always(DownloadHarness.path, .redirect(to: target))
+        let spec = stage.spec { $0.ifExists = .replace }
+        #expect(await stage.harness.run(spec) == Self.arrives)
+      }
+      #expect(stage.requests.allSatisfy { $0["authorization"] == "Bearer first" })
+      #expect(!elsewhere.exchanges("/film").isEmpty)
+      #expect(elsewhere.exchanges("/film").allSatisfy { $0.request["authorization"] == nil })
+    }
+  }
+
+  @Test func anotherHostDoesNotGetIt() async throws {
+    try await run { stage in
+      let sources = [
+        stage.harness.origin.url(DownloadHarness.path), stage.relay.url(DownloadHarness.path, host: "localhost"),
+        "https://127.0.0.1/film.mp4",
+      ]
+      for source in sources {
+        let failure = await stage.harness.run(stage.spec { $0.source = source }).failure
+        #expect(failure?.code == "credential_refused")
+        #expect(failure?.class == .fail)
+      }
+      #expect(stage.requests.isEmpty)
+    }
+  }
+
+  @Test func aWorkerWithoutItLetsTheTaskWait() async throws {
+    try await run { stage in
+      let unknown = await stage.harness.run(stage.spec { $0.credential = "other" }).failure
+      #expect(unknown?.code == "credential_unknown")
+      #expect(unknown?.class == .wait)
+      #expect(unknown?.message.contains("\"other\"") == true)
+      try stage.write("first", mode: 0o644)
+      let open = await stage.harness.run(stage.spec()).failure
+      #expect(open?.code == "credentials_unusable")
+      #expect(open?.class == .wait)
+      #expect(stage.requests.isEmpty)
+    }
+    try await DownloadHarness.run { harness in
+      let failure = await harness.run(harness.spec { $0.credential = "studio" }).failure
+      #expect(failure?.code == "credential_unknown")
+      #expect(harness.origin.exchanges(DownloadHarness.path).isEmpty)
+    }
+  }
+
+  @Test(arguments: [401, 403])
+  func aRefusalIsFinalUnlessTheCredentialIsNew(status: Int) async throws {
+    try await run { stage in
+      stage.harness.origin.always(DownloadHarness.path, .answer(status))
+      let failure = await stage.harness.run(stage.spec()).failure
+      #expect(failure?.code == "http_\(status)")
+      #expect(failure?.class == .fail)
+      #expect(failure?.message.contains("first") == false)
+      #expect(stage.requests.count == 1)
+      let without = await stage.harness.run(stage.spec { $0.credential = nil }).failure
+      #expect(without?.code == "http_\(status)")
+      #expect(without?.class == .fail)
+      #expect(stage.requests.count == 2)
+    }
+  }
+
+  @Test func anExchangedCredentialIsRead() async throws {
+    try await run { stage in
+      stage.harness.origin.script(DownloadHarness.path) { request in
+        guard request["authorization"] != "Bearer second" else { return [] }
+        try? stage.write("second")
+        return [.answer(401)]
+      }
+      #expect(await stage.harness.run(stage.spec()) == Self.arrives)
+      #expect(stage.requests.filter { $0["authorization"] == "Bearer first" }.count == 1)
+    }
+  }
+
+  @Test func oneThatExpiresMidwayIsReadAgain() async throws {
+    try await run { stage in
+      stage.harness.origin.script(DownloadHarness.path) { request in
+        if request.number == 3 { try? stage.write("second") }
+        return request.number < 3 || request["authorization"] == "Bearer second" ? [] : [.answer(401)]
+      }
+      #expect(await stage.harness.run(stage.spec()) == Self.arrives)
+      try #expect(stage.harness.published == Self.file.bytes)
+    }
+  }
+
+  @Test func aServerThatHasHadEnoughIsAskedAgain() async throws {
+    try await DownloadHarness.run { harness in
+      harness.origin.serve(DownloadHarness.path, Self.file)
+      harness.origin.script(DownloadHarness.path) { $0.number == 3 ? [.answer(403)] : [] }
+      #expect(await harness.run(harness.spec()) == Self.arrives)
+    }
+  }
+}

@@ -1,0 +1,112 @@
+import System
+import TaskCore
+import TestKit
+import Testing
+
+@testable import TransferEngine
+
+/// Addresses outside the policy are not reached, however they are written, resolved or redirected to.
+@Suite struct DownloadPolicyTests {
+  static let file = OriginFile(seed: 61, size: 300_000)
+
+  @Test(arguments: [
+    "127.0.0.1", "2130706433", "0x7f000001", "0177.0.0.1", "0x7f.1", "127.1", "0", "0.0.0.0", "[::1]", "[::]",
+    "[::ffff:127.0.0.1]", "[0:0:0:0:0:ffff:7f00:1]", "[::127.0.0.1]", "[64:ff9b::7f00:1]", "[2002:7f00:1::1]",
+    "localhost", "localhost.", "LocalHost", "a.localhost",
+  ])
+  func noSpellingGetsPast(host: String) async throws {
+    try await DownloadHarness.run(policy: NetworkPolicy()) { harness in
+      harness.origin.serve(DownloadHarness.path, Self.file)
+      let spec = harness.spec { $0.source = harness.origin.url(DownloadHarness.path, host: host) }
+      let failure = await harness.run(spec).failure
+      #expect(failure?.code == "address_refused", "\(String(describing: failure))")
+      #expect(failure?.class == .fail)
+      #expect(harness.origin.exchanges(DownloadHarness.path).isEmpty)
+    }
+  }
+
+  @Test(arguments: [
+    ("http://169.254.169.254/latest", "address_refused"), ("//169.254.169.254/latest", "address_refused"),
+    ("http://2852039166/latest", "address_refused"), ("http://0xa9fea9fe/latest", "address_refused"),
+    ("http://[::ffff:a9fe:a9fe]/latest", "address_refused"), ("http://[64:ff9b::a9fe:a9fe]/", "address_refused"),
+    ("http://[2002:a9fe:a9fe::]/", "address_refused"), ("http://[fd00:ec2::254]/latest", "address_refused"),
+    ("http://0.0.0.0/", "address_refused"), ("http://10.0.0.1:80/", "address_refused"),
+    ("https://169.254.169.254/", "address_refused"),
+    ("file:///etc/passwd", "redirect_refused"), ("FILE:///etc/passwd", "redirect_refused"),
+    ("gopher://127.0.0.1/_x", "redirect_refused"), ("ftp://127.0.0.1/film.mp4", "redirect_refused"),
+    ("dict://127.0.0.1/d", "redirect_refused"), ("data:text/plain,x", "redirect_refused"),
+    ("http://127.0.0.1@169.254.169.254/", "redirect_refused"), ("http://u:p@127.0.0.1/", "redirect_refused"),
+    ("http://", "redirect_refused"),
+  ])
+  func noRedirectGetsPast(target: String, code: String) async throws {
+    try await DownloadHarness.run { harness in
+      harness.origin.always(DownloadHarness.path, .redirect(to: target))
+      let failure = await harness.run(harness.spec()).failure
+      #expect(failure?.code == code, "\(String(describing: failure))")
+      #expect(failure?.class == .fail)
+    }
+  }
+
+  @Test func aNameIsJudgedByTheAddressItHasNow() async throws {
+    let name = TestNames.name { $0 == 0 ? ["127.0.0.1"] : ["169.254.169.254"] }
+    let source = Lock("")
+    try await DownloadHarness.run { harness in
+      harness.origin.serve(DownloadHarness.path, Self.file)
+      source.withLock { $0 = harness.origin.url(DownloadHarness.path, host: name) }
+      let spec = harness.spec { $0.source = source.withLock { $0 } }
+      #expect(await harness.run(spec) == .succeeded(sha256: Self.file.sha256, bytes: Self.file.size))
+      // As another worker, or this one a minute later, resolves it.
+      try await DownloadHarness.run { later in
+        let failure = await later.run(later.spec { $0.source = spec.source }).failure
+        #expect(failure?.code == "address_refused")
+      }
+    }
+    #expect(TestNames.lookups(of: name) == 2)
+  }
+
+  @Test func aRedirectToANameIsJudgedByItsAddress() async throws {
+    for address in ["169.254.169.254", "10.1.2.3", "::ffff:192.168.0.1"] {
+      try await DownloadHarness.run { harness in
+        let name = TestNames.name(for: address)
+        harness.origin.always(DownloadHarness.path, .redirect(to: "http://\(name)/film.mp4"))
+        #expect(await harness.run(harness.spec()).failure?.code == "address_refused")
+        #expect(TestNames.lookups(of: name) == 1)
+      }
+    }
+  }
+
+  @Test func ofSeveralAddressesAPermittedOneIsTaken() async throws {
+    try await DownloadHarness.run { harness in
+      harness.origin.serve(DownloadHarness.path, Self.file)
+      let name = TestNames.name(for: "169.254.169.254", "127.0.0.1")
+      let spec = harness.spec { $0.source = harness.origin.url(DownloadHarness.path, host: name) }
+      #expect(await harness.run(spec) == .succeeded(sha256: Self.file.sha256, bytes: Self.file.size))
+    }
+  }
+
+  @Test func messagesAndCheckpointsHideSecrets() async throws {
+    let faults: [[OriginFault]] = [
+      [.answer(404)], [.answer(503, headers: [("Retry-After", "9")])], [.header("Content-Range", "bytes */*")],
+      [.cut(after: nil)], [.headerFlood(2000)], [.redirect(to: "http://10.0.0.1/x?signature=secret")],
+      [.redirect(to: "file:///secret")], [.redirect(to: "http://secret:secret@127.0.0.1/")],
+      [.redirect(to: "http://127.0.0.1:9/?signature=secret")],
+    ]
+    for fault in faults {
+      try await DownloadHarness.run {
+        $0.limits.retries = 0
+      } _: { harness in
+        harness.origin.serve(DownloadHarness.path, Self.file)
+        harness.origin.script(DownloadHarness.path) { _ in fault }
+        let failure = await harness.run(harness.spec { $0.source += "?signature=secret" }).failure
+        #expect(failure?.message.contains("secret") == false, "\(fault): \(String(describing: failure))")
+      }
+    }
+    try await DownloadHarness.run { harness in
+      harness.origin.serve(DownloadHarness.path, Self.file)
+      let ledger = RecordingLedger()
+      _ = await harness.run(harness.spec { $0.source += "?signature=secret" }, ledger: ledger)
+      #expect(ledger.checkpoints.allSatisfy { !$0.identity.finalURL.contains("secret") })
+      #expect(ledger.last?.identity.finalURL.hasSuffix("/film.mp4?signature=***") == true)
+    }
+  }
+}

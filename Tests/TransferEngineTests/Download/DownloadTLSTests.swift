@@ -1,0 +1,159 @@
+import Curl
+import Glibc
+import LocalFleet
+import System
+import TaskCore
+import TestKit
+import Testing
+
+@testable import TransferEngine
+
+/// Downloads over https: the same promises, and a server that is who it says.
+@Suite struct DownloadTLSTests {
+  static let size: Int64 = 1_500_001
+  static let file = OriginFile(seed: 51, size: size)
+
+  /// A harness that trusts the tests' authority, and a relay that speaks TLS for its origin.
+  private func run(
+    as server: TestCertificates.Server = .valid, highestVersion: Int32? = nil,
+    _ change: @escaping @Sendable (inout DownloadOptions) -> Void = { _ in },
+    _ body: (DownloadHarness, TLSRelay) async throws -> Void
+  ) async throws {
+    let authority = try TestCertificates.shared.get().authority
+    try await DownloadHarness.run {
+      $0.caFile = authority
+      change(&$0)
+    } _: { harness in
+      harness.origin.serve(DownloadHarness.path, Self.file)
+      let relay = try TLSRelay(to: harness.origin.port, as: server, highestVersion: highestVersion)
+      defer { relay.close() }
+      try await body(harness, relay)
+    }
+  }
+
+  private func spec(_ harness: DownloadHarness, _ relay: TLSRelay) -> TaskSpec {
+    harness.spec { $0.source = relay.url(DownloadHarness.path) }
+  }
+
+  private func arrives(_ outcome: DownloadOutcome, _ harness: DownloadHarness) throws {
+    #expect(outcome == .succeeded(sha256: Self.file.sha256, bytes: Self.size))
+    try #expect(harness.published == Self.file.bytes)
+  }
+
+  @Test func rangesComeOverSeveralConnections() async throws {
+    try await run { harness, relay in
+      let gate = OriginGate()
+      harness.origin.script(DownloadHarness.path) { request in
+        if request.number == 2 { return [.hold(after: 1000, gate)] }
+        if request.number == 3 { gate.open() }
+        return []
+      }
+      try await arrives(harness.run(spec(harness, relay)), harness)
+      #expect(harness.origin.exchanges(DownloadHarness.path).contains { $0.request.inProgress > 1 })
+    }
+  }
+
+  @Test func aStoppedRunIsGoneOnWith() async throws {
+    try await run { harness, relay in
+      let gate = OriginGate()
+      harness.origin.script(DownloadHarness.path) { request in
+        (request.range?.first ?? 0) >= 700_000 ? [.hold(after: 50_000, gate)] : []
+      }
+      let spec = spec(harness, relay)
+      let checkpoint = try #require(await harness.interrupted(spec) { await gate.reached() })
+      harness.origin.script(DownloadHarness.path) { _ in [] }
+      let before = harness.origin.exchanges(DownloadHarness.path).count
+      try await arrives(harness.run(spec, from: checkpoint), harness)
+      var again = ByteRanges()
+      for exchange in harness.origin.exchanges(DownloadHarness.path)[before...] where exchange.sent.count > 1 {
+        again.formUnion(exchange.sent)
+      }
+      #expect(checkpoint.done.count >= 500_000)
+      #expect(again.intersection(checkpoint.done).isEmpty)
+    }
+  }
+
+  /// Without TLS's farewell the end of a connection proves nothing about the bytes before it.
+  @Test(arguments: [false, true])
+  func cutAndResetConnectionsAreGoneOnWith(reset: Bool) async throws {
+    try await run { harness, relay in
+      harness.origin.always(DownloadHarness.path, .cut(after: 100_000, reset: reset))
+      try await arrives(harness.run(spec(harness, relay)), harness)
+    }
+  }
+
+  @Test func aCutBodyOfUnknownLengthIsNoFile() async throws {
+    try await run { harness, relay in
+      harness.origin.serve(DownloadHarness.path, Self.file.with { $0.tellsLength = false })
+      harness.origin.always(DownloadHarness.path, .cut(after: 700_000))
+      #expect(await harness.run(spec(harness, relay)).failure?.class == .retry)
+      // A body that ends with its connection, which anybody can bring about.
+      harness.origin.serve(DownloadHarness.path, Self.file.with { $0.acceptsRanges = false })
+      harness.origin.always(DownloadHarness.path, .header("Content-Length", nil), .cut(after: 700_000))
+      #expect(await harness.run(spec(harness, relay)).failure?.class == .retry)
+      try #expect(harness.published == nil)
+    }
+  }
+
+  @Test(arguments: [
+    (TestCertificates.Server.unknown, "certificate_untrusted"), (.expired, "certificate_expired"),
+    (.misnamed, "certificate_misnamed"),
+  ])
+  func aServerThatIsNotWhoItSaysIsRefused(server: TestCertificates.Server, code: String) async throws {
+    try await run(as: server) { harness, relay in
+      let failure = await harness.run(spec(harness, relay)).failure
+      #expect(failure?.code == code)
+      #expect(failure?.class == .fail)
+      #expect(harness.origin.exchanges(DownloadHarness.path).isEmpty)
+    }
+  }
+
+  @Test func aCertificateIsForTheNameThatWasAsked() async throws {
+    try await run { harness, relay in
+      let name = TestNames.name(for: "127.0.0.1")
+      let spec = harness.spec { $0.source = relay.url(DownloadHarness.path, host: name) }
+      #expect(await harness.run(spec).failure?.code == "certificate_misnamed")
+    }
+  }
+
+  @Test func theSystemsAuthoritiesDoNotSignForTests() async throws {
+    try await run {
+      $0.caFile = nil
+    } _: { harness, relay in
+      #expect(await harness.run(spec(harness, relay)).failure?.code == "certificate_untrusted")
+    }
+  }
+
+  @Test func aMissingFileOfAuthoritiesIsNotTheTasksFault() async throws {
+    try await run {
+      $0.caFile = "/nonexistent/authority.pem"
+    } _: { harness, relay in
+      let failure = await harness.run(spec(harness, relay)).failure
+      #expect(failure?.code == "ca_file_unusable")
+      #expect(failure?.class == .wait)
+    }
+  }
+
+  @Test func oldVersionsOfTLSAreRefused() async throws {
+    try await run(highestVersion: 0x0302) { harness, relay in
+      let failure = await harness.run(spec(harness, relay)).failure
+      #expect(failure?.code == "tls_failed")
+      #expect(harness.origin.exchanges(DownloadHarness.path).isEmpty)
+    }
+    try await run(highestVersion: 0x0303) { harness, relay in
+      try await arrives(harness.run(spec(harness, relay)), harness)
+    }
+  }
+
+  @Test func aServerOfHTTP2AloneIsUnderstood() async throws {
+    try await run { harness, _ in
+      let directory = try TemporaryDirectory()
+      try write(Self.file.bytes, to: "\(directory.path)/film.mp4")
+      let nginx = try await NginxOrigin.start(serving: directory.path, files: directory.path, http2: true)
+      let relay = try TLSRelay(to: UInt16(nginx.port), requiring: "h2")
+      defer { relay.close() }
+      try await arrives(harness.run(spec(harness, relay)), harness)
+      await nginx.close()
+    }
+  }
+}
