@@ -26,7 +26,7 @@ struct HeadCollector {
     if text.isEmpty { return end() }
     if text.starts(with: "HTTP/".utf8) {
       guard let status = Self.status(of: text) else { return .malformed }
-      head = CurlHead(status: status)
+      head = CurlHead(status: status, version: text.starts(with: "HTTP/2".utf8) ? 2 : 1)
       return .more
     }
     guard head != nil else { return .malformed }

@@ -25,7 +25,15 @@ import Testing
   }
 
   @Test func http2HasNoReason() {
-    #expect(collect(["HTTP/2 204", ""]) == .complete(CurlHead(status: 204)))
+    #expect(collect(["HTTP/2 204", ""]) == .complete(CurlHead(status: 204, version: 2)))
+  }
+
+  @Test func bodiesEndWithALengthChunksOrTheirStream() {
+    func head(_ field: String, version: Int = 1) -> CurlHead {
+      CurlHead(status: 200, fields: [.init(name: field, value: "chunked")], version: version)
+    }
+    #expect(head("content-length").isDelimited && head("transfer-encoding").isDelimited)
+    #expect(head("etag", version: 2).isDelimited && !head("etag").isDelimited)
   }
 
   @Test func trailersAreIgnored() {

@@ -17,7 +17,7 @@ extension DownloadMachine {
     case .part(let range, let identity):
       return acceptPart(range, identity, &answered)
     case .whole(let identity):
-      return acceptWhole(identity, &answered)
+      return acceptWhole(identity, isDelimited: head.isDelimited, &answered)
     case .redirect(let target):
       answered.answer = .redirect(target)
       return (.skip, [])
@@ -83,7 +83,14 @@ extension DownloadMachine {
     return (.write(offset: 0, count: running[answered.request.id]?.shortened ?? Int64(range.count)), actions)
   }
 
-  private mutating func acceptWhole(_ identity: SourceIdentity, _ answered: inout Running) -> (Reception, [Action]) {
+  private mutating func acceptWhole(
+    _ identity: SourceIdentity, isDelimited: Bool, _ answered: inout Running
+  ) -> (Reception, [Action]) {
+    guard isDelimited || expectsDigest || expect.bytes != nil else {
+      let message = "the source does not tell where it ends: a length or a digest must be expected of it"
+      answered.answer = .failed(TaskFailure(code: "length_unknown", message: message, class: .fail))
+      return (.refuse, [])
+    }
     if let size = identity.size, let refusal = refusal(of: size) {
       answered.answer = .failed(refusal)
       return (.refuse, [])

@@ -56,7 +56,8 @@ import Testing
     for (mode, isGood) in [(0o600, true), (0o400, true), (0o640, true), (0o644, false), (0o660, false), (0o604, false)]
     {
       chmod(path, mode_t(mode))
-      #expect((try? CredentialFile(path: path).credentials()) != nil == isGood, "\(mode)")
+      let isTaken = (try? CredentialFile(path: path).credentials()) != nil
+      #expect(isTaken == isGood, "\(mode)")
     }
     #expect(throws: CredentialFile.Unusable.self) { try CredentialFile(path: directory.path).credentials() }
     #expect(throws: CredentialFile.Unusable.self) { try CredentialFile(path: "\(path).gone").credentials() }
