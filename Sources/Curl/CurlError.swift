@@ -70,12 +70,12 @@ extension CurlError {
       kind.0, isRetryable: kind.1, message: detail.isEmpty ? sentence : detail)
   }
 
-  /// The certificate was refused; `verdict` is OpenSSL's number for what is wrong with the chain of signatures. With a
-  /// chain that is in order, the name is what is wrong.
+  /// The certificate was refused; `verdict` is OpenSSL's number for what is wrong with the chain of signatures. Where the
+  /// name is what is wrong, libcurl has not asked for it yet, and it is 1.
   static func certificate(verdict: Int, detail: String) -> CurlError {
     let code: Code =
       switch verdict {
-      case 0: .certificateMisnamed
+      case 0, 1: .certificateMisnamed
       case 9, 10: .certificateExpired
       default: .certificateUntrusted
       }
