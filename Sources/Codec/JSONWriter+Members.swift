@@ -7,7 +7,12 @@ extension JSONWriter {
     string(value)
   }
 
-  package mutating func member(_ name: StaticString, _ value: (some BinaryInteger)?) {
+  package mutating func member(_ name: StaticString, _ value: Int) {
+    self.name(name)
+    integer(value)
+  }
+
+  package mutating func member(_ name: StaticString, _ value: Int64?) {
     guard let value else { return }
     self.name(name)
     integer(value)
@@ -23,7 +28,7 @@ extension JSONWriter {
     if let value { string(value) } else { null() }
   }
 
-  package mutating func member(_ name: StaticString, orNull value: (some BinaryInteger)?) {
+  package mutating func member(_ name: StaticString, orNull value: Int64?) {
     self.name(name)
     if let value { integer(value) } else { null() }
   }

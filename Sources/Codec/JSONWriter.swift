@@ -56,9 +56,36 @@ package struct JSONWriter {
     bytes.append(UInt8(ascii: "\""))
   }
 
-  package mutating func integer(_ value: some BinaryInteger) {
+  /// A string of at most `capacity` ASCII characters that need no escapes; `body` writes them and returns their number.
+  package mutating func ascii(_ capacity: Int, _ body: (UnsafeMutableBufferPointer<UInt8>) -> Int) {
     beginValue()
-    bytes.append(contentsOf: String(value).utf8)
+    bytes.append(UInt8(ascii: "\""))
+    withUnsafeTemporaryAllocation(of: UInt8.self, capacity: capacity) { buffer in
+      bytes.append(contentsOf: UnsafeBufferPointer(rebasing: buffer[..<body(buffer)]))
+    }
+    bytes.append(UInt8(ascii: "\""))
+  }
+
+  package mutating func integer(_ value: Int) {
+    integer(Int64(value))
+  }
+
+  package mutating func integer(_ value: Int64) {
+    beginValue()
+    withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 20) { buffer in
+      var first = buffer.count
+      var rest = value.magnitude
+      repeat {
+        first -= 1
+        buffer[first] = UInt8(ascii: "0") + UInt8(rest % 10)
+        rest /= 10
+      } while rest > 0
+      if value < 0 {
+        first -= 1
+        buffer[first] = UInt8(ascii: "-")
+      }
+      bytes.append(contentsOf: UnsafeBufferPointer(rebasing: buffer[first...]))
+    }
   }
 
   /// A finite number; what JSON cannot write (infinities, NaN) becomes `null`.
@@ -78,7 +105,7 @@ package struct JSONWriter {
   }
 
   /// A value that is JSON already.
-  package mutating func raw(_ json: some Collection<UInt8>) {
+  package mutating func raw(_ json: [UInt8]) {
     beginValue()
     bytes.append(contentsOf: json)
   }

@@ -2,20 +2,34 @@ import Codec
 import TaskCore
 
 extension JSONWriter {
+  package mutating func uuid(_ value: UUID) {
+    ascii(UUID.textLength, value.write)
+  }
+
+  package mutating func timestamp(_ value: Timestamp) {
+    ascii(Timestamp.textLength, value.write)
+  }
+
   package mutating func member(_ name: StaticString, _ value: UUID?) {
-    member(name, value?.description)
+    guard let value else { return }
+    self.name(name)
+    uuid(value)
   }
 
   package mutating func member(_ name: StaticString, orNull value: UUID?) {
-    member(name, orNull: value?.description)
+    self.name(name)
+    if let value { uuid(value) } else { null() }
   }
 
   package mutating func member(_ name: StaticString, _ value: Timestamp?) {
-    member(name, value?.description)
+    guard let value else { return }
+    self.name(name)
+    timestamp(value)
   }
 
   package mutating func member(_ name: StaticString, orNull value: Timestamp?) {
-    member(name, orNull: value?.description)
+    self.name(name)
+    if let value { timestamp(value) } else { null() }
   }
 
   package mutating func member(_ name: StaticString, hex value: [UInt8]?) {
@@ -25,7 +39,7 @@ extension JSONWriter {
   package mutating func member(_ name: StaticString, _ values: [UUID]) {
     self.name(name)
     array { json in
-      for value in values { json.string(value.description) }
+      for value in values { json.uuid(value) }
     }
   }
 }

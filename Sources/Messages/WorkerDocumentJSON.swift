@@ -11,7 +11,7 @@ package enum WorkerDocumentJSON {
     json.object { json in
       json.member("id", worker.id)
       json.member("host", worker.host)
-      json.member("pid", worker.pid)
+      json.member("pid", Int(worker.pid))
       json.member("startedAt", worker.startedAt)
       json.member("leaseUntil", worker.leaseUntil)
       json.member("state", worker.isLive ? "live" : "expired")

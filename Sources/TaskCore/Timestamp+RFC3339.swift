@@ -2,28 +2,34 @@ extension Timestamp: LosslessStringConvertible {
   /// The RFC 3339 form in UTC with microseconds: `2026-11-21T14:17:26.000123Z`. It has room for the years 1 to 9999: a
   /// time before or after them is written as their first or last microsecond.
   public var description: String {
+    String(unsafeUninitializedCapacity: Self.textLength, initializingUTF8With: write)
+  }
+
+  package static let textLength = 27
+
+  /// Writes the form into `buffer`, and returns its length.
+  package func write(to buffer: UnsafeMutableBufferPointer<UInt8>) -> Int {
     let (days, time) = min(max(self, Self.first), Self.last).microseconds.quotientAndFlooredRemainder(86_400_000_000)
     let date = CivilDate(daysSince1970: days)
     let (seconds, fraction) = time.quotientAndRemainder(dividingBy: 1_000_000)
-    // Written byte by byte: there are several in every event.
-    return String(unsafeUninitializedCapacity: 27) { buffer in
-      let parts: [(value: Int64, width: Int, after: Unicode.Scalar)] = [
-        (date.year, 4, "-"), (date.month, 2, "-"), (date.day, 2, "T"), (seconds / 3600, 2, ":"),
-        (seconds / 60 % 60, 2, ":"), (seconds % 60, 2, "."), (fraction, 6, "Z"),
-      ]
-      var next = 0
-      for (value, width, after) in parts {
-        var rest = value
-        for index in stride(from: next + width - 1, through: next, by: -1) {
-          buffer[index] = UInt8(ascii: "0") + UInt8(rest % 10)
-          rest /= 10
-        }
-        next += width
-        buffer[next] = UInt8(ascii: after)
-        next += 1
+    var next = 0
+    func write(_ value: Int64, _ width: Int, then mark: Unicode.Scalar) {
+      var rest = value
+      for index in stride(from: next + width - 1, through: next, by: -1) {
+        buffer[index] = UInt8(ascii: "0") + UInt8(rest % 10)
+        rest /= 10
       }
-      return next
+      buffer[next + width] = UInt8(ascii: mark)
+      next += width + 1
     }
+    write(date.year, 4, then: "-")
+    write(date.month, 2, then: "-")
+    write(date.day, 2, then: "T")
+    write(seconds / 3600, 2, then: ":")
+    write(seconds / 60 % 60, 2, then: ":")
+    write(seconds % 60, 2, then: ".")
+    write(fraction, 6, then: "Z")
+    return next
   }
 
   /// Reads an RFC 3339 time with `Z` or an offset, in UTC of the years 1 to 9999; digits after the sixth of the fraction are dropped.

@@ -51,19 +51,29 @@ extension UUID: LosslessStringConvertible {
 
   /// The lower-case 36-character form.
   public var description: String {
-    String(unsafeUninitializedCapacity: 36) { buffer in
-      var next = 0
-      for nibble in 0..<32 {
-        if nibble == 8 || nibble == 12 || nibble == 16 || nibble == 20 {
-          buffer[next] = UInt8(ascii: "-")
-          next += 1
-        }
-        let half = nibble < 16 ? high : low
-        let digit = UInt8(truncatingIfNeeded: half >> UInt64(60 - 4 * (nibble & 15))) & 15
-        buffer[next] = digit < 10 ? digit + UInt8(ascii: "0") : digit - 10 + UInt8(ascii: "a")
+    String(unsafeUninitializedCapacity: Self.textLength, initializingUTF8With: write)
+  }
+
+  /// The same as bytes.
+  package var utf8: [UInt8] {
+    Array(unsafeUninitializedCapacity: Self.textLength) { buffer, count in count = write(to: buffer) }
+  }
+
+  package static let textLength = 36
+
+  /// Writes the form into `buffer`, and returns its length.
+  package func write(to buffer: UnsafeMutableBufferPointer<UInt8>) -> Int {
+    var next = 0
+    for nibble in 0..<32 {
+      if nibble == 8 || nibble == 12 || nibble == 16 || nibble == 20 {
+        buffer[next] = UInt8(ascii: "-")
         next += 1
       }
-      return next
+      let half = nibble < 16 ? high : low
+      let digit = UInt8(truncatingIfNeeded: half >> UInt64(60 - 4 * (nibble & 15))) & 15
+      buffer[next] = digit < 10 ? digit + UInt8(ascii: "0") : digit - 10 + UInt8(ascii: "a")
+      next += 1
     }
+    return next
   }
 }

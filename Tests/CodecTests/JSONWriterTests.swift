@@ -8,10 +8,16 @@ struct JSONWriterTests {
       json.object { json in
         json.member("a", "\"\\\n\r\t\u{8}\u{C}\u{1}é😀")
         json.member("absent", nil as String?)
-        json.member("n", orNull: nil as Int?)
+        json.member("n", orNull: nil as Int64?)
         json.name("list")
         json.array { json in
           json.integer(Int64.min)
+          json.integer(Int64.max)
+          json.integer(0)
+          json.ascii(8) { buffer in
+            buffer[0] = UInt8(ascii: "x")
+            return 1
+          }
           json.bool(false)
           json.double(0.5)
           json.double(.infinity)
@@ -22,8 +28,8 @@ struct JSONWriterTests {
     }
     #expect(
       String(decoding: bytes, as: UTF8.self)
-        == #"{"a":"\"\\\n\r\t\b\f\u0001é😀","n":null,"list":[-9223372036854775808,false,0.5,null,{}],"#
-        + #""labels":{"a":"1","b":"2"}}"#)
+        == #"{"a":"\"\\\n\r\t\b\f\u0001é😀","n":null,"list":[-9223372036854775808,9223372036854775807,0,"x","#
+        + #"false,0.5,null,{}],"labels":{"a":"1","b":"2"}}"#)
   }
 
   @Test func everyStringComesBack() throws {
