@@ -6,8 +6,9 @@ declare
   counts  int[];
 begin
   select array_agg(bucket_id order by bucket_id), array_agg(n order by bucket_id) into buckets, counts
-    from (select bucket_id, count(*)::int n
-            from changed c
+    from (select bucket_id, sum(n)::int n
+            from (select kind_id, queue_id, host_id, storage_id, count(*) n
+                    from changed group by kind_id, queue_id, host_id, storage_id) c  -- runs alike, together
            cross join lateral (values (1), (c.kind_id), (c.queue_id), (c.host_id), (c.storage_id)) scope (bucket_id)
            group by bucket_id) counted;
   if buckets is null then
