@@ -16,9 +16,13 @@ package struct CloudEvent {
 
   /// The headers of the message `id`, as text, of a type such as `reelhaul.command.submit`.
   package func headers(id: [UInt8], type: String) -> [(name: String, value: [UInt8])] {
+    headers(type: type) + [("ce_id", id)]
+  }
+
+  /// The headers that all messages of a type share; each has its `ce_id` beside.
+  package func headers(type: String) -> [(name: String, value: [UInt8])] {
     [
       ("ce_specversion", Self.version),
-      ("ce_id", id),
       ("ce_type", Array(type.utf8)),
       ("ce_source", source),
       ("ce_time", time),
@@ -45,7 +49,7 @@ extension Command {
   }
 }
 
-extension TaskEvent {
+extension TaskEvent.Kind {
   /// The CloudEvents type.
-  package var eventType: String { "reelhaul.task.\(kind.rawValue)" }
+  package var eventType: String { "reelhaul.task.\(rawValue)" }
 }

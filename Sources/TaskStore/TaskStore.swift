@@ -55,8 +55,10 @@ package protocol TaskStore: Sendable {
 
   /// Takes or keeps the right to relay for `seconds`; false while another worker has it.
   func lead(_ worker: WorkerID, seconds: Int) async throws -> Bool
-  /// Up to `limit` outbox rows, oldest first, with what their events need.
-  func pendingEvents(limit: Int) async throws -> [OutboxBatch]
+  /// The lowest and the highest row of the outbox; nil where it is empty.
+  func pendingRows() async throws -> ClosedRange<Int64>?
+  /// Up to `limit` outbox rows, oldest first, none of `excluded`, and the tasks of their events.
+  func pendingEvents(limit: Int, excluding excluded: [Int64]) async throws -> PendingEvents
   /// Removes relayed rows.
   func discardEvents(_ rows: [Int64]) async throws
 

@@ -27,6 +27,7 @@ package actor Worker {
   private var drainTimer: LoopTimer?
   private var intake: [Task<Void, any Error>] = []
   private var background: [Task<Void, any Error>] = []
+  private var relaying: Task<Void, any Error>?
   private var exitCode: Int32?
   private var waiters: [CheckedContinuation<Int32, Never>] = []
 
@@ -78,9 +79,9 @@ package actor Worker {
   package func start() {
     background = [
       loop.task { [keeper] in await keeper.run() },
-      loop.task { [relay] in await relay.run() },
       loop.task { [sampler] in await sampler.run() },
     ]
+    relaying = loop.task { [relay] in await relay.run() }
     intake = [
       loop.task { [watch, keeper] in await watch.run { await keeper.renewNow() } },
       loop.task { [ingester] in await ingester.run() },
@@ -122,6 +123,11 @@ package actor Worker {
       step(then: .intakeStopped) { await $0.end(of: $0.intake) }
     case .stopRuns:
       step(then: .runsEnded) { await $0.runner.drain() }
+    case .relay(let until):
+      step(then: .relayed) { worker in
+        await worker.relay.drain(until: until)
+        _ = await worker.relaying?.result
+      }
     case .flush:
       step(then: .flushed) { worker in
         await worker.end(of: Array(worker.background.dropFirst()))
@@ -136,6 +142,7 @@ package actor Worker {
       log.notice("the worker ends", ["code": .integer(code)])
       drainTimer?.cancel()
       for task in intake + background { task.cancel() }
+      relaying?.cancel()
       exitCode = code
       for waiter in waiters { waiter.resume(returning: code) }
       waiters = []

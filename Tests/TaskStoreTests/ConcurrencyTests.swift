@@ -59,10 +59,10 @@ import Testing
       // Every event of every task once, numbered from 1 on without a gap.
       var events: [TaskEvent] = []
       while true {
-        let batches = try await fixture.store.pendingEvents(limit: 1000)
-        if batches.isEmpty { break }
-        events += batches.flatMap(\.events)
-        try await fixture.store.discardEvents(batches.map(\.row))
+        let pending = try await fixture.store.pendingEvents(limit: 1000)
+        if pending.batches.isEmpty { break }
+        events += pending.events
+        try await fixture.store.discardEvents(pending.batches.map(\.row))
       }
       for (_, events) in Dictionary(grouping: events, by: \.taskID) {
         #expect(events.map(\.sequence) == Array(1...events.count))

@@ -102,10 +102,10 @@ private struct Life {
   private func outcome() async throws -> [String] {
     var events: [TaskEvent] = []
     while true {
-      let batches = try await insist { try await store.pendingEvents(limit: 3) }
-      if batches.isEmpty { break }
-      events += batches.flatMap(\.events)
-      try await insist { try await store.discardEvents(batches.map(\.row)) }
+      let pending = try await insist { try await store.pendingEvents(limit: 3) }
+      if pending.batches.isEmpty { break }
+      events += pending.events
+      try await insist { try await store.discardEvents(pending.batches.map(\.row)) }
     }
     var lines: [String] = []
     for (number, id) in ids.enumerated() {

@@ -1,6 +1,7 @@
 import Postgres
 import TaskCore
 import TaskStore
+import TestKit
 import Testing
 
 /// What only the store in PostgreSQL can get wrong.

@@ -1,5 +1,6 @@
 import TaskCore
 import TaskStore
+import TestKit
 import Testing
 
 /// The outbox, the right to relay it, and lists.
@@ -12,14 +13,31 @@ import Testing
       try await fixture.submit(kept, removed)
       try await fixture.control(.pause, kept.id)
       try await fixture.control(.remove, removed.id)
-      let batches = try await fixture.store.pendingEvents(limit: 100)
-      let events = batches.flatMap(\.events)
-      #expect(batches.map(\.row) == batches.map(\.row).sorted())
+      let pending = try await fixture.store.pendingEvents(limit: 100)
+      let rows = pending.batches.map(\.row)
+      let events = pending.events
+      #expect(rows == rows.sorted())
       #expect(events.filter { $0.taskID == kept.id }.map(\.kind) == [.submitted, .paused])
       #expect(events.filter { $0.taskID == kept.id }.allSatisfy { $0.task?.state == .paused })
       #expect(events.filter { $0.taskID == removed.id }.allSatisfy { $0.task == nil })
-      try await fixture.store.discardEvents(batches.dropLast().map(\.row))
-      #expect(try await fixture.store.pendingEvents(limit: 100).flatMap(\.events).map(\.kind) == [.removed])
+      try await fixture.store.discardEvents(rows.dropLast())
+      #expect(try await fixture.store.pendingEvents(limit: 100).events.map(\.kind) == [.removed])
+    }
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func whatIsOnItsWayIsNotReadAgain(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      #expect(try await fixture.store.pendingRows() == nil)
+      for _ in 0..<3 { try await fixture.submit(.noop()) }
+      let rows = try await fixture.store.pendingEvents(limit: 100).batches.map(\.row)
+      #expect(rows.count == 3)
+      #expect(try await fixture.store.pendingRows() == rows[0]...rows[2])
+      let behind = try await fixture.store.pendingEvents(limit: 1, excluding: [rows[0], rows[2]])
+      #expect(behind.batches.map(\.row) == [rows[1]])
+      #expect(behind.tasks.count == 1, "the tasks of these events and no others")
+      try await fixture.store.discardEvents([rows[0]])
+      #expect(try await fixture.store.pendingRows() == rows[1]...rows[2])
     }
   }
 

@@ -1,5 +1,6 @@
 import TaskCore
 import TaskStore
+import TestKit
 import Testing
 
 /// Leases, fencing, checkpoints and the ends of runs.
@@ -173,7 +174,7 @@ import Testing
       #expect(try await fixture.settle(second[0], .success))
       #expect(try await claim(2, limit: 5) == [second[1]], "what it has ended is not told again")
       #expect(try await claim(3, limit: 9).count == 5)
-      let events = try await fixture.store.pendingEvents(limit: 100).flatMap(\.events)
+      let events = try await fixture.store.pendingEvents(limit: 100).events
       #expect(events.count { $0.kind == .started } == 10)
     }
   }

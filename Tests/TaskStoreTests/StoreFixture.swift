@@ -50,7 +50,7 @@ struct StoreFixture: Sendable {
 
   /// Kinds of the events of one task in order; the numbers must run from 1 without a gap.
   func events(_ id: UUID) async throws -> [TaskEvent.Kind] {
-    let events = try await store.pendingEvents(limit: 10_000).flatMap(\.events).filter { $0.taskID == id }
+    let events = try await store.pendingEvents(limit: 10_000).events.filter { $0.taskID == id }
     #expect(events.map(\.sequence) == Array(1...max(1, events.count)))
     return events.map(\.kind)
   }

@@ -8,15 +8,16 @@ import Worker
     #expect(machine.handle(.stopRequested, now: at(1000)) == [.stopIntake])
     #expect(machine.deadline == at(26_000))
     #expect(machine.handle(.intakeStopped, now: at(1001)) == [.stopRuns])
-    #expect(machine.handle(.runsEnded, now: at(1100)) == [.flush])
+    #expect(machine.handle(.runsEnded, now: at(1100)) == [.relay(until: at(21_000))])
+    #expect(machine.handle(.relayed, now: at(1150)) == [.flush])
     #expect(machine.handle(.flushed, now: at(1200)) == [.retire])
     #expect(machine.handle(.retired, now: at(1300)) == [.exit(0)])
     #expect(machine.handle(.stopRequested, now: at(1400)) == [])
   }
 
-  private static let steps: [DrainMachine.Event] = [.intakeStopped, .runsEnded, .flushed]
+  private static let steps: [DrainMachine.Event] = [.intakeStopped, .runsEnded, .relayed, .flushed]
 
-  @Test(arguments: 0...3) func theLimitAndASecondSignalCutItShort(step: Int) {
+  @Test(arguments: 0...4) func theLimitAndASecondSignalCutItShort(step: Int) {
     for cut in [(DrainMachine.Event.tick, at(26_000)), (.stopRequested, at(1500))] {
       var machine = DrainMachine(limit: .seconds(25))
       _ = machine.handle(.stopRequested, now: at(1000))

@@ -1,6 +1,7 @@
 import Kafka
 import Messages
 import TaskCore
+import TaskStore
 import Testing
 import Worker
 
@@ -9,23 +10,26 @@ import Worker
   private let first = UUID(high: 1, low: 1)
   private let second = UUID(high: 1, low: 2)
 
-  private func event(_ task: UUID, _ sequence: Int, _ kind: TaskEvent.Kind) -> TaskEvent {
-    let spec = TaskSpec(id: task, kind: .noop, source: "noop:")
-    let document = TaskDocument(
-      spec: spec, state: .queued, sequence: sequence, createdAt: Timestamp(microseconds: 0))
-    return TaskEvent(
-      taskID: task, sequence: sequence, kind: kind, at: Timestamp(microseconds: 1_000_000),
-      task: kind == .removed ? nil : document)
+  private func batch(_ kind: TaskEvent.Kind, _ events: (task: UUID, sequence: Int)...) -> OutboxBatch {
+    OutboxBatch(row: 1, kind: kind, at: Timestamp(microseconds: 1_000_000), events: events)
+  }
+
+  private func document(_ task: UUID) -> TaskDocument {
+    TaskDocument(
+      spec: TaskSpec(id: task, kind: .noop, source: "noop:"), state: .queued, createdAt: Timestamp(microseconds: 0))
   }
 
   @Test func everyEventAndTheLastSnapshotOfEachTask() throws {
-    let events = [
-      event(first, 1, .submitted), event(second, 4, .canceled), event(first, 2, .started), event(second, 5, .removed),
-    ]
-    let messages = EventMessages(topics: topics, source: "/workers/h/1").messages(for: events)
+    let pending = PendingEvents(
+      batches: [
+        batch(.submitted, (first, 1)), batch(.canceled, (second, 4)), batch(.started, (first, 2)),
+        batch(.removed, (second, 5)),
+      ], tasks: [first: document(first)])
+    let messages = EventMessages(topics: topics, source: "/workers/h/1").messages(for: pending)
     let told = messages.filter { $0.topic == topics.events }
-    #expect(try told.map { try TaskEventJSON.decode($0.value ?? []).kind } == events.map(\.kind))
-    #expect(told.map(\.key) == events.map { Array($0.taskID.description.utf8) })
+    #expect(
+      try told.map { try TaskEventJSON.decode($0.value ?? []).kind } == [.submitted, .canceled, .started, .removed])
+    #expect(told.map(\.key) == [first, second, first, second].map { Array($0.description.utf8) })
 
     let snapshots = messages.filter { $0.topic == topics.tasks }
     #expect(snapshots.map(\.key) == [first, second].map { Array($0.description.utf8) })
@@ -34,8 +38,11 @@ import Worker
   }
 
   @Test func headersAreThoseOfCloudEventsAndTheSameEachTime() {
-    let message = EventMessages(topics: topics, source: "/workers/h/1").messages(for: [event(first, 3, .succeeded)])[0]
-    let again = EventMessages(topics: topics, source: "/workers/h/2").messages(for: [event(first, 3, .succeeded)])[0]
+    let pending = PendingEvents(
+      batches: [batch(.succeeded, (first, 3), (second, 3))], tasks: [first: document(first), second: document(second)])
+    let messages = EventMessages(topics: topics, source: "/workers/h/1").messages(for: pending)
+    let message = messages[0]
+    let again = EventMessages(topics: topics, source: "/workers/h/2").messages(for: pending)[0]
     func header(_ name: String, _ message: KafkaMessage) -> String? {
       message.headers.first { $0.name == name }.map { String(decoding: $0.value, as: UTF8.self) }
     }
@@ -43,5 +50,7 @@ import Worker
     #expect(header("ce_source", message) == "/workers/h/1")
     #expect(header("ce_time", message) == "1970-01-01T00:00:01.000000Z")
     #expect(header("ce_id", message) != nil && header("ce_id", message) == header("ce_id", again))
+    let ids = messages.compactMap { header("ce_id", $0) }
+    #expect(Set(ids).count == 2, "every event has its own")
   }
 }

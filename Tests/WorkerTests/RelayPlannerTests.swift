@@ -2,6 +2,12 @@ import Testing
 import Worker
 
 @Suite struct RelayPlannerTests {
+  private func leader() -> RelayPlanner {
+    var planner = RelayPlanner(now: at(0), seed: 1)
+    planner.led(true, sentAt: at(0), now: at(0))
+    return planner
+  }
+
   @Test func aFollowerTriesAboutOnceASecond() {
     var planner = RelayPlanner(now: at(0), seed: 1)
     #expect(planner.next(now: at(0)) == .lead(seconds: RelayPlanner.term))
@@ -12,54 +18,140 @@ import Worker
     }
     #expect(until >= at(502) && until <= at(1002))
     #expect(planner.next(now: until) == .lead(seconds: RelayPlanner.term))
-    #expect(!planner.mayPublish(now: until))
   }
 
-  @Test func aLeaderRelaysAndRenewsItsTerm() {
-    var planner = RelayPlanner(now: at(0), seed: 1)
-    planner.led(true, sentAt: at(0), now: at(2))
-    guard case .relay(let rows) = planner.next(now: at(2)) else {
-      Issue.record("a leader relays")
-      return
-    }
-    planner.relayed(rows: rows, events: rows, of: rows, now: at(5))
-    guard case .relay = planner.next(now: at(5)) else {
-      Issue.record("a full round is followed by the next")
-      return
-    }
+  @Test func aLeaderReadsThenPublishesAndRenewsItsTerm() {
+    var planner = leader()
+    #expect(planner.next(now: at(2)) == .read(rows: 200))
+    planner.read(rows: 3, events: 60, of: 200, now: at(3))
+    #expect(planner.next(now: at(3)) == .publish(readingAhead: nil), "that was all there is")
+    planner.published()
+    planner.hint()
+    #expect(planner.next(now: at(4)) == .wait(until: at(3) + RelayPlanner.gathering))
+    #expect(planner.next(now: at(3) + RelayPlanner.gathering) == .read(rows: 200))
     #expect(planner.next(now: at(2000)) == .lead(seconds: RelayPlanner.term))
-    #expect(planner.mayPublish(now: at(3999)))
-    #expect(!planner.mayPublish(now: at(4000)), "two thirds of the term")
+  }
+
+  @Test func whileThereIsMoreTheNextRoundIsReadDuringTheLast() {
+    var planner = leader()
+    planner.read(rows: 200, events: 4000, of: 200, now: at(3))
+    #expect(planner.next(now: at(3)) == .publish(readingAhead: 200))
+    planner.published()
+    planner.read(rows: 7, events: 140, of: 200, now: at(4))
+    #expect(planner.next(now: at(4)) == .publish(readingAhead: nil))
+  }
+
+  @Test func aRoundOfATermThatIsOverIsNotPublished() {
+    var planner = leader()
+    planner.read(rows: 3, events: 60, of: 200, now: at(1))
+    planner.led(true, sentAt: at(2000), now: at(2002))
+    #expect(planner.next(now: at(2002)) == .publish(readingAhead: nil), "the term went on")
+    planner.led(true, sentAt: at(4003), now: at(6002))
+    #expect(planner.next(now: at(6002)) == .read(rows: 200), "another may have published it")
   }
 
   @Test func anAnswerAfterTheTermIsNoLead() {
     var planner = RelayPlanner(now: at(0), seed: 1)
     planner.led(true, sentAt: at(0), now: at(4000))
-    #expect(!planner.mayPublish(now: at(4000)))
+    guard case .wait = planner.next(now: at(4000)) else {
+      Issue.record("it relays")
+      return
+    }
   }
 
   @Test func backsOffWhenEmptyUntilHinted() {
-    var planner = RelayPlanner(now: at(0), seed: 1)
-    planner.led(true, sentAt: at(0), now: at(0))
-    for _ in 0..<10 { planner.relayed(rows: 0, events: 0, of: 100, now: at(100)) }
+    var planner = leader()
+    for _ in 0..<10 { planner.read(rows: 0, events: 0, of: 100, now: at(100)) }
     guard case .wait(let until) = planner.next(now: at(100)) else {
       Issue.record("an empty outbox is not read without pause")
       return
     }
     #expect(until >= at(200) && until <= at(300))
     planner.hint()
-    guard case .relay = planner.next(now: at(100)) else {
+    guard case .read = planner.next(now: at(100)) else {
       Issue.record("hinted")
       return
     }
   }
 
+  @Test func aFailedRoundIsReadAgain() {
+    var planner = leader()
+    planner.read(rows: 3, events: 60, of: 200, now: at(1))
+    planner.failed(now: at(2))
+    #expect(planner.next(now: at(100)) == .read(rows: 200))
+  }
+
   @Test func roundsAreBoundedByEvents() {
+    var planner = leader()
+    planner.read(rows: 10, events: 10_000, of: 10, now: at(1))
+    planner.published()
+    #expect(planner.next(now: at(1)) == .read(rows: 4))
+    for _ in 0..<60 {
+      planner.read(rows: 4, events: 4, of: 4, now: at(1))
+      planner.published()
+    }
+    #expect(planner.next(now: at(1)) == .read(rows: 200), "small rows are taken by the hundred")
+  }
+
+  // MARK: Draining
+
+  @Test func aLeaderGoesOnUntilItsEventsArePublished() {
+    var planner = leader()
+    planner.read(rows: 1, events: 1, of: 200, now: at(1))
+    planner.drain(until: at(20_000), now: at(1))
+    #expect(planner.next(now: at(1)) == .publish(readingAhead: nil), "what it has in hand")
+    planner.published()
+    #expect(planner.next(now: at(2)) == .look)
+    planner.looked(5...9)
+    #expect(planner.next(now: at(2)) == .read(rows: 200))
+    planner.read(rows: 4, events: 4, of: 200, now: at(2))
+    planner.published()
+    #expect(planner.next(now: at(7)) == .look)
+    planner.looked(9...12)
+    #expect(planner.next(now: at(7)) == .read(rows: 200), "row 9 waits still")
+    planner.read(rows: 1, events: 1, of: 200, now: at(7))
+    planner.published()
+    #expect(planner.next(now: at(12)) == .look)
+    planner.looked(10...900)
+    #expect(planner.next(now: at(12)) == .end, "what others write is theirs to wait for")
+  }
+
+  @Test func nobodyStaysForAnEmptyOutbox() {
+    for planner in [leader(), RelayPlanner(now: at(0), seed: 1)] {
+      var planner = planner
+      planner.drain(until: at(20_000), now: at(1))
+      #expect(planner.next(now: at(1)) == .look)
+      planner.looked(nil)
+      #expect(planner.next(now: at(2)) == .end)
+    }
+  }
+
+  @Test func aFollowerStaysUntilAnotherHasPublishedOrItMayItself() {
     var planner = RelayPlanner(now: at(0), seed: 1)
-    planner.led(true, sentAt: at(0), now: at(0))
-    planner.relayed(rows: 10, events: 10_000, of: 10, now: at(1))
-    #expect(planner.next(now: at(1)) == .relay(rows: 4))
-    for _ in 0..<60 { planner.relayed(rows: 4, events: 4, of: 4, now: at(1)) }
-    #expect(planner.next(now: at(1)) == .relay(rows: 200), "small rows are taken by the hundred")
+    planner.led(false, sentAt: at(0), now: at(0))
+    planner.drain(until: at(20_000), now: at(1))
+    #expect(planner.next(now: at(1)) == .look)
+    planner.looked(5...9)
+    #expect(planner.next(now: at(2)) == .lead(seconds: RelayPlanner.term))
+    planner.led(false, sentAt: at(2), now: at(3))
+    #expect(planner.next(now: at(3)) == .look)
+    planner.looked(7...12)
+    guard case .wait(let next) = planner.next(now: at(3)) else {
+      Issue.record("the lead is asked for without pause")
+      return
+    }
+    #expect(next <= at(203))
+    #expect(planner.next(now: next) == .lead(seconds: RelayPlanner.term))
+    planner.led(true, sentAt: next, now: next)
+    #expect(planner.next(now: next) == .read(rows: 200))
+  }
+
+  @Test func aDrainEndsInTime() {
+    var planner = leader()
+    planner.drain(until: at(100), now: at(1))
+    planner.looked(5...9)
+    for _ in 0..<10 { planner.failed(now: at(90)) }
+    #expect(planner.next(now: at(90)) == .wait(until: at(100)))
+    #expect(planner.next(now: at(100)) == .end)
   }
 }

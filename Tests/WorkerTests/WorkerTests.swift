@@ -112,6 +112,9 @@ import Worker
     #expect(code == 0)
     #expect(try await bench.store.counts() == [.queued: 5])
     for spec in specs { #expect(try await bench.store.task(spec.id)?.attempt == 0, "no attempt is burnt") }
+    let events = try bench.sink.messages(to: bench.topics.events).map { try TaskEventJSON.decode($0.value ?? []).kind }
+    #expect(events.count { $0 == .released } == 5, "its last events are published, too")
+    #expect(try await bench.store.pendingRows() == nil)
     #expect(try await bench.store.workers().isEmpty, "the lease is given up")
     #expect(try await bench.store.audit() == [])
   }

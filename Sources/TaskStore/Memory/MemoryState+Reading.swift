@@ -20,14 +20,11 @@ extension MemoryState {
       .map { $0.document(boot: boot(of: $0)).explained(usable: usableStorage) }
   }
 
-  func pendingEvents(limit: Int) -> [OutboxBatch] {
-    outbox.prefix(limit).map { row in
-      OutboxBatch(
-        row: row.id,
-        events: [
-          TaskEvent(taskID: row.task, sequence: row.sequence, kind: row.kind, at: row.at, task: document(row.task))
-        ])
-    }
+  func pendingEvents(limit: Int, excluding excluded: Set<Int64>) -> PendingEvents {
+    var pending = PendingEvents(batches: [], tasks: [:])
+    pending.batches = Array(outbox.lazy.filter { !excluded.contains($0.row) }.prefix(limit))
+    for (task, _) in pending.batches.lazy.flatMap(\.events) { pending.tasks[task] = document(task) }
+    return pending
   }
 
   func workerDocuments() -> [WorkerDocument] {

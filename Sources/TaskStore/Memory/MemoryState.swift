@@ -26,14 +26,6 @@ struct MemoryState {
     var tag = 0.0
   }
 
-  struct OutboxRow {
-    var id: Int64
-    var kind: TaskEvent.Kind
-    var at: Timestamp
-    var task: UUID
-    var sequence: Int
-  }
-
   var now: Timestamp
   var tasks: [UUID: MemoryTask] = [:]
   /// Removed ids, and whether they had succeeded: a submit that is delivered again does not bring them back.
@@ -45,7 +37,7 @@ struct MemoryState {
   var queues: [String: Queue] = [:]
   /// The highest virtual time at which a queue was served.
   var virtualTime = 0.0
-  var outbox: [OutboxRow] = []
+  var outbox: [OutboxBatch] = []
   var leader: (worker: WorkerID, until: Timestamp)?
   var lastWorker: Int32 = 0
   var lastRow: Int64 = 0
@@ -82,7 +74,7 @@ struct MemoryState {
   private mutating func publish(_ kind: TaskEvent.Kind, _ id: UUID) {
     lastRow += 1
     outbox.append(
-      OutboxRow(id: lastRow, kind: kind, at: now, task: id, sequence: tasks[id]?.machine.sequence ?? 0))
+      OutboxBatch(row: lastRow, kind: kind, at: now, events: [(id, tasks[id]?.machine.sequence ?? 0)]))
   }
 
   private mutating func enqueue(_ id: UUID, _ place: TaskMachine.QueuePlace) {

@@ -65,13 +65,20 @@ package final class MemoryStore: TaskStore {
     }
   }
 
-  package func pendingEvents(limit: Int) async throws -> [OutboxBatch] {
-    transaction { $0.pendingEvents(limit: limit) }
+  package func pendingRows() async throws -> ClosedRange<Int64>? {
+    transaction { state in
+      guard let first = state.outbox.first, let last = state.outbox.last else { return nil }
+      return first.row...last.row
+    }
+  }
+
+  package func pendingEvents(limit: Int, excluding excluded: [Int64]) async throws -> PendingEvents {
+    transaction { $0.pendingEvents(limit: limit, excluding: Set(excluded)) }
   }
 
   package func discardEvents(_ rows: [Int64]) async throws {
     let gone = Set(rows)
-    transaction { $0.outbox.removeAll { gone.contains($0.id) } }
+    transaction { $0.outbox.removeAll { gone.contains($0.row) } }
   }
 
   package func setLimit(_ scope: LimitScope, name: String, to limit: Int?) async throws {

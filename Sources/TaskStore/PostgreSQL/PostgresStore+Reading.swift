@@ -6,27 +6,30 @@ extension PostgresStore {
   /// No further row of the outbox is read after so many events.
   private static let eventsAtOnce: Int64 = 5000
 
-  package func pendingEvents(limit: Int) async throws -> [OutboxBatch] {
-    var batches = try await call {
-      try await pool.query(StoreQueries.pendingEvents, .int64(Int64(limit)), .int64(Self.eventsAtOnce)).map(batch)
+  package func pendingRows() async throws -> ClosedRange<Int64>? {
+    try await call {
+      let row = try await pool.query(StoreQueries.pendingRows).only
+      guard let first = try row[0]?.int64(), let last = try row[1]?.int64() else { return nil }
+      return first...last
     }
-    let documents = try await documents(Set(batches.lazy.flatMap(\.events).map(\.taskID)))
-    for batch in batches.indices {
-      for event in batches[batch].events.indices {
-        batches[batch].events[event].task = documents[batches[batch].events[event].taskID]
-      }
+  }
+
+  package func pendingEvents(limit: Int, excluding excluded: [Int64]) async throws -> PendingEvents {
+    let batches = try await call {
+      try await pool.query(
+        StoreQueries.pendingEvents, .int64(Int64(limit)), .int64(Self.eventsAtOnce), .int64Array(excluded)
+      ).map(batch)
     }
-    return batches
+    let tasks = try await documents(Set(batches.lazy.flatMap(\.events).map(\.task)))
+    return PendingEvents(batches: batches, tasks: tasks)
   }
 
   private func batch(_ row: PostgresRow) throws -> OutboxBatch {
-    let kind: TaskEvent.Kind = try row.known(1)
-    let at = Timestamp(microseconds: try row.timestamp(2))
     let tasks = try row.array(3) { cell throws(PostgresError) in UUID(try cell.uuid()) }
     let sequences = try row.array(4) { cell throws(PostgresError) in Int(try cell.int32()) }
     return OutboxBatch(
-      row: try row.int64(0),
-      events: zip(tasks, sequences).map { TaskEvent(taskID: $0, sequence: $1, kind: kind, at: at, task: nil) })
+      row: try row.int64(0), kind: try row.known(1), at: Timestamp(microseconds: try row.timestamp(2)),
+      events: Array(zip(tasks, sequences)))
   }
 
   package func discardEvents(_ rows: [Int64]) async throws {

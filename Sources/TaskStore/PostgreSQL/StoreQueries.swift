@@ -67,12 +67,15 @@ enum StoreQueries {
 
   static let lead = PostgresStatement("select lead('relay', $1, $2)", writes: true)
 
-  /// $1: rows at most; $2: events after which no further row is begun. Never `id > last`: a lower id may commit later.
+  static let pendingRows = PostgresStatement("select min(id), max(id) from outbox")
+
+  /// $1: rows at most; $2: events after which no further row is begun; $3: rows that are not read. Never `id > last`:
+  /// a lower id may commit later.
   static let pendingEvents = PostgresStatement(
     """
     select id, kind, at, task_ids, sequences
       from (select o.*, sum(cardinality(task_ids)) over (order by id) - cardinality(task_ids) before
-              from (select * from outbox order by id limit $1) o) counted
+              from (select * from outbox where id <> all($3) order by id limit $1) o) counted
      where before < $2
      order by id
     """)

@@ -1,5 +1,5 @@
-/// The way out: no new work, stop what runs and hand it back, flush, give up the lease, exit. Each step waits for
-/// the one before; the limit, or a second signal, cuts it short.
+/// The way out: no new work, stop what runs and hand it back, see the last events published, flush, give up the lease,
+/// exit. Each step waits for the one before; the limit, or a second signal, cuts it short.
 package struct DrainMachine: Sendable {
   package enum Event: Hashable, Sendable {
     /// SIGTERM, SIGINT or a stop from within.
@@ -8,6 +8,8 @@ package struct DrainMachine: Sendable {
     case intakeStopped
     /// Every run has ended and is settled.
     case runsEnded
+    /// The relay has ended.
+    case relayed
     /// Every produced message is acknowledged.
     case flushed
     /// The lease is given up.
@@ -20,6 +22,8 @@ package struct DrainMachine: Sendable {
     case stopIntake
     /// Tell every run to record what it has and to stop. The lease is renewed meanwhile.
     case stopRuns
+    /// Have the events published that wait in the outbox, as far as that is done in time; then end the relay.
+    case relay(until: BootInstant)
     case flush
     case retire
     case exit(Int32)
@@ -30,8 +34,10 @@ package struct DrainMachine: Sendable {
     case serving
     /// Can transition to: stoppingRuns, ended.
     case stoppingIntake
-    /// Can transition to: flushing, ended.
+    /// Can transition to: relaying, ended.
     case stoppingRuns
+    /// Can transition to: flushing, ended.
+    case relaying
     /// Can transition to: retiring, ended.
     case flushing
     /// Can transition to: ended.
@@ -59,6 +65,9 @@ package struct DrainMachine: Sendable {
     case (.stoppingIntake, .intakeStopped):
       return move(to: .stoppingRuns, .stopRuns)
     case (.stoppingRuns, .runsEnded):
+      // What stays behind is not lost: the next worker publishes it. So the steps after this one have some time left.
+      return move(to: .relaying, .relay(until: (deadline ?? now) - limit / 5))
+    case (.relaying, .relayed):
       return move(to: .flushing, .flush)
     case (.flushing, .flushed):
       return move(to: .retiring, .retire)

@@ -1,14 +1,15 @@
 import Kafka
 import Messages
 import TaskCore
+import TaskStore
 
 /// The messages of state changes: every event to `events`, and of every task its latest snapshot to `tasks`.
 package struct EventMessages: Sendable {
-  /// What the relay knows of one task of a round.
-  private struct Task {
-    var key: [UInt8]
-    /// The snapshot as JSON; `nil` once the task is removed.
-    var document: [UInt8]?
+  /// What a round tells of one task.
+  private struct Told {
+    let key: [UInt8]
+    /// The snapshot as JSON, written once for all events of the task; `nil` once the task is removed.
+    let document: [UInt8]?
     var lastSequence: Int
   }
 
@@ -21,37 +22,41 @@ package struct EventMessages: Sendable {
     self.source = source
   }
 
-  /// In the order of `events`; a task's snapshot comes where its last event does.
-  package func messages(for events: [TaskEvent]) -> [KafkaMessage] {
-    let tasks = tasks(of: events)
+  /// In the order of the events; a task's snapshot comes where its last event does.
+  package func messages(for pending: PendingEvents) -> [KafkaMessage] {
+    let told = told(of: pending)
     var messages: [KafkaMessage] = []
-    messages.reserveCapacity(events.count + tasks.count)
-    for event in events {
-      guard let task = tasks[event.taskID] else { continue }
-      messages.append(
-        KafkaMessage(
-          topic: topics.events, key: task.key, value: TaskEventJSON.encode(event, task: task.document),
-          headers: headers(of: event)))
-      if event.sequence == task.lastSequence {
-        messages.append(KafkaMessage(topic: topics.tasks, key: task.key, value: task.document))
+    messages.reserveCapacity(2 * pending.batches.reduce(0) { $0 + $1.events.count })
+    for batch in pending.batches {
+      // All but the id are those of the batch.
+      let headers = CloudEvent(source: source, time: batch.at).headers(type: batch.kind.eventType)
+        .map { KafkaHeader($0.name, $0.value) }
+      for (id, sequence) in batch.events {
+        guard let task = told[id] else { continue }
+        let event = TaskEvent(taskID: id, sequence: sequence, kind: batch.kind, at: batch.at, task: nil)
+        messages.append(
+          KafkaMessage(
+            topic: topics.events, key: task.key, value: TaskEventJSON.encode(event, task: task.document),
+            headers: headers + [KafkaHeader("ce_id", event.id.utf8)]))
+        if sequence == task.lastSequence {
+          messages.append(KafkaMessage(topic: topics.tasks, key: task.key, value: task.document))
+        }
       }
     }
     return messages
   }
 
-  /// Each task is written as JSON once, with its last event: all events of a round were read with the same snapshot.
-  private func tasks(of events: [TaskEvent]) -> [UUID: Task] {
-    var last: [UUID: TaskEvent] = [:]
-    for event in events where event.sequence > last[event.taskID]?.sequence ?? 0 { last[event.taskID] = event }
-    return last.mapValues { event in
-      Task(
-        key: Array(event.taskID.description.utf8), document: event.task.map(TaskDocumentJSON.encode),
-        lastSequence: event.sequence)
+  private func told(of pending: PendingEvents) -> [UUID: Told] {
+    var told: [UUID: Told] = [:]
+    told.reserveCapacity(pending.tasks.count)
+    for (id, sequence) in pending.batches.lazy.flatMap(\.events) {
+      if let last = told[id]?.lastSequence {
+        told[id]?.lastSequence = max(last, sequence)
+      } else {
+        told[id] = Told(
+          key: id.utf8, document: pending.tasks[id].map(TaskDocumentJSON.encode), lastSequence: sequence)
+      }
     }
-  }
-
-  private func headers(of event: TaskEvent) -> [KafkaHeader] {
-    CloudEvent(source: source, time: event.at)
-      .headers(id: Array(event.id.description.utf8), type: event.eventType).map { KafkaHeader($0.name, $0.value) }
+    return told
   }
 }

@@ -8,6 +8,12 @@ import Telemetry
 /// Rows are discarded after their messages are acknowledged, so an event may be published twice and is never lost;
 /// its id is the same both times.
 package actor Relay {
+  private struct Round {
+    var rows: [Int64] = []
+    var events = 0
+    var messages: [KafkaMessage] = []
+  }
+
   private let loop: EventLoop
   private let store: any TaskStore
   private let keeper: LeaseKeeper
@@ -16,6 +22,7 @@ package actor Relay {
   private let log: Logger
   private let wakeup: Wakeup
   private var planner = RelayPlanner(now: .now, seed: .random(in: 0 ... .max))
+  private var round = Round()
   private var isFailing = false
 
   package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -40,14 +47,23 @@ package actor Relay {
     await wakeup.call()
   }
 
-  /// Runs until its task is canceled.
+  /// The worker's last events are written: ``run()`` returns once they are published, or at `deadline`.
+  package func drain(until deadline: BootInstant) async {
+    planner.drain(until: deadline, now: .now)
+    await wakeup.call()
+  }
+
+  /// Runs until drained, or until its task is canceled.
   package func run() async {
     while !Task.isCancelled {
       do {
         switch planner.next(now: .now) {
         case .wait(let until): await wakeup.sleep(until: until)
         case .lead(let seconds): try await lead(seconds)
-        case .relay(let rows): try await relay(rows)
+        case .read(let rows): take(try await read(rows), of: rows)
+        case .publish(let rows): try await publish(readingAhead: rows)
+        case .look: try await look()
+        case .end: return
         }
         isFailing = false
       } catch {
@@ -66,16 +82,41 @@ package actor Relay {
     let sentAt = BootInstant.now
     let leads = try await store.lead(lease.worker, seconds: seconds)
     planner.led(leads, sentAt: sentAt, now: .now)
+    if !leads { round = Round() }
   }
 
-  private func relay(_ limit: Int) async throws {
-    let rows = try await store.pendingEvents(limit: limit)
-    let events = rows.flatMap(\.events)
-    if !events.isEmpty {
-      guard planner.mayPublish(now: .now) else { return }
-      try await sink.sendAll(messages.messages(for: events))
-    }
-    if !rows.isEmpty { try await store.discardEvents(rows.map(\.row)) }
-    planner.relayed(rows: rows.count, events: events.count, of: limit, now: .now)
+  private func look() async throws {
+    // Without a lease it cannot lead, and there is no database to wait for.
+    planner.looked(await keeper.lease == nil ? nil : try await store.pendingRows())
+  }
+
+  private func publish(readingAhead limit: Int?) async throws {
+    let current = round
+    round = Round()
+    guard let limit else { return try await publish(current) }
+    async let next = read(limit, behind: current.rows)
+    try await publish(current)
+    take(try await next, of: limit)
+  }
+
+  private func publish(_ round: Round) async throws {
+    try await sink.sendAll(round.messages)
+    try await store.discardEvents(round.rows)
+    planner.published()
+  }
+
+  private func take(_ next: Round, of limit: Int) {
+    round = next
+    planner.read(rows: next.rows.count, events: next.events, of: limit, now: .now)
+  }
+
+  /// Detached, so that the loop is free while a large round is decoded and encoded.
+  private func read(_ limit: Int, behind rows: [Int64] = []) async throws -> Round {
+    try await Task.detached { [store, messages] in
+      let pending = try await store.pendingEvents(limit: limit, excluding: rows)
+      return Round(
+        rows: pending.batches.map(\.row), events: pending.batches.reduce(0) { $0 + $1.events.count },
+        messages: messages.messages(for: pending))
+    }.value
   }
 }

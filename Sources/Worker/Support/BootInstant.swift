@@ -21,6 +21,8 @@ package struct BootInstant: InstantProtocol {
   package static func < (a: BootInstant, b: BootInstant) -> Bool { a.nanoseconds < b.nanoseconds }
 
   package static func + (a: BootInstant, b: Duration) -> BootInstant { a.advanced(by: b) }
+
+  package static func - (a: BootInstant, b: Duration) -> BootInstant { a.advanced(by: .zero - b) }
 }
 
 extension BootInstant {

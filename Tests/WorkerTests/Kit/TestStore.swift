@@ -101,9 +101,14 @@ final class TestStore: TaskStore {
     return try await inner.lead(worker, seconds: seconds)
   }
 
-  func pendingEvents(limit: Int) async throws -> [OutboxBatch] {
+  func pendingRows() async throws -> ClosedRange<Int64>? {
     try reach()
-    return try await inner.pendingEvents(limit: limit)
+    return try await inner.pendingRows()
+  }
+
+  func pendingEvents(limit: Int, excluding excluded: [Int64]) async throws -> PendingEvents {
+    try reach()
+    return try await inner.pendingEvents(limit: limit, excluding: excluded)
   }
 
   func discardEvents(_ rows: [Int64]) async throws {

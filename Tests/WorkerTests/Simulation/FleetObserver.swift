@@ -1,5 +1,6 @@
 import TaskCore
 import TaskStore
+import TestKit
 import Testing
 
 /// Sees everything the simulated workers do to the world, and holds it against the invariants.
@@ -27,8 +28,8 @@ import Testing
     recorded[task] = max(recorded[task] ?? 0, bytes)
   }
 
-  func published(_ events: [TaskEvent]) {
-    for event in events { self.events[event.taskID, default: []].append(event) }
+  func published(_ pending: PendingEvents) {
+    for event in pending.events { self.events[event.taskID, default: []].append(event) }
   }
 
   /// Every event of a task, once each and in order, as a consumer that skips what it has seen gets them.

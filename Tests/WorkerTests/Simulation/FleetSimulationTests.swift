@@ -35,11 +35,11 @@ import Worker
       let counts = try await simulation.store.counts()
       let resting = counts.filter { $0.key.isFinal || $0.key == .paused }.values.reduce(0, +)
       guard resting == tasks.count else { return false }
-      return try await simulation.store.pendingEvents(limit: 1).isEmpty
+      return try await simulation.store.pendingRows() == nil
     }
     #expect(log.isDrained)
     #expect(try await simulation.store.audit() == [])
-    #expect(try await simulation.store.pendingEvents(limit: 1).isEmpty, "every event is relayed")
+    #expect(try await simulation.store.pendingRows() == nil, "every event is relayed")
     #expect(fleet.writes >= tasks.count)
     for task in tasks {
       let document = try #require(try await simulation.store.task(task))
@@ -48,6 +48,39 @@ import Worker
       #expect(history.map(\.sequence) == Array(1...document.sequence), "no event is lost, none is out of order")
       #expect(history.count { $0.kind == .submitted } == 1)
       #expect(history.count { $0.kind == .succeeded } == (document.state == .succeeded ? 1 : 0))
+    }
+  }
+
+  /// The whole fleet is stopped while it works, in half of the runs right after one worker died.
+  @Test(arguments: 0..<40 as Range<UInt64>) func theLastToDrainLeavesNoEventBehind(seed: UInt64) async throws {
+    let simulation = Simulation(seed: seed)
+    simulation.isFaulty = false
+    let log = CommandLog(simulation)
+    let fleet = FleetObserver(simulation)
+    let workers = (0..<3).map { SimulatedWorker(simulation, log: log, fleet: fleet, index: $0) }
+    for worker in workers { try await worker.start() }
+    let tasks = (0..<40).map { UUID(high: 1, low: $0) }
+    for task in tasks {
+      simulation.after(simulation.milliseconds(0...3000)) {
+        let spec = TaskSpec(
+          id: task, kind: .download, source: "http://origin/", destination: "storage://default/\(task)")
+        log.produce([.submit(spec)])
+      }
+    }
+    let isBereft = seed.isMultiple(of: 2)
+    simulation.after(simulation.milliseconds(500...3000)) {
+      if isBereft { workers[0].kill() } else { workers[0].terminate() }
+      for worker in workers.dropFirst() {
+        simulation.after(simulation.milliseconds(10...60)) { worker.terminate() }
+      }
+    }
+    try await simulation.run(until: BootInstant(nanoseconds: 60_000_000_000))
+
+    #expect(workers.dropFirst(isBereft ? 1 : 0).allSatisfy { $0.exitCode == 0 })
+    #expect(try await simulation.store.pendingRows() == nil)
+    for task in tasks {
+      guard let document = try await simulation.store.task(task) else { continue }
+      #expect(fleet.history(of: task).map(\.sequence) == Array(1...document.sequence))
     }
   }
 
@@ -66,14 +99,16 @@ import Worker
     }
   }
 
-  /// Kills and stops a worker now and then.
+  /// Kills, stops and drains a worker now and then.
   private func trouble(_ worker: SimulatedWorker, _ simulation: Simulation) {
     simulation.after(simulation.milliseconds(1000...15_000)) { [self] in
       guard simulation.isFaulty else { return }
-      if Bool.random(using: &simulation.random) {
+      switch Int.random(in: 0..<5, using: &simulation.random) {
+      case 0...1:
         worker.kill()
-      } else {
-        worker.stop(for: simulation.milliseconds(100...40_000))
+        worker.restart()
+      case 2...3: worker.stop(for: simulation.milliseconds(100...40_000))
+      default: worker.terminate(thenRestart: true)
       }
       trouble(worker, simulation)
     }

@@ -7,7 +7,7 @@ extension SimulatedWorker {
   // MARK: Claiming
 
   func pumpClaims() {
-    guard let id = lease.worker, !isClaiming else { return }
+    guard let id = lease.worker, !isClaiming, !isDraining else { return }
     switch claims.next(free: Self.concurrency - runs.count, now: simulation.now) {
     case .wait(let until?):
       later(max(.zero, simulation.now.duration(to: until))) { $0.pumpClaims() }
@@ -76,7 +76,10 @@ extension SimulatedWorker {
           worker.runs[claim.spec.id] = nil
           return
         }
-        worker.fleet.recorded(claim.spec.id, run.done.count)
+        // An answer that a stopped process finds when it wakes tells of the past.
+        if let fence = worker.fence, worker.simulation.now < fence {
+          worker.fleet.recorded(claim.spec.id, run.done.count)
+        }
         if run.stepsLeft > 0 { worker.step(claim) } else { worker.settle(claim, worker.ending()) }
       })
   }

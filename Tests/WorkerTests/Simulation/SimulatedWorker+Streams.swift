@@ -36,6 +36,7 @@ extension SimulatedWorker {
   }
 
   private func poll() {
+    guard !isDraining else { return }
     guard let next = log.next(for: index) else {
       return later(.milliseconds(50)) { $0.poll() }
     }
@@ -64,24 +65,62 @@ extension SimulatedWorker {
           worker.isRelaying = false
           worker.tickRelay()
         })
-    case .relay(let rows):
+    case .read(let rows):
       isRelaying = true
       call(
-        { try await $0.pendingEvents(limit: rows) },
-        then: { worker, batches in
-          guard let batches, worker.relay.mayPublish(now: worker.simulation.now) else { return worker.relayFailed() }
-          worker.fleet.published(batches.flatMap(\.events))
-          worker.call(
-            { try await $0.discardEvents(batches.map(\.row)) },
-            then: { worker, done in
-              guard done != nil else { return worker.relayFailed() }
-              let events = batches.reduce(0) { $0 + $1.events.count }
-              worker.relay.relayed(rows: batches.count, events: events, of: rows, now: worker.simulation.now)
-              worker.isRelaying = false
-              worker.tickRelay()
-            })
+        { try await $0.pendingEvents(limit: rows, excluding: []) },
+        then: { worker, pending in worker.take(pending, of: rows) })
+    case .publish(let ahead):
+      isRelaying = true
+      publish(round, readingAhead: ahead)
+    case .look:
+      isRelaying = true
+      guard lease.worker != nil else { return looked(nil) }
+      call(
+        { try await $0.pendingRows() },
+        then: { worker, rows in
+          guard let rows else { return worker.relayFailed() }
+          worker.looked(rows)
         })
+    case .end:
+      handle(.relayed)
     }
+  }
+
+  private func looked(_ rows: ClosedRange<Int64>?) {
+    relay.looked(rows)
+    isRelaying = false
+    tickRelay()
+  }
+
+  /// What is read ahead is read before the rows are gone: the hardest order.
+  private func publish(_ current: PendingEvents, readingAhead limit: Int?) {
+    let rows = current.batches.map(\.row)
+    fleet.published(current)
+    guard let limit else { return discard(rows) { $0.tickRelay() } }
+    call(
+      { try await $0.pendingEvents(limit: limit, excluding: rows) },
+      then: { worker, next in worker.discard(rows) { $0.take(next, of: limit) } })
+  }
+
+  private func discard(_ rows: [Int64], then next: @escaping @MainActor (SimulatedWorker) -> Void) {
+    call(
+      { try await $0.discardEvents(rows) },
+      then: { worker, done in
+        guard done != nil else { return worker.relayFailed() }
+        worker.relay.published()
+        worker.isRelaying = false
+        next(worker)
+      })
+  }
+
+  private func take(_ pending: PendingEvents?, of limit: Int) {
+    guard let pending else { return relayFailed() }
+    round = pending
+    let events = pending.batches.reduce(0) { $0 + $1.events.count }
+    relay.read(rows: pending.batches.count, events: events, of: limit, now: simulation.now)
+    isRelaying = false
+    tickRelay()
   }
 
   private func relayFailed() {

@@ -30,10 +30,16 @@ import Worker
   var ingest: IngestMachine
   var settlements: SettlementPlanner
   var relay: RelayPlanner
+  var drain = DrainMachine(limit: .seconds(25))
   var runs: [UUID: Run] = [:]
   var batch: Int?
+  var round = PendingEvents(batches: [], tasks: [:])
   var isRelaying = false
   var isClaiming = false
+  var isDraining: Bool { drain.deadline != nil }
+  private var restarts = false
+  /// Set once it has drained.
+  private(set) var exitCode: Int32?
 
   static let concurrency = 4
 
@@ -58,6 +64,7 @@ import Worker
     claims = ClaimPlanner(concurrency: Self.concurrency, seed: seed)
     ingest = IngestMachine(seed: seed)
     relay = RelayPlanner(now: simulation.now, seed: seed)
+    drain = DrainMachine(limit: .seconds(25))
     (runs, fence, batch) = ([:], nil, nil)
     (isRelaying, isClaiming) = (false, false)
     try await perform(lease.start())
@@ -66,12 +73,29 @@ import Worker
     sweep()
   }
 
+  /// SIGKILL.
   func kill() {
     life += 1
     isStopped = false
     mailbox = []
     log.release(index)
+  }
+
+  func restart() {
     later(simulation.milliseconds(100...5000)) { try await $0.start() }
+  }
+
+  /// SIGTERM; the process ends with ``exitCode``.
+  func terminate(thenRestart: Bool = false) {
+    restarts = thenRestart
+    later(.zero) { $0.handle(.stopRequested) }
+    later(.seconds(25)) { $0.handle(.tick) }
+  }
+
+  func exit(_ code: Int32) {
+    exitCode = code
+    kill()
+    if restarts { restart() }
   }
 
   /// SIGSTOP, and SIGCONT after `duration`: what arrived meanwhile is handled in any order.

@@ -1,0 +1,19 @@
+import TaskCore
+import TaskStore
+
+extension PendingEvents {
+  /// Every event, in order, with its task.
+  package var events: [TaskEvent] {
+    batches.flatMap { batch in
+      batch.events.map { task, sequence in
+        TaskEvent(taskID: task, sequence: sequence, kind: batch.kind, at: batch.at, task: tasks[task])
+      }
+    }
+  }
+}
+
+extension TaskStore {
+  package func pendingEvents(limit: Int) async throws -> PendingEvents {
+    try await pendingEvents(limit: limit, excluding: [])
+  }
+}
