@@ -14,11 +14,11 @@ struct CommandMessages {
   }
 
   func message(_ command: Command) -> KafkaMessage {
-    let key = Array(command.taskID.description.utf8)
+    let key = command.taskID.utf8
     let id =
       switch command {
       case .submit: key
-      case .control(let control): Array(control.id.description.utf8)
+      case .control(let control): control.id.utf8
       }
     return KafkaMessage(
       topic: topic, key: key, value: CommandJSON.encode(command),
