@@ -6,9 +6,29 @@ package struct PendingEvents: Sendable {
   package var batches: [OutboxBatch]
   /// The tasks of the events, as they were when the batches were read or later; those that were removed are not here.
   package var tasks: [UUID: TaskDocument]
+  /// The last batch has the first events of its row only.
+  package private(set) var isCut = false
 
   package init(batches: [OutboxBatch], tasks: [UUID: TaskDocument]) {
     self.batches = batches
     self.tasks = tasks
+  }
+
+  /// Keeps the first events, as many as come to `bytes` with their tasks, and at least one. `size` is that of a task in
+  /// bytes; nil where it is not known: there it ends.
+  mutating func cut(to bytes: Int, size: (UUID) -> Int?) {
+    var left = bytes
+    for (index, batch) in batches.enumerated() {
+      for (place, event) in batch.events.enumerated() {
+        let isFirst = index == 0 && place == 0
+        guard let size = size(event.task), isFirst || left >= size else {
+          isCut = place > 0
+          batches[index].events.removeSubrange(place...)
+          batches.removeSubrange((isCut ? index + 1 : index)...)
+          return
+        }
+        left -= size
+      }
+    }
   }
 }

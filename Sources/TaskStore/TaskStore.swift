@@ -57,10 +57,13 @@ package protocol TaskStore: Sendable {
   func lead(_ worker: WorkerID, seconds: Int) async throws -> Bool
   /// The lowest and the highest row of the outbox; nil where it is empty.
   func pendingRows() async throws -> ClosedRange<Int64>?
-  /// Up to `limit` outbox rows, oldest first, none of `excluded`, and the tasks of their events.
+  /// Up to `limit` outbox rows, oldest first, none of `excluded`, and the tasks of their events. Where these are long,
+  /// the events are cut to what is little enough to hold in memory.
   func pendingEvents(limit: Int, excluding excluded: [Int64]) async throws -> PendingEvents
   /// Removes relayed rows.
   func discardEvents(_ rows: [Int64]) async throws
+  /// Removes the first events of a row.
+  func discardEvents(of row: Int64, first count: Int) async throws
 
   // Reading
 

@@ -6,6 +6,35 @@ import Testing
 
 /// What only the store in PostgreSQL can get wrong.
 @Suite struct PostgresStoreTests {
+  /// Events of tasks that are long are handed out a few at a time, each once and in order.
+  @Test func eventsAreCutToWhatMemoryHolds() async throws {
+    try await withPostgresStore { store, _ in
+      let worker = try await store.register(.sample)
+      let short = (0..<40).map { _ in TaskSpec.noop() }
+      let long = (0..<40).map { _ in
+        var spec = TaskSpec.noop()
+        for number in 0..<64 { spec.labels["label-\(number)"] = String(repeating: "x", count: 4096) }
+        return spec
+      }
+      _ = try await store.apply((short[..<20] + long + short[20...]).map { .submit($0) })
+      let removed = [long[0], long[39], short[39]].map(\.id)
+      _ = try await store.apply(removed.map { .control(.init(id: .random(), taskID: $0, action: .remove)) })
+      #expect(try await store.claim(worker, limit: 100).count == 77)
+      var sequences: [UUID: [Int]] = [:]
+      while case let pending = try await store.pendingEvents(limit: 100), let last = pending.batches.last {
+        for event in pending.events {
+          sequences[event.taskID, default: []].append(event.sequence)
+          #expect((event.task == nil) == removed.contains(event.taskID))
+        }
+        #expect(pending.events.count { $0.task?.spec.labels.isEmpty == false } <= 12, "3 MiB")
+        try await store.discardEvents(pending.batches.map(\.row).dropLast(pending.isCut ? 1 : 0))
+        if pending.isCut { try await store.discardEvents(of: last.row, first: last.events.count) }
+      }
+      #expect(sequences.count == 80)
+      #expect(sequences.values.allSatisfy { $0 == [1, 2] })
+    }
+  }
+
   /// The audit finds what it is there to find.
   @Test(arguments: [
     ("update bucket set used = used + 1 where scope = 'kind'", "kind noop counts 1 and runs 0"),

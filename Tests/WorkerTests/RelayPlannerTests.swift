@@ -41,6 +41,16 @@ import Worker
     #expect(planner.next(now: at(4)) == .publish(readingAhead: nil))
   }
 
+  @Test func nothingIsReadAheadOfARowThatWasCut() {
+    var planner = leader()
+    planner.read(rows: 200, events: 30, of: 200, isCut: true, now: at(3))
+    #expect(planner.next(now: at(3)) == .publish(readingAhead: nil))
+    planner.published()
+    #expect(planner.next(now: at(4)) == .read(rows: 200), "the rest of the row, at once")
+    planner.read(rows: 200, events: 4000, of: 200, now: at(5))
+    #expect(planner.next(now: at(5)) == .publish(readingAhead: 200))
+  }
+
   @Test func aRoundOfATermThatIsOverIsNotPublished() {
     var planner = leader()
     planner.read(rows: 3, events: 60, of: 200, now: at(1))

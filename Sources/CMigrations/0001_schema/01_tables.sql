@@ -232,6 +232,9 @@ create table outbox (
 
 alter table outbox alter task_ids set storage external, alter sequences set storage external;
 
+-- Not compressed, so that its size tells what it takes to read it.
+alter table task alter spec set storage external;
+
 -- Who may do what only one worker does. A lease, not a session lock: it works behind a pooler.
 create table leader (
   role      text primary key,

@@ -15,12 +15,13 @@ create view task_document as
     left join delayed d on d.task_id = t.id
     left join checkpoint c on c.task_id = t.id;
 
--- The tasks with these ids that exist.
+-- The tasks with these ids that exist, in the order of the ids.
 create function task_documents(ids uuid[]) returns setof task_document
 language plpgsql set plan_cache_mode = force_generic_plan
 set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
 begin
-  return query select d.* from unnest(ids) u(id) join task_document d on d.id = u.id;
+  return query
+    select d.* from unnest(ids) with ordinality u(id, ordinal) join task_document d on d.id = u.id order by u.ordinal;
 end $$;
 
 -- The newest tasks, of one state and one queue where these are given.

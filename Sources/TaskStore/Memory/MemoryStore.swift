@@ -81,6 +81,13 @@ package final class MemoryStore: TaskStore {
     transaction { $0.outbox.removeAll { gone.contains($0.row) } }
   }
 
+  package func discardEvents(of row: Int64, first count: Int) async throws {
+    transaction { state in
+      guard let index = state.outbox.firstIndex(where: { $0.row == row }) else { return }
+      state.outbox[index].events.removeFirst(count)
+    }
+  }
+
   package func setLimit(_ scope: LimitScope, name: String, to limit: Int?) async throws {
     transaction { $0.limits[MemoryState.Bucket(scope: scope, name: name)] = limit }
   }

@@ -5,6 +5,8 @@ import TaskCore
 extension PostgresStore {
   /// No further row of the outbox is read after so many events.
   private static let eventsAtOnce: Int64 = 5000
+  /// What the events of one reading come to with the specifications of their tasks, about.
+  private static let bytesAtOnce = 3 << 20
 
   package func pendingRows() async throws -> ClosedRange<Int64>? {
     try await call {
@@ -20,8 +22,31 @@ extension PostgresStore {
         StoreQueries.pendingEvents, .int64(Int64(limit)), .int64(Self.eventsAtOnce), .int64Array(excluded)
       ).map(batch)
     }
-    let tasks = try await documents(Set(batches.lazy.flatMap(\.events).map(\.task)))
-    return PendingEvents(batches: batches, tasks: tasks)
+    return try await withTasks(PendingEvents(batches: batches, tasks: [:]))
+  }
+
+  /// Adds the tasks of the events, of the first as many as fit; the others wait for the next reading.
+  private func withTasks(_ events: PendingEvents) async throws -> PendingEvents {
+    var seen: Set<UUID> = []
+    let all = events.batches.flatMap(\.events).map(\.task)
+    let ids = all.filter { seen.insert($0).inserted }
+    guard !ids.isEmpty else { return events }
+    return try await call {
+      var pending = events
+      var sizes: [UUID: Int] = [:]
+      // A task is told of with each of its events.
+      let share = Int64(Self.bytesAtOnce * ids.count / all.count)
+      for row in try await pool.query(StoreQueries.pendingDocuments, .uuids(ids), .int64(share)) {
+        let id = UUID(try row.uuid(0))
+        pending.tasks[id] = try document(row)
+        sizes[id] = try row.bytes(3).count
+      }
+      // What lies between those that are here was removed. Nothing is here: nothing is left of any.
+      let end = ids.lastIndex { sizes[$0] != nil } ?? ids.count - 1
+      for id in ids[...end] { sizes[id] = sizes[id] ?? 0 }
+      pending.cut(to: Self.bytesAtOnce) { sizes[$0] }
+      return pending
+    }
   }
 
   private func batch(_ row: PostgresRow) throws -> OutboxBatch {
@@ -35,6 +60,12 @@ extension PostgresStore {
   package func discardEvents(_ rows: [Int64]) async throws {
     guard !rows.isEmpty else { return }
     _ = try await call { try await pool.query(StoreQueries.discardEvents, .int64Array(rows)) }
+  }
+
+  package func discardEvents(of row: Int64, first count: Int) async throws {
+    _ = try await call {
+      try await pool.query(StoreQueries.discardFirstEvents, .int64(row), .int32(Int32(clamping: count)))
+    }
   }
 
   package func task(_ id: UUID) async throws -> TaskDocument? {

@@ -81,6 +81,9 @@ enum StoreQueries {
     """)
 
   static let discardEvents = PostgresStatement("delete from outbox where id = any($1)", writes: true)
+  /// $1: row; $2: how many.
+  static let discardFirstEvents = PostgresStatement(
+    "update outbox set task_ids = task_ids[$2 + 1:], sequences = sequences[$2 + 1:] where id = $1", writes: true)
 
   // MARK: Reading
 
@@ -91,6 +94,14 @@ enum StoreQueries {
     """
 
   static let documents = PostgresStatement("select \(documentColumns) from task_documents($1)")
+  /// $1: ids; $2: bytes of specifications after which no further task is read.
+  static let pendingDocuments = PostgresStatement(
+    """
+    select \(documentColumns)
+      from (select d.*, sum(pg_column_size(spec)) over (rows unbounded preceding) - pg_column_size(spec) before
+              from task_documents($1) d) sized
+     where before < $2
+    """)
   /// $1: ids. A row per task that exists, found by its key whatever the tables' statistics say.
   static let states = PostgresStatement("select id, state from task_documents($1)")
   static let list = PostgresStatement("select \(documentColumns) from list_tasks($1, $2, $3)")

@@ -11,6 +11,8 @@ package actor Relay {
   private struct Round {
     var rows: [Int64] = []
     var events = 0
+    /// The last row, where only so many of its events are here; `rows` ends before it.
+    var cut: (row: Int64, events: Int)?
     var messages: [KafkaMessage] = []
   }
 
@@ -102,20 +104,24 @@ package actor Relay {
   private func publish(_ round: Round) async throws {
     try await sink.sendAll(round.messages)
     try await store.discardEvents(round.rows)
+    if let cut = round.cut { try await store.discardEvents(of: cut.row, first: cut.events) }
     planner.published()
   }
 
   private func take(_ next: Round, of limit: Int) {
     round = next
-    planner.read(rows: next.rows.count, events: next.events, of: limit, now: .now)
+    let rows = next.rows.count + (next.cut == nil ? 0 : 1)
+    planner.read(rows: rows, events: next.events, of: limit, isCut: next.cut != nil, now: .now)
   }
 
   /// Detached, so that the loop is free while a large round is decoded and encoded.
   private func read(_ limit: Int, behind rows: [Int64] = []) async throws -> Round {
     try await Task.detached { [store, messages] in
       let pending = try await store.pendingEvents(limit: limit, excluding: rows)
+      let whole = pending.isCut ? pending.batches.dropLast() : pending.batches[...]
       return Round(
-        rows: pending.batches.map(\.row), events: pending.batches.reduce(0) { $0 + $1.events.count },
+        rows: whole.map(\.row), events: pending.batches.reduce(0) { $0 + $1.events.count },
+        cut: pending.isCut ? pending.batches.last.map { ($0.row, $0.events.count) } : nil,
         messages: messages.messages(for: pending))
     }.value
   }

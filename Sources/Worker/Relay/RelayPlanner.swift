@@ -7,10 +7,10 @@ package struct RelayPlanner: Sendable {
   package enum Decision: Hashable, Sendable {
     /// Ask for the lead; answer with ``led(_:sentAt:now:)``.
     case lead(seconds: Int)
-    /// Read a round of up to so many rows; answer with ``read(rows:events:of:now:)``.
+    /// Read a round of up to so many rows; answer with ``read(rows:events:of:isCut:now:)``.
     case read(rows: Int)
     /// Publish the round that was read last, then discard its rows; answer with ``published()``. Meanwhile read up to
-    /// so many rows that are not among them, and answer with ``read(rows:events:of:now:)`` after that.
+    /// so many rows that are not among them, and answer with ``read(rows:events:of:isCut:now:)`` after that.
     case publish(readingAhead: Int?)
     /// Ask which rows wait; answer with ``looked(_:now:)``.
     case look
@@ -48,6 +48,8 @@ package struct RelayPlanner: Sendable {
   private var hasRound = false
   /// The last read ended at its limit: there is more.
   private var isBehind = false
+  /// It ended within a row, which must be read again before what comes after it.
+  private var isCut = false
   private var notBefore: BootInstant?
   private var gathersUntil: BootInstant?
   private var eventsPerRow = 20.0
@@ -75,7 +77,7 @@ package struct RelayPlanner: Sendable {
       return now < nextTry ? .wait(until: nextTry) : .lead(seconds: Self.term)
     case .leader(let renewAt, _):
       if now >= renewAt { return .lead(seconds: Self.term) }
-      if hasRound { return .publish(readingAhead: isBehind ? rows : nil) }
+      if hasRound { return .publish(readingAhead: isBehind && !isCut ? rows : nil) }
       guard case .wait(let until)? = pause(now) else { return .read(rows: rows) }
       return .wait(until: min(until, renewAt))
     }
@@ -104,8 +106,8 @@ package struct RelayPlanner: Sendable {
     }
   }
 
-  /// A round of `rows` with `events` was read, of at most `limit` rows.
-  package mutating func read(rows: Int, events: Int, of limit: Int, now: BootInstant) {
+  /// A round of `rows` with `events` was read, of at most `limit` rows; of the last one not all, where it `isCut`.
+  package mutating func read(rows: Int, events: Int, of limit: Int, isCut: Bool = false, now: BootInstant) {
     guard rows > 0 else {
       isBehind = false
       drain?.mustLook = true
@@ -113,7 +115,8 @@ package struct RelayPlanner: Sendable {
       return
     }
     hasRound = true
-    isBehind = rows >= limit || events >= Self.eventsPerRound
+    self.isCut = isCut
+    isBehind = isCut || rows >= limit || events >= Self.eventsPerRound
     empty.reset()
     notBefore = nil
     gathersUntil = isBehind || drain != nil ? nil : now + Self.gathering

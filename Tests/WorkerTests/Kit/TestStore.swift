@@ -116,6 +116,11 @@ final class TestStore: TaskStore {
     try await inner.discardEvents(rows)
   }
 
+  func discardEvents(of row: Int64, first count: Int) async throws {
+    try reach()
+    try await inner.discardEvents(of: row, first: count)
+  }
+
   func task(_ id: UUID) async throws -> TaskDocument? { try await inner.task(id) }
 
   func states(of ids: [UUID]) async throws -> [UUID: TaskState] {
