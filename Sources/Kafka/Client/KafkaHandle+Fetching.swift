@@ -7,7 +7,7 @@ extension KafkaHandle {
     "auto.offset.reset": "earliest",
     // Memory: what is fetched ahead, and an answer, which is counted before it is decompressed. Once the queue is full,
     // librdkafka 2.0 looks again only after up to a second.
-    "queued.max.messages.kbytes": "1024",
+    "queued.max.messages.kbytes": "4096",
     "fetch.max.bytes": "262144",
     "fetch.wait.max.ms": "100",
     "fetch.error.backoff.ms": "100",
