@@ -21,7 +21,7 @@ package struct KafkaError: Error, Hashable, Sendable {
 
   package let code: Code
   /// One line for people; never holds configuration values.
-  package let message: String
+  package internal(set) var message: String
   /// The client will never work again: close it and make a new one.
   package let isFatal: Bool
   /// The same request may succeed later.

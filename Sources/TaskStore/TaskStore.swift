@@ -62,8 +62,8 @@ package protocol TaskStore: Sendable {
   func pendingEvents(limit: Int, excluding excluded: [Int64]) async throws -> PendingEvents
   /// Removes relayed rows.
   func discardEvents(_ rows: [Int64]) async throws
-  /// Removes the first events of a row.
-  func discardEvents(of row: Int64, first count: Int) async throws
+  /// Removes the events of `batch`, which are the first of their row, where they still are that.
+  func discardFirstEvents(_ batch: OutboxBatch) async throws
 
   // Reading
 

@@ -43,6 +43,11 @@ final class StopSignal: Sendable {
   func end() -> Never {
     let signal = state.withLock { $0.come } ?? SIGINT
     Glibc.signal(signal, SIG_DFL)
+    // The threads of Swift's tasks have signals blocked.
+    var blocked = sigset_t()
+    sigemptyset(&blocked)
+    sigaddset(&blocked, signal)
+    pthread_sigmask(SIG_UNBLOCK, &blocked, nil)
     raise(signal)
     _exit(128 + signal)
   }

@@ -58,12 +58,7 @@ import Testing
       }
       // Every event of every task once, numbered from 1 on without a gap.
       var events: [TaskEvent] = []
-      while true {
-        let pending = try await fixture.store.pendingEvents(limit: 1000)
-        if pending.batches.isEmpty { break }
-        events += pending.events
-        try await fixture.store.discardEvents(pending.batches.map(\.row))
-      }
+      while case let more = try await fixture.store.takeEvents(limit: 1000), !more.isEmpty { events += more }
       for (_, events) in Dictionary(grouping: events, by: \.taskID) {
         #expect(events.map(\.sequence) == Array(1...events.count))
       }

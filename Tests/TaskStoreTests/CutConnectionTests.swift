@@ -101,11 +101,8 @@ private struct Life {
 
   private func outcome() async throws -> [String] {
     var events: [TaskEvent] = []
-    while true {
-      let pending = try await insist { try await store.pendingEvents(limit: 3) }
-      if pending.batches.isEmpty { break }
-      events += pending.events
-      try await insist { try await store.discardEvents(pending.batches.map(\.row)) }
+    while case let more = try await store.takeEvents(limit: 3, repeating: { try await insist($0) }), !more.isEmpty {
+      events += more
     }
     var lines: [String] = []
     for (number, id) in ids.enumerated() {
@@ -138,7 +135,8 @@ private struct Life {
   }
 
   private func claim(_ worker: WorkerID, _ limit: Int) async throws -> [Claim] {
-    try await insist { try await store.claim(worker, limit: limit) }
+    let call = ClaimCalls.next()
+    return try await insist { try await store.claim(worker, limit: limit, call: call) }
   }
 
   private func settle(_ claims: [Claim], _ outcome: (Claim) -> Settlement.Outcome) async throws {

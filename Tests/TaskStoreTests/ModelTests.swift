@@ -175,10 +175,9 @@ private struct Model {
       try await store.store.workers().map { "\($0.id) \($0.isLive) \($0.running) \($0.bytesPerSecond)" }
     }
     try await both("events") { store, _ in
-      let pending = try await store.store.pendingEvents(limit: 10_000)
-      try await store.store.discardEvents(pending.batches.map(\.row))
-      let events = Dictionary(grouping: pending.events, by: \.taskID)
-      return events.mapValues { $0.map { "\($0.sequence) \($0.kind)" } }
+      var events: [TaskEvent] = []
+      while case let more = try await store.store.takeEvents(limit: 10_000), !more.isEmpty { events += more }
+      return Dictionary(grouping: events, by: \.taskID).mapValues { $0.map { "\($0.sequence) \($0.kind)" } }
     }
     for store in stores { #expect(try await store.store.audit() == []) }
   }

@@ -28,7 +28,8 @@ import Testing
         }
         #expect(pending.events.count { $0.task?.spec.labels.isEmpty == false } <= 12, "3 MiB")
         try await store.discardEvents(pending.batches.map(\.row).dropLast(pending.isCut ? 1 : 0))
-        if pending.isCut { try await store.discardEvents(of: last.row, first: last.events.count) }
+        // Twice, as after an answer that was lost.
+        for _ in 0..<2 where pending.isCut { try await store.discardFirstEvents(last) }
       }
       #expect(sequences.count == 80)
       #expect(sequences.values.allSatisfy { $0 == [1, 2] })

@@ -110,8 +110,22 @@ extension TaskStore {
   }
 }
 
+extension TaskStore {
+  /// Takes the next events off the outbox, as the relay does; `repeating` makes each of the calls that do it.
+  func takeEvents(
+    limit: Int, repeating call: (() async throws -> Void) async throws -> Void = { try await $0() }
+  ) async throws -> [TaskEvent] {
+    var pending = PendingEvents(batches: [], tasks: [:])
+    try await call { pending = try await pendingEvents(limit: limit) }
+    let rows = Array(pending.batches.map(\.row).dropLast(pending.isCut ? 1 : 0))
+    try await call { try await discardEvents(rows) }
+    if pending.isCut, let cut = pending.batches.last { try await call { try await discardFirstEvents(cut) } }
+    return pending.events
+  }
+}
+
 /// Rising numbers for the claim calls of all tests.
-private enum ClaimCalls {
+enum ClaimCalls {
   private static let last = Lock(Int64(0))
 
   static func next() -> Int64 {

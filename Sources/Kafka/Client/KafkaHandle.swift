@@ -19,6 +19,7 @@ final class KafkaHandle: @unchecked Sendable {
   /// Nothing is ever put on it: waiting on it is waiting for ``wake()``.
   private let silence: OpaquePointer
   private let observer: KafkaObserver
+  private let bootstrap: String
   /// What librdkafka last said is wrong, since it last was well: why a request goes unanswered. The poll thread's.
   private(set) var trouble: KafkaError?
   private var isDestroyed = false
@@ -71,6 +72,7 @@ final class KafkaHandle: @unchecked Sendable {
     }
     silence = rd_kafka_queue_new(raw)
     observer = configuration.observer
+    bootstrap = configuration.bootstrap
   }
 
   deinit {
@@ -114,7 +116,8 @@ final class KafkaHandle: @unchecked Sendable {
     case RD_KAFKA_EVENT_STATS:
       if let json = rd_kafka_event_stats(event.raw) { observer(.statistics(json: String(cString: json))) }
     case RD_KAFKA_EVENT_ERROR:
-      guard let error = event.error.map({ $0.isFatal ? fatalError ?? $0 : $0 }) else { return nil }
+      guard var error = event.error.map({ $0.isFatal ? fatalError ?? $0 : $0 }) else { return nil }
+      if error.code == .allBrokersDown { error.message = "\(bootstrap): \(error.message)" }
       if error.tells >= trouble?.tells ?? 0 { trouble = error }
       observer(.error(error))
       return error.isFatal ? error : nil

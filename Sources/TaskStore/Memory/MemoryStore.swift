@@ -81,10 +81,12 @@ package final class MemoryStore: TaskStore {
     transaction { $0.outbox.removeAll { gone.contains($0.row) } }
   }
 
-  package func discardEvents(of row: Int64, first count: Int) async throws {
+  package func discardFirstEvents(_ batch: OutboxBatch) async throws {
     transaction { state in
-      guard let index = state.outbox.firstIndex(where: { $0.row == row }) else { return }
-      state.outbox[index].events.removeFirst(count)
+      guard let index = state.outbox.firstIndex(where: { $0.row == batch.row }),
+        let first = state.outbox[index].events.first, let published = batch.events.first, first == published
+      else { return }
+      state.outbox[index].events.removeFirst(batch.events.count)
     }
   }
 

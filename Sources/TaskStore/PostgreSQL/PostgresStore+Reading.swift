@@ -62,9 +62,12 @@ extension PostgresStore {
     _ = try await call { try await pool.query(StoreQueries.discardEvents, .int64Array(rows)) }
   }
 
-  package func discardEvents(of row: Int64, first count: Int) async throws {
+  package func discardFirstEvents(_ batch: OutboxBatch) async throws {
+    guard let first = batch.events.first else { return }
     _ = try await call {
-      try await pool.query(StoreQueries.discardFirstEvents, .int64(row), .int32(Int32(clamping: count)))
+      try await pool.query(
+        StoreQueries.discardFirstEvents, .int64(batch.row), .int32(Int32(clamping: batch.events.count)),
+        .uuid(first.task.high, first.task.low), .int32(Int32(clamping: first.sequence)))
     }
   }
 

@@ -81,9 +81,12 @@ enum StoreQueries {
     """)
 
   static let discardEvents = PostgresStatement("delete from outbox where id = any($1)", writes: true)
-  /// $1: row; $2: how many.
+  /// $1: row; $2: how many; $3, $4: task and number of the first, which is another one once they are gone.
   static let discardFirstEvents = PostgresStatement(
-    "update outbox set task_ids = task_ids[$2 + 1:], sequences = sequences[$2 + 1:] where id = $1", writes: true)
+    """
+    update outbox set task_ids = task_ids[$2 + 1:], sequences = sequences[$2 + 1:]
+     where id = $1 and task_ids[1] = $3 and sequences[1] = $4
+    """, writes: true)
 
   // MARK: Reading
 

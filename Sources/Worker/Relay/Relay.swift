@@ -11,8 +11,8 @@ package actor Relay {
   private struct Round {
     var rows: [Int64] = []
     var events = 0
-    /// The last row, where only so many of its events are here; `rows` ends before it.
-    var cut: (row: Int64, events: Int)?
+    /// Of the row after those, where only its first events are here.
+    var cut: OutboxBatch?
     var messages: [KafkaMessage] = []
   }
 
@@ -104,7 +104,7 @@ package actor Relay {
   private func publish(_ round: Round) async throws {
     try await sink.sendAll(round.messages)
     try await store.discardEvents(round.rows)
-    if let cut = round.cut { try await store.discardEvents(of: cut.row, first: cut.events) }
+    if let cut = round.cut { try await store.discardFirstEvents(cut) }
     planner.published()
   }
 
@@ -121,7 +121,7 @@ package actor Relay {
       let whole = pending.isCut ? pending.batches.dropLast() : pending.batches[...]
       return Round(
         rows: whole.map(\.row), events: pending.batches.reduce(0) { $0 + $1.events.count },
-        cut: pending.isCut ? pending.batches.last.map { ($0.row, $0.events.count) } : nil,
+        cut: pending.isCut ? pending.batches.last : nil,
         messages: messages.messages(for: pending))
     }.value
   }

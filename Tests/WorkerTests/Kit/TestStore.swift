@@ -116,9 +116,9 @@ final class TestStore: TaskStore {
     try await inner.discardEvents(rows)
   }
 
-  func discardEvents(of row: Int64, first count: Int) async throws {
+  func discardFirstEvents(_ batch: OutboxBatch) async throws {
     try reach()
-    try await inner.discardEvents(of: row, first: count)
+    try await inner.discardFirstEvents(batch)
   }
 
   func task(_ id: UUID) async throws -> TaskDocument? { try await inner.task(id) }
