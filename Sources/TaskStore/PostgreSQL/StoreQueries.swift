@@ -97,11 +97,12 @@ enum StoreQueries {
     """
 
   static let documents = PostgresStatement("select \(documentColumns) from task_documents($1)")
-  /// $1: ids; $2: bytes of specifications after which no further task is read.
+  /// $1: ids; $2: bytes of specifications after which no further task is read. The last column: how many there are.
   static let pendingDocuments = PostgresStatement(
     """
-    select \(documentColumns)
-      from (select d.*, sum(pg_column_size(spec)) over (rows unbounded preceding) - pg_column_size(spec) before
+    select \(documentColumns), there_are
+      from (select d.*, count(*) over () there_are,
+                   sum(pg_column_size(spec)) over (rows unbounded preceding) - pg_column_size(spec) before
               from task_documents($1) d) sized
      where before < $2
     """)
