@@ -100,9 +100,9 @@ private final class Storm: Sendable {
 
   private func every(
     _ milliseconds: ClosedRange<Int>, until end: Int64, _ stream: UInt64,
-    _ act: @Sendable (inout SeededGenerator) async throws -> Void
+    _ act: @Sendable (inout SplitMix64) async throws -> Void
   ) async throws {
-    var random = SeededGenerator(seed &+ stream << 32)
+    var random = SplitMix64(seed: seed &+ stream << 32)
     while true {
       let pause = Duration.milliseconds(Int.random(in: milliseconds, using: &random))
       guard Clocks.boottime() + pause.nanoseconds < end else { return }
@@ -122,7 +122,7 @@ private final class Storm: Sendable {
     }
   }
 
-  private func strikeWorker(_ random: inout SeededGenerator) async {
+  private func strikeWorker(_ random: inout SplitMix64) async {
     guard let worker = fleet.running.randomElement(using: &random) else { return }
     if Int.random(in: 0..<4, using: &random) == 0 {
       worker.kill(SIGSTOP)
@@ -137,14 +137,14 @@ private final class Storm: Sendable {
     }
   }
 
-  private func crashPostgres(_ random: inout SeededGenerator) async throws {
+  private func crashPostgres(_ random: inout SplitMix64) async throws {
     await postgres.stop(.immediate)
     try await fleet.loop.sleep(for: .milliseconds(Int.random(in: 0...3000, using: &random)))
     try await postgres.start()
     count("crashes of PostgreSQL")
   }
 
-  private func killKafka(_ random: inout SeededGenerator) async throws {
+  private func killKafka(_ random: inout SplitMix64) async throws {
     await kafka.kill()
     try await fleet.loop.sleep(for: .milliseconds(Int.random(in: 0...3000, using: &random)))
     // On a machine under load it may not be up in time.
@@ -152,7 +152,7 @@ private final class Storm: Sendable {
     count("kills of Kafka")
   }
 
-  private func command(_ random: inout SeededGenerator) async {
+  private func command(_ random: inout SplitMix64) async {
     guard let (task, _) = specs.randomElement(using: &random) else { return }
     let number = Int.random(in: 0..<20, using: &random)
     switch number {

@@ -5,7 +5,7 @@ struct ByteRangesTests {
   /// Against a plain set of offsets.
   @Test(arguments: 0..<50 as Range<UInt64>)
   func behavesLikeASet(seed: UInt64) {
-    var generator = SeededGenerator(seed: seed)
+    var generator = SplitMix64(seed: seed)
     var ranges = ByteRanges()
     var model: Set<Int64> = []
     func range() -> Range<Int64> {

@@ -7,7 +7,7 @@ struct ChunkSchedulerTests {
   /// Random connections that move, stall, fail and finish: every byte arrives, none is handed out twice at a time.
   @Test(arguments: 0..<60 as Range<UInt64>)
   func fetchesEveryByteOnce(seed: UInt64) {
-    var generator = SeededGenerator(seed: seed)
+    var generator = SplitMix64(seed: seed)
     let size = Int64.random(in: 0...(400 * mebibyte), using: &generator)
     var done = ByteRanges()
     for _ in 0..<Int.random(in: 0..<5, using: &generator) {

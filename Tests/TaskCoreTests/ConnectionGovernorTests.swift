@@ -37,7 +37,7 @@ struct ConnectionGovernorTests {
 
   @Test(arguments: 0..<20 as Range<UInt64>)
   func staysWithinItsBounds(seed: UInt64) {
-    var generator = SeededGenerator(seed: seed)
+    var generator = SplitMix64(seed: seed)
     let maximum = Int.random(in: 1...16, using: &generator)
     var governor = ConnectionGovernor(maximum: maximum, start: 4)
     for _ in 0..<300 {

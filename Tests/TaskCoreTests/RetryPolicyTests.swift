@@ -7,7 +7,7 @@ private func failure(_ class: TaskFailure.Class, retryAfter: Int? = nil) -> Task
 
 struct RetryPolicyTests {
   @Test func backOffHasFullJitterUpToItsCap() {
-    var generator = SeededGenerator(seed: 1)
+    var generator = SplitMix64(seed: 1)
     let policy = RetryPolicy(maxAttempts: 100)
     for attempt in 1..<100 {
       let ceiling = Duration.seconds(min(1 << min(attempt - 1, 20), 300))
@@ -26,7 +26,7 @@ struct RetryPolicyTests {
   }
 
   @Test func intervalsAreUsedInTurnAndTheLastRepeats() {
-    var generator = SeededGenerator(seed: 2)
+    var generator = SplitMix64(seed: 2)
     let policy = RetryPolicy(maxAttempts: 6, intervals: [1, 10, 60])
     let decisions = (1...6).map { policy.decision(after: failure(.retry), attempt: $0, using: &generator) }
     #expect(decisions == [1, 10, 60, 60, 60].map { .retry(after: .seconds($0)) } + [.fail])
@@ -34,7 +34,7 @@ struct RetryPolicyTests {
 
   @Test(arguments: [(-5, 1), (0, 1), (30, 30), (7200, 3600), (Int.max, 3600)])
   func retryAfterIsAMinimumOfAtMostAnHour(asked: Int, expected: Int) {
-    var generator = SeededGenerator(seed: 3)
+    var generator = SplitMix64(seed: 3)
     let policy = RetryPolicy(maxAttempts: 2, intervals: [1])
     #expect(
       policy.decision(after: failure(.retry, retryAfter: asked), attempt: 1, using: &generator)
@@ -42,7 +42,7 @@ struct RetryPolicyTests {
   }
 
   @Test func failuresForGoodAndWaitsDoNotCount() {
-    var generator = SeededGenerator(seed: 4)
+    var generator = SplitMix64(seed: 4)
     let policy = RetryPolicy(maxAttempts: 1)
     #expect(policy.decision(after: failure(.fail), attempt: 1, using: &generator) == .fail)
     guard case .wait(let delay) = policy.decision(after: failure(.wait), attempt: 50, using: &generator) else {

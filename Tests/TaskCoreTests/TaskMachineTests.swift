@@ -121,7 +121,7 @@ struct TaskMachineTests {
   /// changes nothing.
   @Test(arguments: 0..<100 as Range<UInt64>)
   func keepsItsInvariants(seed: UInt64) {
-    var generator = SeededGenerator(seed: seed)
+    var generator = SplitMix64(seed: seed)
     var (task, actions) = TaskMachine.submit(
       paused: .random(using: &generator), waitsForOthers: .random(using: &generator))
     var isEnqueued = false

@@ -75,7 +75,7 @@ import Testing
   }
 
   private func command(_ fixture: StoreFixture, _ ids: [UUID], seed: UInt64) async throws {
-    var random = SeededGenerator(seed)
+    var random = SplitMix64(seed: seed)
     let actions: [ControlAction] = [.pause, .resume, .cancel, .retry, .remove, .prioritize(3), .prioritize(-3)]
     for _ in 0..<60 {
       var batch: [Command] = []
@@ -97,7 +97,7 @@ import Testing
 
   /// Limits that change while tasks run; none is left at the end.
   private func limit(_ fixture: StoreFixture) async throws {
-    var random = SeededGenerator(200)
+    var random = SplitMix64(seed: 200)
     for _ in 0..<60 {
       try await fixture.store.setLimit(.queue, name: "q1", to: Int.random(in: 0...9, using: &random))
       try await fixture.store.setLimit(.host, name: "h2", to: Int.random(in: 0...3, using: &random))
@@ -110,7 +110,7 @@ import Testing
   }
 
   private func run(_ fixture: StoreFixture, seed: UInt64) async throws {
-    var random = SeededGenerator(seed + 100)
+    var random = SplitMix64(seed: seed + 100)
     var worker = try await fixture.worker()
     for _ in 0..<80 {
       let claims = try await fixture.store.claim(worker, limit: Int.random(in: 1...12, using: &random))

@@ -24,7 +24,7 @@ import Testing
 
 private struct Model {
   private let stores: [StoreFixture]
-  private var random: SeededGenerator
+  private var random: SplitMix64
   private let ids: [UUID]
   /// Tasks are removed and never come back: the operations move on to further ones.
   private var steps = 0
@@ -34,7 +34,7 @@ private struct Model {
 
   init(_ memory: StoreFixture, _ postgres: StoreFixture, seed: UInt64) {
     stores = [memory, postgres]
-    random = SeededGenerator(seed)
+    random = SplitMix64(seed: seed)
     ids = (1...40).map { UUID(high: 0x019a_0000_0000_7000 + seed << 16, low: 0x8000_0000_0000_0000 | $0) }
   }
 

@@ -1,3 +1,4 @@
+import TaskCore
 import TaskStore
 import Testing
 

@@ -1,3 +1,5 @@
+import TaskCore
+
 /// Decides when a worker tries to lead the relay, how much of the outbox it takes at a time, and when it is done.
 ///
 /// One worker of the fleet relays, so that the events of a task keep their order. The right ends with its term,

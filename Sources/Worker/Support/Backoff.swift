@@ -1,3 +1,5 @@
+import TaskCore
+
 /// Waits that double from `base` up to `limit`, each shortened by up to a half at random so that a fleet does not
 /// come back in step.
 package struct Backoff: Sendable {

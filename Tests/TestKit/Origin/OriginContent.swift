@@ -1,4 +1,5 @@
 import Digest
+import TaskCore
 
 /// The bytes of a made-up file: byte `i` is a function of the seed and `i` alone, so any range of a file of any size
 /// can be sent, and compared, without keeping it.
@@ -35,12 +36,9 @@ package struct OriginContent: Hashable, Sendable {
     }
   }
 
-  /// SplitMix64's output number `index` for the seed.
   private func word(_ index: UInt64) -> UInt64 {
-    var z = seed &+ (index &+ 1) &* 0x9E37_79B9_7F4A_7C15
-    z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-    return z ^ (z >> 31)
+    var numbers = SplitMix64(seed: seed, skipping: index)
+    return numbers.next()
   }
 }
 

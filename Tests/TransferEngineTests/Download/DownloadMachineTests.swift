@@ -59,7 +59,7 @@ import Testing
     var machine = try machine { $0.sealAbove = .max }
     var open = requests(machine.begin(resuming: nil))
     var written = ByteRanges()
-    var generator = Seeded(state: 5)
+    var generator = SplitMix64(seed: 5)
     var ended: [Machine.Action] = []
     while let index = open.indices.randomElement(using: &generator) {
       let request = open.remove(at: index)
@@ -166,18 +166,5 @@ import Testing
     }
     #expect(failure.code == "connect_failed")
     #expect(failure.class == .retry)
-  }
-}
-
-/// SplitMix64.
-private struct Seeded: RandomNumberGenerator {
-  var state: UInt64
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var z = state
-    z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-    return z ^ (z >> 31)
   }
 }
