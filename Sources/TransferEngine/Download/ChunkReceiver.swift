@@ -61,8 +61,8 @@ final class ChunkReceiver: CurlHandler, @unchecked Sendable {
         if wanted != nil { _ = gather(UnsafeRawBufferPointer(rebasing: body.prefix(Int(left)))) }
         return .abort
       }
-      if file.isOpening, filled + body.count > (buffer?.count ?? 0) {
-        file.whenOpened { transfer.resume() }
+      if file.opening.isClosed, filled + body.count > (buffer?.count ?? 0) {
+        file.opening.whenOpen { transfer.resume() }
         return .pause
       }
       if download.mustWaitForRecord(file, then: { transfer.resume() }) { return .pause }
@@ -90,7 +90,7 @@ final class ChunkReceiver: CurlHandler, @unchecked Sendable {
       filled += count
       rest = rest.dropFirst(count)
     }
-    return filled < buffer.count || file.isOpening || flush()
+    return filled < buffer.count || file.opening.isClosed || flush()
   }
 
   /// Writes what is gathered. False where nothing may be written any more; the download knows why.
@@ -113,7 +113,7 @@ final class ChunkReceiver: CurlHandler, @unchecked Sendable {
   /// The response is over, whole or not: writes the rest, which may have to wait for the staging file.
   func finish() async {
     guard case .file(let file, _, _) = destination, filled > 0 else { return }
-    await file.opened()
+    await file.opening.opened()
     _ = flush()
   }
 }

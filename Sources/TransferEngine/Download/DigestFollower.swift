@@ -20,11 +20,11 @@ final class DigestFollower: @unchecked Sendable {
   private let file: StagingFile
   private let state: State
   private var hashed: Int64 = 0
-  private var isRunning = false
+  /// Closed while a job runs.
+  private let running = Latch()
   private var isClosed = false
   /// Of a job: the state is of no use any more.
   private var failure: (any Error)?
-  private var onIdle: (@Sendable () -> Void)?
 
   init(file: StagingFile, withMD5: Bool, pool: BlockingPool, loop: EventLoop) {
     self.file = file
@@ -35,8 +35,8 @@ final class DigestFollower: @unchecked Sendable {
 
   /// The bytes up to `prefix` can be read now.
   func follow(_ prefix: Int64) {
-    guard !isRunning, !isClosed, prefix - hashed >= Self.least else { return }
-    isRunning = true
+    guard !running.isClosed, !isClosed, prefix - hashed >= Self.least else { return }
+    running.close()
     let range = hashed..<min(prefix, hashed + Self.slice)
     loop.task { [self] in
       do {
@@ -46,9 +46,7 @@ final class DigestFollower: @unchecked Sendable {
         failure = error
         isClosed = true
       }
-      isRunning = false
-      onIdle?()
-      onIdle = nil
+      running.open()
       follow(prefix)
     }
   }
@@ -60,21 +58,14 @@ final class DigestFollower: @unchecked Sendable {
 
   /// Waits for the running job, then syncs the file and hashes what is left up to `size`.
   func finish(size: Int64) async throws -> Digests {
-    await idle()
+    isClosed = true
+    await running.opened()
     if let failure { throw failure }
     let rest = hashed..<size
     return try await pool.run { [state, file] in
       try file.sync()
       try state.update(file, rest)
       return state.finish()
-    }
-  }
-
-  private func idle() async {
-    isClosed = true
-    // The loop may take a turn before the body runs, so that what it waits for is asked in there.
-    await withUnsafeContinuation { continuation in
-      if isRunning { onIdle = { continuation.resume() } } else { continuation.resume() }
     }
   }
 

@@ -15,8 +15,8 @@ extension Download {
 
   /// Carries out the steps of ``PublishMachine`` for the file just fetched.
   func publish(bytes: Int64) async -> PublishResult {
-    await syncsEnded()
-    await staged?.opened()
+    await syncing.opened()
+    await staged?.opening.opened()
     // The last sync may have failed, which ended the run.
     guard machine.phase == .complete, let staged, let file = staged.file else { return .interrupted }
     var steps = PublishMachine(expect: spec.expect)

@@ -65,16 +65,16 @@ extension Download {
 
   /// Starts a sync when enough is written, or long enough ago.
   func syncIfDue(now: Int64) {
-    guard !isSyncing, !isPublishing, let staged, let file = staged.file, staged.unsynced > 0,
+    guard !syncing.isClosed, !isPublishing, let staged, let file = staged.file, staged.unsynced > 0,
       staged.unsynced >= options.syncBytes || now - lastSync >= options.syncInterval.nanoseconds
     else { return }
-    isSyncing = true
+    syncing.close()
     loop.task { [self] in await sync(staged, file) }
   }
 
   /// Data before offset, and one at a time: what was written before the sync is recorded after it.
   private func sync(_ staged: StagedFile, _ file: StagingFile) async {
-    isSyncing = true
+    syncing.close()
     let begun = Clocks.boottime()
     lastSync = begun
     let covered = staged.written
@@ -95,10 +95,7 @@ extension Download {
     case .failure(let error):
       if staged === self.staged { storageFailed(error) }
     }
-    isSyncing = false
-    for waiter in syncWaiters { waiter.resume() }
-    syncWaiters = []
-    resumeReceiving()
+    syncing.open()
   }
 
   private func record(_ done: ByteRanges, tailCRC: UInt32?, of staged: StagedFile, _ file: StagingFile) async {
@@ -115,17 +112,9 @@ extension Download {
     }
   }
 
-  /// Waits for the running sync.
-  func syncsEnded() async {
-    // The loop may take a turn before the body runs, so that what it waits for is asked in there.
-    await withUnsafeContinuation { continuation in
-      if isSyncing { syncWaiters.append(continuation) } else { continuation.resume() }
-    }
-  }
-
   /// Records what is written at the end of a run that did not get everything; what cannot be resumed is removed.
   func recordRest() async {
-    await syncsEnded()
+    await syncing.opened()
     guard let staged, let file = staged.file, ledger.mayWrite else { return }
     if machine.isResumable {
       if staged.unsynced > 0 { await sync(staged, file) }

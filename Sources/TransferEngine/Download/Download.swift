@@ -21,13 +21,11 @@ final class Download: @unchecked Sendable {
   var follower: DigestFollower?
   /// The volume to write into checkpoints.
   var volume: Volume?
-  var isSyncing = false
-  var syncWaiters: [UnsafeContinuation<Void, Never>] = []
+  /// Closed while a sync runs and what it covers is recorded.
+  let syncing = Latch()
   var lastSync: Int64
   /// What was written before `at` is recorded: so many bytes.
   var recorded: (bytes: Int64, at: Int64)
-  /// What is called when the running sync is recorded.
-  private var waitingForRecord: [@Sendable () -> Void] = []
   /// Told to stop while the file was being published, which goes on to its end or to the next step that can wait.
   var isStopping = false
 
@@ -238,17 +236,11 @@ extension Download {
 
   /// Whether so much waits to be recorded that nothing more may be received: `resume` is called when it is.
   func mustWaitForRecord(_ file: StagedFile, then resume: @escaping @Sendable () -> Void) -> Bool {
-    guard isSyncing, file.written.count - recorded.bytes >= options.syncBytes,
+    guard syncing.isClosed, file.written.count - recorded.bytes >= options.syncBytes,
       Clocks.boottime() - recorded.at >= options.exposure.nanoseconds
     else { return false }
-    waitingForRecord.append(resume)
+    syncing.whenOpen(resume)
     return true
-  }
-
-  func resumeReceiving() {
-    let waiting = waitingForRecord
-    waitingForRecord = []
-    for resume in waiting { resume() }
   }
 
   /// False, and the run ends, once the task may have another owner.

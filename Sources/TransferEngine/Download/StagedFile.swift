@@ -15,15 +15,17 @@ final class StagedFile: @unchecked Sendable {
   /// `nil` where the server does not tell.
   let size: Int64?
   private(set) var state: State
+  /// Closed until the file is open, or failed to.
+  let opening: Latch
   private(set) var written: ByteRanges
   private(set) var durable: ByteRanges
-  private var waiting: [@Sendable () -> Void] = []
 
   /// A new file, being opened.
   init(generation: Int, size: Int64?) {
     self.generation = generation
     self.size = size
     state = .opening
+    opening = Latch(isClosed: true)
     written = ByteRanges()
     durable = ByteRanges()
   }
@@ -33,6 +35,7 @@ final class StagedFile: @unchecked Sendable {
     generation = file.name.generation
     self.size = size
     state = .open(file)
+    opening = Latch()
     written = done
     durable = done
   }
@@ -41,29 +44,12 @@ final class StagedFile: @unchecked Sendable {
     if case .open(let file) = state { file } else { nil }
   }
 
-  var isOpening: Bool {
-    if case .opening = state { true } else { false }
-  }
-
   func opened(_ result: Result<StagingFile, StorageError>) {
     switch result {
     case .success(let file): state = .open(file)
     case .failure(let error): state = .failed(error)
     }
-    let waiting = self.waiting
-    self.waiting = []
-    for resume in waiting { resume() }
-  }
-
-  /// Calls `body` once the file is open, or failed to: at once, where it is already.
-  func whenOpened(_ body: @escaping @Sendable () -> Void) {
-    if isOpening { waiting.append(body) } else { body() }
-  }
-
-  /// Returns once the file is open, or failed to.
-  func opened() async {
-    guard isOpening else { return }
-    await withUnsafeContinuation { continuation in whenOpened { continuation.resume() } }
+    opening.open()
   }
 
   func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(StorageError) {

@@ -1,0 +1,52 @@
+import System
+import Testing
+
+@testable import TransferEngine
+
+@Suite struct LatchTests {
+  @Test func allPassInTurnOnceItIsOpen() {
+    let latch = Latch()
+    let passed = Lock<[Int]>([])
+    func wait(_ number: Int) { latch.whenOpen { passed.withLock { $0.append(number) } } }
+    wait(1)
+    latch.close()
+    wait(2)
+    wait(3)
+    #expect(passed.withLock { $0 } == [1])
+    latch.open()
+    #expect(passed.withLock { $0 } == [1, 2, 3])
+    latch.open()
+    #expect(passed.withLock { $0 } == [1, 2, 3])
+  }
+
+  /// What comes while it opens waits for the next time, and is not lost.
+  @Test func itMayCloseAgainWhileTheyPass() {
+    let latch = Latch(isClosed: true)
+    let passed = Lock<[Int]>([])
+    latch.whenOpen {
+      latch.close()
+      latch.whenOpen { passed.withLock { $0.append(2) } }
+      passed.withLock { $0.append(1) }
+    }
+    latch.open()
+    #expect(passed.withLock { $0 } == [1])
+    #expect(latch.isClosed)
+    latch.open()
+    #expect(passed.withLock { $0 } == [1, 2])
+  }
+
+  /// Opened and closed by the loop between any two turns of those who wait: nobody is left behind.
+  @Test(.timeLimit(.minutes(1))) func nobodyMissesAnOpening() async throws {
+    let loop = EventLoop(name: "latch")
+    let latch = Latch(isClosed: true)
+    let waiting = (0..<100).map { _ in loop.task { await latch.opened() } }
+    loop.execute { latch.open() }
+    for task in waiting { try await task.value }
+    let more = loop.task { await latch.opened() }
+    loop.execute {
+      latch.close()
+      latch.open()
+    }
+    try await more.value
+  }
+}
