@@ -9,15 +9,18 @@
 -- The states a task rests in. A row in `run` overrides it with running or publishing: a claim does not write `task`.
 create type task_state as enum ('blocked', 'queued', 'paused', 'succeeded', 'canceled', 'failed');
 
--- Whatever limits how much may run: the total (id 1), a kind, a queue, a host, a storage (the root that must be
--- mounted). Ids are small and dense. `used` is the number of rows of `run`, kept by run's own triggers; `ceiling` is
--- the limit, or what ran already when the limit was lowered below it.
+-- The `run_limit` of what has none.
+create function unlimited() returns int language sql immutable as 'select 2000000000';
+
+-- Whatever limits how much may run: the total (id 1), a kind, a queue, a host, a storage (which must be mounted). Ids
+-- are small and dense. `used` is the number of rows of `run`, kept by run's own triggers; `ceiling` is the limit, or
+-- what ran already when the limit was lowered below it.
 create table bucket (
   id        int  primary key,
   scope     text not null check (scope in ('total', 'kind', 'queue', 'host', 'storage')),
   name      text not null,
-  run_limit int  not null default 2000000000 check (run_limit >= 0),  -- the default: no limit
-  ceiling   int  not null default 2000000000,
+  run_limit int  not null default unlimited() check (run_limit >= 0),
+  ceiling   int  not null default unlimited(),
   used      int  not null default 0,
   unique (scope, name),
   constraint bucket_never_over_its_ceiling check (used between 0 and ceiling)
@@ -39,15 +42,15 @@ create table queue (
 -- One line of waiting tasks that are alike to a claim. `rank` is the priority with its sign turned: lowest first.
 -- `ready` says "look here"; `head` is a hint: no row of `ready` at or above zero is left below it.
 create table lane (
-  id       int      generated always as identity primary key,
-  rank     smallint not null,
-  queue_id int      not null,
-  kind_id  int      not null,
-  host_id  int      not null,
-  storage_id  int      not null,
-  ready    boolean  not null default false,
-  head     bigint   not null default 0,
-  head_at  timestamptz not null default now(),
+  id         int      generated always as identity primary key,
+  rank       smallint not null,
+  queue_id   int      not null,
+  kind_id    int      not null,
+  host_id    int      not null,
+  storage_id int      not null,
+  ready      boolean  not null default false,
+  head       bigint   not null default 0,
+  head_at    timestamptz not null default now(),
   unique (rank, queue_id, kind_id, host_id, storage_id)
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 
@@ -157,7 +160,7 @@ create table run (
   queue_id    int      not null,
   kind_id     int      not null,
   host_id     int      not null,
-  storage_id     int      not null,
+  storage_id  int      not null,
   attempt     smallint not null check (attempt > 0),
   sequence    int      not null,
   phase       text     not null default 'running' check (phase in ('running', 'publishing')),

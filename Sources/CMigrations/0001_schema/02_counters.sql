@@ -52,7 +52,7 @@ $$;
 -- old value.
 create function set_limit(bucket_scope text, bucket_name text, new_limit int) returns void language plpgsql as $$
 declare
-  wanted int := coalesce(new_limit, 2000000000);
+  wanted int := coalesce(new_limit, unlimited());
 begin
   perform pass_gate();
   perform ensure_buckets(array[bucket_scope], array[bucket_name]);

@@ -16,7 +16,7 @@ declare
   now_v      float8;                                              -- the virtual time
   horizon    bigint;                                              -- no later commit comes below it
   kinds      int[];                                               -- those the worker handles that have room
-  storages      int[];                                               -- those it has mounted that have room
+  storages   int[];                                               -- those it has mounted that have room
   hosts      int[];                                               -- those with room, where they are few
   few        boolean;
   room       int[];                                               -- run_limit - used, by bucket, when first met

@@ -57,10 +57,10 @@ enum StoreQueries {
   static let setWeight = PostgresStatement("select set_weight($1, $2)", writes: true)
   static let limits = PostgresStatement(
     """
-    select b.scope, b.name, b.used, nullif(b.run_limit, 2000000000), q.weight
+    select b.scope, b.name, b.used, nullif(b.run_limit, unlimited()), q.weight
       from bucket b left join queue q on q.id = b.id
      where b.scope = 'total'
-        or b.name <> '' and (b.used > 0 or b.run_limit < 2000000000 or q.weight <> 1)
+        or b.name <> '' and (b.used > 0 or b.run_limit < unlimited() or q.weight <> 1)
     """)
 
   // MARK: Relay
