@@ -54,8 +54,7 @@ struct AdminOperations: Sendable {
     var requests: [OpaquePointer?] = []
     defer { for request in requests { rd_kafka_NewTopic_destroy(request) } }
     for topic in topics {
-      // −1: the cluster's own replication factor.
-      let replicas = Int32(clamping: topic.replicas ?? -1)
+      let replicas = Int32(clamping: topic.replicas ?? 1)
       guard let request = rd_kafka_NewTopic_new(topic.name, Int32(clamping: topic.partitions), replicas, nil, 0) else {
         throw KafkaError(code: .invalidArgument, message: "topic \(topic.name) cannot be made with such settings")
       }

@@ -19,6 +19,9 @@ package struct KafkaMessage: Sendable {
     self.partition = partition
   }
 
+  /// Bytes of memory that a record takes besides what it carries, roughly.
+  static let overhead = 128
+
   /// Bytes of memory it takes on its way, roughly.
-  var size: Int { 128 + (key?.count ?? 0) + (value?.count ?? 0) + headers.reduce(0) { $0 + $1.size } }
+  var size: Int { Self.overhead + (key?.count ?? 0) + (value?.count ?? 0) + headers.reduce(0) { $0 + $1.size } }
 }

@@ -203,7 +203,7 @@ final class ProducerThread: @unchecked Sendable {
 
   /// ``KafkaMessage/size`` of a message that librdkafka has.
   private static func size(_ message: UnsafePointer<rd_kafka_message_t>) -> Int {
-    var size = 128 + message.pointee.key_len + message.pointee.len
+    var size = KafkaMessage.overhead + message.pointee.key_len + message.pointee.len
     var headers: OpaquePointer?
     guard rd_kafka_message_headers(message, &headers) == RD_KAFKA_RESP_ERR_NO_ERROR else { return size }
     for index in 0..<rd_kafka_header_cnt(headers) {
