@@ -43,8 +43,10 @@ package final class LoopPoll: @unchecked Sendable {
       return
     }
     uv_poll_start(handle.pointer, events.rawValue) { handle, status, events in
-      let poll = LoopHandle.from(handle).owner(as: LoopPoll.self)
-      poll?.handler(status < 0 ? [.readable, .writable, .failed] : PollEvents(rawValue: events))
+      guard let poll = LoopHandle.from(handle).owner(as: LoopPoll.self) else { return }
+      // libuv watches a failed descriptor no longer.
+      if status < 0 { poll.watched = [] }
+      poll.handler(status < 0 ? [.readable, .writable, .failed] : PollEvents(rawValue: events))
     }
   }
 
