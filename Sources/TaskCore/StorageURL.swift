@@ -42,15 +42,7 @@ public struct StorageURL: Hashable, Sendable {
   public var name: String { names[names.count - 1] }
 
   public static func isRootName(_ name: String) -> Bool {
-    (1...63).contains(name.utf8.count) && name.utf8.first != UInt8(ascii: ".")
-      && name.utf8.allSatisfy { byte in
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-          UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "."):
-          true
-        default: false
-        }
-      }
+    TaskSpec.isName(name, limit: 63) && name.utf8.first != UInt8(ascii: ".")
   }
 
   private static func checked(_ escaped: Substring) throws(InvalidStorageURL) -> String {

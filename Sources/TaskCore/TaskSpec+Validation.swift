@@ -124,20 +124,24 @@ extension TaskSpec {
 
   /// Whether `name` can be a queue's or a credential's: at most `limit` bytes of letters, digits, `.`, `_` and `-`.
   package static func isName(_ name: String, limit: Int) -> Bool {
-    (1...limit).contains(name.utf8.count)
-      && name.utf8.allSatisfy { byte in
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-          UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "-"):
-          true
-        default: false
-        }
-      }
+    (1...limit).contains(name.utf8.count) && name.utf8.allSatisfy(\.isOfName)
   }
 
   private static func checkName(_ field: String, _ name: String, limit: Int) throws(InvalidTask) {
     guard isName(name, limit: limit) else {
       throw InvalidTask(field, "must be 1 to \(limit) letters, digits, \".\", \"_\" or \"-\"")
+    }
+  }
+}
+
+extension UInt8 {
+  /// One of those that the names of queues, credentials and storage roots consist of: letters, digits, `.`, `_`, `-`.
+  var isOfName: Bool {
+    switch self {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+      UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "-"):
+      true
+    default: false
     }
   }
 }

@@ -53,7 +53,9 @@ import Testing
       WaitReason.of(task, workers: workers, limits: limits)
     }
     #expect(reason() == nil)
-    #expect(reason(Self.task("storage://nas/a")) == "for a worker that has storage nas: no live one has")
+    var unplaced = Self.task("storage://nas/a")
+    unplaced.error = TaskFailure(code: "storage_missing", message: "no worker has the storage nas", class: .wait)
+    #expect(reason(unplaced) == "because no worker has the storage nas")
     #expect(reason(Self.task(), [Self.worker(isLive: false)])?.contains("none is live") == true)
     #expect(
       reason(Self.task(), [Self.worker()], [LimitUse(scope: .host, name: "example.org", running: 4, limit: 4)])

@@ -3,21 +3,17 @@ import System
 
 /// A PEM file of certificates, looked at before libcurl has to.
 package enum CertificateFile {
-  package struct Unusable: Error, CustomStringConvertible {
-    package let description: String
-  }
-
   /// The number of certificates in it, at least one. Blocks.
   @discardableResult
-  package static func check(_ path: String) throws(Unusable) -> Int {
+  package static func check(_ path: String) throws(UnusableFile) -> Int {
     let text: String
     do throws(SystemError) {
       text = String(decoding: try FileDescriptor.open(path, O_RDONLY).contents(), as: UTF8.self)
     } catch {
-      throw Unusable(description: "\(error)")
+      throw UnusableFile(description: "\(error)")
     }
     let count = text.split(separator: "\n").count { $0.hasPrefix("-----BEGIN ") && $0.contains("CERTIFICATE-----") }
-    guard count > 0 else { throw Unusable(description: "\(path) holds no certificate in the PEM format") }
+    guard count > 0 else { throw UnusableFile(description: "\(path) holds no certificate in the PEM format") }
     return count
   }
 }

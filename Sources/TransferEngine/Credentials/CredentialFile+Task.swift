@@ -9,7 +9,7 @@ extension CredentialFile? {
   /// that is not for the source's host is no mistake that waiting mends.
   func fields(of credential: String, for source: CurlURL) throws(TaskFailure) -> [HeaderField] {
     let known: [String: Credential]
-    do throws(CredentialFile.Unusable) {
+    do throws(UnusableFile) {
       known = try self?.credentials() ?? [:]
     } catch {
       throw TaskFailure(

@@ -5,11 +5,6 @@ import System
 /// The file that holds a worker's credentials. It is read at every use: a secret is exchanged under a running fleet by
 /// replacing the file.
 package struct CredentialFile: Sendable {
-  /// Why the file cannot be used. For people; of its contents it shows nothing but names.
-  package struct Unusable: Error, CustomStringConvertible {
-    package let description: String
-  }
-
   package let path: String
 
   package init(path: String) {
@@ -17,25 +12,25 @@ package struct CredentialFile: Sendable {
   }
 
   /// All of them, by name. Blocks.
-  package func credentials() throws(Unusable) -> [String: Credential] {
+  package func credentials() throws(UnusableFile) -> [String: Credential] {
     do {
       return try Credential.all(contents())
-    } catch let error as Unusable {
+    } catch let error as UnusableFile {
       throw error
     } catch let error as SystemError {
-      throw Unusable(description: "\(error)")
+      throw UnusableFile(description: "\(error)")
     } catch {
-      throw Unusable(description: "\(path): \(error)")
+      throw UnusableFile(description: "\(path): \(error)")
     }
   }
 
   private func contents() throws -> [UInt8] {
     let file = try FileDescriptor.open(path, O_RDONLY)
     let status = try file.status()
-    guard status.st_mode & S_IFMT == S_IFREG else { throw Unusable(description: "\(path) is no file") }
+    guard status.st_mode & S_IFMT == S_IFREG else { throw UnusableFile(description: "\(path) is no file") }
     guard status.st_mode & 0o027 == 0 else {
       let mode = String(status.st_mode & 0o777, radix: 8)
-      throw Unusable(description: "\(path) is open to others (mode \(mode)): chmod 600 it")
+      throw UnusableFile(description: "\(path) is open to others (mode \(mode)): chmod 600 it")
     }
     return try file.contents()
   }

@@ -22,8 +22,8 @@ package final class RunningWorker: Sendable {
 
   /// Makes the parts and starts; waits for nobody.
   ///
-  /// Throws ``KafkaError``, ``PostgresError``, ``InvalidNetwork`` or the `Unusable` of a file where the
-  /// configuration is refused.
+  /// Throws ``KafkaError``, ``PostgresError``, ``InvalidNetwork`` or ``UnusableFile`` where the configuration is
+  /// refused.
   package static func start(_ configuration: WorkerConfiguration, log: Logger) async throws -> RunningWorker {
     let running = try RunningWorker(configuration, log: log)
     await running.worker.start()

@@ -50,7 +50,7 @@ final class BatchInput {
   /// Before the first block: a pipe is kept in a temporary file while it is read, so that ``rewind()`` can be called.
   func keep() throws {
     guard start == nil else { return }
-    let directory = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
+    let directory = TemporaryDirectory.base
     var template = Array("\(directory)/reelhaul-batch-XXXXXX".utf8CString)
     let file = mkstemp(&template)
     guard file >= 0 else { throw SystemError.last("make a temporary file in \(directory)") }

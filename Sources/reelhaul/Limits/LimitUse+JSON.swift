@@ -8,11 +8,7 @@ extension Output {
   }
 
   func json(_ uses: [LimitUse]) {
-    document { json in
-      json.array { json in
-        for use in uses { Self.write(use, to: &json) }
-      }
-    }
+    documents(uses, Self.write)
   }
 
   private static func write(_ use: LimitUse, to json: inout JSONWriter) {

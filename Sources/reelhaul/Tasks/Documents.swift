@@ -10,24 +10,25 @@ extension Output {
   }
 
   func json(_ tasks: [TaskDocument]) {
-    document { json in
-      json.array { json in
-        for task in tasks { TaskDocumentJSON.write(task, to: &json) }
-      }
-    }
+    documents(tasks, TaskDocumentJSON.write)
   }
 
   func json(_ workers: [WorkerDocument]) {
-    document { json in
-      json.array { json in
-        for worker in workers { WorkerDocumentJSON.write(worker, to: &json) }
-      }
-    }
+    documents(workers, WorkerDocumentJSON.write)
   }
 
   /// One JSON value and a line break.
   func document(_ body: (inout JSONWriter) -> Void) {
     let bytes = JSONWriter.write(capacity: 4096, body) + [UInt8(ascii: "\n")]
     bytes.withUnsafeBytes { write($0) }
+  }
+
+  /// An array of them.
+  func documents<Element>(_ elements: [Element], _ write: (Element, inout JSONWriter) -> Void) {
+    document { json in
+      json.array { json in
+        for element in elements { write(element, &json) }
+      }
+    }
   }
 }

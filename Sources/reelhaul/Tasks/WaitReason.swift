@@ -6,12 +6,11 @@ enum WaitReason {
   /// In words, with what to do about it; nil where it does not wait, or only for its time or its turn.
   static func of(_ task: TaskDocument, workers: [WorkerDocument], limits: [LimitUse]) -> String? {
     guard task.state == .queued, task.status == TaskState.queued.rawValue else { return nil }
-    let live = workers.filter(\.isLive)
-    if live.isEmpty { return "for a worker: none is live, start one with 'reelhaul worker'" }
-    let lane = LaneKey(task.spec)
-    if !lane.storage.isEmpty, !live.contains(where: { $0.volumes[lane.storage] != nil }) {
-      return "for a worker that has storage \(lane.storage): no live one has"
+    guard workers.contains(where: \.isLive) else {
+      return "for a worker: none is live, start one with 'reelhaul worker'"
     }
+    if let error = task.error, error.class == .wait { return "because \(error.message)" }
+    let lane = LaneKey(task.spec)
     let names: [LimitScope: String] = [
       .total: "", .kind: lane.kind.rawValue, .queue: lane.queue, .host: lane.host, .storage: lane.storage,
     ]

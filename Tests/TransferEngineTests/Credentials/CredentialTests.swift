@@ -41,7 +41,7 @@ import Testing
   func mistakesAreNamedAndSecretsAreNot(text: String, problem: String) throws {
     let directory = try TemporaryDirectory()
     try write(Array(text.utf8), to: "\(directory.path)/c.json")
-    let error = #expect(throws: CredentialFile.Unusable.self) {
+    let error = #expect(throws: UnusableFile.self) {
       try CredentialFile(path: "\(directory.path)/c.json").credentials()
     }
     let message = error?.description ?? ""
@@ -59,8 +59,8 @@ import Testing
       let isTaken = (try? CredentialFile(path: path).credentials()) != nil
       #expect(isTaken == isGood, "\(mode)")
     }
-    #expect(throws: CredentialFile.Unusable.self) { try CredentialFile(path: directory.path).credentials() }
-    #expect(throws: CredentialFile.Unusable.self) { try CredentialFile(path: "\(path).gone").credentials() }
+    #expect(throws: UnusableFile.self) { try CredentialFile(path: directory.path).credentials() }
+    #expect(throws: UnusableFile.self) { try CredentialFile(path: "\(path).gone").credentials() }
   }
 
   @Test func aDescriptionShowsNothing() {
