@@ -14,12 +14,7 @@ package struct CloudEvent {
     self.time = Array(time.description.utf8)
   }
 
-  /// The headers of the message `id`, as text, of a type such as `reelhaul.command.submit`.
-  package func headers(id: [UInt8], type: String) -> [(name: String, value: [UInt8])] {
-    headers(type: type) + [("ce_id", id)]
-  }
-
-  /// The headers that all messages of a type share; each has its `ce_id` beside.
+  /// The headers that all messages of a type such as `reelhaul.command.submit` share. Each has its `ce_id` besides.
   package func headers(type: String) -> [(name: String, value: [UInt8])] {
     [
       ("ce_specversion", Self.version),

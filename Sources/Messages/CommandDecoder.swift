@@ -23,17 +23,19 @@ package enum CommandDecoder {
 
   /// The command in a line of a batch: a whole command, or only the task of a submit.
   package static func decode(line: [UInt8], makeID: () -> UUID) throws(Rejection) -> Command {
-    let isCommand = try read(line) { reader throws(DecodingFailure) in
-      var isCommand = false
-      try reader.object { reader, name throws(DecodingFailure) in
-        if case "command" = name { isCommand = true }
-        try reader.skip()
+    var isCommand = false
+    do throws(Rejection) {
+      let task = try read(line) { reader throws(DecodingFailure) in
+        try TaskDraft(from: &reader) { name in
+          if case "command" = name { isCommand = true }
+        }
       }
-      return isCommand
+      if !isCommand { return .submit(try task.submission(makeID: makeID)) }
+    } catch {
+      // The reading may have ended before the name came.
+      guard isCommand || (try? decode(line, makeID: makeID)) != nil else { throw error }
     }
-    guard !isCommand else { return try decode(line, makeID: makeID) }
-    let task = try read(line) { reader throws(DecodingFailure) in try TaskDraft(from: &reader) }
-    return .submit(try task.submission(makeID: makeID))
+    return try decode(line, makeID: makeID)
   }
 
   private static func read<Value>(

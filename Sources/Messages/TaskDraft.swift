@@ -10,7 +10,10 @@ struct TaskDraft {
   let end: Int
   private let fields: TaskSpec
 
-  init(from reader: inout JSONReader) throws(DecodingFailure) {
+  /// `unknown` gets the names of the members that are no task's.
+  init(
+    from reader: inout JSONReader, unknown: (JSONName) -> Void = { _ in }
+  ) throws(DecodingFailure) {
     var id: UUID?
     var kind: TaskKind?
     var source: String?
@@ -34,7 +37,9 @@ struct TaskDraft {
       case "credential": fields.credential = try reader.string(limit: 100)
       case "labels": fields.labels = try reader.strings()
       case "paused": fields.paused = try reader.bool()
-      default: try reader.skip()
+      default:
+        unknown(name)
+        try reader.skip()
       }
     }
     (self.id, self.kind, self.source, self.fields) = (id, kind, source, fields)

@@ -7,13 +7,15 @@ import TaskCore
 struct CommandMessages {
   private let topic: String
   private let event: CloudEvent
+  /// Of the command before; most are followed by one of their type.
+  private var last: (type: String, headers: [KafkaHeader]) = ("", [])
 
   init(topic: String, source: String) {
     self.topic = topic
     event = CloudEvent(source: source, time: Timestamp(microseconds: Clocks.realtimeMicroseconds()))
   }
 
-  func message(_ command: Command) -> KafkaMessage {
+  mutating func message(_ command: Command) -> KafkaMessage {
     let key = command.taskID.utf8
     let id =
       switch command {
@@ -22,6 +24,11 @@ struct CommandMessages {
       }
     return KafkaMessage(
       topic: topic, key: key, value: CommandJSON.encode(command),
-      headers: event.headers(id: id, type: command.eventType).map { KafkaHeader($0.name, $0.value) })
+      headers: headers(of: command.eventType) + [KafkaHeader("ce_id", id)])
+  }
+
+  private mutating func headers(of type: String) -> [KafkaHeader] {
+    if type != last.type { last = (type, event.headers(type: type).map { KafkaHeader($0.name, $0.value) }) }
+    return last.headers
   }
 }

@@ -85,8 +85,8 @@ public final class ReelhaulClient: Sendable {
 
   /// Sends commands after all that came before them, and does not wait: the sender bounds what it has on its way.
   package func enqueue(_ commands: [Command]) -> PendingCommands {
-    let writer = CommandMessages(topic: topic, source: source)
-    return PendingCommands(producer.enqueue(commands.map(writer.message)))
+    var writer = CommandMessages(topic: topic, source: source)
+    return PendingCommands(producer.enqueue(commands.map { writer.message($0) }))
   }
 
   /// Waits up to `timeout` for what is on its way, and disconnects.

@@ -1,6 +1,7 @@
 /// What a producer asks for. A submit is idempotent by its task's id, a control by the command's.
 public enum Command: Hashable, Sendable {
-  case submit(TaskSpec)
+  // Indirect: a task has many fields, and commands are handed on by the thousand.
+  indirect case submit(TaskSpec)
   case control(Control)
 
   public struct Control: Hashable, Sendable {

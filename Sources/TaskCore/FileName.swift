@@ -21,7 +21,7 @@ extension StorageURL {
     let path = hierarchy[start...].drop { $0 != "/" }
     let segment = path.split(separator: "/").last ?? ""
     var name = String.UnicodeScalarView()
-    for scalar in (unescaped(segment) ?? String(segment)).composed.unicodeScalars {
+    for scalar in (unescaped(segment.utf8) ?? String(segment)).composed.unicodeScalars {
       name.append(scalar.value < 0x20 || scalar.value == 0x7F || scalar == "/" ? "_" : scalar)
     }
     let safe = String(name)

@@ -18,10 +18,10 @@ enum PercentEncoding {
   }
 
   /// `text` with the bytes encoded for which `mustEncode` holds.
-  static func encode(_ text: String, where mustEncode: (UInt8) -> Bool) -> String {
-    guard text.utf8.contains(where: mustEncode) else { return text }
+  static func encode(_ text: some Collection<UInt8>, where mustEncode: (UInt8) -> Bool) -> String {
+    guard text.contains(where: mustEncode) else { return String(decoding: text, as: UTF8.self) }
     var output: [UInt8] = []
-    for byte in text.utf8 {
+    for byte in text {
       if mustEncode(byte) {
         output += [UInt8(ascii: "%"), upperDigit(byte >> 4), upperDigit(byte & 15)]
       } else {

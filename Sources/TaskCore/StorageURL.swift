@@ -16,24 +16,30 @@ public struct StorageURL: Hashable, Sendable {
   public static let pathLimit = 2048
 
   public init(_ text: String) throws(InvalidStorageURL) {
+    var text = text
+    let url: Result<StorageURL, InvalidStorageURL> = text.withUTF8 { bytes in
+      Result { () throws(InvalidStorageURL) in try StorageURL(utf8: bytes[...]) }
+    }
+    self = try url.get()
+  }
+
+  private init(utf8 text: Slice<UnsafeBufferPointer<UInt8>>) throws(InvalidStorageURL) {
     let scheme = "storage://"
-    guard text.hasPrefix(scheme) else { throw InvalidStorageURL("it does not begin with \(scheme)") }
-    let parts = text.dropFirst(scheme.count).split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
-    guard parts.count == 2 else { throw InvalidStorageURL("it names no file: storage://NAME/PATH") }
-    let root = String(parts[0])
+    guard text.starts(with: scheme.utf8) else { throw InvalidStorageURL("it does not begin with \(scheme)") }
+    let place = text.dropFirst(scheme.utf8.count)
+    let name = place.prefix { $0 != UInt8(ascii: "/") }
+    guard name.endIndex < place.endIndex else { throw InvalidStorageURL("it names no file: storage://NAME/PATH") }
+    root = String(decoding: name, as: UTF8.self)
     guard Self.isRootName(root) else {
       throw InvalidStorageURL("its root's name is not 1 to 63 of letters, digits, '-', '_' and '.'")
     }
-    var names: [String] = []
-    for part in parts[1].split(separator: "/", omittingEmptySubsequences: false) {
-      names.append(try Self.checked(part))
-    }
+    names = try place[name.endIndex...].dropFirst()
+      .split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+      .map { name throws(InvalidStorageURL) in try Self.checked(name) }
     guard names[0] != Self.reserved else { throw InvalidStorageURL("\(Self.reserved) is reserved") }
     guard names.reduce(names.count, { $0 + $1.utf8.count }) <= Self.pathLimit else {
       throw InvalidStorageURL("its path is longer than \(Self.pathLimit) bytes")
     }
-    self.root = root
-    self.names = names
   }
 
   /// The file's path below the root.
@@ -45,11 +51,11 @@ public struct StorageURL: Hashable, Sendable {
     TaskSpec.isName(name, limit: 63) && name.utf8.first != UInt8(ascii: ".")
   }
 
-  private static func checked(_ escaped: Substring) throws(InvalidStorageURL) -> String {
+  private static func checked(_ escaped: some Collection<UInt8>) throws(InvalidStorageURL) -> String {
     guard let name = unescaped(escaped) else { throw InvalidStorageURL("an escape in it is not %XX of valid UTF-8") }
     guard !name.isEmpty else { throw InvalidStorageURL("a name in its path is empty") }
     guard name != "." && name != ".." else { throw InvalidStorageURL("\(name) is not a name") }
-    guard name.unicodeScalars.allSatisfy({ $0.value >= 0x20 && $0.value != 0x7F && $0 != "/" }) else {
+    guard name.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F && $0 != UInt8(ascii: "/") }) else {
       throw InvalidStorageURL("a name in its path has a control character or an escaped '/'")
     }
     let composed = name.composed
@@ -59,8 +65,10 @@ public struct StorageURL: Hashable, Sendable {
     return composed
   }
 
-  static func unescaped(_ text: Substring) -> String? {
-    PercentEncoding.decode(text.utf8).flatMap { String(validating: $0, as: UTF8.self) }
+  /// `nil` where an escape is not `%XX`, or what they stand for is not UTF-8.
+  static func unescaped(_ text: some Collection<UInt8>) -> String? {
+    guard text.contains(UInt8(ascii: "%")) else { return String(decoding: text, as: UTF8.self) }
+    return PercentEncoding.decode(text).flatMap { String(validating: $0, as: UTF8.self) }
   }
 }
 

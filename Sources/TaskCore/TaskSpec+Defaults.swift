@@ -4,7 +4,7 @@ extension TaskSpec {
   public mutating func fillInDestination() {
     guard kind == .download, destination == nil else { return }
     let name = StorageURL.fileName(ofSource: source)
-    let escaped = PercentEncoding.encode(name == "download" ? id.description : name) { "%?#".utf8.contains($0) }
+    let escaped = PercentEncoding.encode((name == "download" ? id.description : name).utf8) { "%?#".utf8.contains($0) }
     destination = "storage://default/\(escaped)"
   }
 }

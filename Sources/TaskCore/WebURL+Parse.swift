@@ -1,39 +1,51 @@
 extension WebURL {
+  private typealias Bytes = Slice<UnsafeBufferPointer<UInt8>>
+
   public init(_ text: String) throws(InvalidURL) {
+    var text = text
+    let url: Result<WebURL, InvalidURL> = text.withUTF8 { bytes in
+      Result { () throws(InvalidURL) in try WebURL(utf8: bytes[...]) }
+    }
+    self = try url.get()
+  }
+
+  private init(utf8 text: Bytes) throws(InvalidURL) {
     let (scheme, rest) = try Self.scheme(text)
-    try Self.check(text.utf8)
-    let authority = rest.utf8.prefix { !"/?#".utf8.contains($0) }
-    let (host, port) = try Self.hostAndPort(Substring(authority))
-    let target = rest.utf8[authority.endIndex...].prefix { $0 != UInt8(ascii: "#") }
+    try Self.check(text)
+    let authority = rest.prefix { $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }
+    let (host, port) = try Self.hostAndPort(authority)
+    let target = rest[authority.endIndex...].prefix { $0 != UInt8(ascii: "#") }
     let path = target.prefix { $0 != UInt8(ascii: "?") }
-    let query = path.endIndex == target.endIndex ? nil : Substring(target[path.endIndex...].dropFirst())
+    let query = path.endIndex == target.endIndex ? nil : target[path.endIndex...].dropFirst()
     self.init(
       scheme: scheme, host: host, port: port,
-      path: path.first == UInt8(ascii: "/") ? Self.encode(Substring(path)) : "/", query: query.map(Self.encode))
+      path: path.first == UInt8(ascii: "/") ? Self.encode(path) : "/", query: query.map(Self.encode))
   }
 
-  private static func scheme(_ text: String) throws(InvalidURL) -> (Scheme, Substring) {
-    guard let colon = text.utf8.firstIndex(of: UInt8(ascii: ":")), text.utf8[colon...].starts(with: "://".utf8) else {
+  private static func scheme(_ text: Bytes) throws(InvalidURL) -> (Scheme, Bytes) {
+    guard let colon = text.firstIndex(of: UInt8(ascii: ":")), text[colon...].starts(with: "://".utf8) else {
       throw .noScheme
     }
-    let name = text[..<colon].lowercased()
-    guard name.utf8.first.map(isLetter) == true, name.utf8.count <= 32,
-      name.utf8.allSatisfy({ isLetter($0) || isDigit($0) || "+-.".utf8.contains($0) })
+    let name = text[..<colon]
+    guard name.first.map(isLetter) == true, name.count <= 32,
+      name.allSatisfy({ isLetter($0) || isDigit($0) || "+-.".utf8.contains($0) })
     else { throw .noScheme }
-    guard let scheme = Scheme(rawValue: name) else { throw .unsupportedScheme(name) }
-    return (scheme, text[text.utf8.index(colon, offsetBy: 3)...])
+    let lowercased = Self.lowercased(name)
+    guard let scheme = Scheme(rawValue: lowercased) else { throw .unsupportedScheme(lowercased) }
+    return (scheme, text[colon...].dropFirst(3))
   }
 
-  private static func encode(_ text: Substring) -> String {
-    PercentEncoding.encode(String(text)) { $0 >= 0x80 }
+  private static func encode(_ text: Bytes) -> String {
+    PercentEncoding.encode(text) { $0 >= 0x80 }
   }
 
-  private static func check(_ bytes: String.UTF8View) throws(InvalidURL) {
-    for (offset, index) in bytes.indices.enumerated() {
-      switch bytes[index] {
+  private static func check(_ text: Bytes) throws(InvalidURL) {
+    for index in text.indices {
+      let offset = index - text.startIndex
+      switch text[index] {
       case 0...0x20, 0x7F: throw .character(offset: offset)
       case UInt8(ascii: "%"):
-        guard let decoded = PercentEncoding.decode(bytes[index...].prefix(3)) else {
+        guard let decoded = PercentEncoding.decode(text[index...].prefix(3)) else {
           throw .percentEncoding(offset: offset)
         }
         guard decoded != [0] else { throw .encodedNUL(offset: offset) }
@@ -42,40 +54,50 @@ extension WebURL {
     }
   }
 
-  private static func hostAndPort(_ authority: Substring) throws(InvalidURL) -> (String, UInt16?) {
-    guard !authority.utf8.contains(UInt8(ascii: "@")) else { throw .userinfo }
-    let host: Substring
-    let rest: Substring
-    if authority.utf8.first == UInt8(ascii: "[") {
-      guard let bracket = authority.utf8.firstIndex(of: UInt8(ascii: "]")) else { throw .host }
-      host = Substring(authority.utf8[..<bracket].dropFirst())
-      rest = Substring(authority.utf8[bracket...].dropFirst())
-      guard host.utf8.count(where: { $0 == UInt8(ascii: ":") }) >= 2, host.utf8.count <= 45,
-        host.utf8.allSatisfy({ PercentEncoding.hexDigit($0) != nil || ":.".utf8.contains($0) })
+  private static func hostAndPort(_ authority: Bytes) throws(InvalidURL) -> (String, UInt16?) {
+    guard !authority.contains(UInt8(ascii: "@")) else { throw .userinfo }
+    let host: Bytes
+    let rest: Bytes
+    if authority.first == UInt8(ascii: "[") {
+      guard let bracket = authority.firstIndex(of: UInt8(ascii: "]")) else { throw .host }
+      host = authority[..<bracket].dropFirst()
+      rest = authority[bracket...].dropFirst()
+      guard host.count(where: { $0 == UInt8(ascii: ":") }) >= 2, host.count <= 45,
+        host.allSatisfy({ PercentEncoding.hexDigit($0) != nil || ":.".utf8.contains($0) })
       else { throw .host }
     } else {
-      host = Substring(authority.utf8.prefix { $0 != UInt8(ascii: ":") })
+      host = authority.prefix { $0 != UInt8(ascii: ":") }
       rest = authority[host.endIndex...]
       try checkName(host)
     }
-    guard !rest.isEmpty else { return (host.lowercased(), nil) }
-    let digits = rest.utf8.dropFirst()
-    guard rest.utf8.first == UInt8(ascii: ":"), digits.allSatisfy(isDigit), let port = UInt16(Substring(digits)),
-      port > 0
+    guard !rest.isEmpty else { return (lowercased(host), nil) }
+    let digits = rest.dropFirst()
+    guard rest.first == UInt8(ascii: ":"), digits.allSatisfy(isDigit),
+      let port = UInt16(String(decoding: digits, as: UTF8.self)), port > 0
     else { throw .port }
-    return (host.lowercased(), port)
+    return (lowercased(host), port)
   }
 
-  private static func checkName(_ host: Substring) throws(InvalidURL) {
-    guard host.utf8.allSatisfy({ $0 < 0x80 }) else { throw .internationalHost }
-    let dot = UInt8(ascii: ".")
-    let labels = (host.utf8.last == dot ? host.utf8.dropLast() : host.utf8).split(
-      separator: dot, omittingEmptySubsequences: false)
-    guard host.utf8.count <= 253,
-      labels.allSatisfy({ label in
-        (1...63).contains(label.count) && label.allSatisfy { isLetter($0) || isDigit($0) || "-_".utf8.contains($0) }
-      })
-    else { throw .host }
+  private static func checkName(_ host: Bytes) throws(InvalidURL) {
+    guard host.allSatisfy({ $0 < 0x80 }) else { throw .internationalHost }
+    guard host.count <= 253 else { throw .host }
+    var label = 0
+    // A dot may end it.
+    for byte in host.last == UInt8(ascii: ".") ? host.dropLast() : host {
+      if byte == UInt8(ascii: "."), label > 0 {
+        label = 0
+        continue
+      }
+      guard isLetter(byte) || isDigit(byte) || byte == UInt8(ascii: "-") || byte == UInt8(ascii: "_"), label < 63 else {
+        throw .host
+      }
+      label += 1
+    }
+    guard label > 0 else { throw .host }
+  }
+
+  private static func lowercased(_ text: Bytes) -> String {
+    String(decoding: text, as: UTF8.self).lowercased()
   }
 
   private static func isLetter(_ byte: UInt8) -> Bool { (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20) }

@@ -25,6 +25,22 @@ import Testing
     #expect(spec.destination == "storage://default/film.mp4")
   }
 
+  /// Wherever in the line its name stands; what a command has besides is passed over.
+  @Test(arguments: [
+    #"{"id":"01990000-0000-7000-8000-000000000002","taskId":"01990000-0000-7000-8000-000000000001","command":"pause"}"#,
+    #"{"taskId":"01990000-0000-7000-8000-000000000001","source":1,"command":"pause"}"#,
+  ])
+  func aCommandIsNoTask(line: String) throws {
+    var decoder = BatchDecoder()
+    let outcome = decoder.decode([.init(number: 1, bytes: Array(line.utf8))])
+    #expect(outcome.bad == [])
+    guard case .control(let control) = try #require(outcome.commands.first) else {
+      Issue.record("it is a submit")
+      return
+    }
+    #expect(control.action == .pause)
+  }
+
   @Test func linesWithoutAnIDGetOneEach() {
     var decoder = BatchDecoder()
     let line = LineSplitter.Line(number: 1, bytes: Array(#"{"source":"https://a.example/film.mp4"}"#.utf8))

@@ -26,7 +26,5 @@ package struct KafkaRecord: Sendable {
   var topicPartition: TopicPartition { TopicPartition(topic, partition) }
 
   /// Bytes it takes, roughly.
-  var size: Int {
-    KafkaMessage.overhead + (key?.count ?? 0) + (value?.count ?? 0) + headers.reduce(0) { $0 + $1.size }
-  }
+  var size: Int { 128 + (key?.count ?? 0) + (value?.count ?? 0) + headers.reduce(0) { $0 + $1.size } }
 }

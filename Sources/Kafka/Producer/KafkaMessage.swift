@@ -18,10 +18,4 @@ package struct KafkaMessage: Sendable {
     self.headers = headers
     self.partition = partition
   }
-
-  /// Bytes of memory that a record takes besides what it carries, roughly.
-  static let overhead = 128
-
-  /// Bytes of memory it takes on its way, roughly.
-  var size: Int { Self.overhead + (key?.count ?? 0) + (value?.count ?? 0) + headers.reduce(0) { $0 + $1.size } }
 }

@@ -95,7 +95,7 @@ struct BatchRun {
       if failures.first == index {
         failures.removeFirst()
       } else {
-        bytes.append(contentsOf: id.description.utf8)
+        bytes.append(contentsOf: id.utf8)
         bytes.append(UInt8(ascii: "\n"))
       }
     }
