@@ -20,20 +20,58 @@ package final class BlockingPool: Sendable {
   /// Runs `body` on one of the threads; calls start in order. What it throws is thrown here.
   package func run<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws -> Result {
     try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Result, any Error>) in
-      let accepted = condition.withLock { queue in
-        guard !queue.isClosed else { return false }
-        queue.work.append { continuation.resume(with: Swift.Result { try body() }) }
-        return true
+      let isAccepted = submit { continuation.resume(with: Swift.Result { try body() }) }
+      if !isAccepted { continuation.resume(throwing: CancellationError()) }
+    }
+  }
+
+  /// As ``run(_:)``, for a call that may never return: a caller that is canceled gets `CancellationError` at once, while
+  /// the call goes on.
+  package func runAbandonably<Result: Sendable>(
+    _ body: @escaping @Sendable () throws -> Result
+  ) async throws -> Result {
+    let caller = Lock<CheckedContinuation<Result, any Error>?>(nil)
+    let answer: @Sendable (Swift.Result<Result, any Error>) -> Void = { result in
+      caller.withLock { $0.take() }?.resume(with: result)
+    }
+    return try await withTaskCancellationHandler {
+      try await withCheckedThrowingContinuation { continuation in
+        caller.withLock { $0 = continuation }
+        // Canceled before: the handler found nobody to answer.
+        guard !Task.isCancelled else { return answer(.failure(CancellationError())) }
+        let isAccepted = submit { answer(Swift.Result { try body() }) }
+        if !isAccepted { answer(.failure(CancellationError())) }
       }
-      if accepted { condition.signal() } else { continuation.resume(throwing: CancellationError()) }
+    } onCancel: {
+      answer(.failure(CancellationError()))
     }
   }
 
   /// Finishes what was accepted and ends the threads; later calls throw `CancellationError`. Blocks.
   package func shutdown() {
+    close()
+    for thread in threads { thread.join() }
+  }
+
+  /// As ``shutdown()``, without waiting for the threads: for calls that may never return.
+  package func abandon() {
+    close()
+    for thread in threads { thread.detach() }
+  }
+
+  private func submit(_ work: @escaping @Sendable () -> Void) -> Bool {
+    let isAccepted = condition.withLock { queue in
+      guard !queue.isClosed else { return false }
+      queue.work.append(work)
+      return true
+    }
+    if isAccepted { condition.signal() }
+    return isAccepted
+  }
+
+  private func close() {
     condition.withLock { $0.isClosed = true }
     condition.broadcast()
-    for thread in threads { thread.join() }
   }
 
   private static func serve(_ condition: Condition<Queue>) {

@@ -111,7 +111,7 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
           local.append(contentsOf: shared.work)
           shared.work.removeAll(keepingCapacity: true)
         }
-        shared.sleeping = local.isEmpty
+        shared.sleeping = local.isEmpty && !shared.stopping
         return shared.stopping
       }
       if local.isEmpty {
@@ -148,11 +148,14 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
   }
 
   /// Ends the loop once its work is done, and waits for its thread. All handles opened on it must be closed, or
-  /// be closed by work that is already enqueued. Call it from another thread, once.
+  /// be closed by work that is already enqueued; what is enqueued later never runs. Call it from another thread, once.
   package func shutdown() {
     precondition(!onLoop, "an event loop cannot wait for itself")
-    shared.withLock { $0.stopping = true }
-    uv_async_send(wake.pointer)
+    // Under the lock: a loop that has seen `stopping` closes its handles.
+    shared.withLock {
+      $0.stopping = true
+      uv_async_send(wake.pointer)
+    }
     thread?.join()
     thread = nil
   }

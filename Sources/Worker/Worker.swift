@@ -25,9 +25,14 @@ package actor Worker {
   private let sampler: ProgressSampler
   private var drain: DrainMachine
   private var drainTimer: LoopTimer?
-  private var intake: [Task<Void, any Error>] = []
-  private var background: [Task<Void, any Error>] = []
-  private var relaying: Task<Void, any Error>?
+  private var claiming: [Task<Void, any Error>] = []
+  /// The services that apply commands and sweep. Nothing but the relay waits for their ends.
+  private var ingesting: [Task<Void, any Error>] = []
+  /// The services for whose ends nobody waits.
+  private var watching: [Task<Void, any Error>] = []
+  private var relaying: [Task<Void, any Error>] = []
+  private var sampling: [Task<Void, any Error>] = []
+  private var keeping: [Task<Void, any Error>] = []
   private var exitCode: Int32?
   private var waiters: [CheckedContinuation<Int32, Never>] = []
 
@@ -77,16 +82,16 @@ package actor Worker {
 
   /// Starts the services. Neither Kafka nor PostgreSQL needs to be there yet.
   package func start() {
-    background = [
-      loop.task { [keeper] in await keeper.run() },
-      loop.task { [sampler] in await sampler.run() },
-    ]
-    relaying = loop.task { [relay] in await relay.run() }
-    intake = [
-      loop.task { [watch, keeper] in await watch.run { await keeper.renewNow() } },
+    keeping = [loop.task { [keeper] in await keeper.run() }]
+    sampling = [loop.task { [sampler] in await sampler.run() }]
+    relaying = [loop.task { [relay] in await relay.run() }]
+    claiming = [loop.task { [claimer] in await claimer.run() }]
+    ingesting = [
       loop.task { [ingester] in await ingester.run() },
-      loop.task { [claimer] in await claimer.run() },
       loop.task { [sweeper] in await sweeper.run() },
+    ]
+    watching = [
+      loop.task { [watch, keeper] in await watch.run { await keeper.renewNow() } },
       loop.task { [stagingSweeper] in await stagingSweeper.run() },
       loop.task { [listener] in await listener.run() },
     ]
@@ -120,29 +125,31 @@ package actor Worker {
       log.notice("draining: no new work")
       let left = drain.deadline.map { BootInstant.now.duration(to: $0) } ?? .zero
       drainTimer = loop.timer(after: left) { [weak self] in self?.assumeIsolated { $0.handle(.tick) } }
-      step(then: .intakeStopped) { await $0.end(of: $0.intake) }
+      for task in ingesting + watching { task.cancel() }
+      step(then: .intakeStopped) { await $0.end(of: $0.claiming) }
     case .stopRuns:
       step(then: .runsEnded) { await $0.runner.drain() }
     case .relay(let until):
       step(then: .relayed) { worker in
+        await worker.wait(for: worker.ingesting, until: until)
         await worker.relay.drain(until: until)
-        _ = await worker.relaying?.result
+        await worker.wait(for: worker.relaying, until: until)
       }
-    case .flush:
+    case .flush(let until):
       step(then: .flushed) { worker in
-        await worker.end(of: Array(worker.background.dropFirst()))
-        await worker.parts.flush()
+        await worker.end(of: worker.sampling)
+        for task in worker.relaying { task.cancel() }
+        await worker.parts.flush(max(.zero, BootInstant.now.duration(to: until)))
       }
     case .retire:
       step(then: .retired) { worker in
         await worker.keeper.retire()
-        await worker.end(of: worker.background)
+        await worker.end(of: worker.keeping)
       }
     case .exit(let code):
       log.notice("the worker ends", ["code": .integer(code)])
       drainTimer?.cancel()
-      for task in intake + background { task.cancel() }
-      relaying?.cancel()
+      for task in claiming + ingesting + watching + relaying + sampling + keeping { task.cancel() }
       exitCode = code
       for waiter in waiters { waiter.resume(returning: code) }
       waiters = []
@@ -159,5 +166,15 @@ package actor Worker {
   private func end(of tasks: [Task<Void, any Error>]) async {
     for task in tasks { task.cancel() }
     for task in tasks { _ = await task.result }
+  }
+
+  /// Waits for the tasks' ends, until `deadline` at most.
+  private func wait(for tasks: [Task<Void, any Error>], until deadline: BootInstant) async {
+    let ended = Wakeup(loop: loop)
+    loop.task {
+      for task in tasks { _ = await task.result }
+      await ended.call()
+    }
+    await ended.sleep(until: deadline)
   }
 }

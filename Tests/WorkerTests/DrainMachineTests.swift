@@ -9,7 +9,7 @@ import Worker
     #expect(machine.deadline == at(26_000))
     #expect(machine.handle(.intakeStopped, now: at(1001)) == [.stopRuns])
     #expect(machine.handle(.runsEnded, now: at(1100)) == [.relay(until: at(21_000))])
-    #expect(machine.handle(.relayed, now: at(1150)) == [.flush])
+    #expect(machine.handle(.relayed, now: at(1150)) == [.flush(until: at(23_500))])
     #expect(machine.handle(.flushed, now: at(1200)) == [.retire])
     #expect(machine.handle(.retired, now: at(1300)) == [.exit(0)])
     #expect(machine.handle(.stopRequested, now: at(1400)) == [])

@@ -52,4 +52,23 @@ import Worker
     #expect(Set(try volume.staged().map(\.name)) == [fresh, kept])
     await Task.detached { loop.shutdown() }.value
   }
+
+  @Test(.timeLimit(.minutes(1))) func aSweepOfARootThatHangsCanBeEnded() async throws {
+    let directory = try TemporaryDirectory()
+    try Volume.initialise(name: "default", path: directory.path)
+    // Whoever opens a pipe that nobody writes to waits, as in a file system whose server is gone.
+    let marker = "\(directory.path)/.reelhaul/volume"
+    #expect(unlink(marker) == 0 && mkfifo(marker, 0o600) == 0)
+    let loop = EventLoop(name: "sweep")
+    let sweeper = StagingSweeper(
+      loop: loop, store: MemoryStore(), storage: Storage(roots: ["default": directory.path]), log: quietLog)
+    let sweep = loop.task { await sweeper.sweep() }
+    try await Task.sleep(for: .milliseconds(300))
+    sweep.cancel()
+    _ = await sweep.result
+    let writer = open(marker, O_WRONLY | O_NONBLOCK)
+    #expect(writer >= 0, "its thread still waits")
+    close(writer)
+    await Task.detached { loop.shutdown() }.value
+  }
 }

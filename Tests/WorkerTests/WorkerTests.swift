@@ -1,8 +1,10 @@
+import Glibc
 import Kafka
 import Messages
 import TaskCore
 import TaskStore
 import Testing
+import TransferEngine
 import Worker
 
 @Suite struct WorkerTests {
@@ -117,6 +119,53 @@ import Worker
     #expect(try await bench.store.pendingRows() == nil)
     #expect(try await bench.store.workers().isEmpty, "the lease is given up")
     #expect(try await bench.store.audit() == [])
+  }
+
+  @Test func aDrainWhileKafkaIsAwayHandsBackWhatRuns() async throws {
+    let bench = try WorkerBench { $0.drainLimit = .seconds(3) }
+    let spec = download()
+    let code = try await bench.run {
+      bench.submit([spec])
+      try await eventually("it runs") { bench.handler.ledger(spec.id) != nil }
+      try await eventually("its events are published") { try await bench.store.pendingRows() == nil }
+      bench.sink.goAway()
+      bench.commands.send([Array("not json".utf8)])
+      try await eventually("ingest waits for its dead letter") { bench.sink.isWaitedFor }
+    }
+    #expect(code == 0)
+    #expect(try await bench.state(spec.id) == .queued)
+    #expect(try await bench.store.workers().isEmpty, "the lease is given up")
+    #expect(try await bench.store.pendingRows() != nil, "the next worker publishes the last events")
+  }
+
+  @Test func aDrainWhileARoundIsInFlightGivesUpTheLease() async throws {
+    let bench = try WorkerBench { $0.drainLimit = .seconds(3) }
+    let code = try await bench.run {
+      bench.sink.goAway()
+      bench.submit([noop()])
+      try await eventually("the relay waits for its round") { bench.sink.isWaitedFor }
+    }
+    #expect(code == 0)
+    #expect(try await bench.store.workers().isEmpty)
+  }
+
+  @Test func aDrainDoesNotWaitForARootThatHangs() async throws {
+    let bench = try WorkerBench { $0.drainLimit = .seconds(3) }
+    let spec = download()
+    // Whoever opens a pipe that nobody writes to waits, as in a file system whose server is gone.
+    let marker = try #require(bench.storage.roots["default"]) + "/.reelhaul/volume"
+    let code = try await bench.run {
+      bench.submit([spec])
+      try await eventually("it runs") { bench.handler.ledger(spec.id) != nil }
+      #expect(unlink(marker) == 0 && mkfifo(marker, 0o600) == 0)
+      // The watch looks every second: twice that, and it hangs.
+      try await Task.sleep(for: .seconds(2))
+    }
+    let writer = open(marker, O_WRONLY | O_NONBLOCK)
+    #expect(writer >= 0, "somebody waits there")
+    close(writer)
+    #expect(code == 0)
+    #expect(try await bench.state(spec.id) == .queued)
   }
 
   @Test func anAwayStoreStopsEverythingAtTheFenceAndIsWaitedFor() async throws {

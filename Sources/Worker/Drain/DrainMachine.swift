@@ -4,11 +4,11 @@ package struct DrainMachine: Sendable {
   package enum Event: Hashable, Sendable {
     /// SIGTERM, SIGINT or a stop from within.
     case stopRequested
-    /// No command is being applied and no claim is in flight.
+    /// No claim is in flight: no more runs begin.
     case intakeStopped
     /// Every run has ended and is settled.
     case runsEnded
-    /// The relay has ended.
+    /// The relay has ended, or its time is over.
     case relayed
     /// Every produced message is acknowledged.
     case flushed
@@ -19,12 +19,15 @@ package struct DrainMachine: Sendable {
   }
 
   package enum Action: Hashable, Sendable {
+    /// End the services that take commands and tasks. Only claims are waited for.
     case stopIntake
     /// Tell every run to record what it has and to stop. The lease is renewed meanwhile.
     case stopRuns
-    /// Have the events published that wait in the outbox, as far as that is done in time; then end the relay.
+    /// Have what was being ingested finished, and the events published that wait in the outbox, as far as that is done
+    /// in time; then end the relay.
     case relay(until: BootInstant)
-    case flush
+    /// Send what was produced, and close the connections to Kafka, in time.
+    case flush(until: BootInstant)
     case retire
     case exit(Int32)
   }
@@ -68,7 +71,7 @@ package struct DrainMachine: Sendable {
       // What stays behind is not lost: the next worker publishes it. So the steps after this one have some time left.
       return move(to: .relaying, .relay(until: (deadline ?? now) - limit / 5))
     case (.relaying, .relayed):
-      return move(to: .flushing, .flush)
+      return move(to: .flushing, .flush(until: (deadline ?? now) - limit / 10))
     case (.flushing, .flushed):
       return move(to: .retiring, .retire)
     case (.retiring, .retired):

@@ -23,12 +23,13 @@ struct KafkaParts: Sendable {
     progress = try KafkaProducer(kafka, guarantee: .leader, window: .init(messages: 2000, bytes: 1 << 20))
   }
 
-  /// Leaves the group and sends what is on its way.
-  func close() async {
-    await signals.close()
-    await consumer.close()
-    await progress.close(within: .seconds(1))
-    await messages.close(within: .seconds(10))
+  /// Leaves the group and sends what is on its way, all at once; what is not acknowledged after `limit` is given up.
+  func close(within limit: Duration) async {
+    async let signals: Void = signals.close()
+    async let consumer: Void = consumer.close(within: limit)
+    async let progress: Void = progress.close(within: min(limit, .seconds(1)))
+    async let messages: Void = messages.close(within: limit)
+    _ = await (signals, consumer, progress, messages)
   }
 }
 

@@ -64,8 +64,8 @@ package final class RunningWorker: Sendable {
           store: PostgresStore(pool: pool), commands: KafkaCommandSource(kafka.consumer), signals: kafka.signals,
           messages: kafka.messages, progress: kafka.progress,
           handlers: handlers.filter { configuration.kinds.contains($0.kind) }, storage: storage,
-          flush: {
-            await kafka.close()
+          flush: { limit in
+            await kafka.close(within: limit)
             lost.finish()
           }),
         log: log)

@@ -15,13 +15,14 @@ package struct WorkerParts: Sendable {
   package var handlers: [any TaskHandler]
   /// The roots that are watched, and whose staging files are swept.
   package var storage: Storage
-  /// Sends what is still on its way and closes the connections to Kafka; the last step before the lease is given up.
-  package var flush: @Sendable () async -> Void
+  /// Sends what is still on its way, for as long as it is given, and closes the connections to Kafka; the last step
+  /// before the lease is given up.
+  package var flush: @Sendable (_ limit: Duration) async -> Void
 
   package init(
     store: any TaskStore, commands: any CommandSource, signals: any SignalSource, messages: any MessageSink,
     progress: any MessageSink, handlers: [any TaskHandler], storage: Storage = Storage(roots: [:]),
-    flush: @escaping @Sendable () async -> Void = {}
+    flush: @escaping @Sendable (_ limit: Duration) async -> Void = { _ in }
   ) {
     self.store = store
     self.commands = commands

@@ -41,20 +41,20 @@ package actor VolumeWatch {
 
   private func watch(_ root: String) async {
     let thread = BlockingPool(name: "root-\(root)", threads: 1)
+    defer { thread.abandon() }
     while !Task.isCancelled {
       let patience = loop.timer(after: Self.patience) { [self] in
         assumeIsolated {
           $0.note(.failure(StorageError(.volumeGone, "storage \(root): its file system does not answer")), of: root)
         }
       }
-      let look = try? await thread.run { [storage] () -> Result<UUID, StorageError> in
+      let look = try? await thread.runAbandonably { [storage] () -> Result<UUID, StorageError> in
         do throws(StorageError) { return .success(try storage.usable(root).id) } catch { return .failure(error) }
       }
       patience.cancel()
       if let look { note(look, of: root) }
       try? await loop.sleep(for: interval)
     }
-    thread.shutdown()
   }
 
   private func note(_ look: Result<UUID, StorageError>, of root: String) {

@@ -5,7 +5,7 @@ import TransferEngine
 
 /// Now and then removes the staging files that no task will need again: what a run that died left to a task which was
 /// canceled, or which succeeded elsewhere; what a task left that failed long ago. Every worker does, at random moments,
-/// for the volumes it has mounted.
+/// for the volumes it has mounted. A file system that does not answer holds up the sweeps alone.
 ///
 /// A task may be retried at the very moment. A run that has taken the file up by then has touched it, and keeps it; a
 /// later one finds it missing and begins anew.
@@ -48,14 +48,15 @@ package actor StagingSweeper {
   package func sweep() async {
     guard !storage.roots.isEmpty else { return }
     let files = BlockingPool(name: "sweep", threads: 1)
-    // Nothing runs there any more: its end is not waited for long.
-    defer { files.shutdown() }
+    defer { files.abandon() }
     for root in storage.roots.keys where !Task.isCancelled {
       do {
         let removed = try await sweep(root, files)
         failing.remove(root)
         guard removed > 0 else { continue }
         log.info("staging files without use are removed", ["storage": .text(root), "count": .integer(removed)])
+      } catch is CancellationError {
+        return
       } catch {
         let level: LogLevel = failing.insert(root).inserted ? .warning : .debug
         log.log(level, "the staging sweep failed", ["storage": .text(root), "error": .text("\(error)")])
@@ -66,7 +67,7 @@ package actor StagingSweeper {
   /// Returns how many files it removed; none of a root that is not mounted.
   private func sweep(_ root: String, _ files: BlockingPool) async throws -> Int {
     let now = Int(Clocks.realtimeMicroseconds() / 1_000_000)
-    let mounted = try await files.run { [storage] () -> (Volume, [Volume.Staged])? in
+    let mounted = try await files.runAbandonably { [storage] () -> (Volume, [Volume.Staged])? in
       guard let volume = try? storage.volume(root) else { return nil }
       return (volume, try volume.staged())
     }
@@ -75,10 +76,13 @@ package actor StagingSweeper {
     let tasks = planner.tasks
     guard !tasks.isEmpty else { return 0 }
     let names = planner.discards(try await store.states(of: Array(tasks)))
-    // One at a time, so that a drain need not wait for all.
+    // One at a time, so that a drain ends it between two.
     var removed = 0
     for name in names where !Task.isCancelled {
-      if try await files.run({ try volume.discard(name, untouchedFor: StagingSweepPlanner.quiet) }) { removed += 1 }
+      let isRemoved = try await files.runAbandonably {
+        try volume.discard(name, untouchedFor: StagingSweepPlanner.quiet)
+      }
+      if isRemoved { removed += 1 }
     }
     return removed
   }

@@ -5,8 +5,31 @@ import Worker
 /// Keeps what is produced, and like a broker refuses values of more than 1 MiB.
 final class RecordingSink: MessageSink {
   private let messages = Lock<[KafkaMessage]>([])
+  /// The calls that a broker which is away leaves without an answer; nil while it answers.
+  private let unanswered = Lock<[CheckedContinuation<Void, any Error>]?>(nil)
+
+  /// From now on nothing is acknowledged.
+  func goAway() { unanswered.withLock { $0 = $0 ?? [] } }
+
+  var isWaitedFor: Bool { unanswered.withLock { $0?.isEmpty == false } }
+
+  /// Fails what waits, as a producer that is closed.
+  func close() {
+    let calls = unanswered.withLock { calls in
+      defer { calls = nil }
+      return calls ?? []
+    }
+    for call in calls { call.resume(throwing: KafkaError(code: .closed, message: "closed")) }
+  }
 
   func sendAll(_ messages: [KafkaMessage]) async throws {
+    try await withCheckedThrowingContinuation { call in
+      let isAway = unanswered.withLock { calls in
+        calls?.append(call)
+        return calls != nil
+      }
+      if !isAway { call.resume() }
+    }
     guard messages.allSatisfy({ $0.value?.count ?? 0 <= 1 << 20 }) else {
       throw KafkaError(code: .messageTooLarge, message: "too large")
     }

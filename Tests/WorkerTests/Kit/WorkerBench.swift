@@ -33,7 +33,7 @@ final class WorkerBench: Sendable {
       loop: loop, settings: settings,
       parts: WorkerParts(
         store: store, commands: commands, signals: signals, messages: sink, progress: sink,
-        handlers: [handler, NoopHandler()], storage: storage),
+        handlers: [handler, NoopHandler()], storage: storage, flush: { [sink] _ in sink.close() }),
       log: quietLog)
   }
 

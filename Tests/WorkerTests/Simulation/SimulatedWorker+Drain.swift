@@ -5,13 +5,17 @@ extension SimulatedWorker {
   func handle(_ event: DrainMachine.Event) {
     for action in drain.handle(event, now: simulation.now) {
       switch action {
-      case .stopIntake: wait(for: .intakeStopped) { $0.batch == nil && !$0.isClaiming }
+      case .stopIntake: once({ !$0.isClaiming }, then: { $0.handle(.intakeStopped) })
       case .stopRuns:
         for task in runs.keys { runs[task]?.stop = .drain }
-        wait(for: .runsEnded) { $0.runs.isEmpty }
+        once({ $0.runs.isEmpty }, then: { $0.handle(.runsEnded) })
       case .relay(let until):
-        relay.drain(until: until, now: simulation.now)
-        tickRelay()
+        once(
+          { $0.batch == nil || $0.simulation.now >= until },
+          then: { worker in
+            worker.relay.drain(until: until, now: worker.simulation.now)
+            worker.tickRelay()
+          })
       case .flush: handle(.flushed)
       case .retire: retire()
       case .exit(let code): exit(code)
@@ -19,9 +23,12 @@ extension SimulatedWorker {
     }
   }
 
-  private func wait(for event: DrainMachine.Event, _ isOver: @escaping @MainActor (SimulatedWorker) -> Bool) {
-    guard !isOver(self) else { return handle(event) }
-    later(.milliseconds(1)) { $0.wait(for: event, isOver) }
+  private func once(
+    _ condition: @escaping @MainActor (SimulatedWorker) -> Bool,
+    then body: @escaping @MainActor (SimulatedWorker) -> Void
+  ) {
+    guard !condition(self) else { return body(self) }
+    later(.milliseconds(1)) { $0.once(condition, then: body) }
   }
 
   private func retire() {
