@@ -113,6 +113,11 @@ package actor Worker {
     get async { await runner.running }
   }
 
+  /// Whether runs that were given up have not returned.
+  package var hasLeftovers: Bool {
+    get async { await runner.hasLeftovers }
+  }
+
   // MARK: Draining
 
   private func handle(_ event: DrainMachine.Event) {

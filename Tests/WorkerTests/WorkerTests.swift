@@ -249,6 +249,23 @@ import Worker
     }
   }
 
+  @Test func aDrainWaitsNoLongerForARunThatIsLetGo() async throws {
+    let bench = try WorkerBench {
+      $0.watchdog = Watchdog(patience: .seconds(600), grace: .milliseconds(300))
+      $0.drainLimit = .seconds(10)
+    }
+    let spec = download()
+    let code = try await bench.run {
+      bench.submit([spec])
+      try await eventually("it runs") { bench.handler.ledger(spec.id) != nil }
+      bench.handler.hang()
+    }
+    bench.handler.end(spec.id, with: .stopped)
+    #expect(code == 0)
+    #expect(try await bench.state(spec.id) == .queued)
+    #expect(try await bench.store.workers().isEmpty, "the lease is given up")
+  }
+
   @Test func progressIsPublished() async throws {
     let bench = try WorkerBench()
     let spec = download()

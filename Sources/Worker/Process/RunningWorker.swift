@@ -99,6 +99,11 @@ package final class RunningWorker: Sendable {
     return isLost.withLock { $0 } ? DrainMachine.unfinished : code
   }
 
+  /// Whether something hangs that ``close(_:)`` would wait for.
+  var hasLeftovers: Bool {
+    get async { await worker.hasLeftovers }
+  }
+
   /// Takes down what is left, after ``finished()``.
   package func close(_ signals: [LoopSignal] = []) async {
     _ = try? await loop.task { for signal in signals { signal.close() } }.value

@@ -28,8 +28,8 @@ package enum WorkerProcess {
     }
     let signals = await process.stopOn([SIGTERM, SIGINT])
     let code = await process.finished()
-    // After a drain that was cut short something may still hang: the process ends without waiting for it.
-    if code == 0 { await process.close(signals) }
+    // The process ends without waiting for what hangs.
+    if code == 0, await !process.hasLeftovers { await process.close(signals) }
     return code
   }
 }

@@ -25,6 +25,8 @@ package actor Runner {
   private var runs: [UUID: Run] = [:]
   /// Runs of lost leases that have not returned yet: they still count as running.
   private var leftovers = 0
+  /// Runs that were let go and whose ends are not written yet.
+  private var lettingGo = 0
   private var idleWaiters: [CheckedContinuation<Void, Never>] = []
 
   package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -46,6 +48,9 @@ package actor Runner {
   package var free: Int { max(0, concurrency - runs.count - leftovers) }
 
   package var running: Int { runs.count }
+
+  /// Whether runs that were given up have not returned: what they wait for may never come.
+  package var hasLeftovers: Bool { leftovers > 0 }
 
   /// Whether the task runs here.
   package func isRunning(_ id: UUID) -> Bool { runs[id] != nil }
@@ -116,10 +121,7 @@ package actor Runner {
 
   private func end(_ claim: Claim, _ ledger: RunLedger) async {
     if own(claim, ledger) != nil { runs[claim.spec.id] = nil } else { leftovers -= 1 }
-    if runs.isEmpty {
-      for waiter in idleWaiters { waiter.resume() }
-      idleWaiters = []
-    }
+    noteIdle()
     await onFree()
   }
 
@@ -144,17 +146,22 @@ package actor Runner {
   /// Tells every run to stop and returns when all are settled.
   package func drain() async {
     for id in runs.keys { stop(id, .drain) }
-    guard !runs.isEmpty else { return }
+    guard !isIdle else { return }
     await withCheckedContinuation { idleWaiters.append($0) }
+  }
+
+  private var isIdle: Bool { runs.isEmpty && lettingGo == 0 }
+
+  private func noteIdle() {
+    guard isIdle else { return }
+    for waiter in idleWaiters { waiter.resume() }
+    idleWaiters = []
   }
 
   /// The lease is lost: lets every run of it go. Its fence is closed before.
   package func abandon(_ lease: Lease) {
     for (id, run) in runs where run.ledger.lease.worker == lease.worker { detach(id, run) }
-    if runs.isEmpty {
-      for waiter in idleWaiters { waiter.resume() }
-      idleWaiters = []
-    }
+    noteIdle()
   }
 
   private func detach(_ id: UUID, _ run: Run) {
@@ -200,10 +207,15 @@ package actor Runner {
   /// Gives up on a run that does not return, and hands its task back.
   private func letGo(_ id: UUID, _ run: Run) {
     detach(id, run)
-    loop.task {
-      let outcome = await self.givenUp(run.stop?.reason, run.claim)
-      await self.settle(run.claim, run.ledger.lease, as: outcome)
-    }
+    lettingGo += 1
+    loop.task { await self.settleGivenUp(run) }
+  }
+
+  private func settleGivenUp(_ run: Run) async {
+    await settle(run.claim, run.ledger.lease, as: givenUp(run.stop?.reason, run.claim))
+    lettingGo -= 1
+    noteIdle()
+    await onFree()
   }
 
   private func givenUp(_ stop: StopReason?, _ claim: Claim) -> Settlement.Outcome {

@@ -11,6 +11,7 @@ final class ScriptedHandler: TaskHandler {
     var endings: [UUID: RunOutcome] = [:]
     var waiting: [UUID: CheckedContinuation<RunOutcome, Never>] = [:]
     var stopped: [UUID: BootInstant] = [:]
+    var hangs = false
   }
   private let state = Lock(State())
 
@@ -27,7 +28,7 @@ final class ScriptedHandler: TaskHandler {
         if let ending { continuation.resume(returning: ending) }
       }
     } onCancel: {
-      end(id, with: .stopped)
+      if !state.withLock({ $0.hangs }) { end(id, with: .stopped) }
     }
     state.withLock { state in
       state.ledgers[id] = nil
@@ -44,6 +45,9 @@ final class ScriptedHandler: TaskHandler {
     }
     waiting?.resume(returning: outcome)
   }
+
+  /// From now on runs do not stop when they are told to.
+  func hang() { state.withLock { $0.hangs = true } }
 
   func ledger(_ id: UUID) -> RunLedger? { state.withLock { $0.ledgers[id] } }
 
