@@ -145,11 +145,12 @@ extension UUID {
 
 extension TaskSpec {
   static func noop(
-    _ id: UUID = .random(), priority: Int = 0, queue: String = "default", host: String? = nil, after: [UUID] = []
+    _ id: UUID = .random(), priority: Int = 0, queue: String = "default", host: String? = nil, after: [UUID] = [],
+    notBefore: Timestamp? = nil
   ) -> TaskSpec {
     TaskSpec(
       id: id, kind: .noop, source: host.map { "https://\($0)/a" } ?? "https://example.com/a", priority: priority,
-      queue: queue, after: after)
+      queue: queue, after: after, notBefore: notBefore)
   }
 }
 

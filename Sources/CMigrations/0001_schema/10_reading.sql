@@ -29,16 +29,35 @@ create function list_tasks(of_state text, of_queue text, most int) returns setof
 language plpgsql set plan_cache_mode = force_generic_plan
 set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
 declare
-  lanes int[];
-  ids   uuid[];
+  few     constant int := 2000;  -- where more wait, they are found soon among all tasks
+  queue   int;
+  lanes   int[];
+  waiting uuid[];
+  ids     uuid[];
 begin
   if of_queue is not null then
-    select coalesce(array_agg(l.id), '{}') into lanes
-      from bucket b join lane l on l.queue_id = b.id where b.scope = 'queue' and b.name = of_queue;
+    select id into queue from bucket where scope = 'queue' and name = of_queue;
+    if not found then
+      return;
+    end if;
+    select coalesce(array_agg(id), '{}') into lanes from lane where queue_id = queue;
   end if;
 
-  if lanes = '{}' then
-    return;
+  if of_state = 'queued' then
+    select coalesce(array_agg(task_id), '{}') into waiting
+      from (select task_id from ready where lanes is null
+            union all
+            select r.task_id from unnest(lanes) l(id) join ready r on r.lane_id = l.id
+            union all
+            select task_id from delayed
+            limit few + 1) w;
+  end if;
+
+  if cardinality(waiting) <= few then
+    select array_agg(id) into ids
+      from (select t.id from unnest(waiting) w(id) join task t on t.id = w.id
+             where lanes is null or t.lane_id = any(lanes)
+             order by t.created_at desc, t.id desc limit most) newest;
   elsif of_state in ('running', 'publishing') then
     select array_agg(id) into ids
       from (select t.id from run r join task t on t.id = r.task_id
@@ -52,7 +71,8 @@ begin
   else
     select array_agg(id) into ids
       from (select id from task t
-             where (of_state is null or t.state::text = of_state) and (lanes is null or lane_id = any(lanes))
+             where (of_state is null or t.state::text = of_state)
+               and (lanes is null or lane_id = any(lanes))
                and (of_state is distinct from 'queued' or not exists (select from run r where r.task_id = t.id))
              order by created_at desc, id desc limit most) newest;
   end if;
