@@ -67,7 +67,8 @@ package protocol TaskStore: Sendable {
 
   // Reading
 
-  func task(_ id: UUID) async throws -> TaskDocument?
+  /// Those of the tasks that exist.
+  func tasks(_ ids: [UUID]) async throws -> [UUID: TaskDocument]
   /// The effective states of those of the tasks that exist.
   func states(of ids: [UUID]) async throws -> [UUID: TaskState]
   /// Newest first.
@@ -77,4 +78,10 @@ package protocol TaskStore: Sendable {
   func counts() async throws -> [TaskState: Int]
   /// Every violation of "each task is in exactly one place, counters equal rows", in words; empty when all is well.
   func audit() async throws -> [String]
+}
+
+extension TaskStore {
+  package func task(_ id: UUID) async throws -> TaskDocument? {
+    try await tasks([id])[id]
+  }
 }

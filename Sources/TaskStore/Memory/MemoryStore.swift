@@ -102,8 +102,10 @@ package final class MemoryStore: TaskStore {
     transaction { $0.limitUses() }
   }
 
-  package func task(_ id: UUID) async throws -> TaskDocument? {
-    transaction { $0.document(id)?.explained(usable: $0.usableStorage) }
+  package func tasks(_ ids: [UUID]) async throws -> [UUID: TaskDocument] {
+    transaction { state in
+      ids.reduce(into: [:]) { $0[$1] = state.document($1)?.explained(usable: state.usableStorage) }
+    }
   }
 
   package func states(of ids: [UUID]) async throws -> [UUID: TaskState] {

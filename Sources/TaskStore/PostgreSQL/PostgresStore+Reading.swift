@@ -74,9 +74,10 @@ extension PostgresStore {
     }
   }
 
-  package func task(_ id: UUID) async throws -> TaskDocument? {
-    guard let document = try await documents([id])[id] else { return nil }
-    return try await explained([document])[0]
+  package func tasks(_ ids: [UUID]) async throws -> [UUID: TaskDocument] {
+    guard !ids.isEmpty else { return [:] }
+    let documents = try await call { try await pool.query(StoreQueries.documents, .uuids(ids)).map(document) }
+    return Dictionary(try await explained(documents).map { ($0.spec.id, $0) }) { $1 }
   }
 
   package func states(of ids: [UUID]) async throws -> [UUID: TaskState] {
@@ -135,14 +136,6 @@ extension PostgresStore {
 
   package func audit() async throws -> [String] {
     try await call { try await pool.query(StoreQueries.audit).map { try $0.text(0) } }
-  }
-
-  private func documents(_ ids: Set<UUID>) async throws -> [UUID: TaskDocument] {
-    guard !ids.isEmpty else { return [:] }
-    return try await call {
-      let rows = try await pool.query(StoreQueries.documents, .uuids(ids))
-      return Dictionary(try rows.map { row in (UUID(try row.uuid(0)), try document(row)) }) { $1 }
-    }
   }
 
   /// The columns of ``StoreQueries/documents``, in their order.

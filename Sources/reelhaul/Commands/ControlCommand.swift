@@ -73,16 +73,19 @@ struct ControlCommand {
       return .done
     }
     return try await Fleet.withStore(context) { store in
-      for task in tasks { try await check(task, in: store) }
+      var known: [TaskDocument] = []
+      for task in tasks { known.append(try await check(task, in: store)) }
       try await Fleet.send(commands, context)
       guard context.arguments[flag: .waitForEffect] else { return .done }
-      _ = try await TaskWatch(store, context, isQuiet: true).run(
-        tasks, until: hasEffect, missingIsEffect: action == .remove)
+      let last = try await TaskWatch(store, context, isQuiet: true).run(tasks, known: known, until: hasEffect)
+      if action != .remove, let removed = last.first(where: { !hasEffect($0) }) {
+        throw CommandFailure(.notFound, "task \(removed.spec.id) was removed meanwhile")
+      }
       return .done
     }
   }
 
-  private func check(_ id: UUID, in store: any TaskStore) async throws {
+  private func check(_ id: UUID, in store: any TaskStore) async throws -> TaskDocument {
     let document = try await TaskLookup(store).get(id)
     var machine = TaskMachine(state: document.state)
     do {
@@ -90,6 +93,7 @@ struct ControlCommand {
     } catch {
       throw CommandFailure(.refused, "task \(id) \(error)", hint: "'reelhaul show \(id)' says more.")
     }
+    return document
   }
 
   private func hasEffect(_ document: TaskDocument) -> Bool {

@@ -30,10 +30,12 @@ extension Subcommand {
     return try await Fleet.withStore(context) { store in
       try await Fleet.send([.submit(spec)], context)
       if !context.wantsJSON { context.output.line("\(spec.id)") }
+      let isAwaited = context.arguments[flag: .wait]
       let documents = try await TaskWatch(store, context, isQuiet: context.wantsJSON)
-        .run([spec.id], until: { context.arguments[flag: .wait] ? $0.state.isFinal : true })
+        .run([spec.id], until: { !isAwaited || $0.state.isFinal })
       if context.wantsJSON { documents.forEach(context.output.json) }
-      guard documents.contains(where: { $0.state.isFinal && $0.state != .succeeded }) else { return .done }
+      let isUndone = documents.contains { $0.state != .succeeded && (isAwaited || $0.state.isFinal) }
+      guard isUndone else { return .done }
       context.note("'reelhaul show \(spec.id)' says more; 'reelhaul retry \(spec.id)' tries again.")
       return .failed
     }

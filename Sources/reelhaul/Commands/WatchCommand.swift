@@ -21,8 +21,9 @@ extension Subcommand {
     return try await Fleet.withStore(context) { store in
       let watch = TaskWatch(store, context)
       guard !ids.isEmpty else { return try await watch.runForever() }
-      for id in ids { _ = try await TaskLookup(store).get(id) }
-      let documents = try await watch.run(ids, until: \.state.isFinal)
+      var known: [TaskDocument] = []
+      for id in ids { known.append(try await TaskLookup(store).get(id)) }
+      let documents = try await watch.run(ids, known: known, until: \.state.isFinal)
       return documents.allSatisfy { $0.state == .succeeded } ? .done : .failed
     }
   }

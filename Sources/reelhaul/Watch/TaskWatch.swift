@@ -20,25 +20,22 @@ struct TaskWatch {
     self.isQuiet = isQuiet
   }
 
-  /// Follows `ids` until all are as wanted; their last documents, in order, without those that are gone.
+  /// Follows `ids` until all are as wanted or removed. Returns their last documents, in order; `known` are those of them
+  /// that were seen before.
   func run(
-    _ ids: [UUID], until isEnough: @Sendable (TaskDocument) -> Bool, missingIsEffect: Bool = false
+    _ ids: [UUID], known: [TaskDocument] = [], until isEnough: @Sendable (TaskDocument) -> Bool
   ) async throws -> [TaskDocument] {
     await tellOfInterrupt(ids)
     var display = makeDisplay()
+    var tasks = NamedTasks(ids, known: known)
     var told: String?
     let start = ContinuousClock.now
     while true {
-      var documents: [TaskDocument] = []
-      for id in ids {
-        if let document = try await store.task(id) { documents.append(document) }
-      }
-      display.show(documents)
-      let missing = ids.count - documents.count
-      if missingIsEffect ? missing == ids.count : missing == 0 && documents.allSatisfy(isEnough) { return documents }
-      if !missingIsEffect, ContinuousClock.now - start > Self.patience,
-        let reason = try await obstacle(documents, missing), reason != told
-      {
+      let removed = tasks.update(try await store.tasks(ids))
+      display.show(tasks.documents)
+      if !isQuiet { for task in removed { display.say("\(task.title) was removed.") } }
+      if tasks.areAll(isEnough) { return tasks.documents }
+      if ContinuousClock.now - start > Self.patience, let reason = try await obstacle(tasks), reason != told {
         told = reason
         display.say(reason)
       }
@@ -47,9 +44,9 @@ struct TaskWatch {
   }
 
   /// Why nothing of what is followed moves; nil where something does.
-  private func obstacle(_ documents: [TaskDocument], _ missing: Int) async throws -> String? {
-    if missing > 0 { return "Kafka has the command, but no worker has taken it yet: see 'reelhaul workers'." }
-    guard documents.allSatisfy({ $0.state == .queued }), let first = documents.first else { return nil }
+  private func obstacle(_ tasks: NamedTasks) async throws -> String? {
+    if tasks.unseen > 0 { return "Kafka has the command, but no worker has taken it yet: see 'reelhaul workers'." }
+    guard tasks.existing.allSatisfy({ $0.state == .queued }), let first = tasks.existing.first else { return nil }
     let reason = WaitReason.of(first, workers: try await store.workers(), limits: try await store.limits())
     return reason.map { "\(first.title) waits \($0)." }
   }
@@ -70,25 +67,16 @@ struct TaskWatch {
   /// Follows all unfinished tasks, and those that end meanwhile, until the process is interrupted.
   func runForever() async throws -> ExitCode {
     var display = makeDisplay()
-    var followed: [UUID] = []
+    var tasks = FollowedTasks(limit: context.terminal.isInteractive ? 200 : 500)
     while true {
-      var known = Set(followed)
+      var listed: [TaskDocument] = []
       for state in [TaskState.running, .publishing, .queued, .paused, .blocked] {
-        let tasks = try await store.tasks(TaskFilter(state: state, limit: 100))
-        followed += tasks.map(\.spec.id).filter { known.insert($0).inserted }.reversed()
+        listed += try await store.tasks(TaskFilter(state: state, limit: 100)).reversed()
       }
-      var documents: [TaskDocument] = []
-      for id in followed {
-        if let document = try await store.task(id) { documents.append(document) }
-      }
-      display.show(documents)
-      // What has ended was shown ended once.
-      let ended = Set(documents.filter(\.state.isFinal).map(\.spec.id))
-      if context.terminal.isInteractive {
-        followed = documents.map(\.spec.id).suffix(200)
-      } else {
-        followed.removeAll { ended.contains($0) }
-      }
+      try await tasks.update(listed: listed) { try await store.tasks($0) }
+      display.show(tasks.documents)
+      // What has ended stays on a terminal; elsewhere it was shown once.
+      if !context.terminal.isInteractive { tasks.dropEnded() }
       try await Task.sleep(for: Self.interval)
     }
   }

@@ -121,7 +121,7 @@ final class TestStore: TaskStore {
     try await inner.discardFirstEvents(batch)
   }
 
-  func task(_ id: UUID) async throws -> TaskDocument? { try await inner.task(id) }
+  func tasks(_ ids: [UUID]) async throws -> [UUID: TaskDocument] { try await inner.tasks(ids) }
 
   func states(of ids: [UUID]) async throws -> [UUID: TaskState] {
     try reach()

@@ -1,0 +1,45 @@
+import TaskCore
+
+/// The tasks that a watch without names follows: what is unfinished, and what has ended meanwhile, in the order in which
+/// they came.
+struct FollowedTasks {
+  private let limit: Int
+  private(set) var documents: [TaskDocument] = []
+
+  /// Follows up to `limit` tasks at once.
+  init(limit: Int) {
+    self.limit = limit
+  }
+
+  /// `listed` are the unfinished tasks as they are now, what runs first. Followed tasks that are neither among them nor
+  /// known to have ended are looked up; one that is gone is followed no more.
+  mutating func update(
+    listed: [TaskDocument], lookUp: ([UUID]) async throws -> [UUID: TaskDocument]
+  ) async throws {
+    var current = Dictionary(listed.map { ($0.spec.id, $0) }) { $1 }
+    let vanished = documents.filter { !$0.state.isFinal && current[$0.spec.id] == nil }.map(\.spec.id)
+    if !vanished.isEmpty { current.merge(try await lookUp(vanished)) { $1 } }
+    var known = Set(documents.map(\.spec.id))
+    documents = documents.compactMap { current[$0.spec.id] ?? ($0.state.isFinal ? $0 : nil) }
+    for task in listed where known.insert(task.spec.id).inserted { add(task) }
+  }
+
+  /// Follows only what is unfinished from now on.
+  mutating func dropEnded() {
+    documents.removeAll(where: \.state.isFinal)
+  }
+
+  /// Where there is no room, what ended first gives way, and to what runs also what waits.
+  private mutating func add(_ task: TaskDocument) {
+    if documents.count == limit {
+      let waiting = task.isActive ? documents.lastIndex { !$0.isActive } : nil
+      guard let place = documents.firstIndex(where: \.state.isFinal) ?? waiting else { return }
+      documents.remove(at: place)
+    }
+    documents.append(task)
+  }
+}
+
+extension TaskDocument {
+  fileprivate var isActive: Bool { state == .running || state == .publishing }
+}

@@ -1,0 +1,87 @@
+import TaskCore
+import Testing
+
+@testable import reelhaul
+
+@Suite struct FollowedTasksTests {
+  private static func task(_ number: UInt64, _ state: TaskState = .queued) -> TaskDocument {
+    TaskDocument(
+      spec: TaskSpec(
+        id: UUID(high: 1, low: number), kind: .noop, source: "noop:", destination: nil, queue: "default"),
+      state: state, createdAt: Timestamp(microseconds: 0))
+  }
+
+  private static func byID(_ tasks: [TaskDocument]) -> [UUID: TaskDocument] {
+    Dictionary(uniqueKeysWithValues: tasks.map { ($0.spec.id, $0) })
+  }
+
+  // MARK: By name
+
+  @Test func aTaskThatIsRemovedCountsAsItWasSeenLast() {
+    let (a, b) = (Self.task(1), Self.task(2))
+    var tasks = NamedTasks([a.spec.id, b.spec.id])
+    #expect(tasks.update([:]) == [])
+    #expect(tasks.unseen == 2 && !tasks.areAll(\.state.isFinal))
+
+    #expect(tasks.update(Self.byID([Self.task(1, .succeeded), Self.task(2, .running)])) == [])
+    #expect(!tasks.areAll(\.state.isFinal))
+    #expect(tasks.update(Self.byID([Self.task(2, .running)])) == [Self.task(1, .succeeded)])
+    #expect(tasks.unseen == 0 && tasks.existing == [Self.task(2, .running)])
+    #expect(tasks.update(Self.byID([Self.task(2, .succeeded)])) == [], "told once")
+    #expect(tasks.areAll(\.state.isFinal))
+    #expect(tasks.documents == [Self.task(1, .succeeded), Self.task(2, .succeeded)])
+  }
+
+  @Test func aTaskThatWasSeenBeforeMayBeGoneAtOnce() {
+    var tasks = NamedTasks([Self.task(1).spec.id], known: [Self.task(1)])
+    #expect(tasks.update([:]) == [Self.task(1)])
+    #expect(tasks.areAll { $0.state == .paused })
+    #expect(tasks.documents == [Self.task(1)])
+  }
+
+  // MARK: All that are unfinished
+
+  @Test func aTaskKeepsItsRow() async throws {
+    var tasks = FollowedTasks(limit: 4)
+    try await tasks.update(listed: [Self.task(1), Self.task(2), Self.task(3)]) { _ in [:] }
+    let now = [Self.task(3, .running), Self.task(4, .running), Self.task(1)]
+    try await tasks.update(listed: now) { ids in
+      #expect(ids == [Self.task(2).spec.id], "what was listed is not looked up")
+      return Self.byID([Self.task(2, .succeeded)])
+    }
+    #expect(
+      tasks.documents == [Self.task(1), Self.task(2, .succeeded), Self.task(3, .running), Self.task(4, .running)])
+  }
+
+  @Test func whatIsRemovedIsFollowedNoMore() async throws {
+    var tasks = FollowedTasks(limit: 4)
+    try await tasks.update(listed: [Self.task(1), Self.task(2)]) { _ in [:] }
+    try await tasks.update(listed: [Self.task(2)]) { _ in [:] }
+    #expect(tasks.documents == [Self.task(2)])
+  }
+
+  @Test func whatHasEndedAndThenWhatWaitsGivesWay() async throws {
+    var tasks = FollowedTasks(limit: 3)
+    try await tasks.update(listed: [Self.task(1, .running), Self.task(2), Self.task(3)]) { _ in [:] }
+    try await tasks.update(listed: [Self.task(2), Self.task(3), Self.task(4)]) { _ in
+      Self.byID([Self.task(1, .succeeded)])
+    }
+    #expect(tasks.documents == [Self.task(2), Self.task(3), Self.task(4)])
+    try await tasks.update(listed: [Self.task(5, .running), Self.task(2), Self.task(3), Self.task(4), Self.task(6)]) {
+      _ in [:]
+    }
+    #expect(tasks.documents == [Self.task(2), Self.task(3), Self.task(5, .running)])
+  }
+
+  @Test func whatHasEndedIsDropped() async throws {
+    var tasks = FollowedTasks(limit: 3)
+    try await tasks.update(listed: [Self.task(1), Self.task(2)]) { _ in [:] }
+    try await tasks.update(listed: [Self.task(2)]) { _ in Self.byID([Self.task(1, .failed)]) }
+    tasks.dropEnded()
+    try await tasks.update(listed: [Self.task(2)]) { _ in
+      Issue.record("nothing is looked up")
+      return [:]
+    }
+    #expect(tasks.documents == [Self.task(2)])
+  }
+}
