@@ -50,6 +50,7 @@ import Testing
         group.addTask {
           for _ in 0..<40 {
             _ = try await fixture.store.sweep()
+            try await fixture.store.tidy()
             #expect(try await fixture.store.audit() == [])
           }
         }
@@ -85,7 +86,7 @@ import Testing
         if Bool.random(using: &random) {
           let isLater = place >= 3 && Int.random(in: 0..<3, using: &random) == 0
           let after = isLater ? ids[..<3].shuffled(using: &random) : []
-          batch.append(.submit(.noop(id, queue: "q\(id.low % 3)", host: "h\(id.low % 5)", after: after)))
+          batch.append(.submit(.noop(id, queue: "q\(id.low % 3)", host: "h\(id.low % 50)", after: after)))
         } else {
           let action = place < 3 ? .retry : actions[Int.random(in: 0..<actions.count, using: &random)]
           batch.append(.control(.init(id: .random(), taskID: id, action: action)))

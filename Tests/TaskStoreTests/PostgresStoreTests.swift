@@ -104,6 +104,49 @@ import Testing
     }
   }
 
+  /// The names of hosts come and go without end.
+  @Test func hostsThatNobodyNeedsAreForgotten() async throws {
+    try await withPostgresStore { store, pool in
+      let worker = try await store.register(.sample)
+      try await store.setLimit(.host, name: "limited", to: 3)
+      func hosts() async throws -> Set<String> {
+        let rows = try await pool.query("select name from bucket where scope = 'host' and name <> ''")
+        return Set(try rows.map { try $0.text(0) })
+      }
+      let failed = TaskSpec.noop(queue: "q", host: "failed")
+      _ = try await store.apply([.submit(failed)])
+      let claim = try #require(try await store.claim(worker, limit: 1).first)
+      _ = try await store.settle([
+        Settlement(taskID: claim.spec.id, epoch: claim.epoch, outcome: .failed(.reset, retryIn: nil))
+      ])
+      let paused = TaskSpec.noop(host: "paused")
+      let later = TaskSpec.noop(host: "later", notBefore: Self.later)
+      _ = try await store.apply([
+        .submit(paused), .control(.init(id: .random(), taskID: paused.id, action: .pause)), .submit(later),
+      ])
+      for round in 0..<5 {
+        _ = try await store.apply((0..<20).map { .submit(.noop(queue: "q", host: "h\(round)-\($0)")) })
+        let claims = try await store.claim(worker, limit: 50)
+        try await store.tidy()
+        #expect(try await hosts().isSuperset(of: claims.map { LaneKey($0.spec).host }))
+        let ends = claims.map { Settlement(taskID: $0.spec.id, epoch: $0.epoch, outcome: .success) }
+        #expect(try await store.settle(ends).allSatisfy { $0 })
+        // Finds the lanes empty.
+        _ = try await store.claim(worker, limit: 50)
+        try await store.tidy()
+      }
+      #expect(try await hosts() == ["limited", "failed", "paused", "later"])
+      #expect(try await pool.query("select count(*) from bucket")[0].int64(0) < 40)
+      let listed = try await store.tasks(TaskFilter(queue: "q", limit: 200))
+      #expect(listed.count == 101, "what has ended is still of its queue")
+      _ = try await store.apply([
+        .control(.init(id: .random(), taskID: failed.id, action: .retry)),
+        .control(.init(id: .random(), taskID: paused.id, action: .resume)),
+      ])
+      #expect(try await store.claim(worker, limit: 9).count == 2)
+    }
+  }
+
   @Test func aDatabaseWithoutTheSchemaIsNamedAsSuch() async throws {
     try await withPostgresStore { store, pool in
       _ = try await pool.withConnection { try await $0.script("alter function sweep rename to swept") }

@@ -13,11 +13,11 @@ create type task_state as enum ('blocked', 'queued', 'paused', 'succeeded', 'can
 create function unlimited() returns int language sql immutable as 'select 2000000000';
 
 -- Whatever limits how much may run: the total (id 1), a kind, a queue, a host, a storage (which must be mounted). Ids
--- are small and dense. `used` is the number of rows of `run`, kept by run's own triggers; `ceiling` is the limit, or
--- what ran already when the limit was lowered below it.
+-- are small and dense: one that is free waits for its next use. `used` is the number of rows of `run`, kept by run's own
+-- triggers; `ceiling` is the limit, or what ran already when the limit was lowered below it.
 create table bucket (
   id        int  primary key,
-  scope     text not null check (scope in ('total', 'kind', 'queue', 'host', 'storage')),
+  scope     text not null check (scope in ('total', 'kind', 'queue', 'host', 'storage', 'free')),
   name      text not null,
   run_limit int  not null default unlimited() check (run_limit >= 0),
   ceiling   int  not null default unlimited(),
@@ -103,6 +103,7 @@ create table task (
 
 create index task_newest on task (created_at desc, id desc);
 create index task_halted on task (halted, created_at desc, id desc) where halted is not null;
+create index task_halted_lane on task (lane_id) where halted is not null;
 
 -- What may run now. `pos` is the xid of the inserting transaction << 20 plus an ordinal, so that a head at or below the
 -- oldest running xid never passes a late commit; what was taken back from a worker comes in front, 2^62 below.

@@ -1,6 +1,10 @@
+create function creation_key() returns bigint language sql stable as $$
+  select hashtextextended('reelhaul.creation.' || current_schema(), 0)
+$$;
+
 -- Buckets and lanes come into being one transaction after the other: ids stay dense, and nobody waits in a ring.
 create function begin_creation() returns void language sql as $$
-  select pg_advisory_xact_lock(hashtextextended('reelhaul.creation.' || current_schema(), 0))
+  select pg_advisory_xact_lock(creation_key())
 $$;
 
 -- Creates the buckets that are missing, and the rows of `queue` that belong to them.
@@ -8,10 +12,18 @@ create function ensure_buckets(scopes text[], names text[]) returns void languag
 begin
   perform begin_creation();
 
+  with wanted as (
+    select w.scope, w.name, row_number() over (order by w.scope, w.name) n
+      from (select distinct scope, name from unnest(scopes, names) u(scope, name)) w
+     where not exists (select from bucket b where b.scope = w.scope and b.name = w.name)),
+  free as (
+    select id, row_number() over (order by id) n
+      from (select id from bucket where scope = 'free' order by id limit (select count(*) from wanted)) f),
+  reused as (
+    update bucket b set scope = w.scope, name = w.name from free f join wanted w using (n) where b.id = f.id)
   insert into bucket (id, scope, name)
-  select (select max(id) from bucket) + row_number() over (order by w.scope, w.name), w.scope, w.name
-    from (select distinct scope, name from unnest(scopes, names) u(scope, name)) w
-   where not exists (select from bucket b where b.scope = w.scope and b.name = w.name);
+  select (select max(id) from bucket) + row_number() over (order by w.n), w.scope, w.name
+    from wanted w where w.n > (select count(*) from free);
 
   insert into queue (id, tag)
   select b.id, (select coalesce(max(start), 0) from queue)
@@ -64,13 +76,19 @@ begin
   end loop;
 end $$;
 
--- Before rows go into `ready`: no claim switches these lanes off until this transaction ends, and `wake_lanes` knows
--- them.
+-- Before tasks go into these lanes, each of which is there once: until this transaction ends no claim switches them off,
+-- and nobody deletes them. `wake_lanes` knows them.
 create function hold_lanes(lanes int[]) returns void language plpgsql as $$
 declare
-  held int[] := coalesce(nullif(current_setting('reelhaul.lanes', true), ''), '{}');
+  held  int[] := coalesce(nullif(current_setting('reelhaul.lanes', true), ''), '{}');
+  there int;
 begin
   perform from lane where id = any(lanes) order by id for key share;
+  get diagnostics there = row_count;
+  if there < cardinality(lanes) then
+    -- Deleted since it was looked up: whoever repeats the call makes it anew.
+    raise exception 'a lane is gone' using errcode = 'serialization_failure';
+  end if;
   if not lanes <@ held then
     perform set_config('reelhaul.lanes', (held || lanes)::text, true);
   end if;

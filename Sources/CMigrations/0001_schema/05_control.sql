@@ -1,4 +1,4 @@
--- The lane beside this one at another rank; made where it is missing.
+-- The lane beside this one at another rank; made where it is missing, and not deleted before this transaction ends.
 create function sibling_lane(lane int, other_rank smallint) returns int language plpgsql as $$
 declare
   sibling int;
@@ -8,7 +8,8 @@ begin
       from lane l
       join lane o on (o.rank, o.queue_id, o.kind_id, o.host_id, o.storage_id)
                    = (other_rank, l.queue_id, l.kind_id, l.host_id, l.storage_id)
-     where l.id = lane;
+     where l.id = lane
+       for key share of o;
     exit when sibling is not null;
     perform begin_creation();
     insert into lane (rank, queue_id, kind_id, host_id, storage_id)

@@ -1,3 +1,36 @@
+-- The lanes that no task is in that may still run. What has succeeded keeps the number of its lane and never comes back.
+create view unused_lane as
+  select l.id from lane l
+   where not l.ready
+     and not exists (select from ready r where r.lane_id = l.id)
+     and not exists (select from task t where t.lane_id = l.id and t.halted is not null)
+     and not exists (select from run r join task t on t.id = r.task_id where t.lane_id = l.id)
+     and not exists (select from delayed d join task t on t.id = d.task_id where t.lane_id = l.id);
+
+-- Deletes unused lanes, up to 10,000, and frees the buckets of hosts that no lane is for and nothing is known of: the names
+-- of hosts come and go without end. Queues keep their places and weights. Waits for nobody, and claims do not wait for it.
+create function tidy_lanes() returns void language plpgsql as $$
+declare
+  unused int[];
+begin
+  -- Meanwhile no lane is made, and so no bucket comes into use.
+  if not pg_try_advisory_xact_lock(creation_key()) then
+    return;
+  end if;
+
+  -- Lock first (whoever puts a task into a lane holds KEY SHARE), then look again with a new snapshot.
+  select array_agg(id) into unused from (select id from unused_lane limit 10000) u;
+  select array_agg(id) into unused from (select id from lane where id = any(unused) for update skip locked) locked;
+  delete from lane where id in (select id from unused_lane where id = any(unused));
+
+  with unused as (
+    select id from bucket b
+     where scope = 'host' and name <> '' and used = 0 and run_limit = unlimited()
+       and not exists (select from lane l where l.host_id = b.id)
+       for update skip locked)
+  update bucket b set scope = 'free', name = b.id::text from unused u where b.id = u.id;
+end $$;
+
 -- Requeues what workers held whose lease is over, and makes due what was delayed; up to 5,000 tasks each. Never waits
 -- for a worker that is alive: it locks the worker's row, and looks at the lease under that lock.
 create function sweep() returns table (expired int, due int)

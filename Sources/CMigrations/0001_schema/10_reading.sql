@@ -72,7 +72,8 @@ begin
     select array_agg(id) into ids
       from (select id from task t
              where (of_state is null or t.state::text = of_state)
-               and (lanes is null or lane_id = any(lanes))
+               -- Not by its lane: that of what has succeeded may be gone.
+               and (of_queue is null or coalesce(t.spec ->> 'queue', 'default') = of_queue)
                and (of_state is distinct from 'queued' or not exists (select from run r where r.task_id = t.id))
              order by created_at desc, id desc limit most) newest;
   end if;
@@ -115,6 +116,15 @@ create function audit() returns setof text language sql set work_mem = '64MB' as
   union all
   select format('lane %s is off and has waiting tasks', l.id)
     from lane l where not l.ready and exists (select from ready r where r.lane_id = l.id)
+  union all
+  select format('task %s is %s in lane %s, which does not exist', t.id, t.state, t.lane_id)
+    from task t where t.state <> 'succeeded' and not exists (select from lane l where l.id = t.lane_id)
+  union all
+  select format('lane %s is of bucket %s, which is no %s', l.id, k.id, k.scope)
+    from lane l
+   cross join lateral (values ('queue', l.queue_id), ('kind', l.kind_id), ('host', l.host_id),
+                              ('storage', l.storage_id)) k (scope, id)
+   where not exists (select from bucket b where b.id = k.id and b.scope = k.scope)
   union all
   select format('lane %s looks from %s on and has a task at %s', l.id, l.head, r.pos)
     from ready r join lane l on l.id = r.lane_id where r.pos >= 0 and r.pos < l.head

@@ -57,6 +57,9 @@ package final class MemoryStore: TaskStore {
     transaction { $0.sweep() }
   }
 
+  /// Nothing outlives its tasks here.
+  package func tidy() async throws {}
+
   package func lead(_ worker: WorkerID, seconds: Int) async throws -> Bool {
     transaction { state in
       if let leader = state.leader, leader.worker != worker, leader.until >= state.now { return false }

@@ -84,6 +84,10 @@ package final class PostgresStore: TaskStore {
     }
   }
 
+  package func tidy() async throws {
+    _ = try await call { try await pool.query(StoreQueries.tidy) }
+  }
+
   package func setLimit(_ scope: LimitScope, name: String, to limit: Int?) async throws {
     _ = try await call {
       try await pool.query(

@@ -51,6 +51,8 @@ enum StoreQueries {
 
   static let sweep = PostgresStatement("select expired, due from sweep()", writes: true)
 
+  static let tidy = PostgresStatement("select tidy_lanes()", writes: true)
+
   // MARK: Limits
 
   static let setLimit = PostgresStatement("select set_limit($1, $2, $3)", writes: true)

@@ -2,8 +2,8 @@ import System
 import TaskStore
 import Telemetry
 
-/// Now and then takes the tasks of workers whose lease is over back into the queue, and makes due what was delayed.
-/// Every worker does, at random moments, so none is needed.
+/// Now and then takes the tasks of workers whose lease is over back into the queue, and makes due what was delayed;
+/// rarely, tidies the store. Every worker does, at random moments, so none is needed.
 package actor Sweeper {
   private let loop: EventLoop
   private let store: any TaskStore
@@ -12,6 +12,10 @@ package actor Sweeper {
   /// Called when tasks became ready.
   private let onReady: @Sendable () async -> Void
   private var isFailing = false
+  private var tidiesAt = BootInstant.now + pause
+
+  /// Until the store is tidied next.
+  private static var pause: Duration { .seconds(600) * Double.random(in: 0.5...1.5) }
 
   package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
@@ -47,6 +51,9 @@ package actor Sweeper {
         log.notice("tasks of an expired worker are queued again", ["count": .integer(result.expired)])
       }
       if result.expired + result.due > 0 { await onReady() }
+      guard BootInstant.now >= tidiesAt else { return }
+      tidiesAt = .now + Self.pause
+      try await store.tidy()
     } catch {
       log.log(isFailing ? .debug : .warning, "the sweep failed", ["error": .text("\(error)")])
       isFailing = true

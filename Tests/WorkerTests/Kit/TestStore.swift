@@ -84,6 +84,11 @@ final class TestStore: TaskStore {
     return try await inner.sweep()
   }
 
+  func tidy() async throws {
+    try reach()
+    try await inner.tidy()
+  }
+
   func setLimit(_ scope: LimitScope, name: String, to limit: Int?) async throws {
     try await inner.setLimit(scope, name: name, to: limit)
   }
