@@ -53,9 +53,13 @@ import Testing
       WaitReason.of(task, workers: workers, limits: limits)
     }
     #expect(reason() == nil)
-    var unplaced = Self.task("storage://nas/a")
-    unplaced.error = TaskFailure(code: "storage_missing", message: "no worker has the storage nas", class: .wait)
-    #expect(reason(unplaced) == "because no worker has the storage nas")
+    #expect(reason(Self.task("storage://nas/a")) == "for the storage nas: no live worker has it")
+    var released = Self.task()
+    released.error = TaskFailure(code: "disk_full", message: "the disk was full", class: .wait)
+    #expect(reason(released) == nil)
+    #expect(
+      reason(released, [Self.worker()], [LimitUse(scope: .host, name: "example.org", limit: 0)])
+        == "for room: 0 run, and the limit of host example.org is 0")
     #expect(reason(Self.task(), [Self.worker(isLive: false)])?.contains("none is live") == true)
     #expect(
       reason(Self.task(), [Self.worker()], [LimitUse(scope: .host, name: "example.org", running: 4, limit: 4)])

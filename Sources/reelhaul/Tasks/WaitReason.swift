@@ -9,8 +9,11 @@ enum WaitReason {
     guard workers.contains(where: \.isLive) else {
       return "for a worker: none is live, start one with 'reelhaul worker'"
     }
-    if let error = task.error, error.class == .wait { return "because \(error.message)" }
     let lane = LaneKey(task.spec)
+    // Not the task's own error: that is why it was handed back some time ago.
+    guard lane.storage.isEmpty || workers.contains(where: { $0.isLive && $0.volumes[lane.storage] != nil }) else {
+      return "for the storage \(lane.storage): no live worker has it"
+    }
     let names: [LimitScope: String] = [
       .total: "", .kind: lane.kind.rawValue, .queue: lane.queue, .host: lane.host, .storage: lane.storage,
     ]
