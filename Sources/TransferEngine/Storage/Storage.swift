@@ -16,10 +16,8 @@ package final class Storage: Sendable {
     self.policy = policy
   }
 
-  /// Reads `name=/path,…`, the form of `REELHAUL_STORAGE`.
-  package convenience init(parsing list: String, reserve policy: ReservePolicy = ReservePolicy())
-    throws(InvalidStorageRoot)
-  {
+  /// Reads `name=/path,…`, the form of `REELHAUL_STORAGE`: the directory of each root, by name.
+  package static func roots(parsing list: String) throws(InvalidStorageRoot) -> [String: String] {
     var roots: [String: String] = [:]
     for entry in list.split(separator: ",") {
       let parts = entry.split(separator: "=", maxSplits: 1).map(String.init)
@@ -30,7 +28,7 @@ package final class Storage: Sendable {
         throw InvalidStorageRoot(text: String(entry), reason: "\(parts[0]) is there twice")
       }
     }
-    self.init(roots: roots, reserve: policy)
+    return roots
   }
 
   /// Makes every root a volume where it is none yet. Only for roots that nobody mounts: an empty mount point would

@@ -35,8 +35,7 @@ extension Subcommand {
 
 extension Subcommand {
   private static func prepareStorage(_ context: Context, isDry: Bool) throws {
-    guard let list = context.arguments[.storage], !list.isEmpty else { return }
-    let storage = try Storage(roots: KeyValueList.parse(list, of: .storage))
+    let storage = try Storage(roots: context.arguments.storageRoots())
     for (name, path) in storage.roots.sorted(by: { $0.key < $1.key }) where storage.volumes[name] == nil {
       context.output.line("storage \(name): \(path) is to be marked as a volume")
     }

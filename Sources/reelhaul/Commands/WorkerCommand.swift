@@ -39,7 +39,7 @@ extension WorkerConfiguration {
     settings.labels = try KeyValueList.parse(arguments[.labels] ?? "", of: .labels)
     try self.init(
       kafka: Fleet.kafka(arguments), postgres: arguments[.postgres] ?? "",
-      storage: KeyValueList.parse(arguments[.storage] ?? "", of: .storage),
+      storage: arguments.storageRoots(),
       allowedNetworks: Self.networks(arguments), settings: settings)
     rate = arguments.bytes(.workerRate).flatMap { $0 > 0 ? $0 : nil }
     caFile = arguments[.caFile]

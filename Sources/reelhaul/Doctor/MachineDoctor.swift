@@ -25,9 +25,11 @@ struct MachineDoctor {
       ]
     }
     do {
-      return try KeyValueList.parse(text, of: .storage).sorted { $0.key < $1.key }.map(root)
+      return try Storage.roots(parsing: text).sorted { $0.key < $1.key }.map(root)
     } catch {
-      return [Finding("storage", .failed, error.message)]
+      return [
+        Finding("storage", .failed, "\(error)", advice: "Workers do not start with it: mend REELHAUL_STORAGE.")
+      ]
     }
   }
 

@@ -1,4 +1,5 @@
 import CommandLineKit
+import TransferEngine
 import Worker
 
 /// How a worker works.
@@ -44,4 +45,15 @@ extension OptionSpec {
     .storage, .initStorage, .allowNetworks, .caFile, .credentials, .workerRate, .lease, .concurrency, .drain, .labels,
     .logLevel,
   ]
+}
+
+extension Arguments {
+  /// The directories of the storage roots, by name.
+  func storageRoots() throws(UsageError) -> [String: String] {
+    do {
+      return try Storage.roots(parsing: self[.storage] ?? "")
+    } catch {
+      throw UsageError("\(OptionSpec.storage.spelling) must be \(OptionSpec.storage.valueName): \(error)")
+    }
+  }
 }

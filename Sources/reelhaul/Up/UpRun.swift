@@ -86,7 +86,7 @@ struct UpRun {
 
   /// Schema, storage and topics, before the first worker.
   private func prepare(_ environment: [String: String]) async throws {
-    try Storage(parsing: environment["REELHAUL_STORAGE"] ?? "").initialise()
+    try Storage(roots: Storage.roots(parsing: environment["REELHAUL_STORAGE"] ?? "")).initialise()
     let configuration = try PostgresConfiguration(url: environment["REELHAUL_POSTGRES"] ?? "")
     try await Fleet.withPool(configuration) { pool in
       try await SchemaMigration(pool).run { _ in }

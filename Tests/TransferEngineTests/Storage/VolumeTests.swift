@@ -141,9 +141,10 @@ import TransferEngine
   }
 
   @Test func readsTheListOfRoots() throws {
-    #expect(try Storage(parsing: "a=/x,b=/y=z").roots == ["a": "/x", "b": "/y=z"])
-    for text in ["a", "a=x", "=/x", "a=/x,a=/y", "a/b=/x"] {
-      #expect(throws: InvalidStorageRoot.self) { try Storage(parsing: text) }
+    #expect(try Storage.roots(parsing: "") == [:])
+    #expect(try Storage.roots(parsing: "a=/x,b=/y=z") == ["a": "/x", "b": "/y=z"])
+    for text in ["a", "a=x", "=/x", "a=/x,a=/y", "a/b=/x", ".a=/x"] {
+      #expect(throws: InvalidStorageRoot.self) { try Storage.roots(parsing: text) }
     }
   }
 }
