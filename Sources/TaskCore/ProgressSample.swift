@@ -16,8 +16,12 @@ public struct ProgressSample: Hashable, Sendable {
   }
 
   /// Seconds left at the current rate, where both are known.
-  public var eta: Int64? {
-    guard let bytesTotal, rate > 0 else { return nil }
-    return max(0, (bytesTotal - bytesDone + rate - 1) / rate)
+  public var eta: Int64? { Self.eta(bytesDone: bytesDone, bytesTotal: bytesTotal, rate: rate) }
+
+  /// Seconds that the bytes left take, rounded up; 0 where more came than was to come.
+  static func eta(bytesDone: Int64, bytesTotal: Int64?, rate: Int64?) -> Int64? {
+    guard let bytesTotal, let rate, rate > 0 else { return nil }
+    let (seconds, rest) = max(0, bytesTotal - bytesDone).quotientAndRemainder(dividingBy: rate)
+    return rest > 0 ? seconds + 1 : seconds
   }
 }

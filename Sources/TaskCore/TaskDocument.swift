@@ -47,7 +47,7 @@ public struct TaskDocument: Sendable, Hashable {
 
   /// Seconds left at the current rate, where both are known.
   public var eta: Int64? {
-    guard let bytesTotal, let rate, rate > 0, state == .running else { return nil }
-    return (bytesTotal - bytesDone + rate - 1) / rate
+    guard state == .running else { return nil }
+    return ProgressSample.eta(bytesDone: bytesDone, bytesTotal: bytesTotal, rate: rate)
   }
 }

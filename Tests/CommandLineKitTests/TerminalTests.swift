@@ -4,7 +4,8 @@ import Testing
 @Suite struct TerminalTests {
   private let ascii = Terminal(isInteractive: true, width: 80, isUnicode: false)
   private let item = ProgressItem(
-    title: "film.mp4", status: "running", phase: .active, bytesDone: 50 << 20, bytesTotal: 100 << 20, rate: 10 << 20)
+    title: "film.mp4", status: "running", phase: .active, bytesDone: 50 << 20, bytesTotal: 100 << 20, rate: 10 << 20,
+    eta: 5)
 
   @Test func drawsABarWithRateAndTimeLeft() {
     let lines = ProgressBoard(items: [item]).lines(on: ascii)

@@ -12,9 +12,12 @@ package struct ProgressItem: Sendable, Hashable {
   package var bytesTotal: Int64?
   /// Bytes per second.
   package var rate: Int64?
+  /// Seconds left.
+  package var eta: Int64?
 
   package init(
-    title: String, status: String, phase: Phase, bytesDone: Int64 = 0, bytesTotal: Int64? = nil, rate: Int64? = nil
+    title: String, status: String, phase: Phase, bytesDone: Int64 = 0, bytesTotal: Int64? = nil, rate: Int64? = nil,
+    eta: Int64? = nil
   ) {
     self.title = title
     self.status = status
@@ -22,6 +25,7 @@ package struct ProgressItem: Sendable, Hashable {
     self.bytesDone = bytesDone
     self.bytesTotal = bytesTotal
     self.rate = rate
+    self.eta = eta
   }
 
   /// From 0 to 1, where the total is known.
@@ -29,11 +33,5 @@ package struct ProgressItem: Sendable, Hashable {
     if phase == .done { return 1 }
     guard let bytesTotal, bytesTotal > 0 else { return nil }
     return min(1, max(0, Double(bytesDone) / Double(bytesTotal)))
-  }
-
-  /// Seconds left at the present rate, of an active item.
-  var eta: Int64? {
-    guard phase == .active, let bytesTotal, let rate, rate > 0, bytesTotal >= bytesDone else { return nil }
-    return (bytesTotal - bytesDone + rate - 1) / rate
   }
 }

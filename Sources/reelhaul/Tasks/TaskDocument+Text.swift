@@ -17,7 +17,7 @@ extension TaskDocument {
   var progressItem: ProgressItem {
     ProgressItem(
       title: title, status: status, phase: phase, bytesDone: bytesDone, bytesTotal: bytesTotal,
-      rate: state == .running ? rate : nil)
+      rate: state == .running ? rate : nil, eta: eta)
   }
 
   /// The state, or why a queued task does not run.
