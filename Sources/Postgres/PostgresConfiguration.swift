@@ -5,6 +5,9 @@ import CPostgres
 /// The URL is libpq's (`postgres://user:password@host:port/database?sslmode=…`, or `host=… dbname=…`), with one
 /// addition: `prepared_statements=false`, for PgBouncer in transaction mode.
 package struct PostgresConfiguration: Sendable {
+  /// The oldest major version of a server that will do.
+  package static let oldestServer = 15
+
   /// libpq's keywords and their values, as the URL gives them.
   private(set) var parameters: [String: String]
   /// `false`: every statement is parsed anew, so that consecutive transactions may run on different server sessions.

@@ -1,20 +1,20 @@
 import Glibc
+import Postgres
 
 /// The programs of one installed PostgreSQL.
 package struct PostgresInstallation: Sendable, Equatable {
   package let binaries: String
-  /// `15`; multiranges need 14.
+  /// `15`
   package let major: Int
 
   package var initdb: String { "\(binaries)/initdb" }
   package var postgres: String { "\(binaries)/postgres" }
 
-  package static let oldest = 14
-
   /// The newest installed version, or the one that made a data directory.
   package static func find(
     major wanted: Int? = nil, in root: String = "/usr/lib/postgresql"
   ) throws(EmbeddedPostgresError) -> PostgresInstallation {
+    let oldest = PostgresConfiguration.oldestServer
     let installed = versions(in: root).filter { $0.major >= oldest }.sorted { $0.major > $1.major }
     if let wanted {
       if let match = installed.first(where: { $0.major == wanted }) { return match }

@@ -6,7 +6,6 @@ import TaskStore
 
 /// Looks at the database: is it there, new enough, with our schema, with a clock like ours, and who works on it.
 struct PostgresDoctor {
-  private static let oldest = 150_000
   /// Microseconds.
   private static let clockTolerance: Int64 = 2_000_000
 
@@ -34,8 +33,10 @@ struct PostgresDoctor {
     let after = Clocks.realtimeMicroseconds()
     let version = try server.int64(0)
     let database =
-      version < Self.oldest
-      ? Finding("database", .failed, "\(target) is too old", advice: "PostgreSQL 15 or newer is needed.")
+      version / 10_000 < PostgresConfiguration.oldestServer
+      ? Finding(
+        "database", .failed, "\(target) is too old",
+        advice: "PostgreSQL \(PostgresConfiguration.oldestServer) or newer is needed.")
       : Finding("database", .ok, "PostgreSQL \(version / 10_000) at \(target)")
     let clock = clock(try server.int64(1) - (before + after) / 2)
     let findings = [database] + (try settings(server)) + [clock]

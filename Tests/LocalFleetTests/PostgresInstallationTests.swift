@@ -1,0 +1,24 @@
+import Glibc
+import LocalFleet
+import System
+import Testing
+
+@Suite struct PostgresInstallationTests {
+  @Test func takesTheNewestThatWillDo() throws {
+    let root = try TemporaryDirectory()
+    func install(_ major: Int) throws {
+      let binaries = "\(root.path)/\(major)/bin"
+      try makeDirectories(binaries)
+      for program in ["postgres", "initdb"] {
+        try #require(symlink("/bin/true", "\(binaries)/\(program)") == 0)
+      }
+    }
+    try install(14)
+    #expect(throws: EmbeddedPostgresError.self) { try PostgresInstallation.find(in: root.path) }
+    #expect(throws: EmbeddedPostgresError.self) { try PostgresInstallation.find(major: 14, in: root.path) }
+    try install(15)
+    try install(16)
+    #expect(try PostgresInstallation.find(in: root.path).major == 16)
+    #expect(try PostgresInstallation.find(major: 15, in: root.path).major == 15)
+  }
+}
