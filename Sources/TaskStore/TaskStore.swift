@@ -76,6 +76,7 @@ package protocol TaskStore: Sendable {
   /// Newest first.
   func tasks(_ filter: TaskFilter) async throws -> [TaskDocument]
   func workers() async throws -> [WorkerDocument]
+  func backlog() async throws -> Backlog
   /// Tasks per effective state.
   func counts() async throws -> [TaskState: Int]
   /// Every violation of "each task is in exactly one place, counters equal rows", in words; empty when all is well.

@@ -42,8 +42,16 @@ import Testing
   }
 
   @Test func eventsThatStayAreTold() {
-    #expect(FleetDoctor.events(60, []).status == .ok)
-    #expect(FleetDoctor.events(61, []).status == .warning)
+    #expect(FleetDoctor.events(.seconds(60), []).status == .ok)
+    #expect(FleetDoctor.events(.seconds(61), []).status == .warning)
+  }
+
+  @Test func theFleetIsReadThroughItsStore() async throws {
+    let store = MemoryStore()
+    _ = try await store.apply([.submit(Self.task("storage://nas/a").spec)])
+    let findings = try await FleetDoctor(store: store, audits: true).examine()
+    #expect(findings.map(\.check) == ["workers", "storage nas", "events", "limits", "audit"])
+    #expect(findings.map(\.status) == [.warning, .failed, .ok, .ok, .ok])
   }
 
   @Test func aTaskSaysWhatItWaitsFor() {

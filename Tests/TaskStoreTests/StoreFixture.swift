@@ -146,11 +146,11 @@ extension UUID {
 extension TaskSpec {
   static func noop(
     _ id: UUID = .random(), priority: Int = 0, queue: String = "default", host: String? = nil, after: [UUID] = [],
-    notBefore: Timestamp? = nil
+    notBefore: Timestamp? = nil, destination: String? = nil
   ) -> TaskSpec {
     TaskSpec(
-      id: id, kind: .noop, source: host.map { "https://\($0)/a" } ?? "https://example.com/a", priority: priority,
-      queue: queue, after: after, notBefore: notBefore)
+      id: id, kind: .noop, source: host.map { "https://\($0)/a" } ?? "https://example.com/a",
+      destination: destination, priority: priority, queue: queue, after: after, notBefore: notBefore)
   }
 }
 

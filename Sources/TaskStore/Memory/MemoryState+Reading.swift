@@ -38,6 +38,17 @@ extension MemoryState {
     }
   }
 
+  func backlog() -> Backlog {
+    var backlog = Backlog()
+    for task in tasks.values {
+      guard case .ready? = task.place else { continue }
+      let lane = LaneKey(task.spec)
+      if !lane.storage.isEmpty { backlog.storages.insert(lane.storage) }
+    }
+    if let first = outbox.first { backlog.eventAge = .microseconds(now.microseconds - first.at.microseconds) }
+    return backlog
+  }
+
   func limitUses() -> [LimitUse] {
     var running: [Bucket: Int] = [:]
     for task in tasks.values where task.run != nil {

@@ -123,6 +123,10 @@ package final class MemoryStore: TaskStore {
     transaction { $0.workerDocuments() }
   }
 
+  package func backlog() async throws -> Backlog {
+    transaction { $0.backlog() }
+  }
+
   package func counts() async throws -> [TaskState: Int] {
     transaction { state in state.tasks.values.reduce(into: [:]) { $0[$1.machine.state, default: 0] += 1 } }
   }

@@ -126,6 +126,14 @@ extension PostgresStore {
       bytesPerSecond: try row.int64(11))
   }
 
+  package func backlog() async throws -> Backlog {
+    try await call {
+      let row = try await pool.query(StoreQueries.backlog).only
+      let storages = try row.array(0) { cell throws(PostgresError) in try cell.text() }
+      return Backlog(storages: Set(storages), eventAge: .microseconds(try row.int64(1)))
+    }
+  }
+
   package func counts() async throws -> [TaskState: Int] {
     try await call {
       var counts: [TaskState: Int] = [:]

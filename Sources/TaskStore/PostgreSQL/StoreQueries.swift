@@ -129,6 +129,15 @@ enum StoreQueries {
      where not w.dead and w.lease_until > now()
     """)
 
+  /// The storages, and the age of the oldest event in microseconds.
+  static let backlog = PostgresStatement(
+    """
+    select coalesce(array_agg(distinct s.name) filter (where s.name <> ''), '{}'),
+           coalesce((select (extract(epoch from now() - at) * 1000000)::bigint from outbox order by id limit 1), 0)
+      from lane l join bucket s on s.id = l.storage_id
+     where l.ready and exists (select from ready r where r.lane_id = l.id)
+    """)
+
   static let counts = PostgresStatement("select state, count(*) from task_document group by state")
   static let audit = PostgresStatement("select violation from audit() violation")
 }

@@ -1,27 +1,23 @@
 import CommandLineKit
-import Postgres
 import TaskCore
 import TaskStore
 
-/// Looks at the fleet through its database: who works, what waits in vain, whether events leave.
+/// Looks at the fleet through its store: who works, what waits in vain, whether events leave.
 struct FleetDoctor {
-  /// Seconds an event may wait for its relay.
-  private static let eventPatience: Int64 = 60
+  /// How long an event may wait for its relay.
+  private static let eventPatience = Duration.seconds(60)
 
-  let pool: PostgresPool
+  let store: any TaskStore
   /// Whether to read all tasks and compare.
   let audits: Bool
 
   func examine() async throws -> [Finding] {
-    let store = PostgresStore(pool: pool)
     let live = try await store.workers().filter(\.isLive)
-    let wanted = try await pool.query(Self.wantedStorages).map { try $0.text(0) }
-    let waiting = try await pool.query(Self.oldestEvent)[0].int64(0)
+    let backlog = try await store.backlog()
     let limits = try await store.limits()
     let violations = audits ? try await store.audit() : nil
-    return [Self.workers(live)] + Self.storages(live, wanted: wanted) + [
-      Self.events(waiting, live), Self.limits(limits),
-    ]
+    return [Self.workers(live)] + Self.storages(live, wanted: backlog.storages)
+      + [Self.events(backlog.eventAge, live), Self.limits(limits)]
       + (violations.map { [Self.audit($0)] } ?? [])
   }
 
@@ -34,7 +30,7 @@ struct FleetDoctor {
   }
 
   /// `wanted` are the storages of tasks that could run now.
-  static func storages(_ live: [WorkerDocument], wanted: [String]) -> [Finding] {
+  static func storages(_ live: [WorkerDocument], wanted: Set<String>) -> [Finding] {
     var volumes: [String: Set<UUID>] = [:]
     for worker in live { for (name, id) in worker.volumes { volumes[name, default: []].insert(id) } }
     let missing = wanted.filter { volumes[$0] == nil }.sorted()
@@ -51,11 +47,11 @@ struct FleetDoctor {
       }
   }
 
-  /// `waiting` is the age of the oldest event that has not left, in seconds.
-  static func events(_ waiting: Int64, _ live: [WorkerDocument]) -> Finding {
-    guard waiting > eventPatience else { return Finding("events", .ok, "none waits") }
+  /// `age` is that of the oldest event that has not left.
+  static func events(_ age: Duration, _ live: [WorkerDocument]) -> Finding {
+    guard age > eventPatience else { return Finding("events", .ok, "none waits") }
     return Finding(
-      "events", .warning, "the oldest has waited for \(DurationText.brief(.seconds(waiting)))",
+      "events", .warning, "the oldest has waited for \(DurationText.brief(age))",
       advice: live.isEmpty
         ? "They leave once a worker runs." : "Do the workers reach Kafka? Their logs say; none of the events is lost.")
   }
@@ -81,11 +77,4 @@ struct FleetDoctor {
       "audit", .failed, violations.count == 1 ? first : "\(first), and \(violations.count - 1) more",
       advice: "After a restored dump: docs/operations.md. Otherwise this is a defect of Reelhaul; please report it.")
   }
-
-  private static let wantedStorages: PostgresStatement = """
-    SELECT DISTINCT b.name FROM lane l JOIN bucket b ON b.id = l.storage_id
-     WHERE l.ready AND b.name <> '' AND EXISTS (SELECT FROM ready r WHERE r.lane_id = l.id)
-    """
-  private static let oldestEvent: PostgresStatement =
-    "SELECT coalesce(extract(epoch FROM now() - min(at)), 0)::bigint FROM (SELECT at FROM outbox ORDER BY id LIMIT 1) o"
 }

@@ -42,7 +42,8 @@ struct PostgresDoctor {
     let findings = [database] + (try settings(server)) + [clock]
     let schema = try await schema(pool)
     guard schema.status == .ok else { return findings + [schema] }
-    return try await findings + [schema] + FleetDoctor(pool: pool, audits: arguments[flag: .audit]).examine()
+    let fleet = FleetDoctor(store: PostgresStore(pool: pool), audits: arguments[flag: .audit])
+    return try await findings + [schema] + fleet.examine()
   }
 
   /// What is not as it should be; nothing where all is well.

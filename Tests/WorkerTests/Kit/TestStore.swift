@@ -137,6 +137,8 @@ final class TestStore: TaskStore {
 
   func workers() async throws -> [WorkerDocument] { try await inner.workers() }
 
+  func backlog() async throws -> Backlog { try await inner.backlog() }
+
   func counts() async throws -> [TaskState: Int] { try await inner.counts() }
 
   func audit() async throws -> [String] { try await inner.audit() }
