@@ -99,7 +99,7 @@ let package = Package(
         "TestKit",
       ]),
     tests("LocalFleet", ["LocalFleet", "Kafka", "Postgres", "System", "TestKit"]),
-    tests("Reelhaul", ["reelhaul", "CommandLineKit", "TaskCore", "Messages"]),
+    tests("Reelhaul", ["reelhaul", "CommandLineKit", "TaskCore", "Messages", "TaskStore"]),
     tests(
       "Integration",
       [

@@ -16,6 +16,10 @@ package enum WorkerDocumentJSON {
       json.member("leaseUntil", worker.leaseUntil)
       json.member("state", worker.isLive ? "live" : "expired")
       json.member("running", worker.running)
+      json.name("kinds")
+      json.array { json in
+        for kind in worker.kinds.map(\.rawValue).sorted() { json.string(kind) }
+      }
       json.member("volumes", worker.volumes.mapValues(\.description))
       json.member("labels", worker.labels)
       json.member("bytesPerSecond", worker.bytesPerSecond)

@@ -8,13 +8,15 @@ public struct WorkerDocument: Hashable, Sendable {
   /// `live`, or `expired` until the sweep has taken its tasks.
   public var isLive: Bool
   public var running: Int
+  /// What it carries out.
+  public var kinds: Set<TaskKind>
   public var volumes: [String: UUID]
   public var labels: [String: String]
   public var bytesPerSecond: Int64
 
   public init(
     id: UUID, host: String, pid: Int32, startedAt: Timestamp, leaseUntil: Timestamp, isLive: Bool, running: Int,
-    volumes: [String: UUID], labels: [String: String], bytesPerSecond: Int64
+    kinds: Set<TaskKind>, volumes: [String: UUID], labels: [String: String], bytesPerSecond: Int64
   ) {
     self.id = id
     self.host = host
@@ -23,6 +25,7 @@ public struct WorkerDocument: Hashable, Sendable {
     self.leaseUntil = leaseUntil
     self.isLive = isLive
     self.running = running
+    self.kinds = kinds
     self.volumes = volumes
     self.labels = labels
     self.bytesPerSecond = bytesPerSecond

@@ -1,11 +1,16 @@
+import TaskCore
+
 /// What waits, and for what.
 package struct Backlog: Hashable, Sendable {
-  /// The storage roots that tasks need which could run now.
+  /// The kinds of the tasks that could run now.
+  package var kinds: Set<TaskKind>
+  /// The storage roots that these need.
   package var storages: Set<String>
   /// How long ago the oldest event was written that is not published yet; zero where there is none.
   package var eventAge: Duration
 
-  package init(storages: Set<String> = [], eventAge: Duration = .zero) {
+  package init(kinds: Set<TaskKind> = [], storages: Set<String> = [], eventAge: Duration = .zero) {
+    self.kinds = kinds
     self.storages = storages
     self.eventAge = eventAge
   }

@@ -8,7 +8,7 @@ import Testing
   private static func worker(_ volumes: [String: Int] = ["default": 1], isLive: Bool = true) -> WorkerDocument {
     WorkerDocument(
       id: UUID(high: 1, low: 1), host: "h", pid: 1, startedAt: Timestamp(microseconds: 0),
-      leaseUntil: Timestamp(microseconds: 0), isLive: isLive, running: 1,
+      leaseUntil: Timestamp(microseconds: 0), isLive: isLive, running: 1, kinds: [.download],
       volumes: volumes.mapValues { UUID(high: 2, low: UInt64($0)) }, labels: [:], bytesPerSecond: 0)
   }
 
@@ -26,6 +26,14 @@ import Testing
     #expect(findings.map(\.check) == ["storage nas"])
     #expect(findings.map(\.status) == [.failed])
     #expect(FleetDoctor.storages([Self.worker()], wanted: ["default"]) == [])
+  }
+
+  @Test func aKindThatTasksAreOfMustBeCarriedOut() {
+    let typo = TaskKind(rawValue: "downlaod")
+    let findings = FleetDoctor.kinds([Self.worker()], wanted: [.download, typo])
+    #expect(findings.map(\.check) == ["kind downlaod"])
+    #expect(findings.map(\.status) == [.failed])
+    #expect(FleetDoctor.kinds([], wanted: [typo]) == [], "there is no worker at all")
   }
 
   @Test func oneNameIsOneVolume() {
@@ -62,6 +70,9 @@ import Testing
     }
     #expect(reason() == nil)
     #expect(reason(Self.task("storage://nas/a")) == "for the storage nas: no live worker has it")
+    var typo = Self.task()
+    typo.spec.kind = TaskKind(rawValue: "downlaod")
+    #expect(reason(typo) == "for a worker that carries out the kind downlaod: no live one does")
     var released = Self.task()
     released.error = TaskFailure(code: "disk_full", message: "the disk was full", class: .wait)
     #expect(reason(released) == nil)

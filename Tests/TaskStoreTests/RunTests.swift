@@ -20,9 +20,10 @@ import Testing
       let workers = try await fixture.store.workers()
       #expect(workers.map(\.running) == [1] && workers.map(\.bytesPerSecond) == [3])
       #expect(document.worker == workers.first?.id)
+      #expect(workers.first?.kinds == [.noop, .download])
       try await fixture.submit(.noop(), .noop(destination: "storage://nas/a"))
       let backlog = try await fixture.store.backlog()
-      #expect(backlog.storages == ["nas"])
+      #expect(backlog.kinds == [.noop] && backlog.storages == ["nas"])
       #expect(backlog.eventAge >= .zero && backlog.eventAge < .seconds(600))
 
       let digest = [UInt8](repeating: 9, count: 32)

@@ -33,8 +33,8 @@ extension MemoryState {
       return WorkerDocument(
         id: worker.registration.boot, host: worker.registration.host, pid: worker.registration.pid,
         startedAt: worker.startedAt, leaseUntil: worker.leaseUntil, isLive: !worker.isDead && worker.leaseUntil > now,
-        running: runs.count, volumes: worker.registration.volumes, labels: worker.registration.labels,
-        bytesPerSecond: runs.reduce(0) { $0 + ($1.rate ?? 0) })
+        running: runs.count, kinds: Set(worker.registration.kinds), volumes: worker.registration.volumes,
+        labels: worker.registration.labels, bytesPerSecond: runs.reduce(0) { $0 + ($1.rate ?? 0) })
     }
   }
 
@@ -43,6 +43,7 @@ extension MemoryState {
     for task in tasks.values {
       guard case .ready? = task.place else { continue }
       let lane = LaneKey(task.spec)
+      backlog.kinds.insert(lane.kind)
       if !lane.storage.isEmpty { backlog.storages.insert(lane.storage) }
     }
     if let first = outbox.first { backlog.eventAge = .microseconds(now.microseconds - first.at.microseconds) }

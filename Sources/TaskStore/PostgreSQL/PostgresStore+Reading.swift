@@ -118,19 +118,22 @@ extension PostgresStore {
     let labels = zip(
       try row.array(8) { cell throws(PostgresError) in try cell.text() },
       try row.array(9) { cell throws(PostgresError) in try cell.text() })
+    let kinds = try row.array(12) { cell throws(PostgresError) in TaskKind(rawValue: try cell.text()) }
     return WorkerDocument(
       id: UUID(try row.uuid(0)), host: try row.text(1), pid: try row.int32(2),
       startedAt: Timestamp(microseconds: try row.timestamp(3)),
       leaseUntil: Timestamp(microseconds: try row.timestamp(4)), isLive: try row.bool(5),
-      running: Int(try row.int64(10)), volumes: Dictionary(volumes) { $1 }, labels: Dictionary(labels) { $1 },
-      bytesPerSecond: try row.int64(11))
+      running: Int(try row.int64(10)), kinds: Set(kinds), volumes: Dictionary(volumes) { $1 },
+      labels: Dictionary(labels) { $1 }, bytesPerSecond: try row.int64(11))
   }
 
   package func backlog() async throws -> Backlog {
     try await call {
       let row = try await pool.query(StoreQueries.backlog).only
-      let storages = try row.array(0) { cell throws(PostgresError) in try cell.text() }
-      return Backlog(storages: Set(storages), eventAge: .microseconds(try row.int64(1)))
+      let kinds = try row.array(0) { cell throws(PostgresError) in TaskKind(rawValue: try cell.text()) }
+      let storages = try row.array(1) { cell throws(PostgresError) in try cell.text() }
+      return Backlog(
+        kinds: Set(kinds), storages: Set(storages), eventAge: .microseconds(try row.int64(2)))
     }
   }
 

@@ -115,7 +115,8 @@ enum StoreQueries {
   static let workers = PostgresStatement(
     """
     select w.boot, w.host, w.pid, w.started_at, w.lease_until, not w.dead and w.lease_until > now(),
-           w.volume_names, w.volume_ids, w.label_names, w.label_values, coalesce(r.running, 0), coalesce(r.rate, 0)
+           w.volume_names, w.volume_ids, w.label_names, w.label_values, coalesce(r.running, 0), coalesce(r.rate, 0),
+           w.kinds
       from worker w
       left join (select worker_id, count(*) running, sum(rate)::bigint rate from run group by worker_id) r
         on r.worker_id = w.id
@@ -129,12 +130,13 @@ enum StoreQueries {
      where not w.dead and w.lease_until > now()
     """)
 
-  /// The storages, and the age of the oldest event in microseconds.
+  /// The kinds, the storages, and the age of the oldest event in microseconds.
   static let backlog = PostgresStatement(
     """
-    select coalesce(array_agg(distinct s.name) filter (where s.name <> ''), '{}'),
+    select coalesce(array_agg(distinct k.name), '{}'),
+           coalesce(array_agg(distinct s.name) filter (where s.name <> ''), '{}'),
            coalesce((select (extract(epoch from now() - at) * 1000000)::bigint from outbox order by id limit 1), 0)
-      from lane l join bucket s on s.id = l.storage_id
+      from lane l join bucket k on k.id = l.kind_id join bucket s on s.id = l.storage_id
      where l.ready and exists (select from ready r where r.lane_id = l.id)
     """)
 

@@ -16,7 +16,8 @@ struct FleetDoctor {
     let backlog = try await store.backlog()
     let limits = try await store.limits()
     let violations = audits ? try await store.audit() : nil
-    return [Self.workers(live)] + Self.storages(live, wanted: backlog.storages)
+    return [Self.workers(live)] + Self.kinds(live, wanted: backlog.kinds)
+      + Self.storages(live, wanted: backlog.storages)
       + [Self.events(backlog.eventAge, live), Self.limits(limits)]
       + (violations.map { [Self.audit($0)] } ?? [])
   }
@@ -27,6 +28,17 @@ struct FleetDoctor {
     }
     let running = live.reduce(0) { $0 + $1.running }
     return Finding("workers", .ok, "\(live.count) live, running \(running) \(running == 1 ? "task" : "tasks")")
+  }
+
+  /// `wanted` are the kinds of tasks that could run now.
+  static func kinds(_ live: [WorkerDocument], wanted: Set<TaskKind>) -> [Finding] {
+    guard !live.isEmpty else { return [] }
+    let missing = live.reduce(wanted) { $0.subtracting($1.kinds) }
+    return missing.map(\.rawValue).sorted().map { name in
+      Finding(
+        "kind \(name)", .failed, "tasks of it wait, and no live worker carries it out",
+        advice: "Start a worker that does. Or cancel the tasks: is the name right?")
+    }
   }
 
   /// `wanted` are the storages of tasks that could run now.

@@ -10,6 +10,9 @@ enum WaitReason {
       return "for a worker: none is live, start one with 'reelhaul worker'"
     }
     let lane = LaneKey(task.spec)
+    guard workers.contains(where: { $0.isLive && $0.kinds.contains(lane.kind) }) else {
+      return "for a worker that carries out the kind \(lane.kind.rawValue): no live one does"
+    }
     // Not the task's own error: that is why it was handed back some time ago.
     guard lane.storage.isEmpty || workers.contains(where: { $0.isLive && $0.volumes[lane.storage] != nil }) else {
       return "for the storage \(lane.storage): no live worker has it"
