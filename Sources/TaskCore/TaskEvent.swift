@@ -1,8 +1,12 @@
 /// A state change, published once its transaction is committed.
 public struct TaskEvent: Sendable, Hashable {
   public enum Kind: String, Sendable, CaseIterable {
-    case submitted, started, publishing, succeeded, failed, retrying, released, paused, resumed, canceled
-    case prioritized, removed
+    case submitted, started, publishing, succeeded, failed, retrying
+    /// A worker has handed it back, or was lost.
+    case released
+    /// What it came after has succeeded.
+    case unblocked
+    case paused, resumed, canceled, prioritized, removed
   }
 
   public var taskID: UUID

@@ -15,7 +15,7 @@ struct TaskMachineTests {
     var (task, actions) = TaskMachine.submit(paused: false, waitsForOthers: true)
     #expect(task.state == .blocked && actions == [.publish(.submitted)] && task.sequence == 1)
     for (event, expected) in [
-      (.dependenciesSatisfied, [.enqueue(.back), .publish(.released)]),
+      (.dependenciesSatisfied, [.enqueue(.back), .publish(.unblocked)]),
       (.claimed, [.dequeue, .beginRun, .publish(.started)]),
       (.publishing, [.publish(.publishing)]),
       (.succeeded, [.endRun, .publish(.succeeded), .satisfyDependents]),

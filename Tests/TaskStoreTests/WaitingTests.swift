@@ -22,6 +22,7 @@ import Testing
         try await fixture.settle(claim, .success)
       }
       #expect(try await fixture.store.claim(worker, limit: 10).map(\.spec.id) == [c.id])
+      #expect(try await fixture.events(c.id) == [.submitted, .unblocked, .started])
       let d = TaskSpec.noop(after: [a.id])
       try await fixture.submit(d)
       #expect(try await fixture.state(d.id) == .queued)

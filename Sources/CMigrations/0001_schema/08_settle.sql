@@ -98,7 +98,7 @@ begin
    where id = any(candidates) and state = 'blocked'
      and not exists (select from task_dependency d where d.task_id = t.id);
   if able is not null then
-    perform release_tasks(able, 'released');
+    perform release_tasks(able, 'unblocked');
   end if;
 end $$;
 

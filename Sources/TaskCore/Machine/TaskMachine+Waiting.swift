@@ -6,7 +6,7 @@ extension TaskMachine {
     case .dependenciesSatisfied:
       waitsForOthers = false
       state = .queued
-      return [.enqueue(.back), publish(.released)]
+      return [.enqueue(.back), publish(.unblocked)]
     case .control(.pause):
       state = .paused
       return [publish(.paused)]
