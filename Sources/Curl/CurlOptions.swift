@@ -15,7 +15,7 @@ package struct CurlOptions: Sendable {
   package var caFile: String?
 
   package init(
-    permits: @escaping AddressPredicate, userAgent: String = "Reelhaul/1.0", receiveBuffer: Int = 128 * 1024,
+    permits: @escaping AddressPredicate, userAgent: String = "Reelhaul", receiveBuffer: Int = 128 * 1024,
     idleConnections: Int = 64, idleHandles: Int = 32, caFile: String? = nil
   ) {
     self.permits = permits

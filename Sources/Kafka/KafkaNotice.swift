@@ -1,4 +1,4 @@
-/// What a client tells beside its results: for logs and metrics. Observers are called on the client's poll thread
+/// What a client tells besides its results: for logs and metrics. Observers are called on the client's poll thread
 /// and must return soon.
 package enum KafkaNotice: Sendable {
   /// A line of librdkafka's log; `level` is syslog's (3 error … 7 debug), `facility` its short name.

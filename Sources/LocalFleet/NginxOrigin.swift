@@ -71,7 +71,7 @@ package final class NginxOrigin: Sendable {
     _ = await process.wait()
   }
 
-  /// A line of `/name bytes` for each response but the probes: the body bytes it has sent; complete once it is closed.
+  /// A line of `/name bytes` for each response with more than one byte: the body bytes it has sent; complete once it is closed.
   package var accessLog: String { "\(files)/access.log" }
 
   private static func configuration(root: String, files: String, port: Int, rate: Int?, http2: Bool) -> String {
@@ -83,7 +83,7 @@ package final class NginxOrigin: Sendable {
     events { worker_connections 1024; }
     http {
       log_format bytes '$uri $body_bytes_sent';
-      # All but the probe for one byte that every download begins with.
+      # All but the request for one byte that every download ends with.
       map $http_range $counts { "bytes=0-0" 0; default 1; }
       access_log \(files)/access.log bytes if=$counts;
       sendfile on;

@@ -8,7 +8,7 @@ package enum CommandDecoder {
   package static let sizeLimit = 1 << 20
 
   /// The command of a record. Where a control has no `id`, or a submitted task none, it is taken from the `id` of the
-  /// message or its `ce_id` header, and at last derived from `origin`: a record delivered twice is one command.
+  /// message or its `ce_id` header, and as a last resort derived from `origin`: a record delivered twice is one command.
   package static func decode(
     _ value: [UInt8]?, headers: [(String, [UInt8])] = [], origin: MessageOrigin
   ) throws(Rejection) -> Command {

@@ -17,7 +17,7 @@ extension RetryPolicy {
   /// full disk do not come back together.
   public static let waitSeconds = 5.0...10.0
 
-  /// What to do after `failure`, with `attempt` attempts made in vain, this one included; 0 where it came forward.
+  /// What to do after `failure`, with `attempt` attempts made in vain, this one included; 0 where it made progress.
   ///
   /// The delay is the interval for that attempt, or a random time up to 1, 2, 4 … 300 s (full jitter); never less than
   /// the failure's `retryAfter`, of which up to an hour counts.

@@ -6,7 +6,7 @@ package struct Settlement: Hashable, Sendable {
     case succeeded(sha256: [UInt8]?, bytes: Int64)
     /// A counted attempt failed; `retryIn` is nil where the task is to fail for good.
     case failed(TaskFailure, retryIn: Duration?)
-    /// An attempt failed that brought the task forward: those before it count no longer, and it does not either.
+    /// An attempt failed that made progress: those before it count no longer, and it does not either.
     case progressed(TaskFailure, retryIn: Duration)
     /// Back to the queue after `delay` without counting the attempt, or to where an intent wants it (paused,
     /// canceled). `reason` is why it waits, or nil for a plain hand-back.

@@ -21,7 +21,7 @@ struct Context: Sendable {
 
   var wantsJSON: Bool { arguments[flag: .json] }
 
-  /// Says something beside the result, to a person.
+  /// Says something besides the result, to a person.
   func note(_ text: String) {
     for line in errorTerminal.wrap(DisplayWidth.printable(text)) { error.line(line) }
   }

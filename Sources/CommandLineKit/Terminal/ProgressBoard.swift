@@ -10,7 +10,7 @@ package struct ProgressBoard: Sendable {
     self.footer = footer
   }
 
-  /// What a line says beside title and bar, and the columns of each.
+  /// What a line says besides title and bar, and the columns of each.
   private enum Figure: CaseIterable {
     case percent, bytes, rate, left, status
 

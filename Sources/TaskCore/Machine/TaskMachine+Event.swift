@@ -10,7 +10,7 @@ extension TaskMachine {
     case succeeded
     /// A counted attempt failed; `retryIn` is `nil` where the task fails for good.
     case failed(retryIn: Duration?)
-    /// An attempt failed that brought the task forward: attempts are counted anew.
+    /// An attempt failed that made progress: attempts are counted anew.
     case progressed(retryIn: Duration)
     /// Its worker hands it back; the attempt does not count.
     case released(delay: Duration)

@@ -13,7 +13,7 @@ package struct WorkerConfiguration: Sendable {
   package var storage: [String: String]
   /// Makes the directories of `storage` volumes where they are none yet; only where nobody mounts them.
   package var initialisesStorage = false
-  /// CIDRs that transfers may reach beside the public internet.
+  /// CIDRs that transfers may reach besides the public internet.
   package var allowedNetworks: [String]
   /// Bytes per second for all transfers of the worker together; nil: no limit.
   package var rate: Int64?

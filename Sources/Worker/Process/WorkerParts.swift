@@ -3,7 +3,7 @@ import TaskCore
 import TaskStore
 import TransferEngine
 
-/// What a worker is made of beside its decisions: the real parts, or those of a test.
+/// What a worker is made of besides its decisions: the real parts, or those of a test.
 package struct WorkerParts: Sendable {
   package var store: any TaskStore
   package var commands: any CommandSource

@@ -1,4 +1,4 @@
-/// Decides what to do about a run that does not come forward. Nobody else can: to the store its worker is alive.
+/// Decides what to do about a run that makes no progress. Nobody else can: to the store its worker is alive.
 package struct Watchdog: Sendable {
   package enum Verdict: Hashable, Sendable {
     case fine

@@ -3,7 +3,7 @@ import TaskStore
 
 /// Decides what the end of a run means for its task: done, once more and when, or failed for good.
 ///
-/// An attempt that fails after it brought the task forward ends the count of those before it: a file of many hours over a
+/// An attempt that fails after it made progress ends the count of those before it: a file of many hours over a
 /// bad line must not run out of attempts. What is not the task's fault is not counted either. Every attempt fails for
 /// good, counts, or adds to the bytes of one of ``versions`` versions of the source: so there is an end.
 package struct SettlementPlanner: Sendable {
@@ -35,13 +35,13 @@ package struct SettlementPlanner: Sendable {
     }
 
     /// Less is what any failing server sends before it fails.
-    fileprivate var cameForward: Bool {
+    fileprivate var madeProgress: Bool {
       newBytes >= min(SettlementPlanner.progress, max(1, (size ?? .max) / 100))
         && generation < SettlementPlanner.versions
     }
   }
 
-  /// Bytes that count as having come forward; of a small file, a hundredth does.
+  /// Bytes that count as progress; of a small file, a hundredth does.
   package static let progress: Int64 = 1 << 20
   /// Of so many versions of a source.
   package static let versions = 64
@@ -69,7 +69,7 @@ package struct SettlementPlanner: Sendable {
   }
 
   private mutating func settlement(of failure: TaskFailure, in run: Run) -> Settlement.Outcome {
-    let attempt = run.cameForward ? 0 : run.attempt
+    let attempt = run.madeProgress ? 0 : run.attempt
     return switch run.retry.decision(after: failure, attempt: attempt, using: &random) {
     case .retry(let delay) where attempt == 0: .progressed(failure, retryIn: delay)
     case .retry(let delay): .failed(failure, retryIn: delay)

@@ -11,7 +11,7 @@ extension OptionSpec {
     help: "The storage roots this worker has: storage://NAME/ is below /PATH")
   static let allowNetworks = OptionSpec(
     "allow-networks", .text, valueName: "CIDR,…", environment: "REELHAUL_ALLOW_NETWORKS", group: "Worker",
-    help: "Networks that transfers may reach beside the public internet")
+    help: "Networks that transfers may reach besides the public internet")
   static let lease = OptionSpec(
     "lease-seconds", .integer(3...3600), valueName: "SECONDS", default: "\(standard.leaseSeconds)",
     environment: "REELHAUL_LEASE_SECONDS", group: "Worker",
@@ -36,7 +36,7 @@ extension OptionSpec {
     help: "Make the storage roots where they are not there yet; not where they are mounted")
   static let labels = OptionSpec(
     "labels", .text, valueName: "K=V,…", environment: "REELHAUL_LABELS", group: "Worker",
-    help: "What 'reelhaul workers --json' tells of it beside")
+    help: "What 'reelhaul workers --json' tells of it besides")
   static let logLevel = OptionSpec(
     "log-level", .choice(["debug", "info", "notice", "warning", "error"]), default: "info",
     environment: "REELHAUL_LOG_LEVEL", group: "Worker", help: "What is written to standard error")

@@ -5,7 +5,7 @@ import TaskCore
 protocol TaskDisplay: Sendable {
   /// `tasks` are all that are followed, as they are now.
   mutating func show(_ tasks: [TaskDocument])
-  /// Tells something beside the tasks, to a person.
+  /// Tells something besides the tasks, to a person.
   mutating func say(_ line: String)
 }
 
