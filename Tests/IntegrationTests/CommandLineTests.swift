@@ -118,15 +118,13 @@ import Testing
     let id = UUID.make()
     let words = ["download", fleet.origin.url("/a.mp4"), "--id", "\(id)", "--paused", "--wait"]
     let process = try ChildProcess(TestFleet.binary, words, options)
-    let loop = EventLoop(name: "interrupt-test")
     func output() throws -> String {
       String(decoding: (try? TestFleet.contents("\(directory.path)/out")) ?? [], as: UTF8.self)
     }
-    while try !output().contains("paused") { try await loop.sleep(for: .milliseconds(20)) }
+    try await eventually("it is shown as paused") { try output().contains("paused") }
     process.kill(SIGINT)
     #expect(await process.wait() == .signaled(SIGINT))
     #expect(try output().contains("The task goes on: 'reelhaul watch \(id)' follows"))
-    await Task.detached { loop.shutdown() }.value
     await fleet.stop()
   }
 

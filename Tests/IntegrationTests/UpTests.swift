@@ -13,13 +13,11 @@ import Testing
     options.stdout = "\(directory.path)/up.log"
     options.stderr = options.stdout
     let process = try ChildProcess(TestFleet.binary, ["up", "--workers", "1", "--data-dir", data], options)
-    let loop = EventLoop(name: "up-test")
-    while access("\(data)/reelhaul.env", F_OK) != 0 {
+    try await eventually("the fleet is ready", every: .milliseconds(50)) {
       let log = try TestFleet.contents("\(directory.path)/up.log")
       try #require(process.status == nil, "\(String(decoding: log, as: UTF8.self))")
-      try await loop.sleep(for: .milliseconds(50))
+      return access("\(data)/reelhaul.env", F_OK) == 0
     }
-    await Task.detached { loop.shutdown() }.value
     return process
   }
 

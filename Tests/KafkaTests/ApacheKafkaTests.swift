@@ -81,16 +81,16 @@ struct ApacheKafkaTests {
       try await producer.sendAll(range.map { KafkaMessage(topic: "share", key: bytes("\($0)"), value: bytes("\($0)")) })
     }
     try await send(0..<total / 2)
-    try await eventually { first.assignment.count == 4 }
+    try await eventually("the first has all partitions") { first.assignment.count == 4 }
     let second = try KafkaConsumer(configuration, group: "share", topics: ["share"], options: options)
     let secondWork = Task { try await work(second) }
     try await send(total / 2..<total)
-    try await eventually { first.assignment.count == 2 && second.assignment.count == 2 }
+    try await eventually("both have a half") { first.assignment.count == 2 && second.assignment.count == 2 }
     #expect(Set(first.assignment).isDisjoint(with: second.assignment))
-    try await eventually { seen.withLock { $0.count } == total }
+    try await eventually("every record is seen") { seen.withLock { $0.count } == total }
 
     await first.close()
-    try await eventually { second.assignment.count == 4 }
+    try await eventually("the second has all") { second.assignment.count == 4 }
     await second.close()
     try await firstWork.value
     try await secondWork.value
@@ -163,7 +163,7 @@ struct ApacheKafkaTests {
         acknowledged.withLock { $0 += 1 }
       }
     }
-    try await eventually { acknowledged.withLock { $0 } >= 3 }
+    try await eventually("some are acknowledged") { acknowledged.withLock { $0 } >= 3 }
     await node.kill()
     try await node.start()
     try await sending.value
@@ -199,9 +199,4 @@ struct ApacheKafkaTests {
     await reader.close()
     await second.stop()
   }
-}
-
-/// Waits for a condition that another thread or process brings about; the suite's time limit ends a vain wait.
-func eventually(_ condition: () -> Bool) async throws {
-  while !condition() { try await Task.sleep(for: .milliseconds(5)) }
 }

@@ -23,7 +23,7 @@ struct ApacheKafkaSlotTests {
       node, say: { sentence in said.withLock { $0.append(sentence) } },
       restart: { try await ApacheKafka(home: home, directory: directory.path, ports: node.ports) })
     #expect(kill(try #require(await node.pid), SIGKILL) == 0)
-    while slot.server === node { try await Task.sleep(for: .milliseconds(10)) }
+    try await eventually("another node runs") { slot.server !== node }
     #expect(slot.server.bootstrap == node.bootstrap)
     try await producer.send(topic: "t", key: nil, value: Array("and went on".utf8))
     let reader = try await KafkaReader.open(configuration, topics: ["t"], from: .beginning)

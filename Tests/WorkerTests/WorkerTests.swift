@@ -3,6 +3,7 @@ import Kafka
 import Messages
 import TaskCore
 import TaskStore
+import TestKit
 import Testing
 import TransferEngine
 import Worker

@@ -2,6 +2,7 @@ import Messages
 import Postgres
 import System
 import TaskCore
+import Testing
 
 extension TestFleet {
   /// Every event record of the fleet, read by a program that is not ours; once the outbox is empty.

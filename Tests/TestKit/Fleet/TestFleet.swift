@@ -5,6 +5,7 @@ import ReelhaulClient
 import System
 import TaskCore
 import TaskStore
+import Testing
 
 /// A fleet of real worker processes for a test: a database of its own, a broker, an origin that can misbehave, a storage
 /// root, and the built `reelhaul` binary.
@@ -150,7 +151,7 @@ package final class TestFleet: Sendable {
   }
 
   /// Runs one command of the command line to its end.
-  package func run(_ arguments: [String]) async throws -> (status: ExitStatus, output: String) {
+  package func run(_ arguments: [String]) async throws -> (status: System.ExitStatus, output: String) {
     let path = "\(directory.path)/run-\(UInt32.random(in: 0 ... .max))"
     var options = ChildProcess.Options()
     options.environment = environment
@@ -175,14 +176,15 @@ package final class TestFleet: Sendable {
     return processes.withLock { $0.first { $0.pid == pid && $0.status == nil } }
   }
 
-  /// Polls until `condition` holds, whatever it throws meanwhile; throws with the workers' logs after `deadline`.
+  /// Polls until `condition` holds, whatever it throws meanwhile; fails with the workers' logs after `limit`.
   package func eventually(
-    _ what: String, within deadline: Duration = .seconds(120), _ condition: () async throws -> Bool
+    _ what: String, within limit: Duration = .seconds(120), sourceLocation: SourceLocation = #_sourceLocation,
+    _ condition: () async throws -> Bool
   ) async throws {
-    let end = Clocks.boottime() + deadline.nanoseconds
-    while await (try? condition()) != true {
-      guard Clocks.boottime() < end else { throw TestFleetError("not within \(deadline): \(what)\n\(logs())") }
-      try await loop.sleep(for: .milliseconds(50))
+    try await TestKit.eventually(
+      "\(what)\n\(logs())", within: limit, every: .milliseconds(50), sourceLocation: sourceLocation
+    ) {
+      await (try? condition()) == true
     }
   }
 

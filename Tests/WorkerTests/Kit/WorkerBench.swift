@@ -79,20 +79,3 @@ func download() -> TaskSpec {
 func noop() -> TaskSpec {
   TaskSpec(id: .version7(), kind: .noop, source: "noop:", destination: nil)
 }
-
-/// Waits until `condition` holds; fails the test after `limit`.
-func eventually(
-  _ what: Comment, within limit: Duration = .seconds(60), sourceLocation: SourceLocation = #_sourceLocation,
-  _ condition: () async throws -> Bool
-) async throws {
-  let deadline = BootInstant.now + limit
-  while try await !condition() {
-    guard BootInstant.now < deadline else {
-      Issue.record(what, sourceLocation: sourceLocation)
-      throw TimedOut()
-    }
-    try await Task.sleep(for: .milliseconds(2))
-  }
-}
-
-struct TimedOut: Error {}

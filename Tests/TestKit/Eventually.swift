@@ -1,0 +1,20 @@
+import System
+import Testing
+
+/// Waits until `condition` holds, which another thread or process brings about; fails the test after `limit`, where it
+/// was called.
+package func eventually(
+  _ what: @autoclosure () -> Comment, within limit: Duration = .seconds(60), every pause: Duration = .milliseconds(5),
+  sourceLocation: SourceLocation = #_sourceLocation, _ condition: () async throws -> Bool
+) async throws {
+  let deadline = Clocks.boottime() + limit.nanoseconds
+  while try await !condition() {
+    guard Clocks.boottime() < deadline else {
+      Issue.record(what(), sourceLocation: sourceLocation)
+      throw TimedOut()
+    }
+    try await Task.sleep(for: pause)
+  }
+}
+
+package struct TimedOut: Error {}
