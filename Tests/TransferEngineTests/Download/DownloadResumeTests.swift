@@ -36,21 +36,14 @@ import Testing
     try await DownloadHarness.run(small) { harness in
       let file = OriginFile(seed: 33, size: 60_000_000)
       harness.origin.serve(DownloadHarness.path, file)
-      let isFirst = Lock(true)
-      let ledger = RecordingLedger { _ in
-        guard
-          isFirst.withLock({ first in
-            defer { first = false }
-            return first
-          })
-        else { return }
-        // Time enough for most of the file.
-        try await Task.sleep(for: .seconds(1))
-      }
+      let (records, record) = AsyncStream.makeStream(of: Void.self)
+      let ledger = RecordingLedger { _ in for await _ in records {} }
       async let outcome = harness.run(harness.spec(), ledger: ledger)
-      while ledger.checkpoints.isEmpty { try await Task.sleep(for: .milliseconds(1)) }
+      // Time enough for most of the file.
+      try await Task.sleep(for: .seconds(1))
       // The first sync's bytes, as many again, and what the connections have gathered.
       #expect(ledger.progress.max() ?? 0 <= 3 * bound)
+      record.finish()
       #expect(await outcome == .succeeded(sha256: file.content.sha256(size: file.size), bytes: file.size))
     }
   }
@@ -106,9 +99,10 @@ import Testing
   @Test func withoutAValidatorTheBytesAreFetchedAnew() async throws {
     try await DownloadHarness.run { harness in
       let spec = harness.spec()
-      _ = await half(harness, spec, Self.file.withoutValidators())
+      let checkpoint = await half(harness, spec, Self.file.withoutValidators())
+      #expect(checkpoint == nil)
       harness.origin.serve(DownloadHarness.path, Self.other.withoutValidators())
-      let outcome = await harness.run(spec)
+      let outcome = await harness.run(spec, from: checkpoint)
       #expect(outcome == .succeeded(sha256: Self.other.sha256, bytes: Self.size))
       try #expect(harness.published == Self.other.bytes)
     }
