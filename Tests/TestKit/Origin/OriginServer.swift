@@ -97,6 +97,8 @@ package final class OriginServer: Sendable {
     let threads = state.withLock { Array($0.connections.values) + $0.ended }
     for thread in threads { thread.join() }
     Glibc.close(listener)
+    // What they hold may hold the server.
+    state.withLock { $0.scripts = [:] }
   }
 }
 

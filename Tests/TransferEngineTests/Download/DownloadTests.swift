@@ -66,6 +66,21 @@ import Testing
     }
   }
 
+  @Test(arguments: [[], [.answer(404)], [.cut(after: 100_000)]] as [[OriginFault]])
+  func nothingOfARunIsLeftInMemory(faults: [OriginFault]) async throws {
+    try await DownloadHarness.run { harness in
+      harness.origin.serve(DownloadHarness.path, OriginFile(seed: 9, size: 1_000_001))
+      harness.origin.script(DownloadHarness.path) { _ in faults }
+      weak var ledger: RecordingLedger?
+      do {
+        let held = RecordingLedger()
+        ledger = held
+        _ = await harness.run(harness.spec(), ledger: held)
+      }
+      try await eventually("the run is gone, and its ledger with it") { ledger == nil }
+    }
+  }
+
   @Test func serversWithoutRangesOrLengthAreFetchedWhole() async throws {
     for change: @Sendable (inout OriginFile) -> Void in [{ $0.acceptsRanges = false }, { $0.tellsLength = false }] {
       try await DownloadHarness.run { harness in
