@@ -2,7 +2,7 @@ import Curl
 import System
 import TaskCore
 
-/// What the downloads of one engine loop share.
+/// What the downloads to one storage root share.
 struct DownloadContext: Sendable {
   let loop: EventLoop
   let client: CurlClient

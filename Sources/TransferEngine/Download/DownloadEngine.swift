@@ -2,38 +2,32 @@ import Curl
 import System
 import TaskCore
 
-/// Runs downloads, many at a time, on a few event loops.
+/// Runs downloads, many at a time.
+///
+/// Every storage root has threads of its own, those that write to it too: a root whose file system does not answer
+/// holds up no download to another.
 package final class DownloadEngine: Sendable {
-  private struct Lane {
-    let context: DownloadContext
-    var running = 0
-  }
-
-  private let lanes: Lock<[Lane]>
-  private let files: BlockingPool
-  private let digests: BlockingPool
+  /// By root.
+  private let contexts: [String: DownloadContext]
 
   /// - Parameters:
-  ///   - loops: one multi handle, and one core, each; not shut down with the engine.
+  ///   - loop: where the limit of the rate is timed; not shut down with the engine.
   ///   - permits: asked about every resolved address before it is connected to.
   ///   - credentials: those that tasks may name.
   package init(
-    loops: [EventLoop], storage: Storage, permits: @escaping CurlOptions.AddressPredicate,
+    loop: EventLoop, storage: Storage, permits: @escaping CurlOptions.AddressPredicate,
     credentials: CredentialFile? = nil, options: DownloadOptions = DownloadOptions()
   ) {
-    precondition(!loops.isEmpty)
-    let files = BlockingPool(name: "files", threads: 8)
-    let digests = BlockingPool(name: "digests", threads: 2)
-    let limiter = options.rate.map { RateLimiter(rate: $0, loop: loops[0]) }
+    let limiter = options.rate.map { RateLimiter(rate: $0, loop: loop) }
     let curl = CurlOptions(permits: permits, caFile: options.caFile)
-    self.files = files
-    self.digests = digests
-    lanes = Lock(
-      loops.map { loop in
-        Lane(
-          context: DownloadContext(
-            loop: loop, client: CurlClient(loop: loop, options: curl), storage: storage,
-            credentials: credentials, files: files, digests: digests, limiter: limiter, options: options))
+    contexts = Dictionary(
+      uniqueKeysWithValues: storage.roots.keys.map { root in
+        let loop = EventLoop(name: "engine-\(root)")
+        let context = DownloadContext(
+          loop: loop, client: CurlClient(loop: loop, options: curl), storage: storage, credentials: credentials,
+          files: BlockingPool(name: "files-\(root)", threads: 8),
+          digests: BlockingPool(name: "digests-\(root)", threads: 2), limiter: limiter, options: options)
+        return (root, context)
       })
   }
 
@@ -42,19 +36,27 @@ package final class DownloadEngine: Sendable {
   package func run(
     _ spec: TaskSpec, from checkpoint: Checkpoint?, ledger: any DownloadLedger
   ) async -> DownloadOutcome {
-    let (index, context) = lanes.withLock { lanes in
-      let index = lanes.indices.min { lanes[$0].running < lanes[$1].running } ?? 0
-      lanes[index].running += 1
-      return (index, lanes[index].context)
+    let destination: StorageURL
+    do throws(InvalidStorageURL) {
+      destination = try StorageURL(spec.destination ?? "")
+    } catch {
+      return .failed(TaskFailure(code: "destination_invalid", message: "the destination: \(error)", class: .fail))
     }
-    defer { lanes.withLock { $0[index].running -= 1 } }
-    return await DownloadRun(spec: spec, checkpoint: checkpoint, ledger: ledger, context: context).run()
+    guard let context = contexts[destination.root] else {
+      return .failed(StorageError.unknownRoot(destination.root).failure)
+    }
+    return await DownloadRun(
+      spec: spec, destination: destination, checkpoint: checkpoint, ledger: ledger, context: context
+    ).run()
   }
 
   /// Ends what still runs and frees the connections and threads. Blocks until the threads have ended.
   package func close() async {
-    for lane in lanes.withLock({ $0 }) { await lane.context.client.close() }
-    files.shutdown()
-    digests.shutdown()
+    for context in contexts.values {
+      await context.client.close()
+      context.files.shutdown()
+      context.digests.shutdown()
+      context.loop.shutdown()
+    }
   }
 }

@@ -5,6 +5,7 @@ import TaskCore
 /// One run from its first look at the task to its outcome: what earlier runs left decides where it begins.
 struct DownloadRun: Sendable {
   let spec: TaskSpec
+  let destination: StorageURL
   let checkpoint: Checkpoint?
   let ledger: any DownloadLedger
   let context: DownloadContext
@@ -22,12 +23,6 @@ struct DownloadRun: Sendable {
   }
 
   func run() async -> DownloadOutcome {
-    let destination: StorageURL
-    do throws(InvalidStorageURL) {
-      destination = try StorageURL(spec.destination ?? "")
-    } catch {
-      return .failed(TaskFailure(code: "destination_invalid", message: "the destination: \(error)", class: .fail))
-    }
     guard let source = CurlURL(spec.source), source.scheme == "http" || source.scheme == "https",
       !source.hasCredentials
     else {
@@ -39,7 +34,7 @@ struct DownloadRun: Sendable {
     case .success(let fields): credential = fields
     case .failure(let failure): return .failed(failure)
     }
-    let ground = await survey(destination)
+    let ground = await survey()
     guard case .fetch(let adopted) = ground else {
       guard case .ended(let outcome) = ground else { return .stopped }
       return outcome
@@ -74,16 +69,16 @@ struct DownloadRun: Sendable {
     }
   }
 
-  private func survey(_ destination: StorageURL) async -> Ground {
+  private func survey() async -> Ground {
     do {
-      return try await context.files.run { look(at: destination) }
+      return try await context.files.run { look() }
     } catch {
       return .ended(.stopped)
     }
   }
 
   /// Blocks.
-  private func look(at destination: StorageURL) -> Ground {
+  private func look() -> Ground {
     if let checkpoint, let publishing = checkpoint.publishing {
       let recovery = PublishRecovery(
         context: context, spec: spec, destination: destination, checkpoint: checkpoint, publishing: publishing)
@@ -94,15 +89,15 @@ struct DownloadRun: Sendable {
       }
     }
     do throws(StorageError) {
-      if let outcome = try occupied(destination) { return .ended(outcome) }
-      return .fetch(try adopt(destination))
+      if let outcome = try occupied() { return .ended(outcome) }
+      return .fetch(try adopt())
     } catch {
       return .ended(.failed(error.failure))
     }
   }
 
   /// What becomes of the task where its destination exists already.
-  private func occupied(_ destination: StorageURL) throws(StorageError) -> DownloadOutcome? {
+  private func occupied() throws(StorageError) -> DownloadOutcome? {
     guard spec.ifExists != .replace else { return nil }
     let volume = try context.storage.volume(destination.root)
     let name = StagingName(task: spec.id, generation: checkpoint?.generation ?? 0)
@@ -119,7 +114,7 @@ struct DownloadRun: Sendable {
   }
 
   /// The staging file that the checkpoint speaks of, if its bytes are still those that were recorded.
-  private func adopt(_ destination: StorageURL) throws(StorageError) -> Adopted? {
+  private func adopt() throws(StorageError) -> Adopted? {
     guard let checkpoint else { return nil }
     do throws(StorageError) {
       let file = try context.storage.adopt(for: destination, task: spec.id, checkpoint: checkpoint)

@@ -39,7 +39,7 @@ package final class Storage: Sendable {
 
   /// The volume at the root `name`, as it is mounted now.
   package func volume(_ name: String) throws(StorageError) -> Volume {
-    guard let path = roots[name] else { throw StorageError(.unknownRoot, "this worker has no storage \(name)") }
+    guard let path = roots[name] else { throw .unknownRoot(name) }
     if let volume = mounted.withLock({ $0[name] }), volume.isMounted { return volume }
     do throws(StorageError) {
       let volume = try Volume(name: name, path: path, policy: policy)

@@ -47,6 +47,10 @@ package struct StorageError: Error, Hashable, Sendable, CustomStringConvertible 
     self.init(Code(errno: error.errno), "storage \(name): \(error)")
   }
 
+  static func unknownRoot(_ name: String) -> StorageError {
+    StorageError(.unknownRoot, "this worker has no storage \(name)")
+  }
+
   package var description: String { message }
 
   /// The staging file is no longer any good: go on with a new generation.

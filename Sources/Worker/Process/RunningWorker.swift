@@ -9,7 +9,6 @@ import TransferEngine
 /// A worker with its real parts: PostgreSQL, Kafka, the transfer engine and their loops.
 package final class RunningWorker: Sendable {
   private let loop: EventLoop
-  private let engineLoops: [EventLoop]
   private let pool: PostgresPool
   private let engine: DownloadEngine
   private let worker: Worker
@@ -47,7 +46,6 @@ package final class RunningWorker: Sendable {
     options.caFile = configuration.caFile
     if let file = options.caFile { try CertificateFile.check(file) }
     let loop = EventLoop(name: "control")
-    let engineLoops = (0..<configuration.engineLoops).map { EventLoop(name: "engine-\($0)") }
     let (fatal, lost) = AsyncStream.makeStream(of: Void.self)
     do {
       let kafka = try KafkaParts(configuration, loop: loop, log: log, onFatal: { lost.yield() })
@@ -55,26 +53,24 @@ package final class RunningWorker: Sendable {
       if configuration.initialisesStorage { try storage.initialise() }
       pool = PostgresPool(loop: loop, configuration: postgres, size: Self.connections)
       engine = DownloadEngine(
-        loops: engineLoops, storage: storage, permits: { policy.permits(sockaddr: $0) }, credentials: credentials,
+        loop: loop, storage: storage, permits: { policy.permits(sockaddr: $0) }, credentials: credentials,
         options: options)
-      let handlers: [any TaskHandler] = [DownloadHandler(engine: engine), NoopHandler()]
       worker = Worker(
         loop: loop, settings: configuration.settings,
         parts: WorkerParts(
           store: PostgresStore(pool: pool), commands: KafkaCommandSource(kafka.consumer), signals: kafka.signals,
           messages: kafka.messages, progress: kafka.progress,
-          handlers: handlers.filter { configuration.kinds.contains($0.kind) }, storage: storage,
+          handlers: [DownloadHandler(engine: engine), NoopHandler()], storage: storage,
           flush: { limit in
             await kafka.close(within: limit)
             lost.finish()
           }),
         log: log)
     } catch {
-      for loop in engineLoops + [loop] { loop.shutdown() }
+      loop.shutdown()
       throw error
     }
     self.loop = loop
-    self.engineLoops = engineLoops
     self.fatal = fatal
   }
 
@@ -109,9 +105,6 @@ package final class RunningWorker: Sendable {
     _ = try? await loop.task { for signal in signals { signal.close() } }.value
     await engine.close()
     await pool.close()
-    await Task.detached { [loop, engineLoops] in
-      for loop in engineLoops { loop.shutdown() }
-      loop.shutdown()
-    }.value
+    await Task.detached { [loop] in loop.shutdown() }.value
   }
 }

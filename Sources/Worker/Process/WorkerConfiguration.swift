@@ -1,12 +1,9 @@
 import Kafka
-import TaskCore
 
 /// How the parts of a worker process are reached and made; ``WorkerSettings`` holds the rest.
 package struct WorkerConfiguration: Sendable {
   package var settings: WorkerSettings
   package var kafka: KafkaConfiguration
-  /// The consumer group of the fleet.
-  package var group: String
   /// A PostgreSQL URL.
   package var postgres: String
   /// Storage names and the directories that are mounted for them.
@@ -21,24 +18,18 @@ package struct WorkerConfiguration: Sendable {
   package var caFile: String?
   /// The file of the credentials that tasks may name.
   package var credentials: String?
-  /// Threads that transfer, each with a loop and a curl multi handle.
-  package var engineLoops: Int
-  /// The kinds of task this worker carries out.
-  package var kinds: Set<TaskKind>
 
-  /// `group` is `workers` behind the topics' prefix where none is given.
+  /// The consumer group of the fleet.
+  var group: String { settings.topics.prefix + "workers" }
+
   package init(
     kafka: KafkaConfiguration, postgres: String, storage: [String: String], allowedNetworks: [String] = [],
-    settings: WorkerSettings = WorkerSettings(), group: String? = nil, engineLoops: Int = 1,
-    kinds: Set<TaskKind> = [.download, .noop]
+    settings: WorkerSettings = WorkerSettings()
   ) {
     self.settings = settings
     self.kafka = kafka
-    self.group = group ?? settings.topics.prefix + "workers"
     self.postgres = postgres
     self.storage = storage
     self.allowedNetworks = allowedNetworks
-    self.engineLoops = max(1, engineLoops)
-    self.kinds = kinds
   }
 }

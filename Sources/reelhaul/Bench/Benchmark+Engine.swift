@@ -16,7 +16,7 @@ extension Benchmark {
     var options = DownloadOptions()
     options.hashes = false
     let loop = EventLoop(name: "engine")
-    let engine = DownloadEngine(loops: [loop], storage: storage, permits: { _ in true }, options: options)
+    let engine = DownloadEngine(loop: loop, storage: storage, permits: { _ in true }, options: options)
     var ours: [Double] = []
     var theirs: [Double] = []
     let target = "\(directory.path)/curl.mp4"

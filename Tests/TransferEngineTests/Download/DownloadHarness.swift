@@ -20,19 +20,21 @@ final class DownloadHarness: Sendable {
   static let path = "/film.mp4"
   static let destination = "storage://default/in/film.mp4"
 
-  private init(policy: NetworkPolicy, credentials: CredentialFile?, options: DownloadOptions) throws {
+  private init(
+    policy: NetworkPolicy, credentials: CredentialFile?, roots: [String: String], options: DownloadOptions
+  ) throws {
     origin = try OriginServer()
     directory = try TemporaryDirectory()
-    storage = Storage(roots: ["default": directory.path])
+    storage = Storage(roots: roots.merging(["default": directory.path]) { $1 })
     try storage.initialise()
     loop = EventLoop(name: "engine-test")
     engine = DownloadEngine(
-      loops: [loop], storage: storage, permits: { policy.permits(sockaddr: $0) }, credentials: credentials,
+      loop: loop, storage: storage, permits: { policy.permits(sockaddr: $0) }, credentials: credentials,
       options: options)
   }
 
   static func run<Result>(
-    policy: NetworkPolicy = .loopback, credentials: CredentialFile? = nil,
+    policy: NetworkPolicy = .loopback, credentials: CredentialFile? = nil, roots: [String: String] = [:],
     _ change: (inout DownloadOptions) -> Void = { _ in }, _ body: (DownloadHarness) async throws -> Result
   ) async throws -> Result {
     var options = DownloadOptions()
@@ -47,7 +49,7 @@ final class DownloadHarness: Sendable {
     // Long enough for answers that a test holds back on a busy machine.
     options.lowSpeed = .init(bytesPerSecond: 512, seconds: 30)
     change(&options)
-    let harness = try DownloadHarness(policy: policy, credentials: credentials, options: options)
+    let harness = try DownloadHarness(policy: policy, credentials: credentials, roots: roots, options: options)
     do {
       let result = try await body(harness)
       await harness.close()

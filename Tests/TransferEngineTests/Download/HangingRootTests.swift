@@ -1,0 +1,55 @@
+import Glibc
+import System
+import TaskCore
+import TestKit
+import Testing
+import TransferEngine
+
+/// A root whose file system does not answer: to open its marker, a pipe, takes until somebody writes to it.
+final class HangingRoot: Sendable {
+  private let directory: TemporaryDirectory
+  private let marker: String
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    marker = "\(directory.path)/.reelhaul/volume"
+    try Volume.initialise(name: "hanging", path: directory.path)
+    unlink(marker)
+    guard mkfifo(marker, 0o600) == 0 else { throw SystemError.last("mkfifo \(marker)") }
+  }
+
+  var path: String { directory.path }
+
+  /// Lets go what hangs for as long as the result is held: it finds no marker then.
+  func answers() throws -> FileDescriptor {
+    try FileDescriptor.open(marker, O_RDWR)
+  }
+}
+
+@Suite struct HangingRootTests {
+  @Test func itHoldsUpNoDownloadToAnother() async throws {
+    let root = try HangingRoot()
+    try await DownloadHarness.run(roots: ["hanging": root.path]) { harness in
+      let file = OriginFile(seed: 60, size: 300_000)
+      harness.origin.serve(DownloadHarness.path, file)
+      // More than there are threads.
+      let hanging = (0..<20).map { index in
+        let spec = harness.spec { $0.destination = "storage://hanging/\(index)" }
+        return Task { await harness.run(spec) }
+      }
+      let healthy = Task { await harness.run(harness.spec()) }
+      let isOver = Lock(false)
+      Task {
+        _ = await healthy.value
+        isOver.withLock { $0 = true }
+      }
+      try? await eventually("the download to the root that answers is over", within: .seconds(20)) {
+        isOver.withLock { $0 }
+      }
+      let pipe = try root.answers()
+      #expect(await healthy.value == .succeeded(sha256: file.sha256, bytes: file.size))
+      for run in hanging { #expect(await run.value.failure != nil) }
+      _ = consume pipe
+    }
+  }
+}
