@@ -85,9 +85,15 @@ extension Volume {
     _ staged: String, to parent: borrowing FileDescriptor, _ name: String
   ) throws(SystemError) {
     do throws(SystemError) {
-      try FileDescriptor.renameNoReplace(from: staging, staged, to: parent, name)
+      try renameNoReplace(staging, staged, parent, name)
     } catch  where error.errno == EINVAL || error.errno == ENOSYS || error.errno == EOPNOTSUPP {
-      try FileDescriptor.link(from: staging, staged, to: parent, name)
+      do throws(SystemError) {
+        try FileDescriptor.link(from: staging, staged, to: parent, name)
+      } catch  where error.errno == EEXIST {
+        // A crash between the two halves leaves the file with both names.
+        let (own, other) = (try staging.status(of: staged), try parent.status(of: name))
+        guard own.st_dev == other.st_dev, own.st_ino == other.st_ino else { throw error }
+      }
       try staging.remove(staged)
     }
   }

@@ -15,9 +15,17 @@ package final class Volume: Sendable {
   let staging: FileDescriptor
   let reserve: Reserve
   let directories = DirectorySync()
+  let renameNoReplace: RenameNoReplace
   /// Held open like `staging`, so that no other file gets its inode.
   private let marker: FileDescriptor
   private let identity: Identity
+
+  /// Renames a file of the first directory to a name in the second, or fails with `EEXIST`; with `EINVAL`, `ENOSYS` or
+  /// `EOPNOTSUPP` on a file system that cannot.
+  package typealias RenameNoReplace =
+    @Sendable (
+      _ from: borrowing FileDescriptor, _ name: String, _ to: borrowing FileDescriptor, _ newName: String
+    ) throws(SystemError) -> Void
 
   /// What tells this volume from another one at the same path, from none, and from one that was marked anew.
   private struct Identity: Equatable {
@@ -31,8 +39,14 @@ package final class Volume: Sendable {
     }
   }
 
-  /// Opens the volume at `path`.
-  package init(name: String, path: String, policy: ReservePolicy) throws(StorageError) {
+  /// Opens the volume at `path`. Tests replace the rename.
+  package init(
+    name: String, path: String, policy: ReservePolicy,
+    renameNoReplace: @escaping RenameNoReplace = { from, name, to, newName throws(SystemError) in
+      try FileDescriptor.renameNoReplace(from: from, name, to: to, newName)
+    }
+  ) throws(StorageError) {
+    self.renameNoReplace = renameNoReplace
     self.name = name
     self.path = path
     let own = StorageURL.reserved

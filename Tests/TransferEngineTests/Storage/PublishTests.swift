@@ -14,7 +14,7 @@ import TransferEngine
   }
 
   func publish(_ file: StagingFile, _ path: String, _ ifExists: IfExists = .fail) throws -> Published {
-    try storage.publish(file, to: fixture.url(path), ifExists: ifExists)
+    try file.volume.publish(file, to: fixture.url(path), ifExists: ifExists)
   }
 
   func code(_ body: () throws -> Published) -> StorageError.Code? {
@@ -51,7 +51,7 @@ import TransferEngine
       Thread(name: "publish-\(index)") {
         do {
           let file = try fixture.staged("task \(index)")
-          guard try fixture.storage.publish(file, to: fixture.url("d/a"), ifExists: .fail) == .published else { return }
+          guard try file.volume.publish(file, to: fixture.url("d/a"), ifExists: .fail) == .published else { return }
           won.withLock { $0.append("task \(index)") }
         } catch let error as StorageError where error.code == .destinationExists {
         } catch {
@@ -91,6 +91,38 @@ import TransferEngine
     #expect(rename("\(fixture.staging)/\(other.name)", "\(fixture.staging)/\(file.name)") == 0)
     #expect(code { try publish(file, "a") } == .stagingMissing)
     #expect(try volume.occupant(of: fixture.url("a"), name: file.name) == .nothing)
+  }
+
+  /// As NFS and some FUSE: a link, then a removal.
+  @Test func withoutARenameThatKeepsWhatExistsTheFileIsLinked() throws {
+    let volume = try linking()
+    let file = try volume.create(StagingName(task: .random(), generation: 1))
+    try file.write("mine")
+    #expect(try volume.publish(file, to: fixture.url("a"), ifExists: .fail) == .published)
+    #expect(try fixture.contents("a") == "mine")
+    #expect(try volume.staged().isEmpty)
+    let other = try volume.create(StagingName(task: .random(), generation: 1))
+    #expect(code { try volume.publish(other, to: fixture.url("a"), ifExists: .fail) } == .destinationExists)
+    #expect(try volume.publish(other, to: fixture.url("a"), ifExists: .skip) == .skipped)
+    #expect(try fixture.contents("a") == "mine")
+  }
+
+  @Test(arguments: [IfExists.fail, .skip])
+  func aCrashBetweenTheLinkAndTheRemovalIsFinished(ifExists: IfExists) throws {
+    let volume = try linking()
+    let file = try volume.create(StagingName(task: .random(), generation: 1))
+    try file.write("mine")
+    #expect(link("\(fixture.staging)/\(file.name)", "\(fixture.root)/a") == 0)
+    #expect(try volume.publish(file, to: fixture.url("a"), ifExists: ifExists) == .published)
+    #expect(try fixture.contents("a") == "mine")
+    #expect(try volume.staged().isEmpty)
+  }
+
+  /// The volume of ``fixture``, as one that cannot rename without replacing.
+  private func linking() throws -> Volume {
+    try Volume(name: "default", path: fixture.root, policy: ReservePolicy()) { _, _, _, _ throws(SystemError) in
+      throw SystemError(errno: EINVAL, operation: "rename")
+    }
   }
 
   @Test func knowsItsOwnFileAfterACrash() throws {
