@@ -56,14 +56,14 @@ final class ChunkReceiver: CurlHandler, @unchecked Sendable {
       destination = .nowhere(left: left - body.count)
       return left >= body.count ? .continue : .abort
     case .file(let file, _, let left):
+      if file.opening.isClosed, filled + body.count > (buffer?.count ?? 0) {
+        file.opening.whenOpen { transfer.resume() }
+        return .pause
+      }
       if let left, left < Int64(body.count) {
         // Another request fetches the rest; or else, more than was announced is not the chunk that was asked for.
         if wanted != nil { _ = gather(UnsafeRawBufferPointer(rebasing: body.prefix(Int(left)))) }
         return .abort
-      }
-      if file.opening.isClosed, filled + body.count > (buffer?.count ?? 0) {
-        file.opening.whenOpen { transfer.resume() }
-        return .pause
       }
       if download.mustWaitForRecord(file, then: { transfer.resume() }) { return .pause }
       if download.throttle(body.count, of: transfer) { return .pause }

@@ -81,6 +81,29 @@ import Testing
     }
   }
 
+  /// Another request takes over the end of the first one before there is a file to write to.
+  @Test func whatComesBeforeTheFileIsOpenIsKept() async throws {
+    try await DownloadHarness.run {
+      $0.limits.firstChunk = 136 << 10
+      $0.limits.chunks.grain = 1 << 10
+      // Holds less than the half that is left to the first request, and more than that without its last read.
+      $0.writeBuffer = 67 << 10
+    } _: { harness in
+      let file = OriginFile(seed: 8, size: 137 << 10)
+      harness.origin.serve(DownloadHarness.path, file)
+      // The file is open once its space is reserved.
+      let reserve = try FileDescriptor.open("\(harness.directory.path)/.reelhaul/reserve", O_RDWR | O_CREAT)
+      try reserve.lock()
+      let run = Task { await harness.run(harness.spec()) }
+      _ = await harness.origin.first { $0.request.number == 2 }
+      // For the bodies to come.
+      try await Task.sleep(for: .milliseconds(200))
+      reserve.unlock()
+      #expect(await run.value == .succeeded(sha256: file.sha256, bytes: file.size))
+      try #expect(harness.published == file.bytes)
+    }
+  }
+
   @Test func serversWithoutRangesOrLengthAreFetchedWhole() async throws {
     for change: @Sendable (inout OriginFile) -> Void in [{ $0.acceptsRanges = false }, { $0.tellsLength = false }] {
       try await DownloadHarness.run { harness in
