@@ -2,7 +2,7 @@ import Curl
 import System
 import TaskCore
 
-/// One run of a download: the shell that carries out what ``DownloadMachine`` and ``PublishMachine`` decide.
+/// One run of a download: the shell that carries out what ``DownloadMachine`` decides.
 ///
 /// It lives on one engine loop. Everything it is told (heads, ends of requests, the end of a sync) is an event for the
 /// machine, and every action only starts something whose end is told again.
@@ -28,7 +28,8 @@ final class Download: @unchecked Sendable {
   var recorded: (bytes: Int64, at: Int64)
   /// Told to stop while the file was being published, which goes on to its end or to the next step that can wait.
   var isStopping = false
-
+  /// What an earlier run left, and recorded of it.
+  private let found: (file: StagingFile, checkpoint: Checkpoint)?
   private var requests: [Int: (receiver: ChunkReceiver, task: Task<Void, any Error>)] = [:]
   private var bucket: TokenBucket?
   /// What the engine's limit lets pass before it is asked again; those it keeps waiting.
@@ -40,9 +41,10 @@ final class Download: @unchecked Sendable {
   private(set) var isPublishing = false
   private var completion: UnsafeContinuation<DownloadOutcome, Never>?
 
+  /// - Parameter file: that of `checkpoint`, if it was found again.
   init(
     _ spec: TaskSpec, source: CurlURL, credential: [HeaderField], destination: StorageURL, checkpoint: Checkpoint?,
-    ledger: any DownloadLedger, context: DownloadContext
+    file: StagingFile?, ledger: any DownloadLedger, context: DownloadContext
   ) {
     self.spec = spec
     self.credential = credential
@@ -50,6 +52,7 @@ final class Download: @unchecked Sendable {
     self.destination = destination
     self.ledger = ledger
     self.context = context
+    found = file.flatMap { file in checkpoint.map { (file, $0) } }
     let now = Clocks.boottime()
     lastSync = now
     recorded = (0, now)
@@ -58,18 +61,20 @@ final class Download: @unchecked Sendable {
     bucket = spec.rate.map { TokenBucket(rate: $0, now: now) }
     machine = DownloadMachine(
       source: source, expect: spec.expect, hasCredential: spec.credential != nil,
-      generation: checkpoint?.generation ?? 0, limits: context.options.limits)
+      // What was not found again is of an older generation than what is fetched now.
+      generation: found?.checkpoint.generation ?? checkpoint.map { $0.generation + 1 } ?? 0,
+      limits: context.options.limits)
   }
 
   var loop: EventLoop { context.loop }
   var options: DownloadOptions { context.options }
 
-  /// Fetches what `adopted` lacks, or everything, and publishes it.
-  func fetch(resuming adopted: (file: StagingFile, checkpoint: Checkpoint)?) async -> DownloadOutcome {
+  /// Fetches what is not there yet, and publishes it.
+  func fetch() async -> DownloadOutcome {
     await withUnsafeContinuation { continuation in
       completion = continuation
-      let actions = machine.begin(resuming: adopted?.checkpoint)
-      if let (file, checkpoint) = adopted {
+      let actions = machine.begin(resuming: found?.checkpoint)
+      if let (file, checkpoint) = found {
         use(StagedFile(file, size: checkpoint.identity.size, done: checkpoint.done))
         // Else the first answer opens another file, and this one goes.
         if machine.identity != nil { opened(file) }

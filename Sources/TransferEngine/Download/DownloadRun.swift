@@ -14,12 +14,7 @@ struct DownloadRun: Sendable {
   private enum Ground: Sendable {
     case ended(DownloadOutcome)
     /// Fetch, from what was found again or from the start.
-    case fetch(Adopted?)
-  }
-
-  private struct Adopted: Sendable {
-    var file: StagingFile
-    var checkpoint: Checkpoint
+    case fetch(StagingFile?)
   }
 
   func run() async -> DownloadOutcome {
@@ -34,22 +29,17 @@ struct DownloadRun: Sendable {
     case .success(let fields): credential = fields
     case .failure(let failure): return .failed(failure)
     }
-    let ground = await survey()
-    guard case .fetch(let adopted) = ground else {
-      guard case .ended(let outcome) = ground else { return .stopped }
-      return outcome
+    let file: StagingFile?
+    switch await survey() {
+    case .ended(let outcome): return outcome
+    case .fetch(let found): file = found
     }
-    // What was recorded and not found again is of an older generation than what is fetched now.
-    var start = checkpoint
-    if adopted == nil { start?.generation += 1 }
     let download = Download(
-      spec, source: source, credential: credential, destination: destination, checkpoint: start, ledger: ledger,
-      context: context)
+      spec, source: source, credential: credential, destination: destination, checkpoint: checkpoint, file: file,
+      ledger: ledger, context: context)
     return await withTaskCancellationHandler {
       await withUnsafeContinuation { continuation in
-        context.loop.task {
-          continuation.resume(returning: await download.fetch(resuming: adopted.map { ($0.file, $0.checkpoint) }))
-        }
+        context.loop.task { continuation.resume(returning: await download.fetch()) }
       }
     } onCancel: {
       context.loop.execute { download.stop() }
@@ -81,12 +71,8 @@ struct DownloadRun: Sendable {
   private func look() -> Ground {
     if let checkpoint, let publishing = checkpoint.publishing {
       let recovery = PublishRecovery(
-        context: context, spec: spec, destination: destination, checkpoint: checkpoint, publishing: publishing)
-      switch recovery.run() {
-      case .succeeded(let sha256, let bytes): return .ended(.succeeded(sha256: sha256, bytes: bytes))
-      case .failed(let failure): return .ended(.failed(failure))
-      case .nothing: return .fetch(nil)
-      }
+        storage: context.storage, spec: spec, destination: destination, checkpoint: checkpoint, publishing: publishing)
+      return recovery.run().map { .ended($0) } ?? .fetch(nil)
     }
     do throws(StorageError) {
       if let outcome = try occupied() { return .ended(outcome) }
@@ -114,12 +100,12 @@ struct DownloadRun: Sendable {
   }
 
   /// The staging file that the checkpoint speaks of, if its bytes are still those that were recorded.
-  private func adopt() throws(StorageError) -> Adopted? {
+  private func adopt() throws(StorageError) -> StagingFile? {
     guard let checkpoint else { return nil }
     do throws(StorageError) {
       let file = try context.storage.adopt(for: destination, task: spec.id, checkpoint: checkpoint)
       guard try TailCheck.crc(of: checkpoint.done, in: file) == checkpoint.tailCRC else { return nil }
-      return Adopted(file: file, checkpoint: checkpoint)
+      return file
     } catch {
       if error.isVoid { return nil }
       throw error

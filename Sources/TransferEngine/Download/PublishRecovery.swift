@@ -2,51 +2,36 @@ import Digest
 import System
 import TaskCore
 
-/// Finishes what a run recorded as `publishing` before it died.
+/// Finishes what a run recorded as `publishing` before it died. Where the staging file is gone the rename may have
+/// happened: the destination tells.
 struct PublishRecovery: Sendable {
-  let context: DownloadContext
+  let storage: Storage
   let spec: TaskSpec
   let destination: StorageURL
   let checkpoint: Checkpoint
   let publishing: Checkpoint.Publishing
 
-  enum Result: Sendable {
-    case succeeded(sha256: [UInt8]?, bytes: Int64)
-    case failed(TaskFailure)
-    /// Nothing of the file is left.
-    case nothing
-  }
-
-  /// Blocks.
-  func run() -> Result {
+  /// `nil` where nothing of the file is left. Blocks.
+  func run() -> DownloadOutcome? {
     do throws(StorageError) {
-      let file = try adopted()
-      var steps = PublishMachine(expect: spec.expect)
-      var action = steps.begin(recovering: publishing, hasStaging: file != nil)
-      while true {
-        switch action {
-        case .move:
-          guard let file else { return .nothing }
-          let published = try context.storage.publish(file, to: destination, ifExists: spec.ifExists)
-          action = steps.handle(published == .published ? .moved : .skipped)
-        case .inspectDestination:
-          action = steps.handle(.inspected(isRecordedFile: try destinationIsRecordedFile()))
-        case .succeed(let sha256): return .succeeded(sha256: sha256, bytes: size)
-        case .restart: return .nothing
-        case .verify, .record, .digestMismatch: return .nothing
-        case .fail(let failure): return .failed(failure)
-        }
+      guard let file = try adopted() else {
+        return try destinationIsRecordedFile() ? .succeeded(sha256: sha256, bytes: size) : nil
       }
+      let published = try file.volume.publish(file, to: destination, ifExists: spec.ifExists)
+      return .succeeded(sha256: published == .published ? sha256 : nil, bytes: size)
     } catch {
-      return error.isVoid ? .nothing : .failed(error.failure)
+      return error.isVoid ? nil : .failed(error.failure)
     }
   }
 
   private var size: Int64 { checkpoint.done.count }
 
+  /// `nil` where the bytes were not hashed.
+  private var sha256: [UInt8]? { publishing.sha256.isEmpty ? nil : publishing.sha256 }
+
   private func adopted() throws(StorageError) -> StagingFile? {
     do throws(StorageError) {
-      return try context.storage.adopt(for: destination, task: spec.id, checkpoint: checkpoint)
+      return try storage.adopt(for: destination, task: spec.id, checkpoint: checkpoint)
     } catch {
       if error.isVoid { return nil }
       throw error
@@ -56,7 +41,7 @@ struct PublishRecovery: Sendable {
   /// Whether the rename had happened: the mark tells, or else size and digest.
   private func destinationIsRecordedFile() throws(StorageError) -> Bool {
     let name = StagingName(task: spec.id, generation: checkpoint.generation)
-    let volume = try context.storage.volume(destination.root)
+    let volume = try storage.volume(destination.root)
     switch try volume.occupant(of: destination, name: name) {
     case .nothing: return false
     case .own: return true

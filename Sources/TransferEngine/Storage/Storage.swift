@@ -96,13 +96,6 @@ package final class Storage: Sendable {
     }
     return try volume.adopt(name, minimumSize: checkpoint.done.ranges.last?.upperBound ?? 0)
   }
-
-  /// Publishes on the file's own volume; see ``Volume/publish(_:to:ifExists:)``.
-  package func publish(
-    _ file: StagingFile, to destination: StorageURL, ifExists: IfExists
-  ) throws(StorageError) -> Published {
-    try file.volume.publish(file, to: destination, ifExists: ifExists)
-  }
 }
 
 /// A text that should have named a storage root.

@@ -96,7 +96,7 @@ import Testing
     // Though the device would take it now.
     #expect(throws: StorageError.self) { try file.sync() }
     #expect(throws: StorageError.self) { try file.write("more") }
-    #expect(throws: StorageError.self) { try fixture.storage.publish(file, to: fixture.url("a"), ifExists: .fail) }
+    #expect(throws: StorageError.self) { try file.volume.publish(file, to: fixture.url("a"), ifExists: .fail) }
     #expect(throws: StorageError.self) { try volume.adopt(file.name, minimumSize: 0) }
   }
 

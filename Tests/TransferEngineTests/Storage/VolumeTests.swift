@@ -59,13 +59,13 @@ import TransferEngine
     var error = #expect(throws: StorageError.self) { try fixture.staged("more") }
     #expect(error?.code == .notInitialised)
     error = #expect(throws: StorageError.self) {
-      try storage.publish(file, to: fixture.url("a"), ifExists: .fail)
+      try file.volume.publish(file, to: fixture.url("a"), ifExists: .fail)
     }
     #expect(error?.code == .volumeGone)
     #expect(error?.failure.class == .wait)
     #expect(rmdir(fixture.root) == 0)
     #expect(rename(away, fixture.root) == 0)
-    #expect(try storage.publish(file, to: fixture.url("a"), ifExists: .fail) == .published)
+    #expect(try file.volume.publish(file, to: fixture.url("a"), ifExists: .fail) == .published)
     #expect(try fixture.contents("a") == "bytes")
   }
 
@@ -81,7 +81,7 @@ import TransferEngine
       var times = [timespec](repeating: timespec(tv_sec: isAnew ? 2 : 1, tv_nsec: 0), count: 2)
       #expect(utimensat(AT_FDCWD, marker, &times, 0) == 0)
       let error = #expect(throws: StorageError.self) {
-        try storage.publish(file, to: fixture.url("a"), ifExists: .fail)
+        try file.volume.publish(file, to: fixture.url("a"), ifExists: .fail)
       }
       #expect(error?.code == .volumeGone)
       #expect(try storage.volume("default").id == other)
@@ -132,12 +132,12 @@ import TransferEngine
       try storage.initialise()
       #expect(try storage.usable("default").id != file.volume.id)
       error = #expect(throws: StorageError.self) {
-        try storage.publish(file, to: fixture.url("a"), ifExists: .fail)
+        try file.volume.publish(file, to: fixture.url("a"), ifExists: .fail)
       }
       #expect(error?.code == .volumeGone)
     }
     #expect(try storage.usable("default").id == file.volume.id)
-    #expect(try storage.publish(file, to: fixture.url("a"), ifExists: .fail) == .published)
+    #expect(try file.volume.publish(file, to: fixture.url("a"), ifExists: .fail) == .published)
   }
 
   @Test func readsTheListOfRoots() throws {
