@@ -1,5 +1,6 @@
 import CCurl
 import Glibc
+import System
 
 /// One reusable libcurl easy handle: what never changes is set once, what a request needs for each.
 ///
@@ -139,10 +140,8 @@ final class EasyHandle {
     curl_slist_free_all(old)
   }
 
-  private static func milliseconds(_ duration: Duration) -> Int {
-    let (seconds, attoseconds) = duration.components
-    return max(1, Int(seconds) * 1000 + Int(attoseconds / 1_000_000_000_000_000))
-  }
+  /// Not 0, which is no limit.
+  private static func milliseconds(_ duration: Duration) -> Int { max(1, Int(duration.milliseconds)) }
 
   private func check(_ result: CURLcode) throws(CurlError) {
     guard result != CURLE_OK else { return }

@@ -89,16 +89,9 @@ private final class Sleeper: @unchecked Sendable {
 
 extension Duration {
   /// Milliseconds, rounded up and never negative.
-  package var wholeMilliseconds: UInt64 {
+  fileprivate var wholeMilliseconds: UInt64 {
     let (seconds, attoseconds) = components
     guard seconds >= 0, attoseconds >= 0 else { return 0 }
     return UInt64(seconds) * 1000 + UInt64((attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000)
-  }
-
-  /// Nanoseconds, saturated.
-  package var nanoseconds: Int64 {
-    let (seconds, attoseconds) = components
-    let (whole, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
-    return overflow ? (seconds < 0 ? .min : .max) : whole &+ attoseconds / 1_000_000_000
   }
 }

@@ -1,3 +1,5 @@
+import System
+
 /// Lengths of time as people read and write them.
 package enum DurationText {
   /// Reads `30`, `250ms`, `1.5h`, `2m30s`: units from the largest to the smallest, seconds where none stands. Nil where
@@ -44,7 +46,7 @@ package enum DurationText {
 
   /// The two largest units, for ages: `850 ms`, `12 s`, `3 min`, `2 h 5 min`, `4 d`.
   package static func brief(_ duration: Duration) -> String {
-    let milliseconds = duration.components.seconds * 1000 + duration.components.attoseconds / 1_000_000_000_000_000
+    let milliseconds = duration.milliseconds
     let seconds = milliseconds / 1000
     return switch milliseconds {
     case ..<1000: "\(max(0, milliseconds)) ms"

@@ -8,10 +8,8 @@ package final class KafkaAdmin: Sendable {
 
   /// Does not connect. `timeout` bounds each request.
   package init(_ configuration: KafkaConfiguration, timeout: Duration = .seconds(10)) throws(KafkaError) {
-    let (seconds, attoseconds) = timeout.components
     operations = AdminOperations(
-      handle: try KafkaHandle(.producer, configuration),
-      milliseconds: Int32(clamping: seconds * 1000 + attoseconds / 1_000_000_000_000_000))
+      handle: try KafkaHandle(.producer, configuration), milliseconds: Int32(clamping: timeout.milliseconds))
     pool = BlockingPool(name: "kafka-admin", threads: 1)
   }
 

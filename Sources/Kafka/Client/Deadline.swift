@@ -7,10 +7,7 @@ struct Deadline: Comparable {
 
   static func now() -> Deadline { Deadline(time: Clocks.boottime()) }
 
-  static func after(_ duration: Duration) -> Deadline {
-    let (seconds, attoseconds) = duration.components
-    return Deadline(time: Clocks.boottime() + seconds * 1_000_000_000 + attoseconds / 1_000_000_000)
-  }
+  static func after(_ duration: Duration) -> Deadline { Deadline(time: Clocks.boottime() + duration.nanoseconds) }
 
   var hasPassed: Bool { time <= Clocks.boottime() }
 

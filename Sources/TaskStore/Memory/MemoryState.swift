@@ -1,3 +1,4 @@
+import System
 import TaskCore
 
 /// Everything ``MemoryStore`` knows. Its methods are the transactions; `now` is the time of the transaction.
@@ -125,12 +126,5 @@ extension Timestamp {
 
   func advanced(by duration: Duration) -> Timestamp {
     Timestamp(microseconds: microseconds + duration.microseconds)
-  }
-}
-
-extension Duration {
-  /// Whole microseconds.
-  var microseconds: Int64 {
-    components.seconds * 1_000_000 + components.attoseconds / 1_000_000_000_000
   }
 }

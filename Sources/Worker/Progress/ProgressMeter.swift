@@ -1,3 +1,5 @@
+import System
+
 /// Follows the bytes of one running task: its rate, and whether a change is worth telling.
 ///
 /// Looked at in every round of the sampler, which bounds what is published to one sample a round.

@@ -28,7 +28,3 @@ package struct BootInstant: InstantProtocol {
 extension BootInstant {
   package static var now: BootInstant { BootInstant(nanoseconds: Clocks.boottime()) }
 }
-
-extension Duration {
-  var seconds: Double { Double(nanoseconds) / 1e9 }
-}

@@ -39,9 +39,7 @@ extension TaskSpec {
   /// An RFC 3339 time, or a duration from now after a `+`.
   private static func time(_ text: String) throws(UsageError) -> Timestamp {
     if text.hasPrefix("+"), let delay = DurationText.parse(String(text.dropFirst())) {
-      let (seconds, attoseconds) = delay.components
-      let microseconds = seconds * 1_000_000 + attoseconds / 1_000_000_000_000
-      return Timestamp(microseconds: Clocks.realtimeMicroseconds() + microseconds)
+      return Timestamp(microseconds: Clocks.realtimeMicroseconds() + delay.microseconds)
     }
     guard let time = Timestamp(text) else {
       throw UsageError("--not-before must be a time such as 2026-01-31T20:00:00Z or +90m, not \"\(text)\"")
