@@ -11,6 +11,8 @@ extension PostgresPool {
   /// Where the connection dies during COMMIT the server is asked on another connection what became of it:
   /// if it was applied this returns as if nothing had happened, if not it throws
   /// ``PostgresError/Code/connection``; ``PostgresError/Code/commitUnknown`` only if the answer cannot be had.
+  ///
+  /// For what cannot simply be done again, as migrations. The calls of the store can, and are single statements.
   package func transaction<Result>(
     isolation: isolated (any Actor)? = #isolation,
     level: PostgresTransaction.Level = .readCommitted,
