@@ -78,12 +78,6 @@ int rh_die_with_parent(int signal, pid_t parent) {
   return 0;
 }
 
-int rh_setsockopt_int(int fd, int level, int option, int value) {
-  return result(setsockopt(fd, level, option, &value, sizeof value));
-}
-
-int rh_pipe(int fds[2]) { return result(pipe2(fds, O_CLOEXEC)); }
-
 static uint32_t crc_table[256];
 
 __attribute__((constructor)) static void make_crc_table(void) {

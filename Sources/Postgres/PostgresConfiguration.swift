@@ -22,8 +22,6 @@ package struct PostgresConfiguration: Sendable {
   package var statementTimeout: Duration = .seconds(60)
   /// How long to ask whether a COMMIT was applied after its connection was lost: longer than a server's restart.
   package var commitResolution: Duration = .seconds(30)
-  /// Where the server's notices and warnings go; they are dropped by default. Called on the loop.
-  package var onNotice: (@Sendable (PostgresNotice) -> Void)?
 
   package init(url: String) throws(PostgresError) {
     let (url, prepared) = try Self.takePreparedStatements(from: url)

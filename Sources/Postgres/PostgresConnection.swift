@@ -125,8 +125,7 @@ package actor PostgresConnection {
       throw error as? PostgresError ?? PostgresError(.unavailable, "the pool is closed")
     }
     guard !isClosed else { throw PostgresError(.unavailable, "the connection was closed") }
-    let onNotice = configuration.onNotice ?? { _ in }
-    session = try Session(parameters: target.parameters, onNotice: onNotice)
+    session = try Session(parameters: target.parameters)
     let timeout = configuration.connectTimeout
     let late = loop.timer(after: timeout) { [weak self] in
       self?.assumeIsolated {

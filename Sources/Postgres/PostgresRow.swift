@@ -25,7 +25,6 @@ package struct PostgresRow {
     return cell
   }
 
-  package func isNull(_ column: Int) throws(PostgresError) -> Bool { try self[column] == nil }
   package func bool(_ column: Int) throws(PostgresError) -> Bool { try cell(column).bool() }
   package func int16(_ column: Int) throws(PostgresError) -> Int16 { try cell(column).int16() }
   package func int32(_ column: Int) throws(PostgresError) -> Int32 { try cell(column).int32() }

@@ -22,21 +22,8 @@ package struct PostgresRows: Sendable {
     self.storage = storage
   }
 
-  /// Rows changed or returned, as the command's tag says (`UPDATE 3`); 0 for commands that count nothing.
-  package var affected: Int {
-    PQcmdTuples(storage.result).flatMap { Int(String(cString: $0)) } ?? 0
-  }
-
   /// `SELECT 3`, `COMMIT`.
   var tag: String { PQcmdStatus(storage.result).map { String(cString: $0) } ?? "" }
-
-  package var columnCount: Int { Int(PQnfields(storage.result)) }
-
-  /// The column's number, or `nil`. Look it up once, before the rows.
-  package func column(_ name: String) -> Int? {
-    let number = PQfnumber(storage.result, name)
-    return number < 0 ? nil : Int(number)
-  }
 }
 
 extension PostgresRows: RandomAccessCollection {

@@ -94,8 +94,6 @@ extension PostgresValue {
   package static func int32Array(_ values: some Collection<Int32?>) -> PostgresValue { array(values) }
   package static func int64Array(_ values: some Collection<Int64>) -> PostgresValue { array(values) }
   package static func int64Array(_ values: some Collection<Int64?>) -> PostgresValue { array(values) }
-  package static func doubleArray(_ values: some Collection<Double>) -> PostgresValue { array(values) }
-  package static func doubleArray(_ values: some Collection<Double?>) -> PostgresValue { array(values) }
   package static func textArray(_ values: some Collection<String>) -> PostgresValue { array(values) }
   package static func textArray(_ values: some Collection<String?>) -> PostgresValue { array(values) }
   package static func byteaArray(_ values: some Collection<[UInt8]>) -> PostgresValue { array(values) }

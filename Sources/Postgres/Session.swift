@@ -10,18 +10,10 @@ final class Session {
     case failed(PostgresError)
   }
 
-  private final class NoticeSink {
-    let handler: @Sendable (PostgresNotice) -> Void
-    init(_ handler: @escaping @Sendable (PostgresNotice) -> Void) { self.handler = handler }
-  }
-
   private let connection: OpaquePointer
-  private let noticeSink: Unmanaged<NoticeSink>
 
   /// Starts to connect.
-  init(
-    parameters: [String: String], onNotice: @escaping @Sendable (PostgresNotice) -> Void
-  ) throws(PostgresError) {
+  init(parameters: [String: String]) throws(PostgresError) {
     var keywords: [UnsafeMutablePointer<CChar>?] = []
     var values: [UnsafeMutablePointer<CChar>?] = []
     for (keyword, value) in parameters {
@@ -33,20 +25,14 @@ final class Session {
       (keywords + [nil]).map { UnsafePointer($0) }, (values + [nil]).map { UnsafePointer($0) }, 0)
     guard let started else { throw PostgresError(.connection, "libpq is out of memory") }
     connection = started
-    noticeSink = .passRetained(NoticeSink(onNotice))
     // With it the messages of a failed attempt carry their SQLSTATE, which libpq does not hand out otherwise.
     PQsetErrorVerbosity(connection, PQERRORS_VERBOSE)
-    PQsetNoticeReceiver(
-      connection,
-      { sink, result in
-        guard let sink else { return }
-        Unmanaged<NoticeSink>.fromOpaque(sink).takeUnretainedValue().handler(PostgresNotice(result))
-      }, noticeSink.toOpaque())
+    // Else libpq writes the server's notices to standard error.
+    PQsetNoticeReceiver(connection, { _, _ in }, nil)
   }
 
   deinit {
-    PQfinish(connection)  // the last that may call the sink
-    noticeSink.release()
+    PQfinish(connection)
   }
 
   /// May change until connected.

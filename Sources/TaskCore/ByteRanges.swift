@@ -80,12 +80,6 @@ public struct ByteRanges: Hashable, Sendable {
     for range in other.ranges { remove(range) }
   }
 
-  public func union(_ other: ByteRanges) -> ByteRanges {
-    var result = self
-    result.formUnion(other)
-    return result
-  }
-
   public func subtracting(_ other: ByteRanges) -> ByteRanges {
     var result = self
     result.subtract(other)

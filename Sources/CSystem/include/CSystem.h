@@ -38,10 +38,6 @@ int rh_die_with_parent(int signal, pid_t parent);
 /// CRC32C (Castagnoli) of `length` bytes, continuing from `crc` (start with 0).
 uint32_t rh_crc32c(uint32_t crc, const void *data, size_t length);
 
-/// setsockopt(2) of an int option.
-int rh_setsockopt_int(int fd, int level, int option, int value);
-/// pipe2(2) with O_CLOEXEC.
-int rh_pipe(int fds[2]);
 
 /// Removes a file or a directory with all it contains, links not followed; goes on where something refuses.
 void rh_remove_tree(const char *path);

@@ -9,8 +9,8 @@ final class ConsumerThread: @unchecked Sendable {
 
   enum Request {
     case commit([KafkaBatch.Range], CommitAnswer)
-    case pause([TopicPartition]?)
-    case resume([TopicPartition]?)
+    case pause
+    case resume
   }
 
   private struct Shared {
@@ -118,8 +118,8 @@ final class ConsumerThread: @unchecked Sendable {
     for request in requests {
       switch request {
       case .commit(let ranges, let answer): commit(ranges, answer)
-      case .pause(let partitions): flow.pause(partitions)
-      case .resume(let partitions): flow.resume(partitions)
+      case .pause: flow.isPaused = true
+      case .resume: flow.isPaused = false
       }
     }
     return deadline

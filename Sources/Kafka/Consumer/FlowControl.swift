@@ -1,30 +1,17 @@
 import CRdKafka
 
-/// Which partitions shall be paused, by whom, and which are.
+/// Whether partitions shall be paused, by whom, and which are.
 struct FlowControl {
   /// The consumer's buffer is full: everything is paused.
   var isFull = false
-  private var allPaused = false
-  private var paused: Set<TopicPartition> = []
+  /// The consumer's owner wants no more for now.
+  var isPaused = false
   private var applied: Set<TopicPartition> = []
-
-  mutating func pause(_ partitions: [TopicPartition]?) {
-    if let partitions { paused.formUnion(partitions) } else { allPaused = true }
-  }
-
-  mutating func resume(_ partitions: [TopicPartition]?) {
-    if let partitions {
-      paused.subtract(partitions)
-    } else {
-      allPaused = false
-      paused = []
-    }
-  }
 
   /// Pauses and resumes what differs from what is wanted.
   mutating func apply(to assignment: [TopicPartition], on handle: KafkaHandle) {
-    guard isFull || allPaused || !paused.isEmpty || !applied.isEmpty else { return }
-    let wanted = isFull || allPaused ? Set(assignment) : paused.intersection(assignment)
+    guard isFull || isPaused || !applied.isEmpty else { return }
+    let wanted = isFull || isPaused ? Set(assignment) : []
     let toPause = wanted.subtracting(applied)
     let toResume = applied.subtracting(wanted)
     if !toPause.isEmpty { PartitionList(toPause).lend { _ = rd_kafka_pause_partitions(handle.raw, $0) } }

@@ -74,15 +74,15 @@ package final class KafkaConsumer: Sendable {
     return try result.get()
   }
 
-  /// Fetches no more records of the partitions, or of all, those to come included. The member stays in its group.
-  /// What was fetched before may still be handed over.
-  package func pause(_ partitions: [TopicPartition]? = nil) {
-    worker.add(.pause(partitions))
+  /// Fetches no more records, of partitions to come neither. The member stays in its group. What was fetched before
+  /// may still be handed over.
+  package func pause() {
+    worker.add(.pause)
   }
 
-  /// Takes back ``pause(_:)``; of all partitions when none are given.
-  package func resume(_ partitions: [TopicPartition]? = nil) {
-    worker.add(.resume(partitions))
+  /// Takes back ``pause()``.
+  package func resume() {
+    worker.add(.resume)
   }
 
   /// The partitions this member has now.

@@ -28,7 +28,6 @@ extension Download {
   }
 
   func opened(_ file: StagingFile) {
-    volume = file.volume
     if hashes {
       follower = DigestFollower(file: file, withMD5: spec.expect.md5 != nil, pool: context.digests, loop: loop)
       follower?.follow(staged?.written.prefixEnd ?? 0)

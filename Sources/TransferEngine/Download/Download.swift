@@ -19,8 +19,6 @@ final class Download: @unchecked Sendable {
   /// The present generation's file.
   var staged: StagedFile?
   var follower: DigestFollower?
-  /// The volume to write into checkpoints.
-  var volume: Volume?
   /// Closed while a sync runs and what it covers is recorded.
   let syncing = Latch()
   var lastSync: Int64

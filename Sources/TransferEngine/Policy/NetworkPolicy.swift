@@ -9,18 +9,6 @@ package struct NetworkPolicy: Hashable, Sendable {
     self.allowed = allowed
   }
 
-  /// Reads networks separated by commas, the form of `REELHAUL_ALLOW_NETWORKS`; none for an empty text.
-  package init(allowing list: String) throws(InvalidNetwork) {
-    allowed = []
-    for part in list.split(separator: ",") {
-      let text = part.drop { $0 == " " }.prefix { $0 != " " }
-      if !text.isEmpty { allowed.append(try CIDR(text)) }
-    }
-  }
-
-  /// The loopback addresses: what a local fleet allows.
-  package static let loopback = NetworkPolicy(allowed: [CIDR(constant: "127.0.0.0/8"), CIDR(constant: "::1")])
-
   package func permits(_ address: IPAddress) -> Bool {
     if allowed.contains(where: { $0.contains(address) }) { return true }
     guard Self.isPublic(address) else { return false }

@@ -65,15 +65,6 @@ package final class Storage: Sendable {
     return volumes
   }
 
-  /// The roots that cannot be used now, and why.
-  package var problems: [String: StorageError] {
-    var problems: [String: StorageError] = [:]
-    for name in roots.keys {
-      do throws(StorageError) { _ = try volume(name) } catch { problems[name] = error }
-    }
-    return problems
-  }
-
   /// A new staging file for `destination`; see ``Volume/create(_:)``.
   package func create(for destination: StorageURL, task: UUID, generation: Int) throws(StorageError) -> StagingFile {
     try volume(destination.root).create(StagingName(task: task, generation: generation))

@@ -38,7 +38,7 @@ package final class RunningWorker: Sendable {
   private init(_ configuration: WorkerConfiguration, log: Logger) throws {
     var postgres = try PostgresConfiguration(url: configuration.postgres)
     postgres.applicationName = "reelhaul-worker"
-    let policy = try NetworkPolicy(allowing: configuration.allowedNetworks.joined(separator: ","))
+    let policy = try NetworkPolicy(allowed: configuration.allowedNetworks.map { try CIDR($0) })
     let credentials = configuration.credentials.map { CredentialFile(path: $0) }
     _ = try credentials?.credentials()
     var options = DownloadOptions()

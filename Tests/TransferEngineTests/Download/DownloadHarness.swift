@@ -109,6 +109,11 @@ final class DownloadHarness: Sendable {
   }
 }
 
+extension NetworkPolicy {
+  /// What a local fleet allows.
+  static let loopback = NetworkPolicy(allowed: [CIDR(constant: "127.0.0.0/8"), CIDR(constant: "::1")])
+}
+
 /// Writes a whole file.
 func write(_ bytes: [UInt8], to path: String, mode: mode_t = 0o600) throws {
   let file = try FileDescriptor.open(path, O_WRONLY | O_CREAT | O_TRUNC, mode: mode)

@@ -9,7 +9,6 @@ import Testing
   @Test(arguments: [
     (ReservePolicy(), 1000, 0, 0, 800), (ReservePolicy(), 1000, 500, 0, 400), (ReservePolicy(), 0, 0, 1000, 800),
     (ReservePolicy(), 100, 200, 0, 0), (ReservePolicy(share: 100), 1001, 0, 0, 1001),
-    (ReservePolicy(share: 50, keepFree: 400), 1000, 0, 0, 300),
     (ReservePolicy(), Int64.max / 2, 0, 0, Int64.max / 2 / 100 * 80),
   ])
   func limitsATask(policy: ReservePolicy, free: Int64, promised: Int64, held: Int64, limit: Int64) {

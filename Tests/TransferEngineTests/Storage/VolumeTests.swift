@@ -40,7 +40,6 @@ import TransferEngine
     #expect(error?.code == .rootMissing)
     #expect(error?.failure.class == .wait)
     #expect(storage.volumes.isEmpty)
-    #expect(storage.problems["default"]?.code == .rootMissing)
     #expect(throws: StorageError.self) { try storage.volume("other") }
   }
 
