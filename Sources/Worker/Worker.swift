@@ -31,7 +31,8 @@ package actor Worker {
   /// The services for whose ends nobody waits.
   private var watching: [Task<Void, any Error>] = []
   private var relaying: [Task<Void, any Error>] = []
-  private var sampling: [Task<Void, any Error>] = []
+  /// The services that look after runs.
+  private var attending: [Task<Void, any Error>] = []
   private var keeping: [Task<Void, any Error>] = []
   private var exitCode: Int32?
   private var waiters: [CheckedContinuation<Int32, Never>] = []
@@ -83,7 +84,16 @@ package actor Worker {
   /// Starts the services. Neither Kafka nor PostgreSQL needs to be there yet.
   package func start() {
     keeping = [loop.task { [keeper] in await keeper.run() }]
-    sampling = [loop.task { [sampler] in await sampler.run() }]
+    attending = [
+      loop.task { [sampler] in await sampler.run() },
+      loop.task { [watch, keeper, runner] in
+        await watch.run {
+          await keeper.renewNow()
+        } onHang: { root, failure in
+          await runner.letGo(root: root, failure)
+        }
+      },
+    ]
     relaying = [loop.task { [relay] in await relay.run() }]
     claiming = [loop.task { [claimer] in await claimer.run() }]
     ingesting = [
@@ -91,7 +101,6 @@ package actor Worker {
       loop.task { [sweeper] in await sweeper.run() },
     ]
     watching = [
-      loop.task { [watch, keeper] in await watch.run { await keeper.renewNow() } },
       loop.task { [stagingSweeper] in await stagingSweeper.run() },
       loop.task { [listener] in await listener.run() },
     ]
@@ -142,7 +151,7 @@ package actor Worker {
       }
     case .flush(let until):
       step(then: .flushed) { worker in
-        await worker.end(of: worker.sampling)
+        await worker.end(of: worker.attending)
         for task in worker.relaying { task.cancel() }
         await worker.parts.flush(max(.zero, BootInstant.now.duration(to: until)))
       }
@@ -154,7 +163,7 @@ package actor Worker {
     case .exit(let code):
       log.notice("the worker ends", ["code": .integer(code)])
       drainTimer?.cancel()
-      for task in claiming + ingesting + watching + relaying + sampling + keeping { task.cancel() }
+      for task in claiming + ingesting + watching + relaying + attending + keeping { task.cancel() }
       exitCode = code
       for waiter in waiters { waiter.resume(returning: code) }
       waiters = []

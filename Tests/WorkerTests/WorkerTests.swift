@@ -169,6 +169,33 @@ import Worker
     #expect(try await bench.state(spec.id) == .queued)
   }
 
+  @Test func aRootThatHangsGivesItsTasksBackAndHoldsUpNoOther() async throws {
+    let bench = try WorkerBench { $0.concurrency = 2 }
+    let specs = [download(), download()]
+    let marker = try #require(bench.storage.roots["default"]) + "/.reelhaul/volume"
+    let code = try await bench.run {
+      bench.submit(specs)
+      for spec in specs {
+        try await eventually("it runs") { bench.handler.ledger(spec.id) != nil }
+      }
+      bench.handler.hang()
+      #expect(unlink(marker) == 0 && mkfifo(marker, 0o600) == 0)
+      for spec in specs {
+        try await eventually("it is queued again, and why") {
+          let task = try await bench.store.task(spec.id)
+          return task?.state == .queued && task?.error?.code == "storage_volume_gone"
+        }
+        #expect(try await bench.store.task(spec.id)?.attempt == 0, "no attempt is burnt")
+      }
+      let other = noop()
+      bench.submit([other])
+      try await eventually("a task that needs no storage runs") { try await bench.state(other.id) == .succeeded }
+    }
+    #expect(code == 0)
+    for spec in specs { bench.handler.end(spec.id, with: .stopped) }
+    close(open(marker, O_WRONLY | O_NONBLOCK))
+  }
+
   @Test func anAwayStoreStopsEverythingAtTheFenceAndIsWaitedFor() async throws {
     let bench = try WorkerBench()
     let spec = download()

@@ -6,34 +6,42 @@ import TransferEngine
 /// Looks at the storage roots every second: the volumes that are mounted now are those this worker claims tasks for.
 ///
 /// A root that is mounted late, or is gone and back, needs no restart. One whose file system does not answer counts as
-/// gone, and holds up nothing but its own thread.
+/// gone, and holds up nothing but its own thread and the runs on it, which are let go.
 package actor VolumeWatch {
   private let loop: EventLoop
   private let storage: Storage
   private let log: Logger
   private let interval: Duration
+  /// How long a file system may take to answer.
+  private let patience: Duration
   /// What was found last.
   private var found: [String: Result<UUID, StorageError>] = [:]
   private var onChange: @Sendable () async -> Void = {}
-
-  /// How long a file system may take to answer.
-  private static let patience = Duration.seconds(5)
+  private var onHang: @Sendable (_ root: String, TaskFailure) async -> Void = { _, _ in }
 
   package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-  package init(loop: EventLoop, storage: Storage, log: Logger, interval: Duration = .seconds(1)) {
+  package init(
+    loop: EventLoop, storage: Storage, log: Logger, interval: Duration = .seconds(1), patience: Duration = .seconds(5)
+  ) {
     self.loop = loop
     self.storage = storage
     self.log = log
     self.interval = interval
+    self.patience = patience
   }
 
   /// The UUIDs of the volumes that can be used now, by root.
   package var volumes: [String: UUID] { found.compactMapValues { try? $0.get() } }
 
-  /// Runs until its task is canceled. `onChange` is called when ``volumes`` may have changed.
-  package func run(onChange: @escaping @Sendable () async -> Void) async {
+  /// Runs until its task is canceled. `onChange` is called when ``volumes`` may have changed, `onHang` while a root does
+  /// not answer, again and again.
+  package func run(
+    onChange: @escaping @Sendable () async -> Void,
+    onHang: @escaping @Sendable (_ root: String, TaskFailure) async -> Void
+  ) async {
     self.onChange = onChange
+    self.onHang = onHang
     await withDiscardingTaskGroup { group in
       for root in storage.roots.keys { group.addTask { await self.watch(root) } }
     }
@@ -43,11 +51,8 @@ package actor VolumeWatch {
     let thread = BlockingPool(name: "root-\(root)", threads: 1)
     defer { thread.abandon() }
     while !Task.isCancelled {
-      let patience = loop.timer(after: Self.patience) { [self] in
-        assumeIsolated {
-          $0.note(.failure(StorageError(.volumeGone, "storage \(root): its file system does not answer")), of: root)
-        }
-      }
+      // Again and again: a claim that was under way may still start runs on it.
+      let patience = loop.timer(after: patience, every: patience) { [self] in assumeIsolated { $0.hangs(root) } }
       let look = try? await thread.runAbandonably { [storage] () -> Result<UUID, StorageError> in
         do throws(StorageError) { return .success(try storage.usable(root).id) } catch { return .failure(error) }
       }
@@ -55,6 +60,12 @@ package actor VolumeWatch {
       if let look { note(look, of: root) }
       try? await loop.sleep(for: interval)
     }
+  }
+
+  private func hangs(_ root: String) {
+    let error = StorageError(.volumeGone, "storage \(root): its file system does not answer")
+    note(.failure(error), of: root)
+    loop.task { [onHang] in await onHang(root, error.failure) }
   }
 
   private func note(_ look: Result<UUID, StorageError>, of root: String) {

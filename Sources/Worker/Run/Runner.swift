@@ -25,6 +25,8 @@ package actor Runner {
   private var runs: [UUID: Run] = [:]
   /// Runs of lost leases that have not returned yet: they still count as running.
   private var leftovers = 0
+  /// Runs on roots that do not answer. They do not count: a root that hangs holds up no task of another.
+  private var hanging: Set<ObjectIdentifier> = []
   /// Runs that were let go and whose ends are not written yet.
   private var lettingGo = 0
   private var idleWaiters: [CheckedContinuation<Void, Never>] = []
@@ -50,7 +52,7 @@ package actor Runner {
   package var running: Int { runs.count }
 
   /// Whether runs that were given up have not returned: what they wait for may never come.
-  package var hasLeftovers: Bool { leftovers > 0 }
+  package var hasLeftovers: Bool { leftovers > 0 || !hanging.isEmpty }
 
   /// Whether the task runs here.
   package func isRunning(_ id: UUID) -> Bool { runs[id] != nil }
@@ -120,7 +122,11 @@ package actor Runner {
   }
 
   private func end(_ claim: Claim, _ ledger: RunLedger) async {
-    if own(claim, ledger) != nil { runs[claim.spec.id] = nil } else { leftovers -= 1 }
+    if own(claim, ledger) != nil {
+      runs[claim.spec.id] = nil
+    } else if hanging.remove(ObjectIdentifier(ledger)) == nil {
+      leftovers -= 1
+    }
     noteIdle()
     await onFree()
   }
@@ -187,7 +193,7 @@ package actor Runner {
         stop(id, .stalled)
       case .detach:
         log.error("a run does not stop: it is let go", fields(run.claim))
-        letGo(id, run)
+        letGo(id, run, .stopped)
       }
     }
     return samples
@@ -204,23 +210,35 @@ package actor Runner {
     return samples
   }
 
-  /// Gives up on a run that does not return, and hands its task back.
-  private func letGo(_ id: UUID, _ run: Run) {
-    detach(id, run)
-    lettingGo += 1
-    loop.task { await self.settleGivenUp(run) }
+  /// The storage `root` does not answer: hands the tasks of its runs back, which may never return.
+  package func letGo(root: String, _ failure: TaskFailure) {
+    for (id, run) in runs where LaneKey(run.claim.spec).storage == root {
+      log.error("a run is let go: its storage does not answer", fields(run.claim))
+      letGo(id, run, .failed(failure))
+      // As many as may run at once: whatever comes and goes, there is a limit.
+      guard hanging.count < concurrency else { continue }
+      hanging.insert(ObjectIdentifier(run.ledger))
+      leftovers -= 1
+    }
   }
 
-  private func settleGivenUp(_ run: Run) async {
-    await settle(run.claim, run.ledger.lease, as: givenUp(run.stop?.reason, run.claim))
+  /// Gives up on a run that does not return, and hands its task back.
+  private func letGo(_ id: UUID, _ run: Run, _ outcome: RunOutcome) {
+    detach(id, run)
+    lettingGo += 1
+    loop.task { await self.settleGivenUp(run, outcome) }
+  }
+
+  private func settleGivenUp(_ run: Run, _ outcome: RunOutcome) async {
+    await settle(run.claim, run.ledger.lease, as: givenUp(run, outcome))
     lettingGo -= 1
     noteIdle()
     await onFree()
   }
 
-  private func givenUp(_ stop: StopReason?, _ claim: Claim) -> Settlement.Outcome {
+  private func givenUp(_ run: Run, _ outcome: RunOutcome) -> Settlement.Outcome {
     planner.settlement(
-      of: .init(attempt: claim.attempt, retry: claim.spec.retry, outcome: .stopped, stop: stop))
+      of: .init(attempt: run.claim.attempt, retry: run.claim.spec.retry, outcome: outcome, stop: run.stop?.reason))
       ?? .released(reason: nil, delay: .zero)
   }
 
