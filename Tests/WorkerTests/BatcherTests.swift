@@ -1,5 +1,7 @@
+import Glibc
 import System
 import TaskStore
+import Telemetry
 import Testing
 
 @testable import Worker
@@ -44,14 +46,33 @@ import Testing
   private let open = Fence(until: .now + .seconds(3600))
 
   private func withBatcher(
-    _ writes: Writes, limit: Int = 100, _ body: (Batcher<Int, Int>, EventLoop) async throws -> Void
+    _ writes: Writes, limit: Int = 100, log: Logger = quietLog,
+    _ body: (Batcher<Int, Int>, EventLoop) async throws -> Void
   ) async throws {
     let loop = EventLoop(name: "batcher")
-    let batcher = Batcher<Int, Int>("numbers", limit: limit, loop: loop, log: quietLog) {
+    let batcher = Batcher<Int, Int>("numbers", limit: limit, loop: loop, log: log) {
       try await writes.write($0)
     }
     try await body(batcher, loop)
     await Task.detached { loop.shutdown() }.value
+  }
+
+  @Test func anOutageIsToldOnce() async throws {
+    let directory = try TemporaryDirectory()
+    let path = "\(directory.path)/log"
+    let log = Logger(level: .info, descriptor: Glibc.open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600))
+    let away = Result<Void, StoreError>.failure(.unavailable("away"))
+    try await withBatcher(Writes([away, away, away, .success(()), away, away]), log: log) { batcher, loop in
+      for item in 0..<2 {
+        for task in submit(item..<item + 1, to: batcher, on: loop) {
+          let answer = try await task.value
+          #expect(answer == item * 10)
+        }
+      }
+    }
+    log.close()
+    let lines = String(decoding: try FileDescriptor.open(path, O_RDONLY).contents(), as: UTF8.self)
+    #expect(lines.split(separator: "\n").count == 2, "\(lines)")
   }
 
   private func submit(_ items: Range<Int>, to batcher: Batcher<Int, Int>, on loop: EventLoop) -> [Task<Int, any Error>]

@@ -24,6 +24,7 @@ package actor Ingester {
   private let onApplied: @Sendable () async -> Void
   private var machine = IngestMachine(seed: .random(in: 0 ... .max))
   private var batch: Batch?
+  private var outage = Outage()
 
   package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
@@ -99,6 +100,7 @@ package actor Ingester {
     do {
       let commands = Array(batch.commands[range])
       let outcomes = try await loop.uninterrupted { [store] in try await store.apply(commands) }
+      outage.recovered()
       await onApplied()
       return .applied(outcomes)
     } catch StoreError.failed(let sqlState, let message) {
@@ -107,7 +109,7 @@ package actor Ingester {
         ["count": .integer(range.count), "sqlstate": .text(sqlState), "error": .text(message)])
       return .refused(reason: "\(sqlState): \(message)")
     } catch {
-      log.warning("the store cannot be reached: ingest holds still", ["error": .text("\(error)")])
+      log.log(outage.failed(), "the store cannot be reached: ingest holds still", ["error": .text("\(error)")])
       return .unavailable
     }
   }
@@ -123,9 +125,10 @@ package actor Ingester {
         log.warning("a dead letter is too long, and is cut", ["error": .text("\(error)")])
         try await sink.sendAll(letters.map { message(for: $0, of: batch, cut: true) } + hints)
       }
+      outage.recovered()
       return .delivered
     } catch {
-      log.warning("dead letters cannot be written: ingest holds still", ["error": .text("\(error)")])
+      log.log(outage.failed(), "dead letters cannot be written: ingest holds still", ["error": .text("\(error)")])
       return .deliveryFailed
     }
   }

@@ -17,7 +17,7 @@ package actor LeaseKeeper {
   private let onLease: @Sendable () async -> Void
   private let wakeup: Wakeup
   private var machine: LeaseMachine
-  private var isFailing = false
+  private var outage = Outage()
   /// Of the registration that is held or under way.
   private var boot = UUID.version7()
   /// The volumes that the store knows of.
@@ -148,16 +148,11 @@ package actor LeaseKeeper {
 
   // MARK: Telling
 
-  /// The first failure of a row is worth a warning; the others tell nothing new.
   private func report(_ message: String, _ error: any Error) {
-    let level: LogLevel = isFailing ? .debug : .warning
-    isFailing = true
-    log.log(level, message, ["error": .text("\(error)")])
+    log.log(outage.failed(), message, ["error": .text("\(error)")])
   }
 
   private func recovered() {
-    guard isFailing else { return }
-    isFailing = false
-    log.notice("the store is back")
+    if outage.recovered() { log.notice("the store is back") }
   }
 }

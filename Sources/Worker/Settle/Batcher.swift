@@ -23,6 +23,7 @@ package actor Batcher<Item: Sendable, Answer: Sendable> {
   private let write: Write
   private var waiting: [Entry] = []
   private var isWriting = false
+  private var outage = Outage()
   private var backoff = Backoff(base: .milliseconds(20), limit: .milliseconds(500), seed: .random(in: 0 ... .max))
 
   package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -74,11 +75,12 @@ package actor Batcher<Item: Sendable, Answer: Sendable> {
       do {
         let answers = try await write(entries.map(\.item))
         backoff.reset()
+        outage.recovered()
         for (entry, answer) in zip(entries, answers) { entry.caller.resume(returning: answer) }
         plan.accept()
       } catch StoreError.unavailable(let reason) {
         let wait = backoff.next()
-        log.warning("the store cannot be reached", ["writing": .text(name), "reason": .text(reason)])
+        log.log(outage.failed(), "the store cannot be reached", ["writing": .text(name), "reason": .text(reason)])
         try? await loop.sleep(for: wait)
       } catch {
         log.error("the store refuses a write", ["writing": .text(name), "error": .text("\(error)")])

@@ -9,6 +9,7 @@ package actor KafkaSignalSource: SignalSource {
   private let topic: String
   private let log: Logger
   private var reader: KafkaReader?
+  private var outage = Outage()
   private var backoff = Backoff(base: .milliseconds(200), limit: .seconds(10), seed: .random(in: 0 ... .max))
 
   package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -27,7 +28,7 @@ package actor KafkaSignalSource: SignalSource {
         reader = try await KafkaReader.open(configuration, topics: [topic], from: .end)
       } catch {
         log.log(
-          backoff.failures == 0 ? .warning : .debug, "signals cannot be read yet: intents wait for renewals",
+          outage.failed(), "signals cannot be read yet: intents wait for renewals",
           ["topic": .text(topic), "error": .text("\(error)")])
         try await loop.sleep(for: backoff.next())
       }

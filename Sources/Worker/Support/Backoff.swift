@@ -5,7 +5,7 @@ import TaskCore
 package struct Backoff: Sendable {
   package let base: Duration
   package let limit: Duration
-  package private(set) var failures = 0
+  private var failures = 0
   private var random: SplitMix64
 
   package init(base: Duration, limit: Duration, seed: UInt64) {

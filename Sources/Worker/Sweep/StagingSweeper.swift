@@ -14,8 +14,8 @@ package actor StagingSweeper {
   private let store: any TaskStore
   private let storage: Storage
   private let log: Logger
-  /// The roots whose last sweep failed.
-  private var failing: Set<String> = []
+  /// By root.
+  private var outages: [String: Outage] = [:]
 
   /// The mean times before the first sweep, and between two.
   private static let delay = Duration.seconds(10)
@@ -52,13 +52,13 @@ package actor StagingSweeper {
     for root in storage.roots.keys where !Task.isCancelled {
       do {
         let removed = try await sweep(root, files)
-        failing.remove(root)
+        outages[root] = nil
         guard removed > 0 else { continue }
         log.info("staging files without use are removed", ["storage": .text(root), "count": .integer(removed)])
       } catch is CancellationError {
         return
       } catch {
-        let level: LogLevel = failing.insert(root).inserted ? .warning : .debug
+        let level = outages[root, default: Outage()].failed()
         log.log(level, "the staging sweep failed", ["storage": .text(root), "error": .text("\(error)")])
       }
     }

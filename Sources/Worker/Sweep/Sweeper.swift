@@ -11,7 +11,7 @@ package actor Sweeper {
   private let log: Logger
   /// Called when tasks became ready.
   private let onReady: @Sendable () async -> Void
-  private var isFailing = false
+  private var outage = Outage()
   private var tidiesAt = BootInstant.now + pause
 
   /// Until the store is tidied next.
@@ -46,7 +46,7 @@ package actor Sweeper {
   private func sweep() async {
     do {
       let result = try await store.sweep()
-      isFailing = false
+      outage.recovered()
       if result.expired > 0 {
         log.notice("tasks of an expired worker are queued again", ["count": .integer(result.expired)])
       }
@@ -55,8 +55,7 @@ package actor Sweeper {
       tidiesAt = .now + Self.pause
       try await store.tidy()
     } catch {
-      log.log(isFailing ? .debug : .warning, "the sweep failed", ["error": .text("\(error)")])
-      isFailing = true
+      log.log(outage.failed(), "the sweep failed", ["error": .text("\(error)")])
     }
   }
 }
