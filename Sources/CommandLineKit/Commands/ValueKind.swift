@@ -6,8 +6,6 @@ package enum ValueKind: Sendable, Hashable {
   case integer(ClosedRange<Int64>)
   /// A number of bytes: `500`, `10MiB`, `1.5GB`.
   case bytes
-  /// A length of time: `30`, `1.5h`, `2m30s`. Seconds where no unit stands.
-  case duration
   case choice([String])
   /// A path that completions complete.
   case file
@@ -19,7 +17,6 @@ package enum ValueKind: Sendable, Hashable {
     case .text: "TEXT"
     case .integer: "N"
     case .bytes: "BYTES"
-    case .duration: "DURATION"
     case .choice(let choices): choices.joined(separator: "|")
     case .file: "FILE"
     case .directory: "DIR"
@@ -39,8 +36,6 @@ package enum ValueKind: Sendable, Hashable {
       }
     case .bytes:
       ByteCount(text) == nil ? "must be a number of bytes such as 500, 10MiB or 1.5GB, not \"\(text)\"" : nil
-    case .duration:
-      DurationText.parse(text) == nil ? "must be a length of time such as 30s, 1.5h or 2m30s, not \"\(text)\"" : nil
     case .choice(let choices):
       choices.contains(text)
         ? nil

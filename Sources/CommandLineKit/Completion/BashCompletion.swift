@@ -59,7 +59,7 @@ struct BashCompletion {
     case .choice(let choices): "COMPREPLY=($(compgen -W \"\(choices.joined(separator: " "))\" -- \"$cur\"))"
     case .file: "COMPREPLY=($(compgen -f -- \"$cur\"))"
     case .directory: "COMPREPLY=($(compgen -d -- \"$cur\"))"
-    case .text, .integer, .bytes, .duration: "COMPREPLY=()"
+    case .text, .integer, .bytes: "COMPREPLY=()"
     }
   }
 }

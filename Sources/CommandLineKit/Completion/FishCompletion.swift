@@ -29,7 +29,7 @@ struct FishCompletion {
     let words = command.positionals.compactMap { positional in
       switch positional.kind {
       case .choice, .file, .directory: line(condition, arguments(positional.kind, required: false))
-      case .flag, .text, .integer, .bytes, .duration: nil
+      case .flag, .text, .integer, .bytes: nil
       }
     }
     return options + words
@@ -47,7 +47,7 @@ struct FishCompletion {
     case .choice(let choices): "\(exclusive)-a \(CompletionScript.quote(choices.joined(separator: " ")))"
     case .file: required ? "-r -F" : "-F"
     case .directory: "\(exclusive)-a '(__fish_complete_directories)'"
-    case .flag, .text, .integer, .bytes, .duration: required ? "-x" : ""
+    case .flag, .text, .integer, .bytes: required ? "-x" : ""
     }
   }
 

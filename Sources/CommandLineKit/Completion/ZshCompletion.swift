@@ -66,7 +66,7 @@ struct ZshCompletion {
     case .choice(let choices): "(\(choices.joined(separator: " ")))"
     case .file: "_files"
     case .directory: "_files -/"
-    case .flag, .text, .integer, .bytes, .duration: " "
+    case .flag, .text, .integer, .bytes: " "
     }
   }
 

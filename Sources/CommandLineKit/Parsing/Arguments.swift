@@ -30,6 +30,4 @@ package struct Arguments: Sendable {
   package func integer(_ option: OptionSpec) -> Int64? { self[option].flatMap { Int64($0) } }
 
   package func bytes(_ option: OptionSpec) -> Int64? { self[option].flatMap { ByteCount($0)?.bytes } }
-
-  package func duration(_ option: OptionSpec) -> Duration? { self[option].flatMap(DurationText.parse) }
 }

@@ -213,7 +213,7 @@ extension Download {
       throttled.append(transfer)
       return true
     }
-    _ = bucket?.take(count, now: now)
+    bucket?.take(count, now: now)
     return false
   }
 

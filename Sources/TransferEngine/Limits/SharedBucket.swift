@@ -19,7 +19,7 @@ struct SharedBucket {
       line.append(transfer)
       return false
     }
-    _ = bucket.take(portion, now: now)
+    bucket.take(portion, now: now)
     return true
   }
 
@@ -28,7 +28,7 @@ struct SharedBucket {
   mutating func serve(now: Int64) -> (served: [Int], wait: Int64?) {
     var count = 0
     while count < line.count, bucket.wait(now: now) == 0 {
-      _ = bucket.take(portion, now: now)
+      bucket.take(portion, now: now)
       count += 1
     }
     defer { line.removeFirst(count) }
@@ -38,6 +38,6 @@ struct SharedBucket {
   /// `transfer` is over: out of the line, and what it has not used is everybody's again.
   mutating func leave(_ transfer: Int, returning bytes: Int, now: Int64) {
     line.removeAll { $0 == transfer }
-    _ = bucket.take(-bytes, now: now)
+    bucket.take(-bytes, now: now)
   }
 }

@@ -14,11 +14,10 @@ struct TokenBucket: Hashable {
     updatedAt = now
   }
 
-  /// Takes `bytes`, into debt if need be, and returns the nanoseconds until the debt is paid; 0 where there is none.
-  mutating func take(_ bytes: Int, now: Int64) -> Int64 {
+  /// Takes `bytes`, into debt if need be.
+  mutating func take(_ bytes: Int, now: Int64) {
     refill(now: now)
     tokens -= Int64(bytes)
-    return debt
   }
 
   /// Nanoseconds until something may pass.

@@ -32,7 +32,7 @@ package struct ClaimPlanner: Sendable {
   package mutating func next(free: Int, now: BootInstant) -> Decision {
     guard !isClaiming, free > 0 else { return .wait(until: nil) }
     if let notBefore, now < notBefore { return .wait(until: notBefore) }
-    if let lastClaim, free < concurrency, free < concurrency / 8, now < lastClaim + Self.gathering {
+    if let lastClaim, free < concurrency / 8, now < lastClaim + Self.gathering {
       return .wait(until: lastClaim + Self.gathering)
     }
     isClaiming = true

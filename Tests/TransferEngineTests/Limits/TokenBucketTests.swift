@@ -7,8 +7,10 @@ import Testing
 
   @Test func aBurstPassesAndThenTheRateHolds() {
     var bucket = TokenBucket(rate: 1000, now: 0)
-    #expect(bucket.take(250, now: 0) == 0)
-    #expect(bucket.take(500, now: 0) == Self.second / 2)
+    bucket.take(250, now: 0)
+    #expect(bucket.wait(now: 0) == 0)
+    bucket.take(500, now: 0)
+    #expect(bucket.wait(now: 0) == Self.second / 2)
     #expect(bucket.wait(now: Self.second / 4) == Self.second / 4)
     #expect(bucket.wait(now: Self.second / 2) == 0)
   }
@@ -23,7 +25,7 @@ import Testing
         now += wait
         continue
       }
-      _ = bucket.take(16384, now: now)
+      bucket.take(16384, now: now)
       passed += 16384
       now += 1_000_000
     }
@@ -33,12 +35,13 @@ import Testing
   @Test func aRestDoesNotGrowTheBurst() {
     var bucket = TokenBucket(rate: 1000, now: 0)
     #expect(bucket.wait(now: 1000 * Self.second) == 0)
-    #expect(bucket.take(251, now: 1000 * Self.second) > 0)
+    bucket.take(251, now: 1000 * Self.second)
+    #expect(bucket.wait(now: 1000 * Self.second) > 0)
   }
 
   @Test func aClockThatStandsStillIsNoGain() {
     var bucket = TokenBucket(rate: 1000, now: Self.second)
-    _ = bucket.take(1000, now: Self.second)
+    bucket.take(1000, now: Self.second)
     #expect(bucket.wait(now: 0) == bucket.wait(now: Self.second))
   }
 }
