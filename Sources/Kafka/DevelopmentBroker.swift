@@ -5,7 +5,9 @@ import CRdKafka
 ///
 /// Known limits: a partition keeps its newest 5 MB or 100,000 record batches and silently drops older ones; topics cannot
 /// be created or described through the admin protocol (give them to ``init(topics:)``; others are made on first use with
-/// four partitions); there is no compaction, no retention time, no TLS and no authentication.
+/// four partitions); there is no compaction, no retention time, no TLS and no authentication; records of a
+/// transaction are seen before it is committed and stay when it is aborted, and no producer of a `transactional.id` is
+/// shut out by another.
 package final class DevelopmentBroker: Sendable {
   /// `host:port`.
   package let bootstrap: String

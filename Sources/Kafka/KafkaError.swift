@@ -15,6 +15,8 @@ package struct KafkaError: Error, Hashable, Sendable {
     package static let allBrokersDown = Code(RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN)
     package static let transport = Code(RD_KAFKA_RESP_ERR__TRANSPORT)
     package static let invalidArgument = Code(RD_KAFKA_RESP_ERR__INVALID_ARG)
+    /// Another producer of the same `transactional.id` has begun.
+    package static let fenced = Code(RD_KAFKA_RESP_ERR__FENCED)
     package static let fatal = Code(RD_KAFKA_RESP_ERR__FATAL)
     static let none = Code(RD_KAFKA_RESP_ERR_NO_ERROR)
   }

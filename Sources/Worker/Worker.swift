@@ -62,7 +62,7 @@ package actor Worker {
       planner: ClaimPlanner(concurrency: settings.concurrency, seed: .random(in: 0 ... .max)), log: log,
       onClaimed: { await hints.eventsWritten() })
     relay = Relay(
-      loop: loop, store: parts.store, keeper: keeper, sink: parts.messages, topics: settings.topics,
+      loop: loop, store: parts.store, keeper: keeper, sink: parts.rounds, topics: settings.topics,
       source: "/workers/\(host)/\(getpid())", log: log)
     ingester = Ingester(
       loop: loop, source: parts.commands, store: parts.store, sink: parts.messages, topics: settings.topics, log: log,

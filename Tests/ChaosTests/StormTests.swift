@@ -126,7 +126,7 @@ private final class Storm: Sendable {
     guard let worker = fleet.running.randomElement(using: &random) else { return }
     if Int.random(in: 0..<4, using: &random) == 0 {
       worker.kill(SIGSTOP)
-      try? await fleet.loop.sleep(for: .milliseconds(Int.random(in: 100...5000, using: &random)))
+      try? await fleet.loop.sleep(for: .milliseconds(Int.random(in: 100...8000, using: &random)))
       worker.kill(SIGCONT)
       count("workers frozen")
     } else {

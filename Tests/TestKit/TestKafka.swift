@@ -46,10 +46,12 @@ package enum TestKafka {
   }
 
   /// A node of one test's own, to be stopped by it.
-  package static func start(in directory: String) async throws -> ApacheKafka {
+  package static func start(
+    in directory: String, ports: (client: Int, controller: Int)? = nil, properties: [String: String] = [:]
+  ) async throws -> ApacheKafka {
     guard let home else { throw TestKafkaError() }
     _ = OrphanWatch.isKept
-    return try await ApacheKafka(home: home, directory: directory)
+    return try await ApacheKafka(home: home, directory: directory, ports: ports, properties: properties)
   }
 
   private static func environment(_ name: String) -> String? {

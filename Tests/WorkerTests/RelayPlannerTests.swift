@@ -2,10 +2,16 @@ import Testing
 import Worker
 
 @Suite struct RelayPlannerTests {
+  /// Under a term that is used until 4 s.
   private func leader() -> RelayPlanner {
     var planner = RelayPlanner(now: at(0), seed: 1)
     planner.led(true, sentAt: at(0), now: at(0))
+    planner.fenced()
     return planner
+  }
+
+  private func publish(readingAhead: Int?, until: BootInstant = at(4000)) -> RelayPlanner.Decision {
+    .publish(readingAhead: readingAhead, until: until)
   }
 
   @Test func aFollowerTriesAboutOnceASecond() {
@@ -24,7 +30,7 @@ import Worker
     var planner = leader()
     #expect(planner.next(now: at(2)) == .read(rows: 200))
     planner.read(rows: 3, events: 60, of: 200, now: at(3))
-    #expect(planner.next(now: at(3)) == .publish(readingAhead: nil), "that was all there is")
+    #expect(planner.next(now: at(3)) == publish(readingAhead: nil), "that was all there is")
     planner.published()
     planner.hint()
     #expect(planner.next(now: at(4)) == .wait(until: at(3) + RelayPlanner.gathering))
@@ -35,29 +41,31 @@ import Worker
   @Test func whileThereIsMoreTheNextRoundIsReadDuringTheLast() {
     var planner = leader()
     planner.read(rows: 200, events: 4000, of: 200, now: at(3))
-    #expect(planner.next(now: at(3)) == .publish(readingAhead: 200))
+    #expect(planner.next(now: at(3)) == publish(readingAhead: 200))
     planner.published()
     planner.read(rows: 7, events: 140, of: 200, now: at(4))
-    #expect(planner.next(now: at(4)) == .publish(readingAhead: nil))
+    #expect(planner.next(now: at(4)) == publish(readingAhead: nil))
   }
 
   @Test func nothingIsReadAheadOfARowThatWasCut() {
     var planner = leader()
     planner.read(rows: 200, events: 30, of: 200, isCut: true, now: at(3))
-    #expect(planner.next(now: at(3)) == .publish(readingAhead: nil))
+    #expect(planner.next(now: at(3)) == publish(readingAhead: nil))
     planner.published()
     #expect(planner.next(now: at(4)) == .read(rows: 200), "the rest of the row, at once")
     planner.read(rows: 200, events: 4000, of: 200, now: at(5))
-    #expect(planner.next(now: at(5)) == .publish(readingAhead: 200))
+    #expect(planner.next(now: at(5)) == publish(readingAhead: 200))
   }
 
   @Test func aRoundOfATermThatIsOverIsNotPublished() {
     var planner = leader()
     planner.read(rows: 3, events: 60, of: 200, now: at(1))
     planner.led(true, sentAt: at(2000), now: at(2002))
-    #expect(planner.next(now: at(2002)) == .publish(readingAhead: nil), "the term went on")
+    #expect(planner.next(now: at(2002)) == publish(readingAhead: nil, until: at(6000)), "the term went on")
     planner.led(true, sentAt: at(4003), now: at(6002))
-    #expect(planner.next(now: at(6002)) == .read(rows: 200), "another may have published it")
+    #expect(planner.next(now: at(6002)) == .fence(until: at(8003)), "another may have led since")
+    planner.fenced()
+    #expect(planner.next(now: at(6002)) == .read(rows: 200), "and have published it")
   }
 
   @Test func anAnswerAfterTheTermIsNoLead() {
@@ -88,7 +96,51 @@ import Worker
     var planner = leader()
     planner.read(rows: 3, events: 60, of: 200, now: at(1))
     planner.failed(now: at(2))
-    #expect(planner.next(now: at(100)) == .read(rows: 200))
+    #expect(planner.next(now: at(100)) == .read(rows: 100))
+  }
+
+  @Test func aNewLeaderShutsEarlierOnesOutBeforeItReads() {
+    var planner = RelayPlanner(now: at(0), seed: 1)
+    planner.led(true, sentAt: at(0), now: at(2))
+    #expect(planner.next(now: at(2)) == .fence(until: at(4000)))
+    planner.fenced()
+    #expect(planner.next(now: at(10)) == .read(rows: 200))
+    planner.led(true, sentAt: at(2000), now: at(2002))
+    #expect(planner.next(now: at(2002)) == .read(rows: 200), "once a lead")
+  }
+
+  @Test func aLeaderThatIsShutOutOrCannotFenceLeavesTheLeadToOthers() {
+    var unable = RelayPlanner(now: at(0), seed: 1)
+    unable.led(true, sentAt: at(0), now: at(2))
+    unable.failed(now: at(4000))
+    var refused = leader()
+    refused.read(rows: 3, events: 60, of: 200, now: at(1))
+    refused.failed(now: at(2), isShutOut: true)
+    for var planner in [unable, refused] {
+      guard case .wait(let next) = planner.next(now: at(4000)) else {
+        Issue.record("it keeps the lead")
+        return
+      }
+      #expect(next >= at(7500) && next <= at(8000), "its term is over, and the others have tried")
+      #expect(planner.next(now: next) == .lead(seconds: RelayPlanner.term))
+      planner.led(true, sentAt: next, now: next)
+      #expect(planner.next(now: next) == .fence(until: next + RelayPlanner.usable))
+    }
+  }
+
+  @Test func roundsThatDoNotArriveInTimeGetSmaller() {
+    var planner = leader()
+    planner.read(rows: 200, events: 4000, of: 200, now: at(1))
+    for rows in [100, 50] {
+      planner.failed(now: at(1))
+      #expect(planner.next(now: at(1000)) == .read(rows: rows))
+      planner.read(rows: rows, events: rows * 20, of: rows, now: at(1000))
+    }
+    for rows in [100, 200, 200] {
+      planner.published()
+      #expect(planner.next(now: at(1000)) == .read(rows: rows))
+      planner.read(rows: rows, events: rows * 20, of: rows, now: at(1000))
+    }
   }
 
   @Test func roundsAreBoundedByEvents() {
@@ -109,7 +161,7 @@ import Worker
     var planner = leader()
     planner.read(rows: 1, events: 1, of: 200, now: at(1))
     planner.drain(until: at(20_000), now: at(1))
-    #expect(planner.next(now: at(1)) == .publish(readingAhead: nil), "what it has in hand")
+    #expect(planner.next(now: at(1)) == publish(readingAhead: nil), "what it has in hand")
     planner.published()
     #expect(planner.next(now: at(2)) == .look)
     planner.looked(5...9)
@@ -153,12 +205,16 @@ import Worker
     #expect(next <= at(203))
     #expect(planner.next(now: next) == .lead(seconds: RelayPlanner.term))
     planner.led(true, sentAt: next, now: next)
+    planner.fenced()
     #expect(planner.next(now: next) == .read(rows: 200))
   }
 
   @Test func aDrainEndsInTime() {
     var planner = leader()
+    planner.read(rows: 1, events: 1, of: 200, now: at(1))
     planner.drain(until: at(100), now: at(1))
+    #expect(planner.next(now: at(1)) == publish(readingAhead: nil, until: at(100)))
+    planner.published()
     planner.looked(5...9)
     for _ in 0..<10 { planner.failed(now: at(90)) }
     #expect(planner.next(now: at(90)) == .wait(until: at(100)))

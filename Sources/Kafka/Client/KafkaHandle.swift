@@ -32,16 +32,17 @@ final class KafkaHandle: @unchecked Sendable {
     required: [String: String] = [:]
   ) throws(KafkaError) {
     let conf = rd_kafka_conf_new()
-    var properties = ["client.id": "reelhaul", "log.connection.close": "false", "socket.keepalive.enable": "true"]
-    properties.merge(defaults) { $1 }
-    properties.merge(configuration.properties) { $1 }
-    properties.merge(required) { $1 }
-    properties["bootstrap.servers"] = configuration.bootstrap
-    properties["log.queue"] = "true"
+    let common = ["client.id": "reelhaul", "log.connection.close": "false", "socket.keepalive.enable": "true"]
+    var own = required
+    own["bootstrap.servers"] = configuration.bootstrap
+    own["log.queue"] = "true"
     // A producer's property, below which librdkafka lets no consumer's fetches go.
-    if role != .producer { properties["message.max.bytes"] = properties["fetch.max.bytes"] }
+    if role != .producer {
+      own["message.max.bytes"] = configuration.properties["fetch.max.bytes"] ?? defaults["fetch.max.bytes"]
+    }
     var reason = [CChar](repeating: 0, count: 512)
-    for (name, value) in properties
+    // One after the other: what is set last holds, by whichever of a property's names.
+    for (name, value) in [common, defaults, configuration.properties, own].joined()
     where rd_kafka_conf_set(conf, name, value, &reason, reason.count) != RD_KAFKA_CONF_OK {
       rd_kafka_conf_destroy(conf)
       throw KafkaError(code: .invalidArgument, message: Self.text(reason))

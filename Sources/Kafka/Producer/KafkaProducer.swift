@@ -31,17 +31,7 @@ package final class KafkaProducer: Sendable {
   ) throws(KafkaError) {
     let handle = try KafkaHandle(
       .producer, configuration,
-      defaults: [
-        "compression.type": "lz4",
-        "linger.ms": guarantee == .everyReplica ? "2" : "50",
-        "message.timeout.ms": "60000",
-        "message.max.bytes": "2097152",
-        "retry.backoff.ms": "50",
-        // The partitioner of the Java client, so that producers of all languages keep the order of a key.
-        "partitioner": "murmur2_random",
-        "queue.buffering.max.messages": String(max(window.messages, 1) * 2),
-        "queue.buffering.max.kbytes": String(max(window.bytes >> 9, 1024)),
-      ],
+      defaults: KafkaHandle.producing(window, linger: guarantee == .everyReplica ? 2 : 50),
       required: guarantee == .everyReplica
         ? ["enable.idempotence": "true", "acks": "all"] : ["enable.idempotence": "false", "acks": "1"])
     let worker = ProducerThread(handle, window: window)

@@ -2,7 +2,7 @@ import CRdKafka
 
 /// Owns the topic objects of one client, each made on first use.
 struct TopicHandles: ~Copyable {
-  private let client: OpaquePointer
+  let client: OpaquePointer
   private var handles: [String: OpaquePointer] = [:]
   private var last: (name: String, handle: OpaquePointer)?
 

@@ -7,6 +7,7 @@ struct KafkaParts: Sendable {
   let consumer: KafkaConsumer
   let signals: KafkaSignalSource
   let messages: KafkaProducer
+  let rounds: TransactionalProducer
   let progress: KafkaProducer
 
   /// Does not wait for the cluster. `onFatal` is called when a client is lost for good.
@@ -16,10 +17,16 @@ struct KafkaParts: Sendable {
     _ configuration: WorkerConfiguration, loop: EventLoop, log: Logger, onFatal: @escaping @Sendable () -> Void
   ) throws(KafkaError) {
     let topics = configuration.settings.topics
-    let kafka = configuration.kafka.logging(to: log, onFatal: onFatal)
+    let kafka = configuration.kafka.logging(to: log) { error in
+      log.error("Kafka: the client is lost", ["error": .text("\(error)")])
+      onFatal()
+    }
     consumer = try KafkaConsumer(kafka, group: configuration.group, topics: [topics.commands])
     signals = KafkaSignalSource(loop: loop, configuration: kafka, topic: topics.signals, log: log)
     messages = try KafkaProducer(kafka, window: .init(bytes: 8 << 20))
+    // Its clients come and go with the lead; the relay says why.
+    rounds = TransactionalProducer(
+      configuration.kafka.logging(to: log) { _ in }, id: topics.prefix + "relay", timeout: RelayPlanner.usable)
     progress = try KafkaProducer(kafka, guarantee: .leader, window: .init(messages: 2000, bytes: 1 << 20))
   }
 
@@ -27,21 +34,22 @@ struct KafkaParts: Sendable {
   func close(within limit: Duration) async {
     async let signals: Void = signals.close()
     async let consumer: Void = consumer.close(within: limit)
+    async let rounds: Void = rounds.close()
     async let progress: Void = progress.close(within: min(limit, .seconds(1)))
     async let messages: Void = messages.close(within: limit)
-    _ = await (signals, consumer, progress, messages)
+    _ = await (signals, consumer, rounds, progress, messages)
   }
 }
 
 extension KafkaConfiguration {
   /// The same, with what the clients tell in the log.
-  func logging(to log: Logger, onFatal: @escaping @Sendable () -> Void) -> KafkaConfiguration {
+  func logging(to log: Logger, onFatal: @escaping @Sendable (KafkaError) -> Void) -> KafkaConfiguration {
     var configuration = self
     let observer = configuration.observer
     configuration.observer = { notice in
       observer(notice)
       log.note(notice)
-      if case .error(let error) = notice, error.isFatal { onFatal() }
+      if case .error(let error) = notice, error.isFatal { onFatal(error) }
     }
     return configuration
   }
@@ -51,7 +59,7 @@ extension Logger {
   fileprivate func note(_ news: KafkaNotice) {
     switch news {
     case .error(let error) where error.isFatal:
-      self.error("Kafka: the client is lost", ["error": .text("\(error)")])
+      break
     case .error(let error) where error.code == .allBrokersDown:
       warning("Kafka cannot be reached", ["error": .text("\(error)")])
     case .error(let error):

@@ -59,7 +59,7 @@ package final class RunningWorker: Sendable {
         loop: loop, settings: configuration.settings,
         parts: WorkerParts(
           store: PostgresStore(pool: pool), commands: KafkaCommandSource(kafka.consumer), signals: kafka.signals,
-          messages: kafka.messages, progress: kafka.progress,
+          messages: kafka.messages, rounds: kafka.rounds, progress: kafka.progress,
           handlers: [DownloadHandler(engine: engine), NoopHandler()], storage: storage,
           flush: { limit in
             await kafka.close(within: limit)

@@ -10,6 +10,8 @@ package struct WorkerParts: Sendable {
   package var signals: any SignalSource
   /// Every message is acknowledged.
   package var messages: any MessageSink
+  /// For the relay.
+  package var rounds: any RoundSink
   /// Messages may get lost.
   package var progress: any MessageSink
   package var handlers: [any TaskHandler]
@@ -21,13 +23,15 @@ package struct WorkerParts: Sendable {
 
   package init(
     store: any TaskStore, commands: any CommandSource, signals: any SignalSource, messages: any MessageSink,
-    progress: any MessageSink, handlers: [any TaskHandler], storage: Storage = Storage(roots: [:]),
+    rounds: any RoundSink, progress: any MessageSink, handlers: [any TaskHandler],
+    storage: Storage = Storage(roots: [:]),
     flush: @escaping @Sendable (_ limit: Duration) async -> Void = { _ in }
   ) {
     self.store = store
     self.commands = commands
     self.signals = signals
     self.messages = messages
+    self.rounds = rounds
     self.progress = progress
     self.handlers = handlers
     self.storage = storage

@@ -5,8 +5,8 @@ import Telemetry
 
 /// Publishes the outbox to the `events` and `tasks` topics: runs what ``RelayPlanner`` decides.
 ///
-/// Rows are discarded after their messages are acknowledged, so an event may be published twice and is never lost;
-/// its id is the same both times.
+/// A round is one transaction of Kafka. Its rows are discarded after that, so an event may be published twice and is never
+/// lost; its id is the same both times.
 package actor Relay {
   private struct Round {
     var rows: [Int64] = []
@@ -19,7 +19,7 @@ package actor Relay {
   private let loop: EventLoop
   private let store: any TaskStore
   private let keeper: LeaseKeeper
-  private let sink: any MessageSink
+  private let sink: any RoundSink
   private let messages: EventMessages
   private let log: Logger
   private let wakeup: Wakeup
@@ -31,7 +31,7 @@ package actor Relay {
 
   /// `source` names this worker in the events, as a CloudEvents source.
   package init(
-    loop: EventLoop, store: any TaskStore, keeper: LeaseKeeper, sink: any MessageSink, topics: TopicPlan,
+    loop: EventLoop, store: any TaskStore, keeper: LeaseKeeper, sink: any RoundSink, topics: TopicPlan,
     source: String, log: Logger
   ) {
     self.loop = loop
@@ -62,14 +62,15 @@ package actor Relay {
         switch planner.next(now: .now) {
         case .wait(let until): await wakeup.sleep(until: until)
         case .lead(let seconds): try await lead(seconds)
+        case .fence(let until): try await fence(until)
         case .read(let rows): take(try await read(rows), of: rows)
-        case .publish(let rows): try await publish(readingAhead: rows)
+        case .publish(let rows, let until): try await publish(readingAhead: rows, until: until)
         case .look: try await look()
         case .end: return
         }
         isFailing = false
       } catch {
-        planner.failed(now: .now)
+        planner.failed(now: .now, isShutOut: (error as? KafkaError)?.isFatal == true)
         log.log(isFailing ? .debug : .warning, "the relay holds still", ["error": .text("\(error)")])
         isFailing = true
       }
@@ -92,17 +93,22 @@ package actor Relay {
     planner.looked(await keeper.lease == nil ? nil : try await store.pendingRows())
   }
 
-  private func publish(readingAhead limit: Int?) async throws {
+  private func fence(_ until: BootInstant) async throws {
+    try await sink.fence(within: BootInstant.now.duration(to: until))
+    planner.fenced()
+  }
+
+  private func publish(readingAhead limit: Int?, until: BootInstant) async throws {
     let current = round
     round = Round()
-    guard let limit else { return try await publish(current) }
+    guard let limit else { return try await publish(current, until) }
     async let next = read(limit, behind: current.rows)
-    try await publish(current)
+    try await publish(current, until)
     take(try await next, of: limit)
   }
 
-  private func publish(_ round: Round) async throws {
-    try await sink.sendAll(round.messages)
+  private func publish(_ round: Round, _ until: BootInstant) async throws {
+    try await sink.publish(round.messages, within: BootInstant.now.duration(to: until))
     try await store.discardEvents(round.rows)
     if let cut = round.cut { try await store.discardFirstEvents(cut) }
     planner.published()

@@ -5,15 +5,20 @@ import TaskCore
 /// One worker of the fleet relays, so that the events of a task keep their order. The right ends with its term,
 /// and like a lease it is used for two thirds of it only, counted from when it was asked for. A round is published
 /// before anything of the next one is; where there is more to come, the next one is read meanwhile.
+///
+/// A leader that was frozen or cut off does not know that its term is over. So a new one shuts it out at the broker,
+/// before it reads: what earlier leaders published is then older than all that is read and published from now on.
 package struct RelayPlanner: Sendable {
   package enum Decision: Hashable, Sendable {
     /// Ask for the lead; answer with ``led(_:sentAt:now:)``.
     case lead(seconds: Int)
+    /// Shut earlier leaders out by then; answer with ``fenced()``.
+    case fence(until: BootInstant)
     /// Read a round of up to so many rows; answer with ``read(rows:events:of:isCut:now:)``.
     case read(rows: Int)
-    /// Publish the round that was read last, then discard its rows; answer with ``published()``. Meanwhile read up to
-    /// so many rows that are not among them, and answer with ``read(rows:events:of:isCut:now:)`` after that.
-    case publish(readingAhead: Int?)
+    /// Publish the round that was read last by then, and discard its rows; answer with ``published()``. Meanwhile read
+    /// up to so many rows that are not among them, and answer with ``read(rows:events:of:isCut:now:)`` after that.
+    case publish(readingAhead: Int?, until: BootInstant)
     /// Ask which rows wait; answer with ``looked(_:now:)``.
     case look
     case wait(until: BootInstant)
@@ -23,6 +28,10 @@ package struct RelayPlanner: Sendable {
 
   /// Seconds that the lead is asked for.
   package static let term = 6
+  /// How much of the term is used.
+  package static let usable = Duration.seconds(term) * 2 / 3
+  /// A follower asks for the lead at least this often.
+  private static let followerTries = Duration.seconds(1)
   /// Events that one round aims at: enough to fill batches, little enough to hold in memory.
   package static let eventsPerRound = 4000
   private static let mostRows = 200
@@ -32,7 +41,7 @@ package struct RelayPlanner: Sendable {
   private enum Role {
     case follower(nextTry: BootInstant)
     /// `renewAt` lies halfway to `until`, after which nothing may be published.
-    case leader(renewAt: BootInstant, until: BootInstant)
+    case leader(renewAt: BootInstant, until: BootInstant, hasFenced: Bool)
   }
 
   /// A worker that drains stays until the events are published that were written when it began to.
@@ -55,6 +64,8 @@ package struct RelayPlanner: Sendable {
   private var notBefore: BootInstant?
   private var gathersUntil: BootInstant?
   private var eventsPerRow = 20.0
+  /// What one round aims at now: less after one that did not arrive in time.
+  private var events = Self.eventsPerRound
   private var empty: Backoff
   private var random: SplitMix64
 
@@ -77,11 +88,12 @@ package struct RelayPlanner: Sendable {
     switch role {
     case .follower(let nextTry):
       return now < nextTry ? .wait(until: nextTry) : .lead(seconds: Self.term)
-    case .leader(let renewAt, _):
+    case .leader(let renewAt, let until, let hasFenced):
       if now >= renewAt { return .lead(seconds: Self.term) }
-      if hasRound { return .publish(readingAhead: isBehind && !isCut ? rows : nil) }
-      guard case .wait(let until)? = pause(now) else { return .read(rows: rows) }
-      return .wait(until: min(until, renewAt))
+      let until = min(until, drain?.until ?? until)
+      if hasRound { return .publish(readingAhead: isBehind && !isCut ? rows : nil, until: until) }
+      if case .wait(let pause)? = pause(now) { return .wait(until: min(pause, renewAt)) }
+      return hasFenced ? .read(rows: rows) : .fence(until: until)
     }
   }
 
@@ -92,19 +104,33 @@ package struct RelayPlanner: Sendable {
 
   /// Rows that hold a round's events, as far as the last ones tell.
   private var rows: Int {
-    min(max(Int(Double(Self.eventsPerRound) / max(eventsPerRow, 1)), 1), Self.mostRows)
+    min(max(Int(Double(events) / max(eventsPerRow, 1)), 1), Self.mostRows)
   }
 
   package mutating func led(_ leads: Bool, sentAt: BootInstant, now: BootInstant) {
     // What was read under a term that is over may have been published by another worker since.
-    if case .leader(_, let until) = role { hasRound = hasRound && leads && now < until }
-    let until = sentAt + .seconds(Self.term) * 2 / 3
+    var goesOn = false
+    if case .leader(_, let until, let hasFenced) = role { goesOn = hasFenced && leads && now < until }
+    hasRound = hasRound && goesOn
+    let until = sentAt + Self.usable
     if leads && now < until {
-      role = .leader(renewAt: sentAt + .seconds(Self.term) / 3, until: until)
+      role = .leader(renewAt: sentAt + Self.usable / 2, until: until, hasFenced: goesOn)
     } else {
-      let wait = drain == nil ? .seconds(1) * Double.random(in: 0.5...1, using: &random) : empty.next()
-      role = .follower(nextTry: now + wait)
-      drain?.mustLook = true
+      follow(from: now)
+    }
+  }
+
+  /// Tries again after `time`, or soon where it drains.
+  private mutating func follow(from time: BootInstant) {
+    let wait = drain == nil ? Self.followerTries * Double.random(in: 0.5...1, using: &random) : empty.next()
+    role = .follower(nextTry: time + wait)
+    drain?.mustLook = true
+  }
+
+  /// Nothing of earlier leaders arrives from now on.
+  package mutating func fenced() {
+    if case .leader(let renewAt, let until, _) = role {
+      role = .leader(renewAt: renewAt, until: until, hasFenced: true)
     }
   }
 
@@ -118,7 +144,7 @@ package struct RelayPlanner: Sendable {
     }
     hasRound = true
     self.isCut = isCut
-    isBehind = isCut || rows >= limit || events >= Self.eventsPerRound
+    isBehind = isCut || rows >= limit || events >= self.events
     empty.reset()
     notBefore = nil
     gathersUntil = isBehind || drain != nil ? nil : now + Self.gathering
@@ -130,15 +156,27 @@ package struct RelayPlanner: Sendable {
   /// The round is acknowledged, its rows are gone.
   package mutating func published() {
     hasRound = false
+    events = min(2 * events, Self.eventsPerRound)
     drain?.mustLook = true
   }
 
-  /// The store or the broker failed; the rows stay and are relayed again.
-  package mutating func failed(now: BootInstant) {
+  /// The store or the broker failed; the rows stay and are relayed again. `isShutOut`: nothing more is taken from this
+  /// worker before it has fenced again.
+  ///
+  /// A leader that is shut out, or cannot fence, may be cut off from the broker alone: it leaves the lead to whoever asks
+  /// next.
+  package mutating func failed(now: BootInstant, isShutOut: Bool = false) {
+    if hasRound { events = max(events / 2, 1) }
     hasRound = false
     let wait = now + empty.next()
     notBefore = wait
-    if case .follower = role { role = .follower(nextTry: wait) }
+    switch role {
+    case .follower: role = .follower(nextTry: wait)
+    case .leader(_, let until, let hasFenced):
+      guard isShutOut || !hasFenced else { return }
+      let end = until - Self.usable + .seconds(Self.term)
+      follow(from: drain == nil ? end + Self.followerTries : now)
+    }
   }
 
   /// Events were written: look at once.

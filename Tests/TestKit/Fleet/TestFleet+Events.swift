@@ -8,29 +8,57 @@ extension TestFleet {
   /// Every event record of the fleet, read by a program that is not ours; once the outbox is empty.
   package func events() async throws -> [TaskEvent] {
     try await eventually("the outbox is relayed") { try await pool.query("select from outbox limit 1").isEmpty }
+    return try await records(of: "events").map { try TaskEventJSON.decode($0) }
+  }
+
+  /// The sequence of the last snapshot of each task in the `tasks` topic, nil where that is a tombstone.
+  private func snapshots() async throws -> [String: Int?] {
+    var snapshots: [String: Int?] = [:]
+    for record in try await records(of: "tasks", ["-f", "%k %s\n"]) {
+      let parts = record.split(separator: UInt8(ascii: " "), maxSplits: 1)
+      let document = parts.count < 2 ? nil : try TaskDocumentJSON.decode(Array(parts[1]))
+      snapshots[String(decoding: parts[0], as: UTF8.self)] = .some(document?.sequence)
+    }
+    return snapshots
+  }
+
+  /// The lines that kcat makes of a topic, in the order of each partition.
+  private func records(of topic: String, _ options: [String] = []) async throws -> [[UInt8]] {
     let directory = try TemporaryDirectory()
-    var options = ChildProcess.Options()
-    options.stdout = "\(directory.path)/events"
-    options.stderr = "\(directory.path)/errors"
+    var streams = ChildProcess.Options()
+    streams.stdout = "\(directory.path)/records"
+    streams.stderr = "\(directory.path)/errors"
     let kcat = try ChildProcess(
-      "kcat", ["-b", bootstrap, "-t", "\(prefix)events", "-C", "-o", "beginning", "-e", "-q"], options)
+      "kcat", ["-b", bootstrap, "-t", "\(prefix)\(topic)", "-C", "-o", "beginning", "-e", "-q"] + options, streams)
     guard await kcat.wait() == .exited(0) else {
       throw TestFleetError("kcat: \(String(decoding: try Self.contents("\(directory.path)/errors"), as: UTF8.self))")
     }
-    return try Self.contents("\(directory.path)/events").split(separator: UInt8(ascii: "\n")).map {
-      try TaskEventJSON.decode(Array($0))
-    }
+    return try Self.contents("\(directory.path)/records").split(separator: UInt8(ascii: "\n")).map { Array($0) }
   }
 
   /// What is wrong with the events: each task's are numbered from 1 to its last, begin in this order, and those that
-  /// were published again are the same.
+  /// were published again are the same; its last snapshot is that of its last event.
   package func problemsOfEvents() async throws -> [String] {
+    var problems = try await foundProblems()
+    // What a transaction has committed may be read a moment later.
+    for _ in 0..<20 where !problems.isEmpty {
+      try await loop.sleep(for: .milliseconds(500))
+      problems = try await foundProblems()
+    }
+    return problems
+  }
+
+  private func foundProblems() async throws -> [String] {
     let last = try await pool.query("select id, sequence from task_document").map { row in
       let id = try row.uuid(0)
       return (UUID(high: id.high, low: id.low), Int(try row.int32(1)))
     }
     let events = Dictionary(grouping: try await events(), by: \.taskID)
+    let snapshots = try await snapshots()
     return last.compactMap { task, last in
+      guard snapshots[task.description] == last else {
+        return "task \(task): its last snapshot is \(snapshots[task.description].debugDescription) of \(last)"
+      }
       var seen: [TaskEvent] = []
       for event in events[task] ?? [] {
         if let former = seen.first(where: { $0.sequence == event.sequence }) {

@@ -3,7 +3,7 @@ import System
 import Worker
 
 /// Keeps what is produced, and like a broker refuses values of more than 1 MiB.
-final class RecordingSink: MessageSink {
+final class RecordingSink: MessageSink, RoundSink {
   private let messages = Lock<[KafkaMessage]>([])
   /// The calls that a broker which is away leaves without an answer; nil while it answers.
   private let unanswered = Lock<[CheckedContinuation<Void, any Error>]?>(nil)
@@ -34,6 +34,12 @@ final class RecordingSink: MessageSink {
       throw KafkaError(code: .messageTooLarge, message: "too large")
     }
     self.messages.withLock { $0 += messages }
+  }
+
+  func fence(within limit: Duration) async throws {}
+
+  func publish(_ messages: [KafkaMessage], within limit: Duration) async throws {
+    try await sendAll(messages)
   }
 
   func offer(_ message: KafkaMessage) {

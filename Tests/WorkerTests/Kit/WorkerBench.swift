@@ -32,7 +32,7 @@ final class WorkerBench: Sendable {
     worker = Worker(
       loop: loop, settings: settings,
       parts: WorkerParts(
-        store: store, commands: commands, signals: signals, messages: sink, progress: sink,
+        store: store, commands: commands, signals: signals, messages: sink, rounds: sink, progress: sink,
         handlers: [handler, NoopHandler()], storage: storage, flush: { [sink] _ in sink.close() }),
       log: quietLog)
   }

@@ -9,6 +9,10 @@ import Testing
   private(set) var writes = 0
   private var recorded: [UUID: Int64] = [:]
   private(set) var events: [UUID: [TaskEvent]] = [:]
+  /// Of the compacted topic: the sequence of each task's last snapshot, `nil` once it is removed.
+  private(set) var snapshots: [UUID: Int?] = [:]
+  /// Which producer the broker takes rounds from, counted.
+  private var producer = 0
 
   init(_ simulation: Simulation) {
     self.simulation = simulation
@@ -28,8 +32,22 @@ import Testing
     recorded[task] = max(recorded[task] ?? 0, bytes)
   }
 
-  func published(_ pending: PendingEvents) {
-    for event in pending.events { self.events[event.taskID, default: []].append(event) }
+  /// The broker takes rounds from the caller alone from now on, by the number it returns.
+  func fence() -> Int {
+    producer += 1
+    return producer
+  }
+
+  /// A round arrives at the broker; `false` where it is refused.
+  func published(_ pending: PendingEvents, by producer: Int) -> Bool {
+    guard producer == self.producer else { return false }
+    for event in pending.events {
+      self.events[event.taskID, default: []].append(event)
+      let (former, sequence) = (snapshots[event.taskID] ?? nil, event.task?.sequence)
+      #expect(sequence ?? .max >= former ?? 0, "a snapshot of \(event.taskID) is older than the one before")
+      snapshots[event.taskID] = .some(sequence)
+    }
+    return true
   }
 
   /// Every event of a task, once each and in order, as a consumer that skips what it has seen gets them.

@@ -46,6 +46,7 @@ import Worker
       #expect(document.state.isFinal || document.state == .paused, "\(task) is \(document.state)")
       let history = fleet.history(of: task)
       #expect(history.map(\.sequence) == Array(1...document.sequence), "no event is lost, none is out of order")
+      #expect(fleet.snapshots[task] == document.sequence, "the last snapshot is the newest")
       #expect(history.count { $0.kind == .submitted } == 1)
       #expect(history.count { $0.kind == .succeeded } == (document.state == .succeeded ? 1 : 0))
     }

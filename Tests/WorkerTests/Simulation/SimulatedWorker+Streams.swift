@@ -65,12 +65,23 @@ extension SimulatedWorker {
           worker.isRelaying = false
           worker.tickRelay()
         })
+    case .fence:
+      isRelaying = true
+      call(
+        { [fleet] _ in fleet.fence() },
+        then: { worker, producer in
+          guard let producer else { return worker.relayFailed() }
+          worker.producer = producer
+          worker.relay.fenced()
+          worker.isRelaying = false
+          worker.tickRelay()
+        })
     case .read(let rows):
       isRelaying = true
       call(
         { try await $0.pendingEvents(limit: rows, excluding: []) },
         then: { worker, pending in worker.take(pending, of: rows) })
-    case .publish(let ahead):
+    case .publish(let ahead, _):
       isRelaying = true
       publish(round, readingAhead: ahead)
     case .look:
@@ -93,14 +104,25 @@ extension SimulatedWorker {
     tickRelay()
   }
 
-  /// What is read ahead is read before the rows are gone: the hardest order.
+  /// What is read ahead is read before the round is there: the hardest order.
   private func publish(_ current: PendingEvents, readingAhead limit: Int?) {
+    guard let limit else { return send(current) { $0.tickRelay() } }
     let rows = current.batches.map(\.row)
-    fleet.published(current)
-    guard let limit else { return discard(rows) { $0.tickRelay() } }
     call(
       { try await $0.pendingEvents(limit: limit, excluding: rows) },
-      then: { worker, next in worker.discard(rows) { $0.take(next, of: limit) } })
+      then: { worker, next in worker.send(current) { $0.take(next, of: limit) } })
+  }
+
+  /// It may arrive long after the term, and after the process is stopped or dead.
+  private func send(_ current: PendingEvents, then next: @escaping @MainActor (SimulatedWorker) -> Void) {
+    let producer = producer
+    let delay = simulation.fault(0.02) ? simulation.milliseconds(0...20_000) : .zero
+    call(
+      after: delay, { [fleet] _ in fleet.published(current, by: producer) },
+      then: { worker, isTaken in
+        guard isTaken == true else { return worker.relayFailed(isShutOut: true) }
+        worker.discard(current.batches.map(\.row), then: next)
+      })
   }
 
   private func discard(_ rows: [Int64], then next: @escaping @MainActor (SimulatedWorker) -> Void) {
@@ -123,8 +145,8 @@ extension SimulatedWorker {
     tickRelay()
   }
 
-  private func relayFailed() {
-    relay.failed(now: simulation.now)
+  private func relayFailed(isShutOut: Bool = false) {
+    relay.failed(now: simulation.now, isShutOut: isShutOut)
     isRelaying = false
     later(.milliseconds(20)) { $0.tickRelay() }
   }

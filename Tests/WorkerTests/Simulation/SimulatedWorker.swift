@@ -34,6 +34,7 @@ import Worker
   var runs: [UUID: Run] = [:]
   var batch: Int?
   var round = PendingEvents(batches: [], tasks: [:])
+  var producer = 0
   var isRelaying = false
   var isClaiming = false
   var isDraining: Bool { drain.deadline != nil }
@@ -125,16 +126,16 @@ import Worker
     if isStopped { mailbox.append(step) } else { try await step() }
   }
 
-  /// A call to the store: it may not arrive, and its answer may not.
+  /// A call to the store, sent after `delay` whatever becomes of the process: it may not arrive, and its answer may not.
   func call<Answer: Sendable>(
-    _ request: @escaping @MainActor (MemoryStore) async throws -> Answer,
+    after delay: Duration = .zero, _ request: @escaping @MainActor (MemoryStore) async throws -> Answer,
     then reply: @escaping @MainActor (SimulatedWorker, Answer?) async throws -> Void
   ) {
     let life = life
     if simulation.fault(0.02) {
       return later(.seconds(1)) { try await reply($0, nil) }
     }
-    simulation.after(simulation.latency) { [self] in
+    simulation.after(delay + simulation.latency) { [self] in
       let answer = try await request(simulation.store)
       let isLost = simulation.fault(0.02)
       simulation.after(isLost ? .seconds(1) : simulation.latency) { [self] in

@@ -1,0 +1,18 @@
+import CRdKafka
+
+/// What all producers have in common.
+extension KafkaHandle {
+  static func producing(_ window: KafkaProducer.Window, linger milliseconds: Int) -> [String: String] {
+    [
+      "compression.type": "lz4",
+      "linger.ms": String(milliseconds),
+      "message.timeout.ms": "60000",
+      "message.max.bytes": "2097152",
+      "retry.backoff.ms": "50",
+      // The partitioner of the Java client, so that producers of all languages keep the order of a key.
+      "partitioner": "murmur2_random",
+      "queue.buffering.max.messages": String(max(window.messages, 1) * 2),
+      "queue.buffering.max.kbytes": String(max(window.bytes >> 9, 1024)),
+    ]
+  }
+}

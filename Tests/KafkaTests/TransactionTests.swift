@@ -1,0 +1,134 @@
+import Kafka
+import LocalFleet
+import System
+import TestKit
+import Testing
+
+@Suite(.serialized, .timeLimit(.minutes(2))) struct TransactionTests {
+  private static let limit = Duration.seconds(30)
+
+  private static func producer(_ configuration: KafkaConfiguration, id: String = "relay") -> TransactionalProducer {
+    TransactionalProducer(configuration, id: id, timeout: limit)
+  }
+
+  private static func message(_ value: String, topic: String = "t") -> KafkaMessage {
+    KafkaMessage(topic: topic, key: bytes("task"), value: bytes(value))
+  }
+
+  /// The values of a topic up to the one that ends it.
+  private static func values(
+    of topic: String = "t", until last: String, _ configuration: KafkaConfiguration
+  ) async throws -> [String] {
+    let reader = try await KafkaReader.open(configuration, topics: [topic], from: .beginning)
+    var values: [String] = []
+    while values.last != last, let records = try await reader.next() { values += records.compactMap { text($0.value) } }
+    await reader.close()
+    return values
+  }
+
+  @Test func roundsArriveInOrder() async throws {
+    try await withDevelopmentBroker(topics: [TopicSpec(name: "t", partitions: 3)]) { configuration in
+      let producer = Self.producer(configuration)
+      try await producer.fence(within: Self.limit)
+      for round in 0..<3 {
+        try await producer.publish((0..<2000).map { Self.message("\(round * 2000 + $0)") }, within: Self.limit)
+      }
+      try await producer.publish([], within: Self.limit)
+      #expect(try await Self.values(until: "5999", configuration) == (0..<6000).map { "\($0)" })
+      await producer.close()
+      await #expect(throws: KafkaError.self) { try await producer.publish([], within: Self.limit) }
+    }
+  }
+
+  @Test func aRoundThatCannotBeWrittenIsAborted() async throws {
+    try await withDevelopmentBroker(topics: [TopicSpec(name: "t", partitions: 1)]) { configuration in
+      let producer = Self.producer(configuration)
+      try await producer.fence(within: Self.limit)
+      let large = KafkaMessage(topic: "t", key: nil, value: [UInt8](repeating: 0, count: 3 << 20))
+      let error = await #expect(throws: KafkaError.self) { try await producer.publish([large], within: Self.limit) }
+      #expect(error?.code == .messageTooLarge)
+      #expect(error?.isFatal == false)
+      try await producer.publish([Self.message("fits")], within: Self.limit)
+      #expect(try await Self.values(until: "fits", configuration) == ["fits"])
+      await producer.close()
+    }
+  }
+
+  @Test func nothingIsTakenBeforeTheFence() async throws {
+    try await withDevelopmentBroker(topics: [TopicSpec(name: "t", partitions: 1)]) { configuration in
+      let producer = Self.producer(configuration)
+      let error = await #expect(throws: KafkaError.self) {
+        try await producer.publish([Self.message("early")], within: Self.limit)
+      }
+      #expect(error?.isFatal == true)
+      await producer.close()
+    }
+  }
+
+  @Test func aClusterThatDoesNotAnswerIsWaitedForInVain() async throws {
+    let producer = Self.producer(try KafkaConfiguration(bootstrap: "127.0.0.1:1"))
+    let error = await #expect(throws: KafkaError.self) { try await producer.fence(within: .milliseconds(200)) }
+    #expect(error?.isRetriable == true)
+    await producer.close()
+  }
+
+  /// The producer's time runs out with its round on its way: what becomes of the round is settled by the next fence.
+  @Test(.enabled(if: TestKafka.isAvailable)) func aRoundWithoutAnAnswerIsThereOrNot() async throws {
+    try await withSlowNode { slow, direct, proxy in
+      let producer = Self.producer(slow)
+      try await producer.fence(within: Self.limit)
+      try await producer.publish([Self.message("first")], within: Self.limit)
+      proxy.setSilent(true)
+      let error = await #expect(throws: KafkaError.self) {
+        try await producer.publish([Self.message("lost")], within: .milliseconds(500))
+      }
+      #expect(error?.isFatal == true)
+      proxy.setSilent(false)
+      try await producer.fence(within: Self.limit)
+      try await producer.publish([Self.message("last")], within: Self.limit)
+      let values = try await Self.values(until: "last", direct)
+      #expect(values == ["first", "last"] || values == ["first", "lost", "last"])
+      await producer.close()
+    }
+  }
+
+  /// A leader that was cut off or frozen, and one that took its place: in a compacted topic the last record stays.
+  @Test(.enabled(if: TestKafka.isAvailable)) func whatAFormerProducerStillSendsIsRefused() async throws {
+    try await withSlowNode { slow, direct, proxy in
+      let old = Self.producer(slow)
+      try await old.fence(within: Self.limit)
+      try await old.publish([Self.message("queued")], within: Self.limit)
+      proxy.setSilent(true)
+      let late = Task { try await old.publish([Self.message("running")], within: Self.limit) }
+
+      let new = Self.producer(direct)
+      try await new.fence(within: Self.limit)
+      try await new.publish([Self.message("succeeded")], within: Self.limit)
+      proxy.setSilent(false)
+      let error = await #expect(throws: KafkaError.self) { try await late.value }
+      #expect(error?.isFatal == true)
+      #expect(error?.code == .fenced)
+
+      // It may lead again.
+      try await old.fence(within: Self.limit)
+      await #expect(throws: KafkaError.self) { try await new.publish([Self.message("late")], within: Self.limit) }
+      try await old.publish([Self.message("last")], within: Self.limit)
+      #expect(try await Self.values(until: "last", direct) == ["queued", "succeeded", "last"])
+      await old.close()
+      await new.close()
+    }
+  }
+
+  /// A node with the topic `t`, reached directly or through a proxy.
+  private func withSlowNode(
+    _ body: (_ slow: KafkaConfiguration, _ direct: KafkaConfiguration, CuttingProxy) async throws -> Void
+  ) async throws {
+    let kafka = try await ProxiedKafka.start()
+    let direct = try KafkaConfiguration(bootstrap: kafka.node.bootstrap)
+    let admin = try KafkaAdmin(direct)
+    _ = try await admin.ensureTopics([TopicSpec(name: "t", partitions: 1, settings: ["cleanup.policy": "compact"])])
+    await admin.close()
+    try await body(try KafkaConfiguration(bootstrap: kafka.proxied), direct, kafka.proxy)
+    await kafka.stop()
+  }
+}

@@ -1,0 +1,33 @@
+import LocalFleet
+import System
+
+/// An Apache Kafka of one test's own that is also reached through a proxy.
+package struct ProxiedKafka: Sendable {
+  package let node: ApacheKafka
+  package let proxy: CuttingProxy
+  private let directory: TemporaryDirectory
+
+  /// Bootstrap servers, for clients whose every connection shall pass the proxy.
+  package var proxied: String { "127.0.0.1:\(proxy.port)" }
+
+  package static func start() async throws -> ProxiedKafka {
+    let directory = try TemporaryDirectory(prefix: "reelhaul-kafka")
+    let ports = try (client: FreePort.find(), controller: FreePort.find())
+    let behind = try FreePort.find()
+    let proxy = try CuttingProxy(to: UInt16(behind))
+    let node = try await TestKafka.start(
+      in: directory.path, ports: ports,
+      properties: [
+        "listeners": "PLAINTEXT://127.0.0.1:\(ports.client),PROXIED://127.0.0.1:\(behind),"
+          + "CONTROLLER://127.0.0.1:\(ports.controller)",
+        "advertised.listeners": "PLAINTEXT://127.0.0.1:\(ports.client),PROXIED://127.0.0.1:\(proxy.port)",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,PROXIED:PLAINTEXT,CONTROLLER:PLAINTEXT",
+      ])
+    return ProxiedKafka(node: node, proxy: proxy, directory: directory)
+  }
+
+  package func stop() async {
+    proxy.close()
+    await node.stop()
+  }
+}
