@@ -22,7 +22,7 @@ extension InvalidURL: CustomStringConvertible {
     case .tooLong: "the URL is longer than \(TaskSpec.urlLimit) bytes"
     case .character(let offset): "a space or control character at byte \(offset) must be percent-encoded"
     case .noScheme: "not an absolute URL: expected https://…, http://… or storage://NAME/PATH"
-    case .unsupportedScheme(let scheme): "the scheme \"\(scheme)\" is not supported: use https, http or storage"
+    case .unsupportedScheme(let scheme): "the scheme \"\(scheme)\" is not supported: use https or http"
     case .userinfo: "user name and password do not belong in a URL: name a credential instead"
     case .host: "the host is missing or not valid"
     case .internationalHost: "write the host in its ASCII form (xn--…)"

@@ -10,8 +10,8 @@ enum ExitCode: Int32, CaseIterable, Sendable {
   var meaning: String {
     switch self {
     case .done: "done"
-    case .failed: "a task failed, or the work could not be done"
-    case .usage: "the command line, a setting or an input line is wrong; nothing of it was sent"
+    case .failed: "a task failed or was canceled, or the work could not be done"
+    case .usage: "the command line, a setting or an input line is wrong"
     case .unreachable: "Kafka or PostgreSQL cannot be reached, or is not set up"
     case .notFound: "there is no such task"
     case .refused: "the task's state does not allow it"

@@ -21,7 +21,7 @@ enum Program {
 
       Every setting is a flag, an environment variable or a line of a settings file, and the first of these wins.
 
-      With --json a command prints one JSON document, or, where it fails with an exit code above 1, nothing: the reason \
+      With --json a command prints one JSON document, or nothing where it could not do its work: the reason \
       is text on standard error, always.
       """,
     options: [.config],

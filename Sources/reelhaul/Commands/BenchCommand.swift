@@ -4,12 +4,14 @@ extension Subcommand {
   static let bench = Subcommand(
     CommandSpec(
       name: "bench", summary: "Measure parts of the fleet on this machine",
-      discussion: Benchmark.all.map { "\($0.name): \($0.summary)." }.joined(separator: "\n"),
-      options: [.json] + OptionSpec.producing,
+      discussion: Benchmark.all.map { "\($0.name): \($0.summary)." }.joined(separator: "\n")
+        + "\n\nEach starts a fleet of its own, and its peers: nginx, curl and aria2c must be installed.",
+      options: [.json],
       positionals: [
-        PositionalSpec("NAME", .many(atLeast: 0), kind: .text, help: "which ones; all by default")
+        PositionalSpec("NAME", .many(atLeast: 0), kind: .choice(Benchmark.all.map(\.name)), help: "which ones; all by default")
       ],
-      exits: ExitCode.meanings(.done, .failed, .usage, .unreachable))
+      examples: [Example("reelhaul bench small-files --json", "One benchmark, as JSON")],
+      exits: ExitCode.meanings(.done, .failed, .usage))
   ) { context in
     let names = context.arguments.positionals
     for name in names where !Benchmark.all.contains(where: { $0.name == name }) {

@@ -1,6 +1,8 @@
 import CommandLineKit
+import Glibc
 import Kafka
 import Postgres
+import System
 import TaskStore
 import TransferEngine
 
@@ -11,8 +13,8 @@ extension Subcommand {
       discussion: """
         Shows what is to be done and does it. Safe to repeat, and to run from many places at once. Topics are made where \
         Kafka is configured; those that are there already are left as they are, and differences are reported. A \
-        storage root that is given is marked as a volume where it is none yet; workers use marked roots alone, so that a \
-        mount that is missing is never taken for an empty disk.
+        storage root that is given, and is there, is marked as a volume where it is none yet; workers use marked roots \
+        alone, so that a mount that is missing is never taken for an empty disk.
         """,
       options: [.planOnly, .storage] + OptionSpec.producing,
       examples: [Example("reelhaul migrate --plan", "Look, and change nothing")],
@@ -37,6 +39,9 @@ extension Subcommand {
   private static func prepareStorage(_ context: Context, isDry: Bool) throws {
     let storage = try Storage(roots: context.arguments.storageRoots())
     for (name, path) in storage.roots.sorted(by: { $0.key < $1.key }) where storage.volumes[name] == nil {
+      guard (try? FileDescriptor.open(path, O_RDONLY | O_DIRECTORY)) != nil else {
+        throw CommandFailure(.failed, "storage \(name): there is no directory \(path): mount it, or make it, first")
+      }
       context.output.line("storage \(name): \(path) is to be marked as a volume")
     }
     if !isDry { try storage.initialise() }

@@ -25,9 +25,8 @@ struct TopicMigration {
     let present = try await admin.metadata().topics
     let missing = plan.topics.filter { present[$0.name] == nil }
     for topic in missing { say("topic \(topic.name): to be made, with \(topic.partitions) partitions") }
-    if !isDry {
-      for difference in try await admin.ensureTopics(plan.topics) { say("topic \(difference)") }
-    }
+    let differences = try await isDry ? admin.differences(plan.topics) : admin.ensureTopics(plan.topics)
+    for difference in differences { say("topic \(difference)") }
     if missing.isEmpty { say("topics: all there") }
   }
 }

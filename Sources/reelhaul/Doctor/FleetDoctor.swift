@@ -45,7 +45,8 @@ struct FleetDoctor {
   static func storages(_ live: [WorkerDocument], wanted: Set<String>) -> [Finding] {
     var volumes: [String: Set<UUID>] = [:]
     for worker in live { for (name, id) in worker.volumes { volumes[name, default: []].insert(id) } }
-    let missing = wanted.filter { volumes[$0] == nil }.sorted()
+    // Where nobody works, that is what to say.
+    let missing = live.isEmpty ? [] : wanted.filter { volumes[$0] == nil }.sorted()
     let different = volumes.filter { $0.value.count > 1 }.keys.sorted()
     return missing.map { name in
       Finding(

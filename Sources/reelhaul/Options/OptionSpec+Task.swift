@@ -41,7 +41,7 @@ extension OptionSpec {
   static let rate = OptionSpec(
     "rate", .bytes, group: transfer, help: "At most so many bytes a second")
   static let maxAttempts = OptionSpec(
-    "max-attempts", .integer(1...100), default: "8", group: transfer, help: "Attempts in all")
+    "max-attempts", .integer(1...100), default: "8", group: transfer, help: "Attempts in a row without progress")
   static let retryAfter = OptionSpec(
     "retry-after", .text, valueName: "SECONDS,…", group: transfer,
     help: "The waits before further attempts, the last one repeating; by default they grow, with jitter")
