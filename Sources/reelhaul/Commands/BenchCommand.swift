@@ -8,7 +8,8 @@ extension Subcommand {
         + "\n\nEach starts a fleet of its own, and its peers: nginx, curl and aria2c must be installed.",
       options: [.json],
       positionals: [
-        PositionalSpec("NAME", .many(atLeast: 0), kind: .choice(Benchmark.all.map(\.name)), help: "which ones; all by default")
+        PositionalSpec(
+          "NAME", .many(atLeast: 0), kind: .choice(Benchmark.all.map(\.name)), help: "which ones; all by default")
       ],
       examples: [Example("reelhaul bench small-files --json", "One benchmark, as JSON")],
       exits: ExitCode.meanings(.done, .failed, .usage))

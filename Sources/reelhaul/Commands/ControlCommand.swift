@@ -10,11 +10,13 @@ extension Subcommand {
     "Running tasks stop moving bytes within a moment; what is on disk stays, and 'reelhaul resume' goes on from there.")
   static let resume = control(.resume, "resume", "Let paused tasks go on", "They run again, on any worker.")
   static let cancel = control(
-    .cancel, "cancel", "Stop tasks for good", "What they have on disk is removed after about a minute; 'reelhaul retry' starts them again.")
+    .cancel, "cancel", "Stop tasks for good",
+    "What they have on disk is removed after about a minute; 'reelhaul retry' starts them again.")
   static let retry = control(
     .retry, "retry", "Queue failed or canceled tasks again", "Their attempts are counted anew.")
   static let remove = control(
-    .remove, "remove", "Forget tasks that no worker has", "Only the record goes; downloaded files stay, and what is unfinished is removed after seven days.")
+    .remove, "remove", "Forget tasks that no worker has",
+    "Only the record goes; downloaded files stay, and what is unfinished is removed after seven days.")
 
   static let prioritize = Subcommand(
     CommandSpec(
@@ -48,7 +50,7 @@ extension Subcommand {
 
 extension OptionSpec {
   fileprivate static let newPriority = OptionSpec(
-    "priority", short: "p", .integer(Int64(TaskSpec.priorities.lowerBound)...Int64(TaskSpec.priorities.upperBound)), help: "The new priority; higher runs first")
+    "priority", short: "p", .integer(-1000...1000), help: "The new priority; higher runs first")
 }
 
 struct ControlCommand {
