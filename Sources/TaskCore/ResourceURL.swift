@@ -8,7 +8,7 @@ public enum ResourceURL: Hashable, Sendable {
   public init(_ text: String) throws(InvalidURL) {
     guard !text.isEmpty else { throw .empty }
     guard text.utf8.count <= TaskSpec.urlLimit else { throw .tooLong }
-    guard !text.utf8.starts(with: "storage://".utf8) else {
+    guard !StorageURL.hasScheme(text.utf8) else {
       do throws(InvalidStorageURL) {
         self = .storage(try StorageURL(text))
         return

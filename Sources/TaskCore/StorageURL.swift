@@ -24,9 +24,8 @@ public struct StorageURL: Hashable, Sendable {
   }
 
   private init(utf8 text: Slice<UnsafeBufferPointer<UInt8>>) throws(InvalidStorageURL) {
-    let scheme = "storage://"
-    guard text.starts(with: scheme.utf8) else { throw InvalidStorageURL("it does not begin with \(scheme)") }
-    let place = text.dropFirst(scheme.utf8.count)
+    guard Self.hasScheme(text) else { throw InvalidStorageURL("it does not begin with \(Self.scheme)") }
+    let place = text.dropFirst(Self.scheme.utf8.count)
     let name = place.prefix { $0 != UInt8(ascii: "/") }
     guard name.endIndex < place.endIndex else { throw InvalidStorageURL("it names no file: storage://NAME/PATH") }
     root = String(decoding: name, as: UTF8.self)
@@ -46,6 +45,15 @@ public struct StorageURL: Hashable, Sendable {
   public var path: String { names.joined(separator: "/") }
 
   public var name: String { names[names.count - 1] }
+
+  private static let scheme = "storage://"
+
+  /// In either case, as all schemes.
+  static func hasScheme(_ text: some Sequence<UInt8>) -> Bool {
+    text.starts(with: scheme.utf8) { byte, wanted in
+      byte == wanted || (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) && byte | 0x20 == wanted
+    }
+  }
 
   public static func isRootName(_ name: String) -> Bool {
     TaskSpec.isName(name, limit: 63) && name.utf8.first != UInt8(ascii: ".")

@@ -58,8 +58,9 @@ import Testing
     let store = MemoryStore()
     _ = try await store.apply([.submit(Self.task("storage://nas/a").spec)])
     let findings = try await FleetDoctor(store: store, audits: true).examine()
-    #expect(findings.map(\.check) == ["workers", "storage nas", "events", "limits", "audit"])
-    #expect(findings.map(\.status) == [.warning, .failed, .ok, .ok, .ok])
+    // Nobody works: what the task lacks besides is not the thing to say.
+    #expect(findings.map(\.check) == ["workers", "events", "limits", "audit"])
+    #expect(findings.map(\.status) == [.warning, .ok, .ok, .ok])
   }
 
   @Test func aTaskSaysWhatItWaitsFor() {

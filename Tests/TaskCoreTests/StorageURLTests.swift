@@ -10,6 +10,7 @@ import Testing
     #expect(url.name == "My Film #1?.mp4")
     #expect(url.description == "storage://default/films/My Film %231%3F.mp4")
     #expect(try StorageURL(url.description) == url)
+    #expect(try StorageURL("Storage://default/films/My%20Film #1?.mp4") == url)
   }
 
   @Test(arguments: ["CON", "..a", "a..", "🎬.mp4", "100%25.mp4", ".hidden", String(repeating: "x", count: 255)])

@@ -19,8 +19,9 @@ final class ReaderThread: @unchecked Sendable {
   private var collectedBytes = 0
   private var nextLook = Deadline.now()
 
-  /// How often new partitions are looked for.
+  /// How often new partitions are looked for, and how many milliseconds a look may take: so long a stop waits for it.
   private static let lookInterval = Duration.seconds(5)
+  private static let lookPatience: Int32 = 1000
 
   init(_ handle: KafkaHandle, topics: [String], start: KafkaReader.Start, records: Int, bytes: Int, timeout: Duration) {
     self.handle = handle
@@ -65,7 +66,7 @@ final class ReaderThread: @unchecked Sendable {
   private func run(_ opened: (Result<Void, KafkaError>) -> Void) {
     var handles = TopicHandles(client: handle.raw)
     do throws(KafkaError) {
-      try look(&handles, from: start)
+      try look(&handles, from: start, milliseconds: milliseconds)
       opened(.success(()))
       while !isStopping.withLock({ $0 }) { turn(&handles) }
     } catch {
@@ -84,7 +85,7 @@ final class ReaderThread: @unchecked Sendable {
   private func turn(_ handles: inout TopicHandles) {
     if nextLook.hasPassed {
       do throws(KafkaError) {
-        try look(&handles, from: .beginning)
+        try look(&handles, from: .beginning, milliseconds: Self.lookPatience)
       } catch {
         handle.notice(.error(error))
       }
@@ -131,21 +132,23 @@ final class ReaderThread: @unchecked Sendable {
   }
 
   /// Starts to read the partitions that are not read yet.
-  private func look(_ handles: inout TopicHandles, from start: KafkaReader.Start) throws(KafkaError) {
-    nextLook = .after(Self.lookInterval)
+  private func look(
+    _ handles: inout TopicHandles, from start: KafkaReader.Start, milliseconds: Int32
+  ) throws(KafkaError) {
+    defer { nextLook = .after(Self.lookInterval) }
     let known = try ClusterMetadata.ask(handle.raw, milliseconds: milliseconds).topics
     for topic in topics {
       for partition in 0..<Int32(clamping: known[topic] ?? 0) {
         let partition = TopicPartition(topic, partition)
         guard positions[partition] == nil, let handle = handles.handle(topic) else { continue }
-        try begin(partition, handle, from: start)
+        try begin(partition, handle, from: start, milliseconds: milliseconds)
       }
     }
   }
 
-  private func begin(_ partition: TopicPartition, _ topic: OpaquePointer, from start: KafkaReader.Start)
-    throws(KafkaError)
-  {
+  private func begin(
+    _ partition: TopicPartition, _ topic: OpaquePointer, from start: KafkaReader.Start, milliseconds: Int32
+  ) throws(KafkaError) {
     // The end is a number from here on: "the end" would be where it is when librdkafka gets to ask.
     let deadline = Deadline.after(.milliseconds(Int(milliseconds)))
     var low: Int64 = 0

@@ -83,10 +83,10 @@ package final class Volume: Sendable {
     guard isMounted else { throw StorageError(.volumeGone, "storage \(name): \(path) is no longer the volume \(id)") }
   }
 
-  /// Throws where the file system has become read-only.
+  /// Throws where the file system has become read-only. Blocks where it takes no writes, as one that is frozen.
   func checkWritable() throws(StorageError) {
     do throws(SystemError) {
-      _ = try root.openBeneath("\(StorageURL.reserved)/reserve", O_RDWR | O_CREAT, mode: 0o600)
+      try root.openBeneath("\(StorageURL.reserved)/reserve", O_RDWR | O_CREAT, mode: 0o600).touch()
     } catch {
       throw StorageError(error, storage: name)
     }
