@@ -25,7 +25,7 @@ package actor Relay {
   private let wakeup: Wakeup
   private var planner = RelayPlanner(now: .now, seed: .random(in: 0 ... .max))
   private var round = Round()
-  private var isFailing = false
+  private var outage = Outage()
 
   package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
@@ -68,11 +68,9 @@ package actor Relay {
         case .look: try await look()
         case .end: return
         }
-        isFailing = false
       } catch {
         planner.failed(now: .now, isShutOut: (error as? KafkaError)?.isFatal == true)
-        log.log(isFailing ? .debug : .warning, "the relay holds still", ["error": .text("\(error)")])
-        isFailing = true
+        log.log(outage.failed(), "the relay holds still", ["error": .text("\(error)")])
       }
     }
   }
@@ -85,7 +83,10 @@ package actor Relay {
     let sentAt = BootInstant.now
     let leads = try await store.lead(lease.worker, seconds: seconds)
     planner.led(leads, sentAt: sentAt, now: .now)
-    if !leads { round = Round() }
+    if !leads {
+      round = Round()
+      outage.recovered()
+    }
   }
 
   private func look() async throws {
@@ -112,12 +113,15 @@ package actor Relay {
     try await store.discardEvents(round.rows)
     if let cut = round.cut { try await store.discardFirstEvents(cut) }
     planner.published()
+    outage.recovered()
   }
 
   private func take(_ next: Round, of limit: Int) {
     round = next
     let rows = next.rows.count + (next.cut == nil ? 0 : 1)
     planner.read(rows: rows, events: next.events, of: limit, isCut: next.cut != nil, now: .now)
+    // Of a round that is not empty, Kafka has the last word.
+    if rows == 0 { outage.recovered() }
   }
 
   /// Detached, so that the loop is free while a large round is decoded and encoded.
