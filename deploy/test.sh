@@ -15,12 +15,24 @@ shellcheck -x deploy/*.sh .ci/run
 say "Build"
 swift build --build-tests --explicit-target-dependency-import-check error
 
-# The runner's own summary is the last thing each run prints.
-if [ $# -gt 0 ]; then exec swift test --skip-build "$@"; fi
+# Runs tests. What failed is named once more at the end, and the runner's own summary is the last line.
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+run() {
+  swift test --skip-build "$@" 2>&1 | tee "$log" && return
+  say "Failed"
+  grep -A4 '^✘' "$log" | grep -v '^[◇✔]' || tail -n 40 "$log"
+  exit 1
+}
+
+if [ $# -gt 0 ]; then
+  run "$@"
+  exit
+fi
 
 # Modules whose tests start real parts go one test at a time: a starved server fails the wrong test.
 real='^(Chaos|Curl|Integration|Kafka|LocalFleet|Postgres|ReelhaulClient|TaskStore|TransferEngine|Worker)Tests\.'
 say "Test: what is pure, in parallel"
-swift test --skip-build --skip "$real"
+run --skip "$real"
 say "Test: real parts, one test at a time"
-swift test --skip-build --no-parallel --filter "$real"
+run --no-parallel --filter "$real"
