@@ -9,6 +9,9 @@ public enum InvalidURL: Error, Hashable, Sendable {
   case userinfo
   case host
   case internationalHost
+  /// The host ends in a number and is no IPv4 address.
+  case ipv4
+  case ipv6(InvalidIPv6)
   case port
   case percentEncoding(offset: Int)
   case encodedNUL(offset: Int)
@@ -26,6 +29,9 @@ extension InvalidURL: CustomStringConvertible {
     case .userinfo: "user name and password do not belong in a URL: name a credential instead"
     case .host: "the host is missing or not valid"
     case .internationalHost: "write the host in its ASCII form (xn--…)"
+    case .ipv4:
+      "a host that ends in a number must be an IPv4 address, such as 192.0.2.7: four numbers from 0 to 255, no dot at the end"
+    case .ipv6(let error): error.description
     case .port: "the port must be a number from 1 to 65535"
     case .percentEncoding(let offset): "\"%\" at byte \(offset) must be followed by two hexadecimal digits"
     case .encodedNUL(let offset): "an encoded NUL at byte \(offset)"

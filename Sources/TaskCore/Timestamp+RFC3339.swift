@@ -33,6 +33,9 @@ extension Timestamp: LosslessStringConvertible {
   }
 
   /// Reads an RFC 3339 time with `Z` or an offset, in UTC of the years 1 to 9999; digits after the sixth of the fraction are dropped.
+  ///
+  /// A second 60 is a leap second, which RFC 3339 (5.6, 5.7) allows at the end of a month in UTC alone; anywhere else it
+  /// is refused. As Unix time has none, it is read as the second that follows, the first of the next month.
   public init?(_ text: String) {
     var scanner = DigitScanner(text)
     guard let year = scanner.number(4), scanner.take("-"), let month = scanner.number(2), scanner.take("-"),
@@ -48,8 +51,14 @@ extension Timestamp: LosslessStringConvertible {
     }
     guard let offset = scanner.offset(), scanner.isAtEnd else { return nil }
     let seconds = (date.daysSince1970 * 24 + hour) * 3600 + minute * 60 + second - offset
+    guard second < 60 || Self.beginsMonth(seconds) else { return nil }
     self.init(microseconds: seconds * 1_000_000 + fraction)
     guard (Self.first...Self.last).contains(self) else { return nil }
+  }
+
+  private static func beginsMonth(_ seconds: Int64) -> Bool {
+    let (days, time) = seconds.quotientAndFlooredRemainder(86_400)
+    return time == 0 && CivilDate(daysSince1970: days).day == 1
   }
 
   /// 0001-01-01T00:00:00Z

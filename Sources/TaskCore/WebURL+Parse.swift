@@ -11,8 +11,10 @@ extension WebURL {
 
   private init(utf8 text: Bytes) throws(InvalidURL) {
     let (scheme, rest) = try Self.scheme(text)
-    try Self.check(text)
     let authority = rest.prefix { $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }
+    // Before its percent sign is taken for an encoding's.
+    if authority.first == UInt8(ascii: "["), authority.contains(UInt8(ascii: "%")) { throw .ipv6(.zone) }
+    try Self.check(text)
     let (host, port) = try Self.hostAndPort(authority)
     let target = rest[authority.endIndex...].prefix { $0 != UInt8(ascii: "#") }
     let path = target.prefix { $0 != UInt8(ascii: "?") }
@@ -59,12 +61,10 @@ extension WebURL {
     let host: Bytes
     let rest: Bytes
     if authority.first == UInt8(ascii: "[") {
-      guard let bracket = authority.firstIndex(of: UInt8(ascii: "]")) else { throw .host }
+      guard let bracket = authority.firstIndex(of: UInt8(ascii: "]")) else { throw .ipv6(.bracket) }
       host = authority[..<bracket].dropFirst()
       rest = authority[bracket...].dropFirst()
-      guard host.count(where: { $0 == UInt8(ascii: ":") }) >= 2, host.count <= 45,
-        host.allSatisfy({ PercentEncoding.hexDigit($0) != nil || ":.".utf8.contains($0) })
-      else { throw .host }
+      if let problem = IPv6Literal.problem(of: host) { throw .ipv6(problem) }
     } else {
       host = authority.prefix { $0 != UInt8(ascii: ":") }
       rest = authority[host.endIndex...]
@@ -83,7 +83,8 @@ extension WebURL {
     guard host.count <= 253 else { throw .host }
     var label = 0
     // A dot may end it.
-    for byte in host.last == UInt8(ascii: ".") ? host.dropLast() : host {
+    let name = host.last == UInt8(ascii: ".") ? host.dropLast() : host
+    for byte in name {
       if byte == UInt8(ascii: "."), label > 0 {
         label = 0
         continue
@@ -94,6 +95,9 @@ extension WebURL {
       label += 1
     }
     guard label > 0 else { throw .host }
+    // No domain ends in a number: what does is an address, or nothing.
+    let last = name.lastIndex(of: UInt8(ascii: ".")).map { name[$0...].dropFirst() } ?? name
+    guard !IPv4Literal.isNumber(last) || IPv4Literal.isAddress(host) else { throw .ipv4 }
   }
 
   private static func lowercased(_ text: Bytes) -> String {

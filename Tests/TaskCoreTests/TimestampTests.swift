@@ -22,6 +22,25 @@ struct TimestampTests {
     #expect(Timestamp(text)?.microseconds == microseconds)
   }
 
+  /// RFC 3339, 5.8, and the same seconds elsewhere on Earth.
+  @Test(
+    arguments: [
+      ("1990-12-31T23:59:60Z", "1991-01-01T00:00:00.000000Z"),
+      ("1990-12-31T15:59:60.25-08:00", "1991-01-01T00:00:00.250000Z"),
+      ("2015-07-01T01:59:60+02:00", "2015-07-01T00:00:00.000000Z"),
+    ])
+  func leapSecondsAreTheNextSecond(text: String, expected: String) {
+    #expect(Timestamp(text)?.description == expected)
+  }
+
+  @Test(arguments: [
+    "2026-11-21T14:17:60Z", "2026-11-21T23:59:60Z", "1990-12-31T23:59:60-08:00", "1990-12-31T23:59:61Z",
+    "2026-11-30T22:59:60Z",
+  ])
+  func leapSecondsAreAtTheEndOfAMonth(text: String) {
+    #expect(Timestamp(text) == nil)
+  }
+
   @Test(arguments: [
     "", "2026-11-21", "2026-11-21T14:17:26", "2026-02-29T00:00:00Z", "2026-13-01T00:00:00Z", "2026-11-21T24:00:00Z",
     "2026-11-21T14:17:26.Z", "2026-11-21T14:17:26Zx", "0000-01-01T00:00:00Z", "2026-11-21T14:17:26+2:00",

@@ -1,0 +1,38 @@
+/// An IPv6 address between the brackets of a URL's host (RFC 4291, without a zone).
+enum IPv6Literal {
+  typealias Bytes = Slice<UnsafeBufferPointer<UInt8>>
+
+  /// What is wrong with `text`; `nil` for an address.
+  static func problem(of text: Bytes) -> InvalidIPv6? {
+    let colon = UInt8(ascii: ":")
+    var rest = text
+    var groups = 0
+    var hasGap = false
+    if rest.starts(with: "::".utf8) {
+      hasGap = true
+      rest = rest.dropFirst(2)
+    }
+    while !rest.isEmpty {
+      let group = rest.prefix { $0 != colon }
+      rest = rest[group.endIndex...]
+      if rest.isEmpty, group.contains(UInt8(ascii: ".")) {
+        guard IPv4Literal.isDotted(group) else { return .ipv4Tail }
+        groups += 2
+        break
+      }
+      guard (1...4).contains(group.count), group.allSatisfy({ PercentEncoding.hexDigit($0) != nil }) else {
+        return .group
+      }
+      groups += 1
+      guard rest.popFirst() != nil else { break }
+      if rest.first == colon {
+        guard !hasGap else { return .gaps }
+        hasGap = true
+        rest.removeFirst()
+      } else if rest.isEmpty {
+        return .group
+      }
+    }
+    return (hasGap ? groups <= 7 : groups == 8) ? nil : .groups
+  }
+}
