@@ -46,7 +46,7 @@ let package = Package(
     module("Curl", ["CCurl", "System"]),
     module("Kafka", ["CRdKafka", "System"]),
     module("Postgres", ["CPostgres", "System"]),
-    module("Telemetry", ["System"]),
+    module("Telemetry", ["TaskCore", "System"]),
     module("CommandLineKit", ["System"]),
 
     // What a task is, and how it is written down.
@@ -85,7 +85,7 @@ let package = Package(
     tests("Kafka", ["Kafka", "LocalFleet", "System", "TestKit"]),
     tests("ReelhaulClient", ["ReelhaulClient", "TaskCore", "Messages", "Kafka"]),
     tests("Postgres", ["Postgres", "System", "LocalFleet", "TestKit"]),
-    tests("Telemetry", ["Telemetry", "System"]),
+    tests("Telemetry", ["Telemetry", "TaskCore", "System"]),
     tests("CommandLineKit", ["CommandLineKit", "System"]),
     tests("Codec", ["Codec"]),
     tests("TaskCore", ["TaskCore"]),

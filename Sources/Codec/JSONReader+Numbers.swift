@@ -27,15 +27,6 @@ extension JSONReader {
     return value
   }
 
-  /// Reads any finite number.
-  package mutating func double() throws(DecodingFailure) -> Double {
-    let (range, _) = try rawNumber()
-    guard let value = Double(String(decoding: bytes[range], as: UTF8.self)), value.isFinite else {
-      throw DecodingFailure(.integerOverflow, offset: range.lowerBound)
-    }
-    return value
-  }
-
   /// Consumes a number and checks its grammar: `-? (0 | [1-9][0-9]*) (. [0-9]+)? ([eE] [+-]? [0-9]+)?`.
   mutating func rawNumber() throws(DecodingFailure) -> (range: Range<Int>, isInteger: Bool) {
     var isInteger = true

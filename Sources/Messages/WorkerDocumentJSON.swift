@@ -3,10 +3,6 @@ import TaskCore
 
 /// A worker as people and programs see it.
 package enum WorkerDocumentJSON {
-  package static func encode(_ worker: WorkerDocument) -> [UInt8] {
-    JSONWriter.write { write(worker, to: &$0) }
-  }
-
   package static func write(_ worker: WorkerDocument, to json: inout JSONWriter) {
     json.object { json in
       json.member("id", worker.id)

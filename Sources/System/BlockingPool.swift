@@ -1,5 +1,3 @@
-import Glibc
-
 /// A few threads for calls that block: fsync, hashing, name resolution. Never the cooperative pool, never a loop.
 package final class BlockingPool: Sendable {
   private struct Queue {
@@ -82,48 +80,5 @@ package final class BlockingPool: Sendable {
       guard let work else { return }
       work()
     }
-  }
-}
-
-/// A value behind a mutex that threads can wait on.
-// @unchecked: the value is touched under the mutex alone.
-package final class Condition<Value>: @unchecked Sendable {
-  private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
-  private let changed = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
-  private var value: Value
-
-  package init(_ value: sending Value) {
-    self.value = value
-    pthread_mutex_init(mutex, nil)
-    pthread_cond_init(changed, nil)
-  }
-
-  deinit {
-    pthread_cond_destroy(changed)
-    pthread_mutex_destroy(mutex)
-    changed.deallocate()
-    mutex.deallocate()
-  }
-
-  package func withLock<Result>(_ body: (inout Value) -> Result) -> Result {
-    pthread_mutex_lock(mutex)
-    defer { pthread_mutex_unlock(mutex) }
-    return body(&value)
-  }
-
-  /// Blocks the thread until `ready` holds, then runs `body` under the same lock.
-  package func wait<Result>(until ready: (Value) -> Bool, then body: (inout Value) -> Result) -> Result {
-    pthread_mutex_lock(mutex)
-    defer { pthread_mutex_unlock(mutex) }
-    while !ready(value) { pthread_cond_wait(changed, mutex) }
-    return body(&value)
-  }
-
-  package func signal() {
-    pthread_cond_signal(changed)
-  }
-
-  package func broadcast() {
-    pthread_cond_broadcast(changed)
   }
 }

@@ -58,9 +58,6 @@ public struct ChunkScheduler: Sendable {
 
   public var isComplete: Bool { received.count == size }
 
-  /// Bytes that have not arrived.
-  public var bytesLeft: Int64 { size - received.count }
-
   /// The chunks that connections are at, in the order they were handed out.
   public var runningChunks: [Chunk] {
     running.sorted { $0.key < $1.key }.map { Chunk(id: $0.key, range: $0.value.range) }

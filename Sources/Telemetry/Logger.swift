@@ -1,5 +1,6 @@
 import Glibc
 import System
+import TaskCore
 
 /// Writes one line per event to a descriptor, stderr by default, from a thread of its own.
 ///
@@ -34,7 +35,7 @@ package final class Logger: Sendable {
   ) {
     guard level >= self.level else { return }
     let line = LogLine(
-      level: level, message: message(), fields: fields(), microseconds: Clocks.realtimeMicroseconds())
+      level: level, message: message(), fields: fields(), time: Timestamp(microseconds: Clocks.realtimeMicroseconds()))
     ring.withLock { ring in
       if ring.lines.count < Self.capacity, !ring.isClosed { ring.lines.append(line) } else { ring.dropped += 1 }
     }
@@ -89,7 +90,7 @@ package final class Logger: Sendable {
       if dropped > 0, !isClosed {
         LogLine(
           level: .warning, message: "log lines dropped", fields: ["count": .integer(dropped)],
-          microseconds: Clocks.realtimeMicroseconds()
+          time: Timestamp(microseconds: Clocks.realtimeMicroseconds())
         ).encode(format, into: &bytes)
       }
       writeAll(bytes, to: descriptor)

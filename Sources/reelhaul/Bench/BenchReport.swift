@@ -1,3 +1,4 @@
+import Codec
 import CommandLineKit
 
 /// The figures of one benchmark: medians of runs made side by side, and what they are held against.
@@ -49,7 +50,7 @@ struct BenchReport {
 
   func print(_ context: Context) {
     guard !context.wantsJSON else {
-      context.output.line(json())
+      context.output.document { write(to: &$0) }
       return
     }
     var table = Table([
@@ -69,28 +70,43 @@ struct BenchReport {
     context.output.line("")
   }
 
-  private func json() -> String {
-    let figures = figures.map { figure in
-      let runs = figure.runs.map { Self.text($0) }.joined(separator: ",")
-      return """
-        {"name":"\(figure.name)","median":\(Self.text(figure.median)),"unit":"\(figure.unit)","runs":[\(runs)]}
-        """
+  private func write(to json: inout JSONWriter) {
+    json.object { json in
+      json.member("benchmark", benchmark)
+      json.name("figures")
+      json.array { json in
+        for figure in figures {
+          json.object { json in
+            json.member("name", figure.name)
+            json.name("median")
+            json.double(figure.median)
+            json.member("unit", figure.unit)
+            json.name("runs")
+            json.array { json in
+              for run in figure.runs { json.double(run) }
+            }
+          }
+        }
+      }
+      json.name("targets")
+      json.array { json in
+        for target in targets {
+          json.object { json in
+            json.member("name", target.name)
+            json.name("value")
+            json.double(target.value)
+            json.name(target.isAtMost ? "atMost" : "atLeast")
+            json.double(target.limit)
+            json.member("met", target.isMet)
+          }
+        }
+      }
     }
-    let targets = targets.map { target in
-      """
-      {"name":"\(target.name)","value":\(Self.text(target.value)),"\(target.isAtMost ? "atMost" : "atLeast")":\
-      \(Self.text(target.limit)),"met":\(target.isMet)}
-      """
-    }
-    return """
-      {"benchmark":"\(benchmark)","figures":[\(figures.joined(separator: ","))],\
-      "targets":[\(targets.joined(separator: ","))]}
-      """
   }
 
-  /// Three or four significant digits.
+  /// Whole from 100 on, with three decimals below; a dash where there is no figure.
   static func text(_ value: Double) -> String {
-    guard value.isFinite else { return "0" }
+    guard value.isFinite else { return "–" }
     if value.magnitude >= 100 { return String(Int(value.rounded())) }
     let scaled = Int((value * 1000).rounded())
     let fraction = String(scaled.magnitude % 1000)
