@@ -47,7 +47,7 @@ let package = Package(
     module("Kafka", ["CRdKafka", "System"]),
     module("Postgres", ["CPostgres", "System"]),
     module("Telemetry", ["TaskCore", "System"]),
-    module("CommandLineKit", ["System"]),
+    module("CommandLineKit", ["Codec", "System"]),
 
     // What a task is, and how it is written down.
     module("Codec"),
@@ -86,7 +86,7 @@ let package = Package(
     tests("ReelhaulClient", ["ReelhaulClient", "TaskCore", "Messages", "Kafka"]),
     tests("Postgres", ["Postgres", "System", "LocalFleet", "TestKit"]),
     tests("Telemetry", ["Telemetry", "TaskCore", "System"]),
-    tests("CommandLineKit", ["CommandLineKit", "System"]),
+    tests("CommandLineKit", ["CommandLineKit", "Codec", "System"]),
     tests("Codec", ["Codec"]),
     tests("TaskCore", ["TaskCore"]),
     tests("Messages", ["Messages", "Codec", "TaskCore"]),
@@ -99,7 +99,8 @@ let package = Package(
         "TestKit",
       ]),
     tests("LocalFleet", ["LocalFleet", "Kafka", "Postgres", "System", "TestKit"]),
-    tests("Reelhaul", ["reelhaul", "CommandLineKit", "TaskCore", "Messages", "TaskStore"]),
+    tests(
+      "Reelhaul", ["reelhaul", "CommandLineKit", "TaskCore", "Messages", "TaskStore", "System", "Worker", "TestKit"]),
     tests(
       "Integration",
       [

@@ -19,6 +19,8 @@ package struct DecodingFailure: Error, Hashable, Sendable {
     case notAnInteger
     case integerOverflow
     case missing(String)
+    /// A member that there is not; those there are.
+    case unknownName(String, known: [String])
     /// Well-formed JSON whose value means nothing here; the text says what would.
     case invalidValue(String)
   }
@@ -70,6 +72,10 @@ extension DecodingFailure.Problem: CustomStringConvertible {
     case .notAnInteger: "expected an integer, without fraction or exponent"
     case .integerOverflow: "the number does not fit"
     case .missing(let name): "\"\(name)\" is missing"
+    case .unknownName(let name, let known):
+      "there is no such field; "
+        + (Suggestion.nearest(to: name, in: known).map { "did you mean \"\($0)\"?" }
+          ?? "there are \(known.joined(separator: ", "))")
     case .invalidValue(let message): message
     }
   }

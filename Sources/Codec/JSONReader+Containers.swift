@@ -46,6 +46,12 @@ extension JSONReader {
     } while try another(before: UInt8(ascii: "]"))
   }
 
+  /// Consumes the value of a member that is none of the `known` ones, or refuses it where the reader shall.
+  package mutating func passOver(_ name: JSONName, known: [String]) throws(DecodingFailure) {
+    guard !refusesUnknownNames else { throw unknown(name, known: known) }
+    try skip()
+  }
+
   /// Consumes a value of any kind; its syntax is checked, its names may repeat.
   package mutating func skip() throws(DecodingFailure) {
     switch try begin() {

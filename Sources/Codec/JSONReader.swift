@@ -14,21 +14,25 @@ package struct JSONReader: ~Copyable {
   /// The offset at which the value read last began; ``invalid(_:)`` points there.
   var valueStart = 0
   var depth = 0
+  /// Whether ``passOver(_:known:)`` refuses.
+  let refusesUnknownNames: Bool
   /// The hashes of the names met in the objects that are open, the innermost last.
   var nameHashes: [UInt64] = []
 
-  private init(_ bytes: UnsafeBufferPointer<UInt8>) {
+  private init(_ bytes: UnsafeBufferPointer<UInt8>, refusesUnknownNames: Bool) {
     self.bytes = bytes
+    self.refusesUnknownNames = refusesUnknownNames
   }
 
-  /// Reads `input`, which must be one value of at most `limit` bytes and nothing else; `body` pulls that value.
+  /// Reads `input`, which must be one value of at most `limit` bytes and nothing else; `body` pulls that value. What it
+  /// tells ``passOver(_:known:)`` is refused where `refusingUnknownNames`.
   package static func read<Value>(
-    _ input: UnsafeBufferPointer<UInt8>, limit: Int = 1 << 20,
+    _ input: UnsafeBufferPointer<UInt8>, limit: Int = 1 << 20, refusingUnknownNames: Bool = false,
     _ body: (inout JSONReader) throws(DecodingFailure) -> Value
   ) throws(DecodingFailure) -> Value {
     guard input.count <= limit else { throw DecodingFailure(.inputTooLong(limit: limit), offset: limit) }
     if let offset = input.firstInvalidUTF8() { throw DecodingFailure(.invalidUTF8, offset: offset) }
-    var reader = JSONReader(input)
+    var reader = JSONReader(input, refusesUnknownNames: refusingUnknownNames)
     reader.skipWhitespace()
     guard reader.position < input.count else { throw DecodingFailure(.emptyInput, offset: reader.position) }
     let value = try body(&reader)
@@ -37,11 +41,13 @@ package struct JSONReader: ~Copyable {
     return value
   }
 
-  /// Reads `input`, which must be one value of at most `limit` bytes and nothing else; `body` pulls that value.
   package static func read<Value>(
-    _ input: [UInt8], limit: Int = 1 << 20, _ body: (inout JSONReader) throws(DecodingFailure) -> Value
+    _ input: [UInt8], limit: Int = 1 << 20, refusingUnknownNames: Bool = false,
+    _ body: (inout JSONReader) throws(DecodingFailure) -> Value
   ) throws(DecodingFailure) -> Value {
-    try input.withUnsafeBufferPointer { bytes throws(DecodingFailure) in try read(bytes, limit: limit, body) }
+    try input.withUnsafeBufferPointer { bytes throws(DecodingFailure) in
+      try read(bytes, limit: limit, refusingUnknownNames: refusingUnknownNames, body)
+    }
   }
 
   /// A failure at the next unread byte.
@@ -52,6 +58,11 @@ package struct JSONReader: ~Copyable {
   /// A failure at the value read last: well-formed, but `message` says what it should have been.
   package func invalid(_ message: String) -> DecodingFailure {
     DecodingFailure(.invalidValue(message), offset: valueStart)
+  }
+
+  /// A failure at the value that is read next: there is no such member as `name`.
+  package func unknown(_ name: JSONName, known: [String]) -> DecodingFailure {
+    failure(.unknownName(name.text, known: known))
   }
 
   /// A failure of the object read last: it lacks `name`.

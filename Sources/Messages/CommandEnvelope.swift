@@ -3,7 +3,8 @@ import TaskCore
 
 /// The fields of a command message, before it is known whether they make a command.
 struct CommandEnvelope {
-  private static let commands = "submit, pause, resume, cancel, retry, remove, prioritize"
+  private static let commands = (["submit"] + ControlAction.names).joined(separator: ", ")
+  private static let names = ["command", "id", "taskId", "priority", "task"]
 
   private var command: String?
   private var id: UUID?
@@ -24,7 +25,7 @@ struct CommandEnvelope {
       case "taskId": taskID = try reader.uuid()
       case "priority": priority = try reader.integer(TaskSpec.priorities)
       case "task": task = try TaskDraft(from: &reader)
-      default: try reader.skip()
+      default: try reader.passOver(name, known: Self.names)
       }
     }
     (self.command, self.id, self.taskID, self.priority, self.task) = (command, id, taskID, priority, task)
@@ -46,16 +47,10 @@ struct CommandEnvelope {
   }
 
   private func action(_ command: String) throws(Rejection) -> ControlAction {
-    switch command {
-    case "pause": return .pause
-    case "resume": return .resume
-    case "cancel": return .cancel
-    case "retry": return .retry
-    case "remove": return .remove
-    case "prioritize":
-      guard let priority else { throw Rejection(.missingField, "\"priority\" is missing: prioritize to what") }
-      return .prioritize(priority)
-    default: throw Rejection(.unknownCommand, "the command is unknown; expected one of \(Self.commands)")
+    if let action = ControlAction(name: command, priority: priority) { return action }
+    guard !ControlAction.names.contains(command) else {
+      throw Rejection(.missingField, "\"priority\" is missing: \(command) to what")
     }
+    throw Rejection(.unknownCommand, "the command is unknown; expected one of \(Self.commands)")
   }
 }

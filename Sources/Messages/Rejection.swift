@@ -28,7 +28,7 @@ package struct Rejection: Error, Hashable, Sendable {
       case .emptyInput: .empty
       case .inputTooLong: .tooLarge
       case .missing: .missingField
-      case .invalidValue, .expected, .notAnInteger, .integerOverflow, .stringTooLong:
+      case .invalidValue, .expected, .notAnInteger, .integerOverflow, .stringTooLong, .unknownName:
         failure.path.isEmpty ? .malformed : .invalidField
       default: .malformed
       }

@@ -3,6 +3,11 @@ import TaskCore
 
 /// A task as a producer wrote it: its id, kind and destination may be missing still.
 struct TaskDraft {
+  static let names = [
+    "id", "kind", "source", "destination", "priority", "queue", "after", "notBefore", "expect", "ifExists", "headers",
+    "maxAttempts", "retryAfter", "rate", "credential", "labels", "paused",
+  ]
+
   let id: UUID?
   let kind: TaskKind?
   private let source: String?
@@ -10,9 +15,15 @@ struct TaskDraft {
   let end: Int
   private let fields: TaskSpec
 
-  /// `unknown` gets the names of the members that are no task's.
+  init(from reader: inout JSONReader) throws(DecodingFailure) {
+    try self.init(from: &reader) { reader, name throws(DecodingFailure) in
+      try reader.passOver(name, known: Self.names)
+    }
+  }
+
+  /// `other` gets the members that are no task's, and must consume their values.
   init(
-    from reader: inout JSONReader, unknown: (JSONName) -> Void = { _ in }
+    from reader: inout JSONReader, other: (inout JSONReader, JSONName) throws(DecodingFailure) -> Void
   ) throws(DecodingFailure) {
     var id: UUID?
     var kind: TaskKind?
@@ -37,9 +48,7 @@ struct TaskDraft {
       case "credential": fields.credential = try reader.string(limit: 100)
       case "labels": fields.labels = try reader.strings()
       case "paused": fields.paused = try reader.bool()
-      default:
-        unknown(name)
-        try reader.skip()
+      default: try other(&reader, name)
       }
     }
     (self.id, self.kind, self.source, self.fields) = (id, kind, source, fields)
@@ -85,7 +94,7 @@ extension Expectation {
       case "sha256": expect.sha256 = try reader.digest(count: 32)
       case "md5": expect.md5 = try reader.digest(count: 16)
       case "bytes": expect.bytes = try reader.integer(0...Int64.max)
-      default: try reader.skip()
+      default: try reader.passOver(name, known: ["sha256", "md5", "bytes"])
       }
     }
     self = expect

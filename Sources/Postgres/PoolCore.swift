@@ -6,10 +6,11 @@ actor PoolCore {
 
   private let loop: EventLoop
   private let configuration: PostgresConfiguration
+  private let onConnect: @Sendable (PostgresError?) -> Void
   private let blocking: BlockingPool
   private var state: PoolState
   private var connections: [PoolState.Connection: PostgresConnection] = [:]
-  private var waiters: [PoolState.Waiter: CheckedContinuation<Result<Lease, PostgresError>, Never>] = [:]
+  private var waiters: [PoolState.Waiter: CheckedContinuation<Result<Loan, PostgresError>, Never>] = [:]
   private var lastID = 0
   private var timer: LoopTimer?
   private var delayed: [PoolState.Connection: LoopTimer] = [:]
@@ -18,19 +19,23 @@ actor PoolCore {
   private var random = SystemRandomNumberGenerator()
 
   /// A connection on loan, to be given back.
-  struct Lease: Sendable {
+  struct Loan: Sendable {
     let id: PoolState.Connection
     let connection: PostgresConnection
   }
 
-  init(loop: EventLoop, configuration: PostgresConfiguration, size: Int) {
+  init(
+    loop: EventLoop, configuration: PostgresConfiguration, size: Int,
+    onConnect: @escaping @Sendable (PostgresError?) -> Void
+  ) {
     self.loop = loop
     self.configuration = configuration
+    self.onConnect = onConnect
     blocking = BlockingPool(name: "postgres", threads: 2)
     state = PoolState(size: size)
   }
 
-  func acquire() async throws(PostgresError) -> Lease {
+  func acquire() async throws(PostgresError) -> Loan {
     guard !Task.isCancelled else { throw .canceledCall }
     let id = newID()
     let deadline = Clocks.boottime().addingSaturated(configuration.acquireTimeout.nanoseconds)
@@ -46,9 +51,9 @@ actor PoolCore {
     return try outcome.get()
   }
 
-  func release(_ lease: Lease) {
-    let isUsable = lease.connection.assumeIsolated { $0.isUsable }
-    perform(state.returned(lease.id, isUsable: isUsable))
+  func release(_ loan: Loan) {
+    let isUsable = loan.connection.assumeIsolated { $0.isUsable }
+    perform(state.returned(loan.id, isUsable: isUsable))
     guard state.isClosed, state.lent.isEmpty else { return }
     for closer in closers { closer.resume() }
     closers = []
@@ -93,7 +98,7 @@ actor PoolCore {
 
   private func lend(_ id: PoolState.Connection, to waiter: PoolState.Waiter) {
     guard let connection = connections[id], let continuation = waiters.removeValue(forKey: waiter) else { return }
-    continuation.resume(returning: .success(Lease(id: id, connection: connection)))
+    continuation.resume(returning: .success(Loan(id: id, connection: connection)))
   }
 
   private func connect(after delay: Duration) {
@@ -129,11 +134,13 @@ actor PoolCore {
         self?.assumeIsolated { $0.perform($0.state.lost(id)) }
       }
     }
+    onConnect(nil)
     perform(state.connected(id))
   }
 
   private func didFailToConnect(_ id: PoolState.Connection, _ error: PostgresError) {
     connections[id] = nil
+    if !state.isClosed { onConnect(error) }
     perform(state.connectFailed(error, random: Double.random(in: 0..<1, using: &random)))
   }
 

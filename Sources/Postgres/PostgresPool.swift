@@ -8,10 +8,14 @@ package final class PostgresPool: Sendable {
   let loop: EventLoop
   private let core: PoolCore
 
-  package init(loop: EventLoop, configuration: PostgresConfiguration, size: Int) {
+  /// `onConnect` is told of every attempt to connect: nil where it succeeded.
+  package init(
+    loop: EventLoop, configuration: PostgresConfiguration, size: Int,
+    onConnect: @escaping @Sendable (PostgresError?) -> Void = { _ in }
+  ) {
     self.loop = loop
     self.configuration = configuration
-    core = PoolCore(loop: loop, configuration: configuration, size: size)
+    core = PoolCore(loop: loop, configuration: configuration, size: size, onConnect: onConnect)
   }
 
   /// Lends a connection to `body`. One that comes back with a transaction open is closed.
@@ -22,13 +26,13 @@ package final class PostgresPool: Sendable {
     isolation: isolated (any Actor)? = #isolation,
     _ body: (PostgresConnection) async throws -> Result
   ) async throws -> Result {
-    let lease = try await core.acquire()
+    let loan = try await core.acquire()
     do {
-      let result = try await body(lease.connection)
-      await core.release(lease)
+      let result = try await body(loan.connection)
+      await core.release(loan)
       return result
     } catch {
-      await core.release(lease)
+      await core.release(loan)
       throw error
     }
   }
@@ -44,14 +48,14 @@ package final class PostgresPool: Sendable {
   package func pipeline(
     _ queries: [PostgresQuery], timeout: Duration? = nil
   ) async throws(PostgresError) -> [PostgresRows] {
-    let lease = try await core.acquire()
+    let loan = try await core.acquire()
     let outcome: Result<[PostgresRows], PostgresError>
     do throws(PostgresError) {
-      outcome = .success(try await lease.connection.pipeline(queries, timeout: timeout))
+      outcome = .success(try await loan.connection.pipeline(queries, timeout: timeout))
     } catch {
       outcome = .failure(error)
     }
-    await core.release(lease)
+    await core.release(loan)
     return try outcome.get()
   }
 

@@ -18,4 +18,22 @@ public enum ControlAction: Hashable, Sendable {
     case .prioritize: "prioritize"
     }
   }
+
+  /// All of them, in the order that people read them.
+  public static let names = ["pause", "resume", "cancel", "retry", "remove", "prioritize"]
+
+  /// `nil` where there is no such action; `priority` is that of `prioritize`, which needs one.
+  public init?(name: String, priority: Int? = nil) {
+    switch name {
+    case "pause": self = .pause
+    case "resume": self = .resume
+    case "cancel": self = .cancel
+    case "retry": self = .retry
+    case "remove": self = .remove
+    case "prioritize":
+      guard let priority else { return nil }
+      self = .prioritize(priority)
+    default: return nil
+    }
+  }
 }

@@ -1,3 +1,5 @@
+import CommandLineKit
+
 /// What the program's end says to scripts.
 enum ExitCode: Int32, CaseIterable, Sendable {
   case done = 0
@@ -16,5 +18,12 @@ enum ExitCode: Int32, CaseIterable, Sendable {
     case .notFound: "there is no such task"
     case .refused: "the task's state does not allow it"
     }
+  }
+}
+
+extension ExitCode {
+  /// For the help of a command that ends with these.
+  static func meanings(_ codes: ExitCode...) -> [ExitMeaning] {
+    codes.map { ExitMeaning($0.rawValue, $0.meaning) }
   }
 }

@@ -1,3 +1,4 @@
+import Codec
 import CommandLineKit
 import Testing
 
@@ -75,6 +76,7 @@ import Testing
     ("", "app needs a command", "See 'app --help'."),
     // Too short for two edits to be a slip.
     ("shell tcsh", "SHELL must be bash or zsh, not \"tcsh\"", nil),
+    ("shell -1", "SHELL must be bash or zsh, not \"-1\"", nil),
     ("copy a", "app copy needs TARGET: where to", "See 'app copy --help'."),
     ("copy a 3 c d", "app copy does not know what to do with \"d\"", "See 'app copy --help'."),
   ])

@@ -150,6 +150,21 @@ struct CommandDecoderTests {
     #expect(throws: Rejection.self) { try line(#"{"source":"nowhere"}"#) }
   }
 
+  /// What is refused of people is not refused of programs.
+  @Test func unknownFieldsOfRecordsArePassedOver() throws {
+    let text = #"{"command":"submit","x":1,"task":{"source":"https://a/b.mp4","y":2,"expect":{"z":[3]}}}"#
+    #expect(try decode(text).taskID == origin.id)
+    #expect(throws: Rejection.self) { try CommandDecoder.decode(line: Array(text.utf8)) { UUID(high: 1, low: 1) } }
+  }
+
+  @Test(arguments: TaskDraft.names)
+  func knowsTheNamesItNames(name: String) throws {
+    let error = #expect(throws: Rejection.self) {
+      try CommandDecoder.decode(line: Array(#"{"\#(name)":[[0]]}"#.utf8)) { UUID(high: 1, low: 1) }
+    }
+    #expect(error?.reason.contains("no such field") == false)
+  }
+
   /// Mutated messages: an answer every time, and what is accepted can be written and read again.
   @Test(arguments: 0..<20)
   func survivesAnything(round: Int) throws {

@@ -40,6 +40,24 @@ struct PoolTests {
     }
   }
 
+  /// Long before the time of those who wait for a connection is over.
+  @Test func attemptsToConnectAreToldAtOnce() async throws {
+    let port = try FreePort.find()
+    let nowhere = try configuration("postgres://nobody@127.0.0.1:\(port)/none", acquireTimeout: .seconds(3600))
+    let loop = EventLoop(name: "test")
+    let (attempts, told) = AsyncStream.makeStream(of: PostgresError?.self)
+    let pool = PostgresPool(loop: loop, configuration: nowhere, size: 2, onConnect: { told.yield($0) })
+    let waiting = Task { await failure { _ = try await pool.query("SELECT 1") } }
+    for await attempt in attempts {
+      #expect(attempt?.message.contains("\(port)") == true)
+      break
+    }
+    waiting.cancel()
+    #expect(await waiting.value?.code == .canceled)
+    await pool.close()
+    loop.shutdown()
+  }
+
   @Test func aRefusedDatabaseFailsAtOnceAndIsNotRetried() async throws {
     let url = try await TestPostgres.shared.server().url(database: "no_such_database")
     try await withPool(try configuration(url, acquireTimeout: .seconds(3600))) { pool in

@@ -25,10 +25,10 @@ import Testing
     #expect(spec.destination == "storage://default/film.mp4")
   }
 
-  /// Wherever in the line its name stands; what a command has besides is passed over.
+  /// Wherever in the line its name stands.
   @Test(arguments: [
     #"{"id":"01990000-0000-7000-8000-000000000002","taskId":"01990000-0000-7000-8000-000000000001","command":"pause"}"#,
-    #"{"taskId":"01990000-0000-7000-8000-000000000001","source":1,"command":"pause"}"#,
+    #"{"taskId":"01990000-0000-7000-8000-000000000001","priority":7,"command":"pause"}"#,
   ])
   func aCommandIsNoTask(line: String) throws {
     var decoder = BatchDecoder()
@@ -39,6 +39,58 @@ import Testing
       return
     }
     #expect(control.action == .pause)
+  }
+
+  @Test(arguments: [
+    (
+      #"{"source":"https://a.example/f.mp4","prioritty":5}"#,
+      #"prioritty: there is no such field; did you mean "priority"?"#
+    ),
+    (#"{"sorce":"https://a.example/f.mp4"}"#, #"sorce: there is no such field; did you mean "source"?"#),
+    (
+      #"{"source":"https://a.example/f.mp4","expect":{"sha265":""}}"#,
+      #"expect.sha265: there is no such field; did you mean "sha256"?"#
+    ),
+    (
+      #"{"source":"https://a.example/f.mp4","colour":1}"#, "colour: there is no such field; there are id, kind, source,"
+    ),
+    (
+      #"{"command":"pause","task_id":"01990000-0000-7000-8000-000000000001"}"#,
+      #"task_id: there is no such field; did you mean "taskId"?"#
+    ),
+    (
+      #"{"comand":"pause","taskId":"01990000-0000-7000-8000-000000000001"}"#,
+      #"comand: there is no such field; did you mean "command"?"#
+    ),
+    (
+      #"{"command":"submit","task":{"source":"https://a.example/f.mp4","queu":"a"}}"#,
+      #"task.queu: there is no such field; did you mean "queue"?"#
+    ),
+    (
+      #"{"taskId":"01990000-0000-7000-8000-000000000001","source":1,"command":"pause"}"#,
+      "source: there is no such field; there are command,"
+    ),
+    (#"{"taskId":"01990000-0000-7000-8000-000000000001","command":"pauze"}"#, "the command is unknown"),
+  ])
+  func fieldsThatThereAreNotAreRefused(line: String, reason: String) {
+    var decoder = BatchDecoder()
+    let outcome = decoder.decode([.init(number: 1, bytes: Array(line.utf8))])
+    #expect(outcome.commands == [])
+    #expect(outcome.bad.first?.reason.hasPrefix(reason) == true, "\(outcome.bad)")
+  }
+
+  /// People's own names, and every field that a task has.
+  @Test func fieldsThatThereAreAreTaken() throws {
+    let line = #"""
+      {"id":"01990000-0000-7000-8000-000000000001","kind":"download","source":"https://a.example/f.mp4",
+      "destination":"storage://default/f.mp4","priority":1,"queue":"q","after":[],"notBefore":"2026-01-01T00:00:00Z",
+      "expect":{"sha256":null,"md5":null,"bytes":1},"ifExists":"skip","headers":{"X-Any":"1"},"maxAttempts":3,
+      "retryAfter":[1],"rate":1,"credential":"c","labels":{"any":"1"},"paused":true}
+      """#.filter { $0 != "\n" }
+    var decoder = BatchDecoder()
+    let outcome = decoder.decode([.init(number: 1, bytes: Array(line.utf8))])
+    #expect(outcome.bad == [])
+    #expect(outcome.commands.count == 1)
   }
 
   @Test func linesWithoutAnIDGetOneEach() {

@@ -1,4 +1,5 @@
 import CommandLineKit
+import TaskCore
 import Testing
 
 @testable import reelhaul
@@ -32,6 +33,15 @@ import Testing
     let command = example.line.prefix { $0 != "|" }
     let words = command.replacing("'A film'", with: "film").split(separator: " ").dropFirst().map(String.init)
     _ = try CommandParser(Program.spec, settings: Settings(environment: [:])).parse(words)
+  }
+
+  /// An example that is pasted does what it says.
+  @Test(arguments: Subcommand.download.spec.examples)
+  func examplesOfDownloadsAreTasks(_ example: Example) throws {
+    let words = example.line.replacing("'A film'", with: "film").split(separator: " ").dropFirst().map(String.init)
+    guard case .run(let arguments) = try CommandParser(Program.spec, settings: Settings(environment: [:])).parse(words)
+    else { return }
+    #expect(throws: Never.self) { try TaskSpec(downloadOf: arguments.positionals[0], arguments).checked() }
   }
 
   @Test(arguments: commands.keys.sorted())

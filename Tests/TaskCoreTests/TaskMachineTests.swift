@@ -171,4 +171,10 @@ struct TaskMachineTests {
       #expect(TaskMachine.transitions.contains { $0.from == state })
     }
   }
+
+  @Test func actionsAreReadByTheirNames() {
+    #expect(ControlAction.names.compactMap { ControlAction(name: $0, priority: 3)?.name } == ControlAction.names)
+    #expect(ControlAction(name: "prioritize") == nil)
+    #expect(ControlAction(name: "Pause") == nil)
+  }
 }

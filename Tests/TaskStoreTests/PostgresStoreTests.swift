@@ -104,6 +104,23 @@ import Testing
     }
   }
 
+  /// With more than a few, it looks among all tasks.
+  @Test func manyDelayedTasksAreListedByWhatTheyWaitFor() async throws {
+    try await withPostgresStore { store, _ in
+      let retried = TaskSpec.noop(queue: "q")
+      _ = try await store.apply([.submit(retried)])
+      let claim = try #require(try await store.claim(try await store.register(.sample), limit: 1).first)
+      _ = try await store.settle([
+        Settlement(taskID: claim.spec.id, epoch: claim.epoch, outcome: .failed(.reset, retryIn: .seconds(3600)))
+      ])
+      _ = try await store.apply((0..<2500).map { _ in .submit(.noop(notBefore: Self.later)) })
+      #expect(try await store.tasks(TaskFilter(state: .retrying)).map(\.spec.id) == [retried.id])
+      #expect(try await store.tasks(TaskFilter(state: .retrying, queue: "q")).map(\.spec.id) == [retried.id])
+      #expect(try await store.tasks(TaskFilter(state: .retrying, queue: "default")) == [])
+      #expect(try await store.tasks(TaskFilter(state: .scheduled, limit: 3000)).count == 2500)
+    }
+  }
+
   /// The names of hosts come and go without end.
   @Test func hostsThatNobodyNeedsAreForgotten() async throws {
     try await withPostgresStore { store, pool in

@@ -55,6 +55,31 @@ import Testing
   }
 
   @Test(arguments: StoreKind.allCases)
+  func queuedTasksAreListedByWhatTheyWaitFor(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let worker = try await fixture.worker()
+      let later = Timestamp("9000-01-01T00:00:00Z")
+      let retried = TaskSpec.noop(queue: "x")
+      try await fixture.submit(retried)
+      let claim = try #require(try await fixture.store.claim(worker, limit: 1).first)
+      try await fixture.settle(claim, .failed(.reset, retryIn: .seconds(3600)))
+      let due = TaskSpec.noop(queue: "x")
+      let scheduled = TaskSpec.noop(queue: "x", notBefore: later)
+      let elsewhere = TaskSpec.noop(queue: "y", notBefore: later)
+      for spec in [due, scheduled, elsewhere] { try await fixture.submit(spec) }
+      func list(_ filter: TaskFilter) async throws -> [UUID] { try await fixture.store.tasks(filter).map(\.spec.id) }
+      #expect(try await list(TaskFilter(state: .scheduled)) == [elsewhere.id, scheduled.id])
+      #expect(try await list(TaskFilter(state: .scheduled, queue: "x")) == [scheduled.id])
+      #expect(try await list(TaskFilter(state: .scheduled, limit: 1)) == [elsewhere.id])
+      #expect(try await list(TaskFilter(state: .retrying)) == [retried.id])
+      #expect(try await list(TaskFilter(state: .retrying, queue: "y")) == [])
+      #expect(try await list(TaskFilter(state: .queued)) == [elsewhere.id, scheduled.id, due.id, retried.id])
+      try await fixture.makeDue(scheduled.id)
+      #expect(try await list(TaskFilter(state: .scheduled)) == [elsewhere.id])
+    }
+  }
+
+  @Test(arguments: StoreKind.allCases)
   func listsAreNewestFirstAndFiltered(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
       let a = TaskSpec.noop(queue: "x")

@@ -24,12 +24,14 @@ begin
     select d.* from unnest(ids) with ordinality u(id, ordinal) join task_document d on d.id = u.id order by u.ordinal;
 end $$;
 
--- The newest tasks, of one state and one queue where these are given.
+-- The newest tasks, of one state and one queue where these are given. Two states are told apart here alone: queued tasks
+-- that are `scheduled` for a time, and those that are `retrying` at one.
 create function list_tasks(of_state text, of_queue text, most int) returns setof task_document
 language plpgsql set plan_cache_mode = force_generic_plan
 set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
 declare
   few     constant int := 2000;  -- where more wait, they are found soon among all tasks
+  delays  constant bool := coalesce(of_state in ('scheduled', 'retrying'), false);
   queue   int;
   lanes   int[];
   waiting uuid[];
@@ -43,21 +45,29 @@ begin
     select coalesce(array_agg(id), '{}') into lanes from lane where queue_id = queue;
   end if;
 
-  if of_state = 'queued' then
+  if of_state = 'queued' or delays then
     select coalesce(array_agg(task_id), '{}') into waiting
-      from (select task_id from ready where lanes is null
+      from (select task_id from ready where lanes is null and not delays
             union all
-            select r.task_id from unnest(lanes) l(id) join ready r on r.lane_id = l.id
+            select r.task_id from unnest(lanes) l(id) join ready r on r.lane_id = l.id where not delays
             union all
-            select task_id from delayed
+            select task_id from delayed where not delays or run_at > clock_timestamp()
             limit few + 1) w;
   end if;
 
   if cardinality(waiting) <= few then
     select array_agg(id) into ids
       from (select t.id from unnest(waiting) w(id) join task t on t.id = w.id
-             where lanes is null or t.lane_id = any(lanes)
+             where (lanes is null or t.lane_id = any(lanes))
+               and (not delays or (t.error_code is null) = (of_state = 'scheduled'))
              order by t.created_at desc, t.id desc limit most) newest;
+  elsif delays then
+    select array_agg(id) into ids
+      from (select id from task t
+             where t.state = 'queued' and (lanes is null or t.lane_id = any(lanes))
+               and (t.error_code is null) = (of_state = 'scheduled')
+               and exists (select from delayed d where d.task_id = t.id and d.run_at > clock_timestamp())
+             order by created_at desc, id desc limit most) newest;
   elsif of_state in ('running', 'publishing') then
     select array_agg(id) into ids
       from (select t.id from run r join task t on t.id = r.task_id

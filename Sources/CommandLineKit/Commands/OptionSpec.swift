@@ -35,6 +35,9 @@ package struct OptionSpec: Sendable, Hashable {
 
   /// `--name`, as messages write it.
   package var spelling: String { "--\(name)" }
+
+  /// `--name (VARIABLE)`: for what is wrong with a value that either may have given.
+  package var setting: String { environment.map { "\(spelling) (\($0))" } ?? spelling }
 }
 
 extension OptionSpec {

@@ -1,3 +1,5 @@
+import Codec
+
 /// What the value of an option or of a positional may be.
 package enum ValueKind: Sendable, Hashable {
   /// Present or not; takes no value.

@@ -1,3 +1,5 @@
+import Codec
+
 /// Reads a command line by its command's value: `--name value`, `--name=value`, `-abc`, `--`, subcommands.
 package struct CommandParser: Sendable {
   private let program: CommandSpec
@@ -14,7 +16,8 @@ package struct CommandParser: Sendable {
     var line = Line(program)
     var remaining = words[...]
     while let word = remaining.popFirst() {
-      if line.onlyPositionals || word == "-" || !word.hasPrefix("-") {
+      // No option is a digit: what looks like one is a number below zero, and whoever takes it says what it should be.
+      if line.onlyPositionals || word == "-" || !word.hasPrefix("-") || word.dropFirst().first?.isNumber == true {
         try line.take(word)
       } else if word == "--" {
         line.onlyPositionals = true

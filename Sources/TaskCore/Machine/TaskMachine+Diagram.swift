@@ -1,10 +1,11 @@
 extension TaskMachine {
-  /// The moves as a Mermaid state diagram; removal is left out, every state without a worker allows it.
+  /// The moves as a Mermaid state diagram.
   public static var diagram: String {
     var lines = ["stateDiagram-v2"]
-    for arrow in arrows where arrow.to != nil {
-      lines.append("  \(arrow.from?.rawValue ?? "[*]") --> \(arrow.to?.rawValue ?? "[*]"): \(arrow.label)")
+    for arrow in arrows {
+      lines.append("  \(arrow.from?.rawValue ?? "[*]") --> \(arrow.to?.rawValue ?? "removed"): \(arrow.label)")
     }
+    lines.append("  removed --> [*]")
     return lines.joined(separator: "\n") + "\n"
   }
 

@@ -13,11 +13,15 @@ extension MemoryState {
 
   func documents(_ filter: TaskFilter) -> [TaskDocument] {
     tasks.values
-      .filter { filter.state == nil || $0.machine.state == filter.state }
       .filter { filter.queue == nil || $0.spec.queue == filter.queue }
+      .map { $0.document(boot: boot(of: $0)) }
+      .filter { task in
+        let words = [task.status(now: now).rawValue, task.state.rawValue]
+        return filter.state.map { words.contains($0.rawValue) } ?? true
+      }
       .sorted { ($0.createdAt, $0.spec.id) > ($1.createdAt, $1.spec.id) }
       .prefix(filter.limit)
-      .map { $0.document(boot: boot(of: $0)).explained(usable: usableStorage) }
+      .map { $0.explained(usable: usableStorage) }
   }
 
   func pendingEvents(limit: Int, excluding excluded: Set<Int64>) -> PendingEvents {

@@ -21,8 +21,7 @@ package final class RunningWorker: Sendable {
 
   /// Makes the parts and starts; waits for nobody.
   ///
-  /// Throws ``KafkaError``, ``PostgresError``, ``InvalidNetwork`` or ``UnusableFile`` where the configuration is
-  /// refused.
+  /// Throws ``KafkaError`` or ``PostgresError`` where the configuration is refused.
   package static func start(_ configuration: WorkerConfiguration, log: Logger) async throws -> RunningWorker {
     let running = try RunningWorker(configuration, log: log)
     await running.worker.start()
@@ -38,20 +37,19 @@ package final class RunningWorker: Sendable {
   private init(_ configuration: WorkerConfiguration, log: Logger) throws {
     var postgres = try PostgresConfiguration(url: configuration.postgres)
     postgres.applicationName = "reelhaul-worker"
-    let policy = try NetworkPolicy(allowed: configuration.allowedNetworks.map { try CIDR($0) })
+    let policy = NetworkPolicy(allowed: configuration.allowedNetworks)
     let credentials = configuration.credentials.map { CredentialFile(path: $0) }
-    _ = try credentials?.credentials()
     var options = DownloadOptions()
     options.rate = configuration.rate
     options.caFile = configuration.caFile
-    if let file = options.caFile { try CertificateFile.check(file) }
     let loop = EventLoop(name: "control")
     let (fatal, lost) = AsyncStream.makeStream(of: Void.self)
     do {
       let kafka = try KafkaParts(configuration, loop: loop, log: log, onFatal: { lost.yield() })
       let storage = Storage(roots: configuration.storage)
       if configuration.initialisesStorage { try storage.initialise() }
-      pool = PostgresPool(loop: loop, configuration: postgres, size: Self.connections)
+      pool = PostgresPool(
+        loop: loop, configuration: postgres, size: Self.connections, onConnect: log.connections(to: postgres.target))
       engine = DownloadEngine(
         loop: loop, storage: storage, permits: { policy.permits(sockaddr: $0) }, credentials: credentials,
         options: options)
@@ -106,5 +104,21 @@ package final class RunningWorker: Sendable {
     await engine.close()
     await pool.close()
     await Task.detached { [loop] in loop.shutdown() }.value
+  }
+}
+
+extension Logger {
+  /// Tells at once of a database that cannot be reached: whoever waits for it says so only when its time is over.
+  fileprivate func connections(to target: String) -> @Sendable (PostgresError?) -> Void {
+    let outage = Lock(Outage())
+    return { error in
+      if let error {
+        self.log(
+          outage.withLock { $0.failed() }, "PostgreSQL cannot be reached; the worker tries again until it can",
+          ["server": .text(target), "error": .text("\(error)")])
+      } else if outage.withLock({ $0.recovered() }) {
+        self.notice("PostgreSQL is reached again", ["server": .text(target)])
+      }
+    }
   }
 }

@@ -1,4 +1,5 @@
 import Kafka
+import TransferEngine
 
 /// How the parts of a worker process are reached and made; ``WorkerSettings`` holds the rest.
 package struct WorkerConfiguration: Sendable {
@@ -10,8 +11,8 @@ package struct WorkerConfiguration: Sendable {
   package var storage: [String: String]
   /// Makes the directories of `storage` volumes where they are none yet; only where nobody mounts them.
   package var initialisesStorage = false
-  /// CIDRs that transfers may reach besides the public internet.
-  package var allowedNetworks: [String]
+  /// What transfers may reach besides the public internet.
+  package var allowedNetworks: [CIDR]
   /// Bytes per second for all transfers of the worker together; nil: no limit.
   package var rate: Int64?
   /// A PEM file of the authorities that sign servers' certificates, in the place of the system's.
@@ -23,7 +24,7 @@ package struct WorkerConfiguration: Sendable {
   var group: String { settings.topics.prefix + "workers" }
 
   package init(
-    kafka: KafkaConfiguration, postgres: String, storage: [String: String], allowedNetworks: [String] = [],
+    kafka: KafkaConfiguration, postgres: String, storage: [String: String], allowedNetworks: [CIDR] = [],
     settings: WorkerSettings = WorkerSettings()
   ) {
     self.settings = settings

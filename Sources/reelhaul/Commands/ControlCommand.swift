@@ -50,7 +50,7 @@ extension Subcommand {
 
 extension OptionSpec {
   fileprivate static let newPriority = OptionSpec(
-    "priority", short: "p", .integer(-1000...1000), help: "The new priority; higher runs first")
+    "priority", short: "p", .priority, help: "The new priority; higher runs first")
 }
 
 struct ControlCommand {
@@ -93,7 +93,9 @@ struct ControlCommand {
     do {
       _ = try machine.handle(.control(action))
     } catch {
-      throw CommandFailure(.refused, "task \(id) \(error)", hint: "'reelhaul show \(id)' says more.")
+      throw CommandFailure(
+        .refused, "\(action.name) is not possible: task \(id) is \(document.status)",
+        hint: RefusalAdvice.of(action, id, in: document.state))
     }
     return document
   }

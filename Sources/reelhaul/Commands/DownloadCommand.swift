@@ -1,5 +1,7 @@
 import CommandLineKit
+import Messages
 import TaskCore
+import TaskStore
 
 extension Subcommand {
   static let download = Subcommand(
@@ -8,7 +10,8 @@ extension Subcommand {
       discussion: """
         Hands a task to the fleet and prints its id once Kafka has it. The workers fetch the file in parallel ranges, \
         go on after any interruption from what is safely on disk, verify it and put it in its place at once. \
-        Interrupting --wait ends the waiting, not the task.
+        Interrupting --wait ends the waiting, not the task. Only --wait needs PostgreSQL: without it, --json prints the task as \
+        it was sent.
         """,
       options: OptionSpec.submitting + [.wait, .json] + OptionSpec.producing,
       positionals: [PositionalSpec("URL", help: "what to fetch: http:// or https://")],
@@ -17,33 +20,56 @@ extension Subcommand {
         Example(
           "reelhaul download https://example.com/film.mp4 --to storage://default/films/a.mp4 --if-exists skip",
           "Choose the place; do nothing where it is there already"),
-        Example("reelhaul download URL --sha256 9f86d0… --rate 5MiB --not-before +2h", "Verify, gently, later"),
+        Example(
+          """
+          reelhaul download https://example.com/film.mp4 --rate 5MiB --not-before +2h --sha256 \
+          9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+          """, "Verify, gently, later"),
       ],
       exits: ExitCode.meanings(.done, .failed, .usage, .unreachable))
   ) { context in
     let spec = try TaskSpec(downloadOf: context.arguments.positionals[0], context.arguments).checked()
-    guard context.arguments[flag: .wait] || context.wantsJSON else {
-      try await Fleet.send([.submit(spec)], context)
-      context.output.line("\(spec.id)")
-      return .done
-    }
+    guard context.arguments[flag: .wait] else { return try await send(spec, context) }
     return try await Fleet.withStore(context) { store in
       try await Fleet.send([.submit(spec)], context)
       if !context.wantsJSON { context.output.line("\(spec.id)") }
-      let isAwaited = context.arguments[flag: .wait]
-      let documents = try await TaskWatch(store, context, isQuiet: context.wantsJSON)
-        .run([spec.id], until: { !isAwaited || $0.state.isFinal })
-      if context.wantsJSON { documents.forEach(context.output.json) }
-      let isUndone = documents.contains { $0.state != .succeeded && (isAwaited || $0.state.isFinal) }
-      guard isUndone else { return .done }
-      context.note("'reelhaul show \(spec.id)' says more; 'reelhaul retry \(spec.id)' tries again.")
-      return .failed
+      do {
+        return try await follow(spec, in: store, context, toItsEnd: true)
+      } catch {
+        if context.wantsJSON { context.note("The task is \(spec.id); it was sent.") }
+        throw error
+      }
     }
   }
-}
 
-extension ExitCode {
-  static func meanings(_ codes: ExitCode...) -> [ExitMeaning] {
-    codes.map { ExitMeaning($0.rawValue, $0.meaning) }
+  private static func send(_ spec: TaskSpec, _ context: Context) async throws -> ExitCode {
+    try await Fleet.send([.submit(spec)], context)
+    guard context.wantsJSON else {
+      context.output.line("\(spec.id)")
+      return .done
+    }
+    do {
+      return try await Fleet.withStore(context) { store in
+        try await follow(spec, in: store, context, toItsEnd: false)
+      }
+    } catch {
+      // It is sent: all that is missing is what became of it.
+      context.note("The task was sent and is shown as it was: \(CommandFailure(error).message).")
+      context.output.document { TaskSpecJSON.write(spec, to: &$0) }
+      return .done
+    }
+  }
+
+  /// Follows the task until it is there, or has ended, and prints its document where that is asked for.
+  private static func follow(
+    _ spec: TaskSpec, in store: any TaskStore, _ context: Context, toItsEnd: Bool
+  ) async throws -> ExitCode {
+    let documents = try await TaskWatch(store, context, isQuiet: context.wantsJSON)
+      .run([spec.id], until: { !toItsEnd || $0.state.isFinal })
+    if context.wantsJSON { documents.forEach(context.output.json) }
+    let isUndone = documents.contains { $0.state != .succeeded && (toItsEnd || $0.state.isFinal) }
+    guard isUndone else { return .done }
+    context.note("'reelhaul show \(spec.id)' says more; 'reelhaul retry \(spec.id)' tries again.")
+    return .failed
   }
 }

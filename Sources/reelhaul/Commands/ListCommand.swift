@@ -6,6 +6,10 @@ extension Subcommand {
   static let list = Subcommand(
     CommandSpec(
       name: "list", summary: "List tasks, the newest first",
+      discussion: """
+        --state takes the words that STATE shows. 'queued' lists all that are queued: also those that are 'scheduled' for a \
+        time (--not-before) and those that are 'retrying' at one, after something went wrong.
+        """,
       options: [.state, .inQueue, .limit, .json] + OptionSpec.reading,
       examples: [
         Example("reelhaul list --state failed", "What went wrong"),
@@ -14,7 +18,7 @@ extension Subcommand {
       exits: ExitCode.meanings(.done, .usage, .unreachable))
   ) { context in
     let filter = TaskFilter(
-      state: context.arguments[.state].flatMap { TaskState(rawValue: $0) }, queue: context.arguments[.inQueue],
+      state: context.arguments[.state].flatMap { TaskStatus(rawValue: $0) }, queue: context.arguments[.inQueue],
       limit: Int(context.arguments.integer(.limit) ?? 100))
     let tasks = try await Fleet.withStore(context) { try await $0.tasks(filter) }
     if context.wantsJSON {
@@ -30,7 +34,8 @@ extension Subcommand {
 
 extension OptionSpec {
   fileprivate static let state = OptionSpec(
-    "state", short: "s", .choice(TaskState.allCases.map(\.rawValue)), valueName: "STATE", help: "Only those in a state")
+    "state", short: "s", .choice(TaskStatus.allCases.map(\.rawValue)), valueName: "STATE",
+    help: "Only those in a state: \(TaskStatus.allCases.map(\.rawValue).joined(separator: ", "))")
   fileprivate static let inQueue = OptionSpec(
     "queue", short: "q", .text, valueName: "NAME", help: "Only those of a queue")
   fileprivate static let limit = OptionSpec(

@@ -11,7 +11,7 @@ extension Subcommand {
     CommandSpec(
       name: "migrate", summary: "Prepare the database's schema, Kafka's topics and storage roots",
       discussion: """
-        Shows what is to be done and does it. Safe to repeat, and to run from many places at once. Topics are made where \
+        Does what is to be done and says so; with --plan it only says so. Safe to repeat, and to run from many places at once. Topics are made where \
         Kafka is configured; those that are there already are left as they are, and differences are reported. A \
         storage root that is given, and is there, is marked as a volume where it is none yet; workers use marked roots \
         alone, so that a mount that is missing is never taken for an empty disk.
@@ -42,11 +42,12 @@ extension Subcommand {
       guard (try? FileDescriptor.open(path, O_RDONLY | O_DIRECTORY)) != nil else {
         throw CommandFailure(.failed, "storage \(name): there is no directory \(path): mount it, or make it, first")
       }
-      context.output.line("storage \(name): \(path) is to be marked as a volume")
+      if isDry { context.output.line("storage \(name): \(path) is to be marked as a volume") }
     }
+    let marked = storage.volumes
     if !isDry { try storage.initialise() }
     for (name, volume) in storage.volumes.sorted(by: { $0.key < $1.key }) {
-      context.output.line("storage \(name): volume \(volume)")
+      context.output.line("storage \(name): \(marked[name] == nil ? "marked as volume" : "volume") \(volume)")
     }
   }
 }

@@ -15,7 +15,7 @@ extension Subcommand {
       if context.wantsJSON {
         context.output.json(task)
       } else {
-        let reason = WaitReason.of(task, workers: try await store.workers(), limits: try await store.limits())
+        let reason = try await WaitReason.of(task, in: store)
         for line in TaskDetails.lines(task, waits: reason) { context.output.line(line) }
       }
       return .done

@@ -1,4 +1,5 @@
 import CommandLineKit
+import Kafka
 import LocalFleet
 
 extension Subcommand {
@@ -37,7 +38,7 @@ extension OptionSpec {
   static let runningPostgres = OptionSpec(
     "postgres", .text, valueName: "URL", group: group, help: "A PostgreSQL that runs already, instead of a private one")
   static let fleetTopicPrefix = OptionSpec(
-    "topic-prefix", .text, default: "reelhaul.", group: group, help: "What the names of the topics begin with")
+    "topic-prefix", .text, default: TopicPlan().prefix, group: group, help: "What the names of the topics begin with")
   static let demo = OptionSpec(
     "demo", .flag, group: group, help: "Download a dozen films from a local origin while a worker is killed")
   static let keep = OptionSpec("keep", .flag, group: group, help: "Leave the fleet running after the demo")

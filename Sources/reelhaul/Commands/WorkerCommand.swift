@@ -2,6 +2,7 @@ import CommandLineKit
 import Kafka
 import TaskCore
 import Telemetry
+import TransferEngine
 import Worker
 
 extension Subcommand {
@@ -44,14 +45,33 @@ extension WorkerConfiguration {
     rate = arguments.bytes(.workerRate).flatMap { $0 > 0 ? $0 : nil }
     caFile = arguments[.caFile]
     credentials = arguments[.credentials]
+    try Self.check(.caFile, caFile) { try CertificateFile.check($0) }
+    try Self.check(.credentials, credentials) { _ = try CredentialFile(path: $0).credentials() }
     initialisesStorage = arguments[flag: .initStorage]
   }
 
-  private static func networks(_ arguments: Arguments) throws(UsageError) -> [String] {
+  private static func networks(_ arguments: Arguments) throws(UsageError) -> [CIDR] {
     guard let text = arguments[.allowNetworks], !text.isEmpty else { return [] }
+    let setting = OptionSpec.allowNetworks.setting
     guard let networks = CommaList.parse(text) else {
-      throw UsageError("--allow-networks must be \(OptionSpec.allowNetworks.valueName), not \"\(text)\"")
+      throw UsageError("\(setting) must be \(OptionSpec.allowNetworks.valueName), not \"\(text)\"")
     }
-    return networks
+    do throws(InvalidNetwork) {
+      return try networks.map { text throws(InvalidNetwork) in try CIDR(text) }
+    } catch {
+      throw UsageError("\(setting): \(error)")
+    }
+  }
+
+  /// A worker that waited for a file to be mended would fail task after task meanwhile.
+  private static func check(
+    _ option: OptionSpec, _ path: String?, _ body: (String) throws -> Void
+  ) throws(UsageError) {
+    guard let path else { return }
+    do {
+      try body(path)
+    } catch {
+      throw UsageError("\(option.setting): \(error)", hint: "'reelhaul doctor' checks it, too.")
+    }
   }
 }

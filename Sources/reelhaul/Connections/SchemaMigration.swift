@@ -16,9 +16,10 @@ struct SchemaMigration {
   func run(isDry: Bool = false, say: (String) -> Void) async throws {
     let plan = try await migrator.plan()
     if plan.isUpToDate { say("schema: version \(plan.current), up to date") }
-    for migration in plan.pending { say("schema: migration \(migration.number), \(migration.name)") }
-    guard !isDry, !plan.isUpToDate else { return }
-    let applied = try await migrator.apply()
-    say("schema: \(applied.count) applied")
+    guard !plan.isUpToDate else { return }
+    let migrations = try await isDry ? plan.pending : migrator.apply()
+    for migration in migrations {
+      say("schema: migration \(migration.number), \(migration.name), \(isDry ? "is to be applied" : "applied")")
+    }
   }
 }

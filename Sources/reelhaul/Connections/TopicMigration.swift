@@ -24,8 +24,10 @@ struct TopicMigration {
   private func run(_ admin: KafkaAdmin, isDry: Bool, say: (String) -> Void) async throws {
     let present = try await admin.metadata().topics
     let missing = plan.topics.filter { present[$0.name] == nil }
-    for topic in missing { say("topic \(topic.name): to be made, with \(topic.partitions) partitions") }
     let differences = try await isDry ? admin.differences(plan.topics) : admin.ensureTopics(plan.topics)
+    for topic in missing {
+      say("topic \(topic.name): \(isDry ? "is to be made" : "made"), with \(topic.partitions) partitions")
+    }
     for difference in differences { say("topic \(difference)") }
     if missing.isEmpty { say("topics: all there") }
   }

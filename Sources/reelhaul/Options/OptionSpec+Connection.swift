@@ -1,4 +1,5 @@
 import CommandLineKit
+import Kafka
 
 /// Where the fleet's services are.
 extension OptionSpec {
@@ -12,7 +13,7 @@ extension OptionSpec {
     "postgres", .text, valueName: "URL", environment: "REELHAUL_POSTGRES", group: "Services",
     help: "PostgreSQL's URL: postgres://USER@HOST:PORT/DATABASE")
   static let topicPrefix = OptionSpec(
-    "topic-prefix", .text, default: "reelhaul.", environment: "REELHAUL_TOPIC_PREFIX", group: "Services",
+    "topic-prefix", .text, default: TopicPlan().prefix, environment: "REELHAUL_TOPIC_PREFIX", group: "Services",
     help: "What the names of the fleet's topics begin with")
 
   static let producing: [OptionSpec] = [.kafka, .postgres, .topicPrefix]

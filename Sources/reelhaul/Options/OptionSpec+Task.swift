@@ -1,8 +1,11 @@
 import CommandLineKit
+import TaskCore
 
 /// What a task can be given.
 extension OptionSpec {
   private static let task = "Task"
+  /// What a task has that is given nothing but its source.
+  private static let standard = TaskSpec(id: UUID(high: 0, low: 0), kind: .download, source: "")
 
   static let destination = OptionSpec(
     "to", .text, valueName: "URL", group: task,
@@ -10,16 +13,16 @@ extension OptionSpec {
   static let id = OptionSpec(
     "id", .text, valueName: "UUID", group: task, help: "The task's id; the same id twice is one task")
   static let priority = OptionSpec(
-    "priority", short: "p", .integer(-1000...1000), default: "0", group: task, help: "Higher runs first")
+    "priority", short: "p", .priority, default: "\(standard.priority)", group: task, help: "Higher runs first")
   static let queue = OptionSpec(
-    "queue", short: "q", .text, valueName: "NAME", default: "default", group: task, help: "Its queue")
+    "queue", short: "q", .text, valueName: "NAME", default: standard.queue, group: task, help: "Its queue")
   static let after = OptionSpec(
     "after", .text, valueName: "TASK", repeatable: true, group: task, help: "Run once that task has succeeded")
   static let notBefore = OptionSpec(
     "not-before", .text, valueName: "TIME", group: task,
     help: "Run no sooner: 2026-01-31T20:00:00Z, or from now: +90m")
   static let ifExists = OptionSpec(
-    "if-exists", .choice(["fail", "skip", "replace"]), default: "fail", group: task,
+    "if-exists", .choice(IfExists.allCases.map(\.rawValue)), default: standard.ifExists.rawValue, group: task,
     help: "What to do where the destination exists")
   static let label = OptionSpec(
     "label", short: "l", .text, valueName: "K=V", repeatable: true, group: task,
@@ -41,7 +44,8 @@ extension OptionSpec {
   static let rate = OptionSpec(
     "rate", .bytes, group: transfer, help: "At most so many bytes a second")
   static let maxAttempts = OptionSpec(
-    "max-attempts", .integer(1...100), default: "8", group: transfer, help: "Attempts in a row without progress")
+    "max-attempts", .number(in: RetryPolicy.attempts), default: "\(standard.retry.maxAttempts)", group: transfer,
+    help: "Attempts in a row without progress")
   static let retryAfter = OptionSpec(
     "retry-after", .text, valueName: "SECONDS,…", group: transfer,
     help: "The waits before further attempts, the last one repeating; by default they grow, with jitter")
@@ -51,4 +55,13 @@ extension OptionSpec {
     .sha256, .md5, .bytes,
     .header, .credential, .rate, .maxAttempts, .retryAfter,
   ]
+}
+
+extension ValueKind {
+  /// A task's.
+  static let priority = number(in: TaskSpec.priorities)
+
+  fileprivate static func number(in range: ClosedRange<Int>) -> ValueKind {
+    .integer(Int64(range.lowerBound)...Int64(range.upperBound))
+  }
 }

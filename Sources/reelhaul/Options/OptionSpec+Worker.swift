@@ -1,4 +1,5 @@
 import CommandLineKit
+import Telemetry
 import TransferEngine
 import Worker
 
@@ -20,7 +21,8 @@ extension OptionSpec {
     "concurrency", .integer(1...10_000), default: "\(standard.concurrency)", environment: "REELHAUL_CONCURRENCY",
     group: "Worker", help: "Tasks that run at once in one worker")
   static let drain = OptionSpec(
-    "drain-seconds", .integer(1...3600), valueName: "SECONDS", default: "25", environment: "REELHAUL_DRAIN_SECONDS",
+    "drain-seconds", .integer(1...3600), valueName: "SECONDS", default: "\(standard.drainLimit.components.seconds)",
+    environment: "REELHAUL_DRAIN_SECONDS",
     group: "Worker", help: "How long a worker may take to hand back its tasks when it is stopped")
   static let workerRate = OptionSpec(
     "rate", .bytes, environment: "REELHAUL_RATE", group: "Worker",
@@ -38,7 +40,7 @@ extension OptionSpec {
     "labels", .text, valueName: "K=V,…", environment: "REELHAUL_LABELS", group: "Worker",
     help: "What 'reelhaul workers --json' tells of it besides")
   static let logLevel = OptionSpec(
-    "log-level", .choice(["debug", "info", "notice", "warning", "error"]), default: "info",
+    "log-level", .choice(LogLevel.allCases.map(\.name)), default: LogLevel.info.name,
     environment: "REELHAUL_LOG_LEVEL", group: "Worker", help: "What is written to standard error")
 
   static let working: [OptionSpec] = [

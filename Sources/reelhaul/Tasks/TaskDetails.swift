@@ -38,7 +38,10 @@ enum TaskDetails {
     if task.state == .running, let rate = task.rate { rows.append(("rate", ByteCount(rate).rate)) }
     if let eta = task.eta { rows.append(("eta", DurationText.clock(seconds: eta))) }
     rows.append(("attempt", "\(task.attempt) of \(task.spec.retry.maxAttempts)"))
-    if let worker = task.worker { rows.append(("worker", "\(worker) (epoch \(task.epoch))")) }
+    if let worker = task.worker {
+      let hasIt = task.state == .running || task.state == .publishing
+      rows.append((hasIt ? "worker" : "last worker", "\(worker) (epoch \(task.epoch))"))
+    }
     if task.generation > 0 { rows.append(("generation", "\(task.generation)")) }
     return rows
   }

@@ -20,11 +20,8 @@ extension TaskDocument {
       rate: state == .running ? rate : nil, eta: eta)
   }
 
-  /// The state, or why a queued task does not run.
-  var status: String {
-    guard state == .queued, let runAt else { return state.rawValue }
-    return runAt.microseconds > Clocks.realtimeMicroseconds() ? (error == nil ? "scheduled" : "retrying") : "queued"
-  }
+  /// In the word that `list --state` takes.
+  var status: String { status(now: Timestamp(microseconds: Clocks.realtimeMicroseconds())).rawValue }
 
   private var phase: ProgressItem.Phase {
     switch state {
@@ -48,14 +45,5 @@ extension TaskDocument {
     if let eta { words.append("eta \(DurationText.clock(seconds: eta))") }
     if let error, state != .succeeded { words.append("\(error.code): \(error.message)") }
     return DisplayWidth.printable((words + [title]).joined(separator: "  "))
-  }
-}
-
-extension Timestamp {
-  /// How long ago, or how far ahead: `3 min ago`, `in 12 s`.
-  var relative: String {
-    let distance = microseconds - Clocks.realtimeMicroseconds()
-    let text = DurationText.brief(.microseconds(abs(distance)))
-    return distance > 0 ? "in \(text)" : "\(text) ago"
   }
 }

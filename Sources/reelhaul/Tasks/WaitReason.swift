@@ -3,6 +3,33 @@ import TaskStore
 
 /// Why a task that could run does not.
 enum WaitReason {
+  /// Tasks that one waits for and that are named.
+  private static let named = 5
+
+  static func of(_ task: TaskDocument, in store: any TaskStore) async throws -> String? {
+    switch task.state {
+    case .blocked: predecessors(of: task, states: try await store.states(of: task.spec.after))
+    case .queued: of(task, workers: try await store.workers(), limits: try await store.limits())
+    default: nil
+    }
+  }
+
+  /// The tasks that a blocked one waits for, and what each needs; `states` are those of the tasks it comes after.
+  static func predecessors(of task: TaskDocument, states: [UUID: TaskState]) -> String? {
+    let open = task.spec.after.filter { states[$0] != .succeeded }
+    guard task.state == .blocked, !open.isEmpty else { return nil }
+    let names = open.prefix(named).map { id in
+      switch states[id] {
+      case nil: "\(id) (there is none: submit it, or cancel this task)"
+      case .failed, .canceled, .paused:
+        "\(id) (\(states[id]?.rawValue ?? ""): 'reelhaul \(states[id] == .paused ? "resume" : "retry") \(id)')"
+      case let state?: "\(id) (\(state.rawValue))"
+      }
+    }
+    let others = open.count > named ? [" and \(open.count - named) others"] : []
+    return "for \(names.joined(separator: ", "))\(others.joined())"
+  }
+
   /// In words, with what to do about it; nil where it does not wait, or only for its time or its turn.
   static func of(_ task: TaskDocument, workers: [WorkerDocument], limits: [LimitUse]) -> String? {
     guard task.state == .queued, task.status == TaskState.queued.rawValue else { return nil }

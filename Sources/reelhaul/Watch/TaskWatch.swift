@@ -46,9 +46,10 @@ struct TaskWatch {
   /// Why nothing of what is followed moves; nil where something does.
   private func obstacle(_ tasks: NamedTasks) async throws -> String? {
     if tasks.unseen > 0 { return "Kafka has the command, but no worker has taken it yet: see 'reelhaul workers'." }
-    guard tasks.existing.allSatisfy({ $0.state == .queued }), let first = tasks.existing.first else { return nil }
-    let reason = WaitReason.of(first, workers: try await store.workers(), limits: try await store.limits())
-    return reason.map { "\(first.title) waits \($0)." }
+    let waiting = [TaskState.queued, .blocked]
+    guard tasks.existing.allSatisfy({ waiting.contains($0.state) }), let first = tasks.existing.first
+    else { return nil }
+    return try await WaitReason.of(first, in: store).map { "\(first.title) waits \($0)." }
   }
 
   /// An interrupt ends this process, and not the tasks.
@@ -70,7 +71,7 @@ struct TaskWatch {
     var tasks = FollowedTasks(limit: context.terminal.isInteractive ? 200 : 500)
     while true {
       var listed: [TaskDocument] = []
-      for state in [TaskState.running, .publishing, .queued, .paused, .blocked] {
+      for state in [TaskStatus.running, .publishing, .queued, .paused, .blocked] {
         listed += try await store.tasks(TaskFilter(state: state, limit: 100)).reversed()
       }
       try await tasks.update(listed: listed) { try await store.tasks($0) }

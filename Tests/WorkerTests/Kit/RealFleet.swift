@@ -6,6 +6,7 @@ import TaskCore
 import TaskStore
 import TestKit
 import Testing
+import TransferEngine
 import Worker
 
 /// Workers with real parts: a database of its own, a development broker, an origin, a storage root.
@@ -34,7 +35,8 @@ final class RealFleet: Sendable {
     settings.topics = topics
     settings.leaseSeconds = 3
     var configuration = WorkerConfiguration(
-      kafka: kafka, postgres: database, storage: ["default": directory.path], allowedNetworks: ["127.0.0.0/8"],
+      kafka: kafka, postgres: database, storage: ["default": directory.path],
+      allowedNetworks: [try CIDR("127.0.0.0/8")],
       settings: settings)
     configuration.initialisesStorage = true
     self.configuration = configuration

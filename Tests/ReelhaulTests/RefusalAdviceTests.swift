@@ -1,0 +1,33 @@
+import TaskCore
+import Testing
+
+@testable import reelhaul
+
+@Suite struct RefusalAdviceTests {
+  private static let actions = ControlAction.names.compactMap { ControlAction(name: $0, priority: 1) }
+
+  /// What it tells people to type is not refused in its turn.
+  @Test(arguments: TaskState.allCases)
+  func whatIsAdvisedCanBeDone(_ state: TaskState) throws {
+    let task = UUID(high: 1, low: 2)
+    for action in Self.actions {
+      var machine = TaskMachine(state: state)
+      guard (try? machine.handle(.control(action))) == nil else { continue }
+      let advice = RefusalAdvice.of(action, task, in: state)
+      #expect(!advice.isEmpty)
+      for match in advice.matches(of: #/'reelhaul (\w+) /#) where match.1 != "show" {
+        let next = try #require(Self.actions.first { $0.name == match.1 }, "\(advice)")
+        var machine = TaskMachine(state: state)
+        #expect(throws: Never.self, "\(action.name) of a \(state.rawValue) task: \(advice)") {
+          try machine.handle(.control(next))
+        }
+        #expect(advice.contains("\(task)"))
+      }
+    }
+  }
+
+  @Test func aRunningTaskIsCanceledBeforeItIsRemoved() {
+    let task = UUID(high: 1, low: 2)
+    #expect(RefusalAdvice.of(.remove, task, in: .running) == "Cancel it first: 'reelhaul cancel --wait \(task)'.")
+  }
+}

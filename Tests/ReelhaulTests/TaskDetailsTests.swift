@@ -1,0 +1,62 @@
+import Messages
+import TaskCore
+import TaskStore
+import Testing
+
+@testable import reelhaul
+
+@Suite struct TaskDetailsTests {
+  private func document(_ state: TaskState, after: [UUID] = []) -> TaskDocument {
+    TaskDocument(
+      spec: TaskSpec(id: UUID(high: 0, low: 99), kind: .download, source: "https://a.example/f.mp4", after: after),
+      state: state, worker: UUID(high: 0, low: 7), epoch: 3, createdAt: Timestamp(microseconds: 0))
+  }
+
+  @Test(arguments: TaskState.allCases)
+  func aWorkerIsOneThatHasTheTask(_ state: TaskState) throws {
+    let lines = TaskDetails.lines(document(state))
+    let line = try #require(lines.first { $0.contains("(epoch 3)") })
+    #expect(line.hasPrefix(state == .running || state == .publishing ? "worker " : "last worker "))
+  }
+
+  @Test func aBlockedTaskNamesWhatItWaitsFor() async throws {
+    let store = MemoryStore()
+    func task(_ low: UInt64, after: [UUID] = []) -> TaskSpec {
+      TaskSpec(id: UUID(high: 1, low: low), kind: .noop, source: "https://a.example/f.mp4", after: after)
+    }
+    let (failed, queued, succeeded) = (task(1), task(2), task(3))
+    let absent = UUID(high: 1, low: 4)
+    let worker = try await store.register(
+      WorkerRegistration(boot: absent, host: "a", pid: 1, leaseSeconds: 60, kinds: [.noop], volumes: [:]))
+    _ = try await store.apply([.submit(failed), .submit(succeeded)])
+    let claims = try await store.claim(worker, limit: 2, call: 1)
+    _ = try await store.settle(
+      claims.map { claim in
+        Settlement(
+          taskID: claim.spec.id, epoch: claim.epoch,
+          outcome: claim.spec.id == failed.id
+            ? .failed(TaskFailure(code: "gone", message: "", class: .fail), retryIn: nil)
+            : .succeeded(sha256: nil, bytes: 1))
+      })
+    let last = task(5, after: [failed.id, queued.id, succeeded.id, absent])
+    _ = try await store.apply([.submit(queued), .submit(last)])
+    let blocked = try #require(try await store.task(last.id))
+    #expect(blocked.state == .blocked)
+    let reason = try await WaitReason.of(blocked, in: store)
+    #expect(
+      reason
+        == "for \(failed.id) (failed: 'reelhaul retry \(failed.id)'), \(queued.id) (queued), "
+        + "\(absent) (there is none: submit it, or cancel this task)")
+    #expect(TaskDetails.lines(blocked, waits: reason).contains { $0.hasPrefix("waits") && $0.contains("(queued)") })
+  }
+
+  @Test func manyAreCounted() throws {
+    let reason = try #require(
+      WaitReason.predecessors(
+        of: document(.blocked, after: (1...7).map { UUID(high: 0, low: $0) }),
+        states: [UUID(high: 0, low: 1): .paused]))
+    #expect(reason.contains("(paused: 'reelhaul resume 00000000-0000-0000-0000-000000000001')"))
+    #expect(reason.hasSuffix(" and 2 others"))
+    #expect(WaitReason.predecessors(of: document(.paused, after: [UUID(high: 0, low: 1)]), states: [:]) == nil)
+  }
+}
