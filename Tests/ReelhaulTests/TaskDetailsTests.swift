@@ -19,6 +19,17 @@ import Testing
     #expect(line.hasPrefix(state == .running || state == .publishing ? "worker " : "last worker "))
   }
 
+  /// What went wrong with an earlier attempt is not what a running task is about.
+  @Test(arguments: [
+    (TaskState.running, "last error"), (.publishing, "last error"), (.failed, "error"), (.queued, "error"),
+  ])
+  func errorsOfEarlierAttemptsAreNamedSo(_ state: TaskState, _ name: String) {
+    var task = document(state)
+    task.error = TaskFailure(code: "connection_reset", message: "The server hung up.", class: .retry)
+    #expect(TaskDetails.lines(task).contains { $0.hasPrefix("\(name) ") && $0.contains("connection_reset") })
+    #expect(task.line.contains("connection_reset") == (name == "error"))
+  }
+
   @Test func aBlockedTaskNamesWhatItWaitsFor() async throws {
     let store = MemoryStore()
     func task(_ low: UInt64, after: [UUID] = []) -> TaskSpec {

@@ -55,6 +55,8 @@ package actor Sweeper {
       tidiesAt = .now + Self.pause
       try await store.tidy()
     } catch {
+      // A drain ends it in the middle.
+      guard !Task.isCancelled else { return }
       log.log(outage.failed(), "the sweep failed", ["error": .text("\(error)")])
     }
   }

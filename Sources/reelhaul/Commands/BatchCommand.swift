@@ -34,7 +34,11 @@ extension Subcommand {
       throw error
     }
     await client.close()
-    guard run.bad == 0 else { throw CommandFailure(.usage, "\(run.sent) lines were sent, \(run.bad) are bad") }
+    guard run.bad == 0 else {
+      throw CommandFailure(
+        .usage,
+        "\(run.sent) \(run.sent == 1 ? "line was" : "lines were") sent, \(run.bad) \(run.bad == 1 ? "is" : "are") bad")
+    }
     return .done
   }
 }

@@ -55,7 +55,9 @@ enum TaskDetails {
   private static func outcome(_ task: TaskDocument) -> [(String, String)] {
     var rows: [(String, String)] = []
     if let digest = task.sha256 { rows.append(("sha256", Hex.encode(digest))) }
-    if let error = task.error, task.state != .succeeded { rows.append(("error", "\(error.code): \(error.message)")) }
+    if let error = task.error, task.state != .succeeded {
+      rows.append((task.hasLeftErrorBehind ? "last error" : "error", "\(error.code): \(error.message)"))
+    }
     return rows
   }
 }

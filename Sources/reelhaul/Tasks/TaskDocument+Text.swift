@@ -23,6 +23,9 @@ extension TaskDocument {
   /// In the word that `list --state` takes.
   var status: String { status(now: Timestamp(microseconds: Clocks.realtimeMicroseconds())).rawValue }
 
+  /// Whether its error is that of an earlier attempt.
+  var hasLeftErrorBehind: Bool { state == .running || state == .publishing || state == .succeeded }
+
   private var phase: ProgressItem.Phase {
     switch state {
     case .blocked, .queued: .waiting
@@ -43,7 +46,7 @@ extension TaskDocument {
     }
     if state == .running, let rate { words.append(ByteCount(rate).rate) }
     if let eta { words.append("eta \(DurationText.clock(seconds: eta))") }
-    if let error, state != .succeeded { words.append("\(error.code): \(error.message)") }
+    if let error, !hasLeftErrorBehind { words.append("\(error.code): \(error.message)") }
     return DisplayWidth.printable((words + [title]).joined(separator: "  "))
   }
 }
