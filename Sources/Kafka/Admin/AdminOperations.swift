@@ -4,6 +4,8 @@ import CRdKafka
 struct AdminOperations: Sendable {
   let handle: KafkaHandle
   let milliseconds: Int32
+  /// To make topics takes a busy cluster longer than to answer: one that has just answered is given so long.
+  private var creation: Int32 { max(milliseconds, 60_000) }
 
   func metadata() throws(KafkaError) -> ClusterMetadata {
     let answer: Result<ClusterMetadata, KafkaError>
@@ -93,12 +95,12 @@ struct AdminOperations: Sendable {
 
   /// Waits until new topics are known to the broker that is asked.
   private func settled(_ topics: [TopicSpec]) throws(KafkaError) -> ClusterMetadata {
-    let deadline = Deadline.after(.milliseconds(Int(milliseconds)))
+    let deadline = Deadline.after(.milliseconds(Int(creation)))
     while true {
       let known = try metadata()
       if topics.allSatisfy({ known.topics[$0.name] != nil }) { return known }
       guard !deadline.hasPassed else {
-        throw KafkaError(code: .timedOut, message: "new topics did not appear within \(milliseconds) ms")
+        throw KafkaError(code: .timedOut, message: "new topics did not appear within \(creation) ms")
       }
       handle.rest(milliseconds: 50)
     }
@@ -140,10 +142,9 @@ struct AdminOperations: Sendable {
   ) throws(KafkaError) -> KafkaEvent {
     let options = rd_kafka_AdminOptions_new(handle.raw, operation)
     defer { rd_kafka_AdminOptions_destroy(options) }
-    rd_kafka_AdminOptions_set_request_timeout(options, milliseconds, nil, 0)
-    if operation == RD_KAFKA_ADMIN_OP_CREATETOPICS {
-      rd_kafka_AdminOptions_set_operation_timeout(options, milliseconds, nil, 0)
-    }
+    let creates = operation == RD_KAFKA_ADMIN_OP_CREATETOPICS
+    rd_kafka_AdminOptions_set_request_timeout(options, creates ? creation : milliseconds, nil, 0)
+    if creates { rd_kafka_AdminOptions_set_operation_timeout(options, creation, nil, 0) }
     request(options)
     while true {
       guard let event = handle.poll(milliseconds: 1000) else { continue }
