@@ -2,9 +2,9 @@ import System
 import Testing
 
 /// Waits until `condition` holds, which another thread or process brings about; fails the test after `limit`, where it
-/// was called.
+/// was called. The limit is for what never comes: it says nothing of how soon it should.
 package func eventually(
-  _ what: @autoclosure () -> Comment, within limit: Duration = .seconds(60), every pause: Duration = .milliseconds(5),
+  _ what: @autoclosure () -> Comment, within limit: Duration = .seconds(180), every pause: Duration = .milliseconds(5),
   sourceLocation: SourceLocation = #_sourceLocation, _ condition: () async throws -> Bool
 ) async throws {
   let deadline = Clocks.boottime() + limit.nanoseconds

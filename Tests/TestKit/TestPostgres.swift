@@ -42,7 +42,7 @@ package final class TestPostgres: Sendable {
     }
     let loop = EventLoop(name: "create-\(name)")
     let pool = PostgresPool(
-      loop: loop, configuration: try PostgresConfiguration(url: server.url(database: "postgres")), size: 1)
+      loop: loop, configuration: try .patient(url: server.url(database: "postgres")), size: 1)
     do {
       _ = try await pool.withConnection { try await $0.script("CREATE DATABASE \(name)") }
     } catch {
@@ -53,6 +53,17 @@ package final class TestPostgres: Sendable {
     await pool.close()
     loop.shutdown()
     return server.url(database: name)
+  }
+}
+
+extension PostgresConfiguration {
+  /// For what a test asks by itself: with more patience than the product has.
+  package static func patient(url: String) throws -> PostgresConfiguration {
+    var configuration = try PostgresConfiguration(url: url)
+    configuration.connectTimeout = .seconds(60)
+    configuration.acquireTimeout = .seconds(120)
+    configuration.statementTimeout = .seconds(300)
+    return configuration
   }
 }
 

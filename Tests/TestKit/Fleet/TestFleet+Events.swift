@@ -41,7 +41,7 @@ extension TestFleet {
   package func problemsOfEvents() async throws -> [String] {
     var problems = try await foundProblems()
     // What a transaction has committed may be read a moment later.
-    for _ in 0..<20 where !problems.isEmpty {
+    for _ in 0..<120 where !problems.isEmpty {
       try await loop.sleep(for: .milliseconds(500))
       problems = try await foundProblems()
     }

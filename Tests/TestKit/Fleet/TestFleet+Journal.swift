@@ -24,6 +24,9 @@ package struct TakeOver: Sendable {
   package var claimedAt: Int64
   /// How often one other worker renewed its lease in between, every 500 ms: how long it was for a machine that is slow.
   package var renewals: Int
+
+  /// More ``renewals`` than this, and something other than the sweep has found the task.
+  package static let prompt = 8
 }
 
 extension TestFleet {

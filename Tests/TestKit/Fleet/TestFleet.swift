@@ -48,19 +48,20 @@ package final class TestFleet: Sendable {
     environment = [
       "REELHAUL_KAFKA": bootstrap, "REELHAUL_POSTGRES": postgres, "REELHAUL_TOPIC_PREFIX": prefix,
       "REELHAUL_STORAGE": "default=\(directory.path)/storage", "REELHAUL_ALLOW_NETWORKS": "127.0.0.0/8",
-      "REELHAUL_LEASE_SECONDS": String(leaseSeconds), "REELHAUL_LOG_LEVEL": "info",
+      "REELHAUL_LEASE_SECONDS": String(leaseSeconds), "REELHAUL_DRAIN_SECONDS": "120", "REELHAUL_LOG_LEVEL": "info",
       // Nobody is there: a transfer that asked a proxy of the environment would fail.
       "http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9", "ALL_PROXY": "http://127.0.0.1:9",
     ].merging(extra) { _, new in new }
     loop = EventLoop(name: "test-fleet")
-    pool = PostgresPool(loop: loop, configuration: try PostgresConfiguration(url: postgres), size: 2)
+    pool = PostgresPool(loop: loop, configuration: try .patient(url: postgres), size: 2)
     store = PostgresStore(pool: pool)
     client = try ReelhaulClient.connect(bootstrap: bootstrap, topicPrefix: prefix)
   }
 
-  /// Prepares the database and the topics and starts the workers.
+  /// Prepares the database and the topics and starts the workers. A lease is short only where a test waits for its end: a
+  /// machine that is busy for as long takes the tasks of a worker that lives.
   package static func start(
-    workers: Int, broker kind: Broker = .development, postgres: String? = nil, leaseSeconds: Int = 3,
+    workers: Int, broker kind: Broker = .development, postgres: String? = nil, leaseSeconds: Int = 15,
     environment: [String: String] = [:]
   ) async throws -> TestFleet {
     let url: String
@@ -178,7 +179,7 @@ package final class TestFleet: Sendable {
 
   /// Polls until `condition` holds, whatever it throws meanwhile; fails with the workers' logs after `limit`.
   package func eventually(
-    _ what: String, within limit: Duration = .seconds(120), sourceLocation: SourceLocation = #_sourceLocation,
+    _ what: String, within limit: Duration = .seconds(300), sourceLocation: SourceLocation = #_sourceLocation,
     _ condition: () async throws -> Bool
   ) async throws {
     try await TestKit.eventually(
@@ -203,7 +204,7 @@ package final class TestFleet: Sendable {
   /// Polls until the task satisfies `condition`; throws with the workers' logs after `deadline`.
   @discardableResult
   package func wait(
-    for task: UUID, within deadline: Duration = .seconds(120), _ what: String = "the condition",
+    for task: UUID, within deadline: Duration = .seconds(300), _ what: String = "the condition",
     until condition: (TaskDocument) throws -> Bool
   ) async throws -> TaskDocument {
     let end = Clocks.boottime() + deadline.nanoseconds
@@ -220,13 +221,21 @@ package final class TestFleet: Sendable {
 
   @discardableResult
   package func wait(
-    for task: UUID, _ state: TaskState, within deadline: Duration = .seconds(120)
+    for task: UUID, _ state: TaskState, within deadline: Duration = .seconds(300)
   ) async throws -> TaskDocument {
     try await wait(for: task, within: deadline, "state \(state)") { document in
       if document.state != state, document.state.isFinal {
         throw TestFleetError("task \(task) is \(document.state): \(document.error?.message ?? "")\n\(logs())")
       }
       return document.state == state
+    }
+  }
+
+  /// Waits until all of these have succeeded, with one question about all of them.
+  package func waitForSuccess(of tasks: [UUID], sourceLocation: SourceLocation = #_sourceLocation) async throws {
+    try await eventually("\(tasks.count) tasks have succeeded", sourceLocation: sourceLocation) {
+      let states = try await store.states(of: tasks)
+      return states.count == tasks.count && states.values.allSatisfy { $0 == .succeeded }
     }
   }
 

@@ -55,6 +55,17 @@ package final class OriginServer: Sendable {
     script(path) { _ in faults }
   }
 
+  /// Sends no byte of `path` from `offset` on until the gate opens: whatever the machine's speed, a transfer is not over
+  /// before the test has done to it what it wants.
+  package func hold(_ path: String, from offset: Int64) -> OriginGate {
+    let gate = OriginGate()
+    script(path) { request in
+      guard request.range?.last ?? .max >= offset else { return [] }
+      return [.hold(after: max(0, offset - (request.range?.first ?? 0)), gate)]
+    }
+    return gate
+  }
+
   /// Every request for `path` so far, in the order of arrival.
   package func exchanges(_ path: String) -> [OriginExchange] {
     state.withLock { $0.exchanges.filter { $0.request.path == path } }
