@@ -11,7 +11,7 @@ import Testing
 @Suite(.serialized, .enabled(if: TestKafka.isAvailable)) struct RebalanceStormTests {
   @Test func eachCommandTakesEffectOnce() async throws {
     let kafka = try await TestKafka.shared()
-    let fleet = try await TestFleet.start(workers: 2, broker: .running(kafka.bootstrap))
+    let fleet = try await TestFleet.start(workers: 2, broker: .running(kafka.bootstrap), leaseSeconds: 3)
     let specs = (0..<(LongTests.areWanted ? 50_000 : 5000)).map { _ in
       TaskSpec(id: .make(), kind: .noop, source: "noop://host/")
     }
@@ -31,7 +31,7 @@ import Testing
       kills += 1
     }
     try await commands
-    try await fleet.eventually("all are done, after \(kills) kills", within: .seconds(300)) {
+    try await fleet.eventually("all are done, after \(kills) kills") {
       try await fleet.store.counts() == [.succeeded: specs.count]
     }
     #expect(try await fleet.problemsOfEvents() == [])

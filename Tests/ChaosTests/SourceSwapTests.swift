@@ -11,15 +11,15 @@ import Testing
 @Suite(.serialized) struct SourceSwapTests {
   private static let size: Int64 = 120_000_000
 
-  private func withFleet(_ body: (TestFleet, OriginFile) async throws -> Void) async throws {
-    let fleet = try await TestFleet.start(workers: 1)
+  private func withFleet(leaseSeconds: Int = 15, _ body: (TestFleet, OriginFile) async throws -> Void) async throws {
+    let fleet = try await TestFleet.start(workers: 1, leaseSeconds: leaseSeconds)
     fleet.origin.serve("/video.mp4", OriginFile(seed: 10, size: Self.size))
     try await body(fleet, OriginFile(seed: 11, size: Self.size))
     await fleet.stop()
   }
 
   private func expectNewFile(_ fleet: TestFleet, _ task: UUID, _ file: OriginFile) async throws {
-    let done = try await fleet.wait(for: task, .succeeded, within: .seconds(90))
+    let done = try await fleet.wait(for: task, .succeeded)
     // The first generation is 0.
     #expect(done.generation >= 1)
     let expected = file.content.sha256(size: Self.size)
@@ -29,11 +29,13 @@ import Testing
 
   @Test func whileTheDownloadIsPaused() async throws {
     try await withFleet { fleet, new in
+      let end = fleet.origin.hold("/video.mp4", from: Self.size / 2)
       let task = try await fleet.download("/video.mp4") { $0.rate = 30_000_000 }
       try await fleet.wait(for: task, "some bytes") { $0.state == .running && $0.bytesDone > 20_000_000 }
       try await fleet.client.pause(task)
       let paused = try await fleet.wait(for: task, .paused)
       #expect(paused.bytesDone > 0)
+      end.open()
       fleet.origin.serve("/video.mp4", new)
       try await fleet.client.resume(task)
       try await expectNewFile(fleet, task, new)
@@ -41,11 +43,14 @@ import Testing
   }
 
   @Test func whileItsWorkerIsDead() async throws {
-    try await withFleet { fleet, new in
+    try await withFleet(leaseSeconds: 3) { fleet, new in
+      let end = fleet.origin.hold("/video.mp4", from: Self.size * 3 / 4)
       let task = try await fleet.download("/video.mp4") { $0.rate = 30_000_000 }
       try await fleet.wait(for: task, "some bytes") { $0.state == .running && $0.bytesDone > 70_000_000 }
       let owner = try #require(try await fleet.owner(of: task))
       owner.kill(SIGKILL)
+      _ = await owner.wait()
+      end.open()
       fleet.origin.serve("/video.mp4", new)
       try fleet.startWorker()
       try await expectNewFile(fleet, task, new)
@@ -61,7 +66,7 @@ import Testing
         return []
       }
       let task = try await fleet.download("/video.mp4")
-      let done = try await fleet.wait(for: task, .succeeded, within: .seconds(90))
+      let done = try await fleet.wait(for: task, .succeeded)
       let bytes = try TestFleet.contents(fleet.path("/video.mp4"))
       let old = OriginFile(seed: 10, size: Self.size).content.sha256(size: Self.size)
       let fresh = new.content.sha256(size: Self.size)

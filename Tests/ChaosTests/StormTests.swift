@@ -51,7 +51,7 @@ private final class Storm: Sendable {
     postgres = try await RestartablePostgres()
     kafka = try await TestKafka.start(in: "\(directory.path)/kafka")
     fleet = try await TestFleet.start(
-      workers: 4, broker: .running(kafka.bootstrap), postgres: await postgres.url,
+      workers: 4, broker: .running(kafka.bootstrap), postgres: await postgres.url, leaseSeconds: 3,
       environment: ["REELHAUL_CONCURRENCY": "8"])
     let nginx = nginx
     specs = (0..<(LongTests.areWanted ? 200 : 60)).map { number in
@@ -168,7 +168,7 @@ private final class Storm: Sendable {
 
   /// Resumes what was paused until every task is over.
   func settle() async throws {
-    try await fleet.eventually("every task is over: \(fleet.prefix)", within: .seconds(300)) {
+    try await fleet.eventually("every task is over: \(fleet.prefix)", within: .seconds(600)) {
       let paused = try await fleet.store.tasks(TaskFilter(state: .paused, limit: 1000))
       for task in paused { try await fleet.client.resume(task.spec.id) }
       let counts = try await fleet.store.counts()

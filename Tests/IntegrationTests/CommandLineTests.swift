@@ -168,7 +168,7 @@ import Testing
     #expect(result.output.contains("line 302: "))
     let ids = result.output.split(separator: "\n").compactMap { UUID(String($0)) }
     #expect(ids.count == 500)
-    for id in ids { try await fleet.wait(for: id, .succeeded) }
+    try await fleet.waitForSuccess(of: ids)
     await fleet.stop()
   }
 }

@@ -15,11 +15,13 @@ import Testing
     let bouncer = try await PgBouncer(before: try await TestPostgres.shared.server(), serverSessions: 5)
     let name = String(url[url.index(after: url.lastIndex(of: "/")!)...])
     let fleet = try await TestFleet.start(
-      workers: 2, postgres: bouncer.url(database: name) + "?prepared_statements=\(prepared)")
+      workers: 2, postgres: bouncer.url(database: name) + "?prepared_statements=\(prepared)",
+      leaseSeconds: 3)
     let file = OriginFile(seed: 70, size: 80_000_000)
     fleet.origin.serve("/killed.mp4", file)
     fleet.origin.serve("/paused.mp4", file)
     fleet.origin.serve("/canceled.mp4", file)
+    let ends = ["/killed.mp4", "/paused.mp4", "/canceled.mp4"].map { fleet.origin.hold($0, from: file.size / 2) }
     let killed = try await fleet.download("/killed.mp4") { $0.rate = 20_000_000 }
     let paused = try await fleet.download("/paused.mp4") { $0.rate = 10_000_000 }
     let canceled = try await fleet.download("/canceled.mp4") { $0.rate = 10_000_000 }
@@ -31,12 +33,13 @@ import Testing
     try await fleet.wait(for: paused, .paused)
     try await fleet.wait(for: canceled, .canceled)
     try #require(try await fleet.owner(of: killed)).kill(SIGKILL)
+    for end in ends { end.open() }
     try await fleet.client.resume(paused)
     for (task, path) in [(killed, "/killed.mp4"), (paused, "/paused.mp4")] {
       try await fleet.wait(for: task, .succeeded)
       #expect(try digest(.sha256, of: TestFleet.contents(fleet.path(path))) == file.content.sha256(size: file.size))
     }
-    for noop in noops { try await fleet.wait(for: noop.id, .succeeded) }
+    try await fleet.waitForSuccess(of: noops.map(\.id))
     let doctor = try await fleet.run(["doctor"])
     #expect(doctor.status == .exited(0), "\(doctor.output)")
     #expect(try await fleet.problemsOfEvents() == [])

@@ -32,7 +32,7 @@ import Testing
   /// The same commands twice over, with the group rebalanced in the midst of them: each takes effect once.
   @Test(.enabled(if: TestKafka.isAvailable)) func duplicatesAndARebalanceChangeNothing() async throws {
     let kafka = try await TestKafka.shared()
-    let fleet = try await TestFleet.start(workers: 1, broker: .running(kafka.bootstrap))
+    let fleet = try await TestFleet.start(workers: 1, broker: .running(kafka.bootstrap), leaseSeconds: 3)
     let specs = (0..<3000).map { _ in TaskSpec(id: .make(), kind: .noop, source: "noop://host/") }
     let client = fleet.client
     async let first: Void = client.submit(specs)
@@ -42,8 +42,7 @@ import Testing
     async let second: Void = client.submit(specs)
     _ = try await (first, second)
     short.kill(SIGKILL)
-    for spec in [specs[0], specs[1499], specs[2999]] { try await fleet.wait(for: spec.id, .succeeded) }
-    for spec in specs { try await fleet.wait(for: spec.id, .succeeded) }
+    try await fleet.waitForSuccess(of: specs.map(\.id))
     let counts = try await fleet.store.counts()
     #expect(counts[.succeeded] == specs.count)
     #expect(counts.values.reduce(0, +) == specs.count)

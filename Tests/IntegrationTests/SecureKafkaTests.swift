@@ -6,7 +6,7 @@ import TestKit
 import Testing
 
 /// An Apache Kafka that wants TLS and a password, reached through properties from the environment.
-@Suite(.enabled(if: TestKafka.isAvailable), .timeLimit(.minutes(3)))
+@Suite(.enabled(if: TestKafka.isAvailable), .timeLimit(.minutes(10)))
 struct SecureKafkaTests {
   private static let password = "correct horse"
 
@@ -69,9 +69,11 @@ struct SecureKafkaTests {
     ]
   }
 
+  private typealias Result = (status: System.ExitStatus, output: String)
+
   private func run(
     _ arguments: [String], _ settings: [String: String], in directory: String
-  ) async throws -> (status: System.ExitStatus, output: String) {
+  ) async throws -> Result {
     var options = ChildProcess.Options()
     options.environment = settings
     options.stdout = "\(directory)/out-\(UInt32.random(in: 0 ... .max))"
@@ -114,9 +116,18 @@ struct SecureKafkaTests {
       // The broker just closes the connection.
       (["REELHAUL_KAFKA_SECURITY_PROTOCOL": "PLAINTEXT"], "REELHAUL_KAFKA_SECURITY_PROTOCOL"),
     ]
+    let path = directory.path
     for (change, reason) in mistakes {
-      for command in [download, ["migrate"], ["doctor"]] {
-        let result = try await run(command, settings.merging(change) { $1 }, in: directory.path)
+      let commands = [download, ["migrate"], ["doctor"]]
+      // Each waits for some seconds, so all do at once.
+      let results = try await withThrowingTaskGroup(of: (command: [String], result: Result).self) { group in
+        for command in commands {
+          group.addTask { (command, try await run(command, settings.merging(change) { $1 }, in: path)) }
+        }
+        return try await group.reduce(into: []) { $0.append($1) }
+      }
+      #expect(results.count == commands.count)
+      for (command, result) in results {
         #expect(result.status == .exited(3), "\(command), \(change): \(result.output)")
         #expect(result.output.contains(node.sasl), "\(command), \(change): \(result.output)")
         #expect(result.output.contains(reason), "\(command), \(change): \(result.output)")
