@@ -5,7 +5,7 @@ import TestKit
 import Testing
 
 /// What only a real cluster shows: the admin protocol, several members of a group, a broker that goes and comes back.
-@Suite(.enabled(if: TestKafka.isAvailable), .timeLimit(.minutes(2)))
+@Suite(.enabled(if: TestKafka.isAvailable), .timeLimit(.minutes(10)))
 struct ApacheKafkaTests {
   /// The shared node, and names no other test uses.
   private func setUp(_ name: String, partitions: Int = 4) async throws -> KafkaConfiguration {

@@ -5,7 +5,7 @@ import TestKit
 import Testing
 
 /// Readers under more load than their buffers hold.
-@Suite(.timeLimit(.minutes(2))) struct ReaderLoadTests {
+@Suite(.timeLimit(.minutes(10))) struct ReaderLoadTests {
   private static let partitions = 48
 
   /// Bytes that compression makes no smaller.

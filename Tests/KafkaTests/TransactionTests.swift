@@ -4,8 +4,8 @@ import System
 import TestKit
 import Testing
 
-@Suite(.serialized, .timeLimit(.minutes(2))) struct TransactionTests {
-  private static let limit = Duration.seconds(30)
+@Suite(.serialized, .timeLimit(.minutes(10))) struct TransactionTests {
+  private static let limit = Duration.seconds(120)
 
   private static func producer(_ configuration: KafkaConfiguration, id: String = "relay") -> TransactionalProducer {
     TransactionalProducer(configuration, id: id, timeout: limit)

@@ -6,7 +6,7 @@ import Testing
 
 @testable import LocalFleet
 
-@Suite(.enabled(if: TestKafka.isAvailable), .timeLimit(.minutes(2)))
+@Suite(.enabled(if: TestKafka.isAvailable), .timeLimit(.minutes(10)))
 struct ApacheKafkaSlotTests {
   @Test func isStartedAgainOnItsPortWithItsDataWhenItIsKilled() async throws {
     let directory = try TemporaryDirectory(prefix: "reelhaul-kafka")

@@ -93,6 +93,7 @@ struct CommitTests {
 
   @Test func withNobodyToAskTheOutcomeIsUnknown() async throws {
     try await withProxy(commitResolution: .milliseconds(300), acquireTimeout: .seconds(2)) { pool, _, proxy in
+      try await PoolTests.connect(pool)
       proxy.cut(.after, when: Self.commit, thenRefuse: true)
       let error = await failure {
         try await pool.transaction { _ = try await $0.query(Self.insert, .int32(1)) }

@@ -9,7 +9,7 @@ func withPool<Result: Sendable>(
 ) async throws -> Result {
   let configuration =
     if let configuration { configuration } else {
-      try PostgresConfiguration(url: try await TestPostgres.shared.database())
+      try PostgresConfiguration.patient(url: try await TestPostgres.shared.database())
     }
   let loop = EventLoop(name: "postgres-test")
   let pool = PostgresPool(loop: loop, configuration: configuration, size: size)

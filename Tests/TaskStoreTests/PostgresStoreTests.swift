@@ -178,6 +178,6 @@ import Testing
 
 extension WorkerRegistration {
   static var sample: WorkerRegistration {
-    WorkerRegistration(boot: .random(), host: "test", pid: 1, leaseSeconds: 60, kinds: [.noop], volumes: [:])
+    WorkerRegistration(boot: .random(), host: "test", pid: 1, leaseSeconds: 3600, kinds: [.noop], volumes: [:])
   }
 }

@@ -9,6 +9,9 @@ import TransferEngine
 import Worker
 
 @Suite struct WorkerTests {
+  /// Four fifths of it are waited for Kafka; in the last one the lease is given up, also by a machine that is busy.
+  private static let drainWithoutKafka = Duration.seconds(15)
+
   @Test func carriesTasksFromCommandToEvent() async throws {
     let bench = try WorkerBench()
     let specs = (0..<200).map { _ in noop() }
@@ -123,7 +126,7 @@ import Worker
   }
 
   @Test func aDrainWhileKafkaIsAwayHandsBackWhatRuns() async throws {
-    let bench = try WorkerBench { $0.drainLimit = .seconds(3) }
+    let bench = try WorkerBench { $0.drainLimit = Self.drainWithoutKafka }
     let spec = download()
     let code = try await bench.run {
       bench.submit([spec])
@@ -140,7 +143,7 @@ import Worker
   }
 
   @Test func aDrainWhileARoundIsInFlightGivesUpTheLease() async throws {
-    let bench = try WorkerBench { $0.drainLimit = .seconds(3) }
+    let bench = try WorkerBench { $0.drainLimit = Self.drainWithoutKafka }
     let code = try await bench.run {
       bench.sink.goAway()
       bench.submit([noop()])
@@ -151,7 +154,7 @@ import Worker
   }
 
   @Test func aDrainDoesNotWaitForARootThatHangs() async throws {
-    let bench = try WorkerBench { $0.drainLimit = .seconds(3) }
+    let bench = try WorkerBench { $0.drainLimit = .seconds(60) }
     let spec = download()
     // Whoever opens a pipe that nobody writes to waits, as in a file system whose server is gone.
     let marker = try #require(bench.storage.roots["default"]) + "/.reelhaul/volume"
@@ -159,8 +162,8 @@ import Worker
       bench.submit([spec])
       try await eventually("it runs") { bench.handler.ledger(spec.id) != nil }
       #expect(unlink(marker) == 0 && mkfifo(marker, 0o600) == 0)
-      // The watch looks every second: twice that, and it hangs.
-      try await Task.sleep(for: .seconds(2))
+      // The watch looks every second, and lets the run go after five that it hangs.
+      try await Task.sleep(for: .seconds(4))
     }
     let writer = open(marker, O_WRONLY | O_NONBLOCK)
     #expect(writer >= 0, "somebody waits there")
@@ -197,7 +200,7 @@ import Worker
   }
 
   @Test func anAwayStoreStopsEverythingAtTheFenceAndIsWaitedFor() async throws {
-    let bench = try WorkerBench()
+    let bench = try WorkerBench { $0.leaseSeconds = 9 }
     let spec = download()
     try await bench.run {
       bench.submit([spec])
@@ -280,7 +283,7 @@ import Worker
   @Test func aDrainWaitsNoLongerForARunThatIsLetGo() async throws {
     let bench = try WorkerBench {
       $0.watchdog = Watchdog(patience: .seconds(600), grace: .milliseconds(300))
-      $0.drainLimit = .seconds(10)
+      $0.drainLimit = .seconds(120)
     }
     let spec = download()
     let code = try await bench.run {

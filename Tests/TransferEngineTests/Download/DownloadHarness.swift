@@ -97,11 +97,14 @@ final class DownloadHarness: Sendable {
     get throws { try storage.volume("default").staged().map(\.name.description) }
   }
 
-  /// Runs until `stop` says so, and returns what was recorded: as a run that is canceled leaves a task.
-  func interrupted(_ spec: TaskSpec, when stop: @escaping @Sendable () async -> Void) async -> Checkpoint? {
+  /// Runs until an answer is held at `gate` and so many bytes are written, and returns what was recorded: as a run that is
+  /// canceled leaves a task.
+  func interrupted(_ spec: TaskSpec, at gate: OriginGate, written: Int64) async throws -> Checkpoint? {
     let ledger = RecordingLedger()
     let task = Task { await run(spec, ledger: ledger) }
-    await stop()
+    await gate.reached()
+    // What was sent before it may not have been received yet.
+    try await eventually("\(written) bytes are written") { ledger.progress.last ?? 0 >= written }
     task.cancel()
     let outcome = await task.value
     #expect(outcome == .stopped)

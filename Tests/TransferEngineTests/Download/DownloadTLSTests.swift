@@ -60,7 +60,7 @@ import Testing
         (request.range?.first ?? 0) >= 700_000 ? [.hold(after: 50_000, gate)] : []
       }
       let spec = spec(harness, relay)
-      let checkpoint = try #require(await harness.interrupted(spec) { await gate.reached() })
+      let checkpoint = try #require(try await harness.interrupted(spec, at: gate, written: 700_000))
       harness.origin.script(DownloadHarness.path) { _ in [] }
       let before = harness.origin.exchanges(DownloadHarness.path).count
       try await arrives(harness.run(spec, from: checkpoint), harness)

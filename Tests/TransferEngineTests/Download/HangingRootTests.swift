@@ -43,7 +43,7 @@ final class HangingRoot: Sendable {
         _ = await healthy.value
         isOver.withLock { $0 = true }
       }
-      try? await eventually("the download to the root that answers is over", within: .seconds(20)) {
+      try? await eventually("the download to the root that answers is over") {
         isOver.withLock { $0 }
       }
       let pipe = try root.answers()

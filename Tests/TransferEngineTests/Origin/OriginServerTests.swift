@@ -26,7 +26,7 @@ import Testing
 
   func curl(_ arguments: String...) async throws -> Answer {
     let (head, body) = ("\(directory.path)/head", "\(directory.path)/body")
-    let all = ["-s", "-m", "20", "-D", head, "-o", body] + arguments + [origin.url("/a.mp4")]
+    let all = ["-s", "-m", "300", "-D", head, "-o", body] + arguments + [origin.url("/a.mp4")]
     let exit = try await ChildProcess("curl", all).wait()
     return try Answer(exit: exit, head: String(decoding: contents(head), as: UTF8.self), body: contents(body))
   }

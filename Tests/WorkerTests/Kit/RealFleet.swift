@@ -29,11 +29,11 @@ final class RealFleet: Sendable {
     origin = try OriginServer()
     directory = try TemporaryDirectory()
     loop = EventLoop(name: "test")
-    pool = PostgresPool(loop: loop, configuration: try PostgresConfiguration(url: database), size: 2)
+    pool = PostgresPool(loop: loop, configuration: try .patient(url: database), size: 2)
     store = PostgresStore(pool: pool)
     var settings = WorkerSettings()
     settings.topics = topics
-    settings.leaseSeconds = 3
+    settings.drainLimit = .seconds(120)
     var configuration = WorkerConfiguration(
       kafka: kafka, postgres: database, storage: ["default": directory.path],
       allowedNetworks: [try CIDR("127.0.0.0/8")],

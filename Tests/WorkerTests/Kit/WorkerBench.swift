@@ -26,7 +26,8 @@ final class WorkerBench: Sendable {
     storage = Storage(roots: ["default": "\(directory.path)/default"])
     try storage.initialise()
     var settings = WorkerSettings()
-    settings.leaseSeconds = 3
+    settings.leaseSeconds = 3600
+    settings.drainLimit = .seconds(120)
     settings.sweepInterval = .milliseconds(50)
     adjust(&settings)
     worker = Worker(
