@@ -10,7 +10,10 @@ struct Reelhaul {
     signal(SIGPIPE, SIG_IGN)
     openStandardDescriptors()
     let code = await run(Array(CommandLine.arguments.dropFirst()), environment: ProcessEnvironment.all)
-    exit(code.rawValue)
+    // Not exit(): it would take the libraries down under threads that still run, libuv's under the one that waits for
+    // signals, and now and then the process would end by a signal of its own instead of with its code.
+    fflush(nil)
+    _exit(code.rawValue)
   }
 
   /// A caller may have closed some: what is opened next must not take their place and be written to.
