@@ -104,6 +104,8 @@ package enum OriginFault: Sendable {
     case .cut(let offset, let reset):
       response.insert(reset ? .reset : .close, after: offset)
     case .hold(let offset, let gate):
+      // A body that ends there is whole, and its client may send the next request over the same connection.
+      if let offset, offset >= response.length { return }
       response.insert(.hold(gate), after: offset)
     case .swap(let offset, let file):
       response.insert(.install(file), at: offset)

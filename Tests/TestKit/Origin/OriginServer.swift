@@ -59,10 +59,7 @@ package final class OriginServer: Sendable {
   /// before the test has done to it what it wants.
   package func hold(_ path: String, from offset: Int64) -> OriginGate {
     let gate = OriginGate()
-    script(path) { request in
-      guard request.range?.last ?? .max >= offset else { return [] }
-      return [.hold(after: max(0, offset - (request.range?.first ?? 0)), gate)]
-    }
+    script(path) { [.hold(after: max(0, offset - ($0.range?.first ?? 0)), gate)] }
     return gate
   }
 
