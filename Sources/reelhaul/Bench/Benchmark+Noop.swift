@@ -10,7 +10,7 @@ extension Benchmark {
     name: "noop", summary: "Tasks that do nothing, from Kafka record to succeeded with its event"
   ) { context in
     let count = 50_000
-    let fleet = try await BenchFleet.start(workers: 2, environment: ["REELHAUL_CONCURRENCY": "1000"])
+    let fleet = try await BenchFleet.start(workers: 2, environment: ["REELHAUL_CONCURRENCY": "500"])
     let client = try ReelhaulClient(fleet.kafka(), topicPrefix: fleet.topics.prefix, source: "/reelhaul/bench")
     let events = try KafkaConsumer(fleet.kafka(), group: "bench", topics: [fleet.topics.events])
     var runs: [Double] = []
