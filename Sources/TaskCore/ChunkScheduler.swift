@@ -2,7 +2,7 @@
 ///
 /// Pure: the shell says what arrived and asks for more; no byte is handed out twice at a time and none is lost. Chunks
 /// are taken from the front, so that the hash can follow the contiguous prefix; their length adapts to what a connection
-/// moves in about three seconds; at the end idle connections take over half of what the slowest has left.
+/// moves in about three seconds; at the end idle connections take over half of what a slow one has left.
 public struct ChunkScheduler: Sendable {
   public struct Limits: Hashable, Sendable {
     /// Bytes of the shortest chunk that is planned; the last of a range, and shares of a small rest, may be shorter.
@@ -12,6 +12,9 @@ public struct ChunkScheduler: Sendable {
     public var seconds: Int64 = 3
     /// A running chunk is split only where both halves have as many bytes.
     public var shortestPart: Int64 = 1 << 20
+    /// And only where its connection needs longer, in seconds, for what it has left: of a second half that would soon be
+    /// here, much is on its way already and would be sent again.
+    public var tailSeconds: Int64 = 1
     /// Chunks begin and end at multiples of this, gaps apart.
     public var grain: Int64 = 256 << 10
 
@@ -36,6 +39,9 @@ public struct ChunkScheduler: Sendable {
     /// Bytes below it have arrived.
     var position: Int64
     var range: Range<Int64>
+    /// Where it was when a second began, and how far it came in the last whole one.
+    var mark: Int64?
+    var pace: Int64?
 
     var left: Int64 { range.upperBound - position }
   }
@@ -75,7 +81,15 @@ public struct ChunkScheduler: Sendable {
       free.remove(range)
       return Grant(chunk: start(range), shortened: nil)
     }
-    return split()
+    return split(rate: rate)
+  }
+
+  /// A second has passed since the last call: what has arrived in it tells how fast each connection is.
+  public mutating func sampled() {
+    for (id, chunk) in running {
+      running[id]?.pace = chunk.mark.map { chunk.position - $0 }
+      running[id]?.mark = chunk.position
+    }
   }
 
   /// Bytes of the chunk below `offset` have arrived. Returns whether the chunk is complete.
@@ -108,9 +122,8 @@ public struct ChunkScheduler: Sendable {
 
   private func length(in gap: Range<Int64>, connections: Int, rate: Int64?) -> Int64 {
     let available = gap.upperBound - gap.lowerBound
-    let wanted = rate.map { $0.multipliedReportingOverflow(by: limits.seconds) }
     let adapted =
-      wanted.map { $0.overflow ? limits.longest : min(max($0.partialValue, limits.shortest), limits.longest) }
+      rate.map { min(max(bytes(in: limits.seconds, at: $0), limits.shortest), limits.longest) }
       ?? limits.shortest
     let share = max(free.count / Int64(max(1, connections)), limits.shortestPart)
     let end = roundUp(gap.lowerBound + min(adapted, share))
@@ -118,16 +131,24 @@ public struct ChunkScheduler: Sendable {
     return isRestWorthAConnection ? end - gap.lowerBound : min(available, limits.longest + limits.shortestPart)
   }
 
-  /// The second half of what the running chunk with the most left has to do.
-  private mutating func split() -> Grant? {
-    guard let (id, chunk) = running.max(by: { ($0.value.left, $1.key) < ($1.value.left, $0.key) }),
+  /// The second half of what the chunk has to do that has the most left, of those that are slow. One whose pace is not
+  /// known yet is taken to be as fast as others were, and without those to be fast.
+  private mutating func split(rate: Int64?) -> Grant? {
+    let slow = running.filter { _, chunk in
       chunk.left >= 2 * limits.shortestPart
-    else { return nil }
+        && chunk.left > bytes(in: limits.tailSeconds, at: chunk.pace ?? rate ?? .max)
+    }
+    guard let (id, chunk) = slow.max(by: { ($0.value.left, $1.key) < ($1.value.left, $0.key) }) else { return nil }
     let middle = min(roundUp(chunk.position + chunk.left / 2), chunk.range.upperBound - limits.shortestPart)
     running[id]?.range = chunk.range.lowerBound..<middle
     return Grant(
       chunk: start(middle..<chunk.range.upperBound),
       shortened: Chunk(id: id, range: chunk.range.lowerBound..<middle))
+  }
+
+  private func bytes(in seconds: Int64, at rate: Int64) -> Int64 {
+    let bytes = rate.multipliedReportingOverflow(by: seconds)
+    return bytes.overflow ? .max : bytes.partialValue
   }
 
   private func roundUp(_ offset: Int64) -> Int64 {

@@ -24,6 +24,7 @@ struct ChunkSchedulerTests {
       #expect(zip(running, running.dropFirst()).allSatisfy { $0.id < $1.id })
       let sorted = running.map(\.range).sorted { $0.lowerBound < $1.lowerBound }
       #expect(zip(sorted, sorted.dropFirst()).allSatisfy { $0.upperBound <= $1.lowerBound }, "chunks overlap")
+      if Int.random(in: 0..<4, using: &generator) == 0 { plan.sampled() }
       let connections = Int.random(in: 1...8, using: &generator)
       if running.count < connections {
         let rate = Bool.random(using: &generator) ? nil : Int64.random(in: 0...(50 * mebibyte), using: &generator)
@@ -78,13 +79,13 @@ struct ChunkSchedulerTests {
     #expect(grants == [0..<70_000, nil])
   }
 
-  @Test func anIdleConnectionTakesHalfOfTheSlowest() throws {
+  @Test func anIdleConnectionTakesHalfOfWhatASlowOneHasLeft() throws {
     var plan = ChunkScheduler(size: 16 * mebibyte)
     let granted = plan.next(connections: 1, rate: 100 * mebibyte)
     let whole = try #require(granted)
     #expect(whole.chunk.range == 0..<(16 * mebibyte))
     plan.advance(whole.chunk.id, to: 8 * mebibyte)
-    let second = plan.next(connections: 2, rate: nil)
+    let second = plan.next(connections: 2, rate: mebibyte)
     let half = try #require(second)
     #expect(half.chunk.range == (12 * mebibyte)..<(16 * mebibyte))
     #expect(half.shortened?.range == 0..<(12 * mebibyte))
@@ -92,6 +93,28 @@ struct ChunkSchedulerTests {
     let isComplete = plan.advance(whole.chunk.id, to: 16 * mebibyte)
     #expect(isComplete)
     #expect(plan.received == ByteRanges(0..<(12 * mebibyte)))
+  }
+
+  /// What its source has sent of the second half would be sent again.
+  @Test func aChunkThatIsSoonDoneIsLeftToItsConnection() throws {
+    var plan = ChunkScheduler(size: 16 * mebibyte)
+    let granted = plan.next(connections: 1, rate: 100 * mebibyte)
+    let chunk = try #require(granted).chunk
+    func takesOver(rate: Int64?) -> Bool {
+      var next = plan
+      return next.next(connections: 2, rate: rate) != nil
+    }
+    #expect(!takesOver(rate: nil), "nothing is known of any connection")
+    #expect(!takesOver(rate: 16 * mebibyte) && takesOver(rate: 15 * mebibyte))
+    // Its own pace counts, once it was seen for a whole second.
+    plan.advance(chunk.id, to: 2 * mebibyte)
+    plan.sampled()
+    #expect(!takesOver(rate: nil))
+    plan.advance(chunk.id, to: 9 * mebibyte)
+    plan.sampled()
+    #expect(!takesOver(rate: mebibyte), "seven left at seven a second")
+    plan.sampled()
+    #expect(takesOver(rate: 100 * mebibyte), "it stands still")
   }
 
   @Test func aFailedChunkIsHandedOutAgainFromWhereItStopped() throws {

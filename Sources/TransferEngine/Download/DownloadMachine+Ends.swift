@@ -10,8 +10,9 @@ extension DownloadMachine {
 
   /// The download moved so many bytes per second since the last sample, about a second ago.
   mutating func sampled(throughput: Int64) -> [Action] {
-    guard phase == .fetching, mode == .ranges, resolved != nil, throughput > 0 else { return [] }
-    _ = governor.observe(throughput: throughput)
+    guard phase == .fetching, mode == .ranges, resolved != nil else { return [] }
+    plan?.sampled()
+    if throughput > 0 { _ = governor.observe(throughput: throughput) }
     return send()
   }
 
