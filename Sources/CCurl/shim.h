@@ -42,6 +42,30 @@ static inline CURLcode rh_easy_get_offset(CURL *easy, CURLINFO info, curl_off_t 
   return (curl_easy_getinfo)(easy, info, value);
 }
 
+static inline CURLcode rh_easy_get_pointer(CURL *easy, CURLINFO info, void **value) {
+  return (curl_easy_getinfo)(easy, info, value);
+}
+
+/// The socket that a finished transfer leaves to the next one, or CURL_SOCKET_BAD. While it is in the multi handle.
+static inline curl_socket_t rh_easy_socket(CURL *easy) {
+  curl_socket_t value = CURL_SOCKET_BAD;
+  (curl_easy_getinfo)(easy, CURLINFO_ACTIVESOCKET, &value);
+  return value;
+}
+
+// Of OpenSSL, which libcurl is built with.
+extern int SSL_pending(const struct ssl_st *ssl);
+
+/// Bytes that TLS has decrypted on the transfer's connection and libcurl has not read; 0 without TLS. In a callback of
+/// the transfer.
+static inline int rh_easy_tls_pending(CURL *easy) {
+  struct curl_tlssessioninfo *tls = NULL;
+  if ((curl_easy_getinfo)(easy, CURLINFO_TLS_SSL_PTR, &tls) != CURLE_OK || !tls || !tls->internals ||
+      tls->backend != CURLSSLBACKEND_OPENSSL)
+    return 0;
+  return SSL_pending((const struct ssl_st *)tls->internals);
+}
+
 /// The file of trusted certificates that libcurl was built for, or NULL.
 static inline const char *rh_default_ca_file(void) { return curl_version_info(CURLVERSION_NOW)->cainfo; }
 

@@ -67,6 +67,10 @@ extension CurlTransfer {
   /// How it ended, from libcurl's result and what was noted on the way.
   func error(result: Int32, of easy: EasyHandle) -> CurlError {
     if let failure { return failure }
+    // What libcurl says of a header line that is longer than it takes; memory does not run out here.
+    if result == 27, !collector.isComplete {
+      return CurlError(.headTooLarge, message: "a line of the response's head passes the limit")
+    }
     if refusedAddress, result == 7 {
       return CurlError(.addressRefused, message: "the address is not one that the policy permits")
     }

@@ -9,6 +9,8 @@ final class EasyHandle {
   let raw: UnsafeMutableRawPointer
   /// The transfer it works for; set while it is in the multi handle.
   var transfer: CurlTransfer?
+  /// TLS held more than libcurl asked for when it took the last bytes of the body.
+  private(set) var hasSurplus = false
   private unowned let sockets: SocketTable
   private let permits: CurlOptions.AddressPredicate
   private let errorText: UnsafeMutablePointer<CChar>
@@ -66,7 +68,9 @@ final class EasyHandle {
     try check(
       rh_easy_set_receiver(raw, CURLOPT_WRITEFUNCTION) { bytes, size, count, context in
         let body = UnsafeRawBufferPointer(start: bytes, count: size * count)
-        switch EasyHandle.of(context).transfer?.receive(body: body) {
+        let easy = EasyHandle.of(context)
+        easy.hasSurplus = rh_easy_tls_pending(easy.raw) > 0
+        switch easy.transfer?.receive(body: body) {
         case .continue: return body.count
         case .pause: return Int(CURL_WRITEFUNC_PAUSE)
         case .abort, nil: return body.isEmpty ? 1 : 0
@@ -87,6 +91,15 @@ final class EasyHandle {
   private static func of(_ context: UnsafeMutableRawPointer?) -> EasyHandle {
     Unmanaged<EasyHandle>.fromOpaque(context!).takeUnretainedValue()
   }
+
+  static func of(raw: UnsafeMutableRawPointer) -> EasyHandle {
+    var context: UnsafeMutableRawPointer?
+    rh_easy_get_pointer(raw, CURLINFO_PRIVATE, &context)
+    return of(context)
+  }
+
+  /// That of the connection which is kept for later requests, once the transfer is over; `CURL_SOCKET_BAD` for none.
+  var keptSocket: Int32 { rh_easy_socket(raw) }
 
   /// Opens a socket for an address the policy permits.
   private func openSocket(_ address: UnsafeMutablePointer<curl_sockaddr>) -> curl_socket_t {
@@ -109,6 +122,7 @@ final class EasyHandle {
   /// HTTP/2 costs more per byte and its windows make pausing heavy: it is offered on demand alone, and over TLS.
   func prepare(_ request: CurlRequest, offersHTTP2: Bool) throws(CurlError) {
     errorText[0] = 0
+    hasSurplus = false
     let version = offersHTTP2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1
     try check(rh_easy_set_long(raw, CURLOPT_HTTP_VERSION, Int(version)))
     try check(rh_easy_set_string(raw, CURLOPT_URL, request.url))

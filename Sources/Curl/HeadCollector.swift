@@ -15,7 +15,7 @@ struct HeadCollector {
 
   private var head: CurlHead?
   private var bytes = 0
-  private var isComplete = false
+  private(set) var isComplete = false
 
   /// Takes one line, its end included.
   mutating func add(line: UnsafeRawBufferPointer) -> Progress {

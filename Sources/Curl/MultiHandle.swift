@@ -118,6 +118,8 @@ final class MultiHandle: @unchecked Sendable {
     while let message = curl_multi_info_read(raw, &left) {
       let result = rh_message_result(message)
       guard result >= 0, let easy = message.pointee.easy_handle else { continue }
+      let handle = EasyHandle.of(raw: easy)
+      sockets.rest(handle.keptSocket, hasSurplus: handle.hasSurplus)
       curl_multi_remove_handle(raw, easy)
       onFinish(easy, result)
     }

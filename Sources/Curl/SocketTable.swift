@@ -4,13 +4,21 @@ import System
 
 /// The sockets of one multi handle, and how the loop watches them.
 ///
-/// A connection's own socket keeps its watcher while it is idle between two requests. What libcurl opens by itself (the
-/// resolver's wake-up) is forgotten as soon as libcurl stops watching it, for its end is not announced.
-final class SocketTable {
+/// A connection's own socket keeps its watcher while it rests between two requests. What it receives then was not asked
+/// for: libcurl (before 8.1) would take it for the answer to the next request, a later task's file. So it is watched, and
+/// a connection that is not silent is shut, which libcurl sees before it would use it again.
+///
+/// What libcurl opens by itself (the resolver's wake-up) is forgotten as soon as libcurl stops watching it, for its end
+/// is not announced.
+// @unchecked: touched on the loop's thread alone.
+final class SocketTable: @unchecked Sendable {
   private let loop: EventLoop
   private let onEvents: @Sendable (Int32, PollEvents) -> Void
   private var polls: [Int32: LoopPoll] = [:]
   private var owned: Set<Int32> = []
+  /// Those that libcurl has watched for a transfer.
+  private var used: Set<Int32> = []
+  private var resting: Set<Int32> = []
 
   init(loop: EventLoop, onEvents: @escaping @Sendable (Int32, PollEvents) -> Void) {
     self.loop = loop
@@ -25,7 +33,9 @@ final class SocketTable {
   /// libcurl's wish for a socket: `CURL_POLL_IN`, `_OUT`, `_INOUT`, `_REMOVE` or `_NONE`. False where it cannot be
   /// watched.
   func watch(_ descriptor: Int32, what: Int32) -> Bool {
+    resting.remove(descriptor)
     guard what != CURL_POLL_REMOVE else {
+      used.remove(descriptor)
       if owned.contains(descriptor) {
         polls[descriptor]?.watch([])
       } else {
@@ -36,12 +46,13 @@ final class SocketTable {
     var events: PollEvents = []
     if what & CURL_POLL_IN != 0 { events.insert(.readable) }
     if what & CURL_POLL_OUT != 0 { events.insert(.writable) }
+    used.insert(descriptor)
     if let poll = polls[descriptor] {
       poll.watch(events)
       return true
     }
     do throws(SystemError) {
-      let poll = try LoopPoll(loop: loop, fd: descriptor) { [onEvents] in onEvents(descriptor, $0) }
+      let poll = try LoopPoll(loop: loop, fd: descriptor) { [unowned self] in happened(descriptor, $0) }
       poll.watch(events)
       polls[descriptor] = poll
       return true
@@ -50,10 +61,46 @@ final class SocketTable {
     }
   }
 
+  private func happened(_ descriptor: Int32, _ events: PollEvents) {
+    if resting.contains(descriptor) { listen(descriptor) } else { onEvents(descriptor, events) }
+  }
+
+  /// A transfer over `descriptor` has ended and its connection is kept. `hasSurplus`: more than its response has been
+  /// received already.
+  func rest(_ descriptor: Int32, hasSurplus: Bool) {
+    guard owned.contains(descriptor), !used.contains(descriptor) else { return }
+    if hasSurplus { return shut(descriptor) }
+    resting.insert(descriptor)
+    listen(descriptor)
+  }
+
+  private func listen(_ descriptor: Int32) {
+    var byte: UInt8 = 0
+    switch recv(descriptor, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) {
+    case 1: shut(descriptor)
+    case -1 where errno == EAGAIN: polls[descriptor]?.watch(.readable)
+    // The server has ended it, which libcurl sees by itself.
+    default: polls[descriptor]?.watch([])
+    }
+  }
+
+  /// Also takes what is there: while something is, a connection of TLS counts as alive.
+  private func shut(_ descriptor: Int32) {
+    polls[descriptor]?.watch([])
+    shutdown(descriptor, Int32(SHUT_RDWR))
+    withUnsafeTemporaryAllocation(byteCount: 1 << 14, alignment: 1) { buffer in
+      for _ in 0..<256 where recv(descriptor, buffer.baseAddress, buffer.count, Int32(MSG_DONTWAIT)) <= 0 {
+        return
+      }
+    }
+  }
+
   /// Ends a connection's socket: the watcher first, then the descriptor.
   func close(_ descriptor: Int32) {
     polls.removeValue(forKey: descriptor)?.close()
     owned.remove(descriptor)
+    used.remove(descriptor)
+    resting.remove(descriptor)
     Glibc.close(descriptor)
   }
 

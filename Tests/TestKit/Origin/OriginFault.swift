@@ -14,6 +14,8 @@ package enum OriginFault: Sendable {
   case shortBody(by: Int64)
   /// So many bytes more of a body than its `Content-Range` says; `Content-Length` agrees with the body.
   case longBody(by: Int64)
+  /// So many bytes behind a body that its length does not tell of: the beginning of an answer nobody asked for.
+  case surplus(String)
   /// The body is declared as gzip and begins as one, at its former length.
   case gzip
   /// 206 as `multipart/byteranges` with one part.
@@ -66,6 +68,8 @@ package enum OriginFault: Sendable {
     case .longBody(let difference):
       response.body.append(.bytes(Array(repeating: 0x2A, count: Int(difference))))
       response["Content-Length"] = "\(response.length)"
+    case .surplus(let text):
+      response.body.append(.bytes(Array(text.utf8)))
     case .gzip:
       let magic: [UInt8] = [0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 3]
       guard response.length > magic.count, let first = response.body.first else { return }

@@ -64,6 +64,9 @@ package final class OriginServer: Sendable {
   }
 
   /// Every request for `path` so far, in the order of arrival.
+  /// How many connections are open.
+  package var connections: Int { state.withLock { $0.sockets.count } }
+
   package func exchanges(_ path: String) -> [OriginExchange] {
     state.withLock { $0.exchanges.filter { $0.request.path == path } }
   }

@@ -53,6 +53,22 @@ import Testing
     }
   }
 
+  /// Not even what TLS has decrypted with the end of a response.
+  @Test func whatComesBehindAResponseIsNoOtherFile() async throws {
+    try await run { harness, relay in
+      harness.origin.always(
+        DownloadHarness.path, .surplus("HTTP/1.1 200 OK\r\nETag: \"e\"\r\nContent-Length: 4\r\n\r\nEVIL"))
+      for number in 0..<3 {
+        let name = "film-\(number).mp4"
+        let spec = harness.spec {
+          $0.source = relay.url(DownloadHarness.path)
+          $0.destination = "storage://default/\(name)"
+        }
+        #expect(await harness.run(spec) == .succeeded(sha256: Self.file.sha256, bytes: Self.size))
+      }
+    }
+  }
+
   @Test func aStoppedRunIsGoneOnWith() async throws {
     try await run { harness, relay in
       let gate = OriginGate()
