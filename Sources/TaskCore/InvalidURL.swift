@@ -30,7 +30,7 @@ extension InvalidURL: CustomStringConvertible {
     case .host: "the host is missing or not valid"
     case .internationalHost: "write the host in its ASCII form (xn--…)"
     case .ipv4:
-      "a host that ends in a number must be an IPv4 address, such as 192.0.2.7: four numbers from 0 to 255, no dot at the end"
+      "a host that ends in a number must be an IPv4 address, such as 192.0.2.7"
     case .ipv6(let error): error.description
     case .port: "the port must be a number from 1 to 65535"
     case .percentEncoding(let offset): "\"%\" at byte \(offset) must be followed by two hexadecimal digits"

@@ -12,6 +12,19 @@ import Worker
     #expect(meter.reading == .init(bytesDone: 100_000, bytesTotal: 1_000_000, rate: 10_000))
   }
 
+  /// A run looks at its source before it fetches: that does not make it slow.
+  @Test func theFirstRatesAreTheAverageFromTheFirstByteOn() {
+    var meter = meter(total: 1_000_000)
+    for step in 1...4 { meter.observe(bytesDone: 0, bytesTotal: nil, now: at(step * 250)) }
+    #expect(meter.reading.rate == 0)
+    meter.observe(bytesDone: 2000, bytesTotal: nil, now: at(1250))
+    #expect(meter.reading.rate == 8000)
+    meter.observe(bytesDone: 5000, bytesTotal: nil, now: at(1500))
+    #expect(meter.reading.rate == 10_000)
+    for step in 7...60 { meter.observe(bytesDone: 5000, bytesTotal: nil, now: at(step * 250)) }
+    #expect(meter.reading.rate < 200, "and it falls where nothing comes")
+  }
+
   @Test func aNewGenerationIsNoNegativeRate() {
     var meter = meter()
     meter.observe(bytesDone: 500, bytesTotal: nil, now: at(250))

@@ -24,7 +24,9 @@ package struct ProgressMeter: Sendable {
   package private(set) var reading: Reading
   /// When the bytes last changed, or the run began.
   package private(set) var lastProgress: BootInstant
-  private var smoothedRate: Double?
+  private var smoothedRate = 0.0
+  /// When the run's first bytes were on their way: until the time constant is over, the rate is the average since then.
+  private var movingSince: BootInstant?
   private var observedAt: BootInstant
   private var published: Reading
   private var renewed: Reading
@@ -44,12 +46,15 @@ package struct ProgressMeter: Sendable {
     guard elapsed > 0 else { return }
     // A new generation begins at zero again: that is no rate.
     let rate = Double(max(0, bytesDone - reading.bytesDone)) / elapsed
-    let weight = min(1, elapsed / Self.smoothing.seconds)
-    let smoothed = smoothedRate.map { $0 + (rate - $0) * weight } ?? rate
-    smoothedRate = smoothed
+    if movingSince == nil, bytesDone != reading.bytesDone { movingSince = observedAt }
+    if let movingSince {
+      let moving = min(Self.smoothing.seconds, movingSince.duration(to: now).seconds)
+      smoothedRate += (rate - smoothedRate) * min(1, elapsed / moving)
+    }
     observedAt = now
     if bytesDone != reading.bytesDone { lastProgress = now }
-    reading = Reading(bytesDone: bytesDone, bytesTotal: bytesTotal ?? reading.bytesTotal, rate: Int64(smoothed))
+    reading = Reading(
+      bytesDone: bytesDone, bytesTotal: bytesTotal ?? reading.bytesTotal, rate: Int64(smoothedRate.rounded()))
   }
 
   /// The sample for the `progress` topic, where something changed since the last one.

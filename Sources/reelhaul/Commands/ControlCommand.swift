@@ -79,6 +79,10 @@ struct ControlCommand {
       for task in tasks { known.append(try await check(task, in: store)) }
       try await Fleet.send(commands, context)
       guard context.arguments[flag: .waitForEffect] else { return .done }
+      let before = Dictionary(known.map { ($0.spec.id, $0.sequence) }) { $1 }
+      let hasEffect: @Sendable (TaskDocument) -> Bool = { [action] in
+        action.hasEffect(on: $0, since: before[$0.spec.id] ?? 0)
+      }
       let last = try await TaskWatch(store, context, isQuiet: true).run(tasks, known: known, until: hasEffect)
       if action != .remove, let removed = last.first(where: { !hasEffect($0) }) {
         throw CommandFailure(.notFound, "task \(removed.spec.id) was removed meanwhile")
@@ -99,11 +103,15 @@ struct ControlCommand {
     }
     return document
   }
+}
 
-  private func hasEffect(_ document: TaskDocument) -> Bool {
-    switch action {
+extension ControlAction {
+  /// Whether a task shows that the command was carried out; `sequence` is that of its last event before.
+  func hasEffect(on document: TaskDocument, since sequence: Int) -> Bool {
+    switch self {
     case .pause: document.state == .paused || document.state.isFinal
-    case .resume, .retry: document.state != .paused && document.state != .failed && document.state != .canceled
+    // It may have failed or been paused anew by now.
+    case .resume, .retry: document.sequence > sequence
     case .cancel: document.state.isFinal
     case .remove: false
     case .prioritize(let priority): document.spec.priority == priority

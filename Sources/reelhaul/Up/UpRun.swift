@@ -22,6 +22,7 @@ struct UpRun {
   }
 
   func run() async throws -> ExitCode {
+    if context.arguments[flag: .keep], !context.arguments[flag: .demo] { throw UsageError("--keep needs --demo") }
     let options = try FleetOptions(context)
     let starting = Task {
       let fleet = try await LocalFleet.start(

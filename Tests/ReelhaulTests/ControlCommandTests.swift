@@ -1,0 +1,21 @@
+import TaskCore
+import Testing
+
+@testable import reelhaul
+
+@Suite struct ControlCommandTests {
+  private func task(_ state: TaskState, sequence: Int) -> TaskDocument {
+    TaskDocument(
+      spec: TaskSpec(id: UUID(high: 0, low: 1), kind: .download, source: "https://a.example/x"), state: state,
+      sequence: sequence, createdAt: Timestamp(microseconds: 0))
+  }
+
+  /// A task that was retried and failed again before anybody looked.
+  @Test func aRetryHasEffectAlsoWhereItFailsAtOnce() {
+    #expect(!ControlAction.retry.hasEffect(on: task(.failed, sequence: 5), since: 5))
+    #expect(ControlAction.retry.hasEffect(on: task(.queued, sequence: 6), since: 5))
+    #expect(ControlAction.retry.hasEffect(on: task(.failed, sequence: 8), since: 5))
+    #expect(!ControlAction.resume.hasEffect(on: task(.paused, sequence: 5), since: 5))
+    #expect(ControlAction.resume.hasEffect(on: task(.paused, sequence: 7), since: 5))
+  }
+}
