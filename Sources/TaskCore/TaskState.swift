@@ -1,4 +1,4 @@
-/// Where a task is. `running` and `publishing` are the two states in which a worker owns it.
+/// Where a task is.
 public enum TaskState: String, Sendable, CaseIterable {
   case blocked
   case queued
@@ -8,6 +8,9 @@ public enum TaskState: String, Sendable, CaseIterable {
   case paused
   case canceled
   case failed
+
+  /// Whether a worker owns the task.
+  public var isOwned: Bool { self == .running || self == .publishing }
 
   public var isFinal: Bool {
     switch self {

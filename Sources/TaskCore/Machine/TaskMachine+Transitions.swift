@@ -29,9 +29,8 @@ extension TaskMachine {
       add(Transition(from: nil, event: event, intent: nil, to: submit(paused: paused, waitsForOthers: waits).0.state))
     }
     for state in TaskState.allCases {
-      let isOwned = state == .running || state == .publishing
-      for intent in isOwned ? [nil, .pause, .cancel] : [nil] as [Intent?] {
-        for waits in isOwned ? [false] : [false, true] {
+      for intent in state.isOwned ? [nil, .pause, .cancel] : [nil] as [Intent?] {
+        for waits in state.isOwned ? [false] : [false, true] {
           for event in sampleEvents {
             var task = TaskMachine(state: state, intent: intent, waitsForOthers: waits)
             guard (try? task.handle(event)) != nil, task.isRemoved || task.state != state else { continue }

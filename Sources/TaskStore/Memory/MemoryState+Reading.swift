@@ -76,7 +76,7 @@ extension MemoryState {
         if !holds { violations.append("task \(id) is \(state.rawValue) and \(violation)") }
       }
       check((task.place != nil) == (state == .queued), "waits at \(String(describing: task.place))")
-      check((task.run != nil) == (state == .running || state == .publishing), "runs at \(String(describing: task.run))")
+      check((task.run != nil) == state.isOwned, "runs at \(String(describing: task.run))")
       check(task.run.map { workers[$0.worker] != nil } ?? true, "its worker does not exist")
       check(task.machine.waitsForOthers == !task.waitsFor.isEmpty, "waits for \(task.waitsFor.count) others")
       check(state != .blocked || !task.waitsFor.isEmpty, "is blocked by nothing")

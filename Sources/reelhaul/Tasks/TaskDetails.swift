@@ -39,8 +39,7 @@ enum TaskDetails {
     if let eta = task.eta { rows.append(("eta", DurationText.clock(seconds: eta))) }
     rows.append(("attempt", "\(task.attempt) of \(task.spec.retry.maxAttempts)"))
     if let worker = task.worker {
-      let hasIt = task.state == .running || task.state == .publishing
-      rows.append((hasIt ? "worker" : "last worker", "\(worker) (epoch \(task.epoch))"))
+      rows.append((task.state.isOwned ? "worker" : "last worker", "\(worker) (epoch \(task.epoch))"))
     }
     if task.generation > 0 { rows.append(("generation", "\(task.generation)")) }
     return rows

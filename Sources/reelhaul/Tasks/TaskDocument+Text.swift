@@ -24,7 +24,7 @@ extension TaskDocument {
   var status: String { status(now: Timestamp(microseconds: Clocks.realtimeMicroseconds())).rawValue }
 
   /// Whether its error is that of an earlier attempt.
-  var hasLeftErrorBehind: Bool { state == .running || state == .publishing || state == .succeeded }
+  var hasLeftErrorBehind: Bool { state.isOwned || state == .succeeded }
 
   private var phase: ProgressItem.Phase {
     switch state {

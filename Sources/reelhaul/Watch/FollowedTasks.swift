@@ -32,14 +32,10 @@ struct FollowedTasks {
   /// Where there is no room, what ended first gives way, and to what runs also what waits.
   private mutating func add(_ task: TaskDocument) {
     if documents.count == limit {
-      let waiting = task.isActive ? documents.lastIndex { !$0.isActive } : nil
+      let waiting = task.state.isOwned ? documents.lastIndex { !$0.state.isOwned } : nil
       guard let place = documents.firstIndex(where: \.state.isFinal) ?? waiting else { return }
       documents.remove(at: place)
     }
     documents.append(task)
   }
-}
-
-extension TaskDocument {
-  fileprivate var isActive: Bool { state == .running || state == .publishing }
 }
