@@ -1,9 +1,41 @@
 /// Why a call of the store failed.
-package enum StoreError: Error, Hashable, Sendable {
+package enum StoreError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The database cannot be reached now; the call may be repeated.
   case unavailable(String)
   /// The database refused the statement: a bug or a wrong schema. `sqlState` has five characters.
   case failed(sqlState: String, message: String)
   /// The schema is not the one this program needs.
   case schema(String)
+  case otherFleet(OtherFleet)
+
+  package var description: String {
+    switch self {
+    case .unavailable(let message), .failed(_, let message), .schema(let message): message
+    case .otherFleet(let fleets): "\(fleets)"
+    }
+  }
+}
+
+/// A fleet met the store of another one.
+package struct OtherFleet: Hashable, Sendable, CustomStringConvertible {
+  /// The topic prefix of the fleet whose store it is.
+  package var recorded: String
+  package var configured: String
+
+  package static let advice = """
+    Correct REELHAUL_TOPIC_PREFIX (--topic-prefix), or give this fleet a database or a schema of its own. \
+    To change a fleet's prefix: docs/operations.md.
+    """
+
+  package init(recorded: String, configured: String) {
+    self.recorded = recorded
+    self.configured = configured
+  }
+
+  package var description: String {
+    """
+    this database is that of the fleet with the topic prefix "\(recorded)", and "\(configured)" is configured: \
+    events would be published under the wrong one
+    """
+  }
 }

@@ -13,6 +13,14 @@ package protocol TaskStore: Sendable {
   /// Applies a batch in order. Idempotent: a repeated command answers ``CommandOutcome/duplicate``.
   func apply(_ commands: [Command]) async throws -> [CommandOutcome]
 
+  // The fleet
+
+  /// What the names of the fleet's topics begin with; nil until it is bound.
+  func topicPrefix() async throws -> String?
+  /// Makes this the store of the fleet with these topics, once and for all: the events of its tasks are published there
+  /// alone. Throws ``StoreError/otherFleet(_:)`` where it is another's.
+  func bind(topicPrefix: String) async throws
+
   // The worker's lease
 
   func register(_ worker: WorkerRegistration) async throws -> WorkerID

@@ -1,4 +1,5 @@
 import Glibc
+import Kafka
 import System
 import TaskCore
 import TaskStore
@@ -34,6 +35,7 @@ package actor Worker {
   /// The services that look after runs.
   private var attending: [Task<Void, any Error>] = []
   private var keeping: [Task<Void, any Error>] = []
+  private var isRefused = false
   private var exitCode: Int32?
   private var waiters: [CheckedContinuation<Int32, Never>] = []
 
@@ -50,7 +52,8 @@ package actor Worker {
       watchdog: settings.watchdog, log: log, onFree: { await hints.runEnded() })
     keeper = LeaseKeeper(
       loop: loop, store: parts.store, runner: runner, watch: watch,
-      timing: .init(lease: .seconds(settings.leaseSeconds), renewal: settings.renewalInterval), log: log,
+      timing: .init(lease: .seconds(settings.leaseSeconds), renewal: settings.renewalInterval),
+      topicPrefix: settings.topics.prefix, log: log,
       describe: { boot, volumes in
         WorkerRegistration(
           boot: boot, host: host, pid: getpid(), leaseSeconds: settings.leaseSeconds, kinds: kinds, volumes: volumes,
@@ -83,7 +86,11 @@ package actor Worker {
 
   /// Starts the services. Neither Kafka nor PostgreSQL needs to be there yet.
   package func start() {
-    keeping = [loop.task { [keeper] in await keeper.run() }]
+    keeping = [
+      loop.task { [keeper] in
+        if let fleets = await keeper.run() { await self.refuse(fleets) }
+      }
+    ]
     attending = [
       loop.task { [sampler] in await sampler.run() },
       loop.task { [watch, keeper, runner] in
@@ -97,7 +104,10 @@ package actor Worker {
     relaying = [loop.task { [relay] in await relay.run() }]
     claiming = [loop.task { [claimer] in await claimer.run() }]
     ingesting = [
-      loop.task { [ingester] in await ingester.run() },
+      loop.task { [keeper, ingester] in
+        await keeper.begun()
+        await ingester.run()
+      },
       loop.task { [sweeper] in await sweeper.run() },
     ]
     watching = [
@@ -111,7 +121,7 @@ package actor Worker {
     handle(.stopRequested)
   }
 
-  /// Waits for the end of the drain: 0, or ``DrainMachine/unfinished``.
+  /// Waits for the end of the drain: 0, ``DrainMachine/unfinished``, or ``WorkerProcess/misconfigured``.
   package func finished() async -> Int32 {
     if let exitCode { return exitCode }
     return await withCheckedContinuation { waiters.append($0) }
@@ -125,6 +135,13 @@ package actor Worker {
   /// Whether runs that were given up have not returned.
   package var hasLeftovers: Bool {
     get async { await runner.hasLeftovers }
+  }
+
+  /// The store is another fleet's: no waiting mends that.
+  private func refuse(_ fleets: OtherFleet) {
+    log.error("the worker ends: \(fleets)", ["advice": .text(OtherFleet.advice)])
+    isRefused = true
+    if drain.deadline == nil { handle(.stopRequested) }
   }
 
   // MARK: Draining
@@ -160,7 +177,8 @@ package actor Worker {
         await worker.keeper.retire()
         await worker.end(of: worker.keeping)
       }
-    case .exit(let code):
+    case .exit(let drained):
+      let code = isRefused ? WorkerProcess.misconfigured : drained
       log.notice("the worker ends", ["code": .integer(code)])
       drainTimer?.cancel()
       for task in claiming + ingesting + watching + relaying + attending + keeping { task.cancel() }

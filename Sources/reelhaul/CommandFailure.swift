@@ -40,6 +40,8 @@ struct CommandFailure: Error {
     case .schema(let message):
       self.init(
         .unreachable, message, hint: "'reelhaul doctor' compares them; 'reelhaul migrate' brings an older one up.")
+    case .otherFleet(let fleets):
+      self.init(.usage, "\(fleets)", hint: OtherFleet.advice)
     case .failed(let state, let message):
       self.init(.failed, "PostgreSQL refused a statement: \(message) (SQLSTATE \(state))", hint: Self.doctor)
     }

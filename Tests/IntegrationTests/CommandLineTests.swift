@@ -1,5 +1,6 @@
 import Codec
 import Glibc
+import Postgres
 import ReelhaulClient
 import System
 import TaskCore
@@ -72,6 +73,35 @@ import Testing
     #expect(sent.status == .exited(0) && sent.output.contains("{\"id\":\""), "\(sent.output)")
     #expect(try await fleet.run(["cancel", "\(id)", "--wait"]).status == .exited(0))
     #expect(try await fleet.store.task(id)?.state == .canceled)
+    await fleet.stop()
+  }
+
+  @Test func aFleetOfAnotherPrefixIsRefused() async throws {
+    let fleet = try await TestFleet.start(workers: 1)
+    let file = OriginFile(seed: 5, size: 1000)
+    fleet.origin.serve("/a.mp4", file)
+    let other = ["--topic-prefix", "other."]
+    for (words, code) in [(["migrate"], Int32(2)), (["migrate", "--plan"], 2), (["worker"], 2), (["doctor"], 1)] {
+      let refused = try await fleet.run(words + other)
+      #expect(refused.status == .exited(code), "\(words): \(refused.output)")
+      for name in [fleet.prefix, "other.", "REELHAUL_TOPIC_PREFIX", "docs/operations.md"] {
+        #expect(refused.output.contains(name), "\(words): \(refused.output)")
+      }
+    }
+    let task = try await fleet.download("/a.mp4")
+    try await fleet.wait(for: task, .succeeded)
+    #expect(try await fleet.problemsOfEvents() == [])
+
+    // As docs/operations.md has it.
+    let change = "update fleet set topic_prefix = 'other.' where not exists (select from worker where not dead)"
+    try await fleet.pool.withConnection { _ = try await $0.script(change) }
+    #expect(try await fleet.run(["migrate"]).status == .exited(0), "a fleet that works keeps its prefix")
+    let worker = try #require(fleet.running.first)
+    worker.kill(SIGTERM)
+    #expect(await worker.wait() == .exited(0))
+    try await fleet.pool.withConnection { _ = try await $0.script(change) }
+    #expect(try await fleet.run(["migrate"]).status == .exited(2))
+    #expect(try await fleet.run(["migrate"] + other).status == .exited(0))
     await fleet.stop()
   }
 

@@ -57,10 +57,14 @@ import Testing
   @Test func theFleetIsReadThroughItsStore() async throws {
     let store = MemoryStore()
     _ = try await store.apply([.submit(Self.task("storage://nas/a").spec)])
-    let findings = try await FleetDoctor(store: store, audits: true).examine()
+    let findings = try await FleetDoctor(store: store, topicPrefix: "a.", audits: true).examine()
     // Nobody works: what the task lacks besides is not the thing to say.
-    #expect(findings.map(\.check) == ["workers", "events", "limits", "audit"])
-    #expect(findings.map(\.status) == [.warning, .ok, .ok, .ok])
+    #expect(findings.map(\.check) == ["fleet", "workers", "events", "limits", "audit"])
+    #expect(findings.map(\.status) == [.ok, .warning, .ok, .ok, .ok])
+    try await store.bind(topicPrefix: "b.")
+    let other = try await FleetDoctor(store: store, topicPrefix: "a.", audits: false).examine()[0]
+    #expect(other.status == .failed)
+    #expect(other.message.contains("\"a.\"") && other.message.contains("\"b.\""), "\(other.message)")
   }
 
   @Test func aTaskSaysWhatItWaitsFor() {

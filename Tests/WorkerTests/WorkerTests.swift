@@ -38,6 +38,22 @@ import Worker
     #expect(try TaskDocumentJSON.decode(try #require(snapshots.last?.value)).state == .succeeded)
   }
 
+  @Test func aWorkerOfAnotherFleetTouchesNothingAndEnds() async throws {
+    let store = TestStore()
+    try await store.bind(topicPrefix: "other.")
+    let theirs = noop()
+    _ = try await store.apply([.submit(theirs)])
+    let bench = try WorkerBench(store: store)
+    bench.submit([noop()])
+    let code = await bench.runToEnd()
+    #expect(code == WorkerProcess.misconfigured)
+    #expect(try await store.counts() == [.queued: 1])
+    #expect(try await store.workers() == [])
+    #expect(bench.commands.committed == [])
+    #expect(bench.sink.messages(to: bench.topics.events).isEmpty)
+    #expect(try await store.pendingEvents(limit: 10).events.map(\.taskID) == [theirs.id])
+  }
+
   @Test func badCommandsGoToTheDeadLettersUntouched() async throws {
     let bench = try WorkerBench()
     let good = noop()

@@ -245,3 +245,9 @@ create table leader (
   worker_id int  not null,
   until     timestamptz not null
 ) with (fillfactor = 50);
+
+-- The one fleet whose tasks these are: what the names of its topics begin with.
+create table fleet (
+  is_only      boolean primary key default true check (is_only),
+  topic_prefix text not null
+);

@@ -1,3 +1,9 @@
+-- Makes this the schema of the fleet with these topics, unless it is a fleet's already; returns that one's prefix.
+create function bind_fleet(prefix text) returns text language sql as $$
+  insert into fleet (topic_prefix) values (prefix) on conflict do nothing;
+  select topic_prefix from fleet
+$$;
+
 -- A worker's lease begins. Repeated with the same boot it answers with the same id.
 create function register_worker(
   its_boot uuid, its_host text, its_pid int, seconds int, its_kinds text[],

@@ -28,6 +28,7 @@ struct MemoryState {
   }
 
   var now: Timestamp
+  var topicPrefix: String?
   var tasks: [UUID: MemoryTask] = [:]
   /// Removed ids, and whether they had succeeded: a submit that is delivered again does not bring them back.
   var removed: [UUID: Bool] = [:]

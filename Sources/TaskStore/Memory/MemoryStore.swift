@@ -25,6 +25,21 @@ package final class MemoryStore: TaskStore {
     transaction { state in commands.map { state.apply($0) } }
   }
 
+  package func topicPrefix() async throws -> String? {
+    transaction { $0.topicPrefix }
+  }
+
+  package func bind(topicPrefix: String) async throws {
+    let bound = transaction { state in
+      let bound = state.topicPrefix ?? topicPrefix
+      state.topicPrefix = bound
+      return bound
+    }
+    guard bound == topicPrefix else {
+      throw StoreError.otherFleet(OtherFleet(recorded: bound, configured: topicPrefix))
+    }
+  }
+
   package func register(_ worker: WorkerRegistration) async throws -> WorkerID {
     transaction { $0.register(worker) }
   }

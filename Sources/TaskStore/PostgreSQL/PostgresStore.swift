@@ -30,6 +30,17 @@ package final class PostgresStore: TaskStore {
     }
   }
 
+  package func topicPrefix() async throws -> String? {
+    try await call { try await pool.query(StoreQueries.topicPrefix).first?.text(0) }
+  }
+
+  package func bind(topicPrefix: String) async throws {
+    let bound = try await call { try await pool.query(StoreQueries.bind, .text(topicPrefix)).only.text(0) }
+    guard bound == topicPrefix else {
+      throw StoreError.otherFleet(OtherFleet(recorded: bound, configured: topicPrefix))
+    }
+  }
+
   package func register(_ worker: WorkerRegistration) async throws -> WorkerID {
     let volumes = VolumeColumns(worker.volumes)
     let labels = worker.labels.sorted { $0.key < $1.key }

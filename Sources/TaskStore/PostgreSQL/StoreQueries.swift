@@ -19,6 +19,10 @@ enum StoreQueries {
 
   // MARK: Workers
 
+  static let topicPrefix = PostgresStatement("select topic_prefix from fleet")
+
+  static let bind = PostgresStatement("select bind_fleet($1)", writes: true)
+
   static let register = PostgresStatement(
     "select register_worker($1, $2, $3, $4, $5, $6, $7, $8, $9)", writes: true)
 

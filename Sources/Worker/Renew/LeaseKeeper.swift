@@ -12,6 +12,7 @@ package actor LeaseKeeper {
   private let store: any TaskStore
   private let runner: Runner
   private let watch: VolumeWatch
+  private let topicPrefix: String
   private let describe: Describe
   private let log: Logger
   private let onLease: @Sendable () async -> Void
@@ -20,6 +21,9 @@ package actor LeaseKeeper {
   private var outage = Outage()
   /// Of the registration that is held or under way.
   private var boot = UUID.version7()
+  /// Finished when the first lease begins.
+  private let beginning = AsyncStream.makeStream(of: Never.self)
+  private var refusal: OtherFleet?
   /// The volumes that the store knows of.
   private var announced: [String: UUID] = [:]
 
@@ -30,13 +34,14 @@ package actor LeaseKeeper {
 
   /// `onLease` is called when a lease begins, or is good for other tasks from now on.
   package init(
-    loop: EventLoop, store: any TaskStore, runner: Runner, watch: VolumeWatch, timing: LeaseMachine.Timing, log: Logger,
-    describe: @escaping Describe, onLease: @escaping @Sendable () async -> Void
+    loop: EventLoop, store: any TaskStore, runner: Runner, watch: VolumeWatch, timing: LeaseMachine.Timing,
+    topicPrefix: String, log: Logger, describe: @escaping Describe, onLease: @escaping @Sendable () async -> Void
   ) {
     self.loop = loop
     self.store = store
     self.runner = runner
     self.watch = watch
+    self.topicPrefix = topicPrefix
     self.describe = describe
     self.log = log
     self.onLease = onLease
@@ -44,13 +49,21 @@ package actor LeaseKeeper {
     machine = LeaseMachine(timing: timing, seed: .random(in: 0 ... .max))
   }
 
-  /// Runs until its task is canceled.
-  package func run() async {
+  /// Runs until its task is canceled, or until the store turns out to be another fleet's, which is returned.
+  package func run() async -> OtherFleet? {
     await perform(machine.start())
     while !Task.isCancelled {
       await wakeup.sleep(until: machine.nextTick)
+      if let refusal { return refusal }
       await perform(machine.tick(now: .now))
     }
+    return nil
+  }
+
+  /// Returns when the first lease has begun, or the task is canceled: until then nothing may be written to the store, which may
+  /// be another fleet's.
+  package func begun() async {
+    for await _ in beginning.stream {}
   }
 
   /// Something is intended for a task that runs here, or other volumes are mounted: asks, or tells, at once.
@@ -94,13 +107,18 @@ package actor LeaseKeeper {
   private func register() async {
     boot = UUID.version7()
     let volumes = await watch.volumes
-    let sentAt = BootInstant.now
     do {
+      try await store.bind(topicPrefix: topicPrefix)
+      let sentAt = BootInstant.now
       let worker = try await store.register(describe(boot, volumes))
       announced = volumes
       recovered()
       await performAndWake(machine.registered(worker, sentAt: sentAt, now: .now))
       if lease?.worker == worker { await onLease() }
+    } catch StoreError.otherFleet(let fleets) {
+      refusal = fleets
+      machine.end()
+      await wakeup.call()
     } catch {
       report("the worker cannot register with the store", error)
       await performAndWake(machine.registrationFailed(now: .now))
@@ -109,6 +127,7 @@ package actor LeaseKeeper {
 
   private func begin(_ worker: WorkerID, _ fence: BootInstant) {
     lease = Lease(worker: worker, boot: boot, fence: Fence(until: fence))
+    beginning.continuation.finish()
     log.info("the worker is registered", ["worker": .of(boot), "number": .integer(worker.rawValue)])
   }
 

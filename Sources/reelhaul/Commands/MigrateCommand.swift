@@ -22,8 +22,9 @@ extension Subcommand {
   ) { context in
     let isDry = context.arguments[flag: .planOnly]
     let topics = try Fleet.topics(context.arguments)
+    let prefix = context.arguments[.kafka].map { _ in topics.prefix }
     try await Fleet.withPool(context.arguments) { pool in
-      try await SchemaMigration(pool).run(isDry: isDry) { context.output.line($0) }
+      try await SchemaMigration(pool).run(topicPrefix: prefix, isDry: isDry) { context.output.line($0) }
     }
     try prepareStorage(context, isDry: isDry)
     guard context.arguments[.kafka] != nil else {

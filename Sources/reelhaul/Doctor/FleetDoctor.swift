@@ -8,6 +8,7 @@ struct FleetDoctor {
   private static let eventPatience = Duration.seconds(60)
 
   let store: any TaskStore
+  let topicPrefix: String
   /// Whether to read all tasks and compare.
   let audits: Bool
 
@@ -16,10 +17,20 @@ struct FleetDoctor {
     let backlog = try await store.backlog()
     let limits = try await store.limits()
     let violations = audits ? try await store.audit() : nil
-    return [Self.workers(live)] + Self.kinds(live, wanted: backlog.kinds)
+    let fleet = Self.fleet(try await store.topicPrefix(), configured: topicPrefix)
+    return [fleet, Self.workers(live)] + Self.kinds(live, wanted: backlog.kinds)
       + Self.storages(live, wanted: backlog.storages)
       + [Self.events(backlog.eventAge, live), Self.limits(limits)]
       + (violations.map { [Self.audit($0)] } ?? [])
+  }
+
+  static func fleet(_ recorded: String?, configured: String) -> Finding {
+    guard let recorded else {
+      return Finding("fleet", .ok, "of no topic prefix yet: 'reelhaul migrate' or the first worker records its own")
+    }
+    guard recorded != configured else { return Finding("fleet", .ok, "of the topic prefix \(recorded)") }
+    return Finding(
+      "fleet", .failed, "\(OtherFleet(recorded: recorded, configured: configured))", advice: OtherFleet.advice)
   }
 
   static func workers(_ live: [WorkerDocument]) -> Finding {

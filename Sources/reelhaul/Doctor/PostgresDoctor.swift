@@ -1,4 +1,5 @@
 import CommandLineKit
+import Kafka
 import Postgres
 import System
 import TaskCore
@@ -42,7 +43,9 @@ struct PostgresDoctor {
     let findings = [database] + (try settings(server)) + [clock]
     let schema = try await schema(pool)
     guard schema.status == .ok else { return findings + [schema] }
-    let fleet = FleetDoctor(store: PostgresStore(pool: pool), audits: arguments[flag: .audit])
+    let fleet = FleetDoctor(
+      store: PostgresStore(pool: pool), topicPrefix: try Fleet.topics(arguments).prefix,
+      audits: arguments[flag: .audit])
     return try await findings + [schema] + fleet.examine()
   }
 

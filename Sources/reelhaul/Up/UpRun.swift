@@ -89,12 +89,13 @@ struct UpRun {
   private func prepare(_ environment: [String: String]) async throws {
     try Storage(roots: Storage.roots(parsing: environment["REELHAUL_STORAGE"] ?? "")).initialise()
     let configuration = try PostgresConfiguration(url: environment["REELHAUL_POSTGRES"] ?? "")
+    let topics = TopicPlan(prefix: environment["REELHAUL_TOPIC_PREFIX"] ?? "")
     try await Fleet.withPool(configuration) { pool in
-      try await SchemaMigration(pool).run { _ in }
+      try await SchemaMigration(pool).run(topicPrefix: topics.prefix) { _ in }
     }
     let kafka = try KafkaConfiguration.fromEnvironment(context.environment.merging(environment) { $1 })
     guard let kafka else { return }
-    try await TopicMigration(kafka, TopicPlan(prefix: environment["REELHAUL_TOPIC_PREFIX"] ?? "")).run { _ in }
+    try await TopicMigration(kafka, topics).run { _ in }
   }
 
   /// Every worker has its lease.

@@ -37,6 +37,13 @@ final class TestStore: TaskStore {
     return try await inner.apply(commands)
   }
 
+  func topicPrefix() async throws -> String? { try await inner.topicPrefix() }
+
+  func bind(topicPrefix: String) async throws {
+    try reach()
+    try await inner.bind(topicPrefix: topicPrefix)
+  }
+
   func register(_ worker: WorkerRegistration) async throws -> WorkerID {
     try reach()
     return try await inner.register(worker)

@@ -57,6 +57,14 @@ final class WorkerBench: Sendable {
     return code
   }
 
+  /// Runs the worker until it ends by itself; returns the exit code.
+  func runToEnd() async -> Int32 {
+    await worker.start()
+    let code = await worker.finished()
+    await end()
+    return code
+  }
+
   private func end() async {
     await Task.detached { [loop] in loop.shutdown() }.value
   }
