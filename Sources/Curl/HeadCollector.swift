@@ -38,10 +38,10 @@ struct HeadCollector {
     return (head?.fields.count ?? 0) <= Self.maximumFields ? .more : .tooLarge
   }
 
-  /// The empty line: ends an informational head, or the final one.
+  /// The empty line: ends an informational head, or the final one. What follows 101 is of another protocol.
   private mutating func end() -> Progress {
     guard let head else { return .malformed }
-    guard head.status >= 200 else {
+    guard head.status >= 200 || head.status == 101 else {
       self.head = nil
       return .more
     }

@@ -24,6 +24,11 @@ import Testing
     #expect(collect(lines) == .complete(head))
   }
 
+  @Test func nothingFollowsASwitchOfProtocols() {
+    let head = CurlHead(status: 101, fields: [.init(name: "upgrade", value: "websocket")])
+    #expect(collect(["HTTP/1.1 101 Switching Protocols", "Upgrade: websocket", ""]) == .complete(head))
+  }
+
   @Test func http2HasNoReason() {
     #expect(collect(["HTTP/2 204", ""]) == .complete(CurlHead(status: 204, version: 2)))
   }

@@ -41,6 +41,7 @@ struct ResponseGate: Hashable {
     case 301, 302, 303, 307, 308: redirect(head)
     case 412: asked == .whole ? .status(412) : .unranged
     case 416: unsatisfiable(head)
+    case 101: .refused("status 101: the server switched to another protocol, which was not asked for")
     case 100..<300: .refused("status \(head.status) carries no file")
     case 300..<400: .refused("status \(head.status) was not asked for")
     default: .status(head.status)
