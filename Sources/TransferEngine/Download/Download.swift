@@ -255,8 +255,12 @@ extension Download {
 
   func storageFailed(_ error: StorageError) {
     var failure = error.failure
-    // A source of unknown length that filled the disk by itself would do so again and again: that counts.
-    if error.code == .diskFull, let staged, staged.size == nil, !staged.written.isEmpty { failure.class = .retry }
+    if error.code == .diskFull, let staged, staged.size == nil, !staged.written.isEmpty {
+      // Nothing of a source of unknown length is kept: it is not fetched again every few seconds.
+      failure.retryAfter = RetryPolicy.longestBackoff
+      // One that fills the disk by itself would do so again and again: that counts.
+      if staged.file?.fillsVolume == true { failure.class = .retry }
+    }
     fail(failure)
   }
 

@@ -39,6 +39,14 @@ package final class StagingFile: Sendable {
     }
   }
 
+  /// Whether it takes more of its volume than all else there.
+  var fillsVolume: Bool {
+    guard let own = try? file.status().st_blocks, case (let free, let total?)? = try? volume.staging.space() else {
+      return false
+    }
+    return Int64(own) * 512 > (total - free) / 2
+  }
+
   package func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(StorageError) {
     try attempt { file throws(SystemError) in try file.write(bytes, at: offset) }
     changes.add(1, ordering: .releasing)
