@@ -11,10 +11,12 @@ extension JSONReader {
 
   /// An RFC 3339 time.
   package mutating func timestamp() throws(DecodingFailure) -> Timestamp {
-    guard let time = Timestamp(try string(limit: 64)) else {
-      throw invalid("expected a time of RFC 3339, such as 2026-11-21T14:17:26Z")
+    let text = try string(limit: 64)
+    do throws(InvalidTimestamp) {
+      return try Timestamp(rfc3339: text)
+    } catch {
+      throw invalid(error.description)
     }
-    return time
   }
 
   /// A digest of `count` bytes in hexadecimal digits.

@@ -49,21 +49,21 @@ extension TaskSpec {
 
   private enum Place: String {
     case web = "an http:// or https:// URL"
-    case storage = "a storage:// URL"
-    case any = "a URL"
+    case storage = "a storage://NAME/PATH URL"
+    case any = "an http://, https:// or storage://NAME/PATH URL"
   }
 
   private func check(_ field: String, _ text: String?, is place: Place) throws(InvalidTask) {
-    guard let text else { throw InvalidTask(field, "a task of kind \(kind.rawValue) needs \(place.rawValue) here") }
-    let url: ResourceURL
-    do throws(InvalidURL) {
-      url = try ResourceURL(text)
-    } catch {
-      throw InvalidTask(field, error.description)
+    guard let text, place == .any || (place == .storage) == StorageURL.hasScheme(text.utf8) else {
+      throw InvalidTask(field, "a task of kind \(kind.rawValue) needs \(place.rawValue) here")
     }
-    switch (url, place) {
-    case (.web, .web), (.storage, .storage), (_, .any): return
-    default: throw InvalidTask(field, "a task of kind \(kind.rawValue) needs \(place.rawValue) here")
+    do throws(InvalidURL) {
+      _ = try ResourceURL(text)
+    } catch {
+      switch error {
+      case .noScheme, .unsupportedScheme: throw InvalidTask(field, "\(error): expected \(place.rawValue)")
+      default: throw InvalidTask(field, error.description)
+      }
     }
   }
 

@@ -36,24 +36,30 @@ extension Timestamp: LosslessStringConvertible {
   ///
   /// A second 60 is a leap second, which RFC 3339 (5.6, 5.7) allows at the end of a month in UTC alone; anywhere else it
   /// is refused. As Unix time has none, it is read as the second that follows, the first of the next month.
-  public init?(_ text: String) {
+  public init(rfc3339 text: String) throws(InvalidTimestamp) {
     var scanner = DigitScanner(text)
     guard let year = scanner.number(4), scanner.take("-"), let month = scanner.number(2), scanner.take("-"),
       let day = scanner.number(2), scanner.take("T") || scanner.take("t") || scanner.take(" "),
       let hour = scanner.number(2), scanner.take(":"), let minute = scanner.number(2), scanner.take(":"),
       let second = scanner.number(2), let date = CivilDate(year: year, month: month, day: day),
       hour < 24, minute < 60, second <= 60
-    else { return nil }
+    else { throw .form }
     var fraction: Int64 = 0
     if scanner.take(".") {
-      guard let microseconds = scanner.millionths() else { return nil }
+      guard let microseconds = scanner.millionths() else { throw .form }
       fraction = microseconds
     }
-    guard let offset = scanner.offset(), scanner.isAtEnd else { return nil }
+    guard let offset = scanner.offset(), scanner.isAtEnd else { throw .form }
     let seconds = (date.daysSince1970 * 24 + hour) * 3600 + minute * 60 + second - offset
-    guard second < 60 || Self.beginsMonth(seconds) else { return nil }
+    guard second < 60 || Self.beginsMonth(seconds) else { throw .leapSecond }
     self.init(microseconds: seconds * 1_000_000 + fraction)
-    guard (Self.first...Self.last).contains(self) else { return nil }
+    guard (Self.first...Self.last).contains(self) else { throw .form }
+  }
+
+  /// The same, without the reason.
+  public init?(_ text: String) {
+    guard let time = try? Timestamp(rfc3339: text) else { return nil }
+    self = time
   }
 
   private static func beginsMonth(_ seconds: Int64) -> Bool {

@@ -70,7 +70,8 @@ extension WebURL {
       rest = authority[host.endIndex...]
       try checkName(host)
     }
-    guard !rest.isEmpty else { return (lowercased(host), nil) }
+    // A port may be empty (RFC 3986, 3.2.3).
+    guard !rest.isEmpty, !rest.elementsEqual(":".utf8) else { return (lowercased(host), nil) }
     let digits = rest.dropFirst()
     guard rest.first == UInt8(ascii: ":"), digits.allSatisfy(isDigit),
       let port = UInt16(String(decoding: digits, as: UTF8.self)), port > 0

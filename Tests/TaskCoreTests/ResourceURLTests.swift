@@ -15,6 +15,7 @@ struct ResourceURLTests {
 
   @Test(arguments: [
     ("http://a", "http://a/"), ("http://[::1]:80/x", "http://[::1]:80/x"), ("http://127.0.0.1/?", "http://127.0.0.1/?"),
+    ("http://[::1]:/x", "http://[::1]/x"), ("http://a:", "http://a/"), ("https://a:?q", "https://a/?q"),
     ("http://a?q", "http://a/?q"), ("http://a/ü", "http://a/%C3%BC"), ("http://a./", "http://a./"),
     ("storage://default/a b%25.mp4", "storage://default/a b%25.mp4"),
   ])
@@ -33,7 +34,8 @@ struct ResourceURLTests {
       ("http://a/\n", .character(offset: 9)),
       ("http://a/b c", .character(offset: 10)), ("http://u:p@a/", .userinfo), ("http://a:0/", .port),
       ("http://a:65536/", .port),
-      ("http://a:/", .port), ("http://a:8x/", .port), ("http://a:+8/", .port), ("http://ü/", .internationalHost),
+      ("http://a::/", .port), ("http://:/", .host), ("http://a:8x/", .port), ("http://a:+8/", .port),
+      ("http://ü/", .internationalHost),
       ("http://a..b/", .host), ("http://[::1/", .ipv6(.bracket)), ("http://[x]/", .ipv6(.group)),
       ("http://[::1]x/", .port),
       ("http://a/%2", .percentEncoding(offset: 9)), ("http://a/%zz", .percentEncoding(offset: 9)),

@@ -54,6 +54,29 @@ struct TaskSpecTests {
       } == "labels")
   }
 
+  /// What is offered in the place of a scheme is taken there.
+  @Test(
+    arguments: [
+      (.download, "x.mp4", "storage://default/a", "not an absolute URL: expected an http:// or https:// URL"),
+      (
+        .download, "ftp://a/b", "storage://default/a",
+        "the scheme \"ftp\" is not supported: expected an http:// or https:// URL"
+      ),
+      (.download, "storage://default/../a", nil, "a task of kind download needs an http:// or https:// URL here"),
+      (.download, "http://a/b", "a.mp4", "a task of kind download needs a storage://NAME/PATH URL here"),
+      (.download, "http://a/b", "http://a b/", "a task of kind download needs a storage://NAME/PATH URL here"),
+      (
+        .copy, "http://a/b", "a.mp4",
+        "not an absolute URL: expected an http://, https:// or storage://NAME/PATH URL"
+      ),
+    ] as [(TaskKind, String, String?, String)])
+  func offersTheSchemesThatAreTaken(kind: TaskKind, source: String, destination: String?, message: String) {
+    let error = #expect(throws: InvalidTask.self) {
+      try TaskSpec(id: id, kind: kind, source: source, destination: destination).validate()
+    }
+    #expect(error?.message == message)
+  }
+
   @Test(arguments: [
     "Authorization", "COOKIE", "Proxy-Authorization", "Set-Cookie", "X-Api-Key", "Range", "Host", "a b", "",
   ])

@@ -38,6 +38,7 @@ struct TimestampTests {
     "2026-11-30T22:59:60Z",
   ])
   func leapSecondsAreAtTheEndOfAMonth(text: String) {
+    #expect(throws: text.contains(":61") ? InvalidTimestamp.form : .leapSecond) { try Timestamp(rfc3339: text) }
     #expect(Timestamp(text) == nil)
   }
 
