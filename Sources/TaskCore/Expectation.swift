@@ -11,9 +11,4 @@ public struct Expectation: Hashable, Sendable {
     self.md5 = md5
     self.bytes = bytes
   }
-
-  /// Whether bytes with these digests are those expected; `nil` where one was not computed.
-  public func accepts(sha256: [UInt8]?, md5: [UInt8]?) -> Bool {
-    (self.sha256 == nil || self.sha256 == sha256) && (self.md5 == nil || self.md5 == md5)
-  }
 }

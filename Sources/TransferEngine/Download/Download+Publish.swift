@@ -7,7 +7,7 @@ extension Download {
   enum PublishResult {
     case ended(DownloadOutcome)
     /// To be fetched anew.
-    case digestMismatch
+    case digestMismatch(DigestMismatch)
     /// Told to stop before anything was published.
     case interrupted
     case failed(TaskFailure)
@@ -25,7 +25,7 @@ extension Download {
     do {
       let digests = try await verify(staged, file, bytes: bytes)
       guard ledger.mayWrite else { return .interrupted }
-      guard spec.expect.accepts(sha256: digests?.sha256, md5: digests?.md5) else { return .digestMismatch }
+      if let mismatch = DigestMismatch(spec.expect, digests) { return .digestMismatch(mismatch) }
       if isStopping { return .interrupted }
       try await ledger.checkpoint(publishing(staged, file, identity, bytes: bytes, sha256: digests?.sha256))
       guard ledger.mayWrite else { return .interrupted }

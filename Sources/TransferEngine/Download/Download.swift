@@ -162,7 +162,7 @@ extension Download {
     isPublishing = false
     switch result {
     case .ended(let outcome): finish(outcome)
-    case .digestMismatch: perform(machine.digestMismatched())
+    case .digestMismatch(let mismatch): perform(machine.digestMismatched(mismatch))
     case .interrupted: perform(machine.stop())
     case .failed(let failure): perform(machine.fail(failure))
     }

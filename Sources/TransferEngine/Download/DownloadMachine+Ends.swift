@@ -202,10 +202,10 @@ extension DownloadMachine {
   }
 
   /// The bytes do not have the expected digest: once, they are fetched anew.
-  mutating func digestMismatched() -> [Action] {
+  mutating func digestMismatched(_ mismatch: DigestMismatch) -> [Action] {
     digestFailures += 1
     guard digestFailures < 2 else {
-      let message = "the file does not have the expected digest, fetched twice"
+      let message = "\(mismatch); it was fetched twice"
       return end(.failed(TaskFailure(code: "digest_mismatch", message: message, class: .fail)))
     }
     return restart(wholly: false)

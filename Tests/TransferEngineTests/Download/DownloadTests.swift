@@ -132,7 +132,10 @@ import Testing
       let file = OriginFile(seed: 8, size: 300_000)
       harness.origin.serve(DownloadHarness.path, file)
       let wrong = harness.spec { $0.expect.sha256 = [UInt8](repeating: 1, count: 32) }
-      #expect(await harness.run(wrong).failure?.code == "digest_mismatch")
+      let failure = try #require(await harness.run(wrong).failure)
+      #expect(failure.code == "digest_mismatch")
+      let mismatch = try #require(DigestMismatch(wrong.expect, .init(sha256: file.sha256, md5: nil)))
+      #expect(failure.message == "\(mismatch); it was fetched twice")
       try #expect(harness.published == nil)
       let right = harness.spec {
         $0.expect = Expectation(sha256: file.sha256, md5: digest(.md5, of: file.bytes), bytes: file.size)

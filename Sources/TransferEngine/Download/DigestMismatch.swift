@@ -1,0 +1,26 @@
+import Codec
+import TaskCore
+
+/// A digest of the received file that is not the expected one.
+struct DigestMismatch: Hashable, Sendable {
+  private let name: String
+  private let expected: [UInt8]
+  /// nil where it was not computed.
+  private let found: [UInt8]?
+
+  /// nil where the file is as expected.
+  init?(_ expect: Expectation, _ digests: DigestFollower.Digests?) {
+    let checks = [("SHA-256", expect.sha256, digests?.sha256), ("MD5", expect.md5, digests?.md5)]
+    for case (let name, let expected?, let found) in checks where found != expected {
+      (self.name, self.expected, self.found) = (name, expected, found)
+      return
+    }
+    return nil
+  }
+}
+
+extension DigestMismatch: CustomStringConvertible {
+  var description: String {
+    "the file's \(name) is \(found.map { Hex.encode($0) } ?? "unknown"), expected was \(Hex.encode(expected))"
+  }
+}
