@@ -1,7 +1,8 @@
 extension JSONReader {
-  /// Reads an object: `body` gets every member whose value is not `null` and must consume its value.
+  /// Reads an object: `body` gets every member whose value is not `null` and must consume its value. Members that are none
+  /// of the `known` ones are refused where the reader shall, also those that are `null`.
   package mutating func object(
-    _ body: (inout JSONReader, JSONName) throws(DecodingFailure) -> Void
+    known: [String]? = nil, _ body: (inout JSONReader, JSONName) throws(DecodingFailure) -> Void
   ) throws(DecodingFailure) {
     guard try begin() == UInt8(ascii: "{") else { throw failure(.expected("an object")) }
     try descend()
@@ -17,6 +18,9 @@ extension JSONReader {
     repeat {
       let name = try memberName(after: firstName)
       do throws(DecodingFailure) {
+        if refusesUnknownNames, let known, !known.contains(name.text) {
+          throw failure(.unknownName(name.text, known: known))
+        }
         if try !null() { try body(&self, name) }
       } catch {
         throw error.within(name.text)
@@ -46,10 +50,15 @@ extension JSONReader {
     } while try another(before: UInt8(ascii: "]"))
   }
 
-  /// Consumes the value of a member that is none of the `known` ones, or refuses it where the reader shall.
-  package mutating func passOver(_ name: JSONName, known: [String]) throws(DecodingFailure) {
-    guard !refusesUnknownNames else { throw unknown(name, known: known) }
-    try skip()
+  /// The member `wanted` of the object that comes next, which stays unread; nil where it is absent.
+  package mutating func peek(_ wanted: StaticString) throws(DecodingFailure) -> String? {
+    let start = position
+    var value: String?
+    try object { reader, name throws(DecodingFailure) in
+      if wanted ~= name { value = try reader.string(limit: 64) } else { try reader.skip() }
+    }
+    position = start
+    return value
   }
 
   /// Consumes a value of any kind; its syntax is checked, its names may repeat.

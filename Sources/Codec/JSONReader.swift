@@ -14,8 +14,8 @@ package struct JSONReader: ~Copyable {
   /// The offset at which the value read last began; ``invalid(_:)`` points there.
   var valueStart = 0
   var depth = 0
-  /// Whether ``passOver(_:known:)`` refuses.
-  let refusesUnknownNames: Bool
+  /// Whether ``object(known:_:)`` refuses other names than the known ones.
+  package let refusesUnknownNames: Bool
   /// The hashes of the names met in the objects that are open, the innermost last.
   var nameHashes: [UInt64] = []
 
@@ -24,8 +24,7 @@ package struct JSONReader: ~Copyable {
     self.refusesUnknownNames = refusesUnknownNames
   }
 
-  /// Reads `input`, which must be one value of at most `limit` bytes and nothing else; `body` pulls that value. What it
-  /// tells ``passOver(_:known:)`` is refused where `refusingUnknownNames`.
+  /// Reads `input`, which must be one value of at most `limit` bytes and nothing else; `body` pulls that value.
   package static func read<Value>(
     _ input: UnsafeBufferPointer<UInt8>, limit: Int = 1 << 20, refusingUnknownNames: Bool = false,
     _ body: (inout JSONReader) throws(DecodingFailure) -> Value
@@ -58,11 +57,6 @@ package struct JSONReader: ~Copyable {
   /// A failure at the value read last: well-formed, but `message` says what it should have been.
   package func invalid(_ message: String) -> DecodingFailure {
     DecodingFailure(.invalidValue(message), offset: valueStart)
-  }
-
-  /// A failure at the value that is read next: there is no such member as `name`.
-  package func unknown(_ name: JSONName, known: [String]) -> DecodingFailure {
-    failure(.unknownName(name.text, known: known))
   }
 
   /// A failure of the object read last: it lacks `name`.

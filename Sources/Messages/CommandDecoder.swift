@@ -18,46 +18,38 @@ package enum CommandDecoder {
 
   /// The command in `value`; `makeID` gives an id where the message has none.
   package static func decode(_ value: [UInt8], makeID: () -> UUID) throws(Rejection) -> Command {
-    try command(in: value, refusingUnknownNames: false, makeID)
+    try read(value) { reader throws(DecodingFailure) in try CommandEnvelope(from: &reader) }.command(makeID: makeID)
   }
 
-  /// The command in a line of a batch: a whole command, or only the task of a submit. A field that there is not is refused:
-  /// whoever wrote the line is there to mend it.
+  /// The command in a line of a batch: a whole command, or only the task of a submit. Whoever wrote the line is there to
+  /// mend it: what a program's record may have, and would be passed over in silence, is refused.
   package static func decode(line: [UInt8], makeID: () -> UUID) throws(Rejection) -> Command {
-    var isCommand = false
-    var stranger: DecodingFailure?
-    do throws(Rejection) {
-      let task = try read(line, refusingUnknownNames: true) { reader throws(DecodingFailure) in
-        try TaskDraft(from: &reader) { reader, name throws(DecodingFailure) in
-          if case "command" = name {
-            isCommand = true
-          } else if stranger == nil {
-            stranger = reader.unknown(name, known: TaskDraft.names + ["command"]).within(name.text)
-          }
-          try reader.skip()
-        }
+    let line = try read(line, refusingUnknownNames: true) { reader throws(DecodingFailure) in
+      guard let command = try reader.peek("command") else {
+        return Line.task(try TaskDraft(from: &reader, known: namesOfTasks))
       }
-      if !isCommand {
-        if let stranger { throw Rejection(stranger) }
-        return .submit(try task.submission(makeID: makeID))
-      }
-    } catch {
-      // The reading may have ended before the name came.
-      guard isCommand || (try? decode(line, makeID: makeID)) != nil else { throw error }
+      return .command(try CommandEnvelope(from: &reader, known: CommandEnvelope.names(of: command)))
     }
-    return try command(in: line, refusingUnknownNames: true, makeID)
+    switch line {
+    case .task(let draft): return .submit(try draft.submission(makeID: makeID))
+    case .command(let envelope):
+      guard !envelope.hasIDBesidesItsTasks else {
+        throw Rejection(.invalidField, "id: not the \"id\" of the task, which is all that a submit is known by")
+      }
+      return try envelope.command(makeID: makeID)
+    }
   }
 
-  private static func command(
-    in value: [UInt8], refusingUnknownNames: Bool, _ makeID: () -> UUID
-  ) throws(Rejection) -> Command {
-    try read(value, refusingUnknownNames: refusingUnknownNames) { reader throws(DecodingFailure) in
-      try CommandEnvelope(from: &reader)
-    }.command(makeID: makeID)
+  private enum Line {
+    case task(TaskDraft)
+    case command(CommandEnvelope)
   }
+
+  /// Of lines that are no command, so that one whose name is misspelt is told of it.
+  private static let namesOfTasks = TaskDraft.names + ["command"]
 
   private static func read<Value>(
-    _ bytes: [UInt8], refusingUnknownNames: Bool,
+    _ bytes: [UInt8], refusingUnknownNames: Bool = false,
     _ body: (inout JSONReader) throws(DecodingFailure) -> Value
   ) throws(Rejection) -> Value {
     do throws(DecodingFailure) {

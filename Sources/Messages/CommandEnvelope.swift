@@ -4,7 +4,6 @@ import TaskCore
 /// The fields of a command message, before it is known whether they make a command.
 struct CommandEnvelope {
   private static let commands = (["submit"] + ControlAction.names).joined(separator: ", ")
-  private static let names = ["command", "id", "taskId", "priority", "task"]
 
   private var command: String?
   private var id: UUID?
@@ -12,23 +11,39 @@ struct CommandEnvelope {
   private var priority: Int?
   private var task: TaskDraft?
 
-  init(from reader: inout JSONReader) throws(DecodingFailure) {
+  /// `known` are the names that the reader may meet: those of the command, where it is known already.
+  init(from reader: inout JSONReader, known: [String]? = nil) throws(DecodingFailure) {
     var command: String?
     var id: UUID?
     var taskID: UUID?
     var priority: Int?
     var task: TaskDraft?
-    try reader.object { reader, name throws(DecodingFailure) in
+    try reader.object(known: known) { reader, name throws(DecodingFailure) in
       switch name {
       case "command": command = try reader.string(limit: 64)
       case "id": id = try reader.uuid()
       case "taskId": taskID = try reader.uuid()
       case "priority": priority = try reader.integer(TaskSpec.priorities)
       case "task": task = try TaskDraft(from: &reader)
-      default: try reader.passOver(name, known: Self.names)
+      default: try reader.skip()
       }
     }
     (self.command, self.id, self.taskID, self.priority, self.task) = (command, id, taskID, priority, task)
+  }
+
+  /// The fields that `command` may have; nil where there is no such command.
+  static func names(of command: String) -> [String]? {
+    switch command {
+    case "submit": ["command", "id", "task"]
+    case "prioritize": ["command", "id", "taskId", "priority"]
+    default: ControlAction.names.contains(command) ? ["command", "id", "taskId"] : nil
+    }
+  }
+
+  /// Whether it is a submit with another id than its task's, which nothing would ever see.
+  var hasIDBesidesItsTasks: Bool {
+    guard let id, let taskID = task?.id else { return false }
+    return id != taskID
   }
 
   func command(makeID: () -> UUID) throws(Rejection) -> Command {
@@ -43,7 +58,7 @@ struct CommandEnvelope {
 
   private func submission(makeID: () -> UUID) throws(Rejection) -> TaskSpec {
     guard let task else { throw Rejection(.missingField, "\"task\" is missing: what to submit") }
-    return try task.submission { id ?? makeID() }
+    return try task.submission(in: "task") { id ?? makeID() }
   }
 
   private func action(_ command: String) throws(Rejection) -> ControlAction {

@@ -15,21 +15,13 @@ struct TaskDraft {
   let end: Int
   private let fields: TaskSpec
 
-  init(from reader: inout JSONReader) throws(DecodingFailure) {
-    try self.init(from: &reader) { reader, name throws(DecodingFailure) in
-      try reader.passOver(name, known: Self.names)
-    }
-  }
-
-  /// `other` gets the members that are no task's, and must consume their values.
-  init(
-    from reader: inout JSONReader, other: (inout JSONReader, JSONName) throws(DecodingFailure) -> Void
-  ) throws(DecodingFailure) {
+  /// `known` are the names that the reader may meet, more than ``names`` where others than a task's may stand there.
+  init(from reader: inout JSONReader, known: [String] = names) throws(DecodingFailure) {
     var id: UUID?
     var kind: TaskKind?
     var source: String?
     var fields = TaskSpec(id: UUID(high: 0, low: 0), kind: .download, source: "")
-    try reader.object { reader, name throws(DecodingFailure) in
+    try reader.object(known: known) { reader, name throws(DecodingFailure) in
       switch name {
       case "id": id = try reader.uuid()
       case "kind": kind = TaskKind(rawValue: try reader.string(limit: 64))
@@ -48,7 +40,7 @@ struct TaskDraft {
       case "credential": fields.credential = try reader.string(limit: 100)
       case "labels": fields.labels = try reader.strings()
       case "paused": fields.paused = try reader.bool()
-      default: try other(&reader, name)
+      default: try reader.skip()
       }
     }
     (self.id, self.kind, self.source, self.fields) = (id, kind, source, fields)
@@ -68,19 +60,19 @@ struct TaskDraft {
     return spec
   }
 
-  /// The task as it may be submitted: filled in and checked.
-  func submission(makeID: () -> UUID) throws(Rejection) -> TaskSpec {
+  /// The task as it may be submitted: filled in and checked. `member` is that of the message in which the draft stands.
+  func submission(in member: String? = nil, makeID: () -> UUID) throws(Rejection) -> TaskSpec {
     var spec: TaskSpec
     do throws(DecodingFailure) {
       spec = try self.spec(makeID: makeID)
     } catch {
-      throw Rejection(error.within("task"))
+      throw Rejection(member.map(error.within) ?? error)
     }
     spec.fillInDestination()
     do throws(InvalidTask) {
       try spec.validate()
     } catch {
-      throw Rejection(.invalidField, "task.\(error)")
+      throw Rejection(.invalidField, (member.map { "\($0)." } ?? "") + error.description)
     }
     return spec
   }
@@ -89,12 +81,12 @@ struct TaskDraft {
 extension Expectation {
   fileprivate init(from reader: inout JSONReader) throws(DecodingFailure) {
     var expect = Expectation()
-    try reader.object { reader, name throws(DecodingFailure) in
+    try reader.object(known: ["sha256", "md5", "bytes"]) { reader, name throws(DecodingFailure) in
       switch name {
       case "sha256": expect.sha256 = try reader.digest(count: 32)
       case "md5": expect.md5 = try reader.digest(count: 16)
       case "bytes": expect.bytes = try reader.integer(0...Int64.max)
-      default: try reader.passOver(name, known: ["sha256", "md5", "bytes"])
+      default: try reader.skip()
       }
     }
     self = expect

@@ -99,8 +99,12 @@ struct CommandDecoderTests {
     (#""ifExists":"maybe""#, "task.ifExists: expected one of fail, skip, replace"),
     (#""headers":{"Cookie":"secret"}"#, "task.headers: Cookie is a secret"), (#""rate":0"#, "task.rate"),
     (#""destination":"storage://default/../x""#, "task.destination"),
-    (#""destination":"file:///x""#, "\"file\" is not supported"),
-    (#""kind":"upload""#, "task.source: a task of kind upload needs a storage:// URL"),
+    (#""destination":"file:///x""#, "task.destination: a task of kind download needs a storage://NAME/PATH URL"),
+    (#""kind":"upload""#, "task.source: a task of kind upload needs a storage://NAME/PATH URL"),
+    (
+      #""kind":"copy","destination":"file:///x""#, "\"file\" is not supported: expected an http://, https:// or storage"
+    ),
+    (#""notBefore":"2026-01-15T12:00:60Z""#, "task.notBefore: second 60 exists only at the end of a month in UTC"),
     (#""maxAttempts":0"#, "task.maxAttempts"),
     (#""labels":{"a":1}"#, "task.labels.a: expected a string"), (#""queue":"a/b""#, "task.queue"),
     (#""labels":{"\u00e9":"1","e\u0301":"2"}"#, "the same name in two spellings"),

@@ -28,7 +28,7 @@ import Testing
   /// Wherever in the line its name stands.
   @Test(arguments: [
     #"{"id":"01990000-0000-7000-8000-000000000002","taskId":"01990000-0000-7000-8000-000000000001","command":"pause"}"#,
-    #"{"taskId":"01990000-0000-7000-8000-000000000001","priority":7,"command":"pause"}"#,
+    #"{"taskId":"01990000-0000-7000-8000-000000000001","id":null,"command":"pause"}"#,
   ])
   func aCommandIsNoTask(line: String) throws {
     var decoder = BatchDecoder()
@@ -71,12 +71,54 @@ import Testing
       "source: there is no such field; there are command,"
     ),
     (#"{"taskId":"01990000-0000-7000-8000-000000000001","command":"pauze"}"#, "the command is unknown"),
+    (#"{"priority":1,"taskId":"01990000-0000-7000-8000-000000000001","command":"pauze"}"#, "the command is unknown"),
+    (#"{"source":"https://a.example/f.mp4","prioritty":null}"#, "prioritty: there is no such field; did you mean"),
+    (
+      #"{"source":"https://a.example/f.mp4","expect":{"sha":null}}"#,
+      "expect.sha: there is no such field; there are sha256,"
+    ),
+    (
+      #"{"command":"submit","tsk":null,"task":{"source":"https://a.example/f.mp4"}}"#,
+      #"tsk: there is no such field; did you mean "task"?"#
+    ),
+    (
+      #"{"taskId":"01990000-0000-7000-8000-000000000001","priority":7,"command":"pause"}"#,
+      "priority: there is no such field; there are command, id, taskId"
+    ),
+    (
+      #"{"command":"submit","priority":7,"task":{"source":"https://a.example/f.mp4"}}"#,
+      "priority: there is no such field; there are command, id, task"
+    ),
   ])
   func fieldsThatThereAreNotAreRefused(line: String, reason: String) {
     var decoder = BatchDecoder()
     let outcome = decoder.decode([.init(number: 1, bytes: Array(line.utf8))])
     #expect(outcome.commands == [])
     #expect(outcome.bad.first?.reason.hasPrefix(reason) == true, "\(outcome.bad)")
+  }
+
+  /// As it was written: with `task.` where there is a `task`.
+  @Test(arguments: [
+    (#"{"source":"nowhere"}"#, "source: not an absolute URL"), (#"{"kind":"download"}"#, #""source" is missing"#),
+    (#"{"source":"https://a.example/f.mp4","queue":"a b"}"#, "queue: must be"),
+    (#"{"command":"submit","task":{"source":"nowhere"}}"#, "task.source: not an absolute URL"),
+    (#"{"command":"submit","task":{"kind":"download"}}"#, #"task: "source" is missing"#),
+  ])
+  func fieldsAreNamedAsTheyWereWritten(line: String, reason: String) {
+    var decoder = BatchDecoder()
+    let outcome = decoder.decode([.init(number: 1, bytes: Array(line.utf8))])
+    #expect(outcome.bad.first?.reason.hasPrefix(reason) == true, "\(outcome.bad)")
+  }
+
+  @Test func aSubmitHasTheIDOfItsTask() {
+    let ids = ["01990000-0000-7000-8000-000000000001", "01990000-0000-7000-8000-000000000002"]
+    func decode(_ id: String) -> BatchDecoder.Outcome {
+      var decoder = BatchDecoder()
+      let line = #"{"command":"submit","id":"\#(id)","task":{"id":"\#(ids[0])","source":"https://a.example/f.mp4"}}"#
+      return decoder.decode([.init(number: 1, bytes: Array(line.utf8))])
+    }
+    #expect(decode(ids[0]).commands.map(\.taskID.description) == [ids[0]])
+    #expect(decode(ids[1]).bad.first?.reason.hasPrefix("id: not the ") == true)
   }
 
   /// People's own names, and every field that a task has.

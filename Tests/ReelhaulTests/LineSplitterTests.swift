@@ -23,6 +23,15 @@ import Testing
       ])
   }
 
+  @Test func aByteOrderMarkIsNoPartOfTheFirstLine() {
+    var splitter = LineSplitter(limit: 10)
+    let text = Array("\u{FEFF}one\n\u{FEFF}two\n".utf8)
+    #expect(
+      text.withUnsafeBytes { splitter.add($0) } == [
+        .init(number: 1, bytes: Array("one".utf8)), .init(number: 2, bytes: Array("\u{FEFF}two".utf8)),
+      ])
+  }
+
   @Test func nothingComesOfNothing() {
     var splitter = LineSplitter(limit: 10)
     #expect(splitter.finish() == [])

@@ -49,6 +49,8 @@ struct LineSplitter {
 
   private mutating func take(into lines: inout [Line]) {
     number += 1
+    // The byte order mark that some editors begin a file with.
+    if number == 1, rest.starts(with: "\u{FEFF}".utf8) { rest.removeFirst(3) }
     if rest.last == UInt8(ascii: "\r") { rest.removeLast() }
     if isTooLong {
       lines.append(Line(number: number, bytes: nil))
