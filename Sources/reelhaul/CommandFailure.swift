@@ -17,26 +17,27 @@ struct CommandFailure: Error {
     self.hint = hint
   }
 
-  /// What any error of the modules below means to whoever typed the command.
-  init(_ error: any Error) {
+  /// What any error of the modules below means to whoever typed the command; `kafka` and `postgres` are the options that
+  /// say where the services are.
+  init(_ error: any Error, kafka: OptionSpec = .kafka, postgres: OptionSpec = .postgres) {
     switch error {
     case let failure as CommandFailure: self = failure
     case let error as UsageError: self.init(.usage, error.message, hint: error.hint)
-    case let error as StoreError: self.init(error)
-    case let error as KafkaError: self.init(error)
-    case let error as PostgresError: self.init(error)
+    case let error as StoreError: self.init(error, postgres)
+    case let error as KafkaError: self.init(error, kafka)
+    case let error as PostgresError: self.init(error, postgres)
     case let error as MigrationError:
       self.init(
         .failed, "\(error)", hint: "Use the program that made the schema, or another database (of 'up': --data-dir).")
-    case let error as ReelhaulClientError: self.init(kafka: error.description, isRetriable: error.isRetryable)
+    case let error as ReelhaulClientError: self.init(error.description, isRetriable: error.isRetryable, kafka)
     default: self.init(.failed, "\(error)")
     }
   }
 
-  private init(_ error: StoreError) {
+  private init(_ error: StoreError, _ option: OptionSpec) {
     switch error {
     case .unavailable(let message):
-      self.init(.unreachable, "PostgreSQL cannot be reached: \(message)", hint: Self.postgresHint)
+      self.init(.unreachable, "PostgreSQL cannot be reached: \(message)", hint: Self.hint(option))
     case .schema(let message):
       self.init(
         .unreachable, message, hint: "'reelhaul doctor' compares them; 'reelhaul migrate' brings an older one up.")
@@ -47,38 +48,41 @@ struct CommandFailure: Error {
     }
   }
 
-  private init(_ error: KafkaError) {
+  private init(_ error: KafkaError, _ option: OptionSpec) {
     if error.code == .invalidArgument {
       self.init(.usage, error.message)
     } else {
-      self.init(kafka: "\(error)", isRetriable: error.isRetriable)
+      self.init("\(error)", isRetriable: error.isRetriable, option)
     }
   }
 
-  private init(kafka message: String, isRetriable: Bool) {
+  private init(_ message: String, isRetriable: Bool, _ kafka: OptionSpec) {
     if isRetriable {
-      self.init(.unreachable, "Kafka cannot be reached: \(message)", hint: Self.kafkaHint)
+      self.init(
+        .unreachable, "Kafka cannot be reached: \(message)",
+        hint: Self.hint(kafka, " For TLS or SASL set REELHAUL_KAFKA_SECURITY_PROTOCOL and its like."))
     } else {
       self.init(.failed, "Kafka: \(message)", hint: Self.doctor)
     }
   }
 
-  private init(_ error: PostgresError) {
+  private init(_ error: PostgresError, _ option: OptionSpec) {
     if error.code == .configuration {
-      self.init(.usage, error.message, hint: "Correct --postgres or REELHAUL_POSTGRES.")
+      self.init(.usage, error.message, hint: "Correct \(option.setting).")
     } else if error.isPermanent {
       self.init(
         .unreachable, "PostgreSQL does not let this program in: \(error)",
-        hint: "Correct user, password and database in --postgres or REELHAUL_POSTGRES.")
+        hint: "Correct user, password and database in \(option.setting).")
     } else if error.code == .server, !error.endsSession {
       self.init(.failed, "PostgreSQL: \(error)", hint: Self.doctor)
     } else {
-      self.init(.unreachable, "PostgreSQL cannot be reached: \(error)", hint: Self.postgresHint)
+      self.init(.unreachable, "PostgreSQL cannot be reached: \(error)", hint: Self.hint(option))
     }
   }
 
   private static let doctor = "'reelhaul doctor' checks everything."
-  private static let postgresHint = "Start it, or correct --postgres or REELHAUL_POSTGRES. \(doctor)"
-  private static let kafkaHint =
-    "Start it, or correct --kafka or REELHAUL_KAFKA (TLS and SASL: REELHAUL_KAFKA_SECURITY_PROTOCOL …). \(doctor)"
+
+  private static func hint(_ option: OptionSpec, _ more: String = "") -> String {
+    "Start it, or correct \(option.setting).\(more) \(doctor)"
+  }
 }

@@ -72,6 +72,7 @@ import Testing
     ("get", "app get needs URL: what to get", "See 'app get --help'."),
     ("stop", "app stop needs TASK: the tasks", "See 'app stop --help'."),
     ("get u f extra", "app get does not know what to do with \"extra\"", "See 'app get --help'."),
+    ("help get x", "app help does not know what to do with \"x\"", "See 'app get --help'."),
     ("shell bahs", "SHELL must be bash or zsh, not \"bahs\"; did you mean bash?", nil),
     ("", "app needs a command", "See 'app --help'."),
     // Too short for two edits to be a slip.

@@ -7,7 +7,7 @@ import Testing
   @Test(arguments: CompletionScript.Shell.allCases)
   func namesCommandsOptionsAndChoices(_ shell: CompletionScript.Shell) {
     let script = CompletionScript.make(for: shell, Sample.program)
-    for word in ["get", "stop", "shell", "count", "mode", "fast safe", "verbose", "bash zsh"] {
+    for word in ["get", "stop", "shell", "count", "mode", "fast safe", "here there", "verbose", "bash zsh"] {
       #expect(script.contains(word), "\(shell) offers \(word)")
     }
   }
@@ -21,6 +21,8 @@ import Testing
     #expect(try complete(script, ["app", "get", "--mo"]) == ["--mode"])
     #expect(try complete(script, ["app", "get", "--mode", "f"]) == ["fast"])
     #expect(try complete(script, ["app", "get", "--mode", "=", "s"]) == ["safe"])
+    #expect(try complete(script, ["app", "stop", "--place", "t"]) == ["there"])
+    #expect(try Sample.arguments("stop u --place elsewhere")[Sample.place] == "elsewhere")
     #expect(try complete(script, ["app", "--verbose", "shell", ""]) == ["bash", "zsh"])
   }
 

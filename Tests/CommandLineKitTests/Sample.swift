@@ -7,6 +7,7 @@ enum Sample {
   static let count = OptionSpec("count", short: "n", .integer(-10...10), default: "1", help: "How many")
   static let size = OptionSpec("size", .bytes, environment: "APP_SIZE", help: "How large")
   static let mode = OptionSpec("mode", .choice(["fast", "safe"]), group: "Behaviour", help: "How")
+  static let place = OptionSpec("place", .words(["here", "there"]), valueName: "here|there|NAME", help: "Where")
   static let header = OptionSpec("header", .text, valueName: "'K: V'", repeatable: true, help: "A header")
 
   static let get = CommandSpec(
@@ -17,7 +18,8 @@ enum Sample {
     ],
     examples: [Example("app get https://a.example/x", "Get x")], exits: [ExitMeaning(0, "done")])
   static let stop = CommandSpec(
-    name: "stop", summary: "Stop it", positionals: [PositionalSpec("TASK", .many(atLeast: 1), help: "the tasks")])
+    name: "stop", summary: "Stop it", options: [place],
+    positionals: [PositionalSpec("TASK", .many(atLeast: 1), help: "the tasks")])
   static let shell = CommandSpec(
     name: "shell", summary: "A shell's script",
     positionals: [PositionalSpec("SHELL", kind: .choice(["bash", "zsh"]), help: "which")])

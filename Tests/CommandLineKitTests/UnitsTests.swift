@@ -31,13 +31,13 @@ import Testing
 
   @Test(
     arguments: [
-      ("30", 30000), ("250ms", 250), ("1.5h", 5_400_000), ("2m30s", 150_000), ("1d", 86_400_000), ("0", 0),
+      ("30s", 30000), ("250ms", 250), ("1.5h", 5_400_000), ("2m30s", 150_000), ("1d", 86_400_000), ("0s", 0),
     ] as [(String, Int64)])
   func readsDurations(_ text: String, _ milliseconds: Int64) {
     #expect(DurationText.parse(text) == .milliseconds(milliseconds))
   }
 
-  @Test(arguments: ["", "-1", "h", "1x", "2m30", "1.h", "1e9d", " 1", "1h1h", "5s2m", "1ms1s"])
+  @Test(arguments: ["", "30", "0", "-1", "h", "1x", "2m30", "1.h", "1e9d", " 1", "1h1h", "5s2m", "1ms1s"])
   func refusesWhatIsNoDuration(_ text: String) {
     #expect(DurationText.parse(text) == nil)
   }

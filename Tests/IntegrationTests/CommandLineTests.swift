@@ -49,7 +49,7 @@ import Testing
       let worker = try await fleet.run(["worker"] + wrong)
       #expect(worker.status == .exited(2))
       #expect(worker.output.contains(wrong[1]), "\(worker.output)")
-      #expect(try await fleet.run(["doctor"] + wrong).status == .exited(1))
+      #expect(try await fleet.run(["doctor"] + wrong).status == .exited(2))
     }
     await fleet.stop()
   }
@@ -135,6 +135,10 @@ import Testing
     ("reelhaul completions bash >/dev/full", 1, "write to standard output"),
     ("reelhaul completions bash >&-", 1, "write to standard output"),
     ("reelhaul show $'\\xff'", 2, "is not UTF-8"),
+    ("reelhaul batch /", 2, "/ is a directory"),
+    ("reelhaul batch - </", 2, "- is a directory"),
+    ("unset ${!REELHAUL_@}; reelhaul doctor >&2", 2, "no Kafka is configured"),
+    ("reelhaul up --data-dir $(mktemp -d) --postgres postgress://h/d", 2, "Correct --postgres.\n"),
     ("reelhaul list --postgres postgress://u:secret@h/d", 2, "must be postgres://"),
   ])
   func standardStreamsAndWordsAreChecked(_ line: String, _ code: Int32, _ message: String) async throws {

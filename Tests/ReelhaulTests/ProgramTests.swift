@@ -32,7 +32,10 @@ import Testing
     guard example.line.hasPrefix("reelhaul "), !example.line.contains("$(") else { return }
     let command = example.line.prefix { $0 != "|" }
     let words = command.replacing("'A film'", with: "film").split(separator: " ").dropFirst().map(String.init)
-    _ = try CommandParser(Program.spec, settings: Settings(environment: [:])).parse(words)
+    guard case .run(let arguments) = try CommandParser(Program.spec, settings: Settings(environment: [:])).parse(words)
+    else { return }
+    let spec = try #require(Self.commands[arguments.path[0]])
+    if spec.positionals.contains(where: { $0.name == "TASK" }) { _ = try TaskID.parse(arguments.positionals) }
   }
 
   /// An example that is pasted does what it says.
@@ -42,6 +45,11 @@ import Testing
     guard case .run(let arguments) = try CommandParser(Program.spec, settings: Settings(environment: [:])).parse(words)
     else { return }
     #expect(throws: Never.self) { try TaskSpec(downloadOf: arguments.positionals[0], arguments).checked() }
+  }
+
+  @Test(arguments: ControlAction.names)
+  func helpSaysWhatIsRefused(_ name: String) throws {
+    #expect(try #require(Self.commands[name]).discussion.contains("does not allow it are refused"))
   }
 
   @Test(arguments: commands.keys.sorted())

@@ -26,6 +26,12 @@ import Testing
     }
   }
 
+  @Test(arguments: [ControlAction.pause, .resume, .prioritize(1)])
+  func whatFailedIsRetriedFirst(_ action: ControlAction) {
+    let task = UUID(high: 1, low: 2)
+    #expect(RefusalAdvice.of(action, task, in: .failed).contains("'reelhaul retry \(task)' queues it again"))
+  }
+
   @Test func aRunningTaskIsCanceledBeforeItIsRemoved() {
     let task = UUID(high: 1, low: 2)
     #expect(RefusalAdvice.of(.remove, task, in: .running) == "Cancel it first: 'reelhaul cancel --wait \(task)'.")

@@ -5,9 +5,11 @@ import Testing
 @testable import reelhaul
 
 @Suite struct TaskArgumentsTests {
-  private func spec(_ words: String...) throws -> TaskSpec {
+  private func spec(_ words: String...) throws -> TaskSpec { try spec(words) }
+
+  private func spec(_ words: [String], of source: String = "https://a.example/x.mp4") throws -> TaskSpec {
     let parser = CommandParser(Program.spec, settings: Settings(environment: [:]))
-    guard case .run(let arguments) = try parser.parse(["download", "https://a.example/x.mp4"] + words) else {
+    guard case .run(let arguments) = try parser.parse(["download", source] + words) else {
       throw UsageError("nothing to run")
     }
     return try TaskSpec(downloadOf: arguments.positionals[0], arguments).checked()
@@ -43,6 +45,22 @@ import Testing
       spec
         == TaskSpec(
           id: spec.id, kind: .download, source: "https://a.example/x.mp4", destination: "storage://default/x.mp4"))
+  }
+
+  /// By the word that was typed, never by the field of JSON that it becomes.
+  @Test(arguments: [
+    (["--to", "/etc/passwd"], "--to: "), (["--header", "Cookie: a"], "--header: "), (["--queue", "a b"], "--queue: "),
+    (["--rate", "0"], "--rate: "), (["--credential", "a b"], "--credential: "), (["--label", "a b=c"], "--label: "),
+    (["--id", "01990000-0000-7000-8000-000000000001", "--after", "01990000-0000-7000-8000-000000000001"], "--after: "),
+    (["--retry-after", "86401"], "--retry-after: "),
+    (["--not-before", "2026-01-15T12:00:60Z"], "--not-before: second 60"),
+    (["--not-before", "+90"], "--not-before must be a time such as"),
+  ])
+  func errorsNameTheOption(_ words: [String], _ start: String) throws {
+    let error = #expect(throws: UsageError.self) { try spec(words) }
+    #expect(error?.message.hasPrefix(start) == true, "\(error?.message ?? "")")
+    let source = #expect(throws: UsageError.self) { try spec([], of: "storage://default/a") }
+    #expect(source?.message == "URL: a task of kind download needs an http:// or https:// URL here")
   }
 
   @Test func aLabelIsGivenOnce() {

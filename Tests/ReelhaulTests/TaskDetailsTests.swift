@@ -30,6 +30,31 @@ import Testing
     #expect(task.line.contains("connection_reset") == (name == "error"))
   }
 
+  @Test func whatWasAskedForIsShown() {
+    var task = document(.failed)
+    let plain = TaskDetails.lines(task).count
+    task.spec.notBefore = Timestamp("2026-01-31T20:00:00Z")
+    task.spec.expect = TaskCore.Expectation(sha256: [1, 0xAB], md5: [2], bytes: 77)
+    task.spec.ifExists = .skip
+    task.spec.rate = 1 << 20
+    task.spec.headers = [HeaderField(name: "Referer", value: "hush"), HeaderField(name: "X-Any", value: "hush")]
+    task.spec.credential = "studio"
+    task.spec.retry.intervals = [5, 30]
+    task.error = TaskFailure(code: "http_503", message: "busy", class: .retry, retryAfter: 60)
+    let lines = TaskDetails.lines(task).map {
+      $0.split(separator: " ", omittingEmptySubsequences: true).joined(separator: " ")
+    }
+    for line in [
+      "not before 2026-01-31T20:00:00.000000Z", "expected sha256 01ab", "expected md5 02", "expected bytes 77",
+      "if exists skip", "rate limit 1.0 MiB/s", "headers Referer, X-Any", "credential studio", "retry after 5 s, 30 s",
+      "error http_503: busy (to be retried after 60 s)",
+    ] {
+      #expect(lines.contains(line), "\(line)")
+    }
+    #expect(lines.count == plain + 10)
+    #expect(!lines.contains { $0.contains("hush") })
+  }
+
   @Test func aBlockedTaskNamesWhatItWaitsFor() async throws {
     let store = MemoryStore()
     func task(_ low: UInt64, after: [UUID] = []) -> TaskSpec {

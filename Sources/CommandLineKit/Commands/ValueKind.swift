@@ -9,6 +9,8 @@ package enum ValueKind: Sendable, Hashable {
   /// A number of bytes: `500`, `10MiB`, `1.5GB`.
   case bytes
   case choice([String])
+  /// One of these words, which completions offer, or what whoever reads it takes besides.
+  case words([String])
   /// A path that completions complete.
   case file
   case directory
@@ -16,7 +18,7 @@ package enum ValueKind: Sendable, Hashable {
   var placeholder: String {
     switch self {
     case .flag: ""
-    case .text: "TEXT"
+    case .text, .words: "TEXT"
     case .integer: "N"
     case .bytes: "BYTES"
     case .choice(let choices): choices.joined(separator: "|")
@@ -28,7 +30,7 @@ package enum ValueKind: Sendable, Hashable {
   /// What is wrong with `text` as such a value, as the end of a sentence that begins with its name; nil if nothing is.
   func complaint(about text: String) -> String? {
     switch self {
-    case .flag, .text: nil
+    case .flag, .text, .words: nil
     case .file, .directory: text.isEmpty ? "must not be empty" : nil
     case .integer(let range):
       if let number = Int64(text) {

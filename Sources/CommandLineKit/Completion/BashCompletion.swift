@@ -56,7 +56,8 @@ struct BashCompletion {
   private func reply(for kind: ValueKind) -> String? {
     switch kind {
     case .flag: nil
-    case .choice(let choices): "COMPREPLY=($(compgen -W \"\(choices.joined(separator: " "))\" -- \"$cur\"))"
+    case .choice(let choices), .words(let choices):
+      "COMPREPLY=($(compgen -W \"\(choices.joined(separator: " "))\" -- \"$cur\"))"
     case .file: "COMPREPLY=($(compgen -f -- \"$cur\"))"
     case .directory: "COMPREPLY=($(compgen -d -- \"$cur\"))"
     case .text, .integer, .bytes: "COMPREPLY=()"

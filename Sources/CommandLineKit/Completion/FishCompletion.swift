@@ -28,7 +28,7 @@ struct FishCompletion {
     let options = CompletionScript.options(of: command, in: program).map { option(condition, $0) }
     let words = command.positionals.compactMap { positional in
       switch positional.kind {
-      case .choice, .file, .directory: line(condition, arguments(positional.kind, required: false))
+      case .choice, .words, .file, .directory: line(condition, arguments(positional.kind, required: false))
       case .flag, .text, .integer, .bytes: nil
       }
     }
@@ -44,7 +44,8 @@ struct FishCompletion {
   private func arguments(_ kind: ValueKind, required: Bool) -> String {
     let exclusive = required ? "-x " : ""
     return switch kind {
-    case .choice(let choices): "\(exclusive)-a \(CompletionScript.quote(choices.joined(separator: " ")))"
+    case .choice(let choices), .words(let choices):
+      "\(exclusive)-a \(CompletionScript.quote(choices.joined(separator: " ")))"
     case .file: required ? "-r -F" : "-F"
     case .directory: "\(exclusive)-a '(__fish_complete_directories)'"
     case .flag, .text, .integer, .bytes: required ? "-x" : ""

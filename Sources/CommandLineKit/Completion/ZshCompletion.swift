@@ -63,7 +63,7 @@ struct ZshCompletion {
 
   private func action(_ kind: ValueKind) -> String {
     switch kind {
-    case .choice(let choices): "(\(choices.joined(separator: " ")))"
+    case .choice(let choices), .words(let choices): "(\(choices.joined(separator: " ")))"
     case .file: "_files"
     case .directory: "_files -/"
     case .flag, .text, .integer, .bytes: " "

@@ -55,6 +55,7 @@ private struct Line {
 
   mutating func take(_ word: String) throws(UsageError) {
     guard !command.subcommands.isEmpty else {
+      guard !asksHelp else { throw surplus(word) }
       positionals.append(word)
       return
     }
@@ -172,7 +173,12 @@ private struct Line {
       remaining = remaining.dropFirst(taken.count)
     }
     if let extra = remaining.first {
-      throw UsageError("\(name) does not know what to do with \"\(extra)\"", hint: helpHint)
+      throw surplus(extra)
     }
+  }
+
+  private func surplus(_ word: String) -> UsageError {
+    UsageError(
+      "\(asksHelp ? "\(path[0]) help" : name) does not know what to do with \"\(word)\"", hint: helpHint)
   }
 }

@@ -2,8 +2,8 @@ import System
 
 /// Lengths of time as people read and write them.
 package enum DurationText {
-  /// Reads `30`, `250ms`, `1.5h`, `2m30s`: units from the largest to the smallest, seconds where none stands. Nil where
-  /// it is anything else or negative.
+  /// Reads `30s`, `250ms`, `1.5h`, `2m30s`: units from the largest to the smallest. Nil where it is anything else,
+  /// negative or a bare number.
   package static func parse(_ text: String) -> Duration? {
     guard !text.isEmpty else { return nil }
     var total = 0.0
@@ -17,7 +17,6 @@ package enum DurationText {
       guard number.first != ".", number.last != ".", let value = Double(number), let seconds = seconds(in: unit),
         seconds < larger
       else { return nil }
-      if unit.isEmpty, larger.isFinite || !rest.isEmpty { return nil }
       larger = seconds
       total += value * seconds
     }
@@ -27,7 +26,7 @@ package enum DurationText {
   private static func seconds(in unit: Substring) -> Double? {
     switch unit {
     case "ms": 0.001
-    case "", "s", "sec": 1
+    case "s", "sec": 1
     case "m", "min": 60
     case "h": 3600
     case "d": 86400

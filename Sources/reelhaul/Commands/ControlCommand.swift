@@ -18,22 +18,26 @@ extension Subcommand {
     .remove, "remove", "Forget tasks that no worker has",
     "Only the record goes; downloaded files stay, and what is unfinished is removed after seven days.")
 
-  static let prioritize = Subcommand(
-    CommandSpec(
-      name: "prioritize", summary: "Change the priority of tasks",
-      discussion: "Higher runs first. A running task keeps its place; the new priority holds where it is queued again.",
-      options: [.newPriority, .waitForEffect] + OptionSpec.producing, positionals: [.tasks],
-      examples: [Example("reelhaul prioritize 0199… --priority 100", "Before everything else")],
-      exits: ControlCommand.exits)
-  ) { context in
-    guard let priority = context.arguments.integer(.newPriority) else {
+  static let prioritize = control(
+    "prioritize", "Change the priority of tasks",
+    "Higher runs first. A running task keeps its place; the new priority holds where it is queued again.",
+    options: [.newPriority], example: "\(Example.task) --priority 100"
+  ) { arguments in
+    guard let priority = arguments.integer(.newPriority) else {
       throw UsageError("reelhaul prioritize needs --priority N")
     }
-    return try await ControlCommand(.prioritize(Int(priority)), context).run()
+    return .prioritize(Int(priority))
   }
 
   private static func control(
     _ action: ControlAction, _ name: String, _ summary: String, _ discussion: String
+  ) -> Subcommand {
+    control(name, summary, discussion) { _ in action }
+  }
+
+  private static func control(
+    _ name: String, _ summary: String, _ discussion: String, options: [OptionSpec] = [], example: String = Example.task,
+    _ action: @escaping @Sendable (Arguments) throws -> ControlAction
   ) -> Subcommand {
     Subcommand(
       CommandSpec(
@@ -42,9 +46,9 @@ extension Subcommand {
           \n\nReturns once Kafka has the command. Where PostgreSQL is configured, tasks that are not there or whose state \
           does not allow it are refused first, and then nothing is sent.
           """,
-        options: [.waitForEffect] + OptionSpec.producing, positionals: [.tasks],
-        examples: [Example("reelhaul \(name) 0199…", summary)], exits: ControlCommand.exits)
-    ) { context in try await ControlCommand(action, context).run() }
+        options: options + [.waitForEffect] + OptionSpec.producing, positionals: [.tasks],
+        examples: [Example("reelhaul \(name) \(example)", summary)], exits: ControlCommand.exits)
+    ) { context in try await ControlCommand(action(context.arguments), context).run() }
   }
 }
 

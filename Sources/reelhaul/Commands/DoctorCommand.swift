@@ -28,7 +28,7 @@ extension Subcommand {
     return findings.exitCode
   }
 
-  private static let statusWidth = 13
+  private static let statusWidth = 15
 
   /// Status, check and message in columns, what to do below the message.
   private static func print(_ finding: Finding, _ column: Int, _ context: Context) {
@@ -36,7 +36,7 @@ extension Subcommand {
       switch finding.status {
       case .ok: .green
       case .warning, .skipped: .yellow
-      case .failed, .unreachable: .red
+      case .failed, .misconfigured, .unreachable: .red
       }
     let margin = statusWidth + column + 2
     let room = context.terminal.isInteractive ? max(20, context.terminal.width - margin) : .max

@@ -6,7 +6,7 @@ extension Subcommand {
     CommandSpec(
       name: "show", summary: "Show all that is known of a task", options: [.json] + OptionSpec.reading,
       positionals: [.task],
-      examples: [Example("reelhaul show 0199… --json | jq .error", "Why it failed")],
+      examples: [Example("reelhaul show \(Example.task) --json | jq .error", "Why it failed")],
       exits: ExitCode.meanings(.done, .usage, .unreachable, .notFound))
   ) { context in
     let id = try TaskID.parse(context.arguments.positionals)[0]

@@ -20,7 +20,11 @@ extension Subcommand {
       ],
       exits: ExitCode.meanings(.done, .failed, .usage, .unreachable))
   ) { context in
-    try await UpRun(context).run()
+    do {
+      return try await UpRun(context).run()
+    } catch {
+      throw CommandFailure(error, kafka: .broker, postgres: .runningPostgres)
+    }
   }
 }
 
@@ -32,7 +36,8 @@ extension OptionSpec {
   static let dataDirectory = OptionSpec(
     "data-dir", .directory, default: "reelhaul-data", group: group, help: "Where everything is kept")
   static let broker = OptionSpec(
-    "broker", .text, valueName: "embedded|apache-kafka|HOST:PORT", default: "embedded", group: group,
+    "broker", .words(["embedded", "apache-kafka"]), valueName: "embedded|apache-kafka|HOST:PORT", default: "embedded",
+    group: group,
     help: "The development broker, an Apache Kafka from KAFKA_HOME, or one that runs already")
   // Not from the environment: a fleet of one's own must not end up in the database of another.
   static let runningPostgres = OptionSpec(

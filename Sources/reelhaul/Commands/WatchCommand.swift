@@ -13,7 +13,7 @@ extension Subcommand {
       positionals: [PositionalSpec("TASK", .many(atLeast: 0), help: "the tasks' ids; all unfinished ones by default")],
       examples: [
         Example("reelhaul watch", "Everything that moves"),
-        Example("reelhaul watch $(reelhaul download URL)", "One task, to its end"),
+        Example("reelhaul watch $(reelhaul download https://example.com/film.mp4)", "One task, to its end"),
       ],
       exits: ExitCode.meanings(.done, .failed, .usage, .unreachable, .notFound))
   ) { context in

@@ -4,6 +4,8 @@ struct Finding: Sendable, Hashable {
     case ok
     case warning
     case failed
+    /// A setting is missing or wrong.
+    case misconfigured
     /// A service does not answer.
     case unreachable
     case skipped
@@ -20,11 +22,24 @@ struct Finding: Sendable, Hashable {
     self.message = message
     self.advice = advice
   }
+
+  /// What kept the check from being made.
+  init(_ check: String, _ failure: CommandFailure, advice: String?) {
+    let status: Status =
+      switch failure.code {
+      case .usage: .misconfigured
+      case .unreachable: .unreachable
+      case .done, .failed, .notFound, .refused: .failed
+      }
+    self.init(check, status, failure.message, advice: advice)
+  }
 }
 
 extension [Finding] {
   var exitCode: ExitCode {
-    if contains(where: { $0.status == .unreachable }) { return .unreachable }
-    return contains { $0.status == .failed } ? .failed : .done
+    let statuses = Set(map(\.status))
+    if statuses.contains(.unreachable) { return .unreachable }
+    if statuses.contains(.misconfigured) { return .usage }
+    return statuses.contains(.failed) ? .failed : .done
   }
 }

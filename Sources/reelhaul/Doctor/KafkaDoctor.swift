@@ -13,7 +13,7 @@ struct KafkaDoctor {
       plan = try Fleet.topics(arguments)
     } catch {
       let failure = CommandFailure(error)
-      return [Finding("broker", .failed, failure.message, advice: failure.hint)]
+      return [Finding("broker", failure, advice: failure.hint)]
     }
     do {
       let admin = try KafkaAdmin(configuration, timeout: .seconds(5))
@@ -21,7 +21,7 @@ struct KafkaDoctor {
       await admin.close()
       return findings
     } catch {
-      return [Finding("broker", .failed, "\(error)", advice: "Correct the REELHAUL_KAFKA_… settings.")]
+      return [Finding("broker", CommandFailure(error), advice: "Correct the REELHAUL_KAFKA_… settings.")]
     }
   }
 

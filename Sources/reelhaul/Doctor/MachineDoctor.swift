@@ -28,7 +28,7 @@ struct MachineDoctor {
       return try Storage.roots(parsing: text).sorted { $0.key < $1.key }.map(root)
     } catch {
       return [
-        Finding("storage", .failed, "\(error)", advice: "Workers do not start with it: mend REELHAUL_STORAGE.")
+        Finding("storage", .misconfigured, "\(error)", advice: "Workers do not start with it: mend REELHAUL_STORAGE.")
       ]
     }
   }
@@ -66,7 +66,8 @@ struct MachineDoctor {
     do {
       return Finding("ca file", .ok, "\(path), certificates: \(try CertificateFile.check(path))")
     } catch {
-      return Finding("ca file", .failed, "\(error)", advice: "Workers do not start with it: mend REELHAUL_CA_FILE.")
+      return Finding(
+        "ca file", .misconfigured, "\(error)", advice: "Workers do not start with it: mend REELHAUL_CA_FILE.")
     }
   }
 
@@ -77,7 +78,8 @@ struct MachineDoctor {
       return Finding("credentials", .ok, names.isEmpty ? "none in \(path)" : names.joined(separator: ", "))
     } catch {
       return Finding(
-        "credentials", .failed, "\(error)", advice: "Tasks that name one wait: mend REELHAUL_CREDENTIALS.")
+        "credentials", .misconfigured, "\(error)",
+        advice: "Workers do not start with it, and tasks that name one wait: mend REELHAUL_CREDENTIALS.")
     }
   }
 

@@ -18,11 +18,10 @@ struct PostgresDoctor {
       return try await Fleet.withPool(configuration) { pool in try await examine(pool, configuration.target) }
     } catch {
       let failure = CommandFailure(error)
-      let status: Finding.Status = failure.code == .unreachable ? .unreachable : .failed
       return [
         Finding(
-          "database", status, failure.message,
-          advice: status == .unreachable
+          "database", failure,
+          advice: failure.code == .unreachable
             ? "Check that PostgreSQL runs there and lets this user in (REELHAUL_POSTGRES)." : failure.hint)
       ]
     }

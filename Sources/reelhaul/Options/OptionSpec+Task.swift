@@ -20,7 +20,7 @@ extension OptionSpec {
     "after", .text, valueName: "TASK", repeatable: true, group: task, help: "Run once that task has succeeded")
   static let notBefore = OptionSpec(
     "not-before", .text, valueName: "TIME", group: task,
-    help: "Run no sooner: 2026-01-31T20:00:00Z, or from now: +90m")
+    help: "Run no sooner: 2026-01-31T20:00:00Z, or from now, in d, h, m and s: +1d, +2h30m")
   static let ifExists = OptionSpec(
     "if-exists", .choice(IfExists.allCases.map(\.rawValue)), default: standard.ifExists.rawValue, group: task,
     help: "What to do where the destination exists")

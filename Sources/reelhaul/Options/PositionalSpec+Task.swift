@@ -4,3 +4,8 @@ extension PositionalSpec {
   static let task = PositionalSpec("TASK", help: "the task's id")
   static let tasks = PositionalSpec("TASK", .many(atLeast: 1), help: "the tasks' ids")
 }
+
+extension Example {
+  /// A task's id, as examples write it.
+  static let task = "019adf3e-5a00-7cc1-9d3e-6d2f0a7e4b11"
+}

@@ -7,8 +7,11 @@ enum RefusalAdvice {
     case (.remove, .running), (.remove, .publishing): "Cancel it first: 'reelhaul cancel --wait \(task)'."
     case (.pause, .paused): "'reelhaul resume \(task)' lets it go on."
     case (.retry, .paused): "'reelhaul resume \(task)' lets it go on."
-    case (.resume, .failed), (.resume, .canceled), (.prioritize, .failed), (.prioritize, .canceled):
-      "'reelhaul retry \(task)' queues it again."
+    case (.resume, .failed), (.resume, .canceled): "'reelhaul retry \(task)' queues it again."
+    case (.pause, .failed), (.pause, .canceled):
+      "It does not run; 'reelhaul retry \(task)' queues it again, and then it can be paused."
+    case (.prioritize, .failed), (.prioritize, .canceled):
+      "It does not wait; 'reelhaul retry \(task)' queues it again, and then it can be given another priority."
     case (.cancel, .succeeded), (.cancel, .failed), (.cancel, .canceled):
       "There is nothing left to stop; 'reelhaul remove \(task)' forgets it."
     case (.retry, .succeeded): "What it fetched is in its place; 'reelhaul download' hands in another task."

@@ -7,7 +7,8 @@ enum TaskDetails {
   /// `waits` is what it waits for, if anything.
   static func lines(_ task: TaskDocument, waits: String? = nil) -> [String] {
     let rows =
-      identity(task) + (waits.map { [("waits", $0)] } ?? []) + progress(task) + times(task) + outcome(task)
+      identity(task) + wishes(task.spec) + (waits.map { [("waits", $0)] } ?? []) + progress(task) + times(task)
+      + outcome(task)
     let names = rows.map { DisplayWidth.printable($0.0) }
     let width = names.map { DisplayWidth.of($0) }.max() ?? 0
     return zip(names, rows).map { name, row in
@@ -27,6 +28,26 @@ enum TaskDetails {
       rows.append(("label \(key)", value))
     }
     return rows
+  }
+
+  /// What was asked for besides. Of headers the names: their values may be anybody's secrets.
+  private static func wishes(_ spec: TaskSpec) -> [(String, String)] {
+    let texts = [
+      ("not before", spec.notBefore.map { "\($0)" }),
+      ("expected sha256", spec.expect.sha256.map { Hex.encode($0) }),
+      ("expected md5", spec.expect.md5.map { Hex.encode($0) }),
+      ("expected bytes", spec.expect.bytes.map { "\($0)" }),
+      ("if exists", spec.ifExists == .fail ? nil : spec.ifExists.rawValue),
+      ("rate limit", spec.rate.map { ByteCount($0).rate }),
+      ("headers", list(spec.headers.map(\.name))),
+      ("credential", spec.credential),
+      ("retry after", list(spec.retry.intervals.map { "\($0) s" })),
+    ]
+    return texts.compactMap { name, text in text.map { (name, $0) } }
+  }
+
+  private static func list(_ items: [String]) -> String? {
+    items.isEmpty ? nil : items.joined(separator: ", ")
   }
 
   private static func progress(_ task: TaskDocument) -> [(String, String)] {
@@ -55,7 +76,8 @@ enum TaskDetails {
     var rows: [(String, String)] = []
     if let digest = task.sha256 { rows.append(("sha256", Hex.encode(digest))) }
     if let error = task.error, task.state != .succeeded {
-      rows.append((task.hasLeftErrorBehind ? "last error" : "error", "\(error.code): \(error.message)"))
+      let wait = error.retryAfter.map { " (to be retried after \($0) s)" } ?? ""
+      rows.append((task.hasLeftErrorBehind ? "last error" : "error", "\(error.code): \(error.message)\(wait)"))
     }
     return rows
   }

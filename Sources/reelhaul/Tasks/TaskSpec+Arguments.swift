@@ -41,10 +41,15 @@ extension TaskSpec {
     if text.hasPrefix("+"), let delay = DurationText.parse(String(text.dropFirst())) {
       return Timestamp(microseconds: Clocks.realtimeMicroseconds() + delay.microseconds)
     }
-    guard let time = Timestamp(text) else {
-      throw UsageError("--not-before must be a time such as 2026-01-31T20:00:00Z or +90m, not \"\(text)\"")
+    do throws(InvalidTimestamp) {
+      return try Timestamp(rfc3339: text)
+    } catch .leapSecond {
+      throw UsageError("\(OptionSpec.notBefore.spelling): \(InvalidTimestamp.leapSecond)")
+    } catch {
+      throw UsageError(
+        "\(OptionSpec.notBefore.spelling) must be a time such as 2026-01-31T20:00:00Z, or from now such as +90s, "
+          + "+2h30m or +1d, not \"\(text)\"")
     }
-    return time
   }
 
   private static func digest(_ text: String, bytes: Int, of option: OptionSpec) throws(UsageError) -> [UInt8] {

@@ -9,8 +9,15 @@ extension TaskSpec {
     do {
       try spec.validate()
     } catch {
-      throw UsageError("\(error)")
+      throw UsageError("\(Self.options[error.field]?.spelling ?? "URL"): \(error.message)")
     }
     return spec
   }
+
+  /// What gives a field on the command line, beside the URL.
+  private static let options: [String: OptionSpec] = [
+    "destination": .destination, "priority": .priority, "queue": .queue, "after": .after, "expect.sha256": .sha256,
+    "expect.md5": .md5, "expect.bytes": .bytes, "headers": .header, "maxAttempts": .maxAttempts,
+    "retryAfter": .retryAfter, "rate": .rate, "credential": .credential, "labels": .label,
+  ]
 }
