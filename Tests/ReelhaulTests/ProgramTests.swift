@@ -47,6 +47,11 @@ import Testing
     #expect(throws: Never.self) { try TaskSpec(downloadOf: arguments.positionals[0], arguments).checked() }
   }
 
+  @Test(arguments: CompletionScript.Shell.allCases)
+  func brokersAreOffered(_ shell: CompletionScript.Shell) {
+    #expect(CompletionScript.make(for: shell, Program.spec).contains("embedded apache-kafka"))
+  }
+
   @Test(arguments: ControlAction.names)
   func helpSaysWhatIsRefused(_ name: String) throws {
     #expect(try #require(Self.commands[name]).discussion.contains("does not allow it are refused"))
