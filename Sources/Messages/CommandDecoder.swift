@@ -24,6 +24,12 @@ package enum CommandDecoder {
   /// The command in a line of a batch: a whole command, or only the task of a submit. Whoever wrote the line is there to
   /// mend it: what a program's record may have, and would be passed over in silence, is refused.
   package static func decode(line: [UInt8], makeID: () -> UUID) throws(Rejection) -> Command {
+    // Most lines are good tasks, and read once.
+    let draft = try? JSONReader.read(line, limit: sizeLimit, refusingUnknownNames: true) {
+      reader throws(DecodingFailure) in
+      try TaskDraft(from: &reader)
+    }
+    if let draft { return .submit(try draft.submission(makeID: makeID)) }
     let line = try read(line, refusingUnknownNames: true) { reader throws(DecodingFailure) in
       guard let command = try reader.peek("command") else {
         return Line.task(try TaskDraft(from: &reader, known: namesOfTasks))

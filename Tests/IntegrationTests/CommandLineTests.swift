@@ -81,9 +81,9 @@ import Testing
     let file = OriginFile(seed: 5, size: 1000)
     fleet.origin.serve("/a.mp4", file)
     let other = ["--topic-prefix", "other."]
-    for (words, code) in [(["migrate"], Int32(2)), (["migrate", "--plan"], 2), (["worker"], 2), (["doctor"], 1)] {
+    for words in [["migrate"], ["migrate", "--plan"], ["worker"], ["doctor"]] {
       let refused = try await fleet.run(words + other)
-      #expect(refused.status == .exited(code), "\(words): \(refused.output)")
+      #expect(refused.status == .exited(2), "\(words): \(refused.output)")
       for name in [fleet.prefix, "other.", "REELHAUL_TOPIC_PREFIX", "docs/operations.md"] {
         #expect(refused.output.contains(name), "\(words): \(refused.output)")
       }

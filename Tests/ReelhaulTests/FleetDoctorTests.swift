@@ -63,7 +63,7 @@ import Testing
     #expect(findings.map(\.status) == [.ok, .warning, .ok, .ok, .ok])
     try await store.bind(topicPrefix: "b.")
     let other = try await FleetDoctor(store: store, topicPrefix: "a.", audits: false).examine()[0]
-    #expect(other.status == .failed)
+    #expect(other.status == .misconfigured)
     #expect(other.message.contains("\"a.\"") && other.message.contains("\"b.\""), "\(other.message)")
   }
 

@@ -30,7 +30,7 @@ struct FleetDoctor {
     }
     guard recorded != configured else { return Finding("fleet", .ok, "of the topic prefix \(recorded)") }
     return Finding(
-      "fleet", .failed, "\(OtherFleet(recorded: recorded, configured: configured))", advice: OtherFleet.advice)
+      "fleet", .misconfigured, "\(OtherFleet(recorded: recorded, configured: configured))", advice: OtherFleet.advice)
   }
 
   static func workers(_ live: [WorkerDocument]) -> Finding {
