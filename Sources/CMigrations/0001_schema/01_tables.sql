@@ -98,7 +98,7 @@ create table task (
 ) with (
   fillfactor = 70, autovacuum_vacuum_scale_factor = 0.25, autovacuum_vacuum_threshold = 50000,
   autovacuum_vacuum_insert_scale_factor = 0.5, autovacuum_vacuum_insert_threshold = 500000,
-  autovacuum_analyze_scale_factor = 0.5
+  autovacuum_analyze_scale_factor = 0.5, autovacuum_analyze_threshold = 50000
 );
 
 create index task_newest on task (created_at desc, id desc);
@@ -108,6 +108,8 @@ create index task_halted_lane on task (lane_id) where halted is not null;
 -- What may run now. `pos` is the xid of the inserting transaction << 20 plus an ordinal, so that a head at or below the
 -- oldest running xid never passes a late commit; what was taken back from a worker comes in front, 2^62 below.
 -- A row carries what the claim hands on, which therefore need not read `task`.
+-- Not analyzed, as `run` and `outbox`: statistics would be of rows that are gone, plans here do not follow from them, and
+-- while they are taken no dead row is forgotten, over which claims must then step.
 create table ready (
   lane_id  int      not null,
   pos      bigint   not null,
@@ -118,7 +120,8 @@ create table ready (
   primary key (lane_id, pos)
 ) with (
   autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000,
-  autovacuum_vacuum_insert_scale_factor = 0.5, autovacuum_vacuum_insert_threshold = 500000
+  autovacuum_vacuum_insert_scale_factor = 0.5, autovacuum_vacuum_insert_threshold = 500000,
+  autovacuum_analyze_threshold = 2000000000
 );
 
 -- What may run later: scheduled, or backing off.
@@ -169,7 +172,10 @@ create table run (
   bytes_done  bigint,
   bytes_total bigint,
   rate        bigint
-) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000);
+) with (
+  fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000,
+  autovacuum_analyze_threshold = 2000000000
+);
 
 -- What a worker shall do about a task it runs. It stays until the task is settled or swept: a lost reply loses nothing.
 create table intent (
@@ -232,7 +238,9 @@ create table outbox (
   task_ids  uuid[] not null,
   sequences int[]  not null,
   check (cardinality(task_ids) = cardinality(sequences))
-) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+) with (
+  autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_analyze_threshold = 2000000000
+);
 
 alter table outbox alter task_ids set storage external, alter sequences set storage external;
 
