@@ -47,7 +47,7 @@ import Testing
     for line in [
       "not before 2026-01-31T20:00:00.000000Z", "expected sha256 01ab", "expected md5 02", "expected bytes 77",
       "if exists skip", "rate limit 1.0 MiB/s", "headers Referer, X-Any", "credential studio", "retry after 5 s, 30 s",
-      "error http_503: busy (to be retried after 60 s)",
+      "error http_503: busy (asked to wait 60 s)",
     ] {
       #expect(lines.contains(line), "\(line)")
     }

@@ -41,8 +41,12 @@ enum Fleet {
     return configuration
   }
 
-  static func topics(_ arguments: Arguments) throws -> TopicPlan {
-    try TopicPlan(checking: arguments[.topicPrefix] ?? "reelhaul.")
+  static func topics(_ arguments: Arguments, _ prefix: OptionSpec = .topicPrefix) throws(UsageError) -> TopicPlan {
+    do {
+      return try TopicPlan(checking: arguments[prefix] ?? TopicPlan().prefix)
+    } catch {
+      throw UsageError("\(prefix.setting): \(error.message)")
+    }
   }
 
   /// Throws where Kafka cannot be reached: for commands that then have the patience for a broker's fail-over.

@@ -76,7 +76,7 @@ enum TaskDetails {
     var rows: [(String, String)] = []
     if let digest = task.sha256 { rows.append(("sha256", Hex.encode(digest))) }
     if let error = task.error, task.state != .succeeded {
-      let wait = error.retryAfter.map { " (to be retried after \($0) s)" } ?? ""
+      let wait = error.retryAfter.map { " (asked to wait \($0) s)" } ?? ""
       rows.append((task.hasLeftErrorBehind ? "last error" : "error", "\(error.code): \(error.message)\(wait)"))
     }
     return rows

@@ -20,7 +20,7 @@ extension FleetOptions {
       workers: Int(arguments.integer(.workerCount) ?? 3),
       broker: Self.broker(arguments[.broker] ?? "embedded", context.environment),
       postgres: arguments[.runningPostgres],
-      topicPrefix: TopicPlan(checking: arguments[.fleetTopicPrefix] ?? "reelhaul.").prefix,
+      topicPrefix: Fleet.topics(arguments, .fleetTopicPrefix).prefix,
       executable: Self.ownExecutable(), workerSettings: settings)
   }
 
