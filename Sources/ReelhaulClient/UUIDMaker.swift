@@ -1,4 +1,5 @@
 import Glibc
+import System
 import TaskCore
 
 /// Makes version 7 UUIDs by the thousand: random bytes come from the system for sixteen at a time.
@@ -8,7 +9,7 @@ package struct UUIDMaker {
   package init() {}
 
   /// A new UUID of this moment.
-  package mutating func make() -> UUID { .make(using: &random) }
+  package mutating func make() -> UUID { UUID(milliseconds: Clocks.realtimeMilliseconds(), using: &random) }
 }
 
 private struct BufferedRandom: RandomNumberGenerator {

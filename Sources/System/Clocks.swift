@@ -7,4 +7,7 @@ package enum Clocks {
 
   /// Microseconds since 1970-01-01T00:00:00Z.
   package static func realtimeMicroseconds() -> Int64 { rh_realtime_ns() / 1000 }
+
+  /// Milliseconds since then; 0 before.
+  package static func realtimeMilliseconds() -> UInt64 { UInt64(max(0, rh_realtime_ns())) / 1_000_000 }
 }

@@ -15,6 +15,12 @@ public struct UUID: Hashable, Comparable, Sendable {
     low = 0x8000_0000_0000_0000 | (generator.next() & 0x3FFF_FFFF_FFFF_FFFF)
   }
 
+  /// The same, with the system's randomness.
+  public init(milliseconds: UInt64) {
+    var generator = SystemRandomNumberGenerator()
+    self.init(milliseconds: milliseconds, using: &generator)
+  }
+
   public static func < (a: UUID, b: UUID) -> Bool {
     (a.high, a.low) < (b.high, b.low)
   }

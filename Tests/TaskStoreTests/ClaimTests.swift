@@ -1,5 +1,6 @@
 import TaskCore
 import TaskStore
+import TestKit
 import Testing
 
 /// Who is claimed, and in which order.

@@ -136,13 +136,6 @@ enum ClaimCalls {
   }
 }
 
-extension UUID {
-  static func random() -> UUID {
-    var generator = SystemRandomNumberGenerator()
-    return UUID(milliseconds: 1_700_000_000_000, using: &generator)
-  }
-}
-
 extension TaskSpec {
   static func noop(
     _ id: UUID = .random(), priority: Int = 0, queue: String = "default", host: String? = nil, after: [UUID] = [],

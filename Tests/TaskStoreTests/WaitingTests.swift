@@ -1,6 +1,7 @@
 import System
 import TaskCore
 import TaskStore
+import TestKit
 import Testing
 
 /// Dependencies and times.

@@ -13,7 +13,7 @@ import Worker
 @Suite struct EndToEndTests {
   private func download(_ fleet: RealFleet, _ path: String) -> TaskSpec {
     TaskSpec(
-      id: .version7(), kind: .download, source: fleet.origin.url(path), destination: "storage://default\(path)")
+      id: .random(), kind: .download, source: fleet.origin.url(path), destination: "storage://default\(path)")
   }
 
   @Test(.timeLimit(.minutes(10))) func aVideoArrives() async throws {
@@ -75,7 +75,7 @@ import Worker
 
   @Test(.timeLimit(.minutes(10))) func badRecordsAreDeadLettersAndTheOthersGoOn() async throws {
     try await RealFleet.run { fleet in
-      let spec = TaskSpec(id: .version7(), kind: .noop, source: "noop:", destination: nil)
+      let spec = TaskSpec(id: .random(), kind: .noop, source: "noop:", destination: nil)
       let topics = fleet.configuration.settings.topics
       try await fleet.withWorker { _ in
         try await fleet.producer.send(topic: topics.commands, key: nil, value: Array("{".utf8))
@@ -98,12 +98,12 @@ import Worker
       try await fleet.withWorker { _ in
         try await fleet.send(.submit(spec))
         try await eventually("bytes move") { (try await fleet.store.task(spec.id)?.bytesDone ?? 0) > 0 }
-        try await fleet.send(.control(.init(id: .version7(), taskID: spec.id, action: .pause)))
+        try await fleet.send(.control(.init(id: .random(), taskID: spec.id, action: .pause)))
         try await eventually("it is paused") { try await fleet.store.task(spec.id)?.state == .paused }
       }
       end.open()
       try await fleet.withWorker { _ in
-        try await fleet.send(.control(.init(id: .version7(), taskID: spec.id, action: .resume)))
+        try await fleet.send(.control(.init(id: .random(), taskID: spec.id, action: .resume)))
         try await eventually("it is done") { try await fleet.store.task(spec.id)?.state == .succeeded }
       }
       #expect(try await fleet.store.task(spec.id)?.bytesDone == file.size)

@@ -19,7 +19,7 @@ import Worker
 
   @Test(arguments: table)
   func discardsBy(state: TaskState?, from limit: Int?) {
-    let name = StagingName(task: .version7(), generation: 3)
+    let name = StagingName(task: .random(), generation: 3)
     for age in [-5, 0, Self.minute - 1, Self.minute, Self.week - 1, Self.week, 10 * Self.week] {
       let planner = StagingSweepPlanner([.init(name: name, age: age)])
       #expect(planner.tasks.isEmpty == (age < Self.minute))
@@ -35,7 +35,7 @@ import Worker
     let store = MemoryStore()
     let (canceled, queued) = (download(), download())
     _ = try await store.apply([
-      .submit(canceled), .submit(queued), .control(.init(id: .version7(), taskID: canceled.id, action: .cancel)),
+      .submit(canceled), .submit(queued), .control(.init(id: .random(), taskID: canceled.id, action: .cancel)),
     ])
     let volume = try storage.volume("default")
     let old = StagingName(task: canceled.id, generation: 0)

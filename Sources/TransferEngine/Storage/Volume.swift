@@ -117,8 +117,7 @@ package final class Volume: Sendable {
 
   /// The marker appears whole, and of two processes that write one, the first one's stays.
   private static func writeMarker(_ own: borrowing FileDescriptor) throws(SystemError) {
-    var generator = SystemRandomNumberGenerator()
-    let id = UUID(milliseconds: UInt64(Clocks.realtimeMicroseconds() / 1000), using: &generator)
+    let id = UUID(milliseconds: Clocks.realtimeMilliseconds())
     let draft = "volume-\(id)"
     let file = try own.openBeneath(draft, O_WRONLY | O_CREAT | O_EXCL)
     try file.write("\(id)\n", at: 0)

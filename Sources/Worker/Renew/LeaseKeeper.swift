@@ -20,7 +20,7 @@ package actor LeaseKeeper {
   private var machine: LeaseMachine
   private var outage = Outage()
   /// Of the registration that is held or under way.
-  private var boot = UUID.version7()
+  private var boot = UUID(milliseconds: Clocks.realtimeMilliseconds())
   /// Finished when the first lease begins.
   private let beginning = AsyncStream.makeStream(of: Never.self)
   private var refusal: OtherFleet?
@@ -105,7 +105,7 @@ package actor LeaseKeeper {
   // MARK: Actions
 
   private func register() async {
-    boot = UUID.version7()
+    boot = UUID(milliseconds: Clocks.realtimeMilliseconds())
     let volumes = await watch.volumes
     do {
       try await store.bind(topicPrefix: topicPrefix)

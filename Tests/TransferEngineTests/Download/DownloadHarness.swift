@@ -67,9 +67,8 @@ final class DownloadHarness: Sendable {
   }
 
   func spec(_ path: String = path, _ change: (inout TaskSpec) -> Void = { _ in }) -> TaskSpec {
-    var generator = SystemRandomNumberGenerator()
     var spec = TaskSpec(
-      id: UUID(milliseconds: 1, using: &generator), kind: .download, source: origin.url(path),
+      id: .random(), kind: .download, source: origin.url(path),
       destination: Self.destination)
     change(&spec)
     return spec

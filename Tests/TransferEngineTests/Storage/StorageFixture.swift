@@ -1,6 +1,7 @@
 import Glibc
 import System
 import TaskCore
+import TestKit
 import Testing
 import TransferEngine
 
@@ -39,13 +40,6 @@ struct StorageFixture {
 extension StagingFile {
   func write(_ text: String) throws {
     try Array(text.utf8).withUnsafeBytes { try write($0, at: 0) }
-  }
-}
-
-extension UUID {
-  static func random() -> UUID {
-    var generator = SystemRandomNumberGenerator()
-    return UUID(milliseconds: 1, using: &generator)
   }
 }
 

@@ -1,6 +1,7 @@
 import Glibc
 import System
 import TaskCore
+import TestKit
 import Testing
 import TransferEngine
 

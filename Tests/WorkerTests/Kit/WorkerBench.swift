@@ -3,6 +3,8 @@ import Messages
 import System
 import TaskCore
 import TaskStore
+import Telemetry
+import TestKit
 import Testing
 import TransferEngine
 import Worker
@@ -20,7 +22,9 @@ final class WorkerBench: Sendable {
   let worker: Worker
   private let directory: TemporaryDirectory
 
-  init(store: TestStore = TestStore(), _ adjust: (inout WorkerSettings) -> Void = { _ in }) throws {
+  init(
+    store: TestStore = TestStore(), log: Logger = quietLog, _ adjust: (inout WorkerSettings) -> Void = { _ in }
+  ) throws {
     self.store = store
     directory = try TemporaryDirectory()
     storage = Storage(roots: ["default": "\(directory.path)/default"])
@@ -35,7 +39,7 @@ final class WorkerBench: Sendable {
       parts: WorkerParts(
         store: store, commands: commands, signals: signals, messages: sink, rounds: sink, progress: sink,
         handlers: [handler, NoopHandler()], storage: storage, flush: { [sink] _ in sink.close() }),
-      log: quietLog)
+      log: log)
   }
 
   /// Runs `body` while the worker works, then drains it; returns the exit code.
@@ -74,7 +78,7 @@ final class WorkerBench: Sendable {
   }
 
   func control(_ action: ControlAction, _ id: UUID) {
-    commands.send([CommandJSON.encode(.control(.init(id: .version7(), taskID: id, action: action)))])
+    commands.send([CommandJSON.encode(.control(.init(id: .random(), taskID: id, action: action)))])
   }
 
   func state(_ id: UUID) async throws -> TaskState? { try await store.task(id)?.state }
@@ -82,9 +86,9 @@ final class WorkerBench: Sendable {
 
 func download() -> TaskSpec {
   TaskSpec(
-    id: .version7(), kind: .download, source: "http://127.0.0.1/a.mp4", destination: "storage://default/a.mp4")
+    id: .random(), kind: .download, source: "http://127.0.0.1/a.mp4", destination: "storage://default/a.mp4")
 }
 
 func noop() -> TaskSpec {
-  TaskSpec(id: .version7(), kind: .noop, source: "noop:", destination: nil)
+  TaskSpec(id: .random(), kind: .noop, source: "noop:", destination: nil)
 }
