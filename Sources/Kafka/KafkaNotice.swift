@@ -8,6 +8,10 @@ package enum KafkaNotice: Sendable {
   /// librdkafka's statistics, one JSON object; only with `statistics.interval.ms`.
   case statistics(json: String)
   case assigned([TopicPartition])
+  /// The group's offsets of these are gone: their topic was deleted. It is read from its beginning, once it is there.
+  case restarted([TopicPartition])
+  /// The topics that a reader expects and the cluster lacks, whenever they are others than before; none: all are there again.
+  case missing([String])
   /// `lost`: the group had already given the partitions to others.
   case revoked([TopicPartition], lost: Bool)
   /// Records are missing: the next one expected was `expected`, the next one there is was `found`.

@@ -181,6 +181,36 @@ struct ApacheKafkaTests {
     #expect(await node.pid == nil)
   }
 
+  /// Nobody who has it open needs to be made anew, and nobody makes it by writing to it.
+  @Test(arguments: [50, 3]) func aTopicThatIsDeletedAndMadeAgainIsWrittenAndRead(count: Int) async throws {
+    let name = "again-\(count)"
+    let configuration = try await setUp(name, partitions: 1)
+    let producer = try KafkaProducer(configuration)
+    let consumer = try KafkaConsumer(configuration, group: name, topics: [name])
+    let reader = try await KafkaReader.open(configuration, topics: [name], from: .end)
+    let messages = (0..<count).map { KafkaMessage(topic: name, key: nil, value: bytes("old \($0)")) }
+    try await producer.sendAll(messages)
+    #expect(try await read(count, from: consumer).count == count)
+    var seen = 0
+    while seen < count, let records = try await reader.next() { seen += records.count }
+
+    try await TestKafka.delete([name], at: configuration.bootstrap)
+    var hasty = configuration
+    hasty = try KafkaConfiguration(bootstrap: hasty.bootstrap, properties: ["message.timeout.ms": "2000"])
+    let other = try KafkaProducer(hasty)
+    await #expect(throws: KafkaError.self) { try await other.send(topic: name, key: nil, value: bytes("lost")) }
+    await other.close()
+    _ = try await setUp(name, partitions: 1)
+    for number in 0..<3 { try await producer.send(topic: name, key: nil, value: bytes("new \(number)")) }
+    #expect(try await read(3, from: consumer).map { text($0.value) } == ["new 0", "new 1", "new 2"])
+    var values: [String?] = []
+    while values.count < 3, let records = try await reader.next() { values += records.map { text($0.value) } }
+    #expect(values == ["new 0", "new 1", "new 2"])
+    await reader.close()
+    await consumer.close()
+    await producer.close()
+  }
+
   @Test func startsAgainWhereItWas() async throws {
     let directory = try TemporaryDirectory(prefix: "reelhaul-kafka")
     let first = try await TestKafka.start(in: directory.path)

@@ -16,6 +16,20 @@ import Testing
     #expect(ledger.receive(partition, 13, logStart: 12) == .accept)
   }
 
+  @Test func theGroupKnowsWhatItToldOrWasTold() {
+    var ledger = AssignmentLedger()
+    let other = TopicPartition("t", 1)
+    ledger.assign([partition, other], committed: [other: 10])
+    #expect(ledger.known == [other])
+    let ranges = ledger.handOut([record(3)])
+    ledger.committed(ranges[0])
+    #expect(Set(ledger.known) == [partition, other])
+    ledger.assign([partition])
+    #expect(ledger.known == [other] && !ledger.owns(ranges[0]), "it begins anew")
+    ledger.revoke([other])
+    #expect(ledger.known == [])
+  }
+
   @Test func takesNothingOfWhatGoes() {
     var ledger = AssignmentLedger()
     ledger.assign([partition])

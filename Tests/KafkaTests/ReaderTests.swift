@@ -1,4 +1,6 @@
 import Kafka
+import System
+import TestKit
 import Testing
 
 @Suite struct ReaderTests {
@@ -55,6 +57,21 @@ import Testing
       #expect(try await Self.values(4, from: reader) == ["0", "1", "2", "3"])
       await reader.close()
       await producer.close()
+    }
+  }
+
+  @Test func tellsOfTopicsThatAreMissing() async throws {
+    let seen = Lock<[[String]]>([])
+    try await withDevelopmentBroker(topics: [TopicSpec(name: "t", partitions: 1)]) { base in
+      var configuration = base
+      configuration.observer = { if case .missing(let topics) = $0 { seen.withLock { $0.append(topics) } } }
+      let reader = try await KafkaReader.open(configuration, topics: ["t"], expecting: ["b", "a"], from: .end)
+      #expect(seen.withLock { $0 } == [["a", "b"]])
+      let admin = try KafkaAdmin(base)
+      _ = try await admin.ensureTopics(["a", "b"].map { TopicSpec(name: $0, partitions: 4) })
+      await admin.close()
+      try await eventually("they are found") { seen.withLock { $0.last } == [] }
+      await reader.close()
     }
   }
 

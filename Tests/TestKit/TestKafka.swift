@@ -2,6 +2,7 @@ import Glibc
 import Kafka
 import LocalFleet
 import System
+import Testing
 
 /// A real Apache Kafka for tests: one node per test process, started on first use.
 package enum TestKafka {
@@ -52,6 +53,22 @@ package enum TestKafka {
     guard let home else { throw TestKafkaError() }
     _ = OrphanWatch.isKept
     return try await ApacheKafka(home: home, directory: directory, ports: ports, properties: properties)
+  }
+
+  /// Deletes topics, as an operator would; returns once they are gone.
+  package static func delete(_ topics: [String], at bootstrap: String) async throws {
+    guard let home else { throw TestKafkaError() }
+    // It takes an expression.
+    let names = topics.joined(separator: "|")
+    let command = ["--bootstrap-server", bootstrap, "--delete", "--topic", names]
+    let status = await (try ChildProcess("\(home)/bin/kafka-topics.sh", command)).wait()
+    guard status == .exited(0) else { throw SystemError(errno: EINVAL, operation: "delete the topics \(names)") }
+    let admin = try KafkaAdmin(KafkaConfiguration(bootstrap: bootstrap))
+    try await eventually("\(names) are gone") {
+      let present = try await admin.metadata().topics
+      return topics.allSatisfy { present[$0] == nil }
+    }
+    await admin.close()
   }
 
   private static func environment(_ name: String) -> String? {

@@ -1,8 +1,10 @@
 import Glibc
 import Kafka
 import Messages
+import System
 import TaskCore
 import TaskStore
+import Telemetry
 import TestKit
 import Testing
 import TransferEngine
@@ -111,6 +113,44 @@ import Worker
       bench.signals.send([signal.value ?? []], key: signal.key)
       try await eventually("it is paused") { try await bench.state(spec.id) == .paused }
     }
+  }
+
+  @Test func aSignalThatNobodyTakesHoldsUpNoCommand() async throws {
+    let bench = try WorkerBench()
+    let spec = download()
+    try await bench.run {
+      bench.submit([spec])
+      try await eventually("it runs") { bench.handler.ledger(spec.id) != nil }
+      bench.sink.goAway()
+      bench.control(.pause, spec.id)
+      try await eventually("the pause is committed") { bench.commands.committed.count == 2 }
+      let next = noop()
+      bench.submit([next])
+      try await eventually("the next command is carried out") { try await bench.state(next.id) == .succeeded }
+      bench.sink.close()
+    }
+  }
+
+  @Test func ofEachOutageTheRelayWarnsOnce() async throws {
+    let directory = try TemporaryDirectory()
+    let file = try FileDescriptor.open("\(directory.path)/log", O_RDWR | O_CREAT)
+    let log = Logger(level: .notice, format: .json, descriptor: file.raw)
+    let bench = try WorkerBench(log: log)
+    try await bench.run {
+      for _ in 0..<2 {
+        let spec = noop()
+        let refused = bench.sink.refuse(KafkaError(code: .timedOut, message: "nobody answers"))
+        bench.submit([spec])
+        try await eventually("several rounds are refused") { bench.sink.refused >= refused + 3 }
+        bench.sink.refuse(nil)
+        try await eventually("its events are published") { try await bench.store.pendingRows() == nil }
+      }
+    }
+    log.close()
+    let lines = try String(decoding: file.contents(), as: UTF8.self).split(separator: "\n")
+    let warnings = lines.filter { $0.contains("\"msg\":\"the relay holds still\"") }
+    #expect(warnings.count == 2)
+    #expect(warnings.allSatisfy { $0.contains("\"level\":\"warning\"") && $0.contains("nobody answers") })
   }
 
   @Test func anIntentIsFollowedWithoutItsSignal() async throws {

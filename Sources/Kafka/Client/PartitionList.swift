@@ -32,6 +32,12 @@ struct PartitionList: ~Copyable {
     return offsets
   }
 
+  /// The partitions of an answer that have no offset.
+  var absent: [TopicPartition] {
+    Self.elements(raw).filter { $0.err == RD_KAFKA_RESP_ERR_NO_ERROR && $0.offset < 0 }
+      .map { TopicPartition(String(cString: $0.topic), $0.partition) }
+  }
+
   static func elements(
     _ list: UnsafePointer<rd_kafka_topic_partition_list_t>
   ) -> UnsafeBufferPointer<rd_kafka_topic_partition_t> {

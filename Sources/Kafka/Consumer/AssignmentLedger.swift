@@ -9,6 +9,8 @@ struct AssignmentLedger {
     /// The ends of what was handed out and of what was committed since.
     var handedOut: Int64 = -1
     var committed: Int64 = -1
+    /// The group has an offset of it.
+    var isKnown: Bool
     var isRevoked = false
   }
 
@@ -21,9 +23,13 @@ struct AssignmentLedger {
   mutating func assign(_ partitions: [TopicPartition], committed: [TopicPartition: Int64] = [:]) {
     epochs += 1
     for partition in partitions {
-      entries[partition] = Entry(epoch: epochs, position: ReadPosition(committed[partition]))
+      let offset = committed[partition]
+      entries[partition] = Entry(epoch: epochs, position: ReadPosition(offset), isKnown: offset != nil)
     }
   }
+
+  /// Those of which the group must have an offset.
+  var known: [TopicPartition] { entries.filter { $0.value.isKnown && !$0.value.isRevoked }.map(\.key) }
 
   /// `nil`: drop the record; its partition is going or gone, and the next owner reads it again.
   mutating func receive(
@@ -59,6 +65,7 @@ struct AssignmentLedger {
   mutating func committed(_ range: KafkaBatch.Range) {
     guard owns(range), let entry = entries[range.partition] else { return }
     entries[range.partition]?.committed = max(entry.committed, range.next)
+    entries[range.partition]?.isKnown = true
   }
 
   /// Takes no more records of these partitions; what was handed out may still be committed until ``remove(_:)``.

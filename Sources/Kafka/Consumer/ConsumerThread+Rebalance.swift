@@ -55,6 +55,32 @@ extension ConsumerThread {
     }
   }
 
+  /// Begins anew where the group's offsets are gone: the topic was deleted, and a new one of its name may have fewer, or just
+  /// as many, records, so that a fetch from the former position fails late or never.
+  func lookAfterOffsets() {
+    guard nextLook.hasPassed, revocation == nil else { return }
+    nextLook = .after(Self.lookInterval)
+    let known = ledger.known
+    guard !known.isEmpty else { return }
+    let list = PartitionList(known)
+    guard list.lend({ rd_kafka_committed(handle.raw, $0, Self.lookPatience) }) == RD_KAFKA_RESP_ERR_NO_ERROR else {
+      return
+    }
+    let gone = list.absent
+    guard !gone.isEmpty else { return }
+    discard(gone)
+    ledger.assign(gone)
+    let start = PartitionList([])
+    // A number: to ask for the beginning of a topic that is not there yet would fail for good.
+    for partition in gone { start.add(partition, offset: 0) }
+    // Without a timeout it does not wait.
+    report(start.lend { rd_kafka_seek_partitions(handle.raw, $0, 0) }, "seek")
+    handle.notice(.restarted(gone))
+  }
+
+  private static let lookInterval = Duration.seconds(5)
+  private static let lookPatience: Int32 = 1000
+
   private func report(_ error: OpaquePointer?, _ what: String) {
     if let error { handle.notice(.error(KafkaError(consuming: error, what))) }
   }

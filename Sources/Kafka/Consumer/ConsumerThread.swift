@@ -38,6 +38,7 @@ final class ConsumerThread: @unchecked Sendable {
   var refused: [PendingCommit] = []
   var retryAt = Deadline.now()
   var revocation: Revocation?
+  var nextLook = Deadline.now()
   var isClosing = false
   /// Whether the group has ever given it its share, perhaps of nothing.
   var wasAssigned = false
@@ -95,6 +96,7 @@ final class ConsumerThread: @unchecked Sendable {
       retryCommits()
       deliver()
       finishRevocation()
+      lookAfterOffsets()
       regulate()
       if deadline == nil { wait() }
     } while deadline == nil

@@ -18,12 +18,13 @@ package final class KafkaReader: Sendable {
   }
 
   /// Finds the partitions and where to start in each; a record written after this returns is read. Partitions and topics
-  /// that come later are noticed within seconds and read from their beginning.
+  /// that come later are noticed within seconds and read from their beginning. The observer is told where these topics, or
+  /// others that are `expected`, are missing.
   ///
   /// Throws when the cluster does not answer within `timeout`.
   package static func open(
-    _ configuration: KafkaConfiguration, topics: [String], from start: Start, records: Int = 2000,
-    bytes: Int = 1 << 20, timeout: Duration = .seconds(10)
+    _ configuration: KafkaConfiguration, topics: [String], expecting expected: [String] = [], from start: Start,
+    records: Int = 2000, bytes: Int = 1 << 20, timeout: Duration = .seconds(10)
   ) async throws(KafkaError) -> KafkaReader {
     let handle = try KafkaHandle(
       .reader, configuration,
@@ -31,7 +32,9 @@ package final class KafkaReader: Sendable {
       required: [
         "enable.auto.commit": "false", "enable.auto.offset.store": "false", "enable.partition.eof": "false",
       ])
-    let worker = ReaderThread(handle, topics: topics, start: start, records: records, bytes: bytes, timeout: timeout)
+    let worker = ReaderThread(
+      handle, topics: topics, expected: topics + expected, start: start, records: records, bytes: bytes,
+      timeout: timeout)
     let result: Result<PollThread, KafkaError> = await worker.open()
     return KafkaReader(worker: worker, thread: try result.get())
   }

@@ -8,6 +8,9 @@ final class ReaderThread: @unchecked Sendable {
   let batches = Rendezvous<[KafkaRecord]>()
   private let handle: KafkaHandle
   private let topics: [String]
+  /// Topics that shall be there, and those of them that the last look did not find.
+  private let expected: Set<String>
+  private var missing: Set<String> = []
   private let start: KafkaReader.Start
   private let limit: (records: Int, bytes: Int)
   private let milliseconds: Int32
@@ -23,9 +26,13 @@ final class ReaderThread: @unchecked Sendable {
   private static let lookInterval = Duration.seconds(5)
   private static let lookPatience: Int32 = 1000
 
-  init(_ handle: KafkaHandle, topics: [String], start: KafkaReader.Start, records: Int, bytes: Int, timeout: Duration) {
+  init(
+    _ handle: KafkaHandle, topics: [String], expected: [String], start: KafkaReader.Start, records: Int, bytes: Int,
+    timeout: Duration
+  ) {
     self.handle = handle
     self.topics = topics
+    self.expected = Set(expected)
     self.start = start
     limit = (records, bytes)
     milliseconds = max(1, Deadline.after(timeout).remaining)
@@ -131,12 +138,20 @@ final class ReaderThread: @unchecked Sendable {
     collectedBytes += record.size
   }
 
-  /// Starts to read the partitions that are not read yet.
+  /// Starts to read the partitions that are not read yet, and forgets those that are gone: librdkafka does not go on with one
+  /// whose topic was deleted and made again.
   private func look(
     _ handles: inout TopicHandles, from start: KafkaReader.Start, milliseconds: Int32
   ) throws(KafkaError) {
     defer { nextLook = .after(Self.lookInterval) }
     let known = try ClusterMetadata.ask(handle.raw, milliseconds: milliseconds).topics
+    let missing = expected.subtracting(known.keys)
+    if missing != self.missing { handle.notice(.missing(missing.sorted())) }
+    self.missing = missing
+    for partition in positions.keys where partition.partition >= known[partition.topic] ?? 0 {
+      if let topic = handles.handle(partition.topic) { rd_kafka_consume_stop(topic, partition.partition) }
+      positions[partition] = nil
+    }
     for topic in topics {
       for partition in 0..<Int32(clamping: known[topic] ?? 0) {
         let partition = TopicPartition(topic, partition)

@@ -13,7 +13,7 @@ package struct IngestMachine: Sendable {
     case unavailable
     /// The store refused the commands of this call, all of them: at least one is poison.
     case refused(reason: String)
-    /// Dead letters and signals are acknowledged.
+    /// Dead letters are acknowledged, signals on their way.
     case delivered
     case deliveryFailed
     /// The offset is committed, or could not be: a later commit covers it, and a repeated batch changes nothing.

@@ -116,14 +116,16 @@ package actor Ingester {
 
   private func deliver(_ letters: [IngestMachine.Letter], _ signals: [Int]) async -> IngestMachine.Event {
     guard let batch else { return .delivered }
-    let hints = signals.map { Signal(taskID: batch.commands[$0].taskID).message(topic: topics.signals) }
+    // Whether they arrive is nothing to wait for: a renewal brings the intents, too.
+    for index in signals { sink.offer(Signal(taskID: batch.commands[index].taskID).message(topic: topics.signals)) }
+    guard !letters.isEmpty else { return .delivered }
     do {
       do {
-        try await sink.sendAll(letters.map { message(for: $0, of: batch) } + hints)
+        try await sink.sendAll(letters.map { message(for: $0, of: batch) })
       } catch let error as KafkaError where error.code == .messageTooLarge {
         // The topic takes less than the one it came from. It never will: nothing may wait for that.
         log.warning("a dead letter is too long, and is cut", ["error": .text("\(error)")])
-        try await sink.sendAll(letters.map { message(for: $0, of: batch, cut: true) } + hints)
+        try await sink.sendAll(letters.map { message(for: $0, of: batch, cut: true) })
       }
       outage.recovered()
       return .delivered

@@ -22,7 +22,7 @@ struct KafkaParts: Sendable {
       onFatal()
     }
     consumer = try KafkaConsumer(kafka, group: configuration.group, topics: [topics.commands])
-    signals = KafkaSignalSource(loop: loop, configuration: kafka, topic: topics.signals, log: log)
+    signals = KafkaSignalSource(loop: loop, configuration: kafka, topics: topics, log: log)
     messages = try KafkaProducer(kafka, window: .init(bytes: 8 << 20))
     // Its clients come and go with the lead; the relay says why.
     rounds = TransactionalProducer(
@@ -68,6 +68,15 @@ extension Logger {
       self.error(
         "commands are missing from Kafka: they were dropped before they were read",
         ["partition": .of(partition), "expected": .integer(expected), "found": .integer(found)])
+    case .restarted(let partitions):
+      warning(
+        "commands were deleted from Kafka: those that were not read are lost, the topic is read from its beginning",
+        ["partitions": .integer(partitions.count)])
+    case .missing(let topics) where topics.isEmpty:
+      notice("Kafka has all topics again")
+    case .missing(let topics):
+      warning(
+        "Kafka lacks topics: make them with 'reelhaul migrate'", ["topics": .text(topics.joined(separator: ", "))])
     case .assigned(let partitions):
       info("partitions assigned", ["count": .integer(partitions.count)])
     case .revoked(let partitions, let lost):

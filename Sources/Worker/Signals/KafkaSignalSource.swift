@@ -2,11 +2,12 @@ import Kafka
 import System
 import Telemetry
 
-/// All partitions of the `signals` topic, from the end; opened once Kafka can be reached.
+/// All partitions of the `signals` topic, from the end; opened once Kafka can be reached. Looks after the fleet's other
+/// topics, too: whoever writes to one that is missing only waits.
 package actor KafkaSignalSource: SignalSource {
   private let loop: EventLoop
   private let configuration: KafkaConfiguration
-  private let topic: String
+  private let topics: TopicPlan
   private let log: Logger
   private var reader: KafkaReader?
   private var outage = Outage()
@@ -14,10 +15,10 @@ package actor KafkaSignalSource: SignalSource {
 
   package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-  package init(loop: EventLoop, configuration: KafkaConfiguration, topic: String, log: Logger) {
+  package init(loop: EventLoop, configuration: KafkaConfiguration, topics: TopicPlan, log: Logger) {
     self.loop = loop
     self.configuration = configuration
-    self.topic = topic
+    self.topics = topics
     self.log = log
   }
 
@@ -25,11 +26,12 @@ package actor KafkaSignalSource: SignalSource {
     while true {
       if let reader { return try await reader.next() }
       do {
-        reader = try await KafkaReader.open(configuration, topics: [topic], from: .end)
+        reader = try await KafkaReader.open(
+          configuration, topics: [topics.signals], expecting: topics.topics.map(\.name), from: .end)
       } catch {
         log.log(
           outage.failed(), "signals cannot be read yet: intents wait for renewals",
-          ["topic": .text(topic), "error": .text("\(error)")])
+          ["topic": .text(topics.signals), "error": .text("\(error)")])
         try await loop.sleep(for: backoff.next())
       }
     }

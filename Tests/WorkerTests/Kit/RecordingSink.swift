@@ -8,6 +8,20 @@ final class RecordingSink: MessageSink, RoundSink {
   /// The calls that a broker which is away leaves without an answer; nil while it answers.
   private let unanswered = Lock<[CheckedContinuation<Void, any Error>]?>(nil)
 
+  private let refusal = Lock<(error: KafkaError?, count: Int)>((nil, 0))
+
+  /// From now on rounds fail with this, until it is nil. Returns how many have failed before.
+  @discardableResult
+  func refuse(_ error: KafkaError?) -> Int {
+    refusal.withLock { refusal in
+      refusal.error = error
+      return refusal.count
+    }
+  }
+
+  /// How many rounds have failed.
+  var refused: Int { refusal.withLock { $0.count } }
+
   /// From now on nothing is acknowledged.
   func goAway() { unanswered.withLock { $0 = $0 ?? [] } }
 
@@ -39,6 +53,11 @@ final class RecordingSink: MessageSink, RoundSink {
   func fence(within limit: Duration) async throws {}
 
   func publish(_ messages: [KafkaMessage], within limit: Duration) async throws {
+    let error = refusal.withLock { refusal in
+      refusal.count += refusal.error == nil ? 0 : 1
+      return refusal.error
+    }
+    if let error { throw error }
     try await sendAll(messages)
   }
 
