@@ -8,6 +8,20 @@ package enum StoreError: Error, Hashable, Sendable, CustomStringConvertible {
   case schema(String)
   case otherFleet(OtherFleet)
 
+  /// Whether one of the `count` items that were to be written may be at fault. Where one alone fails for want of a right,
+  /// of time or of a working disk, it is not: the call may be repeated, as where the database cannot be reached.
+  package func blamesItems(of count: Int) -> Bool {
+    switch self {
+    case .unavailable, .schema, .otherFleet: false
+    case .failed(let sqlState, _): count > 1 || !Self.isOfServer(sqlState)
+    }
+  }
+
+  /// Insufficient privilege, a canceled query (statement_timeout), system errors, corrupted data or index.
+  private static func isOfServer(_ sqlState: String) -> Bool {
+    ["42501", "57014", "XX001", "XX002"].contains(sqlState) || sqlState.hasPrefix("58")
+  }
+
   package var description: String {
     switch self {
     case .unavailable(let message), .failed(_, let message), .schema(let message): message

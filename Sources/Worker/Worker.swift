@@ -103,15 +103,24 @@ package actor Worker {
     ]
     relaying = [loop.task { [relay] in await relay.run() }]
     claiming = [loop.task { [claimer] in await claimer.run() }]
+    // Those that need no lease wait for it, too: until then the store may be another fleet's.
+    let begun = loop.task { [keeper] in await keeper.begun() }
     ingesting = [
-      loop.task { [keeper, ingester] in
-        await keeper.begun()
+      loop.task { [ingester] in
+        try await begun.value
         await ingester.run()
       },
-      loop.task { [sweeper] in await sweeper.run() },
+      loop.task { [sweeper] in
+        try await begun.value
+        await sweeper.run()
+      },
     ]
     watching = [
-      loop.task { [stagingSweeper] in await stagingSweeper.run() },
+      begun,
+      loop.task { [stagingSweeper] in
+        try await begun.value
+        await stagingSweeper.run()
+      },
       loop.task { [listener] in await listener.run() },
     ]
   }
@@ -119,6 +128,11 @@ package actor Worker {
   /// Begins the drain; the second call ends it at once.
   package func requestStop() {
     handle(.stopRequested)
+  }
+
+  /// Begins the drain, unless it is under way.
+  package func requestEnd() {
+    handle(.stopNeeded)
   }
 
   /// Waits for the end of the drain: 0, ``DrainMachine/unfinished``, or ``WorkerProcess/misconfigured``.
@@ -141,7 +155,7 @@ package actor Worker {
   private func refuse(_ fleets: OtherFleet) {
     log.error("the worker ends: \(fleets)", ["advice": .text(OtherFleet.advice)])
     isRefused = true
-    if drain.deadline == nil { handle(.stopRequested) }
+    requestEnd()
   }
 
   // MARK: Draining

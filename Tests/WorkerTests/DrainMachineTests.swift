@@ -28,6 +28,20 @@ import Worker
     }
   }
 
+  @Test func aStopFromWithinCutsNothingShort() {
+    var signaled = DrainMachine(limit: .seconds(25))
+    _ = signaled.handle(.stopRequested, now: at(0))
+    #expect(signaled.handle(.stopNeeded, now: at(1)) == [])
+    #expect(signaled.handle(.stopRequested, now: at(2)) == [.exit(DrainMachine.unfinished)])
+
+    var lost = DrainMachine(limit: .seconds(25))
+    #expect(lost.handle(.stopNeeded, now: at(0)) == [.stopIntake])
+    #expect(lost.handle(.stopNeeded, now: at(1)) == [])
+    #expect(lost.handle(.stopRequested, now: at(2)) == [], "the first signal of a supervisor")
+    #expect(lost.handle(.intakeStopped, now: at(3)) == [.stopRuns])
+    #expect(lost.handle(.stopRequested, now: at(4)) == [.exit(DrainMachine.unfinished)])
+  }
+
   @Test func stepsOutOfTurnChangeNothing() {
     var machine = DrainMachine(limit: .seconds(25))
     #expect(machine.handle(.runsEnded, now: at(0)) == [])

@@ -99,6 +99,27 @@ import Worker
     #expect(planner.next(now: at(100)) == .read(rows: 100))
   }
 
+  /// Neither hints, of which a busy fleet has many, nor the end of half a term make it try again at once.
+  @Test(arguments: [3, 3000]) func afterAFailureItPauses(failure: Int) {
+    var planner = leader()
+    var now = at(failure)
+    var pauses: [Duration] = []
+    for _ in 0..<6 {
+      planner.failed(now: now)
+      planner.hint()
+      guard case .wait(let until) = planner.next(now: now) else {
+        Issue.record("it goes on at once")
+        return
+      }
+      pauses.append(now.duration(to: until))
+      now = until
+      planner.hint()
+      #expect(planner.next(now: now) == (failure < 2000 ? .read(rows: 200) : .lead(seconds: RelayPlanner.term)))
+    }
+    #expect(pauses.allSatisfy { $0 > .zero })
+    #expect(pauses[5] > pauses[0] * 8, "longer and longer")
+  }
+
   @Test func aNewLeaderShutsEarlierOnesOutBeforeItReads() {
     var planner = RelayPlanner(now: at(0), seed: 1)
     planner.led(true, sentAt: at(0), now: at(2))

@@ -51,6 +51,7 @@ import Worker
     #expect(code == WorkerProcess.misconfigured)
     #expect(try await store.counts() == [.queued: 1])
     #expect(try await store.workers() == [])
+    #expect(store.sweeps == 0)
     #expect(bench.commands.committed == [])
     #expect(bench.sink.messages(to: bench.topics.events).isEmpty)
     #expect(try await store.pendingEvents(limit: 10).events.map(\.taskID) == [theirs.id])
@@ -80,6 +81,23 @@ import Worker
     #expect(headers["dead-letter-offset"] == "1")
     #expect(headers["dead-letter-code"] == "malformed_json")
     #expect(headers["dead-letter-reason"]?.isEmpty == false)
+  }
+
+  /// The commands are in order: no fault of the server makes dead letters of them.
+  @Test func commandsWaitWhileTheServerDoesNotLetThemBeApplied() async throws {
+    let bench = try WorkerBench()
+    bench.store.setForbidden(true)
+    let tasks = [noop(), noop(), noop()]
+    try await bench.run {
+      bench.submit(tasks)
+      try await eventually("each alone, and again") { bench.store.refusals > 5 }
+      bench.store.setForbidden(false)
+      try await eventually("all are applied") {
+        for task in tasks where try await bench.state(task.id) != .succeeded { return false }
+        return true
+      }
+    }
+    #expect(bench.sink.messages(to: bench.topics.deadLetters).isEmpty)
   }
 
   @Test func aRecordTooLongForTheDeadLettersIsCutAndHoldsUpNothing() async throws {

@@ -2,8 +2,10 @@
 /// exit. Each step waits for the one before; the limit, or a second signal, cuts it short.
 package struct DrainMachine: Sendable {
   package enum Event: Hashable, Sendable {
-    /// SIGTERM, SIGINT or a stop from within.
+    /// SIGTERM or SIGINT.
     case stopRequested
+    /// The worker itself cannot go on. It cuts no drain short, and the first signal after it does not, either.
+    case stopNeeded
     /// No claim is in flight: no more runs begin.
     case intakeStopped
     /// Every run has ended and is settled.
@@ -53,6 +55,7 @@ package struct DrainMachine: Sendable {
 
   private let limit: Duration
   private var step = Step.serving
+  private var isSignaled = false
   /// When the worker exits in any case; set once it drains.
   package private(set) var deadline: BootInstant?
 
@@ -62,7 +65,8 @@ package struct DrainMachine: Sendable {
 
   package mutating func handle(_ event: Event, now: BootInstant) -> [Action] {
     switch (step, event) {
-    case (.serving, .stopRequested):
+    case (.serving, .stopRequested), (.serving, .stopNeeded):
+      isSignaled = event == .stopRequested
       deadline = now + limit
       return move(to: .stoppingIntake, .stopIntake)
     case (.stoppingIntake, .intakeStopped):
@@ -79,6 +83,10 @@ package struct DrainMachine: Sendable {
     case (.serving, _), (.ended, _):
       return []
     case (_, .stopRequested):
+      guard isSignaled else {
+        isSignaled = true
+        return []
+      }
       return move(to: .ended, .exit(Self.unfinished))
     case (_, .tick):
       guard let deadline, now >= deadline else { return [] }

@@ -103,13 +103,11 @@ package actor Ingester {
       outage.recovered()
       await onApplied()
       return .applied(outcomes)
-    } catch StoreError.failed(let sqlState, let message) {
-      log.error(
-        "the store refuses commands",
-        ["count": .integer(range.count), "sqlstate": .text(sqlState), "error": .text(message)])
-      return .refused(reason: "\(sqlState): \(message)")
+    } catch let error as StoreError where error.blamesItems(of: range.count) {
+      log.error("the store refuses commands", ["count": .integer(range.count), "error": .text("\(error)")])
+      return .refused(reason: "\(error)")
     } catch {
-      log.log(outage.failed(), "the store cannot be reached: ingest holds still", ["error": .text("\(error)")])
+      log.log(outage.failed(), "the store takes no commands: ingest holds still", ["error": .text("\(error)")])
       return .unavailable
     }
   }

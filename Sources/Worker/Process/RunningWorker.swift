@@ -28,7 +28,7 @@ package final class RunningWorker: Sendable {
     running.loop.task { [fatal = running.fatal, isLost = running.isLost, worker = running.worker] in
       for await _ in fatal {
         isLost.withLock { $0 = true }
-        return await worker.requestStop()
+        return await worker.requestEnd()
       }
     }
     return running

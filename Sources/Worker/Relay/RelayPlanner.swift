@@ -61,18 +61,21 @@ package struct RelayPlanner: Sendable {
   private var isBehind = false
   /// It ended within a row, which must be read again before what comes after it.
   private var isCut = false
-  private var notBefore: BootInstant?
+  private var emptyUntil: BootInstant?
   private var gathersUntil: BootInstant?
+  private var failedUntil: BootInstant?
   private var eventsPerRow = 20.0
   /// What one round aims at now: less after one that did not arrive in time.
   private var events = Self.eventsPerRound
   private var empty: Backoff
+  private var failures: Backoff
   private var random: SplitMix64
 
   package init(now: BootInstant, seed: UInt64) {
     role = .follower(nextTry: now)
     empty = Backoff(base: .milliseconds(5), limit: .milliseconds(200), seed: seed)
-    random = SplitMix64(seed: seed &+ 1)
+    failures = Backoff(base: .milliseconds(5), limit: .seconds(1), seed: seed &+ 1)
+    random = SplitMix64(seed: seed &+ 2)
   }
 
   package func next(now: BootInstant) -> Decision {
@@ -89,6 +92,7 @@ package struct RelayPlanner: Sendable {
     case .follower(let nextTry):
       return now < nextTry ? .wait(until: nextTry) : .lead(seconds: Self.term)
     case .leader(let renewAt, let until, let hasFenced):
+      if let failedUntil, now < failedUntil { return .wait(until: failedUntil) }
       if now >= renewAt { return .lead(seconds: Self.term) }
       let until = min(until, drain?.until ?? until)
       if hasRound { return .publish(readingAhead: isBehind && !isCut ? rows : nil, until: until) }
@@ -98,7 +102,7 @@ package struct RelayPlanner: Sendable {
   }
 
   private func pause(_ now: BootInstant) -> Decision? {
-    let until = max(notBefore ?? now, gathersUntil ?? now)
+    let until = max(emptyUntil ?? now, gathersUntil ?? now, failedUntil ?? now)
     return now < until ? .wait(until: until) : nil
   }
 
@@ -139,14 +143,15 @@ package struct RelayPlanner: Sendable {
     guard rows > 0 else {
       isBehind = false
       drain?.mustLook = true
-      notBefore = now + empty.next()
+      emptyUntil = now + empty.next()
+      failures.reset()
       return
     }
     hasRound = true
     self.isCut = isCut
     isBehind = isCut || rows >= limit || events >= self.events
     empty.reset()
-    notBefore = nil
+    emptyUntil = nil
     gathersUntil = isBehind || drain != nil ? nil : now + Self.gathering
     let seen = Double(events) / Double(rows)
     // Rising at once bounds memory, falling slowly keeps the rounds large.
@@ -156,6 +161,7 @@ package struct RelayPlanner: Sendable {
   /// The round is acknowledged, its rows are gone.
   package mutating func published() {
     hasRound = false
+    failures.reset()
     events = min(2 * events, Self.eventsPerRound)
     drain?.mustLook = true
   }
@@ -168,8 +174,8 @@ package struct RelayPlanner: Sendable {
   package mutating func failed(now: BootInstant, isShutOut: Bool = false) {
     if hasRound { events = max(events / 2, 1) }
     hasRound = false
-    let wait = now + empty.next()
-    notBefore = wait
+    let wait = now + failures.next()
+    failedUntil = wait
     switch role {
     case .follower: role = .follower(nextTry: wait)
     case .leader(_, let until, let hasFenced):
@@ -179,16 +185,16 @@ package struct RelayPlanner: Sendable {
     }
   }
 
-  /// Events were written: look at once.
+  /// Events were written: look at once, unless that failed just now.
   package mutating func hint() {
-    notBefore = nil
+    emptyUntil = nil
   }
 
   /// The worker ends, its last events are written. They are published before it goes, by itself or whoever leads: by
   /// then or at `until` the decision is ``Decision/end``.
   package mutating func drain(until: BootInstant, now: BootInstant) {
     drain = Drain(until: until)
-    (notBefore, gathersUntil) = (nil, nil)
+    (emptyUntil, gathersUntil) = (nil, nil)
     if case .follower = role { role = .follower(nextTry: now) }
   }
 

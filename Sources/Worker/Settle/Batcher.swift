@@ -78,9 +78,9 @@ package actor Batcher<Item: Sendable, Answer: Sendable> {
         outage.recovered()
         for (entry, answer) in zip(entries, answers) { entry.caller.resume(returning: answer) }
         plan.accept()
-      } catch StoreError.unavailable(let reason) {
+      } catch let error as StoreError where !error.blamesItems(of: entries.count) {
         let wait = backoff.next()
-        log.log(outage.failed(), "the store cannot be reached", ["writing": .text(name), "reason": .text(reason)])
+        log.log(outage.failed(), "the store takes nothing", ["writing": .text(name), "error": .text("\(error)")])
         try? await loop.sleep(for: wait)
       } catch {
         log.error("the store refuses a write", ["writing": .text(name), "error": .text("\(error)")])

@@ -10,6 +10,10 @@ final class TestStore: TaskStore {
     var lostClaims = 0
     /// A batch with this task is refused.
     var poison: UUID?
+    /// Nothing may be applied.
+    var isForbidden = false
+    var refusals = 0
+    var sweeps = 0
   }
 
   let inner: MemoryStore
@@ -25,12 +29,24 @@ final class TestStore: TaskStore {
 
   func poison(_ task: UUID) { faults.withLock { $0.poison = task } }
 
+  func setForbidden(_ isForbidden: Bool) { faults.withLock { $0.isForbidden = isForbidden } }
+
+  /// Calls that were refused because nothing may be applied.
+  var refusals: Int { faults.withLock { $0.refusals } }
+
+  var sweeps: Int { faults.withLock { $0.sweeps } }
+
   private func reach() throws {
     if faults.withLock({ $0.isAway }) { throw StoreError.unavailable("away") }
   }
 
   func apply(_ commands: [Command]) async throws -> [CommandOutcome] {
     try reach()
+    let isForbidden = faults.withLock { faults in
+      if faults.isForbidden { faults.refusals += 1 }
+      return faults.isForbidden
+    }
+    if isForbidden { throw StoreError.failed(sqlState: "42501", message: "permission denied for table task") }
     if let poison = faults.withLock({ $0.poison }), commands.contains(where: { $0.taskID == poison }) {
       throw StoreError.failed(sqlState: "22P05", message: "untranslatable character")
     }
@@ -87,6 +103,7 @@ final class TestStore: TaskStore {
   }
 
   func sweep() async throws -> SweepResult {
+    faults.withLock { $0.sweeps += 1 }
     try reach()
     return try await inner.sweep()
   }
