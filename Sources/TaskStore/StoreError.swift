@@ -36,11 +36,6 @@ package struct OtherFleet: Hashable, Sendable, CustomStringConvertible {
   package var recorded: String
   package var configured: String
 
-  package static let advice = """
-    Correct REELHAUL_TOPIC_PREFIX (--topic-prefix), or give this fleet a database or a schema of its own. \
-    To change a fleet's prefix: docs/operations.md.
-    """
-
   package init(recorded: String, configured: String) {
     self.recorded = recorded
     self.configured = configured

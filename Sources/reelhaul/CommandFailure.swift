@@ -17,13 +17,16 @@ struct CommandFailure: Error {
     self.hint = hint
   }
 
-  /// What any error of the modules below means to whoever typed the command; `kafka` and `postgres` are the options that
-  /// say where the services are.
-  init(_ error: any Error, kafka: OptionSpec = .kafka, postgres: OptionSpec = .postgres) {
+  /// What any error of the modules below means to whoever typed the command; `kafka`, `postgres` and `topicPrefix` are
+  /// the options that say where the services are, and which topics.
+  init(
+    _ error: any Error, kafka: OptionSpec = .kafka, postgres: OptionSpec = .postgres,
+    topicPrefix: OptionSpec = .topicPrefix
+  ) {
     switch error {
     case let failure as CommandFailure: self = failure
     case let error as UsageError: self.init(.usage, error.message, hint: error.hint)
-    case let error as StoreError: self.init(error, postgres)
+    case let error as StoreError: self.init(error, postgres, topicPrefix)
     case let error as KafkaError: self.init(error, kafka)
     case let error as PostgresError: self.init(error, postgres)
     case let error as MigrationError:
@@ -34,15 +37,20 @@ struct CommandFailure: Error {
     }
   }
 
-  private init(_ error: StoreError, _ option: OptionSpec) {
+  private init(_ error: StoreError, _ postgres: OptionSpec, _ topicPrefix: OptionSpec) {
     switch error {
     case .unavailable(let message):
-      self.init(.unreachable, "PostgreSQL cannot be reached: \(message)", hint: Self.hint(option))
+      self.init(.unreachable, "PostgreSQL cannot be reached: \(message)", hint: Self.hint(postgres))
     case .schema(let message):
       self.init(
         .unreachable, message, hint: "'reelhaul doctor' compares them; 'reelhaul migrate' brings an older one up.")
     case .otherFleet(let fleets):
-      self.init(.usage, "\(fleets)", hint: OtherFleet.advice)
+      self.init(
+        .usage, "\(fleets)",
+        hint: """
+          Correct \(topicPrefix.setting), or give this fleet a database or a schema of its own. \
+          To change a fleet's prefix: docs/operations.md.
+          """)
     case .failed(let state, let message):
       self.init(.failed, "PostgreSQL refused a statement: \(message) (SQLSTATE \(state))", hint: Self.doctor)
     }

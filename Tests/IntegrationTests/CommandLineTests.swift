@@ -88,6 +88,17 @@ import Testing
         #expect(refused.output.contains(name), "\(words): \(refused.output)")
       }
     }
+    // `up` reads no variable, and names none.
+    let directory = try TemporaryDirectory(prefix: "reelhaul-up")
+    let postgres = try #require(fleet.environment["REELHAUL_POSTGRES"])
+    let up = try await fleet.run(
+      ["up", "--workers", "0", "--data-dir", "\(directory.path)/data", "--postgres", postgres] + other)
+    #expect(up.status == .exited(2) && up.output.contains("Correct --topic-prefix, or"), "\(up.output)")
+    let doctor = try await fleet.run(["doctor", "--topic-prefix", "a b."])
+    #expect(doctor.status == .exited(2), "\(doctor.output)")
+    for finding in ["--topic-prefix (REELHAUL_TOPIC_PREFIX): ", "broker", "database", "schema", "events"] {
+      #expect(doctor.output.contains(finding), "what else there is to say is said: \(doctor.output)")
+    }
     let task = try await fleet.download("/a.mp4")
     try await fleet.wait(for: task, .succeeded)
     #expect(try await fleet.problemsOfEvents() == [])

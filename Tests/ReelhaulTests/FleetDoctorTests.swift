@@ -65,6 +65,8 @@ import Testing
     let other = try await FleetDoctor(store: store, topicPrefix: "a.", audits: false).examine()[0]
     #expect(other.status == .misconfigured)
     #expect(other.message.contains("\"a.\"") && other.message.contains("\"b.\""), "\(other.message)")
+    let unknown = try await FleetDoctor(store: store, topicPrefix: nil, audits: false).examine()
+    #expect(unknown.map(\.check) == ["workers", "events", "limits"], "there is nothing to compare with")
   }
 
   @Test func aTaskSaysWhatItWaitsFor() {

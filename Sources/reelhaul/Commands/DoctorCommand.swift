@@ -1,12 +1,13 @@
 import Codec
 import CommandLineKit
+import Kafka
 
 extension Subcommand {
   static let doctor = Subcommand(
     CommandSpec(
       name: "doctor", summary: "Check everything the fleet needs, and say what to do",
       discussion: """
-        Looks at the broker, topics, database, its clock and schema, workers, storage, files of settings, \
+        Looks at the broker, topics, database, its clock, schema and fleet, workers, storage, files of settings, \
         events, limits and open files. Changes nothing. Storage and files are those of this machine, as a worker would meet them here.
         """,
       options: [.audit, .json, .storage, .caFile, .credentials] + OptionSpec.producing,
@@ -16,9 +17,18 @@ extension Subcommand {
       ],
       exits: ExitCode.meanings(.done, .failed, .usage, .unreachable))
   ) { context in
-    async let kafka = KafkaDoctor(arguments: context.arguments).examine()
-    async let postgres = PostgresDoctor(arguments: context.arguments).examine()
-    let findings = await kafka + postgres + MachineDoctor(arguments: context.arguments).examine()
+    let arguments = context.arguments
+    let topics: TopicPlan?
+    var findings: [Finding] = []
+    do throws(UsageError) {
+      topics = try Fleet.topics(arguments)
+    } catch {
+      topics = nil
+      findings.append(Finding("topics", .misconfigured, error.message))
+    }
+    async let kafka = KafkaDoctor(arguments: arguments, plan: topics).examine()
+    async let postgres = PostgresDoctor(arguments: arguments, topicPrefix: topics?.prefix).examine()
+    findings += await kafka + postgres + MachineDoctor(arguments: arguments).examine()
     if context.wantsJSON {
       context.output.json(findings)
     } else {

@@ -23,7 +23,7 @@ extension Subcommand {
     do {
       return try await UpRun(context).run()
     } catch {
-      throw CommandFailure(error, kafka: .broker, postgres: .runningPostgres)
+      throw CommandFailure(error, kafka: .broker, postgres: .runningPostgres, topicPrefix: .fleetTopicPrefix)
     }
   }
 }

@@ -8,7 +8,8 @@ struct FleetDoctor {
   private static let eventPatience = Duration.seconds(60)
 
   let store: any TaskStore
-  let topicPrefix: String
+  /// Nil where what is configured is none.
+  let topicPrefix: String?
   /// Whether to read all tasks and compare.
   let audits: Bool
 
@@ -17,8 +18,9 @@ struct FleetDoctor {
     let backlog = try await store.backlog()
     let limits = try await store.limits()
     let violations = audits ? try await store.audit() : nil
-    let fleet = Self.fleet(try await store.topicPrefix(), configured: topicPrefix)
-    return [fleet, Self.workers(live)] + Self.kinds(live, wanted: backlog.kinds)
+    let recorded = try await store.topicPrefix()
+    let fleet = topicPrefix.map { [Self.fleet(recorded, configured: $0)] } ?? []
+    return fleet + [Self.workers(live)] + Self.kinds(live, wanted: backlog.kinds)
       + Self.storages(live, wanted: backlog.storages)
       + [Self.events(backlog.eventAge, live), Self.limits(limits)]
       + (violations.map { [Self.audit($0)] } ?? [])
@@ -29,8 +31,8 @@ struct FleetDoctor {
       return Finding("fleet", .ok, "of no topic prefix yet: 'reelhaul migrate' or the first worker records its own")
     }
     guard recorded != configured else { return Finding("fleet", .ok, "of the topic prefix \(recorded)") }
-    return Finding(
-      "fleet", .misconfigured, "\(OtherFleet(recorded: recorded, configured: configured))", advice: OtherFleet.advice)
+    let failure = CommandFailure(StoreError.otherFleet(OtherFleet(recorded: recorded, configured: configured)))
+    return Finding("fleet", failure, advice: failure.hint)
   }
 
   static func workers(_ live: [WorkerDocument]) -> Finding {

@@ -4,20 +4,20 @@ import Kafka
 /// Looks at the broker and the topics.
 struct KafkaDoctor {
   let arguments: Arguments
+  /// Nil where the topic prefix is none.
+  let plan: TopicPlan?
 
   func examine() async -> [Finding] {
     let configuration: KafkaConfiguration
-    let plan: TopicPlan
     do {
       configuration = try Fleet.kafka(arguments)
-      plan = try Fleet.topics(arguments)
     } catch {
       let failure = CommandFailure(error)
       return [Finding("broker", failure, advice: failure.hint)]
     }
     do {
       let admin = try KafkaAdmin(configuration, timeout: .seconds(5))
-      let findings = await examine(admin, configuration, plan)
+      let findings = await examine(admin, configuration)
       await admin.close()
       return findings
     } catch {
@@ -25,9 +25,7 @@ struct KafkaDoctor {
     }
   }
 
-  private func examine(
-    _ admin: KafkaAdmin, _ configuration: KafkaConfiguration, _ plan: TopicPlan
-  ) async -> [Finding] {
+  private func examine(_ admin: KafkaAdmin, _ configuration: KafkaConfiguration) async -> [Finding] {
     let metadata: ClusterMetadata
     do {
       metadata = try await admin.metadata()
@@ -42,6 +40,7 @@ struct KafkaDoctor {
     }
     let brokers = Finding(
       "broker", .ok, "\(metadata.brokers.count) at \(configuration.bootstrap)")
+    guard let plan else { return [brokers] }
     let topics = topics(plan.topics, metadata)
     guard topics.status != .failed else { return [brokers, topics] }
     return [brokers, topics] + (await settings(plan.topics, admin))

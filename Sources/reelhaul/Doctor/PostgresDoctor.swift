@@ -11,6 +11,8 @@ struct PostgresDoctor {
   private static let clockTolerance: Int64 = 2_000_000
 
   let arguments: Arguments
+  /// Nil where what is configured is none.
+  let topicPrefix: String?
 
   func examine() async -> [Finding] {
     do {
@@ -43,8 +45,7 @@ struct PostgresDoctor {
     let schema = try await schema(pool)
     guard schema.status == .ok else { return findings + [schema] }
     let fleet = FleetDoctor(
-      store: PostgresStore(pool: pool), topicPrefix: try Fleet.topics(arguments).prefix,
-      audits: arguments[flag: .audit])
+      store: PostgresStore(pool: pool), topicPrefix: topicPrefix, audits: arguments[flag: .audit])
     return try await findings + [schema] + fleet.examine()
   }
 
