@@ -2,7 +2,7 @@ import TaskCore
 
 /// The authoritative state of every task: the queue, the leases and what is safely on disk.
 ///
-/// Every call is one transaction and set-based. Every write for a running task names `(task, epoch)`; where that
+/// Every call is set-based, and what it changes it changes in one transaction. Every write for a running task names `(task, epoch)`; where that
 /// epoch does not own the task any more the write changes nothing and the answer says so. Two implementations
 /// pass one conformance suite: ``MemoryStore`` and ``PostgresStore``. Time is the store's own clock.
 ///
@@ -17,8 +17,8 @@ package protocol TaskStore: Sendable {
 
   /// What the names of the fleet's topics begin with; nil until it is bound.
   func topicPrefix() async throws -> String?
-  /// Makes this the store of the fleet with these topics, once and for all: the events of its tasks are published there
-  /// alone. Throws ``StoreError/otherFleet(_:)`` where it is another's.
+  /// Makes this the store of the fleet with these topics, where it is none's yet: the events of its tasks are published
+  /// there alone. Throws ``StoreError/otherFleet(_:)`` where it is another's.
   func bind(topicPrefix: String) async throws
 
   // The worker's lease

@@ -1,10 +1,15 @@
 -- Every task, in one place each: `ready` or `delayed` while it waits for a worker, `run` while a worker owns it, and in
 -- none of them while it rests. Names without a schema: whoever connects chooses it by search_path.
 --
--- Lock order, everywhere: gate, worker, run rows (by id), task rows (those without dependencies first, then by id), rows
--- of ready and delayed, lanes that are held, lanes that are woken (by id, once in a transaction), bucket (by id). Only
--- a claim and the end of runs lock buckets, as the last thing they wait for; the total is the first of them, so that
--- two never wait for each other among the rest. The tests hold the count of deadlocks at none.
+-- Lock order, everywhere: apply, gate, inbox, worker, run rows (by id), task rows (those without dependencies first, then
+-- by id), creation (a batch of commands that comes to it later goes alone), rows of ready and delayed, lanes that are
+-- held, lanes that are woken (by id, once in a transaction), bucket (by id). Apply, gate, inbox and creation are advisory.
+--
+-- Buckets are the last thing that a claim, the end of runs and `set_limit` wait for. The first of them is the total, so
+-- that two never wait for each other among the rest; creation and `tidy_lanes` lock only those that have no lane.
+-- The one exception is `renew`: it records progress in run rows, then prolongs the lease, whose row is locked no longer
+-- than need be. Nobody who has a worker's row waits for a row of run: a claim adds its own, `sweep` passes over locked
+-- ones. The tests hold the count of deadlocks at none.
 
 -- The states a task rests in. A row in `run` overrides it with running or publishing: a claim does not write `task`.
 create type task_state as enum ('blocked', 'queued', 'paused', 'succeeded', 'canceled', 'failed');

@@ -101,7 +101,6 @@ declare
   running boolean;
   target  int;
 begin
-  perform tend_inbox();
   with added as (
     insert into command_inbox (id, day)
     select distinct u.id, today from unnest(ids) u(id)

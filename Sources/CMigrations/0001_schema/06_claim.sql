@@ -2,8 +2,7 @@
 -- the lanes of each queue, within the limit of every bucket. `call` counts the worker's calls: one that is repeated,
 -- because its answer was lost, answers with what it took. Run it as its own transaction: the gate is held to its end.
 create function claim(claimer int, wanted int, call bigint)
-returns table (task_id uuid, epoch int, attempt smallint)
-language plpgsql
+returns setof uuid language plpgsql
 set plan_cache_mode = force_generic_plan
 set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off
 set enable_bitmapscan = off set enable_memoize = off as $$
@@ -39,8 +38,8 @@ declare
   met        boolean;
   picked     tid[];
   dry        int[];                                               -- lanes that seem empty
-  took       uuid[];  took_epochs    int[];  took_attempts    smallint[];  took_sequences int[];
-  all_took   uuid[] := '{}';  all_epochs int[] := '{}';  all_attempts smallint[] := '{}';  all_sequences int[] := '{}';
+  took       uuid[];          took_sequences int[];
+  all_took   uuid[] := '{}';  all_sequences  int[] := '{}';
 begin
   perform pass_gate();
 
@@ -48,7 +47,7 @@ begin
    where id = claimer and not dead and lease_until > now() and claim_call < call;
   if not found then
     return query
-      select r.task_id, r.epoch, r.attempt from worker w join run r on r.worker_id = w.id and r.claim_call = call
+      select r.task_id from worker w join run r on r.worker_id = w.id and r.claim_call = call
        where w.id = claimer and not w.dead and w.lease_until > now();
     return;
   end if;
@@ -221,11 +220,9 @@ begin
           select t.task_id, t.epoch + 1, claimer, call, z.queue_id, z.kind_id, z.host_id, z.storage_id,
                  t.attempt + 1, t.sequence + 1
             from taken t join lane z on z.id = t.lane_id
-          returning task_id, epoch, attempt, sequence)
-        select array_agg(task_id), array_agg(epoch), array_agg(attempt), array_agg(sequence)
-          into took, took_epochs, took_attempts, took_sequences from begun;
-        all_took := all_took || took; all_epochs := all_epochs || took_epochs;
-        all_attempts := all_attempts || took_attempts; all_sequences := all_sequences || took_sequences;
+          returning task_id, sequence)
+        select array_agg(task_id), array_agg(sequence) into took, took_sequences from begun;
+        all_took := all_took || took; all_sequences := all_sequences || took_sequences;
         picked := null;
       end if;
       exit ranks when left_over <= 0;
@@ -243,7 +240,7 @@ begin
   end if;
 
   perform publish('started', all_took, all_sequences);
-  return query select * from unnest(all_took, all_epochs, all_attempts);
+  return query select unnest(all_took);
 end $$;
 
 -- What a worker needs to begin the tasks it claimed; outside the gate. In the order of `tasks`.

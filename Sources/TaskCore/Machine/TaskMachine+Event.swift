@@ -36,7 +36,7 @@ extension TaskMachine {
     case setPriority(Int)
     /// Tasks that come after this one may have become free to run.
     case satisfyDependents
-    /// Delete the task, its checkpoint and its staging file.
+    /// Delete the task and its checkpoint; its staging file goes when nobody has known it for long.
     case delete
     /// Write the event to the outbox, with the machine's ``TaskMachine/sequence``.
     case publish(TaskEvent.Kind)

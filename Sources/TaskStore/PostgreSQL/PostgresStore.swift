@@ -3,7 +3,7 @@ import Postgres
 import System
 import TaskCore
 
-/// The store in PostgreSQL: every call is one or two statements over arrays, most of them one function of the schema.
+/// The store in PostgreSQL: every call is a few statements over arrays, most of them one function of the schema.
 ///
 /// Every call may be repeated when it throws ``StoreError/unavailable(_:)``, even if it is not known whether it was
 /// applied: commands and runs have ids and epochs, and a claim has a number.

@@ -38,7 +38,7 @@ enum StoreQueries {
   // MARK: Runs
 
   /// $1: worker, $2: how many, $3: the number of the call.
-  static let claim = PostgresStatement("select task_id from claim($1, $2, $3)", writes: true)
+  static let claim = PostgresStatement("select claim($1, $2, $3)", writes: true)
 
   /// Spec and checkpoint of tasks just claimed.
   static let claimed = PostgresStatement(
