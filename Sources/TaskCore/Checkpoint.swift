@@ -15,7 +15,8 @@ public struct Checkpoint: Hashable, Sendable {
   public var publishing: Publishing?
 
   public struct Publishing: Hashable, Sendable {
-    /// The SHA-256 of the whole file, 32 bytes.
+    /// The SHA-256 of the whole file, 32 bytes. Empty where nothing was hashed, as in measurements: PostgreSQL refuses
+    /// that.
     public var sha256: [UInt8]
 
     public init(sha256: [UInt8]) {

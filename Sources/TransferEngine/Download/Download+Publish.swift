@@ -27,6 +27,8 @@ extension Download {
       guard ledger.mayWrite else { return .interrupted }
       if let mismatch = DigestMismatch(spec.expect, digests) { return .digestMismatch(mismatch) }
       if isStopping { return .interrupted }
+      // Before it is recorded: whether a commit that fails was made is not known.
+      isVerified = true
       try await ledger.checkpoint(publishing(staged, file, identity, bytes: bytes, sha256: digests?.sha256))
       guard ledger.mayWrite else { return .interrupted }
       let (destination, ifExists) = (destination, spec.ifExists)

@@ -114,7 +114,7 @@ extension Download {
   /// Records what is written at the end of a run that did not get everything; what cannot be resumed is removed.
   func recordRest() async {
     await syncing.opened()
-    guard let staged, let file = staged.file, ledger.mayWrite else { return }
+    guard !isVerified, let staged, let file = staged.file, ledger.mayWrite else { return }
     if machine.isResumable {
       if staged.unsynced > 0 { await sync(staged, file) }
     } else {

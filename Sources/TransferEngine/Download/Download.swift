@@ -37,6 +37,9 @@ final class Download: @unchecked Sendable {
   private var lastProgress: Int64 = 0
   private var sample: (since: Int64, bytes: Int64)
   private(set) var isPublishing = false
+  /// The file is whole and verified, and may be recorded as being published: it is the next run's, whatever becomes of
+  /// this one.
+  var isVerified = false
   private var completion: UnsafeContinuation<DownloadOutcome, Never>?
 
   /// - Parameter file: that of `checkpoint`, if it was found again.

@@ -191,11 +191,11 @@ import Testing
     }
   }
 
-  @Test(arguments: [false, true])
-  func aCrashWhilePublishingIsFinished(afterTheRename: Bool) async throws {
+  @Test(arguments: [false, true], [false, true])
+  func aCrashWhilePublishingIsFinished(afterTheRename: Bool, acceptsRanges: Bool) async throws {
     try await DownloadHarness.run { harness in
       let spec = harness.spec()
-      harness.origin.serve(DownloadHarness.path, Self.file)
+      harness.origin.serve(DownloadHarness.path, Self.file.with { $0.acceptsRanges = acceptsRanges })
       let ledger: RecordingLedger
       if afterTheRename {
         ledger = RecordingLedger()
@@ -217,6 +217,36 @@ import Testing
       #expect(outcome == .succeeded(sha256: Self.file.sha256, bytes: Self.size))
       try #expect(harness.published == Self.file.bytes)
       #expect(harness.origin.exchanges(DownloadHarness.path).count == before)
+    }
+  }
+
+  /// Whatever keeps a whole file from its place, it is published once that is put right, and not fetched again.
+  @Test(arguments: [false, true]) func aFailedPublishIsMadeUpFor(acceptsRanges: Bool) async throws {
+    try await DownloadHarness.run { harness in
+      let spec = harness.spec()
+      harness.origin.serve(DownloadHarness.path, Self.file.with { $0.acceptsRanges = acceptsRanges })
+      let obstacle = "\(harness.directory.path)/in"
+      let ledger = RecordingLedger { if $0.publishing != nil { try write([], to: obstacle) } }
+      #expect(await harness.run(spec, ledger: ledger).failure?.code == "destination_invalid")
+      let before = harness.origin.exchanges(DownloadHarness.path).count
+      // It is in the way as long as it likes.
+      #expect(await harness.run(spec, from: ledger.last).failure?.code == "destination_invalid")
+      unlink(obstacle)
+      let outcome = await harness.run(spec, from: ledger.last)
+      #expect(outcome == .succeeded(sha256: Self.file.sha256, bytes: Self.size))
+      try #expect(harness.published == Self.file.bytes)
+      try #expect(harness.stagedNames.isEmpty)
+      #expect(harness.origin.exchanges(DownloadHarness.path).count == before)
+    }
+  }
+
+  /// What came in one response is of no use until it is whole and verified.
+  @Test func aPartOfOneResponseIsNotKept() async throws {
+    try await DownloadHarness.run { harness in
+      harness.origin.serve(DownloadHarness.path, Self.file.with { $0.acceptsRanges = false })
+      let gate = harness.origin.hold(DownloadHarness.path, from: 700_000)
+      try #expect(await harness.interrupted(harness.spec(), at: gate, written: 600_000) == nil)
+      try #expect(harness.stagedNames.isEmpty)
     }
   }
 

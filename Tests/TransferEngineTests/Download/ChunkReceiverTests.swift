@@ -1,0 +1,56 @@
+import System
+import TaskCore
+import TestKit
+import Testing
+
+@testable import Curl
+@testable import TransferEngine
+
+@Suite struct ChunkReceiverTests {
+  /// A response that another request takes the end of is over with the last byte that is still wanted of it; one that
+  /// comes whole is left to end by itself, so that its connection can be used again.
+  @Test(arguments: [true, false]) func aResponseEndsWithItsLastWantedByte(isShortened: Bool) async throws {
+    let (part, count) = (16 << 10, 4)
+    let wanted = isShortened ? part * (count - 1) : part * count
+    let storage = try StorageFixture()
+    let loop = EventLoop(name: "receiver-test")
+    let context = DownloadContext(
+      loop: loop, client: CurlClient(loop: loop, options: CurlOptions(permits: { _ in false })),
+      storage: storage.storage, credentials: nil, files: BlockingPool(name: "files", threads: 1),
+      digests: BlockingPool(name: "digests", threads: 1), limiter: nil, options: DownloadOptions())
+    let spec = TaskSpec(
+      id: .random(), kind: .download, source: "http://a/film.mp4", destination: "storage://default/film.mp4")
+    let (source, destination) = (try #require(CurlURL("http://a/film.mp4")), try storage.url("film.mp4"))
+    let received = try await loop.task { () -> (verdicts: [CurlVerdict], bytes: Int64) in
+      let download = Download(
+        spec, source: source, credential: [], destination: destination, checkpoint: nil, file: nil,
+        ledger: RecordingLedger(), context: context)
+      guard case .request(let request) = download.machine.begin(resuming: nil).first else { return ([], 0) }
+      let receiver = ChunkReceiver(request, of: download)
+      let transfer = CurlTransfer(
+        request: CurlRequest(request, spec: spec, credential: [], options: context.options), handler: receiver,
+        client: context.client)
+      let size = part * count
+      let head = CurlHead(
+        status: 206,
+        fields: [
+          .init(name: "content-range", value: "bytes 0-\(size - 1)/\(size)"), .init(name: "etag", value: "\"1\""),
+        ])
+      _ = receiver.receive(head: head, of: transfer)
+      if isShortened { receiver.shorten(to: Int64(wanted)) }
+      await download.staged?.opening.opened()
+      let verdicts = (0..<wanted / part).map { _ in
+        [UInt8](repeating: 7, count: part).withUnsafeBytes { receiver.receive(body: $0, of: transfer) }
+      }
+      await receiver.finish()
+      return (verdicts, receiver.received)
+    }.value
+    #expect(received.verdicts.dropLast().allSatisfy { $0 == .continue })
+    #expect(received.verdicts.last == (isShortened ? .abort : .continue))
+    #expect(received.bytes == Int64(wanted))
+    await context.client.close()
+    context.files.shutdown()
+    context.digests.shutdown()
+    loop.shutdown()
+  }
+}
