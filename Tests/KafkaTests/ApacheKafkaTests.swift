@@ -16,6 +16,13 @@ struct ApacheKafkaTests {
     return configuration
   }
 
+  @Test func ofNoTopicsThereAreNoDifferences() async throws {
+    let admin = try KafkaAdmin(KafkaConfiguration(bootstrap: await TestKafka.shared().bootstrap))
+    #expect(try await admin.differences(TopicPlan(prefix: "never-made.").topics) == [])
+    #expect(try await admin.ensureTopics([]) == [])
+    await admin.close()
+  }
+
   @Test func createsThePlanAndReportsDifferences() async throws {
     let configuration = try KafkaConfiguration(bootstrap: await TestKafka.shared().bootstrap)
     let admin = try KafkaAdmin(configuration)

@@ -18,6 +18,8 @@ import Testing
     ("REELHAUL_KAFKA_SECURITY_PROTOCOL", "carrier_pigeon", "refuses its value"),
     ("REELHAUL_KAFKA_ENABLE_AUTO_COMMIT", "true", "cannot be set"),
     ("REELHAUL_KAFKA_ENABLE_IDEMPOTENCE", "false", "cannot be set"),
+    ("REELHAUL_KAFKA_ACKS", "1", "cannot be set"),
+    ("REELHAUL_KAFKA_REQUEST_REQUIRED_ACKS", "all", "cannot be set"),
     ("REELHAUL_KAFKA_TRANSACTIONAL_ID", "mine", "cannot be set"),
     ("REELHAUL_KAFKA_TRANSACTION_TIMEOUT_MS", "60000", "cannot be set"),
     ("REELHAUL_KAFKA_ISOLATION_LEVEL", "read_uncommitted", "cannot be set"),

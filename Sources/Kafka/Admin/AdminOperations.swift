@@ -107,6 +107,8 @@ struct AdminOperations: Sendable {
   }
 
   private func settings(of topics: [String]) throws(KafkaError) -> [String: [String: String]] {
+    // librdkafka refuses to ask about nothing.
+    guard !topics.isEmpty else { return [:] }
     var requests: [OpaquePointer?] = topics.map { rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, $0) }
     defer { for request in requests { rd_kafka_ConfigResource_destroy(request) } }
     let event = try perform(RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS, RD_KAFKA_EVENT_DESCRIBECONFIGS_RESULT) { options in

@@ -39,6 +39,8 @@ package struct KafkaConfiguration: Sendable, CustomStringConvertible {
     "enable.auto.offset.store": "offsets are committed when the work is done",
     "enable.partition.eof": "the end of a partition is no event here",
     "enable.idempotence": "producers of commands and events are idempotent",
+    "acks": "every in-sync copy acknowledges commands and events",
+    "request.required.acks": "every in-sync copy acknowledges commands and events",
     "transactional.id": "it is made of the topics' prefix",
     "transaction.timeout.ms": "it follows from how long a worker leads the relay",
     "isolation.level": "readers take committed records alone",

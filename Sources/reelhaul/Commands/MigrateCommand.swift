@@ -13,8 +13,9 @@ extension Subcommand {
       discussion: """
         Does what is to be done and says so; with --plan it only says so. Safe to repeat, and to run from many places at once. Topics are made where \
         Kafka is configured; those that are there already are left as they are, and differences are reported. A \
-        storage root that is given, and is there, is marked as a volume where it is none yet; workers use marked roots \
-        alone, so that a mount that is missing is never taken for an empty disk.
+        storage root that is given is marked as a volume where it is none yet; workers use marked roots alone, so that a \
+        mount that is missing is never taken for an empty disk. Where the directory of one is missing, none is marked and \
+        no topic is made.
         """,
       options: [.planOnly, .storage] + OptionSpec.producing,
       examples: [Example("reelhaul migrate --plan", "Look, and change nothing")],
