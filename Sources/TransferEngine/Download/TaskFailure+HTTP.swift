@@ -33,8 +33,10 @@ extension TaskFailure {
   /// A transfer that ended without a whole response.
   init(_ error: CurlError, url: String) {
     let isHosts = error.code == .outOfResources || error.code == .caFile
+    let advice =
+      error.code == .addressRefused ? ": its network must be named in REELHAUL_ALLOW_NETWORKS of the workers" : ""
     self.init(
-      code: error.code.name, message: "\(URLRedaction.redact(url)): \(error.message)",
+      code: error.code.name, message: "\(URLRedaction.redact(url)): \(error.message)\(advice)",
       class: isHosts ? .wait : error.isRetryable ? .retry : .fail)
   }
 

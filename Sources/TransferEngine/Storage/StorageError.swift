@@ -29,7 +29,7 @@ package struct StorageError: Error, Hashable, Sendable, CustomStringConvertible 
     /// The staging file is shorter than what is recorded as done.
     case stagingShort = "staging_short"
     case destinationExists = "destination_exists"
-    /// The path runs through a file or a symbolic link, or names a directory.
+    /// The path runs through a file or a symbolic link, or names what is no regular file.
     case destinationInvalid = "destination_invalid"
     case other = "storage_error"
   }

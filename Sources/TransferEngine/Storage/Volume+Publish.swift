@@ -29,6 +29,8 @@ extension Volume {
     _ file: StagingFile, to destination: StorageURL, ifExists: IfExists
   ) throws(StorageError) -> Published {
     try check()
+    // Of a symbolic link, what is replaced is the link itself.
+    _ = try hasFile(at: destination, orLink: ifExists == .replace)
     try file.sync()
     let staged = file.name.description
     do throws(SystemError) {
@@ -58,6 +60,7 @@ extension Volume {
   /// What lies at `destination`, as seen by the owner of the staging file `name`.
   package func occupant(of destination: StorageURL, name: StagingName) throws(StorageError) -> Occupant {
     try check()
+    guard try hasFile(at: destination) else { return .nothing }
     do throws(SystemError) {
       let file = try root.openBeneath(destination.path, O_RDONLY | O_NONBLOCK)
       switch try isMarked(file, name) {
@@ -73,11 +76,29 @@ extension Volume {
   /// The published file, for reading.
   package func open(_ source: StorageURL) throws(StorageError) -> FileDescriptor {
     try check()
+    _ = try hasFile(at: source)
     do throws(SystemError) {
       return try root.openBeneath(source.path, O_RDONLY | O_NONBLOCK)
     } catch {
       throw StorageError(error, storage: name)
     }
+  }
+
+  /// Whether anything lies at `url`; throws `destinationInvalid` where that is no regular file: a directory, a FIFO, a
+  /// socket, a device. It is not opened for that, which may block or have effects.
+  private func hasFile(at url: StorageURL, orLink: Bool = false) throws(StorageError) -> Bool {
+    let kind: mode_t
+    do throws(SystemError) {
+      let directory = url.names.count == 1 ? "." : url.names.dropLast().joined(separator: "/")
+      kind = try root.openBeneath(directory, O_RDONLY | O_DIRECTORY).status(of: url.name).st_mode & S_IFMT
+    } catch {
+      if error.errno == ENOENT { return false }
+      throw StorageError(error, storage: name)
+    }
+    guard kind == S_IFREG || orLink && kind == S_IFLNK else {
+      throw StorageError(.destinationInvalid, "\(url) is not a regular file")
+    }
+    return true
   }
 
   /// renameat2 with RENAME_NOREPLACE, or its two halves where the file system lacks it (NFS, some FUSE).

@@ -20,6 +20,7 @@ import Testing
       let spec = harness.spec { $0.source = harness.origin.url(DownloadHarness.path, host: host) }
       let failure = await harness.run(spec).failure
       #expect(failure?.code == "address_refused", "\(String(describing: failure))")
+      #expect(failure?.message.contains("REELHAUL_ALLOW_NETWORKS") == true)
       #expect(failure?.class == .fail)
       #expect(harness.origin.exchanges(DownloadHarness.path).isEmpty)
     }

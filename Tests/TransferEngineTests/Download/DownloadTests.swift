@@ -237,6 +237,20 @@ import Testing
     }
   }
 
+  @Test(arguments: [S_IFDIR, S_IFIFO, S_IFSOCK])
+  func aDestinationThatIsNoFileFailsTheTask(kind: mode_t) async throws {
+    try await DownloadHarness.run { harness in
+      harness.origin.serve(DownloadHarness.path, OriginFile(seed: 11, size: 1000))
+      #expect(mkdir("\(harness.directory.path)/in", 0o755) == 0)
+      try makeEntry(kind, at: "\(harness.directory.path)/in/film.mp4")
+      for ifExists in IfExists.allCases {
+        let failure = await harness.run(harness.spec { $0.ifExists = ifExists }).failure
+        #expect(failure?.code == "destination_invalid", "\(ifExists): \(String(describing: failure))")
+        #expect(failure?.class == .fail)
+      }
+    }
+  }
+
   @Test func aRateIsKept() async throws {
     try await DownloadHarness.run { harness in
       let file = OriginFile(seed: 13, size: 400_000)

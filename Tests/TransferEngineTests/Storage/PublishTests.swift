@@ -71,7 +71,7 @@ import TransferEngine
     #expect(symlink("\(outside)/x", "\(fixture.root)/file") == 0)
     #expect(code { try publish(fixture.staged("a"), "link/a") } == .destinationInvalid)
     #expect(code { try publish(fixture.staged("a"), "link/new/a") } == .destinationInvalid)
-    #expect(code { try publish(fixture.staged("a"), "file") } == .destinationExists)
+    #expect(code { try publish(fixture.staged("a"), "file") } == .destinationInvalid)
     // What is replaced is the link itself.
     #expect(try publish(fixture.staged("a"), "file", .replace) == .published)
     #expect(try FileDescriptor.open(outside, O_RDONLY | O_DIRECTORY).entries().isEmpty)
@@ -82,8 +82,22 @@ import TransferEngine
     _ = try publish(fixture.staged("file"), "a")
     #expect(code { try publish(fixture.staged("x"), "a/b") } == .destinationInvalid)
     _ = try publish(fixture.staged("x"), "d/x")
-    #expect(code { try publish(fixture.staged("x"), "d") } == .destinationExists)
+    #expect(code { try publish(fixture.staged("x"), "d") } == .destinationInvalid)
     #expect(code { try publish(fixture.staged("x"), "d", .replace) } == .destinationInvalid)
+  }
+
+  @Test(arguments: [S_IFDIR, S_IFIFO, S_IFSOCK], IfExists.allCases)
+  func whatIsNoFileIsNeitherSkippedNorReplaced(kind: mode_t, ifExists: IfExists) throws {
+    try makeEntry(kind, at: "\(fixture.root)/a")
+    let file = try fixture.staged("x")
+    let destination = try fixture.url("a")
+    #expect(code { try publish(file, "a", ifExists) } == .destinationInvalid)
+    #expect(try volume.staged().map(\.name) == [file.name])
+    let occupied = #expect(throws: StorageError.self) { _ = try volume.occupant(of: destination, name: file.name) }
+    #expect(occupied?.failure.code == "destination_invalid")
+    #expect(occupied?.failure.class == .fail)
+    let opened = #expect(throws: StorageError.self) { _ = try volume.open(destination) }
+    #expect(opened?.code == .destinationInvalid)
   }
 
   @Test func refusesAnotherFileUnderItsName() throws {

@@ -37,6 +37,13 @@ struct StorageFixture {
   var staging: String { "\(root)/.reelhaul/staging" }
 }
 
+/// A directory, FIFO or socket, as `kind` of the `S_IF…` says.
+func makeEntry(_ kind: mode_t, at path: String) throws {
+  guard (kind == S_IFDIR ? mkdir(path, 0o755) : mknod(path, kind | 0o600, 0)) == 0 else {
+    throw SystemError.last("make \(path)")
+  }
+}
+
 extension StagingFile {
   func write(_ text: String) throws {
     try Array(text.utf8).withUnsafeBytes { try write($0, at: 0) }
