@@ -30,7 +30,9 @@ enum Program {
       Example("reelhaul download https://example.com/film.mp4 --wait", "Fetch a file and wait for it"),
       Example("source <(reelhaul completions bash)", "Complete commands and options in bash"),
     ],
-    exits: ExitCode.allCases.map { ExitMeaning($0.rawValue, $0.meaning) },
+    exits: ExitCode.allCases.map { ExitMeaning($0.rawValue, $0.meaning) } + [
+      ExitMeaning(130, "watch or --wait was ended by Ctrl-C"), ExitMeaning(143, "watch or --wait was ended by SIGTERM"),
+    ],
     subcommands: commands.map(\.spec))
 
   static func run(_ context: Context) async throws -> ExitCode {
