@@ -9,7 +9,6 @@ package final class CurlClient: @unchecked Sendable {
   package let loop: EventLoop
   private let options: CurlOptions
   private var multi: MultiHandle?
-  private var idle: [EasyHandle] = []
   private var running: [UnsafeMutableRawPointer: EasyHandle] = [:]
   private var isClosed = false
   /// `host:port` of servers that speak HTTP/2 alone.
@@ -55,7 +54,6 @@ package final class CurlClient: @unchecked Sendable {
     for easy in running.values {
       if let transfer = easy.transfer { end(transfer, with: .failure(.canceled)) }
     }
-    idle.removeAll()
     multi?.close()
     multi?.freeShare()
     multi = nil
@@ -65,7 +63,7 @@ package final class CurlClient: @unchecked Sendable {
     do throws(CurlError) {
       guard !isClosed, !transfer.isCanceled else { throw .canceled }
       let multi = try openMulti()
-      let easy = try takeEasy(for: multi)
+      let easy = try EasyHandle(share: multi.share, sockets: multi.sockets, options: options)
       if !transfer.offersHTTP2, !http2Servers.isEmpty, let url = CurlURL(transfer.request.url) {
         transfer.offersHTTP2 = http2Servers.contains(url.server)
       }
@@ -78,11 +76,6 @@ package final class CurlClient: @unchecked Sendable {
       if case .running(let easy) = transfer.state { running[easy.raw] = nil }
       finish(transfer, .failure(error))
     }
-  }
-
-  private func takeEasy(for multi: MultiHandle) throws(CurlError) -> EasyHandle {
-    if let easy = idle.popLast() { return easy }
-    return try EasyHandle(share: multi.share, sockets: multi.sockets, options: options)
   }
 
   private func openMulti() throws(CurlError) -> MultiHandle {
@@ -100,7 +93,7 @@ package final class CurlClient: @unchecked Sendable {
     let outcome: Result<CurlStatistics, CurlError> =
       result == 0 ? .success(easy.statistics) : .failure(transfer.error(result: result, of: easy))
     let usedHTTP2 = transfer.offersHTTP2 && easy.usedHTTP2
-    recycle(easy)
+    easy.transfer = nil
     if usedHTTP2 { remember(transfer) }
     if case .failure(let error) = outcome, error.code == .tlsFailed, !transfer.offersHTTP2 {
       // The handshake may have failed for want of a common protocol: once more, with HTTP/2 among those offered.
@@ -127,13 +120,8 @@ package final class CurlClient: @unchecked Sendable {
     guard case .running(let easy) = transfer.state else { return }
     multi?.remove(easy)
     running[easy.raw] = nil
-    recycle(easy)
-    finish(transfer, outcome)
-  }
-
-  private func recycle(_ easy: EasyHandle) {
     easy.transfer = nil
-    if !isClosed, idle.count < options.idleHandles { idle.append(easy) }
+    finish(transfer, outcome)
   }
 
   private func finish(_ transfer: CurlTransfer, _ outcome: Result<CurlStatistics, CurlError>) {

@@ -14,19 +14,16 @@ package struct CurlHead: Hashable, Sendable {
 
   package var status: Int
   package var fields: [Field]
-  /// Of the protocol: 1 or 2.
-  package var version: Int
 
-  package init(status: Int, fields: [Field] = [], version: Int = 1) {
+  package init(status: Int, fields: [Field] = []) {
     self.status = status
     self.fields = fields
-    self.version = version
   }
 
-  /// Whether the end of the body can be told from the end of the connection, which anything can bring about: libcurl takes
-  /// one for the other, over TLS, too.
+  /// Whether the end of the body can be told from the end of the connection or of its stream, which anything can bring
+  /// about: libcurl takes one for the other, over TLS and HTTP/2, too.
   package var isDelimited: Bool {
-    version >= 2 || self["content-length"] != nil || self["transfer-encoding"]?.lowercased() == "chunked"
+    self["content-length"] != nil || self["transfer-encoding"]?.lowercased() == "chunked"
   }
 
   /// The first field of a lower-case name.

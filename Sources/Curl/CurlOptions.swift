@@ -9,20 +9,17 @@ package struct CurlOptions: Sendable {
   package var receiveBuffer: Int
   /// Idle connections kept for reuse.
   package var idleConnections: Int
-  /// Idle handles kept for reuse; each holds a receive buffer.
-  package var idleHandles: Int
   /// A PEM file in the place of the system's certificates.
   package var caFile: String?
 
   package init(
     permits: @escaping AddressPredicate, userAgent: String = "Reelhaul", receiveBuffer: Int = 128 * 1024,
-    idleConnections: Int = 64, idleHandles: Int = 32, caFile: String? = nil
+    idleConnections: Int = 64, caFile: String? = nil
   ) {
     self.permits = permits
     self.userAgent = userAgent
     self.receiveBuffer = receiveBuffer
     self.idleConnections = idleConnections
-    self.idleHandles = idleHandles
     self.caFile = caFile
   }
 }

@@ -71,6 +71,11 @@ extension CurlTransfer {
     if result == 27, !collector.isComplete {
       return CurlError(.headTooLarge, message: "a line of the response's head passes the limit")
     }
+    // Once the request is sent, these are of the answer: HTTP/0.9, as whatever is no HTTP looks, or a line of head or
+    // trailers that libcurl does not take.
+    if result == 1 || result == 43, easy.hasSent {
+      return CurlError(.badResponse, isRetryable: true, message: easy.detail.isEmpty ? "no HTTP" : easy.detail)
+    }
     if refusedAddress, result == 7 {
       return CurlError(.addressRefused, message: "the address is not one that the policy permits")
     }

@@ -2,7 +2,8 @@ import CCurl
 import Glibc
 import System
 
-/// One reusable libcurl easy handle: what never changes is set once, what a request needs for each.
+/// A libcurl easy handle, for one transfer. Reused, libcurl 7.88 would write into freed memory where a head's first line
+/// goes on with the last one of the transfer before; connections and TLS sessions are kept without it.
 ///
 /// Its address is the context of its callbacks, so whoever gives it to a multi handle keeps it until it is removed.
 final class EasyHandle {
@@ -113,7 +114,11 @@ final class EasyHandle {
     }
     let type = address.pointee.socktype | Int32(SOCK_CLOEXEC.rawValue)
     let descriptor = socket(address.pointee.family, type, address.pointee.`protocol`)
-    if descriptor >= 0 { sockets.own(descriptor) }
+    if descriptor >= 0 {
+      sockets.own(descriptor)
+    } else if [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(errno) {
+      transfer?.failure = CurlError(.outOfResources, isRetryable: true, message: "\(SystemError.last("socket"))")
+    }
     return descriptor
   }
 
@@ -121,13 +126,9 @@ final class EasyHandle {
   ///
   /// HTTP/2 costs more per byte and its windows make pausing heavy: it is offered on demand alone, and over TLS.
   func prepare(_ request: CurlRequest, offersHTTP2: Bool) throws(CurlError) {
-    errorText[0] = 0
-    hasSurplus = false
     let version = offersHTTP2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1
     try check(rh_easy_set_long(raw, CURLOPT_HTTP_VERSION, Int(version)))
     try check(rh_easy_set_string(raw, CURLOPT_URL, request.url))
-    // HTTPGET also undoes the NOBODY of an earlier request.
-    try check(rh_easy_set_long(raw, CURLOPT_HTTPGET, 1))
     if case .head = request.method { try check(rh_easy_set_long(raw, CURLOPT_NOBODY, 1)) }
     try setHeaders(request.headers)
     try check(rh_easy_set_long(raw, CURLOPT_CONNECTTIMEOUT_MS, Self.milliseconds(request.connectTimeout)))
@@ -148,10 +149,8 @@ final class EasyHandle {
       }
       list = longer
     }
-    let old = headers
     headers = list
     try check(rh_easy_set_list(raw, CURLOPT_HTTPHEADER, list))
-    curl_slist_free_all(old)
   }
 
   /// Not 0, which is no limit.
@@ -167,6 +166,9 @@ final class EasyHandle {
 
   /// OpenSSL's number for what is wrong with the signatures of the server's certificate; 0 where nothing is.
   var certificateVerdict: Int { number(CURLINFO_SSL_VERIFYRESULT) }
+
+  /// Something of the request was sent.
+  var hasSent: Bool { number(CURLINFO_REQUEST_SIZE) > 0 }
 
   var usedHTTP2: Bool { number(CURLINFO_HTTP_VERSION) == Int(CURL_HTTP_VERSION_2_0) }
 

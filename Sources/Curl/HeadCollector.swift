@@ -1,12 +1,15 @@
 /// Makes a ``CurlHead`` of the header lines as libcurl hands them over: bounded, last response only. Pure.
+///
+/// What libcurl might read in another way than it is read here is refused: which of the two is right decides where a
+/// body ends.
 struct HeadCollector {
   enum Progress: Equatable {
     case more
-    /// The final response's head; what follows (trailers) is ignored.
+    /// The final response's head; what follows (trailers) is counted and ignored.
     case complete(CurlHead)
-    /// More than ``maximumFields`` or ``maximumBytes``.
+    /// More than ``maximumFields`` or ``maximumBytes``, trailers included: libcurl holds them all.
     case tooLarge
-    /// Not a status line where one must stand.
+    /// Not a status line where one must stand, a line that goes on with the one before, or a transfer coding in HTTP/2.
     case malformed
   }
 
@@ -14,19 +17,26 @@ struct HeadCollector {
   static let maximumBytes = 64 * 1024
 
   private var head: CurlHead?
+  private var isHTTP2 = false
   private var bytes = 0
+  private var trailers = 0
   private(set) var isComplete = false
 
   /// Takes one line, its end included.
   mutating func add(line: UnsafeRawBufferPointer) -> Progress {
-    guard !isComplete else { return .more }
     bytes += line.count
     guard bytes <= Self.maximumBytes else { return .tooLarge }
+    guard !isComplete else {
+      trailers += 1
+      return trailers <= Self.maximumFields ? .more : .tooLarge
+    }
+    guard let first = line.first, first != UInt8(ascii: " "), first != UInt8(ascii: "\t") else { return .malformed }
     let text = Self.trim(line[...])
     if text.isEmpty { return end() }
     if text.starts(with: "HTTP/".utf8) {
       guard let status = Self.status(of: text) else { return .malformed }
-      head = CurlHead(status: status, version: text.starts(with: "HTTP/2".utf8) ? 2 : 1)
+      head = CurlHead(status: status)
+      isHTTP2 = text.starts(with: "HTTP/2".utf8)
       return .more
     }
     guard head != nil else { return .malformed }
@@ -34,6 +44,7 @@ struct HeadCollector {
     let field = CurlHead.Field(
       name: Self.lowercased(text[..<colon]),
       value: String(decoding: Self.trim(text[text.index(after: colon)...]), as: UTF8.self))
+    if isHTTP2, field.name == "transfer-encoding" { return .malformed }
     head?.fields.append(field)
     return (head?.fields.count ?? 0) <= Self.maximumFields ? .more : .tooLarge
   }

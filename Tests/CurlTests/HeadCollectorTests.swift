@@ -30,21 +30,33 @@ import Testing
   }
 
   @Test func http2HasNoReason() {
-    #expect(collect(["HTTP/2 204", ""]) == .complete(CurlHead(status: 204, version: 2)))
+    #expect(collect(["HTTP/2 204", ""]) == .complete(CurlHead(status: 204)))
   }
 
-  @Test func bodiesEndWithALengthChunksOrTheirStream() {
-    func head(_ field: String, version: Int = 1) -> CurlHead {
-      CurlHead(status: 200, fields: [.init(name: field, value: "chunked")], version: version)
+  @Test func bodiesEndWithALengthOrChunks() {
+    func head(_ field: String) -> CurlHead {
+      CurlHead(status: 200, fields: [.init(name: field, value: "chunked")])
     }
     #expect(head("content-length").isDelimited && head("transfer-encoding").isDelimited)
-    #expect(head("etag", version: 2).isDelimited && !head("etag").isDelimited)
+    #expect(!head("etag").isDelimited)
   }
 
-  @Test func trailersAreIgnored() {
+  @Test func trailersAreIgnoredAndBounded() {
     var collector = HeadCollector()
-    for line in ["HTTP/1.1 200 OK\r\n", "\r\n"] { _ = Array(line.utf8).withUnsafeBytes { collector.add(line: $0) } }
-    #expect(Array("HTTP/1.1 500 No\r\n".utf8).withUnsafeBytes { collector.add(line: $0) } == .more)
+    func add(_ line: String) -> HeadCollector.Progress {
+      Array("\(line)\r\n".utf8).withUnsafeBytes { collector.add(line: $0) }
+    }
+    for line in ["HTTP/1.1 200 OK", ""] { _ = add(line) }
+    #expect(add("HTTP/1.1 500 No") == .more)
+    #expect((1..<HeadCollector.maximumFields).allSatisfy { add("x-\($0): y") == .more })
+    #expect(add("x: y") == .tooLarge)
+  }
+
+  @Test func whatLibcurlMightReadInAnotherWayIsRefused() {
+    #expect(collect(["HTTP/1.1 200 OK", " folded: x"]) == .malformed)
+    #expect(collect(["HTTP/1.1 200 OK", "x: y", "\tTransfer-Encoding: chunked"]) == .malformed)
+    #expect(collect(["HTTP/1.1 200 OK", " "]) == .malformed)
+    #expect(collect(["HTTP/2 200", "Transfer-Encoding: chunked"]) == .malformed)
   }
 
   @Test func floodsAreRefused() {

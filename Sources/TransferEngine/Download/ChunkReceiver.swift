@@ -61,7 +61,8 @@ final class ChunkReceiver: CurlHandler, @unchecked Sendable {
         return .pause
       }
       if let left, left < Int64(body.count) || wanted != nil && left == Int64(body.count) {
-        // Another request fetches the rest, none of which is waited for; or else, more than was announced is not the chunk that was asked for.
+        // Another request fetches the rest, none of which is waited for; or else, more than was announced is not the
+        // chunk that was asked for.
         if wanted != nil { _ = gather(UnsafeRawBufferPointer(rebasing: body.prefix(Int(left)))) }
         return .abort
       }

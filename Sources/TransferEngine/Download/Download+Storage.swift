@@ -11,7 +11,8 @@ extension Download {
     loop.task { [self] in
       let result = await create(generation: generation, size: size, removing: old?.file)
       new.opened(result)
-      guard staged === new else { return }
+      // A run that was stopped meanwhile is over: nothing of it may go on.
+      guard staged === new, !isFinished else { return }
       switch result {
       case .success(let file): opened(file)
       case .failure(let error): storageFailed(error)

@@ -93,6 +93,9 @@ final class Download: @unchecked Sendable {
     if completion != nil, !isPublishing { perform(machine.stop()) }
   }
 
+  /// Once ``fetch()`` has begun: whether its outcome is told.
+  var isFinished: Bool { completion == nil }
+
   private func finish(_ outcome: DownloadOutcome) {
     timer?.cancel()
     timer = nil

@@ -66,11 +66,13 @@ struct ResponseGate: Hashable {
     case .whole:
       return .refused("a part of the file came where the whole was asked for")
     case .first(let count):
-      // Without a total no range can be planned, and the end cannot be known from a part.
-      guard let total = value.total else { return .unranged }
+      // Without a total no range can be planned, and the end cannot be known from a part; without a length nothing tells
+      // whether the body is the range, or more.
+      guard let total = value.total, length != nil else { return .unranged }
       guard range == 0..<min(count, total) else { return .refused("another range came than the one asked for") }
       return .part(range, of: identity)
     case .part(let wanted, let known):
+      guard length != nil else { return .unranged }
       // Size before range: a source that was cut short answers with a shorter range, and honestly so.
       if let mismatch = known.mismatch(with: identity) { return .changed(mismatch) }
       guard range == wanted else { return .refused("another range came than the one asked for") }
@@ -111,7 +113,10 @@ struct ResponseGate: Hashable {
 
   private func coding(of head: CurlHead) -> String? {
     let codings = head.values(of: "content-encoding").filter { !["", "identity"].contains($0.lowercased()) }
-    return codings.isEmpty ? nil : "the bytes came coded, though identity was asked for"
+    if !codings.isEmpty { return "the bytes came coded, though identity was asked for" }
+    let transfers = head.values(of: "transfer-encoding").map { $0.lowercased() }
+    guard transfers.isEmpty || transfers == ["chunked"] else { return "the transfer coding is not chunked" }
+    return nil
   }
 
   /// The one length that all `Content-Length` fields agree on, `.some(nil)` without any, `nil` where they are wrong.

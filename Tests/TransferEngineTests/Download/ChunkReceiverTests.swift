@@ -34,7 +34,8 @@ import Testing
       let head = CurlHead(
         status: 206,
         fields: [
-          .init(name: "content-range", value: "bytes 0-\(size - 1)/\(size)"), .init(name: "etag", value: "\"1\""),
+          .init(name: "content-range", value: "bytes 0-\(size - 1)/\(size)"),
+          .init(name: "content-length", value: "\(size)"), .init(name: "etag", value: "\"1\""),
         ])
       _ = receiver.receive(head: head, of: transfer)
       if isShortened { receiver.shorten(to: Int64(wanted)) }

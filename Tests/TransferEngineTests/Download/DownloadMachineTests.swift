@@ -31,7 +31,11 @@ import Testing
     }
     let value = "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(size)"
     return CurlHead(
-      status: 206, fields: [.init(name: "content-range", value: value), .init(name: "etag", value: etag)])
+      status: 206,
+      fields: [
+        .init(name: "content-range", value: value), .init(name: "content-length", value: "\(range.count)"),
+        .init(name: "etag", value: etag),
+      ])
   }
 
   private func requests(_ actions: [Machine.Action]) -> [Machine.Request] {

@@ -16,11 +16,14 @@ import Testing
   }
 
   private var part: ResponseGate.Asked { .part(100..<200, of: Self.known) }
-  private let good = ["content-range": "bytes 100-199/1000", "etag": "\"1\"", "last-modified": "L"]
+  private let good = [
+    "content-range": "bytes 100-199/1000", "content-length": "100", "etag": "\"1\"", "last-modified": "L",
+  ]
 
   @Test func theRangeAskedForIsTaken() {
     #expect(judge(part, 206, good) == .part(100..<200, of: Self.known))
-    let first = judge(.first(count: 300), 206, good.merging(["content-range": "bytes 0-299/1000"]) { $1 })
+    let start = ["content-range": "bytes 0-299/1000", "content-length": "300"]
+    let first = judge(.first(count: 300), 206, good.merging(start) { $1 })
     #expect(first == .part(0..<300, of: Self.known))
   }
 
@@ -39,6 +42,7 @@ import Testing
   @Test(arguments: [
     ["content-encoding": "gzip"], ["content-type": "multipart/byteranges; boundary=x"], ["content-length": "99"],
     ["content-length": "101"], ["content-length": "abc"], ["content-length": "-1"],
+    ["transfer-encoding": "identity"], ["transfer-encoding": "gzip"],
   ])
   func whatIsNotTheBytesIsRefused(fields: [String: String]) {
     guard case .refused = judge(part, 206, good.merging(fields) { $1 }) else {
@@ -50,7 +54,7 @@ import Testing
   @Test(arguments: [
     (["etag": "\"2\""], IdentityMismatch.etag), (["etag": "W/\"1\""], .etag), (["last-modified": "M"], .lastModified),
     (["content-range": "bytes 100-199/1001"], .size(recorded: 1000, seen: 1001)),
-    (["content-range": "bytes 100-149/150"], .size(recorded: 1000, seen: 150)),
+    (["content-range": "bytes 100-149/150", "content-length": "50"], .size(recorded: 1000, seen: 150)),
   ])
   func anotherVersionIsSeen(fields: [String: String], mismatch: IdentityMismatch) {
     #expect(judge(part, 206, good.merging(fields) { $1 }) == .changed(mismatch))
@@ -68,8 +72,26 @@ import Testing
     }
   }
 
-  @Test func aTotalIsNeededToPlanRanges() {
-    #expect(judge(.first(count: 100), 206, ["content-range": "bytes 0-99/*"]) == .unranged)
+  @Test func aTotalAndALengthAreNeededToPlanRanges() {
+    let fields = ["content-range": "bytes 0-99/*", "content-length": "100"]
+    #expect(judge(.first(count: 100), 206, fields) == .unranged)
+    let chunked = ["content-range": "bytes 0-99/1000", "transfer-encoding": "chunked"]
+    #expect(judge(.first(count: 100), 206, chunked) == .unranged)
+    #expect(judge(part, 206, good.merging(["transfer-encoding": "chunked"]) { $1 }) == .unranged)
+  }
+
+  @Test(arguments: ["identity", "gzip", "gzip, chunked"])
+  func aWholeInAnotherCodingThanChunksIsRefused(coding: String) {
+    guard case .refused = judge(.whole, 200, ["transfer-encoding": coding, "content-length": "1000"]) else {
+      Issue.record("\(coding) passed")
+      return
+    }
+  }
+
+  /// Decoded alike, they would not be told apart.
+  @Test func aTagThatIsNoASCIIIsNone() {
+    let head = CurlHead(status: 200, fields: [.init(name: "etag", value: "\"\u{FFFD}\"")])
+    #expect(SourceIdentity(head: head, url: Self.url, size: 1).etag == nil)
   }
 
   @Test func aWebPageIsNoFilm() {
