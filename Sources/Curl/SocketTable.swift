@@ -89,9 +89,8 @@ final class SocketTable: @unchecked Sendable {
     polls[descriptor]?.watch([])
     shutdown(descriptor, Int32(SHUT_RDWR))
     withUnsafeTemporaryAllocation(byteCount: 1 << 14, alignment: 1) { buffer in
-      for _ in 0..<256 where recv(descriptor, buffer.baseAddress, buffer.count, Int32(MSG_DONTWAIT)) <= 0 {
-        return
-      }
+      var calls = 0
+      while calls < 256, recv(descriptor, buffer.baseAddress, buffer.count, Int32(MSG_DONTWAIT)) > 0 { calls += 1 }
     }
   }
 

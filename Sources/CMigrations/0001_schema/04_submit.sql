@@ -16,10 +16,10 @@ begin
     order by exists (select from task_dependency d where d.task_id = t.id), t.id for no key update of t;
 end $$;
 
--- The first statement of every batch of commands: makes room in the inbox and locks the tasks the batch names;
--- `wake_lanes` is the last. Batches go side by
--- side. One with dependencies or removals goes alone, so that no task comes into being, or comes back, between its look
--- and its commit; so does one that would create lanes while it has tasks locked.
+-- The first statement of every batch of commands: makes room in the inbox and locks the tasks that the batch names;
+-- `wake_lanes` is the last. Batches go side by side. One with dependencies or removals goes alone, so that no task comes
+-- into being, or comes back, between its look and its commit; so does one that would create lanes while it has tasks
+-- locked.
 create function begin_apply(alone boolean, tasks uuid[]) returns void language plpgsql as $$
 declare
   key bigint := hashtextextended('reelhaul.apply.' || current_schema(), 0);

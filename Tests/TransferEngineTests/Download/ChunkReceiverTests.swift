@@ -14,10 +14,7 @@ import Testing
     let wanted = isShortened ? part * (count - 1) : part * count
     let storage = try StorageFixture()
     let loop = EventLoop(name: "receiver-test")
-    let context = DownloadContext(
-      loop: loop, client: CurlClient(loop: loop, options: CurlOptions(permits: { _ in false })),
-      storage: storage.storage, credentials: nil, files: BlockingPool(name: "files", threads: 1),
-      digests: BlockingPool(name: "digests", threads: 1), limiter: nil, options: DownloadOptions())
+    let context = DownloadContext(loop: loop, storage: storage, permits: false)
     let spec = TaskSpec(
       id: .random(), kind: .download, source: "http://a/film.mp4", destination: "storage://default/film.mp4")
     let (source, destination) = (try #require(CurlURL("http://a/film.mp4")), try storage.url("film.mp4"))
@@ -49,9 +46,7 @@ import Testing
     #expect(received.verdicts.dropLast().allSatisfy { $0 == .continue })
     #expect(received.verdicts.last == (isShortened ? .abort : .continue))
     #expect(received.bytes == Int64(wanted))
-    await context.client.close()
-    context.files.shutdown()
-    context.digests.shutdown()
+    await context.close()
     loop.shutdown()
   }
 }

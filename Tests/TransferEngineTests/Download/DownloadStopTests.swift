@@ -15,10 +15,7 @@ import Testing
     let gate = origin.hold("/film.mp4", from: 0)
     let storage = try StorageFixture()
     let loop = EventLoop(name: "stop-test")
-    let context = DownloadContext(
-      loop: loop, client: CurlClient(loop: loop, options: CurlOptions(permits: { _ in true })),
-      storage: storage.storage, credentials: nil, files: BlockingPool(name: "files", threads: 1),
-      digests: BlockingPool(name: "digests", threads: 1), limiter: nil, options: DownloadOptions())
+    let context = DownloadContext(loop: loop, storage: storage, permits: true)
     let spec = TaskSpec(
       id: .random(), kind: .download, source: origin.url("/film.mp4"), destination: "storage://default/film.mp4")
     var pipe: [Int32] = [-1, -1]
@@ -40,9 +37,7 @@ import Testing
     close(writer)
     try await busy
     gate.open()
-    await context.client.close()
-    context.files.shutdown()
-    context.digests.shutdown()
+    await context.close()
     let hasEnded = Lock(false)
     Thread(name: "stop-test-end") {
       loop.shutdown()
