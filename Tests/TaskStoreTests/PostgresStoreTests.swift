@@ -6,8 +6,6 @@ import Testing
 
 /// What only the store in PostgreSQL can get wrong.
 @Suite struct PostgresStoreTests {
-  private static let later = Timestamp(microseconds: 4_102_444_800_000_000)
-
   /// Events of tasks that are long are handed out a few at a time, each once and in order.
   @Test func eventsAreCutToWhatMemoryHolds() async throws {
     try await withPostgresStore { store, _ in
@@ -80,30 +78,6 @@ import Testing
     }
   }
 
-  /// Whoever asks for them does so a few times a second.
-  @Test func queuedTasksAreFoundWithoutReadingWhatHasEnded() async throws {
-    try await withPostgresStore { store, pool in
-      _ = try await store.apply([.submit(.noop()), .submit(.noop(notBefore: Self.later))])
-      _ = try await pool.query(
-        """
-        insert into task (id, state, priority, lane_id, created_at, finished_at, spec)
-        select gen_random_uuid(), 'succeeded', 0, lane_id, now() + interval '1 h', now(), spec
-          from task, generate_series(1, 5000)
-        """)
-      #expect(try await store.tasks(TaskFilter(state: .queued)).count == 2)
-      #expect(try await store.tasks(TaskFilter(state: .queued, queue: "default")).count == 2)
-      var lines: [String] = []
-      // What the first call reads is what is known of the tables.
-      for _ in 0..<2 {
-        let plan = "explain (analyze, buffers) select * from list_tasks('queued', null, 100)"
-        lines = try await pool.withConnection { try await $0.script(plan) }.flatMap { try $0.map { try $0.text(0) } }
-      }
-      let line = try #require(lines.first { $0.contains("Buffers: shared hit=") })
-      let buffers = try #require(line.firstMatch(of: /hit=(\d+)/).flatMap { Int($0.1) })
-      #expect(buffers < 100, "\(line)")
-    }
-  }
-
   /// With more than a few, it looks among all tasks.
   @Test func manyDelayedTasksAreListedByWhatTheyWaitFor() async throws {
     try await withPostgresStore { store, _ in
@@ -113,7 +87,7 @@ import Testing
       _ = try await store.settle([
         Settlement(taskID: claim.spec.id, epoch: claim.epoch, outcome: .failed(.reset, retryIn: .seconds(3600)))
       ])
-      _ = try await store.apply((0..<2500).map { _ in .submit(.noop(notBefore: Self.later)) })
+      _ = try await store.apply((0..<2500).map { _ in .submit(.noop(notBefore: .later)) })
       #expect(try await store.tasks(TaskFilter(state: .retrying)).map(\.spec.id) == [retried.id])
       #expect(try await store.tasks(TaskFilter(state: .retrying, queue: "q")).map(\.spec.id) == [retried.id])
       #expect(try await store.tasks(TaskFilter(state: .retrying, queue: "default")) == [])
@@ -137,7 +111,7 @@ import Testing
         Settlement(taskID: claim.spec.id, epoch: claim.epoch, outcome: .failed(.reset, retryIn: nil))
       ])
       let paused = TaskSpec.noop(host: "paused")
-      let later = TaskSpec.noop(host: "later", notBefore: Self.later)
+      let later = TaskSpec.noop(host: "later", notBefore: .later)
       _ = try await store.apply([
         .submit(paused), .control(.init(id: .random(), taskID: paused.id, action: .pause)), .submit(later),
       ])

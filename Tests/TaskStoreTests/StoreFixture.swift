@@ -147,6 +147,11 @@ extension TaskSpec {
   }
 }
 
+extension Timestamp {
+  /// The year 2100.
+  static let later = Timestamp(microseconds: 4_102_444_800_000_000)
+}
+
 extension Settlement.Outcome {
   static let success = Settlement.Outcome.succeeded(sha256: nil, bytes: 1)
   static let handBack = Settlement.Outcome.released(reason: nil, delay: .zero)

@@ -106,7 +106,7 @@ create table task (
   autovacuum_analyze_scale_factor = 0.5, autovacuum_analyze_threshold = 50000
 );
 
-create index task_newest on task (created_at desc, id desc);
+create index task_newest on task (created_at desc);  -- without the id: lookups by id shall have one index
 create index task_halted on task (halted, created_at desc, id desc) where halted is not null;
 create index task_halted_lane on task (lane_id) where halted is not null;
 

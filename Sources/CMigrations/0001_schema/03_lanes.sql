@@ -34,7 +34,9 @@ end $$;
 -- The lanes for these keys, in their order; missing ones are created.
 --
 -- This and all functions of the hot paths are planned once a session, for their indexes: what the statistics say of
--- tables that fill and empty within seconds is of no use.
+-- tables that fill and empty within seconds is of no use. Where a vacuum has just found such a table empty, a plan would
+-- rather read all of an index, in its order, than look up key by key. So joins by key are written `= any(array[key])`,
+-- which serves as the condition of an index and as nothing else, and `exists (… offset 0)` stays a lookup per row.
 create function lane_ids(ranks smallint[], queues text[], kinds text[], hosts text[], storages text[]) returns int[]
 language plpgsql set plan_cache_mode = force_generic_plan
 set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
@@ -136,7 +138,7 @@ begin
   with placed as (
     update task t set pos = base + u.ordinal - 1
       from unnest(tasks) with ordinality u(id, ordinal)
-     where t.id = u.id
+     where t.id = any(array[u.id])
     returning t.lane_id, t.pos, t.id, t.epoch, t.attempt, t.sequence)
   insert into ready (lane_id, pos, task_id, epoch, attempt, sequence)
   select lane_id, pos, id, epoch, attempt, sequence from placed;

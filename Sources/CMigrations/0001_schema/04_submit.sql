@@ -13,7 +13,7 @@ language plpgsql set plan_cache_mode = force_generic_plan
 set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
 begin
   perform from task t where t.id = any(ids)
-    order by exists (select from task_dependency d where d.task_id = t.id), t.id for no key update of t;
+    order by exists (select from task_dependency d where d.task_id = t.id offset 0), t.id for no key update of t;
 end $$;
 
 -- The first statement of every batch of commands: makes room in the inbox and locks the tasks that the batch names;
@@ -56,8 +56,8 @@ begin
     -- One that succeeds later finds the rows written below.
     select coalesce(array_agg(u.id), '{}'), coalesce(array_agg(u.after_id), '{}') into waiting, unmet
       from unnest(dependents, dependencies) u(id, after_id)
-     where not exists (select from task t where t.id = u.after_id and t.state = 'succeeded')
-       and not exists (select from removed_task r where r.id = u.after_id and r.succeeded);
+     where not exists (select from task t where t.id = u.after_id and t.state = 'succeeded' offset 0)
+       and not exists (select from removed_task r where r.id = u.after_id and r.succeeded offset 0);
   end if;
 
   with new as (
@@ -67,8 +67,8 @@ begin
            u.priority, lanes[u.lane_number], base + u.ordinal - 1, u.not_before, u.spec
       from unnest(ids, lane_numbers, priorities, not_befores, pauses, specs)
            with ordinality u(id, lane_number, priority, not_before, is_paused, spec, ordinal)
-     where not exists (select from task t where t.id = u.id)  -- a conflict would wait for whoever changes it
-       and not exists (select from removed_task r where r.id = u.id)
+     where not exists (select from task t where t.id = u.id offset 0)  -- a conflict would wait for whoever changes it
+       and not exists (select from removed_task r where r.id = u.id offset 0)
      order by u.id  -- two batches with the same new tasks wait in one order
         on conflict do nothing
     returning id, state, lane_id, pos, not_before),

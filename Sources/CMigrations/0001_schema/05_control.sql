@@ -42,7 +42,7 @@ declare
 begin
   with moved as (
     update task t
-       set state = case when exists (select from task_dependency d where d.task_id = t.id)
+       set state = case when exists (select from task_dependency d where d.task_id = t.id offset 0)
                         then 'blocked' else 'queued' end::task_state,
            sequence = sequence + 1, finished_at = null
      where id = any(tasks)
@@ -104,7 +104,7 @@ begin
   with added as (
     insert into command_inbox (id, day)
     select distinct u.id, today from unnest(ids) u(id)
-     where not exists (select from command_inbox i where i.id = u.id)
+     where not exists (select from command_inbox i where i.id = u.id offset 0)
      order by u.id  -- two batches with the same commands wait in one order
         on conflict do nothing
     returning id)

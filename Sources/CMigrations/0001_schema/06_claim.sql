@@ -257,7 +257,7 @@ begin
     select t.id, r.epoch, r.attempt, t.priority, t.spec,
            c.generation, c.identity, c.volume, c.staging_name, c.done, c.tail_crc, c.publishing
       from unnest(tasks) u(id)
-      join run r on r.task_id = u.id
-      join task t on t.id = u.id
-      left join checkpoint c on c.task_id = u.id;
+      join run r on r.task_id = any(array[u.id])
+      join task t on t.id = any(array[u.id])
+      left join checkpoint c on c.task_id = any(array[u.id]);
 end $$;

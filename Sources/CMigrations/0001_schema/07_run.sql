@@ -92,8 +92,8 @@ begin
     perform lock_tasks(publishers);  -- the number of an event must not be given twice
     with begun as (
       update run r set phase = 'publishing', sequence = greatest(r.sequence, t.sequence) + 1
-        from unnest(publishers) u(id) join task t on t.id = u.id
-       where r.task_id = u.id and r.phase = 'running'
+        from unnest(publishers) u(id) join task t on t.id = any(array[u.id])
+       where r.task_id = any(array[u.id]) and r.phase = 'running'
          and exists (select from checkpoint c where c.task_id = u.id and c.epoch = r.epoch and c.publishing is not null)
       returning r.task_id, r.sequence)
     select array_agg(task_id), array_agg(b.sequence) into begun, numbers from begun b;

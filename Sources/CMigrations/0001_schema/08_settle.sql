@@ -12,27 +12,29 @@ declare
   to_front  uuid[];
   to_end    uuid[];
   succeeded uuid[];
-  had_intent uuid[];
+  intents   tid[];
 begin
   perform lock_tasks(tasks);  -- after this no control command can leave an intent behind
 
-  with ended as (
-    select r.*, u.*
+  with ended as materialized (
+    select r.*, u.*, i.*
       from unnest(tuples, outcomes, delays, digests, sizes, codes, messages, classes, retry_afters)
            u(tuple, outcome, delay, digest, size, code, message, class, retry_after)
-      join run r on r.ctid = u.tuple),
+      join run r on r.ctid = u.tuple
+      left join lateral (select what, ctid intent from intent where worker_id = r.worker_id and task_id = r.task_id offset 0) i
+        on true),
   decided as (
-    select e.*, i.what,
+    select e.*,
            case when e.outcome = 'succeeded' then 'succeeded'
-                when i.what = 'cancel' then 'canceled'
-                when i.what = 'pause' then 'paused'
+                when e.what = 'cancel' then 'canceled'
+                when e.what = 'pause' then 'paused'
                 when e.outcome = 'failed' and e.delay is null then 'failed'
                 when e.outcome in ('failed', 'progressed') then 'retrying'
                 else 'released' end verdict,
            case when e.outcome in ('released', 'lost') then e.attempt - 1
                 when e.outcome = 'progressed' then 0 else e.attempt end counted,
            coalesce(e.delay, interval '0') > interval '0' waits
-      from ended e left join intent i on i.worker_id = e.worker_id and i.task_id = e.task_id),
+      from ended e),
   changed as (
     update task t
        set state = case d.verdict when 'retrying' then 'queued' when 'released' then 'queued' else d.verdict end::task_state,
@@ -52,8 +54,8 @@ begin
            error_class = case when d.verdict not in ('succeeded', 'canceled') then d.class end,
            error_retry_after = case when d.verdict not in ('succeeded', 'canceled') then d.retry_after end
       from decided d
-     where t.id = d.task_id
-    returning t.id, t.sequence, d.verdict, d.waits, d.delay, d.what),
+     where t.id = any(array[d.task_id])
+    returning t.id, t.sequence, d.verdict, d.waits, d.delay, d.intent),
   told as (
     insert into outbox (kind, task_ids, sequences)
     select verdict, array_agg(id), array_agg(sequence) from changed group by verdict),
@@ -63,11 +65,11 @@ begin
   select array_agg(id) filter (where verdict = 'released' and not waits),
          array_agg(id) filter (where verdict = 'retrying' and not waits),
          array_agg(id) filter (where verdict = 'succeeded'),
-         array_agg(id) filter (where what is not null)
-    into to_front, to_end, succeeded, had_intent from changed;
+         array_agg(intent) filter (where intent is not null)
+    into to_front, to_end, succeeded, intents from changed;
 
-  if had_intent is not null then
-    delete from intent where task_id = any(had_intent);
+  if intents is not null then
+    delete from intent where ctid = any(intents);
   end if;
   if succeeded is not null then
     delete from checkpoint where task_id = any(succeeded);
@@ -79,24 +81,25 @@ begin
   delete from run where ctid = any(tuples);
 end $$;
 
--- Lets go on what waited for these tasks only.
+-- Lets go on what waited for these tasks only. Without index-only scans: one of the whole primary key would seem as good.
 create function unblock(succeeded uuid[]) returns void
 language plpgsql set plan_cache_mode = force_generic_plan
-set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
+set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set enable_indexonlyscan = off as $$
 declare
   candidates uuid[];
   able       uuid[];
 begin
-  select array_agg(distinct task_id) into candidates from task_dependency where after_id = any(succeeded);
+  select array_agg(distinct d.task_id) into candidates
+    from unnest(succeeded) u(id) join task_dependency d on d.after_id = any(array[u.id]);
   if candidates is null then
     return;
   end if;
   -- Two that end at the same time: whoever gets the row last sees both gone.
   perform lock_tasks(candidates);
-  delete from task_dependency where after_id = any(succeeded);
+  delete from task_dependency d using unnest(succeeded) u(id) where d.after_id = any(array[u.id]);
   select array_agg(id) into able from task t
    where id = any(candidates) and state = 'blocked'
-     and not exists (select from task_dependency d where d.task_id = t.id);
+     and not exists (select from task_dependency d where d.task_id = t.id offset 0);
   if able is not null then
     perform release_tasks(able, 'unblocked');
   end if;

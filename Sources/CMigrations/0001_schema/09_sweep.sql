@@ -59,7 +59,7 @@ begin
   select array_agg(id) into delays_over
     from (select t.id
             from (select task_id from delayed where run_at <= now() order by run_at limit 5000) d
-            join task t on t.id = d.task_id
+            join task t on t.id = any(array[d.task_id])
              for no key update of t skip locked) l;
   if delays_over is not null then
     with moved as (delete from delayed where task_id = any(delays_over) and run_at <= now() returning task_id, run_at)

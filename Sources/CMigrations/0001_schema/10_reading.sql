@@ -10,10 +10,10 @@ create view task_document as
          d.run_at, t.sha256,
          t.error_code, t.error_message, t.error_class, t.error_retry_after
     from task t
-    left join run r on r.task_id = t.id
-    left join worker w on w.id = r.worker_id
-    left join delayed d on d.task_id = t.id
-    left join checkpoint c on c.task_id = t.id;
+    left join run r on r.task_id = any(array[t.id])
+    left join worker w on w.id = any(array[r.worker_id])
+    left join delayed d on d.task_id = any(array[t.id])
+    left join checkpoint c on c.task_id = any(array[t.id]);
 
 -- The tasks with these ids that exist, in the order of the ids.
 create function task_documents(ids uuid[]) returns setof task_document
@@ -21,7 +21,8 @@ language plpgsql set plan_cache_mode = force_generic_plan
 set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
 begin
   return query
-    select d.* from unnest(ids) with ordinality u(id, ordinal) join task_document d on d.id = u.id order by u.ordinal;
+    select d.* from unnest(ids) with ordinality u(id, ordinal) join task_document d on d.id = any(array[u.id])
+     order by u.ordinal;
 end $$;
 
 -- The newest tasks, of one state and one queue where these are given. Two states are told apart here alone: queued tasks
@@ -57,7 +58,7 @@ begin
 
   if cardinality(waiting) <= few then
     select array_agg(id) into ids
-      from (select t.id from unnest(waiting) w(id) join task t on t.id = w.id
+      from (select t.id from unnest(waiting) w(id) join task t on t.id = any(array[w.id])
              where (lanes is null or t.lane_id = any(lanes))
                and (not delays or (t.error_code is null) = (of_state = 'scheduled'))
              order by t.created_at desc, t.id desc limit most) newest;
@@ -70,7 +71,7 @@ begin
              order by created_at desc, id desc limit most) newest;
   elsif of_state in ('running', 'publishing') then
     select array_agg(id) into ids
-      from (select t.id from run r join task t on t.id = r.task_id
+      from (select t.id from run r join task t on t.id = any(array[r.task_id])
              where r.phase = of_state and (lanes is null or t.lane_id = any(lanes))
              order by t.created_at desc, t.id desc limit most) newest;
   elsif of_state in ('blocked', 'paused', 'canceled', 'failed') then

@@ -144,6 +144,9 @@ enum StoreQueries {
      where l.ready and exists (select from ready r where r.lane_id = l.id)
     """)
 
-  static let counts = PostgresStatement("select state, count(*) from task_document group by state")
+  static let counts = PostgresStatement(
+    """
+    select coalesce(r.phase, t.state::text), count(*) from task t left join run r on r.task_id = t.id group by 1
+    """)
   static let audit = PostgresStatement("select violation from audit() violation")
 }

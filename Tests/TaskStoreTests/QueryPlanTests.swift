@@ -1,0 +1,114 @@
+import Postgres
+import TaskCore
+import TaskStore
+import Testing
+
+/// What the calls of the hot paths read.
+@Suite struct QueryPlanTests {
+  /// A vacuum that has just met the tables of a queue empty leaves statistics by which it is cheapest to read all of
+  /// them. Nobody may: soon they are full again, and a call for ten tasks would read every row, some of them once a task.
+  @Test func noCallReadsAllOfATableThatWasEmptyOnce() async throws {
+    try await withPostgresStore { store, pool in
+      _ = try await store.register(.sample)
+      _ = try await store.apply([.submit(.noop())])
+      for step in [Self.fill, Self.empty] {
+        _ = try await pool.withConnection { try await $0.script(step) }
+      }
+      _ = try await pool.withConnection { try await $0.script("vacuum (truncate false) \(Self.tables)") }
+      _ = try await pool.withConnection { try await $0.script(Self.fill) }
+
+      for call in Self.calls {
+        let buffers = try await pool.buffers(
+          """
+          with named as (select array_agg(task_id) ids, array_agg(gen_random_uuid()) new_ids
+                           from (select task_id from run limit 10) ten)
+          select \(call) from named
+          """)
+        #expect(buffers < 700, Comment(rawValue: call))
+      }
+      _ = try await pool.withConnection { try await $0.script(Self.empty) }
+    }
+  }
+
+  /// Whoever asks for them does so a few times a second.
+  @Test func queuedTasksAreFoundWithoutReadingWhatHasEnded() async throws {
+    try await withPostgresStore { store, pool in
+      _ = try await store.apply([.submit(.noop()), .submit(.noop(notBefore: .later))])
+      _ = try await pool.query(
+        """
+        insert into task (id, state, priority, lane_id, created_at, finished_at, spec)
+        select gen_random_uuid(), 'succeeded', 0, lane_id, now() + interval '1 h', now(), spec
+          from task, generate_series(1, 5000)
+        """)
+      #expect(try await store.tasks(TaskFilter(state: .queued)).count == 2)
+      #expect(try await store.tasks(TaskFilter(state: .queued, queue: "default")).count == 2)
+      #expect(try await pool.buffers("select * from list_tasks('queued', null, 100)") < 100)
+    }
+  }
+
+  private static let tables = """
+    run, ready, task, delayed, checkpoint, intent, task_dependency, removed_task, command_inbox
+    """
+
+  private static let empty =
+    "begin; " + tables.split(separator: ", ").map { "delete from \($0);" }.joined() + " commit"
+
+  /// 10,000 rows in every table: what of them is read all cannot be missed.
+  private static let fill = """
+    begin;
+    insert into task (id, state, priority, lane_id, pos, spec)
+    select gen_random_uuid(), 'queued', 0, l.id, n, '{}' from lane l, generate_series(1, 10000) n;
+    insert into run (task_id, epoch, worker_id, claim_call, queue_id, kind_id, host_id, storage_id, attempt, sequence)
+    select t.id, 1, w.id, 1, l.queue_id, l.kind_id, l.host_id, l.storage_id, 1, 1
+      from task t join lane l on l.id = t.lane_id cross join worker w;
+    insert into ready select l.id, 1000000 + n, gen_random_uuid(), 0, 0, 1 from lane l, generate_series(1, 10000) n;
+    insert into delayed select gen_random_uuid(), now() from run;
+    insert into checkpoint select task_id, 1, 1, '{}', task_id, 'x', '{}' from run;
+    insert into intent select worker_id, task_id, 'pause' from run;
+    insert into task_dependency select gen_random_uuid(), gen_random_uuid() from run;
+    insert into removed_task select gen_random_uuid(), true from run;
+    insert into command_inbox select gen_random_uuid(), (now() at time zone 'utc')::date from run;
+    commit
+    """
+
+  /// Each for the ten tasks `ids`; `new_ids` are ten that nobody knows.
+  private static let calls =
+    [
+      "begin_apply(false, ids)", "claim((select id from worker), 10, 2)", "claimed(ids)", "task_documents(ids)",
+      "control(new_ids, ids, \(ten("'pause'::text")), \(ten("0::smallint")))",
+      """
+      submit('{0}', '{default}', '{noop}', '{example.com}', '{""}', new_ids, \(ten("1")), \(ten("0::smallint")),
+             \(ten("null::timestamptz")), \(ten("false")), \(ten("'{}'::jsonb")), new_ids, ids)
+      """,
+      "record_progress(ids, \(ten("1")), \(ten("1::bigint")), \(ten("2::bigint")), \(ten("3::bigint")))",
+      """
+      record_checkpoints(ids, \(ten("1")), \(ten("1")), \(ten("'{}'::jsonb")), ids, \(ten("'x'::text")),
+                         \(ten("'{}'::int8multirange")), \(ten("null::bigint")), \(ten("sha256('x')")))
+      """,
+      "release_tasks(ids, 'resumed')", "enqueue(ids, false)", "renew((select id + 1 from worker))",
+    ]
+    + ["succeeded", "failed", "released"].map { outcome in
+      """
+      settle(ids, \(ten("1")), \(ten("'\(outcome)'::text")), \(ten("1::bigint")), \(ten("null::bytea")), \(ten("1::bigint")),
+             \(ten("'x'::text")), \(ten("'x'::text")), \(ten("'retry'::text")), \(ten("null::int")))
+      """
+    }
+
+  private static func ten(_ value: String) -> String {
+    "array_fill(\(value), '{10}')"
+  }
+}
+
+extension PostgresPool {
+  /// The pages that a statement reads, which changes nothing. It is run twice: what the first one reads is what is known
+  /// of the tables.
+  fileprivate func buffers(_ statement: String) async throws -> Int {
+    let explained = "explain (analyze, buffers, timing off) \(statement)"
+    let results = try await withConnection { connection in
+      try await connection.script("begin; savepoint s; \(explained); rollback to s; \(explained); rollback")
+    }
+    let lines = try #require(results.last { !$0.isEmpty }).map { try $0.text(0) }
+    let line = try #require(lines.first { $0.contains("Buffers: shared hit=") }, "\(lines)")
+    return try #require(line.firstMatch(of: /hit=(\d+)/).flatMap { Int($0.1) })
+  }
+}
