@@ -25,7 +25,7 @@ extension StorageURL {
       name.append(scalar.value < 0x20 || scalar.value == 0x7F || scalar == "/" ? "_" : scalar)
     }
     let safe = String(name)
-    return safe.isEmpty || safe == "." || safe == ".." || safe == reserved ? "download" : shortened(safe)
+    return safe.isEmpty || safe == "." || safe == ".." || safe.lowercased() == reserved ? "download" : shortened(safe)
   }
 
   private static func shortened(_ name: String) -> String {

@@ -8,7 +8,8 @@ public struct StorageURL: Hashable, Sendable {
   /// The directories and the file, at least one.
   public let names: [String]
 
-  /// The directory in each root that belongs to Reelhaul; no path may begin with it.
+  /// The directory in each root that belongs to Reelhaul. No path may begin with it in any spelling: there are file
+  /// systems that do not tell upper from lower case.
   public static let reserved = ".reelhaul"
   /// Bytes of a name.
   public static let nameLimit = 255
@@ -35,7 +36,7 @@ public struct StorageURL: Hashable, Sendable {
     names = try place[name.endIndex...].dropFirst()
       .split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
       .map { name throws(InvalidStorageURL) in try Self.checked(name) }
-    guard names[0] != Self.reserved else { throw InvalidStorageURL("\(Self.reserved) is reserved") }
+    guard names[0].lowercased() != Self.reserved else { throw InvalidStorageURL("\(Self.reserved) is reserved") }
     guard names.reduce(names.count, { $0 + $1.utf8.count }) <= Self.pathLimit else {
       throw InvalidStorageURL("its path is longer than \(Self.pathLimit) bytes")
     }

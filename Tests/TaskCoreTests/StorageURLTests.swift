@@ -32,6 +32,7 @@ import Testing
     ("storage://a/b%2Fc", "control"),
     ("storage://a/b%00c", "control"), ("storage://a/b\nc", "control"), ("storage://a/b%", "escape"),
     ("storage://a/%+1", "escape"), ("storage://a/%ff", "escape"), ("storage://a/.reelhaul/staging/x", "reserved"),
+    ("storage://a/.ReelHaul/staging/x", "reserved"),
     ("storage://a/\(String(repeating: "x", count: 256))", "255"),
     ("storage://a/\(String(repeating: "é", count: 128))", "255"),
     ("storage://a/\(String(repeating: "xyz/", count: 600))x", "2048"),

@@ -5,11 +5,6 @@ import TaskCore
 /// Hashes a staging file behind its contiguous prefix, through the page cache, so that little is left at the end.
 // @unchecked: the loop's, but for `state`, which the one running job uses.
 final class DigestFollower: @unchecked Sendable {
-  struct Digests: Hashable, Sendable {
-    var sha256: [UInt8]
-    var md5: [UInt8]?
-  }
-
   /// Bytes a job hashes at most, so that the threads are shared fairly.
   static let slice: Int64 = 32 << 20
   /// A job for less is not worth its thread hop.
@@ -57,7 +52,7 @@ final class DigestFollower: @unchecked Sendable {
   }
 
   /// Waits for the running job, then syncs the file and hashes what is left up to `size`.
-  func finish(size: Int64) async throws -> Digests {
+  func finish(size: Int64) async throws -> FileDigests {
     isClosed = true
     await running.opened()
     if let failure { throw failure }
@@ -96,8 +91,8 @@ final class DigestFollower: @unchecked Sendable {
       }
     }
 
-    func finish() -> Digests {
-      Digests(sha256: sha256.finish(), md5: withMD5 ? md5.finish() : nil)
+    func finish() -> FileDigests {
+      FileDigests(sha256: sha256.finish(), md5: withMD5 ? md5.finish() : nil)
     }
   }
 }

@@ -9,7 +9,7 @@ struct DigestMismatch: Hashable, Sendable {
   private let found: [UInt8]?
 
   /// nil where the file is as expected.
-  init?(_ expect: Expectation, _ digests: DigestFollower.Digests?) {
+  init?(_ expect: Expectation, _ digests: FileDigests?) {
     let checks = [("SHA-256", expect.sha256, digests?.sha256), ("MD5", expect.md5, digests?.md5)]
     for case (let name, let expected?, let found) in checks where found != expected {
       (self.name, self.expected, self.found) = (name, expected, found)

@@ -44,7 +44,7 @@ extension Download {
   /// Data to stable storage, and the digests of all bytes, where there are any.
   private func verify(
     _ staged: StagedFile, _ file: StagingFile, bytes: Int64
-  ) async throws -> DigestFollower.Digests? {
+  ) async throws -> FileDigests? {
     if staged.size == nil { try await context.files.run { try file.truncate(to: bytes) } }
     let digests = try await follower?.finish(size: bytes)
     if follower == nil { try await context.files.run { try file.sync() } }

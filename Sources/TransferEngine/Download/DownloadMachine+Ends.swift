@@ -80,6 +80,10 @@ extension DownloadMachine {
     guard let next = answered.url.resolving(target), next.scheme == "http" || next.scheme == "https" else {
       return end(.failed(redirect("redirect_refused", "the source redirects to what is no http or https URL")))
     }
+    guard next.text.utf8.count <= TaskSpec.urlLimit else {
+      return end(
+        .failed(redirect("redirect_refused", "the source redirects to a URL of more than \(TaskSpec.urlLimit) bytes")))
+    }
     guard !next.hasCredentials else {
       return end(.failed(redirect("redirect_refused", "the source redirects to a URL with credentials in it")))
     }

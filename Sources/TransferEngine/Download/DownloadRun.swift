@@ -84,19 +84,30 @@ struct DownloadRun: Sendable {
 
   /// What becomes of the task where its destination exists already.
   private func occupied() throws(StorageError) -> DownloadOutcome? {
-    guard spec.ifExists != .replace else { return nil }
     let volume = try context.storage.volume(destination.root)
-    let name = StagingName(task: spec.id, generation: checkpoint?.generation ?? 0)
-    guard try volume.occupant(of: destination, name: name) != .nothing else { return nil }
-    guard spec.ifExists == .skip else {
-      return .failed(TaskFailure(code: "destination_exists", message: "\(destination) exists already", class: .fail))
-    }
+    try volume.check()
+    let isThere = try volume.hasFile(at: destination, orLink: spec.ifExists == .replace)
+    guard isThere, spec.ifExists != .replace else { return nil }
+    let exists = StorageError(.destinationExists, "\(destination) exists already")
+    guard spec.ifExists == .skip else { throw exists }
     let file = try volume.open(destination)
     do throws(SystemError) {
-      return .succeeded(sha256: nil, bytes: try file.size())
+      let bytes = try file.size()
+      guard let reason = try mismatch(file, bytes: bytes) else {
+        return .succeeded(sha256: spec.expect.sha256, bytes: bytes)
+      }
+      return .failed(StorageError(.destinationExists, "\(exists), and is another file: \(reason)").failure)
     } catch {
       throw StorageError(error, storage: volume.name)
     }
+  }
+
+  /// Why a file is not the expected one.
+  private func mismatch(_ file: borrowing FileDescriptor, bytes: Int64) throws(SystemError) -> String? {
+    let expect = spec.expect
+    if let expected = expect.bytes, expected != bytes { return "it has \(bytes) bytes, expected were \(expected)" }
+    guard expect.sha256 != nil || expect.md5 != nil else { return nil }
+    return DigestMismatch(expect, try FileDigests(of: file, withMD5: expect.md5 != nil))?.description
   }
 
   /// The staging file that the checkpoint speaks of, if its bytes are still those that were recorded.

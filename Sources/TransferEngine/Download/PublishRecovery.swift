@@ -1,4 +1,3 @@
-import Digest
 import System
 import TaskCore
 
@@ -50,23 +49,10 @@ struct PublishRecovery: Sendable {
       let file = try volume.open(destination)
       do throws(SystemError) {
         guard try file.size() == size else { return false }
-        return try Self.sha256(of: file) == publishing.sha256
+        return try FileDigests(of: file, withMD5: false).sha256 == publishing.sha256
       } catch {
         throw StorageError(error, storage: volume.name)
       }
-    }
-  }
-
-  private static func sha256(of file: borrowing FileDescriptor) throws(SystemError) -> [UInt8] {
-    var state = DigestState(.sha256)
-    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 64)
-    defer { buffer.deallocate() }
-    var offset: Int64 = 0
-    while true {
-      let count = try file.read(into: buffer, at: offset)
-      if count == 0 { return state.finish() }
-      state.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
-      offset += Int64(count)
     }
   }
 }

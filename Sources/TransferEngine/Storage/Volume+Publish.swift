@@ -86,7 +86,7 @@ extension Volume {
 
   /// Whether anything lies at `url`; throws `destinationInvalid` where that is no regular file: a directory, a FIFO, a
   /// socket, a device. It is not opened for that, which may block or have effects.
-  private func hasFile(at url: StorageURL, orLink: Bool = false) throws(StorageError) -> Bool {
+  func hasFile(at url: StorageURL, orLink: Bool = false) throws(StorageError) -> Bool {
     let kind: mode_t
     do throws(SystemError) {
       let directory = url.names.count == 1 ? "." : url.names.dropLast().joined(separator: "/")

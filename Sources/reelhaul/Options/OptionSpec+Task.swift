@@ -23,7 +23,7 @@ extension OptionSpec {
     help: "Run no sooner: 2026-01-31T20:00:00Z, or from now, in d, h, m and s: +1d, +2h30m")
   static let ifExists = OptionSpec(
     "if-exists", .choice(IfExists.allCases.map(\.rawValue)), default: standard.ifExists.rawValue, group: task,
-    help: "What to do where the destination exists")
+    help: "What to do where the destination exists; a file that is skipped has to be the expected one")
   static let label = OptionSpec(
     "label", short: "l", .text, valueName: "K=V", repeatable: true, group: task,
     help: "A label; 'title' names the task to people")

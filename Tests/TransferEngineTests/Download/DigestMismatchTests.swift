@@ -4,7 +4,7 @@ import Testing
 @testable import TransferEngine
 
 @Suite struct DigestMismatchTests {
-  private static let digests = DigestFollower.Digests(sha256: [7, 7], md5: [1, 1])
+  private static let digests = FileDigests(sha256: [7, 7], md5: [1, 1])
 
   @Test func whatIsAsExpectedIsNone() {
     #expect(DigestMismatch(TaskCore.Expectation(bytes: 3), nil) == nil)

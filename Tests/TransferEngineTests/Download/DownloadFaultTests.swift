@@ -95,6 +95,7 @@ import Testing
       "HTML as 200", fails: "bad_response", .answer(200, headers: [("Content-Type", "text/html")], body: "<p>log in")),
     fault("HTML as 200, once", from: 3, to: 3, .answer(200, headers: [("Content-Type", "text/html")], body: "<p>")),
     fault("redirect to file:", fails: "redirect_refused", .redirect(to: "file:///etc/passwd")),
+    fault("redirect without end", fails: "redirect_refused", .redirect(to: "/" + String(repeating: "x", count: 9000))),
     fault("redirect with credentials", fails: "redirect_refused", .redirect(to: "http://u:p@127.0.0.1/x")),
     fault("redirect to metadata", fails: "address_refused", .redirect(to: "http://169.254.169.254/latest")),
     fault(

@@ -237,10 +237,37 @@ import Testing
     }
   }
 
-  @Test(arguments: [S_IFDIR, S_IFIFO, S_IFSOCK])
-  func aDestinationThatIsNoFileFailsTheTask(kind: mode_t) async throws {
+  /// What succeeds with an expectation is as expected, also where the file was there.
+  @Test func onlyTheExpectedFileIsSkipped() async throws {
     try await DownloadHarness.run { harness in
-      harness.origin.serve(DownloadHarness.path, OriginFile(seed: 11, size: 1000))
+      let (old, new) = (OriginFile(seed: 11, size: 1000), OriginFile(seed: 12, size: 1000))
+      harness.origin.serve(DownloadHarness.path, old)
+      _ = await harness.run(harness.spec())
+      harness.origin.serve(DownloadHarness.path, new)
+      let expectations = [
+        Expectation(bytes: 1000), Expectation(sha256: old.sha256), Expectation(sha256: old.sha256, bytes: 1000),
+        Expectation(sha256: new.sha256), Expectation(md5: [UInt8](repeating: 0, count: 16)), Expectation(bytes: 999),
+      ]
+      for (number, expectation) in expectations.enumerated() {
+        let spec = harness.spec {
+          $0.ifExists = .skip
+          $0.expect = expectation
+        }
+        let outcome = await harness.run(spec)
+        if number < 3 {
+          #expect(outcome == .succeeded(sha256: expectation.sha256, bytes: 1000))
+        } else {
+          #expect(outcome.failure?.code == "destination_exists")
+          #expect(outcome.failure?.message.contains("another file") == true)
+        }
+      }
+      try #expect(harness.published == old.bytes)
+    }
+  }
+
+  @Test(arguments: [S_IFDIR, S_IFIFO, S_IFSOCK])
+  func aDestinationThatIsNoFileFailsTheTaskBeforeAByteIsFetched(kind: mode_t) async throws {
+    try await DownloadHarness.run { harness in
       #expect(mkdir("\(harness.directory.path)/in", 0o755) == 0)
       try makeEntry(kind, at: "\(harness.directory.path)/in/film.mp4")
       for ifExists in IfExists.allCases {
