@@ -54,6 +54,9 @@ import Testing
     #expect(try Sample.arguments("get u --size 1k", environment: environment, file: file).bytes(Sample.size) == 1000)
     #expect(try Sample.arguments("get u", file: file)[flag: Sample.verbose])
     #expect(try !Sample.arguments("get u", environment: environment, file: file)[flag: Sample.verbose])
+    #expect(throws: UsageError("APP_VERBOSE must be true or false, not \"maybe\"")) {
+      try Sample.arguments("get u", environment: ["APP_VERBOSE": "maybe"])
+    }
   }
 
   @Test(arguments: [

@@ -30,6 +30,20 @@ import Testing
     return (status, String(decoding: try TestFleet.contents("\(directory.path)/run.log"), as: UTF8.self))
   }
 
+  /// No worker would start with it, and nobody looks into their logs.
+  @Test func mistakesInWhatWorkersReadAreTold() async throws {
+    let directory = try TemporaryDirectory(prefix: "reelhaul-up")
+    chmod(directory.path, 0o755)
+    var options = ChildProcess.Options()
+    options.environment = ["REELHAUL_RATE": "much"]
+    options.stdout = "\(directory.path)/up.log"
+    options.stderr = options.stdout
+    let up = try ChildProcess(TestFleet.binary, ["up", "--data-dir", "\(directory.path)/data"], options)
+    #expect(await up.wait() == .exited(2))
+    let log = String(decoding: try TestFleet.contents("\(directory.path)/up.log"), as: UTF8.self)
+    #expect(log.contains("REELHAUL_RATE must be"), "\(log)")
+  }
+
   @Test func goesOnWhereItWas() async throws {
     let directory = try TemporaryDirectory(prefix: "reelhaul-up")
     chmod(directory.path, 0o755)

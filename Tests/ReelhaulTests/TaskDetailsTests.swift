@@ -1,3 +1,4 @@
+import CommandLineKit
 import Messages
 import TaskCore
 import TaskStore
@@ -17,6 +18,16 @@ import Testing
     let lines = TaskDetails.lines(document(state))
     let line = try #require(lines.first { $0.contains("(epoch 3)") })
     #expect(line.hasPrefix(state == .running || state == .publishing ? "worker " : "last worker "))
+  }
+
+  /// A column of nothing says nothing.
+  @Test func whatWentWrongIsListedWhereSomethingDid() {
+    var failed = document(.failed)
+    failed.error = TaskFailure(code: "http_404", message: "…", class: .fail)
+    let terminal = Terminal(descriptor: -1, environment: [:])
+    #expect(!Table.tasks([document(.succeeded)]).lines(on: terminal)[0].contains("ERROR"))
+    let lines = Table.tasks([failed, document(.succeeded)]).lines(on: terminal)
+    #expect(lines[0].contains("ERROR") && lines[1].contains("http_404") && !lines[2].contains("http_404"))
   }
 
   /// What went wrong with an earlier attempt is not what a running task is about.

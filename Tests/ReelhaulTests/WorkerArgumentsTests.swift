@@ -34,6 +34,17 @@ import Worker
     #expect(error?.message.hasPrefix("\(flag) (\(key)): \(empty)") == true, "\(error?.message ?? "")")
   }
 
+  @Test func settingsThatNothingReadsAreNamed() {
+    let settings = Settings(
+      environment: ["REELHAUL_CONCURENCY": "9", "REELHAUL_KAFKA_LINGER_MS": "5", "PATH": "/bin"],
+      file: ["REELHAUL_WHATEVER": "1", "REELHAUL_STORAGE": "default=/srv"])
+    #expect(
+      UnknownSettings.sentences(settings) == [
+        "REELHAUL_CONCURENCY is no setting of reelhaul: did you mean REELHAUL_CONCURRENCY?",
+        "REELHAUL_WHATEVER is no setting of reelhaul",
+      ])
+  }
+
   @Test func networksAreCheckedWithTheirSetting() throws {
     #expect(try configuration("--allow-networks", "10.0.0.0/8,::1").allowedNetworks.count == 2)
     let error = #expect(throws: UsageError.self) { try configuration("--allow-networks", "10.0.0.1/8") }

@@ -140,7 +140,10 @@ private struct Line {
         continue
       }
       if !option.takesValue {
-        if Settings.isTrue(text) { values[option.name] = [""] }
+        guard let isSet = Settings.truth(of: text) else {
+          throw UsageError("\(key) must be true or false, not \"\(text)\"")
+        }
+        if isSet { values[option.name] = [""] }
       } else if let complaint = option.kind.complaint(about: text) {
         throw UsageError("\(key) \(complaint)")
       } else {

@@ -21,7 +21,12 @@ package struct Settings: Sendable, Hashable {
     return values
   }
 
-  static func isTrue(_ text: String) -> Bool {
-    !["", "0", "false", "no", "off"].contains(text.lowercased())
+  /// `nil` for what is neither true nor false.
+  static func truth(of text: String) -> Bool? {
+    switch text.lowercased() {
+    case "1", "true", "yes", "on": true
+    case "0", "false", "no", "off": false
+    default: nil
+    }
   }
 }

@@ -17,16 +17,21 @@ extension Subcommand {
       ],
       exits: ExitCode.meanings(.done, .usage, .unreachable))
   ) { context in
+    let limit = Int(context.arguments.integer(.limit) ?? 100)
     let filter = TaskFilter(
       state: context.arguments[.state].flatMap { TaskStatus(rawValue: $0) }, queue: context.arguments[.inQueue],
-      limit: Int(context.arguments.integer(.limit) ?? 100))
-    let tasks = try await Fleet.withStore(context) { try await $0.tasks(filter) }
+      limit: limit + 1)
+    let found = try await Fleet.withStore(context) { try await $0.tasks(filter) }
+    let tasks = Array(found.prefix(limit))
     if context.wantsJSON {
       context.output.json(tasks)
     } else if tasks.isEmpty {
       context.note("There are no such tasks.")
     } else {
       context.print(.tasks(tasks))
+    }
+    if found.count > limit {
+      context.note("There are more: these are the newest \(limit). --\(OptionSpec.limit.name) takes up to 10000.")
     }
     return .done
   }

@@ -22,6 +22,10 @@ extension Subcommand {
   ) { context in
     let configuration = try WorkerConfiguration(context.arguments)
     let log = Logger(level: context.arguments[.logLevel].flatMap { LogLevel(name: $0) } ?? .info)
+    for sentence in UnknownSettings.sentences(context.arguments.settings) { log.warning(sentence) }
+    if configuration.storage.isEmpty {
+      log.warning("this worker has no storage and carries out no downloads: set \(OptionSpec.storage.setting)")
+    }
     let code = await WorkerProcess.run(configuration, log: log)
     log.close()
     return ExitCode(rawValue: code) ?? .failed

@@ -13,7 +13,11 @@ struct MachineDoctor {
   let arguments: Arguments
 
   func examine() -> [Finding] {
-    storage() + [caFile(), credentials()].compactMap { $0 } + [openFiles()]
+    settings() + storage() + [caFile(), credentials()].compactMap { $0 } + [openFiles()]
+  }
+
+  private func settings() -> [Finding] {
+    UnknownSettings.sentences(arguments.settings).map { Finding("settings", .warning, $0) }
   }
 
   private func storage() -> [Finding] {

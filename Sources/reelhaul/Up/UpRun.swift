@@ -7,6 +7,7 @@ import System
 import TaskCore
 import TaskStore
 import TransferEngine
+import Worker
 
 /// `reelhaul up`: starts the fleet, says when it is ready, stops it in order.
 struct UpRun {
@@ -85,8 +86,9 @@ struct UpRun {
     }
   }
 
-  /// Schema, storage and topics, before the first worker.
+  /// The workers' settings, schema, storage and topics, before the first worker.
   private func prepare(_ environment: [String: String]) async throws {
+    try checkSettings(context.environment.merging(environment) { $1 })
     try Storage(roots: Storage.roots(parsing: environment["REELHAUL_STORAGE"] ?? "")).initialise()
     let configuration = try PostgresConfiguration(url: environment["REELHAUL_POSTGRES"] ?? "")
     let topics = TopicPlan(prefix: environment["REELHAUL_TOPIC_PREFIX"] ?? "")
@@ -96,6 +98,13 @@ struct UpRun {
     let kafka = try KafkaConfiguration.fromEnvironment(context.environment.merging(environment) { $1 })
     guard let kafka else { return }
     try await TopicMigration(kafka, topics).run { _ in }
+  }
+
+  /// Mistakes in what the workers read are told here: no worker would start.
+  private func checkSettings(_ environment: [String: String]) throws {
+    let settings = try SettingsLoader.load([], environment: environment)
+    let invocation = try CommandParser(Program.spec, settings: settings).parse([Subcommand.worker.spec.name])
+    if case .run(let arguments) = invocation { _ = try WorkerConfiguration(arguments) }
   }
 
   /// Every worker has its lease.

@@ -14,10 +14,10 @@ struct BoardDisplay: TaskDisplay {
     self.terminal = terminal
   }
 
-  mutating func show(_ tasks: [TaskDocument]) {
+  mutating func show(_ tasks: [TaskDocument], more: Set<TaskState>) {
     terminal.width = TerminalSize.columns(of: STDOUT_FILENO).map(Int.init) ?? terminal.width
     let rows = TerminalSize.rows(of: STDOUT_FILENO).map(Int.init) ?? 24
-    let board = ProgressBoard(items: tasks.map(\.progressItem), footer: Self.footer(tasks))
+    let board = ProgressBoard(items: tasks.map(\.progressItem), footer: Self.footer(tasks, more))
     output.write(writer.frame(board.lines(on: terminal, height: max(2, rows - 1)), width: terminal.width))
   }
 
@@ -29,12 +29,12 @@ struct BoardDisplay: TaskDisplay {
     output.write(writer.above(lines, width: terminal.width))
   }
 
-  private static func footer(_ tasks: [TaskDocument]) -> String {
+  private static func footer(_ tasks: [TaskDocument], _ more: Set<TaskState>) -> String {
     guard tasks.count != 1 else { return "" }
     let rate = tasks.reduce(0) { $0 + ($1.state == .running ? $1.rate ?? 0 : 0) }
     let counts = TaskState.allCases.compactMap { state in
       let count = tasks.count { $0.state == state }
-      return count > 0 ? "\(count) \(state.rawValue)" : nil
+      return count > 0 ? "\(count)\(more.contains(state) ? "+" : "") \(state.rawValue)" : nil
     }
     guard !counts.isEmpty else { return "nothing to do" }
     return counts.joined(separator: ", ") + (rate > 0 ? "; \(ByteCount(rate).rate)" : "")

@@ -10,7 +10,7 @@ struct JSONLinesDisplay: TaskDisplay {
     self.output = output
   }
 
-  mutating func show(_ tasks: [TaskDocument]) {
+  mutating func show(_ tasks: [TaskDocument], more: Set<TaskState>) {
     for task in tasks where shown.updateValue(task, forKey: task.spec.id) != task {
       output.json(task)
     }

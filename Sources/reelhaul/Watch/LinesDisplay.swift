@@ -1,12 +1,12 @@
 import CommandLineKit
 import TaskCore
 
-/// A line for each change of state, and one a second for a task that moves: for pipes.
+/// A line for each change of state or of what went wrong, and one a second for a task that moves: for pipes.
 struct LinesDisplay: TaskDisplay {
   private static let pause: Duration = .seconds(1)
 
   private struct Shown {
-    var state: TaskState
+    var words: [String?]
     var bytes: Int64
     var at: ContinuousClock.Instant
   }
@@ -18,13 +18,14 @@ struct LinesDisplay: TaskDisplay {
     self.output = output
   }
 
-  mutating func show(_ tasks: [TaskDocument]) {
+  mutating func show(_ tasks: [TaskDocument], more: Set<TaskState>) {
     let now = ContinuousClock.now
     for task in tasks {
       let last = shown[task.spec.id]
       let hasMoved = last.map { $0.bytes != task.bytesDone && now - $0.at >= Self.pause } ?? true
-      guard last?.state != task.state || hasMoved else { continue }
-      shown[task.spec.id] = Shown(state: task.state, bytes: task.bytesDone, at: now)
+      let words: [String?] = [task.status, task.error?.code]
+      guard last?.words != words || hasMoved else { continue }
+      shown[task.spec.id] = Shown(words: words, bytes: task.bytesDone, at: now)
       output.line(task.line)
     }
   }

@@ -10,6 +10,9 @@ struct TaskWatch {
   /// After which a task that has not begun is worth a word.
   private static let patience: Duration = .seconds(10)
 
+  /// Tasks of each state that a watch without names follows.
+  private static let most = 100
+
   private let store: any TaskStore
   private let context: Context
   private let isQuiet: Bool
@@ -68,14 +71,19 @@ struct TaskWatch {
   /// Follows all unfinished tasks, and those that end meanwhile, until the process is interrupted.
   func runForever() async throws -> ExitCode {
     var display = makeDisplay()
-    var tasks = FollowedTasks(limit: context.terminal.isInteractive ? 200 : 500)
+    let states: [TaskState] = [.running, .publishing, .queued, .paused, .blocked]
+    var tasks = FollowedTasks(limit: states.count * Self.most)
     while true {
       var listed: [TaskDocument] = []
-      for state in [TaskStatus.running, .publishing, .queued, .paused, .blocked] {
-        listed += try await store.tasks(TaskFilter(state: state, limit: 100)).reversed()
+      var more: Set<TaskState> = []
+      for state in states {
+        let filter = TaskFilter(state: TaskStatus(rawValue: state.rawValue), limit: Self.most + 1)
+        let found = try await store.tasks(filter)
+        if found.count > Self.most { more.insert(state) }
+        listed += found.prefix(Self.most).reversed()
       }
       try await tasks.update(listed: listed) { try await store.tasks($0) }
-      display.show(tasks.documents)
+      display.show(tasks.documents, more: more)
       // What has ended stays on a terminal; elsewhere it was shown once.
       if !context.terminal.isInteractive { tasks.dropEnded() }
       try await Task.sleep(for: Self.interval)

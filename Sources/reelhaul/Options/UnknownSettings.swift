@@ -1,0 +1,17 @@
+import Codec
+import CommandLineKit
+
+/// Settings that carry the program's name and that nothing reads: most likely they are misspelt.
+enum UnknownSettings {
+  /// A sentence about each, in the order of their names.
+  static func sentences(_ settings: Settings) -> [String] {
+    let known = Set((Program.spec.options + Program.commands.flatMap(\.spec.options)).compactMap(\.environment))
+    return settings.values(withPrefix: "REELHAUL_").keys.map { "REELHAUL_\($0)" }.sorted()
+      // Properties of librdkafka, which tells of those it does not know.
+      .filter { !known.contains($0) && !$0.hasPrefix("REELHAUL_KAFKA_") }
+      .map { name in
+        let near = Suggestion.nearest(to: name, in: known.sorted()).map { ": did you mean \($0)?" } ?? ""
+        return "\(name) is no setting of reelhaul\(near)"
+      }
+  }
+}
