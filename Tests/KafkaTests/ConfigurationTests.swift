@@ -2,6 +2,21 @@ import Kafka
 import Testing
 
 @Suite struct ConfigurationTests {
+  @Test(arguments: [
+    "a", "a:9092", "a:9092,b:9093", "10.0.0.1:1, [::1]:9092", "SASL_SSL://a:9092", "[::1]", "a:9092,",
+  ])
+  func takesAddresses(bootstrap: String) throws {
+    #expect(try KafkaConfiguration(bootstrap: bootstrap).bootstrap == bootstrap)
+  }
+
+  @Test(arguments: [
+    "", "http://a:9092", "a:", "a:0", "a:65536", ":9092", "a:9092/x", "a:x", "a:9092,kafka://b", "ssl://",
+  ])
+  func refusesWhatIsNoAddress(bootstrap: String) {
+    let error = #expect(throws: KafkaError.self) { try KafkaConfiguration(bootstrap: bootstrap) }
+    #expect(error?.code == .invalidArgument)
+  }
+
   @Test func readsPropertiesFromTheEnvironment() throws {
     let configuration = try KafkaConfiguration.fromEnvironment([
       "REELHAUL_KAFKA": "a:9092,b:9092", "REELHAUL_KAFKA_SECURITY_PROTOCOL": "sasl_plaintext",

@@ -11,13 +11,17 @@ package struct KafkaConfiguration: Sendable, CustomStringConvertible {
   /// Hears what clients made from this configuration have to tell.
   package var observer: KafkaObserver
 
-  /// Throws `invalidArgument`, naming the property, for a property librdkafka does not know, a value it refuses,
+  /// Throws `invalidArgument` for what is no address, and, naming the property, for a property librdkafka does not know, a value it refuses,
   /// or a property this module depends on.
   package init(
     bootstrap: String, properties: [String: String] = [:], observer: @escaping KafkaObserver = { _ in }
   ) throws(KafkaError) {
-    guard !bootstrap.isEmpty else {
+    let servers = bootstrap.split(separator: ",")
+    guard !servers.isEmpty else {
       throw KafkaError(code: .invalidArgument, message: "no Kafka bootstrap servers are given")
+    }
+    for server in servers where !Self.isServer(server) {
+      throw KafkaError(code: .invalidArgument, message: "Kafka's address must be HOST:PORT, not \"\(server)\"")
     }
     for (name, value) in properties.sorted(by: { $0.key < $1.key }) {
       try Self.check(name, value)
@@ -29,6 +33,17 @@ package struct KafkaConfiguration: Sendable, CustomStringConvertible {
 
   package var description: String {
     "Kafka at \(bootstrap)" + properties.keys.sorted().map { ", \($0)" }.joined()
+  }
+
+  /// librdkafka would pass by what it cannot read, and wait for a broker until its time is over.
+  private static func isServer(_ text: Substring) -> Bool {
+    let parts = text.filter { $0 != " " }.split(separator: "://", maxSplits: 1, omittingEmptySubsequences: false)
+    guard let address = parts.last, !address.isEmpty, !address.contains("/"),
+      parts.count == 1 || ["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"].contains(parts[0].lowercased())
+    else { return false }
+    let afterHost = address[(address.lastIndex(of: "]") ?? address.startIndex)...]
+    guard let colon = afterHost.lastIndex(of: ":") else { return true }
+    return colon > address.startIndex && (UInt16(address[address.index(after: colon)...]) ?? 0) > 0
   }
 
   /// Properties that carry this module's guarantees, with what each is for.

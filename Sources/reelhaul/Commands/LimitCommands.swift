@@ -7,7 +7,7 @@ extension Subcommand {
       name: "limits", summary: "List limits, what they leave room for, and queues' weights",
       discussion: """
         The total, and every kind, queue, host and storage that has a limit, a weight or a task that runs. LIMIT is how \
-        many tasks may run at once; WEIGHT a queue's share among queues with tasks of equal priority.
+        many tasks may run at once; ROOM how many more; WEIGHT a queue's share among queues with tasks of equal priority.
         """,
       options: [.json] + OptionSpec.reading,
       examples: [Example("reelhaul limits", "What is used, and what is full")],
@@ -94,11 +94,12 @@ extension Table {
   fileprivate static func limits(_ limits: [LimitUse]) -> Table {
     var table = Table([
       .init("SCOPE"), .init("NAME", shrinks: true), .init("RUNNING", right: true), .init("LIMIT", right: true),
-      .init("WEIGHT", right: true),
+      .init("ROOM", right: true), .init("WEIGHT", right: true),
     ])
     for use in limits {
       table.add([
         use.scope.rawValue, use.name, "\(use.running)", use.limit.map { "\($0)" } ?? "none",
+        use.limit.map { "\(max(0, $0 - use.running))" } ?? "",
         use.weight.map { $0 == $0.rounded() ? "\(Int($0))" : "\($0)" } ?? "",
       ])
     }
