@@ -61,12 +61,7 @@ int rh_get_attribute(int fd, const char *name, void *value, size_t capacity) {
   return result(fgetxattr(fd, name, value, capacity));
 }
 
-int rh_lock(int fd) {
-  int code;
-  do code = flock(fd, LOCK_EX);
-  while (code < 0 && errno == EINTR);
-  return result(code);
-}
+int rh_try_lock(int fd) { return result(flock(fd, LOCK_EX | LOCK_NB)); }
 
 int rh_unlock(int fd) { return result(flock(fd, LOCK_UN)); }
 

@@ -182,7 +182,6 @@ final class EasyHandle {
   var statistics: CurlStatistics {
     CurlStatistics(
       bytes: Int64(offset(CURLINFO_SIZE_DOWNLOAD_T)),
-      timeToFirstByte: .microseconds(offset(CURLINFO_STARTTRANSFER_TIME_T)),
       total: .microseconds(offset(CURLINFO_TOTAL_TIME_T)),
       newConnections: number(CURLINFO_NUM_CONNECTS))
   }

@@ -29,11 +29,13 @@ extension FileDescriptor {
     return String(decoding: bytes[..<Int(count)], as: UTF8.self)
   }
 
-  /// Waits until no other process holds the lock of this file, and takes it. Released by ``unlock()`` or a close; of
-  /// one process, every holder of this descriptor has it.
-  package borrowing func lock() throws(SystemError) {
-    let result = rh_lock(raw)
+  /// Takes the lock of this file; false while another process holds it. Released by ``unlock()`` or a close; of one
+  /// process, every holder of this descriptor has it.
+  package borrowing func tryLock() throws(SystemError) -> Bool {
+    let result = rh_try_lock(raw)
+    if result == -EWOULDBLOCK { return false }
     guard result >= 0 else { throw SystemError(errno: -result, operation: "lock \(path)") }
+    return true
   }
 
   package borrowing func unlock() {

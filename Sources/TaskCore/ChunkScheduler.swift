@@ -92,18 +92,16 @@ public struct ChunkScheduler: Sendable {
     }
   }
 
-  /// Bytes of the chunk below `offset` have arrived. Returns whether the chunk is complete.
+  /// Bytes of the chunk below `offset` have arrived.
   ///
   /// Ignored for a chunk that is closed; what lies beyond the chunk's end belongs to another one and does not count.
-  @discardableResult
-  public mutating func advance(_ id: Int, to offset: Int64) -> Bool {
-    guard var chunk = running[id] else { return false }
+  public mutating func advance(_ id: Int, to offset: Int64) {
+    guard var chunk = running[id] else { return }
     let end = min(offset, chunk.range.upperBound)
-    guard end > chunk.position else { return chunk.left == 0 }
+    guard end > chunk.position else { return }
     received.insert(chunk.position..<end)
     chunk.position = end
     running[id] = chunk
-    return chunk.left == 0
   }
 
   /// The chunk's connection is done with it, or has failed: what has not arrived goes to the next that asks.

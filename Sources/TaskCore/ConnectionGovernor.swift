@@ -23,36 +23,33 @@ public struct ConnectionGovernor: Sendable {
   }
 
   /// The download moved `throughput` bytes per second since the last sample, with as many connections as were asked for.
-  /// Returns how many there should be from now on.
-  public mutating func observe(throughput: Int64) -> Int {
+  public mutating func observe(throughput: Int64) {
     if rest > 0 {
       rest -= 1
-      return connections
+      return
     }
     if let before, !Self.pays(throughput, over: before.throughput) {
       connections = min(before.connections, ceiling)
       self.before = nil
       doubles = false
       rest = Self.patience
-      return connections
+      return
     }
     guard connections < ceiling else {
       before = nil
-      return connections
+      return
     }
     before = (throughput, connections)
     connections = min(doubles ? connections * 2 : connections + 1, ceiling)
-    return connections
   }
 
   /// The server refused one of the connections (429, 503, reset at once): one fewer, and never as many again.
-  public mutating func refused() -> Int {
+  public mutating func refused() {
     ceiling = max(1, connections - 1)
     connections = ceiling
     before = nil
     doubles = false
     rest = Self.patience
-    return connections
   }
 
   private static func pays(_ throughput: Int64, over before: Int64) -> Bool {

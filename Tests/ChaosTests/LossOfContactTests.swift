@@ -2,6 +2,7 @@ import Digest
 import Glibc
 import LocalFleet
 import Postgres
+import ReelhaulClient
 import System
 import TaskCore
 import TaskStore
@@ -28,6 +29,27 @@ import Testing
   private static let role = "lost"
   /// What a worker writes without a transfer, its log: far less than what it would fetch.
   private static let noise = 2 << 20
+
+  /// Somebody changes a table for longer than a lease: what waits for it must not cost the lease.
+  @Test func aLockedTableCostsNoLease() async throws {
+    let fleet = try await TestFleet.start(workers: 1, leaseSeconds: 3)
+    fleet.origin.serve("/film.mp4", OriginFile(seed: 4, size: 4_000_000))
+    let end = fleet.origin.hold("/film.mp4", from: 3_000_000)
+    let task = try await fleet.download("/film.mp4")
+    let first = try await fleet.wait(for: task, "some bytes") { $0.state == .running && $0.bytesDone > 0 }
+    try await fleet.pool.withConnection { connection in
+      _ = try await connection.script("begin; lock table task in access exclusive mode")
+      // Each of them is a call that waits.
+      for _ in 0..<20 {
+        try await fleet.client.submit(TaskSpec(id: .make(), kind: .noop, source: "noop://host/"))
+      }
+      _ = try await connection.script("select pg_sleep(8); commit")
+    }
+    end.open()
+    let done = try await fleet.wait(for: task, .succeeded)
+    #expect(done.epoch == first.epoch && done.worker == first.worker)
+    await fleet.stop()
+  }
 
   @Test(arguments: Loss.allCases) func stopsInTimeAndComesBackHarmless(_ loss: Loss) async throws {
     let fleet = try await TestFleet.start(workers: 0, leaseSeconds: Self.leaseSeconds)

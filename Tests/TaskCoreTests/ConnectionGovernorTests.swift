@@ -4,7 +4,7 @@ import Testing
 /// The number of connections after `samples` samples where `throughput` tells what so many connections move.
 private func settled(maximum: Int, samples: Int = 60, throughput: (Int) -> Int64) -> Int {
   var governor = ConnectionGovernor(maximum: maximum)
-  for _ in 0..<samples { _ = governor.observe(throughput: throughput(governor.connections)) }
+  for _ in 0..<samples { governor.observe(throughput: throughput(governor.connections)) }
   return governor.connections
 }
 
@@ -24,14 +24,14 @@ struct ConnectionGovernorTests {
 
   @Test func neverAgainAsManyAsWereRefused() {
     var governor = ConnectionGovernor(maximum: 16)
-    while governor.connections < 8 { _ = governor.observe(throughput: Int64(governor.connections) * 1000) }
-    let fewer = governor.refused()
-    #expect(fewer == 7)
+    while governor.connections < 8 { governor.observe(throughput: Int64(governor.connections) * 1000) }
+    governor.refused()
+    #expect(governor.connections == 7)
     for _ in 0..<100 {
-      let connections = governor.observe(throughput: Int64(governor.connections) * 1000)
-      #expect(connections <= 7)
+      governor.observe(throughput: Int64(governor.connections) * 1000)
+      #expect(governor.connections <= 7)
     }
-    for _ in 0..<20 { _ = governor.refused() }
+    for _ in 0..<20 { governor.refused() }
     #expect(governor.connections == 1)
   }
 
@@ -41,10 +41,12 @@ struct ConnectionGovernorTests {
     let maximum = Int.random(in: 1...16, using: &generator)
     var governor = ConnectionGovernor(maximum: maximum, start: 4)
     for _ in 0..<300 {
-      let connections =
-        Int.random(in: 0..<20, using: &generator) == 0
-        ? governor.refused() : governor.observe(throughput: Int64.random(in: 0...Int64.max, using: &generator))
-      #expect((1...maximum).contains(connections))
+      if Int.random(in: 0..<20, using: &generator) == 0 {
+        governor.refused()
+      } else {
+        governor.observe(throughput: Int64.random(in: 0...Int64.max, using: &generator))
+      }
+      #expect((1...maximum).contains(governor.connections))
     }
   }
 }

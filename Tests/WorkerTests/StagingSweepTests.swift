@@ -19,7 +19,7 @@ import Worker
 
   @Test(arguments: table)
   func discardsBy(state: TaskState?, from limit: Int?) {
-    let name = StagingName(task: .random(), generation: 3)
+    let name = StagingName(task: .random(), epoch: 1, generation: 3)
     for age in [-5, 0, Self.minute - 1, Self.minute, Self.week - 1, Self.week, 10 * Self.week] {
       let planner = StagingSweepPlanner([.init(name: name, age: age)])
       #expect(planner.tasks.isEmpty == (age < Self.minute))
@@ -38,9 +38,9 @@ import Worker
       .submit(canceled), .submit(queued), .control(.init(id: .random(), taskID: canceled.id, action: .cancel)),
     ])
     let volume = try storage.volume("default")
-    let old = StagingName(task: canceled.id, generation: 0)
-    let fresh = StagingName(task: canceled.id, generation: 1)
-    let kept = StagingName(task: queued.id, generation: 0)
+    let old = StagingName(task: canceled.id, epoch: 1, generation: 0)
+    let fresh = StagingName(task: canceled.id, epoch: 1, generation: 1)
+    let kept = StagingName(task: queued.id, epoch: 1, generation: 0)
     for name in [old, fresh, kept] { _ = try volume.create(name) }
     for name in [old, kept] {
       var times = [timespec](repeating: timespec(tv_sec: time(nil) - 90, tv_nsec: 0), count: 2)

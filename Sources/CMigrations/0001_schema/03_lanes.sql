@@ -34,12 +34,13 @@ end $$;
 -- The lanes for these keys, in their order; missing ones are created.
 --
 -- This and all functions of the hot paths are planned once a session, for their indexes: what the statistics say of
--- tables that fill and empty within seconds is of no use. Where a vacuum has just found such a table empty, a plan would
+-- tables that fill and empty within seconds is of no use. What is off counts as a cost, by which every plan would seem
+-- worth compiling, each time it runs: so that is off, too. Where a vacuum has just found such a table empty, a plan would
 -- rather read all of an index, in its order, than look up key by key. So joins by key are written `= any(array[key])`,
 -- which serves as the condition of an index and as nothing else, and `exists (… offset 0)` stays a lookup per row.
 create function lane_ids(ranks smallint[], queues text[], kinds text[], hosts text[], storages text[]) returns int[]
 language plpgsql set plan_cache_mode = force_generic_plan
-set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
+set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set jit = off as $$
 declare
   ids    int[];
   first_ boolean := true;
@@ -100,7 +101,7 @@ end $$;
 -- wake the same lanes one by one would wait for each other.
 create function wake_lanes() returns void
 language plpgsql set plan_cache_mode = force_generic_plan
-set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
+set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set jit = off as $$
 declare
   lanes int[] := nullif(current_setting('reelhaul.lanes', true), '')::int[];
 begin
@@ -124,7 +125,7 @@ end $$;
 -- to be woken.
 create function enqueue(tasks uuid[], in_front boolean) returns void
 language plpgsql set plan_cache_mode = force_generic_plan
-set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
+set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set jit = off as $$
 declare
   base  bigint;
   lanes int[];

@@ -10,7 +10,7 @@ end $$;
 -- first, and then what comes after it.
 create function lock_tasks(ids uuid[]) returns void
 language plpgsql set plan_cache_mode = force_generic_plan
-set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
+set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set jit = off as $$
 begin
   perform from task t where t.id = any(ids)
     order by exists (select from task_dependency d where d.task_id = t.id offset 0), t.id for no key update of t;
@@ -42,7 +42,7 @@ create function submit(
   dependents uuid[], dependencies uuid[]
 ) returns uuid[]
 language plpgsql set plan_cache_mode = force_generic_plan
-set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
+set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set jit = off as $$
 declare
   lanes   int[]  := lane_ids(ranks, queues, kinds, hosts, storages);
   base    bigint := reserve_positions(cardinality(ids));

@@ -34,7 +34,7 @@ end $$;
 -- `event` is what is told about them.
 create function release_tasks(tasks uuid[], event text) returns void
 language plpgsql set plan_cache_mode = force_generic_plan
-set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
+set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set jit = off as $$
 declare
   numbers int[];
   changed uuid[];
@@ -90,7 +90,7 @@ select tend_inbox();
 create function control(ids uuid[], tasks uuid[], actions text[], priorities smallint[])
 returns table (outcome text, worker_boot uuid, code text, reason text)
 language plpgsql set plan_cache_mode = force_generic_plan
-set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
+set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set jit = off as $$
 declare
   today   date := (now() at time zone 'utc')::date;
   new     uuid[];

@@ -4,7 +4,7 @@
 create function claim(claimer int, wanted int, call bigint)
 returns setof uuid language plpgsql
 set plan_cache_mode = force_generic_plan
-set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off
+set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set jit = off
 set enable_bitmapscan = off set enable_memoize = off as $$
 #variable_conflict use_column
 declare
@@ -250,7 +250,7 @@ returns table (
   generation int, identity jsonb, volume uuid, staging_name text, done int8multirange, tail_crc bigint, publishing bytea
 )
 language plpgsql set plan_cache_mode = force_generic_plan
-set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
+set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set jit = off as $$
 #variable_conflict use_column
 begin
   return query

@@ -39,11 +39,12 @@ begin
   delete from leader where worker_id = retired;
 end $$;
 
--- How far running tasks are. Samples of an epoch that is over change nothing.
+-- How far running tasks are. Samples of an epoch that is over change nothing, nor those of a task that is locked: they
+-- come with the lease, which waits for nobody.
 create function record_progress(tasks uuid[], epochs int[], done bigint[], totals bigint[], rates bigint[])
 returns void
 language plpgsql set plan_cache_mode = force_generic_plan
-set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
+set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set jit = off as $$
 begin
   update run r set bytes_done = s.bytes_done, bytes_total = s.bytes_total, rate = s.rate
     from (select u.*, r.tuple
@@ -51,7 +52,7 @@ begin
                                 u(task_id, epoch, bytes_done, bytes_total, rate)
                    order by task_id) u
            cross join lateral (
-             select ctid tuple from run where task_id = u.task_id and epoch = u.epoch for no key update) r) s
+             select ctid tuple from run where task_id = u.task_id and epoch = u.epoch for no key update skip locked) r) s
    where r.ctid = s.tuple;
 end $$;
 
@@ -62,7 +63,7 @@ create function record_checkpoints(
   dones int8multirange[], tail_crcs bigint[], publishings bytea[]
 ) returns boolean[]
 language plpgsql set plan_cache_mode = force_generic_plan
-set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
+set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set jit = off as $$
 declare
   owned      int[];
   publishers uuid[];

@@ -7,7 +7,7 @@ create function end_runs(
   codes text[], messages text[], classes text[], retry_afters int[]
 ) returns void
 language plpgsql set plan_cache_mode = force_generic_plan
-set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
+set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set jit = off as $$
 declare
   to_front  uuid[];
   to_end    uuid[];
@@ -84,7 +84,7 @@ end $$;
 -- Lets go on what waited for these tasks only. Without index-only scans: one of the whole primary key would seem as good.
 create function unblock(succeeded uuid[]) returns void
 language plpgsql set plan_cache_mode = force_generic_plan
-set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set enable_indexonlyscan = off as $$
+set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set jit = off set enable_indexonlyscan = off as $$
 declare
   candidates uuid[];
   able       uuid[];
@@ -111,7 +111,7 @@ create function settle(
   codes text[], messages text[], classes text[], retry_afters int[]
 ) returns boolean[]
 language plpgsql set plan_cache_mode = force_generic_plan
-set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
+set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set jit = off as $$
 declare
   f record;
 begin

@@ -35,7 +35,7 @@ end $$;
 -- for a worker that is alive: it locks the worker's row, and looks at the lease under that lock.
 create function sweep() returns table (expired int, due int)
 language plpgsql set plan_cache_mode = force_generic_plan
-set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
+set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set jit = off as $$
 declare
   gone        int[];
   tuples      tid[];

@@ -27,8 +27,8 @@ int rh_rename_noreplace(int from_dir, const char *from, int to_dir, const char *
 /// fsetxattr(2), fgetxattr(2): an attribute's bytes; the latter returns their number.
 int rh_set_attribute(int fd, const char *name, const void *value, size_t length);
 int rh_get_attribute(int fd, const char *name, void *value, size_t capacity);
-/// flock(2) with LOCK_EX, interrupted calls repeated; LOCK_UN.
-int rh_lock(int fd);
+/// flock(2) with LOCK_EX, -EWOULDBLOCK instead of waiting; LOCK_UN.
+int rh_try_lock(int fd);
 int rh_unlock(int fd);
 /// Names the calling thread, at most 15 bytes.
 void rh_name_thread(const char *name);

@@ -49,8 +49,7 @@ struct AssignmentLedger {
         ranges[index].next = record.offset + 1
       } else if let entry = entries[partition] {
         indices[partition] = ranges.count
-        ranges.append(
-          KafkaBatch.Range(partition: partition, first: record.offset, next: record.offset + 1, epoch: entry.epoch))
+        ranges.append(KafkaBatch.Range(partition: partition, next: record.offset + 1, epoch: entry.epoch))
       }
     }
     for range in ranges { entries[range.partition]?.handedOut = range.next }

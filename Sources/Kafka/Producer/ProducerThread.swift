@@ -26,7 +26,6 @@ final class ProducerThread: @unchecked Sendable {
   private var offers: [KafkaMessage] = []
   private var inFlight = 0
   private var bytesInFlight = 0
-  private var fatal: KafkaError?
 
   init(_ handle: KafkaHandle, window: KafkaProducer.Window) {
     self.handle = handle
@@ -149,8 +148,7 @@ final class ProducerThread: @unchecked Sendable {
       wait = 0
       if event.type == RD_KAFKA_EVENT_DR {
         event.forEachMessage(delivered)
-      } else if let error = handle.observe(event) {
-        fatal = error
+      } else if handle.observe(event) != nil {
         failPending(RD_KAFKA_RESP_ERR__FATAL)
       }
     }

@@ -11,24 +11,23 @@ package struct Migrator: Sendable {
     self.migrations = migrations
   }
 
-  /// What ``apply(progress:)`` would do now. Changes nothing. Throws ``MigrationError`` or ``PostgresError``.
+  /// What ``apply()`` would do now. Changes nothing. Throws ``MigrationError`` or ``PostgresError``.
   package func plan() async throws -> MigrationPlan {
     try await pool.transaction(level: .repeatableRead) { try await plan(in: $0) }
   }
 
-  /// Applies what is pending and returns it; `progress` is told before each.
+  /// Applies what is pending and returns it.
   @discardableResult
-  package func apply(progress: @Sendable (Migration) -> Void = { _ in }) async throws -> [Migration] {
+  package func apply() async throws -> [Migration] {
     var applied: [Migration] = []
-    while let migration = try await applyNext(progress) { applied.append(migration) }
+    while let migration = try await applyNext() { applied.append(migration) }
     return applied
   }
 
-  private func applyNext(_ progress: @Sendable (Migration) -> Void) async throws -> Migration? {
+  private func applyNext() async throws -> Migration? {
     try await pool.transaction { transaction in
       _ = try await transaction.query(Self.lock, .int64(Self.lockKey), timeout: timeout)
       guard let next = try await plan(in: transaction).pending.first else { return nil }
-      progress(next)
       try await transaction.script(Self.createTable)
       try await transaction.script(next.sql, timeout: timeout)
       _ = try await transaction.query(

@@ -31,8 +31,13 @@ extension Download {
       isVerified = true
       try await ledger.checkpoint(publishing(staged, file, identity, bytes: bytes, sha256: digests?.sha256))
       guard ledger.mayWrite else { return .interrupted }
-      let (destination, ifExists) = (destination, spec.ifExists)
-      let published = try await context.files.run { try file.volume.publish(file, to: destination, ifExists: ifExists) }
+      let (destination, ifExists, ledger) = (destination, spec.ifExists, ledger)
+      let published = try await context.files.run { () throws -> Published? in
+        // It may have waited for a thread for long.
+        guard ledger.mayWrite else { return nil }
+        return try file.volume.publish(file, to: destination, ifExists: ifExists)
+      }
+      guard let published else { return .interrupted }
       return .ended(.succeeded(sha256: published == .published ? digests?.sha256 : nil, bytes: bytes))
     } catch let error as StorageError {
       return .failed(error.failure)

@@ -41,10 +41,13 @@ extension Download {
   private func create(
     generation: Int, size: Int64?, removing old: StagingFile?
   ) async -> Result<StagingFile, StorageError> {
-    let (storage, destination, task) = (context.storage, destination, spec.id)
+    let (storage, destination, ledger) = (context.storage, destination, ledger)
+    let name = StagingName(task: spec.id, epoch: ledger.epoch, generation: generation)
     return await attempt { () throws(StorageError) in
+      // It may have waited for a thread for long.
+      guard ledger.mayWrite else { throw StorageError(.other, "the task has another owner") }
       if let old { try old.volume.discard(old.name) }
-      let file = try storage.create(for: destination, task: task, generation: generation)
+      let file = try storage.create(for: destination, name: name)
       if let size { try file.reserve(size) }
       return file
     }

@@ -12,7 +12,7 @@ extension DownloadMachine {
   mutating func sampled(throughput: Int64) -> [Action] {
     guard phase == .fetching, mode == .ranges, resolved != nil else { return [] }
     plan?.sampled()
-    if throughput > 0 { _ = governor.observe(throughput: throughput) }
+    if throughput > 0 { governor.observe(throughput: throughput) }
     return send()
   }
 
@@ -141,7 +141,7 @@ extension DownloadMachine {
     }
     if !running.isEmpty {
       // Others go on: the server may want fewer connections.
-      _ = governor.refused()
+      governor.refused()
       return []
     }
     failures += 1

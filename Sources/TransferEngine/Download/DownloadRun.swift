@@ -69,6 +69,8 @@ struct DownloadRun: Sendable {
 
   /// Blocks.
   private func look() -> Ground {
+    // It may have waited for a thread for long.
+    guard ledger.mayWrite else { return .ended(.stopped) }
     if let checkpoint, let publishing = checkpoint.publishing {
       let recovery = PublishRecovery(
         storage: context.storage, spec: spec, destination: destination, checkpoint: checkpoint, publishing: publishing)

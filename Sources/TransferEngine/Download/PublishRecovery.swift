@@ -16,6 +16,10 @@ struct PublishRecovery: Sendable {
       guard let file = try adopted() else {
         return try destinationIsRecordedFile() ? .succeeded(sha256: sha256, bytes: size) : nil
       }
+      guard try isRecordedFile(file) else {
+        try file.volume.discard(file.name)
+        return nil
+      }
       let published = try file.volume.publish(file, to: destination, ifExists: spec.ifExists)
       return .succeeded(sha256: published == .published ? sha256 : nil, bytes: size)
     } catch {
@@ -37,9 +41,15 @@ struct PublishRecovery: Sendable {
     }
   }
 
+  /// Whether the bytes are still those that were verified before they were recorded.
+  private func isRecordedFile(_ file: StagingFile) throws(StorageError) -> Bool {
+    guard let sha256 else { return true }
+    return try file.attempt { file throws(SystemError) in try FileDigests(of: file, withMD5: false).sha256 } == sha256
+  }
+
   /// Whether the rename had happened: the mark tells, or else size and digest.
   private func destinationIsRecordedFile() throws(StorageError) -> Bool {
-    let name = StagingName(task: spec.id, generation: checkpoint.generation)
+    guard let name = StagingName(checkpoint.stagingName) else { return false }
     let volume = try storage.volume(destination.root)
     switch try volume.occupant(of: destination, name: name) {
     case .nothing: return false

@@ -10,17 +10,27 @@ final class Reserve: Sendable {
   private struct State {
     /// The file system allocates blocks; until it is found that it does not.
     var allocates: Bool
+    /// Until when the lock is not waited for.
+    var distrusted: ContinuousClock.Instant?
   }
+
+  /// How long a lock that could not be had is not waited for again.
+  private static let distrust: Duration = .seconds(60)
 
   /// The lock among processes.
   private let file: FileDescriptor
   private let policy: ReservePolicy
+  /// How long the lock is waited for.
+  private let patience: Duration
   /// The lock among this process's threads, for which `file` has only one.
   private let state: Lock<State>
 
-  init(_ file: consuming FileDescriptor, policy: ReservePolicy, allocates: Bool = true) {
+  init(
+    _ file: consuming FileDescriptor, policy: ReservePolicy, allocates: Bool = true, patience: Duration = .seconds(5)
+  ) {
     self.file = file
     self.policy = policy
+    self.patience = patience
     state = Lock(State(allocates: allocates))
   }
 
@@ -44,8 +54,8 @@ final class Reserve: Sendable {
     _ size: Int64, for staged: borrowing FileDescriptor, named name: String, in staging: borrowing FileDescriptor,
     _ state: inout State
   ) throws(SystemError) {
-    try file.lock()
-    defer { file.unlock() }
+    let isLocked = try lock(&state)
+    defer { if isLocked { file.unlock() } }
     let status = try staged.status()
     guard status.st_size < size else { return }
     let held = min(size, Self.allocated(status))
@@ -59,6 +69,23 @@ final class Reserve: Sendable {
       }
     }
     try staged.truncate(to: size)
+  }
+
+  /// False where the lock could not be had: a process that is frozen while it holds it must not stop all others, so it is
+  /// passed by. What may come of it is that one space is promised twice, and that one of the two files waits for room.
+  private func lock(_ state: inout State) throws(SystemError) -> Bool {
+    let start = ContinuousClock.now
+    let mayWait = state.distrusted.map { $0 < start } ?? true
+    while try !file.tryLock() {
+      let waited = ContinuousClock.now - start
+      guard mayWait, waited < patience else {
+        if mayWait { state.distrusted = start + Self.distrust }
+        return false
+      }
+      usleep(waited < .milliseconds(20) ? 100 : 10_000)
+    }
+    state.distrusted = nil
+    return true
   }
 
   private func check(

@@ -1,23 +1,28 @@
 import TaskCore
 
-/// The name of a staging file: which task's bytes it holds, and of which version of the source. `<task>-<generation>`
+/// The name of a staging file: which task's bytes it holds, which of the task's owners made it, and of which version of
+/// the source. `<task>-<epoch>-<generation>`
+///
+/// No two owners make files of one name: what a former one does late is done to a file of its own.
 package struct StagingName: Hashable, Sendable, LosslessStringConvertible {
   package let task: UUID
+  package let epoch: Int
   package let generation: Int
 
-  package init(task: UUID, generation: Int) {
+  package init(task: UUID, epoch: Int, generation: Int) {
     self.task = task
+    self.epoch = epoch
     self.generation = generation
   }
 
   package init?(_ text: String) {
-    guard text.utf8.count > 37, let task = UUID(String(text.prefix(36))), let generation = Int(text.dropFirst(37))
-    else {
-      return nil
-    }
-    self.init(task: task, generation: generation)
+    let numbers = text.dropFirst(37).split(separator: "-", omittingEmptySubsequences: false)
+    guard numbers.count == 2, let task = UUID(String(text.prefix(36))), let epoch = Int(numbers[0]),
+      let generation = Int(numbers[1])
+    else { return nil }
+    self.init(task: task, epoch: epoch, generation: generation)
     guard description == text else { return nil }
   }
 
-  package var description: String { "\(task)-\(generation)" }
+  package var description: String { "\(task)-\(epoch)-\(generation)" }
 }

@@ -66,8 +66,8 @@ package final class Storage: Sendable {
   }
 
   /// A new staging file for `destination`; see ``Volume/create(_:)``.
-  package func create(for destination: StorageURL, task: UUID, generation: Int) throws(StorageError) -> StagingFile {
-    try volume(destination.root).create(StagingName(task: task, generation: generation))
+  package func create(for destination: StorageURL, name: StagingName) throws(StorageError) -> StagingFile {
+    try volume(destination.root).create(name)
   }
 
   /// The staging file that `checkpoint` speaks of; see ``Volume/adopt(_:minimumSize:)``. `storage_volume_gone` while
@@ -81,8 +81,8 @@ package final class Storage: Sendable {
         .volumeGone,
         "storage \(volume.name): the task's bytes are on volume \(checkpoint.volume), and \(volume.id) is mounted")
     }
-    let name = StagingName(task: task, generation: checkpoint.generation)
-    guard name.description == checkpoint.stagingName else {
+    guard let name = StagingName(checkpoint.stagingName), name.task == task, name.generation == checkpoint.generation
+    else {
       throw StorageError(.stagingForeign, "the checkpoint's staging file \(checkpoint.stagingName) is not this task's")
     }
     return try volume.adopt(name, minimumSize: checkpoint.done.ranges.last?.upperBound ?? 0)

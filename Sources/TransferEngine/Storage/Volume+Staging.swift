@@ -12,15 +12,18 @@ extension Volume {
     package var modifiedAt: Int
   }
 
-  /// A new, empty staging file. One of the same name that an attempt left before its first checkpoint is removed.
+  /// A new, empty staging file. What the task's owners before this one have left is removed: nothing recorded speaks of
+  /// it any more.
   ///
   /// Its entry in the directory is not synced: should a crash take it away, the next owner starts a new generation.
   package func create(_ name: StagingName) throws(StorageError) -> StagingFile {
     try check()
     do throws(SystemError) {
-      do throws(SystemError) {
-        try staging.remove(name.description)
-      } catch  where error.errno == ENOENT {
+      if name.epoch > 1 {
+        for case let entry? in try staging.entries().map({ StagingName($0) })
+        where entry.task == name.task && entry.epoch < name.epoch {
+          try? staging.remove(entry.description)
+        }
       }
       let file = try staging.openBeneath(name.description, O_RDWR | O_CREAT | O_EXCL)
       do throws(SystemError) {
@@ -32,7 +35,7 @@ extension Volume {
     } catch {
       switch error.errno {
       case ENOENT: throw StorageError(.volumeGone, "storage \(self.name): the staging directory of \(path) is gone")
-      case EEXIST: throw StorageError(.other, "storage \(self.name): two owners make the staging file \(name)")
+      case EEXIST: throw StorageError(.other, "storage \(self.name): the staging file \(name) is there already")
       default: throw StorageError(error, storage: self.name)
       }
     }

@@ -10,13 +10,14 @@ import TransferEngine
 package final class RunningWorker: Sendable {
   private let loop: EventLoop
   private let pool: PostgresPool
+  private let leases: PostgresPool
   private let engine: DownloadEngine
   private let worker: Worker
   /// Ends the worker when a Kafka client is lost for good: a process that starts anew has new ones.
   private let fatal: AsyncStream<Void>
   private let isLost = Lock(false)
 
-  /// PostgreSQL connections: claims, settlements, ingest and the relay may each hold one.
+  /// PostgreSQL connections: claims, settlements, ingest and the relay may each hold one. The lease has one more.
   private static let connections = 4
 
   /// Makes the parts and starts; waits for nobody.
@@ -50,14 +51,16 @@ package final class RunningWorker: Sendable {
       if configuration.initialisesStorage { try storage.initialise() }
       pool = PostgresPool(
         loop: loop, configuration: postgres, size: Self.connections, onConnect: log.connections(to: postgres.target))
+      leases = PostgresPool(loop: loop, configuration: postgres, size: 1)
       engine = DownloadEngine(
         loop: loop, storage: storage, permits: { policy.permits(sockaddr: $0) }, credentials: credentials,
         options: options)
       worker = Worker(
         loop: loop, settings: configuration.settings,
         parts: WorkerParts(
-          store: PostgresStore(pool: pool), commands: KafkaCommandSource(kafka.consumer), signals: kafka.signals,
-          messages: kafka.messages, rounds: kafka.rounds, progress: kafka.progress,
+          store: PostgresStore(pool: pool), leases: PostgresStore(pool: leases),
+          commands: KafkaCommandSource(kafka.consumer), signals: kafka.signals, messages: kafka.messages,
+          rounds: kafka.rounds, progress: kafka.progress,
           handlers: [DownloadHandler(engine: engine), NoopHandler()], storage: storage,
           flush: { limit in
             await kafka.close(within: limit)
@@ -103,6 +106,7 @@ package final class RunningWorker: Sendable {
     _ = try? await loop.task { for signal in signals { signal.close() } }.value
     await engine.close()
     await pool.close()
+    await leases.close()
     await Task.detached { [loop] in loop.shutdown() }.value
   }
 }

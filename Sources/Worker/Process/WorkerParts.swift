@@ -6,6 +6,8 @@ import TransferEngine
 /// What a worker is made of besides its decisions: the real parts, or those of a test.
 package struct WorkerParts: Sendable {
   package var store: any TaskStore
+  /// The same store, for the lease alone: calls that wait for a lock must not keep its renewal waiting.
+  package var leases: any TaskStore
   package var commands: any CommandSource
   package var signals: any SignalSource
   /// Every message is acknowledged.
@@ -22,12 +24,14 @@ package struct WorkerParts: Sendable {
   package var flush: @Sendable (_ limit: Duration) async -> Void
 
   package init(
-    store: any TaskStore, commands: any CommandSource, signals: any SignalSource, messages: any MessageSink,
+    store: any TaskStore, leases: (any TaskStore)? = nil, commands: any CommandSource, signals: any SignalSource,
+    messages: any MessageSink,
     rounds: any RoundSink, progress: any MessageSink, handlers: [any TaskHandler],
     storage: Storage = Storage(roots: [:]),
     flush: @escaping @Sendable (_ limit: Duration) async -> Void = { _ in }
   ) {
     self.store = store
+    self.leases = leases ?? store
     self.commands = commands
     self.signals = signals
     self.messages = messages

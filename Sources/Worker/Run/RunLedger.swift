@@ -44,6 +44,8 @@ package final class RunLedger: Sendable {
     generation.store(checkpoint.generation, ordering: .relaxed)
   }
 
+  package var epoch: Int { claim.epoch }
+
   /// Costs two stores to memory.
   package func progress(bytesDone: Int64, bytesTotal: Int64?) {
     done.store(bytesDone, ordering: .relaxed)

@@ -52,6 +52,7 @@ extension Benchmark {
 
 /// Records nothing.
 private struct NoLedger: DownloadLedger {
+  let epoch = 1
   let mayWrite = true
   func checkpoint(_ checkpoint: Checkpoint) async throws {}
   func progress(bytesDone: Int64, bytesTotal: Int64?) {}

@@ -111,6 +111,44 @@ import Testing
     }
   }
 
+  /// Its run died between recording and renaming; what is renamed is what was verified.
+  @Test(arguments: [false, true])
+  func aRecordedPublishIsFinishedWithTheVerifiedBytesAlone(areOthers: Bool) async throws {
+    try await DownloadHarness.run { harness in
+      let spec = harness.spec()
+      harness.origin.serve(DownloadHarness.path, Self.file)
+      let recorded = Lock<Checkpoint?>(nil)
+      let ledger = RecordingLedger { checkpoint in
+        guard checkpoint.publishing != nil else { return }
+        recorded.withLock { $0 = checkpoint }
+        throw RecordingLedger.Refused()
+      }
+      #expect(await harness.run(spec, ledger: ledger).failure?.code == "checkpoint_failed")
+      let checkpoint = try #require(recorded.withLock { $0 })
+      let before = harness.origin.exchanges(DownloadHarness.path).count
+      if areOthers {
+        let volume = try harness.storage.volume("default")
+        let file = try volume.adopt(try #require(StagingName(checkpoint.stagingName)), minimumSize: Self.size)
+        try file.write("other bytes")
+      }
+      let outcome = await harness.run(spec, from: checkpoint)
+      #expect(outcome == .succeeded(sha256: Self.file.sha256, bytes: Self.size))
+      try #expect(harness.published == Self.file.bytes)
+      #expect((harness.origin.exchanges(DownloadHarness.path).count > before) == areOthers)
+      #expect(try harness.storage.volume("default").staged() == [])
+    }
+  }
+
+  @Test func aFormerOwnerMakesNoFile() async throws {
+    try await DownloadHarness.run { harness in
+      let ledger = RecordingLedger()
+      ledger.revoke()
+      #expect(await harness.run(harness.spec(), ledger: ledger) == .stopped)
+      #expect(try harness.storage.volume("default").staged() == [])
+      try #expect(harness.published == nil)
+    }
+  }
+
   @Test func aCheckpointWithoutItsFileStartsAnew() async throws {
     try await DownloadHarness.run { harness in
       let spec = harness.spec()

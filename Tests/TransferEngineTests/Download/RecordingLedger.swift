@@ -12,6 +12,13 @@ final class RecordingLedger: DownloadLedger {
     var mayWrite = true
   }
 
+  private static let owners = Lock(0)
+
+  /// Every ledger is that of a later owner.
+  let epoch = owners.withLock { count in
+    count += 1
+    return count
+  }
   private let state = Lock(State())
   private let onCheckpoint: @Sendable (Checkpoint) async throws -> Void
 

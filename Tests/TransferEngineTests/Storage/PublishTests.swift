@@ -111,12 +111,12 @@ import TransferEngine
   /// As NFS and some FUSE: a link, then a removal.
   @Test func withoutARenameThatKeepsWhatExistsTheFileIsLinked() throws {
     let volume = try linking()
-    let file = try volume.create(StagingName(task: .random(), generation: 1))
+    let file = try volume.create(StagingName(task: .random(), epoch: 1, generation: 1))
     try file.write("mine")
     #expect(try volume.publish(file, to: fixture.url("a"), ifExists: .fail) == .published)
     #expect(try fixture.contents("a") == "mine")
     #expect(try volume.staged().isEmpty)
-    let other = try volume.create(StagingName(task: .random(), generation: 1))
+    let other = try volume.create(StagingName(task: .random(), epoch: 1, generation: 1))
     #expect(code { try volume.publish(other, to: fixture.url("a"), ifExists: .fail) } == .destinationExists)
     #expect(try volume.publish(other, to: fixture.url("a"), ifExists: .skip) == .skipped)
     #expect(try fixture.contents("a") == "mine")
@@ -125,7 +125,7 @@ import TransferEngine
   @Test(arguments: [IfExists.fail, .skip])
   func aCrashBetweenTheLinkAndTheRemovalIsFinished(ifExists: IfExists) throws {
     let volume = try linking()
-    let file = try volume.create(StagingName(task: .random(), generation: 1))
+    let file = try volume.create(StagingName(task: .random(), epoch: 1, generation: 1))
     try file.write("mine")
     #expect(link("\(fixture.staging)/\(file.name)", "\(fixture.root)/a") == 0)
     #expect(try volume.publish(file, to: fixture.url("a"), ifExists: ifExists) == .published)

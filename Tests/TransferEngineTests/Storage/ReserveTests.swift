@@ -25,7 +25,8 @@ import Testing
   }
 
   func file(_ storage: Storage) throws -> StagingFile {
-    try storage.create(for: StorageURL("storage://default/a"), task: .random(), generation: 1)
+    try storage.create(
+      for: StorageURL("storage://default/a"), name: StagingName(task: .random(), epoch: 1, generation: 1))
   }
 
   @Test(.enabled(if: SmallDisk.isPossible)) func oneTaskGetsAShareOfWhatIsFree() throws {
@@ -93,6 +94,25 @@ import Testing
     let error = #expect(throws: StorageError.self) { try bytes.withUnsafeBytes { try file.write($0, at: 0) } }
     #expect(error?.code == .diskFull)
     #expect(error?.isVoid == false)
+  }
+
+  /// A worker that is frozen while it reserves, say.
+  @Test func aLockThatIsNeverReleasedIsPassedBy() throws {
+    let directory = try TemporaryDirectory()
+    let files = try FileDescriptor.open(directory.path, O_RDONLY | O_DIRECTORY)
+    let frozen = try files.openBeneath("reserve", O_RDWR | O_CREAT)
+    #expect(try frozen.tryLock())
+    let reserve = try Reserve(
+      files.openBeneath("reserve", O_RDWR), policy: ReservePolicy(), patience: .milliseconds(50))
+    for name in ["1", "2"] {
+      let file = try files.openBeneath(name, O_RDWR | O_CREAT)
+      try reserve.take(mebibyte, for: file, named: name, in: files)
+      #expect(try file.size() == mebibyte)
+    }
+    frozen.unlock()
+    let file = try files.openBeneath("3", O_RDWR | O_CREAT)
+    try reserve.take(mebibyte, for: file, named: "3", in: files)
+    #expect(try frozen.tryLock(), "who takes the lock gives it back")
   }
 
   @Test(.enabled(if: SmallDisk.isPossible)) func countsPromisesWhereBlocksCannotBeAllocated() throws {

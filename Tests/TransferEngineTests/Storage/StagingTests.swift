@@ -16,13 +16,17 @@ import Testing
   }
 
   func name(_ generation: Int, _ task: UUID? = nil) -> StagingName {
-    StagingName(task: task ?? self.task, generation: generation)
+    StagingName(task: task ?? self.task, epoch: 1, generation: generation)
   }
 
-  @Test func namesAreTaskAndGeneration() throws {
+  @Test func namesAreTaskEpochAndGeneration() throws {
     #expect(StagingName(name(12).description) == name(12))
-    #expect(name(12).description == "\(task)-12")
-    for text in ["", "\(task)", "\(task)-", "\(task)-+1", "\(task)-01", "\(task)_1", "\(task)-1.tmp", "volume"] {
+    #expect(name(12).description == "\(task)-1-12")
+    for text in [
+      "", "\(task)", "\(task)-", "\(task)-1", "\(task)-1-", "\(task)-1-+1", "\(task)-01-1", "\(task)-1-2-3",
+      "\(task)_1-1",
+      "\(task)-1-1.tmp", "volume",
+    ] {
       #expect(StagingName(text) == nil, "\(text)")
     }
   }
@@ -38,9 +42,23 @@ import Testing
     #expect(try first.size == 10)
   }
 
-  @Test func aNewFileReplacesOneWithoutACheckpoint() throws {
+  /// Nothing recorded speaks of them; another task's stay.
+  @Test func aNewFileReplacesThoseOfEarlierOwners() throws {
+    let other = try fixture.staged("another task's")
     _ = try fixture.staged("old", task: task)
-    #expect(try volume.create(name(1)).size == 0)
+    _ = try fixture.staged("newer", task: task, epoch: 2)
+    let newest = try fixture.staged("newest", task: task, epoch: 10)
+    #expect(try Set(volume.staged().map(\.name)) == [other.name, newest.name])
+  }
+
+  /// A worker that was frozen goes on where it was: its file must not take the place of the present owner's.
+  @Test func whatAFormerOwnerMakesLateIsAFileOfItsOwn() throws {
+    let present = try fixture.staged("right", task: task, epoch: 2)
+    try fixture.staged("", task: task, epoch: 1).reserve(5)
+    #expect(try volume.publish(present, to: fixture.url("a"), ifExists: .fail) == .published)
+    #expect(try fixture.contents("a") == "right")
+    #expect(
+      try volume.adopt(StagingName(task: task, epoch: 1, generation: 1), minimumSize: 5).read(0..<5) == [0, 0, 0, 0, 0])
   }
 
   @Test func refusesWhatIsNotTheTasksFile() throws {

@@ -23,8 +23,8 @@ struct StorageFixture {
   }
 
   /// A staging file that holds `text`.
-  func staged(_ text: String, task: UUID = .random(), generation: Int = 1) throws -> StagingFile {
-    let file = try storage.create(for: url("x"), task: task, generation: generation)
+  func staged(_ text: String, task: UUID = .random(), epoch: Int = 1) throws -> StagingFile {
+    let file = try storage.create(for: url("x"), name: StagingName(task: task, epoch: epoch, generation: 1))
     try file.write(text)
     return file
   }
