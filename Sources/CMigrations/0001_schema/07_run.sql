@@ -39,8 +39,8 @@ begin
   delete from leader where worker_id = retired;
 end $$;
 
--- How far running tasks are. Samples of an epoch that is over change nothing, nor those of a task that is locked: they
--- come with the lease, which waits for nobody.
+-- How far running tasks are. Samples of an epoch that is over change nothing, nor those of a run that is locked: they
+-- come with the lease, which must not wait for whoever has it.
 create function record_progress(tasks uuid[], epochs int[], done bigint[], totals bigint[], rates bigint[])
 returns void
 language plpgsql set plan_cache_mode = force_generic_plan
@@ -95,7 +95,7 @@ begin
       update run r set phase = 'publishing', sequence = greatest(r.sequence, t.sequence) + 1
         from unnest(publishers) u(id) join task t on t.id = any(array[u.id])
        where r.task_id = any(array[u.id]) and r.phase = 'running'
-         and exists (select from checkpoint c where c.task_id = u.id and c.epoch = r.epoch and c.publishing is not null)
+         and exists (select from checkpoint c where c.task_id = u.id and c.epoch = r.epoch and c.publishing is not null offset 0)
       returning r.task_id, r.sequence)
     select array_agg(task_id), array_agg(b.sequence) into begun, numbers from begun b;
     perform publish('publishing', begun, numbers);

@@ -133,6 +133,6 @@ begin
       return array_fill(true, array[cardinality(ids)]);
     end if;
   end if;
-  return (select array_agg(exists (select from task t where t.id = u.id and t.settled_epoch = u.epoch) order by u.n)
+  return (select array_agg(exists (select from task t where t.id = u.id and t.settled_epoch = u.epoch offset 0) order by u.n)
             from unnest(ids, epochs) with ordinality u(id, epoch, n));
 end $$;

@@ -37,7 +37,7 @@ package struct KafkaConfiguration: Sendable, CustomStringConvertible {
 
   /// librdkafka would pass by what it cannot read, and wait for a broker until its time is over.
   private static func isServer(_ text: Substring) -> Bool {
-    let parts = text.filter { $0 != " " }.split(separator: "://", maxSplits: 1, omittingEmptySubsequences: false)
+    let parts = text.drop { $0 == " " }.split(separator: "://", maxSplits: 1, omittingEmptySubsequences: false)
     guard let address = parts.last, !address.isEmpty, !address.contains("/"),
       parts.count == 1 || ["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"].contains(parts[0].lowercased())
     else { return false }

@@ -25,7 +25,7 @@ package final class LocalFleet: Sendable {
   /// Starts the services, lets `prepare` make schema and topics, then starts the workers.
   ///
   /// - Parameters:
-  ///   - prepare: gets the fleet's environment.
+  ///   - prepare: gets the workers' environment, over this process's.
   ///   - say: is told what happens, now and later, a sentence at a time.
   package static func start(
     _ options: FleetOptions, prepare: @Sendable ([String: String]) async throws -> Void,
@@ -38,18 +38,19 @@ package final class LocalFleet: Sendable {
     unlink(layout.environmentFile)
     let services = try await FleetServices.start(options, say)
     let environment = environment(options, services)
+    let own = ["REELHAUL_LABELS": "", "REELHAUL_CONFIG": "", "REELHAUL_INIT_STORAGE": "1"]
+    let settings = environment.merging(options.workerSettings) { $1 }.merging(own) { $1 }
     let workers = (0..<options.workers).map { index in
       let name = "worker-\(index + 1)"
       return WorkerSlot(
         name: name, executable: options.executable,
-        environment: environment.merging(options.workerSettings) { $1 }
-          .merging(["REELHAUL_LABELS": "name=\(name)", "REELHAUL_CONFIG": "", "REELHAUL_INIT_STORAGE": "1"]) { $1 },
+        environment: settings.merging(["REELHAUL_LABELS": "name=\(name)"]) { $1 },
         logFile: layout.log(of: name), say: say)
     }
     let fleet = LocalFleet(
       layout: layout, environment: environment, workers: workers, services: services, lock: lock)
     do {
-      try await prepare(environment)
+      try await prepare(settings)
       for worker in workers { try worker.start() }
     } catch {
       await fleet.stop()

@@ -31,14 +31,19 @@ extension Download {
       isVerified = true
       try await ledger.checkpoint(publishing(staged, file, identity, bytes: bytes, sha256: digests?.sha256))
       guard ledger.mayWrite else { return .interrupted }
-      let (destination, ifExists, ledger) = (destination, spec.ifExists, ledger)
-      let published = try await context.files.run { () throws -> Published? in
+      let (destination, spec, ledger) = (destination, spec, ledger)
+      let outcome = try await context.files.run { () throws -> DownloadOutcome in
         // It may have waited for a thread for long.
-        guard ledger.mayWrite else { return nil }
-        return try file.volume.publish(file, to: destination, ifExists: ifExists)
+        guard ledger.mayWrite else { return .stopped }
+        switch try file.volume.publish(file, to: destination, ifExists: spec.ifExists) {
+        case .published: return .succeeded(sha256: digests?.sha256, bytes: bytes)
+        case .skipped:
+          let read = WholeRead(ledger)
+          return try ExistingFile(volume: file.volume, destination: destination, expect: spec.expect, read: read)
+            .outcome()
+        }
       }
-      guard let published else { return .interrupted }
-      return .ended(.succeeded(sha256: published == .published ? digests?.sha256 : nil, bytes: bytes))
+      return outcome == .stopped ? .interrupted : .ended(outcome)
     } catch let error as StorageError {
       return .failed(error.failure)
     } catch {

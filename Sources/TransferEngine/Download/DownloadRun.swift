@@ -60,56 +60,44 @@ struct DownloadRun: Sendable {
   }
 
   private func survey() async -> Ground {
+    let read = WholeRead(ledger)
     do {
-      return try await context.files.run { look() }
+      return try await withTaskCancellationHandler {
+        try await context.files.run { look(read) }
+      } onCancel: {
+        read.stop()
+      }
     } catch {
       return .ended(.stopped)
     }
   }
 
   /// Blocks.
-  private func look() -> Ground {
+  private func look(_ read: WholeRead) -> Ground {
     // It may have waited for a thread for long.
     guard ledger.mayWrite else { return .ended(.stopped) }
-    if let checkpoint, let publishing = checkpoint.publishing {
-      let recovery = PublishRecovery(
-        storage: context.storage, spec: spec, destination: destination, checkpoint: checkpoint, publishing: publishing)
-      return recovery.run().map { .ended($0) } ?? .fetch(nil)
-    }
     do throws(StorageError) {
-      if let outcome = try occupied() { return .ended(outcome) }
+      if let checkpoint, let publishing = checkpoint.publishing {
+        let recovery = PublishRecovery(
+          storage: context.storage, spec: spec, destination: destination, checkpoint: checkpoint,
+          publishing: publishing, read: read)
+        return try recovery.run().map { .ended($0) } ?? .fetch(nil)
+      }
+      if let outcome = try occupied(read) { return .ended(outcome) }
       return .fetch(try adopt())
     } catch {
-      return .ended(.failed(error.failure))
+      return .ended(read.isWanted ? .failed(error.failure) : .stopped)
     }
   }
 
   /// What becomes of the task where its destination exists already.
-  private func occupied() throws(StorageError) -> DownloadOutcome? {
+  private func occupied(_ read: WholeRead) throws(StorageError) -> DownloadOutcome? {
     let volume = try context.storage.volume(destination.root)
     try volume.check()
     let isThere = try volume.hasFile(at: destination, orLink: spec.ifExists == .replace)
     guard isThere, spec.ifExists != .replace else { return nil }
-    let exists = StorageError(.destinationExists, "\(destination) exists already")
-    guard spec.ifExists == .skip else { throw exists }
-    let file = try volume.open(destination)
-    do throws(SystemError) {
-      let bytes = try file.size()
-      guard let reason = try mismatch(file, bytes: bytes) else {
-        return .succeeded(sha256: spec.expect.sha256, bytes: bytes)
-      }
-      return .failed(StorageError(.destinationExists, "\(exists), and is another file: \(reason)").failure)
-    } catch {
-      throw StorageError(error, storage: volume.name)
-    }
-  }
-
-  /// Why a file is not the expected one.
-  private func mismatch(_ file: borrowing FileDescriptor, bytes: Int64) throws(SystemError) -> String? {
-    let expect = spec.expect
-    if let expected = expect.bytes, expected != bytes { return "it has \(bytes) bytes, expected were \(expected)" }
-    guard expect.sha256 != nil || expect.md5 != nil else { return nil }
-    return DigestMismatch(expect, try FileDigests(of: file, withMD5: expect.md5 != nil))?.description
+    guard spec.ifExists == .skip else { throw StorageError(.destinationExists, "\(destination) exists already") }
+    return try ExistingFile(volume: volume, destination: destination, expect: spec.expect, read: read).outcome()
   }
 
   /// The staging file that the checkpoint speaks of, if its bytes are still those that were recorded.

@@ -1,4 +1,5 @@
 import Digest
+import Glibc
 import System
 
 /// The digests of a whole file.
@@ -9,8 +10,11 @@ struct FileDigests: Hashable, Sendable {
 }
 
 extension FileDigests {
-  /// Reads the file from its start to its end. Blocks.
-  init(of file: borrowing FileDescriptor, withMD5: Bool) throws(SystemError) {
+  /// Reads the file from its start to its end. `goesOn` is asked with every offset that is reached; ECANCELED where it says
+  /// no. Blocks.
+  init(
+    of file: borrowing FileDescriptor, withMD5: Bool, while goesOn: (_ offset: Int64) -> Bool
+  ) throws(SystemError) {
     var sha256 = DigestState(.sha256)
     var md5 = DigestState(.md5)
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 64)
@@ -21,6 +25,7 @@ extension FileDigests {
       sha256.update(bytes)
       if withMD5 { md5.update(bytes) }
       offset += Int64(count)
+      guard goesOn(offset) else { throw SystemError(errno: ECANCELED, operation: "read to the end") }
     }
     self.init(sha256: sha256.finish(), md5: withMD5 ? md5.finish() : nil)
   }

@@ -9,21 +9,29 @@ struct PublishRecovery: Sendable {
   let destination: StorageURL
   let checkpoint: Checkpoint
   let publishing: Checkpoint.Publishing
+  let read: WholeRead
 
   /// `nil` where nothing of the file is left. Blocks.
-  func run() -> DownloadOutcome? {
+  func run() throws(StorageError) -> DownloadOutcome? {
     do throws(StorageError) {
       guard let file = try adopted() else {
         return try destinationIsRecordedFile() ? .succeeded(sha256: sha256, bytes: size) : nil
       }
-      guard try isRecordedFile(file) else {
+      let isRecorded = try isRecordedFile(file)
+      guard read.isWanted else { return .stopped }
+      guard isRecorded else {
         try file.volume.discard(file.name)
         return nil
       }
-      let published = try file.volume.publish(file, to: destination, ifExists: spec.ifExists)
-      return .succeeded(sha256: published == .published ? sha256 : nil, bytes: size)
+      switch try file.volume.publish(file, to: destination, ifExists: spec.ifExists) {
+      case .published: return .succeeded(sha256: sha256, bytes: size)
+      case .skipped:
+        return try ExistingFile(volume: file.volume, destination: destination, expect: spec.expect, read: read)
+          .outcome()
+      }
     } catch {
-      return error.isVoid ? nil : .failed(error.failure)
+      if error.isVoid { return nil }
+      throw error
     }
   }
 
@@ -44,7 +52,7 @@ struct PublishRecovery: Sendable {
   /// Whether the bytes are still those that were verified before they were recorded.
   private func isRecordedFile(_ file: StagingFile) throws(StorageError) -> Bool {
     guard let sha256 else { return true }
-    return try file.attempt { file throws(SystemError) in try FileDigests(of: file, withMD5: false).sha256 } == sha256
+    return try file.attempt { file throws(SystemError) in try read.digests(of: file, size: size).sha256 } == sha256
   }
 
   /// Whether the rename had happened: the mark tells, or else size and digest.
@@ -59,7 +67,7 @@ struct PublishRecovery: Sendable {
       let file = try volume.open(destination)
       do throws(SystemError) {
         guard try file.size() == size else { return false }
-        return try FileDigests(of: file, withMD5: false).sha256 == publishing.sha256
+        return try read.digests(of: file, size: size).sha256 == publishing.sha256
       } catch {
         throw StorageError(error, storage: volume.name)
       }

@@ -3,7 +3,8 @@ import TaskCore
 /// The name of a staging file: which task's bytes it holds, which of the task's owners made it, and of which version of
 /// the source. `<task>-<epoch>-<generation>`
 ///
-/// No two owners make files of one name: what a former one does late is done to a file of its own.
+/// No two owners make files of one name: what a former one makes late is a file of its own. It may still remove one that
+/// was handed on; the owner then finds it gone, and begins anew.
 package struct StagingName: Hashable, Sendable, LosslessStringConvertible {
   package let task: UUID
   package let epoch: Int

@@ -12,8 +12,8 @@ extension Volume {
     package var modifiedAt: Int
   }
 
-  /// A new, empty staging file. What the task's owners before this one have left is removed: nothing recorded speaks of
-  /// it any more.
+  /// A new, empty staging file. What the task's owners before this one have left is removed: this one does not go on
+  /// with it.
   ///
   /// Its entry in the directory is not synced: should a crash take it away, the next owner starts a new generation.
   package func create(_ name: StagingName) throws(StorageError) -> StagingFile {

@@ -64,7 +64,7 @@ struct PostgresDoctor {
       findings.append(
         Finding(
           "connections", .warning, "\(used) of \(most) are taken",
-          advice: "Raise max_connections, or put PgBouncer in between: a worker takes up to four."))
+          advice: "Raise max_connections, or put PgBouncer in between: a worker takes up to five."))
     }
     let (idle, seconds) = (try server.int64(7), try server.int64(8))
     if idle > 0 {

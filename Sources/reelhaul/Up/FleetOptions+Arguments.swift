@@ -45,7 +45,7 @@ extension FleetOptions {
   }
 
   private static func isHostAndPort(_ text: String) -> Bool {
-    guard let colon = text.lastIndex(of: ":"), colon > text.startIndex else { return false }
+    guard let colon = text.lastIndex(of: ":"), colon > text.startIndex, !text.contains("/") else { return false }
     return UInt16(text[text.index(after: colon)...]).map { $0 > 0 } ?? false
   }
 
