@@ -168,11 +168,25 @@ private final class Storm: Sendable {
 
   /// Resumes what was paused until every task is over.
   func settle() async throws {
-    try await fleet.eventually("every task is over: \(fleet.prefix)", within: .seconds(600)) {
-      let paused = try await fleet.store.tasks(TaskFilter(state: .paused, limit: 1000))
-      for task in paused { try await fleet.client.resume(task.spec.id) }
-      let counts = try await fleet.store.counts()
-      return counts.keys.allSatisfy(\.isFinal) && counts.values.reduce(0, +) == specs.count
+    do {
+      try await fleet.eventually("every task is over: \(fleet.prefix)", within: .seconds(600)) {
+        let paused = try await fleet.store.tasks(TaskFilter(state: .paused, limit: 1000))
+        for task in paused { try await fleet.client.resume(task.spec.id) }
+        let counts = try await fleet.store.counts()
+        return counts.keys.allSatisfy(\.isFinal) && counts.values.reduce(0, +) == specs.count
+      }
+    } catch {
+      let known = try await fleet.store.tasks(specs.map(\.0.id))
+      for (spec, _) in specs where known[spec.id]?.state.isFinal != true {
+        print("storm: not over: \(spec.id): \(known[spec.id].map { "\($0)" } ?? "unknown")")
+      }
+      let sessions =
+        "select pid, state, wait_event, xact_start, query from pg_stat_activity where xact_start is not null"
+      for row in try await fleet.pool.query(PostgresStatement("select (s.*)::text from (\(sessions)) s")) {
+        print("storm: session: \(try row.text(0))")
+      }
+      print("storm: audit: \(try await fleet.store.audit())")
+      throw error
     }
   }
 
