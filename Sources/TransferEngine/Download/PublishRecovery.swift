@@ -26,8 +26,7 @@ struct PublishRecovery: Sendable {
       switch try file.volume.publish(file, to: destination, ifExists: spec.ifExists) {
       case .published: return .succeeded(sha256: sha256, bytes: size)
       case .skipped:
-        return try ExistingFile(volume: file.volume, destination: destination, expect: spec.expect, read: read)
-          .outcome()
+        return try existing(on: file.volume, expecting: spec.expect).outcome()
       }
     } catch {
       if error.isVoid { return nil }
@@ -63,14 +62,12 @@ struct PublishRecovery: Sendable {
     case .nothing: return false
     case .own: return true
     case .other, .unknown:
-      guard !publishing.sha256.isEmpty else { return false }
-      let file = try volume.open(destination)
-      do throws(SystemError) {
-        guard try file.size() == size else { return false }
-        return try read.digests(of: file, size: size).sha256 == publishing.sha256
-      } catch {
-        throw StorageError(error, storage: volume.name)
-      }
+      guard let sha256 else { return false }
+      return try existing(on: volume, expecting: Expectation(sha256: sha256, bytes: size)).examine().mismatch == nil
     }
+  }
+
+  private func existing(on volume: Volume, expecting expect: Expectation) -> ExistingFile {
+    ExistingFile(volume: volume, destination: destination, expect: expect, read: read)
   }
 }

@@ -3,7 +3,7 @@ import TaskCore
 
 /// A read of a whole file, for its digests: it may take minutes, in which it shows how far it is and can be given up.
 struct WholeRead: Sendable {
-  let ledger: any DownloadLedger
+  private let ledger: any DownloadLedger
   private let stopped = Lock(false)
 
   init(_ ledger: any DownloadLedger) {

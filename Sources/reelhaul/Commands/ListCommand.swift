@@ -31,7 +31,8 @@ extension Subcommand {
       context.print(.tasks(tasks))
     }
     if found.count > limit {
-      context.note("There are more: these are the newest \(limit). --\(OptionSpec.limit.name) takes up to 10000.")
+      let option = OptionSpec.limit
+      context.note("There are more: these are the newest \(limit). \(option.spelling) takes up to \(OptionSpec.most).")
     }
     return .done
   }
@@ -43,6 +44,7 @@ extension OptionSpec {
     help: "Only those in a state: \(TaskStatus.allCases.map(\.rawValue).joined(separator: ", "))")
   fileprivate static let inQueue = OptionSpec(
     "queue", short: "q", .text, valueName: "NAME", help: "Only those of a queue")
+  fileprivate static let most: Int64 = 10_000
   fileprivate static let limit = OptionSpec(
-    "limit", short: "n", .integer(1...10_000), default: "100", help: "At most so many")
+    "limit", short: "n", .integer(1...most), default: "100", help: "At most so many")
 }

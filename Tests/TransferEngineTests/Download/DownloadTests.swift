@@ -222,12 +222,20 @@ import Testing
     }
   }
 
+  /// A file of 1000 bytes is at its destination, and the source is another one now.
+  private func fetchedAndChanged(
+    _ harness: DownloadHarness, newSize: Int64
+  ) async -> (old: OriginFile, new: OriginFile) {
+    let (old, new) = (OriginFile(seed: 11, size: 1000), OriginFile(seed: 12, size: newSize))
+    harness.origin.serve(DownloadHarness.path, old)
+    _ = await harness.run(harness.spec())
+    harness.origin.serve(DownloadHarness.path, new)
+    return (old, new)
+  }
+
   @Test func anExistingDestinationIsRespected() async throws {
     try await DownloadHarness.run { harness in
-      let (old, new) = (OriginFile(seed: 11, size: 1000), OriginFile(seed: 12, size: 2000))
-      harness.origin.serve(DownloadHarness.path, old)
-      _ = await harness.run(harness.spec())
-      harness.origin.serve(DownloadHarness.path, new)
+      let (old, new) = await fetchedAndChanged(harness, newSize: 2000)
       #expect(await harness.run(harness.spec()).failure?.code == "destination_exists")
       #expect(await harness.run(harness.spec { $0.ifExists = .skip }) == .succeeded(sha256: nil, bytes: 1000))
       try #expect(harness.published == old.bytes)
@@ -240,10 +248,7 @@ import Testing
   /// What succeeds with an expectation is as expected, also where the file was there.
   @Test func onlyTheExpectedFileIsSkipped() async throws {
     try await DownloadHarness.run { harness in
-      let (old, new) = (OriginFile(seed: 11, size: 1000), OriginFile(seed: 12, size: 1000))
-      harness.origin.serve(DownloadHarness.path, old)
-      _ = await harness.run(harness.spec())
-      harness.origin.serve(DownloadHarness.path, new)
+      let (old, new) = await fetchedAndChanged(harness, newSize: 1000)
       let expectations = [
         Expectation(bytes: 1000), Expectation(sha256: old.sha256), Expectation(sha256: old.sha256, bytes: 1000),
         Expectation(sha256: new.sha256), Expectation(md5: [UInt8](repeating: 0, count: 16)), Expectation(bytes: 999),
