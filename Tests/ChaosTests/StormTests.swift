@@ -185,7 +185,7 @@ private final class Storm: Sendable {
       for row in try await fleet.pool.query(PostgresStatement("select (s.*)::text from (\(sessions)) s")) {
         print("storm: session: \(try row.text(0))")
       }
-      print("storm: audit: \(try await fleet.store.audit())")
+      print("storm: doctor: \(try await fleet.run(["doctor", "--audit"]).output)")
       throw error
     }
   }

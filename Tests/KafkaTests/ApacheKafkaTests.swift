@@ -111,6 +111,29 @@ struct ApacheKafkaTests {
     await producer.close()
   }
 
+  @Test func aCommitPassesByNothingOfATopicMadeAnew() async throws {
+    let configuration = try await setUp("anew", partitions: 1)
+    let producer = try KafkaProducer(configuration)
+    let consumer = try KafkaConsumer(configuration, group: "anew", topics: ["anew"])
+    for text in ["committed", "handed out"] { try await producer.send(topic: "anew", key: nil, value: bytes(text)) }
+    try await consumer.commit(#require(try await consumer.next()))
+    try await producer.send(topic: "anew", key: nil, value: bytes("not committed"))
+    let batch = try #require(try await consumer.next())
+
+    try await TestKafka.delete(["anew"], at: configuration.bootstrap)
+    _ = try await setUp("anew", partitions: 1)
+    let wanted = (0..<10).map { "new \($0)" }
+    try await producer.sendAll(wanted.map { KafkaMessage(topic: "anew", key: nil, value: bytes($0)) })
+    #expect(try await consumer.commit(batch).map(\.partition) == [0])
+    var found: Set<String> = []
+    while !found.isSuperset(of: wanted), let batch = try await consumer.next() {
+      found.formUnion(batch.records.compactMap { text($0.value) })
+      try await consumer.commit(batch)
+    }
+    await consumer.close()
+    await producer.close()
+  }
+
   @Test func pausedPartitionsAreNotReadUntilResumed() async throws {
     let configuration = try await setUp("pause")
     let producer = try KafkaProducer(configuration)

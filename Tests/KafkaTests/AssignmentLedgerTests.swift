@@ -20,14 +20,22 @@ import Testing
     var ledger = AssignmentLedger()
     let other = TopicPartition("t", 1)
     ledger.assign([partition, other], committed: [other: 10])
-    #expect(ledger.known == [other])
+    #expect(!ledger.isKnown(partition) && ledger.isKnown(other))
     let ranges = ledger.handOut([record(3)])
     ledger.committed(ranges[0])
-    #expect(Set(ledger.known) == [partition, other])
-    ledger.assign([partition])
-    #expect(ledger.known == [other] && !ledger.owns(ranges[0]), "it begins anew")
+    #expect(ledger.isKnown(partition))
+  }
+
+  @Test func beginsAnewWhereTheGroupHasLostItsOffset() {
+    var ledger = AssignmentLedger()
+    let other = TopicPartition("t", 1)
+    ledger.assign([partition, other], committed: [partition: 3, other: 10])
+    let ranges = ledger.handOut([record(3)])
     ledger.revoke([other])
-    #expect(ledger.known == [])
+    #expect(ledger.restart([partition, other]) == [partition], "what goes is not read again")
+    #expect(!ledger.owns(ranges[0]) && !ledger.isKnown(partition) && !ledger.isKnown(other))
+    #expect(ledger.receive(partition, 0, logStart: 0) == .accept)
+    #expect(ledger.receive(other, 0, logStart: 0) == nil)
   }
 
   @Test func takesNothingOfWhatGoes() {

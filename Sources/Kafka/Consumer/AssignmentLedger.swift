@@ -28,8 +28,16 @@ struct AssignmentLedger {
     }
   }
 
-  /// Those of which the group must have an offset.
-  var known: [TopicPartition] { entries.filter { $0.value.isKnown && !$0.value.isRevoked }.map(\.key) }
+  /// Whether the group must have an offset of it.
+  func isKnown(_ partition: TopicPartition) -> Bool { entries[partition]?.isKnown == true }
+
+  /// Forgets what was read of these partitions, and returns those to be read anew: not those being revoked.
+  mutating func restart(_ partitions: [TopicPartition]) -> [TopicPartition] {
+    let staying = partitions.filter { entries[$0]?.isRevoked == false }
+    remove(partitions)
+    assign(staying)
+    return staying
+  }
 
   /// `nil`: drop the record; its partition is going or gone, and the next owner reads it again.
   mutating func receive(

@@ -17,8 +17,11 @@ extension ConsumerThread {
     send(PendingCommit(ranges: ranges, answer: answer, deadline: .after(Self.patience)))
   }
 
-  /// Sends what is still this member's.
+  /// Sends what is still this member's. The group is asked first: an offset of a deleted topic would pass by as many
+  /// records of the new one.
   private func send(_ commit: PendingCommit) {
+    let answer = restart(whereLostAmong: commit.ranges.map(\.partition))
+    guard answer == RD_KAFKA_RESP_ERR_NO_ERROR else { return finish(commit, answer) }
     var commit = commit
     commit.lost += commit.ranges.filter { !ledger.owns($0) }.map(\.partition)
     commit.ranges.removeAll { !ledger.owns($0) }
@@ -70,7 +73,8 @@ extension ConsumerThread {
     case RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION, RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS,
       RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID, RD_KAFKA_RESP_ERR_NOT_COORDINATOR,
       RD_KAFKA_RESP_ERR_COORDINATOR_NOT_AVAILABLE, RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS,
-      RD_KAFKA_RESP_ERR__WAIT_COORD, RD_KAFKA_RESP_ERR__TRANSPORT:
+      RD_KAFKA_RESP_ERR__WAIT_COORD, RD_KAFKA_RESP_ERR__TRANSPORT,
+      RD_KAFKA_RESP_ERR__TIMED_OUT:
       true
     default: false
     }

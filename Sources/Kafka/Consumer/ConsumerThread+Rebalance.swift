@@ -55,27 +55,34 @@ extension ConsumerThread {
     }
   }
 
-  /// Begins anew where the group's offsets are gone: the topic was deleted, and a new one of its name may have fewer, or just
-  /// as many, records, so that a fetch from the former position fails late or never.
+  /// Looks now and then at partitions that nothing is committed of.
   func lookAfterOffsets() {
     guard nextLook.hasPassed, revocation == nil else { return }
     nextLook = .after(Self.lookInterval)
-    let known = ledger.known
-    guard !known.isEmpty else { return }
+    _ = restart(whereLostAmong: ledger.partitions)
+  }
+
+  /// Begins anew where the group's offsets are gone: the topic was deleted, and a new one of its name may have fewer, or just
+  /// as many, records, so that a fetch from the former position fails late or never. What was handed out before is then no
+  /// longer this member's to commit.
+  ///
+  /// Returns the error where the group cannot be asked.
+  func restart(whereLostAmong partitions: [TopicPartition]) -> rd_kafka_resp_err_t {
+    let known = partitions.filter { ledger.isKnown($0) }
+    guard !known.isEmpty else { return RD_KAFKA_RESP_ERR_NO_ERROR }
     let list = PartitionList(known)
-    guard list.lend({ rd_kafka_committed(handle.raw, $0, Self.lookPatience) }) == RD_KAFKA_RESP_ERR_NO_ERROR else {
-      return
-    }
+    let code = list.lend { rd_kafka_committed(handle.raw, $0, Self.lookPatience) }
+    guard code == RD_KAFKA_RESP_ERR_NO_ERROR else { return code }
     let gone = list.absent
-    guard !gone.isEmpty else { return }
+    guard !gone.isEmpty else { return code }
     discard(gone)
-    ledger.assign(gone)
     let start = PartitionList([])
     // A number: to ask for the beginning of a topic that is not there yet would fail for good.
-    for partition in gone { start.add(partition, offset: 0) }
+    for partition in ledger.restart(gone) { start.add(partition, offset: 0) }
     // Without a timeout it does not wait.
     report(start.lend { rd_kafka_seek_partitions(handle.raw, $0, 0) }, "seek")
     handle.notice(.restarted(gone))
+    return code
   }
 
   private static let lookInterval = Duration.seconds(5)
