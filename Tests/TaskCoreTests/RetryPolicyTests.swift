@@ -45,11 +45,15 @@ struct RetryPolicyTests {
     var generator = SplitMix64(seed: 4)
     let policy = RetryPolicy(maxAttempts: 1)
     #expect(policy.decision(after: failure(.fail), attempt: 1, using: &generator) == .fail)
-    guard case .wait(let delay) = policy.decision(after: failure(.wait), attempt: 50, using: &generator) else {
-      Issue.record("does not wait")
-      return
+    // What is not mended soon is asked for ever less often.
+    for (uncounted, least) in [(-1, 5), (0, 5), (1, 10), (2, 20), (3, 40), (100, 40)] {
+      let decision = policy.decision(after: failure(.wait), attempt: 50, uncounted: uncounted, using: &generator)
+      guard case .wait(let delay) = decision else {
+        Issue.record("does not wait")
+        return
+      }
+      #expect(delay >= .seconds(least) && delay <= .seconds(2 * least), "\(uncounted): \(delay)")
     }
-    #expect(delay >= .seconds(5) && delay <= .seconds(15))
     #expect(
       policy.decision(after: failure(.wait, retryAfter: 60), attempt: 1, using: &generator) == .wait(.seconds(60)))
   }

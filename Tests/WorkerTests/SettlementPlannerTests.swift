@@ -5,13 +5,14 @@ import Worker
 
 @Suite struct SettlementPlannerTests {
   private func settle(
-    _ outcome: RunOutcome, attempt: Int = 1, retry: RetryPolicy = RetryPolicy(), stop: StopReason? = nil,
+    _ outcome: RunOutcome, attempt: Int = 1, epoch: Int = 1, retry: RetryPolicy = RetryPolicy(),
+    stop: StopReason? = nil,
     newBytes: Int64 = 0, size: Int64? = nil, generation: Int = 0, seed: UInt64 = 1
   ) -> Settlement.Outcome? {
     var planner = SettlementPlanner(seed: seed)
     return planner.settlement(
       of: .init(
-        attempt: attempt, retry: retry, outcome: outcome, stop: stop, newBytes: newBytes, size: size,
+        attempt: attempt, epoch: epoch, retry: retry, outcome: outcome, stop: stop, newBytes: newBytes, size: size,
         generation: generation))
   }
 
@@ -82,8 +83,8 @@ import Worker
       done += new
       let outcome = planner.settlement(
         of: .init(
-          attempt: attempt + 1, retry: RetryPolicy(), outcome: .failed(failure(.retry)), newBytes: new, size: size,
-          generation: generation))
+          attempt: attempt + 1, epoch: attempts, retry: RetryPolicy(), outcome: .failed(failure(.retry)),
+          newBytes: new, size: size, generation: generation))
       switch outcome {
       case .failed(_, .some): attempt += 1
       case .progressed: attempt = 0
@@ -96,12 +97,13 @@ import Worker
     }
   }
 
-  @Test func whatIsNotTheTasksFaultBurnsNoAttempt() {
-    guard case .released(.some, let delay) = settle(.failed(failure(.wait)), attempt: 8) else {
+  @Test(arguments: [(8, 5), (9, 10), (10, 20), (11, 40), (500, 40)])
+  func whatIsNotTheTasksFaultBurnsNoAttemptAndWaitsLongerEachTime(epoch: Int, least: Int) {
+    guard case .released(.some, let delay) = settle(.failed(failure(.wait)), attempt: 8, epoch: epoch) else {
       Issue.record("counted")
       return
     }
-    #expect(delay >= .seconds(5) && delay <= .seconds(10))
+    #expect(delay >= .seconds(least) && delay <= .seconds(2 * least))
   }
 
   @Test func aStallIsAFailedAttempt() {

@@ -92,8 +92,8 @@ package actor Runner {
     let stop = run == nil || ledger.isLost ? .abandoned : run?.stop?.reason
     let decision = planner.settlement(
       of: .init(
-        attempt: claim.attempt, retry: claim.spec.retry, outcome: outcome, stop: stop, newBytes: ledger.newBytes,
-        size: ledger.bytesTotal, generation: ledger.recordedGeneration))
+        attempt: claim.attempt, epoch: claim.epoch, retry: claim.spec.retry, outcome: outcome, stop: stop,
+        newBytes: ledger.newBytes, size: ledger.bytesTotal, generation: ledger.recordedGeneration))
     guard let decision else { return }
     if case .failed(let failure) = outcome { note(failure, claim) }
     await settle(claim, ledger.lease, as: decision)
@@ -238,7 +238,9 @@ package actor Runner {
 
   private func givenUp(_ run: Run, _ outcome: RunOutcome) -> Settlement.Outcome {
     planner.settlement(
-      of: .init(attempt: run.claim.attempt, retry: run.claim.spec.retry, outcome: outcome, stop: run.stop?.reason))
+      of: .init(
+        attempt: run.claim.attempt, epoch: run.claim.epoch, retry: run.claim.spec.retry, outcome: outcome,
+        stop: run.stop?.reason))
       ?? .released(reason: nil, delay: .zero)
   }
 

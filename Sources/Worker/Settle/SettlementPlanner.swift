@@ -11,6 +11,8 @@ package struct SettlementPlanner: Sendable {
   package struct Run: Sendable {
     /// From 1.
     package var attempt: Int
+    /// The number of the claim, from 1: what is more than `attempt` did not count as one.
+    package var epoch: Int
     package var retry: RetryPolicy
     package var outcome: RunOutcome
     package var stop: StopReason?
@@ -22,10 +24,11 @@ package struct SettlementPlanner: Sendable {
     package var generation: Int
 
     package init(
-      attempt: Int, retry: RetryPolicy, outcome: RunOutcome, stop: StopReason? = nil, newBytes: Int64 = 0,
+      attempt: Int, epoch: Int, retry: RetryPolicy, outcome: RunOutcome, stop: StopReason? = nil, newBytes: Int64 = 0,
       size: Int64? = nil, generation: Int = 0
     ) {
       self.attempt = attempt
+      self.epoch = epoch
       self.retry = retry
       self.outcome = outcome
       self.stop = stop
@@ -70,7 +73,8 @@ package struct SettlementPlanner: Sendable {
 
   private mutating func settlement(of failure: TaskFailure, in run: Run) -> Settlement.Outcome {
     let attempt = run.madeProgress ? 0 : run.attempt
-    return switch run.retry.decision(after: failure, attempt: attempt, using: &random) {
+    let uncounted = run.epoch - run.attempt
+    return switch run.retry.decision(after: failure, attempt: attempt, uncounted: uncounted, using: &random) {
     case .retry(let delay) where attempt == 0: .progressed(failure, retryIn: delay)
     case .retry(let delay): .failed(failure, retryIn: delay)
     case .fail: .failed(failure, retryIn: nil)

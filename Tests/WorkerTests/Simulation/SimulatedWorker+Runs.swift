@@ -95,7 +95,8 @@ extension SimulatedWorker {
   private func settle(_ claim: Claim, _ outcome: RunOutcome) {
     guard let run = run(of: claim) else { return }
     let decision = settlements.settlement(
-      of: .init(attempt: claim.attempt, retry: claim.spec.retry, outcome: outcome, stop: run.stop))
+      of: .init(
+        attempt: claim.attempt, epoch: claim.epoch, retry: claim.spec.retry, outcome: outcome, stop: run.stop))
     guard let decision else { return }
     let settlement = Settlement(taskID: claim.spec.id, epoch: claim.epoch, outcome: decision)
     write(
