@@ -4,16 +4,26 @@ package enum StoreError: Error, Hashable, Sendable, CustomStringConvertible {
   case unavailable(String)
   /// The database refused the statement: a bug or a wrong schema. `sqlState` has five characters.
   case failed(sqlState: String, message: String)
-  /// The schema is not the one this program needs.
+  /// The schema is not the one this program needs, as far as can be told an older one.
   case schema(String)
+  /// The schema is a newer one, or another program's: no migration of this one mends that.
+  case otherSchema(String)
   case otherFleet(OtherFleet)
 
   /// Whether one of the `count` items that were to be written may be at fault. Where one alone fails for want of a right,
   /// of time or of a working disk, it is not: the call may be repeated, as where the database cannot be reached.
   package func blamesItems(of count: Int) -> Bool {
     switch self {
-    case .unavailable, .schema, .otherFleet: false
+    case .unavailable, .schema, .otherSchema, .otherFleet: false
     case .failed(let sqlState, _): count > 1 || !Self.isOfServer(sqlState)
+    }
+  }
+
+  /// Whether the store is not this program's or not this fleet's: no waiting mends that.
+  package var isFinal: Bool {
+    switch self {
+    case .unavailable, .failed, .schema: false
+    case .otherSchema, .otherFleet: true
     }
   }
 
@@ -24,7 +34,7 @@ package enum StoreError: Error, Hashable, Sendable, CustomStringConvertible {
 
   package var description: String {
     switch self {
-    case .unavailable(let message), .failed(_, let message), .schema(let message): message
+    case .unavailable(let message), .failed(_, let message), .schema(let message), .otherSchema(let message): message
     case .otherFleet(let fleets): "\(fleets)"
     }
   }

@@ -18,7 +18,8 @@ package protocol TaskStore: Sendable {
   /// What the names of the fleet's topics begin with; nil until it is bound.
   func topicPrefix() async throws -> String?
   /// Makes this the store of the fleet with these topics, where it is none's yet: the events of its tasks are published
-  /// there alone. Throws ``StoreError/otherFleet(_:)`` where it is another's.
+  /// there alone. Throws ``StoreError/otherFleet(_:)`` where it is another's, and where its schema is not this program's
+  /// ``StoreError/schema(_:)`` or ``StoreError/otherSchema(_:)``.
   func bind(topicPrefix: String) async throws
 
   // The worker's lease

@@ -4,6 +4,7 @@ import Postgres
 import ReelhaulClient
 import System
 import TaskStore
+import Worker
 
 /// Why a command ends without success: its exit code, what happened, what to do next.
 struct CommandFailure: Error {
@@ -30,8 +31,7 @@ struct CommandFailure: Error {
     case let error as KafkaError: self.init(error, kafka)
     case let error as PostgresError: self.init(error, postgres)
     case let error as MigrationError:
-      self.init(
-        .failed, "\(error)", hint: "Use the program that made the schema, or another database (of 'up': --data-dir).")
+      self.init(.failed, "\(error)", hint: StoreError.otherSchema("\(error)").advice)
     case let error as ReelhaulClientError: self.init(error.description, isRetriable: error.isRetryable, kafka)
     default: self.init(.failed, "\(error)")
     }
@@ -44,6 +44,7 @@ struct CommandFailure: Error {
     case .schema(let message):
       self.init(
         .unreachable, message, hint: "'reelhaul doctor' compares them; 'reelhaul migrate' brings an older one up.")
+    case .otherSchema(let message): self.init(.failed, message, hint: error.advice)
     case .otherFleet(let fleets):
       self.init(
         .usage, "\(fleets)",

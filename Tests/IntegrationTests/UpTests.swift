@@ -35,13 +35,19 @@ import Testing
     let directory = try TemporaryDirectory(prefix: "reelhaul-up")
     chmod(directory.path, 0o755)
     var options = ChildProcess.Options()
-    options.environment = ["REELHAUL_RATE": "much"]
+    options.environment = [
+      "REELHAUL_RATE": "much", "REELHAUL_CONCURENCY": "9", "REELHAUL_ALLOW_NETWORKS": "10.0.0.0/8",
+    ]
     options.stdout = "\(directory.path)/up.log"
     options.stderr = options.stdout
     let up = try ChildProcess(TestFleet.binary, ["up", "--data-dir", "\(directory.path)/data"], options)
     #expect(await up.wait() == .exited(2))
     let log = String(decoding: try TestFleet.contents("\(directory.path)/up.log"), as: UTF8.self)
-    #expect(log.contains("REELHAUL_RATE must be"), "\(log)")
+    for words in [
+      "REELHAUL_RATE must be", "did you mean REELHAUL_CONCURRENCY?", "does not follow REELHAUL_ALLOW_NETWORKS.",
+    ] {
+      #expect(log.contains(words), "\(log)")
+    }
   }
 
   @Test func goesOnWhereItWas() async throws {
@@ -55,6 +61,8 @@ import Testing
     first.kill(SIGTERM)
     #expect(await first.wait() == .exited(0))
     #expect(access("\(directory.path)/data/reelhaul.env", F_OK) != 0, "the settings of a fleet that is gone")
+    let log = String(decoding: try TestFleet.contents("\(directory.path)/up.log"), as: UTF8.self)
+    #expect(log.contains("goes on from here; commands that no worker had applied yet are to be sent again."), "\(log)")
     let second = try await start(directory)
     let (_, list) = try await run(directory, ["list", "--json"])
     #expect(list.contains("\"state\":\"succeeded\""))

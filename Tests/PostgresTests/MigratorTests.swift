@@ -32,6 +32,17 @@ struct MigratorTests {
     }
   }
 
+  @Test(arguments: ["version int", "number bigint, name text, checksum bigint"])
+  func refusesATableThatIsAnotherPrograms(columns: String) async throws {
+    try await withPool { pool in
+      try await pool.withConnection { _ = try await $0.script("CREATE TABLE schema_migration (\(columns))") }
+      let migrator = Migrator(pool, Self.history)
+      await #expect(throws: MigrationError.foreignTable) { try await migrator.plan() }
+      await #expect(throws: MigrationError.foreignTable) { try await migrator.apply() }
+      #expect(try await pool.query("SELECT to_regclass('video') IS NULL")[0].bool(0))
+    }
+  }
+
   @Test func refusesAChangedMigration() async throws {
     try await withPool { pool in
       try await Migrator(pool, Self.history).apply()

@@ -69,7 +69,7 @@ import Testing
 
   @Test(arguments: ["a=1,,b=2", "a=1,", ",", "a", "=1", "a=1, b=2"])
   func listsOfPairsAreReadStrictly(_ text: String) {
-    #expect(throws: UsageError("--labels must be K=V,…, not \"\(text)\"")) {
+    #expect(throws: UsageError("--labels (REELHAUL_LABELS) must be K=V,…, not \"\(text)\"")) {
       try KeyValueList.parse(text, of: .labels)
     }
   }

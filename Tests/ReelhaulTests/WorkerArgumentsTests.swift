@@ -34,6 +34,47 @@ import Worker
     #expect(error?.message.hasPrefix("\(flag) (\(key)): \(empty)") == true, "\(error?.message ?? "")")
   }
 
+  /// All of them, whichever way each is checked: a worker that does not start tells of the first alone.
+  @Test func theDoctorTellsOfEveryMistake() throws {
+    let wrong = [
+      "REELHAUL_RATE": "much", "REELHAUL_LEASE_SECONDS": "2", "REELHAUL_CONCURRENCY": "0",
+      "REELHAUL_DRAIN_SECONDS": "x",
+      "REELHAUL_LOG_LEVEL": "loud", "REELHAUL_INIT_STORAGE": "perhaps", "REELHAUL_LABELS": "a",
+      "REELHAUL_ALLOW_NETWORKS": "10.0.0.1/8",
+    ]
+    guard
+      case .run(let arguments) = try CommandParser(Program.spec, settings: Settings(environment: wrong)).parse([
+        "doctor"
+      ])
+    else { throw UsageError("nothing to run") }
+    let findings = MachineDoctor(arguments: arguments).examine().filter { $0.status == .misconfigured }
+    #expect(findings.allSatisfy { $0.check == "settings" })
+    for name in wrong.keys {
+      #expect(findings.contains { $0.message.contains(name) }, "\(name)")
+      #expect(throws: UsageError.self, "\(name)") { try configuration(environment: [name: wrong[name] ?? ""]) }
+    }
+    #expect(findings.count == wrong.count && findings.exitCode == .usage)
+    #expect(WorkerConfiguration.mistakes(in: Settings(environment: ["REELHAUL_RATE": "5MB"])) == [])
+  }
+
+  @Test func settingsThatUpDoesNotFollowAreNamed() {
+    let settings = Settings(
+      environment: [
+        "REELHAUL_ALLOW_NETWORKS": "10.0.0.0/8", "REELHAUL_LEASE_SECONDS": "9", "REELHAUL_KAFKA": "",
+        "REELHAUL_CONFIG": "a", "REELHAUL_STORAGE": "default=/srv",
+      ],
+      file: ["REELHAUL_RATE": "1MB", "REELHAUL_KAFKA_LINGER_MS": "5"])
+    let workers = [
+      "REELHAUL_ALLOW_NETWORKS": "127.0.0.0/8", "REELHAUL_LEASE_SECONDS": "9", "REELHAUL_KAFKA": "127.0.0.1:9",
+      "REELHAUL_STORAGE": "default=/srv",
+    ]
+    #expect(
+      UnknownSettings.unfollowed(settings, workers)
+        == "'up' has its own of these, and does not follow REELHAUL_ALLOW_NETWORKS, REELHAUL_KAFKA_LINGER_MS, REELHAUL_RATE."
+    )
+    #expect(UnknownSettings.unfollowed(Settings(environment: workers), workers) == nil)
+  }
+
   @Test func settingsThatNothingReadsAreNamed() {
     let settings = Settings(
       environment: ["REELHAUL_CONCURENCY": "9", "REELHAUL_KAFKA_LINGER_MS": "5", "PATH": "/bin"],

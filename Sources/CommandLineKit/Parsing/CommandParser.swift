@@ -135,20 +135,8 @@ private struct Line {
       throw UsageError("\(name) needs a command", hint: helpHint)
     }
     try checkPositionals()
-    for option in options {
-      guard values[option.name] == nil, let key = option.environment, let text = settings[key], !text.isEmpty else {
-        continue
-      }
-      if !option.takesValue {
-        guard let isSet = Settings.truth(of: text) else {
-          throw UsageError("\(key) must be true or false, not \"\(text)\"")
-        }
-        if isSet { values[option.name] = [""] }
-      } else if let complaint = option.kind.complaint(about: text) {
-        throw UsageError("\(key) \(complaint)")
-      } else {
-        values[option.name] = [text]
-      }
+    for option in options where values[option.name] == nil {
+      if let text = try settings.value(of: option) { values[option.name] = [text] }
     }
     return Arguments(path: Array(path.dropFirst()), positionals: positionals, values: values, settings: settings)
   }

@@ -21,8 +21,21 @@ package struct Settings: Sendable, Hashable {
     return values
   }
 
+  /// What they give an option, checked; a flag that is set has an empty one. `nil` where they give it none.
+  package func value(of option: OptionSpec) throws(UsageError) -> String? {
+    guard let key = option.environment, let text = self[key], !text.isEmpty else { return nil }
+    guard option.takesValue else {
+      guard let isSet = Self.truth(of: text) else {
+        throw UsageError("\(key) must be true or false, not \"\(text)\"")
+      }
+      return isSet ? "" : nil
+    }
+    if let complaint = option.kind.complaint(about: text) { throw UsageError("\(key) \(complaint)") }
+    return text
+  }
+
   /// `nil` for what is neither true nor false.
-  static func truth(of text: String) -> Bool? {
+  private static func truth(of text: String) -> Bool? {
     switch text.lowercased() {
     case "1", "true", "yes", "on": true
     case "0", "false", "no", "off": false

@@ -63,6 +63,14 @@ struct FleetServices: Sendable {
     }
   }
 
+  /// Whether the broker has after a stop what it had before.
+  var keepsRecords: Bool {
+    switch broker {
+    case .development: false
+    case .apache, .existing: true
+    }
+  }
+
   func stop() async {
     switch broker {
     case .development(let broker): await broker.close()

@@ -59,6 +59,9 @@ package final class LocalFleet: Sendable {
     return fleet
   }
 
+  /// Whether commands that no worker has applied yet outlive ``stop(within:)``.
+  package var keepsCommands: Bool { services.keepsRecords }
+
   /// Drains the workers, then stops the services.
   package func stop(within limit: Duration = .seconds(30)) async {
     unlink(layout.environmentFile)

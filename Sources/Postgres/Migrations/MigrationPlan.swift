@@ -34,6 +34,7 @@ package struct MigrationPlan: Sendable, Equatable {
 /// Why a schema cannot be brought up to date. Nothing was changed.
 package enum MigrationError: Error, Hashable, Sendable, CustomStringConvertible {
   case newerSchema(database: Int, program: Int)
+  case foreignTable
   case changed(Int, String)
   case gap(Int)
   case numbering(Int)
@@ -42,6 +43,8 @@ package enum MigrationError: Error, Hashable, Sendable, CustomStringConvertible 
     switch self {
     case .newerSchema(let database, let program):
       "the database's schema has version \(database), this program knows \(program): upgrade the program"
+    case .foreignTable:
+      "the database's table schema_migration is another program's: it has not the columns number, name and checksum"
     case .changed(let number, let name):
       "migration \(number) (\(name)) was applied with other contents than this program has: the builds do not match"
     case .gap(let number): "migration \(number) is missing in schema_migration, though later ones are there"

@@ -37,9 +37,9 @@ package struct Migrator: Sendable {
   }
 
   private func plan(in transaction: PostgresTransaction) async throws -> MigrationPlan {
-    guard try await transaction.query(Self.tableExists)[0].bool(0) else {
-      return try MigrationPlan(recorded: [], known: migrations)
-    }
+    let table = try await transaction.query(Self.table)[0]
+    guard try table.bool(0) else { return try MigrationPlan(recorded: [], known: migrations) }
+    guard try table.bool(1) else { throw MigrationError.foreignTable }
     let rows = try await transaction.query(Self.recorded)
     let records = try rows.map { row in
       MigrationPlan.Record(number: Int(try row.int64(0)), name: try row.text(1), checksum: try row.int64(2))
@@ -50,7 +50,15 @@ package struct Migrator: Sendable {
   /// `reelhaul` in ASCII.
   private static let lockKey: Int64 = 0x7265_656c_6861_756c
   private static let lock: PostgresStatement = "SELECT pg_advisory_xact_lock($1)"
-  private static let tableExists: PostgresStatement = "SELECT to_regclass('schema_migration') IS NOT NULL"
+  /// Whether it is there, and has our columns.
+  private static let table: PostgresStatement = """
+    SELECT t.oid IS NOT NULL,
+           3 = (SELECT count(*) FROM pg_attribute
+                 WHERE attrelid = t.oid AND NOT attisdropped
+                   AND (attname, atttypid) IN (('number', 'int4'::regtype), ('name', 'text'::regtype),
+                                               ('checksum', 'int8'::regtype)))
+      FROM (SELECT to_regclass('schema_migration') oid) t
+    """
   private static let recorded: PostgresStatement = "SELECT number, name, checksum FROM schema_migration ORDER BY number"
   private static let record: PostgresStatement =
     "INSERT INTO schema_migration (number, name, checksum) VALUES ($1, $2, $3)"

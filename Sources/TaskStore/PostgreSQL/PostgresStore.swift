@@ -35,10 +35,28 @@ package final class PostgresStore: TaskStore {
   }
 
   package func bind(topicPrefix: String) async throws {
+    try await checkSchema()
     let bound = try await call { try await pool.query(StoreQueries.bind, .text(topicPrefix)).only.text(0) }
     guard bound == topicPrefix else {
       throw StoreError.otherFleet(OtherFleet(recorded: bound, configured: topicPrefix))
     }
+  }
+
+  private func checkSchema() async throws {
+    let plan: MigrationPlan
+    do {
+      plan = try await call { try await Migrator(pool, Schema.migrations).plan() }
+    } catch let error as MigrationError {
+      throw StoreError.otherSchema("\(error)")
+    }
+    guard !plan.isUpToDate else { return }
+    throw StoreError.schema(
+      plan.current == 0
+        ? "the database has no schema of reelhaul yet: 'reelhaul migrate' makes it"
+        : """
+        the database's schema has version \(plan.current), this program needs \(plan.current + plan.pending.count): \
+        'reelhaul migrate' brings it up
+        """)
   }
 
   package func register(_ worker: WorkerRegistration) async throws -> WorkerID {

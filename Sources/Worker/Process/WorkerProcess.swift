@@ -9,7 +9,7 @@ import TransferEngine
 
 /// A worker as a process: makes the real parts, runs until a signal asks it to stop, and takes everything down.
 package enum WorkerProcess {
-  /// The configuration is refused: a mistake that no waiting mends.
+  /// The configuration or the database is refused: a mistake that no waiting mends.
   package static let misconfigured: Int32 = 2
 
   /// Runs a worker until SIGTERM or SIGINT; the second one ends the drain. Kafka and PostgreSQL are waited for.

@@ -45,7 +45,7 @@ extension WorkerConfiguration {
     try self.init(
       kafka: Fleet.kafka(arguments), postgres: arguments[.postgres] ?? "",
       storage: arguments.storageRoots(),
-      allowedNetworks: Self.networks(arguments), settings: settings)
+      allowedNetworks: Self.networks(arguments[.allowNetworks] ?? ""), settings: settings)
     rate = arguments.bytes(.workerRate).flatMap { $0 > 0 ? $0 : nil }
     caFile = arguments[.caFile]
     credentials = arguments[.credentials]
@@ -54,8 +54,25 @@ extension WorkerConfiguration {
     initialisesStorage = arguments[flag: .initStorage]
   }
 
-  private static func networks(_ arguments: Arguments) throws(UsageError) -> [CIDR] {
-    guard let text = arguments[.allowNetworks], !text.isEmpty else { return [] }
+  /// All mistakes in how a worker is to work; where its services are and what files it reads is not looked at.
+  static func mistakes(in settings: Settings) -> [UsageError] {
+    OptionSpec.working.compactMap { option in
+      do throws(UsageError) {
+        let text = try settings.value(of: option) ?? ""
+        switch option {
+        case .allowNetworks: _ = try networks(text)
+        case .labels: _ = try KeyValueList.parse(text, of: option)
+        default: break
+        }
+        return nil
+      } catch {
+        return error
+      }
+    }
+  }
+
+  private static func networks(_ text: String) throws(UsageError) -> [CIDR] {
+    guard !text.isEmpty else { return [] }
     let setting = OptionSpec.allowNetworks.setting
     guard let networks = CommaList.parse(text) else {
       throw UsageError("\(setting) must be \(OptionSpec.allowNetworks.valueName), not \"\(text)\"")

@@ -3,6 +3,7 @@ import Glibc
 import System
 import TaskCore
 import TransferEngine
+import Worker
 
 /// Looks at this machine as a worker's: storage roots, the files of its configuration, and limits.
 struct MachineDoctor {
@@ -18,6 +19,9 @@ struct MachineDoctor {
 
   private func settings() -> [Finding] {
     UnknownSettings.sentences(arguments.settings).map { Finding("settings", .warning, $0) }
+      + WorkerConfiguration.mistakes(in: arguments.settings).map {
+        Finding("settings", .misconfigured, $0.message, advice: "Workers do not start with it.")
+      }
   }
 
   private func storage() -> [Finding] {

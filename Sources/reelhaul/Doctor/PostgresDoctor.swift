@@ -93,7 +93,8 @@ struct PostgresDoctor {
         "schema", .failed, "\(plan.pending.count) migrations are pending", advice: "Apply them with 'reelhaul migrate'."
       )
     } catch let error as MigrationError {
-      return Finding("schema", .failed, "\(error)")
+      let failure = CommandFailure(error)
+      return Finding("schema", failure, advice: failure.hint)
     }
   }
 

@@ -7,11 +7,11 @@ enum KeyValueList {
     if text.isEmpty { return values }
     for pair in CommaList.parse(text) ?? [""] {
       guard let equals = pair.firstIndex(of: "="), equals > pair.startIndex else {
-        throw UsageError("\(option.spelling) must be \(option.valueName), not \"\(text)\"")
+        throw UsageError("\(option.setting) must be \(option.valueName), not \"\(text)\"")
       }
       let name = String(pair[..<equals])
       guard values.updateValue(String(pair[pair.index(after: equals)...]), forKey: name) == nil else {
-        throw UsageError("\(option.spelling) names \(name) twice")
+        throw UsageError("\(option.setting) names \(name) twice")
       }
     }
     return values

@@ -14,4 +14,15 @@ enum UnknownSettings {
         return "\(name) is no setting of reelhaul\(near)"
       }
   }
+
+  /// A sentence about those of a worker that are given and that `workers`, the environment of a fleet's, does not follow.
+  static func unfollowed(_ settings: Settings, _ workers: [String: String]) -> String? {
+    let properties = settings.values(withPrefix: "REELHAUL_KAFKA_").keys.map { "REELHAUL_KAFKA_\($0)" }
+    let names = Subcommand.worker.spec.options.compactMap(\.environment) + properties
+    let unfollowed = Set(names).filter { name in
+      settings[name].map { !$0.isEmpty && $0 != workers[name] } ?? false
+    }
+    guard !unfollowed.isEmpty else { return nil }
+    return "'up' has its own of these, and does not follow \(unfollowed.sorted().joined(separator: ", "))."
+  }
 }

@@ -25,6 +25,7 @@ struct UpRun {
   func run() async throws -> ExitCode {
     if context.arguments[flag: .keep], !context.arguments[flag: .demo] { throw UsageError("--keep needs --demo") }
     let options = try FleetOptions(context)
+    for sentence in UnknownSettings.sentences(context.arguments.settings) { announcer.say(sentence) }
     let starting = Task {
       let fleet = try await LocalFleet.start(
         options, prepare: { try await prepare($0) }, say: { [announcer] in announcer.say($0) })
@@ -73,7 +74,8 @@ struct UpRun {
   private func drain(_ fleet: LocalFleet) async {
     context.note("Draining: workers record what they have and hand back their tasks.")
     await fleet.stop(within: .seconds((context.arguments.integer(.drain) ?? 25) + 5))
-    context.note("Stopped. 'reelhaul up' on \(fleet.layout.root) goes on from here.")
+    let loss = fleet.keepsCommands ? "." : "; commands that no worker had applied yet are to be sent again."
+    context.note("Stopped. 'reelhaul up' on \(fleet.layout.root) goes on from here\(loss)")
   }
 
   private func playDemo(_ fleet: LocalFleet) async throws -> ExitCode {
@@ -88,14 +90,16 @@ struct UpRun {
 
   /// The workers' settings, schema, storage and topics, before the first worker.
   private func prepare(_ environment: [String: String]) async throws {
-    try checkSettings(context.environment.merging(environment) { $1 })
+    let workers = context.environment.merging(environment) { $1 }
+    if let sentence = UnknownSettings.unfollowed(context.arguments.settings, workers) { announcer.say(sentence) }
+    try checkSettings(workers)
     try Storage(roots: Storage.roots(parsing: environment["REELHAUL_STORAGE"] ?? "")).initialise()
     let configuration = try PostgresConfiguration(url: environment["REELHAUL_POSTGRES"] ?? "")
     let topics = TopicPlan(prefix: environment["REELHAUL_TOPIC_PREFIX"] ?? "")
     try await Fleet.withPool(configuration) { pool in
       try await SchemaMigration(pool).run(topicPrefix: topics.prefix) { _ in }
     }
-    let kafka = try KafkaConfiguration.fromEnvironment(context.environment.merging(environment) { $1 })
+    let kafka = try KafkaConfiguration.fromEnvironment(workers)
     guard let kafka else { return }
     try await TopicMigration(kafka, topics).run { _ in }
   }

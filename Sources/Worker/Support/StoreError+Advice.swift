@@ -1,0 +1,16 @@
+import TaskStore
+
+extension StoreError {
+  /// What to do about a store that is not ours.
+  package var advice: String? {
+    switch self {
+    case .otherSchema: "Use the program that made the schema, or another database or schema (of 'up': --data-dir)."
+    case .otherFleet:
+      """
+      Correct REELHAUL_TOPIC_PREFIX (--topic-prefix), or give this fleet a database or a schema of its own. \
+      To change a fleet's prefix: docs/operations.md.
+      """
+    case .unavailable, .failed, .schema: nil
+    }
+  }
+}
