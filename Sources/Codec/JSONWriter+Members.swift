@@ -33,6 +33,20 @@ extension JSONWriter {
     if let value { integer(value) } else { null() }
   }
 
+  package mutating func member(_ name: StaticString, _ values: [Int]) {
+    self.name(name)
+    array { json in
+      for value in values { json.integer(value) }
+    }
+  }
+
+  package mutating func member(_ name: StaticString, _ values: [String]) {
+    self.name(name)
+    array { json in
+      for value in values { json.string(value) }
+    }
+  }
+
   package mutating func member(_ name: StaticString, _ values: [String: String]) {
     self.name(name)
     object { json in

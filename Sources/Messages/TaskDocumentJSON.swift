@@ -12,7 +12,10 @@ package enum TaskDocumentJSON {
     try JSONReader.read(bytes) { reader throws(DecodingFailure) in try read(from: &reader) }
   }
 
-  package static func write(_ document: TaskDocument, to json: inout JSONWriter) {
+  /// `more` adds members of the writer's own.
+  package static func write(
+    _ document: TaskDocument, to json: inout JSONWriter, more: (inout JSONWriter) -> Void = { _ in }
+  ) {
     let spec = document.spec
     json.object { json in
       json.member("id", spec.id)
@@ -42,6 +45,7 @@ package enum TaskDocumentJSON {
       write(error: document.error, to: &json)
       json.member("after", spec.after)
       json.member("labels", spec.labels)
+      more(&json)
     }
   }
 

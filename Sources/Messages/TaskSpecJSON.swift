@@ -33,12 +33,7 @@ package enum TaskSpecJSON {
       if spec.ifExists != standard.ifExists { json.member("ifExists", spec.ifExists.rawValue) }
       if !spec.headers.isEmpty { write(spec.headers, to: &json) }
       if spec.retry.maxAttempts != standard.retry.maxAttempts { json.member("maxAttempts", spec.retry.maxAttempts) }
-      if !spec.retry.intervals.isEmpty {
-        json.name("retryAfter")
-        json.array { json in
-          for seconds in spec.retry.intervals { json.integer(seconds) }
-        }
-      }
+      if !spec.retry.intervals.isEmpty { json.member("retryAfter", spec.retry.intervals) }
       json.member("rate", spec.rate)
       json.member("credential", spec.credential)
       if !spec.labels.isEmpty { json.member("labels", spec.labels) }
@@ -46,7 +41,7 @@ package enum TaskSpecJSON {
     }
   }
 
-  private static func write(_ expect: Expectation, to json: inout JSONWriter) {
+  package static func write(_ expect: Expectation, to json: inout JSONWriter) {
     json.name("expect")
     json.object { json in
       json.member("sha256", hex: expect.sha256)

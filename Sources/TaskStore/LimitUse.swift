@@ -18,8 +18,11 @@ package struct LimitUse: Sendable, Hashable {
     self.weight = weight
   }
 
+  /// How many more can start; nil: any number.
+  package var room: Int? { limit.map { max(0, $0 - running) } }
+
   /// Nothing more can start.
-  package var isReached: Bool { limit.map { running >= $0 } ?? false }
+  package var isReached: Bool { room == 0 }
 }
 
 extension [LimitUse] {

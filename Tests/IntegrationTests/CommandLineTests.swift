@@ -116,12 +116,63 @@ import Testing
     await fleet.stop()
   }
 
+  /// It would wait for ever, and nobody would know what for.
+  @Test func whoWaitsIsToldOfAFailedPredecessor() async throws {
+    let fleet = try await TestFleet.start(workers: 1)
+    let first = try await fleet.download("/absent.mp4")
+    _ = try await fleet.run(["watch", "\(first)"])
+    let directory = try TemporaryDirectory()
+    var options = ChildProcess.Options()
+    options.environment = fleet.environment
+    options.stdout = "\(directory.path)/out"
+    options.stderr = options.stdout
+    let url = fleet.origin.url("/a.mp4")
+    let second = UUID.make()
+    let paused = try await fleet.download("/b.mp4") { $0.paused = true }
+    for words in [
+      ["download", url, "--id", "\(second)", "--after", "\(first)", "--wait", "--json"],
+      ["watch", "\(second)", "\(paused)"],
+    ] {
+      unlink("\(directory.path)/out")
+      let process = try ChildProcess(TestFleet.binary, words, options)
+      try await fleet.eventually("it names what stands in the way") {
+        String(decoding: try TestFleet.contents("\(directory.path)/out"), as: UTF8.self)
+          .contains("waits for \(first) (failed: 'reelhaul retry \(first)')")
+      }
+      process.kill(SIGINT)
+      _ = await process.wait()
+    }
+    let shown = try await fleet.run(["show", "\(second)", "--json"])
+    #expect(shown.output.contains(#""waits":"for \#(first) (failed:"#), "\(shown.output)")
+    #expect(try await fleet.run(["list", "--json", "--state", "blocked"]).output == "[\(shown.output.dropLast())]\n")
+    await fleet.stop()
+  }
+
+  @Test func anIDThatIsAnotherTasksIsTold() async throws {
+    let fleet = try await TestFleet.start(workers: 1)
+    fleet.origin.serve("/a.mp4", OriginFile(seed: 1, size: 1000))
+    let id = [
+      "--id", "\(UUID.make())", "--wait", "-H", "B: 1", "-H", "A: 2", "--label", "title=A", "--not-before",
+      "2020-01-01T00:00:00Z",
+    ]
+    let words = ["download", fleet.origin.url("/a.mp4")] + id
+    #expect(try await fleet.run(words).status == .exited(0))
+    #expect(try await fleet.run(words).status == .exited(0), "the same twice is one task")
+    let other = try await fleet.run(
+      ["download", fleet.origin.url("/b.mp4"), "--sha256", String(repeating: "0", count: 64)] + id)
+    #expect(other.status == .exited(1))
+    #expect(other.output.contains("is another one: source, destination, expect"), "\(other.output)")
+    await fleet.stop()
+  }
+
   @Test func limitsAreSetAndSeen() async throws {
     let fleet = try await TestFleet.start(workers: 1)
     #expect(try await fleet.run(["limit", "host", "127.0.0.1", "0"]).status == .exited(0))
     let set = try await fleet.run(["limit", "queue", "slow", "3", "--json"])
-    let document = #"{"scope":"queue","name":"slow","running":0,"limit":3,"weight":1"#
+    let document = #"{"scope":"queue","name":"slow","running":0,"limit":3,"room":3,"weight":1"#
     #expect(set.output.hasPrefix(document))
+    let typo = try await fleet.run(["limit", "kind", "downlaod", "3"])
+    #expect(typo.status == .exited(0) && typo.output.contains("did you mean download?"), "\(typo.output)")
     #expect(try await fleet.run(["weight", "slow", "0.5", "--json"]).output.contains("\"weight\":0.5"))
     let list = try await fleet.run(["limits", "--json"])
     #expect(list.output.hasPrefix("[{") && list.output.contains("\"limit\":0,"))

@@ -1,4 +1,5 @@
 import CommandLineKit
+import TaskCore
 import TaskStore
 import Testing
 
@@ -23,6 +24,26 @@ import Testing
     ] as [(String, String?)])
   func otherNamesAreRefused(_ word: String, _ name: String?) {
     #expect(throws: UsageError.self) { try LimitArguments.bucket(word, name) }
+  }
+
+  @Test func namesThatNobodyKnowsAreDoubted() {
+    let worker = WorkerDocument(
+      id: UUID(high: 1, low: 1), host: "h", pid: 1, startedAt: Timestamp(microseconds: 0),
+      leaseUntil: Timestamp(microseconds: 0), isLive: true, running: 0, kinds: [.download],
+      volumes: ["default": UUID(high: 2, low: 2)], labels: [:], bytesPerSecond: 0)
+    let backlog = Backlog(kinds: [.copy], storages: ["nas"])
+    func doubt(_ scope: LimitScope, _ name: String, _ live: [WorkerDocument]) -> String? {
+      LimitArguments.doubt(scope, name, live: live, backlog)
+    }
+    for (scope, name) in [(LimitScope.kind, "download"), (.kind, "copy"), (.storage, "default"), (.storage, "nas")] {
+      #expect(doubt(scope, name, [worker]) == nil)
+    }
+    #expect(
+      doubt(.kind, "downlaod", [worker])
+        == "No live worker has the kind downlaod, and no task waits for it: did you mean download?")
+    #expect(doubt(.storage, "tape", [worker]) == "No live worker has the storage tape, and no task waits for it.")
+    #expect(doubt(.storage, "tape", []) == nil, "nobody can tell")
+    #expect(doubt(.queue, "tape", [worker]) == nil, "a queue is there once a task names it")
   }
 
   @Test func limitsAreWholeNumbersOrNone() throws {

@@ -1,3 +1,4 @@
+import Codec
 import CommandLineKit
 import Messages
 import TaskCore
@@ -15,7 +16,7 @@ import Testing
 
   @Test(arguments: TaskState.allCases)
   func aWorkerIsOneThatHasTheTask(_ state: TaskState) throws {
-    let lines = TaskDetails.lines(document(state))
+    let lines = TaskDetails.lines(TaskReport(task: document(state), waits: nil))
     let line = try #require(lines.first { $0.contains("(epoch 3)") })
     #expect(line.hasPrefix(state == .running || state == .publishing ? "worker " : "last worker "))
   }
@@ -37,13 +38,16 @@ import Testing
   func errorsOfEarlierAttemptsAreNamedSo(_ state: TaskState, _ name: String) {
     var task = document(state)
     task.error = TaskFailure(code: "connection_reset", message: "The server hung up.", class: .retry)
-    #expect(TaskDetails.lines(task).contains { $0.hasPrefix("\(name) ") && $0.contains("connection_reset") })
+    #expect(
+      TaskDetails.lines(TaskReport(task: task, waits: nil)).contains {
+        $0.hasPrefix("\(name) ") && $0.contains("connection_reset")
+      })
     #expect(task.line.contains("connection_reset") == (name == "error"))
   }
 
   @Test func whatWasAskedForIsShown() {
     var task = document(.failed)
-    let plain = TaskDetails.lines(task).count
+    let plain = TaskDetails.lines(TaskReport(task: task, waits: nil)).count
     task.spec.notBefore = Timestamp("2026-01-31T20:00:00Z")
     task.spec.expect = TaskCore.Expectation(sha256: [1, 0xAB], md5: [2], bytes: 77)
     task.spec.ifExists = .skip
@@ -52,7 +56,7 @@ import Testing
     task.spec.credential = "studio"
     task.spec.retry.intervals = [5, 30]
     task.error = TaskFailure(code: "http_503", message: "busy", class: .retry, retryAfter: 60)
-    let lines = TaskDetails.lines(task).map {
+    let lines = TaskDetails.lines(TaskReport(task: task, waits: nil)).map {
       $0.split(separator: " ", omittingEmptySubsequences: true).joined(separator: " ")
     }
     for line in [
@@ -64,6 +68,15 @@ import Testing
     }
     #expect(lines.count == plain + 10)
     #expect(!lines.contains { $0.contains("hush") })
+    let document = String(
+      decoding: JSONWriter.write { TaskReport.write(TaskReport(task: task, waits: "for you"), to: &$0) }, as: UTF8.self)
+    #expect(
+      document.hasSuffix(
+        """
+        "labels":{},"status":"failed","waits":"for you","spec":{"notBefore":"2026-01-31T20:00:00.000000Z",\
+        "expect":{"sha256":"01ab","md5":"02","bytes":77},"ifExists":"skip","headers":["Referer","X-Any"],\
+        "retryAfter":[5,30],"rate":1048576,"credential":"studio"}}
+        """), "\(document)")
   }
 
   @Test func aBlockedTaskNamesWhatItWaitsFor() async throws {
@@ -89,12 +102,39 @@ import Testing
     _ = try await store.apply([.submit(queued), .submit(last)])
     let blocked = try #require(try await store.task(last.id))
     #expect(blocked.state == .blocked)
-    let reason = try await WaitReason.of(blocked, in: store)
+    let report = try await TaskReport.of([blocked], in: store)[0]
     #expect(
-      reason
+      report.waits
         == "for \(failed.id) (failed: 'reelhaul retry \(failed.id)'), \(queued.id) (queued), "
         + "\(absent) (there is none: submit it, or cancel this task)")
-    #expect(TaskDetails.lines(blocked, waits: reason).contains { $0.hasPrefix("waits") && $0.contains("(queued)") })
+    #expect(TaskDetails.lines(report).contains { $0.hasPrefix("waits") && $0.contains("(queued)") })
+  }
+
+  /// Each task for itself, whatever is asked for together.
+  @Test func whatWaitsIsToldOfEach() async throws {
+    let store = MemoryStore()
+    let specs = [UUID(high: 0, low: 9)].flatMap { [[$0], []] }.enumerated().map { index, after in
+      TaskSpec(id: UUID(high: 2, low: UInt64(index)), kind: .noop, source: "https://a.example/f.mp4", after: after)
+    }
+    _ = try await store.apply(specs.map(Command.submit))
+    let documents = try await store.tasks(specs.map(\.id))
+    let reports = try await TaskReport.of(specs.compactMap { documents[$0.id] }, in: store)
+    #expect(reports.map { $0.waits?.prefix(12) } == ["for 00000000", "for a worker"])
+  }
+
+  /// A task that is there already is the one that was submitted first.
+  @Test func anotherTaskOfTheSameIDIsToldApart() throws {
+    let first = TaskSpec(
+      id: UUID(high: 0, low: 1), kind: .download, source: "https://a.example/f.mp4",
+      headers: [HeaderField(name: "A", value: "1"), HeaderField(name: "B", value: "2")])
+    var second = first
+    second.headers.reverse()
+    second.priority = 7
+    #expect(first.differences(from: second) == [])
+    second.source = "https://a.example/other.mp4"
+    second.retry.maxAttempts = 2
+    second.labels["title"] = "x"
+    #expect(first.differences(from: second) == ["source", "maxAttempts", "labels"])
   }
 
   @Test func manyAreCounted() throws {

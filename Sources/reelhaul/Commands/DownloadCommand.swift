@@ -65,8 +65,13 @@ extension Subcommand {
     _ spec: TaskSpec, in store: any TaskStore, _ context: Context, toItsEnd: Bool
   ) async throws -> ExitCode {
     let documents = try await TaskWatch(store, context, isQuiet: context.wantsJSON)
-      .run([spec.id], until: { !toItsEnd || $0.state.isFinal })
-    if context.wantsJSON { documents.forEach(context.output.json) }
+      .run([spec.id], until: { !toItsEnd || $0.state.isFinal || !$0.spec.differences(from: spec).isEmpty })
+    if let other = documents.first?.spec.differences(from: spec), !other.isEmpty {
+      throw CommandFailure(
+        .failed, "task \(spec.id) was there before, and is another one: \(other.joined(separator: ", "))",
+        hint: "It stays as it is: 'reelhaul show \(spec.id)'. Without --id the task gets an id of its own.")
+    }
+    if context.wantsJSON { try await TaskReport.of(documents, in: store).forEach(context.output.json) }
     let isUndone = documents.contains { $0.state != .succeeded && (toItsEnd || $0.state.isFinal) }
     guard isUndone else { return .done }
     context.note("'reelhaul show \(spec.id)' says more; 'reelhaul retry \(spec.id)' tries again.")

@@ -1,4 +1,5 @@
 import CommandLineKit
+import TaskCore
 import TaskStore
 
 extension Subcommand {
@@ -48,6 +49,9 @@ extension Subcommand {
     let limit = try LimitArguments.limit(words[words.count - 1])
     return try await show(LimitUse(scope: scope, name: name), context) { store in
       try await store.setLimit(scope, name: name, to: limit)
+      let doubt = LimitArguments.doubt(
+        scope, name, live: try await store.workers().filter(\.isLive), try await store.backlog())
+      if let doubt { context.note(doubt) }
     }
   }
 
@@ -99,7 +103,7 @@ extension Table {
     for use in limits {
       table.add([
         use.scope.rawValue, use.name, "\(use.running)", use.limit.map { "\($0)" } ?? "none",
-        use.limit.map { "\(max(0, $0 - use.running))" } ?? "",
+        use.room.map { "\($0)" } ?? "",
         use.weight.map { $0 == $0.rounded() ? "\(Int($0))" : "\($0)" } ?? "",
       ])
     }

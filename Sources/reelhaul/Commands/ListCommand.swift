@@ -21,16 +21,19 @@ extension Subcommand {
     let filter = TaskFilter(
       state: context.arguments[.state].flatMap { TaskStatus(rawValue: $0) }, queue: context.arguments[.inQueue],
       limit: limit + 1)
-    let found = try await Fleet.withStore(context) { try await $0.tasks(filter) }
-    let tasks = Array(found.prefix(limit))
-    if context.wantsJSON {
-      context.output.json(tasks)
-    } else if tasks.isEmpty {
-      context.note("There are no such tasks.")
-    } else {
-      context.print(.tasks(tasks))
+    let hasMore = try await Fleet.withStore(context) { store in
+      let found = try await store.tasks(filter)
+      let tasks = Array(found.prefix(limit))
+      if context.wantsJSON {
+        context.output.json(try await TaskReport.of(tasks, in: store))
+      } else if tasks.isEmpty {
+        context.note("There are no such tasks.")
+      } else {
+        context.print(.tasks(tasks))
+      }
+      return found.count > limit
     }
-    if found.count > limit {
+    if hasMore {
       let option = OptionSpec.limit
       context.note("There are more: these are the newest \(limit). \(option.spelling) takes up to \(OptionSpec.most).")
     }

@@ -12,11 +12,11 @@ extension Subcommand {
     let id = try TaskID.parse(context.arguments.positionals)[0]
     return try await Fleet.withStore(context) { store in
       let task = try await TaskLookup(store).get(id)
+      let report = try await TaskReport.of([task], in: store)[0]
       if context.wantsJSON {
-        context.output.json(task)
+        context.output.json(report)
       } else {
-        let reason = try await WaitReason.of(task, in: store)
-        for line in TaskDetails.lines(task, waits: reason) { context.output.line(line) }
+        for line in TaskDetails.lines(report) { context.output.line(line) }
       }
       return .done
     }

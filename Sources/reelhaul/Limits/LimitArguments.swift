@@ -1,3 +1,4 @@
+import Codec
 import CommandLineKit
 import TaskCore
 import TaskStore
@@ -34,6 +35,19 @@ enum LimitArguments {
     default: break
     }
     return (scope, name)
+  }
+
+  /// What speaks against a name, which is taken all the same; nil where nothing does, or where no worker is `live`.
+  static func doubt(_ scope: LimitScope, _ name: String, live: [WorkerDocument], _ backlog: Backlog) -> String? {
+    let known: Set<String>
+    switch scope {
+    case .kind: known = live.reduce(into: Set(backlog.kinds.map(\.rawValue))) { $0.formUnion($1.kinds.map(\.rawValue)) }
+    case .storage: known = live.reduce(into: backlog.storages) { $0.formUnion($1.volumes.keys) }
+    case .total, .queue, .host: return nil
+    }
+    guard !live.isEmpty, !known.contains(name) else { return nil }
+    let near = Suggestion.nearest(to: name, in: known.sorted()).map { ": did you mean \($0)?" } ?? "."
+    return "No live worker has the \(scope.rawValue) \(name), and no task waits for it\(near)"
   }
 
   /// nil: none.

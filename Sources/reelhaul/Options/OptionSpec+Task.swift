@@ -9,9 +9,11 @@ extension OptionSpec {
 
   static let destination = OptionSpec(
     "to", .text, valueName: "URL", group: task,
-    help: "Where it goes: storage://NAME/PATH; by default storage://default/ and the source's last name")
+    help:
+      "Where it goes: storage://NAME/PATH; by default storage://default/ and the source's last name, or else the task's id"
+  )
   static let id = OptionSpec(
-    "id", .text, valueName: "UUID", group: task, help: "The task's id; the same id twice is one task")
+    "id", .text, valueName: "UUID", group: task, help: "The task's id; the same id twice is one task, the first")
   static let priority = OptionSpec(
     "priority", short: "p", .priority, default: "\(standard.priority)", group: task, help: "Higher runs first")
   static let queue = OptionSpec(

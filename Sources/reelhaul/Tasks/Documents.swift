@@ -9,8 +9,12 @@ extension Output {
     document { TaskDocumentJSON.write(task, to: &$0) }
   }
 
-  func json(_ tasks: [TaskDocument]) {
-    documents(tasks, TaskDocumentJSON.write)
+  func json(_ report: TaskReport) {
+    document { TaskReport.write(report, to: &$0) }
+  }
+
+  func json(_ reports: [TaskReport]) {
+    documents(reports, TaskReport.write)
   }
 
   func json(_ workers: [WorkerDocument]) {

@@ -4,10 +4,10 @@ import TaskCore
 
 /// A task, all that is known of it, one field a line.
 enum TaskDetails {
-  /// `waits` is what it waits for, if anything.
-  static func lines(_ task: TaskDocument, waits: String? = nil) -> [String] {
+  static func lines(_ report: TaskReport) -> [String] {
+    let task = report.task
     let rows =
-      identity(task) + wishes(task.spec) + (waits.map { [("waits", $0)] } ?? []) + progress(task) + times(task)
+      identity(task) + wishes(task.spec) + (report.waits.map { [("waits", $0)] } ?? []) + progress(task) + times(task)
       + outcome(task)
     let names = rows.map { DisplayWidth.printable($0.0) }
     let width = names.map { DisplayWidth.of($0) }.max() ?? 0

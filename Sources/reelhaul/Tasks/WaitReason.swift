@@ -6,12 +6,20 @@ enum WaitReason {
   /// Tasks that one waits for and that are named.
   private static let named = 5
 
-  static func of(_ task: TaskDocument, in store: any TaskStore) async throws -> String? {
-    switch task.state {
-    case .blocked: predecessors(of: task, states: try await store.states(of: task.spec.after))
-    case .queued: of(task, workers: try await store.workers(), limits: try await store.limits())
-    default: nil
+  /// Of those that wait for more than their time or their turn, by their ids.
+  static func of(_ tasks: [TaskDocument], in store: any TaskStore) async throws -> [UUID: String] {
+    var reasons: [UUID: String] = [:]
+    let blocked = tasks.filter { $0.state == .blocked }
+    if !blocked.isEmpty {
+      let states = try await store.states(of: Array(Set(blocked.flatMap(\.spec.after))))
+      for task in blocked { reasons[task.spec.id] = predecessors(of: task, states: states) }
     }
+    let queued = tasks.filter { $0.state == .queued }
+    if !queued.isEmpty {
+      let (workers, limits) = (try await store.workers(), try await store.limits().filter(\.isReached))
+      for task in queued { reasons[task.spec.id] = of(task, workers: workers, limits: limits) }
+    }
+    return reasons
   }
 
   /// The tasks that a blocked one waits for, and what each needs; `states` are those of the tasks it comes after.
@@ -23,6 +31,7 @@ enum WaitReason {
       case nil: "\(id) (there is none: submit it, or cancel this task)"
       case .failed, .canceled, .paused:
         "\(id) (\(states[id]?.rawValue ?? ""): 'reelhaul \(states[id] == .paused ? "resume" : "retry") \(id)')"
+      case .blocked: "\(id) (blocked itself: 'reelhaul show \(id)')"
       case let state?: "\(id) (\(state.rawValue))"
       }
     }

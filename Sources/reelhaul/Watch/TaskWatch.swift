@@ -31,20 +31,32 @@ struct TaskWatch {
     await tellOfInterrupt(ids)
     var display = makeDisplay()
     var tasks = NamedTasks(ids, known: known)
-    var told: String?
+    var told: Set<String> = []
     let start = ContinuousClock.now
     while true {
       let removed = tasks.update(try await store.tasks(ids))
       display.show(tasks.documents)
       if !isQuiet { for task in removed { display.say("\(task.title) was removed.") } }
       if tasks.areAll(isEnough) { return tasks.documents }
-      if ContinuousClock.now - start > Self.patience, let reason = try await obstacle(tasks), reason != told {
-        told = reason
-        display.say(reason)
-      }
+      var obstacles = try await dependencies(tasks.existing)
+      if ContinuousClock.now - start > Self.patience { obstacles += try await obstacle(tasks).map { [$0] } ?? [] }
+      for obstacle in obstacles where told.insert(obstacle).inserted { display.say(obstacle) }
       try await Task.sleep(for: Self.interval)
     }
   }
+
+  /// Which of what is followed can only go on once somebody does something about what it comes after.
+  private func dependencies(_ tasks: [TaskDocument]) async throws -> [String] {
+    let blocked = tasks.filter { $0.state == .blocked }
+    guard !blocked.isEmpty else { return [] }
+    let states = try await store.states(of: blocked.flatMap(\.spec.after))
+    return blocked.compactMap { task in
+      guard task.spec.after.contains(where: { [.failed, .canceled].contains(states[$0]) }) else { return nil }
+      return WaitReason.predecessors(of: task, states: states).map { Self.sentence(task, $0) }
+    }
+  }
+
+  private static func sentence(_ task: TaskDocument, _ reason: String) -> String { "\(task.title) waits \(reason)." }
 
   /// Why nothing of what is followed moves; nil where something does.
   private func obstacle(_ tasks: NamedTasks) async throws -> String? {
@@ -52,7 +64,7 @@ struct TaskWatch {
     let waiting = [TaskState.queued, .blocked]
     guard tasks.existing.allSatisfy({ waiting.contains($0.state) }), let first = tasks.existing.first
     else { return nil }
-    return try await WaitReason.of(first, in: store).map { "\(first.title) waits \($0)." }
+    return try await WaitReason.of([first], in: store)[first.spec.id].map { Self.sentence(first, $0) }
   }
 
   /// An interrupt ends this process, and not the tasks.
