@@ -51,7 +51,7 @@ package actor Worker {
       loop: loop, concurrency: settings.concurrency, handlers: parts.handlers, store: batcher,
       watchdog: settings.watchdog, log: log, onFree: { await hints.runEnded() })
     keeper = LeaseKeeper(
-      loop: loop, store: parts.leases, runner: runner, watch: watch,
+      loop: loop, store: parts.leases, runner: runner, watch: watch, commands: parts.commands,
       timing: .init(lease: .seconds(settings.leaseSeconds), renewal: settings.renewalInterval),
       topicPrefix: settings.topics.prefix, log: log,
       describe: { boot, volumes in

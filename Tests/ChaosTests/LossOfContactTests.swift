@@ -52,6 +52,37 @@ import Testing
     await fleet.stop()
   }
 
+  /// A worker that has no lease is no member of the group: its share of the commands would wait for it.
+  @Test(.enabled(if: TestKafka.isAvailable)) func aWorkerCutOffLeavesItsCommandsToOthers() async throws {
+    let kafka = try await TestKafka.shared()
+    let fleet = try await TestFleet.start(workers: 0, broker: .running(kafka.bootstrap), leaseSeconds: 6)
+    let proxy = try CuttingProxy(to: UInt16(try await TestPostgres.shared.server().port))
+    let cutOff = try await fleet.startWorker(named: "cut_off", through: proxy)
+    try fleet.startWorker()
+    func assignments(of worker: Int) -> Int {
+      fleet.logs().split(separator: "--- worker ")[worker].split(separator: "\n").count {
+        $0.contains("partitions assigned")
+      }
+    }
+    try await fleet.eventually("both have a share") { assignments(of: 0) > 0 && assignments(of: 1) > 0 }
+    proxy.setSilent(true)
+    func runNoops() async throws {
+      let specs = (0..<100).map { TaskSpec(id: .make(), kind: .noop, source: "noop://host-\($0)/") }
+      try await fleet.client.submit(specs)
+      try await fleet.waitForSuccess(of: specs.map(\.id))
+    }
+    try await runNoops()
+    let before = assignments(of: 0)
+    proxy.setSilent(false)
+    try await fleet.eventually("it has a share again") { assignments(of: 0) > before }
+    try await runNoops()
+    #expect(cutOff.status == nil)
+    #expect(try await fleet.problemsOfEvents() == [])
+    #expect(try await fleet.store.audit() == [])
+    await fleet.stop()
+    proxy.close()
+  }
+
   @Test(arguments: Loss.allCases) func stopsInTimeAndComesBackHarmless(_ loss: Loss) async throws {
     let fleet = try await TestFleet.start(workers: 0, leaseSeconds: Self.leaseSeconds)
     try await fleet.keepJournal()

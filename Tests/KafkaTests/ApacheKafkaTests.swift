@@ -111,6 +111,42 @@ struct ApacheKafkaTests {
     await producer.close()
   }
 
+  @Test func aMemberLeavesWithWhatItHasNotCommittedAndComesBack() async throws {
+    let configuration = try await setUp("leave")
+    let producer = try KafkaProducer(configuration)
+    let first = try KafkaConsumer(configuration, group: "leave", topics: ["leave"], isMember: false)
+    let second = try KafkaConsumer(configuration, group: "leave", topics: ["leave"])
+    try await eventually("who has not joined has no share") { second.assignment.count == 4 }
+    first.join()
+    try await eventually("both have a half") { first.assignment.count == 2 && second.assignment.count == 2 }
+
+    let share = try #require(first.assignment.first)
+    try await producer.sendAll([
+      KafkaMessage(topic: "leave", key: nil, value: bytes("left"), partition: share.partition)
+    ])
+    let batch = try #require(try await first.next())
+    first.leave()
+    try await eventually("the second has all") { first.assignment.isEmpty && second.assignment.count == 4 }
+    #expect(try await read(1, from: second).map { text($0.value) } == ["left"])
+    #expect(try await first.commit(batch) == [share])
+
+    first.join()
+    try await eventually("both have a half again") { first.assignment.count == 2 && second.assignment.count == 2 }
+    for _ in 0..<20 {
+      first.leave()
+      first.join()
+    }
+    try await eventually("its last word counts") { first.assignment.count == 2 && second.assignment.count == 2 }
+    try await producer.sendAll(
+      (0..<4).map { KafkaMessage(topic: "leave", key: nil, value: bytes("x"), partition: $0) })
+    async let ofFirst = read(2, from: first)
+    async let ofSecond = read(2, from: second)
+    #expect(try await ofFirst.count + ofSecond.count == 4)
+    await first.close()
+    await second.close()
+    await producer.close()
+  }
+
   @Test func aCommitPassesByNothingOfATopicMadeAnew() async throws {
     let configuration = try await setUp("anew", partitions: 1)
     let producer = try KafkaProducer(configuration)

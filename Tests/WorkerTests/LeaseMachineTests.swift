@@ -70,6 +70,29 @@ import Testing
     #expect(machine.renewed(first, sentAt: at(500), isAlive: false, now: at(502)) == [.abandon(first), .register])
   }
 
+  @Test func leavesItsCommandsToOthersWhereNoLeaseBegins() {
+    var machine = held()
+    #expect(machine.tick(now: at(10_000)) == [.abandon(first), .register])
+    #expect(machine.nextTick == at(15_000), "the registration hangs; for others the lease lasts until then")
+    #expect(machine.tick(now: at(14_999)) == [])
+    #expect(machine.tick(now: at(15_000)) == [.retreat])
+    #expect(machine.nextTick == nil, "once")
+    #expect(machine.registrationFailed(now: at(20_000)) == [])
+    #expect(machine.tick(now: try! #require(machine.nextTick)) == [.register])
+    #expect(machine.registered(second, sentAt: at(30_000), now: at(30_001)) == [.begin(second, fence: at(40_000))])
+
+    machine = held()
+    _ = machine.tick(now: at(10_000))
+    #expect(machine.registrationFailed(now: at(14_990)) == [])
+    #expect(machine.tick(now: at(16_000)) == [.retreat, .register], "registrations are refused")
+
+    machine = held()
+    _ = machine.tick(now: at(10_000))
+    _ = machine.registered(second, sentAt: at(10_000), now: at(10_010))
+    #expect(machine.nextTick == at(10_500))
+    #expect(machine.tick(now: at(15_000)) == [.renew(second)], "a new lease began in time")
+  }
+
   @Test func failedRenewalsAreRepeatedUntilTheFence() {
     var machine = held()
     var now = at(500)
@@ -158,6 +181,7 @@ import Testing
         case .abandon(let worker):
           #expect(fence?.worker == worker)
           fence = nil
+        case .retreat: #expect(fence == nil && leaseUntil.values.allSatisfy { $0 <= now || machine.worker == nil })
         }
       }
       if let fence { #expect(fence.until <= leaseUntil[fence.worker]!, "fenced before the store's lease ends") }

@@ -9,6 +9,8 @@ final class ConsumerThread: @unchecked Sendable {
 
   enum Request {
     case commit([KafkaBatch.Range], CommitAnswer)
+    case join
+    case leave
     case pause
     case resume
   }
@@ -40,6 +42,7 @@ final class ConsumerThread: @unchecked Sendable {
   var revocation: Revocation?
   var nextLook = Deadline.now()
   var isClosing = false
+  private var isMember = false
   /// Whether the group has ever given it its share, perhaps of nothing.
   var wasAssigned = false
   private var copier = RecordCopier()
@@ -89,7 +92,6 @@ final class ConsumerThread: @unchecked Sendable {
   // MARK: The thread
 
   func run() {
-    subscribe()
     var deadline: Deadline?
     repeat {
       deadline = takeRequests()
@@ -101,15 +103,23 @@ final class ConsumerThread: @unchecked Sendable {
       if deadline == nil { wait() }
     } while deadline == nil
     leave(by: deadline ?? .now())
-    if wasAssigned || !KafkaHandle.mayAbortJoining { handle.destroy() } else { handle.abandon() }
+    if wasAssigned || !isMember || !KafkaHandle.mayAbortJoining { handle.destroy() } else { handle.abandon() }
   }
 
-  private func subscribe() {
+  private func join() {
+    guard !isMember else { return }
+    isMember = true
     let list = PartitionList(topics.map { TopicPartition($0, -1) })
     let code = list.lend { rd_kafka_subscribe(handle.raw, $0) }
     if code != RD_KAFKA_RESP_ERR_NO_ERROR {
       batches.finish(.failure(KafkaError(code, "subscribe", isFatal: true)))
     }
+  }
+
+  private func leave() {
+    guard isMember else { return }
+    isMember = false
+    rd_kafka_unsubscribe(handle.raw)
   }
 
   private func takeRequests() -> Deadline? {
@@ -120,6 +130,8 @@ final class ConsumerThread: @unchecked Sendable {
     for request in requests {
       switch request {
       case .commit(let ranges, let answer): commit(ranges, answer)
+      case .join: join()
+      case .leave: leave()
       case .pause: flow.isPaused = true
       case .resume: flow.isPaused = false
       }

@@ -27,9 +27,10 @@ package final class KafkaConsumer: Sendable {
   private let worker: ConsumerThread
   private let thread: PollThread
 
-  /// Joins the group soon; does not wait for it.
+  /// Joins the group soon, unless `isMember` is false; does not wait for it.
   package init(
-    _ configuration: KafkaConfiguration, group: String, topics: [String], options: Options = Options()
+    _ configuration: KafkaConfiguration, group: String, topics: [String], options: Options = Options(),
+    isMember: Bool = true
   ) throws(KafkaError) {
     let handle = try KafkaHandle(
       .member, configuration,
@@ -47,6 +48,7 @@ package final class KafkaConsumer: Sendable {
         "partition.assignment.strategy": "cooperative-sticky",
       ])
     let worker = ConsumerThread(handle, topics: topics, options: options)
+    if isMember { worker.add(.join) }
     self.worker = worker
     thread = PollThread(name: "kafka-consumer") { worker.run() }
   }
@@ -72,6 +74,17 @@ package final class KafkaConsumer: Sendable {
       worker.add(.commit(batch.ranges) { continuation.resume(returning: $0) })
     }
     return try result.get()
+  }
+
+  /// Joins the group soon, where it is no member yet.
+  package func join() {
+    worker.add(.join)
+  }
+
+  /// Leaves the group soon; the consumer can ``join()`` again. Records that are not committed come again at their new
+  /// owners.
+  package func leave() {
+    worker.add(.leave)
   }
 
   /// Fetches no more records, of partitions to come neither. The member stays in its group. What was fetched before

@@ -4,6 +4,10 @@ import Kafka
 package protocol CommandSource: Sendable {
   /// Waits for records; `nil` once the source is closed.
   func next() async throws -> CommandBatch?
+  /// Become a member of the group, or stay one: a share of the commands comes here from now on.
+  func join()
+  /// Leave the group: others get the share, with what of it was not committed.
+  func leave()
   /// Fetch no more for now, and stay in the group.
   func pause()
   func resume()
@@ -21,7 +25,7 @@ package struct CommandBatch: Sendable {
   }
 }
 
-/// The consumer group as the source of commands.
+/// The consumer group as the source of commands. Nobody is a member before ``join()``.
 package struct KafkaCommandSource: CommandSource {
   private let consumer: KafkaConsumer
 
@@ -33,6 +37,10 @@ package struct KafkaCommandSource: CommandSource {
     guard let batch = try await consumer.next() else { return nil }
     return CommandBatch(records: batch.records) { [consumer] in try await consumer.commit(batch) }
   }
+
+  package func join() { consumer.join() }
+
+  package func leave() { consumer.leave() }
 
   package func pause() { consumer.pause() }
 

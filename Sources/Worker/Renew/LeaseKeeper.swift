@@ -12,6 +12,7 @@ package actor LeaseKeeper {
   private let store: any TaskStore
   private let runner: Runner
   private let watch: VolumeWatch
+  private let commands: any CommandSource
   private let topicPrefix: String
   private let describe: Describe
   private let log: Logger
@@ -34,13 +35,15 @@ package actor LeaseKeeper {
 
   /// `onLease` is called when a lease begins, or is good for other tasks from now on.
   package init(
-    loop: EventLoop, store: any TaskStore, runner: Runner, watch: VolumeWatch, timing: LeaseMachine.Timing,
-    topicPrefix: String, log: Logger, describe: @escaping Describe, onLease: @escaping @Sendable () async -> Void
+    loop: EventLoop, store: any TaskStore, runner: Runner, watch: VolumeWatch, commands: any CommandSource,
+    timing: LeaseMachine.Timing, topicPrefix: String, log: Logger, describe: @escaping Describe,
+    onLease: @escaping @Sendable () async -> Void
   ) {
     self.loop = loop
     self.store = store
     self.runner = runner
     self.watch = watch
+    self.commands = commands
     self.topicPrefix = topicPrefix
     self.describe = describe
     self.log = log
@@ -92,6 +95,7 @@ package actor LeaseKeeper {
       case .begin(let worker, let fence): begin(worker, fence)
       case .extend(_, let fence): lease?.fence.extend(until: fence)
       case .abandon(let worker): await abandon(worker)
+      case .retreat: retreat()
       }
     }
   }
@@ -128,6 +132,7 @@ package actor LeaseKeeper {
   private func begin(_ worker: WorkerID, _ fence: BootInstant) {
     lease = Lease(worker: worker, boot: boot, fence: Fence(until: fence))
     beginning.continuation.finish()
+    commands.join()
     log.info("the worker is registered", ["worker": .of(boot), "number": .integer(worker.rawValue)])
   }
 
@@ -163,6 +168,11 @@ package actor LeaseKeeper {
       "the lease is lost: every run is stopped, the worker registers anew",
       ["worker": .of(lost.boot), "runs": .integer(runs)])
     await runner.abandon(lost)
+  }
+
+  private func retreat() {
+    log.warning("the worker has no lease: it leaves its commands to others until the store can be reached again")
+    commands.leave()
   }
 
   // MARK: Telling

@@ -30,6 +30,8 @@ package struct LeaseMachine: Sendable {
     case extend(WorkerID, fence: BootInstant)
     /// Stop every task of this lease at once, write nothing more for them.
     case abandon(WorkerID)
+    /// There is no lease, and the last one is over for everybody: leave commands to workers that reach the store.
+    case retreat
   }
 
   private enum State {
@@ -56,6 +58,8 @@ package struct LeaseMachine: Sendable {
   private let timing: Timing
   private var state = State.idle
   private var backoff: Backoff
+  /// When the lost lease has ended for others, too, unless a new one begins before.
+  private var retreatAt: BootInstant?
 
   package init(timing: Timing, seed: UInt64) {
     self.timing = timing
@@ -70,8 +74,9 @@ package struct LeaseMachine: Sendable {
   /// When ``tick(now:)`` must be called next; `nil` while only an answer can change anything.
   package var nextTick: BootInstant? {
     switch state {
-    case .idle, .registering, .ended: nil
-    case .waiting(let until): until
+    case .idle, .ended: nil
+    case .registering: retreatAt
+    case .waiting(let until): min(until, retreatAt ?? until)
     case .held(let held): held.isRenewing ? held.fence : min(held.fence, held.nextRenewal)
     }
   }
@@ -89,14 +94,16 @@ package struct LeaseMachine: Sendable {
 
   package mutating func tick(now: BootInstant) -> [Action] {
     switch state {
-    case .idle, .registering, .ended:
+    case .idle, .ended:
       return []
+    case .registering:
+      return retreat(now)
     case .waiting(let until):
-      guard now >= until else { return [] }
+      guard now >= until else { return retreat(now) }
       state = .registering
-      return [.register]
+      return retreat(now) + [.register]
     case .held(var held):
-      if now >= held.fence { return lose(held.worker) }
+      if now >= held.fence { return lose(held.worker, now) }
       guard !held.isRenewing, now >= held.nextRenewal else { return [] }
       return renew(&held)
     }
@@ -105,7 +112,7 @@ package struct LeaseMachine: Sendable {
   /// Something was intended for a running task: learn it now and not by the next regular renewal.
   package mutating func renewNow(now: BootInstant) -> [Action] {
     guard case .held(var held) = state else { return [] }
-    if now >= held.fence { return lose(held.worker) }
+    if now >= held.fence { return lose(held.worker, now) }
     guard held.isRenewing else { return renew(&held) }
     held.renewAgain = true
     state = .held(held)
@@ -117,6 +124,7 @@ package struct LeaseMachine: Sendable {
     let fence = sentAt + timing.fence
     guard now < fence else { return registrationFailed(now: now) }
     backoff.reset()
+    retreatAt = nil
     state = .held(Held(worker: worker, fence: fence, nextRenewal: sentAt + timing.renewal))
     return [.begin(worker, fence: fence)]
   }
@@ -133,7 +141,7 @@ package struct LeaseMachine: Sendable {
     guard case .held(var held) = state, held.worker == worker else { return [] }
     held.isRenewing = false
     held.fence = max(held.fence, sentAt + timing.fence)
-    guard isAlive, now < held.fence else { return lose(worker) }
+    guard isAlive, now < held.fence else { return lose(worker, now) }
     backoff.reset()
     held.nextRenewal = max(now, sentAt + timing.renewal)
     let extend = Action.extend(worker, fence: held.fence)
@@ -144,7 +152,7 @@ package struct LeaseMachine: Sendable {
 
   package mutating func renewalFailed(_ worker: WorkerID, now: BootInstant) -> [Action] {
     guard case .held(var held) = state, held.worker == worker else { return [] }
-    if now >= held.fence { return lose(worker) }
+    if now >= held.fence { return lose(worker, now) }
     held.isRenewing = false
     held.renewAgain = false
     held.nextRenewal = now + min(backoff.next(), timing.renewal)
@@ -159,8 +167,15 @@ package struct LeaseMachine: Sendable {
     return [.renew(held.worker)]
   }
 
-  private mutating func lose(_ worker: WorkerID) -> [Action] {
+  private mutating func lose(_ worker: WorkerID, _ now: BootInstant) -> [Action] {
     state = .registering
+    retreatAt = now + (timing.lease - timing.fence)
     return [.abandon(worker), .register]
+  }
+
+  private mutating func retreat(_ now: BootInstant) -> [Action] {
+    guard let time = retreatAt, now >= time else { return [] }
+    retreatAt = nil
+    return [.retreat]
   }
 }

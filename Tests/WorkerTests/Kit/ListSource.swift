@@ -10,6 +10,7 @@ final class ListSource: CommandSource, SignalSource {
     var offset: Int64 = 0
     var committed: [Int64] = []
     var isPaused = false
+    var isMember = false
     var isCanceled = false
   }
 
@@ -71,6 +72,12 @@ final class ListSource: CommandSource, SignalSource {
   }
 
   func next() async throws -> [KafkaRecord]? { try await take() }
+
+  var isMember: Bool { state.withLock { $0.isMember } }
+
+  func join() { state.withLock { $0.isMember = true } }
+
+  func leave() { state.withLock { $0.isMember = false } }
 
   func pause() { state.withLock { $0.isPaused = true } }
 

@@ -185,6 +185,7 @@ import Worker
       case .abandon:
         fence = nil
         runs = [:]
+      case .retreat: log.release(index)
       }
     }
     if let next = lease.nextTick {
