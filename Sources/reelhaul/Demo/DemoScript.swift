@@ -27,10 +27,12 @@ struct DemoScript {
   }
 
   mutating func look(at tasks: [TaskDocument]) -> [Action] {
-    tasks.flatMap { task in
+    // A killed worker's share of the commands waits until the group misses it: the others come first.
+    let areSteered = tasks.allSatisfy(isSteered)
+    return tasks.flatMap { task in
       switch roles[task.spec.id] ?? .plain {
       case .plain: [] as [Action]
-      case .killed: kill(task)
+      case .killed: areSteered ? kill(task) : []
       case .canceled: isUnderWay(task) ? once(.cancel(task.spec.id)) : []
       case .paused: pauseAndResume(task)
       }
@@ -52,6 +54,15 @@ struct DemoScript {
       return pausedFor > Self.pausedLooks ? once(.resume(task.spec.id)) : []
     }
     return isUnderWay(task) ? once(.pause(task.spec.id)) : []
+  }
+
+  /// The pause or the cancel of the task has had its effect, or comes too late.
+  private func isSteered(_ task: TaskDocument) -> Bool {
+    switch roles[task.spec.id] ?? .plain {
+    case .plain, .killed: true
+    case .canceled: task.state.isFinal
+    case .paused: task.state == .paused || pausedAt != nil || task.state.isFinal
+    }
   }
 
   private func isUnderWay(_ task: TaskDocument) -> Bool {
