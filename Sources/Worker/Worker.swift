@@ -88,7 +88,7 @@ package actor Worker {
   package func start() {
     keeping = [
       loop.task { [keeper] in
-        if let fleets = await keeper.run() { await self.refuse(fleets) }
+        if let refusal = await keeper.run() { await self.refuse(refusal) }
       }
     ]
     attending = [
@@ -151,9 +151,9 @@ package actor Worker {
     get async { await runner.hasLeftovers }
   }
 
-  /// The store is another fleet's: no waiting mends that.
-  private func refuse(_ fleets: OtherFleet) {
-    log.error("the worker ends: \(fleets)", ["advice": .text(OtherFleet.advice)])
+  /// The store is another's: no waiting mends that.
+  private func refuse(_ refusal: StoreError) {
+    log.error("the worker ends: \(refusal)", ["advice": .text(refusal.advice ?? "")])
     isRefused = true
     requestEnd()
   }

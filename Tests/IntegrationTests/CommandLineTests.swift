@@ -116,6 +116,33 @@ import Testing
     await fleet.stop()
   }
 
+  /// A worker may be started before the schema is made; not with that of another program.
+  @Test func aWorkerTellsOfASchemaThatIsNotItsOwn() async throws {
+    let fleet = try await TestFleet.start(workers: 0)
+    let url = try await TestPostgres.shared.database()
+    let worker = try fleet.startWorker(["REELHAUL_POSTGRES": url])
+    try await fleet.eventually("it says what to do") {
+      fleet.logs().contains("no schema of reelhaul yet: 'reelhaul migrate'")
+    }
+    #expect(try await fleet.run(["migrate", "--postgres", url]).status == .exited(0))
+    try await fleet.eventually("it has its lease") { fleet.logs().contains("the worker is registered") }
+    worker.kill(SIGTERM)
+    #expect(await worker.wait() == .exited(0))
+
+    let newer = "insert into schema_migration (number, name, checksum) values (1000, 'later', 0)"
+    let foreign = "drop table schema_migration; create table schema_migration (version int)"
+    for (change, word) in [(newer, "upgrade the program"), (foreign, "another program's")] {
+      try await fleet.pool.withConnection { _ = try await $0.script(change) }
+      for (words, code) in [(["worker"], 2 as Int32), (["migrate"], 1), (["doctor"], 1)] {
+        let refused = try await fleet.run(words)
+        #expect(refused.status == .exited(code), "\(words): \(refused.output)")
+        #expect(
+          refused.output.contains(word) && refused.output.contains("another database or schema"), "\(refused.output)")
+      }
+    }
+    await fleet.stop()
+  }
+
   /// It would wait for ever, and nobody would know what for.
   @Test func whoWaitsIsToldOfAFailedPredecessor() async throws {
     let fleet = try await TestFleet.start(workers: 1)

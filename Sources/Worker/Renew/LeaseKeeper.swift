@@ -24,7 +24,7 @@ package actor LeaseKeeper {
   private var boot = UUID(milliseconds: Clocks.realtimeMilliseconds())
   /// Finished when the first lease begins.
   private let beginning = AsyncStream.makeStream(of: Never.self)
-  private var refusal: OtherFleet?
+  private var refusal: StoreError?
   /// The volumes that the store knows of.
   private var announced: [String: UUID] = [:]
 
@@ -52,8 +52,8 @@ package actor LeaseKeeper {
     machine = LeaseMachine(timing: timing, seed: .random(in: 0 ... .max))
   }
 
-  /// Runs until its task is canceled, or until the store turns out to be another fleet's, which is returned.
-  package func run() async -> OtherFleet? {
+  /// Runs until its task is canceled, or until the store turns out to be another's, which is returned.
+  package func run() async -> StoreError? {
     await perform(machine.start())
     while !Task.isCancelled {
       await wakeup.sleep(until: machine.nextTick)
@@ -119,12 +119,12 @@ package actor LeaseKeeper {
       recovered()
       await performAndWake(machine.registered(worker, sentAt: sentAt, now: .now))
       if lease?.worker == worker { await onLease() }
-    } catch StoreError.otherFleet(let fleets) {
-      refusal = fleets
+    } catch let error as StoreError where error.isFinal {
+      refusal = error
       machine.end()
       await wakeup.call()
     } catch {
-      report("the worker cannot register with the store", error)
+      report("the worker cannot register with the store, and tries again", error)
       await performAndWake(machine.registrationFailed(now: .now))
     }
   }
