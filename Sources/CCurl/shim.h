@@ -34,6 +34,10 @@ static inline CURLcode rh_easy_set_closesocket(CURL *easy, curl_closesocket_call
   return (curl_easy_setopt)(easy, CURLOPT_CLOSESOCKETFUNCTION, value);
 }
 
+static inline CURLcode rh_easy_set_prereq(CURL *easy, curl_prereq_callback value) {
+  return (curl_easy_setopt)(easy, CURLOPT_PREREQFUNCTION, value);
+}
+
 static inline CURLcode rh_easy_get_long(CURL *easy, CURLINFO info, long *value) {
   return (curl_easy_getinfo)(easy, info, value);
 }

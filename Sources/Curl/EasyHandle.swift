@@ -60,7 +60,9 @@ final class EasyHandle {
     try check(rh_easy_set_pointer(raw, CURLOPT_WRITEDATA, context))
     try check(rh_easy_set_pointer(raw, CURLOPT_OPENSOCKETDATA, context))
     // A connection outlives the handle that opened it: its end is told to the table of sockets.
-    try check(rh_easy_set_pointer(raw, CURLOPT_CLOSESOCKETDATA, Unmanaged.passUnretained(sockets).toOpaque()))
+    let table = Unmanaged.passUnretained(sockets).toOpaque()
+    try check(rh_easy_set_pointer(raw, CURLOPT_CLOSESOCKETDATA, table))
+    try check(rh_easy_set_pointer(raw, CURLOPT_PREREQDATA, table))
     try check(
       rh_easy_set_receiver(raw, CURLOPT_HEADERFUNCTION) { bytes, size, count, context in
         let line = UnsafeRawBufferPointer(start: bytes, count: size * count)
@@ -86,6 +88,12 @@ final class EasyHandle {
       rh_easy_set_closesocket(raw) { context, descriptor in
         Unmanaged<SocketTable>.fromOpaque(context!).takeUnretainedValue().close(descriptor)
         return 0
+      })
+    // With a connection that is shut there, libcurl cannot send, and takes another one.
+    try check(
+      rh_easy_set_prereq(raw) { context, _, _, _, _ in
+        Unmanaged<SocketTable>.fromOpaque(context!).takeUnretainedValue().look()
+        return CURL_PREREQFUNC_OK
       })
   }
 

@@ -119,7 +119,8 @@ final class MultiHandle: @unchecked Sendable {
       let result = rh_message_result(message)
       guard result >= 0, let easy = message.pointee.easy_handle else { continue }
       let handle = EasyHandle.of(raw: easy)
-      sockets.rest(handle.keptSocket, hasSurplus: handle.hasSurplus)
+      // In HTTP/2 every frame names the request it answers, and some answer none.
+      if !handle.usedHTTP2 { sockets.rest(handle.keptSocket, hasSurplus: handle.hasSurplus) }
       curl_multi_remove_handle(raw, easy)
       onFinish(easy, result)
     }

@@ -5,8 +5,10 @@ import System
 /// The sockets of one multi handle, and how the loop watches them.
 ///
 /// A connection's own socket keeps its watcher while it rests between two requests. What it receives then was not asked
-/// for: libcurl (before 8.1) would take it for the answer to the next request, a later task's file. So it is watched, and
-/// a connection that is not silent is shut, which libcurl sees before it would use it again.
+/// for: libcurl (before 8.1) would take it for the answer to the next request, a later task's file. So it is watched,
+/// looked at once more before that request is sent, and again when something comes back: what came before the server had
+/// the request is no answer to it. A connection that was not silent is shut. libcurl sees that, and uses another one; a
+/// request that was sent over it already is sent again.
 ///
 /// What libcurl opens by itself (the resolver's wake-up) is forgotten as soon as libcurl stops watching it, for its end
 /// is not announced.
@@ -19,6 +21,8 @@ final class SocketTable: @unchecked Sendable {
   /// Those that libcurl has watched for a transfer.
   private var used: Set<Int32> = []
   private var resting: Set<Int32> = []
+  /// Those that have rested and got a request, and have received nothing since.
+  private var asked: Set<Int32> = []
 
   init(loop: EventLoop, onEvents: @escaping @Sendable (Int32, PollEvents) -> Void) {
     self.loop = loop
@@ -33,9 +37,10 @@ final class SocketTable: @unchecked Sendable {
   /// libcurl's wish for a socket: `CURL_POLL_IN`, `_OUT`, `_INOUT`, `_REMOVE` or `_NONE`. False where it cannot be
   /// watched.
   func watch(_ descriptor: Int32, what: Int32) -> Bool {
-    resting.remove(descriptor)
+    let hasRested = resting.remove(descriptor) != nil
     guard what != CURL_POLL_REMOVE else {
       used.remove(descriptor)
+      asked.remove(descriptor)
       if owned.contains(descriptor) {
         polls[descriptor]?.watch([])
       } else {
@@ -47,6 +52,7 @@ final class SocketTable: @unchecked Sendable {
     if what & CURL_POLL_IN != 0 { events.insert(.readable) }
     if what & CURL_POLL_OUT != 0 { events.insert(.writable) }
     used.insert(descriptor)
+    if hasRested { asked.insert(descriptor) }
     if let poll = polls[descriptor] {
       poll.watch(events)
       return true
@@ -62,10 +68,18 @@ final class SocketTable: @unchecked Sendable {
   }
 
   private func happened(_ descriptor: Int32, _ events: PollEvents) {
-    if resting.contains(descriptor) { listen(descriptor) } else { onEvents(descriptor, events) }
+    if resting.contains(descriptor) { return listen(descriptor) }
+    if events.contains(.readable), asked.remove(descriptor) != nil, hasUnacknowledged(descriptor) { shut(descriptor) }
+    onEvents(descriptor, events)
   }
 
-  /// A transfer over `descriptor` has ended and its connection is kept. `hasSurplus`: more than its response has been
+  /// Something that was sent has not reached the other end yet, as far as TCP knows.
+  private func hasUnacknowledged(_ descriptor: Int32) -> Bool {
+    var bytes: Int32 = 0
+    return ioctl(descriptor, UInt(TIOCOUTQ), &bytes) == 0 && bytes > 0
+  }
+
+  /// A transfer of HTTP/1 over `descriptor` has ended and its connection is kept. `hasSurplus`: more than its response has been
   /// received already.
   func rest(_ descriptor: Int32, hasSurplus: Bool) {
     guard owned.contains(descriptor), !used.contains(descriptor) else { return }
@@ -74,18 +88,29 @@ final class SocketTable: @unchecked Sendable {
     listen(descriptor)
   }
 
+  /// A request is about to be sent, over one of those that rest or over a new connection.
+  func look() {
+    guard !resting.isEmpty else { return }
+    var ends = resting.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+    guard poll(&ends, nfds_t(ends.count), 0) > 0 else { return }
+    for end in ends where end.revents != 0 { listen(end.fd) }
+  }
+
   private func listen(_ descriptor: Int32) {
     var byte: UInt8 = 0
     switch recv(descriptor, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) {
     case 1: shut(descriptor)
     case -1 where errno == EAGAIN: polls[descriptor]?.watch(.readable)
     // The server has ended it, which libcurl sees by itself.
-    default: polls[descriptor]?.watch([])
+    default:
+      resting.remove(descriptor)
+      polls[descriptor]?.watch([])
     }
   }
 
   /// Also takes what is there: while something is, a connection of TLS counts as alive.
   private func shut(_ descriptor: Int32) {
+    resting.remove(descriptor)
     polls[descriptor]?.watch([])
     shutdown(descriptor, Int32(SHUT_RDWR))
     withUnsafeTemporaryAllocation(byteCount: 1 << 14, alignment: 1) { buffer in
@@ -100,6 +125,7 @@ final class SocketTable: @unchecked Sendable {
     owned.remove(descriptor)
     used.remove(descriptor)
     resting.remove(descriptor)
+    asked.remove(descriptor)
     Glibc.close(descriptor)
   }
 

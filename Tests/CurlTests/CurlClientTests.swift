@@ -46,25 +46,6 @@ import Testing
     }
   }
 
-  /// A connection's later bytes are no answer to the next request, whether they come with a response or after it.
-  @Test(arguments: [false, true]) func whatComesBehindAResponseAnswersNothing(late: Bool) async throws {
-    try await withClient { origin, client in
-      origin.serve("/next", OriginFile(seed: 8, size: 5000))
-      let gate = OriginGate()
-      let surplus = OriginFault.surplus("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nEVIL")
-      origin.script("/file") { _ in late ? [surplus, .hold(after: 1 << 20, gate)] : [surplus] }
-      let first = RecordingHandler()
-      _ = try await client.perform(CurlRequest(url: origin.url("/file")), handler: first)
-      #expect(first.body == OriginContent(seed: 7).bytes(0..<1 << 20))
-      gate.open()
-      try await eventually("the connection is given up") { origin.connections == 0 }
-      let second = RecordingHandler()
-      let statistics = try await client.perform(CurlRequest(url: origin.url("/next")), handler: second)
-      #expect(second.body == OriginContent(seed: 8).bytes(0..<5000))
-      #expect(statistics.newConnections == 1)
-    }
-  }
-
   @Test func aHeaderLineOfAMegabyteIsTooLarge() async throws {
     try await withClient { origin, client in
       origin.always("/file", .header("X-Long", String(repeating: "q", count: 1_100_000)))

@@ -28,6 +28,23 @@ package enum LoopbackPort {
     return connect(socket, to: port)
   }
 
+  /// Waits until a connection of this process to `port` has received something that was not read, and tells whether one
+  /// has. Blocks its thread.
+  package static func receives(from port: UInt16) -> Bool {
+    var ends = (0..<4096).filter { peer(of: $0) == port }.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+    return poll(&ends, nfds_t(ends.count), 180_000) > 0
+  }
+
+  /// The port of 127.0.0.1 that a socket is connected to.
+  private static func peer(of socket: Int32) -> UInt16? {
+    var address = sockaddr_in()
+    var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+    let result = withUnsafeMutablePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getpeername(socket, $0, &size) }
+    }
+    return result == 0 && address.sin_family == AF_INET ? UInt16(bigEndian: address.sin_port) : nil
+  }
+
   /// Connects a TCP socket, blocking.
   static func connect(_ socket: Int32, to port: UInt16) -> Bool {
     var address = address(port: port)

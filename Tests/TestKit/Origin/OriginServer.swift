@@ -29,8 +29,12 @@ package final class OriginServer: Sendable {
   private let listener: Int32
   private let state = Lock(State())
 
-  package init() throws {
+  /// - Parameter receiveBuffer: so many bytes of requests it takes before it reads them; nil: as many as usual.
+  package init(receiveBuffer: Int32? = nil) throws {
     (listener, port) = try LoopbackPort.bound()
+    if var receiveBuffer {
+      setsockopt(listener, SOL_SOCKET, SO_RCVBUF, &receiveBuffer, socklen_t(MemoryLayout<Int32>.size))
+    }
     guard listen(listener, 512) == 0 else { throw SystemError.last("listen on 127.0.0.1") }
     let acceptor = Thread(name: "origin") { [self] in accept() }
     state.withLock { $0.acceptor = acceptor }
@@ -63,10 +67,10 @@ package final class OriginServer: Sendable {
     return gate
   }
 
-  /// Every request for `path` so far, in the order of arrival.
   /// How many connections are open.
   package var connections: Int { state.withLock { $0.sockets.count } }
 
+  /// Every request for `path` so far, in the order of arrival.
   package func exchanges(_ path: String) -> [OriginExchange] {
     state.withLock { $0.exchanges.filter { $0.request.path == path } }
   }

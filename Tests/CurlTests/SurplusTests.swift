@@ -1,0 +1,121 @@
+import Curl
+import Glibc
+import System
+import TestKit
+import Testing
+
+/// What a server sends over a connection behind a response is no answer to the next request over it.
+@Suite struct SurplusTests {
+  private struct Server {
+    let origin: OriginServer
+    let relay: TLSRelay?
+    let client: CurlClient
+
+    var port: UInt16 { relay?.port ?? origin.port }
+
+    /// Performs a request; the response's body, and how many connections were opened for it.
+    func get(_ path: String, headers: [(String, String)] = []) async throws -> (body: [UInt8], connections: Int) {
+      let handler = RecordingHandler()
+      let url = relay?.url(path) ?? origin.url(path)
+      let statistics = try await client.perform(CurlRequest(url: url, headers: headers), handler: handler)
+      return (handler.body, statistics.newConnections)
+    }
+  }
+
+  private static let size: Int64 = 1 << 20
+  private static let surplus = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nEVIL"
+
+  /// An origin with `/file` and `/next`, in clear or over TLS.
+  private func run(overTLS: Bool, receiveBuffer: Int32? = nil, _ body: (Server) async throws -> Void) async throws {
+    let origin = try OriginServer(receiveBuffer: receiveBuffer)
+    defer { origin.close() }
+    origin.serve("/file", OriginFile(seed: 7, size: Self.size))
+    origin.serve("/next", OriginFile(seed: 8, size: 5000))
+    let relay = overTLS ? try TLSRelay(to: origin.port) : nil
+    defer { relay?.close() }
+    let authority = try overTLS ? TestCertificates.shared.get().authority : nil
+    let loop = EventLoop(name: "curl-test")
+    defer { loop.shutdown() }
+    let client = CurlClient(loop: loop, options: CurlOptions(permits: { _ in true }, caFile: authority))
+    do {
+      try await body(Server(origin: origin, relay: relay, client: client))
+    } catch {
+      await client.close()
+      throw error
+    }
+    await client.close()
+  }
+
+  private func isFile(_ answer: (body: [UInt8], connections: Int)) -> Bool {
+    answer.body == OriginContent(seed: 7).bytes(0..<Self.size)
+  }
+
+  /// And that over a connection of its own.
+  private func isNext(_ answer: (body: [UInt8], connections: Int)) -> Bool {
+    answer.body == OriginContent(seed: 8).bytes(0..<5000) && answer.connections == 1
+  }
+
+  /// Whether it comes with the response or to a connection at rest.
+  @Test(arguments: [false, true], [false, true])
+  func aConnectionThatIsNotSilentIsGivenUp(overTLS: Bool, late: Bool) async throws {
+    try await run(overTLS: overTLS) { server in
+      let gate = OriginGate()
+      let surplus = OriginFault.surplus(Self.surplus)
+      server.origin.script("/file") { _ in late ? [surplus, .hold(after: Self.size, gate)] : [surplus] }
+      try await #expect(isFile(server.get("/file")))
+      gate.open()
+      try await eventually("the connection is given up") { server.origin.connections == 0 }
+      try await #expect(isNext(server.get("/next")))
+    }
+  }
+
+  /// It is there when the next request is sent, and the loop has had no time to see it.
+  @Test(arguments: [false, true]) func aConnectionIsLookedAtBeforeARequest(overTLS: Bool) async throws {
+    try await run(overTLS: overTLS) { server in
+      let gate = OriginGate()
+      server.origin.always("/file", .surplus(Self.surplus), .hold(after: Self.size, gate))
+      try await #expect(isFile(server.get("/file")))
+      let next = try await server.client.loop.task {
+        gate.open()
+        #expect(LoopbackPort.receives(from: server.port))
+        return try await server.get("/next")
+      }.value
+      #expect(isNext(next))
+    }
+  }
+
+  /// It comes behind the next request, and before the server has that: its buffer has no room for all of it.
+  @Test func whatComesBeforeARequestHasArrivedIsNoAnswer() async throws {
+    try await run(overTLS: false, receiveBuffer: 4096) { server in
+      let (gate, never) = (OriginGate(), OriginGate())
+      server.origin.always(
+        "/file", .surplus(Self.surplus + "\n"), .hold(after: Self.size + Int64(Self.surplus.utf8.count), never),
+        .hold(after: Self.size, gate))
+      try await #expect(isFile(server.get("/file")))
+      let next = try await server.client.loop.task {
+        // Behind what sends the request, which is enqueued after the outer one and before the inner one.
+        server.client.loop.execute { server.client.loop.execute { gate.open() } }
+        return try await server.get("/next", headers: [("X-Long", String(repeating: "x", count: 32_000))])
+      }.value
+      #expect(isNext(next))
+      #expect(server.origin.exchanges("/next").count == 1)
+    }
+  }
+
+  /// A server that sends nothing of the kind loses no connection.
+  @Test(arguments: [false, true]) func silentConnectionsAreKept(overTLS: Bool) async throws {
+    try await run(overTLS: overTLS) { server in
+      let opened = try await withThrowingTaskGroup(of: Int.self) { group in
+        for _ in 0..<8 {
+          group.addTask {
+            var opened = 0
+            for _ in 0..<25 { opened += try await server.get("/next").connections }
+            return opened
+          }
+        }
+        return try await group.reduce(0, +)
+      }
+      #expect(opened <= 8)
+    }
+  }
+}
