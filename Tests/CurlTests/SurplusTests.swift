@@ -93,8 +93,8 @@ import Testing
         .hold(after: Self.size, gate))
       try await #expect(isFile(server.get("/file")))
       let next = try await server.client.loop.task {
-        // Behind what sends the request, which is enqueued after the outer one and before the inner one.
-        server.client.loop.execute { server.client.loop.execute { gate.open() } }
+        // Once the request is sent: timers wait for what is enqueued.
+        server.client.loop.timer(after: .zero) { gate.open() }
         return try await server.get("/next", headers: [("X-Long", String(repeating: "x", count: 32_000))])
       }.value
       #expect(isNext(next))

@@ -53,21 +53,21 @@ import Testing
     }
   }
 
-  /// Each file in one request: what comes behind a response is sent after it, maybe behind the next request already.
+  /// Each file in one request: behind the next one over the same connection, surplus would be an answer.
   @Test func whatComesBehindAResponseIsNoOtherFile() async throws {
-    try await run {
-      $0.limits.firstChunk = Self.size
-    } _: { harness, relay in
+    let file = OriginFile(seed: 52, size: 100_001)
+    try await run { harness, relay in
+      harness.origin.serve(DownloadHarness.path, file)
       harness.origin.always(
         DownloadHarness.path, .surplus("HTTP/1.1 200 OK\r\nETag: \"e\"\r\nContent-Length: 4\r\n\r\nEVIL"))
-      for number in 0..<3 {
-        let name = "film-\(number).mp4"
+      for number in 1...3 {
         let spec = harness.spec {
           $0.source = relay.url(DownloadHarness.path)
-          $0.destination = "storage://default/\(name)"
+          $0.destination = "storage://default/film-\(number).mp4"
         }
         let outcome = await harness.run(spec)
-        #expect(outcome == .succeeded(sha256: Self.file.sha256, bytes: Self.size))
+        #expect(outcome == .succeeded(sha256: file.sha256, bytes: file.size))
+        #expect(harness.origin.exchanges(DownloadHarness.path).count == number)
         try await eventually("the connection is given up") { harness.origin.connections == 0 }
       }
     }
