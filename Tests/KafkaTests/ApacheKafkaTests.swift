@@ -111,6 +111,11 @@ struct ApacheKafkaTests {
     await producer.close()
   }
 
+  @Test func whatAGroupHasNotReadIsSeenFromOutside() async throws {
+    let configuration = try await setUp("observed")
+    try await seesWhatIsUnread(configuration, topic: "observed")
+  }
+
   @Test func aMemberLeavesWithWhatItHasNotCommittedAndComesBack() async throws {
     let configuration = try await setUp("leave")
     let producer = try KafkaProducer(configuration)

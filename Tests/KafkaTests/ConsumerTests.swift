@@ -138,4 +138,10 @@ import Testing
     await consumer.close(within: .milliseconds(300))
     #expect(try await consumer.next()?.records.count == nil)
   }
+
+  @Test func whatAGroupHasNotReadIsSeenFromOutside() async throws {
+    try await withDevelopmentBroker(topics: [TopicSpec(name: "observed", partitions: 3)]) {
+      try await seesWhatIsUnread($0, topic: "observed")
+    }
+  }
 }

@@ -19,6 +19,23 @@ func withDevelopmentBroker(
   await broker.close()
 }
 
+/// `topic` is new.
+func seesWhatIsUnread(_ configuration: KafkaConfiguration, topic: String) async throws {
+  let observer = try GroupObserver(configuration, group: topic, topic: topic)
+  #expect(try await observer.position() == .init(committed: 0, unread: 0))
+  let producer = try KafkaProducer(configuration)
+  try await producer.sendAll((0..<7).map { KafkaMessage(topic: topic, key: bytes("\($0)"), value: nil) })
+  #expect(try await observer.position() == .init(committed: 0, unread: 7))
+  let consumer = try KafkaConsumer(configuration, group: topic, topics: [topic])
+  _ = try await read(7, from: consumer)
+  #expect(try await observer.position() == .init(committed: 7, unread: 0))
+  try await producer.send(topic: topic, key: nil, value: nil)
+  #expect(try await observer.position() == .init(committed: 7, unread: 1))
+  await consumer.close()
+  await producer.close()
+  await observer.close()
+}
+
 /// Reads and commits batches until `count` records are there.
 func read(_ count: Int, from consumer: KafkaConsumer) async throws -> [KafkaRecord] {
   var records: [KafkaRecord] = []

@@ -38,6 +38,8 @@ package struct TopicPlan: Hashable, Sendable {
   /// Kafka's, in bytes.
   private static let nameLimit = 249
 
+  /// The consumer group of the workers.
+  package var group: String { prefix + "workers" }
   package var commands: String { prefix + "commands" }
   package var signals: String { prefix + "signals" }
   package var progress: String { prefix + "progress" }

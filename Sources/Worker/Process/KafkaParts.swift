@@ -21,7 +21,7 @@ struct KafkaParts: Sendable {
       log.error("Kafka: the client is lost", ["error": .text("\(error)")])
       onFatal()
     }
-    consumer = try KafkaConsumer(kafka, group: configuration.group, topics: [topics.commands], isMember: false)
+    consumer = try KafkaConsumer(kafka, group: topics.group, topics: [topics.commands], isMember: false)
     signals = KafkaSignalSource(loop: loop, configuration: kafka, topics: topics, log: log)
     messages = try KafkaProducer(kafka, window: .init(bytes: 8 << 20))
     // Its clients come and go with the lead; the relay says why.

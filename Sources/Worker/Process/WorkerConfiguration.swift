@@ -20,9 +20,6 @@ package struct WorkerConfiguration: Sendable {
   /// The file of the credentials that tasks may name.
   package var credentials: String?
 
-  /// The consumer group of the fleet.
-  var group: String { settings.topics.prefix + "workers" }
-
   package init(
     kafka: KafkaConfiguration, postgres: String, storage: [String: String], allowedNetworks: [CIDR] = [],
     settings: WorkerSettings = WorkerSettings()

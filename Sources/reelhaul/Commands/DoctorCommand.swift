@@ -7,7 +7,7 @@ extension Subcommand {
     CommandSpec(
       name: "doctor", summary: "Check everything the fleet needs, and say what to do",
       discussion: """
-        Looks at the broker, topics, database, its clock, schema and fleet, workers, storage, settings and their files, \
+        Looks at the broker, topics, waiting commands, database, its clock, schema and fleet, workers, storage, settings and their files, \
         events, limits and open files. Changes nothing. Storage and settings are those a worker would meet here.
         """,
       options: [.audit, .json, .storage, .caFile, .credentials] + OptionSpec.producing,

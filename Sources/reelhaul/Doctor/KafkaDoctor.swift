@@ -43,8 +43,47 @@ struct KafkaDoctor {
     guard let plan else { return [brokers] }
     let topics = topics(plan.topics, metadata)
     guard topics.status != .failed else { return [brokers, topics] }
-    return [brokers, topics] + (await settings(plan.topics, admin))
+    return [brokers, topics] + (await settings(plan.topics, admin)) + [await commands(plan, configuration)]
   }
+
+  /// Whether commands wait to be applied. Looks twice where some do: what is on its way is no trouble.
+  private func commands(_ plan: TopicPlan, _ configuration: KafkaConfiguration) async -> Finding {
+    do {
+      let observer = try GroupObserver(configuration, group: plan.group, topic: plan.commands)
+      let positions: [GroupObserver.Position]
+      do {
+        var looks = [try await observer.position()]
+        if looks[0].unread > 0 {
+          try? await Task.sleep(for: Self.patience)
+          looks.append(try await observer.position())
+        }
+        positions = looks
+      } catch {
+        await observer.close()
+        throw error
+      }
+      await observer.close()
+      return Self.commands(positions)
+    } catch {
+      return Finding("commands", .skipped, "whether some wait cannot be read: \(error)")
+    }
+  }
+
+  /// `positions`: of the workers' group, earlier ones first.
+  static func commands(_ positions: [GroupObserver.Position]) -> Finding {
+    guard let last = positions.last, last.unread > 0 else {
+      return Finding("commands", .ok, "every one is applied")
+    }
+    guard last.committed == positions[0].committed else {
+      return Finding("commands", .ok, "\(last.unread) wait, and workers apply them")
+    }
+    return Finding(
+      "commands", .warning, "\(last.unread) wait, and no worker applied any for \(DurationText.brief(patience))",
+      advice: "Do workers run, and reach both Kafka and PostgreSQL? Their logs say. After a death the others take over "
+        + "within some 15 seconds.")
+  }
+
+  private static let patience = Duration.seconds(2)
 
   /// How the topics' settings differ from the plan; nothing where they do not, or the broker does not tell.
   private func settings(_ plan: [TopicSpec], _ admin: KafkaAdmin) async -> [Finding] {

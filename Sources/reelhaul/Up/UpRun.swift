@@ -12,6 +12,8 @@ import Worker
 /// `reelhaul up`: starts the fleet, says when it is ready, stops it in order.
 struct UpRun {
   private static let readiness: Duration = .seconds(60)
+  /// How long workers may apply no command before those that are left are given up.
+  private static let applying: Duration = .seconds(5)
 
   private let context: Context
   private let announcer: Announcer
@@ -72,10 +74,29 @@ struct UpRun {
   }
 
   private func drain(_ fleet: LocalFleet) async {
+    let lost = fleet.keepsCommands ? 0 : await unapplied(fleet)
     context.note("Draining: workers record what they have and hand back their tasks.")
     await fleet.stop(within: .seconds((context.arguments.integer(.drain) ?? 25) + 5))
-    let loss = fleet.keepsCommands ? "." : "; commands that no worker had applied yet are to be sent again."
+    let loss = lost == 0 ? "." : "; \(lost) commands that no worker had applied are to be sent again."
     context.note("Stopped. 'reelhaul up' on \(fleet.layout.root) goes on from here\(loss)")
+  }
+
+  /// Waits while workers apply what was sent, which is gone with the broker, and returns how many commands they did not.
+  private func unapplied(_ fleet: LocalFleet) async -> Int64 {
+    let topics = TopicPlan(prefix: fleet.environment["REELHAUL_TOPIC_PREFIX"] ?? "")
+    guard let kafka = try? KafkaConfiguration(bootstrap: fleet.environment["REELHAUL_KAFKA"] ?? ""),
+      let observer = try? GroupObserver(kafka, group: topics.group, topic: topics.commands)
+    else { return 0 }
+    var position = GroupObserver.Position()
+    var deadline = ContinuousClock.now + Self.applying
+    while let next = try? await observer.position() {
+      if next.committed != position.committed { deadline = .now + Self.applying }
+      position = next
+      guard next.unread > 0, ContinuousClock.now < deadline else { break }
+      try? await Task.sleep(for: .milliseconds(50))
+    }
+    await observer.close()
+    return position.unread
   }
 
   private func playDemo(_ fleet: LocalFleet) async throws -> ExitCode {
