@@ -45,7 +45,8 @@ struct FishCompletion {
     let exclusive = required ? "-x " : ""
     return switch kind {
     case .choice(let choices), .words(let choices):
-      "\(exclusive)-a \(CompletionScript.quote(choices.joined(separator: " ")))"
+      // An option's description would be shown for each of its values, were theirs not empty.
+      "\(exclusive)-a \(CompletionScript.quote(choices.map { required ? "\($0)\\t" : $0 }.joined(separator: " ")))"
     case .file: required ? "-r -F" : "-F"
     case .directory: "\(exclusive)-a '(__fish_complete_directories)'"
     case .flag, .text, .integer, .bytes: required ? "-x" : ""
