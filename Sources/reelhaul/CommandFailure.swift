@@ -11,11 +11,21 @@ struct CommandFailure: Error {
   var code: ExitCode
   var message: String
   var hint: String?
+  /// Where a service does not answer, the option that says where it is.
+  private var unanswered: OptionSpec?
 
   init(_ code: ExitCode, _ message: String, hint: String? = nil) {
     self.code = code
     self.message = message
     self.hint = hint
+  }
+
+  /// With what only the command's arguments tell of it.
+  func explained(by arguments: Arguments) -> CommandFailure {
+    guard let hint, let unanswered, let more = FormerFleet.hint(unanswered, arguments) else { return self }
+    var failure = self
+    failure.hint = "\(more)\n\(hint)"
+    return failure
   }
 
   /// What any error of the modules below means to whoever typed the command; `kafka`, `postgres` and `topicPrefix` are
@@ -41,6 +51,7 @@ struct CommandFailure: Error {
     switch error {
     case .unavailable(let message):
       self.init(.unreachable, "PostgreSQL cannot be reached: \(message)", hint: Self.hint(postgres))
+      unanswered = postgres
     case .schema(let message):
       self.init(
         .unreachable, message, hint: "'reelhaul doctor' compares them; 'reelhaul migrate' brings an older one up.")
@@ -70,6 +81,7 @@ struct CommandFailure: Error {
       self.init(
         .unreachable, "Kafka cannot be reached: \(message)",
         hint: Self.hint(kafka, " For TLS or SASL set REELHAUL_KAFKA_SECURITY_PROTOCOL and its like."))
+      unanswered = kafka
     } else {
       self.init(.failed, "Kafka: \(message)", hint: Self.doctor)
     }
@@ -86,6 +98,7 @@ struct CommandFailure: Error {
       self.init(.failed, "PostgreSQL: \(error)", hint: Self.doctor)
     } else {
       self.init(.unreachable, "PostgreSQL cannot be reached: \(error)", hint: Self.hint(option))
+      unanswered = option
     }
   }
 

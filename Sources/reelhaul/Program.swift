@@ -21,8 +21,8 @@ enum Program {
 
       Every setting is a flag, an environment variable or a line of a settings file, and the first of these wins.
 
-      With --json a command prints one JSON document, or nothing where it could not do its work: the reason \
-      is text on standard error, always.
+      With --json a command prints one JSON document (watch and bench one a line), or nothing where it could not do its \
+      work: the reason is text on standard error, always.
       """,
     options: [.config],
     examples: [
@@ -39,6 +39,10 @@ enum Program {
     guard let name = context.arguments.path.first, let command = commands.first(where: { $0.spec.name == name }) else {
       throw UsageError("there is no such command")
     }
-    return try await command.run(context)
+    do {
+      return try await command.run(context)
+    } catch {
+      throw CommandFailure(error).explained(by: context.arguments)
+    }
   }
 }

@@ -1,7 +1,7 @@
 import Glibc
 import System
 
-/// SIGINT and SIGTERM as an event: the first asks to stop in order, the second ends the process at once.
+/// SIGINT, SIGTERM and where it is asked for SIGHUP as an event: the first asks to stop in order, the second ends the process at once.
 final class StopSignal: Sendable {
   private struct State {
     var come: Int32?
@@ -12,13 +12,21 @@ final class StopSignal: Sendable {
   private let state = Lock(State())
   private let signals = Lock<[LoopSignal]>([])
 
-  init() {
+  /// `hangup`: whether the end of the terminal asks to stop, too; not of one that `nohup` started.
+  init(hangup: Bool = false) {
+    let hangup = hangup && !Self.ignoresHangup ? [SIGHUP] : []
     loop.execute { [self] in
-      let signals = [SIGINT, SIGTERM].map { signal in
+      let signals = ([SIGINT, SIGTERM] + hangup).map { signal in
         LoopSignal(loop: loop, signal: signal) { [self] in come(signal) }
       }
       self.signals.withLock { $0 = signals }
     }
+  }
+
+  private static var ignoresHangup: Bool {
+    var action = sigaction()
+    sigaction(SIGHUP, nil, &action)
+    return unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self)
   }
 
   /// Returns once the signals are caught.
@@ -58,8 +66,12 @@ final class StopSignal: Sendable {
       state.come = signal
       return state.handlers
     }
-    // Somebody insists; children end with their parent.
-    guard let handlers else { _exit(128 + signal) }
+    guard let handlers else {
+      // The terminal and the shell may each send one.
+      guard signal != SIGHUP else { return }
+      // Somebody insists; children end with their parent.
+      _exit(128 + signal)
+    }
     for handler in handlers { handler() }
   }
 }

@@ -57,7 +57,8 @@ import Testing
   @Test func exitCodesTellWhatHappened() async throws {
     let fleet = try await TestFleet.start(workers: 1)
     let url = fleet.origin.url("/absent.mp4")
-    #expect(try await fleet.run(["download", url, "--wait"]).status == .exited(1))
+    let absent = try await fleet.run(["download", url, "--wait"])
+    #expect(absent.status == .exited(1) && absent.output.contains("once the file is there"), "\(absent.output)")
     #expect(try await fleet.run(["download", "ftp://127.0.0.1/a"]).status == .exited(2))
     #expect(try await fleet.run(["downlaod", url]).output.contains("download"))
     #expect(try await fleet.run(["download", url, "--priority", "many"]).status == .exited(2))
@@ -143,6 +144,27 @@ import Testing
     await fleet.stop()
   }
 
+  @Test func aSchemaOfItsOwnIsMadeFirst() async throws {
+    let fleet = try await TestFleet.start(workers: 0)
+    let database = try await TestPostgres.shared.database()
+    let url = database + (database.contains("?") ? "&" : "?") + "options=-csearch_path%3Dfilms"
+    let own = ["--postgres", url, "--topic-prefix", "films."]
+    for (words, code) in [(["migrate"], 3 as Int32), (["migrate", "--plan"], 3), (["doctor"], 1)] {
+      let refused = try await fleet.run(words + own)
+      #expect(refused.status == .exited(code), "\(words): \(refused.output)")
+      #expect(refused.output.contains("CREATE SCHEMA films;"), "\(words): \(refused.output)")
+    }
+    let loop = EventLoop(name: "test")
+    let pool = PostgresPool(loop: loop, configuration: try PostgresConfiguration(url: database), size: 1)
+    try await pool.withConnection { _ = try await $0.script("CREATE SCHEMA films") }
+    await pool.close()
+    loop.shutdown()
+    let done = try await fleet.run(["migrate"] + own)
+    #expect(done.status == .exited(0))
+    #expect(done.output.contains("topic films.commands: made, with 4 partitions"), "what is there: \(done.output)")
+    await fleet.stop()
+  }
+
   /// It would wait for ever, and nobody would know what for.
   @Test func whoWaitsIsToldOfAFailedPredecessor() async throws {
     let fleet = try await TestFleet.start(workers: 1)
@@ -189,6 +211,11 @@ import Testing
       ["download", fleet.origin.url("/b.mp4"), "--sha256", String(repeating: "0", count: 64)] + id)
     #expect(other.status == .exited(1))
     #expect(other.output.contains("is another one: source, destination, expect"), "\(other.output)")
+    let unawaited = ["download", fleet.origin.url("/b.mp4"), "--json"] + id.filter { $0 != "--wait" }
+    let sent = try await fleet.run(unawaited)
+    #expect(sent.status == .exited(1))
+    #expect(sent.output.hasPrefix("error: task ") && sent.output.contains("is another one: source"), "\(sent.output)")
+    #expect(!sent.output.contains("{"), "a document of no task: \(sent.output)")
     await fleet.stop()
   }
 
@@ -228,6 +255,8 @@ import Testing
     ("reelhaul batch - </", 2, "- is a directory"),
     ("unset ${!REELHAUL_@}; reelhaul doctor >&2", 2, "no Kafka is configured"),
     ("reelhaul up --data-dir $(mktemp -d) --postgres postgress://h/d", 2, "Correct --postgres.\n"),
+    ("unset ${!REELHAUL_@}; REELHAUL_POSTGRESQL=x reelhaul list", 2, "did you mean REELHAUL_POSTGRES?"),
+    ("unset ${!REELHAUL_@}; REELHAUL_KAKFA=x reelhaul download http://a.example/f", 2, "did you mean REELHAUL_KAFKA?"),
     ("reelhaul list --postgres postgress://u:secret@h/d", 2, "must be postgres://"),
   ])
   func standardStreamsAndWordsAreChecked(_ line: String, _ code: Int32, _ message: String) async throws {
@@ -253,10 +282,13 @@ import Testing
     func output() throws -> String {
       String(decoding: (try? TestFleet.contents("\(directory.path)/out")) ?? [], as: UTF8.self)
     }
-    try await eventually("it is shown as paused") { try output().contains("paused") }
+    try await eventually("it says what to do") {
+      try output().contains("is paused: 'reelhaul resume \(id)' lets it go on.")
+    }
     process.kill(SIGINT)
     #expect(await process.wait() == .signaled(SIGINT))
-    #expect(try output().contains("The task goes on: 'reelhaul watch \(id)' follows"))
+    #expect(try output().contains("The task stays as it is: 'reelhaul watch \(id)' follows"))
+    #expect(try await fleet.run(["resume", "\(id)", "--wait"]).output == "", "who resumes it is not told to")
     await fleet.stop()
   }
 
@@ -273,7 +305,13 @@ import Testing
       let status = await (try ChildProcess(TestFleet.binary, arguments, options)).wait()
       let output = String(decoding: try TestFleet.contents("\(directory.path)/out"), as: UTF8.self)
       #expect(status == .exited(3), "\(arguments): \(output)")
+      #expect(output.contains("source its reelhaul.env again"), "\(arguments): \(output)")
     }
+    unlink("\(directory.path)/out")
+    let flag = ["list", "--postgres", "postgres://nobody@127.0.0.1:1/none"]
+    #expect(await (try ChildProcess(TestFleet.binary, flag, options)).wait() == .exited(3))
+    let output = String(decoding: try TestFleet.contents("\(directory.path)/out"), as: UTF8.self)
+    #expect(!output.contains("reelhaul.env"), "its address is from no file: \(output)")
   }
 
   @Test func aBatchNamesItsBadLines() async throws {

@@ -12,6 +12,8 @@ import Testing
     var options = ChildProcess.Options()
     options.stdout = "\(directory.path)/up.log"
     options.stderr = options.stdout
+    // For another broker than its own.
+    options.environment = ["REELHAUL_KAFKA_SECURITY_PROTOCOL": "SSL"]
     let process = try ChildProcess(TestFleet.binary, ["up", "--workers", "1", "--data-dir", data], options)
     try await eventually("the fleet is ready", every: .milliseconds(50)) {
       let log = try TestFleet.contents("\(directory.path)/up.log")
@@ -58,16 +60,19 @@ import Testing
     let first = try await start(directory)
     let (status, _) = try await run(directory, ["download", origin.url("/a.mp4"), "--wait"])
     #expect(status == .exited(0))
+    let file = try TestFleet.contents("\(directory.path)/data/reelhaul.env")
+    #expect(String(decoding: file, as: UTF8.self).contains("export REELHAUL_KAFKA_SECURITY_PROTOCOL=''\n"))
     // The broker forgets what workers have not applied when it ends.
     let lines = (0..<5000).map { #"{"kind":"noop","source":"noop://host/\#($0)","paused":true}"# }
-    let file = try FileDescriptor.open("\(directory.path)/noops", O_WRONLY | O_CREAT)
-    try file.write(lines.joined(separator: "\n"), at: 0)
+    let noops = try FileDescriptor.open("\(directory.path)/noops", O_WRONLY | O_CREAT)
+    try noops.write(lines.joined(separator: "\n"), at: 0)
     #expect(try await run(directory, ["batch", "\(directory.path)/noops"]).0 == .exited(0))
     first.kill(SIGTERM)
     #expect(await first.wait() == .exited(0))
     #expect(access("\(directory.path)/data/reelhaul.env", F_OK) != 0, "the settings of a fleet that is gone")
     let log = String(decoding: try TestFleet.contents("\(directory.path)/up.log"), as: UTF8.self)
     #expect(log.contains("goes on from here.\n"), "\(log)")
+    #expect(log.contains("does not follow REELHAUL_KAFKA_SECURITY_PROTOCOL."), "\(log)")
     let second = try await start(directory)
     let (_, paused) = try await run(directory, ["list", "--state", "paused", "--json", "--limit", "10000"])
     #expect(paused.split(separator: #""state":"paused""#).count - 1 == lines.count)
@@ -77,8 +82,13 @@ import Testing
     second.kill(SIGKILL)
     _ = await second.wait()
     let third = try await start(directory)
-    third.kill(SIGINT)
+    // As where its terminal is closed, by the kernel and by the shell.
+    third.kill(SIGHUP)
+    third.kill(SIGHUP)
     #expect(await third.wait() == .exited(0))
+    let fourth = try await start(directory)
+    fourth.kill(SIGINT)
+    #expect(await fourth.wait() == .exited(0))
     origin.close()
   }
 }

@@ -110,6 +110,14 @@ import Testing
     #expect(TaskDetails.lines(report).contains { $0.hasPrefix("waits") && $0.contains("(queued)") })
   }
 
+  @Test(arguments: [TaskState.failed, .canceled, .paused, .queued, .succeeded])
+  func aTaskIsHeldByWhatItComesAfterOnlyWhereThatStandsStill(_ state: TaskState) {
+    let first = UUID(high: 0, low: 1)
+    let hold = WaitReason.hold(of: document(.blocked, after: [first]), states: [first: state])
+    #expect((hold != nil) == [.failed, .canceled, .paused].contains(state))
+    #expect((WaitReason.hold(of: document(state), states: [:]) != nil) == (state == .paused))
+  }
+
   /// Each task for itself, whatever is asked for together.
   @Test func whatWaitsIsToldOfEach() async throws {
     let store = MemoryStore()

@@ -19,6 +19,8 @@ package struct FleetOptions: Sendable {
   package var executable: String
   /// Further settings of the workers, over those of this process's environment.
   package var workerSettings: [String: String]
+  /// Variables that are empty for the workers, and for whoever reads the fleet's environment file.
+  package var unset: [String] = []
 
   package init(
     layout: FleetLayout, workers: Int, broker: Broker, postgres: String?, topicPrefix: String, executable: String,

@@ -72,7 +72,7 @@ package final class LocalFleet: Sendable {
   }
 
   private static func environment(_ options: FleetOptions, _ services: FleetServices) -> [String: String] {
-    [
+    let own = [
       "REELHAUL_KAFKA": services.bootstrap,
       "REELHAUL_POSTGRES": services.postgresURL,
       "REELHAUL_TOPIC_PREFIX": options.topicPrefix,
@@ -80,5 +80,6 @@ package final class LocalFleet: Sendable {
       // This machine, for local origins; nothing else that is private.
       "REELHAUL_ALLOW_NETWORKS": "127.0.0.0/8,::1/128",
     ]
+    return own.merging(options.unset.map { ($0, "") }) { own, _ in own }
   }
 }

@@ -63,7 +63,7 @@ final class BenchFleet: Sendable {
   }
 
   func kafka() throws -> KafkaConfiguration {
-    guard let configuration = try KafkaConfiguration.fromEnvironment(settings) else {
+    guard let configuration = try Fleet.kafka(settings) else {
       throw CommandFailure(.failed, "the fleet has no Kafka")
     }
     return configuration

@@ -73,7 +73,7 @@ struct ControlCommand {
     let commands = tasks.map { Command.control(.init(id: .make(), taskID: $0, action: action)) }
     guard context.arguments[.postgres] != nil else {
       if context.arguments[flag: .waitForEffect] {
-        throw UsageError("--wait needs PostgreSQL", hint: Fleet.postgresHint)
+        throw Fleet.unconfigured("--wait needs PostgreSQL", .postgres, context.arguments)
       }
       try await Fleet.send(commands, context)
       return .done
@@ -87,7 +87,8 @@ struct ControlCommand {
       let hasEffect: @Sendable (TaskDocument) -> Bool = { [action] in
         action.hasEffect(on: $0, since: before[$0.spec.id] ?? 0)
       }
-      let last = try await TaskWatch(store, context, isQuiet: true).run(tasks, known: known, until: hasEffect)
+      let last = try await TaskWatch(store, context, isQuiet: true, awaiting: .effect)
+        .run(tasks, known: known, until: hasEffect)
       if action != .remove, let removed = last.first(where: { !hasEffect($0) }) {
         throw CommandFailure(.notFound, "task \(removed.spec.id) was removed meanwhile")
       }

@@ -10,8 +10,10 @@ extension Subcommand {
       discussion: """
         Hands a task to the fleet and prints its id once Kafka has it. The workers fetch the file in parallel ranges, \
         go on after any interruption from what is safely on disk, verify it and put it in its place at once. \
-        Interrupting --wait ends the waiting, not the task. Only --wait needs PostgreSQL: without it, --json prints the task as \
-        it was sent.
+        Interrupting --wait ends the waiting, not the task.
+
+        With --json, and without --wait, it prints the task once a worker has stored it. Where PostgreSQL is not configured \
+        or cannot be reached, which only --wait needs, it prints the task as it was sent, and says so.
         """,
       options: OptionSpec.submitting + [.wait, .json] + OptionSpec.producing,
       positionals: [PositionalSpec("URL", help: "what to fetch: http:// or https://")],
@@ -52,6 +54,8 @@ extension Subcommand {
       return try await Fleet.withStore(context) { store in
         try await follow(spec, in: store, context, toItsEnd: false)
       }
+    } catch let failure as CommandFailure {
+      throw failure
     } catch {
       // It is sent: all that is missing is what became of it.
       context.note("The task was sent and is shown as it was: \(CommandFailure(error).message).")
@@ -74,7 +78,8 @@ extension Subcommand {
     if context.wantsJSON { try await TaskReport.of(documents, in: store).forEach(context.output.json) }
     let isUndone = documents.contains { $0.state != .succeeded && (toItsEnd || $0.state.isFinal) }
     guard isUndone else { return .done }
-    context.note("'reelhaul show \(spec.id)' says more; 'reelhaul retry \(spec.id)' tries again.")
+    let advice = documents.compactMap { FailureAdvice.of($0) }.first ?? ""
+    context.note("'reelhaul show \(spec.id)' says more. \(advice)")
     return .failed
   }
 }

@@ -35,7 +35,8 @@ extension Subcommand {
     }
     if hasMore {
       let option = OptionSpec.limit
-      context.note("There are more: these are the newest \(limit). \(option.spelling) takes up to \(OptionSpec.most).")
+      let shown = limit == 1 ? "this is the newest one" : "these are the newest \(limit)"
+      context.note("There are more: \(shown). \(option.spelling) takes up to \(OptionSpec.most).")
     }
     return .done
   }

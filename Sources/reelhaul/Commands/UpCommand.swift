@@ -8,8 +8,8 @@ extension Subcommand {
       name: "up", summary: "Run a whole fleet on this machine",
       discussion: """
         Starts a private PostgreSQL, a broker and workers, and stays in the foreground. Once the fleet is ready it \
-        writes DIR/reelhaul.env, which tells all other commands where it is. SIGINT and SIGTERM drain it; started again \
-        on the same directory it goes on where it was. Nothing is installed, and no Docker is needed.
+        writes DIR/reelhaul.env, which tells all other commands where it is. SIGINT, SIGTERM and SIGHUP drain it; started \
+        again on the same directory it goes on where it was. Nothing is installed, and no Docker is needed.
         """,
       options: OptionSpec.fleet + [.lease, .concurrency, .drain, .logLevel],
       examples: [

@@ -8,37 +8,43 @@ import TaskStore
 
 /// The fleet's services, as a command reaches them.
 enum Fleet {
-  static let kafkaHint =
-    "Give --kafka HOST:PORT, set REELHAUL_KAFKA, or source the reelhaul.env that 'reelhaul up' wrote."
-  static let postgresHint =
-    "Give --postgres URL, set REELHAUL_POSTGRES, or source the reelhaul.env that 'reelhaul up' wrote."
-
   /// How long a command waits for PostgreSQL before it says that it cannot be reached.
   private static let postgresPatience: Duration = .seconds(5)
   /// The same for Kafka, in milliseconds; a property of the user's own wins.
   private static let kafkaPatience = "5000"
 
   static func kafka(_ arguments: Arguments) throws -> KafkaConfiguration {
-    guard let bootstrap = arguments[.kafka] else {
-      throw UsageError("no Kafka is configured", hint: kafkaHint)
-    }
-    var environment = ["REELHAUL_KAFKA": bootstrap]
+    var environment = ["REELHAUL_KAFKA": arguments[.kafka] ?? ""]
     for (property, value) in arguments.settings.values(withPrefix: "REELHAUL_KAFKA_") {
       environment["REELHAUL_KAFKA_\(property)"] = value
     }
-    guard let configuration = try KafkaConfiguration.fromEnvironment(environment) else {
-      throw UsageError("no Kafka is configured", hint: kafkaHint)
+    guard let configuration = try kafka(environment) else {
+      throw unconfigured("no Kafka is configured", .kafka, arguments)
     }
     return configuration
   }
 
+  /// Nil where `environment` names no Kafka. What is empty there is not set, as with all settings.
+  static func kafka(_ environment: [String: String]) throws(KafkaError) -> KafkaConfiguration? {
+    try KafkaConfiguration.fromEnvironment(environment.filter { !$0.value.isEmpty })
+  }
+
   static func postgres(_ arguments: Arguments) throws -> PostgresConfiguration {
     guard let url = arguments[.postgres] else {
-      throw UsageError("no PostgreSQL is configured", hint: postgresHint)
+      throw unconfigured("no PostgreSQL is configured", .postgres, arguments)
     }
     var configuration = try PostgresConfiguration(url: url)
     configuration.acquireTimeout = min(configuration.acquireTimeout, postgresPatience)
     return configuration
+  }
+
+  /// Names misspelt variables, too: one of them may be the one that is missed.
+  static func unconfigured(_ message: String, _ option: OptionSpec, _ arguments: Arguments) -> UsageError {
+    let hint = """
+      Give \(option.spelling) \(option.valueName), set \(option.environment ?? ""), or source the reelhaul.env that \
+      'reelhaul up' wrote.
+      """
+    return UsageError(message, hint: (UnknownSettings.sentences(arguments.settings) + [hint]).joined(separator: "\n"))
   }
 
   static func topics(_ arguments: Arguments, _ prefix: OptionSpec = .topicPrefix) throws(UsageError) -> TopicPlan {

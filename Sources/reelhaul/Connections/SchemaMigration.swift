@@ -5,19 +5,31 @@ import TaskStore
 struct SchemaMigration {
   private let migrator: Migrator
   private let store: PostgresStore
+  private let pool: PostgresPool
 
   init(_ pool: PostgresPool) {
+    self.pool = pool
     migrator = Migrator(pool, Schema.migrations)
     store = PostgresStore(pool: pool)
   }
 
   func plan() async throws -> MigrationPlan {
-    try await migrator.plan()
+    let place = try await pool.query(Self.place)[0]
+    guard try place.bool(0) else {
+      let names = try place.text(1)
+      throw CommandFailure(
+        .unreachable, "the database has no schema \(names), or does not let this user use it",
+        hint: "Make it first: CREATE SCHEMA \(names);")
+    }
+    return try await migrator.plan()
   }
+
+  /// Whether there is a schema to make tables in, and which are looked for.
+  private static let place: PostgresStatement = "SELECT current_schema() IS NOT NULL, current_setting('search_path')"
 
   /// `topicPrefix`: the fleet's; nil where no Kafka is configured.
   func run(topicPrefix: String?, isDry: Bool = false, say: (String) -> Void) async throws {
-    let plan = try await migrator.plan()
+    let plan = try await plan()
     if let topicPrefix, plan.current > 0 { try await check(topicPrefix) }
     if plan.isUpToDate { say("schema: version \(plan.current), up to date") }
     let migrations = try await isDry ? plan.pending : migrator.apply()

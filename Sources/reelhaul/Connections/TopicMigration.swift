@@ -25,8 +25,10 @@ struct TopicMigration {
     let present = try await admin.metadata().topics
     let missing = plan.topics.filter { present[$0.name] == nil }
     let differences = try await isDry ? admin.differences(plan.topics) : admin.ensureTopics(plan.topics)
+    let made = isDry || missing.isEmpty ? [:] : try await admin.metadata().topics
     for topic in missing {
-      say("topic \(topic.name): \(isDry ? "is to be made" : "made"), with \(topic.partitions) partitions")
+      let partitions = made[topic.name] ?? topic.partitions
+      say("topic \(topic.name): \(isDry ? "is to be made" : "made"), with \(partitions) partitions")
     }
     for difference in differences { say("topic \(difference)") }
     if missing.isEmpty { say("topics: all there") }

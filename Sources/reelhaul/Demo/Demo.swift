@@ -59,7 +59,7 @@ struct Demo {
 
   private func download(from origin: NginxOrigin) async throws -> DemoRun {
     let specs = try DemoFilm.all.map { try spec(of: $0, origin) }
-    let kafka = try KafkaConfiguration.fromEnvironment(context.environment.merging(fleet.environment) { $1 })
+    let kafka = try Fleet.kafka(context.environment.merging(fleet.environment) { $1 })
     guard let kafka else { throw CommandFailure(.unreachable, "the fleet has no Kafka") }
     let client = try ReelhaulClient(
       kafka, topicPrefix: fleet.environment["REELHAUL_TOPIC_PREFIX"] ?? "", source: "/reelhaul/demo")

@@ -33,9 +33,10 @@ struct KafkaDoctor {
       return [
         Finding(
           "broker", .unreachable, "\(configuration.bootstrap): \(error)",
-          advice:
-            "Check that Kafka runs there and that TLS or SASL are set as it wants (REELHAUL_KAFKA_SECURITY_PROTOCOL …)."
-        )
+          advice: [
+            "Check that Kafka runs there and that TLS or SASL are set as it wants (REELHAUL_KAFKA_SECURITY_PROTOCOL …).",
+            FormerFleet.hint(.kafka, arguments),
+          ].compactMap(\.self).joined(separator: " "))
       ]
     }
     let brokers = Finding(

@@ -24,7 +24,10 @@ struct PostgresDoctor {
         Finding(
           "database", failure,
           advice: failure.code == .unreachable
-            ? "Check that PostgreSQL runs there and lets this user in (REELHAUL_POSTGRES)." : failure.hint)
+            ? [
+              "Check that PostgreSQL runs there and lets this user in (REELHAUL_POSTGRES).",
+              FormerFleet.hint(.postgres, arguments),
+            ].compactMap(\.self).joined(separator: " ") : failure.hint)
       ]
     }
   }
@@ -89,9 +92,12 @@ struct PostgresDoctor {
     do {
       let plan = try await SchemaMigration(pool).plan()
       guard !plan.isUpToDate else { return Finding("schema", .ok, "version \(plan.current)") }
+      let count = plan.pending.count
       return Finding(
-        "schema", .failed, "\(plan.pending.count) migrations are pending", advice: "Apply them with 'reelhaul migrate'."
-      )
+        "schema", .failed, count == 1 ? "1 migration is pending" : "\(count) migrations are pending",
+        advice: "'reelhaul migrate' brings it up to date.")
+    } catch let failure as CommandFailure {
+      return Finding("schema", .failed, failure.message, advice: failure.hint)
     } catch let error as MigrationError {
       let failure = CommandFailure(error)
       return Finding("schema", failure, advice: failure.hint)

@@ -79,6 +79,7 @@ enum TaskDetails {
       let wait = error.retryAfter.map { " (asked to wait \($0) s)" } ?? ""
       rows.append((task.hasLeftErrorBehind ? "last error" : "error", "\(error.code): \(error.message)\(wait)"))
     }
+    if let advice = FailureAdvice.of(task) { rows.append(("advice", advice)) }
     return rows
   }
 }

@@ -22,6 +22,14 @@ enum WaitReason {
     return reasons
   }
 
+  /// What somebody must do before the task goes on, in a sentence: it is paused, or comes after one that is, has failed or
+  /// was canceled. `states` are those of the tasks it comes after.
+  static func hold(of task: TaskDocument, states: [UUID: TaskState]) -> String? {
+    if task.state == .paused { return "\(task.title) is paused: 'reelhaul resume \(task.spec.id)' lets it go on." }
+    guard task.spec.after.contains(where: { [.failed, .canceled, .paused].contains(states[$0]) }) else { return nil }
+    return predecessors(of: task, states: states).map { "\(task.title) waits \($0)." }
+  }
+
   /// The tasks that a blocked one waits for, and what each needs; `states` are those of the tasks it comes after.
   static func predecessors(of task: TaskDocument, states: [UUID: TaskState]) -> String? {
     let open = task.spec.after.filter { states[$0] != .succeeded }

@@ -15,13 +15,17 @@ extension FleetOptions {
       "REELHAUL_DRAIN_SECONDS": arguments[.drain],
       "REELHAUL_LOG_LEVEL": arguments[.logLevel],
     ].compactMapValues { $0 }
+    let broker = try Self.broker(arguments[.broker] ?? "embedded", context.environment)
     try self.init(
       layout: FleetLayout(root: Self.absolute(arguments[.dataDirectory] ?? "reelhaul-data")),
       workers: Int(arguments.integer(.workerCount) ?? 3),
-      broker: Self.broker(arguments[.broker] ?? "embedded", context.environment),
+      broker: broker,
       postgres: arguments[.runningPostgres],
       topicPrefix: Fleet.topics(arguments, .fleetTopicPrefix).prefix,
       executable: Self.ownExecutable(), workerSettings: settings)
+    if case .existing = broker { return }
+    // They are for another broker: the fleet's own speaks plaintext.
+    unset = arguments.settings.values(withPrefix: "REELHAUL_KAFKA_").keys.map { "REELHAUL_KAFKA_\($0)" }
   }
 
   private static func broker(_ text: String, _ environment: [String: String]) throws -> Broker {

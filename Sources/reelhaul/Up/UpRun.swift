@@ -17,7 +17,7 @@ struct UpRun {
 
   private let context: Context
   private let announcer: Announcer
-  private let stop = StopSignal()
+  private let stop = StopSignal(hangup: true)
 
   init(_ context: Context) {
     self.context = context
@@ -120,7 +120,7 @@ struct UpRun {
     try await Fleet.withPool(configuration) { pool in
       try await SchemaMigration(pool).run(topicPrefix: topics.prefix) { _ in }
     }
-    let kafka = try KafkaConfiguration.fromEnvironment(workers)
+    let kafka = try Fleet.kafka(workers)
     guard let kafka else { return }
     try await TopicMigration(kafka, topics).run { _ in }
   }

@@ -16,11 +16,13 @@ struct TaskWatch {
   private let store: any TaskStore
   private let context: Context
   private let isQuiet: Bool
+  private let awaited: WatchEnd.Awaited
 
-  init(_ store: any TaskStore, _ context: Context, isQuiet: Bool = false) {
+  init(_ store: any TaskStore, _ context: Context, isQuiet: Bool = false, awaiting awaited: WatchEnd.Awaited = .end) {
     self.store = store
     self.context = context
     self.isQuiet = isQuiet
+    self.awaited = awaited
   }
 
   /// Follows `ids` until all are as wanted or removed. Returns their last documents, in order; `known` are those of them
@@ -28,7 +30,8 @@ struct TaskWatch {
   func run(
     _ ids: [UUID], known: [TaskDocument] = [], until isEnough: @Sendable (TaskDocument) -> Bool
   ) async throws -> [TaskDocument] {
-    await tellOfInterrupt(ids)
+    let held = Lock<Set<UUID>>([])
+    await tellOfInterrupt(ids, held)
     var display = makeDisplay()
     var tasks = NamedTasks(ids, known: known)
     var told: Set<String> = []
@@ -38,43 +41,46 @@ struct TaskWatch {
       display.show(tasks.documents)
       if !isQuiet { for task in removed { display.say("\(task.title) was removed.") } }
       if tasks.areAll(isEnough) { return tasks.documents }
-      var obstacles = try await dependencies(tasks.existing)
+      var obstacles: [String] = []
+      // Where an effect is awaited, a command is on its way that may let them go on.
+      if awaited == .end {
+        let holds = try await holds(tasks.existing)
+        held.withLock { $0 = Set(holds.map(\.task)) }
+        obstacles = holds.map(\.sentence)
+      }
       if ContinuousClock.now - start > Self.patience { obstacles += try await obstacle(tasks).map { [$0] } ?? [] }
       for obstacle in obstacles where told.insert(obstacle).inserted { display.say(obstacle) }
       try await Task.sleep(for: Self.interval)
     }
   }
 
-  /// Which of what is followed can only go on once somebody does something about what it comes after.
-  private func dependencies(_ tasks: [TaskDocument]) async throws -> [String] {
-    let blocked = tasks.filter { $0.state == .blocked }
-    guard !blocked.isEmpty else { return [] }
-    let states = try await store.states(of: blocked.flatMap(\.spec.after))
-    return blocked.compactMap { task in
-      guard task.spec.after.contains(where: { [.failed, .canceled].contains(states[$0]) }) else { return nil }
-      return WaitReason.predecessors(of: task, states: states).map { Self.sentence(task, $0) }
-    }
+  /// What of the followed can only go on once somebody does something about it, and what that is.
+  private func holds(_ tasks: [TaskDocument]) async throws -> [(task: UUID, sentence: String)] {
+    let predecessors = Set(tasks.filter { $0.state == .blocked }.flatMap(\.spec.after))
+    let states = predecessors.isEmpty ? [:] : try await store.states(of: Array(predecessors))
+    return tasks.compactMap { task in WaitReason.hold(of: task, states: states).map { (task.spec.id, $0) } }
   }
-
-  private static func sentence(_ task: TaskDocument, _ reason: String) -> String { "\(task.title) waits \(reason)." }
 
   /// Why nothing of what is followed moves; nil where something does.
   private func obstacle(_ tasks: NamedTasks) async throws -> String? {
-    if tasks.unseen > 0 { return "Kafka has the command, but no worker has taken it yet: see 'reelhaul workers'." }
+    if tasks.unseen > 0 { return Self.unseen }
     let waiting = [TaskState.queued, .blocked]
     guard tasks.existing.allSatisfy({ waiting.contains($0.state) }), let first = tasks.existing.first
     else { return nil }
-    return try await WaitReason.of([first], in: store)[first.spec.id].map { Self.sentence(first, $0) }
+    return try await WaitReason.of([first], in: store)[first.spec.id].map { "\(first.title) waits \($0)." }
   }
 
+  private static let unseen = """
+    Kafka has the command, but no worker has taken it yet: see 'reelhaul workers'. After one has joined, ended or died \
+    the commands are shared out anew, which takes seconds, with the development broker up to 20.
+    """
+
   /// An interrupt ends this process, and not the tasks.
-  private func tellOfInterrupt(_ ids: [UUID]) async {
+  private func tellOfInterrupt(_ ids: [UUID], _ held: Lock<Set<UUID>>) async {
     let stop = StopSignal()
-    let (verb, names) = (ids.count == 1 ? "The task goes" : "The tasks go", ids.prefix(3).map { "\($0)" })
-    let list = names.joined(separator: " ") + (ids.count > 3 ? " …" : "")
-    stop.onStop { [context] in
+    stop.onStop { [context, awaited] in
       if context.terminal.isInteractive { context.error.line() }
-      context.note("\(verb) on: 'reelhaul watch \(list)' follows, 'reelhaul cancel \(list)' stops.")
+      context.note(WatchEnd.sentence(ids, held: held.withLock { $0 }, awaited: awaited))
       stop.end()
     }
     await stop.isListening()

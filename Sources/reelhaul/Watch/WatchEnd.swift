@@ -1,0 +1,29 @@
+import TaskCore
+
+/// What is said where somebody no longer waits for tasks.
+enum WatchEnd {
+  /// What was waited for.
+  enum Awaited: Sendable {
+    /// The tasks' end.
+    case end
+    /// What a command that was sent does to them.
+    case effect
+  }
+
+  private static let named = 3
+
+  /// `held` are those of the tasks that do not go on by themselves.
+  static func sentence(_ tasks: [UUID], held: Set<UUID>, awaited: Awaited) -> String {
+    let list = tasks.prefix(named).map { "\($0)" }.joined(separator: " ") + (tasks.count > named ? " …" : "")
+    let isOne = tasks.count == 1
+    let count = tasks.count { held.contains($0) }
+    let what =
+      switch awaited {
+      case .effect: "The command was sent"
+      case .end where count == 0: isOne ? "The task goes on" : "The tasks go on"
+      case .end where count == tasks.count: isOne ? "The task stays as it is" : "The tasks stay as they are"
+      case .end: "Of \(tasks.count) tasks \(count) cannot go on by themselves"
+      }
+    return "\(what): 'reelhaul watch \(list)' follows, 'reelhaul cancel \(list)' stops."
+  }
+}

@@ -1,0 +1,27 @@
+import TaskCore
+import Testing
+
+@testable import reelhaul
+
+@Suite struct WatchEndTests {
+  private static let tasks = (1...4).map { UUID(high: 0, low: $0) }
+
+  @Test(arguments: [
+    (1, 0, "The task goes on: 'reelhaul watch \(tasks[0])' follows, 'reelhaul cancel \(tasks[0])' stops."),
+    (1, 1, "The task stays as it is: "),
+    (2, 0, "The tasks go on: 'reelhaul watch \(tasks[0]) \(tasks[1])' follows"),
+    (2, 1, "Of 2 tasks 1 cannot go on "),
+    (2, 2, "The tasks stay as they are: "),
+    (4, 0, "The tasks go on: 'reelhaul watch \(tasks[0]) \(tasks[1]) \(tasks[2]) …' follows"),
+  ])
+  func onlyWhatGoesOnIsSaidTo(_ count: Int, _ held: Int, _ start: String) {
+    let sentence = WatchEnd.sentence(
+      Array(Self.tasks.prefix(count)), held: Set(Self.tasks.prefix(held)), awaited: .end)
+    #expect(sentence.hasPrefix(start), "\(sentence)")
+  }
+
+  @Test func aCommandWasSent() {
+    let sentence = WatchEnd.sentence([Self.tasks[0]], held: [], awaited: .effect)
+    #expect(sentence.hasPrefix("The command was sent: "))
+  }
+}
