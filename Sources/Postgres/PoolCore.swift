@@ -7,7 +7,8 @@ actor PoolCore {
   private let loop: EventLoop
   private let configuration: PostgresConfiguration
   private let onConnect: @Sendable (PostgresError?) -> Void
-  private let blocking: BlockingPool
+  private let resolving: BlockingPool
+  private let canceling: BlockingPool
   private var state: PoolState
   private var connections: [PoolState.Connection: PostgresConnection] = [:]
   private var waiters: [PoolState.Waiter: CheckedContinuation<Result<Loan, PostgresError>, Never>] = [:]
@@ -31,7 +32,9 @@ actor PoolCore {
     self.loop = loop
     self.configuration = configuration
     self.onConnect = onConnect
-    blocking = BlockingPool(name: "postgres", threads: 2)
+    // Not one for both: a server that answers nothing holds up a cancel request, and must not hold up the way to another.
+    resolving = BlockingPool(name: "postgres-resolve", threads: 1)
+    canceling = BlockingPool(name: "postgres-cancel", threads: 1)
     state = PoolState(size: size)
   }
 
@@ -59,7 +62,7 @@ actor PoolCore {
     closers = []
   }
 
-  /// Closes what is idle or connecting, waits for what is on loan, and ends the threads.
+  /// Closes what is idle or connecting, and waits for what is on loan.
   func close() async {
     perform(state.close())
     timer?.cancel()
@@ -67,17 +70,13 @@ actor PoolCore {
     for timer in delayed.values { timer.cancel() }
     delayed = [:]
     for id in attempts.keys { await connections[id]?.close() }
-    for attempt in attempts.values { await attempt.value }
-    if !state.lent.isEmpty { await withCheckedContinuation { closers.append($0) } }
-    let blocking = blocking
-    var thread: Thread?
-    await withCheckedContinuation { continuation in
-      thread = Thread(name: "postgres-close") {
-        blocking.shutdown()
-        continuation.resume()
-      }
+    for attempt in attempts.values {
+      attempt.cancel()
+      await attempt.value
     }
-    thread?.join()
+    if !state.lent.isEmpty { await withCheckedContinuation { closers.append($0) } }
+    resolving.abandon()
+    canceling.abandon()
   }
 
   private func newID() -> Int {
@@ -113,7 +112,8 @@ actor PoolCore {
   }
 
   private func connect(as id: PoolState.Connection) {
-    let connection = PostgresConnection(loop: loop, configuration: configuration, blocking: blocking)
+    let connection = PostgresConnection(
+      loop: loop, configuration: configuration, resolving: resolving, canceling: canceling)
     connections[id] = connection
     attempts[id] = Task(executorPreference: loop) { await self.attempt(connection, id) }
   }

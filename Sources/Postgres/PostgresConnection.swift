@@ -25,14 +25,16 @@ package actor PostgresConnection {
 
   nonisolated let loop: EventLoop
   nonisolated let configuration: PostgresConfiguration
-  private let blocking: BlockingPool
+  private let resolving: BlockingPool
+  private let canceling: BlockingPool
   private var session: Session?
   private var poll: LoopPoll?
   private var connecting: CheckedContinuation<PostgresError?, Never>?
   private var statements: StatementCache
   private var current: Operation?
   private var waiting: [Operation] = []
-  private var cancelsInFlight = 0
+  /// A cancel request on its way.
+  private var cancel: Task<Void, any Error>?
   private var timer: (at: Int64, timer: LoopTimer)?
   private var lastID = 0
   private var isClosed = false
@@ -42,10 +44,14 @@ package actor PostgresConnection {
   /// After a cancel request: how long the server may take to react.
   private static let grace: Duration = .seconds(5)
 
-  init(loop: EventLoop, configuration: PostgresConfiguration, blocking: BlockingPool) {
+  /// `resolving` and `canceling`: for calls of libpq that block, and may never return where the server is silent.
+  init(
+    loop: EventLoop, configuration: PostgresConfiguration, resolving: BlockingPool, canceling: BlockingPool
+  ) {
     self.loop = loop
     self.configuration = configuration
-    self.blocking = blocking
+    self.resolving = resolving
+    self.canceling = canceling
     statements = StatementCache(
       isEnabled: configuration.preparedStatements, generation: .random(in: 0...UInt32.max))
   }
@@ -120,7 +126,9 @@ package actor PostgresConnection {
     let given = parameters()
     let target: ConnectionTarget
     do {
-      target = try await blocking.run { try ConnectionTarget(given, defaults: PostgresConfiguration.defaults()) }
+      target = try await resolving.runAbandonably {
+        try ConnectionTarget(given, defaults: PostgresConfiguration.defaults())
+      }
     } catch {
       throw error as? PostgresError ?? PostgresError(.unavailable, "the pool is closed")
     }
@@ -146,6 +154,8 @@ package actor PostgresConnection {
     parameters["fallback_application_name"] = configuration.applicationName
     // Looking for Kerberos credentials blocks; whoever wants them says so in the URL.
     parameters["gssencmode"] = parameters["gssencmode"] ?? "disable"
+    // What is sent and not acknowledged for so long, in ms, ends the connection; cancel requests have only this limit.
+    parameters["tcp_user_timeout"] = parameters["tcp_user_timeout"] ?? "30000"
     return parameters
   }
 
@@ -297,7 +307,7 @@ package actor PostgresConnection {
 
   /// Answers the current operation, unless a cancel request is still under way.
   private func settle(_ operation: Operation, _ outcome: Result<[PostgresRows], PostgresError>) {
-    if cancelsInFlight > 0 {
+    if cancel != nil {
       current?.outcome = outcome
       return
     }
@@ -319,16 +329,14 @@ package actor PostgresConnection {
     operation.deadline = Clocks.boottime().addingSaturated(Self.grace.nanoseconds)
     current = operation
     armTimer(operation.deadline)
-    cancelsInFlight += 1
-    let blocking = blocking
-    loop.task {
-      try? await blocking.run { canceler.send() }
+    cancel = loop.task { [canceling] in
+      try? await canceling.runAbandonably { canceler.send() }
       await self.cancelReturned()
     }
   }
 
   private func cancelReturned() {
-    cancelsInFlight -= 1
+    cancel = nil
     if let operation = current, let outcome = operation.outcome { settle(operation, outcome) }
   }
 
@@ -377,6 +385,7 @@ package actor PostgresConnection {
     poll = nil
     timer?.timer.cancel()
     timer = nil
+    cancel?.cancel()
     session = nil
   }
 }

@@ -1,3 +1,4 @@
+import Glibc
 import Kafka
 import LocalFleet
 import Postgres
@@ -47,6 +48,8 @@ import Testing
     #expect(fleet.running.count == 2, "no worker ended")
     #expect(try await fleet.problemsOfEvents() == [])
     #expect(try await fleet.store.audit() == [])
+    for worker in fleet.running { worker.kill(SIGTERM) }
+    for worker in fleet.running { #expect(await worker.wait() == .exited(0), "it drains as ever") }
     await fleet.stop()
   }
 

@@ -111,6 +111,28 @@ struct ApacheKafkaTests {
     await producer.close()
   }
 
+  /// The group knows where it began, before its first commit of anything.
+  @Test func aFirstCommitPassesByNothingEither() async throws {
+    let configuration = try await setUp("first", partitions: 1)
+    let producer = try KafkaProducer(configuration)
+    let consumer = try KafkaConsumer(configuration, group: "first", topics: ["first"])
+    try await producer.sendAll((0..<5).map { _ in KafkaMessage(topic: "first", key: nil, value: bytes("old")) })
+    let batch = try #require(try await consumer.next())
+
+    try await TestKafka.delete(["first"], at: configuration.bootstrap)
+    _ = try await setUp("first", partitions: 1)
+    let wanted = Set((0..<8).map { "new \($0)" })
+    try await producer.sendAll(wanted.map { KafkaMessage(topic: "first", key: nil, value: bytes($0)) })
+    #expect(try await consumer.commit(batch).map(\.partition) == [0])
+    var found: Set<String> = []
+    while !found.isSuperset(of: wanted), let batch = try await consumer.next() {
+      found.formUnion(batch.records.compactMap { text($0.value) })
+      try await consumer.commit(batch)
+    }
+    await consumer.close()
+    await producer.close()
+  }
+
   @Test func whatAGroupHasNotReadIsSeenFromOutside() async throws {
     let configuration = try await setUp("observed")
     try await seesWhatIsUnread(configuration, topic: "observed")

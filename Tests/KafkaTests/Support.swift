@@ -33,7 +33,6 @@ func seesWhatIsUnread(_ configuration: KafkaConfiguration, topic: String) async 
   #expect(try await observer.position() == .init(committed: 7, unread: 1))
   await consumer.close()
   await producer.close()
-  await observer.close()
 }
 
 /// Reads and commits batches until `count` records are there.

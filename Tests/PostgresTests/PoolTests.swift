@@ -28,6 +28,31 @@ struct PoolTests {
     await server.remove()
   }
 
+  /// A cancel request to a server that answers nothing returns only when it does.
+  @Test func aSilentServerHoldsUpNoWayToAnother() async throws {
+    let server = try await TestPostgres.shared.server()
+    let proxy = try CuttingProxy(to: UInt16(server.port))
+    var configuration = try configuration(
+      server.url().replacing(":\(server.port)", with: ":\(proxy.port)"), acquireTimeout: .seconds(20))
+    configuration.statementTimeout = .seconds(1)
+    let silent = configuration
+    try await withPool(size: 3, silent) { pool in
+      try await Self.three(pool) { #expect($0 == nil) }
+      proxy.setSilent(true)
+      try await Self.three(pool) { #expect($0?.code == .timeout) }
+      proxy.strand()
+      #expect(try await pool.query("SELECT 1").count == 1)
+    }
+    // The pool has closed; its cancel requests are still under way.
+    proxy.close()
+  }
+
+  private static func three(_ pool: PostgresPool, _ check: @escaping @Sendable (PostgresError?) -> Void) async throws {
+    await withTaskGroup(of: Void.self) { group in
+      for _ in 0..<3 { group.addTask { check(await failure { _ = try await pool.query("SELECT pg_sleep(0.2)") }) } }
+    }
+  }
+
   @Test func anUnreachableServerIsNamed() async throws {
     let port = try FreePort.find()
     let nowhere = try configuration("postgres://nobody@127.0.0.1:\(port)/none", acquireTimeout: .milliseconds(50))

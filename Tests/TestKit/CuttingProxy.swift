@@ -25,7 +25,14 @@ package final class CuttingProxy: Sendable {
   private let listener: Int32
   private let target: UInt16
   private let state = Lock(State())
-  private let isSilent = Condition(false)
+  private struct Silence {
+    var isOn = false
+    /// Connections before this one are silent for good.
+    var stranded = 0
+    var connections = 0
+  }
+
+  private let silence = Condition(Silence())
 
   package init(to target: UInt16) throws {
     self.target = target
@@ -54,8 +61,17 @@ package final class CuttingProxy: Sendable {
   /// Passes nothing on, in neither direction, as a network that drops every packet; or again, what was sent meanwhile
   /// included.
   package func setSilent(_ silent: Bool) {
-    isSilent.withLock { $0 = silent }
-    isSilent.broadcast()
+    silence.withLock { $0.isOn = silent }
+    silence.broadcast()
+  }
+
+  /// Ends the silence for new connections. Those that there are stay silent, as where a firewall has forgotten them.
+  package func strand() {
+    silence.withLock { silence in
+      silence.isOn = false
+      silence.stranded = silence.connections
+    }
+    silence.broadcast()
   }
 
   /// Accepts nobody any more.
@@ -67,7 +83,8 @@ package final class CuttingProxy: Sendable {
       })
     else { return }
     shutdown(listener, Int32(SHUT_RDWR))
-    setSilent(false)
+    silence.withLock { $0 = Silence() }
+    silence.broadcast()
   }
 
   private func serve(_ client: Int32) {
@@ -78,9 +95,13 @@ package final class CuttingProxy: Sendable {
       return
     }
     let pair = SocketPair(client, server)
+    let number = silence.withLock { silence in
+      defer { silence.connections += 1 }
+      return silence.connections
+    }
     Thread(name: "proxy-up") { [self] in
       pair.pump(from: client, to: server) { [self] bytes in
-        isSilent.wait(until: { !$0 }, then: { _ in })
+        awaitSound(number)
         guard let (cut, refuse) = takeTrigger(in: bytes) else { return .forward }
         if refuse { close() }
         return cut == .before ? .drop : .forwardAndCut
@@ -88,10 +109,14 @@ package final class CuttingProxy: Sendable {
     }.detach()
     Thread(name: "proxy-down") {
       pair.pump(from: server, to: client) { [self] _ in
-        isSilent.wait(until: { !$0 }, then: { _ in })
+        awaitSound(number)
         return .forward
       }
     }.detach()
+  }
+
+  private func awaitSound(_ number: Int) {
+    silence.wait(until: { !$0.isOn && number >= $0.stranded }, then: { _ in })
   }
 
   private func takeTrigger(in bytes: ArraySlice<UInt8>) -> (Cut, Bool)? {

@@ -20,7 +20,7 @@ package final class GroupObserver: Sendable {
   private let milliseconds: Int32
   private let pool: BlockingPool
 
-  /// Does not connect. `timeout` bounds each request. To be closed.
+  /// Does not connect. `timeout` bounds each request.
   package init(
     _ configuration: KafkaConfiguration, group: String, topic: String, timeout: Duration = .seconds(5)
   ) throws(KafkaError) {
@@ -41,32 +41,31 @@ package final class GroupObserver: Sendable {
     }
   }
 
-  package func close() async {
-    _ = try? await pool.run { [handle] in handle.destroy() }
-    pool.shutdown()
+  /// Frees the client once no call is under way.
+  deinit {
+    let (handle, pool) = (handle, pool)
+    Thread(name: "kafka-group-end") {
+      pool.shutdown()
+      handle.destroy()
+    }.detach()
   }
 
   private func look() throws(KafkaError) -> Position {
     defer { handle.drain() }
     let cluster = try ClusterMetadata.ask(handle.raw, milliseconds: milliseconds)
-    let list = PartitionList((0..<Int32(cluster.topics[topic] ?? 0)).map { TopicPartition(topic, $0) })
-    try check(list.lend { rd_kafka_committed(handle.raw, $0, milliseconds) }, "what the group committed")
+    let partitions = (0..<Int32(cluster.topics[topic] ?? 0)).map { TopicPartition(topic, $0) }
+    let list = PartitionList(partitions)
+    let code = list.lend { rd_kafka_committed(handle.raw, $0, milliseconds) }
+    guard code == RD_KAFKA_RESP_ERR_NO_ERROR else { throw KafkaError(code, "what the group committed") }
     let committed = list.offsets
+    let starts = try handle.offsets(of: partitions, at: .first, milliseconds: milliseconds)
+    let ends = try handle.offsets(of: partitions, at: .last, milliseconds: milliseconds)
     var position = Position()
-    for partition in list.lend({ PartitionList.partitions($0) }) {
-      var (start, end): (Int64, Int64) = (0, 0)
-      try check(
-        rd_kafka_query_watermark_offsets(
-          handle.raw, partition.topic, partition.partition, &start, &end, milliseconds),
-        "where partition \(partition.partition) ends")
-      let next = max(start, committed[partition] ?? start)
+    for partition in partitions {
+      let next = max(starts[partition] ?? 0, committed[partition] ?? 0)
       position.committed += committed[partition] ?? 0
-      position.unread += max(0, end - next)
+      position.unread += max(0, (ends[partition] ?? 0) - next)
     }
     return position
-  }
-
-  private func check(_ code: rd_kafka_resp_err_t, _ what: String) throws(KafkaError) {
-    if code != RD_KAFKA_RESP_ERR_NO_ERROR { throw KafkaError(code, what) }
   }
 }

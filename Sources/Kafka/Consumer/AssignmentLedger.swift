@@ -28,8 +28,25 @@ struct AssignmentLedger {
     }
   }
 
+  /// The next offset of a partition that is not being revoked; `nil` while nothing is known of it.
+  func position(of partition: TopicPartition) -> Int64? {
+    entries[partition].flatMap { $0.isRevoked ? nil : $0.position.expected }
+  }
+
   /// Whether the group must have an offset of it.
   func isKnown(_ partition: TopicPartition) -> Bool { entries[partition]?.isKnown == true }
+
+  /// The group has an offset of it.
+  mutating func learn(_ partition: TopicPartition) {
+    entries[partition]?.isKnown = true
+  }
+
+  /// What committing these offsets means.
+  func ranges(from offsets: [TopicPartition: Int64]) -> [KafkaBatch.Range] {
+    offsets.compactMap { partition, offset in
+      entries[partition].map { KafkaBatch.Range(partition: partition, next: offset, epoch: $0.epoch) }
+    }
+  }
 
   /// Forgets what was read of these partitions, and returns those to be read anew: not those being revoked.
   mutating func restart(_ partitions: [TopicPartition]) -> [TopicPartition] {

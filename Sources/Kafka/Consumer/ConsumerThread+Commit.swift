@@ -80,6 +80,14 @@ extension ConsumerThread {
     }
   }
 
+  /// Answers commits that the group has not answered: whoever waits for one takes no more records meanwhile.
+  func giveUpCommits() {
+    for (number, commit) in commits where commit.deadline.hasPassed {
+      commits[number] = nil
+      commit.answer(.failure(KafkaError(RD_KAFKA_RESP_ERR__TIMED_OUT, "commit")))
+    }
+  }
+
   /// Sends refused commits again, once their time has come.
   func retryCommits() {
     guard !refused.isEmpty, retryAt.hasPassed else { return }

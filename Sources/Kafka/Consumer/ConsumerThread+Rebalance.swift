@@ -22,6 +22,7 @@ extension ConsumerThread {
     report(fresh.lend { rd_kafka_incremental_assign(handle.raw, $0) }, "assign")
     ledger.assign(partitions, committed: committed)
     flow.apply(to: ledger.partitions, on: handle)
+    nextLook = .now()
     publishAssignment()
     handle.notice(.assigned(partitions))
   }
@@ -55,11 +56,46 @@ extension ConsumerThread {
     }
   }
 
-  /// Looks now and then at partitions that nothing is committed of.
-  func lookAfterOffsets() {
+  /// Looks now and then at partitions that bring nothing.
+  func lookAfterPartitions() {
     guard nextLook.hasPassed, revocation == nil else { return }
     nextLook = .after(Self.lookInterval)
-    _ = restart(whereLostAmong: ledger.partitions)
+    guard restart(whereLostAmong: ledger.partitions) == RD_KAFKA_RESP_ERR_NO_ERROR else { return }
+    commitStarts()
+    if !flow.isFull, !flow.isPaused { restartStalled() }
+  }
+
+  /// Commits where the logs begin of which the group has no offset: only one that was there can be missed.
+  private func commitStarts() {
+    let unknown = ledger.partitions.filter { !ledger.isKnown($0) }
+    guard !unknown.isEmpty, commits.isEmpty, refused.isEmpty else { return }
+    let list = PartitionList(unknown)
+    guard list.lend({ rd_kafka_committed(handle.raw, $0, Self.lookPatience) }) == RD_KAFKA_RESP_ERR_NO_ERROR,
+      let starts = try? handle.offsets(of: list.absent, at: .first, milliseconds: Self.lookPatience)
+    else { return }
+    for partition in list.offsets.keys { ledger.learn(partition) }
+    if !starts.isEmpty { commit(ledger.ranges(from: starts)) { _ in } }
+  }
+
+  private func restartStalled() {
+    let partitions = ledger.partitions
+    let unknown = partitions.filter { ledger.position(of: $0) == nil }
+    guard let starts = try? handle.offsets(of: unknown, at: .first, milliseconds: Self.lookPatience),
+      let ends = try? handle.offsets(of: partitions, at: .last, milliseconds: Self.lookPatience)
+    else { return }
+    var positions = starts
+    for partition in partitions { positions[partition] = ledger.position(of: partition) ?? positions[partition] }
+    let stalled = stalls.look(at: positions, ends: ends)
+    guard !stalled.isEmpty else { return }
+    seek(stalled)
+    handle.notice(.stalled(Array(stalled.keys)))
+  }
+
+  /// Fetches anew from these offsets. Does not wait for it.
+  private func seek(_ offsets: [TopicPartition: Int64]) {
+    let list = PartitionList([])
+    for (partition, offset) in offsets { list.add(partition, offset: offset) }
+    report(list.lend { rd_kafka_seek_partitions(handle.raw, $0, 0) }, "seek")
   }
 
   /// Begins anew where the group's offsets are gone: the topic was deleted, and a new one of its name may have fewer, or just
@@ -76,11 +112,8 @@ extension ConsumerThread {
     let gone = list.absent
     guard !gone.isEmpty else { return code }
     discard(gone)
-    let start = PartitionList([])
     // A number: to ask for the beginning of a topic that is not there yet would fail for good.
-    for partition in ledger.restart(gone) { start.add(partition, offset: 0) }
-    // Without a timeout it does not wait.
-    report(start.lend { rd_kafka_seek_partitions(handle.raw, $0, 0) }, "seek")
+    seek(Dictionary(uniqueKeysWithValues: ledger.restart(gone).map { ($0, 0) }))
     handle.notice(.restarted(gone))
     return code
   }

@@ -41,6 +41,7 @@ final class ConsumerThread: @unchecked Sendable {
   var retryAt = Deadline.now()
   var revocation: Revocation?
   var nextLook = Deadline.now()
+  var stalls = StallDetector()
   var isClosing = false
   private var isMember = false
   /// Whether the group has ever given it its share, perhaps of nothing.
@@ -96,14 +97,17 @@ final class ConsumerThread: @unchecked Sendable {
     repeat {
       deadline = takeRequests()
       retryCommits()
+      giveUpCommits()
       deliver()
       finishRevocation()
-      lookAfterOffsets()
+      lookAfterPartitions()
       regulate()
       if deadline == nil { wait() }
     } while deadline == nil
     leave(by: deadline ?? .now())
-    if wasAssigned || !isMember || !KafkaHandle.mayAbortJoining { handle.destroy() } else { handle.abandon() }
+    guard wasAssigned || !isMember || !KafkaHandle.mayAbortJoining else { return handle.abandon() }
+    // Nobody waits for it: librdkafka 2.0 may not come to an end where a topic was deleted.
+    Thread(name: "kafka-consumer-end") { [handle] in handle.destroy() }.detach()
   }
 
   private func join() {

@@ -13,7 +13,7 @@ struct ReadPosition {
   }
 
   /// The next offset; `nil` until the first record tells.
-  private var expected: Int64?
+  private(set) var expected: Int64?
   /// The offset that was sought because another record came in its place.
   private var sought: Int64?
   /// Offsets without a record are normal here: the topic is compacted, or transactions end with a marker.

@@ -50,9 +50,10 @@ package struct Migrator: Sendable {
   /// `reelhaul` in ASCII.
   private static let lockKey: Int64 = 0x7265_656c_6861_756c
   private static let lock: PostgresStatement = "SELECT pg_advisory_xact_lock($1)"
-  /// Whether it is there, and has our columns.
+  /// Whether it is there, and has our columns. The name is looked up in what is there now, the rest in the transaction's
+  /// snapshot: for that, a table that was made since is not there yet.
   private static let table: PostgresStatement = """
-    SELECT t.oid IS NOT NULL,
+    SELECT t.oid IS NOT NULL AND EXISTS (SELECT FROM pg_class c WHERE c.oid = t.oid),
            3 = (SELECT count(*) FROM pg_attribute
                  WHERE attrelid = t.oid AND NOT attisdropped
                    AND (attname, atttypid) IN (('number', 'int4'::regtype), ('name', 'text'::regtype),

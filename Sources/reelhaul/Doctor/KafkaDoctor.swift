@@ -51,19 +51,11 @@ struct KafkaDoctor {
   private func commands(_ plan: TopicPlan, _ configuration: KafkaConfiguration) async -> Finding {
     do {
       let observer = try GroupObserver(configuration, group: plan.group, topic: plan.commands)
-      let positions: [GroupObserver.Position]
-      do {
-        var looks = [try await observer.position()]
-        if looks[0].unread > 0 {
-          try? await Task.sleep(for: Self.patience)
-          looks.append(try await observer.position())
-        }
-        positions = looks
-      } catch {
-        await observer.close()
-        throw error
+      var positions = [try await observer.position()]
+      if positions[0].unread > 0 {
+        try? await Task.sleep(for: Self.patience)
+        positions.append(try await observer.position())
       }
-      await observer.close()
       return Self.commands(positions)
     } catch {
       return Finding("commands", .skipped, "whether some wait cannot be read: \(error)")

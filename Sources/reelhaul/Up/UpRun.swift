@@ -95,7 +95,6 @@ struct UpRun {
       guard next.unread > 0, ContinuousClock.now < deadline else { break }
       try? await Task.sleep(for: .milliseconds(50))
     }
-    await observer.close()
     return position.unread
   }
 
