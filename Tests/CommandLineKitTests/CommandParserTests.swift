@@ -61,6 +61,7 @@ import Testing
 
   @Test(arguments: [
     ("get u --cuont 3", "app get has no option --cuont", "Did you mean --count?"),
+    ("kill u", "there is no command \"kill\"", "Did you mean 'app stop'?"),
     ("gte u", "there is no command \"gte\"", "Did you mean 'app get'?"),
     ("frobnicate", "there is no command \"frobnicate\"", "See 'app --help'."),
     ("get -x u", "app get has no option -x", "See 'app get --help'."),

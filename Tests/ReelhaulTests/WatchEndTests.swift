@@ -10,7 +10,7 @@ import Testing
     (1, 0, "The task goes on: 'reelhaul watch \(tasks[0])' follows, 'reelhaul cancel \(tasks[0])' stops."),
     (1, 1, "The task stays as it is: "),
     (2, 0, "The tasks go on: 'reelhaul watch \(tasks[0]) \(tasks[1])' follows"),
-    (2, 1, "Of 2 tasks 1 cannot go on "),
+    (2, 1, "The tasks go on, but for 1 of them: "),
     (2, 2, "The tasks stay as they are: "),
     (4, 0, "The tasks go on: 'reelhaul watch \(tasks[0]) \(tasks[1]) \(tasks[2]) …' follows"),
   ])

@@ -1,6 +1,8 @@
 /// A command as a value: parsing, help and completions all come from it.
 package struct CommandSpec: Sendable {
   package var name: String
+  /// What it may be taken to be called: whoever types one of these is told its name.
+  package var synonyms: [String]
   /// One line, without a full stop, for lists of commands.
   package var summary: String
   /// Paragraphs of the command's own help, separated by empty lines.
@@ -13,11 +15,12 @@ package struct CommandSpec: Sendable {
   package var subcommands: [CommandSpec]
 
   package init(
-    name: String, summary: String, discussion: String = "", options: [OptionSpec] = [],
+    name: String, synonyms: [String] = [], summary: String, discussion: String = "", options: [OptionSpec] = [],
     positionals: [PositionalSpec] = [], examples: [Example] = [], exits: [ExitMeaning] = [],
     subcommands: [CommandSpec] = []
   ) {
     self.name = name
+    self.synonyms = synonyms
     self.summary = summary
     self.discussion = discussion
     self.options = options

@@ -66,7 +66,9 @@ private struct Line {
     } else if word == "help", path.count == 1 {
       asksHelp = true
     } else {
-      let near = Suggestion.nearest(to: word, in: command.subcommands.map(\.name))
+      let near =
+        command.subcommands.first { $0.synonyms.contains(word) }?.name
+        ?? Suggestion.nearest(to: word, in: command.subcommands.map(\.name))
       throw UsageError(
         "there is no command \"\(word)\"", hint: near.map { "Did you mean '\(name) \($0)'?" } ?? helpHint)
     }

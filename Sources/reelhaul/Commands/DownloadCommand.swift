@@ -6,7 +6,7 @@ import TaskStore
 extension Subcommand {
   static let download = Subcommand(
     CommandSpec(
-      name: "download", summary: "Fetch a file over HTTP or HTTPS into storage",
+      name: "download", synonyms: ["get", "fetch", "submit"], summary: "Fetch a file over HTTP or HTTPS into storage",
       discussion: """
         Hands a task to the fleet and prints its id once Kafka has it. The workers fetch the file in parallel ranges, \
         go on after any interruption from what is safely on disk, verify it and put it in its place at once. \

@@ -5,7 +5,7 @@ import TaskStore
 extension Subcommand {
   static let list = Subcommand(
     CommandSpec(
-      name: "list", summary: "List tasks, the newest first",
+      name: "list", synonyms: ["ls", "ps"], summary: "List tasks, the newest first",
       discussion: """
         --state takes the words that STATE shows. 'queued' lists all that are queued: also those that are 'scheduled' for a \
         time (--not-before) and those that are 'retrying' at one, after something went wrong.

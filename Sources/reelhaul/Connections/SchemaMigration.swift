@@ -19,7 +19,7 @@ struct SchemaMigration {
       let names = try place.text(1)
       throw CommandFailure(
         .unreachable, "the database has no schema \(names), or does not let this user use it",
-        hint: "Make it first: CREATE SCHEMA \(names);")
+        hint: "Make it first: CREATE SCHEMA \(names.split(separator: ", ").last ?? "");")
     }
     return try await migrator.plan()
   }

@@ -22,7 +22,7 @@ enum WatchEnd {
       case .effect: "The command was sent"
       case .end where count == 0: isOne ? "The task goes on" : "The tasks go on"
       case .end where count == tasks.count: isOne ? "The task stays as it is" : "The tasks stay as they are"
-      case .end: "Of \(tasks.count) tasks \(count) cannot go on by themselves"
+      case .end: "The tasks go on, but for \(count) of them"
       }
     return "\(what): 'reelhaul watch \(list)' follows, 'reelhaul cancel \(list)' stops."
   }
