@@ -62,14 +62,14 @@ actor PoolCore {
     closers = []
   }
 
-  /// Closes what is idle or connecting, and waits for what is on loan.
+  /// Closes every connection, and waits for those on loan to come back: calls that are under way fail.
   func close() async {
     perform(state.close())
     timer?.cancel()
     timer = nil
     for timer in delayed.values { timer.cancel() }
     delayed = [:]
-    for id in attempts.keys { await connections[id]?.close() }
+    for connection in connections.values { await connection.close() }
     for attempt in attempts.values {
       attempt.cancel()
       await attempt.value

@@ -59,7 +59,7 @@ package final class PostgresPool: Sendable {
     return try outcome.get()
   }
 
-  /// Waits for the connections on loan, then closes all. Once; not from within ``withConnection(isolation:_:)``.
+  /// Closes all connections: calls that are under way fail. Returns once their callers have given them back. Once; not from within ``withConnection(isolation:_:)``.
   package func close() async {
     await core.close()
   }

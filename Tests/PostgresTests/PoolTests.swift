@@ -53,6 +53,16 @@ struct PoolTests {
     }
   }
 
+  @Test func itsEndWaitsForNoAnswer() async throws {
+    let call = Lock<Task<PostgresError?, Never>?>(nil)
+    try await withPool { pool in
+      let running = Task { await failure { _ = try await pool.query("SELECT pg_sleep(600)") } }
+      call.withLock { $0 = running }
+      try await Self.waitForActivity(pool, "SELECT pg_sleep(600)")
+    }
+    #expect(await call.withLock { $0 }?.value?.code == .connection)
+  }
+
   @Test func anUnreachableServerIsNamed() async throws {
     let port = try FreePort.find()
     let nowhere = try configuration("postgres://nobody@127.0.0.1:\(port)/none", acquireTimeout: .milliseconds(50))
