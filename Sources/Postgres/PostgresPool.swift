@@ -59,7 +59,8 @@ package final class PostgresPool: Sendable {
     return try outcome.get()
   }
 
-  /// Closes all connections: calls that are under way fail. Returns once their callers have given them back. Once; not from within ``withConnection(isolation:_:)``.
+  /// Closes all connections: calls that are under way fail. Returns once their callers have given them back. Once; not
+  /// from within ``withConnection(isolation:_:)``.
   package func close() async {
     await core.close()
   }
