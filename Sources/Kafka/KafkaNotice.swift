@@ -10,8 +10,8 @@ package enum KafkaNotice: Sendable {
   case assigned([TopicPartition])
   /// The group's offsets of these are gone: their topic was deleted. It is read from its beginning, once it is there.
   case restarted([TopicPartition])
-  /// These have records and brought none for some time: they are fetched anew.
-  case stalled([TopicPartition])
+  /// It had records and brought none, until it was fetched anew.
+  case stalled(TopicPartition)
   /// The topics that a reader expects and the cluster lacks, whenever they are others than before; none: all are there again.
   case missing([String])
   /// `lost`: the group had already given the partitions to others.

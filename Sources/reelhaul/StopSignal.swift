@@ -1,7 +1,8 @@
 import Glibc
 import System
 
-/// SIGINT, SIGTERM and where it is asked for SIGHUP as an event: the first asks to stop in order, the second ends the process at once.
+/// SIGINT, SIGTERM and where it is asked for SIGHUP as an event: the first asks to stop in order, the second ends the
+/// process at once.
 final class StopSignal: Sendable {
   private struct State {
     var come: Int32?

@@ -10,7 +10,19 @@ import Testing
     var detector = StallDetector()
     for _ in 0..<2 { #expect(detector.look(at: [a: 5, b: 7], ends: [a: 6, b: 7]) == [:]) }
     #expect(detector.look(at: [a: 5, b: 7], ends: [a: 9, b: 7]) == [a: 5])
-    #expect(detector.look(at: [a: 5, b: 7], ends: [a: 9, b: 7]) == [:], "it is given time again")
+    let isTold = [detector.receive(a, 5), detector.receive(a, 6)]
+    #expect(isTold == [true, false], "once")
+  }
+
+  /// The markers of transactions take offsets, and are no records.
+  @Test func whatIsHollowIsTriedOnceAndNotTold() {
+    var detector = StallDetector()
+    let stalled = (0..<10).map { _ in detector.look(at: [a: 5], ends: [a: 6]) }.filter { !$0.isEmpty }
+    #expect(stalled == [[a: 5]])
+    let isTold = detector.receive(a, 6)
+    #expect(!isTold, "it is new")
+    let later = (0..<3).map { _ in detector.look(at: [a: 7], ends: [a: 8]) }
+    #expect(later.last == [a: 7])
   }
 
   @Test func whatMovesIsNot() {

@@ -23,6 +23,7 @@ extension ConsumerThread {
     ledger.assign(partitions, committed: committed)
     flow.apply(to: ledger.partitions, on: handle)
     nextLook = .now()
+    stalls = StallDetector()
     publishAssignment()
     handle.notice(.assigned(partitions))
   }
@@ -86,9 +87,7 @@ extension ConsumerThread {
     var positions = starts
     for partition in partitions { positions[partition] = ledger.position(of: partition) ?? positions[partition] }
     let stalled = stalls.look(at: positions, ends: ends)
-    guard !stalled.isEmpty else { return }
-    seek(stalled)
-    handle.notice(.stalled(Array(stalled.keys)))
+    if !stalled.isEmpty { seek(stalled) }
   }
 
   /// Fetches anew from these offsets. Does not wait for it.
@@ -119,7 +118,7 @@ extension ConsumerThread {
   }
 
   private static let lookInterval = Duration.seconds(5)
-  private static let lookPatience: Int32 = 1000
+  private static let lookPatience: Int32 = 3000
 
   private func report(_ error: OpaquePointer?, _ what: String) {
     if let error { handle.notice(.error(KafkaError(consuming: error, what))) }

@@ -214,6 +214,7 @@ final class ConsumerThread: @unchecked Sendable {
     guard let reception = ledger.receive(partition, record.offset, logStart: handle.logStart(of: partition)),
       handle.follow(reception, to: message)
     else { return }
+    if stalls.receive(partition, record.offset) { handle.notice(.stalled(partition)) }
     collected.append(record)
     collectedBytes += record.size
   }

@@ -72,9 +72,8 @@ extension Logger {
       warning(
         "commands were deleted from Kafka: those that were not read are lost, the topic is read from its beginning",
         ["partitions": .integer(partitions.count)])
-    case .stalled(let partitions):
-      warning(
-        "commands lie in Kafka and did not come: they are fetched anew", ["partitions": .integer(partitions.count)])
+    case .stalled(let partition):
+      warning("commands lay in Kafka and did not come until they were fetched anew", ["partition": .of(partition)])
     case .missing(let topics) where topics.isEmpty:
       notice("Kafka has all topics again")
     case .missing(let topics):

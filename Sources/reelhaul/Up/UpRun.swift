@@ -77,7 +77,8 @@ struct UpRun {
     let lost = fleet.keepsCommands ? 0 : await unapplied(fleet)
     context.note("Draining: workers record what they have and hand back their tasks.")
     await fleet.stop(within: .seconds((context.arguments.integer(.drain) ?? 25) + 5))
-    let loss = lost == 0 ? "." : "; \(lost) commands that no worker had applied are to be sent again."
+    let commands = lost == 1 ? "1 command" : "\(lost) commands"
+    let loss = lost == 0 ? "." : "; send again \(commands) that no worker had applied."
     context.note("Stopped. 'reelhaul up' on \(fleet.layout.root) goes on from here\(loss)")
   }
 
