@@ -23,7 +23,8 @@ final class ReaderThread: @unchecked Sendable {
   private var nextLook = Deadline.now()
 
   /// How often new partitions are looked for, and how many milliseconds a look may take: so long a stop waits for it.
-  private static let lookInterval = Duration.seconds(5)
+  /// A topic that was away for less, and has as many records again by then, goes unnoticed.
+  private static let lookInterval = Duration.seconds(1)
   private static let lookPatience: Int32 = 1000
 
   init(
