@@ -119,10 +119,18 @@ struct ApacheKafkaTests {
     try await producer.sendAll((0..<5).map { _ in KafkaMessage(topic: "first", key: nil, value: bytes("old")) })
     let batch = try #require(try await consumer.next())
 
-    try await TestKafka.delete(["first"], at: configuration.bootstrap)
-    _ = try await setUp("first", partitions: 1)
-    let wanted = Set((0..<8).map { "new \($0)" })
-    try await producer.sendAll(wanted.map { KafkaMessage(topic: "first", key: nil, value: bytes($0)) })
+    try await makeAnew("first", holding: batch, of: consumer, records: 8, producer)
+  }
+
+  /// Deletes the topic of one partition, of which `batch` is yet to be committed, and makes it again with new records: all
+  /// of them come.
+  private func makeAnew(
+    _ topic: String, holding batch: KafkaBatch, of consumer: KafkaConsumer, records: Int, _ producer: KafkaProducer
+  ) async throws {
+    try await TestKafka.delete([topic], at: await TestKafka.shared().bootstrap)
+    _ = try await setUp(topic, partitions: 1)
+    let wanted = (0..<records).map { "new \($0)" }
+    try await producer.sendAll(wanted.map { KafkaMessage(topic: topic, key: nil, value: bytes($0)) })
     #expect(try await consumer.commit(batch).map(\.partition) == [0])
     var found: Set<String> = []
     while !found.isSuperset(of: wanted), let batch = try await consumer.next() {
@@ -183,18 +191,7 @@ struct ApacheKafkaTests {
     try await producer.send(topic: "anew", key: nil, value: bytes("not committed"))
     let batch = try #require(try await consumer.next())
 
-    try await TestKafka.delete(["anew"], at: configuration.bootstrap)
-    _ = try await setUp("anew", partitions: 1)
-    let wanted = (0..<10).map { "new \($0)" }
-    try await producer.sendAll(wanted.map { KafkaMessage(topic: "anew", key: nil, value: bytes($0)) })
-    #expect(try await consumer.commit(batch).map(\.partition) == [0])
-    var found: Set<String> = []
-    while !found.isSuperset(of: wanted), let batch = try await consumer.next() {
-      found.formUnion(batch.records.compactMap { text($0.value) })
-      try await consumer.commit(batch)
-    }
-    await consumer.close()
-    await producer.close()
+    try await makeAnew("anew", holding: batch, of: consumer, records: 10, producer)
   }
 
   @Test func pausedPartitionsAreNotReadUntilResumed() async throws {

@@ -21,6 +21,10 @@ package struct Settings: Sendable, Hashable {
     return values
   }
 
+  package func names(withPrefix prefix: String) -> [String] {
+    values(withPrefix: prefix).keys.map { prefix + $0 }
+  }
+
   /// What they give an option, checked; a flag that is set has an empty one. `nil` where they give it none.
   package func value(of option: OptionSpec) throws(UsageError) -> String? {
     guard let key = option.environment, let text = self[key], !text.isEmpty else { return nil }

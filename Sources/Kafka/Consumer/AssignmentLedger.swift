@@ -28,10 +28,8 @@ struct AssignmentLedger {
     }
   }
 
-  /// The next offset of a partition that is not being revoked; `nil` while nothing is known of it.
-  func position(of partition: TopicPartition) -> Int64? {
-    entries[partition].flatMap { $0.isRevoked ? nil : $0.position.expected }
-  }
+  /// The next offsets, as far as known.
+  var positions: [TopicPartition: Int64] { entries.compactMapValues(\.position.expected) }
 
   /// Whether the group must have an offset of it.
   func isKnown(_ partition: TopicPartition) -> Bool { entries[partition]?.isKnown == true }

@@ -15,8 +15,7 @@ extension ConsumerThread {
     let list = PartitionList(partitions)
     // Where the group is: only so a gap right at the start is seen. When it cannot be asked, librdkafka asks by itself.
     var committed: [TopicPartition: Int64] = [:]
-    let code = list.lend { rd_kafka_committed(handle.raw, $0, 3000) }
-    if code == RD_KAFKA_RESP_ERR_NO_ERROR { committed = list.offsets }
+    if askGroup(about: list) == RD_KAFKA_RESP_ERR_NO_ERROR { committed = list.offsets }
     let fresh = PartitionList([])
     for partition in partitions { fresh.add(partition, offset: committed[partition]) }
     report(fresh.lend { rd_kafka_incremental_assign(handle.raw, $0) }, "assign")
@@ -71,7 +70,7 @@ extension ConsumerThread {
     let unknown = ledger.partitions.filter { !ledger.isKnown($0) }
     guard !unknown.isEmpty, commits.isEmpty, refused.isEmpty else { return }
     let list = PartitionList(unknown)
-    guard list.lend({ rd_kafka_committed(handle.raw, $0, Self.lookPatience) }) == RD_KAFKA_RESP_ERR_NO_ERROR,
+    guard askGroup(about: list) == RD_KAFKA_RESP_ERR_NO_ERROR,
       let starts = try? handle.offsets(of: list.absent, at: .first, milliseconds: Self.lookPatience)
     else { return }
     for partition in list.offsets.keys { ledger.learn(partition) }
@@ -80,13 +79,12 @@ extension ConsumerThread {
 
   private func restartStalled() {
     let partitions = ledger.partitions
-    let unknown = partitions.filter { ledger.position(of: $0) == nil }
-    guard let starts = try? handle.offsets(of: unknown, at: .first, milliseconds: Self.lookPatience),
+    let positions = ledger.positions
+    let unread = partitions.filter { positions[$0] == nil }
+    guard let starts = try? handle.offsets(of: unread, at: .first, milliseconds: Self.lookPatience),
       let ends = try? handle.offsets(of: partitions, at: .last, milliseconds: Self.lookPatience)
     else { return }
-    var positions = starts
-    for partition in partitions { positions[partition] = ledger.position(of: partition) ?? positions[partition] }
-    let stalled = stalls.look(at: positions, ends: ends)
+    let stalled = stalls.look(at: positions.merging(starts) { position, _ in position }, ends: ends)
     if !stalled.isEmpty { seek(stalled) }
   }
 
@@ -106,7 +104,7 @@ extension ConsumerThread {
     let known = partitions.filter { ledger.isKnown($0) }
     guard !known.isEmpty else { return RD_KAFKA_RESP_ERR_NO_ERROR }
     let list = PartitionList(known)
-    let code = list.lend { rd_kafka_committed(handle.raw, $0, Self.lookPatience) }
+    let code = askGroup(about: list)
     guard code == RD_KAFKA_RESP_ERR_NO_ERROR else { return code }
     let gone = list.absent
     guard !gone.isEmpty else { return code }
@@ -115,6 +113,11 @@ extension ConsumerThread {
     seek(Dictionary(uniqueKeysWithValues: ledger.restart(gone).map { ($0, 0) }))
     handle.notice(.restarted(gone))
     return code
+  }
+
+  /// Puts the group's offsets into the list. Blocks.
+  private func askGroup(about list: borrowing PartitionList) -> rd_kafka_resp_err_t {
+    list.lend { rd_kafka_committed(handle.raw, $0, Self.lookPatience) }
   }
 
   private static let lookInterval = Duration.seconds(5)

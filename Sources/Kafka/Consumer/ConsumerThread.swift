@@ -104,7 +104,7 @@ final class ConsumerThread: @unchecked Sendable {
       regulate()
       if deadline == nil { wait() }
     } while deadline == nil
-    leave(by: deadline ?? .now())
+    close(by: deadline ?? .now())
     guard wasAssigned || !isMember || !KafkaHandle.mayAbortJoining else { return handle.abandon() }
     // Nobody waits for it: librdkafka 2.0 may not come to an end where a topic was deleted.
     Thread(name: "kafka-consumer-end") { [handle] in handle.destroy() }.detach()
@@ -226,7 +226,7 @@ final class ConsumerThread: @unchecked Sendable {
     collectedBytes = collected.reduce(0) { $0 + $1.size }
   }
 
-  private func leave(by deadline: Deadline) {
+  private func close(by deadline: Deadline) {
     isClosing = true
     batches.finish(.success(()))
     while !(commits.isEmpty && refused.isEmpty), !deadline.hasPassed {

@@ -103,8 +103,8 @@ package final class KafkaConsumer: Sendable {
     worker.assignment.sorted { ($0.topic, $0.partition) < ($1.topic, $1.partition) }
   }
 
-  /// Leaves the group, in `timeout` and a little; the client is freed soon after. ``next()`` returns `nil` from now on; commit
-  /// before closing what is done.
+  /// Leaves the group, in `timeout` and a little; the client is freed soon after. ``next()`` returns `nil` from now on;
+  /// commit before closing what is done.
   package func close(within timeout: Duration = .seconds(5)) async {
     worker.stop(by: .after(timeout))
     await thread.end()

@@ -1,7 +1,8 @@
 /// Finds partitions that have records and bring none, look after look.
 ///
-/// librdkafka 2.0 has been seen to fetch no more from a partition that it holds, without an error. What lies there may
-/// also be no records, but the markers of transactions: only what comes once it is fetched anew tells.
+/// A precaution: should librdkafka ever fetch no more from a partition that it holds, and give no error, nothing else would
+/// notice. What lies there may also be no records, but the markers of transactions: only what comes once it is fetched
+/// anew tells.
 struct StallDetector {
   /// Looks at one position before a partition counts as stalled.
   private static let patience = 3

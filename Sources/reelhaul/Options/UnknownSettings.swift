@@ -6,7 +6,7 @@ enum UnknownSettings {
   /// A sentence about each, in the order of their names.
   static func sentences(_ settings: Settings) -> [String] {
     let known = Set((Program.spec.options + Program.commands.flatMap(\.spec.options)).compactMap(\.environment))
-    return settings.values(withPrefix: "REELHAUL_").keys.map { "REELHAUL_\($0)" }.sorted()
+    return settings.names(withPrefix: "REELHAUL_").sorted()
       // Properties of librdkafka, which tells of those it does not know.
       .filter { !known.contains($0) && !$0.hasPrefix("REELHAUL_KAFKA_") }
       .map { name in
@@ -17,8 +17,7 @@ enum UnknownSettings {
 
   /// A sentence about those of a worker that are given and that `workers`, the environment of a fleet's, does not follow.
   static func unfollowed(_ settings: Settings, _ workers: [String: String]) -> String? {
-    let properties = settings.values(withPrefix: "REELHAUL_KAFKA_").keys.map { "REELHAUL_KAFKA_\($0)" }
-    let names = Subcommand.worker.spec.options.compactMap(\.environment) + properties
+    let names = Subcommand.worker.spec.options.compactMap(\.environment) + settings.names(withPrefix: "REELHAUL_KAFKA_")
     let unfollowed = Set(names).filter { name in
       settings[name].map { !$0.isEmpty && $0 != workers[name] } ?? false
     }

@@ -25,7 +25,7 @@ extension FleetOptions {
       executable: Self.ownExecutable(), workerSettings: settings)
     if case .existing = broker { return }
     // They are for another broker: the fleet's own speaks plaintext.
-    unset = arguments.settings.values(withPrefix: "REELHAUL_KAFKA_").keys.map { "REELHAUL_KAFKA_\($0)" }
+    unset = arguments.settings.names(withPrefix: "REELHAUL_KAFKA_")
   }
 
   private static func broker(_ text: String, _ environment: [String: String]) throws -> Broker {
