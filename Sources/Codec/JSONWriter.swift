@@ -1,19 +1,22 @@
 /// Writes JSON into a byte array; commas come by themselves.
 ///
 /// `json.object { $0.member("id", id); $0.member("rate", rate) }`
-package struct JSONWriter {
-  package private(set) var bytes: [UInt8] = []
+package struct JSONWriter: ~Copyable {
+  private var memory: UnsafeMutableBufferPointer<UInt8>
+  private var count = 0
   private var needsComma = false
 
-  package init(capacity: Int = 512) {
-    bytes.reserveCapacity(capacity)
+  private init(capacity: Int) {
+    memory = .allocate(capacity: capacity)
   }
 
-  /// The bytes of one value written by `body`.
+  deinit { memory.deallocate() }
+
+  /// The bytes of one value written by `body`; about `capacity` are expected.
   package static func write(capacity: Int = 512, _ body: (inout JSONWriter) -> Void) -> [UInt8] {
-    var writer = JSONWriter(capacity: capacity)
+    var writer = JSONWriter(capacity: max(capacity, 16))
     body(&writer)
-    return writer.bytes
+    return Array(writer.memory[..<writer.count])
   }
 
   // MARK: Containers
@@ -33,16 +36,16 @@ package struct JSONWriter {
   /// The name of the member whose value is written next; ASCII that needs no escapes.
   package mutating func name(_ name: StaticString) {
     beginValue()
-    bytes.append(UInt8(ascii: "\""))
-    bytes.append(contentsOf: UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
-    bytes.append(UInt8(ascii: "\""))
-    bytes.append(UInt8(ascii: ":"))
+    append(UInt8(ascii: "\""))
+    append(UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
+    append(UInt8(ascii: "\""))
+    append(UInt8(ascii: ":"))
     needsComma = false
   }
 
   package mutating func name(_ name: String) {
     string(name)
-    bytes.append(UInt8(ascii: ":"))
+    append(UInt8(ascii: ":"))
     needsComma = false
   }
 
@@ -50,20 +53,19 @@ package struct JSONWriter {
 
   package mutating func string(_ value: String) {
     beginValue()
-    bytes.append(UInt8(ascii: "\""))
+    append(UInt8(ascii: "\""))
     var value = value
     value.withUTF8 { appendEscaped($0) }
-    bytes.append(UInt8(ascii: "\""))
+    append(UInt8(ascii: "\""))
   }
 
   /// A string of at most `capacity` ASCII characters that need no escapes; `body` writes them and returns their number.
   package mutating func ascii(_ capacity: Int, _ body: (UnsafeMutableBufferPointer<UInt8>) -> Int) {
     beginValue()
-    bytes.append(UInt8(ascii: "\""))
-    withUnsafeTemporaryAllocation(of: UInt8.self, capacity: capacity) { buffer in
-      bytes.append(contentsOf: UnsafeBufferPointer(rebasing: buffer[..<body(buffer)]))
-    }
-    bytes.append(UInt8(ascii: "\""))
+    append(UInt8(ascii: "\""))
+    reserve(capacity)
+    count += body(UnsafeMutableBufferPointer(rebasing: memory[count..<count + capacity]))
+    append(UInt8(ascii: "\""))
   }
 
   package mutating func integer(_ value: Int) {
@@ -84,47 +86,47 @@ package struct JSONWriter {
         first -= 1
         buffer[first] = UInt8(ascii: "-")
       }
-      bytes.append(contentsOf: UnsafeBufferPointer(rebasing: buffer[first...]))
+      append(UnsafeBufferPointer(rebasing: buffer[first...]))
     }
   }
 
   /// A finite number; what JSON cannot write (infinities, NaN) becomes `null`.
   package mutating func double(_ value: Double) {
     beginValue()
-    bytes.append(contentsOf: (value.isFinite ? value.description : "null").utf8)
+    append(value.isFinite ? value.description : "null")
   }
 
   package mutating func bool(_ value: Bool) {
     beginValue()
-    bytes.append(contentsOf: (value ? "true" : "false").utf8)
+    append(value ? "true" : "false")
   }
 
   package mutating func null() {
     beginValue()
-    bytes.append(contentsOf: "null".utf8)
+    append("null")
   }
 
   /// A value that is JSON already.
   package mutating func raw(_ json: [UInt8]) {
     beginValue()
-    bytes.append(contentsOf: json)
+    json.withUnsafeBufferPointer { append($0) }
   }
 
   // MARK: Bytes
 
   private mutating func beginValue() {
-    if needsComma { bytes.append(UInt8(ascii: ",")) }
+    if needsComma { append(UInt8(ascii: ",")) }
     needsComma = true
   }
 
   private mutating func open(_ bracket: UInt8) {
     beginValue()
-    bytes.append(bracket)
+    append(bracket)
     needsComma = false
   }
 
   private mutating func close(_ bracket: UInt8) {
-    bytes.append(bracket)
+    append(bracket)
     needsComma = true
   }
 
@@ -133,23 +135,49 @@ package struct JSONWriter {
     for index in text.indices {
       let byte = text[index]
       guard byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") else { continue }
-      bytes.append(contentsOf: text[clean..<index])
+      append(UnsafeBufferPointer(rebasing: text[clean..<index]))
       clean = index + 1
-      bytes.append(UInt8(ascii: "\\"))
+      append(UInt8(ascii: "\\"))
       switch byte {
-      case 0x0A: bytes.append(UInt8(ascii: "n"))
-      case 0x0D: bytes.append(UInt8(ascii: "r"))
-      case 0x09: bytes.append(UInt8(ascii: "t"))
+      case 0x0A: append(UInt8(ascii: "n"))
+      case 0x0D: append(UInt8(ascii: "r"))
+      case 0x09: append(UInt8(ascii: "t"))
       // Never longer than what was read.
-      case 0x08: bytes.append(UInt8(ascii: "b"))
-      case 0x0C: bytes.append(UInt8(ascii: "f"))
+      case 0x08: append(UInt8(ascii: "b"))
+      case 0x0C: append(UInt8(ascii: "f"))
       case 0..<0x20:
-        bytes.append(contentsOf: "u00".utf8)
-        bytes.append(Hex.digit(byte >> 4))
-        bytes.append(Hex.digit(byte & 15))
-      default: bytes.append(byte)
+        append("u00")
+        append(Hex.digit(byte >> 4))
+        append(Hex.digit(byte & 15))
+      default: append(byte)
       }
     }
-    bytes.append(contentsOf: text[clean...])
+    append(UnsafeBufferPointer(rebasing: text[clean...]))
+  }
+
+  private mutating func append(_ text: String) {
+    var text = text
+    text.withUTF8 { append($0) }
+  }
+
+  private mutating func append(_ bytes: UnsafeBufferPointer<UInt8>) {
+    reserve(bytes.count)
+    _ = UnsafeMutableBufferPointer(rebasing: memory[count...]).update(fromContentsOf: bytes)
+    count += bytes.count
+  }
+
+  private mutating func append(_ byte: UInt8) {
+    reserve(1)
+    memory[count] = byte
+    count += 1
+  }
+
+  /// Makes room for so many more bytes.
+  private mutating func reserve(_ more: Int) {
+    guard memory.count - count < more else { return }
+    let larger = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: max(2 * memory.count, count + more))
+    _ = larger.update(fromContentsOf: memory[..<count])
+    memory.deallocate()
+    memory = larger
   }
 }

@@ -88,7 +88,7 @@ package struct PostgresTimestamp: PostgresElement, Hashable, Sendable {
   }
 }
 
-/// `jsonb`, from a document in UTF-8.
+/// `json`, from a document in UTF-8.
 package struct PostgresJSON: PostgresElement, Hashable, Sendable {
   package var utf8: [UInt8]
 
@@ -96,11 +96,10 @@ package struct PostgresJSON: PostgresElement, Hashable, Sendable {
     self.utf8 = utf8
   }
 
-  package static var postgresType: PostgresType { .jsonb }
-  package static var postgresArrayType: PostgresType { .jsonbArray }
+  package static var postgresType: PostgresType { .json }
+  package static var postgresArrayType: PostgresType { .jsonArray }
 
   package func write(to buffer: inout PostgresBuffer) {
-    buffer.append(UInt8(1))  // the version of jsonb's binary format
     buffer.append(utf8)
   }
 }

@@ -31,6 +31,5 @@ package struct PostgresType: Hashable, Sendable {
   package static let timestamptzArray = PostgresType(oid: 1185)
   package static let jsonArray = PostgresType(oid: 199)
   package static let uuidArray = PostgresType(oid: 2951)
-  package static let jsonbArray = PostgresType(oid: 3807)
   package static let int8multirangeArray = PostgresType(oid: 6157)
 }

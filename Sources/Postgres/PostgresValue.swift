@@ -77,7 +77,7 @@ extension PostgresValue {
   package static func timestamptz(_ microseconds: Int64?) -> PostgresValue {
     PostgresValue(microseconds.map(PostgresTimestamp.init))
   }
-  /// `jsonb`, from UTF-8.
+  /// `json`, from UTF-8.
   package static func json(_ utf8: [UInt8]?) -> PostgresValue { PostgresValue(utf8.map(PostgresJSON.init)) }
   package static func int8multirange(_ ranges: [Range<Int64>]?) -> PostgresValue {
     PostgresValue(ranges.map(PostgresMultirange.init))

@@ -69,17 +69,29 @@ extension UUID: LosslessStringConvertible {
 
   /// Writes the form into `buffer`, and returns its length.
   package func write(to buffer: UnsafeMutableBufferPointer<UInt8>) -> Int {
-    var next = 0
-    for nibble in 0..<32 {
-      if nibble == 8 || nibble == 12 || nibble == 16 || nibble == 20 {
-        buffer[next] = UInt8(ascii: "-")
-        next += 1
-      }
-      let half = nibble < 16 ? high : low
-      let digit = UInt8(truncatingIfNeeded: half >> UInt64(60 - 4 * (nibble & 15))) & 15
-      buffer[next] = digit < 10 ? digit + UInt8(ascii: "0") : digit - 10 + UInt8(ascii: "a")
-      next += 1
+    let text = UnsafeMutableRawBufferPointer(buffer)
+    func put(_ digits: UInt64, at offset: Int) {
+      text.storeBytes(of: digits.bigEndian, toByteOffset: offset, as: UInt64.self)
     }
-    return next
+    let (second, third) = (Self.digits(high), Self.digits(low >> 32))
+    put(Self.digits(high >> 32), at: 0)
+    // Four digits and four more, which move behind a dash; what follows covers the rest.
+    put(second, at: 9)
+    put(second << 32, at: 14)
+    put(third, at: 19)
+    put(third << 32, at: 24)
+    put(Self.digits(low), at: 28)
+    for dash in [8, 13, 18, 23] { buffer[dash] = UInt8(ascii: "-") }
+    return Self.textLength
+  }
+
+  /// The eight hexadecimal digits of the lower half, one in each byte.
+  private static func digits(_ half: UInt64) -> UInt64 {
+    var nibbles = half & 0xFFFF_FFFF
+    nibbles = (nibbles | nibbles << 16) & 0x0000_FFFF_0000_FFFF
+    nibbles = (nibbles | nibbles << 8) & 0x00FF_00FF_00FF_00FF
+    nibbles = (nibbles | nibbles << 4) & 0x0F0F_0F0F_0F0F_0F0F
+    let letters = (nibbles + 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101
+    return nibbles + 0x3030_3030_3030_3030 + letters * UInt64(UInt8(ascii: "a") - UInt8(ascii: "0") - 10)
   }
 }

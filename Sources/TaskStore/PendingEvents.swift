@@ -7,12 +7,20 @@ package struct PendingEvents: Sendable {
   /// The tasks of the events, as they were when the batches were read or later; those that were removed are not here.
   package var tasks: [UUID: TaskDocument]
   /// The last batch has the first events of its row only.
-  package private(set) var isCut = false
+  private var isCut = false
 
-  package init(batches: [OutboxBatch], tasks: [UUID: TaskDocument]) {
+  package init(batches: [OutboxBatch] = [], tasks: [UUID: TaskDocument] = [:]) {
     self.batches = batches
     self.tasks = tasks
   }
+
+  package var eventCount: Int { batches.reduce(0) { $0 + $1.events.count } }
+
+  /// The rows whose events are all here.
+  package var wholeRows: [Int64] { (isCut ? batches.dropLast() : batches[...]).map(\.row) }
+
+  /// The first events of the row after those, where the others are not here.
+  package var cutBatch: OutboxBatch? { isCut ? batches.last : nil }
 
   /// Keeps the first events, as many as come to `bytes` with their tasks, and at least one. `size` is that of a task in
   /// bytes; nil where it is not known: there it ends.

@@ -19,7 +19,7 @@ struct ValueTests {
       #expect(try row.bytes(6) == [0, 255, 39, 92])
       #expect(try row.uuid(7) == (0x0102_0304_0506_0708, .max))
       #expect(try row.timestamp(8) == 1_700_000_000_123_456)
-      #expect(try row.text(9) == #"{"a": [1, "ü"]}"#)
+      #expect(try row.text(9) == #"{"a":[1,"ü"]}"#)
       #expect(try row.int8multirange(10) == [0..<4, 10..<Int64.max])
       #expect(try row.text(11) == "")
     }

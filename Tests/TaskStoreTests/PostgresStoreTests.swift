@@ -27,9 +27,9 @@ import Testing
           #expect((event.task == nil) == removed.contains(event.taskID))
         }
         #expect(pending.events.count { $0.task?.spec.labels.isEmpty == false } <= 12, "3 MiB")
-        try await store.discardEvents(pending.batches.map(\.row).dropLast(pending.isCut ? 1 : 0))
+        try await store.discardEvents(pending.wholeRows)
         // Twice, as after an answer that was lost.
-        for _ in 0..<2 where pending.isCut { try await store.discardFirstEvents(last) }
+        for _ in 0..<2 where pending.cutBatch != nil { try await store.discardFirstEvents(last) }
       }
       #expect(sequences.count == 80)
       #expect(sequences.values.allSatisfy { $0 == [1, 2] })

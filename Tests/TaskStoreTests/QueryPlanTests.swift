@@ -94,11 +94,11 @@ import Testing
       "control(new_ids, ids, \(ten("'pause'::text")), \(ten("0::smallint")))",
       """
       submit('{0}', '{default}', '{noop}', '{example.com}', '{""}', new_ids, \(ten("1")), \(ten("0::smallint")),
-             \(ten("null::timestamptz")), \(ten("false")), \(ten("'{}'::jsonb")), new_ids, ids)
+             \(ten("null::timestamptz")), \(ten("false")), \(ten("'{}'::json")), new_ids, ids)
       """,
       "record_progress(ids, \(ten("1")), \(ten("1::bigint")), \(ten("2::bigint")), \(ten("3::bigint")))",
       """
-      record_checkpoints(ids, \(ten("1")), \(ten("1")), \(ten("'{}'::jsonb")), ids, \(ten("'x'::text")),
+      record_checkpoints(ids, \(ten("1")), \(ten("1")), \(ten("'{}'::json")), ids, \(ten("'x'::text")),
                          \(ten("'{}'::int8multirange")), \(ten("null::bigint")), \(ten("sha256('x')")))
       """,
       "release_tasks(ids, 'resumed')", "enqueue(ids, false)", "renew((select id + 1 from worker))",

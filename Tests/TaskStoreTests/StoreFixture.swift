@@ -115,11 +115,10 @@ extension TaskStore {
   func takeEvents(
     limit: Int, repeating call: (() async throws -> Void) async throws -> Void = { try await $0() }
   ) async throws -> [TaskEvent] {
-    var pending = PendingEvents(batches: [], tasks: [:])
+    var pending = PendingEvents()
     try await call { pending = try await pendingEvents(limit: limit) }
-    let rows = Array(pending.batches.map(\.row).dropLast(pending.isCut ? 1 : 0))
-    try await call { try await discardEvents(rows) }
-    if pending.isCut, let cut = pending.batches.last { try await call { try await discardFirstEvents(cut) } }
+    try await call { try await discardEvents(pending.wholeRows) }
+    if let batch = pending.cutBatch { try await call { try await discardFirstEvents(batch) } }
     return pending.events
   }
 }

@@ -25,7 +25,7 @@ import Worker
         batch(.submitted, (first, 1)), batch(.canceled, (second, 4)), batch(.started, (first, 2)),
         batch(.removed, (second, 5)),
       ], tasks: [first: document(first)])
-    let messages = EventMessages(topics: topics, source: "/workers/h/1").messages(for: pending)
+    let messages = Array(EventMessages(pending, topics: topics, source: "/workers/h/1"))
     let told = messages.filter { $0.topic == topics.events }
     #expect(
       try told.map { try TaskEventJSON.decode($0.value ?? []).kind } == [.submitted, .canceled, .started, .removed])
@@ -37,12 +37,12 @@ import Worker
     #expect(try TaskDocumentJSON.decode(try #require(snapshots[0].value)).spec.id == first)
   }
 
-  @Test func headersAreThoseOfCloudEventsAndTheSameEachTime() {
+  @Test func headersAreThoseOfCloudEventsAndTheSameEachTime() throws {
     let pending = PendingEvents(
       batches: [batch(.succeeded, (first, 3), (second, 3))], tasks: [first: document(first), second: document(second)])
-    let messages = EventMessages(topics: topics, source: "/workers/h/1").messages(for: pending)
+    let messages = Array(EventMessages(pending, topics: topics, source: "/workers/h/1"))
     let message = messages[0]
-    let again = EventMessages(topics: topics, source: "/workers/h/2").messages(for: pending)[0]
+    let again = try #require(Array(EventMessages(pending, topics: topics, source: "/workers/h/2")).first)
     func header(_ name: String, _ message: KafkaMessage) -> String? {
       message.headers.first { $0.name == name }.map { String(decoding: $0.value, as: UTF8.self) }
     }

@@ -29,18 +29,31 @@ import Worker
   @Test func aLeaderReadsThenPublishesAndRenewsItsTerm() {
     var planner = leader()
     #expect(planner.next(now: at(2)) == .read(rows: 200))
-    planner.read(rows: 3, events: 60, of: 200, now: at(3))
+    planner.read(rows: 3, events: 120, of: 200, now: at(3))
     #expect(planner.next(now: at(3)) == publish(readingAhead: nil), "that was all there is")
     planner.published()
     planner.hint()
-    #expect(planner.next(now: at(4)) == .wait(until: at(3) + RelayPlanner.gathering))
-    #expect(planner.next(now: at(3) + RelayPlanner.gathering) == .read(rows: 200))
+    let gathered = at(3) + RelayPlanner.gathering(after: 120)
+    #expect(planner.next(now: at(4)) == .wait(until: gathered))
+    #expect(planner.next(now: gathered) == .read(rows: 200))
     #expect(planner.next(now: at(2000)) == .lead(seconds: RelayPlanner.term))
+  }
+
+  @Test func theMoreEventsThereWereTheLongerTheyGather() {
+    func gathering(_ events: Int) -> Duration {
+      var planner = leader()
+      planner.read(rows: 1, events: events, of: 200, now: at(0))
+      planner.published()
+      guard case .wait(let until) = planner.next(now: at(0)) else { return .zero }
+      return at(0).duration(to: until)
+    }
+    #expect(gathering(1) < gathering(100) && gathering(100) < gathering(1000))
+    #expect(gathering(7000) == gathering(1000), "never so long that somebody who watches would notice")
   }
 
   @Test func whileThereIsMoreTheNextRoundIsReadDuringTheLast() {
     var planner = leader()
-    planner.read(rows: 200, events: 4000, of: 200, now: at(3))
+    planner.read(rows: 200, events: 8000, of: 200, now: at(3))
     #expect(planner.next(now: at(3)) == publish(readingAhead: 200))
     planner.published()
     planner.read(rows: 7, events: 140, of: 200, now: at(4))
@@ -53,13 +66,13 @@ import Worker
     #expect(planner.next(now: at(3)) == publish(readingAhead: nil))
     planner.published()
     #expect(planner.next(now: at(4)) == .read(rows: 200), "the rest of the row, at once")
-    planner.read(rows: 200, events: 4000, of: 200, now: at(5))
+    planner.read(rows: 200, events: 8000, of: 200, now: at(5))
     #expect(planner.next(now: at(5)) == publish(readingAhead: 200))
   }
 
   @Test func aRoundOfATermThatIsOverIsNotPublished() {
     var planner = leader()
-    planner.read(rows: 3, events: 60, of: 200, now: at(1))
+    planner.read(rows: 3, events: 120, of: 200, now: at(1))
     planner.led(true, sentAt: at(2000), now: at(2002))
     #expect(planner.next(now: at(2002)) == publish(readingAhead: nil, until: at(6000)), "the term went on")
     planner.led(true, sentAt: at(4003), now: at(6002))
@@ -94,7 +107,7 @@ import Worker
 
   @Test func aFailedRoundIsReadAgain() {
     var planner = leader()
-    planner.read(rows: 3, events: 60, of: 200, now: at(1))
+    planner.read(rows: 3, events: 120, of: 200, now: at(1))
     planner.failed(now: at(2))
     #expect(planner.next(now: at(100)) == .read(rows: 100))
   }
@@ -135,7 +148,7 @@ import Worker
     unable.led(true, sentAt: at(0), now: at(2))
     unable.failed(now: at(4000))
     var refused = leader()
-    refused.read(rows: 3, events: 60, of: 200, now: at(1))
+    refused.read(rows: 3, events: 120, of: 200, now: at(1))
     refused.failed(now: at(2), isShutOut: true)
     for var planner in [unable, refused] {
       guard case .wait(let next) = planner.next(now: at(4000)) else {
@@ -151,16 +164,16 @@ import Worker
 
   @Test func roundsThatDoNotArriveInTimeGetSmaller() {
     var planner = leader()
-    planner.read(rows: 200, events: 4000, of: 200, now: at(1))
+    planner.read(rows: 200, events: 8000, of: 200, now: at(1))
     for rows in [100, 50] {
       planner.failed(now: at(1))
       #expect(planner.next(now: at(1000)) == .read(rows: rows))
-      planner.read(rows: rows, events: rows * 20, of: rows, now: at(1000))
+      planner.read(rows: rows, events: rows * 40, of: rows, now: at(1000))
     }
     for rows in [100, 200, 200] {
       planner.published()
       #expect(planner.next(now: at(1000)) == .read(rows: rows))
-      planner.read(rows: rows, events: rows * 20, of: rows, now: at(1000))
+      planner.read(rows: rows, events: rows * 40, of: rows, now: at(1000))
     }
   }
 
@@ -168,7 +181,7 @@ import Worker
     var planner = leader()
     planner.read(rows: 10, events: 10_000, of: 10, now: at(1))
     planner.published()
-    #expect(planner.next(now: at(1)) == .read(rows: 4))
+    #expect(planner.next(now: at(1)) == .read(rows: 8))
     for _ in 0..<60 {
       planner.read(rows: 4, events: 4, of: 4, now: at(1))
       planner.published()

@@ -94,7 +94,7 @@ create table task (
   error_message text,
   error_class   text check (error_class in ('retry', 'fail', 'wait')),
   error_retry_after int,
-  spec          jsonb not null,
+  spec          json not null,  -- kept as it was written: it is read as a whole, and often
   constraint task_finished_is_final check ((finished_at is not null) = (state in ('succeeded', 'canceled', 'failed'))),
   constraint task_failed_says_why check (state <> 'failed' or error_code is not null),
   constraint task_error_is_whole
@@ -195,7 +195,7 @@ create table checkpoint (
   task_id        uuid   primary key,
   epoch          int    not null,
   generation     int    not null,
-  identity       jsonb  not null,
+  identity       json   not null,
   volume         uuid   not null,
   staging_name   text   not null,
   done           int8multirange not null,

@@ -38,7 +38,7 @@ end $$;
 -- that it comes after.
 create function submit(
   ranks smallint[], queues text[], kinds text[], hosts text[], storages text[],
-  ids uuid[], lane_numbers int[], priorities smallint[], not_befores timestamptz[], pauses boolean[], specs jsonb[],
+  ids uuid[], lane_numbers int[], priorities smallint[], not_befores timestamptz[], pauses boolean[], specs json[],
   dependents uuid[], dependencies uuid[]
 ) returns uuid[]
 language plpgsql set plan_cache_mode = force_generic_plan

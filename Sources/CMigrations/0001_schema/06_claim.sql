@@ -246,8 +246,8 @@ end $$;
 -- What a worker needs to begin the tasks it claimed; outside the gate. In the order of `tasks`.
 create function claimed(tasks uuid[])
 returns table (
-  task_id uuid, epoch int, attempt smallint, priority smallint, spec jsonb,
-  generation int, identity jsonb, volume uuid, staging_name text, done int8multirange, tail_crc bigint, publishing bytea
+  task_id uuid, epoch int, attempt smallint, priority smallint, spec json,
+  generation int, identity json, volume uuid, staging_name text, done int8multirange, tail_crc bigint, publishing bytea
 )
 language plpgsql set plan_cache_mode = force_generic_plan
 set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set jit = off as $$

@@ -59,7 +59,7 @@ end $$;
 -- Records what is on stable storage. One answer per write: whether the epoch owns the task. A checkpoint that begins
 -- publishing moves its task to that phase.
 create function record_checkpoints(
-  tasks uuid[], epochs int[], generations int[], identities jsonb[], volumes uuid[], staging_names text[],
+  tasks uuid[], epochs int[], generations int[], identities json[], volumes uuid[], staging_names text[],
   dones int8multirange[], tail_crcs bigint[], publishings bytea[]
 ) returns boolean[]
 language plpgsql set plan_cache_mode = force_generic_plan

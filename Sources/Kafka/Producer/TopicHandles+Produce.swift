@@ -20,8 +20,13 @@ extension TopicHandles {
     guard !headers.isEmpty else { return nil }
     let list = rd_kafka_headers_new(headers.count)
     for header in headers {
-      _ = withBytes(header.value) { value in
-        rd_kafka_header_add(list, header.name, -1, value.baseAddress, value.count)
+      var name = header.name
+      _ = name.withUTF8 { name in
+        name.withMemoryRebound(to: CChar.self) { name in
+          withBytes(header.value) { value in
+            rd_kafka_header_add(list, name.baseAddress, name.count, value.baseAddress, value.count)
+          }
+        }
       }
     }
     return list

@@ -11,8 +11,9 @@ final class TransactionalClient: @unchecked Sendable {
 
   init(_ configuration: KafkaConfiguration, id: String, milliseconds: Int) throws(KafkaError) {
     let timeout = String(milliseconds)
+    // What lingers is sent once a transaction is committed, at the latest.
     let handle = try KafkaHandle(
-      .producer, configuration, defaults: KafkaHandle.producing(.init(), linger: 2),
+      .producer, configuration, defaults: KafkaHandle.producing(.init(), linger: 50),
       required: [
         "transactional.id": id, "enable.idempotence": "true", "acks": "all", "transaction.timeout.ms": timeout,
         // librdkafka wants both within the transaction's.
@@ -36,7 +37,7 @@ final class TransactionalClient: @unchecked Sendable {
   }
 
   /// Begins a transaction with the messages.
-  func write(_ messages: [KafkaMessage], by deadline: Deadline) throws(KafkaError) {
+  func write(_ messages: some Sequence<KafkaMessage>, by deadline: Deadline) throws(KafkaError) {
     try check(rd_kafka_begin_transaction(handle.raw), "no transaction can begin")
     for message in messages {
       var code = produce(message)

@@ -46,7 +46,9 @@ package final class TransactionalProducer: Sendable {
   /// Writes the messages in order, in one transaction, and returns when it is committed.
   ///
   /// After a fatal error it may or may not be, and ``fence(within:)`` must come before the next; after another it is not.
-  package func publish(_ messages: [KafkaMessage], within limit: Duration) async throws(KafkaError) {
+  package func publish(
+    _ messages: some Sequence<KafkaMessage> & Sendable, within limit: Duration
+  ) async throws(KafkaError) {
     let deadline = Deadline.after(limit)
     try await run { [client] () throws(KafkaError) in
       guard let current = client.withLock({ $0 }) else { throw .closed("the transactional producer").fatal }

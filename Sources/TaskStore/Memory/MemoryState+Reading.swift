@@ -25,7 +25,7 @@ extension MemoryState {
   }
 
   func pendingEvents(limit: Int, excluding excluded: Set<Int64>) -> PendingEvents {
-    var pending = PendingEvents(batches: [], tasks: [:])
+    var pending = PendingEvents()
     pending.batches = Array(outbox.lazy.filter { !excluded.contains($0.row) }.prefix(limit))
     for (task, _) in pending.batches.lazy.flatMap(\.events) { pending.tasks[task] = document(task) }
     return pending

@@ -4,7 +4,7 @@ import TaskCore
 
 extension PostgresStore {
   /// No further row of the outbox is read after so many events.
-  private static let eventsAtOnce: Int64 = 5000
+  private static let eventsAtOnce: Int64 = 10_000
   /// What the events of one reading come to with the specifications of their tasks, about.
   private static let bytesAtOnce = 3 << 20
 
@@ -34,6 +34,7 @@ extension PostgresStore {
     return try await call {
       var pending = events
       var sizes: [UUID: Int] = [:]
+      pending.tasks.reserveCapacity(ids.count)
       // A task is told of with each of its events.
       let share = Int64(Self.bytesAtOnce * ids.count / all.count)
       var left: Int64 = 0

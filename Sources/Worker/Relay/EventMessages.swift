@@ -4,59 +4,87 @@ import TaskCore
 import TaskStore
 
 /// The messages of state changes: every event to `events`, and of every task its latest snapshot to `tasks`.
-package struct EventMessages: Sendable {
-  /// What a round tells of one task.
-  private struct Told {
-    let key: [UInt8]
-    /// The snapshot as JSON, written once for all events of the task; `nil` once the task is removed.
-    let document: [UInt8]?
-    var lastSequence: Int
-  }
-
+///
+/// In the order of the events; a task's snapshot comes where its last event does. Each is made when it is asked for: a
+/// round never lies in memory as JSON.
+package struct EventMessages: Sequence, Sendable {
+  private let pending: PendingEvents
   private let topics: TopicPlan
   private let source: String
 
   /// `source` names the worker in the events, as a CloudEvents source.
-  package init(topics: TopicPlan, source: String) {
+  package init(_ pending: PendingEvents, topics: TopicPlan, source: String) {
+    self.pending = pending
     self.topics = topics
     self.source = source
   }
 
-  /// In the order of the events; a task's snapshot comes where its last event does.
-  package func messages(for pending: PendingEvents) -> [KafkaMessage] {
-    let told = told(of: pending)
-    var messages: [KafkaMessage] = []
-    messages.reserveCapacity(2 * pending.batches.reduce(0) { $0 + $1.events.count })
-    for batch in pending.batches {
-      // All but the id are those of the batch.
-      let headers = CloudEvent(source: source, time: batch.at).headers(type: batch.kind.eventType)
-        .map { KafkaHeader($0.name, $0.value) }
-      for (id, sequence) in batch.events {
-        guard let task = told[id] else { continue }
-        let event = TaskEvent(taskID: id, sequence: sequence, kind: batch.kind, at: batch.at, task: nil)
-        messages.append(
-          KafkaMessage(
-            topic: topics.events, key: task.key, value: TaskEventJSON.encode(event, task: task.document),
-            headers: headers + [KafkaHeader("ce_id", event.id.utf8)]))
-        if sequence == task.lastSequence {
-          messages.append(KafkaMessage(topic: topics.tasks, key: task.key, value: task.document))
-        }
-      }
-    }
-    return messages
+  package func makeIterator() -> Iterator {
+    Iterator(pending, topics, source)
   }
 
-  private func told(of pending: PendingEvents) -> [UUID: Told] {
-    var told: [UUID: Told] = [:]
-    told.reserveCapacity(pending.tasks.count)
-    for (id, sequence) in pending.batches.lazy.flatMap(\.events) {
-      if let last = told[id]?.lastSequence {
-        told[id]?.lastSequence = max(last, sequence)
-      } else {
-        told[id] = Told(
-          key: id.utf8, document: pending.tasks[id].map(TaskDocumentJSON.encode), lastSequence: sequence)
+  package struct Iterator: IteratorProtocol {
+    private let pending: PendingEvents
+    private let topics: TopicPlan
+    private let source: String
+    /// The number of each task's last event.
+    private let last: [UUID: Int]
+    /// Snapshots as JSON of tasks that more events come of.
+    private var documents: [UUID: [UInt8]] = [:]
+    private var batch = 0
+    private var place = 0
+    /// All but the id are those of the batch.
+    private var headers: [KafkaHeader] = []
+    private var snapshot: KafkaMessage?
+
+    fileprivate init(_ pending: PendingEvents, _ topics: TopicPlan, _ source: String) {
+      self.pending = pending
+      self.topics = topics
+      self.source = source
+      var last: [UUID: Int] = [:]
+      last.reserveCapacity(pending.tasks.count)
+      for (id, sequence) in pending.batches.lazy.flatMap(\.events) where sequence > last[id, default: 0] {
+        last[id] = sequence
       }
+      self.last = last
     }
-    return told
+
+    package mutating func next() -> KafkaMessage? {
+      if let snapshot = snapshot.take() { return snapshot }
+      while batch < pending.batches.count {
+        let current = pending.batches[batch]
+        guard place < current.events.count else {
+          (batch, place) = (batch + 1, 0)
+          continue
+        }
+        if place == 0 { headers = headers(of: current) }
+        let (id, sequence) = current.events[place]
+        place += 1
+        return message(of: TaskEvent(taskID: id, sequence: sequence, kind: current.kind, at: current.at, task: nil))
+      }
+      return nil
+    }
+
+    private func headers(of batch: OutboxBatch) -> [KafkaHeader] {
+      CloudEvent(source: source, time: batch.at).headers(type: batch.kind.eventType)
+        .map { KafkaHeader($0.name, $0.value) }
+    }
+
+    private mutating func message(of event: TaskEvent) -> KafkaMessage {
+      let id = event.taskID
+      let key = id.utf8
+      let isLast = event.sequence == last[id]
+      // Of a task that is removed there is none.
+      let document = documents[id] ?? pending.tasks[id].map(TaskDocumentJSON.encode)
+      if isLast {
+        documents[id] = nil
+        snapshot = KafkaMessage(topic: topics.tasks, key: key, value: document)
+      } else {
+        documents[id] = document
+      }
+      return KafkaMessage(
+        topic: topics.events, key: key, value: TaskEventJSON.encode(event, task: document),
+        headers: headers + [KafkaHeader("ce_id", event.id.utf8)])
+    }
   }
 }

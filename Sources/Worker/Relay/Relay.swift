@@ -8,23 +8,17 @@ import Telemetry
 /// A round is one transaction of Kafka. Its rows are discarded after that, so an event may be published twice and is never
 /// lost; its id is the same both times.
 package actor Relay {
-  private struct Round {
-    var rows: [Int64] = []
-    var events = 0
-    /// Of the row after those, where only its first events are here.
-    var cut: OutboxBatch?
-    var messages: [KafkaMessage] = []
-  }
-
   private let loop: EventLoop
   private let store: any TaskStore
   private let keeper: LeaseKeeper
   private let sink: any RoundSink
-  private let messages: EventMessages
+  private let topics: TopicPlan
+  private let source: String
   private let log: Logger
   private let wakeup: Wakeup
   private var planner = RelayPlanner(now: .now, seed: .random(in: 0 ... .max))
-  private var round = Round()
+  /// What was read last and is not published yet.
+  private var round = PendingEvents()
   private var outage = Outage()
 
   package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -38,7 +32,8 @@ package actor Relay {
     self.store = store
     self.keeper = keeper
     self.sink = sink
-    messages = EventMessages(topics: topics, source: source)
+    self.topics = topics
+    self.source = source
     self.log = log
     wakeup = Wakeup(loop: loop)
   }
@@ -84,7 +79,7 @@ package actor Relay {
     let leads = try await store.lead(lease.worker, seconds: seconds)
     planner.led(leads, sentAt: sentAt, now: .now)
     if !leads {
-      round = Round()
+      round = PendingEvents()
       outage.recovered()
     }
   }
@@ -101,38 +96,32 @@ package actor Relay {
 
   private func publish(readingAhead limit: Int?, until: BootInstant) async throws {
     let current = round
-    round = Round()
+    round = PendingEvents()
     guard let limit else { return try await publish(current, until) }
-    async let next = read(limit, behind: current.rows)
+    async let next = read(limit, behind: current.wholeRows)
     try await publish(current, until)
     take(try await next, of: limit)
   }
 
-  private func publish(_ round: Round, _ until: BootInstant) async throws {
-    try await sink.publish(round.messages, within: BootInstant.now.duration(to: until))
-    try await store.discardEvents(round.rows)
-    if let cut = round.cut { try await store.discardFirstEvents(cut) }
+  private func publish(_ round: PendingEvents, _ until: BootInstant) async throws {
+    try await sink.publish(
+      EventMessages(round, topics: topics, source: source), within: BootInstant.now.duration(to: until))
+    try await store.discardEvents(round.wholeRows)
+    if let batch = round.cutBatch { try await store.discardFirstEvents(batch) }
     planner.published()
     outage.recovered()
   }
 
-  private func take(_ next: Round, of limit: Int) {
+  private func take(_ next: PendingEvents, of limit: Int) {
     round = next
-    let rows = next.rows.count + (next.cut == nil ? 0 : 1)
-    planner.read(rows: rows, events: next.events, of: limit, isCut: next.cut != nil, now: .now)
+    planner.read(
+      rows: next.batches.count, events: next.eventCount, of: limit, isCut: next.cutBatch != nil, now: .now)
     // Of a round that is not empty, Kafka has the last word.
-    if rows == 0 { outage.recovered() }
+    if next.batches.isEmpty { outage.recovered() }
   }
 
-  /// Detached, so that the loop is free while a large round is decoded and encoded.
-  private func read(_ limit: Int, behind rows: [Int64] = []) async throws -> Round {
-    try await Task.detached { [store, messages] in
-      let pending = try await store.pendingEvents(limit: limit, excluding: rows)
-      let whole = pending.isCut ? pending.batches.dropLast() : pending.batches[...]
-      return Round(
-        rows: whole.map(\.row), events: pending.batches.reduce(0) { $0 + $1.events.count },
-        cut: pending.isCut ? pending.batches.last : nil,
-        messages: messages.messages(for: pending))
-    }.value
+  /// Detached, so that the loop is free while a large round is decoded.
+  private func read(_ limit: Int, behind rows: [Int64] = []) async throws -> PendingEvents {
+    try await Task.detached { [store] in try await store.pendingEvents(limit: limit, excluding: rows) }.value
   }
 }

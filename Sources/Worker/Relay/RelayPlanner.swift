@@ -33,10 +33,12 @@ package struct RelayPlanner: Sendable {
   /// A follower asks for the lead at least this often.
   private static let followerTries = Duration.seconds(1)
   /// Events that one round aims at: enough to fill batches, little enough to hold in memory.
-  package static let eventsPerRound = 4000
+  package static let eventsPerRound = 8000
   private static let mostRows = 200
-  /// A leader that keeps up lets events gather for so long: those of one task then share its document.
-  package static let gathering = Duration.milliseconds(20)
+  /// A leader that keeps up lets events gather, the longer the more there are: those of one task then share its document.
+  package static func gathering(after events: Int) -> Duration {
+    .milliseconds(20) + .milliseconds(130) * min(Double(events) / 1000, 1)
+  }
 
   private enum Role {
     case follower(nextTry: BootInstant)
@@ -64,7 +66,7 @@ package struct RelayPlanner: Sendable {
   private var emptyUntil: BootInstant?
   private var gathersUntil: BootInstant?
   private var failedUntil: BootInstant?
-  private var eventsPerRow = 20.0
+  private var eventsPerRow = 40.0
   /// What one round aims at now: less after one that did not arrive in time.
   private var events = Self.eventsPerRound
   private var empty: Backoff
@@ -152,7 +154,7 @@ package struct RelayPlanner: Sendable {
     isBehind = isCut || rows >= limit || events >= self.events
     empty.reset()
     emptyUntil = nil
-    gathersUntil = isBehind || drain != nil ? nil : now + Self.gathering
+    gathersUntil = isBehind || drain != nil ? nil : now + Self.gathering(after: events)
     let seen = Double(events) / Double(rows)
     // Rising at once bounds memory, falling slowly keeps the rounds large.
     eventsPerRow = seen > eventsPerRow ? seen : eventsPerRow + (seen - eventsPerRow) / 4

@@ -6,7 +6,7 @@ package protocol RoundSink: Sendable {
   func fence(within limit: Duration) async throws
   /// Writes the messages in order, all or none, and returns once they are there. After a fatal ``KafkaError`` they may
   /// be, and nothing more is taken before the next ``fence(within:)``.
-  func publish(_ messages: [KafkaMessage], within limit: Duration) async throws
+  func publish(_ messages: some Sequence<KafkaMessage> & Sendable, within limit: Duration) async throws
 }
 
 extension TransactionalProducer: RoundSink {}

@@ -52,13 +52,13 @@ final class RecordingSink: MessageSink, RoundSink {
 
   func fence(within limit: Duration) async throws {}
 
-  func publish(_ messages: [KafkaMessage], within limit: Duration) async throws {
+  func publish(_ messages: some Sequence<KafkaMessage> & Sendable, within limit: Duration) async throws {
     let error = refusal.withLock { refusal in
       refusal.count += refusal.error == nil ? 0 : 1
       return refusal.error
     }
     if let error { throw error }
-    try await sendAll(messages)
+    try await sendAll(Array(messages))
   }
 
   func offer(_ message: KafkaMessage) {

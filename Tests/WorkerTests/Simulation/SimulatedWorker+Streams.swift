@@ -139,8 +139,7 @@ extension SimulatedWorker {
   private func take(_ pending: PendingEvents?, of limit: Int) {
     guard let pending else { return relayFailed() }
     round = pending
-    let events = pending.batches.reduce(0) { $0 + $1.events.count }
-    relay.read(rows: pending.batches.count, events: events, of: limit, now: simulation.now)
+    relay.read(rows: pending.batches.count, events: pending.eventCount, of: limit, now: simulation.now)
     isRelaying = false
     tickRelay()
   }

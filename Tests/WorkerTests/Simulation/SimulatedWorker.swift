@@ -33,7 +33,7 @@ import Worker
   var drain = DrainMachine(limit: .seconds(25))
   var runs: [UUID: Run] = [:]
   var batch: Int?
-  var round = PendingEvents(batches: [], tasks: [:])
+  var round = PendingEvents()
   var producer = 0
   var isRelaying = false
   var isClaiming = false
