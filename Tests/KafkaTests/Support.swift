@@ -21,7 +21,8 @@ func withDevelopmentBroker(
 
 /// `topic` is new.
 func seesWhatIsUnread(_ configuration: KafkaConfiguration, topic: String) async throws {
-  let observer = try GroupObserver(configuration, group: topic, topic: topic)
+  // A cluster that has just begun may take its time to find a group's coordinator.
+  let observer = try GroupObserver(configuration, group: topic, topic: topic, timeout: .seconds(60))
   #expect(try await observer.position() == .init(committed: 0, unread: 0))
   let producer = try KafkaProducer(configuration)
   try await producer.sendAll((0..<7).map { KafkaMessage(topic: topic, key: bytes("\($0)"), value: nil) })

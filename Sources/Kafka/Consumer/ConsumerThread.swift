@@ -148,16 +148,26 @@ final class ConsumerThread: @unchecked Sendable {
   /// Hands a batch to who waits: a full one, or what there is when nothing more comes at once.
   private func deliver() {
     guard !collected.isEmpty, isFull || isDrained, let waiter = batches.take() else { return }
+    let records = takeCollected()
+    waiter.resume(returning: KafkaBatch(records: records, ranges: ledger.handOut(records)))
+  }
+
+  private func takeCollected() -> [KafkaRecord] {
+    if collected.count <= options.records, collectedBytes <= options.bytes {
+      defer { (collected, collectedBytes) = ([], 0) }
+      return collected
+    }
     var count = 0
     var bytes = 0
     while count < collected.count, count < options.records, bytes < options.bytes {
       bytes += collected[count].size
       count += 1
     }
-    let records = Array(collected[..<count])
-    collected.removeFirst(count)
-    collectedBytes -= bytes
-    waiter.resume(returning: KafkaBatch(records: records, ranges: ledger.handOut(records)))
+    defer {
+      collected.removeFirst(count)
+      collectedBytes -= bytes
+    }
+    return Array(collected[..<count])
   }
 
   /// Pauses the partitions when the buffer stays full, and resumes them when there is room again.

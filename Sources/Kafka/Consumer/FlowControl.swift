@@ -9,9 +9,9 @@ struct FlowControl {
   private var applied: Set<TopicPartition> = []
 
   /// Pauses and resumes what differs from what is wanted.
-  mutating func apply(to assignment: [TopicPartition], on handle: KafkaHandle) {
+  mutating func apply(to assignment: @autoclosure () -> [TopicPartition], on handle: KafkaHandle) {
     guard isFull || isPaused || !applied.isEmpty else { return }
-    let wanted = isFull || isPaused ? Set(assignment) : []
+    let wanted = isFull || isPaused ? Set(assignment()) : []
     let toPause = wanted.subtracting(applied)
     let toResume = applied.subtracting(wanted)
     if !toPause.isEmpty { PartitionList(toPause).lend { _ = rd_kafka_pause_partitions(handle.raw, $0) } }

@@ -30,6 +30,7 @@ struct RecordCopier {
     var list: OpaquePointer?
     guard rd_kafka_message_headers(message, &list) == RD_KAFKA_RESP_ERR_NO_ERROR else { return [] }
     var headers: [KafkaHeader] = []
+    headers.reserveCapacity(rd_kafka_header_cnt(list))
     var name: UnsafePointer<CChar>?
     var value: UnsafeRawPointer?
     var size = 0
