@@ -8,8 +8,8 @@ import Testing
 
   @Test func whatStandsStillBeforeRecordsIsStalled() {
     var detector = StallDetector()
-    for _ in 0..<2 { #expect(detector.look(at: [a: 5, b: 7], ends: [a: 6, b: 7]) == [:]) }
-    #expect(detector.look(at: [a: 5, b: 7], ends: [a: 9, b: 7]) == [a: 5])
+    for _ in 0..<2 { #expect(detector.idleLook(at: [a: 5, b: 7], ends: [a: 6, b: 7]) == [:]) }
+    #expect(detector.idleLook(at: [a: 5, b: 7], ends: [a: 9, b: 7]) == [a: 5])
     let isTold = [detector.receive(a, 5), detector.receive(a, 6)]
     #expect(isTold == [true, false], "once")
   }
@@ -17,26 +17,45 @@ import Testing
   /// The markers of transactions take offsets, and are no records.
   @Test func whatIsHollowIsTriedOnceAndNotTold() {
     var detector = StallDetector()
-    let stalled = (0..<10).map { _ in detector.look(at: [a: 5], ends: [a: 6]) }.filter { !$0.isEmpty }
+    let stalled = (0..<10).map { _ in detector.idleLook(at: [a: 5], ends: [a: 6]) }.filter { !$0.isEmpty }
     #expect(stalled == [[a: 5]])
     let isTold = detector.receive(a, 6)
     #expect(!isTold, "it is new")
-    let later = (0..<3).map { _ in detector.look(at: [a: 7], ends: [a: 8]) }
+    let later = (0..<3).map { _ in detector.idleLook(at: [a: 7], ends: [a: 8]) }
     #expect(later.last == [a: 7])
+  }
+
+  /// A backlog: the others' records come first.
+  @Test func whatWaitsBehindOthersIsNot() {
+    var detector = StallDetector()
+    for _ in 0..<10 { #expect(detector.look(at: [a: 5], ends: [a: 6]) == [:]) }
+    for _ in 0..<2 { #expect(detector.idleLook(at: [a: 5], ends: [a: 6]) == [:]) }
+    #expect(detector.look(at: [a: 5], ends: [a: 6]) == [:])
+    #expect(detector.idleLook(at: [a: 5], ends: [a: 6]) == [a: 5])
   }
 
   @Test func whatMovesIsNot() {
     var detector = StallDetector()
     for position in 0..<10 as Range<Int64> {
-      #expect(detector.look(at: [a: position], ends: [a: 100]) == [:])
+      #expect(detector.idleLook(at: [a: position], ends: [a: 100]) == [:])
     }
   }
 
   @Test func aLookThatSaysNothingBeginsAnew() {
     var detector = StallDetector()
-    for _ in 0..<2 { #expect(detector.look(at: [a: 5], ends: [a: 6]) == [:]) }
-    #expect(detector.look(at: [a: 5], ends: [:]) == [:])
-    #expect(detector.look(at: [:], ends: [a: 6]) == [:])
-    for _ in 0..<2 { #expect(detector.look(at: [a: 5], ends: [a: 6]) == [:]) }
+    for _ in 0..<2 { #expect(detector.idleLook(at: [a: 5], ends: [a: 6]) == [:]) }
+    #expect(detector.idleLook(at: [a: 5], ends: [:]) == [:])
+    #expect(detector.idleLook(at: [:], ends: [a: 6]) == [:])
+    for _ in 0..<2 { #expect(detector.idleLook(at: [a: 5], ends: [a: 6]) == [:]) }
+  }
+}
+
+extension StallDetector {
+  /// A look after all that there was has been taken.
+  fileprivate mutating func idleLook(
+    at positions: [TopicPartition: Int64], ends: [TopicPartition: Int64]
+  ) -> [TopicPartition: Int64] {
+    idle()
+    return look(at: positions, ends: ends)
   }
 }

@@ -196,6 +196,7 @@ final class ConsumerThread: @unchecked Sendable {
     for _ in 0..<1000 {
       guard let event = handle.poll(milliseconds: milliseconds) else {
         isDrained = true
+        if !flow.isFull, !flow.isPaused { stalls.idle() }
         return
       }
       milliseconds = 0
