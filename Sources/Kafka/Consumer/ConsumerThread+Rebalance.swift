@@ -62,7 +62,7 @@ extension ConsumerThread {
     nextLook = .after(Self.lookInterval)
     guard restart(whereLostAmong: ledger.partitions) == RD_KAFKA_RESP_ERR_NO_ERROR else { return }
     commitStarts()
-    restartStalled()
+    if stalls.wasIdle { restartStalled() }
   }
 
   /// Commits where the logs begin of which the group has no offset: only one that was there can be missed.

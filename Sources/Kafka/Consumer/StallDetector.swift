@@ -8,7 +8,7 @@ struct StallDetector {
   private static let patience = 3
 
   /// Nothing was left to take at some time since the last look: no partition waited behind the others' records.
-  private var wasIdle = false
+  private(set) var wasIdle = false
   private var looks: [TopicPartition: (position: Int64, count: Int)] = [:]
   /// Positions and ends of those that were begun anew, until something comes.
   private var tried: [TopicPartition: (position: Int64, end: Int64)] = [:]
@@ -17,7 +17,7 @@ struct StallDetector {
   mutating func idle() { wasIdle = true }
 
   /// One look: `positions` are the next offsets of partitions that shall bring records, `ends` those after their last
-  /// ones. Returns those to be begun anew, with where; each once, until its log grows.
+  /// ones. Returns those to be begun anew, with where; each once, until its log grows. Worth it only where it ``wasIdle``.
   mutating func look(
     at positions: [TopicPartition: Int64], ends: [TopicPartition: Int64]
   ) -> [TopicPartition: Int64] {

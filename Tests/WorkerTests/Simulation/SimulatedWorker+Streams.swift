@@ -107,7 +107,7 @@ extension SimulatedWorker {
   /// What is read ahead is read before the round is there: the hardest order.
   private func publish(_ current: PendingEvents, readingAhead limit: Int?) {
     guard let limit else { return send(current) { $0.tickRelay() } }
-    let rows = current.batches.map(\.row)
+    let rows = current.wholeRows
     call(
       { try await $0.pendingEvents(limit: limit, excluding: rows) },
       then: { worker, next in worker.send(current) { $0.take(next, of: limit) } })
@@ -121,7 +121,7 @@ extension SimulatedWorker {
       after: delay, { [fleet] _ in fleet.published(current, by: producer) },
       then: { worker, isTaken in
         guard isTaken == true else { return worker.relayFailed(isShutOut: true) }
-        worker.discard(current.batches.map(\.row), then: next)
+        worker.discard(current.wholeRows, then: next)
       })
   }
 
