@@ -57,7 +57,9 @@ package final class BlockingPool: Sendable {
     for thread in threads { thread.detach() }
   }
 
-  private func submit(_ work: @escaping @Sendable () -> Void) -> Bool {
+  /// Runs `work` on one of the threads and tells nobody of its end; `false` where the pool is shut down.
+  @discardableResult
+  package func submit(_ work: @escaping @Sendable () -> Void) -> Bool {
     let isAccepted = condition.withLock { queue in
       guard !queue.isClosed else { return false }
       queue.work.append(work)

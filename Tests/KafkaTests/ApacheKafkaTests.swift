@@ -77,7 +77,7 @@ struct ApacheKafkaTests {
         for record in batch.records {
           seen.withLock { $0[text(record.value) ?? "", default: 0] += 1 }
         }
-        let gone = try await consumer.commit(batch)
+        let gone = try await consumer.commit(batch.ranges)
         for record in batch.records where gone.contains(TopicPartition("share", record.partition)) {
           lost.withLock { _ = $0.insert(text(record.value) ?? "") }
         }
@@ -131,11 +131,11 @@ struct ApacheKafkaTests {
     _ = try await setUp(topic, partitions: 1)
     let wanted = (0..<records).map { "new \($0)" }
     try await producer.sendAll(wanted.map { KafkaMessage(topic: topic, key: nil, value: bytes($0)) })
-    #expect(try await consumer.commit(batch).map(\.partition) == [0])
+    #expect(try await consumer.commit(batch.ranges).map(\.partition) == [0])
     var found: Set<String> = []
     while !found.isSuperset(of: wanted), let batch = try await consumer.next() {
       found.formUnion(batch.records.compactMap { text($0.value) })
-      try await consumer.commit(batch)
+      try await consumer.commit(batch.ranges)
     }
     await consumer.close()
     await producer.close()
@@ -163,7 +163,7 @@ struct ApacheKafkaTests {
     first.leave()
     try await eventually("the second has all") { first.assignment.isEmpty && second.assignment.count == 4 }
     #expect(try await read(1, from: second).map { text($0.value) } == ["left"])
-    #expect(try await first.commit(batch) == [share])
+    #expect(try await first.commit(batch.ranges) == [share])
 
     first.join()
     try await eventually("both have a half again") { first.assignment.count == 2 && second.assignment.count == 2 }
@@ -187,7 +187,7 @@ struct ApacheKafkaTests {
     let producer = try KafkaProducer(configuration)
     let consumer = try KafkaConsumer(configuration, group: "anew", topics: ["anew"])
     for text in ["committed", "handed out"] { try await producer.send(topic: "anew", key: nil, value: bytes(text)) }
-    try await consumer.commit(#require(try await consumer.next()))
+    try await consumer.commit(#require(try await consumer.next()).ranges)
     try await producer.send(topic: "anew", key: nil, value: bytes("not committed"))
     let batch = try #require(try await consumer.next())
 
@@ -229,7 +229,7 @@ struct ApacheKafkaTests {
       values += batch.records.compactMap { text($0.value) }
       // Long enough, now and then, for the buffer to stay full and the partitions to be paused.
       if values.count % 500 < 50 { try await Task.sleep(for: .milliseconds(60)) }
-      try await consumer.commit(batch)
+      try await consumer.commit(batch.ranges)
     }
     #expect(Set(values).count == 2000)
     #expect(values.count == 2000)

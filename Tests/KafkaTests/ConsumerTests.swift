@@ -35,13 +35,13 @@ import Testing
       let first = try KafkaConsumer(configuration, group: "g", topics: ["t"], options: options)
       let done = try #require(try await first.next())
       #expect((1...4).contains(done.records.count))
-      #expect(try await first.commit(done) == [])
+      #expect(try await first.commit(done.ranges) == [])
       let next = Int64(done.records.count)
       let dropped = try #require(try await first.next())
       #expect(dropped.records.first?.offset == next)
       await first.close()
       #expect(try await first.next()?.records.count == nil)
-      await #expect(throws: KafkaError.self) { try await first.commit(dropped) }
+      await #expect(throws: KafkaError.self) { try await first.commit(dropped.ranges) }
 
       let second = try KafkaConsumer(configuration, group: "g", topics: ["t"], options: options)
       #expect(try await read(Int(10 - next), from: second).map(\.offset) == Array(next..<10))
@@ -64,7 +64,7 @@ import Testing
       while seen < 20, let batch = try await consumer.next() {
         #expect(batch.records.count <= 2)
         seen += batch.records.count
-        try await consumer.commit(batch)
+        try await consumer.commit(batch.ranges)
       }
       await consumer.close()
       await producer.close()

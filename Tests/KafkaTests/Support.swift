@@ -41,7 +41,7 @@ func read(_ count: Int, from consumer: KafkaConsumer) async throws -> [KafkaReco
   var records: [KafkaRecord] = []
   while records.count < count, let batch = try await consumer.next() {
     records += batch.records
-    try await consumer.commit(batch)
+    try await consumer.commit(batch.ranges)
   }
   return records
 }

@@ -11,8 +11,7 @@ import Testing
     var machine = IngestMachine(seed: 1)
     #expect(machine.start() == [.poll])
     #expect(machine.handle(.batch(commands: 3, letters: [])) == [.apply(0..<3)])
-    #expect(machine.handle(.applied([.applied, .duplicate, .applied])) == [.commit])
-    #expect(machine.handle(.committed) == [.poll])
+    #expect(machine.handle(.applied([.applied, .duplicate, .applied])) == [.commit, .poll])
   }
 
   @Test func lettersAndSignalsAreOutBeforeTheCommit() {
@@ -26,16 +25,15 @@ import Testing
           .refused(code: "unknown_task", reason: "never heard of it"),
           .intended(worker: UUID(high: 1, low: 2)),
         ])) == [.deliver(letters: [unreadable, refused], signals: [1])])
-    #expect(machine.handle(.delivered) == [.commit])
+    #expect(machine.handle(.delivered) == [.commit, .poll])
   }
 
   @Test func aBatchOfNothingButGarbageIsCommittedToo() {
     var machine = IngestMachine(seed: 1)
     let letter = Letter(index: .record(0), code: "invalid_json", reason: "no")
     #expect(machine.handle(.batch(commands: 0, letters: [letter])) == [.deliver(letters: [letter], signals: [])])
-    #expect(machine.handle(.delivered) == [.commit])
-    _ = machine.handle(.committed)
-    #expect(machine.handle(.batch(commands: 0, letters: [])) == [.commit])
+    #expect(machine.handle(.delivered) == [.commit, .poll])
+    #expect(machine.handle(.batch(commands: 0, letters: [])) == [.commit, .poll])
   }
 
   @Test func holdsStillWhileTheStoreIsAway() {
@@ -47,7 +45,7 @@ import Testing
     let second = machine.handle(.unavailable)
     #expect(second.count == 1, "paused once")
     #expect(machine.handle(.waited) == [.apply(0..<3)])
-    #expect(machine.handle(.applied([.applied, .applied, .applied])) == [.resume, .commit])
+    #expect(machine.handle(.applied([.applied, .applied, .applied])) == [.resume, .commit, .poll])
   }
 
   @Test func holdsStillWhileTheBrokerIsAway() {
@@ -56,7 +54,7 @@ import Testing
     _ = machine.handle(.batch(commands: 0, letters: [letter]))
     #expect(machine.handle(.deliveryFailed).first == .pause)
     #expect(machine.handle(.waited) == [.deliver(letters: [letter], signals: [])])
-    #expect(machine.handle(.delivered) == [.resume, .commit])
+    #expect(machine.handle(.delivered) == [.resume, .commit, .poll])
   }
 
   /// Every other command is applied, in order, whichever are poison.

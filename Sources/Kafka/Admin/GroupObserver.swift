@@ -1,4 +1,5 @@
 import CRdKafka
+import Glibc
 import System
 
 /// Looks at how far a consumer group is with a topic, without being its member.
@@ -50,7 +51,20 @@ package final class GroupObserver: Sendable {
     }.detach()
   }
 
+  /// Looks again while partitions are on the move, which those of a new topic are.
   private func look() throws(KafkaError) -> Position {
+    let deadline = Deadline.after(.milliseconds(milliseconds))
+    while true {
+      do throws(KafkaError) {
+        return try lookOnce()
+      } catch {
+        guard error.isRetriable, !deadline.hasPassed else { throw error }
+        usleep(50_000)
+      }
+    }
+  }
+
+  private func lookOnce() throws(KafkaError) -> Position {
     defer { handle.drain() }
     let cluster = try ClusterMetadata.ask(handle.raw, milliseconds: milliseconds)
     let partitions = (0..<Int32(cluster.topics[topic] ?? 0)).map { TopicPartition(topic, $0) }
@@ -60,6 +74,9 @@ package final class GroupObserver: Sendable {
     let committed = list.offsets
     let starts = try handle.offsets(of: partitions, at: .first, milliseconds: milliseconds)
     let ends = try handle.offsets(of: partitions, at: .last, milliseconds: milliseconds)
+    guard ends.count == partitions.count else {
+      throw KafkaError(RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE, "where partitions end")
+    }
     var position = Position()
     for partition in partitions {
       let next = max(starts[partition] ?? 0, committed[partition] ?? 0)

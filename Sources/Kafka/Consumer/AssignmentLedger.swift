@@ -19,6 +19,9 @@ struct AssignmentLedger {
 
   var partitions: [TopicPartition] { entries.filter { !$0.value.isRevoked }.map(\.key) }
 
+  /// With those being revoked, of which something may still be committed.
+  var held: [TopicPartition] { Array(entries.keys) }
+
   /// `committed`: the group's offsets where they are known.
   mutating func assign(_ partitions: [TopicPartition], committed: [TopicPartition: Int64] = [:]) {
     epochs += 1
@@ -82,6 +85,11 @@ struct AssignmentLedger {
   /// Whether the range's assignment still stands. A partition being revoked is still this member's.
   func owns(_ range: KafkaBatch.Range) -> Bool {
     entries[range.partition]?.epoch == range.epoch
+  }
+
+  /// Whether this, or more of the same assignment, is committed.
+  func isCommitted(_ range: KafkaBatch.Range) -> Bool {
+    entries[range.partition].map { $0.epoch == range.epoch && $0.committed >= range.next } ?? false
   }
 
   mutating func committed(_ range: KafkaBatch.Range) {

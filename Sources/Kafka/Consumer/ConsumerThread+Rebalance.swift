@@ -15,7 +15,10 @@ extension ConsumerThread {
     let list = PartitionList(partitions)
     // Where the group is: only so a gap right at the start is seen. When it cannot be asked, librdkafka asks by itself.
     var committed: [TopicPartition: Int64] = [:]
-    if askGroup(about: list) == RD_KAFKA_RESP_ERR_NO_ERROR { committed = list.offsets }
+    if list.lend({ rd_kafka_committed(handle.raw, $0, Self.lookPatience) }) == RD_KAFKA_RESP_ERR_NO_ERROR {
+      committed = list.offsets
+    }
+    groupRequest = nil
     let fresh = PartitionList([])
     for partition in partitions { fresh.add(partition, offset: committed[partition]) }
     report(fresh.lend { rd_kafka_incremental_assign(handle.raw, $0) }, "assign")
@@ -59,22 +62,9 @@ extension ConsumerThread {
   /// Looks now and then at partitions that bring nothing.
   func lookAfterPartitions() {
     guard nextLook.hasPassed, revocation == nil else { return }
-    nextLook = .after(Self.lookInterval)
-    guard restart(whereLostAmong: ledger.partitions) == RD_KAFKA_RESP_ERR_NO_ERROR else { return }
-    commitStarts()
+    nextLook = .after(.seconds(5))
+    shallAsk = true
     if stalls.wasIdle { restartStalled() }
-  }
-
-  /// Commits where the logs begin of which the group has no offset: only one that was there can be missed.
-  private func commitStarts() {
-    let unknown = ledger.partitions.filter { !ledger.isKnown($0) }
-    guard !unknown.isEmpty, commits.isEmpty, refused.isEmpty else { return }
-    let list = PartitionList(unknown)
-    guard askGroup(about: list) == RD_KAFKA_RESP_ERR_NO_ERROR,
-      let starts = try? handle.offsets(of: list.absent, at: .first, milliseconds: Self.lookPatience)
-    else { return }
-    for partition in list.offsets.keys { ledger.learn(partition) }
-    if !starts.isEmpty { commit(ledger.ranges(from: starts)) { _ in } }
   }
 
   private func restartStalled() {
@@ -98,30 +88,16 @@ extension ConsumerThread {
   /// Begins anew where the group's offsets are gone: the topic was deleted, and a new one of its name may have fewer, or just
   /// as many, records, so that a fetch from the former position fails late or never. What was handed out before is then no
   /// longer this member's to commit.
-  ///
-  /// Returns the error where the group cannot be asked.
-  func restart(whereLostAmong partitions: [TopicPartition]) -> rd_kafka_resp_err_t {
-    let known = partitions.filter { ledger.isKnown($0) }
-    guard !known.isEmpty else { return RD_KAFKA_RESP_ERR_NO_ERROR }
-    let list = PartitionList(known)
-    let code = askGroup(about: list)
-    guard code == RD_KAFKA_RESP_ERR_NO_ERROR else { return code }
-    let gone = list.absent
-    guard !gone.isEmpty else { return code }
-    discard(gone)
+  func restart(_ partitions: [TopicPartition]) {
+    guard !partitions.isEmpty else { return }
+    discard(partitions)
     // A number: to ask for the beginning of a topic that is not there yet would fail for good.
-    seek(Dictionary(uniqueKeysWithValues: ledger.restart(gone).map { ($0, 0) }))
-    handle.notice(.restarted(gone))
-    return code
+    seek(Dictionary(uniqueKeysWithValues: ledger.restart(partitions).map { ($0, 0) }))
+    handle.notice(.restarted(partitions))
   }
 
-  /// Puts the group's offsets into the list. Blocks.
-  private func askGroup(about list: borrowing PartitionList) -> rd_kafka_resp_err_t {
-    list.lend { rd_kafka_committed(handle.raw, $0, Self.lookPatience) }
-  }
-
-  private static let lookInterval = Duration.seconds(5)
-  private static let lookPatience: Int32 = 3000
+  /// Milliseconds.
+  static let lookPatience: Int32 = 3000
 
   private func report(_ error: OpaquePointer?, _ what: String) {
     if let error { handle.notice(.error(KafkaError(consuming: error, what))) }

@@ -17,6 +17,7 @@ final class ConsumerThread: @unchecked Sendable {
 
   private struct Shared {
     var requests: [Request] = []
+    var answers: [(GroupAnswer, number: Int)] = []
     var assignment: [TopicPartition] = []
     var deadline: Deadline?
   }
@@ -34,11 +35,15 @@ final class ConsumerThread: @unchecked Sendable {
 
   var ledger = AssignmentLedger()
   var flow = FlowControl()
-  var commits: [Int: PendingCommit] = [:]
-  var lastCommit = 0
-  /// Commits that a rebalance got in the way of, and when they are sent again.
-  var refused: [PendingCommit] = []
-  var retryAt = Deadline.now()
+  /// Commits that somebody waits for, in the order of coming.
+  var commits: [PendingCommit] = []
+  var groupRequest: GroupRequest?
+  var groupRequests = 0
+  /// The group is to be asked, though nothing waits to be committed.
+  var shallAsk = false
+  /// No commit before.
+  var commitsFrom = Deadline.now()
+  let inquirer: GroupInquirer
   var revocation: Revocation?
   var nextLook = Deadline.now()
   var stalls = StallDetector()
@@ -57,6 +62,7 @@ final class ConsumerThread: @unchecked Sendable {
     self.handle = handle
     self.topics = topics
     self.options = options
+    inquirer = GroupInquirer(handle)
   }
 
   // MARK: From any thread
@@ -69,6 +75,12 @@ final class ConsumerThread: @unchecked Sendable {
       return true
     }
     if !isOpen, case .commit(_, let answer) = request { answer(.failure(.closed("the consumer"))) }
+  }
+
+  /// From the inquirer's thread, which ends before the client is freed.
+  func add(_ answer: GroupAnswer, to number: Int) {
+    shared.withLock { $0.answers.append((answer, number)) }
+    handle.wake()
   }
 
   func wake() {
@@ -96,8 +108,7 @@ final class ConsumerThread: @unchecked Sendable {
     var deadline: Deadline?
     repeat {
       deadline = takeRequests()
-      retryCommits()
-      giveUpCommits()
+      askGroup()
       deliver()
       finishRevocation()
       lookAfterPartitions()
@@ -105,9 +116,15 @@ final class ConsumerThread: @unchecked Sendable {
       if deadline == nil { wait() }
     } while deadline == nil
     close(by: deadline ?? .now())
-    guard wasAssigned || !isMember || !KafkaHandle.mayAbortJoining else { return handle.abandon() }
+    guard wasAssigned || !isMember || !KafkaHandle.mayAbortJoining else {
+      inquirer.abandon()
+      return handle.abandon()
+    }
     // Nobody waits for it: librdkafka 2.0 may not come to an end where a topic was deleted.
-    Thread(name: "kafka-consumer-end") { [handle] in handle.destroy() }.detach()
+    Thread(name: "kafka-consumer-end") { [handle, inquirer] in
+      inquirer.shutdown()
+      handle.destroy()
+    }.detach()
   }
 
   private func join() {
@@ -127,13 +144,17 @@ final class ConsumerThread: @unchecked Sendable {
   }
 
   private func takeRequests() -> Deadline? {
-    let (requests, deadline) = shared.withLock { shared in
-      defer { shared.requests.removeAll(keepingCapacity: true) }
-      return (shared.requests, shared.deadline)
+    let (requests, answers, deadline) = shared.withLock { shared in
+      defer {
+        shared.requests.removeAll(keepingCapacity: true)
+        shared.answers = []
+      }
+      return (shared.requests, shared.answers, shared.deadline)
     }
+    for (answer, number) in answers { answered(answer, to: number) }
     for request in requests {
       switch request {
-      case .commit(let ranges, let answer): commit(ranges, answer)
+      case .commit(let ranges, let answer): commits.append(PendingCommit(ranges: ranges, answer: answer))
       case .join: join()
       case .leave: leave()
       case .pause: flow.isPaused = true
@@ -185,14 +206,14 @@ final class ConsumerThread: @unchecked Sendable {
 
   private func wait() {
     isDrained = false
-    if isFull, !flow.isFull, commits.isEmpty, refused.isEmpty, revocation == nil, let fullSince {
+    if isFull, !flow.isFull, commits.isEmpty, groupRequest == nil, revocation == nil, let fullSince {
       handle.rest(milliseconds: max(1, fullSince.remaining))
       return
     }
     var milliseconds: Int32 = 1000
     if !collected.isEmpty, batches.isAwaited { milliseconds = 0 }
     if let revocation { milliseconds = min(milliseconds, max(1, revocation.deadline.remaining)) }
-    if !refused.isEmpty { milliseconds = min(milliseconds, max(1, retryAt.remaining)) }
+    if !commits.isEmpty, groupRequest == nil { milliseconds = min(milliseconds, max(1, commitsFrom.remaining)) }
     for _ in 0..<1000 {
       guard let event = handle.poll(milliseconds: milliseconds) else {
         isDrained = true
@@ -240,8 +261,9 @@ final class ConsumerThread: @unchecked Sendable {
   private func close(by deadline: Deadline) {
     isClosing = true
     batches.finish(.success(()))
-    while !(commits.isEmpty && refused.isEmpty), !deadline.hasPassed {
-      retryCommits()
+    while !commits.isEmpty, !deadline.hasPassed {
+      _ = takeRequests()
+      askGroup()
       pollOnce(by: deadline)
     }
     finishRevocation()
@@ -250,12 +272,12 @@ final class ConsumerThread: @unchecked Sendable {
     } else {
       while rd_kafka_consumer_closed(handle.raw) == 0, !deadline.hasPassed { pollOnce(by: deadline) }
     }
-    for commit in refused + commits.values { commit.answer(.failure(.closed("the consumer"))) }
-    commits = [:]
+    for commit in commits { commit.answer(.failure(.closed("the consumer"))) }
+    commits = []
   }
 
   private func pollOnce(by deadline: Deadline) {
-    guard let event = handle.poll(milliseconds: min(refused.isEmpty ? 100 : 10, deadline.remaining)) else { return }
+    guard let event = handle.poll(milliseconds: min(commits.isEmpty ? 100 : 10, deadline.remaining)) else { return }
     take(event)
   }
 }

@@ -1,7 +1,7 @@
 /// Records handed to a consumer's task, in order within each partition.
 package struct KafkaBatch: Sendable {
   /// How far a batch reads one partition.
-  struct Range: Hashable, Sendable {
+  package struct Range: Hashable, Sendable {
     let partition: TopicPartition
     /// The offset to go on from: one past the last record's.
     var next: Int64
@@ -10,5 +10,5 @@ package struct KafkaBatch: Sendable {
   }
 
   package let records: [KafkaRecord]
-  let ranges: [Range]
+  package let ranges: [Range]
 }

@@ -64,14 +64,15 @@ package final class KafkaConsumer: Sendable {
     try await worker.batches.next { [worker] in worker.wake() }
   }
 
-  /// Commits the offsets after the batch's records, and waits for the group's answer.
+  /// Commits the offsets after a batch's records, and waits for the group's answer: as long as a member takes to join.
+  /// Nobody needs to wait for it before the next batch.
   ///
   /// Returns the partitions that are no longer this member's; their records come again at their new owner. A thrown
   /// error means that nothing is known of the commit: go on, and commit a later batch.
   @discardableResult
-  package func commit(_ batch: KafkaBatch) async throws(KafkaError) -> [TopicPartition] {
+  package func commit(_ ranges: [KafkaBatch.Range]) async throws(KafkaError) -> [TopicPartition] {
     let result: Result<[TopicPartition], KafkaError> = await withCheckedContinuation { continuation in
-      worker.add(.commit(batch.ranges) { continuation.resume(returning: $0) })
+      worker.add(.commit(ranges) { continuation.resume(returning: $0) })
     }
     return try result.get()
   }

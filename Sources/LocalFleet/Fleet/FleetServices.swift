@@ -63,6 +63,12 @@ struct FleetServices: Sendable {
     }
   }
 
+  /// What the broker asks of workers: the development broker waits out all of a session for each change of its group.
+  var workerSettings: [String: String] {
+    guard case .development = broker else { return [:] }
+    return ["REELHAUL_KAFKA_SESSION_TIMEOUT_MS": "4000", "REELHAUL_KAFKA_HEARTBEAT_INTERVAL_MS": "500"]
+  }
+
   /// Whether the broker has after a stop what it had before.
   var keepsRecords: Bool {
     switch broker {

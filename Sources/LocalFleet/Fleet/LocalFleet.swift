@@ -39,7 +39,9 @@ package final class LocalFleet: Sendable {
     let services = try await FleetServices.start(options, say)
     let environment = environment(options, services)
     let own = ["REELHAUL_LABELS": "", "REELHAUL_CONFIG": "", "REELHAUL_INIT_STORAGE": "1"]
-    let settings = environment.merging(options.workerSettings) { $1 }.merging(own) { $1 }
+    let settings = [services.workerSettings, options.workerSettings, own].reduce(environment) { settings, next in
+      settings.merging(next) { $1 }
+    }
     let workers = (0..<options.workers).map { index in
       let name = "worker-\(index + 1)"
       return WorkerSlot(

@@ -16,7 +16,7 @@ package protocol CommandSource: Sendable {
 /// Records that are taken through the store together.
 package struct CommandBatch: Sendable {
   package let records: [KafkaRecord]
-  /// Tells the source that none of the records is needed again.
+  /// Tells the source that none of the records is needed again, and waits until it knows for good.
   package let commit: @Sendable () async throws -> Void
 
   package init(records: [KafkaRecord], commit: @escaping @Sendable () async throws -> Void) {
@@ -35,7 +35,9 @@ package struct KafkaCommandSource: CommandSource {
 
   package func next() async throws -> CommandBatch? {
     guard let batch = try await consumer.next() else { return nil }
-    return CommandBatch(records: batch.records) { [consumer] in try await consumer.commit(batch) }
+    return CommandBatch(records: batch.records) { [consumer, ranges = batch.ranges] in
+      try await consumer.commit(ranges)
+    }
   }
 
   package func join() { consumer.join() }

@@ -16,8 +16,6 @@ package struct IngestMachine: Sendable {
     /// Dead letters are acknowledged, signals on their way.
     case delivered
     case deliveryFailed
-    /// The offset is committed, or could not be: a later commit covers it, and a repeated batch changes nothing.
-    case committed
     /// The wait is over.
     case waited
   }
@@ -26,6 +24,7 @@ package struct IngestMachine: Sendable {
     case poll
     case apply(Range<Int>)
     case deliver(letters: [Letter], signals: [Int])
+    /// Begin to. It needs no answer: a later commit covers one that fails, and a repeated batch changes nothing.
     case commit
     /// Stop fetching, keep polling: the group must not take the worker for dead.
     case pause
@@ -53,12 +52,10 @@ package struct IngestMachine: Sendable {
   private enum State {
     /// Can transition to: applying, delivering.
     case polling
-    /// Can transition to: applying, delivering, committing.
+    /// Can transition to: applying, delivering, polling.
     case applying(Work)
-    /// Can transition to: committing.
-    case delivering(Work)
     /// Can transition to: polling.
-    case committing
+    case delivering(Work)
   }
 
   private struct Work {
@@ -106,12 +103,8 @@ package struct IngestMachine: Sendable {
     case (.applying(let work), .waited), (.delivering(let work), .waited):
       return proceed(work)
     case (.delivering, .delivered):
-      state = .committing
-      return moving() + [.commit]
-    case (.committing, .committed):
-      state = .polling
-      return [.poll]
-    case (.polling, _), (.applying, _), (.delivering, _), (.committing, _):
+      return moving() + finish()
+    case (.polling, _), (.applying, _), (.delivering, _):
       return []
     }
   }
@@ -125,8 +118,12 @@ package struct IngestMachine: Sendable {
       state = .delivering(work)
       return [.deliver(letters: work.letters, signals: work.signals)]
     }
-    state = .committing
-    return [.commit]
+    return finish()
+  }
+
+  private mutating func finish() -> [Action] {
+    state = .polling
+    return [.commit, .poll]
   }
 
   private mutating func holdStill() -> [Action] {

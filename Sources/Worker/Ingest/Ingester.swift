@@ -58,7 +58,9 @@ package actor Ingester {
     case .poll: return await poll()
     case .apply(let range): return await apply(range)
     case .deliver(let letters, let signals): return await deliver(letters, signals)
-    case .commit: return await commit()
+    case .commit:
+      commit()
+      return nil
     case .pause:
       source.pause()
       return nil
@@ -143,13 +145,16 @@ package actor Ingester {
       for: batch.source.records[index], code: letter.code, reason: letter.reason, topic: topics.deadLetters, cut: cut)
   }
 
-  private func commit() async -> IngestMachine.Event {
-    do {
-      try await batch?.source.commit()
-    } catch {
-      log.notice("an offset was not committed: its records come again", ["error": .text("\(error)")])
-    }
+  /// Waits for nothing: while the group's members change, a commit may take as long as their joining.
+  private func commit() {
+    guard let commit = batch?.source.commit else { return }
     batch = nil
-    return .committed
+    Task { [log] in
+      do {
+        try await commit()
+      } catch {
+        log.notice("an offset was not committed: its records come again", ["error": .text("\(error)")])
+      }
+    }
   }
 }

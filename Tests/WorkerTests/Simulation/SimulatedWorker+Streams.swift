@@ -27,7 +27,6 @@ extension SimulatedWorker {
       case .commit:
         if let batch { log.commit(batch) }
         batch = nil
-        try await perform(ingest.handle(.committed))
       case .pause, .resume: break
       case .wait(let duration):
         later(duration) { try await $0.perform($0.ingest.handle(.waited)) }
