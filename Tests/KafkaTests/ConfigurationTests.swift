@@ -20,10 +20,14 @@ import Testing
   @Test func readsPropertiesFromTheEnvironment() throws {
     let configuration = try KafkaConfiguration.fromEnvironment([
       "REELHAUL_KAFKA": "a:9092,b:9092", "REELHAUL_KAFKA_SECURITY_PROTOCOL": "sasl_plaintext",
-      "REELHAUL_KAFKA_SASL_PASSWORD": "secret", "REELHAUL_POSTGRES": "postgres://x", "KAFKA_HOME": "/x",
+      "REELHAUL_KAFKA_SASL_MECHANISM": "PLAIN", "REELHAUL_KAFKA_SASL_PASSWORD": "secret",
+      "REELHAUL_POSTGRES": "postgres://x", "KAFKA_HOME": "/x",
     ])
     #expect(configuration?.bootstrap == "a:9092,b:9092")
-    #expect(configuration?.properties == ["security.protocol": "sasl_plaintext", "sasl.password": "secret"])
+    #expect(
+      configuration?.properties == [
+        "security.protocol": "sasl_plaintext", "sasl.mechanism": "PLAIN", "sasl.password": "secret",
+      ])
     #expect(configuration?.description.contains("secret") == false)
     #expect(try KafkaConfiguration.fromEnvironment([:])?.bootstrap == nil)
   }
@@ -31,6 +35,7 @@ import Testing
   @Test(arguments: [
     ("REELHAUL_KAFKA_NO_SUCH_THING", "1", "no.such.thing is not known"),
     ("REELHAUL_KAFKA_SECURITY_PROTOCOL", "carrier_pigeon", "refuses its value"),
+    ("REELHAUL_KAFKA_SECURITY_PROTOCOL", "SASL_SSL", "REELHAUL_KAFKA_SASL_MECHANISM must say how"),
     ("REELHAUL_KAFKA_ENABLE_AUTO_COMMIT", "true", "cannot be set"),
     ("REELHAUL_KAFKA_ENABLE_IDEMPOTENCE", "false", "cannot be set"),
     ("REELHAUL_KAFKA_ACKS", "1", "cannot be set"),

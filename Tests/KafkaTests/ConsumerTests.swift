@@ -50,6 +50,29 @@ import Testing
     }
   }
 
+  @Test func commitsThatNobodyWaitsForMoveNoOffsetBack() async throws {
+    try await withDevelopmentBroker(topics: Self.topic) { configuration in
+      let producer = try KafkaProducer(configuration)
+      let messages = (0..<8).map { KafkaMessage(topic: "t", key: nil, value: bytes("\($0)"), partition: 0) }
+      try await producer.sendAll(messages)
+      let first = try KafkaConsumer(
+        configuration, group: "g", topics: ["t"], options: KafkaConsumer.Options(records: 1))
+      try await withThrowingTaskGroup(of: [TopicPartition].self) { group in
+        var batches: [KafkaBatch] = []
+        while batches.count < 8, let batch = try await first.next() { batches.append(batch) }
+        for batch in batches.reversed() { group.addTask { try await first.commit(batch.ranges) } }
+        for try await lost in group { #expect(lost == []) }
+      }
+      await first.close()
+
+      let second = try KafkaConsumer(configuration, group: "g", topics: ["t"])
+      try await producer.sendAll([KafkaMessage(topic: "t", key: nil, value: bytes("last"), partition: 0)])
+      #expect(try await read(1, from: second).map(\.offset) == [8])
+      await second.close()
+      await producer.close()
+    }
+  }
+
   @Test func aBatchIsBoundedByItsBytesWithHeaders() async throws {
     try await withDevelopmentBroker(topics: Self.topic) { configuration in
       let producer = try KafkaProducer(configuration, window: KafkaProducer.Window(bytes: 64 << 10))

@@ -2,7 +2,7 @@ extension KafkaConfiguration {
   /// Reads `REELHAUL_KAFKA` (bootstrap servers) and every `REELHAUL_KAFKA_<PROPERTY>`: lower-cased, `_` for `.`
   /// and `__` for `_`, so `REELHAUL_KAFKA_SECURITY_PROTOCOL` sets `security.protocol`. `nil` without bootstrap servers.
   ///
-  /// Throws as ``init(bootstrap:properties:observer:)`` does, naming the variable.
+  /// Throws as ``init(bootstrap:properties:observer:)`` does, naming the variable, and where SASL is wanted without its mechanism.
   package static func fromEnvironment(
     _ environment: [String: String], observer: @escaping KafkaObserver = { _ in }
   ) throws(KafkaError) -> KafkaConfiguration? {
@@ -12,11 +12,20 @@ extension KafkaConfiguration {
       guard variable.hasPrefix(prefix), variable.count > prefix.count else { continue }
       let name = property(variable.dropFirst(prefix.count))
       do {
-        _ = try KafkaConfiguration(bootstrap: bootstrap, properties: [name: value])
+        try check(name, value)
       } catch {
         throw KafkaError(code: error.code, message: "\(variable): \(error.message)")
       }
       properties[name] = value
+    }
+    // librdkafka would take Kerberos for meant.
+    if let security = properties["security.protocol"], security.uppercased().hasPrefix("SASL"),
+      properties["sasl.mechanism"] == nil, properties["sasl.mechanisms"] == nil
+    {
+      throw KafkaError(
+        code: .invalidArgument,
+        message: "\(prefix)SECURITY_PROTOCOL is \(security): \(prefix)SASL_MECHANISM must say how "
+          + "(PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, or GSSAPI for Kerberos)")
     }
     return try KafkaConfiguration(bootstrap: bootstrap, properties: properties, observer: observer)
   }

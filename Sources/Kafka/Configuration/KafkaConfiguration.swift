@@ -64,7 +64,7 @@ package struct KafkaConfiguration: Sendable, CustomStringConvertible {
     "test.mock.num.brokers": "the development broker is started by `up`",
   ]
 
-  private static func check(_ name: String, _ value: String) throws(KafkaError) {
+  static func check(_ name: String, _ value: String) throws(KafkaError) {
     if let reason = reserved[name] {
       throw KafkaError(code: .invalidArgument, message: "Kafka property \(name) cannot be set: \(reason)")
     }

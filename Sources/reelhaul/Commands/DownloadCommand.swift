@@ -76,10 +76,9 @@ extension Subcommand {
         hint: "It stays as it is: 'reelhaul show \(spec.id)'. Without --id the task gets an id of its own.")
     }
     if context.wantsJSON { try await TaskReport.of(documents, in: store).forEach(context.output.json) }
-    let isUndone = documents.contains { $0.state != .succeeded && (toItsEnd || $0.state.isFinal) }
-    guard isUndone else { return .done }
-    let advice = documents.compactMap { FailureAdvice.of($0) }.first ?? ""
-    context.note("'reelhaul show \(spec.id)' says more. \(advice)")
+    let undone = documents.filter { $0.state != .succeeded && (toItsEnd || $0.state.isFinal) }
+    guard let sentence = FailureAdvice.sentence(undone) else { return .done }
+    context.note(sentence)
     return .failed
   }
 }

@@ -24,7 +24,9 @@ extension Subcommand {
       var known: [TaskDocument] = []
       for id in ids { known.append(try await TaskLookup(store).get(id)) }
       let documents = try await watch.run(ids, known: known, until: \.state.isFinal)
-      return documents.allSatisfy { $0.state == .succeeded } ? .done : .failed
+      guard let sentence = FailureAdvice.sentence(documents.filter { $0.state != .succeeded }) else { return .done }
+      context.note(sentence)
+      return .failed
     }
   }
 }

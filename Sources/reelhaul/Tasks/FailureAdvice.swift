@@ -13,6 +13,11 @@ enum FailureAdvice {
     }
   }
 
+  /// Where to read more about the first of these, which came to nothing, and what to do; nil of none.
+  static func sentence(_ undone: [TaskDocument]) -> String? {
+    undone.first.map { "'reelhaul show \($0.spec.id)' says more. \(of($0) ?? "")" }
+  }
+
   /// For errors that another attempt would meet again.
   private static func of(_ code: String, _ spec: TaskSpec, _ retry: String) -> String? {
     switch code {
