@@ -73,7 +73,7 @@ struct KafkaDoctor {
     return Finding(
       "commands", .warning, "\(last.unread) wait, and no worker applied any for \(DurationText.brief(patience))",
       advice: "Do workers run, and reach both Kafka and PostgreSQL? Their logs say. After one has joined, ended "
-        + "or died the commands are shared out anew, which takes up to some 20 seconds.")
+        + "or died the commands are shared out anew, which takes up to some 15 seconds.")
   }
 
   private static let patience = Duration.seconds(2)

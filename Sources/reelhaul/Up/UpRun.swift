@@ -13,7 +13,7 @@ import Worker
 struct UpRun {
   private static let readiness: Duration = .seconds(60)
   /// How long workers may apply no command before those that are left are given up.
-  private static let applying: Duration = .seconds(5)
+  private static let applying: Duration = .seconds(8)
 
   private let context: Context
   private let announcer: Announcer
@@ -90,10 +90,13 @@ struct UpRun {
     else { return 0 }
     var position = GroupObserver.Position()
     var deadline = ContinuousClock.now + Self.applying
+    var isTold = false
     while let next = try? await observer.position() {
       if next.committed != position.committed { deadline = .now + Self.applying }
       position = next
       guard next.unread > 0, ContinuousClock.now < deadline else { break }
+      if !isTold { context.note("Waiting for workers to apply what was sent: it is gone with the broker.") }
+      isTold = true
       try? await Task.sleep(for: .milliseconds(50))
     }
     return position.unread

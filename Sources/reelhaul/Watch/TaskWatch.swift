@@ -72,7 +72,7 @@ struct TaskWatch {
 
   private static let unseen = """
     Kafka has the command, but no worker has taken it yet: see 'reelhaul workers'. After one has joined, ended or died \
-    the commands are shared out anew, which takes seconds, with the development broker up to 20.
+    the commands are shared out anew, which takes seconds, after a death up to some 15.
     """
 
   /// An interrupt ends this process, and not the tasks.
