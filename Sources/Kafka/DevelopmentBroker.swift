@@ -50,6 +50,6 @@ package final class DevelopmentBroker: Sendable {
   /// Stops listening and forgets everything.
   package func close() async {
     handle.stop()
-    await thread.end()
+    await thread.ended()
   }
 }

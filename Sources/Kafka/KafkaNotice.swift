@@ -12,6 +12,10 @@ package enum KafkaNotice: Sendable {
   case restarted([TopicPartition])
   /// It had records and brought none, until it was fetched anew.
   case stalled(TopicPartition)
+  /// What is done could not be committed; it is tried again.
+  case uncommitted(KafkaError)
+  /// Records of these were handed out and could not be committed in time: they come again, at the next owner.
+  case repeated([TopicPartition])
   /// The topics that a reader expects and the cluster lacks, whenever they are others than before; none: all are there again.
   case missing([String])
   /// `lost`: the group had already given the partitions to others.

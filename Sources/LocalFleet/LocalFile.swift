@@ -9,7 +9,7 @@ enum LocalFile {
 
   /// What the last lines of a log say, as the end of a sentence that says what failed.
   static func end(of log: String) -> String {
-    let lines = (readText(log) ?? "").split(separator: "\n").suffix(10)
+    let lines = (readText(log, last: 64 << 10) ?? "").split(separator: "\n").suffix(10)
     return "the end of \(log) says:\n\(lines.joined(separator: "\n"))"
   }
 

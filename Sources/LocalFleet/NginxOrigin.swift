@@ -57,12 +57,18 @@ package final class NginxOrigin: Sendable {
     options.stdout = "\(files)/error.log"
     options.stderr = options.stdout
     let process = try ChildProcess(executable, ["-e", "\(files)/error.log", "-c", "\(files)/nginx.conf"], options)
+    let origin = NginxOrigin(port: port, files: files, process: process)
     // Written once its socket listens.
     while access("\(files)/nginx.pid", F_OK) != 0 {
       guard process.status == nil else { return nil }
-      try await Task.sleep(for: .milliseconds(5))
+      do {
+        try await Task.sleep(for: .milliseconds(5))
+      } catch {
+        await origin.close()
+        throw error
+      }
     }
-    return NginxOrigin(port: port, files: files, process: process)
+    return origin
   }
 
   /// Asks nginx to end, and waits for it.

@@ -21,9 +21,16 @@ import Testing
     let other = TopicPartition("t", 1)
     ledger.assign([partition, other], committed: [other: 10])
     #expect(!ledger.isKnown(partition) && ledger.isKnown(other))
-    let ranges = ledger.handOut([record(3)])
-    ledger.committed(ranges[0])
+    let range = ledger.handOut([record(3)])[0]
+    ledger.done(range)
+    #expect(ledger.hasUncommitted && ledger.uncommitted == [], "where it begins comes first")
+    ledger.learn([], starts: [partition: 2, other: 1])
+    #expect(ledger.uncommitted.map(\.next) == [2])
+    ledger.committed(ledger.uncommitted[0])
     #expect(ledger.isKnown(partition))
+    #expect(ledger.uncommitted == [range])
+    ledger.committed(range)
+    #expect(!ledger.hasUncommitted && ledger.uncommitted == [])
   }
 
   @Test func beginsAnewWhereTheGroupHasLostItsOffset() {
@@ -31,9 +38,11 @@ import Testing
     let other = TopicPartition("t", 1)
     ledger.assign([partition, other], committed: [partition: 3, other: 10])
     let ranges = ledger.handOut([record(3)])
+    ledger.done(ranges[0])
     ledger.revoke([other])
     #expect(ledger.restart([partition, other]) == [partition], "what goes is not read again")
-    #expect(!ledger.owns(ranges[0]) && !ledger.isKnown(partition) && !ledger.isKnown(other))
+    ledger.done(ranges[0])
+    #expect(!ledger.hasUncommitted && !ledger.isKnown(partition) && !ledger.isKnown(other))
     #expect(ledger.receive(partition, 0, logStart: 0) == .accept)
     #expect(ledger.receive(other, 0, logStart: 0) == nil)
   }
@@ -51,27 +60,44 @@ import Testing
 
   @Test func aLeavingPartitionIsBusyUntilItsRecordsAreCommitted() {
     var ledger = AssignmentLedger()
-    ledger.assign([partition])
+    ledger.assign([partition], committed: [partition: 3])
     let ranges = ledger.handOut([record(3), record(4)])
     #expect(ranges.map(\.next) == [5])
     ledger.revoke([partition])
-    #expect(ledger.isBusy([partition]))
-    #expect(ledger.owns(ranges[0]))
+    #expect(ledger.busy([partition]) == [partition])
+    ledger.done(ranges[0])
+    #expect(ledger.uncommitted == ranges)
     ledger.committed(ranges[0])
-    #expect(!ledger.isBusy([partition]))
+    #expect(ledger.busy([partition]) == [])
   }
 
   @Test func aBatchOfAnEarlierAssignmentIsNotCommitted() {
     var ledger = AssignmentLedger()
-    ledger.assign([partition])
-    let stale = ledger.handOut([record(3)])
+    ledger.assign([partition], committed: [partition: 3])
+    let stale = ledger.handOut([record(3), record(4)])
+    ledger.done(stale[0])
     ledger.remove([partition])
-    #expect(!ledger.owns(stale[0]))
-    ledger.assign([partition])
-    #expect(!ledger.owns(stale[0]))
-    ledger.committed(stale[0])
+    #expect(!ledger.hasUncommitted)
+    ledger.assign([partition], committed: [partition: 3])
+    ledger.done(stale[0])
+    #expect(!ledger.hasUncommitted)
     let fresh = ledger.handOut([record(3)])
-    #expect(ledger.isBusy([partition]))
-    #expect(ledger.owns(fresh[0]))
+    ledger.done(fresh[0])
+    ledger.committed(stale[0])
+    #expect(ledger.busy([partition]) == [partition])
+    #expect(ledger.uncommitted == fresh)
+  }
+
+  @Test func noOffsetMovesBack() {
+    var ledger = AssignmentLedger()
+    ledger.assign([partition], committed: [partition: 3])
+    let first = ledger.handOut([record(3)])[0]
+    let second = ledger.handOut([record(4)])[0]
+    ledger.done(second)
+    ledger.done(first)
+    #expect(ledger.uncommitted == [second])
+    ledger.committed(second)
+    ledger.committed(first)
+    #expect(ledger.uncommitted == [])
   }
 }

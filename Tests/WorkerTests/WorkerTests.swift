@@ -149,22 +149,6 @@ import Worker
     }
   }
 
-  /// As a group's coordinator leaves it while a member joins.
-  @Test func aCommitWithoutAnAnswerHoldsUpNoCommand() async throws {
-    let bench = try WorkerBench()
-    let spec = download()
-    try await bench.run {
-      bench.commands.leaveCommitsUnanswered()
-      bench.submit([spec])
-      try await eventually("it runs") { bench.handler.ledger(spec.id) != nil }
-      bench.control(.pause, spec.id)
-      try await eventually("it is paused") { try await bench.state(spec.id) == .paused }
-      #expect(bench.commands.committed == [])
-      bench.commands.answerCommits()
-      try await eventually("both are committed") { bench.commands.committed.count == 2 }
-    }
-  }
-
   @Test func ofEachOutageTheRelayWarnsOnce() async throws {
     let directory = try TemporaryDirectory()
     let file = try FileDescriptor.open("\(directory.path)/log", O_RDWR | O_CREAT)

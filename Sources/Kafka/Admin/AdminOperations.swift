@@ -15,7 +15,7 @@ struct AdminOperations: Sendable {
       answer = .failure(error)
     }
     handle.drain()
-    if case .success = answer { handle.isWell() }
+    if case .success = answer { handle.recovered() }
     return try answer.mapError { $0.because(of: handle.trouble) }.get()
   }
 

@@ -14,12 +14,7 @@ package final class KafkaAdmin: Sendable {
   }
 
   deinit {
-    guard !isClosed.withLock({ $0 }) else { return }
-    let (operations, pool) = (operations, pool)
-    Thread(name: "kafka-admin-end") {
-      pool.shutdown()
-      operations.handle.destroy()
-    }.detach()
+    _ = end()
   }
 
   /// Brokers and topics: the answer to "is it there". Throws a retriable error when no broker answers in time.
@@ -40,15 +35,20 @@ package final class KafkaAdmin: Sendable {
   }
 
   package func close() async {
-    guard
-      !isClosed.withLock({ isClosed in
-        defer { isClosed = true }
-        return isClosed
-      })
-    else { return }
-    let operations = operations
-    _ = try? await pool.run { operations.handle.destroy() }
-    pool.shutdown()
+    await end()?.ended()
+  }
+
+  /// Frees the client once no call is under way; nil where that has begun.
+  private func end() -> PollThread? {
+    let isFirst = isClosed.withLock { isClosed in
+      defer { isClosed = true }
+      return !isClosed
+    }
+    guard isFirst else { return nil }
+    return PollThread(name: "kafka-admin-end") { [operations, pool] in
+      pool.shutdown()
+      operations.handle.destroy()
+    }
   }
 
   private func run<Result: Sendable>(

@@ -9,6 +9,8 @@ struct Deadline: Comparable {
 
   static func after(_ duration: Duration) -> Deadline { Deadline(time: Clocks.boottime() + duration.nanoseconds) }
 
+  func advanced(by duration: Duration) -> Deadline { Deadline(time: time + duration.nanoseconds) }
+
   var hasPassed: Bool { time <= Clocks.boottime() }
 
   /// Milliseconds left, rounded up, never negative.

@@ -3,7 +3,7 @@ import CRdKafka
 /// The one owner of an `rd_kafka_t` and of the queue through which everything it has to say comes: delivery reports,
 /// records, rebalances, commits, errors, logs and statistics. There are no C callbacks, so no contexts to keep alive.
 ///
-/// One thread, the owner's poll thread, calls ``poll(milliseconds:)`` and at last ``destroy()``.
+/// One thread at a time, the owner's poll thread, calls ``poll(milliseconds:)``; once it has ended, one calls ``destroy()``.
 // @unchecked: an `rd_kafka_t` is thread-safe; who may call what when is said above.
 final class KafkaHandle: @unchecked Sendable {
   enum Role {
@@ -132,7 +132,7 @@ final class KafkaHandle: @unchecked Sendable {
   }
 
   /// Notes that the cluster answers.
-  func isWell() {
+  func recovered() {
     if trouble != nil { trouble = nil }
   }
 
@@ -162,7 +162,7 @@ final class KafkaHandle: @unchecked Sendable {
     isDestroyed = true
   }
 
-  /// Frees the client and waits for librdkafka's threads. Once, by the poll thread, after the last ``wake()``.
+  /// Frees the client and waits for librdkafka's threads. Once, after the last ``wake()``.
   /// A group member that has not left the group does not try to.
   func destroy() {
     isDestroyed = true

@@ -29,7 +29,8 @@ final class PollThread: Sendable {
     if !state.withLock({ $0.isJoined }) { thread.detach() }
   }
 
-  func end() async {
+  /// Waits for its end.
+  func ended() async {
     await withCheckedContinuation { continuation in
       let hasEnded = state.withLock { state in
         if !state.hasEnded { state.waiters.append(continuation) }

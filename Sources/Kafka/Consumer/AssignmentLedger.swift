@@ -6,11 +6,14 @@ struct AssignmentLedger {
     /// Counts assignments, so that a partition that went away and came back is told from one that stayed.
     let epoch: Int
     var position: ReadPosition
-    /// The ends of what was handed out and of what was committed since.
+    /// The ends of what was handed out since, of what of it is done, and of what is committed.
     var handedOut: Int64 = -1
+    var done: Int64 = -1
     var committed: Int64 = -1
     /// The group has an offset of it.
     var isKnown: Bool
+    /// Where its log begins, if that is the first thing to commit.
+    var start: Int64?
     var isRevoked = false
   }
 
@@ -18,6 +21,8 @@ struct AssignmentLedger {
   private var epochs = 0
 
   var partitions: [TopicPartition] { entries.filter { !$0.value.isRevoked }.map(\.key) }
+
+  var isEmpty: Bool { entries.isEmpty }
 
   /// With those being revoked, of which something may still be committed.
   var held: [TopicPartition] { Array(entries.keys) }
@@ -37,15 +42,26 @@ struct AssignmentLedger {
   /// Whether the group must have an offset of it.
   func isKnown(_ partition: TopicPartition) -> Bool { entries[partition]?.isKnown == true }
 
-  /// The group has an offset of it.
-  mutating func learn(_ partition: TopicPartition) {
-    entries[partition]?.isKnown = true
+  /// The group has offsets of these; logs of others begin at `starts`.
+  mutating func learn(_ known: some Sequence<TopicPartition>, starts: [TopicPartition: Int64]) {
+    for partition in known { entries[partition]?.isKnown = true }
+    for (partition, start) in starts { entries[partition]?.start = start }
   }
 
-  /// What committing these offsets means.
-  func ranges(from offsets: [TopicPartition: Int64]) -> [KafkaBatch.Range] {
-    offsets.compactMap { partition, offset in
-      entries[partition].map { KafkaBatch.Range(partition: partition, next: offset, epoch: $0.epoch) }
+  /// Notes that nothing up to there is needed again; of an assignment that has ended nothing is noted.
+  mutating func done(_ range: KafkaBatch.Range) {
+    guard let entry = entries[range.partition], entry.epoch == range.epoch else { return }
+    entries[range.partition]?.done = max(entry.done, range.next)
+  }
+
+  var hasUncommitted: Bool { entries.values.contains { $0.done > $0.committed } }
+
+  /// What there is to commit. The first thing of each partition is where it begins: only an offset that was there can be
+  /// found missing.
+  var uncommitted: [KafkaBatch.Range] {
+    entries.compactMap { partition, entry in
+      let next = entry.isKnown ? entry.done : entry.start ?? -1
+      return next > entry.committed ? KafkaBatch.Range(partition: partition, next: next, epoch: entry.epoch) : nil
     }
   }
 
@@ -82,18 +98,8 @@ struct AssignmentLedger {
     return ranges
   }
 
-  /// Whether the range's assignment still stands. A partition being revoked is still this member's.
-  func owns(_ range: KafkaBatch.Range) -> Bool {
-    entries[range.partition]?.epoch == range.epoch
-  }
-
-  /// Whether this, or more of the same assignment, is committed.
-  func isCommitted(_ range: KafkaBatch.Range) -> Bool {
-    entries[range.partition].map { $0.epoch == range.epoch && $0.committed >= range.next } ?? false
-  }
-
   mutating func committed(_ range: KafkaBatch.Range) {
-    guard owns(range), let entry = entries[range.partition] else { return }
+    guard let entry = entries[range.partition], entry.epoch == range.epoch else { return }
     entries[range.partition]?.committed = max(entry.committed, range.next)
     entries[range.partition]?.isKnown = true
   }
@@ -103,9 +109,9 @@ struct AssignmentLedger {
     for partition in partitions { entries[partition]?.isRevoked = true }
   }
 
-  /// Whether one of the partitions has records handed out and not committed.
-  func isBusy(_ partitions: [TopicPartition]) -> Bool {
-    partitions.contains { entries[$0].map { $0.handedOut > $0.committed } ?? false }
+  /// Those of the partitions that have records handed out and not committed.
+  func busy(_ partitions: [TopicPartition]) -> [TopicPartition] {
+    partitions.filter { entries[$0].map { $0.handedOut > $0.committed } ?? false }
   }
 
   mutating func remove(_ partitions: [TopicPartition]) {

@@ -10,19 +10,25 @@ extension ConsumerThread {
     }
   }
 
+  /// Asks where the group is before it takes its new share: only so a gap right at the start is seen.
   private func assign(_ partitions: [TopicPartition]) {
     wasAssigned = true
-    let list = PartitionList(partitions)
-    // Where the group is: only so a gap right at the start is seen. When it cannot be asked, librdkafka asks by itself.
+    guard !partitions.isEmpty, !isClosing else { return take(partitions, nil) }
+    coming = partitions
+    inquirer.ask(GroupQuestion(partitions: partitions)) { [self] in add(.share(partitions, $0)) }
+  }
+
+  /// Takes its new share. Where the group could not be asked, librdkafka asks by itself.
+  func take(_ partitions: [TopicPartition], _ answer: GroupAnswer?) {
+    guard isClosing || partitions.isEmpty || coming == partitions else { return }
+    coming = nil
     var committed: [TopicPartition: Int64] = [:]
-    if list.lend({ rd_kafka_committed(handle.raw, $0, Self.lookPatience) }) == RD_KAFKA_RESP_ERR_NO_ERROR {
-      committed = list.offsets
-    }
-    groupRequest = nil
+    if case .offsets(let offsets) = answer { committed = offsets.committed }
     let fresh = PartitionList([])
     for partition in partitions { fresh.add(partition, offset: committed[partition]) }
     report(fresh.lend { rd_kafka_incremental_assign(handle.raw, $0) }, "assign")
     ledger.assign(partitions, committed: committed)
+    exchange.dropQuestion()
     flow.apply(to: ledger.partitions, on: handle)
     nextLook = .now()
     stalls = StallDetector()
@@ -44,10 +50,11 @@ extension ConsumerThread {
 
   /// Gives the partitions back once nothing of them waits to be committed, or the grace is over.
   func finishRevocation() {
-    guard let revocation, isClosing || revocation.deadline.hasPassed || !ledger.isBusy(revocation.partitions) else {
-      return
-    }
+    guard let revocation else { return }
+    let busy = ledger.busy(revocation.partitions)
+    guard isClosing || revocation.deadline.hasPassed || busy.isEmpty else { return }
     self.revocation = nil
+    if !busy.isEmpty { handle.notice(.repeated(busy)) }
     flow.release(revocation.partitions, on: handle)
     ledger.remove(revocation.partitions)
     let list = PartitionList(revocation.partitions)
@@ -63,18 +70,13 @@ extension ConsumerThread {
   func lookAfterPartitions() {
     guard nextLook.hasPassed, revocation == nil else { return }
     nextLook = .after(.seconds(5))
-    shallAsk = true
-    if stalls.wasIdle { restartStalled() }
+    shallSearch = true
+    exchange.askSoon()
   }
 
-  private func restartStalled() {
-    let partitions = ledger.partitions
-    let positions = ledger.positions
-    let unread = partitions.filter { positions[$0] == nil }
-    guard let starts = try? handle.offsets(of: unread, at: .first, milliseconds: Self.lookPatience),
-      let ends = try? handle.offsets(of: partitions, at: .last, milliseconds: Self.lookPatience)
-    else { return }
-    let stalled = stalls.look(at: positions.merging(starts) { position, _ in position }, ends: ends)
+  func restartStalled(_ offsets: GroupAnswer.Offsets) {
+    let positions = offsets.starts.merging(ledger.positions) { $1 }.filter { offsets.ends[$0.key] != nil }
+    let stalled = stalls.look(at: positions, ends: offsets.ends)
     if !stalled.isEmpty { seek(stalled) }
   }
 
@@ -95,9 +97,6 @@ extension ConsumerThread {
     seek(Dictionary(uniqueKeysWithValues: ledger.restart(partitions).map { ($0, 0) }))
     handle.notice(.restarted(partitions))
   }
-
-  /// Milliseconds.
-  static let lookPatience: Int32 = 3000
 
   private func report(_ error: OpaquePointer?, _ what: String) {
     if let error { handle.notice(.error(KafkaError(consuming: error, what))) }

@@ -5,10 +5,10 @@ import System
 /// sends commits. The events of one queue arrive in one order, so a record is never taken for a partition that is gone.
 // @unchecked: `shared` has its own lock; everything else is touched by the thread alone.
 final class ConsumerThread: @unchecked Sendable {
-  typealias CommitAnswer = @Sendable (Result<[TopicPartition], KafkaError>) -> Void
-
   enum Request {
-    case commit([KafkaBatch.Range], CommitAnswer)
+    case commit([KafkaBatch.Range])
+    case answer(GroupAnswer, to: Int)
+    case share([TopicPartition], GroupAnswer)
     case join
     case leave
     case pause
@@ -17,9 +17,10 @@ final class ConsumerThread: @unchecked Sendable {
 
   private struct Shared {
     var requests: [Request] = []
-    var answers: [(GroupAnswer, number: Int)] = []
     var assignment: [TopicPartition] = []
     var deadline: Deadline?
+    /// The client may be gone.
+    var hasEnded = false
   }
 
   struct Revocation {
@@ -35,18 +36,15 @@ final class ConsumerThread: @unchecked Sendable {
 
   var ledger = AssignmentLedger()
   var flow = FlowControl()
-  /// Commits that somebody waits for, in the order of coming.
-  var commits: [PendingCommit] = []
-  var groupRequest: GroupRequest?
-  var groupRequests = 0
-  /// The group is to be asked, though nothing waits to be committed.
-  var shallAsk = false
-  /// No commit before.
-  var commitsFrom = Deadline.now()
+  var exchange = GroupExchange()
   let inquirer: GroupInquirer
+  /// Given by the group, and not taken yet: where it is with them is being asked.
+  var coming: [TopicPartition]?
   var revocation: Revocation?
   var nextLook = Deadline.now()
   var stalls = StallDetector()
+  /// The next question is to search for partitions that bring nothing.
+  var shallSearch = false
   var isClosing = false
   private var isMember = false
   /// Whether the group has ever given it its share, perhaps of nothing.
@@ -68,23 +66,15 @@ final class ConsumerThread: @unchecked Sendable {
   // MARK: From any thread
 
   func add(_ request: Request) {
-    let isOpen = shared.withLock { shared in
-      guard shared.deadline == nil else { return false }
+    shared.withLock { shared in
+      guard !shared.hasEnded else { return }
       shared.requests.append(request)
       handle.wake()
-      return true
     }
-    if !isOpen, case .commit(_, let answer) = request { answer(.failure(.closed("the consumer"))) }
-  }
-
-  /// From the inquirer's thread, which ends before the client is freed.
-  func add(_ answer: GroupAnswer, to number: Int) {
-    shared.withLock { $0.answers.append((answer, number)) }
-    handle.wake()
   }
 
   func wake() {
-    shared.withLock { if $0.deadline == nil { handle.wake() } }
+    shared.withLock { if !$0.hasEnded { handle.wake() } }
   }
 
   func stop(by deadline: Deadline) {
@@ -116,6 +106,7 @@ final class ConsumerThread: @unchecked Sendable {
       if deadline == nil { wait() }
     } while deadline == nil
     close(by: deadline ?? .now())
+    shared.withLock { $0.hasEnded = true }
     guard wasAssigned || !isMember || !KafkaHandle.mayAbortJoining else {
       inquirer.abandon()
       return handle.abandon()
@@ -144,17 +135,15 @@ final class ConsumerThread: @unchecked Sendable {
   }
 
   private func takeRequests() -> Deadline? {
-    let (requests, answers, deadline) = shared.withLock { shared in
-      defer {
-        shared.requests.removeAll(keepingCapacity: true)
-        shared.answers = []
-      }
-      return (shared.requests, shared.answers, shared.deadline)
+    let (requests, deadline) = shared.withLock { shared in
+      defer { shared.requests.removeAll(keepingCapacity: true) }
+      return (shared.requests, shared.deadline)
     }
-    for (answer, number) in answers { answered(answer, to: number) }
     for request in requests {
       switch request {
-      case .commit(let ranges, let answer): commits.append(PendingCommit(ranges: ranges, answer: answer))
+      case .commit(let ranges): for range in ranges { ledger.done(range) }
+      case .answer(let answer, let number): answered(answer, to: number)
+      case .share(let partitions, let answer): take(partitions, answer)
       case .join: join()
       case .leave: leave()
       case .pause: flow.isPaused = true
@@ -196,7 +185,9 @@ final class ConsumerThread: @unchecked Sendable {
     if !isFull {
       fullSince = nil
       flow.isFull = false
-    } else if collected.count >= 2 * options.records || fullSince?.hasPassed == true {
+    } else if collected.count >= 2 * options.records || collectedBytes >= 2 * options.bytes
+      || fullSince?.hasPassed == true
+    {
       flow.isFull = true
     } else if fullSince == nil {
       fullSince = .after(options.patience)
@@ -206,14 +197,16 @@ final class ConsumerThread: @unchecked Sendable {
 
   private func wait() {
     isDrained = false
-    if isFull, !flow.isFull, commits.isEmpty, groupRequest == nil, revocation == nil, let fullSince {
+    if isFull, !flow.isFull, revocation == nil, let fullSince {
       handle.rest(milliseconds: max(1, fullSince.remaining))
       return
     }
     var milliseconds: Int32 = 1000
     if !collected.isEmpty, batches.isAwaited { milliseconds = 0 }
     if let revocation { milliseconds = min(milliseconds, max(1, revocation.deadline.remaining)) }
-    if !commits.isEmpty, groupRequest == nil { milliseconds = min(milliseconds, max(1, commitsFrom.remaining)) }
+    if ledger.hasUncommitted, let nextCommit = exchange.nextCommit {
+      milliseconds = min(milliseconds, max(1, nextCommit.remaining))
+    }
     for _ in 0..<1000 {
       guard let event = handle.poll(milliseconds: milliseconds) else {
         isDrained = true
@@ -261,23 +254,21 @@ final class ConsumerThread: @unchecked Sendable {
   private func close(by deadline: Deadline) {
     isClosing = true
     batches.finish(.success(()))
-    while !commits.isEmpty, !deadline.hasPassed {
+    while ledger.hasUncommitted, !deadline.hasPassed {
       _ = takeRequests()
       askGroup()
       pollOnce(by: deadline)
     }
+    if let coming { take(coming, nil) }
     finishRevocation()
     if let error = rd_kafka_consumer_close_queue(handle.raw, handle.answers) {
       handle.notice(.error(KafkaError(consuming: error, "leaving the group")))
     } else {
       while rd_kafka_consumer_closed(handle.raw) == 0, !deadline.hasPassed { pollOnce(by: deadline) }
     }
-    for commit in commits { commit.answer(.failure(.closed("the consumer"))) }
-    commits = []
   }
 
   private func pollOnce(by deadline: Deadline) {
-    guard let event = handle.poll(milliseconds: min(commits.isEmpty ? 100 : 10, deadline.remaining)) else { return }
-    take(event)
+    if let event = handle.poll(milliseconds: min(10, deadline.remaining)) { take(event) }
   }
 }

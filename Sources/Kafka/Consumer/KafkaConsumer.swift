@@ -64,17 +64,10 @@ package final class KafkaConsumer: Sendable {
     try await worker.batches.next { [worker] in worker.wake() }
   }
 
-  /// Commits the offsets after a batch's records, and waits for the group's answer: as long as a member takes to join.
-  /// Nobody needs to wait for it before the next batch.
-  ///
-  /// Returns the partitions that are no longer this member's; their records come again at their new owner. A thrown
-  /// error means that nothing is known of the commit: go on, and commit a later batch.
-  @discardableResult
-  package func commit(_ ranges: [KafkaBatch.Range]) async throws(KafkaError) -> [TopicPartition] {
-    let result: Result<[TopicPartition], KafkaError> = await withCheckedContinuation { continuation in
-      worker.add(.commit(ranges) { continuation.resume(returning: $0) })
-    }
-    return try result.get()
+  /// The batch that reads as far as this is done: its offsets are committed soon, and before ``close(within:)`` returns.
+  /// While a member joins that takes as long as its joining. What is no longer this member's comes again at its owner.
+  package func commit(_ ranges: [KafkaBatch.Range]) {
+    worker.add(.commit(ranges))
   }
 
   /// Joins the group soon, where it is no member yet.
@@ -104,10 +97,10 @@ package final class KafkaConsumer: Sendable {
     worker.assignment.sorted { ($0.topic, $0.partition) < ($1.topic, $1.partition) }
   }
 
-  /// Leaves the group, in `timeout` and a little; the client is freed soon after. ``next()`` returns `nil` from now on;
-  /// commit before closing what is done.
+  /// Leaves the group, in `timeout` and a little; the client is freed once no question is under way. ``next()`` returns
+  /// `nil` from now on; commit before closing what is done.
   package func close(within timeout: Duration = .seconds(5)) async {
     worker.stop(by: .after(timeout))
-    await thread.end()
+    await thread.ended()
   }
 }

@@ -82,6 +82,6 @@ package final class KafkaProducer: Sendable {
   /// Accepts nothing more, waits up to `timeout` for what is on its way, fails the rest, and frees the client.
   package func close(within timeout: Duration = .seconds(10)) async {
     worker.stop(by: .after(timeout))
-    await thread.end()
+    await thread.ended()
   }
 }

@@ -160,7 +160,7 @@ final class ProducerThread: @unchecked Sendable {
     let result = SendBatch.Result(
       offset: message.pointee.offset, partition: message.pointee.partition, code: message.pointee.err.rawValue)
     bytesInFlight -= Self.size(key: message.pointee.key_len, value: message.pointee.len)
-    if message.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR { handle.isWell() }
+    if message.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR { handle.recovered() }
     if let slot = message.pointee._private?.assumingMemoryBound(to: SendBatch.Slot.self) {
       settle(slot, result)
     } else if message.pointee.err != RD_KAFKA_RESP_ERR_NO_ERROR {

@@ -77,7 +77,7 @@ package final class TransactionalProducer: Sendable {
       })
     else { return }
     let thread = try? await pool.run { [client] in client.withLock { $0.take() }?.drop() }
-    await thread?.end()
+    await thread?.ended()
     pool.shutdown()
   }
 

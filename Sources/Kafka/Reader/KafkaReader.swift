@@ -50,6 +50,6 @@ package final class KafkaReader: Sendable {
 
   package func close() async {
     worker.stop()
-    await thread.end()
+    await thread.ended()
   }
 }

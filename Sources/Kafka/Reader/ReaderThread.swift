@@ -52,7 +52,7 @@ final class ReaderThread: @unchecked Sendable {
     switch result {
     case .success: return .success(thread)
     case .failure(let error):
-      await thread.end()
+      await thread.ended()
       return .failure(error)
     }
   }
@@ -153,13 +153,20 @@ final class ReaderThread: @unchecked Sendable {
       if let topic = handles.handle(partition.topic) { rd_kafka_consume_stop(topic, partition.partition) }
       positions[partition] = nil
     }
+    // One without a leader holds up no others.
+    var failure: KafkaError?
     for topic in topics {
       for partition in 0..<Int32(clamping: known[topic] ?? 0) {
         let partition = TopicPartition(topic, partition)
         guard positions[partition] == nil, let handle = handles.handle(topic) else { continue }
-        try begin(partition, handle, from: start, milliseconds: milliseconds)
+        do throws(KafkaError) {
+          try begin(partition, handle, from: start, milliseconds: failure == nil ? milliseconds : 0)
+        } catch {
+          failure = failure ?? error
+        }
       }
     }
+    if let failure { throw failure }
   }
 
   private func begin(

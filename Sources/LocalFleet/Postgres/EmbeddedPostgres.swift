@@ -62,7 +62,13 @@ package final class EmbeddedPostgres: Sendable {
     arguments += ["-c", "unix_socket_directories=\(cluster.socketDirectory ?? "")"]
     let process = try ChildProcess(cluster.installation.postgres, arguments, options)
     let server = EmbeddedPostgres(cluster, port: port, process: process)
-    try await server.waitUntilReady()
+    do {
+      try await server.waitUntilReady()
+    } catch {
+      // Also where the caller no longer wants it: nobody else knows of it.
+      await server.stop(.immediate)
+      throw error
+    }
     return server
   }
 
@@ -116,7 +122,6 @@ package final class EmbeddedPostgres: Sendable {
       }
       try await Task.sleep(for: .milliseconds(10))
     }
-    await stop(.immediate)
     throw EmbeddedPostgresError("PostgreSQL was not ready after 60 s; \(LocalFile.end(of: logFile))")
   }
 }

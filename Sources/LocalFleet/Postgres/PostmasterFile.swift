@@ -30,13 +30,15 @@ struct PostmasterFile: Equatable {
   }
 }
 
-/// A small file as text, or `nil`.
-func readText(_ path: String) -> String? {
+/// A small file as text, or the end of a larger one: its `last` bytes; or `nil`.
+func readText(_ path: String, last: Int = 1 << 20) -> String? {
   guard let file = fopen(path, "re") else { return nil }
   defer { fclose(file) }
+  // Where it is shorter, it is read from its beginning.
+  fseek(file, -last, SEEK_END)
   var bytes: [UInt8] = []
   var buffer = [UInt8](repeating: 0, count: 4096)
-  while bytes.count < 1 << 20 {
+  while bytes.count < last {
     let count = fread(&buffer, 1, buffer.count, file)
     if count == 0 { break }
     bytes.append(contentsOf: buffer[..<count])

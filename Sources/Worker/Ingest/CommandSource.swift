@@ -16,10 +16,10 @@ package protocol CommandSource: Sendable {
 /// Records that are taken through the store together.
 package struct CommandBatch: Sendable {
   package let records: [KafkaRecord]
-  /// Tells the source that none of the records is needed again, and waits until it knows for good.
-  package let commit: @Sendable () async throws -> Void
+  /// Tells the source that none of the records is needed again. Does not wait for it.
+  package let commit: @Sendable () -> Void
 
-  package init(records: [KafkaRecord], commit: @escaping @Sendable () async throws -> Void) {
+  package init(records: [KafkaRecord], commit: @escaping @Sendable () -> Void) {
     self.records = records
     self.commit = commit
   }
@@ -35,9 +35,7 @@ package struct KafkaCommandSource: CommandSource {
 
   package func next() async throws -> CommandBatch? {
     guard let batch = try await consumer.next() else { return nil }
-    return CommandBatch(records: batch.records) { [consumer, ranges = batch.ranges] in
-      try await consumer.commit(ranges)
-    }
+    return CommandBatch(records: batch.records) { [consumer, ranges = batch.ranges] in consumer.commit(ranges) }
   }
 
   package func join() { consumer.join() }

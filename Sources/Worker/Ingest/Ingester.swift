@@ -41,10 +41,11 @@ package actor Ingester {
     self.onApplied = onApplied
   }
 
-  /// Runs until its task is canceled or the source is closed. A batch that is cut short comes again.
+  /// Runs until its task is canceled or the source is closed: a batch that has begun is carried through where store and
+  /// broker let it, else it comes again.
   package func run() async {
     var actions = machine.start()[...]
-    while let action = actions.popFirst(), !Task.isCancelled {
+    while let action = actions.popFirst() {
       guard let event = await perform(action) else { continue }
       if case .batch(_, let letters) = event, !letters.isEmpty {
         log.notice("commands that cannot be read", ["count": .integer(letters.count)])
@@ -59,7 +60,8 @@ package actor Ingester {
     case .apply(let range): return await apply(range)
     case .deliver(let letters, let signals): return await deliver(letters, signals)
     case .commit:
-      commit()
+      batch?.source.commit()
+      batch = nil
       return nil
     case .pause:
       source.pause()
@@ -69,14 +71,18 @@ package actor Ingester {
       log.notice("ingest goes on")
       return nil
     case .wait(let duration):
-      try? await loop.sleep(for: duration)
+      do {
+        try await loop.sleep(for: duration)
+      } catch {
+        return nil
+      }
       return .waited
     }
   }
 
   private func poll() async -> IngestMachine.Event? {
     do {
-      guard let received = try await source.next() else { return nil }
+      guard !Task.isCancelled, let received = try await source.next() else { return nil }
       var batch = Batch(source: received)
       var letters: [IngestMachine.Letter] = []
       for (index, record) in received.records.enumerated() {
@@ -143,18 +149,5 @@ package actor Ingester {
       }
     return DeadLetter.message(
       for: batch.source.records[index], code: letter.code, reason: letter.reason, topic: topics.deadLetters, cut: cut)
-  }
-
-  /// Waits for nothing: while the group's members change, a commit may take as long as their joining.
-  private func commit() {
-    guard let commit = batch?.source.commit else { return }
-    batch = nil
-    Task { [log] in
-      do {
-        try await commit()
-      } catch {
-        log.notice("an offset was not committed: its records come again", ["error": .text("\(error)")])
-      }
-    }
   }
 }

@@ -66,7 +66,7 @@ extension Logger {
       debug("Kafka", ["error": .text("\(error)")])
     case .gap(let partition, let expected, let found):
       self.error(
-        "commands are missing from Kafka: they were dropped before they were read",
+        "records are missing from Kafka: they were dropped before they were read",
         ["partition": .of(partition), "expected": .integer(expected), "found": .integer(found)])
     case .restarted(let partitions):
       warning(
@@ -83,6 +83,10 @@ extension Logger {
       info("partitions assigned", ["count": .integer(partitions.count)])
     case .revoked(let partitions, let lost):
       info("partitions revoked", ["count": .integer(partitions.count), "lost": .bool(lost)])
+    case .uncommitted(let error):
+      notice("offsets are not committed: their commands may come again", ["error": .text("\(error)")])
+    case .repeated(let partitions):
+      info("commands come again at their next owner", ["partitions": .integer(partitions.count)])
     case .log(_, let facility, let text):
       debug("librdkafka", ["facility": .text(facility), "text": .text(text)])
     case .statistics:

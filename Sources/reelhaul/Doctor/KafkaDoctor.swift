@@ -71,7 +71,8 @@ struct KafkaDoctor {
       return Finding("commands", .ok, "\(last.unread) wait, and workers apply them")
     }
     return Finding(
-      "commands", .warning, "\(last.unread) wait, and no worker applied any for \(DurationText.brief(patience))",
+      "commands", .warning,
+      "\(last.unread) wait, and the workers' group got no further for \(DurationText.brief(patience))",
       advice: "Do workers run, and reach both Kafka and PostgreSQL? Their logs say. After one has joined, ended "
         + "or died the commands are shared out anew, which takes up to some 15 seconds.")
   }

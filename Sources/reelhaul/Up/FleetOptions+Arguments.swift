@@ -42,15 +42,10 @@ extension FleetOptions {
           hint: "Set it to an unpacked distribution of Apache Kafka.")
       }
       return .apacheKafka(home: home)
-    case let text where CommaList.parse(text)?.allSatisfy(isHostAndPort) ?? false: return .existing(text)
+    case let text where text.contains(":") && (try? KafkaConfiguration(bootstrap: text)) != nil: return .existing(text)
     default:
       throw UsageError("--broker must be embedded, apache-kafka or HOST:PORT, not \"\(text)\"")
     }
-  }
-
-  private static func isHostAndPort(_ text: String) -> Bool {
-    guard let colon = text.lastIndex(of: ":"), colon > text.startIndex, !text.contains("/") else { return false }
-    return UInt16(text[text.index(after: colon)...]).map { $0 > 0 } ?? false
   }
 
   private static func absolute(_ path: String) throws -> String {

@@ -13,7 +13,7 @@ import Worker
 struct UpRun {
   private static let readiness: Duration = .seconds(60)
   /// How long workers may apply no command before those that are left are given up.
-  private static let applying: Duration = .seconds(8)
+  private static let applying: Duration = .seconds(15)
 
   private let context: Context
   private let announcer: Announcer

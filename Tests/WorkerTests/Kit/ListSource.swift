@@ -9,8 +9,6 @@ final class ListSource: CommandSource, SignalSource {
     var reader: CheckedContinuation<Void, Never>?
     var offset: Int64 = 0
     var committed: [Int64] = []
-    /// Commits that are left without an answer, where they are.
-    var unanswered: [CheckedContinuation<Void, Never>]?
     var isPaused = false
     var isMember = false
     var isCanceled = false
@@ -35,17 +33,6 @@ final class ListSource: CommandSource, SignalSource {
   }
 
   var committed: [Int64] { state.withLock { $0.committed } }
-
-  /// Leaves commits without an answer until ``answerCommits()``.
-  func leaveCommitsUnanswered() { state.withLock { $0.unanswered = [] } }
-
-  func answerCommits() {
-    let unanswered = state.withLock { state in
-      defer { state.unanswered = nil }
-      return state.unanswered
-    }
-    for commit in unanswered ?? [] { commit.resume() }
-  }
 
   var isPaused: Bool { state.withLock { $0.isPaused } }
 
@@ -80,13 +67,6 @@ final class ListSource: CommandSource, SignalSource {
   func next() async throws -> CommandBatch? {
     let records = try await take()
     return CommandBatch(records: records) { [self] in
-      await withCheckedContinuation { continuation in
-        let isAnswered = state.withLock { state in
-          state.unanswered?.append(continuation)
-          return state.unanswered == nil
-        }
-        if isAnswered { continuation.resume() }
-      }
       state.withLock { $0.committed += records.map(\.offset) }
     }
   }

@@ -1,0 +1,71 @@
+import Testing
+
+@testable import Kafka
+
+@Suite struct GroupExchangeTests {
+  private let now = Deadline.now()
+  private let ranges = [KafkaBatch.Range(partition: TopicPartition("t", 0), next: 5, epoch: 1)]
+
+  private func later(_ duration: Duration) -> Deadline { now.advanced(by: duration) }
+
+  /// The number of a question that is asked because something waits to be committed.
+  private func ask(_ exchange: inout GroupExchange) throws -> Int {
+    let number = exchange.question(isAwaited: true, now: now)
+    return try #require(number)
+  }
+
+  @Test func asksOnlyWhereSomethingWaits() {
+    var exchange = GroupExchange()
+    #expect(exchange.question(isAwaited: false, now: now) == nil)
+    exchange.askSoon()
+    #expect(exchange.question(isAwaited: false, now: now) != nil)
+  }
+
+  @Test func oneRequestIsOnItsWay() throws {
+    var exchange = GroupExchange()
+    let question = try ask(&exchange)
+    exchange.askSoon()
+    #expect(exchange.question(isAwaited: true, now: now) == nil)
+    #expect(exchange.nextCommit == nil)
+    #expect(exchange.answered(question) == true)
+    let commit = exchange.commit(ranges, now: now)
+    #expect(exchange.question(isAwaited: true, now: now) == nil)
+    #expect(exchange.committed(commit) == ranges)
+    #expect(exchange.question(isAwaited: false, now: now) != nil, "what was asked for meanwhile")
+  }
+
+  @Test func whatIsLateChangesNothing() throws {
+    var exchange = GroupExchange()
+    let first = try ask(&exchange)
+    exchange.dropQuestion()
+    let second = try ask(&exchange)
+    #expect(exchange.answered(first) == false)
+    #expect(exchange.answered(second) == true)
+    #expect(exchange.answered(second) == false)
+    let commit = exchange.commit(ranges, now: now)
+    exchange.dropQuestion()
+    #expect(exchange.committed(second) == nil)
+    #expect(exchange.committed(commit) == ranges, "a new share does not touch a commit")
+    #expect(exchange.committed(commit) == nil)
+  }
+
+  @Test func aCommitWithoutAnAnswerIsGivenUp() throws {
+    var exchange = GroupExchange()
+    #expect(try exchange.answered(ask(&exchange)) == true)
+    let commit = exchange.commit(ranges, now: now)
+    #expect(exchange.expire(now: later(.seconds(9))) == false)
+    #expect(exchange.expire(now: later(.seconds(10))) == true)
+    #expect(exchange.committed(commit) == nil)
+    #expect(exchange.question(isAwaited: true, now: later(.seconds(10))) != nil)
+  }
+
+  @Test(arguments: [(true, Duration.milliseconds(50)), (false, .seconds(5))])
+  func restsAfterAnError(mayPass: Bool, rest: Duration) throws {
+    var exchange = GroupExchange()
+    #expect(try exchange.answered(ask(&exchange)) == true)
+    exchange.failed(mayPass: mayPass, now: now)
+    #expect(exchange.nextCommit == later(rest))
+    #expect(exchange.question(isAwaited: true, now: later(rest - .milliseconds(1))) == nil)
+    #expect(exchange.question(isAwaited: true, now: later(rest)) != nil)
+  }
+}
