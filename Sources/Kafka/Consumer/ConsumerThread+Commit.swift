@@ -24,12 +24,17 @@ extension ConsumerThread {
       restart(offsets.absent.filter(ledger.isKnown))
       ledger.learn(offsets.committed.keys, starts: offsets.starts)
       if !offsets.ends.isEmpty { restartStalled(offsets) }
-      commit(ledger.uncommitted)
+      let ranges = ledger.uncommitted
+      if !ranges.isEmpty {
+        commit(ranges)
+      } else if ledger.hasUncommitted {
+        // Where it begins could not be found out.
+        exchange.failed(mayPass: true, now: .now())
+      }
     }
   }
 
   private func commit(_ ranges: [KafkaBatch.Range]) {
-    guard !ranges.isEmpty else { return }
     let list = PartitionList([])
     for range in ranges { list.add(range.partition, offset: range.next) }
     let number = UnsafeMutableRawPointer(bitPattern: exchange.commit(ranges, now: .now()))
