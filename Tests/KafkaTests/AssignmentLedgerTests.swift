@@ -11,7 +11,7 @@ import Testing
 
   @Test func expectsTheGroupsOffset() {
     var ledger = AssignmentLedger()
-    ledger.assign([partition], committed: [partition: 10])
+    ledger.assign([partition], GroupAnswer.Offsets(committed: [partition: 10]))
     #expect(ledger.receive(partition, 12, logStart: 12) == .gap(expected: 10))
     #expect(ledger.receive(partition, 13, logStart: 12) == .accept)
   }
@@ -19,12 +19,12 @@ import Testing
   @Test func theGroupKnowsWhatItToldOrWasTold() {
     var ledger = AssignmentLedger()
     let other = TopicPartition("t", 1)
-    ledger.assign([partition, other], committed: [other: 10])
+    ledger.assign([partition, other], GroupAnswer.Offsets(committed: [other: 10]))
     #expect(!ledger.isKnown(partition) && ledger.isKnown(other))
     let range = ledger.handOut([record(3)])[0]
     ledger.done(range)
     #expect(ledger.hasUncommitted && ledger.uncommitted == [], "where it begins comes first")
-    ledger.learn([], starts: [partition: 2, other: 1])
+    #expect(ledger.learn(.init(committed: [other: 10], absent: [partition], starts: [partition: 2, other: 1])) == [])
     #expect(ledger.uncommitted.map(\.next) == [2])
     ledger.committed(ledger.uncommitted[0])
     #expect(ledger.isKnown(partition))
@@ -36,7 +36,7 @@ import Testing
   @Test func beginsAnewWhereTheGroupHasLostItsOffset() {
     var ledger = AssignmentLedger()
     let other = TopicPartition("t", 1)
-    ledger.assign([partition, other], committed: [partition: 3, other: 10])
+    ledger.assign([partition, other], GroupAnswer.Offsets(committed: [partition: 3, other: 10]))
     let ranges = ledger.handOut([record(3)])
     ledger.done(ranges[0])
     ledger.revoke([other])
@@ -49,7 +49,7 @@ import Testing
 
   @Test func takesNothingOfWhatGoes() {
     var ledger = AssignmentLedger()
-    ledger.assign([partition])
+    ledger.assign([partition], nil)
     #expect(ledger.receive(partition, 0, logStart: 0) == .accept)
     ledger.revoke([partition])
     #expect(ledger.receive(partition, 1, logStart: 0) == nil)
@@ -60,7 +60,7 @@ import Testing
 
   @Test func aLeavingPartitionIsBusyUntilItsRecordsAreCommitted() {
     var ledger = AssignmentLedger()
-    ledger.assign([partition], committed: [partition: 3])
+    ledger.assign([partition], GroupAnswer.Offsets(committed: [partition: 3]))
     let ranges = ledger.handOut([record(3), record(4)])
     #expect(ranges.map(\.next) == [5])
     ledger.revoke([partition])
@@ -73,12 +73,12 @@ import Testing
 
   @Test func aBatchOfAnEarlierAssignmentIsNotCommitted() {
     var ledger = AssignmentLedger()
-    ledger.assign([partition], committed: [partition: 3])
+    ledger.assign([partition], GroupAnswer.Offsets(committed: [partition: 3]))
     let stale = ledger.handOut([record(3), record(4)])
     ledger.done(stale[0])
     ledger.remove([partition])
     #expect(!ledger.hasUncommitted)
-    ledger.assign([partition], committed: [partition: 3])
+    ledger.assign([partition], GroupAnswer.Offsets(committed: [partition: 3]))
     ledger.done(stale[0])
     #expect(!ledger.hasUncommitted)
     let fresh = ledger.handOut([record(3)])
@@ -88,9 +88,44 @@ import Testing
     #expect(ledger.uncommitted == fresh)
   }
 
+  /// A commit that was on its way when the topic was deleted lands in the new one.
+  @Test func anOffsetOfAnotherLogIsReplaced() {
+    var ledger = AssignmentLedger()
+    ledger.assign([partition], .init(committed: [partition: 3]))
+    let former = ledger.handOut([record(99)])[0]
+    ledger.done(former)
+    #expect(ledger.learn(.init(absent: [partition])) == [partition])
+    #expect(ledger.restart([partition]) == [partition])
+    #expect(ledger.learn(.init(committed: [partition: 100], starts: [partition: 0])) == [], "it is begun anew already")
+    #expect(ledger.hasUncommitted)
+    #expect(ledger.uncommitted.map(\.next) == [0])
+    ledger.committed(ledger.uncommitted[0])
+    #expect(ledger.learn(.init(committed: [partition: 0])) == [])
+    #expect(ledger.learn(.init(committed: [partition: 100])) == [partition], "once more")
+  }
+
+  @Test func anOffsetThatIsFurtherThanWhatWasHandedOutIsOfAnotherLog() {
+    var ledger = AssignmentLedger()
+    ledger.assign([partition], .init(committed: [partition: 3]))
+    #expect(ledger.learn(.init(committed: [partition: 3])) == [])
+    _ = ledger.handOut([record(8)])
+    #expect(ledger.learn(.init(committed: [partition: 9])) == [], "a commit whose answer was lost")
+    // The log was made anew, and is read from its beginning.
+    _ = ledger.handOut([record(0)])
+    #expect(ledger.learn(.init(committed: [partition: 9])) == [partition])
+  }
+
+  @Test func whatTheGroupFirstTellsIsBelieved() {
+    var ledger = AssignmentLedger()
+    ledger.assign([partition], nil)
+    #expect(ledger.learn(.init(committed: [partition: 500])) == [])
+    #expect(ledger.isKnown(partition))
+    #expect(ledger.learn(.init(committed: [partition: 501])) == [partition])
+  }
+
   @Test func noOffsetMovesBack() {
     var ledger = AssignmentLedger()
-    ledger.assign([partition], committed: [partition: 3])
+    ledger.assign([partition], GroupAnswer.Offsets(committed: [partition: 3]))
     let first = ledger.handOut([record(3)])[0]
     let second = ledger.handOut([record(4)])[0]
     ledger.done(second)

@@ -53,10 +53,10 @@ import Testing
     var exchange = GroupExchange()
     #expect(try exchange.answered(ask(&exchange)) == true)
     let commit = exchange.commit(ranges, now: now)
-    #expect(exchange.expire(now: later(.seconds(9))) == false)
-    #expect(exchange.expire(now: later(.seconds(10))) == true)
+    #expect(exchange.expire(now: later(.seconds(89))) == false)
+    #expect(exchange.expire(now: later(.seconds(90))) == true)
     #expect(exchange.committed(commit) == nil)
-    #expect(exchange.question(isAwaited: true, now: later(.seconds(10))) != nil)
+    #expect(exchange.question(isAwaited: true, now: later(.seconds(90))) != nil)
   }
 
   @Test(arguments: [(true, Duration.milliseconds(50)), (false, .seconds(5))])

@@ -12,6 +12,9 @@ struct AssignmentLedger {
     var committed: Int64 = -1
     /// The group has an offset of it.
     var isKnown: Bool
+    /// The furthest offset that the group had before, or has from here; `nil`: it has not told yet. One that is further
+    /// than this and than what was handed out is of another log: the topic's before it was deleted and made again.
+    var told: Int64?
     /// Where its log begins, if that is the first thing to commit.
     var start: Int64?
     var isRevoked = false
@@ -27,12 +30,14 @@ struct AssignmentLedger {
   /// With those being revoked, of which something may still be committed.
   var held: [TopicPartition] { Array(entries.keys) }
 
-  /// `committed`: the group's offsets where they are known.
-  mutating func assign(_ partitions: [TopicPartition], committed: [TopicPartition: Int64] = [:]) {
+  /// `answer`: what the group says of them; `nil` where it did not.
+  mutating func assign(_ partitions: [TopicPartition], _ answer: GroupAnswer.Offsets?) {
     epochs += 1
     for partition in partitions {
-      let offset = committed[partition]
-      entries[partition] = Entry(epoch: epochs, position: ReadPosition(offset), isKnown: offset != nil)
+      let offset = answer?.committed[partition]
+      entries[partition] = Entry(
+        epoch: epochs, position: ReadPosition(offset), isKnown: offset != nil, told: answer == nil ? nil : offset ?? -1,
+        start: answer?.starts[partition])
     }
   }
 
@@ -42,10 +47,21 @@ struct AssignmentLedger {
   /// Whether the group must have an offset of it.
   func isKnown(_ partition: TopicPartition) -> Bool { entries[partition]?.isKnown == true }
 
-  /// The group has offsets of these; logs of others begin at `starts`.
-  mutating func learn(_ known: some Sequence<TopicPartition>, starts: [TopicPartition: Int64]) {
-    for partition in known { entries[partition]?.isKnown = true }
-    for (partition, start) in starts { entries[partition]?.start = start }
+  /// Takes in what the group says, and returns the partitions to ``restart(_:)``: their offset is gone or is not theirs.
+  mutating func learn(_ answer: GroupAnswer.Offsets) -> [TopicPartition] {
+    let absent = Set(answer.absent)
+    return entries.compactMap { partition, entry in
+      let offset = answer.committed[partition]
+      guard offset != nil || absent.contains(partition) else { return nil }
+      let told = entry.told ?? offset ?? -1
+      entries[partition]?.told = told
+      if let offset, offset <= max(told, entry.handedOut) {
+        entries[partition]?.isKnown = true
+        return nil
+      }
+      entries[partition]?.start = answer.starts[partition]
+      return entry.isKnown ? partition : nil
+    }
   }
 
   /// Notes that nothing up to there is needed again; of an assignment that has ended nothing is noted.
@@ -54,7 +70,7 @@ struct AssignmentLedger {
     entries[range.partition]?.done = max(entry.done, range.next)
   }
 
-  var hasUncommitted: Bool { entries.values.contains { $0.done > $0.committed } }
+  var hasUncommitted: Bool { entries.values.contains { $0.done > $0.committed || !$0.isKnown && $0.start != nil } }
 
   /// What there is to commit. The first thing of each partition is where it begins: only an offset that was there can be
   /// found missing.
@@ -69,7 +85,7 @@ struct AssignmentLedger {
   mutating func restart(_ partitions: [TopicPartition]) -> [TopicPartition] {
     let staying = partitions.filter { entries[$0]?.isRevoked == false }
     remove(partitions)
-    assign(staying)
+    assign(staying, GroupAnswer.Offsets(absent: staying))
     return staying
   }
 
@@ -101,6 +117,7 @@ struct AssignmentLedger {
   mutating func committed(_ range: KafkaBatch.Range) {
     guard let entry = entries[range.partition], entry.epoch == range.epoch else { return }
     entries[range.partition]?.committed = max(entry.committed, range.next)
+    entries[range.partition]?.told = max(entry.told ?? -1, range.next)
     entries[range.partition]?.isKnown = true
   }
 

@@ -21,8 +21,7 @@ extension ConsumerThread {
     switch answer {
     case .failure(let code): failed(code)
     case .offsets(let offsets):
-      restart(offsets.absent.filter(ledger.isKnown))
-      ledger.learn(offsets.committed.keys, starts: offsets.starts)
+      restart(ledger.learn(offsets))
       if !offsets.ends.isEmpty { restartStalled(offsets) }
       let ranges = ledger.uncommitted
       if !ranges.isEmpty {

@@ -15,19 +15,21 @@ extension ConsumerThread {
     wasAssigned = true
     guard !partitions.isEmpty, !isClosing else { return take(partitions, nil) }
     coming = partitions
-    inquirer.ask(GroupQuestion(partitions: partitions)) { [self] in add(.share(partitions, $0)) }
+    inquirer.ask(GroupQuestion(partitions: partitions, unknown: Set(partitions))) { [self] in
+      add(.share(partitions, $0))
+    }
   }
 
   /// Takes its new share. Where the group could not be asked, librdkafka asks by itself.
   func take(_ partitions: [TopicPartition], _ answer: GroupAnswer?) {
     guard isClosing || partitions.isEmpty || coming == partitions else { return }
     coming = nil
-    var committed: [TopicPartition: Int64] = [:]
-    if case .offsets(let offsets) = answer { committed = offsets.committed }
+    var offsets: GroupAnswer.Offsets?
+    if case .offsets(let told) = answer { offsets = told }
     let fresh = PartitionList([])
-    for partition in partitions { fresh.add(partition, offset: committed[partition]) }
+    for partition in partitions { fresh.add(partition, offset: offsets?.committed[partition]) }
     report(fresh.lend { rd_kafka_incremental_assign(handle.raw, $0) }, "assign")
-    ledger.assign(partitions, committed: committed)
+    ledger.assign(partitions, offsets)
     exchange.dropQuestion()
     flow.apply(to: ledger.partitions, on: handle)
     nextLook = .now()
@@ -87,7 +89,7 @@ extension ConsumerThread {
     report(list.lend { rd_kafka_seek_partitions(handle.raw, $0, 0) }, "seek")
   }
 
-  /// Begins anew where the group's offsets are gone: the topic was deleted, and a new one of its name may have fewer, or just
+  /// Begins anew where the group's offsets are gone, or are others than this member's: the topic was deleted, and a new one of its name may have fewer, or just
   /// as many, records, so that a fetch from the former position fails late or never. What was handed out before is then no
   /// longer this member's to commit.
   func restart(_ partitions: [TopicPartition]) {
@@ -95,6 +97,7 @@ extension ConsumerThread {
     discard(partitions)
     // A number: to ask for the beginning of a topic that is not there yet would fail for good.
     seek(Dictionary(uniqueKeysWithValues: ledger.restart(partitions).map { ($0, 0) }))
+    exchange.askSoon()
     handle.notice(.restarted(partitions))
   }
 

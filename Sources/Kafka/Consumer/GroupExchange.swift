@@ -10,8 +10,8 @@ struct GroupExchange {
   private static let retryInterval = Duration.milliseconds(50)
   /// After one that will not pass by itself.
   private static let errorInterval = Duration.seconds(5)
-  /// How long a commit may go unanswered before it is sent again.
-  private static let patience = Duration.seconds(10)
+  /// How long a commit may go unanswered before it is sent again: longer than librdkafka waits for an answer.
+  private static let patience = Duration.seconds(90)
 
   private var request: Request?
   private var requests = 0

@@ -4,7 +4,7 @@ import System
 struct GroupQuestion: Sendable {
   /// What the group is asked about.
   var partitions: [TopicPartition]
-  /// Those of which it may have no offset: where it has none, where the log begins is looked for.
+  /// Those of which it may have no offset: where their logs begin is looked for.
   var unknown: Set<TopicPartition> = []
   /// Those of which both ends of the log are looked for.
   var searched: [TopicPartition] = []
@@ -15,12 +15,12 @@ enum GroupAnswer: Sendable {
   case failure(rd_kafka_resp_err_t)
 
   struct Offsets: Sendable {
-    var committed: [TopicPartition: Int64]
+    var committed: [TopicPartition: Int64] = [:]
     /// Those that the group has no offset of.
-    var absent: [TopicPartition]
+    var absent: [TopicPartition] = []
     /// Where logs begin, and where they end, as far as it was asked for and could be found out.
-    var starts: [TopicPartition: Int64]
-    var ends: [TopicPartition: Int64]
+    var starts: [TopicPartition: Int64] = [:]
+    var ends: [TopicPartition: Int64] = [:]
   }
 }
 
@@ -49,11 +49,10 @@ final class GroupInquirer: Sendable {
     let list = PartitionList(question.partitions)
     let code = list.lend { rd_kafka_committed(handle.raw, $0, Self.patience) }
     guard code == RD_KAFKA_RESP_ERR_NO_ERROR else { return .failure(code) }
-    let absent = list.absent
-    let begun = question.unknown.intersection(absent).union(question.searched)
     return .offsets(
       .init(
-        committed: list.offsets, absent: absent, starts: ends(.first, of: Array(begun)),
+        committed: list.offsets, absent: list.absent,
+        starts: ends(.first, of: Array(question.unknown.union(question.searched))),
         ends: ends(.last, of: question.searched)))
   }
 

@@ -65,11 +65,14 @@ package final class LocalFleet: Sendable {
   package var keepsCommands: Bool { services.keepsRecords }
 
   /// Drains the workers, then stops the services.
-  package func stop(within limit: Duration = .seconds(30)) async {
+  ///
+  /// - Parameter drained: runs between the two.
+  package func stop(within limit: Duration = .seconds(30), drained: () async -> Void = {}) async {
     unlink(layout.environmentFile)
     await withTaskGroup(of: Void.self) { group in
       for worker in workers { group.addTask { await worker.stop(within: limit) } }
     }
+    await drained()
     await services.stop()
   }
 

@@ -46,9 +46,20 @@ extension KafkaConfiguration {
   func logging(to log: Logger, onFatal: @escaping @Sendable (KafkaError) -> Void) -> KafkaConfiguration {
     var configuration = self
     let observer = configuration.observer
+    let refusals = Lock<[KafkaError.Code: ContinuousClock.Instant]>([:])
     configuration.observer = { notice in
       observer(notice)
-      log.note(notice)
+      if case .error(let error) = notice, error.isRefusal, !error.isFatal {
+        // librdkafka tries, and tells, again and again.
+        let isNews = refusals.withLock { refusals in
+          if let last = refusals[error.code], .now - last < .seconds(60) { return false }
+          refusals[error.code] = .now
+          return true
+        }
+        if isNews { log.warning("Kafka refuses this worker", ["error": .text("\(error)")]) }
+      } else {
+        log.note(notice)
+      }
       if case .error(let error) = notice, error.isFatal { onFatal(error) }
     }
     return configuration

@@ -74,32 +74,36 @@ struct UpRun {
   }
 
   private func drain(_ fleet: LocalFleet) async {
-    let lost = fleet.keepsCommands ? 0 : await unapplied(fleet)
+    let commands = fleet.keepsCommands ? nil : commands(of: fleet)
+    if let commands { await waitUntilApplied(commands) }
     context.note("Draining: workers record what they have and hand back their tasks.")
-    await fleet.stop(within: .seconds((context.arguments.integer(.drain) ?? 25) + 5))
-    let commands = lost == 1 ? "1 command" : "\(lost) commands"
-    let loss = lost == 0 ? "." : "; send again \(commands) that no worker had applied."
+    var lost: Int64 = 0
+    await fleet.stop(within: .seconds((context.arguments.integer(.drain) ?? 25) + 5)) {
+      lost = await (try? commands?.position())?.unread ?? 0
+    }
+    let number = lost == 1 ? "1 command" : "\(lost) commands"
+    let loss = lost == 0 ? "." : "; send again \(number) that no worker had applied."
     context.note("Stopped. 'reelhaul up' on \(fleet.layout.root) goes on from here\(loss)")
   }
 
-  /// Waits while workers apply what was sent, which is gone with the broker, and returns how many commands they did not.
-  private func unapplied(_ fleet: LocalFleet) async -> Int64 {
+  private func commands(of fleet: LocalFleet) -> GroupObserver? {
     let topics = TopicPlan(prefix: fleet.environment["REELHAUL_TOPIC_PREFIX"] ?? "")
-    guard let kafka = try? KafkaConfiguration(bootstrap: fleet.environment["REELHAUL_KAFKA"] ?? ""),
-      let observer = try? GroupObserver(kafka, group: topics.group, topic: topics.commands)
-    else { return 0 }
-    var position = GroupObserver.Position()
+    guard let kafka = try? KafkaConfiguration(bootstrap: fleet.environment["REELHAUL_KAFKA"] ?? "") else { return nil }
+    return try? GroupObserver(kafka, group: topics.group, topic: topics.commands)
+  }
+
+  /// Waits while workers apply what was sent so far, which is gone with the broker.
+  private func waitUntilApplied(_ commands: GroupObserver) async {
+    guard let first = try? await commands.position(), first.unread > 0 else { return }
+    context.note("Waiting for workers to apply what was sent: it is gone with the broker.")
+    var last = first
     var deadline = ContinuousClock.now + Self.applying
-    var isTold = false
-    while let next = try? await observer.position() {
-      if next.committed != position.committed { deadline = .now + Self.applying }
-      position = next
-      guard next.unread > 0, ContinuousClock.now < deadline else { break }
-      if !isTold { context.note("Waiting for workers to apply what was sent: it is gone with the broker.") }
-      isTold = true
+    while last.committed < first.committed + first.unread, ContinuousClock.now < deadline {
       try? await Task.sleep(for: .milliseconds(50))
+      guard let next = try? await commands.position() else { return }
+      if next.committed != last.committed { deadline = .now + Self.applying }
+      last = next
     }
-    return position.unread
   }
 
   private func playDemo(_ fleet: LocalFleet) async throws -> ExitCode {
