@@ -30,4 +30,37 @@ import Testing
     #expect(error?.isRetriable == true)
     await admin.close()
   }
+
+  /// The node that is asked may hear of a new topic after the one that made it.
+  @Test func waitsUntilTheSettingsOfNewTopicsAreKnown() async throws {
+    let node = try ScriptedNode(unknownFor: 3)
+    let admin = try KafkaAdmin(KafkaConfiguration(bootstrap: "127.0.0.1:\(node.port)"))
+    #expect(try await admin.ensureTopics([TopicSpec(name: "new", partitions: 1, replicas: 1)]) == [])
+    #expect(node.asked.count { $0 == .createTopics } == 1)
+    #expect(node.asked.count { $0 == .describeConfigs } == 4)
+    await admin.close()
+    node.close()
+  }
+
+  @Test func asksAnotherControllerWhereTheFirstIsGone() async throws {
+    let node = try ScriptedNode(absentControllerFor: 5)
+    let admin = try KafkaAdmin(KafkaConfiguration(bootstrap: "127.0.0.1:\(node.port)"), timeout: .milliseconds(300))
+    #expect(try await admin.ensureTopics([TopicSpec(name: "new", partitions: 1, replicas: 1)]) == [])
+    #expect(node.asked.filter { $0 != .metadata } == [.createTopics, .describeConfigs])
+    #expect(node.asked.firstIndex(of: .createTopics) ?? 0 > 5)
+    await admin.close()
+    node.close()
+  }
+
+  @Test func itsPatienceEnds() async throws {
+    let node = try ScriptedNode(unknownFor: .max)
+    let admin = try KafkaAdmin(
+      KafkaConfiguration(bootstrap: "127.0.0.1:\(node.port)"), patience: .milliseconds(200))
+    let error = await #expect(throws: KafkaError.self) {
+      try await admin.ensureTopics([TopicSpec(name: "new", partitions: 1, replicas: 1)])
+    }
+    #expect(error?.name == "UNKNOWN_TOPIC_OR_PART")
+    await admin.close()
+    node.close()
+  }
 }

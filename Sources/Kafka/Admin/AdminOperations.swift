@@ -3,11 +3,54 @@ import CRdKafka
 /// The blocking side of ``KafkaAdmin``, for its one thread.
 struct AdminOperations: Sendable {
   let handle: KafkaHandle
+  /// Of one request.
   let milliseconds: Int32
-  /// To make topics takes a busy cluster longer than to answer: one that has just answered is given so long.
-  private var creation: Int32 { max(milliseconds, 60_000) }
+  let patience: Duration
 
   func metadata() throws(KafkaError) -> ClusterMetadata {
+    try patiently { () throws(KafkaError) in try ask() }
+  }
+
+  func ensure(_ plan: [TopicSpec]) throws(KafkaError) -> [TopicDifference] {
+    let start = Deadline.now()
+    let cluster = try metadata()
+    let plan = plan.map { $0.replicated(over: cluster.brokers.count) }
+    let missing = plan.filter { cluster.topics[$0.name] == nil }
+    if !missing.isEmpty {
+      try patiently(since: start) { () throws(KafkaError) in
+        // Asked anew: the controller may have been another one.
+        if hasAdminProtocol(try ask()) { try create(missing) } else { try createByUse(missing) }
+      }
+    }
+    return try patiently(since: start) { () throws(KafkaError) in
+      let cluster = try ask()
+      // New topics are not known to all brokers at once.
+      guard missing.allSatisfy({ cluster.topics[$0.name] != nil }) else {
+        throw KafkaError(RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, "new topics")
+      }
+      return try differences(plan, cluster)
+    }
+  }
+
+  /// Of topics that exist.
+  func differences(_ plan: [TopicSpec]) throws(KafkaError) -> [TopicDifference] {
+    try patiently { () throws(KafkaError) in
+      let cluster = try ask()
+      let existing = plan.filter { cluster.topics[$0.name] != nil }
+      return try differences(existing.map { $0.replicated(over: cluster.brokers.count) }, cluster)
+    }
+  }
+
+  /// Calls `body` again after failures that may pass: for as long as a request may take, and once the cluster has
+  /// answered, for all of the patience there is.
+  private func patiently<Result>(
+    since start: Deadline = .now(), _ body: () throws(KafkaError) -> Result
+  ) throws(KafkaError) -> Result {
+    try handle.retrying(
+      until: start.advanced(by: handle.hasAnswered ? patience : .milliseconds(Int(milliseconds))), body)
+  }
+
+  private func ask() throws(KafkaError) -> ClusterMetadata {
     let answer: Result<ClusterMetadata, KafkaError>
     do throws(KafkaError) {
       answer = .success(try ClusterMetadata.ask(handle.raw, milliseconds: milliseconds))
@@ -17,25 +60,6 @@ struct AdminOperations: Sendable {
     handle.drain()
     if case .success = answer { handle.recovered() }
     return try answer.mapError { $0.because(of: handle.trouble) }.get()
-  }
-
-  func ensure(_ plan: [TopicSpec]) throws(KafkaError) -> [TopicDifference] {
-    let cluster = try metadata()
-    let plan = plan.map { $0.replicated(over: cluster.brokers.count) }
-    var existing = cluster
-    let missing = plan.filter { existing.topics[$0.name] == nil }
-    if !missing.isEmpty {
-      if hasAdminProtocol(cluster) { try create(missing) } else { try createByUse(missing) }
-      existing = try settled(missing)
-    }
-    return try differences(plan, existing)
-  }
-
-  /// Of topics that exist.
-  func differences(_ plan: [TopicSpec]) throws(KafkaError) -> [TopicDifference] {
-    let cluster = try metadata()
-    let existing = plan.filter { cluster.topics[$0.name] != nil }
-    return try differences(existing.map { $0.replicated(over: cluster.brokers.count) }, cluster)
   }
 
   private func differences(_ plan: [TopicSpec], _ cluster: ClusterMetadata) throws(KafkaError) -> [TopicDifference] {
@@ -93,19 +117,6 @@ struct AdminOperations: Sendable {
     }
   }
 
-  /// Waits until new topics are known to the broker that is asked.
-  private func settled(_ topics: [TopicSpec]) throws(KafkaError) -> ClusterMetadata {
-    let deadline = Deadline.after(.milliseconds(Int(creation)))
-    while true {
-      let known = try metadata()
-      if topics.allSatisfy({ known.topics[$0.name] != nil }) { return known }
-      guard !deadline.hasPassed else {
-        throw KafkaError(code: .timedOut, message: "new topics did not appear within \(creation) ms")
-      }
-      handle.rest(milliseconds: 50)
-    }
-  }
-
   private func settings(of topics: [String]) throws(KafkaError) -> [String: [String: String]] {
     // librdkafka refuses to ask about nothing.
     guard !topics.isEmpty else { return [:] }
@@ -144,9 +155,10 @@ struct AdminOperations: Sendable {
   ) throws(KafkaError) -> KafkaEvent {
     let options = rd_kafka_AdminOptions_new(handle.raw, operation)
     defer { rd_kafka_AdminOptions_destroy(options) }
-    let creates = operation == RD_KAFKA_ADMIN_OP_CREATETOPICS
-    rd_kafka_AdminOptions_set_request_timeout(options, creates ? creation : milliseconds, nil, 0)
-    if creates { rd_kafka_AdminOptions_set_operation_timeout(options, creation, nil, 0) }
+    rd_kafka_AdminOptions_set_request_timeout(options, milliseconds, nil, 0)
+    if operation == RD_KAFKA_ADMIN_OP_CREATETOPICS {
+      rd_kafka_AdminOptions_set_operation_timeout(options, milliseconds, nil, 0)
+    }
     request(options)
     while true {
       guard let event = handle.poll(milliseconds: 1000) else { continue }

@@ -1,5 +1,4 @@
 import CRdKafka
-import Glibc
 import System
 
 /// Looks at how far a consumer group is with a topic, without being its member.
@@ -54,14 +53,7 @@ package final class GroupObserver: Sendable {
   /// Looks again while partitions are on the move, which those of a new topic are.
   private func look() throws(KafkaError) -> Position {
     let deadline = Deadline.after(.milliseconds(milliseconds))
-    while true {
-      do throws(KafkaError) {
-        return try lookOnce()
-      } catch {
-        guard error.isRetriable, !deadline.hasPassed else { throw error }
-        usleep(50_000)
-      }
-    }
+    return try handle.retrying(until: deadline) { () throws(KafkaError) in try lookOnce() }
   }
 
   private func lookOnce() throws(KafkaError) -> Position {

@@ -6,10 +6,14 @@ package final class KafkaAdmin: Sendable {
   private let pool: BlockingPool
   private let isClosed = Lock(false)
 
-  /// Does not connect. `timeout` bounds each request.
-  package init(_ configuration: KafkaConfiguration, timeout: Duration = .seconds(10)) throws(KafkaError) {
+  /// Does not connect. `timeout` bounds each request. What fails is tried again where that may pass: in a cluster that has
+  /// answered before, for up to `patience`.
+  package init(
+    _ configuration: KafkaConfiguration, timeout: Duration = .seconds(10), patience: Duration = .seconds(60)
+  ) throws(KafkaError) {
     operations = AdminOperations(
-      handle: try KafkaHandle(.producer, configuration), milliseconds: Int32(clamping: timeout.milliseconds))
+      handle: try KafkaHandle(.producer, configuration), milliseconds: Int32(clamping: timeout.milliseconds),
+      patience: patience)
     pool = BlockingPool(name: "kafka-admin", threads: 1)
   }
 

@@ -22,6 +22,8 @@ final class KafkaHandle: @unchecked Sendable {
   private let bootstrap: String
   /// What librdkafka last said is wrong, since it last was well: why a request goes unanswered. The poll thread's.
   private(set) var trouble: KafkaError?
+  /// Whether the cluster ever answered. The poll thread's.
+  private(set) var hasAnswered = false
   private var isDestroyed = false
 
   /// - Parameters:
@@ -133,7 +135,22 @@ final class KafkaHandle: @unchecked Sendable {
 
   /// Notes that the cluster answers.
   func recovered() {
+    hasAnswered = true
     if trouble != nil { trouble = nil }
+  }
+
+  /// Calls `body` again after failures that may pass, until the deadline, which is looked up after each.
+  func retrying<Result>(
+    until deadline: @autoclosure () -> Deadline, _ body: () throws(KafkaError) -> Result
+  ) throws(KafkaError) -> Result {
+    while true {
+      do throws(KafkaError) {
+        return try body()
+      } catch {
+        guard error.isRetriable, !deadline().hasPassed else { throw error }
+        rest(milliseconds: 50)
+      }
+    }
   }
 
   /// Passes on what came meanwhile, where nothing else than ``observe(_:)`` takes can come.

@@ -176,14 +176,11 @@ final class ReaderThread: @unchecked Sendable {
     let deadline = Deadline.after(.milliseconds(Int(milliseconds)))
     var low: Int64 = 0
     var high: Int64 = 0
-    while true {
+    // A new topic's leaders are not all there at once.
+    try handle.retrying(until: deadline) { () throws(KafkaError) in
       let code = rd_kafka_query_watermark_offsets(
         handle.raw, partition.topic, partition.partition, &low, &high, max(1, deadline.remaining))
-      if code == RD_KAFKA_RESP_ERR_NO_ERROR { break }
-      // A new topic's leaders are not all there at once.
-      let error = KafkaError(code, "end of \(partition)")
-      guard error.isRetriable, !deadline.hasPassed else { throw error }
-      handle.rest(milliseconds: 50)
+      guard code == RD_KAFKA_RESP_ERR_NO_ERROR else { throw KafkaError(code, "end of \(partition)") }
     }
     let first = start == .end ? high : low
     guard rd_kafka_consume_start_queue(topic, partition.partition, first, handle.answers) == 0 else {

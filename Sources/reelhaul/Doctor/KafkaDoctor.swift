@@ -16,7 +16,7 @@ struct KafkaDoctor {
       return [Finding("broker", failure, advice: failure.hint)]
     }
     do {
-      let admin = try KafkaAdmin(configuration, timeout: .seconds(5))
+      let admin = try KafkaAdmin(configuration, timeout: .seconds(5), patience: .seconds(5))
       let findings = await examine(admin, configuration)
       await admin.close()
       return findings
