@@ -19,12 +19,12 @@ struct ApacheKafkaSlotTests {
     try await producer.send(topic: "t", key: nil, value: Array("kept".utf8))
 
     let said = Lock<[String]>([])
-    let slot = ServerSlot(
-      node, say: { sentence in said.withLock { $0.append(sentence) } },
+    let slot = ProcessSlot(
+      node, name: "Apache Kafka", logFile: node.logFile, say: { sentence in said.withLock { $0.append(sentence) } },
       restart: { try await ApacheKafka(home: home, directory: directory.path, ports: node.ports) })
     #expect(kill(try #require(await node.pid), SIGKILL) == 0)
-    try await eventually("another node runs") { slot.server !== node }
-    #expect(slot.server.bootstrap == node.bootstrap)
+    try await eventually("another node runs") { slot.process !== node }
+    #expect(slot.process.bootstrap == node.bootstrap)
     try await producer.send(topic: "t", key: nil, value: Array("and went on".utf8))
     let reader = try await KafkaReader.open(configuration, topics: ["t"], from: .beginning)
     var values: [[UInt8]?] = []
@@ -34,7 +34,7 @@ struct ApacheKafkaSlotTests {
     await reader.close()
     await producer.close()
     await admin.close()
-    await slot.stop()
-    #expect(await slot.server.pid == nil)
+    await slot.stop { await $0.stop() }
+    #expect(await slot.process.pid == nil)
   }
 }

@@ -62,14 +62,14 @@ struct EmbeddedPostgresTests {
   @Test func isStartedAgainOnItsPortWhenItIsKilled() async throws {
     try await withServer { directory, server in
       let said = Lock<[String]>([])
-      let slot = ServerSlot(
-        server, say: { sentence in said.withLock { $0.append(sentence) } },
+      let slot = ProcessSlot(
+        server, name: "PostgreSQL", logFile: server.logFile, say: { sentence in said.withLock { $0.append(sentence) } },
         restart: { try await EmbeddedPostgres.start(directory: directory, port: server.port) })
       #expect(kill(server.pid, SIGKILL) == 0)
-      try await eventually("another server runs") { slot.server !== server }
+      try await eventually("another server runs") { slot.process !== server }
       #expect(try await query(server.url(), "SELECT current_database()::text") == "reelhaul")
-      await slot.stop()
-      #expect(!slot.server.isRunning)
+      await slot.stop { await $0.stop() }
+      #expect(!slot.process.isRunning)
       #expect(said.withLock { $0 }.contains { $0.contains("signal 9") })
     }
   }

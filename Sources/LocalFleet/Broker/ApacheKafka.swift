@@ -89,7 +89,7 @@ package actor ApacheKafka {
   }
 
   /// Waits until the node ends, by itself or because it is stopped.
-  func ended() async -> ExitStatus {
+  package func ended() async -> ExitStatus {
     await process?.wait() ?? .exited(0)
   }
 

@@ -4,14 +4,14 @@ import Kafka
 struct FleetServices: Sendable {
   private enum Broker: Sendable {
     case development(DevelopmentBroker)
-    case apache(ServerSlot<ApacheKafka>)
+    case apache(ProcessSlot<ApacheKafka>)
     case existing
   }
 
   let bootstrap: String
   let postgresURL: String
   private let broker: Broker
-  private let postgres: ServerSlot<EmbeddedPostgres>?
+  private let postgres: ProcessSlot<EmbeddedPostgres>?
 
   /// Both, or neither where one cannot be started.
   static func start(
@@ -21,23 +21,24 @@ struct FleetServices: Sendable {
     do {
       let (broker, bootstrap) = try await startBroker(options, say)
       return FleetServices(
-        bootstrap: bootstrap, postgresURL: postgres?.server.url() ?? options.postgres ?? "", broker: broker,
+        bootstrap: bootstrap, postgresURL: postgres?.process.url() ?? options.postgres ?? "", broker: broker,
         postgres: postgres)
     } catch {
-      await postgres?.stop()
+      await postgres?.stop { await $0.stop() }
       throw error
     }
   }
 
   private static func startPostgres(
     _ options: FleetOptions, _ say: @escaping @Sendable (String) -> Void
-  ) async throws -> ServerSlot<EmbeddedPostgres>? {
+  ) async throws -> ProcessSlot<EmbeddedPostgres>? {
     guard options.postgres == nil else { return nil }
     say("Starting PostgreSQL in \(options.layout.postgres)")
     let directory = options.layout.postgres
     let server = try await EmbeddedPostgres.start(directory: directory)
-    return ServerSlot(
-      server, say: say, restart: { try await EmbeddedPostgres.start(directory: directory, port: server.port) })
+    return ProcessSlot(
+      server, name: "PostgreSQL", logFile: server.logFile, say: say,
+      restart: { try await EmbeddedPostgres.start(directory: directory, port: server.port) })
   }
 
   private static func startBroker(
@@ -54,8 +55,8 @@ struct FleetServices: Sendable {
       say("Starting Apache Kafka in \(options.layout.kafka)")
       let directory = options.layout.kafka
       let kafka = try await ApacheKafka(home: home, directory: directory)
-      let slot = ServerSlot(
-        kafka, say: say,
+      let slot = ProcessSlot(
+        kafka, name: "Apache Kafka", logFile: kafka.logFile, say: say,
         restart: { try await ApacheKafka(home: home, directory: directory, ports: kafka.ports) })
       return (.apache(slot), kafka.bootstrap)
     case .existing(let bootstrap):
@@ -80,9 +81,9 @@ struct FleetServices: Sendable {
   func stop() async {
     switch broker {
     case .development(let broker): await broker.close()
-    case .apache(let slot): await slot.stop()
+    case .apache(let slot): await slot.stop { await $0.stop() }
     case .existing: break
     }
-    await postgres?.stop()
+    await postgres?.stop { await $0.stop() }
   }
 }

@@ -42,23 +42,26 @@ package final class LocalFleet: Sendable {
     let settings = [services.workerSettings, options.workerSettings, own].reduce(environment) { settings, next in
       settings.merging(next) { $1 }
     }
-    let workers = (0..<options.workers).map { index in
-      let name = "worker-\(index + 1)"
-      return WorkerSlot(
-        name: name, executable: options.executable,
-        environment: settings.merging(["REELHAUL_LABELS": "name=\(name)"]) { $1 },
-        logFile: layout.log(of: name), say: say)
+    var workers: [WorkerSlot] = []
+    var failure: (any Error)?
+    do {
+      try await prepare(settings)
+      for index in 0..<options.workers {
+        let name = "worker-\(index + 1)"
+        try workers.append(
+          WorkerSlot(
+            worker: name, executable: options.executable,
+            environment: settings.merging(["REELHAUL_LABELS": "name=\(name)"]) { $1 },
+            logFile: layout.log(of: name), say: say))
+      }
+    } catch {
+      failure = error
     }
     let fleet = LocalFleet(
       layout: layout, environment: environment, workers: workers, services: services, lock: lock)
-    do {
-      try await prepare(settings)
-      for worker in workers { try worker.start() }
-    } catch {
-      await fleet.stop()
-      throw error
-    }
-    return fleet
+    guard let failure else { return fleet }
+    await fleet.stop()
+    throw failure
   }
 
   /// Whether commands that no worker has applied yet outlive ``stop(within:)``.

@@ -99,7 +99,7 @@ package final class EmbeddedPostgres: Sendable {
   }
 
   /// Waits until the server ends, by itself or because it is stopped.
-  func ended() async -> ExitStatus {
+  package func ended() async -> ExitStatus {
     await process.wait()
   }
 
