@@ -7,6 +7,7 @@ final class StopSignal: Sendable {
   private struct State {
     var come: Int32?
     var handlers: [@Sendable () -> Void] = []
+    var lastHandlers: [@Sendable () -> Void] = []
   }
 
   private let loop = EventLoop(name: "signals")
@@ -44,6 +45,11 @@ final class StopSignal: Sendable {
     if isLate { handler() }
   }
 
+  /// Calls `handler` before the second signal ends the process: for what nobody else removes. It must not wait.
+  func onInsistence(_ handler: @escaping @Sendable () -> Void) {
+    state.withLock { $0.lastHandlers.append(handler) }
+  }
+
   func wait() async {
     await withCheckedContinuation { continuation in onStop { continuation.resume() } }
   }
@@ -71,6 +77,7 @@ final class StopSignal: Sendable {
       // The terminal and the shell may each send one.
       guard signal != SIGHUP else { return }
       // Somebody insists; children end with their parent.
+      for handler in state.withLock({ $0.lastHandlers }) { handler() }
       _exit(128 + signal)
     }
     for handler in handlers { handler() }

@@ -52,6 +52,29 @@ import Testing
     }
   }
 
+  /// The ports in it would be those of nobody.
+  @Test func aSecondSignalLeavesNoSettingsOfAFleetThatIsGone() async throws {
+    let directory = try TemporaryDirectory(prefix: "reelhaul-up")
+    chmod(directory.path, 0o755)
+    let up = try await start(directory)
+    let (_, workers) = try await run(directory, ["workers", "--json"])
+    let number = try #require(workers.firstMatch(of: /"pid":([0-9]+)/)?.1)
+    let worker = try #require(Int32(number))
+    // What it does not apply holds up the drain.
+    #expect(kill(worker, SIGSTOP) == 0)
+    defer { kill(worker, SIGKILL) }
+    #expect(try await run(directory, ["download", "http://127.0.0.1:9/a.mp4"]).0 == .exited(0))
+    up.kill(SIGINT)
+    try await eventually("it waits for the worker") {
+      let log = try TestFleet.contents("\(directory.path)/up.log")
+      return String(decoding: log, as: UTF8.self).contains("Waiting for workers")
+    }
+    #expect(access("\(directory.path)/data/reelhaul.env", F_OK) == 0)
+    up.kill(SIGINT)
+    #expect(await up.wait() == .exited(128 + SIGINT))
+    #expect(access("\(directory.path)/data/reelhaul.env", F_OK) != 0)
+  }
+
   @Test func goesOnWhereItWas() async throws {
     let directory = try TemporaryDirectory(prefix: "reelhaul-up")
     chmod(directory.path, 0o755)

@@ -1,3 +1,5 @@
+import Glibc
+
 /// Where a local fleet keeps what it has, below one data directory.
 package struct FleetLayout: Sendable, Hashable {
   package let root: String
@@ -15,6 +17,10 @@ package struct FleetLayout: Sendable, Hashable {
   package var lock: String { "\(root)/lock" }
   /// The settings of the running fleet, for a shell to source: there when, and only when, the fleet is ready.
   package var environmentFile: String { "\(root)/reelhaul.env" }
+
+  package func removeEnvironmentFile() {
+    unlink(environmentFile)
+  }
 
   package func log(of process: String) -> String { "\(logs)/\(process).log" }
 }

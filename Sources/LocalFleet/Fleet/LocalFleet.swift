@@ -1,4 +1,3 @@
-import Glibc
 import System
 
 /// A whole fleet on this machine: broker, database and worker processes, all of which end with this process.
@@ -35,7 +34,7 @@ package final class LocalFleet: Sendable {
     for directory in [layout.root, layout.storage, layout.logs] { try makeDirectories(directory) }
     let lock = try FleetLock(layout)
     // Left by one that was killed.
-    unlink(layout.environmentFile)
+    layout.removeEnvironmentFile()
     let services = try await FleetServices.start(options, say)
     let environment = environment(options, services)
     let own = ["REELHAUL_LABELS": "", "REELHAUL_CONFIG": "", "REELHAUL_INIT_STORAGE": "1"]
@@ -71,7 +70,7 @@ package final class LocalFleet: Sendable {
   ///
   /// - Parameter drained: runs between the two.
   package func stop(within limit: Duration = .seconds(30), drained: () async -> Void = {}) async {
-    unlink(layout.environmentFile)
+    layout.removeEnvironmentFile()
     await withTaskGroup(of: Void.self) { group in
       for worker in workers { group.addTask { await worker.stop(within: limit) } }
     }
