@@ -3,7 +3,7 @@ import Testing
 
 @Suite struct ConfigurationTests {
   @Test(arguments: [
-    "a", "a:9092", "a:9092,b:9093", "10.0.0.1:1, [::1]:9092", "SASL_SSL://a:9092", "[::1]", "a:9092,",
+    "a:9092", "a:9092,b:9093", "10.0.0.1:1, [::1]:9092", "SASL_SSL://a:9092", "[::1]:9092", "a:9092,",
   ])
   func takesAddresses(bootstrap: String) throws {
     #expect(try KafkaConfiguration(bootstrap: bootstrap).bootstrap == bootstrap)
@@ -11,10 +11,17 @@ import Testing
 
   @Test(arguments: [
     "", "http://a:9092", "a:", "a:0", "a:65536", ":9092", "a:9092/x", "a:x", "a:9092,kafka://b", "ssl://",
+    "a", "a:9092,b", "[::1]", "ssl://a",
   ])
   func refusesWhatIsNoAddress(bootstrap: String) {
     let error = #expect(throws: KafkaError.self) { try KafkaConfiguration(bootstrap: bootstrap) }
     #expect(error?.code == .invalidArgument)
+  }
+
+  /// As Kafka's own clients do: a name alone is more often a mistake than meant.
+  @Test func saysThatAPortIsMissing() {
+    let error = #expect(throws: KafkaError.self) { try KafkaConfiguration(bootstrap: "a:9092,b") }
+    #expect(error?.message == "Kafka's address must be HOST:PORT, not \"b\": it has no port (Kafka's own is 9092)")
   }
 
   @Test func readsPropertiesFromTheEnvironment() throws {

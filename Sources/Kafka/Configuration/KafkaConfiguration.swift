@@ -11,7 +11,7 @@ package struct KafkaConfiguration: Sendable, CustomStringConvertible {
   /// Hears what clients made from this configuration have to tell.
   package var observer: KafkaObserver
 
-  /// Throws `invalidArgument` for what is no address, and, naming the property, for a property librdkafka does not know, a value it refuses,
+  /// Throws `invalidArgument` for what is no address with a port, and, naming the property, for a property librdkafka does not know, a value it refuses,
   /// or a property this module depends on.
   package init(
     bootstrap: String, properties: [String: String] = [:], observer: @escaping KafkaObserver = { _ in }
@@ -21,7 +21,9 @@ package struct KafkaConfiguration: Sendable, CustomStringConvertible {
       throw KafkaError(code: .invalidArgument, message: "no Kafka bootstrap servers are given")
     }
     for server in servers where !Self.isServer(server) {
-      throw KafkaError(code: .invalidArgument, message: "Kafka's address must be HOST:PORT, not \"\(server)\"")
+      // librdkafka would take 9092 for meant; Kafka's own clients take no address without a port.
+      let lack = server.contains(":") ? "" : ": it has no port (Kafka's own is 9092)"
+      throw KafkaError(code: .invalidArgument, message: "Kafka's address must be HOST:PORT, not \"\(server)\"\(lack)")
     }
     for (name, value) in properties.sorted(by: { $0.key < $1.key }) {
       try Self.check(name, value)
@@ -42,7 +44,7 @@ package struct KafkaConfiguration: Sendable, CustomStringConvertible {
       parts.count == 1 || ["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"].contains(parts[0].lowercased())
     else { return false }
     let afterHost = address[(address.lastIndex(of: "]") ?? address.startIndex)...]
-    guard let colon = afterHost.lastIndex(of: ":") else { return true }
+    guard let colon = afterHost.lastIndex(of: ":") else { return false }
     return colon > address.startIndex && (UInt16(address[address.index(after: colon)...]) ?? 0) > 0
   }
 

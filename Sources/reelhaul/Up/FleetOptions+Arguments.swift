@@ -42,7 +42,7 @@ extension FleetOptions {
           hint: "Set it to an unpacked distribution of Apache Kafka.")
       }
       return .apacheKafka(home: home)
-    case let text where text.contains(":") && (try? KafkaConfiguration(bootstrap: text)) != nil: return .existing(text)
+    case let text where (try? KafkaConfiguration(bootstrap: text)) != nil: return .existing(text)
     default:
       throw UsageError("--broker must be embedded, apache-kafka or HOST:PORT, not \"\(text)\"")
     }
