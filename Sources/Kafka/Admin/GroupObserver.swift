@@ -15,40 +15,25 @@ package final class GroupObserver: Sendable {
     }
   }
 
-  private let handle: KafkaHandle
+  private let client: BlockingClient
   private let topic: String
   private let milliseconds: Int32
-  private let pool: BlockingPool
 
   /// Does not connect. `timeout` bounds each request.
   package init(
     _ configuration: KafkaConfiguration, group: String, topic: String, timeout: Duration = .seconds(5)
   ) throws(KafkaError) {
-    handle = try KafkaHandle(
-      .reader, configuration, required: ["group.id": group, "enable.auto.commit": "false"])
+    let required = ["group.id": group, "enable.auto.commit": "false"]
+    client = BlockingClient(try KafkaHandle(.reader, configuration, required: required), name: "kafka-group")
     self.topic = topic
     milliseconds = Int32(clamping: timeout.milliseconds)
-    pool = BlockingPool(name: "kafka-group", threads: 1)
   }
 
   package func position() async throws(KafkaError) -> Position {
-    do {
-      return try await pool.run { [self] in try look() }
-    } catch let error as KafkaError {
-      throw error
-    } catch {
-      throw .closed("the observer of a group")
-    }
+    try await client.run { [self] () throws(KafkaError) in try look() }
   }
 
-  /// Frees the client once no call is under way.
-  deinit {
-    let (handle, pool) = (handle, pool)
-    Thread(name: "kafka-group-end") {
-      pool.shutdown()
-      handle.destroy()
-    }.detach()
-  }
+  private var handle: KafkaHandle { client.handle }
 
   /// Looks again while partitions are on the move, which those of a new topic are.
   private func look() throws(KafkaError) -> Position {

@@ -11,6 +11,11 @@ final class StoppableHandle: Sendable {
 
   var isStopping: Bool { stopping.withLock { $0 } }
 
+  /// Ends the thread's wait; to be told to stop has done so.
+  func wake() {
+    stopping.withLock { if !$0 { handle.wake() } }
+  }
+
   /// The thread frees the client only after it has seen the flag, so the wake comes before that, under the lock.
   func stop() {
     stopping.withLock { isStopping in

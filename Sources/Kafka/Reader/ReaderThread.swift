@@ -3,7 +3,7 @@ import System
 
 /// The thread behind a ``KafkaReader``. While nobody waits and its buffer is full it does not poll, and librdkafka stops
 /// fetching: without a group there is nobody to miss it.
-// @unchecked: `isStopping` has its own lock; everything else is touched by the thread alone.
+// @unchecked: `stopper` and `batches` are for all threads; everything else is touched by the thread alone.
 final class ReaderThread: @unchecked Sendable {
   let batches = Rendezvous<[KafkaRecord]>()
   private let handle: KafkaHandle
@@ -14,7 +14,7 @@ final class ReaderThread: @unchecked Sendable {
   private let start: KafkaReader.Start
   private let limit: (records: Int, bytes: Int)
   private let milliseconds: Int32
-  private let isStopping = Lock(false)
+  private let stopper: StoppableHandle
 
   private var positions: [TopicPartition: ReadPosition] = [:]
   private var copier = RecordCopier()
@@ -32,6 +32,7 @@ final class ReaderThread: @unchecked Sendable {
     timeout: Duration
   ) {
     self.handle = handle
+    stopper = StoppableHandle(handle)
     self.topics = topics
     self.expected = Set(expected)
     self.start = start
@@ -58,15 +59,11 @@ final class ReaderThread: @unchecked Sendable {
   }
 
   func wake() {
-    isStopping.withLock { if !$0 { handle.wake() } }
+    stopper.wake()
   }
 
   func stop() {
-    isStopping.withLock { isStopping in
-      guard !isStopping else { return }
-      isStopping = true
-      handle.wake()
-    }
+    stopper.stop()
   }
 
   // MARK: The thread
@@ -76,9 +73,9 @@ final class ReaderThread: @unchecked Sendable {
     do throws(KafkaError) {
       try look(&handles, from: start, milliseconds: milliseconds)
       opened(.success(()))
-      while !isStopping.withLock({ $0 }) { turn(&handles) }
+      while !stopper.isStopping { turn(&handles) }
     } catch {
-      isStopping.withLock { $0 = true }
+      stopper.stop()
       handle.drain()
       opened(.failure(error.because(of: handle.trouble)))
     }
