@@ -1,3 +1,4 @@
+import CommandLineKit
 import Glibc
 import System
 
@@ -7,7 +8,6 @@ final class StopSignal: Sendable {
   private struct State {
     var come: Int32?
     var handlers: [@Sendable () -> Void] = []
-    var lastHandlers: [@Sendable () -> Void] = []
   }
 
   private let loop = EventLoop(name: "signals")
@@ -45,26 +45,13 @@ final class StopSignal: Sendable {
     if isLate { handler() }
   }
 
-  /// Calls `handler` before the second signal ends the process: for what nobody else removes. It must not wait.
-  func onInsistence(_ handler: @escaping @Sendable () -> Void) {
-    state.withLock { $0.lastHandlers.append(handler) }
-  }
-
   func wait() async {
     await withCheckedContinuation { continuation in onStop { continuation.resume() } }
   }
 
   /// Ends the process as the signal that came would have, had nobody waited for it: shells see that it was interrupted.
   func end() -> Never {
-    let signal = state.withLock { $0.come } ?? SIGINT
-    Glibc.signal(signal, SIG_DFL)
-    // The threads of Swift's tasks have signals blocked.
-    var blocked = sigset_t()
-    sigemptyset(&blocked)
-    sigaddset(&blocked, signal)
-    pthread_sigmask(SIG_UNBLOCK, &blocked, nil)
-    raise(signal)
-    _exit(128 + signal)
+    ProgramEnd.raise(state.withLock { $0.come } ?? SIGINT)
   }
 
   private func come(_ signal: Int32) {
@@ -77,8 +64,7 @@ final class StopSignal: Sendable {
       // The terminal and the shell may each send one.
       guard signal != SIGHUP else { return }
       // Somebody insists; children end with their parent.
-      for handler in state.withLock({ $0.lastHandlers }) { handler() }
-      _exit(128 + signal)
+      ProgramEnd.exit(128 + signal)
     }
     for handler in handlers { handler() }
   }

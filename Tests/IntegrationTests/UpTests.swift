@@ -5,13 +5,14 @@ import Testing
 
 /// `reelhaul up`, started, stopped and started again on the same directory.
 @Suite struct UpTests {
-  private func start(_ directory: TemporaryDirectory) async throws -> ChildProcess {
+  /// `errors`: where its sentences go, beside what it prints.
+  private func start(_ directory: TemporaryDirectory, errors: String? = nil) async throws -> ChildProcess {
     let data = "\(directory.path)/data"
     // What a killed one has left; it is there again when this one is ready.
     unlink("\(data)/reelhaul.env")
     var options = ChildProcess.Options()
     options.stdout = "\(directory.path)/up.log"
-    options.stderr = options.stdout
+    options.stderr = errors ?? options.stdout
     // For another broker than its own.
     options.environment = ["REELHAUL_KAFKA_SECURITY_PROTOCOL": "SSL"]
     let process = try ChildProcess(TestFleet.binary, ["up", "--workers", "1", "--data-dir", data], options)
@@ -72,6 +73,19 @@ import Testing
     #expect(access("\(directory.path)/data/reelhaul.env", F_OK) == 0)
     up.kill(SIGINT)
     #expect(await up.wait() == .exited(128 + SIGINT))
+    #expect(access("\(directory.path)/data/reelhaul.env", F_OK) != 0)
+  }
+
+  @Test func whoeverReadsItsSentencesMayGoAndNoSettingsAreLeft() async throws {
+    let directory = try TemporaryDirectory(prefix: "reelhaul-up")
+    chmod(directory.path, 0o755)
+    let pipe = "\(directory.path)/pipe"
+    #expect(mkfifo(pipe, 0o600) == 0)
+    let reader = open(pipe, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
+    let up = try await start(directory, errors: pipe)
+    close(reader)
+    up.kill(SIGINT)
+    #expect(await up.wait() == .signaled(SIGPIPE))
     #expect(access("\(directory.path)/data/reelhaul.env", F_OK) != 0)
   }
 

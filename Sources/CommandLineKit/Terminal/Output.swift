@@ -27,14 +27,15 @@ package struct Output: Sendable {
       if count >= 0 {
         rest = UnsafeRawBufferPointer(rebasing: rest[count...])
       } else if errno == EPIPE {
-        endByBrokenPipe()
+        // It is ignored for the sake of sockets.
+        ProgramEnd.raise(SIGPIPE)
       } else if errno == EAGAIN {
         var poll = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
         Glibc.poll(&poll, 1, -1)
       } else if errno != EINTR {
         guard descriptor == STDOUT_FILENO else { return }
         Output.error.line("error: \(SystemError.last("write to standard output"))")
-        _exit(1)
+        ProgramEnd.exit(1)
       }
     }
   }
@@ -42,11 +43,4 @@ package struct Output: Sendable {
   package func line(_ text: String = "") {
     write(text + "\n")
   }
-}
-
-/// Ends the process as SIGPIPE would have, had it not been ignored for the sake of sockets.
-private func endByBrokenPipe() -> Never {
-  signal(SIGPIPE, SIG_DFL)
-  raise(SIGPIPE)
-  _exit(141)
 }

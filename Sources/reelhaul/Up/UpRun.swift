@@ -54,7 +54,7 @@ struct UpRun {
 
   private func serve(_ fleet: LocalFleet) async throws -> ExitCode {
     var code = ExitCode.done
-    stop.onInsistence { fleet.layout.removeEnvironmentFile() }
+    ProgramEnd.before { fleet.layout.removeEnvironmentFile() }
     do {
       try announce(fleet)
       if context.arguments[flag: .demo] {
