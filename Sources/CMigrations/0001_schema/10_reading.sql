@@ -1,4 +1,5 @@
--- A task as it is shown: what rests in `task`, overridden by the run that owns it.
+-- A task as it is shown: what rests in `task`, overridden by the run that owns it. Rows are not looked for where a task
+-- of that state has none: a key of null ends the lookup before it touches the index.
 create view task_document as
   select t.id, coalesce(r.phase, t.state::text) state, t.priority, t.spec,
          coalesce(r.attempt, t.attempt) attempt, coalesce(r.epoch, t.epoch) epoch,
@@ -10,10 +11,10 @@ create view task_document as
          d.run_at, t.sha256,
          t.error_code, t.error_message, t.error_class, t.error_retry_after
     from task t
-    left join run r on r.task_id = any(array[t.id])
+    left join run r on r.task_id = any(case when t.state = 'queued' then array[t.id] end)
     left join worker w on w.id = any(array[r.worker_id])
-    left join delayed d on d.task_id = any(array[t.id])
-    left join checkpoint c on c.task_id = any(array[t.id]);
+    left join delayed d on d.task_id = any(case when t.state = 'queued' and r.task_id is null then array[t.id] end)
+    left join checkpoint c on c.task_id = any(case when t.state <> 'succeeded' then array[t.id] end);
 
 -- The tasks with these ids that exist, in the order of the ids.
 create function task_documents(ids uuid[]) returns setof task_document
