@@ -11,11 +11,16 @@ import Testing
 
   @Test(arguments: [
     "", "http://a:9092", "a:", "a:0", "a:65536", ":9092", "a:9092/x", "a:x", "a:9092,kafka://b", "ssl://",
-    "a", "a:9092,b", "[::1]", "ssl://a",
+    "a", "a:9092,b", "[::1]", "ssl://a", "::1:9092", "a :9092", "[::1:9092",
   ])
   func refusesWhatIsNoAddress(bootstrap: String) {
     let error = #expect(throws: KafkaError.self) { try KafkaConfiguration(bootstrap: bootstrap) }
     #expect(error?.code == .invalidArgument)
+  }
+
+  @Test func saysHowIPv6IsWritten() {
+    let error = #expect(throws: KafkaError.self) { try KafkaConfiguration(bootstrap: "::1:9092") }
+    #expect(error?.message == "Kafka's address must be HOST:PORT, not \"::1:9092\": IPv6 is written [ADDRESS]:PORT")
   }
 
   /// As Kafka's own clients do: a name alone is more often a mistake than meant.

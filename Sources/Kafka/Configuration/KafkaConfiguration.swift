@@ -11,8 +11,8 @@ package struct KafkaConfiguration: Sendable, CustomStringConvertible {
   /// Hears what clients made from this configuration have to tell.
   package var observer: KafkaObserver
 
-  /// Throws `invalidArgument` for what is no address with a port, and, naming the property, for a property librdkafka does not know, a value it refuses,
-  /// or a property this module depends on.
+  /// Throws `invalidArgument` for what is no address with a port, and, naming the property, for a property librdkafka
+  /// does not know, a value it refuses, or a property this module depends on.
   package init(
     bootstrap: String, properties: [String: String] = [:], observer: @escaping KafkaObserver = { _ in }
   ) throws(KafkaError) {
@@ -21,9 +21,8 @@ package struct KafkaConfiguration: Sendable, CustomStringConvertible {
       throw KafkaError(code: .invalidArgument, message: "no Kafka bootstrap servers are given")
     }
     for server in servers where !Self.isServer(server) {
-      // librdkafka would take 9092 for meant; Kafka's own clients take no address without a port.
-      let lack = server.contains(":") ? "" : ": it has no port (Kafka's own is 9092)"
-      throw KafkaError(code: .invalidArgument, message: "Kafka's address must be HOST:PORT, not \"\(server)\"\(lack)")
+      let message = "Kafka's address must be HOST:PORT, not \"\(server)\"\(Self.lack(of: server))"
+      throw KafkaError(code: .invalidArgument, message: message)
     }
     for (name, value) in properties.sorted(by: { $0.key < $1.key }) {
       try Self.check(name, value)
@@ -37,15 +36,26 @@ package struct KafkaConfiguration: Sendable, CustomStringConvertible {
     "Kafka at \(bootstrap)" + properties.keys.sorted().map { ", \($0)" }.joined()
   }
 
+  /// What an address most likely lacks, to end a sentence with.
+  private static func lack(of server: Substring) -> String {
+    // librdkafka would take 9092 for meant; Kafka's own clients take no address without a port.
+    if !server.contains(":") { return ": it has no port (Kafka's own is 9092)" }
+    let isIPv6 = server.count { $0 == ":" } > 2 && !server.contains("[")
+    return isIPv6 ? ": IPv6 is written [ADDRESS]:PORT" : ""
+  }
+
   /// librdkafka would pass by what it cannot read, and wait for a broker until its time is over.
   private static func isServer(_ text: Substring) -> Bool {
     let parts = text.drop { $0 == " " }.split(separator: "://", maxSplits: 1, omittingEmptySubsequences: false)
     guard let address = parts.last, !address.isEmpty, !address.contains("/"),
       parts.count == 1 || ["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"].contains(parts[0].lowercased())
     else { return false }
-    let afterHost = address[(address.lastIndex(of: "]") ?? address.startIndex)...]
-    guard let colon = afterHost.lastIndex(of: ":") else { return false }
-    return colon > address.startIndex && (UInt16(address[address.index(after: colon)...]) ?? 0) > 0
+    guard let colon = address.lastIndex(of: ":"), (UInt16(address[address.index(after: colon)...]) ?? 0) > 0 else {
+      return false
+    }
+    let host = address[..<colon]
+    let isBracketed = host.hasPrefix("[") && host.hasSuffix("]")
+    return !host.isEmpty && !host.contains(" ") && (isBracketed || !host.contains(":"))
   }
 
   /// Properties that carry this module's guarantees, with what each is for.

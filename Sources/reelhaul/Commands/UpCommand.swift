@@ -8,8 +8,9 @@ extension Subcommand {
       name: "up", summary: "Run a whole fleet on this machine",
       discussion: """
         Starts a private PostgreSQL, a broker and workers, and stays in the foreground. Once the fleet is ready it \
-        writes DIR/reelhaul.env, which tells all other commands where it is. SIGINT, SIGTERM and SIGHUP drain it; started \
-        again on the same directory it goes on where it was. Nothing is installed, and no Docker is needed.
+        writes DIR/reelhaul.env, which tells all other commands where it is. SIGINT, SIGTERM and SIGHUP drain it, a \
+        second SIGINT or SIGTERM ends it at once; started again on the same directory it goes on where it was. Nothing \
+        is installed, and no Docker is needed.
         """,
       options: OptionSpec.fleet + [.lease, .concurrency, .drain, .logLevel],
       examples: [
@@ -36,7 +37,7 @@ extension OptionSpec {
   static let dataDirectory = OptionSpec(
     "data-dir", .directory, default: "reelhaul-data", group: group, help: "Where everything is kept")
   static let broker = OptionSpec(
-    "broker", .words(["embedded", "apache-kafka"]), valueName: "embedded|apache-kafka|HOST:PORT", default: "embedded",
+    "broker", .words(["embedded", "apache-kafka"]), valueName: "embedded|apache-kafka|HOST:PORT,…", default: "embedded",
     group: group,
     help: "The development broker, an Apache Kafka from KAFKA_HOME, or one that runs already")
   // Not from the environment: a fleet of one's own must not end up in the database of another.

@@ -43,7 +43,8 @@ struct UpRun {
     let fleet: LocalFleet
     do {
       fleet = try await starting.value
-    } catch is CancellationError {
+    } catch _ where starting.isCancelled {
+      // What was interrupted says so in words of its own.
       context.note("Stopped before the fleet was ready.")
       return .failed
     } catch let error as SystemError {
