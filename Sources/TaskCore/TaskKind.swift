@@ -13,6 +13,9 @@ public struct TaskKind: RawRepresentable, Hashable, Sendable {
   /// Does nothing and succeeds; for measuring everything around the work.
   public static let noop = TaskKind(rawValue: "noop")
 
+  /// Those above, which need no handler of somebody's own.
+  public static let standard: [TaskKind] = [.download, .upload, .copy, .delete, .noop]
+
   /// Whether a task of this kind reads from somewhere; a handler's own kind may not.
   public var needsSource: Bool {
     switch self {

@@ -144,6 +144,17 @@ import Testing
     await fleet.stop()
   }
 
+  @Test(arguments: [("--kafka", "broker", "Kafka's address must be"), ("--storage", "films", "--storage")])
+  func aMigrationReadsAllThatItIsGivenFirst(option: String, value: String, reason: String) async throws {
+    let fleet = try await TestFleet.start(workers: 0)
+    let url = try await TestPostgres.shared.database()
+    let refused = try await fleet.run(["migrate", "--postgres", url, option, value])
+    #expect(refused.status == .exited(2) && refused.output.contains(reason), "\(refused.output)")
+    let plan = try await fleet.run(["migrate", "--plan", "--postgres", url])
+    #expect(plan.output.contains("is to be applied"), "nothing was written: \(plan.output)")
+    await fleet.stop()
+  }
+
   @Test func aSchemaOfItsOwnIsMadeFirst() async throws {
     let fleet = try await TestFleet.start(workers: 0)
     let database = try await TestPostgres.shared.database()

@@ -135,6 +135,21 @@ import Testing
     #expect(outcome.commands.count == 1)
   }
 
+  /// A handler may have a kind of its own: it is told of once, and sent.
+  @Test func aKindThatIsNoneOfOursIsToldOf() {
+    let lines = ["noop", "donwload", "transcode", "donwload"].enumerated().map { number, kind in
+      let line = #"{"kind":"\#(kind)","source":"https://a.example/f.mp4","destination":"storage://default/f.mp4"}"#
+      return LineSplitter.Line(number: number + 1, bytes: Array(line.utf8))
+    }
+    var decoder = BatchDecoder()
+    let outcome = decoder.decode(lines)
+    #expect(outcome.commands.count == 4 && outcome.bad == [])
+    #expect(outcome.notes.map(\.number) == [2, 3])
+    #expect(outcome.notes[0].reason.hasSuffix(#"; did you mean "download"?"#), "\(outcome.notes)")
+    #expect(outcome.notes[1].reason.hasPrefix(#"kind "transcode" is none of reelhaul's own"#), "\(outcome.notes)")
+    #expect(decoder.decode(lines).notes == [])
+  }
+
   @Test func linesWithoutAnIDGetOneEach() {
     var decoder = BatchDecoder()
     let line = LineSplitter.Line(number: 1, bytes: Array(#"{"source":"https://a.example/film.mp4"}"#.utf8))

@@ -1,10 +1,11 @@
+import Codec
 import Messages
 import ReelhaulClient
 import TaskCore
 
 /// Turns a batch's lines into commands, or says what is wrong with them.
 struct BatchDecoder {
-  struct BadLine: Hashable {
+  struct Note: Hashable {
     var number: Int
     var reason: String
   }
@@ -13,10 +14,13 @@ struct BatchDecoder {
     var commands: [Command] = []
     /// The line of each command.
     var numbers: [Int] = []
-    var bad: [BadLine] = []
+    var bad: [Note] = []
+    /// What else there is to say of lines that are good.
+    var notes: [Note] = []
   }
 
   private var ids = UUIDMaker()
+  private var knownKinds = Set(TaskKind.standard)
 
   mutating func decode(_ lines: [LineSplitter.Line]) -> Outcome {
     var outcome = Outcome()
@@ -24,13 +28,24 @@ struct BatchDecoder {
     outcome.numbers.reserveCapacity(lines.count)
     for line in lines {
       do throws(Rejection) {
-        outcome.commands.append(try command(line))
+        let command = try command(line)
+        outcome.commands.append(command)
         outcome.numbers.append(line.number)
+        if case .submit(let spec) = command, knownKinds.insert(spec.kind).inserted {
+          outcome.notes.append(Note(number: line.number, reason: Self.unusual(spec.kind)))
+        }
       } catch {
-        outcome.bad.append(BadLine(number: line.number, reason: error.reason))
+        outcome.bad.append(Note(number: line.number, reason: error.reason))
       }
     }
     return outcome
+  }
+
+  /// A kind may be a handler's own, or a slip.
+  private static func unusual(_ kind: TaskKind) -> String {
+    let near = Suggestion.nearest(to: kind.rawValue, in: TaskKind.standard.map(\.rawValue))
+    return "kind \"\(kind.rawValue)\" is none of reelhaul's own: such tasks wait for a worker with a handler for it"
+      + (near.map { "; did you mean \"\($0)\"?" } ?? "")
   }
 
   private mutating func command(_ line: LineSplitter.Line) throws(Rejection) -> Command {

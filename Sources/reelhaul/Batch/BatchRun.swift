@@ -39,7 +39,7 @@ struct BatchRun {
       // A strict batch has a bad line here only if its file was changed meanwhile.
       while failure == nil, !isStrict || bad == 0, let lines = try input.next() {
         let block = decoder.decode(lines)
-        report(block.bad)
+        report(block)
         if !block.commands.isEmpty { send(block) }
         if onTheWay.count > Self.depth { await settleFirst() }
       }
@@ -52,13 +52,13 @@ struct BatchRun {
 
   private mutating func check(_ input: BatchInput) throws {
     try input.keep()
-    while let lines = try input.next() { report(decoder.decode(lines).bad) }
+    while let lines = try input.next() { report(decoder.decode(lines)) }
     try input.rewind()
   }
 
-  private mutating func report(_ lines: [BatchDecoder.BadLine]) {
-    bad += lines.count
-    for line in lines { context.note("line \(line.number): \(line.reason)") }
+  private mutating func report(_ block: BatchDecoder.Outcome) {
+    bad += block.bad.count
+    for line in block.bad + block.notes { context.note("line \(line.number): \(line.reason)") }
   }
 
   private mutating func send(_ block: BatchDecoder.Outcome) {

@@ -72,8 +72,26 @@ final class BenchFleet: Sendable {
   var topics: TopicPlan { TopicPlan(prefix: settings["REELHAUL_TOPIC_PREFIX"] ?? "reelhaul.") }
 
   func withStore<Result: Sendable>(_ body: @Sendable (any TaskStore) async throws -> Result) async throws -> Result {
-    let configuration = try PostgresConfiguration(url: settings["REELHAUL_POSTGRES"] ?? "")
-    return try await Fleet.withPool(configuration) { try await body(PostgresStore(pool: $0)) }
+    try await withPool { try await body(PostgresStore(pool: $0)) }
+  }
+
+  /// Returns once so many tasks have succeeded in all, and everything that happened is published.
+  func finished(_ count: Int) async throws {
+    try await withPool { pool in
+      repeat {
+        while try await pool.query(Self.isBusy).first?.bool(0) ?? false { try await Task.sleep(for: .milliseconds(10)) }
+      } while try await PostgresStore(pool: pool).counts()[.succeeded] ?? 0 < count
+    }
+  }
+
+  /// Looks at nothing that grows: counting tasks takes a good part of a core from what is measured.
+  private static let isBusy = PostgresStatement(
+    "select exists (select from ready) or exists (select from run) or exists (select from outbox)")
+
+  private func withPool<Result: Sendable>(
+    _ body: @Sendable (PostgresPool) async throws -> Result
+  ) async throws -> Result {
+    try await Fleet.withPool(PostgresConfiguration(url: settings["REELHAUL_POSTGRES"] ?? ""), body)
   }
 
   /// The process ids of its workers.

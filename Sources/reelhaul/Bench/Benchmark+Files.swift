@@ -63,10 +63,7 @@ extension Benchmark {
         }.joined(), to: lines)
       let a = try await BenchCommandLine.time {
         try await fleet.run(["batch", lines])
-        try await fleet.withStore { store in
-          let wanted = (run + 1) * count
-          while try await store.counts()[.succeeded] ?? 0 < wanted { try await Task.sleep(for: .milliseconds(10)) }
-        }
+        try await fleet.finished((run + 1) * count)
       }
       let folder = "\(fleet.directory.path)/aria2"
       let b = try await BenchCommandLine.time {

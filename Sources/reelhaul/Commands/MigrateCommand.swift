@@ -23,23 +23,26 @@ extension Subcommand {
   ) { context in
     let isDry = context.arguments[flag: .planOnly]
     let topics = try Fleet.topics(context.arguments)
-    let prefix = context.arguments[.kafka].map { _ in topics.prefix }
+    // All that is given is read before anything is written.
+    let kafka = try context.arguments[.kafka].map { _ in try Fleet.kafka(context.arguments) }
+    let roots = try context.arguments.storageRoots()
     try await Fleet.withPool(context.arguments) { pool in
-      try await SchemaMigration(pool).run(topicPrefix: prefix, isDry: isDry) { context.output.line($0) }
+      try await SchemaMigration(pool).run(topicPrefix: kafka == nil ? nil : topics.prefix, isDry: isDry) {
+        context.output.line($0)
+      }
     }
-    try prepareStorage(context, isDry: isDry)
-    guard context.arguments[.kafka] != nil else {
+    try prepareStorage(Storage(roots: roots), context, isDry: isDry)
+    guard let kafka else {
       context.note("No Kafka is configured: topics were not looked at.")
       return .done
     }
-    try await TopicMigration(Fleet.kafka(context.arguments), topics).run(isDry: isDry) { context.output.line($0) }
+    try await TopicMigration(kafka, topics).run(isDry: isDry) { context.output.line($0) }
     return .done
   }
 }
 
 extension Subcommand {
-  private static func prepareStorage(_ context: Context, isDry: Bool) throws {
-    let storage = try Storage(roots: context.arguments.storageRoots())
+  private static func prepareStorage(_ storage: Storage, _ context: Context, isDry: Bool) throws {
     for (name, path) in storage.roots.sorted(by: { $0.key < $1.key }) where storage.volumes[name] == nil {
       guard (try? FileDescriptor.open(path, O_RDONLY | O_DIRECTORY)) != nil else {
         throw CommandFailure(.failed, "storage \(name): there is no directory \(path): mount it, or make it, first")
