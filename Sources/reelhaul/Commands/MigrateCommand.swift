@@ -36,6 +36,11 @@ extension Subcommand {
       context.note("No Kafka is configured: topics were not looked at.")
       return .done
     }
+    let patience = Task {
+      try await Task.sleep(for: .seconds(5))
+      context.note("Kafka takes its time; where it has answered once, it is asked for up to a minute.")
+    }
+    defer { patience.cancel() }
     try await TopicMigration(kafka, topics).run(isDry: isDry) { context.output.line($0) }
     return .done
   }
