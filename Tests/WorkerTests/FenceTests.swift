@@ -6,16 +6,23 @@ import Worker
     let fence = Fence(until: at(1000))
     #expect(fence.isOpen(at: at(999)))
     #expect(!fence.isOpen(at: at(1000)))
-    fence.extend(until: at(2000))
+    #expect(fence.extend(until: at(2000), now: { at(999) }))
     #expect(fence.isOpen(at: at(1999)))
-    fence.extend(until: at(500))
+    #expect(fence.extend(until: at(500), now: { at(1500) }))
     #expect(fence.isOpen(at: at(1999)))
   }
 
   @Test func staysClosed() {
     let fence = Fence(until: at(1000))
     fence.close()
-    fence.extend(until: at(5000))
+    #expect(!fence.extend(until: at(5000), now: { at(0) }))
+    #expect(!fence.isOpen(at: at(0)))
+  }
+
+  /// Somebody may have been told no, and let go of what nobody else has.
+  @Test func onceReachedItStaysClosed() {
+    let fence = Fence(until: at(1000))
+    #expect(!fence.extend(until: at(5000), now: { at(1000) }))
     #expect(!fence.isOpen(at: at(0)))
   }
 }

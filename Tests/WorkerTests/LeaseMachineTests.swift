@@ -57,6 +57,15 @@ import Testing
     _ = machine.tick(now: at(500))
     #expect(
       machine.renewed(first, sentAt: at(500), isAlive: true, now: at(30_000)) == [.abandon(first), .register])
+    // Woken between the fence and where that answer would move it: what asked meanwhile was refused, and is given up.
+    machine = held()
+    _ = machine.tick(now: at(500))
+    #expect(machine.renewed(first, sentAt: at(500), isAlive: true, now: at(10_000)) == [.abandon(first), .register])
+    machine = held()
+    _ = machine.tick(now: at(500))
+    _ = machine.renewed(first, sentAt: at(500), isAlive: true, now: at(9999))
+    #expect(machine.fencePassed(first, now: at(10_001)) == [.abandon(first), .register])
+    #expect(machine.fencePassed(first, now: at(10_002)) == [])
     machine = held()
     #expect(machine.renewNow(now: at(30_000)) == [.abandon(first), .register])
     machine = held()

@@ -1,4 +1,3 @@
-import Digest
 import System
 import TaskCore
 
@@ -51,48 +50,41 @@ final class DigestFollower: @unchecked Sendable {
     isClosed = true
   }
 
-  /// Waits for the running job, then syncs the file and hashes what is left up to `size`.
-  func finish(size: Int64) async throws -> FileDigests {
+  /// Waits for the running job, hashes what is left up to `size`, which may be all of a file that was resumed, and syncs.
+  /// `goesOn` is asked before each slice, on the loop; throws `CancellationError` where it says no.
+  func finish(size: Int64, while goesOn: () -> Bool) async throws -> FileDigests {
     isClosed = true
     await running.opened()
     if let failure { throw failure }
-    let rest = hashed..<size
-    return try await pool.run { [state, file] in
-      try file.sync()
-      try state.update(file, rest)
-      return state.finish()
+    while true {
+      guard goesOn() else { throw CancellationError() }
+      let range = hashed..<min(size, hashed + Self.slice)
+      let digests = try await pool.run { [state, file] () throws -> FileDigests? in
+        try state.update(file, range)
+        guard range.upperBound == size else { return nil }
+        try file.sync()
+        return state.finish()
+      }
+      if let digests { return digests }
+      hashed = range.upperBound
     }
   }
 
   // @unchecked: used by one job at a time; the loop's turn between two jobs orders them.
   private final class State: @unchecked Sendable {
-    private var sha256 = DigestState(.sha256)
-    private var md5 = DigestState(.md5)
-    private let withMD5: Bool
+    private var hasher: FileHasher
 
     init(withMD5: Bool) {
-      self.withMD5 = withMD5
+      hasher = FileHasher(withMD5: withMD5)
     }
 
     func update(_ file: StagingFile, _ range: Range<Int64>) throws(StorageError) {
-      guard !range.isEmpty else { return }
-      let buffer = UnsafeMutableRawBufferPointer.allocate(
-        byteCount: Int(min(Int64(range.count), 1 << 20)), alignment: 64)
-      defer { buffer.deallocate() }
-      var next = range.lowerBound
-      while next < range.upperBound {
-        let wanted = min(Int64(buffer.count), range.upperBound - next)
-        let count = try file.read(into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(wanted)]), at: next)
-        guard count > 0 else { throw StorageError(.stagingShort, "the staging file \(file.name) ends at \(next)") }
-        let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<count])
-        sha256.update(bytes)
-        if withMD5 { md5.update(bytes) }
-        next += Int64(count)
+      let end = try file.attempt { file throws(SystemError) in try hasher.read(file, range) }
+      guard end == range.upperBound else {
+        throw StorageError(.stagingShort, "the staging file \(file.name) ends at \(end)")
       }
     }
 
-    func finish() -> FileDigests {
-      FileDigests(sha256: sha256.finish(), md5: withMD5 ? md5.finish() : nil)
-    }
+    func finish() -> FileDigests { hasher.finish() }
   }
 }

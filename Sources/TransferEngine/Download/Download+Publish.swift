@@ -32,34 +32,41 @@ extension Download {
       try await ledger.checkpoint(publishing(staged, file, identity, bytes: bytes, sha256: digests?.sha256))
       guard ledger.mayWrite else { return .interrupted }
       let (destination, spec, ledger) = (destination, spec, ledger)
-      let outcome = try await context.files.run { () throws -> DownloadOutcome in
+      let publication = try await context.files.run {
         // It may have waited for a thread for long.
-        guard ledger.mayWrite else { return .stopped }
-        switch try file.volume.publish(file, to: destination, ifExists: spec.ifExists) {
-        case .published: return .succeeded(sha256: digests?.sha256, bytes: bytes)
-        case .skipped:
-          let read = WholeRead(ledger)
-          return try ExistingFile(volume: file.volume, destination: destination, expect: spec.expect, read: read)
-            .outcome()
-        }
+        ledger.mayWrite ? try file.volume.publish(file, to: destination, ifExists: spec.ifExists) : nil
       }
-      return outcome == .stopped ? .interrupted : .ended(outcome)
+      switch publication {
+      case nil: return .interrupted
+      case .published: return .ended(.succeeded(sha256: digests?.sha256, bytes: bytes))
+      case .skipped:
+        let existing = ExistingFile(
+          volume: file.volume, destination: destination, expect: spec.expect, read: WholeRead(ledger))
+        return .ended(try await context.readWhole(for: ledger) { try existing.outcome() })
+      }
     } catch let error as StorageError {
       return .failed(error.failure)
+    } catch is CancellationError {
+      return .interrupted
     } catch {
       return .failed(.unrecorded(error))
     }
   }
 
-  /// Data to stable storage, and the digests of all bytes, where there are any.
+  /// Data to stable storage, and the digests of all bytes, where there are any. Throws `CancellationError` where the run is
+  /// to end before: that of a large file takes minutes.
   private func verify(
     _ staged: StagedFile, _ file: StagingFile, bytes: Int64
   ) async throws -> FileDigests? {
     if staged.size == nil { try await context.files.run { try file.truncate(to: bytes) } }
-    let digests = try await follower?.finish(size: bytes)
-    if follower == nil { try await context.files.run { try file.sync() } }
-    staged.synced(staged.written)
-    return digests
+    guard let follower else {
+      try await context.files.run { try file.sync() }
+      return nil
+    }
+    return try await follower.finish(size: bytes) { [self] in
+      ledger.pulse()
+      return !isStopping && ledger.mayWrite
+    }
   }
 
   private func publishing(

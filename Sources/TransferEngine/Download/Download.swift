@@ -33,6 +33,10 @@ final class Download: @unchecked Sendable {
   /// What the engine's limit lets pass before it is asked again; those it keeps waiting.
   private var share: (number: Int, left: Int, isAsked: Bool)
   private var throttled: [CurlTransfer] = []
+  /// Until the task's own limit lets bytes pass again.
+  private var pacer: LoopTimer?
+  /// Until the machine tries again.
+  private var retry: LoopTimer?
   private var timer: LoopTimer?
   private var lastProgress: Int64 = 0
   private var sample: (since: Int64, bytes: Int64)
@@ -97,8 +101,9 @@ final class Download: @unchecked Sendable {
   var isFinished: Bool { completion == nil }
 
   private func finish(_ outcome: DownloadOutcome) {
-    timer?.cancel()
-    timer = nil
+    // A timer that is left keeps the loop from its end.
+    for timer in [timer, pacer, retry] { timer?.cancel() }
+    (timer, pacer, retry) = (nil, nil, nil)
     follower?.close()
     context.limiter?.leave(share.number, returning: share.left)
     completion?.resume(returning: outcome)
@@ -118,7 +123,7 @@ extension Download {
       case .pause(let milliseconds):
         // Between the half and the whole of it, so that many tasks do not come back together.
         let jittered = Int64.random(in: milliseconds / 2...milliseconds)
-        loop.timer(after: .milliseconds(jittered)) { [self] in perform(machine.retryDue()) }
+        retry = loop.timer(after: .milliseconds(jittered)) { [self] in perform(machine.retryDue()) }
       case .refreshCredential:
         loop.task { [self] in await refreshCredential() }
       case .complete(let bytes):
@@ -212,7 +217,13 @@ extension Download {
     guard bucket != nil || context.limiter != nil else { return false }
     let now = Clocks.boottime()
     if let wait = bucket?.wait(now: now), wait > 0 {
-      loop.timer(after: .nanoseconds(wait)) { transfer.resume() }
+      throttled.append(transfer)
+      if pacer == nil {
+        pacer = loop.timer(after: .nanoseconds(wait)) { [self] in
+          pacer = nil
+          resumeThrottled()
+        }
+      }
       return true
     }
     guard mayShare(count) else {
@@ -238,6 +249,11 @@ extension Download {
   private func granted(_ bytes: Int) {
     share.left += bytes
     share.isAsked = false
+    resumeThrottled()
+  }
+
+  /// Each asks again.
+  private func resumeThrottled() {
     let waiting = throttled
     throttled = []
     for transfer in waiting { transfer.resume() }

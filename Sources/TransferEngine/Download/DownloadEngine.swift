@@ -26,6 +26,7 @@ package final class DownloadEngine: Sendable {
         let context = DownloadContext(
           loop: loop, client: CurlClient(loop: loop, options: curl), storage: storage, credentials: credentials,
           files: BlockingPool(name: "files-\(root)", threads: 8),
+          reads: BlockingPool(name: "reads-\(root)", threads: 4),
           digests: BlockingPool(name: "digests-\(root)", threads: 2), limiter: limiter, options: options)
         return (root, context)
       })
@@ -55,6 +56,7 @@ package final class DownloadEngine: Sendable {
     for context in contexts.values {
       await context.client.close()
       context.files.shutdown()
+      context.reads.shutdown()
       context.digests.shutdown()
       context.loop.shutdown()
     }

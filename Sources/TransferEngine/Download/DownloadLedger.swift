@@ -9,6 +9,9 @@ package protocol DownloadLedger: Sendable {
   /// How far it is. Cheap, never blocks; called at most four times a second.
   func progress(bytesDone: Int64, bytesTotal: Int64?)
 
+  /// The run goes on where no byte comes: as its file is verified. Cheap.
+  func pulse()
+
   /// Which of the task's owners this run is; higher than that of any before it.
   var epoch: Int { get }
 

@@ -60,10 +60,12 @@ struct DownloadRun: Sendable {
   }
 
   private func survey() async -> Ground {
-    let read = WholeRead(ledger)
+    let (glance, read) = (WholeRead(ledger, isAllowed: false), WholeRead(ledger))
     do {
       return try await withTaskCancellationHandler {
-        try await context.files.run { look(read) }
+        let ground = try await context.files.run { look(glance) }
+        guard glance.wasRefused else { return ground }
+        return try await context.readWhole(for: ledger) { look(read) }
       } onCancel: {
         read.stop()
       }

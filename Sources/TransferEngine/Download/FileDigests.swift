@@ -15,18 +15,44 @@ extension FileDigests {
   init(
     of file: borrowing FileDescriptor, withMD5: Bool, while goesOn: (_ offset: Int64) -> Bool
   ) throws(SystemError) {
-    var sha256 = DigestState(.sha256)
-    var md5 = DigestState(.md5)
-    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 64)
+    var hasher = FileHasher(withMD5: withMD5)
+    _ = try hasher.read(file, 0..<Int64.max, while: goesOn)
+    self = hasher.finish()
+  }
+}
+
+/// The digests of a file in the making: its bytes are read in their order.
+struct FileHasher: ~Copyable {
+  private var sha256 = DigestState(.sha256)
+  private var md5 = DigestState(.md5)
+  private let withMD5: Bool
+
+  init(withMD5: Bool) {
+    self.withMD5 = withMD5
+  }
+
+  /// Reads on through `range`, or to the file's end, and returns where that was. `goesOn` is asked with every offset that is
+  /// reached; ECANCELED where it says no. Blocks.
+  mutating func read(
+    _ file: borrowing FileDescriptor, _ range: Range<Int64>, while goesOn: (_ offset: Int64) -> Bool = { _ in true }
+  ) throws(SystemError) -> Int64 {
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Int(min(Int64(range.count), 1 << 20)), alignment: 64)
     defer { buffer.deallocate() }
-    var offset: Int64 = 0
-    while case let count = try file.read(into: buffer, at: offset), count > 0 {
+    var offset = range.lowerBound
+    while offset < range.upperBound {
+      let wanted = min(buffer.count, Int(range.upperBound - offset))
+      let count = try file.read(into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted]), at: offset)
+      guard count > 0 else { break }
       let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<count])
       sha256.update(bytes)
       if withMD5 { md5.update(bytes) }
       offset += Int64(count)
       guard goesOn(offset) else { throw SystemError(errno: ECANCELED, operation: "read to the end") }
     }
-    self.init(sha256: sha256.finish(), md5: withMD5 ? md5.finish() : nil)
+    return offset
+  }
+
+  mutating func finish() -> FileDigests {
+    FileDigests(sha256: sha256.finish(), md5: withMD5 ? md5.finish() : nil)
   }
 }

@@ -57,11 +57,6 @@ package final class StagingFile: Sendable {
     try attempt { file throws(SystemError) in try file.read(range) }
   }
 
-  /// Fills `buffer` from `offset` on, and tells how far.
-  package func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(StorageError) -> Int {
-    try attempt { file throws(SystemError) in try file.read(into: buffer, at: offset) }
-  }
-
   /// What was written before is on stable storage when it returns. Costs nothing where nothing was.
   package func sync() throws(StorageError) {
     try synced.withLock { (synced: inout Int) throws(StorageError) in

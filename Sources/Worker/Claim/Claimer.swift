@@ -14,6 +14,7 @@ package actor Claimer {
   private let onClaimed: @Sendable () async -> Void
   private let wakeup: Wakeup
   private var planner: ClaimPlanner
+  private var outage = Outage()
 
   package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
@@ -62,12 +63,13 @@ package actor Claimer {
         try await store.claim(lease.worker, limit: limit, call: call)
       }
       planner.claimed(claims.count, of: limit, now: .now)
+      if outage.recovered() { log.notice("tasks are claimed again") }
       guard !claims.isEmpty else { return }
       await runner.start(claims, under: lease)
       await onClaimed()
     } catch {
       planner.failed(now: .now)
-      log.debug("a claim failed", ["error": .text("\(error)")])
+      log.log(outage.failed(), "tasks cannot be claimed", ["error": .text("\(error)")])
     }
   }
 }

@@ -22,8 +22,9 @@ package struct ProgressMeter: Sendable {
   private static let renewalInterval = Duration.seconds(1)
 
   package private(set) var reading: Reading
-  /// When the bytes last changed, or the run began.
+  /// When the bytes last changed, or a pulse was felt, or the run began.
   package private(set) var lastProgress: BootInstant
+  private var pulses = 0
   private var smoothedRate = 0.0
   /// When the run's first bytes were on their way: until the time constant is over, the rate is the average since then.
   private var movingSince: BootInstant?
@@ -41,7 +42,8 @@ package struct ProgressMeter: Sendable {
     observedAt = now
   }
 
-  package mutating func observe(bytesDone: Int64, bytesTotal: Int64?, now: BootInstant) {
+  /// `pulses` counts what the run did besides.
+  package mutating func observe(bytesDone: Int64, bytesTotal: Int64?, pulses: Int = 0, now: BootInstant) {
     let elapsed = observedAt.duration(to: now).seconds
     guard elapsed > 0 else { return }
     // A new generation begins at zero again: that is no rate.
@@ -52,7 +54,8 @@ package struct ProgressMeter: Sendable {
       smoothedRate += (rate - smoothedRate) * min(1, elapsed / moving)
     }
     observedAt = now
-    if bytesDone != reading.bytesDone { lastProgress = now }
+    if bytesDone != reading.bytesDone || pulses != self.pulses { lastProgress = now }
+    self.pulses = pulses
     reading = Reading(
       bytesDone: bytesDone, bytesTotal: bytesTotal ?? reading.bytesTotal, rate: Int64(smoothedRate.rounded()))
   }

@@ -21,15 +21,22 @@ package final class Fence: Sendable {
     now.nanoseconds < deadline.load(ordering: .acquiring)
   }
 
-  /// Moves the fence forward; one that is closed, or lies later already, stays.
-  package func extend(until next: BootInstant) {
+  /// Moves the fence forward; one that lies later already stays. False, and closed for good, where it was closed, or may
+  /// have been seen closed: the clock had reached it.
+  package func extend(until next: BootInstant, now: () -> BootInstant = { .now }) -> Bool {
     var current = deadline.load(ordering: .acquiring)
-    while current != Self.closed, current < next.nanoseconds {
+    while current != Self.closed {
       let (done, seen) = deadline.weakCompareExchange(
-        expected: current, desired: next.nanoseconds, ordering: .acquiringAndReleasing)
-      if done { return }
+        expected: current, desired: max(current, next.nanoseconds), ordering: .acquiringAndReleasing)
+      if done {
+        // Read last: the process may be stopped between any two lines.
+        if now().nanoseconds < current { return true }
+        close()
+        return false
+      }
       current = seen
     }
+    return false
   }
 
   /// Forbids every later write, for good.

@@ -93,7 +93,8 @@ package actor LeaseKeeper {
       case .register: loop.task { await self.register() }
       case .renew(let worker): loop.task { await self.renew(worker) }
       case .begin(let worker, let fence): begin(worker, fence)
-      case .extend(_, let fence): lease?.fence.extend(until: fence)
+      case .extend(let worker, let fence):
+        if lease?.fence.extend(until: fence) == false { await perform(machine.fencePassed(worker, now: .now)) }
       case .abandon(let worker): await abandon(worker)
       case .retreat: retreat()
       }

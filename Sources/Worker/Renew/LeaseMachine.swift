@@ -27,6 +27,7 @@ package struct LeaseMachine: Sendable {
     case begin(WorkerID, fence: BootInstant)
     /// Renew; answer with ``renewed(_:sentAt:isAlive:now:)`` or ``renewalFailed(_:now:)``.
     case renew(WorkerID)
+    /// Move the fence; answer with ``fencePassed(_:now:)`` where it was reached before.
     case extend(WorkerID, fence: BootInstant)
     /// Stop every task of this lease at once, write nothing more for them.
     case abandon(WorkerID)
@@ -139,9 +140,10 @@ package struct LeaseMachine: Sendable {
     _ worker: WorkerID, sentAt: BootInstant, isAlive: Bool, now: BootInstant
   ) -> [Action] {
     guard case .held(var held) = state, held.worker == worker else { return [] }
+    // What was refused behind the fence is given up already: no late answer brings it back.
+    guard isAlive, now < held.fence else { return lose(worker, now) }
     held.isRenewing = false
     held.fence = max(held.fence, sentAt + timing.fence)
-    guard isAlive, now < held.fence else { return lose(worker, now) }
     backoff.reset()
     held.nextRenewal = max(now, sentAt + timing.renewal)
     let extend = Action.extend(worker, fence: held.fence)
@@ -158,6 +160,12 @@ package struct LeaseMachine: Sendable {
     held.nextRenewal = now + min(backoff.next(), timing.renewal)
     state = .held(held)
     return []
+  }
+
+  /// The process was stopped between the answer and the fence's move.
+  package mutating func fencePassed(_ worker: WorkerID, now: BootInstant) -> [Action] {
+    guard case .held(let held) = state, held.worker == worker else { return [] }
+    return lose(worker, now)
   }
 
   private mutating func renew(_ held: inout Held) -> [Action] {

@@ -13,6 +13,7 @@ package final class RunLedger: Sendable {
   private let store: StoreBatcher
   private let done: Atomic<Int64>
   private let total: Atomic<Int64>
+  private let pulses = Atomic(0)
   private let recorded: Atomic<Int64>
   private let generation: Atomic<Int>
   private let lost = Atomic(false)
@@ -52,6 +53,10 @@ package final class RunLedger: Sendable {
     total.store(bytesTotal ?? Self.unknown, ordering: .relaxed)
   }
 
+  package func pulse() {
+    pulses.add(1, ordering: .relaxed)
+  }
+
   /// Whether this run may touch the world now: asked before every write to a file.
   package var mayWrite: Bool { !isLost && lease.fence.isOpen }
 
@@ -63,6 +68,9 @@ package final class RunLedger: Sendable {
   }
 
   var bytesDone: Int64 { done.load(ordering: .relaxed) }
+
+  /// Changes while the run goes on.
+  var pulseCount: Int { pulses.load(ordering: .relaxed) }
 
   var bytesTotal: Int64? {
     let bytes = total.load(ordering: .relaxed)

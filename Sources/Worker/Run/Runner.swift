@@ -183,7 +183,8 @@ package actor Runner {
   package func sample(now: BootInstant) -> [ProgressSample] {
     var samples: [ProgressSample] = []
     for (id, var run) in runs {
-      run.meter.observe(bytesDone: run.ledger.bytesDone, bytesTotal: run.ledger.bytesTotal, now: now)
+      run.meter.observe(
+        bytesDone: run.ledger.bytesDone, bytesTotal: run.ledger.bytesTotal, pulses: run.ledger.pulseCount, now: now)
       if let reading = run.meter.takePublished() { samples.append(ProgressSample(run.claim, reading)) }
       runs[id]?.meter = run.meter
       switch watchdog.verdict(lastProgress: run.meter.lastProgress, toldToStop: run.stop?.at, now: now) {

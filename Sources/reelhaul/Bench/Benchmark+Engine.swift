@@ -61,4 +61,5 @@ private struct NoLedger: DownloadLedger {
   let mayWrite = true
   func checkpoint(_ checkpoint: Checkpoint) async throws {}
   func progress(bytesDone: Int64, bytesTotal: Int64?) {}
+  func pulse() {}
 }

@@ -6,17 +6,19 @@ import System
 extension DownloadContext {
   /// For a single download without an engine: one thread each for files and digests. `permits`: any address may be reached,
   /// or none.
-  init(loop: EventLoop, storage: StorageFixture, permits: Bool) {
+  init(loop: EventLoop, storage: StorageFixture, permits: Bool, options: DownloadOptions = DownloadOptions()) {
     self.init(
       loop: loop, client: CurlClient(loop: loop, options: CurlOptions(permits: { _ in permits })),
       storage: storage.storage, credentials: nil, files: BlockingPool(name: "files", threads: 1),
-      digests: BlockingPool(name: "digests", threads: 1), limiter: nil, options: DownloadOptions())
+      reads: BlockingPool(name: "reads", threads: 1), digests: BlockingPool(name: "digests", threads: 1), limiter: nil,
+      options: options)
   }
 
   /// Ends all but the loop.
   func close() async {
     await client.close()
     files.shutdown()
+    reads.shutdown()
     digests.shutdown()
   }
 }

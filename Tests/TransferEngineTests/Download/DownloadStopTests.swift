@@ -38,14 +38,127 @@ import Testing
     try await busy
     gate.open()
     await context.close()
+    try await ends(loop)
+    close(reader)
+    close(writer)
+    origin.close()
+  }
+
+  /// A limit of a byte a second: what came first is paid off after hours.
+  @Test func aLimitKeepsNothingWaitingBehindTheEnd() async throws {
+    let origin = try OriginServer()
+    origin.serve("/film.mp4", OriginFile(seed: 91, size: 8 << 20))
+    let storage = try StorageFixture()
+    let loop = EventLoop(name: "stop-test")
+    var options = DownloadOptions()
+    options.writeBuffer = 1024
+    let context = DownloadContext(loop: loop, storage: storage, permits: true, options: options)
+    var spec = TaskSpec(
+      id: .random(), kind: .download, source: origin.url("/film.mp4"), destination: "storage://default/film.mp4")
+    spec.rate = 1
+    let download = Download(
+      spec, source: try #require(CurlURL(spec.source)), credential: [], destination: try storage.url("film.mp4"),
+      checkpoint: nil, file: nil, ledger: RecordingLedger(), context: context)
+    let outcome = loop.task { await download.fetch() }
+    try await eventually("something is written") {
+      try await loop.task { download.staged?.written.isEmpty == false }.value
+    }
+    try await loop.task { download.stop() }.value
+    #expect(try await outcome.value == .stopped)
+    await context.close()
+    try await ends(loop)
+    origin.close()
+  }
+
+  private func ends(_ loop: EventLoop) async throws {
     let hasEnded = Lock(false)
     Thread(name: "stop-test-end") {
       loop.shutdown()
       hasEnded.withLock { $0 = true }
     }.detach()
     try await eventually("the loop has nothing left to do", within: .seconds(30)) { hasEnded.withLock { $0 } }
-    close(reader)
-    close(writer)
-    origin.close()
+  }
+
+  /// All its bytes are here, and are being hashed.
+  @Test func aRunThatIsStoppedWhileItsFileIsVerifiedKeepsAll() async throws {
+    try await DownloadHarness.run { harness in
+      let file = OriginFile(seed: 92, size: 4 << 20)
+      harness.origin.serve(DownloadHarness.path, file)
+      let run = Lock<Task<DownloadOutcome, Never>?>(nil)
+      let ledger = RecordingLedger(onPulse: { run.withLock { $0?.cancel() } })
+      let spec = harness.spec()
+      let gate = harness.origin.hold(DownloadHarness.path, from: 0)
+      let task = Task { await harness.run(spec, ledger: ledger) }
+      run.withLock { $0 = task }
+      gate.open()
+      let outcome = await task.value
+      // The word comes to the loop beside the hashing: it may be too late.
+      if outcome == .stopped {
+        #expect(ledger.last?.done.count == 4 << 20)
+        #expect(ledger.last?.publishing == nil)
+      }
+      #expect(await harness.run(spec, from: ledger.last) == .succeeded(sha256: file.sha256, bytes: 4 << 20))
+      let published = try harness.published
+      #expect(published == file.bytes)
+    }
+  }
+
+  /// Files that lie there are looked through for hours.
+  @Test func nothingWaitsForLooksAtWholeFiles() async throws {
+    try await DownloadHarness.run { harness in
+      let file = OriginFile(seed: 93, size: 300_000)
+      harness.origin.serve(DownloadHarness.path, file)
+      let looks = try (0..<10).map { number in
+        let path = "\(harness.directory.path)/large-\(number).mp4"
+        try FileDescriptor.open(path, O_WRONLY | O_CREAT).truncate(to: 1 << 40)
+        let spec = harness.spec {
+          $0.destination = "storage://default/large-\(number).mp4"
+          $0.ifExists = .skip
+          $0.expect.sha256 = file.sha256
+        }
+        let ledger = RecordingLedger()
+        return (ledger, Task { await harness.run(spec, ledger: ledger) })
+      }
+      try await eventually("some are read") { looks.contains { ($0.0.progress.last ?? 0) > 0 } }
+      #expect(await harness.run(harness.spec()) == .succeeded(sha256: file.sha256, bytes: 300_000))
+      for (_, look) in looks {
+        look.cancel()
+        #expect(await look.value == .stopped)
+      }
+    }
+  }
+}
+
+@Suite struct DigestFollowerTests {
+  /// Slice by slice, and no further than it is wanted.
+  @Test(arguments: [1, 3, 4]) func whatIsLeftIsHashedInSlices(wanted: Int) async throws {
+    let storage = try StorageFixture()
+    let loop = EventLoop(name: "follower-test")
+    let pool = BlockingPool(name: "digests", threads: 1)
+    let file = try storage.staged("x")
+    let size = DigestFollower.slice * 3 + 1
+    try file.truncate(to: size)
+    let digests = try await loop.task {
+      let follower = DigestFollower(file: file, withMD5: false, pool: pool, loop: loop)
+      var asked = 0
+      do {
+        let digests = try await follower.finish(size: size) {
+          asked += 1
+          return asked <= wanted
+        }
+        #expect(asked == 4)
+        return digests as FileDigests?
+      } catch is CancellationError {
+        #expect(asked == wanted + 1)
+        return nil
+      }
+    }.value
+    #expect((digests != nil) == (wanted == 4))
+    if let digests {
+      let whole = try FileDescriptor.open("\(storage.staging)/\(file.name)", O_RDONLY)
+      #expect(try FileDigests(of: whole, withMD5: false) { _ in true } == digests)
+    }
+    pool.shutdown()
+    loop.shutdown()
   }
 }

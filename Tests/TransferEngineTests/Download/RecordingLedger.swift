@@ -22,8 +22,16 @@ final class RecordingLedger: DownloadLedger {
   private let state = Lock(State())
   private let onCheckpoint: @Sendable (Checkpoint) async throws -> Void
 
+  private let onPulse: @Sendable () -> Void
+
   init(_ onCheckpoint: @escaping @Sendable (Checkpoint) async throws -> Void = { _ in }) {
     self.onCheckpoint = onCheckpoint
+    onPulse = {}
+  }
+
+  init(onPulse: @escaping @Sendable () -> Void) {
+    onCheckpoint = { _ in }
+    self.onPulse = onPulse
   }
 
   func checkpoint(_ checkpoint: Checkpoint) async throws {
@@ -33,6 +41,10 @@ final class RecordingLedger: DownloadLedger {
 
   func progress(bytesDone: Int64, bytesTotal: Int64?) {
     state.withLock { $0.progress.append(bytesDone) }
+  }
+
+  func pulse() {
+    onPulse()
   }
 
   var mayWrite: Bool { state.withLock { $0.mayWrite } }
