@@ -16,6 +16,9 @@ package struct PostgresConfiguration: Sendable {
   package var applicationName = "reelhaul"
   /// For one attempt to connect, name resolution included. From `connect_timeout` where the URL has it.
   package var connectTimeout: Duration = .seconds(10)
+  /// How long the server's machine may leave unacknowledged what was sent; then the connection is lost. The URL's
+  /// `tcp_user_timeout` comes before it.
+  package var acknowledgement: Duration = .seconds(30)
   /// How long a caller waits for a connection of the pool.
   package var acquireTimeout: Duration = .seconds(10)
   /// How long a statement may take, unless its call says otherwise; then it is canceled.

@@ -154,8 +154,9 @@ package actor PostgresConnection {
     parameters["fallback_application_name"] = configuration.applicationName
     // Looking for Kerberos credentials blocks; whoever wants them says so in the URL.
     parameters["gssencmode"] = parameters["gssencmode"] ?? "disable"
-    // What is sent and not acknowledged for so long, in ms, ends the connection; cancel requests have only this limit.
-    parameters["tcp_user_timeout"] = parameters["tcp_user_timeout"] ?? "30000"
+    // Cancel requests have only this limit.
+    parameters["tcp_user_timeout"] =
+      parameters["tcp_user_timeout"] ?? "\(configuration.acknowledgement.milliseconds)"
     return parameters
   }
 

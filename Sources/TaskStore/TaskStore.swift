@@ -48,7 +48,8 @@ package protocol TaskStore: Sendable {
 
   /// Requeues the tasks of workers whose lease is over, and makes due what was delayed. Returns what it moved.
   func sweep() async throws -> SweepResult
-  /// Forgets what tasks that may still run no longer need: the places in which they waited, the hosts they came from.
+  /// Forgets what tasks that may still run no longer need: the places in which they waited, the hosts they
+  /// came from, the queues they were in.
   func tidy() async throws
 
   // Limits

@@ -138,6 +138,44 @@ import Testing
     }
   }
 
+  /// Producers may name a queue for every customer; each costs every claim a look.
+  @Test func queuesThatNobodyNeedsAreForgotten() async throws {
+    try await withPostgresStore { store, pool in
+      let worker = try await store.register(.sample)
+      try await store.setWeight(queue: "heavy", to: 3)
+      try await store.setLimit(.queue, name: "limited", to: 3)
+      func known() async throws -> Set<String> {
+        let rows = try await pool.query("select b.name from queue q join bucket b on b.id = q.id and b.scope = 'queue'")
+        return Set(try rows.map { try $0.text(0) })
+      }
+      func run(_ queues: [String], tasks: Int) async throws {
+        _ = try await store.apply(queues.flatMap { name in (0..<tasks).map { _ in .submit(.noop(queue: name)) } })
+        let claims = try await store.claim(worker, limit: 500)
+        #expect(claims.count == queues.count * tasks)
+        try await store.tidy()
+        let there = try await known()
+        #expect(there.isSuperset(of: queues), "while its tasks run")
+        let ends = claims.map { Settlement(taskID: $0.spec.id, epoch: $0.epoch, outcome: .success) }
+        #expect(try await store.settle(ends).allSatisfy { $0 })
+        // Finds the lanes empty.
+        _ = try await store.claim(worker, limit: 50)
+      }
+      for round in 0..<5 {
+        try await run((0..<20).map { "customer-\(round)-\($0)" } + ["heavy", "limited"], tasks: 2)
+        try await store.tidy()
+      }
+      let waiting = TaskSpec.noop(queue: "waiting", notBefore: .later)
+      _ = try await store.apply([.submit(waiting)])
+      try await run(["greedy"], tasks: 100)
+      try await store.tidy()
+      let left = try await known()
+      #expect(left.isSuperset(of: ["heavy", "limited", "waiting", "greedy"]))
+      #expect(left.count < 30, "\(left)")
+      #expect(try await pool.query("select count(*) from bucket")[0].int64(0) < 60)
+      #expect(try await store.audit() == [])
+    }
+  }
+
   @Test func aDatabaseWithoutTheSchemaIsNamedAsSuch() async throws {
     try await withPostgresStore { store, pool in
       _ = try await pool.withConnection { try await $0.script("alter function sweep rename to swept") }

@@ -84,6 +84,8 @@ begin
             join bucket b on b.id = q.id and b.used < b.run_limit
            where q.id <> all(served)
              and case
+                   when not exists (
+                     select from lane r where r.ready and r.rank = at_rank and r.queue_id = q.id offset 0) then false
                    when few then exists (
                      select from unnest(hosts) o(id)
                       cross join lateral (

@@ -7,28 +7,48 @@ create view unused_lane as
      and not exists (select from run r join task t on t.id = r.task_id where t.lane_id = l.id)
      and not exists (select from delayed d join task t on t.id = d.task_id where t.lane_id = l.id);
 
--- Deletes unused lanes, up to 10,000, and frees the buckets of hosts that no lane is for and nothing is known of: the names
--- of hosts come and go without end. Queues keep their places and weights. Waits for nobody, and claims do not wait for it.
+-- Deletes unused lanes, up to 10,000. Claims do not wait for it, and submits only where they use such a lane again: to
+-- look at all that is delayed takes seconds where that is a million.
 create function tidy_lanes() returns void language plpgsql as $$
 declare
   unused int[];
+begin
+  if not pg_try_advisory_xact_lock(hashtextextended('reelhaul.tidy.' || current_schema(), 0)) then
+    return;
+  end if;
+  select array_agg(id) into unused from (select id from unused_lane limit 10000) u;
+  -- Lock first (whoever puts a task into a lane holds KEY SHARE), then look again with a new snapshot.
+  select array_agg(id) into unused from (select id from lane where id = any(unused) for update skip locked) locked;
+  if unused is not null then
+    delete from lane where id in (select id from unused_lane where id = any(unused));
+  end if;
+end $$;
+
+-- Frees the buckets of hosts and queues that no lane is for and nothing is known of: their names come and go without
+-- end, and every claim looks at every queue. A queue that had more than its share keeps its place until the others are
+-- there; and the last that was served keeps the virtual time. Waits for nobody, and claims do not wait for it.
+create function tidy_buckets() returns void language plpgsql as $$
+declare
+  freed int[];
 begin
   -- Meanwhile no lane is made, and so no bucket comes into use.
   if not pg_try_advisory_xact_lock(creation_key()) then
     return;
   end if;
-
-  -- Lock first (whoever puts a task into a lane holds KEY SHARE), then look again with a new snapshot.
-  select array_agg(id) into unused from (select id from unused_lane limit 10000) u;
-  select array_agg(id) into unused from (select id from lane where id = any(unused) for update skip locked) locked;
-  delete from lane where id in (select id from unused_lane where id = any(unused));
-
-  with unused as (
-    select id from bucket b
-     where scope = 'host' and name <> '' and used = 0 and run_limit = unlimited()
-       and not exists (select from lane l where l.host_id = b.id)
-       for update skip locked)
-  update bucket b set scope = 'free', name = b.id::text from unused u where b.id = u.id;
+  select array_agg(id) into freed
+    from (select id from bucket b
+           where scope in ('host', 'queue') and name <> '' and used = 0 and run_limit = unlimited()
+             and not exists (select from (select host_id id from lane union all select queue_id from lane) l
+                              where l.id = b.id)
+             and (scope = 'host' or exists (
+                   select from queue q
+                    where q.id = b.id and q.weight = 1
+                      and q.start < (select max(start) from queue) and q.tag <= (select max(start) from queue)))
+             for update skip locked) unused;
+  if freed is not null then
+    delete from queue where id = any(freed);
+    update bucket set scope = 'free', name = id::text where id = any(freed);
+  end if;
 end $$;
 
 -- Requeues what workers held whose lease is over, and makes due what was delayed; up to 5,000 tasks each. Never waits

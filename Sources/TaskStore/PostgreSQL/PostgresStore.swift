@@ -114,7 +114,8 @@ package final class PostgresStore: TaskStore {
   }
 
   package func tidy() async throws {
-    _ = try await call { try await pool.query(StoreQueries.tidy) }
+    _ = try await call { try await pool.query(StoreQueries.tidyLanes) }
+    _ = try await call { try await pool.query(StoreQueries.tidyBuckets) }
   }
 
   package func setLimit(_ scope: LimitScope, name: String, to limit: Int?) async throws {

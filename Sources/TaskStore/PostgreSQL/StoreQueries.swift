@@ -55,7 +55,8 @@ enum StoreQueries {
 
   static let sweep = PostgresStatement("select expired, due from sweep()", writes: true)
 
-  static let tidy = PostgresStatement("select tidy_lanes()", writes: true)
+  static let tidyLanes = PostgresStatement("select tidy_lanes()", writes: true)
+  static let tidyBuckets = PostgresStatement("select tidy_buckets()", writes: true)
 
   // MARK: Limits
 

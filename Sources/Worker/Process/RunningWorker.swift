@@ -38,6 +38,9 @@ package final class RunningWorker: Sendable {
   private init(_ configuration: WorkerConfiguration, log: Logger) throws {
     var postgres = try PostgresConfiguration(url: configuration.postgres)
     postgres.applicationName = "reelhaul-worker"
+    // A connection that is dead without a word is replaced before the fence.
+    var renewing = postgres
+    renewing.acknowledgement = .seconds(configuration.settings.leaseSeconds) / 3
     let policy = NetworkPolicy(allowed: configuration.allowedNetworks)
     let credentials = configuration.credentials.map { CredentialFile(path: $0) }
     var options = DownloadOptions()
@@ -51,7 +54,7 @@ package final class RunningWorker: Sendable {
       if configuration.initialisesStorage { try storage.initialise() }
       pool = PostgresPool(
         loop: loop, configuration: postgres, size: Self.connections, onConnect: log.connections(to: postgres.target))
-      leases = PostgresPool(loop: loop, configuration: postgres, size: 1)
+      leases = PostgresPool(loop: loop, configuration: renewing, size: 1)
       engine = DownloadEngine(
         loop: loop, storage: storage, permits: { policy.permits(sockaddr: $0) }, credentials: credentials,
         options: options)
