@@ -34,6 +34,7 @@ struct HeadCollector {
     let text = Self.trim(line[...])
     if text.isEmpty { return end() }
     if text.starts(with: "HTTP/".utf8) {
+      guard head == nil else { return .malformed }
       guard let status = Self.status(of: text) else { return .malformed }
       head = CurlHead(status: status)
       isHTTP2 = text.starts(with: "HTTP/2".utf8)
@@ -41,9 +42,10 @@ struct HeadCollector {
     }
     guard head != nil else { return .malformed }
     guard let colon = text.firstIndex(of: UInt8(ascii: ":")) else { return .more }
+    let name = Self.lowercased(text[..<colon])
+    let value = Self.trim(text[text.index(after: colon)...])
     let field = CurlHead.Field(
-      name: Self.lowercased(text[..<colon]),
-      value: String(decoding: Self.trim(text[text.index(after: colon)...]), as: UTF8.self))
+      name: name, value: name == "location" ? Self.url(value) : String(decoding: value, as: UTF8.self))
     if isHTTP2, field.name == "transfer-encoding" { return .malformed }
     head?.fields.append(field)
     return (head?.fields.count ?? 0) <= Self.maximumFields ? .more : .tooLarge
@@ -68,6 +70,12 @@ struct HeadCollector {
       return nil
     }
     return status
+  }
+
+  /// What is no UTF-8 is percent-encoded: a URL's bytes mean what its server says.
+  private static func url(_ value: Slice<UnsafeRawBufferPointer>) -> String {
+    String(validating: value, as: UTF8.self)
+      ?? value.map { $0 < 0x80 ? String(UnicodeScalar($0)) : "%" + String($0, radix: 16) }.joined()
   }
 
   private static func trim(_ text: Slice<UnsafeRawBufferPointer>) -> Slice<UnsafeRawBufferPointer> {

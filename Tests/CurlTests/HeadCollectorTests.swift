@@ -41,6 +41,18 @@ import Testing
     #expect(!head("etag").isDelimited)
   }
 
+  @Test func aTargetKeepsItsBytes() {
+    var collector = HeadCollector()
+    var last = HeadCollector.Progress.more
+    let target: [UInt8] = Array("/vid".utf8) + [0xE9] + Array("o.mp4".utf8)
+    for line in [Array("HTTP/1.1 302 Found".utf8), Array("Location: ".utf8) + target, []] {
+      last = (line + [13, 10]).withUnsafeBytes { collector.add(line: $0) }
+    }
+    #expect(last == .complete(CurlHead(status: 302, fields: [.init(name: "location", value: "/vid%e9o.mp4")])))
+    let head = CurlHead(status: 302, fields: [.init(name: "location", value: "/vidéo.mp4")])
+    #expect(collect(["HTTP/1.1 302 Found", "Location: /vidéo.mp4", ""]) == .complete(head))
+  }
+
   @Test func trailersAreIgnoredAndBounded() {
     var collector = HeadCollector()
     func add(_ line: String) -> HeadCollector.Progress {
@@ -57,6 +69,7 @@ import Testing
     #expect(collect(["HTTP/1.1 200 OK", "x: y", "\tTransfer-Encoding: chunked"]) == .malformed)
     #expect(collect(["HTTP/1.1 200 OK", " "]) == .malformed)
     #expect(collect(["HTTP/2 200", "Transfer-Encoding: chunked"]) == .malformed)
+    #expect(collect(["HTTP/1.1 304 NM", "HTTP/1.1 200 x:y"]) == .malformed)
   }
 
   @Test func floodsAreRefused() {

@@ -13,6 +13,7 @@ final class ChunkReceiver: CurlHandler, @unchecked Sendable {
   private var destination = Destination.none
   private var buffer: UnsafeMutableRawBufferPointer?
   private var filled = 0
+  private var flushedAt: Int64
   /// The bytes wanted, where that is fewer than the response has.
   private var wanted: Int64?
 
@@ -28,6 +29,7 @@ final class ChunkReceiver: CurlHandler, @unchecked Sendable {
     self.request = request
     self.download = download
     startedAt = Clocks.boottime()
+    flushedAt = startedAt
   }
 
   deinit {
@@ -68,6 +70,7 @@ final class ChunkReceiver: CurlHandler, @unchecked Sendable {
       }
       if download.mustWaitForRecord(file, then: { transfer.resume() }) { return .pause }
       if download.throttle(body.count, of: transfer) { return .pause }
+      download.ledger.pulse()
       return gather(body) ? .continue : .abort
     }
   }
@@ -106,9 +109,16 @@ final class ChunkReceiver: CurlHandler, @unchecked Sendable {
     }
     destination = .file(file, next: next + Int64(filled), left: left)
     received += Int64(filled)
+    flushedAt = Clocks.boottime()
     download.wrote(filled, to: file, by: self)
     filled = 0
     return true
+  }
+
+  /// Writes what was gathered since before `time`: a slow connection takes minutes to fill the buffer.
+  func flush(before time: Int64) {
+    guard flushedAt < time, case .file(let file, _, _) = destination, !file.opening.isClosed else { return }
+    _ = flush()
   }
 
   /// The response is over, whole or not: writes the rest, which may have to wait for the staging file.

@@ -33,7 +33,7 @@ extension Download {
       follower = DigestFollower(file: file, withMD5: spec.expect.md5 != nil, pool: context.digests, loop: loop)
       follower?.follow(staged?.written.prefixEnd ?? 0)
     }
-    if (staged?.size ?? .max) > options.limits.firstChunk { startTimer() }
+    if isLimited || (staged?.size ?? .max) > options.limits.firstChunk { startTimer() }
   }
 
   var hashes: Bool { options.hashes || spec.expect.sha256 != nil || spec.expect.md5 != nil }
@@ -110,18 +110,23 @@ extension Download {
       stagingName: file.name.description, done: done, tailCRC: tailCRC)
     do {
       try await ledger.checkpoint(checkpoint)
+      staged.isRecorded = true
     } catch {
       fail(.unrecorded(error))
     }
   }
 
-  /// Records what is written at the end of a run that did not get everything; what cannot be resumed is removed.
+  /// Records what is written at the end of a run that did not get everything; what cannot be resumed is removed. What was
+  /// recorded of a version that the source may have left is the next run's, as long as no other was begun.
   func recordRest() async {
     await syncing.opened()
     guard !isVerified, let staged, let file = staged.file, ledger.mayWrite else { return }
-    if machine.isResumable {
+    if machine.generation == staged.generation, machine.isResumable {
       if staged.unsynced > 0 { await sync(staged, file) }
-    } else {
+      // Nobody knows when it goes on: what is promised to the rest may be others' until then.
+      let end = staged.written.end
+      _ = await attempt { () throws(StorageError) in try file.truncate(to: end) }
+    } else if machine.generation == staged.generation || !staged.isRecorded {
       _ = await attempt { () throws(StorageError) in try file.volume.discard(file.name) }
     }
   }

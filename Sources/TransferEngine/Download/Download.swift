@@ -65,7 +65,7 @@ final class Download: @unchecked Sendable {
     share = (context.limiter?.enter() ?? 0, 0, false)
     bucket = spec.rate.map { TokenBucket(rate: $0, now: now) }
     machine = DownloadMachine(
-      source: source, expect: spec.expect, hasCredential: spec.credential != nil,
+      source: source, destination: destination, expect: spec.expect, hasCredential: spec.credential != nil,
       // What was not found again is of an older generation than what is fetched now.
       generation: found?.checkpoint.generation ?? checkpoint.map { $0.generation + 1 } ?? 0,
       limits: context.options.limits)
@@ -212,9 +212,11 @@ extension Download {
     }
   }
 
+  var isLimited: Bool { bucket != nil || context.limiter != nil }
+
   /// True where `count` bytes must wait for a limit: `transfer` is resumed in time. Else they are counted, and pass.
   func throttle(_ count: Int, of transfer: CurlTransfer) -> Bool {
-    guard bucket != nil || context.limiter != nil else { return false }
+    guard isLimited else { return false }
     let now = Clocks.boottime()
     if let wait = bucket?.wait(now: now), wait > 0 {
       throttled.append(transfer)
@@ -313,6 +315,7 @@ extension Download {
     timer = loop.timer(after: .seconds(1), every: .seconds(1)) { [self] in
       tick()
       let now = Clocks.boottime()
+      for (receiver, _) in requests.values { receiver.flush(before: now - options.exposure.nanoseconds) }
       let throughput = sample.bytes * 1000 / max(1, (now - sample.since) / 1_000_000)
       sample = (now, 0)
       perform(machine.sampled(throughput: throughput))

@@ -10,7 +10,7 @@ extension DownloadMachine {
       answered.shortened = running[id]?.shortened
       running[id] = answered
     }
-    let gate = ResponseGate(asked: answered.request.asked, url: answered.request.url)
+    let gate = ResponseGate(asked: answered.request.asked, url: answered.request.url, isMedia: isMedia)
     switch gate.judge(head) {
     case .part where phase == .sealing:
       answered.answer = .same
@@ -46,7 +46,6 @@ extension DownloadMachine {
       return (.refuse, [])
     }
     answered.answer = .accepted(count: Int64(range.count))
-    hops = 0
     if resolved == nil {
       resolved = answered.url
       self.identity?.finalURL = URLRedaction.redact(answered.url.text)
@@ -67,10 +66,14 @@ extension DownloadMachine {
       answered.answer = .unranged
       return (.refuse, [])
     }
+    if let former, former.identity.mismatch(with: identity) == nil {
+      bring(back: former, from: answered.url)
+      answered.answer = .returned
+      return (.refuse, [])
+    }
+    former = nil
     self.identity = identity
-    told = identity
     mode = .ranges
-    hops = 0
     isResumable = canUseRanges(identity)
     resolved = answered.url
     needsSeal = size > limits.sealAbove
@@ -81,6 +84,18 @@ extension DownloadMachine {
     running[answered.request.id] = answered
     let actions: [Action] = [.openStaging(generation: generation, size: size)] + send()
     return (.write(offset: 0, count: running[answered.request.id]?.shortened ?? Int64(range.count)), actions)
+  }
+
+  /// The source has the version again that it had, or another of its servers does.
+  private mutating func bring(back former: Version, from url: CurlURL) {
+    self.former = nil
+    identity = former.identity
+    generation = former.generation
+    mode = .ranges
+    isResumable = true
+    needsSeal = true
+    resolved = url
+    plan = ChunkScheduler(size: former.identity.size ?? 0, done: former.received, limits: limits.chunks)
   }
 
   private mutating func acceptWhole(
@@ -95,14 +110,14 @@ extension DownloadMachine {
       answered.answer = .failed(refusal)
       return (.refuse, [])
     }
+    former = nil
     self.identity = identity
-    told = identity
     mode = .whole
     isResumable = false
     resolved = answered.url
     needsSeal =
       (identity.size ?? .max) > limits.sealAbove
-      && (identity.etag != nil || identity.lastModified != nil || identity.size != nil)
+      && (identity.hasValidator || identity.size != nil)
     let size = identity.size ?? expect.bytes
     answered.answer = .accepted(count: size)
     return (.write(offset: 0, count: size), [.openStaging(generation: generation, size: size)])
@@ -116,7 +131,7 @@ extension DownloadMachine {
 
   /// The same of a source that does not tell its size, once its body is over, or longer than expected.
   func refusal(ofBody received: Int64, _ error: CurlError?) -> TaskFailure? {
-    guard mode == .whole, told?.size == nil, let expected = expect.bytes else { return nil }
+    guard mode == .whole, identity?.size == nil, let expected = expect.bytes else { return nil }
     if error?.code == .aborted { return sizeMismatch("more", expected) }
     return error == nil ? refusal(of: received) : nil
   }

@@ -39,6 +39,7 @@ extension DownloadMachine {
     case .changed(let mismatch): return changed(mismatch)
     case .unranged: return unranged(request)
     case .same: return complete()
+    case .returned: return send()
     case .failed(let failure): return failed(failure, request)
     case .none:
       return failed(
@@ -73,7 +74,7 @@ extension DownloadMachine {
   }
 
   private mutating func redirected(to target: String, from answered: Running) -> [Action] {
-    hops += 1
+    let hops = answered.hops + 1
     guard hops <= limits.redirects else {
       return end(.failed(redirect("redirect_loop", "the source redirects more than \(limits.redirects) times")))
     }
@@ -87,20 +88,28 @@ extension DownloadMachine {
     guard !next.hasCredentials else {
       return end(.failed(redirect("redirect_refused", "the source redirects to a URL with credentials in it")))
     }
-    return [ask(answered.request.asked, at: next, chunk: answered.chunk)]
+    let request = ask(answered.request.asked, at: next, chunk: answered.chunk, hops: hops)
+    guard let count = answered.shortened else { return [request] }
+    running[lastRequest]?.shortened = count
+    return [request, .shorten(lastRequest, count: count)]
   }
 
   private func redirect(_ code: String, _ message: String) -> TaskFailure {
     TaskFailure(code: code, message: message, class: .fail)
   }
 
-  /// The source is another version now: everything so far is void.
+  /// The source is another version now: everything so far is void, unless that one comes back.
   private mutating func changed(_ mismatch: IdentityMismatch) -> [Action] {
     versions += 1
     guard versions <= limits.generations else {
       let message = "the source changes between answers: \(mismatch)"
       return end(.failed(TaskFailure(code: "source_changing", message: message, class: .retry)))
     }
+    var former: Version?
+    if isResumable, let identity, let plan {
+      former = Version(identity: identity, generation: generation, received: plan.received)
+    }
+    defer { self.former = former }
     return restart(wholly: false)
   }
 
@@ -119,7 +128,6 @@ extension DownloadMachine {
     forget()
     phase = .restarting
     resolved = nil
-    hops = 0
     mode = wholly ? .whole : .undecided
     return running.keys.sorted().map { .cancel($0) } + settle()
   }
@@ -134,11 +142,9 @@ extension DownloadMachine {
   }
 
   private mutating func failed(_ failure: TaskFailure, _ request: Request) -> [Action] {
+    guard phase != .sealing else { return unsealed(failure, request) }
     if isRefusal(failure, request) { return refused(failure) }
-    guard failure.class == .retry || isStale(failure, request) else {
-      // All bytes are there, of one version by every answer so far; the source may be gone by now.
-      return phase == .sealing && failure.class == .fail ? complete() : end(.failed(failure))
-    }
+    guard failure.class == .retry || isStale(failure, request) else { return end(.failed(failure)) }
     if !running.isEmpty {
       // Others go on: the server may want fewer connections.
       governor.refused()
@@ -148,11 +154,25 @@ extension DownloadMachine {
     guard failures <= limits.retries, (failure.retryAfter ?? 0) <= 2 else { return end(.failed(failure)) }
     if Self.staleCodes.contains(failure.code) { resolved = nil }
     if phase == .fetching, !isResumable { forget() }
-    if resolved == nil { hops = 0 }
+    return pause(after: failure)
+  }
+
+  private mutating func pause(after failure: TaskFailure) -> [Action] {
     isPausing = true
     return [
       .pause(milliseconds: max(Int64(failure.retryAfter ?? 0) * 1000, limits.retryMilliseconds << (failures - 1)))
     ]
+  }
+
+  /// All bytes are there, of one version by every answer so far: whoever asks once more may be refused, or the source be
+  /// gone by now.
+  private mutating func unsealed(_ failure: TaskFailure, _ request: Request) -> [Action] {
+    let mayPass = failure.class == .retry && !isRefusal(failure, request) || isStale(failure, request)
+    failures += 1
+    guard mayPass, failures <= limits.retries, (failure.retryAfter ?? 0) <= 2 else { return complete() }
+    // A signed URL that the source redirected to may have expired.
+    resolved = nil
+    return pause(after: failure)
   }
 
   /// The source's own server does not let us in, and has not before: no redirect that may lead to a fresh URL, no server
@@ -176,7 +196,6 @@ extension DownloadMachine {
   mutating func credentialRefreshed(isNew: Bool) -> [Action] {
     guard isPausing, let refusal else { return [] }
     isPausing = false
-    hops = 0
     return isNew ? send() : end(.failed(refusal))
   }
 

@@ -28,13 +28,13 @@ extension DownloadMachine {
     return [.shorten(id, count: count)]
   }
 
-  mutating func ask(_ asked: ResponseGate.Asked, at url: CurlURL, chunk: Int? = nil) -> Action {
+  mutating func ask(_ asked: ResponseGate.Asked, at url: CurlURL, chunk: Int? = nil, hops: Int = 0) -> Action {
     lastRequest += 1
     var ifRange: String?
     if case .part(_, let identity) = asked, usesIfRange, phase == .fetching { ifRange = identity.ifRange }
     let request = Request(
       id: lastRequest, url: url.text, asked: asked, ifRange: ifRange, isAtOrigin: url.isSameOrigin(as: source))
-    running[lastRequest] = Running(request: request, url: url, chunk: chunk)
+    running[lastRequest] = Running(request: request, url: url, chunk: chunk, hops: hops)
     return .request(request)
   }
 
@@ -46,8 +46,8 @@ extension DownloadMachine {
 
   /// Asks for one byte, to compare what the answer tells of the source.
   private mutating func seal() -> Action {
-    guard let told else { return .end(.stopped) }
-    return ask(.part(0..<1, of: told), at: resolved ?? source)
+    guard let identity else { return .end(.stopped) }
+    return ask(.part(0..<1, of: identity), at: resolved ?? source)
   }
 
   mutating func complete() -> [Action] {

@@ -53,6 +53,8 @@ struct DownloadMachine {
   }
 
   let source: CurlURL
+  /// What is fetched is no web page, by the names of the source and the destination.
+  let isMedia: Bool
   let expect: Expectation
   /// The task names a credential, which goes to the source's own server.
   let hasCredential: Bool
@@ -60,8 +62,8 @@ struct DownloadMachine {
   var generation: Int
   /// The version being fetched; `nil` until a response told of it.
   var identity: SourceIdentity?
-  /// That version as the server told of it; what arrived tells its size where the server does not.
-  var told: SourceIdentity?
+  /// What was fetched of the version before, which the source may turn out to have still.
+  var former: Version?
   /// Whether the recorded ranges can be resumed: not for a source that is fetched whole.
   var isResumable = false
 
@@ -74,8 +76,6 @@ struct DownloadMachine {
   var phase = Phase.fetching
   /// Where requests go; `nil`: the next one starts at the source and follows its redirects.
   var resolved: CurlURL?
-  /// Redirects followed since the source.
-  var hops = 0
   var mode = Mode.undecided
   var usesIfRange = true
   var failures = 0
@@ -106,11 +106,19 @@ struct DownloadMachine {
     case whole
   }
 
+  struct Version: Hashable {
+    var identity: SourceIdentity
+    var generation: Int
+    var received: ByteRanges
+  }
+
   struct Running: Hashable {
     var request: Request
     var url: CurlURL
     /// The scheduler's, where the request works on one.
     var chunk: Int?
+    /// Redirects that led to it.
+    var hops = 0
     var answer = Answer.none
     /// Bytes that are still wanted of it, where another request took the rest.
     var shortened: Int64?
@@ -127,14 +135,18 @@ struct DownloadMachine {
       case changed(IdentityMismatch)
       case unranged
       case same
+      /// It tells of the version before.
+      case returned
       case failed(TaskFailure)
     }
   }
 
   init(
-    source: CurlURL, expect: Expectation, hasCredential: Bool = false, generation: Int, limits: DownloadLimits
+    source: CurlURL, destination: StorageURL, expect: Expectation, hasCredential: Bool = false, generation: Int,
+    limits: DownloadLimits
   ) {
     self.source = source
+    isMedia = ResponseGate.isMedia(path: source.path) || ResponseGate.isMedia(path: destination.path)
     self.expect = expect
     self.hasCredential = hasCredential
     self.generation = generation
@@ -151,7 +163,6 @@ struct DownloadMachine {
       return send()
     }
     identity = checkpoint.identity
-    told = checkpoint.identity
     mode = .ranges
     isResumable = true
     needsSeal = true

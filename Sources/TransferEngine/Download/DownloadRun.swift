@@ -108,6 +108,7 @@ struct DownloadRun: Sendable {
     do throws(StorageError) {
       let file = try context.storage.adopt(for: destination, task: spec.id, checkpoint: checkpoint)
       guard try TailCheck.crc(of: checkpoint.done, in: file) == checkpoint.tailCRC else { return nil }
+      if let size = checkpoint.identity.size { try file.reserve(size) }
       return file
     } catch {
       if error.isVoid { return nil }

@@ -33,6 +33,8 @@ struct ResponseGate: Hashable {
 
   var asked: Asked
   var url: String
+  /// What is fetched is no web page, by the names of the source and the destination.
+  var isMedia = false
 
   func judge(_ head: CurlHead) -> Verdict {
     switch head.status {
@@ -51,6 +53,7 @@ struct ResponseGate: Hashable {
   private func partial(_ head: CurlHead) -> Verdict {
     guard asked != .whole else { return .refused("a part of the file came where the whole was asked for") }
     if let coding = coding(of: head) { return .refused(coding) }
+    if isPage(head) { return .refused(Self.page) }
     if head["content-type"]?.lowercased().hasPrefix("multipart/byteranges") == true {
       return .refused("the range came in several parts")
     }
@@ -76,7 +79,6 @@ struct ResponseGate: Hashable {
       // Size before range: a source that was cut short answers with a shorter range, and honestly so.
       if let mismatch = known.mismatch(with: identity) { return .changed(mismatch) }
       guard range == wanted else { return .refused("another range came than the one asked for") }
-      guard value.total == known.size else { return .refused("the range came without the file's size") }
       return .part(range, of: identity)
     }
   }
@@ -85,12 +87,10 @@ struct ResponseGate: Hashable {
     if let coding = coding(of: head) { return .refused(coding) }
     guard let length = Self.length(of: head) else { return .refused("Content-Length is not one number") }
     let identity = SourceIdentity(head: head, url: url, size: length)
+    if isPage(head) { return .refused(Self.page) }
     if case .part(_, let known) = asked {
       if let mismatch = known.mismatch(with: identity) { return .changed(mismatch) }
       return .unranged
-    }
-    if let type = head["content-type"]?.lowercased(), type.hasPrefix("text/html"), Self.isMedia(url) {
-      return .refused("a web page came in the place of the file")
     }
     return .whole(identity)
   }
@@ -127,9 +127,20 @@ struct ResponseGate: Hashable {
     return .some(length)
   }
 
-  /// Whether the URL's path names a file that is no web page, by its extension.
-  private static func isMedia(_ url: String) -> Bool {
-    guard let path = CurlURL(url)?.path, let dot = path.lastIndex(of: ".") else { return false }
+  private static let page = "a web page came in the place of the file"
+
+  /// A login, an error or an outage in the place of the file, with a status of success: for a file that is no page, or
+  /// without any validator where the source had one.
+  private func isPage(_ head: CurlHead) -> Bool {
+    guard head["content-type"]?.lowercased().hasPrefix("text/html") == true else { return false }
+    if isMedia || CurlURL(url).map({ Self.isMedia(path: $0.path) }) == true { return true }
+    guard case .part(_, let known) = asked else { return false }
+    return known.hasValidator && !SourceIdentity(head: head, url: url, size: nil).hasValidator
+  }
+
+  /// Whether the path names a file that is no web page, by its extension.
+  static func isMedia(path: String) -> Bool {
+    guard let dot = path.lastIndex(of: ".") else { return false }
     return mediaExtensions.contains(path[path.index(after: dot)...].lowercased())
   }
 

@@ -19,6 +19,8 @@ final class StagedFile: @unchecked Sendable {
   let opening: Latch
   private(set) var written: ByteRanges
   private(set) var durable: ByteRanges
+  /// The store knows of it.
+  var isRecorded: Bool
 
   /// A new file, being opened.
   init(generation: Int, size: Int64?) {
@@ -28,6 +30,7 @@ final class StagedFile: @unchecked Sendable {
     opening = Latch(isClosed: true)
     written = ByteRanges()
     durable = ByteRanges()
+    isRecorded = false
   }
 
   /// One that an earlier run left, with what it recorded.
@@ -38,6 +41,7 @@ final class StagedFile: @unchecked Sendable {
     opening = Latch()
     written = done
     durable = done
+    isRecorded = true
   }
 
   var file: StagingFile? {

@@ -16,7 +16,9 @@ import Testing
   ) throws -> Machine {
     var limits = DownloadLimits()
     change(&limits)
-    return Machine(source: try #require(CurlURL("http://a/film.mp4")), expect: expect, generation: 0, limits: limits)
+    return Machine(
+      source: try #require(CurlURL("http://a/film.mp4")), destination: try StorageURL("storage://default/film.mp4"),
+      expect: expect, generation: 0, limits: limits)
   }
 
   /// The answer of a server that is in order.
@@ -100,6 +102,104 @@ import Testing
     #expect(requests(again).first?.asked == .first(count: 4 << 20))
     #expect(machine.generation == 1)
     #expect(machine.identity == nil)
+  }
+
+  /// One of the source's servers was behind, or ahead, for a moment.
+  @Test func aVersionThatComesBackIsGoneOnWith() throws {
+    var machine = try machine()
+    let first = try #require(requests(machine.begin(resuming: nil)).first)
+    let second = try #require(requests(machine.head(head(first), of: first.id, now: 0).1).first)
+    _ = machine.head(head(second, etag: "\"2\""), of: second.id, now: 0)
+    machine.wrote(first.id, received: 4 << 20)
+    #expect(machine.ended(second.id, received: 0, error: .aborted, milliseconds: 1) == [.cancel(first.id)])
+    let probe = try #require(
+      requests(machine.ended(first.id, received: 4 << 20, error: .canceled, milliseconds: 1)).first)
+    #expect(probe.asked == .first(count: 4 << 20) && machine.generation == 1)
+    let (reception, actions) = machine.head(head(probe), of: probe.id, now: 0)
+    #expect(reception == .refuse && actions == [], "what is there is not fetched again, nor thrown away")
+    #expect(machine.generation == 0 && machine.isResumable)
+    let next = try #require(requests(machine.ended(probe.id, received: 0, error: .aborted, milliseconds: 1)).first)
+    guard case .part(let range, Self.identity) = next.asked else {
+      Issue.record("\(next.asked)")
+      return
+    }
+    #expect(range.lowerBound == 4 << 20)
+  }
+
+  /// Up to the question whether the source is still the same.
+  private func sealing() throws -> (machine: Machine, seal: Machine.Request) {
+    var machine = try machine()
+    let checkpoint = Checkpoint(
+      generation: 0, identity: Self.identity, volume: UUID(high: 0, low: 1), stagingName: "x",
+      done: ByteRanges(0..<Self.size))
+    let seal = try #require(requests(machine.begin(resuming: checkpoint)).first)
+    #expect(machine.phase == .sealing)
+    return (machine, seal)
+  }
+
+  @Test(arguments: [401, 403, 404, 405, 410, 416]) func whoeverRefusesTheLastQuestionRefutesNothing(
+    status: Int
+  ) throws {
+    var (machine, seal) = try sealing()
+    _ = machine.head(CurlHead(status: status), of: seal.id, now: 0)
+    #expect(
+      machine.ended(seal.id, received: 0, error: .aborted, milliseconds: 1) == [.complete(bytes: Self.size)])
+  }
+
+  /// An outage: no answer, an error, a page with a status of success.
+  @Test(arguments: [
+    nil, CurlHead(status: 503), CurlHead(status: 200, fields: [.init(name: "content-type", value: "text/html")]),
+  ])
+  func theLastQuestionIsAskedSomeTimes(answer: CurlHead?) throws {
+    var (machine, seal) = try sealing()
+    for _ in 0..<machine.limits.retries {
+      if let answer { _ = machine.head(answer, of: seal.id, now: 0) }
+      let actions = machine.ended(
+        seal.id, received: 0, error: CurlError(.cut, isRetryable: true, message: ""), milliseconds: 1)
+      guard case .pause? = actions.first else {
+        Issue.record("\(actions)")
+        return
+      }
+      seal = try #require(requests(machine.retryDue()).first)
+    }
+    if let answer { _ = machine.head(answer, of: seal.id, now: 0) }
+    #expect(
+      machine.ended(seal.id, received: 0, error: CurlError(.cut, isRetryable: true, message: ""), milliseconds: 1)
+        == [.complete(bytes: Self.size)])
+  }
+
+  @Test func aNewVersionAtTheEndStartsAnew() throws {
+    var (machine, seal) = try sealing()
+    _ = machine.head(head(seal, etag: "\"2\""), of: seal.id, now: 0)
+    let actions = machine.ended(seal.id, received: 0, error: .aborted, milliseconds: 1)
+    #expect(requests(actions).first?.asked == .first(count: 4 << 20))
+  }
+
+  /// Every range is redirected on its own.
+  @Test func redirectsAreCountedForEachRequest() throws {
+    var machine = try machine {
+      $0.redirects = 3
+      $0.firstConnections = 3
+    }
+    let first = try #require(requests(machine.begin(resuming: nil)).first)
+    var open = requests(machine.head(head(first), of: first.id, now: 0).1)
+    let redirect = CurlHead(status: 302, fields: [.init(name: "location", value: "/next")])
+    #expect(open.count == 2)
+    for _ in 0..<3 {
+      open = open.flatMap { request in
+        _ = machine.head(redirect, of: request.id, now: 0)
+        return requests(machine.ended(request.id, received: 0, error: nil, milliseconds: 1))
+      }
+      #expect(open.map(\.url) == ["http://a/next", "http://a/next"])
+    }
+    let last = try #require(open.first)
+    _ = machine.head(redirect, of: last.id, now: 0)
+    _ = machine.ended(last.id, received: 0, error: nil, milliseconds: 1)
+    guard case .ending(.failed(let failure)) = machine.phase else {
+      Issue.record("\(machine.phase)")
+      return
+    }
+    #expect(failure.code == "redirect_loop")
   }
 
   @Test func aResumedRunAsksForWhatIsMissingAndComparesTheSource() throws {

@@ -18,14 +18,7 @@ import Testing
     let context = DownloadContext(loop: loop, storage: storage, permits: true)
     let spec = TaskSpec(
       id: .random(), kind: .download, source: origin.url("/film.mp4"), destination: "storage://default/film.mp4")
-    var pipe: [Int32] = [-1, -1]
-    #expect(Glibc.pipe(&pipe) == 0)
-    let (reader, writer) = (pipe[0], pipe[1])
-    async let busy: Void = context.files.run {
-      var byte: UInt8 = 0
-      _ = read(reader, &byte, 1)
-    }
-
+    let busy = try BusyThread(of: context.files)
     let download = Download(
       spec, source: try #require(CurlURL(spec.source)), credential: [], destination: try storage.url("film.mp4"),
       checkpoint: nil, file: nil, ledger: RecordingLedger(), context: context)
@@ -34,13 +27,10 @@ import Testing
     try await loop.task { download.stop() }.value
     #expect(try await outcome.value == .stopped)
 
-    #expect(write(writer, [0], 1) == 1)
-    try await busy
+    try await busy.end()
     gate.open()
     await context.close()
     try await ends(loop)
-    close(reader)
-    close(writer)
     origin.close()
   }
 
@@ -81,26 +71,28 @@ import Testing
 
   /// All its bytes are here, and are being hashed.
   @Test func aRunThatIsStoppedWhileItsFileIsVerifiedKeepsAll() async throws {
-    try await DownloadHarness.run { harness in
-      let file = OriginFile(seed: 92, size: 4 << 20)
-      harness.origin.serve(DownloadHarness.path, file)
-      let run = Lock<Task<DownloadOutcome, Never>?>(nil)
-      let ledger = RecordingLedger(onPulse: { run.withLock { $0?.cancel() } })
-      let spec = harness.spec()
-      let gate = harness.origin.hold(DownloadHarness.path, from: 0)
-      let task = Task { await harness.run(spec, ledger: ledger) }
-      run.withLock { $0 = task }
-      gate.open()
-      let outcome = await task.value
-      // The word comes to the loop beside the hashing: it may be too late.
-      if outcome == .stopped {
-        #expect(ledger.last?.done.count == 4 << 20)
-        #expect(ledger.last?.publishing == nil)
-      }
-      #expect(await harness.run(spec, from: ledger.last) == .succeeded(sha256: file.sha256, bytes: 4 << 20))
-      let published = try harness.published
-      #expect(published == file.bytes)
-    }
+    let size: Int64 = 1 << 20
+    let origin = try OriginServer()
+    origin.serve("/film.mp4", OriginFile(seed: 92, size: size))
+    let storage = try StorageFixture()
+    let loop = EventLoop(name: "stop-test")
+    let context = DownloadContext(loop: loop, storage: storage, permits: true)
+    let spec = TaskSpec(
+      id: .random(), kind: .download, source: origin.url("/film.mp4"), destination: "storage://default/film.mp4")
+    let busy = try BusyThread(of: context.digests)
+    let ledger = RecordingLedger()
+    let download = Download(
+      spec, source: try #require(CurlURL(spec.source)), credential: [], destination: try storage.url("film.mp4"),
+      checkpoint: nil, file: nil, ledger: ledger, context: context)
+    let outcome = loop.task { await download.fetch() }
+    try await eventually("all is here") { try await loop.task { download.isPublishing }.value }
+    try await loop.task { download.stop() }.value
+    try await busy.end()
+    #expect(try await outcome.value == .stopped)
+    #expect(ledger.last?.done.count == size && ledger.last?.publishing == nil)
+    await context.close()
+    try await ends(loop)
+    origin.close()
   }
 
   /// Files that lie there are looked through for hours.
@@ -126,6 +118,31 @@ import Testing
         #expect(await look.value == .stopped)
       }
     }
+  }
+}
+
+/// One of a pool's threads, doing nothing until it is told to end.
+private struct BusyThread {
+  private let writer: Int32
+  private let call: Task<Void, any Error>
+
+  init(of pool: BlockingPool) throws {
+    var pipe: [Int32] = [-1, -1]
+    guard Glibc.pipe(&pipe) == 0 else { throw SystemError.last("pipe") }
+    let reader = pipe[0]
+    writer = pipe[1]
+    call = Task {
+      try await pool.run {
+        var byte: UInt8 = 0
+        _ = read(reader, &byte, 1)
+        close(reader)
+      }
+    }
+  }
+
+  func end() async throws {
+    close(writer)
+    try await call.value
   }
 }
 

@@ -22,16 +22,8 @@ final class RecordingLedger: DownloadLedger {
   private let state = Lock(State())
   private let onCheckpoint: @Sendable (Checkpoint) async throws -> Void
 
-  private let onPulse: @Sendable () -> Void
-
   init(_ onCheckpoint: @escaping @Sendable (Checkpoint) async throws -> Void = { _ in }) {
     self.onCheckpoint = onCheckpoint
-    onPulse = {}
-  }
-
-  init(onPulse: @escaping @Sendable () -> Void) {
-    onCheckpoint = { _ in }
-    self.onPulse = onPulse
   }
 
   func checkpoint(_ checkpoint: Checkpoint) async throws {
@@ -43,9 +35,7 @@ final class RecordingLedger: DownloadLedger {
     state.withLock { $0.progress.append(bytesDone) }
   }
 
-  func pulse() {
-    onPulse()
-  }
+  func pulse() {}
 
   var mayWrite: Bool { state.withLock { $0.mayWrite } }
 

@@ -94,6 +94,63 @@ import Testing
     #expect(SourceIdentity(head: head, url: Self.url, size: 1).etag == nil)
   }
 
+  /// What stands for any bytes makes no two ranges parts of one file.
+  @Test(
+    arguments: [
+      ("null", true), ("", nil), ("\"\"", nil), ("W/\"\"", nil), ("w/\"1\"", true), ("W/\"1\"", true), ("abc", true),
+      ("\"a b\"", true), ("\"a\"b\"", true), ("\"", true), ("\"a\rb\"", nil), ("\"1\"", false),
+    ] as [(String, Bool?)])
+  func onlyATagIsStrong(tag: String, isWeak: Bool?) {
+    let head = CurlHead(status: 200, fields: [.init(name: "etag", value: tag)])
+    let identity = SourceIdentity(head: head, url: Self.url, size: 1)
+    #expect(identity.etag == nil ? isWeak == nil : identity.etagIsWeak == isWeak, "\(identity)")
+    #expect(identity.isStrong == (isWeak == false))
+    #expect((identity.ifRange != nil) == (isWeak == false))
+  }
+
+  @Test(arguments: ["null", ""]) func anObjectWithoutVersionsHasNone(value: String) {
+    let head = CurlHead(status: 200, fields: [.init(name: "x-amz-version-id", value: value)])
+    let identity = SourceIdentity(head: head, url: Self.url, size: 1)
+    #expect(identity.versionID == nil && !identity.isStrong)
+  }
+
+  /// The range's own place is what counts; the size need not be told twice.
+  @Test func aSizeIsToldWithTheFirstAnswer() {
+    var seen = Self.known
+    seen.size = nil
+    #expect(judge(part, 206, good.merging(["content-range": "bytes 100-199/*"]) { $1 }) == .part(100..<200, of: seen))
+    let chunked = ["transfer-encoding": "chunked", "etag": "\"1\"", "last-modified": "L"]
+    #expect(judge(part, 200, chunked) == .unranged)
+  }
+
+  /// A login or an outage, wherever it comes from and however it is cut.
+  @Test func aPageIsNoNewVersion() {
+    let html = ["content-type": "text/html", "content-length": "33"]
+    let whole = CurlHead(status: 200, fields: html.map { CurlHead.Field(name: $0.key, value: $0.value) })
+    let known = SourceIdentity(finalURL: "http://a/v1", size: 1000, etag: "\"1\"")
+    for gate in [
+      ResponseGate(asked: part, url: Self.url), ResponseGate(asked: .whole, url: "http://a/login", isMedia: true),
+      ResponseGate(asked: .first(count: 100), url: "http://a/login", isMedia: true),
+      ResponseGate(asked: .part(0..<100, of: known), url: "http://a/v1"),
+    ] {
+      guard case .refused = gate.judge(whole) else {
+        Issue.record("\(gate) passed")
+        continue
+      }
+    }
+    let ranged = html.merging(["content-range": "bytes 0-32/33"]) { $1 }
+    guard case .refused = judge(.first(count: 100), 206, ranged) else {
+      Issue.record("a page's range passed")
+      return
+    }
+    // A page that is fetched, and has changed.
+    var tagged = whole
+    tagged.fields.append(.init(name: "etag", value: "\"2\""))
+    #expect(
+      ResponseGate(asked: .part(0..<100, of: known), url: "http://a/v1").judge(tagged)
+        == .changed(.size(recorded: 1000, seen: 33)))
+  }
+
   @Test func aWebPageIsNoFilm() {
     guard case .refused = judge(.whole, 200, ["content-type": "text/html; charset=utf-8"]) else {
       Issue.record("a web page passed")
