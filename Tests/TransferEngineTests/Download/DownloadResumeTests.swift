@@ -71,6 +71,77 @@ import Testing
     }
   }
 
+  /// An outage, with a status of success: what is there is not given up for a page.
+  @Test func aPageInTheMiddleCostsNothing() async throws {
+    try await DownloadHarness.run { harness in
+      let spec = harness.spec()
+      let checkpoint = try #require(try await half(harness, spec))
+      let page = OriginFault.answer(200, headers: [("Content-Type", "text/html")], body: "<html>back soon</html>")
+      harness.origin.script(DownloadHarness.path) { _ in [page] }
+      let ledger = RecordingLedger()
+      #expect(await harness.run(spec, from: checkpoint, ledger: ledger).failure?.class == .retry)
+      #expect(ledger.last?.generation ?? checkpoint.generation == checkpoint.generation)
+      harness.origin.script(DownloadHarness.path) { _ in [] }
+      let before = harness.origin.exchanges(DownloadHarness.path).count
+      #expect(
+        await harness.run(spec, from: ledger.last ?? checkpoint)
+          == .succeeded(sha256: Self.file.sha256, bytes: Self.size))
+      var again = ByteRanges()
+      for exchange in harness.origin.exchanges(DownloadHarness.path)[before...] where exchange.sent.count > 1 {
+        again.formUnion(exchange.sent)
+      }
+      #expect(again.intersection(checkpoint.done).isEmpty)
+    }
+  }
+
+  /// One server of several is ahead, and then another answers; or the run ends before.
+  @Test(arguments: [true, false]) func aMomentOfAnotherVersionCostsNothing(endsThere: Bool) async throws {
+    try await DownloadHarness.run { harness in
+      let spec = harness.spec()
+      var checkpoint = try #require(try await half(harness, spec))
+      let before = harness.origin.exchanges(DownloadHarness.path).count
+      harness.origin.script(DownloadHarness.path) {
+        if $0.number == before + 1 { return [.header("ETag", "\"another\"")] }
+        return endsThere ? [.answer(404)] : []
+      }
+      let ledger = RecordingLedger()
+      var outcome = await harness.run(spec, from: checkpoint, ledger: ledger)
+      if endsThere {
+        #expect(outcome.failure?.code == "http_404")
+        #expect(ledger.last == nil)
+        harness.origin.script(DownloadHarness.path) { _ in [] }
+        outcome = await harness.run(spec, from: checkpoint, ledger: ledger)
+      }
+      #expect(outcome == .succeeded(sha256: Self.file.sha256, bytes: Self.size))
+      try #expect(harness.published == Self.file.bytes)
+      checkpoint = try #require(ledger.checkpoints.first)
+      #expect(checkpoint.generation == 0 && checkpoint.done.count > 700_000)
+      try #expect(harness.stagedNames.isEmpty)
+    }
+  }
+
+  /// A server may claim any size, and a pause may last.
+  @Test func aStoppedRunHoldsNoSpace() async throws {
+    try await DownloadHarness.run { harness in
+      let spec = harness.spec()
+      let checkpoint = try #require(try await half(harness, spec))
+      let name = "\(harness.directory.path)/.reelhaul/staging/\(checkpoint.stagingName)"
+      let size = try FileDescriptor.open(name, O_RDONLY).size()
+      #expect(size == checkpoint.done.ranges.last?.upperBound)
+      #expect(size < Self.size)
+    }
+  }
+
+  /// A weak tag ties no ranges together, and the whole comes in chunks; the last answer tells of a size.
+  @Test func aSizeThatIsNotAlwaysToldIsNoOther() async throws {
+    try await DownloadHarness.run { harness in
+      harness.origin.serve(DownloadHarness.path, Self.file.withWeakTagOnly())
+      harness.origin.script(DownloadHarness.path) { $0.range == nil ? [.chunked] : [] }
+      #expect(await harness.run(harness.spec()) == .succeeded(sha256: Self.file.sha256, bytes: Self.size))
+      #expect(harness.origin.exchanges(DownloadHarness.path).count == 3)
+    }
+  }
+
   @Test func aReplacedSourceIsFetchedAnew() async throws {
     try await DownloadHarness.run { harness in
       let spec = harness.spec()
