@@ -22,7 +22,7 @@ extension StorageURL {
     let segment = path.split(separator: "/").last ?? ""
     var name = String.UnicodeScalarView()
     for scalar in (unescaped(segment.utf8) ?? String(segment)).composed.unicodeScalars {
-      name.append(scalar.value < 0x20 || scalar.value == 0x7F || scalar == "/" ? "_" : scalar)
+      name.append(scalar.properties.generalCategory == .control || scalar == "/" ? "_" : scalar)
     }
     let safe = String(name)
     return safe.isEmpty || safe == "." || safe == ".." || safe.lowercased() == reserved ? "download" : shortened(safe)

@@ -64,7 +64,7 @@ public struct StorageURL: Hashable, Sendable {
     guard let name = unescaped(escaped) else { throw InvalidStorageURL("an escape in it is not %XX of valid UTF-8") }
     guard !name.isEmpty else { throw InvalidStorageURL("a name in its path is empty") }
     guard name != "." && name != ".." else { throw InvalidStorageURL("\(name) is not a name") }
-    guard name.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F && $0 != UInt8(ascii: "/") }) else {
+    guard name.unicodeScalars.allSatisfy({ $0.properties.generalCategory != .control && $0 != "/" }) else {
       throw InvalidStorageURL("a name in its path has a control character or an escaped '/'")
     }
     let composed = name.composed

@@ -42,8 +42,8 @@ create function lane_ids(ranks smallint[], queues text[], kinds text[], hosts te
 language plpgsql set plan_cache_mode = force_generic_plan
 set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set jit = off as $$
 declare
-  ids    int[];
-  first_ boolean := true;
+  ids   int[];
+  tries int := 0;
 begin
   loop
     select array_agg(l.id order by u.ordinal) into ids
@@ -57,10 +57,11 @@ begin
     if array_position(ids, null) is null then
       return ids;
     end if;
-    if not first_ then
+    -- One that is there may be deleted before it is held; not again and again.
+    tries := tries + 1;
+    if tries > 10 then
       raise exception 'lanes could not be made';
     end if;
-    first_ := false;
 
     perform ensure_buckets(
       array_fill('queue'::text, array[cardinality(queues)]) || array_fill('kind'::text, array[cardinality(kinds)])

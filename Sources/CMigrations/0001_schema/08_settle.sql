@@ -44,7 +44,10 @@ begin
            sequence = greatest(t.sequence, d.sequence) + 1,
            started_at = d.started_at,
            finished_at = case when d.verdict in ('succeeded', 'failed', 'canceled') then now() end,
-           bytes_done = case d.verdict when 'succeeded' then d.size else coalesce(d.bytes_done, t.bytes_done) end,
+           -- What is recorded; the run may have had more, and lost it, or recorded more than it last told.
+           bytes_done = case d.verdict when 'succeeded' then d.size
+                          else (select coalesce(sum(upper(r) - lower(r)), 0)
+                                  from checkpoint c cross join unnest(c.done) r where c.task_id = t.id) end,
            bytes_total = case d.verdict when 'succeeded' then d.size else coalesce(d.bytes_total, t.bytes_total) end,
            generation = coalesce((select generation from checkpoint c where c.task_id = t.id), t.generation),
            worker = (select boot from worker w where w.id = d.worker_id),

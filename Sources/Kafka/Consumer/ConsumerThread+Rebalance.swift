@@ -89,9 +89,9 @@ extension ConsumerThread {
     report(list.lend { rd_kafka_seek_partitions(handle.raw, $0, 0) }, "seek")
   }
 
-  /// Begins anew where the group's offsets are gone, or are others than this member's: the topic was deleted, and a new one of its name may have fewer, or just
-  /// as many, records, so that a fetch from the former position fails late or never. What was handed out before is then no
-  /// longer this member's to commit.
+  /// Begins anew where the group's offsets are gone, or are others than this member's: the topic was deleted, and a new one
+  /// of its name may have fewer, or just as many, records, so that a fetch from the former position fails late or never.
+  /// What was handed out before is then no longer this member's to commit.
   func restart(_ partitions: [TopicPartition]) {
     guard !partitions.isEmpty else { return }
     discard(partitions)

@@ -60,7 +60,8 @@ struct MemoryTask {
   mutating func endRun(boot: UUID?) {
     guard let run else { return }
     startedAt = run.startedAt
-    bytesDone = run.bytesDone ?? bytesDone
+    // What the run had besides is lost.
+    bytesDone = checkpoint?.done.count ?? 0
     bytesTotal = run.bytesTotal ?? bytesTotal
     generation = checkpoint?.generation ?? generation
     worker = boot

@@ -47,8 +47,8 @@ extension DownloadMachine {
     }
     answered.answer = .accepted(count: Int64(range.count))
     if resolved == nil {
-      resolved = answered.url
-      self.identity?.finalURL = URLRedaction.redact(answered.url.text)
+      resolved = answered.place
+      self.identity?.finalURL = URLRedaction.redact(answered.place.url.text)
       running[answered.request.id] = answered
       actions = send()
     }
@@ -67,7 +67,7 @@ extension DownloadMachine {
       return (.refuse, [])
     }
     if let former, former.identity.mismatch(with: identity) == nil {
-      bring(back: former, from: answered.url)
+      bring(back: former, from: answered.place)
       answered.answer = .returned
       return (.refuse, [])
     }
@@ -75,7 +75,7 @@ extension DownloadMachine {
     self.identity = identity
     mode = .ranges
     isResumable = canUseRanges(identity)
-    resolved = answered.url
+    resolved = answered.place
     needsSeal = size > limits.sealAbove
     var plan = ChunkScheduler(size: size, limits: limits.chunks)
     answered.chunk = plan.next(connections: 1, rate: nil)?.chunk.id
@@ -87,14 +87,14 @@ extension DownloadMachine {
   }
 
   /// The source has the version again that it had, or another of its servers does.
-  private mutating func bring(back former: Version, from url: CurlURL) {
+  private mutating func bring(back former: Version, from place: Place) {
     self.former = nil
     identity = former.identity
     generation = former.generation
     mode = .ranges
     isResumable = true
     needsSeal = true
-    resolved = url
+    resolved = place
     plan = ChunkScheduler(size: former.identity.size ?? 0, done: former.received, limits: limits.chunks)
   }
 
@@ -114,7 +114,7 @@ extension DownloadMachine {
     self.identity = identity
     mode = .whole
     isResumable = false
-    resolved = answered.url
+    resolved = answered.place
     needsSeal =
       (identity.size ?? .max) > limits.sealAbove
       && (identity.hasValidator || identity.size != nil)

@@ -78,7 +78,7 @@ extension DownloadMachine {
     guard hops <= limits.redirects else {
       return end(.failed(redirect("redirect_loop", "the source redirects more than \(limits.redirects) times")))
     }
-    guard let next = answered.url.resolving(target), next.scheme == "http" || next.scheme == "https" else {
+    guard let next = answered.place.url.resolving(target), next.scheme == "http" || next.scheme == "https" else {
       return end(.failed(redirect("redirect_refused", "the source redirects to what is no http or https URL")))
     }
     guard next.text.utf8.count <= TaskSpec.urlLimit else {
@@ -88,7 +88,8 @@ extension DownloadMachine {
     guard !next.hasCredentials else {
       return end(.failed(redirect("redirect_refused", "the source redirects to a URL with credentials in it")))
     }
-    let request = ask(answered.request.asked, at: next, chunk: answered.chunk, hops: hops)
+    let place = Place(url: next, isAtOrigin: answered.place.isAtOrigin && next.isSameOrigin(as: source))
+    let request = ask(answered.request.asked, at: place, chunk: answered.chunk, hops: hops)
     guard let count = answered.shortened else { return [request] }
     running[lastRequest]?.shortened = count
     return [request, .shorten(lastRequest, count: count)]

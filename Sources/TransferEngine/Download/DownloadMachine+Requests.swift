@@ -7,7 +7,7 @@ extension DownloadMachine {
     guard phase == .fetching || phase == .sealing, !isPausing else { return [] }
     if phase == .sealing { return running.isEmpty ? [seal()] : [] }
     guard mode == .ranges, let plan, let identity else {
-      return running.isEmpty ? [ask(mode == .whole ? .whole : .first(count: limits.firstChunk), at: source)] : []
+      return running.isEmpty ? [ask(mode == .whole ? .whole : .first(count: limits.firstChunk), at: origin)] : []
     }
     if plan.isComplete { return running.isEmpty ? allBytesAreThere() : [] }
     var actions: [Action] = []
@@ -15,7 +15,7 @@ extension DownloadMachine {
     let most = resolved == nil || plan.size <= limits.firstChunk ? 1 : governor.connections
     while running.count < most, let grant = self.plan?.next(connections: most, rate: connectionRate) {
       if let shortened = grant.shortened { actions += shorten(to: shortened) }
-      actions.append(ask(.part(grant.chunk.range, of: identity), at: resolved ?? source, chunk: grant.chunk.id))
+      actions.append(ask(.part(grant.chunk.range, of: identity), at: resolved ?? origin, chunk: grant.chunk.id))
     }
     return actions
   }
@@ -28,13 +28,15 @@ extension DownloadMachine {
     return [.shorten(id, count: count)]
   }
 
-  mutating func ask(_ asked: ResponseGate.Asked, at url: CurlURL, chunk: Int? = nil, hops: Int = 0) -> Action {
+  private var origin: Place { Place(url: source, isAtOrigin: true) }
+
+  mutating func ask(_ asked: ResponseGate.Asked, at place: Place, chunk: Int? = nil, hops: Int = 0) -> Action {
     lastRequest += 1
     var ifRange: String?
     if case .part(_, let identity) = asked, usesIfRange, phase == .fetching { ifRange = identity.ifRange }
     let request = Request(
-      id: lastRequest, url: url.text, asked: asked, ifRange: ifRange, isAtOrigin: url.isSameOrigin(as: source))
-    running[lastRequest] = Running(request: request, url: url, chunk: chunk, hops: hops)
+      id: lastRequest, url: place.url.text, asked: asked, ifRange: ifRange, isAtOrigin: place.isAtOrigin)
+    running[lastRequest] = Running(request: request, place: place, chunk: chunk, hops: hops)
     return .request(request)
   }
 
@@ -47,7 +49,7 @@ extension DownloadMachine {
   /// Asks for one byte, to compare what the answer tells of the source.
   private mutating func seal() -> Action {
     guard let identity else { return .end(.stopped) }
-    return ask(.part(0..<1, of: identity), at: resolved ?? source)
+    return ask(.part(0..<1, of: identity), at: resolved ?? origin)
   }
 
   mutating func complete() -> [Action] {

@@ -15,7 +15,7 @@ struct DownloadMachine {
     var asked: ResponseGate.Asked
     /// The validator for `If-Range`.
     var ifRange: String?
-    /// The task's own header fields go to the host they were meant for, and no other.
+    /// The task's own header fields go to the host they were meant for, and no other; nor back to it by another's word.
     var isAtOrigin: Bool
   }
 
@@ -75,7 +75,7 @@ struct DownloadMachine {
   var lastRequest = 0
   var phase = Phase.fetching
   /// Where requests go; `nil`: the next one starts at the source and follows its redirects.
-  var resolved: CurlURL?
+  var resolved: Place?
   var mode = Mode.undecided
   var usesIfRange = true
   var failures = 0
@@ -106,6 +106,13 @@ struct DownloadMachine {
     case whole
   }
 
+  /// Where a request goes.
+  struct Place: Hashable {
+    var url: CurlURL
+    /// Nobody but the source's own server led there.
+    var isAtOrigin: Bool
+  }
+
   struct Version: Hashable {
     var identity: SourceIdentity
     var generation: Int
@@ -114,7 +121,7 @@ struct DownloadMachine {
 
   struct Running: Hashable {
     var request: Request
-    var url: CurlURL
+    var place: Place
     /// The scheduler's, where the request works on one.
     var chunk: Int?
     /// Redirects that led to it.

@@ -202,6 +202,22 @@ import Testing
     #expect(failure.code == "redirect_loop")
   }
 
+  /// Whoever was redirected to could choose where at home they go.
+  @Test func headersDoNotComeHomeByAnothersWord() throws {
+    var machine = try machine()
+    var request = try #require(requests(machine.begin(resuming: nil)).first)
+    var isAtOrigin = [request.isAtOrigin]
+    for target in ["/moved", "http://b/film.mp4", "http://a/echo"] {
+      let redirect = CurlHead(status: 302, fields: [.init(name: "location", value: target)])
+      _ = machine.head(redirect, of: request.id, now: 0)
+      request = try #require(requests(machine.ended(request.id, received: 0, error: nil, milliseconds: 1)).first)
+      isAtOrigin.append(request.isAtOrigin)
+    }
+    #expect(isAtOrigin == [true, true, false, false])
+    let next = requests(machine.head(head(request), of: request.id, now: 0).1)
+    #expect(next.first?.url == "http://a/echo" && next.first?.isAtOrigin == false)
+  }
+
   @Test func aResumedRunAsksForWhatIsMissingAndComparesTheSource() throws {
     var machine = try machine()
     var checkpoint = Checkpoint(
