@@ -50,6 +50,29 @@ import Testing
     }
   }
 
+  /// Not what the run told last: that is lost, or was recorded after it.
+  @Test(arguments: StoreKind.allCases)
+  func aTaskAtRestTellsWhatIsRecordedOfIt(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let worker = try await fixture.worker()
+      let spec = TaskSpec.noop()
+      try await fixture.submit(spec)
+      for recorded in [[], [0..<3000, 4000..<5000]] as [[Range<Int64>]] {
+        let claim = try #require(try await fixture.store.claim(worker, limit: 1).first)
+        let sample = ProgressSample(taskID: spec.id, epoch: claim.epoch, bytesDone: 500, bytesTotal: 9000, rate: 3)
+        #expect(try await fixture.store.renew(worker, samples: [sample]) == Renewal(isAlive: true))
+        if !recorded.isEmpty {
+          var write = CheckpointWrite.sample(spec.id, epoch: claim.epoch)
+          for range in recorded { write.checkpoint.done.insert(range) }
+          #expect(try await fixture.store.checkpoint([write]) == [true])
+        }
+        #expect(try await fixture.settle(claim, .released(reason: nil, delay: .zero)))
+        let document = try #require(try await fixture.store.task(spec.id))
+        #expect(document.bytesDone == recorded.reduce(0) { $0 + Int64($1.count) } && document.bytesTotal == 9000)
+      }
+    }
+  }
+
   /// Neither while the task waits again, nor while another worker owns it, nor once that one has ended it.
   @Test(arguments: StoreKind.allCases)
   func nothingOfAnOldEpochTakesEffect(_ kind: StoreKind) async throws {
