@@ -8,16 +8,12 @@ extension SourceIdentity {
     func value(of name: String) -> String? {
       head[name].flatMap { !$0.isEmpty && $0.utf8.allSatisfy { 0x20..<0x7F ~= $0 } ? $0 : nil }
     }
-    var tag = value(of: "etag")
-    var isWeak = false
-    if let given = tag {
-      isWeak = given.hasPrefix("W/")
-      if isWeak { tag?.removeFirst(2) }
-      if tag == "" || tag == "\"\"" { tag = nil }
-      // `null`, `w/"1"` and whatever else is no tag may stand for any bytes.
-      if let tag, !Self.isOpaqueTag(tag) { isWeak = true }
-      if tag == nil { isWeak = false }
-    }
+    let given = value(of: "etag")
+    let saysWeak = given?.hasPrefix("W/") == true
+    var tag = saysWeak ? given.map { String($0.dropFirst(2)) } : given
+    if tag == "" || tag == "\"\"" { tag = nil }
+    // `null`, `w/"1"` and whatever else is no tag may stand for any bytes, as a weak one may.
+    let isWeak = tag.map { saysWeak || !Self.isOpaqueTag($0) } ?? false
     let version = value(of: "x-amz-version-id")
     self.init(
       finalURL: URLRedaction.redact(url), size: size, etag: tag, etagIsWeak: isWeak,
