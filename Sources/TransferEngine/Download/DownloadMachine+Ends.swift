@@ -106,11 +106,10 @@ extension DownloadMachine {
       let message = "the source changes between answers: \(mismatch)"
       return end(.failed(TaskFailure(code: "source_changing", message: message, class: .retry)))
     }
-    var former: Version?
+    former = nil
     if isResumable, let identity, let plan {
       former = Version(identity: identity, generation: generation, received: plan.received)
     }
-    defer { self.former = former }
     return restart(wholly: false)
   }
 
