@@ -101,12 +101,12 @@ create table task (
     check ((error_code is null) = (error_class is null) and (error_code is null) = (error_message is null)),
   constraint task_digest_is_of_success check (sha256 is null or state = 'succeeded')
 ) with (
-  fillfactor = 70, autovacuum_vacuum_scale_factor = 0.25, autovacuum_vacuum_threshold = 50000,
+  fillfactor = 50, autovacuum_vacuum_scale_factor = 0.25, autovacuum_vacuum_threshold = 50000,
   autovacuum_vacuum_insert_scale_factor = 0.5, autovacuum_vacuum_insert_threshold = 500000,
   autovacuum_analyze_scale_factor = 0.5, autovacuum_analyze_threshold = 50000
 );
 
-create index task_newest on task (created_at desc);  -- without the id: lookups by id shall have one index
+create index task_newest on task (created_at);  -- without the id: lookups by id shall have one index
 create index task_halted on task (halted, created_at desc, id desc) where halted is not null;
 create index task_halted_lane on task (lane_id) where halted is not null;
 

@@ -1,20 +1,20 @@
 -- A task as it is shown: what rests in `task`, overridden by the run that owns it. Rows are not looked for where a task
--- of that state has none: a key of null ends the lookup before it touches the index.
+-- of that state has none: a key of null ends the lookup before it touches the index, a `case` before it begins.
 create view task_document as
   select t.id, coalesce(r.phase, t.state::text) state, t.priority, t.spec,
          coalesce(r.attempt, t.attempt) attempt, coalesce(r.epoch, t.epoch) epoch,
          greatest(r.sequence, t.sequence) sequence,
-         coalesce(c.generation, t.generation, 0) generation,
-         coalesce(w.boot, t.worker) worker,
+         coalesce(case when t.state <> 'succeeded' then
+                    (select c.generation from checkpoint c where c.task_id = t.id) end, t.generation, 0) generation,
+         coalesce((select w.boot from worker w where w.id = r.worker_id), t.worker) worker,
          coalesce(r.bytes_done, t.bytes_done, 0) bytes_done, coalesce(r.bytes_total, t.bytes_total) bytes_total, r.rate,
          t.created_at, coalesce(r.started_at, t.started_at) started_at, t.finished_at,
-         d.run_at, t.sha256,
+         case when t.state = 'queued' and r.task_id is null then
+           (select d.run_at from delayed d where d.task_id = t.id) end run_at,
+         t.sha256,
          t.error_code, t.error_message, t.error_class, t.error_retry_after
     from task t
-    left join run r on r.task_id = any(case when t.state = 'queued' then array[t.id] end)
-    left join worker w on w.id = any(array[r.worker_id])
-    left join delayed d on d.task_id = any(case when t.state = 'queued' and r.task_id is null then array[t.id] end)
-    left join checkpoint c on c.task_id = any(case when t.state <> 'succeeded' then array[t.id] end);
+    left join run r on r.task_id = any(case when t.state = 'queued' then array[t.id] end);
 
 -- The tasks with these ids that exist, in the order of the ids.
 create function task_documents(ids uuid[]) returns setof task_document

@@ -37,16 +37,15 @@ extension PostgresStore {
       pending.tasks.reserveCapacity(ids.count)
       // A task is told of with each of its events.
       let share = Int64(Self.bytesAtOnce * ids.count / all.count)
-      var left: Int64 = 0
+      var bytes: Int64 = 0
       for row in try await pool.query(StoreQueries.pendingDocuments, .uuids(ids), .int64(share)) {
-        if sizes.isEmpty { left = try row.int64(21) }
-        left -= 1
+        bytes = try row.int64(21)
         let id = UUID(try row.uuid(0))
         pending.tasks[id] = try document(row)
         sizes[id] = try row.bytes(3).count
       }
-      // What lies between those that are here was removed; with nothing left to read, all that is not here was.
-      let end = left == 0 ? ids.count : (ids.lastIndex { sizes[$0] != nil } ?? -1) + 1
+      // What lies between those that are here was removed; where more had fitted, all that is not here was.
+      let end = bytes < share ? ids.count : (ids.lastIndex { sizes[$0] != nil } ?? -1) + 1
       for id in ids[..<end] { sizes[id] = sizes[id] ?? 0 }
       pending.cut(to: Self.bytesAtOnce) { sizes[$0] }
       return pending

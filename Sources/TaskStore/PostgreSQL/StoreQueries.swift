@@ -104,14 +104,13 @@ enum StoreQueries {
     """
 
   static let documents = PostgresStatement("select \(documentColumns) from task_documents($1)")
-  /// $1: ids; $2: bytes of specifications after which no further task is read. The last column: how many there are.
+  /// $1: ids; $2: bytes of specifications after which no further task is read. The last column: how many bytes they come
+  /// to so far.
   static let pendingDocuments = PostgresStatement(
     """
-    select \(documentColumns), there_are
-      from (select d.*, count(*) over () there_are,
-                   sum(pg_column_size(spec)) over (rows unbounded preceding) - pg_column_size(spec) before
-              from task_documents($1) d) sized
-     where before < $2
+    select \(documentColumns), bytes
+      from (select d.*, sum(pg_column_size(spec)) over (rows unbounded preceding) bytes from task_documents($1) d) sized
+     where bytes - pg_column_size(spec) < $2
     """)
   /// $1: ids. A row per task that exists, found by its key whatever the tables' statistics say.
   static let states = PostgresStatement("select id, state from task_documents($1)")
