@@ -75,12 +75,16 @@ final class BenchFleet: Sendable {
     try await withPool { try await body(PostgresStore(pool: $0)) }
   }
 
-  /// Returns once so many tasks have succeeded in all, and everything that happened is published.
-  func finished(_ count: Int) async throws {
+  /// Returns once so many tasks have succeeded in all, and everything that happened is published: when that was seen, in
+  /// nanoseconds of the clock since boot.
+  @discardableResult
+  func finished(_ count: Int) async throws -> Int64 {
     try await withPool { pool in
-      repeat {
+      while true {
         while try await pool.query(Self.isBusy).first?.bool(0) ?? false { try await Task.sleep(for: .milliseconds(10)) }
-      } while try await PostgresStore(pool: pool).counts()[.succeeded] ?? 0 < count
+        let end = Clocks.boottime()
+        if try await PostgresStore(pool: pool).counts()[.succeeded] ?? 0 >= count { return end }
+      }
     }
   }
 
