@@ -8,8 +8,8 @@ import TaskStore
 package final class RunLedger: Sendable {
   private static let unknown: Int64 = -1
 
+  let claim: Claim
   package let lease: Lease
-  private let claim: Claim
   private let store: StoreBatcher
   private let done: Atomic<Int64>
   private let total: Atomic<Int64>

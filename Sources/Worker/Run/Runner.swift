@@ -6,10 +6,10 @@ import Telemetry
 /// The running tasks of this worker: starts a run for every claim, tells runs to stop, and settles what they end with.
 package actor Runner {
   private struct Run {
-    let claim: Claim
     let ledger: RunLedger
     var meter: ProgressMeter
-    var task: Task<Void, any Error>?
+    let task: Task<Void, any Error>
+    var claim: Claim { ledger.claim }
     var stop: (reason: StopReason, at: BootInstant)?
   }
 
@@ -67,28 +67,28 @@ package actor Runner {
       let meter = ProgressMeter(bytesDone: ledger.bytesDone, bytesTotal: ledger.bytesTotal, now: now)
       // Released a moment ago and claimed again before the release was answered: the former run is still to return.
       if runs[claim.spec.id] != nil { leftovers += 1 }
-      runs[claim.spec.id] = Run(claim: claim, ledger: ledger, meter: meter)
-      runs[claim.spec.id]?.task = loop.task { await self.run(claim, ledger) }
+      runs[claim.spec.id] = Run(ledger: ledger, meter: meter, task: loop.task { await self.run(ledger) })
     }
   }
 
-  private func run(_ claim: Claim, _ ledger: RunLedger) async {
+  private func run(_ ledger: RunLedger) async {
+    let kind = ledger.claim.spec.kind
     let outcome: RunOutcome
-    if let handler = handlers[claim.spec.kind] {
-      outcome = await handler.run(claim, ledger: ledger)
+    if let handler = handlers[kind] {
+      outcome = await handler.run(ledger.claim, ledger: ledger)
     } else {
-      let kind = claim.spec.kind.rawValue
       let failure = TaskFailure(
-        code: "no_handler", message: "The worker does not carry out tasks of kind \(kind).", class: .wait)
+        code: "no_handler", message: "The worker does not carry out tasks of kind \(kind.rawValue).", class: .wait)
       outcome = .failed(failure)
     }
-    await settle(claim, ledger, outcome)
-    await end(claim, ledger)
+    await settle(ledger, outcome)
+    await end(ledger)
   }
 
-  private func settle(_ claim: Claim, _ ledger: RunLedger, _ outcome: RunOutcome) async {
+  private func settle(_ ledger: RunLedger, _ outcome: RunOutcome) async {
+    let claim = ledger.claim
     // The table may hold a later run of the same task: this one was let go then, and is not to be settled.
-    let run = own(claim, ledger)
+    let run = own(ledger)
     let stop = run == nil || ledger.isLost ? .abandoned : run?.stop?.reason
     let decision = planner.settlement(
       of: .init(
@@ -96,15 +96,16 @@ package actor Runner {
         newBytes: ledger.newBytes, size: ledger.bytesTotal, generation: ledger.recordedGeneration))
     guard let decision else { return }
     if case .failed(let failure) = outcome { note(failure, claim) }
-    await settle(claim, ledger.lease, as: decision)
+    await settle(ledger, as: decision)
   }
 
   /// Writes the end of a run until it is written, or the lease is lost.
-  private func settle(_ claim: Claim, _ lease: Lease, as outcome: Settlement.Outcome) async {
+  private func settle(_ ledger: RunLedger, as outcome: Settlement.Outcome) async {
+    let claim = ledger.claim
     var settlement = Settlement(taskID: claim.spec.id, epoch: claim.epoch, outcome: outcome)
     while true {
       do {
-        if try await !store.settle(settlement, under: lease) {
+        if try await !store.settle(settlement, under: ledger.lease) {
           log.notice("the task was another's when it was settled", fields(claim))
         }
         return
@@ -121,9 +122,9 @@ package actor Runner {
     }
   }
 
-  private func end(_ claim: Claim, _ ledger: RunLedger) async {
-    if own(claim, ledger) != nil {
-      runs[claim.spec.id] = nil
+  private func end(_ ledger: RunLedger) async {
+    if own(ledger) != nil {
+      runs[ledger.claim.spec.id] = nil
     } else if hanging.remove(ObjectIdentifier(ledger)) == nil {
       leftovers -= 1
     }
@@ -131,8 +132,8 @@ package actor Runner {
     await onFree()
   }
 
-  private func own(_ claim: Claim, _ ledger: RunLedger) -> Run? {
-    guard let run = runs[claim.spec.id], run.ledger === ledger else { return nil }
+  private func own(_ ledger: RunLedger) -> Run? {
+    guard let run = runs[ledger.claim.spec.id], run.ledger === ledger else { return nil }
     return run
   }
 
@@ -146,7 +147,7 @@ package actor Runner {
   private func stop(_ id: UUID, _ reason: StopReason) {
     guard runs[id] != nil, runs[id]?.stop == nil else { return }
     runs[id]?.stop = (reason, .now)
-    runs[id]?.task?.cancel()
+    runs[id]?.task.cancel()
   }
 
   /// Tells every run to stop and returns when all are settled.
@@ -172,7 +173,7 @@ package actor Runner {
 
   private func detach(_ id: UUID, _ run: Run) {
     run.ledger.disown()
-    run.task?.cancel()
+    run.task.cancel()
     runs[id] = nil
     leftovers += 1
   }
@@ -231,7 +232,7 @@ package actor Runner {
   }
 
   private func settleGivenUp(_ run: Run, _ outcome: RunOutcome) async {
-    await settle(run.claim, run.ledger.lease, as: givenUp(run, outcome))
+    await settle(run.ledger, as: givenUp(run, outcome))
     lettingGo -= 1
     noteIdle()
     await onFree()
