@@ -62,6 +62,7 @@ create table lane (
 create index lane_ready on lane (rank, queue_id, host_id, id) where ready;
 
 -- The truth about a task while no worker owns it. While one does, epoch, attempt and sequence in `run` are ahead.
+-- Half of every page is left free: the ends of its tasks come together, and have room beside what they replace.
 create table task (
   id            uuid       primary key,
   state         task_state not null,

@@ -9,8 +9,9 @@ package actor Runner {
     let ledger: RunLedger
     var meter: ProgressMeter
     let task: Task<Void, any Error>
-    var claim: Claim { ledger.claim }
     var stop: (reason: StopReason, at: BootInstant)?
+
+    var claim: Claim { ledger.claim }
   }
 
   private let loop: EventLoop

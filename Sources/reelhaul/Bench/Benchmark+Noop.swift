@@ -24,8 +24,8 @@ extension Benchmark {
       let specs = (0..<count).map { number in
         TaskSpec(id: .make(), kind: .noop, source: "noop://host-\(number % 4)/", queue: "queue-\(number % 4)")
       }
-      for start in stride(from: 0, to: count, by: 5000) {
-        try await client.submit(Array(specs[start..<min(start + 5000, count)]))
+      for first in stride(from: 0, to: count, by: 5000) {
+        try await client.submit(Array(specs[first..<min(first + 5000, count)]))
       }
       let end = try await fleet.finished((run + 1) * count)
       events.resume()
