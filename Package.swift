@@ -30,43 +30,50 @@ let package = Package(
   ],
   targets: [
     // C libraries, each imported by exactly one Swift module.
-    .target(name: "CSystem"),
-    library("CUV", pkgConfig: "libuv", apt: "libuv1-dev"),
-    library("CCurl", pkgConfig: "libcurl", apt: "libcurl4-openssl-dev"),
-    library("CRdKafka", pkgConfig: "rdkafka", apt: "librdkafka-dev"),
-    library("CPostgres", pkgConfig: "libpq", apt: "libpq-dev"),
-    library("CCrypto", pkgConfig: "libcrypto", apt: "libssl-dev"),
+    .target(name: "CReelhaulSystem"),
+    library("CReelhaulUV", pkgConfig: "libuv", apt: "libuv1-dev"),
+    library("CReelhaulCurl", pkgConfig: "libcurl", apt: "libcurl4-openssl-dev"),
+    library("CReelhaulKafka", pkgConfig: "rdkafka", apt: "librdkafka-dev"),
+    library("CReelhaulPostgres", pkgConfig: "libpq", apt: "libpq-dev"),
+    library("CReelhaulCrypto", pkgConfig: "libcrypto", apt: "libssl-dev"),
 
     // The SQL of the schema, embedded.
-    .target(name: "CMigrations"),
+    .target(name: "CReelhaulSchema"),
 
     // The operating system and the libraries, as Swift.
-    module("System", ["CSystem", "CUV"]),
-    module("Digest", ["CCrypto"]),
-    module("Curl", ["CCurl", "System"]),
-    module("Kafka", ["CRdKafka", "System"]),
-    module("Postgres", ["CPostgres", "System"]),
-    module("Telemetry", ["TaskCore", "System"]),
-    module("CommandLineKit", ["Codec", "System"]),
+    module("ReelhaulSystem", ["CReelhaulSystem", "CReelhaulUV"]),
+    module("ReelhaulDigest", ["CReelhaulCrypto"]),
+    module("ReelhaulCurl", ["CReelhaulCurl", "ReelhaulSystem"]),
+    module("ReelhaulKafka", ["CReelhaulKafka", "ReelhaulSystem"]),
+    module("ReelhaulPostgres", ["CReelhaulPostgres", "ReelhaulSystem"]),
+    module("ReelhaulTelemetry", ["TaskCore", "ReelhaulSystem"]),
+    module("CommandLineKit", ["ReelhaulCodec", "ReelhaulSystem"]),
 
     // What a task is, and how it is written down.
-    module("Codec"),
+    module("ReelhaulCodec"),
     module("TaskCore"),
-    module("Messages", ["Codec", "TaskCore"]),
+    module("ReelhaulMessages", ["ReelhaulCodec", "TaskCore"]),
 
     // The fleet.
-    module("TaskStore", ["TaskCore", "Messages", "Codec", "Postgres", "System", "CMigrations"]),
-    module("TransferEngine", ["Codec", "TaskCore", "Curl", "Digest", "System"]),
     module(
-      "Worker",
-      ["TaskCore", "Messages", "TaskStore", "TransferEngine", "Kafka", "Postgres", "System", "Telemetry"]),
-    module("ReelhaulClient", ["TaskCore", "Messages", "Kafka", "System"]),
-    module("LocalFleet", ["Kafka", "Postgres", "System", "Telemetry"]),
+      "TaskStore",
+      ["TaskCore", "ReelhaulMessages", "ReelhaulCodec", "ReelhaulPostgres", "ReelhaulSystem", "CReelhaulSchema"]),
+    module("TransferEngine", ["ReelhaulCodec", "TaskCore", "ReelhaulCurl", "ReelhaulDigest", "ReelhaulSystem"]),
+    module(
+      "WorkerCore",
+      [
+        "TaskCore", "ReelhaulMessages", "TaskStore", "TransferEngine", "ReelhaulKafka", "ReelhaulPostgres",
+        "ReelhaulSystem", "ReelhaulTelemetry",
+      ]),
+    module("ReelhaulClient", ["TaskCore", "ReelhaulMessages", "ReelhaulKafka", "ReelhaulSystem"]),
+    module("LocalFleet", ["ReelhaulKafka", "ReelhaulPostgres", "ReelhaulSystem", "ReelhaulTelemetry"]),
     .executableTarget(
       name: "reelhaul",
       dependencies: [
-        "CommandLineKit", "Codec", "TaskCore", "Messages", "TaskStore", "TransferEngine", "Worker", "ReelhaulClient",
-        "LocalFleet", "Curl", "Digest", "Kafka", "Postgres", "System", "Telemetry",
+        "CommandLineKit", "ReelhaulCodec", "TaskCore", "ReelhaulMessages", "TaskStore", "TransferEngine", "WorkerCore",
+        "ReelhaulClient",
+        "LocalFleet", "ReelhaulCurl", "ReelhaulDigest", "ReelhaulKafka", "ReelhaulPostgres", "ReelhaulSystem",
+        "ReelhaulTelemetry",
       ], swiftSettings: strict),
 
     // Tests mirror Sources; TestKit starts the real parts: PostgreSQL, Apache Kafka, nginx, and origins that misbehave.
@@ -75,42 +82,54 @@ let package = Package(
     .target(
       name: "TestKit",
       dependencies: [
-        "CTLS", "CResolver", "System", "Kafka", "Postgres", "LocalFleet", "ReelhaulClient", "TaskCore", "Messages",
-        "TaskStore", "Digest",
+        "CTLS", "CResolver", "ReelhaulSystem", "ReelhaulKafka", "ReelhaulPostgres", "LocalFleet", "ReelhaulClient",
+        "TaskCore", "ReelhaulMessages",
+        "TaskStore", "ReelhaulDigest",
       ],
       path: "Tests/TestKit", swiftSettings: strict),
-    tests("System", ["System", "TestKit"]),
-    tests("Digest", ["Digest", "Codec"]),
-    tests("Curl", ["Curl", "System", "TestKit"]),
-    tests("Kafka", ["Kafka", "LocalFleet", "System", "TestKit"]),
-    tests("ReelhaulClient", ["ReelhaulClient", "TaskCore", "Messages", "Kafka"]),
-    tests("Postgres", ["Postgres", "System", "LocalFleet", "TestKit"]),
-    tests("Telemetry", ["Telemetry", "TaskCore", "System"]),
-    tests("CommandLineKit", ["CommandLineKit", "Codec", "System"]),
-    tests("Codec", ["Codec"]),
+    tests("System", ["ReelhaulSystem", "TestKit"]),
+    tests("Digest", ["ReelhaulDigest", "ReelhaulCodec"]),
+    tests("Curl", ["ReelhaulCurl", "ReelhaulSystem", "TestKit"]),
+    tests("Kafka", ["ReelhaulKafka", "LocalFleet", "ReelhaulSystem", "TestKit"]),
+    tests("ReelhaulClient", ["ReelhaulClient", "TaskCore", "ReelhaulMessages", "ReelhaulKafka"]),
+    tests("Postgres", ["ReelhaulPostgres", "ReelhaulSystem", "LocalFleet", "TestKit"]),
+    tests("Telemetry", ["ReelhaulTelemetry", "TaskCore", "ReelhaulSystem"]),
+    tests("CommandLineKit", ["CommandLineKit", "ReelhaulCodec", "ReelhaulSystem"]),
+    tests("Codec", ["ReelhaulCodec"]),
     tests("TaskCore", ["TaskCore"]),
-    tests("Messages", ["Messages", "Codec", "TaskCore"]),
-    tests("TaskStore", ["TaskStore", "TaskCore", "Messages", "Postgres", "LocalFleet", "System", "TestKit"]),
-    tests("TransferEngine", ["TransferEngine", "TaskCore", "Curl", "Digest", "LocalFleet", "System", "TestKit"]),
+    tests("Messages", ["ReelhaulMessages", "ReelhaulCodec", "TaskCore"]),
+    tests(
+      "TaskStore",
+      ["TaskStore", "TaskCore", "ReelhaulMessages", "ReelhaulPostgres", "LocalFleet", "ReelhaulSystem", "TestKit"]),
+    tests(
+      "TransferEngine",
+      ["TransferEngine", "TaskCore", "ReelhaulCurl", "ReelhaulDigest", "LocalFleet", "ReelhaulSystem", "TestKit"]),
     tests(
       "Worker",
       [
-        "Worker", "TaskCore", "Messages", "TaskStore", "TransferEngine", "Kafka", "Postgres", "System", "Telemetry",
+        "WorkerCore", "TaskCore", "ReelhaulMessages", "TaskStore", "TransferEngine", "ReelhaulKafka",
+        "ReelhaulPostgres", "ReelhaulSystem", "ReelhaulTelemetry",
         "TestKit",
       ]),
-    tests("LocalFleet", ["LocalFleet", "Kafka", "Postgres", "System", "TestKit"]),
+    tests("LocalFleet", ["LocalFleet", "ReelhaulKafka", "ReelhaulPostgres", "ReelhaulSystem", "TestKit"]),
     tests(
-      "Reelhaul", ["reelhaul", "CommandLineKit", "TaskCore", "Messages", "TaskStore", "System", "Worker", "TestKit"]),
+      "Reelhaul",
+      [
+        "reelhaul", "CommandLineKit", "TaskCore", "ReelhaulMessages", "TaskStore", "ReelhaulSystem", "WorkerCore",
+        "TestKit",
+      ]),
     tests(
       "Integration",
       [
-        "reelhaul", "ReelhaulClient", "LocalFleet", "Codec", "TaskCore", "TaskStore", "Kafka", "Digest", "System",
+        "reelhaul", "ReelhaulClient", "LocalFleet", "ReelhaulCodec", "TaskCore", "TaskStore", "ReelhaulKafka",
+        "ReelhaulDigest", "ReelhaulSystem",
         "TestKit",
       ]),
     tests(
       "Chaos",
       [
-        "reelhaul", "ReelhaulClient", "LocalFleet", "TaskCore", "TaskStore", "Kafka", "Postgres", "Digest", "System",
+        "reelhaul", "ReelhaulClient", "LocalFleet", "TaskCore", "TaskStore", "ReelhaulKafka", "ReelhaulPostgres",
+        "ReelhaulDigest", "ReelhaulSystem",
         "TestKit",
       ]),
   ],

@@ -1,5 +1,5 @@
 import Glibc
-import System
+import ReelhaulSystem
 
 /// Finds TCP ports.
 package enum FreePort {

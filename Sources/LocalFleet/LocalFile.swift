@@ -1,5 +1,5 @@
 import Glibc
-import System
+import ReelhaulSystem
 
 /// The few file operations of setting up local services.
 enum LocalFile {

@@ -1,5 +1,5 @@
 import Glibc
-import System
+import ReelhaulSystem
 
 /// Debian's nginx on a free loopback port, serving a directory. Ends with its owner, or with this process.
 package final class NginxOrigin: Sendable {

@@ -1,6 +1,6 @@
-import Kafka
-import Messages
-import System
+import ReelhaulKafka
+import ReelhaulMessages
+import ReelhaulSystem
 import TaskCore
 
 /// Writes commands as Kafka messages with CloudEvents headers: of one source, at one time.

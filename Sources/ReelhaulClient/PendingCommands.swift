@@ -1,4 +1,4 @@
-import Kafka
+import ReelhaulKafka
 
 /// Commands on their way.
 package struct PendingCommands: Sendable {

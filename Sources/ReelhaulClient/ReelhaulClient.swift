@@ -1,6 +1,6 @@
-import Kafka
-import Messages
-import System
+import ReelhaulKafka
+import ReelhaulMessages
+import ReelhaulSystem
 import TaskCore
 
 /// Puts tasks and commands on Kafka, for programs that give a Reelhaul fleet its work.
@@ -61,20 +61,20 @@ public final class ReelhaulClient: Sendable {
     try await send(tasks.map(Command.submit))
   }
 
-  public func pause(_ task: UUID) async throws(ReelhaulClientError) { try await control(task, .pause) }
-  public func resume(_ task: UUID) async throws(ReelhaulClientError) { try await control(task, .resume) }
-  public func cancel(_ task: UUID) async throws(ReelhaulClientError) { try await control(task, .cancel) }
+  public func pause(_ task: UniqueID) async throws(ReelhaulClientError) { try await control(task, .pause) }
+  public func resume(_ task: UniqueID) async throws(ReelhaulClientError) { try await control(task, .resume) }
+  public func cancel(_ task: UniqueID) async throws(ReelhaulClientError) { try await control(task, .cancel) }
   /// Brings a failed or canceled task back.
-  public func retry(_ task: UUID) async throws(ReelhaulClientError) { try await control(task, .retry) }
+  public func retry(_ task: UniqueID) async throws(ReelhaulClientError) { try await control(task, .retry) }
   /// Forgets a task that is over.
-  public func remove(_ task: UUID) async throws(ReelhaulClientError) { try await control(task, .remove) }
+  public func remove(_ task: UniqueID) async throws(ReelhaulClientError) { try await control(task, .remove) }
 
   /// `priority`: −1000…1000, higher runs first.
-  public func prioritize(_ task: UUID, priority: Int) async throws(ReelhaulClientError) {
+  public func prioritize(_ task: UniqueID, priority: Int) async throws(ReelhaulClientError) {
     try await control(task, .prioritize(priority))
   }
 
-  private func control(_ task: UUID, _ action: ControlAction) async throws(ReelhaulClientError) {
+  private func control(_ task: UniqueID, _ action: ControlAction) async throws(ReelhaulClientError) {
     try await send([.control(Command.Control(id: .make(), taskID: task, action: action))])
   }
 

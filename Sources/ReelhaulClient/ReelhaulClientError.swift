@@ -1,4 +1,4 @@
-import Kafka
+import ReelhaulKafka
 
 /// Why commands did not reach the fleet's topic.
 public struct ReelhaulClientError: Error, Hashable, Sendable, CustomStringConvertible {

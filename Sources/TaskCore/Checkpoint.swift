@@ -4,7 +4,7 @@ public struct Checkpoint: Hashable, Sendable {
   public var generation: Int
   public var identity: SourceIdentity
   /// The UUID of the storage volume that holds the staging file.
-  public var volume: UUID
+  public var volume: UniqueID
   /// The staging file's name in the volume's staging directory.
   public var stagingName: String
   /// The byte ranges on stable storage.
@@ -25,7 +25,7 @@ public struct Checkpoint: Hashable, Sendable {
   }
 
   public init(
-    generation: Int, identity: SourceIdentity, volume: UUID, stagingName: String, done: ByteRanges = ByteRanges(),
+    generation: Int, identity: SourceIdentity, volume: UniqueID, stagingName: String, done: ByteRanges = ByteRanges(),
     tailCRC: UInt32? = nil, publishing: Publishing? = nil
   ) {
     self.generation = generation

@@ -6,18 +6,18 @@ public enum Command: Hashable, Sendable {
 
   public struct Control: Hashable, Sendable {
     /// The command's own id. Where the message has none, the decoder derives one from where the record lies.
-    public var id: UUID
-    public var taskID: UUID
+    public var id: UniqueID
+    public var taskID: UniqueID
     public var action: ControlAction
 
-    public init(id: UUID, taskID: UUID, action: ControlAction) {
+    public init(id: UniqueID, taskID: UniqueID, action: ControlAction) {
       self.id = id
       self.taskID = taskID
       self.action = action
     }
   }
 
-  public var taskID: UUID {
+  public var taskID: UniqueID {
     switch self {
     case .submit(let spec): spec.id
     case .control(let control): control.taskID

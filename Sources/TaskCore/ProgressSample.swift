@@ -1,13 +1,13 @@
 /// How far a running task has come, told a few times a second; losing one costs nothing.
 public struct ProgressSample: Hashable, Sendable {
-  public var taskID: UUID
+  public var taskID: UniqueID
   public var epoch: Int
   public var bytesDone: Int64
   public var bytesTotal: Int64?
   /// Bytes per second.
   public var rate: Int64
 
-  public init(taskID: UUID, epoch: Int, bytesDone: Int64, bytesTotal: Int64?, rate: Int64) {
+  public init(taskID: UniqueID, epoch: Int, bytesDone: Int64, bytesTotal: Int64?, rate: Int64) {
     self.taskID = taskID
     self.epoch = epoch
     self.bytesDone = bytesDone

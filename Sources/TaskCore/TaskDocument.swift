@@ -8,7 +8,7 @@ public struct TaskDocument: Sendable, Hashable {
   public var rate: Int64?
   public var attempt: Int
   /// The worker that owns it, or the last one that did.
-  public var worker: UUID?
+  public var worker: UniqueID?
   public var epoch: Int
   public var generation: Int
   /// The sequence number of the last event.
@@ -23,7 +23,7 @@ public struct TaskDocument: Sendable, Hashable {
 
   public init(
     spec: TaskSpec, state: TaskState, bytesTotal: Int64? = nil, bytesDone: Int64 = 0, rate: Int64? = nil,
-    attempt: Int = 0, worker: UUID? = nil, epoch: Int = 0, generation: Int = 0, sequence: Int = 1,
+    attempt: Int = 0, worker: UniqueID? = nil, epoch: Int = 0, generation: Int = 0, sequence: Int = 1,
     createdAt: Timestamp, startedAt: Timestamp? = nil, finishedAt: Timestamp? = nil, runAt: Timestamp? = nil,
     sha256: [UInt8]? = nil, error: TaskFailure? = nil
   ) {

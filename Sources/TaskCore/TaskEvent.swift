@@ -9,14 +9,14 @@ public struct TaskEvent: Sendable, Hashable {
     case paused, resumed, canceled, prioritized, removed
   }
 
-  public var taskID: UUID
+  public var taskID: UniqueID
   public var sequence: Int
   public var kind: Kind
   public var at: Timestamp
   /// The task when the event was published, which may be later than the event; `nil` once it is removed.
   public var task: TaskDocument?
 
-  public init(taskID: UUID, sequence: Int, kind: Kind, at: Timestamp, task: TaskDocument?) {
+  public init(taskID: UniqueID, sequence: Int, kind: Kind, at: Timestamp, task: TaskDocument?) {
     self.taskID = taskID
     self.sequence = sequence
     self.kind = kind
@@ -25,9 +25,9 @@ public struct TaskEvent: Sendable, Hashable {
   }
 
   /// The same for every publication of this event and no other: a version 8 UUID mixed from task and sequence.
-  public var id: UUID {
+  public var id: UniqueID {
     let mixed = UInt64(bitPattern: Int64(sequence)) &* 0x9E37_79B9_7F4A_7C15
-    return UUID(
+    return UniqueID(
       high: taskID.high & ~0xF000 | 0x8000,
       low: (taskID.low ^ mixed) & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000)
   }

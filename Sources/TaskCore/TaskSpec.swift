@@ -4,7 +4,7 @@ public struct TaskSpec: Hashable, Sendable {
   /// A URL may be as long as this, in bytes.
   public static let urlLimit = 8192
 
-  public var id: UUID
+  public var id: UniqueID
   public var kind: TaskKind
   /// The URL the bytes come from: `https://…`, `http://…`, `storage://NAME/PATH`. Of a delete: what is deleted.
   public var source: String
@@ -14,7 +14,7 @@ public struct TaskSpec: Hashable, Sendable {
   public var priority: Int
   public var queue: String
   /// Tasks that must have succeeded before this one is queued.
-  public var after: [UUID]
+  public var after: [UniqueID]
   public var notBefore: Timestamp?
   public var expect: Expectation
   public var ifExists: IfExists
@@ -29,8 +29,8 @@ public struct TaskSpec: Hashable, Sendable {
   public var paused: Bool
 
   public init(
-    id: UUID, kind: TaskKind, source: String, destination: String? = nil, priority: Int = 0,
-    queue: String = "default", after: [UUID] = [], notBefore: Timestamp? = nil, expect: Expectation = Expectation(),
+    id: UniqueID, kind: TaskKind, source: String, destination: String? = nil, priority: Int = 0,
+    queue: String = "default", after: [UniqueID] = [], notBefore: Timestamp? = nil, expect: Expectation = Expectation(),
     ifExists: IfExists = .fail, headers: [HeaderField] = [], retry: RetryPolicy = RetryPolicy(), rate: Int64? = nil,
     credential: String? = nil, labels: [String: String] = [:], paused: Bool = false
   ) {

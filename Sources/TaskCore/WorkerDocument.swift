@@ -1,6 +1,6 @@
 /// A worker as people and programs see it.
 public struct WorkerDocument: Hashable, Sendable {
-  public var id: UUID
+  public var id: UniqueID
   public var host: String
   public var pid: Int32
   public var startedAt: Timestamp
@@ -10,13 +10,13 @@ public struct WorkerDocument: Hashable, Sendable {
   public var running: Int
   /// What it carries out.
   public var kinds: Set<TaskKind>
-  public var volumes: [String: UUID]
+  public var volumes: [String: UniqueID]
   public var labels: [String: String]
   public var bytesPerSecond: Int64
 
   public init(
-    id: UUID, host: String, pid: Int32, startedAt: Timestamp, leaseUntil: Timestamp, isLive: Bool, running: Int,
-    kinds: Set<TaskKind>, volumes: [String: UUID], labels: [String: String], bytesPerSecond: Int64
+    id: UniqueID, host: String, pid: Int32, startedAt: Timestamp, leaseUntil: Timestamp, isLive: Bool, running: Int,
+    kinds: Set<TaskKind>, volumes: [String: UniqueID], labels: [String: String], bytesPerSecond: Int64
   ) {
     self.id = id
     self.host = host

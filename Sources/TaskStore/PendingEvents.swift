@@ -5,11 +5,11 @@ package struct PendingEvents: Sendable {
   /// In the order of their rows.
   package var batches: [OutboxBatch]
   /// The tasks of the events, as they were when the batches were read or later; those that were removed are not here.
-  package var tasks: [UUID: TaskDocument]
+  package var tasks: [UniqueID: TaskDocument]
   /// The last batch has the first events of its row only.
   private var isCut = false
 
-  package init(batches: [OutboxBatch] = [], tasks: [UUID: TaskDocument] = [:]) {
+  package init(batches: [OutboxBatch] = [], tasks: [UniqueID: TaskDocument] = [:]) {
     self.batches = batches
     self.tasks = tasks
   }
@@ -24,7 +24,7 @@ package struct PendingEvents: Sendable {
 
   /// Keeps the first events, as many as come to `bytes` with their tasks, and at least one. `size` is that of a task in
   /// bytes; nil where it is not known: there it ends.
-  mutating func cut(to bytes: Int, size: (UUID) -> Int?) {
+  mutating func cut(to bytes: Int, size: (UniqueID) -> Int?) {
     var left = bytes
     for (index, batch) in batches.enumerated() {
       for (place, event) in batch.events.enumerated() {

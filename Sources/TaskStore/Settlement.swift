@@ -12,11 +12,11 @@ package struct Settlement: Hashable, Sendable {
     /// canceled). `reason` is why it waits, or nil for a plain hand-back.
     case released(reason: TaskFailure?, delay: Duration)
   }
-  package var taskID: UUID
+  package var taskID: UniqueID
   package var epoch: Int
   package var outcome: Outcome
 
-  package init(taskID: UUID, epoch: Int, outcome: Outcome) {
+  package init(taskID: UniqueID, epoch: Int, outcome: Outcome) {
     self.taskID = taskID
     self.epoch = epoch
     self.outcome = outcome

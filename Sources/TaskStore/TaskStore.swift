@@ -29,7 +29,7 @@ package protocol TaskStore: Sendable {
   /// The same intent is returned until the task is settled or released.
   func renew(_ worker: WorkerID, samples: [ProgressSample]) async throws -> Renewal
   /// What storage the worker can use from now on: its next claim follows it.
-  func announce(_ worker: WorkerID, volumes: [String: UUID]) async throws
+  func announce(_ worker: WorkerID, volumes: [String: UniqueID]) async throws
   /// Gives up the lease at once; the worker must have released or settled everything, the rest is swept.
   func retire(_ worker: WorkerID) async throws
 
@@ -80,9 +80,9 @@ package protocol TaskStore: Sendable {
   // Reading
 
   /// Those of the tasks that exist.
-  func tasks(_ ids: [UUID]) async throws -> [UUID: TaskDocument]
+  func tasks(_ ids: [UniqueID]) async throws -> [UniqueID: TaskDocument]
   /// The effective states of those of the tasks that exist.
-  func states(of ids: [UUID]) async throws -> [UUID: TaskState]
+  func states(of ids: [UniqueID]) async throws -> [UniqueID: TaskState]
   /// Newest first.
   func tasks(_ filter: TaskFilter) async throws -> [TaskDocument]
   func workers() async throws -> [WorkerDocument]
@@ -94,7 +94,7 @@ package protocol TaskStore: Sendable {
 }
 
 extension TaskStore {
-  package func task(_ id: UUID) async throws -> TaskDocument? {
+  package func task(_ id: UniqueID) async throws -> TaskDocument? {
     try await tasks([id])[id]
   }
 }

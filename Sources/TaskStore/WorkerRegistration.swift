@@ -3,18 +3,18 @@ import TaskCore
 /// What a worker process says about itself when it begins its lease.
 package struct WorkerRegistration: Sendable {
   /// A new UUID for every start of a process.
-  package var boot: UUID
+  package var boot: UniqueID
   package var host: String
   package var pid: Int32
   package var leaseSeconds: Int
   /// The kinds of task it has handlers for.
   package var kinds: [TaskKind]
   /// The UUIDs of the storage volumes it can use, by name; ``TaskStore/announce(_:volumes:)`` tells of later ones.
-  package var volumes: [String: UUID]
+  package var volumes: [String: UniqueID]
   package var labels: [String: String]
 
   package init(
-    boot: UUID, host: String, pid: Int32, leaseSeconds: Int, kinds: [TaskKind], volumes: [String: UUID],
+    boot: UniqueID, host: String, pid: Int32, leaseSeconds: Int, kinds: [TaskKind], volumes: [String: UniqueID],
     labels: [String: String] = [:]
   ) {
     self.boot = boot

@@ -1,10 +1,10 @@
 import CommandLineKit
-import Kafka
-import Postgres
 import ReelhaulClient
-import System
+import ReelhaulKafka
+import ReelhaulPostgres
+import ReelhaulSystem
 import TaskStore
-import Worker
+import WorkerCore
 
 /// Why a command ends without success: its exit code, what happened, what to do next.
 struct CommandFailure: Error {

@@ -1,6 +1,6 @@
 import CommandLineKit
 import Glibc
-import System
+import ReelhaulSystem
 
 /// The program: reads its command line, runs the command, ends with its exit code.
 @main

@@ -1,6 +1,6 @@
 import CommandLineKit
 import Glibc
-import System
+import ReelhaulSystem
 
 /// Finds the settings file before anything else is read: `--config`, else `REELHAUL_CONFIG`, else none.
 enum SettingsLoader {

@@ -1,6 +1,6 @@
 import CommandLineKit
 import Glibc
-import System
+import ReelhaulSystem
 
 /// SIGINT, SIGTERM and where it is asked for SIGHUP as an event: the first asks to stop in order, the second ends the
 /// process at once.

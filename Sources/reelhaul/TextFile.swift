@@ -1,5 +1,5 @@
 import Glibc
-import System
+import ReelhaulSystem
 
 /// Small text files, read and written whole.
 enum TextFile {

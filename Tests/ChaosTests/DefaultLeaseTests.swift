@@ -1,6 +1,6 @@
-import Digest
 import Glibc
-import System
+import ReelhaulDigest
+import ReelhaulSystem
 import TaskCore
 import TaskStore
 import TestKit
@@ -16,7 +16,7 @@ import Testing
   /// A fleet of two with a 500 MB download that one of them is running for a random while.
   private func start(
     _ number: Int, rate: Int64
-  ) async throws -> (fleet: TestFleet, file: OriginFile, task: UUID, running: TaskDocument, owner: ChildProcess) {
+  ) async throws -> (fleet: TestFleet, file: OriginFile, task: UniqueID, running: TaskDocument, owner: ChildProcess) {
     let fleet = try await TestFleet.start(workers: 2, leaseSeconds: 15)
     try await fleet.keepJournal()
     let file = OriginFile(seed: UInt64(number), size: Self.size)
@@ -27,7 +27,7 @@ import Testing
     return (fleet, file, task, running, try #require(try await fleet.owner(of: task)))
   }
 
-  private func expectWhole(_ fleet: TestFleet, _ task: UUID, _ file: OriginFile) async throws {
+  private func expectWhole(_ fleet: TestFleet, _ task: UniqueID, _ file: OriginFile) async throws {
     try await fleet.wait(for: task, .succeeded)
     #expect(
       try digest(.sha256, of: TestFleet.contents(fleet.path("/film.mp4"))) == file.content.sha256(size: Self.size))
@@ -36,7 +36,8 @@ import Testing
   }
 
   /// Seconds from `then` (database clock) to the claim that followed `epoch`.
-  private func takeOver(_ fleet: TestFleet, _ task: UUID, from epoch: Int, since then: Int64) async throws -> Double {
+  private func takeOver(_ fleet: TestFleet, _ task: UniqueID, from epoch: Int, since then: Int64) async throws -> Double
+  {
     try await fleet.wait(for: task, "a take-over") { $0.epoch > epoch && $0.state != .queued }
     let takeOver = try #require(try await fleet.takeOver(of: task, from: epoch))
     #expect(takeOver.claimedAt >= takeOver.leaseUntil)

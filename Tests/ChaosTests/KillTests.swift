@@ -1,6 +1,6 @@
-import Digest
 import Glibc
-import System
+import ReelhaulDigest
+import ReelhaulSystem
 import TaskCore
 import TaskStore
 import TestKit

@@ -1,8 +1,8 @@
 import Glibc
 import LocalFleet
-import Postgres
 import ReelhaulClient
-import System
+import ReelhaulPostgres
+import ReelhaulSystem
 import TaskCore
 import TaskStore
 import TestKit

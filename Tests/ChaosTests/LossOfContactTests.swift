@@ -1,9 +1,9 @@
-import Digest
 import Glibc
 import LocalFleet
-import Postgres
 import ReelhaulClient
-import System
+import ReelhaulDigest
+import ReelhaulPostgres
+import ReelhaulSystem
 import TaskCore
 import TaskStore
 import TestKit
@@ -34,7 +34,7 @@ import Testing
   @Test func aLockedTableCostsNoLease() async throws {
     let fleet = try await TestFleet.start(workers: 1, leaseSeconds: 3)
     // Some come to their end meanwhile: what records it waits, and has their runs locked.
-    var tasks: [UUID] = []
+    var tasks: [UniqueID] = []
     for megabytes in [Int64(3), 4, 5, 15] {
       fleet.origin.serve("/\(megabytes).mp4", OriginFile(seed: 4, size: megabytes * 1_000_000))
       tasks.append(try await fleet.download("/\(megabytes).mp4") { $0.rate = 1_000_000 })

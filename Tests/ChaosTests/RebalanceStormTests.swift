@@ -1,7 +1,7 @@
 import Glibc
 import LocalFleet
 import ReelhaulClient
-import System
+import ReelhaulSystem
 import TaskCore
 import TaskStore
 import TestKit

@@ -1,8 +1,8 @@
-import Digest
 import Glibc
 import LocalFleet
 import ReelhaulClient
-import System
+import ReelhaulDigest
+import ReelhaulSystem
 import TaskCore
 import TaskStore
 import TestKit
@@ -14,7 +14,7 @@ import Testing
     let postgres = try await RestartablePostgres()
     let fleet = try await TestFleet.start(workers: 2, postgres: postgres.url, leaseSeconds: 3)
     let size: Int64 = 60_000_000
-    var tasks: [(UUID, OriginFile, String)] = []
+    var tasks: [(UniqueID, OriginFile, String)] = []
     for number in 0..<6 {
       let path = "/crash-\(number).mp4"
       let file = OriginFile(seed: UInt64(20 + number), size: size)

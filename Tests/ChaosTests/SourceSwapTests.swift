@@ -1,7 +1,7 @@
-import Digest
 import Glibc
 import ReelhaulClient
-import System
+import ReelhaulDigest
+import ReelhaulSystem
 import TaskCore
 import TaskStore
 import TestKit
@@ -18,7 +18,7 @@ import Testing
     await fleet.stop()
   }
 
-  private func expectNewFile(_ fleet: TestFleet, _ task: UUID, _ file: OriginFile) async throws {
+  private func expectNewFile(_ fleet: TestFleet, _ task: UniqueID, _ file: OriginFile) async throws {
     let done = try await fleet.wait(for: task, .succeeded)
     // The first generation is 0.
     #expect(done.generation >= 1)

@@ -1,10 +1,10 @@
-import Digest
 import Glibc
-import Kafka
 import LocalFleet
-import Postgres
 import ReelhaulClient
-import System
+import ReelhaulDigest
+import ReelhaulKafka
+import ReelhaulPostgres
+import ReelhaulSystem
 import TaskCore
 import TaskStore
 import TestKit

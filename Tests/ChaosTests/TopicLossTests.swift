@@ -1,9 +1,9 @@
 import Glibc
-import Kafka
 import LocalFleet
-import Postgres
 import ReelhaulClient
-import System
+import ReelhaulKafka
+import ReelhaulPostgres
+import ReelhaulSystem
 import TaskCore
 import TaskStore
 import TestKit

@@ -1,7 +1,7 @@
 import FoundationEssentials
 import Testing
 
-@testable import Codec
+@testable import ReelhaulCodec
 
 /// Any JSON value, for comparing two readers.
 private indirect enum Value: Equatable, Decodable {

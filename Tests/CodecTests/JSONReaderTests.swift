@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Codec
+@testable import ReelhaulCodec
 
 private func read<Value>(
   _ text: String, _ body: (inout JSONReader) throws(DecodingFailure) -> Value

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Codec
+@testable import ReelhaulCodec
 
 struct JSONWriterTests {
   @Test func writesCommasAndEscapes() {

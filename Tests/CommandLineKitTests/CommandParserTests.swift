@@ -1,5 +1,5 @@
-import Codec
 import CommandLineKit
+import ReelhaulCodec
 import Testing
 
 @Suite struct CommandParserTests {

@@ -1,6 +1,6 @@
 import CommandLineKit
 import Glibc
-import System
+import ReelhaulSystem
 import Testing
 
 @Suite struct CompletionScriptTests {

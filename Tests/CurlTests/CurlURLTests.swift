@@ -1,4 +1,4 @@
-import Curl
+import ReelhaulCurl
 import Testing
 
 @Suite struct CurlURLTests {

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Curl
+@testable import ReelhaulCurl
 
 @Suite struct HeadCollectorTests {
   private func collect(_ lines: [String]) -> HeadCollector.Progress {

@@ -1,5 +1,5 @@
-import Curl
-import System
+import ReelhaulCurl
+import ReelhaulSystem
 
 /// Keeps what a transfer gives it; `decide` may refuse or pause.
 // @unchecked: touched on the client's loop, and by the test after `perform` has returned.

@@ -1,5 +1,5 @@
-import Codec
-import Digest
+import ReelhaulCodec
+import ReelhaulDigest
 import Testing
 
 @Suite struct DigestTests {

@@ -1,6 +1,6 @@
 import Glibc
-import Kafka
-import System
+import ReelhaulKafka
+import ReelhaulSystem
 import TestKit
 import Testing
 
@@ -10,7 +10,7 @@ import Testing
 
   /// What the command printed, its exit status, and the number of commands that the broker has.
   private struct Outcome {
-    var status: System.ExitStatus
+    var status: ReelhaulSystem.ExitStatus
     var output: String
     var commands: Int
   }

@@ -1,8 +1,8 @@
-import Codec
 import Glibc
-import Postgres
 import ReelhaulClient
-import System
+import ReelhaulCodec
+import ReelhaulPostgres
+import ReelhaulSystem
 import TaskCore
 import TaskStore
 import TestKit
@@ -62,10 +62,10 @@ import Testing
     #expect(try await fleet.run(["download", "ftp://127.0.0.1/a"]).status == .exited(2))
     #expect(try await fleet.run(["downlaod", url]).output.contains("download"))
     #expect(try await fleet.run(["download", url, "--priority", "many"]).status == .exited(2))
-    #expect(try await fleet.run(["show", "\(UUID.make())"]).status == .exited(4))
-    #expect(try await fleet.run(["pause", "\(UUID.make())"]).status == .exited(4))
+    #expect(try await fleet.run(["show", "\(UniqueID.make())"]).status == .exited(4))
+    #expect(try await fleet.run(["pause", "\(UniqueID.make())"]).status == .exited(4))
     let added = try await fleet.run(["download", url, "--paused", "--to", "storage://default/later.mp4"])
-    let id = try #require(UUID(added.output.split(separator: "\n").last.map(String.init) ?? ""))
+    let id = try #require(UniqueID(added.output.split(separator: "\n").last.map(String.init) ?? ""))
     try await fleet.wait(for: id, .paused)
     let refused = try await fleet.run(["pause", "\(id)"])
     #expect(refused.status == .exited(5) && refused.output.contains("'reelhaul resume \(id)'"), "\(refused.output)")
@@ -187,7 +187,7 @@ import Testing
     options.stdout = "\(directory.path)/out"
     options.stderr = options.stdout
     let url = fleet.origin.url("/a.mp4")
-    let second = UUID.make()
+    let second = UniqueID.make()
     let paused = try await fleet.download("/b.mp4") { $0.paused = true }
     for words in [
       ["download", url, "--id", "\(second)", "--after", "\(first)", "--wait", "--json"],
@@ -212,7 +212,7 @@ import Testing
     let fleet = try await TestFleet.start(workers: 1)
     fleet.origin.serve("/a.mp4", OriginFile(seed: 1, size: 1000))
     let id = [
-      "--id", "\(UUID.make())", "--wait", "-H", "B: 1", "-H", "A: 2", "--label", "title=A", "--not-before",
+      "--id", "\(UniqueID.make())", "--wait", "-H", "B: 1", "-H", "A: 2", "--label", "title=A", "--not-before",
       "2020-01-01T00:00:00Z",
     ]
     let words = ["download", fleet.origin.url("/a.mp4")] + id
@@ -247,7 +247,7 @@ import Testing
     #expect(negative.status == .exited(2) && negative.output.contains("from 0 to 1000000"), "\(negative.output)")
     fleet.origin.serve("/a.mp4", OriginFile(seed: 1, size: 1000))
     let added = try await fleet.run(["download", fleet.origin.url("/a.mp4")])
-    let id = try #require(UUID(added.output.split(separator: "\n").last.map(String.init) ?? ""))
+    let id = try #require(UniqueID(added.output.split(separator: "\n").last.map(String.init) ?? ""))
     try await fleet.wait(for: id, .queued)
     #expect(try await fleet.run(["show", "\(id)"]).output.contains("the limit of host 127.0.0.1 is 0"))
     #expect(try await fleet.run(["doctor"]).output.contains("0 of host 127.0.0.1"))
@@ -287,7 +287,7 @@ import Testing
     options.environment = fleet.environment
     options.stdout = "\(directory.path)/out"
     options.stderr = options.stdout
-    let id = UUID.make()
+    let id = UniqueID.make()
     let words = ["download", fleet.origin.url("/a.mp4"), "--id", "\(id)", "--paused", "--wait"]
     let process = try ChildProcess(TestFleet.binary, words, options)
     func output() throws -> String {
@@ -338,7 +338,7 @@ import Testing
     let result = try await fleet.run(["batch", path])
     #expect(result.output.contains("line 301: "))
     #expect(result.output.contains("line 302: "))
-    let ids = result.output.split(separator: "\n").compactMap { UUID(String($0)) }
+    let ids = result.output.split(separator: "\n").compactMap { UniqueID(String($0)) }
     #expect(ids.count == 500)
     try await fleet.waitForSuccess(of: ids)
     await fleet.stop()

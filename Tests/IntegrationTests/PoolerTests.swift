@@ -1,7 +1,7 @@
-import Digest
 import Glibc
 import ReelhaulClient
-import System
+import ReelhaulDigest
+import ReelhaulSystem
 import TaskCore
 import TaskStore
 import TestKit

@@ -1,8 +1,8 @@
 import Glibc
-import Kafka
 import LocalFleet
 import ReelhaulClient
-import System
+import ReelhaulKafka
+import ReelhaulSystem
 import TaskCore
 import TaskStore
 import TestKit
@@ -13,7 +13,7 @@ import Testing
   @Test func kcatIsAProducer() async throws {
     let fleet = try await TestFleet.start(workers: 1)
     fleet.origin.serve("/kcat.mp4", OriginFile(seed: 1, size: 100_000))
-    let id = UUID.make()
+    let id = UniqueID.make()
     let line = """
       {"command":"submit","task":{"id":"\(id)","kind":"download","source":"\(fleet.origin.url("/kcat.mp4"))",\
       "destination":"storage://default/kcat.mp4"}}
@@ -58,8 +58,8 @@ import Testing
     let producer = try KafkaProducer(configuration)
     let good = TaskSpec(id: .make(), kind: .noop, source: "noop://host/")
     let bad = [
-      "not JSON", "{}", "{\"command\":\"explode\",\"taskId\":\"\(UUID.make())\"}",
-      "{\"command\":\"pause\",\"taskId\":\"\(UUID.make())\"}",
+      "not JSON", "{}", "{\"command\":\"explode\",\"taskId\":\"\(UniqueID.make())\"}",
+      "{\"command\":\"pause\",\"taskId\":\"\(UniqueID.make())\"}",
       "{\"command\":\"submit\",\"task\":{\"source\":\"file:///etc/passwd\"}}",
       "{\"command\":\"submit\",\"task\":{\"source\":\"http://h/a\",\"destination\":\"storage://default/../x\"}}",
     ]

@@ -1,7 +1,7 @@
 import Glibc
-import Kafka
 import ReelhaulClient
-import System
+import ReelhaulKafka
+import ReelhaulSystem
 import TaskCore
 import TestKit
 import Testing
@@ -29,7 +29,7 @@ import Testing
     fleet.origin.always("/away.mp4", .redirect(to: "http://10.1.2.3/x?signature=hidden-signature"))
     var output = ""
     for name in ["film", "gone", "busy", "closed", "away"] {
-      let id = UUID.make()
+      let id = UniqueID.make()
       let url = fleet.origin.url("/\(name).mp4?signature=hidden-signature")
       output += try await fleet.run(["download", url, "--id", "\(id)", "--credential", "studio"]).output
       try await fleet.wait(for: id, "an end or an error") { $0.state.isFinal || $0.error != nil }

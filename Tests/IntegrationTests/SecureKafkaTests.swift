@@ -1,7 +1,7 @@
 import Glibc
-import Kafka
 import LocalFleet
-import System
+import ReelhaulKafka
+import ReelhaulSystem
 import TestKit
 import Testing
 
@@ -69,7 +69,7 @@ struct SecureKafkaTests {
     ]
   }
 
-  private typealias Result = (status: System.ExitStatus, output: String)
+  private typealias Result = (status: ReelhaulSystem.ExitStatus, output: String)
 
   private func run(
     _ arguments: [String], _ settings: [String: String], in directory: String

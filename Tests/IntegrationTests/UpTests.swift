@@ -1,5 +1,5 @@
 import Glibc
-import System
+import ReelhaulSystem
 import TestKit
 import Testing
 
@@ -24,7 +24,9 @@ import Testing
     return process
   }
 
-  private func run(_ directory: TemporaryDirectory, _ arguments: [String]) async throws -> (System.ExitStatus, String) {
+  private func run(_ directory: TemporaryDirectory, _ arguments: [String]) async throws -> (
+    ReelhaulSystem.ExitStatus, String
+  ) {
     var options = ChildProcess.Options()
     options.environment = ["REELHAUL_CONFIG": "\(directory.path)/data/reelhaul.env"]
     options.stdout = "\(directory.path)/run.log"

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Kafka
+@testable import ReelhaulKafka
 
 @Suite struct AssignmentLedgerTests {
   private let partition = TopicPartition("t", 0)

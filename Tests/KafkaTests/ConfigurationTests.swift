@@ -1,4 +1,4 @@
-import Kafka
+import ReelhaulKafka
 import Testing
 
 @Suite struct ConfigurationTests {

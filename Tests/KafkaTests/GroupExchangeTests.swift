@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Kafka
+@testable import ReelhaulKafka
 
 @Suite struct GroupExchangeTests {
   private let now = Deadline.now()

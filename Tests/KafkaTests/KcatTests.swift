@@ -1,6 +1,6 @@
 import Glibc
-import Kafka
-import System
+import ReelhaulKafka
+import ReelhaulSystem
 import Testing
 
 /// An independent client: what it writes is read, and what is written it reads.

@@ -1,6 +1,6 @@
-import Kafka
 import LocalFleet
-import System
+import ReelhaulKafka
+import ReelhaulSystem
 import TestKit
 import Testing
 

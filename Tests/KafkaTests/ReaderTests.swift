@@ -1,5 +1,5 @@
-import Kafka
-import System
+import ReelhaulKafka
+import ReelhaulSystem
 import TestKit
 import Testing
 

@@ -1,5 +1,5 @@
 import Glibc
-import System
+import ReelhaulSystem
 
 /// A node of a cluster as `migrate` sees it, that answers as a test says: as much of Kafka's protocol as a look at a
 /// cluster, the making of topics and their settings take.

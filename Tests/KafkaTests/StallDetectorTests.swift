@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Kafka
+@testable import ReelhaulKafka
 
 @Suite struct StallDetectorTests {
   private let a = TopicPartition("t", 0)

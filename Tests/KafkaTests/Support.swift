@@ -1,4 +1,4 @@
-import Kafka
+import ReelhaulKafka
 import TestKit
 import Testing
 

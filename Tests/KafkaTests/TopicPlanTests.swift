@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Kafka
+@testable import ReelhaulKafka
 
 @Suite struct TopicPlanTests {
   @Test(arguments: ["", "reelhaul.", "A-b_9.", String(repeating: "x", count: 249 - "dead-letters".count)])

@@ -1,6 +1,6 @@
 import Glibc
-import Kafka
-import System
+import ReelhaulKafka
+import ReelhaulSystem
 import TestKit
 import Testing
 

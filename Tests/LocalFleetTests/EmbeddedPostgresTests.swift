@@ -1,6 +1,6 @@
 import Glibc
-import Postgres
-import System
+import ReelhaulPostgres
+import ReelhaulSystem
 import TestKit
 import Testing
 

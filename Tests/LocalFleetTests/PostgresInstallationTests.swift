@@ -1,6 +1,6 @@
 import Glibc
 import LocalFleet
-import System
+import ReelhaulSystem
 import Testing
 
 @Suite struct PostgresInstallationTests {

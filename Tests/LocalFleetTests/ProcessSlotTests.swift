@@ -1,4 +1,4 @@
-import System
+import ReelhaulSystem
 import TestKit
 import Testing
 
@@ -7,20 +7,20 @@ import Testing
 @Suite struct ProcessSlotTests {
   private final class Script: SupervisedProcess {
     private struct State {
-      var status: System.ExitStatus?
-      var waiter: CheckedContinuation<System.ExitStatus, Never>?
+      var status: ReelhaulSystem.ExitStatus?
+      var waiter: CheckedContinuation<ReelhaulSystem.ExitStatus, Never>?
     }
 
     private let end = Lock(State())
 
-    func finish(_ status: System.ExitStatus) {
+    func finish(_ status: ReelhaulSystem.ExitStatus) {
       end.withLock { end in
         end.status = end.status ?? status
         return end.waiter.take()
       }?.resume(returning: status)
     }
 
-    func ended() async -> System.ExitStatus {
+    func ended() async -> ReelhaulSystem.ExitStatus {
       await withCheckedContinuation { waiter in
         let status = end.withLock { end in
           if end.status == nil { end.waiter = waiter }

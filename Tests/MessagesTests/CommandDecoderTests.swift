@@ -1,7 +1,7 @@
 import TaskCore
 import Testing
 
-@testable import Messages
+@testable import ReelhaulMessages
 
 private let origin = MessageOrigin(topic: "reelhaul.commands", partition: 3, offset: 42, timestamp: 1_795_270_646_123)
 private let taskID = "019adf3e-5a00-7cc1-9d3e-6d2f0a7e4b11"
@@ -48,12 +48,12 @@ struct CommandDecoderTests {
   }
 
   @Test func idsComeFromTheMessageThenTheHeadersThenTheRecord() throws {
-    func id(_ text: String, _ headers: [(String, [UInt8])] = []) throws -> UUID? {
+    func id(_ text: String, _ headers: [(String, [UInt8])] = []) throws -> UniqueID? {
       guard case .control(let control) = try decode(text, headers: headers) else { return nil }
       return control.id
     }
-    let own = UUID(high: 7, low: 8)
-    let event = UUID(high: 9, low: 10)
+    let own = UniqueID(high: 7, low: 8)
+    let event = UniqueID(high: 9, low: 10)
     let headers = [("ce_id", Array(event.description.utf8))]
     #expect(try id(#"{"command":"pause","id":"\#(own)","taskId":"\#(taskID)"}"#, headers) == own)
     #expect(try id(#"{"command":"pause","taskId":"\#(taskID)"}"#, headers) == event)
@@ -61,7 +61,7 @@ struct CommandDecoderTests {
   }
 
   @Test func derivedIdsDifferByRecordAndSortByTime() {
-    var ids: Set<UUID> = [origin.id]
+    var ids: Set<UniqueID> = [origin.id]
     for change in [
       { $0.topic = "x.commands" }, { $0.partition = 4 }, { $0.offset = 43 }, { $0.timestamp += 1 },
     ] as [(inout MessageOrigin) -> Void] {
@@ -147,9 +147,9 @@ struct CommandDecoderTests {
 
   @Test func aLineOfABatchMayBeATaskOrACommand() throws {
     func line(_ text: String) throws -> Command {
-      try CommandDecoder.decode(line: Array(text.utf8)) { UUID(high: 1, low: 1) }
+      try CommandDecoder.decode(line: Array(text.utf8)) { UniqueID(high: 1, low: 1) }
     }
-    #expect(try line(#"{"source":"https://a/b.mp4"}"#).taskID == UUID(high: 1, low: 1))
+    #expect(try line(#"{"source":"https://a/b.mp4"}"#).taskID == UniqueID(high: 1, low: 1))
     #expect(try line(#"{"command":"pause","taskId":"\#(taskID)"}"#).taskID.description == taskID)
     #expect(throws: Rejection.self) { try line(#"{"source":"nowhere"}"#) }
   }
@@ -158,13 +158,13 @@ struct CommandDecoderTests {
   @Test func unknownFieldsOfRecordsArePassedOver() throws {
     let text = #"{"command":"submit","x":1,"task":{"source":"https://a/b.mp4","y":2,"expect":{"z":[3]}}}"#
     #expect(try decode(text).taskID == origin.id)
-    #expect(throws: Rejection.self) { try CommandDecoder.decode(line: Array(text.utf8)) { UUID(high: 1, low: 1) } }
+    #expect(throws: Rejection.self) { try CommandDecoder.decode(line: Array(text.utf8)) { UniqueID(high: 1, low: 1) } }
   }
 
   @Test(arguments: TaskDraft.names)
   func knowsTheNamesItNames(name: String) throws {
     let error = #expect(throws: Rejection.self) {
-      try CommandDecoder.decode(line: Array(#"{"\#(name)":[[0]]}"#.utf8)) { UUID(high: 1, low: 1) }
+      try CommandDecoder.decode(line: Array(#"{"\#(name)":[[0]]}"#.utf8)) { UniqueID(high: 1, low: 1) }
     }
     #expect(error?.reason.contains("no such field") == false)
   }

@@ -1,11 +1,11 @@
-import Codec
+import ReelhaulCodec
 import TaskCore
 import Testing
 
-@testable import Messages
+@testable import ReelhaulMessages
 
-private let id = UUID(high: 0x019a_df3e_5a00_7cc1, low: 0x9d3e_6d2f_0a7e_4b11)
-private let other = UUID(high: 0x019a_df3e_5a00_7cc2, low: 0x9d3e_6d2f_0a7e_4b12)
+private let id = UniqueID(high: 0x019a_df3e_5a00_7cc1, low: 0x9d3e_6d2f_0a7e_4b11)
+private let other = UniqueID(high: 0x019a_df3e_5a00_7cc2, low: 0x9d3e_6d2f_0a7e_4b12)
 
 let fullSpec = TaskSpec(
   id: id, kind: .download, source: "https://video.example/a%20b.mp4?sig=secret&part",
@@ -37,7 +37,7 @@ struct RoundTripTests {
   @Test(arguments: [ControlAction.pause, .resume, .cancel, .retry, .remove, .prioritize(-1000)])
   func controls(action: ControlAction) throws {
     let command = Command.control(Command.Control(id: other, taskID: id, action: action))
-    #expect(try CommandDecoder.decode(CommandJSON.encode(command)) { UUID(high: 0, low: 0) } == command)
+    #expect(try CommandDecoder.decode(CommandJSON.encode(command)) { UniqueID(high: 0, low: 0) } == command)
   }
 
   @Test func submits() throws {

@@ -1,6 +1,6 @@
 import LocalFleet
-import Postgres
-import System
+import ReelhaulPostgres
+import ReelhaulSystem
 import TestKit
 import Testing
 

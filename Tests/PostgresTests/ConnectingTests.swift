@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Postgres
+@testable import ReelhaulPostgres
 
 /// URLs, targets, refusals, back-off: what is decided without a server.
 struct ConnectingTests {

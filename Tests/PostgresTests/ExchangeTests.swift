@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Postgres
+@testable import ReelhaulPostgres
 
 /// What one batch makes of libpq's replies; the rows are numbers here.
 struct ExchangeTests {

@@ -1,5 +1,5 @@
-import Postgres
-import System
+import ReelhaulPostgres
+import ReelhaulSystem
 import TestKit
 
 /// Runs `body` with a pool on a loop of its own, by default on a database of its own; both must close without a trace.

@@ -1,4 +1,4 @@
-import Postgres
+import ReelhaulPostgres
 import Testing
 
 struct MigratorTests {

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Postgres
+@testable import ReelhaulPostgres
 
 struct PoolStateTests {
   static let refused = PostgresError(.connection, "refused")

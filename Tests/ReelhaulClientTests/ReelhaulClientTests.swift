@@ -1,6 +1,6 @@
-import Kafka
-import Messages
 import ReelhaulClient
+import ReelhaulKafka
+import ReelhaulMessages
 import TaskCore
 import Testing
 
@@ -57,7 +57,7 @@ import Testing
   }
 
   @Test func idsOfNewTasksAreVersion7AndDiffer() {
-    let ids = (0..<1000).map { _ in UUID.make() }
+    let ids = (0..<1000).map { _ in UniqueID.make() }
     #expect(Set(ids).count == ids.count)
     #expect(ids.allSatisfy { $0.high >> 12 & 0xF == 7 && $0.low >> 62 == 2 })
   }

@@ -6,7 +6,7 @@ import Testing
 @Suite struct ControlCommandTests {
   private func task(_ state: TaskState, sequence: Int) -> TaskDocument {
     TaskDocument(
-      spec: TaskSpec(id: UUID(high: 0, low: 1), kind: .download, source: "https://a.example/x"), state: state,
+      spec: TaskSpec(id: UniqueID(high: 0, low: 1), kind: .download, source: "https://a.example/x"), state: state,
       sequence: sequence, createdAt: Timestamp(microseconds: 0))
   }
 

@@ -11,7 +11,7 @@ import Testing
     DemoReport.Line(
       film: DemoFilm(name: "x", size: 100, role: role),
       task: TaskDocument(
-        spec: TaskSpec(id: UUID(high: 0, low: 1), kind: .download, source: ""), state: state,
+        spec: TaskSpec(id: UniqueID(high: 0, low: 1), kind: .download, source: ""), state: state,
         createdAt: Timestamp(microseconds: 0), sha256: task),
       originSize: 100, originSHA256: [1], fileSHA256: file, sent: sent, workers: workers)
   }

@@ -4,12 +4,12 @@ import Testing
 @testable import reelhaul
 
 @Suite struct DemoScriptTests {
-  private let killed = UUID(high: 0, low: 1)
-  private let paused = UUID(high: 0, low: 2)
-  private let canceled = UUID(high: 0, low: 3)
-  private let worker = UUID(high: 9, low: 9)
+  private let killed = UniqueID(high: 0, low: 1)
+  private let paused = UniqueID(high: 0, low: 2)
+  private let canceled = UniqueID(high: 0, low: 3)
+  private let worker = UniqueID(high: 9, low: 9)
 
-  private func document(_ id: UUID, _ state: TaskState, done: Int64) -> TaskDocument {
+  private func document(_ id: UniqueID, _ state: TaskState, done: Int64) -> TaskDocument {
     TaskDocument(
       spec: TaskSpec(id: id, kind: .download, source: "https://a.example/x"), state: state, bytesTotal: 100,
       bytesDone: done, worker: worker, createdAt: Timestamp(microseconds: 0))

@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct FailureAdviceTests {
   private func task(_ state: TaskState, _ code: String?, ifExists: IfExists = .fail) -> TaskDocument {
-    var spec = TaskSpec(id: UUID(high: 0, low: 99), kind: .download, source: "https://a.example/f.mp4")
+    var spec = TaskSpec(id: UniqueID(high: 0, low: 99), kind: .download, source: "https://a.example/f.mp4")
     spec.ifExists = ifExists
     var task = TaskDocument(spec: spec, state: state, createdAt: Timestamp(microseconds: 0))
     task.error = code.map { TaskFailure(code: $0, message: "…", class: .fail) }
@@ -33,7 +33,7 @@ import Testing
 
   @Test(arguments: TaskState.allCases)
   func onlyWhatCanBeRetriedIsToBe(_ state: TaskState) {
-    let retry = "'reelhaul retry \(UUID(high: 0, low: 99))' tries again."
+    let retry = "'reelhaul retry \(UniqueID(high: 0, low: 99))' tries again."
     #expect(FailureAdvice.of(task(state, "http_503")) == ([.failed, .canceled].contains(state) ? retry : nil))
   }
 

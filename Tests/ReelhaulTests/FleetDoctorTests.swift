@@ -7,16 +7,16 @@ import Testing
 @Suite struct FleetDoctorTests {
   private static func worker(_ volumes: [String: Int] = ["default": 1], isLive: Bool = true) -> WorkerDocument {
     WorkerDocument(
-      id: UUID(high: 1, low: 1), host: "h", pid: 1, startedAt: Timestamp(microseconds: 0),
+      id: UniqueID(high: 1, low: 1), host: "h", pid: 1, startedAt: Timestamp(microseconds: 0),
       leaseUntil: Timestamp(microseconds: 0), isLive: isLive, running: 1, kinds: [.download],
-      volumes: volumes.mapValues { UUID(high: 2, low: UInt64($0)) }, labels: [:], bytesPerSecond: 0)
+      volumes: volumes.mapValues { UniqueID(high: 2, low: UInt64($0)) }, labels: [:], bytesPerSecond: 0)
   }
 
   private static func task(_ destination: String = "storage://default/a", _ state: TaskState = .queued) -> TaskDocument
   {
     TaskDocument(
       spec: TaskSpec(
-        id: UUID(high: 3, low: 3), kind: .download, source: "https://example.org/a", destination: destination,
+        id: UniqueID(high: 3, low: 3), kind: .download, source: "https://example.org/a", destination: destination,
         queue: "slow"),
       state: state, createdAt: Timestamp(microseconds: 0))
   }

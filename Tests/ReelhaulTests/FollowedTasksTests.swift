@@ -7,11 +7,11 @@ import Testing
   private static func task(_ number: UInt64, _ state: TaskState = .queued) -> TaskDocument {
     TaskDocument(
       spec: TaskSpec(
-        id: UUID(high: 1, low: number), kind: .noop, source: "noop:", destination: nil, queue: "default"),
+        id: UniqueID(high: 1, low: number), kind: .noop, source: "noop:", destination: nil, queue: "default"),
       state: state, createdAt: Timestamp(microseconds: 0))
   }
 
-  private static func byID(_ tasks: [TaskDocument]) -> [UUID: TaskDocument] {
+  private static func byID(_ tasks: [TaskDocument]) -> [UniqueID: TaskDocument] {
     Dictionary(uniqueKeysWithValues: tasks.map { ($0.spec.id, $0) })
   }
 

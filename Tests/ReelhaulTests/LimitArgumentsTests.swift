@@ -28,9 +28,9 @@ import Testing
 
   @Test func namesThatNobodyKnowsAreDoubted() {
     let worker = WorkerDocument(
-      id: UUID(high: 1, low: 1), host: "h", pid: 1, startedAt: Timestamp(microseconds: 0),
+      id: UniqueID(high: 1, low: 1), host: "h", pid: 1, startedAt: Timestamp(microseconds: 0),
       leaseUntil: Timestamp(microseconds: 0), isLive: true, running: 0, kinds: [.download],
-      volumes: ["default": UUID(high: 2, low: 2)], labels: [:], bytesPerSecond: 0)
+      volumes: ["default": UniqueID(high: 2, low: 2)], labels: [:], bytesPerSecond: 0)
     let backlog = Backlog(kinds: [.copy], storages: ["nas"])
     func doubt(_ scope: LimitScope, _ name: String, _ live: [WorkerDocument]) -> String? {
       LimitArguments.doubt(scope, name, live: live, backlog)

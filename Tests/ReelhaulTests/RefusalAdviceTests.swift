@@ -9,7 +9,7 @@ import Testing
   /// What it tells people to type is not refused in its turn.
   @Test(arguments: TaskState.allCases)
   func whatIsAdvisedCanBeDone(_ state: TaskState) throws {
-    let task = UUID(high: 1, low: 2)
+    let task = UniqueID(high: 1, low: 2)
     for action in Self.actions {
       var machine = TaskMachine(state: state)
       guard (try? machine.handle(.control(action))) == nil else { continue }
@@ -28,12 +28,12 @@ import Testing
 
   @Test(arguments: [ControlAction.pause, .resume, .prioritize(1)])
   func whatFailedIsRetriedFirst(_ action: ControlAction) {
-    let task = UUID(high: 1, low: 2)
+    let task = UniqueID(high: 1, low: 2)
     #expect(RefusalAdvice.of(action, task, in: .failed).contains("'reelhaul retry \(task)' queues it again"))
   }
 
   @Test func aRunningTaskIsCanceledBeforeItIsRemoved() {
-    let task = UUID(high: 1, low: 2)
+    let task = UniqueID(high: 1, low: 2)
     #expect(RefusalAdvice.of(.remove, task, in: .running) == "Cancel it first: 'reelhaul cancel --wait \(task)'.")
   }
 }

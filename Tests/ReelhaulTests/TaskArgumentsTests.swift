@@ -23,11 +23,11 @@ import Testing
       "--sha256", String(repeating: "0F", count: 32), "--bytes", "1KiB", "--if-exists", "skip",
       "--header", "X-A:  b: c", "--max-attempts", "3", "--retry-after", "1,5", "--rate", "1MiB",
       "--credential", "cdn", "--label", "title=A=B", "--label", "k=", "--paused")
-    #expect(spec.id == UUID(id))
+    #expect(spec.id == UniqueID(id))
     #expect(spec.destination == "storage://films/a.mp4")
     #expect(spec.priority == -7)
     #expect(spec.queue == "slow")
-    #expect(spec.after == [UUID("01990000-0000-7000-8000-000000000002")])
+    #expect(spec.after == [UniqueID("01990000-0000-7000-8000-000000000002")])
     #expect(spec.notBefore == Timestamp("2030-01-01T00:00:00Z"))
     #expect(spec.expect == Expectation(sha256: Array(repeating: 15, count: 32), bytes: 1024))
     #expect(spec.ifExists == .skip)

@@ -1,6 +1,6 @@
-import Codec
 import CommandLineKit
-import Messages
+import ReelhaulCodec
+import ReelhaulMessages
 import TaskCore
 import TaskStore
 import Testing
@@ -8,10 +8,10 @@ import Testing
 @testable import reelhaul
 
 @Suite struct TaskDetailsTests {
-  private func document(_ state: TaskState, after: [UUID] = []) -> TaskDocument {
+  private func document(_ state: TaskState, after: [UniqueID] = []) -> TaskDocument {
     TaskDocument(
-      spec: TaskSpec(id: UUID(high: 0, low: 99), kind: .download, source: "https://a.example/f.mp4", after: after),
-      state: state, worker: UUID(high: 0, low: 7), epoch: 3, createdAt: Timestamp(microseconds: 0))
+      spec: TaskSpec(id: UniqueID(high: 0, low: 99), kind: .download, source: "https://a.example/f.mp4", after: after),
+      state: state, worker: UniqueID(high: 0, low: 7), epoch: 3, createdAt: Timestamp(microseconds: 0))
   }
 
   @Test(arguments: TaskState.allCases)
@@ -81,11 +81,11 @@ import Testing
 
   @Test func aBlockedTaskNamesWhatItWaitsFor() async throws {
     let store = MemoryStore()
-    func task(_ low: UInt64, after: [UUID] = []) -> TaskSpec {
-      TaskSpec(id: UUID(high: 1, low: low), kind: .noop, source: "https://a.example/f.mp4", after: after)
+    func task(_ low: UInt64, after: [UniqueID] = []) -> TaskSpec {
+      TaskSpec(id: UniqueID(high: 1, low: low), kind: .noop, source: "https://a.example/f.mp4", after: after)
     }
     let (failed, queued, succeeded) = (task(1), task(2), task(3))
-    let absent = UUID(high: 1, low: 4)
+    let absent = UniqueID(high: 1, low: 4)
     let worker = try await store.register(
       WorkerRegistration(boot: absent, host: "a", pid: 1, leaseSeconds: 60, kinds: [.noop], volumes: [:]))
     _ = try await store.apply([.submit(failed), .submit(succeeded)])
@@ -112,7 +112,7 @@ import Testing
 
   @Test(arguments: [TaskState.failed, .canceled, .paused, .queued, .succeeded])
   func aTaskIsHeldByWhatItComesAfterOnlyWhereThatStandsStill(_ state: TaskState) {
-    let first = UUID(high: 0, low: 1)
+    let first = UniqueID(high: 0, low: 1)
     let hold = WaitReason.hold(of: document(.blocked, after: [first]), states: [first: state])
     #expect((hold != nil) == [.failed, .canceled, .paused].contains(state))
     #expect((WaitReason.hold(of: document(state), states: [:]) != nil) == (state == .paused))
@@ -121,8 +121,8 @@ import Testing
   /// Each task for itself, whatever is asked for together.
   @Test func whatWaitsIsToldOfEach() async throws {
     let store = MemoryStore()
-    let specs = [UUID(high: 0, low: 9)].flatMap { [[$0], []] }.enumerated().map { index, after in
-      TaskSpec(id: UUID(high: 2, low: UInt64(index)), kind: .noop, source: "https://a.example/f.mp4", after: after)
+    let specs = [UniqueID(high: 0, low: 9)].flatMap { [[$0], []] }.enumerated().map { index, after in
+      TaskSpec(id: UniqueID(high: 2, low: UInt64(index)), kind: .noop, source: "https://a.example/f.mp4", after: after)
     }
     _ = try await store.apply(specs.map(Command.submit))
     let documents = try await store.tasks(specs.map(\.id))
@@ -133,7 +133,7 @@ import Testing
   /// A task that is there already is the one that was submitted first.
   @Test func anotherTaskOfTheSameIDIsToldApart() throws {
     let first = TaskSpec(
-      id: UUID(high: 0, low: 1), kind: .download, source: "https://a.example/f.mp4",
+      id: UniqueID(high: 0, low: 1), kind: .download, source: "https://a.example/f.mp4",
       headers: [HeaderField(name: "A", value: "1"), HeaderField(name: "B", value: "2")])
     var second = first
     second.headers.reverse()
@@ -148,10 +148,10 @@ import Testing
   @Test func manyAreCounted() throws {
     let reason = try #require(
       WaitReason.predecessors(
-        of: document(.blocked, after: (1...7).map { UUID(high: 0, low: $0) }),
-        states: [UUID(high: 0, low: 1): .paused]))
+        of: document(.blocked, after: (1...7).map { UniqueID(high: 0, low: $0) }),
+        states: [UniqueID(high: 0, low: 1): .paused]))
     #expect(reason.contains("(paused: 'reelhaul resume 00000000-0000-0000-0000-000000000001')"))
     #expect(reason.hasSuffix(" and 2 others"))
-    #expect(WaitReason.predecessors(of: document(.paused, after: [UUID(high: 0, low: 1)]), states: [:]) == nil)
+    #expect(WaitReason.predecessors(of: document(.paused, after: [UniqueID(high: 0, low: 1)]), states: [:]) == nil)
   }
 }

@@ -4,7 +4,7 @@ import Testing
 @testable import reelhaul
 
 @Suite struct WatchEndTests {
-  private static let tasks = (1...4).map { UUID(high: 0, low: $0) }
+  private static let tasks = (1...4).map { UniqueID(high: 0, low: $0) }
 
   @Test(arguments: [
     (1, 0, "The task goes on: 'reelhaul watch \(tasks[0])' follows, 'reelhaul cancel \(tasks[0])' stops."),

@@ -1,9 +1,9 @@
 import CommandLineKit
 import Glibc
-import System
+import ReelhaulSystem
 import TestKit
 import Testing
-import Worker
+import WorkerCore
 
 @testable import reelhaul
 

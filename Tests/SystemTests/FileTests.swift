@@ -1,5 +1,5 @@
 import Glibc
-import System
+import ReelhaulSystem
 import Testing
 
 /// A pipe; closed with its owner.

@@ -8,7 +8,7 @@ import Testing
   ]
 
   @Test(arguments: table) func tellsTheTimeLeft(done: Int64, total: Int64?, rate: Int64, eta: Int64?) {
-    let id = UUID(high: 1, low: 1)
+    let id = UniqueID(high: 1, low: 1)
     #expect(ProgressSample(taskID: id, epoch: 1, bytesDone: done, bytesTotal: total, rate: rate).eta == eta)
     let spec = TaskSpec(id: id, kind: .noop, source: "noop:", destination: nil)
     var document = TaskDocument(

@@ -1,7 +1,7 @@
 import TaskCore
 import Testing
 
-private let id = UUID(high: 1, low: 2)
+private let id = UniqueID(high: 1, low: 2)
 
 private func field(_ change: (inout TaskSpec) -> Void) -> String? {
   var spec = TaskSpec(
@@ -22,7 +22,7 @@ struct TaskSpecTests {
       field {
         $0.headers = [HeaderField(name: "Referer", value: "https://a/")]
         $0.labels = ["title": "Ein Film, größer"]
-        $0.after = [UUID(high: 3, low: 4)]
+        $0.after = [UniqueID(high: 3, low: 4)]
       } == nil)
   }
 
@@ -38,7 +38,7 @@ struct TaskSpecTests {
     #expect(field { $0.queue = "" } == "queue")
     #expect(field { $0.queue = "a/b" } == "queue")
     #expect(field { $0.after = [id] } == "after")
-    #expect(field { $0.after = [UUID(high: 3, low: 4), UUID(high: 3, low: 4)] } == "after")
+    #expect(field { $0.after = [UniqueID(high: 3, low: 4), UniqueID(high: 3, low: 4)] } == "after")
     #expect(field { $0.expect.sha256 = [1] } == "expect.sha256")
     #expect(field { $0.expect.md5 = [1] } == "expect.md5")
     #expect(field { $0.expect.bytes = -1 } == "expect.bytes")

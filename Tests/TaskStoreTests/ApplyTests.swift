@@ -41,11 +41,11 @@ import Testing
       let value = String(repeating: "\u{FFFF}", count: 2730)
       let text = "\u{1}\u{7F}\u{85}\u{2028}\u{FFFF}\u{10FFFF}\"\\/"
       let long = text + String(repeating: "\u{1}", count: 1000)
-      for (id, priority) in [(UUID(high: 0, low: 0), 1000), (UUID(high: .max, low: .max), -1000)] {
+      for (id, priority) in [(UniqueID(high: 0, low: 0), 1000), (UniqueID(high: .max, low: .max), -1000)] {
         let spec = TaskSpec(
           id: id, kind: .download, source: url + query,
           destination: "storage://default/\(String(repeating: "é", count: 127))", priority: priority,
-          queue: String(repeating: "q", count: 100), after: (0..<100).map { UUID(high: 1, low: $0) },
+          queue: String(repeating: "q", count: 100), after: (0..<100).map { UniqueID(high: 1, low: $0) },
           notBefore: Timestamp("9999-12-31T23:59:59.999999Z"),
           expect: Expectation(
             sha256: [UInt8](repeating: 0, count: 32), md5: [UInt8](repeating: 255, count: 16), bytes: .max),
@@ -87,7 +87,7 @@ import Testing
     try await withStore(kind) { fixture in
       let a = TaskSpec.noop()
       let b = TaskSpec.noop()
-      func control(_ action: ControlAction, _ task: UUID) -> Command {
+      func control(_ action: ControlAction, _ task: UniqueID) -> Command {
         .control(.init(id: .random(), taskID: task, action: action))
       }
       let outcomes = try await fixture.store.apply([
@@ -134,7 +134,7 @@ import Testing
     }
   }
 
-  private func task(in state: TaskState, _ fixture: StoreFixture, _ worker: WorkerID) async throws -> UUID {
+  private func task(in state: TaskState, _ fixture: StoreFixture, _ worker: WorkerID) async throws -> UniqueID {
     let spec = TaskSpec.noop(after: state == .blocked ? [.random()] : [])
     try await fixture.submit(spec)
     switch state {

@@ -13,7 +13,7 @@ import Testing
       try await fixture.store.setLimit(.host, name: "h0", to: 4)
       try await fixture.store.setLimit(.queue, name: "q1", to: 9)
       _ = try await fixture.store.apply((0..<tasks).map { .submit(.noop(queue: "q\($0 % 2)", host: "h\($0 % 3)")) })
-      let ran = try await withThrowingTaskGroup(of: [UUID].self) { group in
+      let ran = try await withThrowingTaskGroup(of: [UniqueID].self) { group in
         for _ in 0..<4 { group.addTask { try await finishAll(fixture) } }
         return try await group.reduce(into: []) { $0 += $1 }
       }
@@ -22,9 +22,9 @@ import Testing
   }
 
   /// Claims and ends tasks until none is left; the ids of those it ran.
-  private func finishAll(_ fixture: StoreFixture) async throws -> [UUID] {
+  private func finishAll(_ fixture: StoreFixture) async throws -> [UniqueID] {
     let worker = try await fixture.worker()
-    var ran: [UUID] = []
+    var ran: [UniqueID] = []
     while try await fixture.store.counts()[.succeeded, default: 0] < 300 {
       let claims = try await fixture.store.claim(worker, limit: 10)
       let running = try await fixture.store.tasks(TaskFilter(state: .running, limit: 1000))
@@ -41,7 +41,7 @@ import Testing
   @Test(arguments: StoreKind.allCases)
   func everythingIsInItsPlaceAfterChaos(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
-      let ids = (0..<120).map { _ in UUID.random() }
+      let ids = (0..<120).map { _ in UniqueID.random() }
       try await withThrowingTaskGroup(of: Void.self) { group in
         for seed in 0..<3 as Range<UInt64> {
           group.addTask { try await command(fixture, ids, seed: seed) }
@@ -75,7 +75,7 @@ import Testing
     }
   }
 
-  private func command(_ fixture: StoreFixture, _ ids: [UUID], seed: UInt64) async throws {
+  private func command(_ fixture: StoreFixture, _ ids: [UniqueID], seed: UInt64) async throws {
     var random = SplitMix64(seed: seed)
     let actions: [ControlAction] = [.pause, .resume, .cancel, .retry, .remove, .prioritize(3), .prioritize(-3)]
     for _ in 0..<60 {

@@ -1,6 +1,6 @@
 import LocalFleet
-import Postgres
-import System
+import ReelhaulPostgres
+import ReelhaulSystem
 import TaskCore
 import TaskStore
 import TestKit
@@ -46,7 +46,7 @@ private struct Life {
   let store: PostgresStore
   /// For what no store does: to end a lease early.
   let direct: PostgresPool
-  private let ids = (0..<7).map { _ in UUID.random() }
+  private let ids = (0..<7).map { _ in UniqueID.random() }
 
   init(store: PostgresStore, direct: PostgresPool) {
     self.store = store

@@ -1,4 +1,4 @@
-import System
+import ReelhaulSystem
 import TaskCore
 import TaskStore
 import TestKit
@@ -25,7 +25,7 @@ import Testing
 private struct Model {
   private let stores: [StoreFixture]
   private var random: SplitMix64
-  private let ids: [UUID]
+  private let ids: [UniqueID]
   /// Tasks are removed and never come back: the operations move on to further ones.
   private var steps = 0
   /// The same worker in both stores.
@@ -35,11 +35,11 @@ private struct Model {
   init(_ memory: StoreFixture, _ postgres: StoreFixture, seed: UInt64) {
     stores = [memory, postgres]
     random = SplitMix64(seed: seed)
-    ids = (1...40).map { UUID(high: 0x019a_0000_0000_7000 + seed << 16, low: 0x8000_0000_0000_0000 | $0) }
+    ids = (1...40).map { UniqueID(high: 0x019a_0000_0000_7000 + seed << 16, low: 0x8000_0000_0000_0000 | $0) }
   }
 
   private mutating func pick(_ count: Int) -> Int { Int.random(in: 0..<count, using: &random) }
-  private mutating func uuid() -> UUID { UUID(high: random.next(), low: random.next()) }
+  private mutating func uuid() -> UniqueID { UniqueID(high: random.next(), low: random.next()) }
 
   /// The same of both stores; the answers must be equal.
   @discardableResult
@@ -51,7 +51,7 @@ private struct Model {
     return answers[1]
   }
 
-  private mutating func task() -> UUID { ids[min(steps / 8 + pick(9), ids.count - 1)] }
+  private mutating func task() -> UniqueID { ids[min(steps / 8 + pick(9), ids.count - 1)] }
 
   mutating func step() async throws {
     steps += 1

@@ -1,4 +1,4 @@
-import Postgres
+import ReelhaulPostgres
 import TaskCore
 import TaskStore
 import TestKit
@@ -20,7 +20,7 @@ import Testing
       let removed = [long[0], long[39], short[39]].map(\.id)
       _ = try await store.apply(removed.map { .control(.init(id: .random(), taskID: $0, action: .remove)) })
       #expect(try await store.claim(worker, limit: 100).count == 77)
-      var sequences: [UUID: [Int]] = [:]
+      var sequences: [UniqueID: [Int]] = [:]
       while case let pending = try await store.pendingEvents(limit: 100), let last = pending.batches.last {
         for event in pending.events {
           sequences[event.taskID, default: []].append(event.sequence)

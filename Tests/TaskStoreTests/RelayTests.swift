@@ -67,7 +67,9 @@ import Testing
       let scheduled = TaskSpec.noop(queue: "x", notBefore: later)
       let elsewhere = TaskSpec.noop(queue: "y", notBefore: later)
       for spec in [due, scheduled, elsewhere] { try await fixture.submit(spec) }
-      func list(_ filter: TaskFilter) async throws -> [UUID] { try await fixture.store.tasks(filter).map(\.spec.id) }
+      func list(_ filter: TaskFilter) async throws -> [UniqueID] {
+        try await fixture.store.tasks(filter).map(\.spec.id)
+      }
       #expect(try await list(TaskFilter(state: .scheduled)) == [elsewhere.id, scheduled.id])
       #expect(try await list(TaskFilter(state: .scheduled, queue: "x")) == [scheduled.id])
       #expect(try await list(TaskFilter(state: .scheduled, limit: 1)) == [elsewhere.id])
@@ -87,7 +89,9 @@ import Testing
       let c = TaskSpec.noop(queue: "x")
       for spec in [a, b, c] { try await fixture.submit(spec) }
       try await fixture.control(.pause, a.id)
-      func list(_ filter: TaskFilter) async throws -> [UUID] { try await fixture.store.tasks(filter).map(\.spec.id) }
+      func list(_ filter: TaskFilter) async throws -> [UniqueID] {
+        try await fixture.store.tasks(filter).map(\.spec.id)
+      }
       #expect(try await list(TaskFilter()) == [c.id, b.id, a.id])
       #expect(try await list(TaskFilter(limit: 1)) == [c.id])
       #expect(try await list(TaskFilter(queue: "x")) == [c.id, a.id])

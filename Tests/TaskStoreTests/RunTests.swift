@@ -218,7 +218,7 @@ import Testing
       #expect(try await fixture.store.claim(worker, limit: 1).isEmpty)
       #expect(try await fixture.store.task(spec.id)?.error?.code == "storage_missing")
       #expect(try await fixture.store.tasks(TaskFilter()).map(\.error?.class) == [.wait])
-      let volume = UUID.random()
+      let volume = UniqueID.random()
       try await fixture.store.announce(worker, volumes: ["default": volume])
       #expect(try await fixture.store.task(spec.id)?.error == nil)
       #expect(try await fixture.store.workers().map(\.volumes) == [["default": volume]])

@@ -1,5 +1,5 @@
-import Postgres
-import System
+import ReelhaulPostgres
+import ReelhaulSystem
 import TaskCore
 import TaskStore
 import TestKit
@@ -18,15 +18,15 @@ struct StoreFixture: Sendable {
   /// The worker's lease is over.
   var expireLease: @Sendable (WorkerID) async throws -> Void
   /// A delayed task's time has come.
-  var makeDue: @Sendable (UUID) async throws -> Void
+  var makeDue: @Sendable (UniqueID) async throws -> Void
 
   func worker(
-    _ boot: UUID = .random(), kinds: [TaskKind] = [.noop, .download], volumes: [String] = ["default"]
+    _ boot: UniqueID = .random(), kinds: [TaskKind] = [.noop, .download], volumes: [String] = ["default"]
   ) async throws -> WorkerID {
     try await store.register(
       WorkerRegistration(
         boot: boot, host: "test", pid: 1, leaseSeconds: 3600, kinds: kinds,
-        volumes: Dictionary(uniqueKeysWithValues: volumes.map { ($0, UUID.random()) })))
+        volumes: Dictionary(uniqueKeysWithValues: volumes.map { ($0, UniqueID.random()) })))
   }
 
   @discardableResult
@@ -35,7 +35,7 @@ struct StoreFixture: Sendable {
   }
 
   @discardableResult
-  func control(_ action: ControlAction, _ task: UUID, id: UUID = .random()) async throws -> CommandOutcome {
+  func control(_ action: ControlAction, _ task: UniqueID, id: UniqueID = .random()) async throws -> CommandOutcome {
     try await store.apply([.control(Command.Control(id: id, taskID: task, action: action))])[0]
   }
 
@@ -44,12 +44,12 @@ struct StoreFixture: Sendable {
     try await store.settle([Settlement(taskID: claim.spec.id, epoch: claim.epoch, outcome: outcome)])[0]
   }
 
-  func state(_ id: UUID) async throws -> TaskState? {
+  func state(_ id: UniqueID) async throws -> TaskState? {
     try await store.task(id)?.state
   }
 
   /// Kinds of the events of one task in order; the numbers must run from 1 without a gap.
-  func events(_ id: UUID) async throws -> [TaskEvent.Kind] {
+  func events(_ id: UniqueID) async throws -> [TaskEvent.Kind] {
     let events = try await store.pendingEvents(limit: 10_000).events.filter { $0.taskID == id }
     #expect(events.map(\.sequence) == Array(1...max(1, events.count)))
     return events.map(\.kind)
@@ -137,7 +137,8 @@ enum ClaimCalls {
 
 extension TaskSpec {
   static func noop(
-    _ id: UUID = .random(), priority: Int = 0, queue: String = "default", host: String? = nil, after: [UUID] = [],
+    _ id: UniqueID = .random(), priority: Int = 0, queue: String = "default", host: String? = nil,
+    after: [UniqueID] = [],
     notBefore: Timestamp? = nil, destination: String? = nil
   ) -> TaskSpec {
     TaskSpec(
@@ -161,12 +162,12 @@ extension TaskFailure {
 }
 
 extension CheckpointWrite {
-  static func sample(_ task: UUID, epoch: Int) -> CheckpointWrite {
+  static func sample(_ task: UniqueID, epoch: Int) -> CheckpointWrite {
     CheckpointWrite(
       taskID: task, epoch: epoch,
       checkpoint: Checkpoint(
         generation: 2, identity: SourceIdentity(finalURL: "https://example.com/a", size: 9000, etag: "\"1\""),
-        volume: UUID(high: 1, low: 2), stagingName: "a.part"))
+        volume: UniqueID(high: 1, low: 2), stagingName: "a.part"))
   }
 }
 

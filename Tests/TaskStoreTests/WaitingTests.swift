@@ -1,4 +1,4 @@
-import System
+import ReelhaulSystem
 import TaskCore
 import TaskStore
 import TestKit
@@ -58,7 +58,7 @@ import Testing
   func aChainSubmittedBackwardsRunsForwards(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
       let worker = try await fixture.worker()
-      let ids = (0..<50).map { _ in UUID.random() }
+      let ids = (0..<50).map { _ in UniqueID.random() }
       let chain = ids.indices.map { TaskSpec.noop(ids[$0], after: $0 == 0 ? [] : [ids[$0 - 1]]) }
       let crowd = (0..<1000).map { _ in TaskSpec.noop(after: [ids[49], ids[3]]) }
       _ = try await fixture.store.apply(crowd.map(Command.submit))
@@ -77,7 +77,7 @@ import Testing
   func ringsAndRemovedTasks(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
       let worker = try await fixture.worker()
-      let ids = (0..<3).map { _ in UUID.random() }
+      let ids = (0..<3).map { _ in UniqueID.random() }
       let ring = ids.indices.map { TaskSpec.noop(ids[$0], after: [ids[($0 + 1) % 3]]) }
       try await fixture.submit(ring[0], ring[1], ring[2])
       #expect(try await fixture.store.counts() == [.blocked: 3])

@@ -1,7 +1,7 @@
 import Glibc
-import System
+import ReelhaulSystem
+import ReelhaulTelemetry
 import TaskCore
-import Telemetry
 import Testing
 
 @Suite struct LoggerTests {

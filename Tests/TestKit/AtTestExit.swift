@@ -1,5 +1,5 @@
 import Glibc
-import System
+import ReelhaulSystem
 
 private let actions = Lock<[@Sendable () -> Void]>([])
 private let registration: Void = {

@@ -1,5 +1,5 @@
 import Glibc
-import System
+import ReelhaulSystem
 
 /// A TCP proxy on a free port that cuts a connection at a chosen moment, or passes nothing on for a while.
 package final class CuttingProxy: Sendable {

@@ -1,4 +1,4 @@
-import System
+import ReelhaulSystem
 import Testing
 
 /// Waits until `condition` holds, which another thread or process brings about; fails the test after `limit`, where it

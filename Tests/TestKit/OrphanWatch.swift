@@ -1,5 +1,5 @@
 import Glibc
-import System
+import ReelhaulSystem
 
 /// Ends this test process once whoever runs it is gone: a killed `swift test` leaves it behind, at work. What it has
 /// started ends with it: every child asks for a signal at its parent's death.

@@ -1,6 +1,6 @@
 import Glibc
 import LocalFleet
-import System
+import ReelhaulSystem
 
 /// A PgBouncer in transaction mode before a PostgreSQL server, on a free port.
 package final class PgBouncer: Sendable {

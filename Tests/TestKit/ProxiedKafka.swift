@@ -1,5 +1,5 @@
 import LocalFleet
-import System
+import ReelhaulSystem
 
 /// An Apache Kafka of one test's own that is also reached through a proxy.
 package struct ProxiedKafka: Sendable {

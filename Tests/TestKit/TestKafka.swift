@@ -1,7 +1,7 @@
 import Glibc
-import Kafka
 import LocalFleet
-import System
+import ReelhaulKafka
+import ReelhaulSystem
 import Testing
 
 /// A real Apache Kafka for tests: one node per test process, started on first use.

@@ -1,6 +1,6 @@
 import LocalFleet
-import Postgres
-import System
+import ReelhaulPostgres
+import ReelhaulSystem
 
 /// One private PostgreSQL per test process, with a fresh database for whoever asks; and clusters of one's own, to crash.
 ///

@@ -1,6 +1,6 @@
 import TaskCore
 
-extension UUID {
+extension UniqueID {
   /// One that nothing else has.
-  package static func random() -> UUID { UUID(milliseconds: 1_700_000_000_000) }
+  package static func random() -> UniqueID { UniqueID(milliseconds: 1_700_000_000_000) }
 }

@@ -1,10 +1,10 @@
 import Glibc
-import System
+import ReelhaulSystem
+import ReelhaulTelemetry
 import TaskStore
-import Telemetry
 import Testing
 
-@testable import Worker
+@testable import WorkerCore
 
 @Suite struct BatcherTests {
   /// A store's write, answered when the test says so.

@@ -1,5 +1,5 @@
 import Testing
-import Worker
+import WorkerCore
 
 @Suite struct ClaimPlannerTests {
   @Test func claimsWhatIsFreeOneCallAtATime() {

@@ -1,13 +1,13 @@
 import Glibc
-import Kafka
-import Messages
-import System
+import ReelhaulKafka
+import ReelhaulMessages
+import ReelhaulSystem
 import TaskCore
 import TaskStore
 import TestKit
 import Testing
 import TransferEngine
-import Worker
+import WorkerCore
 
 /// From a record on Kafka to a file on disk and an event, with real parts in one process.
 @Suite struct EndToEndTests {

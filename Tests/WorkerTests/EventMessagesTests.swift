@@ -1,20 +1,20 @@
-import Kafka
-import Messages
+import ReelhaulKafka
+import ReelhaulMessages
 import TaskCore
 import TaskStore
 import Testing
-import Worker
+import WorkerCore
 
 @Suite struct EventMessagesTests {
   private let topics = TopicPlan()
-  private let first = UUID(high: 1, low: 1)
-  private let second = UUID(high: 1, low: 2)
+  private let first = UniqueID(high: 1, low: 1)
+  private let second = UniqueID(high: 1, low: 2)
 
-  private func batch(_ kind: TaskEvent.Kind, _ events: (task: UUID, sequence: Int)...) -> OutboxBatch {
+  private func batch(_ kind: TaskEvent.Kind, _ events: (task: UniqueID, sequence: Int)...) -> OutboxBatch {
     OutboxBatch(row: 1, kind: kind, at: Timestamp(microseconds: 1_000_000), events: events)
   }
 
-  private func document(_ task: UUID) -> TaskDocument {
+  private func document(_ task: UniqueID) -> TaskDocument {
     TaskDocument(
       spec: TaskSpec(id: task, kind: .noop, source: "noop:"), state: .queued, createdAt: Timestamp(microseconds: 0))
   }

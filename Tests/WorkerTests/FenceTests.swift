@@ -1,5 +1,5 @@
 import Testing
-import Worker
+import WorkerCore
 
 @Suite struct FenceTests {
   @Test func opensUntilItsDeadlineAndMovesForwardOnly() {

@@ -2,7 +2,7 @@ import TaskCore
 import TaskStore
 import Testing
 
-@testable import Worker
+@testable import WorkerCore
 
 @Suite struct IngestMachineTests {
   private typealias Letter = IngestMachine.Letter
@@ -23,7 +23,7 @@ import Testing
       machine.handle(
         .applied([
           .refused(code: "unknown_task", reason: "never heard of it"),
-          .intended(worker: UUID(high: 1, low: 2)),
+          .intended(worker: UniqueID(high: 1, low: 2)),
         ])) == [.deliver(letters: [unreadable, refused], signals: [1])])
     #expect(machine.handle(.delivered) == [.commit, .poll])
   }

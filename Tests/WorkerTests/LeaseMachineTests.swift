@@ -2,7 +2,7 @@ import TaskCore
 import TaskStore
 import Testing
 
-@testable import Worker
+@testable import WorkerCore
 
 @Suite struct LeaseMachineTests {
   private let first = WorkerID(rawValue: 1)

@@ -1,5 +1,5 @@
 import Testing
-import Worker
+import WorkerCore
 
 @Suite struct ProgressMeterTests {
   private func meter(total: Int64? = 1000) -> ProgressMeter {

@@ -1,5 +1,5 @@
 import Testing
-import Worker
+import WorkerCore
 
 @Suite struct RelayPlannerTests {
   /// Under a term that is used until 4 s.

@@ -1,7 +1,7 @@
 import TaskCore
 import TaskStore
 import Testing
-import Worker
+import WorkerCore
 
 @Suite struct SettlementPlannerTests {
   private func settle(

@@ -1,11 +1,11 @@
 import Glibc
-import System
+import ReelhaulSystem
 import TaskCore
 import TaskStore
 import TestKit
 import Testing
 import TransferEngine
-import Worker
+import WorkerCore
 
 @Suite struct StagingSweepTests {
   private static let minute = StagingSweepPlanner.quiet

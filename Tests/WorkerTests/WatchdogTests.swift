@@ -1,5 +1,5 @@
 import Testing
-import Worker
+import WorkerCore
 
 @Suite struct WatchdogTests {
   private let watchdog = Watchdog(patience: .seconds(600), grace: .seconds(60))

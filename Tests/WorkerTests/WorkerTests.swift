@@ -1,14 +1,14 @@
 import Glibc
-import Kafka
-import Messages
-import System
+import ReelhaulKafka
+import ReelhaulMessages
+import ReelhaulSystem
+import ReelhaulTelemetry
 import TaskCore
 import TaskStore
-import Telemetry
 import TestKit
 import Testing
 import TransferEngine
-import Worker
+import WorkerCore
 
 @Suite struct WorkerTests {
   /// Four fifths of it are waited for Kafka; in the last one the lease is given up, also by a machine that is busy.
@@ -66,7 +66,7 @@ import Worker
     try await bench.run {
       bench.commands.send(
         [CommandJSON.encode(.submit(good)), garbage, CommandJSON.encode(.submit(poison))], key: [1, 2])
-      bench.control(.pause, UUID(high: 7, low: 7))
+      bench.control(.pause, UniqueID(high: 7, low: 7))
       try await eventually("three letters") { bench.sink.messages(to: bench.topics.deadLetters).count == 3 }
       try await eventually("the good one is applied") { try await bench.state(good.id) == .succeeded }
       try await eventually("all are committed") { bench.commands.committed.count == 4 }
@@ -288,7 +288,7 @@ import Worker
       await #expect(throws: OwnershipLost()) {
         try await ledger.checkpoint(
           Checkpoint(
-            generation: 1, identity: SourceIdentity(finalURL: "http://x/", size: 1), volume: UUID(high: 1, low: 1),
+            generation: 1, identity: SourceIdentity(finalURL: "http://x/", size: 1), volume: UniqueID(high: 1, low: 1),
             stagingName: "x"))
       }
       bench.store.setAway(false)

@@ -1,4 +1,4 @@
-import Codec
+import ReelhaulCodec
 
 /// What the value of an option or of a positional may be.
 package enum ValueKind: Sendable, Hashable {

@@ -1,4 +1,4 @@
-import Codec
+import ReelhaulCodec
 
 /// Reads a command line by its command's value: `--name value`, `--name=value`, `-abc`, `--`, subcommands.
 package struct CommandParser: Sendable {

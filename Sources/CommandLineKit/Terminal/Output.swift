@@ -1,5 +1,5 @@
 import Glibc
-import System
+import ReelhaulSystem
 
 /// A file descriptor to write text to: standard output, standard error.
 package struct Output: Sendable {

@@ -1,5 +1,5 @@
 import Glibc
-import System
+import ReelhaulSystem
 
 /// An end of the program in the middle of what it does: told twice to stop, or with nobody who reads what it writes.
 package enum ProgramEnd {

@@ -1,5 +1,5 @@
 import Glibc
-import System
+import ReelhaulSystem
 
 /// What a file descriptor's other end can show.
 package struct Terminal: Sendable, Hashable {

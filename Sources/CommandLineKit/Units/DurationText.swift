@@ -1,4 +1,4 @@
-import System
+import ReelhaulSystem
 
 /// Lengths of time as people read and write them.
 package enum DurationText {

@@ -1,5 +1,5 @@
-import Kafka
-import System
+import ReelhaulKafka
+import ReelhaulSystem
 
 /// One node of a real Apache Kafka (KRaft mode), from an unpacked distribution and Java, on the loopback interface.
 ///

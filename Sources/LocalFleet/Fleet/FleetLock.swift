@@ -1,5 +1,5 @@
 import Glibc
-import System
+import ReelhaulSystem
 
 /// The right to run a fleet on a data directory: one process has it at a time, and its end gives it back.
 final class FleetLock: Sendable {

@@ -1,4 +1,4 @@
-import Kafka
+import ReelhaulKafka
 
 /// The broker and the database of a local fleet: started here, or found running.
 struct FleetServices: Sendable {

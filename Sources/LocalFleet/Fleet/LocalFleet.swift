@@ -1,4 +1,4 @@
-import System
+import ReelhaulSystem
 
 /// A whole fleet on this machine: broker, database and worker processes, all of which end with this process.
 ///

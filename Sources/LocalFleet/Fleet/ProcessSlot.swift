@@ -1,4 +1,4 @@
-import System
+import ReelhaulSystem
 
 /// A process of the fleet's own.
 package protocol SupervisedProcess: Sendable {

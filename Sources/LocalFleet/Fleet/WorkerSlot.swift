@@ -1,5 +1,5 @@
 import Glibc
-import System
+import ReelhaulSystem
 
 package typealias WorkerSlot = ProcessSlot<ChildProcess>
 

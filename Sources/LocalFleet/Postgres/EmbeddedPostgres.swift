@@ -1,5 +1,5 @@
 import Glibc
-import System
+import ReelhaulSystem
 
 /// A private PostgreSQL: a data directory made by `initdb`, and one server process that ends with this one.
 ///

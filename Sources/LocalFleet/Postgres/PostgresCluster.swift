@@ -1,5 +1,5 @@
 import Glibc
-import System
+import ReelhaulSystem
 
 /// A data directory and what belongs to it, before a server runs on it.
 struct PostgresCluster: Sendable {

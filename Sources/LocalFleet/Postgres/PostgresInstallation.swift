@@ -1,5 +1,5 @@
 import Glibc
-import Postgres
+import ReelhaulPostgres
 
 /// The programs of one installed PostgreSQL.
 package struct PostgresInstallation: Sendable, Equatable {

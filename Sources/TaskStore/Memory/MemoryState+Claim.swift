@@ -16,7 +16,7 @@ extension MemoryState {
     }
 
     // Waiting tasks of this worker by priority and queue, each queue's in the order of their positions.
-    var waiting: [Int: [String: [(position: Int, id: UUID)]]] = [:]
+    var waiting: [Int: [String: [(position: Int, id: UniqueID)]]] = [:]
     for (id, task) in tasks {
       guard case .ready(let position) = task.place else { continue }
       guard kinds.contains(task.spec.kind), storages.contains(LaneKey(task.spec).storage) else { continue }
@@ -60,7 +60,7 @@ extension MemoryState {
     max(queues[queue]?.tag ?? 0, current)
   }
 
-  private func hasRoom(for id: UUID, _ used: [Bucket: Int]) -> Bool {
+  private func hasRoom(for id: UniqueID, _ used: [Bucket: Int]) -> Bool {
     guard let task = tasks[id] else { return false }
     return buckets(of: task.spec).allSatisfy { bucket in
       used[bucket, default: 0] < limits[bucket] ?? .max

@@ -1,7 +1,7 @@
 import TaskCore
 
 extension MemoryState {
-  func document(_ id: UUID) -> TaskDocument? {
+  func document(_ id: UniqueID) -> TaskDocument? {
     tasks[id].map { $0.document(boot: boot(of: $0)) }
   }
 

@@ -19,7 +19,7 @@ extension MemoryState {
       tasks[sample.taskID]?.run?.bytesTotal = sample.bytesTotal
       tasks[sample.taskID]?.run?.rate = sample.rate
     }
-    var intents: [UUID: Intent] = [:]
+    var intents: [UniqueID: Intent] = [:]
     for (task, value) in tasks where value.run?.worker == id { intents[task] = value.machine.intent }
     return Renewal(isAlive: true, intents: intents)
   }
@@ -57,7 +57,7 @@ extension MemoryState {
   }
 
   /// Ends a run; a canceled task has no error.
-  private mutating func end(_ id: UUID, _ event: TaskMachine.Event, _ failure: TaskFailure?) {
+  private mutating func end(_ id: UniqueID, _ event: TaskMachine.Event, _ failure: TaskFailure?) {
     _ = try? move(id, event)
     let isCanceled = tasks[id]?.machine.state == .canceled
     tasks[id]?.error = isCanceled ? nil : failure
@@ -73,7 +73,7 @@ extension MemoryState {
     }
     dropDeadWorkers()
 
-    var due: [(until: Timestamp, id: UUID)] = []
+    var due: [(until: Timestamp, id: UniqueID)] = []
     for (id, task) in tasks {
       if case .delayed(let until) = task.place, until <= now { due.append((until, id)) }
     }

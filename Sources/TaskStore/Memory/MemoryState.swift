@@ -1,4 +1,4 @@
-import System
+import ReelhaulSystem
 import TaskCore
 
 /// Everything ``MemoryStore`` knows. Its methods are the transactions; `now` is the time of the transaction.
@@ -29,11 +29,11 @@ struct MemoryState {
 
   var now: Timestamp
   var topicPrefix: String?
-  var tasks: [UUID: MemoryTask] = [:]
+  var tasks: [UniqueID: MemoryTask] = [:]
   /// Removed ids, and whether they had succeeded: a submit that is delivered again does not bring them back.
-  var removed: [UUID: Bool] = [:]
+  var removed: [UniqueID: Bool] = [:]
   /// The answers to control commands.
-  var inbox: [UUID: CommandOutcome] = [:]
+  var inbox: [UniqueID: CommandOutcome] = [:]
   var workers: [WorkerID: Worker] = [:]
   var limits: [Bucket: Int] = [:]
   var queues: [String: Queue] = [:]
@@ -47,7 +47,7 @@ struct MemoryState {
 
   /// Moves a task as the machine says; returns what was done.
   @discardableResult
-  mutating func move(_ id: UUID, _ event: TaskMachine.Event) throws(IllegalTransition) -> [TaskMachine.Action] {
+  mutating func move(_ id: UniqueID, _ event: TaskMachine.Event) throws(IllegalTransition) -> [TaskMachine.Action] {
     guard var task = tasks[id] else { return [] }
     let actions = try task.machine.handle(event)
     task.finishedAt = task.machine.state.isFinal ? task.finishedAt ?? now : nil
@@ -56,7 +56,7 @@ struct MemoryState {
     return actions
   }
 
-  mutating func perform(_ action: TaskMachine.Action, on id: UUID) {
+  mutating func perform(_ action: TaskMachine.Action, on id: UniqueID) {
     switch action {
     case .enqueue(let place): enqueue(id, place)
     case .dequeue: tasks[id]?.place = nil
@@ -73,13 +73,13 @@ struct MemoryState {
     }
   }
 
-  private mutating func publish(_ kind: TaskEvent.Kind, _ id: UUID) {
+  private mutating func publish(_ kind: TaskEvent.Kind, _ id: UniqueID) {
     lastRow += 1
     outbox.append(
       OutboxBatch(row: lastRow, kind: kind, at: now, events: [(id, tasks[id]?.machine.sequence ?? 0)]))
   }
 
-  private mutating func enqueue(_ id: UUID, _ place: TaskMachine.QueuePlace) {
+  private mutating func enqueue(_ id: UniqueID, _ place: TaskMachine.QueuePlace) {
     switch place {
     case .front:
       lastPosition += 1
@@ -90,7 +90,7 @@ struct MemoryState {
   }
 
   /// Lets a queued task wait for its time, or behind all others.
-  mutating func append(_ id: UUID, notBefore: Timestamp? = nil) {
+  mutating func append(_ id: UniqueID, notBefore: Timestamp? = nil) {
     if let notBefore, notBefore > now {
       tasks[id]?.place = .delayed(until: notBefore)
     } else {
@@ -99,7 +99,7 @@ struct MemoryState {
     }
   }
 
-  private mutating func satisfy(after id: UUID) {
+  private mutating func satisfy(after id: UniqueID) {
     for waiting in tasks.values.filter({ $0.waitsFor.contains(id) }).map(\.spec.id).sorted() {
       tasks[waiting]?.waitsFor.remove(id)
       if tasks[waiting]?.waitsFor.isEmpty == true { _ = try? move(waiting, .dependenciesSatisfied) }
@@ -115,7 +115,7 @@ struct MemoryState {
     ]
   }
 
-  func boot(of task: MemoryTask) -> UUID? {
+  func boot(of task: MemoryTask) -> UniqueID? {
     task.run.flatMap { workers[$0.worker]?.registration.boot }
   }
 }

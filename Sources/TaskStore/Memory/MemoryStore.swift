@@ -1,4 +1,4 @@
-import System
+import ReelhaulSystem
 import TaskCore
 
 /// The store in memory: for simulations and tests, and the plainest statement of what a store does.
@@ -48,7 +48,7 @@ package final class MemoryStore: TaskStore {
     transaction { $0.renew(worker, samples: samples) }
   }
 
-  package func announce(_ worker: WorkerID, volumes: [String: UUID]) async throws {
+  package func announce(_ worker: WorkerID, volumes: [String: UniqueID]) async throws {
     transaction { $0.workers[worker]?.registration.volumes = volumes }
   }
 
@@ -120,13 +120,13 @@ package final class MemoryStore: TaskStore {
     transaction { $0.limitUses() }
   }
 
-  package func tasks(_ ids: [UUID]) async throws -> [UUID: TaskDocument] {
+  package func tasks(_ ids: [UniqueID]) async throws -> [UniqueID: TaskDocument] {
     transaction { state in
       ids.reduce(into: [:]) { $0[$1] = state.document($1)?.explained(usable: state.usableStorage) }
     }
   }
 
-  package func states(of ids: [UUID]) async throws -> [UUID: TaskState] {
+  package func states(of ids: [UniqueID]) async throws -> [UniqueID: TaskState] {
     transaction { state in ids.reduce(into: [:]) { $0[$1] = state.tasks[$1]?.machine.state } }
   }
 
@@ -159,7 +159,7 @@ extension MemoryStore {
   }
 
   /// A delayed task's time has come.
-  package func makeDue(_ task: UUID) {
+  package func makeDue(_ task: UniqueID) {
     transaction { state in
       if case .delayed? = state.tasks[task]?.place { state.tasks[task]?.place = .delayed(until: state.now) }
     }

@@ -28,7 +28,7 @@ struct MemoryTask {
   /// Of a task that runs or is being published, and of no other.
   var run: Run?
   /// What it still comes after.
-  var waitsFor: Set<UUID>
+  var waitsFor: Set<UniqueID>
   /// The epoch that was last ended by its owner.
   var settledEpoch = 0
   var createdAt: Timestamp
@@ -37,7 +37,7 @@ struct MemoryTask {
   var bytesDone: Int64 = 0
   var bytesTotal: Int64?
   var generation = 0
-  var worker: UUID?
+  var worker: UniqueID?
   var sha256: [UInt8]?
   var error: TaskFailure?
   var checkpoint: Checkpoint?
@@ -45,7 +45,7 @@ struct MemoryTask {
   func isOwned(by epoch: Int) -> Bool { run != nil && machine.epoch == epoch }
 
   /// `boot` is that of the worker that runs it.
-  func document(boot: UUID?) -> TaskDocument {
+  func document(boot: UniqueID?) -> TaskDocument {
     var runAt: Timestamp?
     if case .delayed(let until) = place { runAt = until }
     return TaskDocument(
@@ -57,7 +57,7 @@ struct MemoryTask {
   }
 
   /// Keeps of a run that ends what outlives it.
-  mutating func endRun(boot: UUID?) {
+  mutating func endRun(boot: UniqueID?) {
     guard let run else { return }
     startedAt = run.startedAt
     // What the run had besides is lost.

@@ -5,8 +5,8 @@ struct CommandSegment {
   /// New task ids, each once, with its index in the batch.
   var submits: [(index: Int, spec: TaskSpec)] = []
   var controls: [(index: Int, control: Command.Control)] = []
-  private var submitted: Set<UUID> = []
-  private var controlled: Set<UUID> = []
+  private var submitted: Set<UniqueID> = []
+  private var controlled: Set<UniqueID> = []
 
   /// Splits a batch; the indices of repeated submits are in `duplicates`.
   static func split(_ commands: [Command]) -> (segments: [CommandSegment], duplicates: [Int]) {
@@ -46,7 +46,7 @@ struct CommandSegment {
   }
 
   /// The tasks that controls steer and that new tasks come after.
-  var namedTasks: [UUID] {
+  var namedTasks: [UniqueID] {
     controls.map(\.control.taskID) + submits.flatMap(\.spec.after)
   }
 }

@@ -1,4 +1,4 @@
-import Postgres
+import ReelhaulPostgres
 import TaskCore
 
 extension PostgresRows {
@@ -27,12 +27,12 @@ extension PostgresRow {
 }
 
 extension PostgresValue {
-  static func uuids(_ ids: some Collection<UUID>) -> PostgresValue {
+  static func uuids(_ ids: some Collection<UniqueID>) -> PostgresValue {
     uuidArray(ids.map { PostgresUUID(high: $0.high, low: $0.low) })
   }
 }
 
-extension UUID {
+extension UniqueID {
   init(_ halves: (high: UInt64, low: UInt64)) {
     self.init(high: halves.high, low: halves.low)
   }

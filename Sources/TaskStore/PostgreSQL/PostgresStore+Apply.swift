@@ -1,5 +1,5 @@
-import Messages
-import Postgres
+import ReelhaulMessages
+import ReelhaulPostgres
 import TaskCore
 
 extension PostgresStore {
@@ -20,7 +20,7 @@ extension PostgresStore {
       var results = try await pool.pipeline(queries).dropFirst()
       for segment in segments {
         if !segment.submits.isEmpty, let rows = results.popFirst() {
-          let added = Set(try rows.only.array(0) { cell throws(PostgresError) in UUID(try cell.uuid()) })
+          let added = Set(try rows.only.array(0) { cell throws(PostgresError) in UniqueID(try cell.uuid()) })
           for (index, spec) in segment.submits where !added.contains(spec.id) { outcomes[index] = .duplicate }
         }
         if !segment.controls.isEmpty, let rows = results.popFirst() {
@@ -36,8 +36,8 @@ extension PostgresStore {
     var numbers: [LaneKey: Int32] = [:]
     var laneNumbers: [Int32] = []
     laneNumbers.reserveCapacity(specs.count)
-    var dependents: [UUID] = []
-    var dependencies: [UUID] = []
+    var dependents: [UniqueID] = []
+    var dependencies: [UniqueID] = []
     for spec in specs {
       let lane = LaneKey(spec)
       if let number = numbers[lane] {
@@ -76,7 +76,7 @@ extension PostgresStore {
     switch try row.text(0) {
     case "applied": .applied
     case "duplicate": .duplicate
-    case "intended": .intended(worker: UUID(try row.uuid(1)))
+    case "intended": .intended(worker: UniqueID(try row.uuid(1)))
     default: .refused(code: try row.text(2), reason: try row.text(3))
     }
   }

@@ -1,5 +1,5 @@
-import Messages
-import Postgres
+import ReelhaulMessages
+import ReelhaulPostgres
 import TaskCore
 
 extension PostgresStore {
@@ -27,20 +27,20 @@ extension PostgresStore {
 
   /// Adds the tasks of the events, of the first as many as fit; the others wait for the next reading.
   private func withTasks(_ events: PendingEvents) async throws -> PendingEvents {
-    var seen: Set<UUID> = []
+    var seen: Set<UniqueID> = []
     let all = events.batches.flatMap(\.events).map(\.task)
     let ids = all.filter { seen.insert($0).inserted }
     guard !ids.isEmpty else { return events }
     return try await call {
       var pending = events
-      var sizes: [UUID: Int] = [:]
+      var sizes: [UniqueID: Int] = [:]
       pending.tasks.reserveCapacity(ids.count)
       // A task is told of with each of its events.
       let share = Int64(Self.bytesAtOnce * ids.count / all.count)
       var bytes: Int64 = 0
       for row in try await pool.query(StoreQueries.pendingDocuments, .uuids(ids), .int64(share)) {
         bytes = try row.int64(21)
-        let id = UUID(try row.uuid(0))
+        let id = UniqueID(try row.uuid(0))
         pending.tasks[id] = try document(row)
         sizes[id] = try row.bytes(3).count
       }
@@ -53,7 +53,7 @@ extension PostgresStore {
   }
 
   private func batch(_ row: PostgresRow) throws -> OutboxBatch {
-    let tasks = try row.array(3) { cell throws(PostgresError) in UUID(try cell.uuid()) }
+    let tasks = try row.array(3) { cell throws(PostgresError) in UniqueID(try cell.uuid()) }
     let sequences = try row.array(4) { cell throws(PostgresError) in Int(try cell.int32()) }
     return OutboxBatch(
       row: try row.int64(0), kind: try row.known(1), at: Timestamp(microseconds: try row.timestamp(2)),
@@ -74,18 +74,18 @@ extension PostgresStore {
     }
   }
 
-  package func tasks(_ ids: [UUID]) async throws -> [UUID: TaskDocument] {
+  package func tasks(_ ids: [UniqueID]) async throws -> [UniqueID: TaskDocument] {
     guard !ids.isEmpty else { return [:] }
     let documents = try await call { try await pool.query(StoreQueries.documents, .uuids(ids)).map(document) }
     return Dictionary(try await explained(documents).map { ($0.spec.id, $0) }) { $1 }
   }
 
-  package func states(of ids: [UUID]) async throws -> [UUID: TaskState] {
+  package func states(of ids: [UniqueID]) async throws -> [UniqueID: TaskState] {
     try await call {
-      var states: [UUID: TaskState] = [:]
+      var states: [UniqueID: TaskState] = [:]
       for row in try await pool.query(StoreQueries.states, .uuids(ids)) {
         let state: TaskState = try row.known(1)
-        states[UUID(try row.uuid(0))] = state
+        states[UniqueID(try row.uuid(0))] = state
       }
       return states
     }
@@ -114,13 +114,13 @@ extension PostgresStore {
   private func worker(_ row: PostgresRow) throws -> WorkerDocument {
     let volumes = zip(
       try row.array(6) { cell throws(PostgresError) in try cell.text() },
-      try row.array(7) { cell throws(PostgresError) in UUID(try cell.uuid()) })
+      try row.array(7) { cell throws(PostgresError) in UniqueID(try cell.uuid()) })
     let labels = zip(
       try row.array(8) { cell throws(PostgresError) in try cell.text() },
       try row.array(9) { cell throws(PostgresError) in try cell.text() })
     let kinds = try row.array(12) { cell throws(PostgresError) in TaskKind(rawValue: try cell.text()) }
     return WorkerDocument(
-      id: UUID(try row.uuid(0)), host: try row.text(1), pid: try row.int32(2),
+      id: UniqueID(try row.uuid(0)), host: try row.text(1), pid: try row.int32(2),
       startedAt: Timestamp(microseconds: try row.timestamp(3)),
       leaseUntil: Timestamp(microseconds: try row.timestamp(4)), isLive: try row.bool(5),
       running: Int(try row.int64(10)), kinds: Set(kinds), volumes: Dictionary(volumes) { $1 },
@@ -161,7 +161,7 @@ extension PostgresStore {
     }
     return TaskDocument(
       spec: spec, state: try row.known(1), bytesTotal: try row[10]?.int64(), bytesDone: try row.int64(9),
-      rate: try row[11]?.int64(), attempt: Int(try row.int16(4)), worker: try row[8].map { UUID(try $0.uuid()) },
+      rate: try row[11]?.int64(), attempt: Int(try row.int16(4)), worker: try row[8].map { UniqueID(try $0.uuid()) },
       epoch: Int(try row.int32(5)), generation: Int(try row.int32(7)), sequence: Int(try row.int32(6)),
       createdAt: Timestamp(microseconds: try row.timestamp(12)), startedAt: try timestamp(row[13]),
       finishedAt: try timestamp(row[14]), runAt: try timestamp(row[15]), sha256: try row[16]?.bytes(), error: error)

@@ -1,6 +1,6 @@
-import Messages
-import Postgres
-import System
+import ReelhaulMessages
+import ReelhaulPostgres
+import ReelhaulSystem
 import TaskCore
 
 extension PostgresStore {
@@ -10,7 +10,7 @@ extension PostgresStore {
         StoreQueries.claim, .int32(worker.rawValue), .int32(Int32(clamping: limit)), .int64(number))
       guard !taken.isEmpty else { return [] as [Claim] }
       // Outside the gate: what the tasks are.
-      return try await pool.query(StoreQueries.claimed, .uuids(try taken.map { UUID(try $0.uuid(0)) })).map(claim)
+      return try await pool.query(StoreQueries.claimed, .uuids(try taken.map { UniqueID(try $0.uuid(0)) })).map(claim)
     }
   }
 
@@ -21,7 +21,7 @@ extension PostgresStore {
     if let generation = try row[5]?.int32() {
       checkpoint = Checkpoint(
         generation: Int(generation), identity: try SourceIdentityJSON.decode(try row.bytes(6)),
-        volume: UUID(try row.uuid(7)), stagingName: try row.text(8),
+        volume: UniqueID(try row.uuid(7)), stagingName: try row.text(8),
         done: try row.int8multirange(9).reduce(into: ByteRanges()) { $0.insert($1) },
         tailCRC: try row[10].map { cell in UInt32(truncatingIfNeeded: try cell.int64()) },
         publishing: try row[11].map { cell in Checkpoint.Publishing(sha256: try cell.bytes()) })

@@ -1,6 +1,6 @@
-import Codec
-import Postgres
-import System
+import ReelhaulCodec
+import ReelhaulPostgres
+import ReelhaulSystem
 import TaskCore
 
 /// The store in PostgreSQL: every call is a few statements over arrays, most of them one function of the schema.
@@ -81,7 +81,7 @@ package final class PostgresStore: TaskStore {
       for row in try await pool.pipeline(queries)[queries.count - 1] {
         renewal.isAlive = true
         guard let task = try row[0]?.uuid() else { continue }
-        renewal.intents[UUID(task)] = try row.known(1) as Intent
+        renewal.intents[UniqueID(task)] = try row.known(1) as Intent
       }
       return renewal
     }
@@ -95,7 +95,7 @@ package final class PostgresStore: TaskStore {
       .int64Array(samples.map(\.rate)))
   }
 
-  package func announce(_ worker: WorkerID, volumes: [String: UUID]) async throws {
+  package func announce(_ worker: WorkerID, volumes: [String: UniqueID]) async throws {
     let volumes = VolumeColumns(volumes)
     _ = try await call {
       try await pool.query(StoreQueries.announce, .int32(worker.rawValue), volumes.names, volumes.ids)
@@ -151,7 +151,7 @@ private struct VolumeColumns {
   var names: PostgresValue
   var ids: PostgresValue
 
-  init(_ volumes: [String: UUID]) {
+  init(_ volumes: [String: UniqueID]) {
     let volumes = volumes.sorted { $0.key < $1.key }
     names = .textArray(volumes.map(\.key))
     ids = .uuids(volumes.map(\.value))

@@ -1,5 +1,5 @@
-import CMigrations
-import Postgres
+import CReelhaulSchema
+import ReelhaulPostgres
 
 /// The schema's history, as it is built into the program.
 package enum Schema {

@@ -1,4 +1,4 @@
-import Postgres
+import ReelhaulPostgres
 
 extension PostgresError {
   /// A deadlock or a serialization failure: nothing was applied, and the same call may well succeed at once.

@@ -1,4 +1,4 @@
-import Postgres
+import ReelhaulPostgres
 
 /// The statements of ``PostgresStore``, each a call of a function of the schema, or a plain read.
 enum StoreQueries {

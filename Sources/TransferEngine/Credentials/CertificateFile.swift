@@ -1,5 +1,5 @@
 import Glibc
-import System
+import ReelhaulSystem
 
 /// A PEM file of certificates, looked at before libcurl has to.
 package enum CertificateFile {

@@ -1,4 +1,4 @@
-import Codec
+import ReelhaulCodec
 import TaskCore
 
 extension Credential {

@@ -1,4 +1,4 @@
-import Curl
+import ReelhaulCurl
 import TaskCore
 
 /// What a worker proves itself with, and to which hosts it may. Its description shows neither.

@@ -1,6 +1,6 @@
-import Codec
 import Glibc
-import System
+import ReelhaulCodec
+import ReelhaulSystem
 
 /// The file that holds a worker's credentials. It is read at every use: a secret is exchanged under a running fleet by
 /// replacing the file.

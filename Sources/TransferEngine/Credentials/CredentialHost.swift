@@ -1,4 +1,4 @@
-import Curl
+import ReelhaulCurl
 
 /// A server that a credential may be sent to: `media.example.org`, `media.example.org:8443`, `[2001:db8::1]`, or with
 /// `*.` in front every host below a domain, which itself is not meant. Without a port, the scheme's own.

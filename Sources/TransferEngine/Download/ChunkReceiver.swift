@@ -1,5 +1,5 @@
-import Curl
-import System
+import ReelhaulCurl
+import ReelhaulSystem
 import TaskCore
 
 /// Receives one response for a ``Download``: asks what becomes of the body, gathers it, and writes it to its place.

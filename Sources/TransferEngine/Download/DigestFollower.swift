@@ -1,4 +1,4 @@
-import System
+import ReelhaulSystem
 import TaskCore
 
 /// Hashes a staging file behind its contiguous prefix, through the page cache, so that little is left at the end.

@@ -1,4 +1,4 @@
-import Codec
+import ReelhaulCodec
 import TaskCore
 
 /// A digest of the received file that is not the expected one.

@@ -1,5 +1,5 @@
-import Digest
-import System
+import ReelhaulDigest
+import ReelhaulSystem
 import TaskCore
 
 // From "all bytes are written" to the file at its destination.

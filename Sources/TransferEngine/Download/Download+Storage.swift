@@ -1,4 +1,4 @@
-import System
+import ReelhaulSystem
 import TaskCore
 
 // The staging file: opened, synced, recorded.

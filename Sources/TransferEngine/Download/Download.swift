@@ -1,5 +1,5 @@
-import Curl
-import System
+import ReelhaulCurl
+import ReelhaulSystem
 import TaskCore
 
 /// One run of a download: the shell that carries out what ``DownloadMachine`` decides.

@@ -1,5 +1,5 @@
-import Curl
-import System
+import ReelhaulCurl
+import ReelhaulSystem
 import TaskCore
 
 /// What the downloads to one storage root share.

@@ -1,5 +1,5 @@
-import Curl
-import System
+import ReelhaulCurl
+import ReelhaulSystem
 import TaskCore
 
 /// Runs downloads, many at a time.

@@ -1,4 +1,4 @@
-import Curl
+import ReelhaulCurl
 import TaskCore
 
 /// Decides how a source is fetched: which requests are made, what is made of their answers, when all bytes are there.

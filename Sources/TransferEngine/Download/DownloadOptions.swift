@@ -1,4 +1,4 @@
-import Curl
+import ReelhaulCurl
 
 /// How a ``DownloadEngine`` works.
 package struct DownloadOptions: Sendable {

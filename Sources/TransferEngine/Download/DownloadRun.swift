@@ -1,5 +1,5 @@
-import Curl
-import System
+import ReelhaulCurl
+import ReelhaulSystem
 import TaskCore
 
 /// One run from its first look at the task to its outcome: what earlier runs left decides where it begins.

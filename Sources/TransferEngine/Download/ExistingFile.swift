@@ -1,4 +1,4 @@
-import System
+import ReelhaulSystem
 import TaskCore
 
 /// The file that lies at a task's destination, beside what is expected of it.

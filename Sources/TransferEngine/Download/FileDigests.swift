@@ -1,6 +1,6 @@
-import Digest
 import Glibc
-import System
+import ReelhaulDigest
+import ReelhaulSystem
 
 /// The digests of a whole file.
 struct FileDigests: Hashable, Sendable {

@@ -1,4 +1,4 @@
-import System
+import ReelhaulSystem
 import TaskCore
 
 /// Finishes what a run recorded as `publishing` before it died. Where the staging file is gone the rename may have

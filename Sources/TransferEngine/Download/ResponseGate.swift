@@ -1,4 +1,4 @@
-import Curl
+import ReelhaulCurl
 import TaskCore
 
 /// Decides from a response's head, before a byte of its body is taken, what that body is. Pure.

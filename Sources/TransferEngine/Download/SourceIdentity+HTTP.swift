@@ -1,4 +1,4 @@
-import Curl
+import ReelhaulCurl
 import TaskCore
 
 extension SourceIdentity {

@@ -1,4 +1,4 @@
-import System
+import ReelhaulSystem
 import TaskCore
 
 /// The staging file of one generation as a download sees it: which bytes are written, which are on stable storage. It

@@ -1,4 +1,4 @@
-import System
+import ReelhaulSystem
 import TaskCore
 
 /// The checksum by which a new owner knows that the staging file holds what was recorded: CRC32C of the last recorded

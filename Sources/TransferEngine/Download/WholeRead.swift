@@ -1,5 +1,5 @@
 import Glibc
-import System
+import ReelhaulSystem
 import TaskCore
 
 /// A read of a whole file, for its digests: it may take minutes, in which it shows how far it is and can be given up.

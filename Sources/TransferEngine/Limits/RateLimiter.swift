@@ -1,4 +1,4 @@
-import System
+import ReelhaulSystem
 
 /// The limit that all transfers of an engine keep together. Callable from the threads of all its loops.
 final class RateLimiter: Sendable {

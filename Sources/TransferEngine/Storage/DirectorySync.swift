@@ -1,5 +1,5 @@
 import Glibc
-import System
+import ReelhaulSystem
 
 /// Makes renames durable, many at a time: callers that ask for the same directory while it is being synced share the
 /// next sync.

@@ -1,5 +1,5 @@
 import Glibc
-import System
+import ReelhaulSystem
 
 /// Hands out a volume's free space, to one file at a time among all processes that use the volume.
 ///

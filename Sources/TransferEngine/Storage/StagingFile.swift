@@ -1,6 +1,6 @@
 import Glibc
+import ReelhaulSystem
 import Synchronization
-import System
 import TaskCore
 
 /// The file that collects a task's bytes until they are complete; on the volume of its destination.

@@ -6,11 +6,11 @@ import TaskCore
 /// No two owners make files of one name: what a former one makes late is a file of its own. It may still remove one that
 /// was handed on; the owner then finds it gone, and begins anew.
 package struct StagingName: Hashable, Sendable, LosslessStringConvertible {
-  package let task: UUID
+  package let task: UniqueID
   package let epoch: Int
   package let generation: Int
 
-  package init(task: UUID, epoch: Int, generation: Int) {
+  package init(task: UniqueID, epoch: Int, generation: Int) {
     self.task = task
     self.epoch = epoch
     self.generation = generation
@@ -18,7 +18,7 @@ package struct StagingName: Hashable, Sendable, LosslessStringConvertible {
 
   package init?(_ text: String) {
     let numbers = text.dropFirst(37).split(separator: "-", omittingEmptySubsequences: false)
-    guard numbers.count == 2, let task = UUID(String(text.prefix(36))), let epoch = Int(numbers[0]),
+    guard numbers.count == 2, let task = UniqueID(String(text.prefix(36))), let epoch = Int(numbers[0]),
       let generation = Int(numbers[1])
     else { return nil }
     self.init(task: task, epoch: epoch, generation: generation)

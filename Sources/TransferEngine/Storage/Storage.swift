@@ -1,4 +1,4 @@
-import System
+import ReelhaulSystem
 import TaskCore
 
 /// The named storage roots of this process: `storage://NAME/…` is below the root NAME.
@@ -59,8 +59,8 @@ package final class Storage: Sendable {
   }
 
   /// The roots that can be used now, and their volumes' UUIDs.
-  package var volumes: [String: UUID] {
-    var volumes: [String: UUID] = [:]
+  package var volumes: [String: UniqueID] {
+    var volumes: [String: UniqueID] = [:]
     for name in roots.keys { volumes[name] = try? volume(name).id }
     return volumes
   }
@@ -73,7 +73,7 @@ package final class Storage: Sendable {
   /// The staging file that `checkpoint` speaks of; see ``Volume/adopt(_:minimumSize:)``. `storage_volume_gone` while
   /// its volume is not the one at the root.
   package func adopt(
-    for destination: StorageURL, task: UUID, checkpoint: Checkpoint
+    for destination: StorageURL, task: UniqueID, checkpoint: Checkpoint
   ) throws(StorageError) -> StagingFile {
     let volume = try volume(destination.root)
     guard volume.id == checkpoint.volume else {

@@ -1,5 +1,5 @@
 import Glibc
-import System
+import ReelhaulSystem
 import TaskCore
 
 /// Why storage could not do what it was asked, and what that means for the task.

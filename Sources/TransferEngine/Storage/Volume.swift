@@ -1,5 +1,5 @@
 import Glibc
-import System
+import ReelhaulSystem
 import TaskCore
 
 /// A storage root that is mounted and marked as Reelhaul's, held open.
@@ -10,7 +10,7 @@ package final class Volume: Sendable {
   /// The root's name in `storage://NAME/…`.
   package let name: String
   package let path: String
-  package let id: UUID
+  package let id: UniqueID
   let root: FileDescriptor
   let staging: FileDescriptor
   let reserve: Reserve
@@ -117,7 +117,7 @@ package final class Volume: Sendable {
 
   /// The marker appears whole, and of two processes that write one, the first one's stays.
   private static func writeMarker(_ own: borrowing FileDescriptor) throws(SystemError) {
-    let id = UUID(milliseconds: Clocks.realtimeMilliseconds())
+    let id = UniqueID(milliseconds: Clocks.realtimeMilliseconds())
     let draft = "volume-\(id)"
     let file = try own.openBeneath(draft, O_WRONLY | O_CREAT | O_EXCL)
     try file.write("\(id)\n", at: 0)
@@ -130,9 +130,9 @@ package final class Volume: Sendable {
     }
   }
 
-  private static func read(_ marker: borrowing FileDescriptor) throws(SystemError) -> UUID {
+  private static func read(_ marker: borrowing FileDescriptor) throws(SystemError) -> UniqueID {
     let bytes = try marker.read(0..<64)
-    guard let id = UUID(String(decoding: bytes.prefix(36), as: UTF8.self)) else {
+    guard let id = UniqueID(String(decoding: bytes.prefix(36), as: UTF8.self)) else {
       throw SystemError(errno: EINVAL, operation: "read \(marker.path)")
     }
     return id

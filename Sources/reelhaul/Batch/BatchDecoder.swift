@@ -1,6 +1,6 @@
-import Codec
-import Messages
 import ReelhaulClient
+import ReelhaulCodec
+import ReelhaulMessages
 import TaskCore
 
 /// Turns a batch's lines into commands, or says what is wrong with them.
@@ -19,7 +19,7 @@ struct BatchDecoder {
     var notes: [Note] = []
   }
 
-  private var ids = UUIDMaker()
+  private var ids = UniqueIDMaker()
   private var knownKinds = Set(TaskKind.standard)
 
   mutating func decode(_ lines: [LineSplitter.Line]) -> Outcome {

@@ -1,6 +1,6 @@
 import Glibc
-import Messages
-import System
+import ReelhaulMessages
+import ReelhaulSystem
 
 /// The input of a batch, a file or standard input, in blocks of lines. It can be read twice.
 final class BatchInput {

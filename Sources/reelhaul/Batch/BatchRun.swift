@@ -87,7 +87,7 @@ struct BatchRun {
     }
   }
 
-  private nonisolated static func print(_ ids: [UUID], without failures: [Int], _ context: Context) {
+  private nonisolated static func print(_ ids: [UniqueID], without failures: [Int], _ context: Context) {
     var failures = failures[...]
     var bytes: [UInt8] = []
     bytes.reserveCapacity(ids.count * 37)

@@ -1,4 +1,4 @@
-import System
+import ReelhaulSystem
 
 /// Other programs, run and timed.
 enum BenchCommandLine {

@@ -1,9 +1,9 @@
 import CommandLineKit
 import Glibc
-import Kafka
 import LocalFleet
-import Postgres
-import System
+import ReelhaulKafka
+import ReelhaulPostgres
+import ReelhaulSystem
 import TaskCore
 import TaskStore
 

@@ -1,6 +1,6 @@
 import Glibc
 import LocalFleet
-import System
+import ReelhaulSystem
 
 /// nginx with files made for a benchmark.
 final class BenchOrigin: Sendable {

@@ -1,5 +1,5 @@
-import Codec
 import CommandLineKit
+import ReelhaulCodec
 
 /// The figures of one benchmark: medians of runs made side by side, and what they are held against.
 struct BenchReport {

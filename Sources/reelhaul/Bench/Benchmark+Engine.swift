@@ -1,6 +1,6 @@
 import Glibc
 import ReelhaulClient
-import System
+import ReelhaulSystem
 import TaskCore
 import TransferEngine
 

@@ -1,7 +1,7 @@
-import Kafka
-import Messages
 import ReelhaulClient
-import System
+import ReelhaulKafka
+import ReelhaulMessages
+import ReelhaulSystem
 import TaskCore
 
 extension Benchmark {

@@ -1,6 +1,6 @@
-import Codec
 import CommandLineKit
-import Kafka
+import ReelhaulCodec
+import ReelhaulKafka
 
 extension Subcommand {
   static let doctor = Subcommand(

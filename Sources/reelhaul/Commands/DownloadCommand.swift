@@ -1,5 +1,5 @@
 import CommandLineKit
-import Messages
+import ReelhaulMessages
 import TaskCore
 import TaskStore
 

@@ -1,8 +1,8 @@
 import CommandLineKit
 import Glibc
-import Kafka
-import Postgres
-import System
+import ReelhaulKafka
+import ReelhaulPostgres
+import ReelhaulSystem
 import TaskStore
 import TransferEngine
 

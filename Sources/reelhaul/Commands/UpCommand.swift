@@ -1,6 +1,6 @@
 import CommandLineKit
-import Kafka
 import LocalFleet
+import ReelhaulKafka
 
 extension Subcommand {
   static let up = Subcommand(

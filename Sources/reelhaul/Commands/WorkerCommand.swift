@@ -1,9 +1,9 @@
 import CommandLineKit
-import Kafka
+import ReelhaulKafka
+import ReelhaulTelemetry
 import TaskCore
-import Telemetry
 import TransferEngine
-import Worker
+import WorkerCore
 
 extension Subcommand {
   static let worker = Subcommand(

@@ -1,8 +1,8 @@
 import CommandLineKit
-import Kafka
-import Postgres
 import ReelhaulClient
-import System
+import ReelhaulKafka
+import ReelhaulPostgres
+import ReelhaulSystem
 import TaskCore
 import TaskStore
 

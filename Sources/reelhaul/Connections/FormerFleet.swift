@@ -1,5 +1,5 @@
 import CommandLineKit
-import Postgres
+import ReelhaulPostgres
 
 /// A fleet of `up` that was started again has other ports, and shells and files may have the former ones.
 enum FormerFleet {

@@ -1,4 +1,4 @@
-import Postgres
+import ReelhaulPostgres
 import TaskStore
 
 /// Brings the database's schema up to date, and makes it that of one fleet.

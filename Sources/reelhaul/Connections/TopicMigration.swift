@@ -1,4 +1,4 @@
-import Kafka
+import ReelhaulKafka
 
 /// Makes the fleet's topics.
 struct TopicMigration {

@@ -1,10 +1,10 @@
 import CommandLineKit
 import Glibc
-import Kafka
 import LocalFleet
-import Postgres
 import ReelhaulClient
-import System
+import ReelhaulKafka
+import ReelhaulPostgres
+import ReelhaulSystem
 import TaskCore
 import TaskStore
 

@@ -1,6 +1,6 @@
 import Glibc
 import LocalFleet
-import System
+import ReelhaulSystem
 
 /// Makes the demo's films with ffmpeg: real MP4 files, each of its own length and contents.
 struct DemoFootage {

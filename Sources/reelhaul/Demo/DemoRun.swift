@@ -6,21 +6,21 @@ import TaskStore
 
 /// The demo while its tasks run: looks at them, does what the script says, remembers who had what.
 struct DemoRun {
-  let films: [UUID: DemoFilm]
+  let films: [UniqueID: DemoFilm]
   let fleet: LocalFleet
   let client: ReelhaulClient
   let store: any TaskStore
   private(set) var script: DemoScript
   private(set) var documents: [TaskDocument] = []
   /// The names of the workers that were seen with a task, in order.
-  private(set) var workers: [UUID: [String]] = [:]
+  private(set) var workers: [UniqueID: [String]] = [:]
   /// Every worker that was seen.
-  private var names: [UUID: WorkerDocument] = [:]
+  private var names: [UniqueID: WorkerDocument] = [:]
   private var stage: DemoStage
-  private let order: [UUID]
+  private let order: [UniqueID]
 
   init(
-    films: [UUID: DemoFilm], fleet: LocalFleet, client: ReelhaulClient, store: any TaskStore, stage: DemoStage
+    films: [UniqueID: DemoFilm], fleet: LocalFleet, client: ReelhaulClient, store: any TaskStore, stage: DemoStage
   ) {
     self.films = films
     self.fleet = fleet
@@ -57,7 +57,7 @@ struct DemoRun {
     self.documents = documents
   }
 
-  private mutating func note(_ worker: UUID, of task: UUID) {
+  private mutating func note(_ worker: UniqueID, of task: UniqueID) {
     guard let document = names[worker] else { return }
     let name = name(of: document)
     if workers[task]?.last != name { workers[task, default: []].append(name) }
@@ -88,7 +88,7 @@ struct DemoRun {
     }
   }
 
-  private func title(_ id: UUID) -> String { films[id]?.fileName ?? "\(id)" }
+  private func title(_ id: UniqueID) -> String { films[id]?.fileName ?? "\(id)" }
 
   private mutating func say(_ text: String) { stage.say(text) }
 }

@@ -3,11 +3,11 @@ import TaskCore
 /// What the demo does to its tasks, decided from how far they are. Pure: documents in, actions out, each once.
 struct DemoScript {
   enum Action: Hashable {
-    case pause(UUID)
-    case resume(UUID)
-    case cancel(UUID)
+    case pause(UniqueID)
+    case resume(UniqueID)
+    case cancel(UniqueID)
     /// SIGKILL to the worker that runs the task.
-    case kill(worker: UUID, task: UUID)
+    case kill(worker: UniqueID, task: UniqueID)
   }
 
   /// The part of a film that is there before something happens to it.
@@ -15,14 +15,14 @@ struct DemoScript {
   /// How many looks a paused task stays paused; it must not move meanwhile.
   private static let pausedLooks = 12
 
-  private let roles: [UUID: DemoFilm.Role]
+  private let roles: [UniqueID: DemoFilm.Role]
   private var done: Set<Action> = []
   private var pausedFor = 0
   private var pausedAt: Int64?
   /// What went against the script, in words.
   private(set) var complaints: [String] = []
 
-  init(_ roles: [UUID: DemoFilm.Role]) {
+  init(_ roles: [UniqueID: DemoFilm.Role]) {
     self.roles = roles
   }
 

@@ -1,6 +1,6 @@
-import Digest
 import Glibc
-import System
+import ReelhaulDigest
+import ReelhaulSystem
 
 /// Digests of whole files, off the cooperative threads.
 struct FileDigest {

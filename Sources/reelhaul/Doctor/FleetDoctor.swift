@@ -56,7 +56,7 @@ struct FleetDoctor {
 
   /// `wanted` are the storages of tasks that could run now.
   static func storages(_ live: [WorkerDocument], wanted: Set<String>) -> [Finding] {
-    var volumes: [String: Set<UUID>] = [:]
+    var volumes: [String: Set<UniqueID>] = [:]
     for worker in live { for (name, id) in worker.volumes { volumes[name, default: []].insert(id) } }
     // Where nobody works, that is what to say.
     let missing = live.isEmpty ? [] : wanted.filter { volumes[$0] == nil }.sorted()

@@ -1,5 +1,5 @@
 import CommandLineKit
-import Kafka
+import ReelhaulKafka
 
 /// Looks at the broker and the topics.
 struct KafkaDoctor {

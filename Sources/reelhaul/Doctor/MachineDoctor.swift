@@ -1,9 +1,9 @@
 import CommandLineKit
 import Glibc
-import System
+import ReelhaulSystem
 import TaskCore
 import TransferEngine
-import Worker
+import WorkerCore
 
 /// Looks at this machine as a worker's: storage roots, the files of its configuration, and limits.
 struct MachineDoctor {
@@ -53,7 +53,7 @@ struct MachineDoctor {
       return Finding(check, .failed, "\(SystemError.last(path))", advice: "Let the worker's user write there.")
     }
     let marker = path + "/.reelhaul/volume"
-    guard let text = try? TextFile.read(marker), UUID(String(text.prefix { !$0.isNewline })) != nil else {
+    guard let text = try? TextFile.read(marker), UniqueID(String(text.prefix { !$0.isNewline })) != nil else {
       return Finding(
         check, .failed, "\(path) is not marked as a volume: workers pass it by",
         advice: "If it is mounted as it should be: 'reelhaul migrate' marks it.")

@@ -1,7 +1,7 @@
 import CommandLineKit
-import Kafka
-import Postgres
-import System
+import ReelhaulKafka
+import ReelhaulPostgres
+import ReelhaulSystem
 import TaskCore
 import TaskStore
 

@@ -1,5 +1,5 @@
-import Codec
 import CommandLineKit
+import ReelhaulCodec
 import TaskStore
 
 extension Output {

@@ -1,5 +1,5 @@
 import CommandLineKit
-import Kafka
+import ReelhaulKafka
 
 /// Where the fleet's services are.
 extension OptionSpec {

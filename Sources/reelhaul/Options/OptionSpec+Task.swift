@@ -5,7 +5,7 @@ import TaskCore
 extension OptionSpec {
   private static let task = "Task"
   /// What a task has that is given nothing but its source.
-  private static let standard = TaskSpec(id: UUID(high: 0, low: 0), kind: .download, source: "")
+  private static let standard = TaskSpec(id: UniqueID(high: 0, low: 0), kind: .download, source: "")
 
   static let destination = OptionSpec(
     "to", .text, valueName: "URL", group: task,

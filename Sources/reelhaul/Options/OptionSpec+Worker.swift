@@ -1,7 +1,7 @@
 import CommandLineKit
-import Telemetry
+import ReelhaulTelemetry
 import TransferEngine
-import Worker
+import WorkerCore
 
 /// How a worker works.
 extension OptionSpec {

@@ -1,5 +1,5 @@
-import Codec
 import CommandLineKit
+import ReelhaulCodec
 
 /// Settings that carry the program's name and that nothing reads: most likely they are misspelt.
 enum UnknownSettings {

@@ -1,6 +1,6 @@
-import Codec
 import CommandLineKit
-import Messages
+import ReelhaulCodec
+import ReelhaulMessages
 import TaskCore
 
 /// Documents on standard output, as JSON.

@@ -2,7 +2,7 @@ import TaskCore
 
 /// What to do where a task's state does not allow a command.
 enum RefusalAdvice {
-  static func of(_ action: ControlAction, _ task: UUID, in state: TaskState) -> String {
+  static func of(_ action: ControlAction, _ task: UniqueID, in state: TaskState) -> String {
     switch (action, state) {
     case (.remove, .running), (.remove, .publishing): "Cancel it first: 'reelhaul cancel --wait \(task)'."
     case (.pause, .paused): "'reelhaul resume \(task)' lets it go on."

@@ -1,5 +1,5 @@
-import Codec
 import CommandLineKit
+import ReelhaulCodec
 import TaskCore
 
 /// A task, all that is known of it, one field a line.

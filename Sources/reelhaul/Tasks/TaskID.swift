@@ -3,9 +3,9 @@ import TaskCore
 
 /// Task ids among a command's words.
 enum TaskID {
-  static func parse(_ words: [String]) throws(UsageError) -> [UUID] {
+  static func parse(_ words: [String]) throws(UsageError) -> [UniqueID] {
     try words.map { word throws(UsageError) in
-      guard let id = UUID(word) else {
+      guard let id = UniqueID(word) else {
         throw UsageError(
           "\"\(word)\" is no task id", hint: "A task's id is a UUID; 'reelhaul list' shows those there are.")
       }

@@ -1,4 +1,4 @@
-import System
+import ReelhaulSystem
 import TaskCore
 import TaskStore
 
@@ -14,7 +14,7 @@ struct TaskLookup {
     self.store = store
   }
 
-  private func find(_ id: UUID) async throws -> TaskDocument? {
+  private func find(_ id: UniqueID) async throws -> TaskDocument? {
     let deadline = ContinuousClock.now + (isFresh(id) ? Self.patience : .zero)
     while true {
       if let document = try await store.task(id) { return document }
@@ -24,7 +24,7 @@ struct TaskLookup {
   }
 
   /// The task; ``ExitCode/notFound`` where there is none.
-  func get(_ id: UUID) async throws -> TaskDocument {
+  func get(_ id: UniqueID) async throws -> TaskDocument {
     guard let task = try await find(id) else {
       throw CommandFailure(.notFound, "there is no task \(id)", hint: "'reelhaul list' shows those there are.")
     }
@@ -32,7 +32,7 @@ struct TaskLookup {
   }
 
   /// A version 7 id carries the time it was made at.
-  private func isFresh(_ id: UUID) -> Bool {
+  private func isFresh(_ id: UniqueID) -> Bool {
     guard id.high >> 12 & 0xF == 7 else { return false }
     return abs(Clocks.realtimeMicroseconds() / 1000 - Int64(id.high >> 16)) < Self.fresh
   }

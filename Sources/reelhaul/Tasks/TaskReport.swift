@@ -1,5 +1,5 @@
-import Codec
-import Messages
+import ReelhaulCodec
+import ReelhaulMessages
 import TaskCore
 import TaskStore
 

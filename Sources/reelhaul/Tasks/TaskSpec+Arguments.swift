@@ -1,7 +1,7 @@
-import Codec
 import CommandLineKit
 import ReelhaulClient
-import System
+import ReelhaulCodec
+import ReelhaulSystem
 import TaskCore
 
 extension TaskSpec {
@@ -29,9 +29,9 @@ extension TaskSpec {
       paused: arguments[flag: .paused])
   }
 
-  private static func uuid(_ text: String, of option: OptionSpec) throws(UsageError) -> UUID {
-    guard let id = UUID(text) else {
-      throw UsageError("\(option.spelling) must be a UUID such as \(UUID.make()), not \"\(text)\"")
+  private static func uuid(_ text: String, of option: OptionSpec) throws(UsageError) -> UniqueID {
+    guard let id = UniqueID(text) else {
+      throw UsageError("\(option.spelling) must be a UUID such as \(UniqueID.make()), not \"\(text)\"")
     }
     return id
   }

@@ -1,5 +1,5 @@
 import CommandLineKit
-import System
+import ReelhaulSystem
 import TaskCore
 
 extension Timestamp {

@@ -7,8 +7,8 @@ enum WaitReason {
   private static let named = 5
 
   /// Of those that wait for more than their time or their turn, by their ids.
-  static func of(_ tasks: [TaskDocument], in store: any TaskStore) async throws -> [UUID: String] {
-    var reasons: [UUID: String] = [:]
+  static func of(_ tasks: [TaskDocument], in store: any TaskStore) async throws -> [UniqueID: String] {
+    var reasons: [UniqueID: String] = [:]
     let blocked = tasks.filter { $0.state == .blocked }
     if !blocked.isEmpty {
       let states = try await store.states(of: Array(Set(blocked.flatMap(\.spec.after))))
@@ -24,14 +24,14 @@ enum WaitReason {
 
   /// What somebody must do before the task goes on, in a sentence: it is paused, or comes after one that is, has failed or
   /// was canceled. `states` are those of the tasks it comes after.
-  static func hold(of task: TaskDocument, states: [UUID: TaskState]) -> String? {
+  static func hold(of task: TaskDocument, states: [UniqueID: TaskState]) -> String? {
     if task.state == .paused { return "\(task.title) is paused: 'reelhaul resume \(task.spec.id)' lets it go on." }
     guard task.spec.after.contains(where: { [.failed, .canceled, .paused].contains(states[$0]) }) else { return nil }
     return predecessors(of: task, states: states).map { "\(task.title) waits \($0)." }
   }
 
   /// The tasks that a blocked one waits for, and what each needs; `states` are those of the tasks it comes after.
-  static func predecessors(of task: TaskDocument, states: [UUID: TaskState]) -> String? {
+  static func predecessors(of task: TaskDocument, states: [UniqueID: TaskState]) -> String? {
     let open = task.spec.after.filter { states[$0] != .succeeded }
     guard task.state == .blocked, !open.isEmpty else { return nil }
     let names = open.prefix(named).map { id in

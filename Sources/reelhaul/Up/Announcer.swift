@@ -1,4 +1,4 @@
-import System
+import ReelhaulSystem
 
 /// Tells people what the fleet does: at once, or where a board is being drawn, when its drawer asks.
 final class Announcer: Sendable {

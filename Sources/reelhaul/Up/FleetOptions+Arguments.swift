@@ -1,8 +1,8 @@
 import CommandLineKit
 import Glibc
-import Kafka
 import LocalFleet
-import System
+import ReelhaulKafka
+import ReelhaulSystem
 
 extension FleetOptions {
   init(_ context: Context) throws {

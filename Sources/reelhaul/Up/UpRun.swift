@@ -1,13 +1,13 @@
 import CommandLineKit
 import Glibc
-import Kafka
 import LocalFleet
-import Postgres
-import System
+import ReelhaulKafka
+import ReelhaulPostgres
+import ReelhaulSystem
 import TaskCore
 import TaskStore
 import TransferEngine
-import Worker
+import WorkerCore
 
 /// `reelhaul up`: starts the fleet, says when it is ready, stops it in order.
 struct UpRun {

@@ -14,7 +14,7 @@ struct FollowedTasks {
   /// `listed` are the unfinished tasks as they are now, what runs first. Followed tasks that are neither among them nor
   /// known to have ended are looked up; one that is gone is followed no more.
   mutating func update(
-    listed: [TaskDocument], lookUp: ([UUID]) async throws -> [UUID: TaskDocument]
+    listed: [TaskDocument], lookUp: ([UniqueID]) async throws -> [UniqueID: TaskDocument]
   ) async throws {
     var current = Dictionary(listed.map { ($0.spec.id, $0) }) { $1 }
     let vanished = documents.filter { !$0.state.isFinal && current[$0.spec.id] == nil }.map(\.spec.id)

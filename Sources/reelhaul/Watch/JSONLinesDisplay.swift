@@ -4,7 +4,7 @@ import TaskCore
 /// A document for each change, one a line.
 struct JSONLinesDisplay: TaskDisplay {
   private let output: Output
-  private var shown: [UUID: TaskDocument] = [:]
+  private var shown: [UniqueID: TaskDocument] = [:]
 
   init(_ output: Output) {
     self.output = output

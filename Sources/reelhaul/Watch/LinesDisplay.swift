@@ -12,7 +12,7 @@ struct LinesDisplay: TaskDisplay {
   }
 
   private let output: Output
-  private var shown: [UUID: Shown] = [:]
+  private var shown: [UniqueID: Shown] = [:]
 
   init(_ output: Output) {
     self.output = output

@@ -2,19 +2,19 @@ import TaskCore
 
 /// Tasks that are followed by their ids, each with the last document that was seen of it.
 struct NamedTasks {
-  private let ids: [UUID]
-  private var last: [UUID: TaskDocument]
-  private var present: Set<UUID> = []
-  private var removed: Set<UUID> = []
+  private let ids: [UniqueID]
+  private var last: [UniqueID: TaskDocument]
+  private var present: Set<UniqueID> = []
+  private var removed: Set<UniqueID> = []
 
   /// `known` are those of the tasks that were seen already.
-  init(_ ids: [UUID], known: [TaskDocument] = []) {
+  init(_ ids: [UniqueID], known: [TaskDocument] = []) {
     self.ids = ids
     last = Dictionary(known.map { ($0.spec.id, $0) }) { $1 }
   }
 
   /// `found` are those that exist now. Returns those that were seen before and are gone, each once.
-  mutating func update(_ found: [UUID: TaskDocument]) -> [TaskDocument] {
+  mutating func update(_ found: [UniqueID: TaskDocument]) -> [TaskDocument] {
     last.merge(found) { $1 }
     present = Set(found.keys)
     return documents.filter { !present.contains($0.spec.id) && removed.insert($0.spec.id).inserted }

@@ -1,6 +1,6 @@
 import CommandLineKit
 import Glibc
-import System
+import ReelhaulSystem
 import TaskCore
 import TaskStore
 
@@ -28,9 +28,9 @@ struct TaskWatch {
   /// Follows `ids` until all are as wanted or removed. Returns their last documents, in order; `known` are those of them
   /// that were seen before.
   func run(
-    _ ids: [UUID], known: [TaskDocument] = [], until isEnough: @Sendable (TaskDocument) -> Bool
+    _ ids: [UniqueID], known: [TaskDocument] = [], until isEnough: @Sendable (TaskDocument) -> Bool
   ) async throws -> [TaskDocument] {
-    let held = Lock<Set<UUID>>([])
+    let held = Lock<Set<UniqueID>>([])
     await tellOfInterrupt(ids, held)
     var display = makeDisplay()
     var tasks = NamedTasks(ids, known: known)
@@ -55,7 +55,7 @@ struct TaskWatch {
   }
 
   /// What of the followed can only go on once somebody does something about it, and what that is.
-  private func holds(_ tasks: [TaskDocument]) async throws -> [(task: UUID, sentence: String)] {
+  private func holds(_ tasks: [TaskDocument]) async throws -> [(task: UniqueID, sentence: String)] {
     let predecessors = Set(tasks.filter { $0.state == .blocked }.flatMap(\.spec.after))
     let states = predecessors.isEmpty ? [:] : try await store.states(of: Array(predecessors))
     return tasks.compactMap { task in WaitReason.hold(of: task, states: states).map { (task.spec.id, $0) } }
@@ -76,7 +76,7 @@ struct TaskWatch {
     """
 
   /// An interrupt ends this process, and not the tasks.
-  private func tellOfInterrupt(_ ids: [UUID], _ held: Lock<Set<UUID>>) async {
+  private func tellOfInterrupt(_ ids: [UniqueID], _ held: Lock<Set<UniqueID>>) async {
     let stop = StopSignal()
     stop.onStop { [context, awaited] in
       if context.terminal.isInteractive { context.error.line() }

@@ -13,7 +13,7 @@ enum WatchEnd {
   private static let named = 3
 
   /// `held` are those of the tasks that do not go on by themselves.
-  static func sentence(_ tasks: [UUID], held: Set<UUID>, awaited: Awaited) -> String {
+  static func sentence(_ tasks: [UniqueID], held: Set<UniqueID>, awaited: Awaited) -> String {
     let list = tasks.prefix(named).map { "\($0)" }.joined(separator: " ") + (tasks.count > named ? " …" : "")
     let isOne = tasks.count == 1
     let count = tasks.count { held.contains($0) }

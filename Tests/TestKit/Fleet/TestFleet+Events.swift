@@ -1,6 +1,6 @@
-import Messages
-import Postgres
-import System
+import ReelhaulMessages
+import ReelhaulPostgres
+import ReelhaulSystem
 import TaskCore
 import Testing
 
@@ -51,7 +51,7 @@ extension TestFleet {
   private func foundProblems() async throws -> [String] {
     let last = try await pool.query("select id, sequence from task_document").map { row in
       let id = try row.uuid(0)
-      return (UUID(high: id.high, low: id.low), Int(try row.int32(1)))
+      return (UniqueID(high: id.high, low: id.low), Int(try row.int32(1)))
     }
     let events = Dictionary(grouping: try await events(), by: \.taskID)
     let snapshots = try await snapshots()

@@ -1,5 +1,5 @@
-import Postgres
-import System
+import ReelhaulPostgres
+import ReelhaulSystem
 import TaskCore
 
 /// A change to a row of `run`, `checkpoint`, `task` or `worker`, as the database saw it.
@@ -8,7 +8,7 @@ package struct JournalEntry: Sendable {
   package var role: String
   /// `INSERT run`, `UPDATE worker` …
   package var change: String
-  package var task: UUID?
+  package var task: UniqueID?
   package var epoch: Int?
   package var worker: Int32?
   /// Microseconds of the database's clock, since 2000.
@@ -66,14 +66,14 @@ extension TestFleet {
     ).map { row in
       let task = try row[2]?.uuid()
       return JournalEntry(
-        role: try row.text(0), change: try row.text(1), task: task.map { UUID(high: $0.high, low: $0.low) },
+        role: try row.text(0), change: try row.text(1), task: task.map { UniqueID(high: $0.high, low: $0.low) },
         epoch: try row[3].map { Int(try $0.int32()) }, worker: try row[4]?.int32(), at: try row.timestamp(5),
         leaseUntil: try row[6]?.timestamp())
     }
   }
 
   /// How the task was taken from the owner of `epoch`, once it was.
-  package func takeOver(of task: UUID, from epoch: Int) async throws -> TakeOver? {
+  package func takeOver(of task: UniqueID, from epoch: Int) async throws -> TakeOver? {
     let entries = try await journal()
     let claims = entries.filter { $0.change == "INSERT run" && $0.task == task }
     guard let former = claims.first(where: { $0.epoch == epoch })?.worker,

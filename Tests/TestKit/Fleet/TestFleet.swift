@@ -1,8 +1,8 @@
 import Glibc
-import Kafka
-import Postgres
 import ReelhaulClient
-import System
+import ReelhaulKafka
+import ReelhaulPostgres
+import ReelhaulSystem
 import TaskCore
 import TaskStore
 import Testing
@@ -152,7 +152,7 @@ package final class TestFleet: Sendable {
   }
 
   /// Runs one command of the command line to its end.
-  package func run(_ arguments: [String]) async throws -> (status: System.ExitStatus, output: String) {
+  package func run(_ arguments: [String]) async throws -> (status: ReelhaulSystem.ExitStatus, output: String) {
     let path = "\(directory.path)/run-\(UInt32.random(in: 0 ... .max))"
     var options = ChildProcess.Options()
     options.environment = environment
@@ -171,7 +171,7 @@ package final class TestFleet: Sendable {
   }
 
   /// The process that runs `task` now.
-  package func owner(of task: UUID) async throws -> ChildProcess? {
+  package func owner(of task: UniqueID) async throws -> ChildProcess? {
     guard let worker = try await store.task(task)?.worker else { return nil }
     guard let pid = try await store.workers().first(where: { $0.id == worker })?.pid else { return nil }
     return processes.withLock { $0.first { $0.pid == pid && $0.status == nil } }
@@ -193,8 +193,8 @@ package final class TestFleet: Sendable {
 
   /// Submits a download of the origin's `path`, to the same name in the default storage.
   package func download(
-    _ path: String, id: UUID = .make(), _ change: (inout TaskSpec) -> Void = { _ in }
-  ) async throws -> UUID {
+    _ path: String, id: UniqueID = .make(), _ change: (inout TaskSpec) -> Void = { _ in }
+  ) async throws -> UniqueID {
     var spec = TaskSpec(id: id, kind: .download, source: origin.url(path), destination: "storage://default\(path)")
     change(&spec)
     try await client.submit(spec)
@@ -204,7 +204,7 @@ package final class TestFleet: Sendable {
   /// Polls until the task satisfies `condition`; throws with the workers' logs after `deadline`.
   @discardableResult
   package func wait(
-    for task: UUID, within deadline: Duration = .seconds(300), _ what: String = "the condition",
+    for task: UniqueID, within deadline: Duration = .seconds(300), _ what: String = "the condition",
     until condition: (TaskDocument) throws -> Bool
   ) async throws -> TaskDocument {
     let end = Clocks.boottime() + deadline.nanoseconds
@@ -221,7 +221,7 @@ package final class TestFleet: Sendable {
 
   @discardableResult
   package func wait(
-    for task: UUID, _ state: TaskState, within deadline: Duration = .seconds(300)
+    for task: UniqueID, _ state: TaskState, within deadline: Duration = .seconds(300)
   ) async throws -> TaskDocument {
     try await wait(for: task, within: deadline, "state \(state)") { document in
       if document.state != state, document.state.isFinal {
@@ -232,7 +232,7 @@ package final class TestFleet: Sendable {
   }
 
   /// Waits until all of these have succeeded, with one question about all of them.
-  package func waitForSuccess(of tasks: [UUID], sourceLocation: SourceLocation = #_sourceLocation) async throws {
+  package func waitForSuccess(of tasks: [UniqueID], sourceLocation: SourceLocation = #_sourceLocation) async throws {
     try await eventually("\(tasks.count) tasks have succeeded", sourceLocation: sourceLocation) {
       let states = try await store.states(of: tasks)
       return states.count == tasks.count && states.values.allSatisfy { $0 == .succeeded }

@@ -1,5 +1,5 @@
 import Glibc
-import System
+import ReelhaulSystem
 
 /// TCP ports of 127.0.0.1.
 package enum LoopbackPort {

@@ -1,5 +1,5 @@
 import Glibc
-import System
+import ReelhaulSystem
 
 /// A place in an answer where the server waits until the test says go.
 package final class OriginGate: Sendable {

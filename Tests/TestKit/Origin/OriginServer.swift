@@ -1,5 +1,5 @@
 import Glibc
-import System
+import ReelhaulSystem
 import TaskCore
 
 /// An HTTP/1.1 origin on a free loopback port: serves made-up files of any size, gets its answers wrong as a test

@@ -1,6 +1,6 @@
 import CResolver
 import Glibc
-import System
+import ReelhaulSystem
 
 /// Host names that only this process can resolve, to what a test says. Each lookup of libcurl asks anew.
 package enum TestNames {

@@ -1,6 +1,6 @@
 import CTLS
 import Glibc
-import System
+import ReelhaulSystem
 
 /// Speaks TLS on a free loopback port and plain TCP to the server behind it, byte for byte. What that server does to a
 /// connection happens to the encrypted one: its end is an end without TLS's farewell (`close_notify`), its reset a reset.

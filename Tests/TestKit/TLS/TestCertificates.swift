@@ -1,4 +1,4 @@
-import System
+import ReelhaulSystem
 
 /// Certificates made on the spot with the `openssl` command: an authority, and servers it has signed for or not.
 package final class TestCertificates: Sendable {

@@ -1,6 +1,6 @@
-import Curl
 import Glibc
-import System
+import ReelhaulCurl
+import ReelhaulSystem
 import TaskCore
 import Testing
 

@@ -1,9 +1,9 @@
-import System
+import ReelhaulSystem
 import TaskCore
 import TestKit
 import Testing
 
-@testable import Curl
+@testable import ReelhaulCurl
 @testable import TransferEngine
 
 @Suite struct ChunkReceiverTests {

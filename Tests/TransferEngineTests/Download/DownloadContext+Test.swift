@@ -1,6 +1,6 @@
-import System
+import ReelhaulSystem
 
-@testable import Curl
+@testable import ReelhaulCurl
 @testable import TransferEngine
 
 extension DownloadContext {

@@ -1,7 +1,7 @@
-import Curl
-import Digest
 import Glibc
-import System
+import ReelhaulCurl
+import ReelhaulDigest
+import ReelhaulSystem
 import TaskCore
 import TestKit
 import Testing

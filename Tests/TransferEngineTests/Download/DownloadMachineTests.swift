@@ -1,7 +1,7 @@
 import TaskCore
 import Testing
 
-@testable import Curl
+@testable import ReelhaulCurl
 @testable import TransferEngine
 
 /// The machine alone, without a socket or a file.
@@ -130,7 +130,7 @@ import Testing
   private func sealing() throws -> (machine: Machine, seal: Machine.Request) {
     var machine = try machine()
     let checkpoint = Checkpoint(
-      generation: 0, identity: Self.identity, volume: UUID(high: 0, low: 1), stagingName: "x",
+      generation: 0, identity: Self.identity, volume: UniqueID(high: 0, low: 1), stagingName: "x",
       done: ByteRanges(0..<Self.size))
     let seal = try #require(requests(machine.begin(resuming: checkpoint)).first)
     #expect(machine.phase == .sealing)
@@ -221,7 +221,7 @@ import Testing
   @Test func aResumedRunAsksForWhatIsMissingAndComparesTheSource() throws {
     var machine = try machine()
     var checkpoint = Checkpoint(
-      generation: 3, identity: Self.identity, volume: UUID(high: 0, low: 1), stagingName: "x",
+      generation: 3, identity: Self.identity, volume: UniqueID(high: 0, low: 1), stagingName: "x",
       done: ByteRanges(0..<(8 << 20)))
     checkpoint.tailCRC = 1
     let first = try #require(requests(machine.begin(resuming: checkpoint)).first)
@@ -239,7 +239,7 @@ import Testing
     var machine = try machine()
     let weak = SourceIdentity(finalURL: "http://a/film.mp4", size: Self.size, etag: "\"1\"", etagIsWeak: true)
     let checkpoint = Checkpoint(
-      generation: 0, identity: weak, volume: UUID(high: 0, low: 1), stagingName: "x", done: ByteRanges(0..<100))
+      generation: 0, identity: weak, volume: UniqueID(high: 0, low: 1), stagingName: "x", done: ByteRanges(0..<100))
     #expect(requests(machine.begin(resuming: checkpoint)).first?.asked == .first(count: 4 << 20))
     #expect(machine.generation == 1)
     #expect(!machine.isResumable)

@@ -1,7 +1,7 @@
-import Curl
-import Digest
 import Glibc
-import System
+import ReelhaulCurl
+import ReelhaulDigest
+import ReelhaulSystem
 import TaskCore
 import TestKit
 import Testing
@@ -248,7 +248,7 @@ import Testing
     try await DownloadHarness.run { harness in
       let spec = harness.spec()
       var checkpoint = try #require(try await half(harness, spec))
-      checkpoint.volume = UUID(high: 1, low: 2)
+      checkpoint.volume = UniqueID(high: 1, low: 2)
       #expect(await harness.run(spec, from: checkpoint).failure?.class == .wait)
     }
   }

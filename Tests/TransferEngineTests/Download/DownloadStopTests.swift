@@ -1,10 +1,10 @@
 import Glibc
-import System
+import ReelhaulSystem
 import TaskCore
 import TestKit
 import Testing
 
-@testable import Curl
+@testable import ReelhaulCurl
 @testable import TransferEngine
 
 @Suite struct DownloadStopTests {

@@ -1,7 +1,7 @@
-import Curl
 import Glibc
 import LocalFleet
-import System
+import ReelhaulCurl
+import ReelhaulSystem
 import TaskCore
 import TestKit
 import Testing

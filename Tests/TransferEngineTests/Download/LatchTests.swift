@@ -1,4 +1,4 @@
-import System
+import ReelhaulSystem
 import Testing
 
 @testable import TransferEngine

@@ -1,4 +1,4 @@
-import System
+import ReelhaulSystem
 import TaskCore
 import TransferEngine
 

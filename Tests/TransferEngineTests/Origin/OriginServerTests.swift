@@ -1,7 +1,7 @@
-import Digest
 import Glibc
 import LocalFleet
-import System
+import ReelhaulDigest
+import ReelhaulSystem
 import TaskCore
 import TestKit
 import Testing
@@ -19,7 +19,7 @@ import Testing
   }
 
   struct Answer {
-    var exit: System.ExitStatus
+    var exit: ReelhaulSystem.ExitStatus
     var head: String
     var body: [UInt8]
   }

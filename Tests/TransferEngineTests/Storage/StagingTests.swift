@@ -1,5 +1,5 @@
 import Glibc
-import System
+import ReelhaulSystem
 import TaskCore
 import TestKit
 import Testing
@@ -8,14 +8,14 @@ import Testing
 
 @Suite struct StagingTests {
   let fixture: StorageFixture
-  let task = UUID.random()
+  let task = UniqueID.random()
   var volume: Volume { get throws { try fixture.storage.volume("default") } }
 
   init() throws {
     fixture = try StorageFixture()
   }
 
-  func name(_ generation: Int, _ task: UUID? = nil) -> StagingName {
+  func name(_ generation: Int, _ task: UniqueID? = nil) -> StagingName {
     StagingName(task: task ?? self.task, epoch: 1, generation: generation)
   }
 

@@ -1,5 +1,5 @@
 import Glibc
-import System
+import ReelhaulSystem
 import TaskCore
 import TestKit
 import Testing
@@ -23,7 +23,7 @@ struct StorageFixture {
   }
 
   /// A staging file that holds `text`.
-  func staged(_ text: String, task: UUID = .random(), epoch: Int = 1) throws -> StagingFile {
+  func staged(_ text: String, task: UniqueID = .random(), epoch: Int = 1) throws -> StagingFile {
     let file = try storage.create(for: url("x"), name: StagingName(task: task, epoch: epoch, generation: 1))
     try file.write(text)
     return file

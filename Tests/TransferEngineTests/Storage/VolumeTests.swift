@@ -1,5 +1,5 @@
 import Glibc
-import System
+import ReelhaulSystem
 import TaskCore
 import TestKit
 import Testing
@@ -21,12 +21,12 @@ import TransferEngine
 
   @Test func ofManyThatInitialiseOneRootOneWins() throws {
     let path = "\(fixture.directory.path)/new"
-    let ids = Lock<Set<UUID>>([])
+    let ids = Lock<Set<UniqueID>>([])
     let threads = (0..<8).map { index in
       Thread(name: "init-\(index)") {
         let storage = Storage(roots: ["a": path])
         try? storage.initialise()
-        ids.withLock { _ = $0.insert(storage.volumes["a"] ?? UUID(high: 0, low: UInt64(index))) }
+        ids.withLock { _ = $0.insert(storage.volumes["a"] ?? UniqueID(high: 0, low: UInt64(index))) }
       }
     }
     for thread in threads { thread.join() }
@@ -71,7 +71,7 @@ import TransferEngine
 
   @Test func noticesThatTheVolumeWasMarkedAnewInItsPlace() throws {
     let marker = "\(fixture.root)/.reelhaul/volume"
-    let other = UUID.random()
+    let other = UniqueID.random()
     for isAnew in [false, true] {
       let file = try fixture.staged("bytes")
       if isAnew { #expect(unlink(marker) == 0) }
@@ -99,7 +99,7 @@ import TransferEngine
   }
 
   @Test func adoptsOnlyOnTheVolumeOfTheCheckpoint() throws {
-    let task = UUID.random()
+    let task = UniqueID.random()
     let file = try fixture.staged("bytes", task: task)
     var checkpoint = Checkpoint(
       generation: 1, identity: SourceIdentity(finalURL: "http://a/b", size: 5), volume: file.volume.id,

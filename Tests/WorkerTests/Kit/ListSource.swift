@@ -1,6 +1,6 @@
-import Kafka
-import System
-import Worker
+import ReelhaulKafka
+import ReelhaulSystem
+import WorkerCore
 
 /// Commands and signals as a test sends them, one batch a call.
 final class ListSource: CommandSource, SignalSource {

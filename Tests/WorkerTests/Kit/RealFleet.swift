@@ -1,13 +1,13 @@
-import Kafka
-import Messages
-import Postgres
-import System
+import ReelhaulKafka
+import ReelhaulMessages
+import ReelhaulPostgres
+import ReelhaulSystem
 import TaskCore
 import TaskStore
 import TestKit
 import Testing
 import TransferEngine
-import Worker
+import WorkerCore
 
 /// Workers with real parts: a database of its own, a development broker, an origin, a storage root.
 final class RealFleet: Sendable {

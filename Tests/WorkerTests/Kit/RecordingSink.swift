@@ -1,6 +1,6 @@
-import Kafka
-import System
-import Worker
+import ReelhaulKafka
+import ReelhaulSystem
+import WorkerCore
 
 /// Keeps what is produced, and like a broker refuses values of more than 1 MiB.
 final class RecordingSink: MessageSink, RoundSink {

@@ -1,16 +1,16 @@
-import System
+import ReelhaulSystem
 import TaskCore
 import TaskStore
-import Worker
+import WorkerCore
 
 /// Runs that last until they are told to stop or what to end with.
 final class ScriptedHandler: TaskHandler {
   let kind = TaskKind.download
   private struct State {
-    var ledgers: [UUID: RunLedger] = [:]
-    var endings: [UUID: RunOutcome] = [:]
-    var waiting: [UUID: CheckedContinuation<RunOutcome, Never>] = [:]
-    var stopped: [UUID: BootInstant] = [:]
+    var ledgers: [UniqueID: RunLedger] = [:]
+    var endings: [UniqueID: RunOutcome] = [:]
+    var waiting: [UniqueID: CheckedContinuation<RunOutcome, Never>] = [:]
+    var stopped: [UniqueID: BootInstant] = [:]
     var hangs = false
   }
   private let state = Lock(State())
@@ -37,7 +37,7 @@ final class ScriptedHandler: TaskHandler {
     return outcome
   }
 
-  func end(_ id: UUID, with outcome: RunOutcome) {
+  func end(_ id: UniqueID, with outcome: RunOutcome) {
     let waiting = state.withLock { state in
       let waiting = state.waiting.removeValue(forKey: id)
       if waiting == nil { state.endings[id] = outcome }
@@ -49,7 +49,7 @@ final class ScriptedHandler: TaskHandler {
   /// From now on runs do not stop when they are told to.
   func hang() { state.withLock { $0.hangs = true } }
 
-  func ledger(_ id: UUID) -> RunLedger? { state.withLock { $0.ledgers[id] } }
+  func ledger(_ id: UniqueID) -> RunLedger? { state.withLock { $0.ledgers[id] } }
 
-  func stoppedAt(_ id: UUID) -> BootInstant? { state.withLock { $0.stopped[id] } }
+  func stoppedAt(_ id: UniqueID) -> BootInstant? { state.withLock { $0.stopped[id] } }
 }

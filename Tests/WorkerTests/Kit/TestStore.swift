@@ -1,4 +1,4 @@
-import System
+import ReelhaulSystem
 import TaskCore
 import TaskStore
 
@@ -9,7 +9,7 @@ final class TestStore: TaskStore {
     /// Claims that are carried out and whose answers are lost.
     var lostClaims = 0
     /// A batch with this task is refused.
-    var poison: UUID?
+    var poison: UniqueID?
     /// Nothing may be applied.
     var isForbidden = false
     var refusals = 0
@@ -27,7 +27,7 @@ final class TestStore: TaskStore {
 
   func loseClaims(_ count: Int) { faults.withLock { $0.lostClaims = count } }
 
-  func poison(_ task: UUID) { faults.withLock { $0.poison = task } }
+  func poison(_ task: UniqueID) { faults.withLock { $0.poison = task } }
 
   func setForbidden(_ isForbidden: Bool) { faults.withLock { $0.isForbidden = isForbidden } }
 
@@ -70,7 +70,7 @@ final class TestStore: TaskStore {
     return try await inner.renew(worker, samples: samples)
   }
 
-  func announce(_ worker: WorkerID, volumes: [String: UUID]) async throws {
+  func announce(_ worker: WorkerID, volumes: [String: UniqueID]) async throws {
     try reach()
     try await inner.announce(worker, volumes: volumes)
   }
@@ -150,9 +150,9 @@ final class TestStore: TaskStore {
     try await inner.discardFirstEvents(batch)
   }
 
-  func tasks(_ ids: [UUID]) async throws -> [UUID: TaskDocument] { try await inner.tasks(ids) }
+  func tasks(_ ids: [UniqueID]) async throws -> [UniqueID: TaskDocument] { try await inner.tasks(ids) }
 
-  func states(of ids: [UUID]) async throws -> [UUID: TaskState] {
+  func states(of ids: [UniqueID]) async throws -> [UniqueID: TaskState] {
     try reach()
     return try await inner.states(of: ids)
   }

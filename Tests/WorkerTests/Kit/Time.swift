@@ -1,4 +1,4 @@
-import Worker
+import WorkerCore
 
 /// Milliseconds on the clock of a test, which begins at zero.
 func at(_ milliseconds: Int) -> BootInstant {

@@ -1,13 +1,13 @@
-import Kafka
-import Messages
-import System
+import ReelhaulKafka
+import ReelhaulMessages
+import ReelhaulSystem
+import ReelhaulTelemetry
 import TaskCore
 import TaskStore
-import Telemetry
 import TestKit
 import Testing
 import TransferEngine
-import Worker
+import WorkerCore
 
 /// One worker with parts of a test: a store in memory, lists for topics.
 final class WorkerBench: Sendable {
@@ -77,11 +77,11 @@ final class WorkerBench: Sendable {
     commands.send(specs.map { CommandJSON.encode(.submit($0)) })
   }
 
-  func control(_ action: ControlAction, _ id: UUID) {
+  func control(_ action: ControlAction, _ id: UniqueID) {
     commands.send([CommandJSON.encode(.control(.init(id: .random(), taskID: id, action: action)))])
   }
 
-  func state(_ id: UUID) async throws -> TaskState? { try await store.task(id)?.state }
+  func state(_ id: UniqueID) async throws -> TaskState? { try await store.task(id)?.state }
 }
 
 func download() -> TaskSpec {

@@ -7,10 +7,10 @@ import Testing
 @MainActor final class FleetObserver {
   private let simulation: Simulation
   private(set) var writes = 0
-  private var recorded: [UUID: Int64] = [:]
-  private(set) var events: [UUID: [TaskEvent]] = [:]
+  private var recorded: [UniqueID: Int64] = [:]
+  private(set) var events: [UniqueID: [TaskEvent]] = [:]
   /// Of the compacted topic: the sequence of each task's last snapshot, `nil` once it is removed.
-  private(set) var snapshots: [UUID: Int?] = [:]
+  private(set) var snapshots: [UniqueID: Int?] = [:]
   /// Which producer the broker takes rounds from, counted.
   private var producer = 0
 
@@ -19,7 +19,7 @@ import Testing
   }
 
   /// A run wrote to its file. Its fence let it: so it must own the task, and nobody else.
-  func wrote(_ task: UUID, epoch: Int) async throws {
+  func wrote(_ task: UniqueID, epoch: Int) async throws {
     writes += 1
     let document = try #require(try await simulation.store.task(task))
     #expect(document.epoch == epoch, "written under epoch \(epoch) while \(document.epoch) owned it")
@@ -27,7 +27,7 @@ import Testing
   }
 
   /// The store answered that so many bytes are recorded: progress of a recorded task never goes back.
-  func recorded(_ task: UUID, _ bytes: Int64) {
+  func recorded(_ task: UniqueID, _ bytes: Int64) {
     #expect(bytes >= recorded[task] ?? 0)
     recorded[task] = max(recorded[task] ?? 0, bytes)
   }
@@ -51,7 +51,7 @@ import Testing
   }
 
   /// Every event of a task, once each and in order, as a consumer that skips what it has seen gets them.
-  func history(of task: UUID) -> [TaskEvent] {
+  func history(of task: UniqueID) -> [TaskEvent] {
     var last = 0
     return (events[task] ?? []).filter { event in
       defer { last = max(last, event.sequence) }

@@ -1,7 +1,7 @@
 import TaskCore
 import TaskStore
 import Testing
-import Worker
+import WorkerCore
 
 /// Several workers, the real decisions, virtual time; processes killed and stopped, messages late, lost and doubled.
 @MainActor @Suite struct FleetSimulationTests {
@@ -12,10 +12,10 @@ import Worker
     let workers = (0..<3).map { SimulatedWorker(simulation, log: log, fleet: fleet, index: $0) }
     for worker in workers { try await worker.start() }
 
-    var tasks: [UUID] = []
+    var tasks: [UniqueID] = []
     for index in 0..<40 {
       let spec = TaskSpec(
-        id: UUID(high: 1, low: UInt64(index)), kind: .download, source: "http://origin/\(index)",
+        id: UniqueID(high: 1, low: UInt64(index)), kind: .download, source: "http://origin/\(index)",
         destination: "storage://default/\(index)")
       tasks.append(spec.id)
       simulation.after(simulation.milliseconds(0...20_000)) { [self] in
@@ -60,7 +60,7 @@ import Worker
     let fleet = FleetObserver(simulation)
     let workers = (0..<3).map { SimulatedWorker(simulation, log: log, fleet: fleet, index: $0) }
     for worker in workers { try await worker.start() }
-    let tasks = (0..<40).map { UUID(high: 1, low: $0) }
+    let tasks = (0..<40).map { UniqueID(high: 1, low: $0) }
     for task in tasks {
       simulation.after(simulation.milliseconds(0...3000)) {
         let spec = TaskSpec(
@@ -86,9 +86,9 @@ import Worker
   }
 
   /// Some tasks are paused and resumed, some canceled, whatever they do at that moment.
-  private func meddle(with task: UUID, _ simulation: Simulation, _ log: CommandLog) {
+  private func meddle(with task: UniqueID, _ simulation: Simulation, _ log: CommandLog) {
     func send(_ action: ControlAction, after delay: Duration) {
-      let id = UUID(high: simulation.random.next(), low: simulation.random.next())
+      let id = UniqueID(high: simulation.random.next(), low: simulation.random.next())
       simulation.after(delay) { log.produce([.control(.init(id: id, taskID: task, action: action))]) }
     }
     switch Int.random(in: 0..<5, using: &simulation.random) {

@@ -1,5 +1,5 @@
 import TaskStore
-import Worker
+import WorkerCore
 
 extension SimulatedWorker {
   func handle(_ event: DrainMachine.Event) {

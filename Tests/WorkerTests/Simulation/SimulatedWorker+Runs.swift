@@ -1,7 +1,7 @@
 import TaskCore
 import TaskStore
 import Testing
-import Worker
+import WorkerCore
 
 extension SimulatedWorker {
   // MARK: Claiming
@@ -66,7 +66,8 @@ extension SimulatedWorker {
   private func record(_ claim: Claim) {
     guard let run = run(of: claim) else { return }
     let checkpoint = Checkpoint(
-      generation: 1, identity: SourceIdentity(finalURL: claim.spec.source, size: nil), volume: UUID(high: 1, low: 1),
+      generation: 1, identity: SourceIdentity(finalURL: claim.spec.source, size: nil),
+      volume: UniqueID(high: 1, low: 1),
       stagingName: "s", done: run.done)
     let write = CheckpointWrite(taskID: claim.spec.id, epoch: claim.epoch, checkpoint: checkpoint)
     self.write(

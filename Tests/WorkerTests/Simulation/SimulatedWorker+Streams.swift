@@ -1,6 +1,6 @@
 import TaskCore
 import TaskStore
-import Worker
+import WorkerCore
 
 extension SimulatedWorker {
   // MARK: Ingest

@@ -1,7 +1,7 @@
 import TaskCore
 import TaskStore
 import Testing
-import Worker
+import WorkerCore
 
 /// A worker process: the deciding values of the real one, with a shell that lives in virtual time and may be killed
 /// or stopped at any moment.
@@ -31,7 +31,7 @@ import Worker
   var settlements: SettlementPlanner
   var relay: RelayPlanner
   var drain = DrainMachine(limit: .seconds(25))
-  var runs: [UUID: Run] = [:]
+  var runs: [UniqueID: Run] = [:]
   var batch: Int?
   var round = PendingEvents()
   var producer = 0
@@ -151,13 +151,13 @@ import Worker
     for action in actions {
       switch action {
       case .register:
-        let boot = UUID(high: simulation.random.next(), low: simulation.random.next())
+        let boot = UniqueID(high: simulation.random.next(), low: simulation.random.next())
         call(
           { store in
             try await store.register(
               WorkerRegistration(
                 boot: boot, host: "h", pid: 1, leaseSeconds: 15, kinds: [.download],
-                volumes: ["default": UUID(high: 1, low: 1)]))
+                volumes: ["default": UniqueID(high: 1, low: 1)]))
           },
           then: { worker, id in
             let now = worker.simulation.now

@@ -1,7 +1,7 @@
-import System
+import ReelhaulSystem
 import TaskCore
 import TaskStore
-import Worker
+import WorkerCore
 
 /// A fleet in virtual time: one queue of things that happen, one seed that decides everything.
 @MainActor final class Simulation {

@@ -1,0 +1,180 @@
+#define _GNU_SOURCE 1
+#include "CReelhaulSystem.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <grp.h>
+#include <linux/openat2.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
+#include <time.h>
+#include <unistd.h>
+
+static _Thread_local void *current_loop;
+
+__attribute__((noinline)) void *rh_current_loop(void) { return current_loop; }
+__attribute__((noinline)) void rh_set_current_loop(void *loop) { current_loop = loop; }
+
+static int64_t nanoseconds(clockid_t clock) {
+  struct timespec now;
+  clock_gettime(clock, &now);
+  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+int64_t rh_boottime_ns(void) { return nanoseconds(CLOCK_BOOTTIME); }
+int64_t rh_realtime_ns(void) { return nanoseconds(CLOCK_REALTIME); }
+
+static int result(long value) { return value < 0 ? -errno : (int)value; }
+
+int rh_open(const char *path, int flags, mode_t mode) { return result(open(path, flags | O_CLOEXEC, mode)); }
+
+int rh_open_beneath(int directory, const char *path, int flags, mode_t mode) {
+  struct open_how how = {
+      .flags = (uint64_t)(flags | O_CLOEXEC),
+      .mode = (flags & O_CREAT) ? mode : 0,
+      .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
+  };
+  return result(syscall(SYS_openat2, directory, path, &how, sizeof how));
+}
+
+int rh_fallocate(int fd, int64_t offset, int64_t length) { return result(fallocate(fd, 0, offset, length)); }
+
+int rh_rename_noreplace(int from_dir, const char *from, int to_dir, const char *to) {
+  return result(renameat2(from_dir, from, to_dir, to, RENAME_NOREPLACE));
+}
+
+int rh_set_attribute(int fd, const char *name, const void *value, size_t length) {
+  return result(fsetxattr(fd, name, value, length, 0));
+}
+
+int rh_get_attribute(int fd, const char *name, void *value, size_t capacity) {
+  return result(fgetxattr(fd, name, value, capacity));
+}
+
+int rh_try_lock(int fd) { return result(flock(fd, LOCK_EX | LOCK_NB)); }
+
+int rh_unlock(int fd) { return result(flock(fd, LOCK_UN)); }
+
+void rh_name_thread(const char *name) { pthread_setname_np(pthread_self(), name); }
+
+int rh_die_with_parent(int signal, pid_t parent) {
+  if (prctl(PR_SET_PDEATHSIG, signal) != 0) return -errno;
+  if (getppid() != parent) raise(signal);
+  return 0;
+}
+
+static uint32_t crc_table[256];
+
+__attribute__((constructor)) static void make_crc_table(void) {
+  for (uint32_t i = 0; i < 256; i++) {
+    uint32_t c = i;
+    for (int k = 0; k < 8; k++) c = (c & 1) ? (c >> 1) ^ 0x82F63B78u : c >> 1;
+    crc_table[i] = c;
+  }
+}
+
+#if defined(__x86_64__)
+#include <nmmintrin.h>
+__attribute__((target("sse4.2"))) static uint32_t crc_hardware(uint32_t crc, const unsigned char *p, size_t n) {
+  uint64_t c = crc;
+  for (; n >= 8; p += 8, n -= 8) c = _mm_crc32_u64(c, *(const uint64_t *)(const void *)p);
+  for (; n > 0; p++, n--) c = _mm_crc32_u8((uint32_t)c, *p);
+  return (uint32_t)c;
+}
+#endif
+
+uint32_t rh_crc32c(uint32_t crc, const void *data, size_t length) {
+  const unsigned char *p = data;
+  crc = ~crc;
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("sse4.2")) return ~crc_hardware(crc, p, length);
+#endif
+  for (; length > 0; p++, length--) crc = crc_table[(crc ^ *p) & 255] ^ (crc >> 8);
+  return ~crc;
+}
+
+static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *place) {
+  (void)status, (void)type, (void)place;
+  remove(path);
+  return 0;
+}
+
+void rh_remove_tree(const char *path) { nftw(path, remove_entry, 32, FTW_DEPTH | FTW_PHYS); }
+
+// Between fork and exec only async-signal-safe calls are made; a failure travels through the pipe.
+static int become(const rh_spawn *request, pid_t parent) {
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, NULL);
+  for (int number = 1; number < NSIG; number++) signal(number, SIG_DFL);
+  // A terminal's Ctrl-C is for the parent, which ends its children in order.
+  if (setpgid(0, 0) != 0) return errno;
+  if (request->out) {
+    int fd = open(request->out, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (fd < 0 || dup2(fd, 1) < 0) return errno;
+  }
+  if (request->err) {
+    int fd = open(request->err, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (fd < 0 || dup2(fd, 2) < 0) return errno;
+  }
+  if (request->gid != (gid_t)-1 && (setgroups(0, NULL) != 0 || setgid(request->gid) != 0)) return errno;
+  if (request->uid != (uid_t)-1 && setuid(request->uid) != 0) return errno;
+  if (request->directory && chdir(request->directory) != 0) return errno;
+  // After setuid, which clears it.
+  if (request->death_signal && rh_die_with_parent(request->death_signal, parent) != 0) return errno;
+  execvpe(request->executable, request->argv, request->envp);
+  return errno;
+}
+
+int rh_spawn_process(const rh_spawn *request) {
+  int fds[2];
+  if (pipe2(fds, O_CLOEXEC) != 0) return -errno;
+  pid_t parent = getpid(), child = fork();
+  if (child < 0) {
+    int failure = errno;
+    close(fds[0]);
+    close(fds[1]);
+    return -failure;
+  }
+  if (child == 0) {
+    int failure = become(request, parent);
+    (void)!write(fds[1], &failure, sizeof failure);
+    _exit(127);
+  }
+  close(fds[1]);
+  int failure = 0;
+  ssize_t count;
+  while ((count = read(fds[0], &failure, sizeof failure)) < 0 && errno == EINTR) {}
+  close(fds[0]);
+  if (count == (ssize_t)sizeof failure) {
+    waitpid(child, NULL, 0);
+    return -failure;
+  }
+  return child;
+}
+
+int rh_terminal_columns(int fd) {
+  struct winsize size;
+  return ioctl(fd, TIOCGWINSZ, &size) < 0 ? -errno : size.ws_col;
+}
+
+int rh_terminal_rows(int fd) {
+  struct winsize size;
+  return ioctl(fd, TIOCGWINSZ, &size) < 0 ? -errno : size.ws_row;
+}
+
+void rh_bound_heap(void) {
+  mallopt(M_ARENA_MAX, 2);
+  mallopt(M_MMAP_THRESHOLD, 128 << 10);
+  mallopt(M_TRIM_THRESHOLD, 256 << 10);
+}

@@ -1,0 +1,141 @@
+import CReelhaulCurl
+import ReelhaulSystem
+
+/// HTTP transfers on one event loop: one multi handle, one pool of connections, one policy of addresses.
+///
+/// A reused connection is not checked again, so two policies need two clients.
+// @unchecked: its state is touched on the loop alone; `perform` and `close` go there first.
+package final class CurlClient: @unchecked Sendable {
+  package let loop: EventLoop
+  private let options: CurlOptions
+  private var multi: MultiHandle?
+  private var running: [UnsafeMutableRawPointer: EasyHandle] = [:]
+  private var isClosed = false
+  /// `host:port` of servers that speak HTTP/2 alone.
+  private var http2Servers: Set<String> = []
+
+  package init(loop: EventLoop, options: CurlOptions) {
+    self.loop = loop
+    self.options = options
+  }
+
+  /// Performs `request`, giving its response to `handler` on the loop. Returns once it is over; canceling the task ends
+  /// it with ``CurlError/Code/canceled``. Callable from anywhere; without a hop from tasks of the loop.
+  package func perform(
+    _ request: CurlRequest, handler: any CurlHandler
+  ) async throws(CurlError) -> CurlStatistics {
+    let transfer = CurlTransfer(request: request, handler: handler, client: self)
+    let result = await withTaskCancellationHandler {
+      await withUnsafeContinuation { (continuation: UnsafeContinuation<Result<CurlStatistics, CurlError>, Never>) in
+        loop.onLoopNow {
+          transfer.completion = { continuation.resume(returning: $0) }
+          self.start(transfer)
+        }
+      }
+    } onCancel: {
+      loop.execute { self.cancel(transfer) }
+    }
+    return try result.get()
+  }
+
+  /// Ends every transfer with ``CurlError/Code/canceled`` and closes all connections. Later requests fail alike.
+  package func close() async {
+    await withUnsafeContinuation { (continuation: UnsafeContinuation<Void, Never>) in
+      loop.onLoopNow {
+        self.closeNow()
+        continuation.resume()
+      }
+    }
+  }
+
+  private func closeNow() {
+    guard !isClosed else { return }
+    isClosed = true
+    for easy in running.values {
+      if let transfer = easy.transfer { end(transfer, with: .failure(.canceled)) }
+    }
+    multi?.close()
+    multi?.freeShare()
+    multi = nil
+  }
+
+  private func start(_ transfer: CurlTransfer) {
+    do throws(CurlError) {
+      guard !isClosed, !transfer.isCanceled else { throw .canceled }
+      let multi = try openMulti()
+      let easy = try EasyHandle(share: multi.share, sockets: multi.sockets, options: options)
+      if !transfer.offersHTTP2, !http2Servers.isEmpty, let url = CurlURL(transfer.request.url) {
+        transfer.offersHTTP2 = http2Servers.contains(url.server)
+      }
+      try easy.prepare(transfer.request, offersHTTP2: transfer.offersHTTP2)
+      easy.transfer = transfer
+      transfer.state = .running(easy)
+      running[easy.raw] = easy
+      try multi.add(easy)
+    } catch {
+      if case .running(let easy) = transfer.state { running[easy.raw] = nil }
+      finish(transfer, .failure(error))
+    }
+  }
+
+  private func openMulti() throws(CurlError) -> MultiHandle {
+    if let multi { return multi }
+    let opened = try MultiHandle(loop: loop, idleConnections: options.idleConnections) { [weak self] easy, result in
+      self?.didFinish(easy, result: result)
+    }
+    multi = opened
+    return opened
+  }
+
+  /// libcurl is done with a handle, which is out of the multi handle already.
+  private func didFinish(_ raw: UnsafeMutableRawPointer, result: Int32) {
+    guard let easy = running.removeValue(forKey: raw), let transfer = easy.transfer else { return }
+    let outcome: Result<CurlStatistics, CurlError> =
+      result == 0 ? .success(easy.statistics) : .failure(transfer.error(result: result, of: easy))
+    let usedHTTP2 = transfer.offersHTTP2 && easy.usedHTTP2
+    easy.transfer = nil
+    if usedHTTP2 { remember(transfer) }
+    if case .failure(let error) = outcome, error.code == .tlsFailed, !transfer.offersHTTP2 {
+      // The handshake may have failed for want of a common protocol: once more, with HTTP/2 among those offered.
+      transfer.offersHTTP2 = true
+      return start(transfer)
+    }
+    finish(transfer, outcome)
+  }
+
+  /// The server would not speak HTTP/1.1: later requests offer HTTP/2 at once.
+  private func remember(_ transfer: CurlTransfer) {
+    guard let url = CurlURL(transfer.request.url) else { return }
+    if http2Servers.count == 1000 { http2Servers.removeAll() }
+    http2Servers.insert(url.server)
+  }
+
+  private func cancel(_ transfer: CurlTransfer) {
+    transfer.isCanceled = true
+    end(transfer, with: .failure(.canceled))
+  }
+
+  /// Takes a running transfer out of libcurl. Its connection is closed with it.
+  private func end(_ transfer: CurlTransfer, with outcome: Result<CurlStatistics, CurlError>) {
+    guard case .running(let easy) = transfer.state else { return }
+    multi?.remove(easy)
+    running[easy.raw] = nil
+    easy.transfer = nil
+    finish(transfer, outcome)
+  }
+
+  private func finish(_ transfer: CurlTransfer, _ outcome: Result<CurlStatistics, CurlError>) {
+    transfer.state = .finished
+    let completion = transfer.completion
+    transfer.completion = nil
+    completion?(outcome)
+  }
+
+  func resume(_ transfer: CurlTransfer) {
+    loop.execute {
+      guard case .running(let easy) = transfer.state else { return }
+      guard let result = self.multi?.resume(easy), result != 0 else { return }
+      self.end(transfer, with: .failure(transfer.error(result: result, of: easy)))
+    }
+  }
+}

@@ -1,0 +1,111 @@
+import CReelhaulCurl
+
+/// Why a transfer ended without a whole response.
+package struct CurlError: Error, Hashable, Sendable {
+  /// A stable word for programs and metrics. Open: libcurl's rarer results are `curl_<number>`.
+  package struct Code: Hashable, Sendable {
+    package let name: String
+
+    package init(name: String) {
+      self.name = name
+    }
+
+    /// The resolved address is one the policy does not permit.
+    package static let addressRefused = Code(name: "address_refused")
+    /// The calling task was canceled, or the client closed.
+    package static let canceled = Code(name: "canceled")
+    /// The handler answered ``CurlVerdict/abort``.
+    package static let aborted = Code(name: "aborted")
+    /// The response's head passes the limits of fields or bytes.
+    package static let headTooLarge = Code(name: "head_too_large")
+    /// The URL, its scheme or a header field cannot be sent.
+    package static let badRequest = Code(name: "bad_request")
+    /// The response is not HTTP.
+    package static let badResponse = Code(name: "bad_response")
+    package static let resolveFailed = Code(name: "resolve_failed")
+    package static let connectFailed = Code(name: "connect_failed")
+    /// A deadline passed or the transfer stayed below its lowest speed.
+    package static let timedOut = Code(name: "timed_out")
+    package static let tlsFailed = Code(name: "tls_failed")
+    /// No authority that is trusted has signed the server's certificate.
+    package static let certificateUntrusted = Code(name: "certificate_untrusted")
+    /// The server's certificate is not valid any more, or not yet.
+    package static let certificateExpired = Code(name: "certificate_expired")
+    /// The server's certificate is for another host.
+    package static let certificateMisnamed = Code(name: "certificate_misnamed")
+    /// The file of trusted certificates cannot be used: this host's fault.
+    package static let caFile = Code(name: "ca_file_unusable")
+    /// The connection ended before the announced length.
+    package static let cut = Code(name: "connection_cut")
+    /// The connection ended before a response began.
+    package static let noResponse = Code(name: "no_response")
+    package static let sendFailed = Code(name: "send_failed")
+    package static let receiveFailed = Code(name: "receive_failed")
+    package static let outOfResources = Code(name: "out_of_resources")
+  }
+
+  package var code: Code
+  /// Whether the same request may succeed later.
+  package var isRetryable: Bool
+  /// For people; names the host at most, never the URL's query.
+  package var message: String
+
+  package init(_ code: Code, isRetryable: Bool = false, message: String) {
+    self.code = code
+    self.isRetryable = isRetryable
+    self.message = message
+  }
+}
+
+extension CurlError: CustomStringConvertible {
+  package var description: String { "\(code.name): \(message)" }
+}
+
+extension CurlError {
+  /// libcurl's result; `detail` is its own sentence about it, where it left one.
+  init(result: Int32, detail: String) {
+    let kind = Self.kinds[result] ?? (Code(name: "curl_\(result)"), false)
+    let sentence = String(cString: curl_easy_strerror(CURLcode(UInt32(result))))
+    self.init(
+      kind.0, isRetryable: kind.1, message: detail.isEmpty ? sentence : detail)
+  }
+
+  /// The certificate was refused; `verdict` is OpenSSL's number for what is wrong with the chain of signatures. Where the
+  /// name is what is wrong, libcurl has not asked for it yet, and it is 1.
+  static func certificate(verdict: Int, detail: String) -> CurlError {
+    let code: Code =
+      switch verdict {
+      case 0, 1: .certificateMisnamed
+      case 9, 10: .certificateExpired
+      default: .certificateUntrusted
+      }
+    return CurlError(code, message: detail)
+  }
+
+  static func multi(_ result: CURLMcode) -> CurlError {
+    CurlError(.outOfResources, isRetryable: true, message: String(cString: curl_multi_strerror(result)))
+  }
+
+  /// Code and `isRetryable` by libcurl's number.
+  private static let kinds: [Int32: (Code, Bool)] = [
+    1: (.badRequest, false),
+    3: (.badRequest, false),
+    5: (.resolveFailed, true),
+    6: (.resolveFailed, true),
+    7: (.connectFailed, true),
+    8: (.badResponse, true),
+    16: (.receiveFailed, true),
+    18: (.cut, true),
+    27: (.outOfResources, true),
+    28: (.timedOut, true),
+    35: (.tlsFailed, true),
+    43: (.badRequest, false),
+    52: (.noResponse, true),
+    55: (.sendFailed, true),
+    56: (.receiveFailed, true),
+    60: (.certificateUntrusted, false),
+    67: (.badRequest, false),
+    77: (.caFile, true),
+    92: (.receiveFailed, true),
+  ]
+}

@@ -1,0 +1,202 @@
+import CReelhaulCurl
+import Glibc
+import ReelhaulSystem
+
+/// A libcurl easy handle, for one transfer. Reused, libcurl 7.88 would write into freed memory where a head's first line
+/// goes on with the last one of the transfer before; connections and TLS sessions are kept without it.
+///
+/// Its address is the context of its callbacks, so whoever gives it to a multi handle keeps it until it is removed.
+final class EasyHandle {
+  let raw: UnsafeMutableRawPointer
+  /// The transfer it works for; set while it is in the multi handle.
+  var transfer: CurlTransfer?
+  /// TLS held more than libcurl asked for when it took the last bytes of the body.
+  private(set) var hasSurplus = false
+  private unowned let sockets: SocketTable
+  private let permits: CurlOptions.AddressPredicate
+  private let errorText: UnsafeMutablePointer<CChar>
+  private var headers: UnsafeMutablePointer<curl_slist>?
+
+  init(share: UnsafeMutableRawPointer, sockets: SocketTable, options: CurlOptions) throws(CurlError) {
+    guard let raw = curl_easy_init() else {
+      throw CurlError(.outOfResources, isRetryable: true, message: "no memory for a transfer")
+    }
+    self.raw = raw
+    self.sockets = sockets
+    permits = options.permits
+    errorText = .allocate(capacity: Int(CURL_ERROR_SIZE))
+    errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
+    try setFixed(share: share, options: options)
+  }
+
+  deinit {
+    // Order: the handle refers to the list and the buffer.
+    curl_easy_cleanup(raw)
+    curl_slist_free_all(headers)
+    errorText.deallocate()
+  }
+
+  private func setFixed(share: UnsafeMutableRawPointer, options: CurlOptions) throws(CurlError) {
+    let context = Unmanaged.passUnretained(self).toOpaque()
+    try check(rh_easy_set_string(raw, CURLOPT_PROTOCOLS_STR, "http,https"))
+    try check(rh_easy_set_long(raw, CURLOPT_NOSIGNAL, 1))
+    // A canceled transfer does not make the loop wait for the resolver's thread; that ends by itself.
+    try check(rh_easy_set_long(raw, CURLOPT_QUICK_EXIT, 1))
+    try check(rh_easy_set_long(raw, CURLOPT_FOLLOWLOCATION, 0))
+    try check(rh_easy_set_long(raw, CURLOPT_DISALLOW_USERNAME_IN_URL, 1))
+    // A proxy would be connected to in the server's place, past the check of the address.
+    try check(rh_easy_set_string(raw, CURLOPT_PROXY, ""))
+    try check(rh_easy_set_long(raw, CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2))
+    try check(rh_easy_set_long(raw, CURLOPT_BUFFERSIZE, options.receiveBuffer))
+    try check(rh_easy_set_long(raw, CURLOPT_TCP_KEEPALIVE, 1))
+    try check(rh_easy_set_string(raw, CURLOPT_USERAGENT, options.userAgent))
+    if let file = options.caFile { try check(rh_easy_set_string(raw, CURLOPT_CAINFO, file)) }
+    // With a directory of certificates besides, libcurl reads and parses the file again for every connection.
+    if options.caFile != nil || rh_default_ca_file() != nil { try check(rh_easy_set_string(raw, CURLOPT_CAPATH, nil)) }
+    try check(rh_easy_set_pointer(raw, CURLOPT_SHARE, share))
+    try check(rh_easy_set_pointer(raw, CURLOPT_PRIVATE, context))
+    try check(rh_easy_set_pointer(raw, CURLOPT_ERRORBUFFER, errorText))
+    try check(rh_easy_set_pointer(raw, CURLOPT_HEADERDATA, context))
+    try check(rh_easy_set_pointer(raw, CURLOPT_WRITEDATA, context))
+    try check(rh_easy_set_pointer(raw, CURLOPT_OPENSOCKETDATA, context))
+    // A connection outlives the handle that opened it: its end is told to the table of sockets.
+    let table = Unmanaged.passUnretained(sockets).toOpaque()
+    try check(rh_easy_set_pointer(raw, CURLOPT_CLOSESOCKETDATA, table))
+    try check(rh_easy_set_pointer(raw, CURLOPT_PREREQDATA, table))
+    try check(
+      rh_easy_set_receiver(raw, CURLOPT_HEADERFUNCTION) { bytes, size, count, context in
+        let line = UnsafeRawBufferPointer(start: bytes, count: size * count)
+        return EasyHandle.of(context).transfer?.receive(line: line) == true ? line.count : 0
+      })
+    try check(
+      rh_easy_set_receiver(raw, CURLOPT_WRITEFUNCTION) { bytes, size, count, context in
+        let body = UnsafeRawBufferPointer(start: bytes, count: size * count)
+        let easy = EasyHandle.of(context)
+        easy.hasSurplus = rh_easy_tls_pending(easy.raw) > 0
+        switch easy.transfer?.receive(body: body) {
+        case .continue: return body.count
+        case .pause: return Int(CURL_WRITEFUNC_PAUSE)
+        case .abort, nil: return body.isEmpty ? 1 : 0
+        }
+      })
+    try check(
+      rh_easy_set_opensocket(raw) { context, _, address in
+        guard let context, let address else { return CURL_SOCKET_BAD }
+        return EasyHandle.of(context).openSocket(address)
+      })
+    try check(
+      rh_easy_set_closesocket(raw) { context, descriptor in
+        Unmanaged<SocketTable>.fromOpaque(context!).takeUnretainedValue().close(descriptor)
+        return 0
+      })
+    // With a connection that is shut there, libcurl cannot send, and takes another one.
+    try check(
+      rh_easy_set_prereq(raw) { context, _, _, _, _ in
+        Unmanaged<SocketTable>.fromOpaque(context!).takeUnretainedValue().look()
+        return CURL_PREREQFUNC_OK
+      })
+  }
+
+  private static func of(_ context: UnsafeMutableRawPointer?) -> EasyHandle {
+    Unmanaged<EasyHandle>.fromOpaque(context!).takeUnretainedValue()
+  }
+
+  static func of(raw: UnsafeMutableRawPointer) -> EasyHandle {
+    var context: UnsafeMutableRawPointer?
+    rh_easy_get_pointer(raw, CURLINFO_PRIVATE, &context)
+    return of(context)
+  }
+
+  /// That of the connection which is kept for later requests, once the transfer is over; `CURL_SOCKET_BAD` for none.
+  var keptSocket: Int32 { rh_easy_socket(raw) }
+
+  /// Opens a socket for an address the policy permits.
+  private func openSocket(_ address: UnsafeMutablePointer<curl_sockaddr>) -> curl_socket_t {
+    let length = Int(min(address.pointee.addrlen, UInt32(MemoryLayout<sockaddr_storage>.size)))
+    // libcurl lays the whole address out from `addr` on, longer than the field's type.
+    let start = UnsafeRawPointer(address) + (MemoryLayout<curl_sockaddr>.offset(of: \.addr) ?? 0)
+    guard permits(UnsafeRawBufferPointer(start: start, count: length)) else {
+      transfer?.refusedAddress = true
+      errno = EACCES
+      return CURL_SOCKET_BAD
+    }
+    let type = address.pointee.socktype | Int32(SOCK_CLOEXEC.rawValue)
+    let descriptor = socket(address.pointee.family, type, address.pointee.`protocol`)
+    if descriptor >= 0 {
+      sockets.own(descriptor)
+    } else if [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(errno) {
+      transfer?.failure = CurlError(.outOfResources, isRetryable: true, message: "\(SystemError.last("socket"))")
+    }
+    return descriptor
+  }
+
+  /// Sets what `request` needs; throws ``CurlError/Code/badRequest`` for what cannot be sent.
+  ///
+  /// HTTP/2 costs more per byte and its windows make pausing heavy: it is offered on demand alone, and over TLS.
+  func prepare(_ request: CurlRequest, offersHTTP2: Bool) throws(CurlError) {
+    let version = offersHTTP2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1
+    try check(rh_easy_set_long(raw, CURLOPT_HTTP_VERSION, Int(version)))
+    try check(rh_easy_set_string(raw, CURLOPT_URL, request.url))
+    if case .head = request.method { try check(rh_easy_set_long(raw, CURLOPT_NOBODY, 1)) }
+    try setHeaders(request.headers)
+    try check(rh_easy_set_long(raw, CURLOPT_CONNECTTIMEOUT_MS, Self.milliseconds(request.connectTimeout)))
+    try check(rh_easy_set_long(raw, CURLOPT_TIMEOUT_MS, request.deadline.map(Self.milliseconds) ?? 0))
+    try check(rh_easy_set_long(raw, CURLOPT_LOW_SPEED_LIMIT, request.lowSpeed?.bytesPerSecond ?? 0))
+    try check(rh_easy_set_long(raw, CURLOPT_LOW_SPEED_TIME, request.lowSpeed?.seconds ?? 0))
+  }
+
+  private func setHeaders(_ fields: [(name: String, value: String)]) throws(CurlError) {
+    var list: UnsafeMutablePointer<curl_slist>?
+    for (name, value) in fields {
+      let isSafe = !name.isEmpty && !(name + value).utf8.contains { $0 == 0x0D || $0 == 0x0A || $0 == 0 }
+      // A field with an empty value is written "Name;" for libcurl; "Name:" would take the field away.
+      let line = value.isEmpty ? "\(name);" : "\(name): \(value)"
+      guard isSafe, let longer = curl_slist_append(list, line) else {
+        curl_slist_free_all(list)
+        throw CurlError(.badRequest, message: "a header field cannot be sent")
+      }
+      list = longer
+    }
+    headers = list
+    try check(rh_easy_set_list(raw, CURLOPT_HTTPHEADER, list))
+  }
+
+  /// Not 0, which is no limit.
+  private static func milliseconds(_ duration: Duration) -> Int { max(1, Int(duration.milliseconds)) }
+
+  private func check(_ result: CURLcode) throws(CurlError) {
+    guard result != CURLE_OK else { return }
+    throw CurlError(result: Int32(result.rawValue), detail: detail)
+  }
+
+  /// libcurl's own sentence about its last failure; empty where it left none.
+  var detail: String { String(cString: errorText) }
+
+  /// OpenSSL's number for what is wrong with the signatures of the server's certificate; 0 where nothing is.
+  var certificateVerdict: Int { number(CURLINFO_SSL_VERIFYRESULT) }
+
+  /// Something of the request was sent.
+  var hasSent: Bool { number(CURLINFO_REQUEST_SIZE) > 0 }
+
+  var usedHTTP2: Bool { number(CURLINFO_HTTP_VERSION) == Int(CURL_HTTP_VERSION_2_0) }
+
+  private func number(_ info: CURLINFO) -> Int {
+    var value = 0
+    rh_easy_get_long(raw, info, &value)
+    return value
+  }
+
+  /// What the finished transfer cost.
+  var statistics: CurlStatistics {
+    CurlStatistics(
+      bytes: Int64(offset(CURLINFO_SIZE_DOWNLOAD_T)),
+      total: .microseconds(offset(CURLINFO_TOTAL_TIME_T)),
+      newConnections: number(CURLINFO_NUM_CONNECTS))
+  }
+
+  private func offset(_ info: CURLINFO) -> Int {
+    var value: curl_off_t = 0
+    rh_easy_get_offset(raw, info, &value)
+    return Int(value)
+  }
+}

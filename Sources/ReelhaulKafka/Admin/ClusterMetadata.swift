@@ -1,0 +1,41 @@
+import CReelhaulKafka
+
+/// What a cluster says about itself.
+package struct ClusterMetadata: Hashable, Sendable {
+  package struct Broker: Hashable, Sendable {
+    package let id: Int32
+    package let host: String
+    package let port: Int
+  }
+
+  package let brokers: [Broker]
+  /// Partitions by topic.
+  package let topics: [String: Int]
+  /// Replicas of a topic's partitions, the fewest, by topic.
+  package let replicas: [String: Int]
+
+  /// Asks, and blocks for up to `milliseconds`. Asking for one topic makes it, on a cluster that makes topics on first use.
+  static func ask(
+    _ client: OpaquePointer, topic: OpaquePointer? = nil, milliseconds: Int32
+  ) throws(KafkaError) -> ClusterMetadata {
+    var answer: UnsafePointer<rd_kafka_metadata>?
+    let code = rd_kafka_metadata(client, topic == nil ? 1 : 0, topic, &answer, milliseconds)
+    guard code == RD_KAFKA_RESP_ERR_NO_ERROR, let answer else {
+      throw KafkaError(code, "no Kafka broker answered within \(milliseconds) ms")
+    }
+    defer { rd_kafka_metadata_destroy(answer) }
+    let brokers = UnsafeBufferPointer(start: answer.pointee.brokers, count: Int(answer.pointee.broker_cnt))
+    let topics = UnsafeBufferPointer(start: answer.pointee.topics, count: Int(answer.pointee.topic_cnt))
+      .filter { $0.err == RD_KAFKA_RESP_ERR_NO_ERROR }
+    var (partitionCounts, replicaCounts): ([String: Int], [String: Int]) = ([:], [:])
+    for topic in topics {
+      let name = String(cString: topic.topic)
+      let partitions = UnsafeBufferPointer(start: topic.partitions, count: Int(topic.partition_cnt))
+      partitionCounts[name] = partitions.count
+      replicaCounts[name] = partitions.map { Int($0.replica_cnt) }.min()
+    }
+    return ClusterMetadata(
+      brokers: brokers.map { Broker(id: $0.id, host: String(cString: $0.host), port: Int($0.port)) },
+      topics: partitionCounts, replicas: replicaCounts)
+  }
+}

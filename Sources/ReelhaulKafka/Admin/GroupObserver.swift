@@ -1,0 +1,65 @@
+import CReelhaulKafka
+import ReelhaulSystem
+
+/// Looks at how far a consumer group is with a topic, without being its member.
+package final class GroupObserver: Sendable {
+  package struct Position: Hashable, Sendable {
+    /// Records that the group has committed, of all partitions.
+    package var committed: Int64
+    /// Records behind those; where nothing is committed of a partition, all it has.
+    package var unread: Int64
+
+    package init(committed: Int64 = 0, unread: Int64 = 0) {
+      self.committed = committed
+      self.unread = unread
+    }
+  }
+
+  private let client: BlockingClient
+  private let topic: String
+  private let milliseconds: Int32
+
+  /// Does not connect. `timeout` bounds each request.
+  package init(
+    _ configuration: KafkaConfiguration, group: String, topic: String, timeout: Duration = .seconds(5)
+  ) throws(KafkaError) {
+    let required = ["group.id": group, "enable.auto.commit": "false"]
+    client = BlockingClient(try KafkaHandle(.reader, configuration, required: required), name: "kafka-group")
+    self.topic = topic
+    milliseconds = Int32(clamping: timeout.milliseconds)
+  }
+
+  package func position() async throws(KafkaError) -> Position {
+    try await client.run { [self] () throws(KafkaError) in try look() }
+  }
+
+  private var handle: KafkaHandle { client.handle }
+
+  /// Looks again while partitions are on the move, which those of a new topic are.
+  private func look() throws(KafkaError) -> Position {
+    let deadline = Deadline.after(.milliseconds(milliseconds))
+    return try handle.retrying(until: deadline) { () throws(KafkaError) in try lookOnce() }
+  }
+
+  private func lookOnce() throws(KafkaError) -> Position {
+    defer { handle.drain() }
+    let cluster = try ClusterMetadata.ask(handle.raw, milliseconds: milliseconds)
+    let partitions = (0..<Int32(cluster.topics[topic] ?? 0)).map { TopicPartition(topic, $0) }
+    let list = PartitionList(partitions)
+    let code = list.lend { rd_kafka_committed(handle.raw, $0, milliseconds) }
+    guard code == RD_KAFKA_RESP_ERR_NO_ERROR else { throw KafkaError(code, "what the group committed") }
+    let committed = list.offsets
+    let starts = try handle.offsets(of: partitions, at: .first, milliseconds: milliseconds)
+    let ends = try handle.offsets(of: partitions, at: .last, milliseconds: milliseconds)
+    guard ends.count == partitions.count else {
+      throw KafkaError(RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE, "where partitions end")
+    }
+    var position = Position()
+    for partition in partitions {
+      let next = max(starts[partition] ?? 0, committed[partition] ?? 0)
+      position.committed += committed[partition] ?? 0
+      position.unread += max(0, (ends[partition] ?? 0) - next)
+    }
+    return position
+  }
+}

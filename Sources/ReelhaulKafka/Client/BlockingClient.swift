@@ -1,0 +1,50 @@
+import ReelhaulSystem
+
+/// A client whose calls block: they are made one after the other on a thread of its own, after the last of which it is
+/// freed.
+final class BlockingClient: Sendable {
+  let handle: KafkaHandle
+  private let name: String
+  private let pool: BlockingPool
+  private let isClosed = Lock(false)
+
+  /// `name`: the threads'.
+  init(_ handle: KafkaHandle, name: String) {
+    self.handle = handle
+    self.name = name
+    pool = BlockingPool(name: name, threads: 1)
+  }
+
+  deinit {
+    _ = end()
+  }
+
+  func run<Result: Sendable>(
+    _ body: @escaping @Sendable () throws(KafkaError) -> Result
+  ) async throws(KafkaError) -> Result {
+    do {
+      return try await pool.run { try body() }
+    } catch let error as KafkaError {
+      throw error
+    } catch {
+      throw .closed("the client \(name)")
+    }
+  }
+
+  func close() async {
+    await end()?.ended()
+  }
+
+  /// Frees the client once no call is under way; nil where that has begun.
+  private func end() -> PollThread? {
+    let isFirst = isClosed.withLock { isClosed in
+      defer { isClosed = true }
+      return !isClosed
+    }
+    guard isFirst else { return nil }
+    return PollThread(name: "\(name)-end") { [handle, pool] in
+      pool.shutdown()
+      handle.destroy()
+    }
+  }
+}

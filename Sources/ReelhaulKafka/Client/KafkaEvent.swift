@@ -1,0 +1,32 @@
+import CReelhaulKafka
+
+/// Owns one event taken from a queue; everything read from it is valid as long as it lives.
+struct KafkaEvent: ~Copyable {
+  let raw: OpaquePointer
+
+  deinit { rd_kafka_event_destroy(raw) }
+
+  var type: Int32 { rd_kafka_event_type(raw) }
+  var code: rd_kafka_resp_err_t { rd_kafka_event_error(raw) }
+
+  /// The failure the event tells, or `nil`.
+  var error: KafkaError? {
+    guard code != RD_KAFKA_RESP_ERR_NO_ERROR else { return nil }
+    let text = rd_kafka_event_error_string(raw).map { String(cString: $0) }
+    return KafkaError(
+      code: KafkaError.Code(code), message: text ?? String(cString: rd_kafka_err2str(code)),
+      isFatal: type == RD_KAFKA_EVENT_ERROR && rd_kafka_event_error_is_fatal(raw) != 0)
+  }
+
+  /// Calls `body` with each message of a fetch or a delivery report.
+  func forEachMessage(_ body: (UnsafePointer<rd_kafka_message_t>) -> Void) {
+    while let message = rd_kafka_event_message_next(raw) {
+      body(message)
+    }
+  }
+
+  /// The partitions of a rebalance or a commit; owned by the event.
+  var partitions: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>? {
+    rd_kafka_event_topic_partition_list(raw)
+  }
+}

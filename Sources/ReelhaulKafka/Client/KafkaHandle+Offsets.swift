@@ -1,0 +1,22 @@
+import CReelhaulKafka
+
+extension KafkaHandle {
+  /// An end of a partition's log, by Kafka's number for it.
+  enum LogEnd: Int64 {
+    case last = -1
+    case first = -2
+  }
+
+  /// The offsets of the partitions' first records, or those after their last ones; where a partition's is not told,
+  /// none. One request a broker; blocks for up to `milliseconds`.
+  func offsets(
+    of partitions: [TopicPartition], at end: LogEnd, milliseconds: Int32
+  ) throws(KafkaError) -> [TopicPartition: Int64] {
+    guard !partitions.isEmpty else { return [:] }
+    let list = PartitionList([])
+    for partition in partitions { list.add(partition, offset: end.rawValue) }
+    let code = list.lend { rd_kafka_offsets_for_times(raw, $0, milliseconds) }
+    guard code == RD_KAFKA_RESP_ERR_NO_ERROR else { throw KafkaError(code, "where partitions begin and end") }
+    return list.offsets
+  }
+}

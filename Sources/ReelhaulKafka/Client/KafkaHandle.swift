@@ -1,0 +1,190 @@
+import CReelhaulKafka
+
+/// The one owner of an `rd_kafka_t` and of the queue through which everything it has to say comes: delivery reports,
+/// records, rebalances, commits, errors, logs and statistics. There are no C callbacks, so no contexts to keep alive.
+///
+/// One thread at a time, the owner's poll thread, calls ``poll(milliseconds:)``; once it has ended, one calls ``destroy()``.
+// @unchecked: an `rd_kafka_t` is thread-safe; who may call what when is said above.
+final class KafkaHandle: @unchecked Sendable {
+  enum Role {
+    case producer
+    /// A member of a consumer group.
+    case member
+    /// A consumer that is told its partitions and belongs to no group.
+    case reader
+  }
+
+  let raw: OpaquePointer
+  private let queue: OpaquePointer
+  /// Nothing is ever put on it: waiting on it is waiting for ``wake()``.
+  private let silence: OpaquePointer
+  private let observer: KafkaObserver
+  private let bootstrap: String
+  /// What librdkafka last said is wrong, since it last was well: why a request goes unanswered. The poll thread's.
+  private(set) var trouble: KafkaError?
+  /// Whether the cluster ever answered. The poll thread's.
+  private(set) var hasAnswered = false
+  private var isDestroyed = false
+
+  /// - Parameters:
+  ///   - defaults: what `configuration` may override.
+  ///   - required: what it may not.
+  init(
+    _ role: Role, _ configuration: KafkaConfiguration, defaults: [String: String] = [:],
+    required: [String: String] = [:]
+  ) throws(KafkaError) {
+    let conf = rd_kafka_conf_new()
+    let common = [
+      "client.id": "reelhaul", "log.connection.close": "false", "socket.keepalive.enable": "true",
+      // Small requests and answers go at once: held back for the peer's delayed acknowledgement they take 40 ms.
+      "socket.nagle.disable": "true",
+    ]
+    var own = required
+    own["bootstrap.servers"] = configuration.bootstrap
+    own["log.queue"] = "true"
+    // A producer's property, below which librdkafka lets no consumer's fetches go.
+    if role != .producer {
+      own["message.max.bytes"] = configuration.properties["fetch.max.bytes"] ?? defaults["fetch.max.bytes"]
+    }
+    var reason = [CChar](repeating: 0, count: 512)
+    // One after the other: what is set last holds, by whichever of a property's names.
+    for (name, value) in [common, defaults, configuration.properties, own].joined()
+    where rd_kafka_conf_set(conf, name, value, &reason, reason.count) != RD_KAFKA_CONF_OK {
+      rd_kafka_conf_destroy(conf)
+      throw KafkaError(code: .invalidArgument, message: Self.text(reason))
+    }
+    rd_kafka_conf_set_events(
+      conf,
+      RD_KAFKA_EVENT_DR | RD_KAFKA_EVENT_FETCH | RD_KAFKA_EVENT_REBALANCE | RD_KAFKA_EVENT_OFFSET_COMMIT
+        | RD_KAFKA_EVENT_ERROR | RD_KAFKA_EVENT_LOG | RD_KAFKA_EVENT_STATS)
+    let type = role == .producer ? RD_KAFKA_PRODUCER : RD_KAFKA_CONSUMER
+    // On success the configuration belongs to the client.
+    guard let raw = rd_kafka_new(type, conf, &reason, reason.count) else {
+      rd_kafka_conf_destroy(conf)
+      throw KafkaError(code: .invalidArgument, message: Self.text(reason), isRetriable: false)
+    }
+    self.raw = raw
+    rd_kafka_set_log_queue(raw, nil)
+    switch role {
+    case .producer:
+      queue = rd_kafka_queue_get_main(raw)
+    case .member:
+      rd_kafka_poll_set_consumer(raw)
+      queue = rd_kafka_queue_get_consumer(raw)
+    case .reader:
+      queue = rd_kafka_queue_new(raw)
+      let main = rd_kafka_queue_get_main(raw)
+      rd_kafka_queue_forward(main, queue)
+      rd_kafka_queue_destroy(main)
+    }
+    silence = rd_kafka_queue_new(raw)
+    observer = configuration.observer
+    bootstrap = configuration.bootstrap
+  }
+
+  deinit {
+    precondition(isDestroyed, "a Kafka client was dropped by a thread that may not wait for its end")
+  }
+
+  /// Where operations of this client send their answers.
+  var answers: OpaquePointer { queue }
+
+  /// The next event, waiting up to `milliseconds` for it or for ``wake()``.
+  func poll(milliseconds: Int32) -> KafkaEvent? {
+    guard let event = rd_kafka_queue_poll(queue, milliseconds) else { return nil }
+    return KafkaEvent(raw: event)
+  }
+
+  /// Waits for ``wake()``, and takes no event.
+  func rest(milliseconds: Int32) {
+    if let event = rd_kafka_queue_poll(silence, milliseconds) { rd_kafka_event_destroy(event) }
+  }
+
+  /// Ends the current or else the next wait of the poll thread. Callable from any thread before ``destroy()``.
+  func wake() {
+    rd_kafka_queue_yield(queue)
+    rd_kafka_queue_yield(silence)
+  }
+
+  func notice(_ notice: KafkaNotice) {
+    observer(notice)
+  }
+
+  /// Passes on logs, statistics and errors. Returns the error if it is fatal.
+  func observe(_ event: borrowing KafkaEvent) -> KafkaError? {
+    switch event.type {
+    case RD_KAFKA_EVENT_LOG:
+      var facility: UnsafePointer<CChar>?
+      var text: UnsafePointer<CChar>?
+      var level: Int32 = 0
+      if rd_kafka_event_log(event.raw, &facility, &text, &level) == 0, let facility, let text {
+        observer(.log(level: Int(level), facility: String(cString: facility), text: String(cString: text)))
+      }
+    case RD_KAFKA_EVENT_STATS:
+      if let json = rd_kafka_event_stats(event.raw) { observer(.statistics(json: String(cString: json))) }
+    case RD_KAFKA_EVENT_ERROR:
+      guard var error = event.error.map({ $0.isFatal ? fatalError ?? $0 : $0 }) else { return nil }
+      if error.code == .allBrokersDown { error.message = "\(bootstrap): \(error.message)" }
+      if error.tells >= trouble?.tells ?? 0 { trouble = error }
+      observer(.error(error))
+      return error.isFatal ? error : nil
+    default: break
+    }
+    return nil
+  }
+
+  /// Notes that the cluster answers.
+  func recovered() {
+    hasAnswered = true
+    if trouble != nil { trouble = nil }
+  }
+
+  /// Calls `body` again after failures that may pass, until the deadline, which is looked up after each.
+  func retrying<Result>(
+    until deadline: @autoclosure () -> Deadline, _ body: () throws(KafkaError) -> Result
+  ) throws(KafkaError) -> Result {
+    while true {
+      do throws(KafkaError) {
+        return try body()
+      } catch {
+        guard error.isRetriable, !deadline().hasPassed else { throw error }
+        rest(milliseconds: 50)
+      }
+    }
+  }
+
+  /// Passes on what came meanwhile, where nothing else than ``observe(_:)`` takes can come.
+  func drain() {
+    while let event = poll(milliseconds: 0) { _ = observe(event) }
+  }
+
+  private static func text(_ buffer: [CChar]) -> String {
+    String(decoding: buffer.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+  }
+
+  /// The cause behind a fatal error.
+  private var fatalError: KafkaError? {
+    var reason = [CChar](repeating: 0, count: 512)
+    let code = rd_kafka_fatal_error(raw, &reason, reason.count)
+    guard code != RD_KAFKA_RESP_ERR_NO_ERROR else { return nil }
+    return KafkaError(code: KafkaError.Code(code), message: Self.text(reason), isFatal: true)
+  }
+
+  /// librdkafka before 2.3 aborts the process where a cooperative-sticky member is freed while it joins its group for
+  /// the first time (its issue 4312).
+  static let mayAbortJoining = rd_kafka_version() < 0x0203_0000
+
+  /// Leaves the client to the end of the process, in the place of ``destroy()``.
+  func abandon() {
+    isDestroyed = true
+  }
+
+  /// Frees the client and waits for librdkafka's threads. Once, after the last ``wake()``.
+  /// A group member that has not left the group does not try to.
+  func destroy() {
+    isDestroyed = true
+    rd_kafka_queue_destroy(silence)
+    rd_kafka_queue_destroy(queue)
+    rd_kafka_destroy_flags(raw, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE)
+  }
+}

@@ -1,0 +1,96 @@
+import CReelhaulKafka
+
+/// Where the cluster is and how to reach it: bootstrap servers and any of librdkafka's properties.
+///
+/// The properties hold secrets (`sasl.password`): they are never printed.
+package struct KafkaConfiguration: Sendable, CustomStringConvertible {
+  /// `host:port`, comma-separated.
+  package let bootstrap: String
+  /// librdkafka's properties, over the defaults of each client. Some are the clients' own and cannot be set.
+  package let properties: [String: String]
+  /// Hears what clients made from this configuration have to tell.
+  package var observer: KafkaObserver
+
+  /// Throws `invalidArgument` for what is no address with a port, and, naming the property, for a property librdkafka
+  /// does not know, a value it refuses, or a property this module depends on.
+  package init(
+    bootstrap: String, properties: [String: String] = [:], observer: @escaping KafkaObserver = { _ in }
+  ) throws(KafkaError) {
+    let servers = bootstrap.split(separator: ",")
+    guard !servers.isEmpty else {
+      throw KafkaError(code: .invalidArgument, message: "no Kafka bootstrap servers are given")
+    }
+    for server in servers where !Self.isServer(server) {
+      let message = "Kafka's address must be HOST:PORT, not \"\(server)\"\(Self.lack(of: server))"
+      throw KafkaError(code: .invalidArgument, message: message)
+    }
+    for (name, value) in properties.sorted(by: { $0.key < $1.key }) {
+      try Self.check(name, value)
+    }
+    self.bootstrap = bootstrap
+    self.properties = properties
+    self.observer = observer
+  }
+
+  package var description: String {
+    "Kafka at \(bootstrap)" + properties.keys.sorted().map { ", \($0)" }.joined()
+  }
+
+  /// What an address most likely lacks, to end a sentence with.
+  private static func lack(of server: Substring) -> String {
+    // librdkafka would take 9092 for meant; Kafka's own clients take no address without a port.
+    if !server.contains(":") { return ": it has no port (Kafka's own is 9092)" }
+    let isIPv6 = server.count { $0 == ":" } > 2 && !server.contains("[")
+    return isIPv6 ? ": IPv6 is written [ADDRESS]:PORT" : ""
+  }
+
+  /// librdkafka would pass by what it cannot read, and wait for a broker until its time is over.
+  private static func isServer(_ text: Substring) -> Bool {
+    let parts = text.drop { $0 == " " }.split(separator: "://", maxSplits: 1, omittingEmptySubsequences: false)
+    guard let address = parts.last, !address.isEmpty, !address.contains("/"),
+      parts.count == 1 || ["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"].contains(parts[0].lowercased())
+    else { return false }
+    guard let colon = address.lastIndex(of: ":"), (UInt16(address[address.index(after: colon)...]) ?? 0) > 0 else {
+      return false
+    }
+    let host = address[..<colon]
+    let isBracketed = host.hasPrefix("[") && host.hasSuffix("]")
+    return !host.isEmpty && !host.contains(" ") && (isBracketed || !host.contains(":"))
+  }
+
+  /// Properties that carry this module's guarantees, with what each is for.
+  private static let reserved: [String: String] = [
+    "bootstrap.servers": "the bootstrap servers are a setting of their own",
+    "metadata.broker.list": "the bootstrap servers are a setting of their own",
+    "enable.auto.commit": "offsets are committed when the work is done",
+    "enable.auto.offset.store": "offsets are committed when the work is done",
+    "enable.partition.eof": "the end of a partition is no event here",
+    "partition.assignment.strategy": "members of the group share out partitions in one way",
+    "allow.auto.create.topics": "`migrate` makes the topics",
+    "delivery.report.only.error": "what Kafka acknowledged is waited for",
+    "enable.idempotence": "producers of commands and events are idempotent",
+    "acks": "every in-sync copy acknowledges commands and events",
+    "request.required.acks": "every in-sync copy acknowledges commands and events",
+    "transactional.id": "it is made of the topics' prefix",
+    "transaction.timeout.ms": "it follows from how long a worker leads the relay",
+    "isolation.level": "readers take committed records alone",
+    "group.id": "the group is the program's",
+    "log.queue": "the log is read from the event queue",
+    "test.mock.num.brokers": "the development broker is started by `up`",
+  ]
+
+  static func check(_ name: String, _ value: String) throws(KafkaError) {
+    if let reason = reserved[name] {
+      throw KafkaError(code: .invalidArgument, message: "Kafka property \(name) cannot be set: \(reason)")
+    }
+    let scratch = rd_kafka_conf_new()
+    defer { rd_kafka_conf_destroy(scratch) }
+    switch rd_kafka_conf_set(scratch, name, value, nil, 0) {
+    case RD_KAFKA_CONF_OK: break
+    case RD_KAFKA_CONF_UNKNOWN:
+      throw KafkaError(code: .invalidArgument, message: "Kafka property \(name) is not known to librdkafka")
+    default:
+      throw KafkaError(code: .invalidArgument, message: "Kafka property \(name): librdkafka refuses its value")
+    }
+  }
+}

@@ -1,0 +1,107 @@
+import CReelhaulKafka
+
+extension ConsumerThread {
+  func rebalance(_ event: borrowing KafkaEvent) {
+    let partitions = event.partitions.map { PartitionList.partitions($0) } ?? []
+    if event.code == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS {
+      assign(partitions)
+    } else {
+      revoke(partitions)
+    }
+  }
+
+  /// Asks where the group is before it takes its new share: only so a gap right at the start is seen.
+  private func assign(_ partitions: [TopicPartition]) {
+    wasAssigned = true
+    guard !partitions.isEmpty, !isClosing else { return take(partitions, nil) }
+    coming = partitions
+    inquirer.ask(GroupQuestion(partitions: partitions, unknown: Set(partitions))) { [self] in
+      add(.share(partitions, $0))
+    }
+  }
+
+  /// Takes its new share. Where the group could not be asked, librdkafka asks by itself.
+  func take(_ partitions: [TopicPartition], _ answer: GroupAnswer?) {
+    guard isClosing || partitions.isEmpty || coming == partitions else { return }
+    coming = nil
+    var offsets: GroupAnswer.Offsets?
+    if case .offsets(let told) = answer { offsets = told }
+    let fresh = PartitionList([])
+    for partition in partitions { fresh.add(partition, offset: offsets?.committed[partition]) }
+    report(fresh.lend { rd_kafka_incremental_assign(handle.raw, $0) }, "assign")
+    ledger.assign(partitions, offsets)
+    exchange.dropQuestion()
+    flow.apply(to: ledger.partitions, on: handle)
+    nextLook = .now()
+    stalls = StallDetector()
+    publishAssignment()
+    handle.notice(.assigned(partitions))
+  }
+
+  /// Gives handed-out records the grace to be committed, unless the partitions are lost already.
+  private func revoke(_ partitions: [TopicPartition]) {
+    discard(partitions)
+    ledger.revoke(partitions)
+    publishAssignment()
+    let isLost = rd_kafka_assignment_lost(handle.raw) != 0
+    handle.notice(.revoked(partitions, lost: isLost))
+    revocation = Revocation(
+      partitions: partitions, deadline: isLost || isClosing ? .now() : .after(options.revocationGrace))
+    finishRevocation()
+  }
+
+  /// Gives the partitions back once nothing of them waits to be committed, or the grace is over.
+  func finishRevocation() {
+    guard let revocation else { return }
+    let busy = ledger.busy(revocation.partitions)
+    guard isClosing || revocation.deadline.hasPassed || busy.isEmpty else { return }
+    self.revocation = nil
+    if !busy.isEmpty { handle.notice(.repeated(busy)) }
+    flow.release(revocation.partitions, on: handle)
+    ledger.remove(revocation.partitions)
+    let list = PartitionList(revocation.partitions)
+    if String(cString: rd_kafka_rebalance_protocol(handle.raw)) == "COOPERATIVE" {
+      report(list.lend { rd_kafka_incremental_unassign(handle.raw, $0) }, "unassign")
+    } else {
+      // The member left a broken group: there is no protocol any more.
+      rd_kafka_assign(handle.raw, nil)
+    }
+  }
+
+  /// Looks now and then at partitions that bring nothing.
+  func lookAfterPartitions() {
+    guard nextLook.hasPassed, revocation == nil else { return }
+    nextLook = .after(.seconds(5))
+    shallSearch = true
+    exchange.askSoon()
+  }
+
+  func restartStalled(_ offsets: GroupAnswer.Offsets) {
+    let positions = offsets.starts.merging(ledger.positions) { $1 }.filter { offsets.ends[$0.key] != nil }
+    let stalled = stalls.look(at: positions, ends: offsets.ends)
+    if !stalled.isEmpty { seek(stalled) }
+  }
+
+  /// Fetches anew from these offsets. Does not wait for it.
+  private func seek(_ offsets: [TopicPartition: Int64]) {
+    let list = PartitionList([])
+    for (partition, offset) in offsets { list.add(partition, offset: offset) }
+    report(list.lend { rd_kafka_seek_partitions(handle.raw, $0, 0) }, "seek")
+  }
+
+  /// Begins anew where the group's offsets are gone, or are others than this member's: the topic was deleted, and a new one
+  /// of its name may have fewer, or just as many, records, so that a fetch from the former position fails late or never.
+  /// What was handed out before is then no longer this member's to commit.
+  func restart(_ partitions: [TopicPartition]) {
+    guard !partitions.isEmpty else { return }
+    discard(partitions)
+    // A number: to ask for the beginning of a topic that is not there yet would fail for good.
+    seek(Dictionary(uniqueKeysWithValues: ledger.restart(partitions).map { ($0, 0) }))
+    exchange.askSoon()
+    handle.notice(.restarted(partitions))
+  }
+
+  private func report(_ error: OpaquePointer?, _ what: String) {
+    if let error { handle.notice(.error(KafkaError(consuming: error, what))) }
+  }
+}

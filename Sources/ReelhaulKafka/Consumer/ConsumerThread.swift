@@ -1,0 +1,274 @@
+import CReelhaulKafka
+import ReelhaulSystem
+
+/// The thread behind a ``KafkaConsumer``: polls, collects records until somebody waits for them, answers rebalances and
+/// sends commits. The events of one queue arrive in one order, so a record is never taken for a partition that is gone.
+// @unchecked: `shared` has its own lock; everything else is touched by the thread alone.
+final class ConsumerThread: @unchecked Sendable {
+  enum Request {
+    case commit([KafkaBatch.Range])
+    case answer(GroupAnswer, to: Int)
+    case share([TopicPartition], GroupAnswer)
+    case join
+    case leave
+    case pause
+    case resume
+  }
+
+  private struct Shared {
+    var requests: [Request] = []
+    var assignment: [TopicPartition] = []
+    var deadline: Deadline?
+    /// The client may be gone.
+    var hasEnded = false
+  }
+
+  struct Revocation {
+    let partitions: [TopicPartition]
+    let deadline: Deadline
+  }
+
+  let handle: KafkaHandle
+  let options: KafkaConsumer.Options
+  let batches = Rendezvous<KafkaBatch>()
+  private let topics: [String]
+  private let shared = Lock(Shared())
+
+  var ledger = AssignmentLedger()
+  var flow = FlowControl()
+  var exchange = GroupExchange()
+  let inquirer: GroupInquirer
+  /// Given by the group, and not taken yet: where it is with them is being asked.
+  var coming: [TopicPartition]?
+  var revocation: Revocation?
+  var nextLook = Deadline.now()
+  var stalls = StallDetector()
+  /// The next question is to search for partitions that bring nothing.
+  var shallSearch = false
+  var isClosing = false
+  private var isMember = false
+  /// Whether the group has ever given it its share, perhaps of nothing.
+  var wasAssigned = false
+  private var copier = RecordCopier()
+  private var collected: [KafkaRecord] = []
+  private var collectedBytes = 0
+  /// Since when the buffer is full and nobody waits.
+  private var fullSince: Deadline?
+  private var isDrained = false
+
+  init(_ handle: KafkaHandle, topics: [String], options: KafkaConsumer.Options) {
+    self.handle = handle
+    self.topics = topics
+    self.options = options
+    inquirer = GroupInquirer(handle)
+  }
+
+  // MARK: From any thread
+
+  func add(_ request: Request) {
+    shared.withLock { shared in
+      guard !shared.hasEnded else { return }
+      shared.requests.append(request)
+      handle.wake()
+    }
+  }
+
+  func wake() {
+    shared.withLock { if !$0.hasEnded { handle.wake() } }
+  }
+
+  func stop(by deadline: Deadline) {
+    shared.withLock { shared in
+      guard shared.deadline == nil else { return }
+      shared.deadline = deadline
+      handle.wake()
+    }
+  }
+
+  var assignment: [TopicPartition] { shared.withLock { $0.assignment } }
+
+  func publishAssignment() {
+    let partitions = ledger.partitions
+    shared.withLock { $0.assignment = partitions }
+  }
+
+  // MARK: The thread
+
+  func run() {
+    var deadline: Deadline?
+    repeat {
+      deadline = takeRequests()
+      askGroup()
+      deliver()
+      finishRevocation()
+      lookAfterPartitions()
+      regulate()
+      if deadline == nil { wait() }
+    } while deadline == nil
+    close(by: deadline ?? .now())
+    shared.withLock { $0.hasEnded = true }
+    guard wasAssigned || !isMember || !KafkaHandle.mayAbortJoining else {
+      inquirer.abandon()
+      return handle.abandon()
+    }
+    // Nobody waits for it: librdkafka 2.0 may not come to an end where a topic was deleted.
+    Thread(name: "kafka-consumer-end") { [handle, inquirer] in
+      inquirer.shutdown()
+      handle.destroy()
+    }.detach()
+  }
+
+  private func join() {
+    guard !isMember else { return }
+    isMember = true
+    let list = PartitionList(topics.map { TopicPartition($0, -1) })
+    let code = list.lend { rd_kafka_subscribe(handle.raw, $0) }
+    if code != RD_KAFKA_RESP_ERR_NO_ERROR {
+      batches.finish(.failure(KafkaError(code, "subscribe", isFatal: true)))
+    }
+  }
+
+  private func leave() {
+    guard isMember else { return }
+    isMember = false
+    rd_kafka_unsubscribe(handle.raw)
+  }
+
+  private func takeRequests() -> Deadline? {
+    let (requests, deadline) = shared.withLock { shared in
+      defer { shared.requests.removeAll(keepingCapacity: true) }
+      return (shared.requests, shared.deadline)
+    }
+    for request in requests {
+      switch request {
+      case .commit(let ranges): for range in ranges { ledger.done(range) }
+      case .answer(let answer, let number): answered(answer, to: number)
+      case .share(let partitions, let answer): take(partitions, answer)
+      case .join: join()
+      case .leave: leave()
+      case .pause: flow.isPaused = true
+      case .resume: flow.isPaused = false
+      }
+    }
+    return deadline
+  }
+
+  private var isFull: Bool { collected.count >= options.records || collectedBytes >= options.bytes }
+
+  /// Hands a batch to who waits: a full one, or what there is when nothing more comes at once.
+  private func deliver() {
+    guard !collected.isEmpty, isFull || isDrained, let waiter = batches.take() else { return }
+    let records = takeCollected()
+    waiter.resume(returning: KafkaBatch(records: records, ranges: ledger.handOut(records)))
+  }
+
+  private func takeCollected() -> [KafkaRecord] {
+    if collected.count <= options.records, collectedBytes <= options.bytes {
+      defer { (collected, collectedBytes) = ([], 0) }
+      return collected
+    }
+    var count = 0
+    var bytes = 0
+    while count < collected.count, count < options.records, bytes < options.bytes {
+      bytes += collected[count].size
+      count += 1
+    }
+    defer {
+      collected.removeFirst(count)
+      collectedBytes -= bytes
+    }
+    return Array(collected[..<count])
+  }
+
+  /// Pauses the partitions when the buffer stays full, and resumes them when there is room again.
+  private func regulate() {
+    if !isFull {
+      fullSince = nil
+      flow.isFull = false
+    } else if collected.count >= 2 * options.records || collectedBytes >= 2 * options.bytes
+      || fullSince?.hasPassed == true
+    {
+      flow.isFull = true
+    } else if fullSince == nil {
+      fullSince = .after(options.patience)
+    }
+    flow.apply(to: ledger.partitions, on: handle)
+  }
+
+  private func wait() {
+    isDrained = false
+    if isFull, !flow.isFull, revocation == nil, let fullSince {
+      handle.rest(milliseconds: max(1, fullSince.remaining))
+      return
+    }
+    var milliseconds: Int32 = 1000
+    if !collected.isEmpty, batches.isAwaited { milliseconds = 0 }
+    if let revocation { milliseconds = min(milliseconds, max(1, revocation.deadline.remaining)) }
+    if ledger.hasUncommitted, let nextCommit = exchange.nextCommit {
+      milliseconds = min(milliseconds, max(1, nextCommit.remaining))
+    }
+    for _ in 0..<1000 {
+      guard let event = handle.poll(milliseconds: milliseconds) else {
+        isDrained = true
+        if !flow.isFull, !flow.isPaused { stalls.idle() }
+        return
+      }
+      milliseconds = 0
+      take(event)
+      if isFull { return }
+    }
+  }
+
+  func take(_ event: borrowing KafkaEvent) {
+    switch event.type {
+    case RD_KAFKA_EVENT_FETCH: event.forEachMessage(receive)
+    case RD_KAFKA_EVENT_REBALANCE: rebalance(event)
+    case RD_KAFKA_EVENT_OFFSET_COMMIT: committed(event)
+    default:
+      if let error = handle.observe(event) { batches.finish(.failure(error)) }
+    }
+  }
+
+  private func receive(_ message: UnsafePointer<rd_kafka_message_t>) {
+    guard message.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR else {
+      handle.notice(.error(KafkaError(message.pointee.err, "fetch")))
+      return
+    }
+    let record = copier.copy(message)
+    let partition = record.topicPartition
+    guard let reception = ledger.receive(partition, record.offset, logStart: handle.logStart(of: partition)),
+      handle.follow(reception, to: message)
+    else { return }
+    if stalls.receive(partition, record.offset) { handle.notice(.stalled(partition)) }
+    collected.append(record)
+    collectedBytes += record.size
+  }
+
+  /// Forgets collected records of partitions that go.
+  func discard(_ partitions: [TopicPartition]) {
+    let gone = Set(partitions)
+    collected.removeAll { gone.contains($0.topicPartition) }
+    collectedBytes = collected.reduce(0) { $0 + $1.size }
+  }
+
+  private func close(by deadline: Deadline) {
+    isClosing = true
+    batches.finish(.success(()))
+    while ledger.hasUncommitted, !deadline.hasPassed {
+      _ = takeRequests()
+      askGroup()
+      pollOnce(by: deadline)
+    }
+    if let coming { take(coming, nil) }
+    finishRevocation()
+    if let error = rd_kafka_consumer_close_queue(handle.raw, handle.answers) {
+      handle.notice(.error(KafkaError(consuming: error, "leaving the group")))
+    } else {
+      while rd_kafka_consumer_closed(handle.raw) == 0, !deadline.hasPassed { pollOnce(by: deadline) }
+    }
+  }
+
+  private func pollOnce(by deadline: Deadline) {
+    if let event = handle.poll(milliseconds: min(10, deadline.remaining)) { take(event) }
+  }
+}

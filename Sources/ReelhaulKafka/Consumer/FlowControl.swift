@@ -1,0 +1,28 @@
+import CReelhaulKafka
+
+/// Whether partitions shall be paused, by whom, and which are.
+struct FlowControl {
+  /// The consumer's buffer is full: everything is paused.
+  var isFull = false
+  /// The consumer's owner wants no more for now.
+  var isPaused = false
+  private var applied: Set<TopicPartition> = []
+
+  /// Pauses and resumes what differs from what is wanted.
+  mutating func apply(to assignment: @autoclosure () -> [TopicPartition], on handle: KafkaHandle) {
+    guard isFull || isPaused || !applied.isEmpty else { return }
+    let wanted = isFull || isPaused ? Set(assignment()) : []
+    let toPause = wanted.subtracting(applied)
+    let toResume = applied.subtracting(wanted)
+    if !toPause.isEmpty { PartitionList(toPause).lend { _ = rd_kafka_pause_partitions(handle.raw, $0) } }
+    if !toResume.isEmpty { PartitionList(toResume).lend { _ = rd_kafka_resume_partitions(handle.raw, $0) } }
+    applied = wanted
+  }
+
+  /// Leaves partitions that go as they came.
+  mutating func release(_ partitions: [TopicPartition], on handle: KafkaHandle) {
+    let toResume = applied.intersection(partitions)
+    if !toResume.isEmpty { PartitionList(toResume).lend { _ = rd_kafka_resume_partitions(handle.raw, $0) } }
+    applied.subtract(partitions)
+  }
+}

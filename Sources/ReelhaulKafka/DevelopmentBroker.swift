@@ -1,0 +1,55 @@
+import CReelhaulKafka
+
+/// A Kafka broker inside this process, on the loopback interface: real protocol, so any client on this machine may use
+/// it, and everything in memory. It ends with the process, and every start has another port.
+///
+/// Known limits: a partition keeps its newest 5 MB or 100,000 record batches and silently drops older ones; topics cannot
+/// be created or described through the admin protocol (give them to ``init(topics:)``; others are made on first use with
+/// four partitions); there is no compaction, no retention time, no TLS and no authentication; records of a
+/// transaction are seen before it is committed and stay when it is aborted, and no producer of a `transactional.id` is
+/// shut out by another.
+package final class DevelopmentBroker: Sendable {
+  /// `host:port`.
+  package let bootstrap: String
+  private let thread: PollThread
+  private let handle: StoppableHandle
+
+  package init(topics: [TopicSpec], observer: @escaping KafkaObserver = { _ in }) throws(KafkaError) {
+    // Never used to connect; the cluster only needs a client to live in.
+    let configuration = try KafkaConfiguration(bootstrap: "127.0.0.1:9", observer: observer)
+    let kafka = try KafkaHandle(.producer, configuration, defaults: ["log_level": "0"])
+    guard let cluster = rd_kafka_mock_cluster_new(kafka.raw, 1) else {
+      kafka.destroy()
+      throw KafkaError(code: .transport, message: "the development broker cannot listen on 127.0.0.1")
+    }
+    for topic in topics {
+      let code = rd_kafka_mock_topic_create(cluster, topic.name, Int32(clamping: topic.partitions), 1)
+      guard code == RD_KAFKA_RESP_ERR_NO_ERROR else {
+        rd_kafka_mock_cluster_destroy(cluster)
+        kafka.destroy()
+        throw KafkaError(code, "topic \(topic.name)")
+      }
+    }
+    bootstrap = String(cString: rd_kafka_mock_cluster_bootstraps(cluster))
+    let handle = StoppableHandle(kafka)
+    self.handle = handle
+    let owned = CPointer(cluster)
+    thread = PollThread(name: "kafka-broker") {
+      while !handle.isStopping {
+        if let event = kafka.poll(milliseconds: 1000) { _ = kafka.observe(event) }
+      }
+      rd_kafka_mock_cluster_destroy(owned.pointer)
+      kafka.destroy()
+    }
+  }
+
+  deinit {
+    handle.stop()
+  }
+
+  /// Stops listening and forgets everything.
+  package func close() async {
+    handle.stop()
+    await thread.ended()
+  }
+}

@@ -1,0 +1,116 @@
+import CReelhaulKafka
+
+/// What Kafka or librdkafka refused, with what a caller needs to decide: is the client lost, may it be tried again.
+package struct KafkaError: Error, Hashable, Sendable {
+  /// An error code: negative ones are librdkafka's own, the others the protocol's. The set is open.
+  package struct Code: RawRepresentable, Hashable, Sendable {
+    package let rawValue: Int32
+    package init(rawValue: Int32) { self.rawValue = rawValue }
+    init(_ code: rd_kafka_resp_err_t) { rawValue = code.rawValue }
+
+    /// The client was closed before the work was done.
+    package static let closed = Code(RD_KAFKA_RESP_ERR__DESTROY)
+    package static let timedOut = Code(RD_KAFKA_RESP_ERR__TIMED_OUT)
+    package static let messageTooLarge = Code(RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE)
+    package static let allBrokersDown = Code(RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN)
+    package static let transport = Code(RD_KAFKA_RESP_ERR__TRANSPORT)
+    package static let invalidArgument = Code(RD_KAFKA_RESP_ERR__INVALID_ARG)
+    /// Another producer of the same `transactional.id` has begun.
+    package static let fenced = Code(RD_KAFKA_RESP_ERR__FENCED)
+    package static let fatal = Code(RD_KAFKA_RESP_ERR__FATAL)
+    static let none = Code(RD_KAFKA_RESP_ERR_NO_ERROR)
+  }
+
+  package let code: Code
+  /// One line for people; never holds configuration values.
+  package internal(set) var message: String
+  /// The client will never work again: close it and make a new one.
+  package let isFatal: Bool
+  /// The same request may succeed later.
+  package let isRetriable: Bool
+
+  /// librdkafka's name of the code (`_TIMED_OUT`, `NOT_LEADER_FOR_PARTITION`): a bounded set, fit for metrics.
+  package var name: String { String(cString: rd_kafka_err2name(rd_kafka_resp_err_t(rawValue: code.rawValue))) }
+
+  package init(code: Code, message: String, isFatal: Bool = false, isRetriable: Bool? = nil) {
+    self.code = code
+    self.message = message
+    self.isFatal = isFatal
+    self.isRetriable = isRetriable ?? (!isFatal && Self.retriable.contains(code))
+  }
+
+  init(_ code: rd_kafka_resp_err_t, _ context: String? = nil, isFatal: Bool = false) {
+    let text = String(cString: rd_kafka_err2str(code))
+    self.init(code: Code(code), message: context.map { "\($0): \(text)" } ?? text, isFatal: isFatal)
+  }
+
+  /// Takes over and frees `error`.
+  init(consuming error: OpaquePointer, _ context: String) {
+    defer { rd_kafka_error_destroy(error) }
+    self.init(
+      code: Code(rd_kafka_error_code(error)), message: "\(context): \(String(cString: rd_kafka_error_string(error)))",
+      isFatal: rd_kafka_error_is_fatal(error) != 0,
+      isRetriable: rd_kafka_error_is_retriable(error) != 0 ? true : nil)
+  }
+
+  /// The same, with the trouble behind it where it says no more than that nobody answered.
+  func because(of trouble: KafkaError?) -> KafkaError {
+    guard let trouble, Self.silences.contains(code) else { return self }
+    return KafkaError(code: code, message: "\(message): \(trouble.message)", isFatal: isFatal, isRetriable: isRetriable)
+  }
+
+  /// How much an error of librdkafka's tells: that all brokers are down is less than that a connection broke, and that
+  /// less than why it was refused.
+  var tells: Int {
+    switch code {
+    case .allBrokersDown: 0
+    case .transport: 1
+    default: 2
+    }
+  }
+
+  /// Somebody must do something about it: it will not pass.
+  package var isRefusal: Bool { Self.refusals.contains(code) }
+
+  private static let refusals: Set<Code> = Set(
+    [
+      RD_KAFKA_RESP_ERR__AUTHENTICATION, RD_KAFKA_RESP_ERR__SSL, RD_KAFKA_RESP_ERR_SASL_AUTHENTICATION_FAILED,
+      RD_KAFKA_RESP_ERR_UNSUPPORTED_SASL_MECHANISM, RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED,
+      RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED, RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED,
+      RD_KAFKA_RESP_ERR_INVALID_GROUP_ID, RD_KAFKA_RESP_ERR_INVALID_SESSION_TIMEOUT,
+      RD_KAFKA_RESP_ERR_INCONSISTENT_GROUP_PROTOCOL, RD_KAFKA_RESP_ERR_GROUP_MAX_SIZE_REACHED,
+      RD_KAFKA_RESP_ERR_UNSUPPORTED_VERSION,
+    ].map { Code($0) })
+
+  private static let silences: Set<Code> = Set(
+    [
+      RD_KAFKA_RESP_ERR__TRANSPORT, RD_KAFKA_RESP_ERR__TIMED_OUT, RD_KAFKA_RESP_ERR__TIMED_OUT_QUEUE,
+      RD_KAFKA_RESP_ERR__MSG_TIMED_OUT, RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN,
+    ].map { Code($0) })
+
+  static func closed(_ what: String) -> KafkaError {
+    KafkaError(code: .closed, message: "\(what) was closed", isRetriable: false)
+  }
+
+  /// Codes after which the same request may succeed: the network, a broker or a coordinator on the move.
+  private static let retriable: Set<Code> = Set(
+    [
+      RD_KAFKA_RESP_ERR__TRANSPORT, RD_KAFKA_RESP_ERR__RESOLVE, RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN,
+      RD_KAFKA_RESP_ERR__TIMED_OUT, RD_KAFKA_RESP_ERR__TIMED_OUT_QUEUE, RD_KAFKA_RESP_ERR__MSG_TIMED_OUT,
+      RD_KAFKA_RESP_ERR__QUEUE_FULL, RD_KAFKA_RESP_ERR__WAIT_COORD, RD_KAFKA_RESP_ERR__PURGE_QUEUE,
+      RD_KAFKA_RESP_ERR__PURGE_INFLIGHT,
+      RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC,
+      RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION, RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE,
+      RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION, RD_KAFKA_RESP_ERR_REQUEST_TIMED_OUT,
+      RD_KAFKA_RESP_ERR_BROKER_NOT_AVAILABLE, RD_KAFKA_RESP_ERR_REPLICA_NOT_AVAILABLE,
+      RD_KAFKA_RESP_ERR_NETWORK_EXCEPTION, RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS,
+      RD_KAFKA_RESP_ERR_COORDINATOR_NOT_AVAILABLE, RD_KAFKA_RESP_ERR_NOT_COORDINATOR,
+      RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS, RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+      RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS, RD_KAFKA_RESP_ERR_NOT_CONTROLLER,
+      RD_KAFKA_RESP_ERR_KAFKA_STORAGE_ERROR, RD_KAFKA_RESP_ERR_THROTTLING_QUOTA_EXCEEDED,
+    ].map { Code($0) })
+}
+
+extension KafkaError: CustomStringConvertible {
+  package var description: String { "\(message) (\(name)\(isFatal ? ", fatal" : ""))" }
+}

@@ -1,0 +1,200 @@
+import CReelhaulKafka
+import Glibc
+import ReelhaulSystem
+
+/// The thread behind a ``KafkaProducer``: gives messages to librdkafka, never more than the window allows, and hears
+/// of their delivery. A full window only waits, so a slow broker slows its senders and nothing is lost to a full queue.
+// @unchecked: `shared` has its own lock; everything else is touched by the thread alone.
+final class ProducerThread: @unchecked Sendable {
+  private struct Shared {
+    var batches: [SendBatch] = []
+    var offers: [KafkaMessage] = []
+    var dropped = 0
+    var isOpen = true
+    /// The thread is, or is about to be, waiting for events: whoever adds work must wake it.
+    var isWaiting = false
+    var deadline: Deadline?
+  }
+
+  private let handle: KafkaHandle
+  private let window: KafkaProducer.Window
+  private let shared = Lock(Shared())
+
+  /// Batches with messages that librdkafka does not have yet, in order of arrival.
+  private var pending: [SendBatch] = []
+  private var open: [ObjectIdentifier: SendBatch] = [:]
+  private var offers: [KafkaMessage] = []
+  private var inFlight = 0
+  private var bytesInFlight = 0
+
+  init(_ handle: KafkaHandle, window: KafkaProducer.Window) {
+    self.handle = handle
+    self.window = window
+  }
+
+  // MARK: From any thread
+
+  /// `false` when the producer is closed; the batch is not touched then.
+  func add(_ batch: SendBatch) -> Bool {
+    shared.withLock { shared in
+      guard shared.isOpen else { return false }
+      shared.batches.append(batch)
+      wakeIfWaiting(&shared)
+      return true
+    }
+  }
+
+  /// Drops the message when as many as the window holds wait already.
+  func offer(_ message: KafkaMessage) {
+    shared.withLock { shared in
+      guard shared.isOpen, shared.offers.count < window.messages else {
+        shared.dropped += 1
+        return
+      }
+      shared.offers.append(message)
+      wakeIfWaiting(&shared)
+    }
+  }
+
+  var dropped: Int { shared.withLock { $0.dropped } }
+
+  func stop(by deadline: Deadline) {
+    shared.withLock { shared in
+      guard shared.isOpen else { return }
+      shared.isOpen = false
+      shared.deadline = deadline
+      handle.wake()
+    }
+  }
+
+  private func wakeIfWaiting(_ shared: inout Shared) {
+    guard shared.isWaiting else { return }
+    shared.isWaiting = false
+    handle.wake()
+  }
+
+  // MARK: The thread
+
+  func run() {
+    var topics = TopicHandles(client: handle.raw)
+    var deadline: Deadline?
+    while true {
+      deadline = takeWork() ?? deadline
+      fill(&topics)
+      if let deadline, open.isEmpty && offers.isEmpty && inFlight == 0 || deadline.hasPassed { break }
+      // A waker takes part only when nothing is left to do but to wait.
+      let wait = deadline.map { min($0.remaining, 100) } ?? 1000
+      drain(milliseconds: wait)
+    }
+    abandon()
+    _ = consume topics
+    handle.destroy()
+  }
+
+  private func takeWork() -> Deadline? {
+    shared.withLock { shared in
+      for batch in shared.batches { open[ObjectIdentifier(batch)] = batch }
+      pending.append(contentsOf: shared.batches)
+      shared.batches.removeAll(keepingCapacity: true)
+      if offers.isEmpty { swap(&offers, &shared.offers) }
+      shared.isWaiting = true
+      return shared.deadline
+    }
+  }
+
+  private var windowIsFull: Bool { inFlight >= window.messages || bytesInFlight >= window.bytes }
+
+  private func fill(_ topics: inout TopicHandles) {
+    var first = 0
+    filling: while first < pending.count, !windowIsFull {
+      let batch = pending[first]
+      while batch.next < batch.messages.count, !windowIsFull {
+        let slot = batch.slot(batch.next)
+        let code = produce(batch.messages[batch.next], slot, &topics)
+        if code == RD_KAFKA_RESP_ERR__QUEUE_FULL { break filling }
+        batch.next += 1
+        if code != RD_KAFKA_RESP_ERR_NO_ERROR {
+          settle(slot, SendBatch.Result(code: code.rawValue))
+        }
+      }
+      if batch.next == batch.messages.count { first += 1 }
+    }
+    pending.removeFirst(first)
+    guard pending.isEmpty, !offers.isEmpty else { return }
+    var refused = 0
+    for message in offers {
+      if windowIsFull || produce(message, nil, &topics) != RD_KAFKA_RESP_ERR_NO_ERROR { refused += 1 }
+    }
+    offers.removeAll(keepingCapacity: true)
+    if refused > 0 { shared.withLock { $0.dropped += refused } }
+  }
+
+  private func produce(
+    _ message: KafkaMessage, _ slot: UnsafeMutablePointer<SendBatch.Slot>?, _ topics: inout TopicHandles
+  ) -> rd_kafka_resp_err_t {
+    let code = topics.produce(message, opaque: slot)
+    if code == RD_KAFKA_RESP_ERR_NO_ERROR {
+      inFlight += 1
+      bytesInFlight += Self.size(key: message.key?.count ?? 0, value: message.value?.count ?? 0)
+    }
+    return code
+  }
+
+  /// Takes events: the first with a wait, then what is there.
+  private func drain(milliseconds: Int32) {
+    var wait = milliseconds
+    for _ in 0..<64 {
+      guard let event = handle.poll(milliseconds: wait) else { break }
+      wait = 0
+      if event.type == RD_KAFKA_EVENT_DR {
+        event.forEachMessage(delivered)
+      } else if handle.observe(event) != nil {
+        failPending(RD_KAFKA_RESP_ERR__FATAL)
+      }
+    }
+    shared.withLock { $0.isWaiting = false }
+  }
+
+  private func delivered(_ message: UnsafePointer<rd_kafka_message_t>) {
+    inFlight -= 1
+    let result = SendBatch.Result(
+      offset: message.pointee.offset, partition: message.pointee.partition, code: message.pointee.err.rawValue)
+    bytesInFlight -= Self.size(key: message.pointee.key_len, value: message.pointee.len)
+    if message.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR { handle.recovered() }
+    if let slot = message.pointee._private?.assumingMemoryBound(to: SendBatch.Slot.self) {
+      settle(slot, result)
+    } else if message.pointee.err != RD_KAFKA_RESP_ERR_NO_ERROR {
+      shared.withLock { $0.dropped += 1 }
+    }
+  }
+
+  /// Bytes that a message takes on its way, roughly: its headers are few and short.
+  private static func size(key: Int, value: Int) -> Int { 512 + key + value }
+
+  private func settle(_ slot: UnsafeMutablePointer<SendBatch.Slot>, _ result: SendBatch.Result) {
+    let batch = slot.pointee.batch
+    if batch.settle(slot, result) { finish(batch) }
+  }
+
+  private func finish(_ batch: SendBatch) {
+    open[ObjectIdentifier(batch)] = nil
+    batch.complete(because: handle.trouble)
+  }
+
+  private func failPending(_ code: rd_kafka_resp_err_t) {
+    for batch in pending where batch.failRest(code) { finish(batch) }
+    pending.removeAll()
+  }
+
+  /// The end: what is not acknowledged by now is answered as failed.
+  private func abandon() {
+    failPending(RD_KAFKA_RESP_ERR__DESTROY)
+    if inFlight > 0 {
+      rd_kafka_purge(handle.raw, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT)
+      let deadline = Deadline.after(.seconds(1))
+      while inFlight > 0, !deadline.hasPassed { drain(milliseconds: deadline.remaining) }
+    }
+    for batch in open.values { batch.complete(because: handle.trouble) }
+    open.removeAll()
+  }
+}

@@ -1,0 +1,99 @@
+import ReelhaulSystem
+
+/// Writes rounds of records, each whole or not at all, and is the only one that does under its `transactional.id`.
+///
+/// For one caller, which makes one call at a time. Readers of committed records alone see no part of a round.
+package final class TransactionalProducer: Sendable {
+  private let configuration: KafkaConfiguration
+  private let id: String
+  private let milliseconds: Int
+  private let pool = BlockingPool(name: "kafka-transactions", threads: 1)
+  private let client = Lock<TransactionalClient?>(nil)
+  private let isClosed = Lock(false)
+
+  /// Does not connect. A transaction that takes longer than `timeout` is aborted by the cluster.
+  package init(_ configuration: KafkaConfiguration, id: String, timeout: Duration) {
+    self.configuration = configuration
+    self.id = id
+    let (seconds, attoseconds) = timeout.components
+    milliseconds = Int(seconds * 1000 + attoseconds / 1_000_000_000_000_000)
+  }
+
+  deinit {
+    guard !isClosed.withLock({ $0 }) else { return }
+    client.withLock { $0.take() }?.drop()
+    let pool = pool
+    Thread(name: "kafka-transactions-end") { pool.shutdown() }.detach()
+  }
+
+  /// Shuts out every earlier producer of the id, this one's own past included: what it committed is before what is written
+  /// from now on, the rest is aborted, and whatever it still sends is refused.
+  package func fence(within limit: Duration) async throws(KafkaError) {
+    let deadline = Deadline.after(limit)
+    try await run { [client, configuration, id, milliseconds] () throws(KafkaError) in
+      client.withLock { $0.take() }?.drop()
+      let next = try TransactionalClient(configuration, id: id, milliseconds: milliseconds)
+      do throws(KafkaError) {
+        try next.fence(by: deadline)
+      } catch {
+        next.drop()
+        throw error
+      }
+      client.withLock { $0 = next }
+    }
+  }
+
+  /// Writes the messages in order, in one transaction, and returns when it is committed.
+  ///
+  /// After a fatal error it may or may not be, and ``fence(within:)`` must come before the next; after another it is not.
+  package func publish(
+    _ messages: some Sequence<KafkaMessage> & Sendable, within limit: Duration
+  ) async throws(KafkaError) {
+    let deadline = Deadline.after(limit)
+    try await run { [client] () throws(KafkaError) in
+      guard let current = client.withLock({ $0 }) else { throw .closed("the transactional producer").fatal }
+      do throws(KafkaError) {
+        try current.write(messages, by: deadline)
+        try current.commit(by: deadline)
+      } catch {
+        do throws(KafkaError) {
+          try current.abort(by: deadline)
+        } catch _ {
+          client.withLock { $0 = nil }
+          current.drop()
+          throw error.fatal
+        }
+        throw error
+      }
+    }
+  }
+
+  /// Waits for the call that is under way, and frees the client.
+  package func close() async {
+    guard
+      !isClosed.withLock({ isClosed in
+        defer { isClosed = true }
+        return isClosed
+      })
+    else { return }
+    let thread = try? await pool.run { [client] in client.withLock { $0.take() }?.drop() }
+    await thread?.ended()
+    pool.shutdown()
+  }
+
+  private func run(_ body: @escaping @Sendable () throws(KafkaError) -> Void) async throws(KafkaError) {
+    do {
+      try await pool.run { try body() }
+    } catch let error as KafkaError {
+      throw error
+    } catch {
+      throw .closed("the transactional producer")
+    }
+  }
+}
+
+extension KafkaError {
+  fileprivate var fatal: KafkaError {
+    KafkaError(code: code, message: message, isFatal: true)
+  }
+}

@@ -1,0 +1,188 @@
+import CReelhaulKafka
+import ReelhaulSystem
+
+/// The thread behind a ``KafkaReader``. While nobody waits and its buffer is full it does not poll, and librdkafka stops
+/// fetching: without a group there is nobody to miss it.
+// @unchecked: `stopper` and `batches` are for all threads; everything else is touched by the thread alone.
+final class ReaderThread: @unchecked Sendable {
+  let batches = Rendezvous<[KafkaRecord]>()
+  private let handle: KafkaHandle
+  private let topics: [String]
+  /// Topics that shall be there, and those of them that the last look did not find.
+  private let expected: Set<String>
+  private var missing: Set<String> = []
+  private let start: KafkaReader.Start
+  private let limit: (records: Int, bytes: Int)
+  private let milliseconds: Int32
+  private let stopper: StoppableHandle
+
+  private var positions: [TopicPartition: ReadPosition] = [:]
+  private var copier = RecordCopier()
+  private var collected: [KafkaRecord] = []
+  private var collectedBytes = 0
+  private var nextLook = Deadline.now()
+
+  /// How often new partitions are looked for, and how many milliseconds a look may take: so long a stop waits for it.
+  /// A topic that was away for less, and has as many records again by then, goes unnoticed.
+  private static let lookInterval = Duration.seconds(1)
+  private static let lookPatience: Int32 = 1000
+
+  init(
+    _ handle: KafkaHandle, topics: [String], expected: [String], start: KafkaReader.Start, records: Int, bytes: Int,
+    timeout: Duration
+  ) {
+    self.handle = handle
+    stopper = StoppableHandle(handle)
+    self.topics = topics
+    self.expected = Set(expected)
+    self.start = start
+    limit = (records, bytes)
+    milliseconds = max(1, Deadline.after(timeout).remaining)
+  }
+
+  // MARK: From any thread
+
+  /// Starts the thread, and waits until every position is known.
+  func open() async -> Result<PollThread, KafkaError> {
+    let thread = Lock<PollThread?>(nil)
+    let result: Result<Void, KafkaError> = await withCheckedContinuation { continuation in
+      let started = PollThread(name: "kafka-reader") { self.run { continuation.resume(returning: $0) } }
+      thread.withLock { $0 = started }
+    }
+    guard let thread = thread.withLock({ $0 }) else { return .failure(.closed("the reader")) }
+    switch result {
+    case .success: return .success(thread)
+    case .failure(let error):
+      await thread.ended()
+      return .failure(error)
+    }
+  }
+
+  func wake() {
+    stopper.wake()
+  }
+
+  func stop() {
+    stopper.stop()
+  }
+
+  // MARK: The thread
+
+  private func run(_ opened: (Result<Void, KafkaError>) -> Void) {
+    var handles = TopicHandles(client: handle.raw)
+    do throws(KafkaError) {
+      try look(&handles, from: start, milliseconds: milliseconds)
+      opened(.success(()))
+      while !stopper.isStopping { turn(&handles) }
+    } catch {
+      stopper.stop()
+      handle.drain()
+      opened(.failure(error.because(of: handle.trouble)))
+    }
+    batches.finish(.success(()))
+    for partition in positions.keys {
+      if let topic = handles.handle(partition.topic) { rd_kafka_consume_stop(topic, partition.partition) }
+    }
+    _ = consume handles
+    handle.destroy()
+  }
+
+  private func turn(_ handles: inout TopicHandles) {
+    if nextLook.hasPassed {
+      do throws(KafkaError) {
+        try look(&handles, from: .beginning, milliseconds: Self.lookPatience)
+      } catch {
+        handle.notice(.error(error))
+      }
+    }
+    if isFull, !batches.isAwaited {
+      handle.rest(milliseconds: 1000)
+    } else {
+      poll()
+    }
+    if !collected.isEmpty, let waiter = batches.take() {
+      waiter.resume(returning: collected)
+      collected = []
+      collectedBytes = 0
+    }
+  }
+
+  private var isFull: Bool { collected.count >= limit.records || collectedBytes >= limit.bytes }
+
+  /// Takes what is there; waits for a first record only.
+  private func poll() {
+    var wait: Int32 = collected.isEmpty || !batches.isAwaited ? min(1000, max(1, nextLook.remaining)) : 0
+    while !isFull, let event = handle.poll(milliseconds: wait) {
+      wait = 0
+      if event.type == RD_KAFKA_EVENT_FETCH {
+        event.forEachMessage(receive)
+      } else if let error = handle.observe(event) {
+        batches.finish(.failure(error))
+      }
+    }
+  }
+
+  private func receive(_ message: UnsafePointer<rd_kafka_message_t>) {
+    guard message.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR else {
+      handle.notice(.error(KafkaError(message.pointee.err, "fetch")))
+      return
+    }
+    let record = copier.copy(message)
+    let partition = record.topicPartition
+    guard let reception = positions[partition]?.receive(record.offset, logStart: handle.logStart(of: partition)),
+      handle.follow(reception, to: message)
+    else { return }
+    collected.append(record)
+    collectedBytes += record.size
+  }
+
+  /// Starts to read the partitions that are not read yet, and forgets those that are gone: librdkafka does not go on with one
+  /// whose topic was deleted and made again.
+  private func look(
+    _ handles: inout TopicHandles, from start: KafkaReader.Start, milliseconds: Int32
+  ) throws(KafkaError) {
+    defer { nextLook = .after(Self.lookInterval) }
+    let known = try ClusterMetadata.ask(handle.raw, milliseconds: milliseconds).topics
+    let missing = expected.subtracting(known.keys)
+    if missing != self.missing { handle.notice(.missing(missing.sorted())) }
+    self.missing = missing
+    for partition in positions.keys where partition.partition >= known[partition.topic] ?? 0 {
+      if let topic = handles.handle(partition.topic) { rd_kafka_consume_stop(topic, partition.partition) }
+      positions[partition] = nil
+    }
+    // One without a leader holds up no others.
+    var failure: KafkaError?
+    for topic in topics {
+      for partition in 0..<Int32(clamping: known[topic] ?? 0) {
+        let partition = TopicPartition(topic, partition)
+        guard positions[partition] == nil, let handle = handles.handle(topic) else { continue }
+        do throws(KafkaError) {
+          try begin(partition, handle, from: start, milliseconds: failure == nil ? milliseconds : 0)
+        } catch {
+          failure = failure ?? error
+        }
+      }
+    }
+    if let failure { throw failure }
+  }
+
+  private func begin(
+    _ partition: TopicPartition, _ topic: OpaquePointer, from start: KafkaReader.Start, milliseconds: Int32
+  ) throws(KafkaError) {
+    // The end is a number from here on: "the end" would be where it is when librdkafka gets to ask.
+    let deadline = Deadline.after(.milliseconds(Int(milliseconds)))
+    var low: Int64 = 0
+    var high: Int64 = 0
+    // A new topic's leaders are not all there at once.
+    try handle.retrying(until: deadline) { () throws(KafkaError) in
+      let code = rd_kafka_query_watermark_offsets(
+        handle.raw, partition.topic, partition.partition, &low, &high, max(1, deadline.remaining))
+      guard code == RD_KAFKA_RESP_ERR_NO_ERROR else { throw KafkaError(code, "end of \(partition)") }
+    }
+    let first = start == .end ? high : low
+    guard rd_kafka_consume_start_queue(topic, partition.partition, first, handle.answers) == 0 else {
+      throw KafkaError(rd_kafka_last_error(), "read \(partition)")
+    }
+    positions[partition] = ReadPosition(first)
+  }
+}

@@ -1,0 +1,50 @@
+import TaskCore
+
+/// CloudEvents 1.0 in Kafka headers (binary content mode): what events of one source and time have in common.
+package struct CloudEvent {
+  private static let version = Array("1.0".utf8)
+  private static let contentType = Array("application/json".utf8)
+
+  private let source: [UInt8]
+  private let time: [UInt8]
+
+  /// `source` is a URI reference, such as `/workers/host/4711`.
+  package init(source: String, time: Timestamp) {
+    self.source = Array(source.utf8)
+    self.time = Array(time.description.utf8)
+  }
+
+  /// The headers that all messages of a type such as `reelhaul.command.submit` share. Each has its `ce_id` besides.
+  package func headers(type: String) -> [(name: String, value: [UInt8])] {
+    [
+      ("ce_specversion", Self.version),
+      ("ce_type", Array(type.utf8)),
+      ("ce_source", source),
+      ("ce_time", time),
+      ("content-type", Self.contentType),
+    ]
+  }
+
+  /// The `ce_id` among `headers`, where there is one and it is a UUID; others' ids may be any text.
+  package static func id(of headers: [(String, [UInt8])]) -> UniqueID? {
+    for (name, value) in headers where name == "ce_id" {
+      return UniqueID(String(decoding: value, as: UTF8.self))
+    }
+    return nil
+  }
+}
+
+extension Command {
+  /// The CloudEvents type.
+  package var eventType: String {
+    switch self {
+    case .submit: "reelhaul.command.submit"
+    case .control(let control): "reelhaul.command.\(control.action.name)"
+    }
+  }
+}
+
+extension TaskEvent.Kind {
+  /// The CloudEvents type.
+  package var eventType: String { "reelhaul.task.\(rawValue)" }
+}

@@ -1,0 +1,71 @@
+import ReelhaulCodec
+import TaskCore
+
+/// The fields of a command message, before it is known whether they make a command.
+struct CommandEnvelope {
+  private static let commands = (["submit"] + ControlAction.names).joined(separator: ", ")
+
+  private var command: String?
+  private var id: UniqueID?
+  private var taskID: UniqueID?
+  private var priority: Int?
+  private var task: TaskDraft?
+
+  /// `known` are the names that the reader may meet: those of the command, where it is known already.
+  init(from reader: inout JSONReader, known: [String]? = nil) throws(DecodingFailure) {
+    var command: String?
+    var id: UniqueID?
+    var taskID: UniqueID?
+    var priority: Int?
+    var task: TaskDraft?
+    try reader.object(known: known) { reader, name throws(DecodingFailure) in
+      switch name {
+      case "command": command = try reader.string(limit: 64)
+      case "id": id = try reader.uuid()
+      case "taskId": taskID = try reader.uuid()
+      case "priority": priority = try reader.integer(TaskSpec.priorities)
+      case "task": task = try TaskDraft(from: &reader)
+      default: try reader.skip()
+      }
+    }
+    (self.command, self.id, self.taskID, self.priority, self.task) = (command, id, taskID, priority, task)
+  }
+
+  /// The fields that `command` may have; nil where there is no such command.
+  static func names(of command: String) -> [String]? {
+    switch command {
+    case "submit": ["command", "id", "task"]
+    case "prioritize": ["command", "id", "taskId", "priority"]
+    default: ControlAction.names.contains(command) ? ["command", "id", "taskId"] : nil
+    }
+  }
+
+  /// Whether it is a submit with another id than its task's, which nothing would ever see.
+  var hasIDBesidesItsTasks: Bool {
+    guard let id, let taskID = task?.id else { return false }
+    return id != taskID
+  }
+
+  func command(makeID: () -> UniqueID) throws(Rejection) -> Command {
+    guard let command else {
+      throw Rejection(.missingField, "\"command\" is missing; expected one of \(Self.commands)")
+    }
+    guard command != "submit" else { return .submit(try submission(makeID: makeID)) }
+    let action = try action(command)
+    guard let taskID else { throw Rejection(.missingField, "\"taskId\" is missing: which task to \(command)") }
+    return .control(Command.Control(id: id ?? makeID(), taskID: taskID, action: action))
+  }
+
+  private func submission(makeID: () -> UniqueID) throws(Rejection) -> TaskSpec {
+    guard let task else { throw Rejection(.missingField, "\"task\" is missing: what to submit") }
+    return try task.submission(in: "task") { id ?? makeID() }
+  }
+
+  private func action(_ command: String) throws(Rejection) -> ControlAction {
+    if let action = ControlAction(name: command, priority: priority) { return action }
+    guard !ControlAction.names.contains(command) else {
+      throw Rejection(.missingField, "\"priority\" is missing: \(command) to what")
+    }
+    throw Rejection(.unknownCommand, "the command is unknown; expected one of \(Self.commands)")
+  }
+}

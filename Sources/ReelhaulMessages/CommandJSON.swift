@@ -1,0 +1,24 @@
+import ReelhaulCodec
+import TaskCore
+
+/// Writes commands; ``CommandDecoder`` reads them.
+package enum CommandJSON {
+  /// The message of `command`. A submit carries no id of its own: its task's makes it idempotent.
+  package static func encode(_ command: Command) -> [UInt8] {
+    JSONWriter.write { json in
+      json.object { json in
+        switch command {
+        case .submit(let spec):
+          json.member("command", "submit")
+          json.name("task")
+          TaskSpecJSON.write(spec, to: &json)
+        case .control(let control):
+          json.member("command", control.action.name)
+          json.member("id", control.id)
+          json.member("taskId", control.taskID)
+          if case .prioritize(let priority) = control.action { json.member("priority", priority) }
+        }
+      }
+    }
+  }
+}

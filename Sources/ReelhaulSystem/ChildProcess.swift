@@ -1,0 +1,146 @@
+import CReelhaulSystem
+import Glibc
+
+package enum ExitStatus: Hashable, Sendable, CustomStringConvertible {
+  case exited(Int32)
+  case signaled(Int32)
+
+  package var description: String {
+    switch self {
+    case .exited(let code): "exit \(code)"
+    case .signaled(let signal): "signal \(signal)"
+    }
+  }
+}
+
+/// A child process that is reaped whether or not anybody waits for it.
+package final class ChildProcess: Sendable {
+  package struct Options: Sendable {
+    /// `KEY=VALUE` pairs added to, or replacing those of, this process's environment.
+    package var environment: [String: String] = [:]
+    package var workingDirectory: String?
+    /// Whom to run as; only root can.
+    package var user: (uid: uid_t, gid: gid_t)?
+    /// Files that stdout and stderr are appended to; nil inherits, the same path may serve both.
+    package var stdout: String?
+    package var stderr: String?
+    /// SIGTERM, or what is given, is sent to the child when the thread that spawned it ends; nil: never.
+    package var signalOnParentDeath: Int32? = SIGTERM
+
+    package init() {}
+  }
+
+  package let pid: pid_t
+  private let exit = Condition<ExitStatus?>(nil)
+  private let waiters = Lock<[CheckedContinuation<ExitStatus, Never>]>([])
+
+  /// Starts `executable`, a path or a name looked up in PATH.
+  package init(_ executable: String, _ arguments: [String] = [], _ options: Options = Options()) throws(SystemError) {
+    let environment = ProcessEnvironment.all.merging(options.environment) { _, new in new }
+    let argv = CStrings([executable] + arguments)
+    let envp = CStrings(environment.map { "\($0.key)=\($0.value)" })
+    var request = rh_spawn()
+    request.uid = options.user?.uid ?? uid_t.max
+    request.gid = options.user?.gid ?? gid_t.max
+    request.death_signal = options.signalOnParentDeath ?? 0
+    let texts = CStrings([executable, options.workingDirectory, options.stdout, options.stderr].map { $0 ?? "" })
+    request.executable = UnsafePointer(texts.pointers[0])
+    request.directory = options.workingDirectory == nil ? nil : UnsafePointer(texts.pointers[1])
+    request.out = options.stdout == nil ? nil : UnsafePointer(texts.pointers[2])
+    request.err = options.stderr == nil ? nil : UnsafePointer(texts.pointers[3])
+    request.argv = UnsafePointer(argv.pointers.baseAddress)
+    request.envp = UnsafePointer(envp.pointers.baseAddress)
+    // The parent-death signal follows the spawning *thread*; one thread that lives as long as the process spawns all.
+    let result = Self.spawner.spawn(request)
+    withExtendedLifetime((argv, envp, texts)) {}
+    guard result > 0 else { throw SystemError(errno: -result, operation: "start \(executable)") }
+    pid = result
+    let pid = result
+    Thread(name: "wait-\(pid)") { [exit, waiters] in
+      var status: Int32 = 0
+      while waitpid(pid, &status, 0) < 0, errno == EINTR {}
+      let signal = status & 0x7f
+      let ended: ExitStatus = signal == 0 ? .exited((status >> 8) & 0xff) : .signaled(signal)
+      let resumed = waiters.withLock { waiters in
+        exit.withLock { $0 = ended }
+        defer { waiters = [] }
+        return waiters
+      }
+      exit.broadcast()
+      for waiter in resumed { waiter.resume(returning: ended) }
+    }.detach()
+  }
+
+  /// How it ended, or nil while it runs.
+  package var status: ExitStatus? { exit.withLock { $0 } }
+
+  package func wait() async -> ExitStatus {
+    await withCheckedContinuation { continuation in
+      let ended = waiters.withLock { waiters in
+        let ended = status
+        if ended == nil { waiters.append(continuation) }
+        return ended
+      }
+      if let ended { continuation.resume(returning: ended) }
+    }
+  }
+
+  /// Blocks the calling thread until it has ended.
+  package func waitBlocking() -> ExitStatus {
+    exit.wait(until: { $0 != nil }, then: { $0 ?? .exited(0) })
+  }
+
+  /// Sends a signal, unless the child has ended already.
+  package func kill(_ signal: Int32) {
+    waiters.withLock { _ in
+      if status == nil { _ = Glibc.kill(pid, signal) }
+    }
+  }
+
+  private static let spawner = Spawner()
+}
+
+/// The thread that forks: parent-death signals are bound to it.
+private final class Spawner: Sendable {
+  // The pointers in it outlive the call of `spawn` that waits for the answer.
+  private struct Job: @unchecked Sendable {
+    let request: rh_spawn
+    let answer: Condition<Int32?>
+  }
+
+  private let jobs = Condition<[Job]>([])
+
+  init() {
+    Thread(name: "spawner") { [jobs] in
+      while true {
+        let job = jobs.wait(until: { !$0.isEmpty }, then: { $0.removeFirst() })
+        var request = job.request
+        let pid = rh_spawn_process(&request)
+        job.answer.withLock { $0 = pid }
+        job.answer.broadcast()
+      }
+    }.detach()
+  }
+
+  func spawn(_ request: rh_spawn) -> Int32 {
+    let answer = Condition<Int32?>(nil)
+    jobs.withLock { $0.append(Job(request: request, answer: answer)) }
+    jobs.signal()
+    return answer.wait(until: { $0 != nil }, then: { $0 ?? -EINVAL })
+  }
+}
+
+/// A NULL-terminated array of C strings.
+private final class CStrings {
+  let pointers: UnsafeMutableBufferPointer<UnsafeMutablePointer<CChar>?>
+
+  init(_ texts: [String]) {
+    pointers = .allocate(capacity: texts.count + 1)
+    _ = pointers.initialize(from: texts.map { strdup($0) } + [nil])
+  }
+
+  deinit {
+    for text in pointers { free(text) }
+    pointers.deallocate()
+  }
+}

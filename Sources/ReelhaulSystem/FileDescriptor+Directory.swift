@@ -1,0 +1,58 @@
+import CReelhaulSystem
+import Glibc
+
+// What is done to the entries of an open directory. `name` is one name, never a path.
+extension FileDescriptor {
+  package borrowing func makeDirectory(_ name: String, mode: mode_t = 0o755) throws(SystemError) {
+    guard mkdirat(raw, name, mode) == 0 else { throw .last("make directory \(path)/\(name)") }
+  }
+
+  package borrowing func remove(_ name: String) throws(SystemError) {
+    guard unlinkat(raw, name, 0) == 0 else { throw .last("remove \(path)/\(name)") }
+  }
+
+  /// Of the entry itself, not of what a symbolic link points to.
+  package borrowing func status(of name: String) throws(SystemError) -> stat {
+    var status = stat()
+    guard fstatat(raw, name, &status, AT_SYMLINK_NOFOLLOW) == 0 else { throw .last("stat \(path)/\(name)") }
+    return status
+  }
+
+  /// The names in this directory, `.` and `..` left out, in no order.
+  package borrowing func entries() throws(SystemError) -> [String] {
+    let copy = rh_open_beneath(raw, ".", O_RDONLY | O_DIRECTORY, 0)
+    guard copy >= 0 else { throw SystemError(errno: -copy, operation: "list \(path)") }
+    // From here on the stream owns the descriptor.
+    guard let stream = fdopendir(copy) else {
+      close(copy)
+      throw .last("list \(path)")
+    }
+    defer { closedir(stream) }
+    var names: [String] = []
+    while let entry = readdir(stream) {
+      let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
+        String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+      }
+      if name != "." && name != ".." { names.append(name) }
+    }
+    return names
+  }
+
+  /// Renames within open directories, replacing what has the new name.
+  package static func rename(
+    from directory: borrowing FileDescriptor, _ name: String, to target: borrowing FileDescriptor, _ newName: String
+  ) throws(SystemError) {
+    guard renameat(directory.raw, name, target.raw, newName) == 0 else {
+      throw .last("rename \(directory.path)/\(name) to \(target.path)/\(newName)")
+    }
+  }
+
+  /// Gives a file a second name; EEXIST where the new name exists.
+  package static func link(
+    from directory: borrowing FileDescriptor, _ name: String, to target: borrowing FileDescriptor, _ newName: String
+  ) throws(SystemError) {
+    guard linkat(directory.raw, name, target.raw, newName, 0) == 0 else {
+      throw .last("link \(directory.path)/\(name) to \(target.path)/\(newName)")
+    }
+  }
+}

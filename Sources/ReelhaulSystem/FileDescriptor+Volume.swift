@@ -1,0 +1,74 @@
+import CReelhaulSystem
+import Glibc
+
+extension FileDescriptor {
+  /// Bytes of the file system of this file: `free`, what an unprivileged process can still write; `total`, free and
+  /// used, or `nil` where it does not tell.
+  package borrowing func space() throws(SystemError) -> (free: Int64, total: Int64?) {
+    var status = statvfs()
+    guard fstatvfs(raw, &status) == 0 else { throw .last("statvfs \(path)") }
+    func bytes(_ blocks: fsblkcnt_t) -> Int64 {
+      let (bytes, overflow) = UInt64(blocks).multipliedReportingOverflow(by: UInt64(status.f_frsize))
+      return overflow ? .max : Int64(clamping: bytes)
+    }
+    return (bytes(status.f_bavail), status.f_blocks == 0 ? nil : bytes(status.f_blocks))
+  }
+
+  /// Keeps `value` with the file as the extended attribute `name`. ENOTSUP where the file system has none.
+  package borrowing func setAttribute(_ name: String, _ value: String) throws(SystemError) {
+    let result = rh_set_attribute(raw, name, value, value.utf8.count)
+    guard result >= 0 else { throw SystemError(errno: -result, operation: "mark \(path)") }
+  }
+
+  /// The extended attribute `name` of at most 256 bytes; `nil` where the file has none of that name.
+  package borrowing func attribute(_ name: String) throws(SystemError) -> String? {
+    var bytes = [UInt8](repeating: 0, count: 256)
+    let count = rh_get_attribute(raw, name, &bytes, bytes.count)
+    if count == -ENODATA { return nil }
+    guard count >= 0 else { throw SystemError(errno: -count, operation: "read the mark of \(path)") }
+    return String(decoding: bytes[..<Int(count)], as: UTF8.self)
+  }
+
+  /// Takes the lock of this file; false while another process holds it. Released by ``unlock()`` or a close; of one
+  /// process, every holder of this descriptor has it.
+  package borrowing func tryLock() throws(SystemError) -> Bool {
+    let result = rh_try_lock(raw)
+    if result == -EWOULDBLOCK { return false }
+    guard result >= 0 else { throw SystemError(errno: -result, operation: "lock \(path)") }
+    return true
+  }
+
+  package borrowing func unlock() {
+    _ = rh_unlock(raw)
+  }
+}
+
+extension FileDescriptor {
+  /// The bytes of `range`, fewer where the file ends before.
+  package borrowing func read(_ range: Range<Int64>) throws(SystemError) -> [UInt8] {
+    var failure: SystemError?
+    let bytes = [UInt8](unsafeUninitializedCapacity: range.count) { buffer, count in
+      do throws(SystemError) {
+        count = try read(into: UnsafeMutableRawBufferPointer(buffer), at: range.lowerBound)
+      } catch {
+        failure = error
+      }
+    }
+    if let failure { throw failure }
+    return bytes
+  }
+
+  /// Writes the UTF-8 of `text` at `offset`.
+  package borrowing func write(_ text: String, at offset: Int64) throws(SystemError) {
+    var failure: SystemError?
+    var text = text
+    text.withUTF8 { bytes in
+      do throws(SystemError) {
+        try write(UnsafeRawBufferPointer(bytes), at: offset)
+      } catch {
+        failure = error
+      }
+    }
+    if let failure { throw failure }
+  }
+}

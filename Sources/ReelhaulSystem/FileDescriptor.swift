@@ -1,0 +1,131 @@
+import CReelhaulSystem
+import Glibc
+
+/// An open file, closed with its owner. Offsets and lengths are in bytes; every failure is a ``SystemError``.
+package struct FileDescriptor: ~Copyable, Sendable {
+  package let raw: Int32
+  /// For messages.
+  package let path: String
+
+  /// Takes over `raw`.
+  package init(raw: Int32, path: String) {
+    self.raw = raw
+    self.path = path
+  }
+
+  deinit {
+    Glibc.close(raw)
+  }
+
+  package static func open(_ path: String, _ flags: Int32, mode: mode_t = 0o644) throws(SystemError) -> FileDescriptor {
+    FileDescriptor(raw: try check(rh_open(path, flags, mode), "open \(path)"), path: path)
+  }
+
+  /// Opens `path` below this directory. Symbolic links, `..` and absolute paths cannot lead out: ELOOP, EXDEV.
+  package borrowing func openBeneath(
+    _ path: String, _ flags: Int32, mode: mode_t = 0o644
+  ) throws(SystemError) -> FileDescriptor {
+    let full = "\(self.path)/\(path)"
+    return FileDescriptor(raw: try Self.check(rh_open_beneath(raw, path, flags, mode), "open \(full)"), path: full)
+  }
+
+  /// The size of the file.
+  package borrowing func size() throws(SystemError) -> Int64 {
+    try Int64(status().st_size)
+  }
+
+  package borrowing func status() throws(SystemError) -> stat {
+    var status = stat()
+    guard fstat(raw, &status) == 0 else { throw .last("stat \(path)") }
+    return status
+  }
+
+  /// Writes all of `bytes` at `offset`.
+  package borrowing func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(SystemError) {
+    var done = 0
+    while done < bytes.count {
+      let count = pwrite(raw, bytes.baseAddress! + done, bytes.count - done, off_t(offset) + done)
+      if count >= 0 {
+        done += count
+      } else if errno != EINTR {
+        throw .last("write \(path)")
+      }
+    }
+  }
+
+  /// Reads up to `buffer.count` bytes at `offset`; fewer only at the end of the file.
+  package borrowing func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(SystemError) -> Int {
+    var done = 0
+    while done < buffer.count {
+      let count = pread(raw, buffer.baseAddress! + done, buffer.count - done, off_t(offset) + done)
+      if count > 0 {
+        done += count
+      } else if count == 0 {
+        break
+      } else if errno != EINTR {
+        throw .last("read \(path)")
+      }
+    }
+    return done
+  }
+
+  /// The whole of a small file.
+  package borrowing func contents() throws(SystemError) -> [UInt8] {
+    var bytes = [UInt8](repeating: 0, count: Int(try size()))
+    let result: Result<Int, SystemError> = bytes.withUnsafeMutableBytes { buffer in
+      do throws(SystemError) { return .success(try read(into: buffer, at: 0)) } catch { return .failure(error) }
+    }
+    // It may have become shorter meanwhile.
+    return Array(bytes[..<(try result.get())])
+  }
+
+  /// Data and what is needed to read it back are on stable storage when it returns. Blocks.
+  package borrowing func syncData() throws(SystemError) {
+    try retrying("fdatasync") { fdatasync($0) }
+  }
+
+  /// Data and all metadata are on stable storage when it returns. Blocks.
+  package borrowing func sync() throws(SystemError) {
+    try retrying("fsync") { fsync($0) }
+  }
+
+  package borrowing func truncate(to size: Int64) throws(SystemError) {
+    try retrying("truncate") { ftruncate($0, off_t(size)) }
+  }
+
+  /// Sets the time of the last change to now, on the file system's own clock.
+  package borrowing func touch() throws(SystemError) {
+    guard futimens(raw, nil) == 0 else { throw .last("touch \(path)") }
+  }
+
+  /// Allocates blocks for the range and extends the file to its end. EOPNOTSUPP where the file system cannot.
+  package borrowing func allocate(_ range: Range<Int64>) throws(SystemError) {
+    guard !range.isEmpty else { return }
+    _ = try Self.check(rh_fallocate(raw, range.lowerBound, Int64(range.count)), "allocate \(path)")
+  }
+
+  private borrowing func retrying(_ name: String, _ call: (Int32) -> Int32) throws(SystemError) {
+    while call(raw) != 0 {
+      guard errno == EINTR else { throw .last("\(name) \(path)") }
+    }
+  }
+
+  private static func check(_ result: Int32, _ operation: @autoclosure () -> String) throws(SystemError) -> Int32 {
+    guard result >= 0 else { throw SystemError(errno: -result, operation: operation()) }
+    return result
+  }
+
+  /// Renames within open directories; EEXIST where the new name exists.
+  package static func renameNoReplace(
+    from directory: borrowing FileDescriptor, _ name: String, to target: borrowing FileDescriptor, _ newName: String
+  ) throws(SystemError) {
+    _ = try check(
+      rh_rename_noreplace(directory.raw, name, target.raw, newName),
+      "rename \(directory.path)/\(name) to \(target.path)/\(newName)")
+  }
+}
+
+/// CRC32C (Castagnoli) of `bytes`, continuing from `crc`.
+package func crc32c(_ bytes: UnsafeRawBufferPointer, continuing crc: UInt32 = 0) -> UInt32 {
+  rh_crc32c(crc, bytes.baseAddress, bytes.count)
+}

@@ -1,0 +1,23 @@
+import CReelhaulUV
+
+/// Handles a POSIX signal on a loop, instead of its default effect, until closed.
+// @unchecked: touched on the loop's thread alone, which every call checks.
+package final class LoopSignal: @unchecked Sendable {
+  private let loop: EventLoop
+  private let handle = LoopHandle<uv_signal_t>()
+  private let handler: @Sendable () -> Void
+
+  /// On the loop only.
+  package init(loop: EventLoop, signal: Int32, _ handler: @escaping @Sendable () -> Void) {
+    self.loop = loop
+    self.handler = handler
+    uv_signal_init(loop.raw, handle.open(context: self))
+    uv_signal_start(
+      handle.pointer, { handle, _ in LoopHandle.from(handle).owner(as: LoopSignal.self)?.handler() }, signal)
+  }
+
+  package func close() {
+    loop.checkIsolated()
+    handle.close()
+  }
+}

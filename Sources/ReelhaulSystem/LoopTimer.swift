@@ -1,0 +1,97 @@
+import CReelhaulUV
+
+/// A timer of an ``EventLoop``, running until it is canceled or, without a repeat, has fired.
+// @unchecked: touched on the loop's thread alone, which `cancel` checks.
+package final class LoopTimer: @unchecked Sendable {
+  private let loop: EventLoop
+  private let handle = LoopHandle<uv_timer_t>()
+  private let body: @Sendable () -> Void
+  private let repeats: Bool
+
+  fileprivate init(loop: EventLoop, after: Duration, every: Duration?, body: @escaping @Sendable () -> Void) {
+    self.loop = loop
+    self.body = body
+    repeats = every != nil
+    uv_timer_init(loop.raw, handle.open(context: self))
+    uv_update_time(loop.raw)
+    // libuv's clock has whole milliseconds, rounded down: without another one a timer may fire a little early.
+    uv_timer_start(
+      handle.pointer, { LoopHandle.from($0).owner(as: LoopTimer.self)?.fire() },
+      after > .zero ? after.wholeMilliseconds + 1 : 0, every.map { max(1, $0.wholeMilliseconds) } ?? 0)
+  }
+
+  private func fire() {
+    if !repeats { handle.close() }
+    body()
+  }
+
+  /// Stops it for good; does nothing the second time.
+  package func cancel() {
+    loop.checkIsolated()
+    handle.close()
+  }
+}
+
+extension EventLoop {
+  /// Runs `body` on the loop after a while, never earlier, and then again and again where `every` is given. On the
+  /// loop only.
+  @discardableResult
+  package func timer(
+    after: Duration, every: Duration? = nil, _ body: @escaping @Sendable () -> Void
+  ) -> LoopTimer {
+    LoopTimer(loop: self, after: after, every: every, body: body)
+  }
+
+  /// Suspends the caller. Throws `CancellationError` as soon as its task is canceled.
+  package func sleep(for duration: Duration) async throws {
+    let sleeper = Sleeper()
+    try await withTaskCancellationHandler {
+      try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
+        onLoopNow { sleeper.start(continuation, on: self, for: duration) }
+      }
+    } onCancel: {
+      execute { sleeper.finish(throwing: CancellationError()) }
+    }
+  }
+
+  /// Runs `body` at once where the caller is on the loop, and soon otherwise.
+  package func onLoopNow(_ body: @escaping @Sendable () -> Void) {
+    if onLoop { body() } else { execute(body) }
+  }
+}
+
+/// One call of `sleep`: resumed once, by its timer or by cancellation, whichever comes first.
+// @unchecked: touched on the loop's thread alone.
+private final class Sleeper: @unchecked Sendable {
+  private var continuation: CheckedContinuation<Void, any Error>?
+  private var timer: LoopTimer?
+  private var isOver = false
+
+  func start(_ continuation: CheckedContinuation<Void, any Error>, on loop: EventLoop, for duration: Duration) {
+    guard !isOver else {
+      continuation.resume(throwing: CancellationError())
+      return
+    }
+    self.continuation = continuation
+    timer = loop.timer(after: duration) { [self] in finish(throwing: nil) }
+  }
+
+  func finish(throwing error: (any Error)?) {
+    guard !isOver else { return }
+    isOver = true
+    timer?.cancel()
+    timer = nil
+    let waiting = continuation
+    continuation = nil
+    if let error { waiting?.resume(throwing: error) } else { waiting?.resume() }
+  }
+}
+
+extension Duration {
+  /// Milliseconds, rounded up and never negative.
+  fileprivate var wholeMilliseconds: UInt64 {
+    let (seconds, attoseconds) = components
+    guard seconds >= 0, attoseconds >= 0 else { return 0 }
+    return UInt64(seconds) * 1000 + UInt64((attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000)
+  }
+}

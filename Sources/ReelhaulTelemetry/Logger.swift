@@ -1,0 +1,123 @@
+import Glibc
+import ReelhaulSystem
+import TaskCore
+
+/// Writes one line per event to a descriptor, stderr by default, from a thread of its own.
+///
+/// A line below the level costs one comparison. At most ``capacity`` lines wait; further ones are dropped and
+/// counted, and the count is logged once there is room.
+package final class Logger: Sendable {
+  private struct Ring {
+    var lines: [LogLine] = []
+    var dropped = 0
+    var isClosed = false
+  }
+
+  package static let capacity = 4096
+
+  package let level: LogLevel
+  private let format: LogFormat
+  private let ring: Condition<Ring>
+  private let writer: Thread
+
+  package init(level: LogLevel = .info, format: LogFormat? = nil, descriptor: Int32 = STDERR_FILENO) {
+    self.level = level
+    let format = format ?? Self.format(for: descriptor)
+    self.format = format
+    let ring = Condition(Ring())
+    self.ring = ring
+    writer = Thread(name: "log") { Self.write(ring, format, descriptor) }
+  }
+
+  package func log(
+    _ level: LogLevel, _ message: @autoclosure () -> String,
+    _ fields: @autoclosure () -> KeyValuePairs<String, LogValue>
+  ) {
+    guard level >= self.level else { return }
+    let line = LogLine(
+      level: level, message: message(), fields: fields(), time: Timestamp(microseconds: Clocks.realtimeMicroseconds()))
+    ring.withLock { ring in
+      if ring.lines.count < Self.capacity, !ring.isClosed { ring.lines.append(line) } else { ring.dropped += 1 }
+    }
+    ring.signal()
+  }
+
+  package func debug(
+    _ message: @autoclosure () -> String, _ fields: @autoclosure () -> KeyValuePairs<String, LogValue> = [:]
+  ) { log(.debug, message(), fields()) }
+
+  package func info(
+    _ message: @autoclosure () -> String, _ fields: @autoclosure () -> KeyValuePairs<String, LogValue> = [:]
+  ) { log(.info, message(), fields()) }
+
+  package func notice(
+    _ message: @autoclosure () -> String, _ fields: @autoclosure () -> KeyValuePairs<String, LogValue> = [:]
+  ) { log(.notice, message(), fields()) }
+
+  package func warning(
+    _ message: @autoclosure () -> String, _ fields: @autoclosure () -> KeyValuePairs<String, LogValue> = [:]
+  ) { log(.warning, message(), fields()) }
+
+  package func error(
+    _ message: @autoclosure () -> String, _ fields: @autoclosure () -> KeyValuePairs<String, LogValue> = [:]
+  ) { log(.error, message(), fields()) }
+
+  /// Writes what waits and ends the writer. Blocks; later lines are dropped.
+  package func close() {
+    let first = ring.withLock { ring in
+      defer { ring.isClosed = true }
+      return !ring.isClosed
+    }
+    guard first else { return }
+    ring.broadcast()
+    writer.join()
+  }
+
+  private static func write(_ ring: Condition<Ring>, _ format: LogFormat, _ descriptor: Int32) {
+    var bytes: [UInt8] = []
+    while true {
+      let (lines, dropped, isClosed) = ring.wait(
+        until: { !$0.lines.isEmpty || $0.dropped > 0 || $0.isClosed },
+        then: { ring in
+          defer {
+            ring.lines = []
+            ring.dropped = 0
+          }
+          return (ring.lines, ring.dropped, ring.isClosed)
+        })
+      bytes.removeAll(keepingCapacity: true)
+      for line in lines { line.encode(format, into: &bytes) }
+      if dropped > 0, !isClosed {
+        LogLine(
+          level: .warning, message: "log lines dropped", fields: ["count": .integer(dropped)],
+          time: Timestamp(microseconds: Clocks.realtimeMicroseconds())
+        ).encode(format, into: &bytes)
+      }
+      writeAll(bytes, to: descriptor)
+      if isClosed { return }
+    }
+  }
+
+  private static func format(for descriptor: Int32) -> LogFormat {
+    if isatty(descriptor) == 1 { return .logfmt }
+    var status = stat()
+    if let stream = getenv("JOURNAL_STREAM"), fstat(descriptor, &status) == 0,
+      String(cString: stream) == "\(status.st_dev):\(status.st_ino)"
+    {
+      return .journal
+    }
+    return .json
+  }
+
+  private static func writeAll(_ bytes: [UInt8], to descriptor: Int32) {
+    var start = 0
+    while start < bytes.count {
+      let count = bytes[start...].withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+      if count > 0 {
+        start += count
+      } else if errno != EINTR {
+        return
+      }
+    }
+  }
+}

@@ -1,0 +1,75 @@
+import ReelhaulSystem
+import ReelhaulTelemetry
+import TaskCore
+import TaskStore
+
+/// Takes tasks from the store while more may run: runs what ``ClaimPlanner`` decides.
+package actor Claimer {
+  private let loop: EventLoop
+  private let store: any TaskStore
+  private let keeper: LeaseKeeper
+  private let runner: Runner
+  private let log: Logger
+  /// Called when runs began, which is an event to relay.
+  private let onClaimed: @Sendable () async -> Void
+  private let wakeup: Wakeup
+  private var planner: ClaimPlanner
+  private var outage = Outage()
+
+  package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+  package init(
+    loop: EventLoop, store: any TaskStore, keeper: LeaseKeeper, runner: Runner, planner: ClaimPlanner, log: Logger,
+    onClaimed: @escaping @Sendable () async -> Void
+  ) {
+    self.loop = loop
+    self.store = store
+    self.keeper = keeper
+    self.runner = runner
+    self.planner = planner
+    wakeup = Wakeup(loop: loop)
+    self.log = log
+    self.onClaimed = onClaimed
+  }
+
+  /// Something may have become ready.
+  package func hint() async {
+    planner.hint()
+    await wakeup.call()
+  }
+
+  /// A run has ended.
+  package func runEnded() async {
+    await wakeup.call()
+  }
+
+  /// Runs until its task is canceled; a claim in flight is seen through, so that none is lost.
+  package func run() async {
+    while !Task.isCancelled {
+      guard let lease = await keeper.lease else {
+        await wakeup.sleep(until: nil)
+        continue
+      }
+      switch planner.next(free: await runner.free, now: .now) {
+      case .wait(let until): await wakeup.sleep(until: until)
+      case .claim(let limit): await claim(limit, under: lease)
+      }
+    }
+  }
+
+  private func claim(_ limit: Int, under lease: Lease) async {
+    do {
+      let claims = try await loop.uninterrupted { [store, call = planner.call] in
+        try await store.claim(lease.worker, limit: limit, call: call)
+      }
+      planner.claimed(claims.count, of: limit, now: .now)
+      if outage.recovered() { log.notice("tasks are claimed again") }
+      guard !claims.isEmpty else { return }
+      await runner.start(claims, under: lease)
+      await onClaimed()
+    } catch {
+      planner.failed(now: .now)
+      log.log(outage.failed(), "tasks cannot be claimed", ["error": .text("\(error)")])
+    }
+  }
+}

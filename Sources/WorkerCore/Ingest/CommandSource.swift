@@ -1,0 +1,48 @@
+import ReelhaulKafka
+
+/// Where commands come from: a member of the consumer group, or a test's list.
+package protocol CommandSource: Sendable {
+  /// Waits for records; `nil` once the source is closed.
+  func next() async throws -> CommandBatch?
+  /// Become a member of the group, or stay one: a share of the commands comes here from now on.
+  func join()
+  /// Leave the group: others get the share, with what of it was not committed.
+  func leave()
+  /// Fetch no more for now, and stay in the group.
+  func pause()
+  func resume()
+}
+
+/// Records that are taken through the store together.
+package struct CommandBatch: Sendable {
+  package let records: [KafkaRecord]
+  /// Tells the source that none of the records is needed again. Does not wait for it.
+  package let commit: @Sendable () -> Void
+
+  package init(records: [KafkaRecord], commit: @escaping @Sendable () -> Void) {
+    self.records = records
+    self.commit = commit
+  }
+}
+
+/// The consumer group as the source of commands. Nobody is a member before ``join()``.
+package struct KafkaCommandSource: CommandSource {
+  private let consumer: KafkaConsumer
+
+  package init(_ consumer: KafkaConsumer) {
+    self.consumer = consumer
+  }
+
+  package func next() async throws -> CommandBatch? {
+    guard let batch = try await consumer.next() else { return nil }
+    return CommandBatch(records: batch.records) { [consumer, ranges = batch.ranges] in consumer.commit(ranges) }
+  }
+
+  package func join() { consumer.join() }
+
+  package func leave() { consumer.leave() }
+
+  package func pause() { consumer.pause() }
+
+  package func resume() { consumer.resume() }
+}

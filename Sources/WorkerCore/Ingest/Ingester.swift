@@ -1,0 +1,153 @@
+import ReelhaulKafka
+import ReelhaulMessages
+import ReelhaulSystem
+import ReelhaulTelemetry
+import TaskCore
+import TaskStore
+
+/// Carries commands from Kafka into the store: runs what ``IngestMachine`` decides.
+package actor Ingester {
+  private struct Batch {
+    var source: CommandBatch
+    var commands: [Command] = []
+    /// The record that each command was read from.
+    var origins: [Int] = []
+  }
+
+  private let loop: EventLoop
+  private let source: any CommandSource
+  private let store: any TaskStore
+  private let sink: any MessageSink
+  private let topics: TopicPlan
+  private let log: Logger
+  /// Called when commands were applied: there may be work.
+  private let onApplied: @Sendable () async -> Void
+  private var machine = IngestMachine(seed: .random(in: 0 ... .max))
+  private var batch: Batch?
+  private var outage = Outage()
+
+  package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+  package init(
+    loop: EventLoop, source: any CommandSource, store: any TaskStore, sink: any MessageSink, topics: TopicPlan,
+    log: Logger, onApplied: @escaping @Sendable () async -> Void
+  ) {
+    self.loop = loop
+    self.source = source
+    self.store = store
+    self.sink = sink
+    self.topics = topics
+    self.log = log
+    self.onApplied = onApplied
+  }
+
+  /// Runs until its task is canceled or the source is closed: a batch that has begun is carried through where store and
+  /// broker let it, else it comes again.
+  package func run() async {
+    var actions = machine.start()[...]
+    while let action = actions.popFirst() {
+      guard let event = await perform(action) else { continue }
+      if case .batch(_, let letters) = event, !letters.isEmpty {
+        log.notice("commands that cannot be read", ["count": .integer(letters.count)])
+      }
+      actions += machine.handle(event)
+    }
+  }
+
+  private func perform(_ action: IngestMachine.Action) async -> IngestMachine.Event? {
+    switch action {
+    case .poll: return await poll()
+    case .apply(let range): return await apply(range)
+    case .deliver(let letters, let signals): return await deliver(letters, signals)
+    case .commit:
+      batch?.source.commit()
+      batch = nil
+      return nil
+    case .pause:
+      source.pause()
+      return nil
+    case .resume:
+      source.resume()
+      log.notice("ingest goes on")
+      return nil
+    case .wait(let duration):
+      do {
+        try await loop.sleep(for: duration)
+      } catch {
+        return nil
+      }
+      return .waited
+    }
+  }
+
+  private func poll() async -> IngestMachine.Event? {
+    do {
+      guard !Task.isCancelled, let received = try await source.next() else { return nil }
+      var batch = Batch(source: received)
+      var letters: [IngestMachine.Letter] = []
+      for (index, record) in received.records.enumerated() {
+        do throws(Rejection) {
+          batch.commands.append(try CommandDecoder.decode(record))
+          batch.origins.append(index)
+        } catch {
+          letters.append(.init(index: .record(index), code: error.code.rawValue, reason: error.reason))
+        }
+      }
+      self.batch = batch
+      return .batch(commands: batch.commands.count, letters: letters)
+    } catch is CancellationError {
+      return nil
+    } catch {
+      log.error("commands can no longer be read from Kafka", ["error": .text("\(error)")])
+      return nil
+    }
+  }
+
+  private func apply(_ range: Range<Int>) async -> IngestMachine.Event {
+    guard let batch else { return .applied([]) }
+    do {
+      let commands = Array(batch.commands[range])
+      let outcomes = try await loop.uninterrupted { [store] in try await store.apply(commands) }
+      outage.recovered()
+      await onApplied()
+      return .applied(outcomes)
+    } catch let error as StoreError where error.blamesItems(of: range.count) {
+      log.error("the store refuses commands", ["count": .integer(range.count), "error": .text("\(error)")])
+      return .refused(reason: "\(error)")
+    } catch {
+      log.log(outage.failed(), "the store takes no commands: ingest holds still", ["error": .text("\(error)")])
+      return .unavailable
+    }
+  }
+
+  private func deliver(_ letters: [IngestMachine.Letter], _ signals: [Int]) async -> IngestMachine.Event {
+    guard let batch else { return .delivered }
+    // Whether they arrive is nothing to wait for: a renewal brings the intents, too.
+    for index in signals { sink.offer(Signal(taskID: batch.commands[index].taskID).message(topic: topics.signals)) }
+    guard !letters.isEmpty else { return .delivered }
+    do {
+      do {
+        try await sink.sendAll(letters.map { message(for: $0, of: batch) })
+      } catch let error as KafkaError where error.code == .messageTooLarge {
+        // The topic takes less than the one it came from. It never will: nothing may wait for that.
+        log.warning("a dead letter is too long, and is cut", ["error": .text("\(error)")])
+        try await sink.sendAll(letters.map { message(for: $0, of: batch, cut: true) })
+      }
+      outage.recovered()
+      return .delivered
+    } catch {
+      log.log(outage.failed(), "dead letters cannot be written: ingest holds still", ["error": .text("\(error)")])
+      return .deliveryFailed
+    }
+  }
+
+  private func message(for letter: IngestMachine.Letter, of batch: Batch, cut: Bool = false) -> KafkaMessage {
+    let index =
+      switch letter.index {
+      case .record(let index): index
+      case .command(let index): batch.origins[index]
+      }
+    return DeadLetter.message(
+      for: batch.source.records[index], code: letter.code, reason: letter.reason, topic: topics.deadLetters, cut: cut)
+  }
+}

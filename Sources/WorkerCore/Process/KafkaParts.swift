@@ -1,0 +1,107 @@
+import ReelhaulKafka
+import ReelhaulSystem
+import ReelhaulTelemetry
+
+/// The connections of a worker to Kafka.
+struct KafkaParts: Sendable {
+  let consumer: KafkaConsumer
+  let signals: KafkaSignalSource
+  let messages: KafkaProducer
+  let rounds: TransactionalProducer
+  let progress: KafkaProducer
+
+  /// Does not wait for the cluster. `onFatal` is called when a client is lost for good.
+  ///
+  /// Throws ``KafkaError`` where the configuration is refused.
+  init(
+    _ configuration: WorkerConfiguration, loop: EventLoop, log: Logger, onFatal: @escaping @Sendable () -> Void
+  ) throws(KafkaError) {
+    let topics = configuration.settings.topics
+    let kafka = configuration.kafka.logging(to: log) { error in
+      log.error("Kafka: the client is lost", ["error": .text("\(error)")])
+      onFatal()
+    }
+    consumer = try KafkaConsumer(kafka, group: topics.group, topics: [topics.commands], isMember: false)
+    signals = KafkaSignalSource(loop: loop, configuration: kafka, topics: topics, log: log)
+    messages = try KafkaProducer(kafka, window: .init(bytes: 8 << 20))
+    // Its clients come and go with the lead; the relay says why.
+    rounds = TransactionalProducer(
+      configuration.kafka.logging(to: log) { _ in }, id: topics.prefix + "relay", timeout: RelayPlanner.usable)
+    progress = try KafkaProducer(kafka, guarantee: .leader, window: .init(messages: 2000, bytes: 1 << 20))
+  }
+
+  /// Leaves the group and sends what is on its way, all at once; what is not acknowledged after `limit` is given up.
+  func close(within limit: Duration) async {
+    async let signals: Void = signals.close()
+    async let consumer: Void = consumer.close(within: limit)
+    async let rounds: Void = rounds.close()
+    async let progress: Void = progress.close(within: min(limit, .seconds(1)))
+    async let messages: Void = messages.close(within: limit)
+    _ = await (signals, consumer, rounds, progress, messages)
+  }
+}
+
+extension KafkaConfiguration {
+  /// The same, with what the clients tell in the log.
+  func logging(to log: Logger, onFatal: @escaping @Sendable (KafkaError) -> Void) -> KafkaConfiguration {
+    var configuration = self
+    let observer = configuration.observer
+    let refusals = Lock<[KafkaError.Code: ContinuousClock.Instant]>([:])
+    configuration.observer = { notice in
+      observer(notice)
+      if case .error(let error) = notice, error.isRefusal, !error.isFatal {
+        // librdkafka tries, and tells, again and again.
+        let isNews = refusals.withLock { refusals in
+          if let last = refusals[error.code], .now - last < .seconds(60) { return false }
+          refusals[error.code] = .now
+          return true
+        }
+        if isNews { log.warning("Kafka refuses this worker", ["error": .text("\(error)")]) }
+      } else {
+        log.note(notice)
+      }
+      if case .error(let error) = notice, error.isFatal { onFatal(error) }
+    }
+    return configuration
+  }
+}
+
+extension Logger {
+  fileprivate func note(_ news: KafkaNotice) {
+    switch news {
+    case .error(let error) where error.isFatal:
+      break
+    case .error(let error) where error.code == .allBrokersDown:
+      warning("Kafka cannot be reached", ["error": .text("\(error)")])
+    case .error(let error):
+      debug("Kafka", ["error": .text("\(error)")])
+    case .gap(let partition, let expected, let found):
+      self.error(
+        "records are missing from Kafka: they were dropped before they were read",
+        ["partition": .of(partition), "expected": .integer(expected), "found": .integer(found)])
+    case .restarted(let partitions):
+      warning(
+        "commands were deleted from Kafka: those that were not read are lost, the topic is read from its beginning",
+        ["partitions": .integer(partitions.count)])
+    case .stalled(let partition):
+      warning("commands lay in Kafka and did not come until they were fetched anew", ["partition": .of(partition)])
+    case .missing(let topics) where topics.isEmpty:
+      notice("Kafka has all topics again")
+    case .missing(let topics):
+      warning(
+        "Kafka lacks topics: make them with 'reelhaul migrate'", ["topics": .text(topics.joined(separator: ", "))])
+    case .assigned(let partitions):
+      info("partitions assigned", ["count": .integer(partitions.count)])
+    case .revoked(let partitions, let lost):
+      info("partitions revoked", ["count": .integer(partitions.count), "lost": .bool(lost)])
+    case .uncommitted(let error):
+      notice("offsets are not committed: their commands may come again", ["error": .text("\(error)")])
+    case .repeated(let partitions):
+      info("commands come again at their next owner", ["partitions": .integer(partitions.count)])
+    case .log(_, let facility, let text):
+      debug("librdkafka", ["facility": .text(facility), "text": .text(text)])
+    case .statistics:
+      break
+    }
+  }
+}

@@ -1,0 +1,131 @@
+import ReelhaulKafka
+import ReelhaulPostgres
+import ReelhaulSystem
+import ReelhaulTelemetry
+import TaskCore
+import TaskStore
+import TransferEngine
+
+/// A worker with its real parts: PostgreSQL, Kafka, the transfer engine and their loops.
+package final class RunningWorker: Sendable {
+  private let loop: EventLoop
+  private let pool: PostgresPool
+  private let leases: PostgresPool
+  private let engine: DownloadEngine
+  private let worker: Worker
+  /// Ends the worker when a Kafka client is lost for good: a process that starts anew has new ones.
+  private let fatal: AsyncStream<Void>
+  private let isLost = Lock(false)
+
+  /// PostgreSQL connections: claims, settlements, ingest and the relay may each hold one. The lease has one more.
+  private static let connections = 4
+
+  /// Makes the parts and starts; waits for nobody.
+  ///
+  /// Throws ``KafkaError`` or ``PostgresError`` where the configuration is refused.
+  package static func start(_ configuration: WorkerConfiguration, log: Logger) async throws -> RunningWorker {
+    let running = try RunningWorker(configuration, log: log)
+    await running.worker.start()
+    running.loop.task { [fatal = running.fatal, isLost = running.isLost, worker = running.worker] in
+      for await _ in fatal {
+        isLost.withLock { $0 = true }
+        return await worker.requestEnd()
+      }
+    }
+    return running
+  }
+
+  private init(_ configuration: WorkerConfiguration, log: Logger) throws {
+    var postgres = try PostgresConfiguration(url: configuration.postgres)
+    postgres.applicationName = "reelhaul-worker"
+    // A connection that is dead without a word is replaced before the fence.
+    var renewing = postgres
+    renewing.acknowledgement = .seconds(configuration.settings.leaseSeconds) / 3
+    let policy = NetworkPolicy(allowed: configuration.allowedNetworks)
+    let credentials = configuration.credentials.map { CredentialFile(path: $0) }
+    var options = DownloadOptions()
+    options.rate = configuration.rate
+    options.caFile = configuration.caFile
+    let loop = EventLoop(name: "control")
+    let (fatal, lost) = AsyncStream.makeStream(of: Void.self)
+    do {
+      let kafka = try KafkaParts(configuration, loop: loop, log: log, onFatal: { lost.yield() })
+      let storage = Storage(roots: configuration.storage)
+      if configuration.initialisesStorage { try storage.initialise() }
+      pool = PostgresPool(
+        loop: loop, configuration: postgres, size: Self.connections, onConnect: log.connections(to: postgres.target))
+      leases = PostgresPool(loop: loop, configuration: renewing, size: 1)
+      engine = DownloadEngine(
+        loop: loop, storage: storage, permits: { policy.permits(sockaddr: $0) }, credentials: credentials,
+        options: options)
+      worker = Worker(
+        loop: loop, settings: configuration.settings,
+        parts: WorkerParts(
+          store: PostgresStore(pool: pool), leases: PostgresStore(pool: leases),
+          commands: KafkaCommandSource(kafka.consumer), signals: kafka.signals, messages: kafka.messages,
+          rounds: kafka.rounds, progress: kafka.progress,
+          handlers: [DownloadHandler(engine: engine), NoopHandler()], storage: storage,
+          flush: { limit in
+            await kafka.close(within: limit)
+            lost.finish()
+          }),
+        log: log)
+    } catch {
+      loop.shutdown()
+      throw error
+    }
+    self.loop = loop
+    self.fatal = fatal
+  }
+
+  /// Begins the drain; the second call ends it.
+  package func requestStop() async {
+    await worker.requestStop()
+  }
+
+  /// Begins the drain when one of the signals arrives.
+  func stopOn(_ signals: [Int32]) async -> [LoopSignal] {
+    let made = loop.task { [loop, worker] in
+      signals.map { signal in
+        LoopSignal(loop: loop, signal: signal) { loop.task { await worker.requestStop() } }
+      }
+    }
+    return (try? await made.value) ?? []
+  }
+
+  /// Waits for the end of the drain and returns the exit code: 0 only where the drain is complete and was asked for.
+  package func finished() async -> Int32 {
+    let code = await worker.finished()
+    return isLost.withLock { $0 } ? DrainMachine.unfinished : code
+  }
+
+  /// Whether something hangs that ``close(_:)`` would wait for.
+  var hasLeftovers: Bool {
+    get async { await worker.hasLeftovers }
+  }
+
+  /// Takes down what is left, after ``finished()``.
+  package func close(_ signals: [LoopSignal] = []) async {
+    _ = try? await loop.task { for signal in signals { signal.close() } }.value
+    await engine.close()
+    await pool.close()
+    await leases.close()
+    await Task.detached { [loop] in loop.shutdown() }.value
+  }
+}
+
+extension Logger {
+  /// Tells at once of a database that cannot be reached: whoever waits for it says so only when its time is over.
+  fileprivate func connections(to target: String) -> @Sendable (PostgresError?) -> Void {
+    let outage = Lock(Outage())
+    return { error in
+      if let error {
+        self.log(
+          outage.withLock { $0.failed() }, "PostgreSQL cannot be reached; the worker tries again until it can",
+          ["server": .text(target), "error": .text("\(error)")])
+      } else if outage.withLock({ $0.recovered() }) {
+        self.notice("PostgreSQL is reached again", ["server": .text(target)])
+      }
+    }
+  }
+}

@@ -1,0 +1,44 @@
+import ReelhaulKafka
+import TaskCore
+import TaskStore
+import TransferEngine
+
+/// What a worker is made of besides its decisions: the real parts, or those of a test.
+package struct WorkerParts: Sendable {
+  package var store: any TaskStore
+  /// The same store, for the lease alone: calls that wait for a lock must not keep its renewal waiting.
+  package var leases: any TaskStore
+  package var commands: any CommandSource
+  package var signals: any SignalSource
+  /// Every message is acknowledged.
+  package var messages: any MessageSink
+  /// For the relay.
+  package var rounds: any RoundSink
+  /// Messages may get lost.
+  package var progress: any MessageSink
+  package var handlers: [any TaskHandler]
+  /// The roots that are watched, and whose staging files are swept.
+  package var storage: Storage
+  /// Sends what is still on its way, for as long as it is given, and closes the connections to Kafka; the last step
+  /// before the lease is given up.
+  package var flush: @Sendable (_ limit: Duration) async -> Void
+
+  package init(
+    store: any TaskStore, leases: (any TaskStore)? = nil, commands: any CommandSource, signals: any SignalSource,
+    messages: any MessageSink,
+    rounds: any RoundSink, progress: any MessageSink, handlers: [any TaskHandler],
+    storage: Storage = Storage(roots: [:]),
+    flush: @escaping @Sendable (_ limit: Duration) async -> Void = { _ in }
+  ) {
+    self.store = store
+    self.leases = leases ?? store
+    self.commands = commands
+    self.signals = signals
+    self.messages = messages
+    self.rounds = rounds
+    self.progress = progress
+    self.handlers = handlers
+    self.storage = storage
+    self.flush = flush
+  }
+}

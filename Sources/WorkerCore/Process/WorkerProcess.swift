@@ -1,0 +1,35 @@
+import Glibc
+import ReelhaulKafka
+import ReelhaulPostgres
+import ReelhaulSystem
+import ReelhaulTelemetry
+import TaskCore
+import TaskStore
+import TransferEngine
+
+/// A worker as a process: makes the real parts, runs until a signal asks it to stop, and takes everything down.
+package enum WorkerProcess {
+  /// The configuration or the database is refused: a mistake that no waiting mends.
+  package static let misconfigured: Int32 = 2
+
+  /// Runs a worker until SIGTERM or SIGINT; the second one ends the drain. Kafka and PostgreSQL are waited for.
+  ///
+  /// Returns the exit code: 0 after a complete drain, ``DrainMachine/unfinished`` where it was cut short, or
+  /// ``misconfigured``.
+  package static func run(_ configuration: WorkerConfiguration, log: Logger = Logger()) async -> Int32 {
+    Heap.bound()
+    FileLimit.raise()
+    let process: RunningWorker
+    do {
+      process = try await RunningWorker.start(configuration, log: log)
+    } catch {
+      log.error("the worker cannot start", ["error": .text("\(error)")])
+      return misconfigured
+    }
+    let signals = await process.stopOn([SIGTERM, SIGINT])
+    let code = await process.finished()
+    // The process ends without waiting for what hangs.
+    if code == 0, await !process.hasLeftovers { await process.close(signals) }
+    return code
+  }
+}

@@ -1,0 +1,127 @@
+import ReelhaulKafka
+import ReelhaulSystem
+import ReelhaulTelemetry
+import TaskStore
+
+/// Publishes the outbox to the `events` and `tasks` topics: runs what ``RelayPlanner`` decides.
+///
+/// A round is one transaction of Kafka. Its rows are discarded after that, so an event may be published twice and is never
+/// lost; its id is the same both times.
+package actor Relay {
+  private let loop: EventLoop
+  private let store: any TaskStore
+  private let keeper: LeaseKeeper
+  private let sink: any RoundSink
+  private let topics: TopicPlan
+  private let source: String
+  private let log: Logger
+  private let wakeup: Wakeup
+  private var planner = RelayPlanner(now: .now, seed: .random(in: 0 ... .max))
+  /// What was read last and is not published yet.
+  private var round = PendingEvents()
+  private var outage = Outage()
+
+  package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+  /// `source` names this worker in the events, as a CloudEvents source.
+  package init(
+    loop: EventLoop, store: any TaskStore, keeper: LeaseKeeper, sink: any RoundSink, topics: TopicPlan,
+    source: String, log: Logger
+  ) {
+    self.loop = loop
+    self.store = store
+    self.keeper = keeper
+    self.sink = sink
+    self.topics = topics
+    self.source = source
+    self.log = log
+    wakeup = Wakeup(loop: loop)
+  }
+
+  /// Events were written.
+  package func hint() async {
+    planner.hint()
+    await wakeup.call()
+  }
+
+  /// The worker's last events are written: ``run()`` returns once they are published, or at `deadline`.
+  package func drain(until deadline: BootInstant) async {
+    planner.drain(until: deadline, now: .now)
+    await wakeup.call()
+  }
+
+  /// Runs until drained, or until its task is canceled.
+  package func run() async {
+    while !Task.isCancelled {
+      do {
+        switch planner.next(now: .now) {
+        case .wait(let until): await wakeup.sleep(until: until)
+        case .lead(let seconds): try await lead(seconds)
+        case .fence(let until): try await fence(until)
+        case .read(let rows): take(try await read(rows), of: rows)
+        case .publish(let rows, let until): try await publish(readingAhead: rows, until: until)
+        case .look: try await look()
+        case .end: return
+        }
+      } catch {
+        planner.failed(now: .now, isShutOut: (error as? KafkaError)?.isFatal == true)
+        log.log(outage.failed(), "the relay holds still", ["error": .text("\(error)")])
+      }
+    }
+  }
+
+  private func lead(_ seconds: Int) async throws {
+    guard let lease = await keeper.lease else {
+      planner.led(false, sentAt: .now, now: .now)
+      return
+    }
+    let sentAt = BootInstant.now
+    let leads = try await store.lead(lease.worker, seconds: seconds)
+    planner.led(leads, sentAt: sentAt, now: .now)
+    if !leads {
+      round = PendingEvents()
+      outage.recovered()
+    }
+  }
+
+  private func look() async throws {
+    // Without a lease it cannot lead, and there is no database to wait for.
+    planner.looked(await keeper.lease == nil ? nil : try await store.pendingRows())
+  }
+
+  private func fence(_ until: BootInstant) async throws {
+    try await sink.fence(within: BootInstant.now.duration(to: until))
+    planner.fenced()
+  }
+
+  private func publish(readingAhead limit: Int?, until: BootInstant) async throws {
+    let current = round
+    round = PendingEvents()
+    guard let limit else { return try await publish(current, until) }
+    async let next = read(limit, behind: current.wholeRows)
+    try await publish(current, until)
+    take(try await next, of: limit)
+  }
+
+  private func publish(_ round: PendingEvents, _ until: BootInstant) async throws {
+    try await sink.publish(
+      EventMessages(round, topics: topics, source: source), within: BootInstant.now.duration(to: until))
+    try await store.discardEvents(round.wholeRows)
+    if let batch = round.cutBatch { try await store.discardFirstEvents(batch) }
+    planner.published()
+    outage.recovered()
+  }
+
+  private func take(_ next: PendingEvents, of limit: Int) {
+    round = next
+    planner.read(
+      rows: next.batches.count, events: next.eventCount, of: limit, isCut: next.cutBatch != nil, now: .now)
+    // Of a round that is not empty, Kafka has the last word.
+    if next.batches.isEmpty { outage.recovered() }
+  }
+
+  /// Detached, so that the loop is free while a large round is decoded.
+  private func read(_ limit: Int, behind rows: [Int64] = []) async throws -> PendingEvents {
+    try await Task.detached { [store] in try await store.pendingEvents(limit: limit, excluding: rows) }.value
+  }
+}

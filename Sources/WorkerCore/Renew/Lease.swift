@@ -1,0 +1,15 @@
+import TaskCore
+import TaskStore
+
+/// One registration of this process with the store: everything a task writes, it writes under the lease it was claimed with.
+package struct Lease: Sendable {
+  package let worker: WorkerID
+  package let boot: UniqueID
+  package let fence: Fence
+
+  package init(worker: WorkerID, boot: UniqueID, fence: Fence) {
+    self.worker = worker
+    self.boot = boot
+    self.fence = fence
+  }
+}

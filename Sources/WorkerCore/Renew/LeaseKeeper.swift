@@ -1,0 +1,188 @@
+import ReelhaulSystem
+import ReelhaulTelemetry
+import TaskCore
+import TaskStore
+
+/// Keeps this worker's lease: runs what ``LeaseMachine`` decides.
+package actor LeaseKeeper {
+  /// What describes this process to the store; its boot UUID is made anew for every registration.
+  package typealias Describe = @Sendable (_ boot: UniqueID, _ volumes: [String: UniqueID]) -> WorkerRegistration
+
+  private let loop: EventLoop
+  private let store: any TaskStore
+  private let runner: Runner
+  private let watch: VolumeWatch
+  private let commands: any CommandSource
+  private let topicPrefix: String
+  private let describe: Describe
+  private let log: Logger
+  private let onLease: @Sendable () async -> Void
+  private let wakeup: Wakeup
+  private var machine: LeaseMachine
+  private var outage = Outage()
+  /// Of the registration that is held or under way.
+  private var boot = UniqueID(milliseconds: Clocks.realtimeMilliseconds())
+  /// Finished when the first lease begins.
+  private let beginning = AsyncStream.makeStream(of: Never.self)
+  private var refusal: StoreError?
+  /// The volumes that the store knows of.
+  private var announced: [String: UniqueID] = [:]
+
+  /// The lease that claims are made under; `nil` while there is none.
+  package private(set) var lease: Lease?
+
+  package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+  /// `onLease` is called when a lease begins, or is good for other tasks from now on.
+  package init(
+    loop: EventLoop, store: any TaskStore, runner: Runner, watch: VolumeWatch, commands: any CommandSource,
+    timing: LeaseMachine.Timing, topicPrefix: String, log: Logger, describe: @escaping Describe,
+    onLease: @escaping @Sendable () async -> Void
+  ) {
+    self.loop = loop
+    self.store = store
+    self.runner = runner
+    self.watch = watch
+    self.commands = commands
+    self.topicPrefix = topicPrefix
+    self.describe = describe
+    self.log = log
+    self.onLease = onLease
+    wakeup = Wakeup(loop: loop)
+    machine = LeaseMachine(timing: timing, seed: .random(in: 0 ... .max))
+  }
+
+  /// Runs until its task is canceled, or until the store turns out to be another's, which is returned.
+  package func run() async -> StoreError? {
+    await perform(machine.start())
+    while !Task.isCancelled {
+      await wakeup.sleep(until: machine.nextTick)
+      if let refusal { return refusal }
+      await perform(machine.tick(now: .now))
+    }
+    return nil
+  }
+
+  /// Returns when the first lease has begun, or the task is canceled: until then nothing may be written to the store, which may
+  /// be another fleet's.
+  package func begun() async {
+    for await _ in beginning.stream {}
+  }
+
+  /// Something is intended for a task that runs here, or other volumes are mounted: asks, or tells, at once.
+  package func renewNow() async {
+    await performAndWake(machine.renewNow(now: .now))
+  }
+
+  /// Gives up the lease. Every run must have been settled.
+  package func retire() async {
+    machine.end()
+    guard let lease else { return }
+    self.lease = nil
+    lease.fence.close()
+    do {
+      try await store.retire(lease.worker)
+    } catch {
+      log.notice("the lease was not given up and ends by itself", ["error": .text("\(error)")])
+    }
+  }
+
+  private func perform(_ actions: [LeaseMachine.Action]) async {
+    for action in actions {
+      switch action {
+      case .register: loop.task { await self.register() }
+      case .renew(let worker): loop.task { await self.renew(worker) }
+      case .begin(let worker, let fence): begin(worker, fence)
+      case .extend(let worker, let fence):
+        if lease?.fence.extend(until: fence) == false { await perform(machine.fencePassed(worker, now: .now)) }
+      case .abandon(let worker): await abandon(worker)
+      case .retreat: retreat()
+      }
+    }
+  }
+
+  /// Performs what an answer led to; the time of the next tick has changed with it.
+  private func performAndWake(_ actions: [LeaseMachine.Action]) async {
+    await perform(actions)
+    await wakeup.call()
+  }
+
+  // MARK: Actions
+
+  private func register() async {
+    boot = UniqueID(milliseconds: Clocks.realtimeMilliseconds())
+    let volumes = await watch.volumes
+    do {
+      try await store.bind(topicPrefix: topicPrefix)
+      let sentAt = BootInstant.now
+      let worker = try await store.register(describe(boot, volumes))
+      announced = volumes
+      recovered()
+      await performAndWake(machine.registered(worker, sentAt: sentAt, now: .now))
+      if lease?.worker == worker { await onLease() }
+    } catch let error as StoreError where error.isFinal {
+      refusal = error
+      machine.end()
+      await wakeup.call()
+    } catch {
+      report("the worker cannot register with the store, and tries again", error)
+      await performAndWake(machine.registrationFailed(now: .now))
+    }
+  }
+
+  private func begin(_ worker: WorkerID, _ fence: BootInstant) {
+    lease = Lease(worker: worker, boot: boot, fence: Fence(until: fence))
+    beginning.continuation.finish()
+    commands.join()
+    log.info("the worker is registered", ["worker": .of(boot), "number": .integer(worker.rawValue)])
+  }
+
+  private func renew(_ worker: WorkerID) async {
+    guard let lease, lease.worker == worker else { return }
+    do {
+      let volumes = await watch.volumes
+      let isRemounted = volumes != announced
+      if isRemounted {
+        try await store.announce(worker, volumes: volumes)
+        announced = volumes
+      }
+      let sentAt = BootInstant.now
+      let samples = await runner.renewalSamples(of: lease, now: sentAt)
+      let renewal = try await store.renew(worker, samples: samples)
+      recovered()
+      await performAndWake(machine.renewed(worker, sentAt: sentAt, isAlive: renewal.isAlive, now: .now))
+      guard renewal.isAlive else { return }
+      await runner.follow(renewal.intents)
+      if isRemounted { await onLease() }
+    } catch {
+      report("the lease cannot be renewed", error)
+      await performAndWake(machine.renewalFailed(worker, now: .now))
+    }
+  }
+
+  private func abandon(_ worker: WorkerID) async {
+    guard let lost = lease, lost.worker == worker else { return }
+    lost.fence.close()
+    lease = nil
+    let runs = await runner.running
+    log.error(
+      "the lease is lost: every run is stopped, the worker registers anew",
+      ["worker": .of(lost.boot), "runs": .integer(runs)])
+    await runner.abandon(lost)
+  }
+
+  private func retreat() {
+    log.warning("the worker has no lease: it leaves its commands to others until the store can be reached again")
+    commands.leave()
+  }
+
+  // MARK: Telling
+
+  private func report(_ message: String, _ error: any Error) {
+    log.log(outage.failed(), message, ["error": .text("\(error)")])
+  }
+
+  private func recovered() {
+    if outage.recovered() { log.notice("the store is back") }
+  }
+}

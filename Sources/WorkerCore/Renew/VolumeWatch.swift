@@ -1,0 +1,82 @@
+import ReelhaulSystem
+import ReelhaulTelemetry
+import TaskCore
+import TransferEngine
+
+/// Looks at the storage roots every second: the volumes that are mounted now are those this worker claims tasks for.
+///
+/// A root that is mounted late, or is gone and back, needs no restart. One whose file system does not answer counts as
+/// gone, and holds up nothing but its own thread and the runs on it, which are let go.
+package actor VolumeWatch {
+  private let loop: EventLoop
+  private let storage: Storage
+  private let log: Logger
+  private let interval: Duration
+  /// How long a file system may take to answer.
+  private let patience: Duration
+  /// What was found last.
+  private var found: [String: Result<UniqueID, StorageError>] = [:]
+  private var onChange: @Sendable () async -> Void = {}
+  private var onHang: @Sendable (_ root: String, TaskFailure) async -> Void = { _, _ in }
+
+  package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+  package init(
+    loop: EventLoop, storage: Storage, log: Logger, interval: Duration = .seconds(1), patience: Duration = .seconds(5)
+  ) {
+    self.loop = loop
+    self.storage = storage
+    self.log = log
+    self.interval = interval
+    self.patience = patience
+  }
+
+  /// The UUIDs of the volumes that can be used now, by root.
+  package var volumes: [String: UniqueID] { found.compactMapValues { try? $0.get() } }
+
+  /// Runs until its task is canceled. `onChange` is called when ``volumes`` may have changed, `onHang` while a root does
+  /// not answer, again and again.
+  package func run(
+    onChange: @escaping @Sendable () async -> Void,
+    onHang: @escaping @Sendable (_ root: String, TaskFailure) async -> Void
+  ) async {
+    self.onChange = onChange
+    self.onHang = onHang
+    await withDiscardingTaskGroup { group in
+      for root in storage.roots.keys { group.addTask { await self.watch(root) } }
+    }
+  }
+
+  private func watch(_ root: String) async {
+    let thread = BlockingPool(name: "root-\(root)", threads: 1)
+    defer { thread.abandon() }
+    while !Task.isCancelled {
+      // Again and again: a claim that was under way may still start runs on it.
+      let patience = loop.timer(after: patience, every: patience) { [self] in assumeIsolated { $0.hangs(root) } }
+      let look = try? await thread.runAbandonably { [storage] () -> Result<UniqueID, StorageError> in
+        do throws(StorageError) { return .success(try storage.usable(root).id) } catch { return .failure(error) }
+      }
+      patience.cancel()
+      if let look { note(look, of: root) }
+      try? await loop.sleep(for: interval)
+    }
+  }
+
+  private func hangs(_ root: String) {
+    let error = StorageError(.volumeGone, "storage \(root): its file system does not answer")
+    note(.failure(error), of: root)
+    loop.task { [onHang] in await onHang(root, error.failure) }
+  }
+
+  private func note(_ look: Result<UniqueID, StorageError>, of root: String) {
+    let before = found.updateValue(look, forKey: root)
+    guard before != look else { return }
+    switch look {
+    case .success(let volume):
+      log.notice("a storage can be used", ["storage": .text(root), "volume": .of(volume)])
+    case .failure(let error):
+      log.error("a storage cannot be used", ["storage": .text(root), "error": .text("\(error)")])
+    }
+    loop.task { [onChange] in await onChange() }
+  }
+}

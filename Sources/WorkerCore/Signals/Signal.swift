@@ -1,0 +1,25 @@
+import ReelhaulKafka
+import TaskCore
+
+/// A hint on the `signals` topic: something is intended for a running task.
+///
+/// It names the task and nothing else. What is intended stands in the store, so a lost, repeated, late or forged
+/// signal costs a renewal and changes nothing.
+package struct Signal: Hashable, Sendable {
+  package var taskID: UniqueID
+
+  package init(taskID: UniqueID) {
+    self.taskID = taskID
+  }
+
+  /// `nil` where the record's key is no task id.
+  package init?(_ record: KafkaRecord) {
+    guard let key = record.key, let taskID = UniqueID(String(decoding: key, as: UTF8.self)) else { return nil }
+    self.taskID = taskID
+  }
+
+  package func message(topic: String) -> KafkaMessage {
+    let id = taskID.description
+    return KafkaMessage(topic: topic, key: Array(id.utf8), value: Array(#"{"taskId":"\#(id)"}"#.utf8))
+  }
+}

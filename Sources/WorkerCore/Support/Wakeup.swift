@@ -1,0 +1,48 @@
+import ReelhaulSystem
+
+/// Where one service of the control loop sleeps until it is called, or its time has come.
+///
+/// A call while nobody sleeps is kept, so none is lost; several are one.
+package actor Wakeup {
+  private let loop: EventLoop
+  private var isCalled = false
+  private var sleeper: CheckedContinuation<Void, Never>?
+  private var timer: LoopTimer?
+
+  package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+  package init(loop: EventLoop) {
+    self.loop = loop
+  }
+
+  package func call() {
+    if sleeper == nil { isCalled = true } else { wake() }
+  }
+
+  /// Returns when called, at `deadline`, or as soon as the task is canceled. For one sleeper at a time.
+  package func sleep(until deadline: BootInstant?) async {
+    defer { isCalled = false }
+    guard !isCalled, !Task.isCancelled else { return }
+    let left = deadline.map { BootInstant.now.duration(to: $0) }
+    if let left, left <= .zero { return }
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        // Canceled between the check and here: the handler found nobody to wake.
+        guard !Task.isCancelled else { return continuation.resume() }
+        sleeper = continuation
+        guard let left else { return }
+        timer = loop.timer(after: left) { [self] in assumeIsolated { $0.wake() } }
+      }
+    } onCancel: {
+      loop.execute { [self] in assumeIsolated { $0.wake() } }
+    }
+  }
+
+  private func wake() {
+    timer?.cancel()
+    timer = nil
+    let waiting = sleeper
+    sleeper = nil
+    waiting?.resume()
+  }
+}

@@ -1,0 +1,89 @@
+import ReelhaulSystem
+import ReelhaulTelemetry
+import TaskStore
+import TransferEngine
+
+/// Now and then removes the staging files that no task will need again: what a run that died left to a task which was
+/// canceled, or which succeeded elsewhere; what a task left that failed long ago. Every worker does, at random moments,
+/// for the volumes it has mounted. A file system that does not answer holds up the sweeps alone.
+///
+/// A task may be retried at the very moment. A run that has taken the file up by then has touched it, and keeps it; a
+/// later one finds it missing and begins anew.
+package actor StagingSweeper {
+  private let loop: EventLoop
+  private let store: any TaskStore
+  private let storage: Storage
+  private let log: Logger
+  /// By root.
+  private var outages: [String: Outage] = [:]
+
+  /// The mean times before the first sweep, and between two.
+  private static let delay = Duration.seconds(10)
+  private static let interval = Duration.seconds(60)
+
+  package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+  package init(loop: EventLoop, store: any TaskStore, storage: Storage, log: Logger) {
+    self.loop = loop
+    self.store = store
+    self.storage = storage
+    self.log = log
+  }
+
+  /// Runs until its task is canceled.
+  package func run() async {
+    var pause = Self.delay
+    while !Task.isCancelled {
+      do {
+        try await loop.sleep(for: pause * Double.random(in: 0.5...1.5))
+      } catch {
+        return
+      }
+      await sweep()
+      pause = Self.interval
+    }
+  }
+
+  /// Sweeps every root once.
+  package func sweep() async {
+    guard !storage.roots.isEmpty else { return }
+    let files = BlockingPool(name: "sweep", threads: 1)
+    defer { files.abandon() }
+    for root in storage.roots.keys where !Task.isCancelled {
+      do {
+        let removed = try await sweep(root, files)
+        outages[root] = nil
+        guard removed > 0 else { continue }
+        log.info("staging files without use are removed", ["storage": .text(root), "count": .integer(removed)])
+      } catch is CancellationError {
+        return
+      } catch {
+        let level = outages[root, default: Outage()].failed()
+        log.log(level, "the staging sweep failed", ["storage": .text(root), "error": .text("\(error)")])
+      }
+    }
+  }
+
+  /// Returns how many files it removed; none of a root that is not mounted.
+  private func sweep(_ root: String, _ files: BlockingPool) async throws -> Int {
+    let now = Int(Clocks.realtimeMicroseconds() / 1_000_000)
+    let mounted = try await files.runAbandonably { [storage] () -> (Volume, [Volume.Staged])? in
+      guard let volume = try? storage.volume(root) else { return nil }
+      return (volume, try volume.staged())
+    }
+    guard let (volume, staged) = mounted else { return 0 }
+    let planner = StagingSweepPlanner(staged.map { .init(name: $0.name, age: now - $0.modifiedAt) })
+    let tasks = planner.tasks
+    guard !tasks.isEmpty else { return 0 }
+    let names = planner.discards(try await store.states(of: Array(tasks)))
+    // One at a time, so that a drain ends it between two.
+    var removed = 0
+    for name in names where !Task.isCancelled {
+      let isRemoved = try await files.runAbandonably {
+        try volume.discard(name, untouchedFor: StagingSweepPlanner.quiet)
+      }
+      if isRemoved { removed += 1 }
+    }
+    return removed
+  }
+}
