@@ -58,7 +58,9 @@ let package = Package(
     module(
       "TaskStore",
       ["TaskCore", "ReelhaulMessages", "ReelhaulCodec", "ReelhaulPostgres", "ReelhaulSystem", "CReelhaulSchema"]),
-    module("TransferEngine", ["ReelhaulCodec", "TaskCore", "ReelhaulCurl", "ReelhaulDigest", "ReelhaulSystem"]),
+    module(
+      "TransferEngine",
+      ["ReelhaulCodec", "ReelhaulMessages", "TaskCore", "ReelhaulCurl", "ReelhaulDigest", "ReelhaulSystem"]),
     module(
       "WorkerCore",
       [
@@ -103,7 +105,10 @@ let package = Package(
       ["TaskStore", "TaskCore", "ReelhaulMessages", "ReelhaulPostgres", "LocalFleet", "ReelhaulSystem", "TestKit"]),
     tests(
       "TransferEngine",
-      ["TransferEngine", "TaskCore", "ReelhaulCurl", "ReelhaulDigest", "LocalFleet", "ReelhaulSystem", "TestKit"]),
+      [
+        "TransferEngine", "TaskCore", "ReelhaulCodec", "ReelhaulCurl", "ReelhaulDigest", "LocalFleet", "ReelhaulSystem",
+        "TestKit",
+      ]),
     tests(
       "Worker",
       [

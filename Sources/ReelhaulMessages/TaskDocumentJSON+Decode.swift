@@ -34,6 +34,7 @@ extension TaskDocumentJSON {
       case "finishedAt": document.finishedAt = try reader.timestamp()
       case "runAt": document.runAt = try reader.timestamp()
       case "digest": document.sha256 = try readDigest(from: &reader)
+      case "output": document.output = try reader.raw()
       case "error": document.error = try readError(from: &reader)
       case "after": spec.after = try reader.uuids()
       case "labels": spec.labels = try reader.strings()

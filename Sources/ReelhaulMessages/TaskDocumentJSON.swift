@@ -41,6 +41,8 @@ package enum TaskDocumentJSON {
       json.member("runAt", orNull: document.runAt)
       json.name("digest")
       write(digest: document.sha256, to: &json)
+      json.name("output")
+      if let output = document.output { json.raw(output) } else { json.null() }
       json.name("error")
       write(error: document.error, to: &json)
       json.member("after", spec.after)

@@ -24,16 +24,6 @@ struct RoundTripTests {
     #expect(try TaskSpecJSON.decode(TaskSpecJSON.encode(spec)) == spec)
   }
 
-  @Test func identities() throws {
-    let identity = SourceIdentity(
-      finalURL: "https://edge/a", size: 5, etag: "\"x\"", etagIsWeak: true,
-      lastModified: "Sat, 21 Nov 2026 14:17:26 GMT",
-      date: "Sat, 21 Nov 2026 14:20:00 GMT", versionID: "v1")
-    #expect(try SourceIdentityJSON.decode(SourceIdentityJSON.encode(identity)) == identity)
-    let bare = SourceIdentity(finalURL: "http://a/", size: nil)
-    #expect(try SourceIdentityJSON.decode(SourceIdentityJSON.encode(bare)) == bare)
-  }
-
   @Test(arguments: [ControlAction.pause, .resume, .cancel, .retry, .remove, .prioritize(-1000)])
   func controls(action: ControlAction) throws {
     let command = Command.control(Command.Control(id: other, taskID: id, action: action))

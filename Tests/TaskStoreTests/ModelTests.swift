@@ -120,7 +120,7 @@ private struct Model {
     let claim = claims[pick(claims.count)]
     var write = CheckpointWrite.sample(claim.spec.id, epoch: claim.epoch)
     write.checkpoint.generation = pick(5)
-    if pick(2) == 0 { write.checkpoint.publishing = .init(sha256: [UInt8](repeating: 3, count: 32)) }
+    if pick(2) == 0 { write.checkpoint.stage = Checkpoint.publishing }
     try await both("checkpoint") { [write] store, _ in try await store.store.checkpoint([write]) }
   }
 

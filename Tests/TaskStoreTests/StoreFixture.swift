@@ -166,8 +166,7 @@ extension CheckpointWrite {
     CheckpointWrite(
       taskID: task, epoch: epoch,
       checkpoint: Checkpoint(
-        generation: 2, identity: SourceIdentity(finalURL: "https://example.com/a", size: 9000, etag: "\"1\""),
-        volume: UniqueID(high: 1, low: 2), stagingName: "a.part"))
+        version: 3, generation: 2, bytesTotal: 9000, payload: Array(#"{"of":["the","kind"]}"#.utf8)))
   }
 }
 

@@ -105,7 +105,7 @@ extension Download {
     guard staged === self.staged, machine.isResumable, let identity = machine.identity,
       machine.generation == staged.generation
     else { return }
-    let checkpoint = Checkpoint(
+    let checkpoint = DownloadCheckpoint(
       generation: staged.generation, identity: identity, volume: file.volume.id,
       stagingName: file.name.description, done: done, tailCRC: tailCRC)
     do {

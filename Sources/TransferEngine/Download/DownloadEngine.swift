@@ -35,7 +35,7 @@ package final class DownloadEngine: Sendable {
   /// Runs one attempt of `spec`, from what `checkpoint` recorded of earlier ones. Cancel the task to stop it: it then
   /// records what is written, while the ledger lets it, and returns ``DownloadOutcome/stopped``.
   package func run(
-    _ spec: TaskSpec, from checkpoint: Checkpoint?, ledger: any DownloadLedger
+    _ spec: TaskSpec, from checkpoint: DownloadCheckpoint?, ledger: any DownloadLedger
   ) async -> DownloadOutcome {
     let destination: StorageURL
     do throws(InvalidStorageURL) {

@@ -6,7 +6,7 @@ import TaskCore
 struct DownloadRun: Sendable {
   let spec: TaskSpec
   let destination: StorageURL
-  let checkpoint: Checkpoint?
+  let checkpoint: DownloadCheckpoint?
   let ledger: any DownloadLedger
   let context: DownloadContext
 

@@ -17,7 +17,7 @@ import Testing
   /// Serves `file` with the second half of it held back, runs until the first is written, and cancels.
   private func half(
     _ harness: DownloadHarness, _ spec: TaskSpec, _ file: OriginFile = file
-  ) async throws -> Checkpoint? {
+  ) async throws -> DownloadCheckpoint? {
     harness.origin.serve(DownloadHarness.path, file)
     let gate = OriginGate()
     harness.origin.script(DownloadHarness.path) { request in
@@ -188,7 +188,7 @@ import Testing
     try await DownloadHarness.run { harness in
       let spec = harness.spec()
       harness.origin.serve(DownloadHarness.path, Self.file)
-      let recorded = Lock<Checkpoint?>(nil)
+      let recorded = Lock<DownloadCheckpoint?>(nil)
       let ledger = RecordingLedger { checkpoint in
         guard checkpoint.publishing != nil else { return }
         recorded.withLock { $0 = checkpoint }
@@ -310,7 +310,7 @@ import Testing
         ledger = RecordingLedger()
         _ = await harness.run(spec, ledger: ledger)
       } else {
-        let recorded = Lock<Checkpoint?>(nil)
+        let recorded = Lock<DownloadCheckpoint?>(nil)
         let dying = RecordingLedger { checkpoint in
           recorded.withLock { if checkpoint.publishing != nil { $0 = checkpoint } }
           if checkpoint.publishing != nil { throw RecordingLedger.Refused() }
