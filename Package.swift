@@ -26,6 +26,7 @@ let package = Package(
   name: "reelhaul",
   products: [
     .executable(name: "reelhaul", targets: ["reelhaul"]),
+    .library(name: "ReelhaulTasks", targets: ["ReelhaulTasks"]),
     .library(name: "ReelhaulClient", targets: ["ReelhaulClient"]),
   ],
   targets: [
@@ -53,6 +54,9 @@ let package = Package(
     module("ReelhaulCodec"),
     module("TaskCore"),
     module("ReelhaulMessages", ["ReelhaulCodec", "TaskCore"]),
+
+    // What producers and workers of a kind of somebody's own agree on.
+    module("ReelhaulTasks", ["ReelhaulCodec", "TaskCore", "ReelhaulMessages"]),
 
     // The fleet.
     module(

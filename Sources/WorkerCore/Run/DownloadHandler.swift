@@ -3,7 +3,7 @@ import TaskStore
 import TransferEngine
 
 /// Carries out downloads with the transfer engine.
-package struct DownloadHandler: TaskHandler {
+package struct DownloadHandler: KindHandler {
   package let kind = TaskKind.download
   private let engine: DownloadEngine
 

@@ -16,7 +16,7 @@ package actor Runner {
 
   private let loop: EventLoop
   private let concurrency: Int
-  private let handlers: [TaskKind: any TaskHandler]
+  private let handlers: [TaskKind: any KindHandler]
   private let store: StoreBatcher
   private let watchdog: Watchdog
   private let log: Logger
@@ -35,7 +35,7 @@ package actor Runner {
   package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
   package init(
-    loop: EventLoop, concurrency: Int, handlers: [any TaskHandler], store: StoreBatcher, watchdog: Watchdog,
+    loop: EventLoop, concurrency: Int, handlers: [any KindHandler], store: StoreBatcher, watchdog: Watchdog,
     log: Logger,
     onFree: @escaping @Sendable () async -> Void
   ) {
