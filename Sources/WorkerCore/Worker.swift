@@ -97,7 +97,7 @@ package actor Worker {
         await watch.run {
           await keeper.renewNow()
         } onHang: { root, failure in
-          await runner.letGo(root: root, failure)
+          await runner.rootHangs(root, failure)
         }
       },
     ]
@@ -146,9 +146,9 @@ package actor Worker {
     get async { await runner.running }
   }
 
-  /// Whether runs that were given up have not returned.
-  package var hasLeftovers: Bool {
-    get async { await runner.hasLeftovers }
+  /// Whether runs that were detached have not returned.
+  package var hasDetachedRuns: Bool {
+    get async { await runner.hasDetached }
   }
 
   /// The store is another's: no waiting mends that.

@@ -168,7 +168,7 @@ package actor LeaseKeeper {
     log.error(
       "the lease is lost: every run is stopped, the worker registers anew",
       ["worker": .of(lost.boot), "runs": .integer(runs)])
-    await runner.abandon(lost)
+    await runner.leaseLost(lost)
   }
 
   private func retreat() {
