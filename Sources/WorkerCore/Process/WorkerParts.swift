@@ -7,7 +7,7 @@ import TransferEngine
 package struct WorkerParts: Sendable {
   package var store: any TaskStore
   /// The same store, for the lease alone: calls that wait for a lock must not keep its renewal waiting.
-  package var leases: any TaskStore
+  package var leases: any LeaseStore
   package var commands: any CommandSource
   package var signals: any SignalSource
   /// Every message is acknowledged.
@@ -24,7 +24,7 @@ package struct WorkerParts: Sendable {
   package var flush: @Sendable (_ limit: Duration) async -> Void
 
   package init(
-    store: any TaskStore, leases: (any TaskStore)? = nil, commands: any CommandSource, signals: any SignalSource,
+    store: any TaskStore, leases: (any LeaseStore)? = nil, commands: any CommandSource, signals: any SignalSource,
     messages: any MessageSink,
     rounds: any RoundSink, progress: any MessageSink, handlers: [any KindHandler],
     storage: Storage = Storage(roots: [:]),

@@ -71,7 +71,7 @@ final class BenchFleet: Sendable {
 
   var topics: TopicPlan { TopicPlan(prefix: settings["REELHAUL_TOPIC_PREFIX"] ?? "reelhaul.") }
 
-  func withStore<Result: Sendable>(_ body: @Sendable (any TaskStore) async throws -> Result) async throws -> Result {
+  func withStore<Result: Sendable>(_ body: @Sendable (any FleetReader) async throws -> Result) async throws -> Result {
     try await withPool { try await body(PostgresStore(pool: $0)) }
   }
 

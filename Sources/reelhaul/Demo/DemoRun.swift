@@ -9,7 +9,7 @@ struct DemoRun {
   let films: [UniqueID: DemoFilm]
   let fleet: LocalFleet
   let client: ReelhaulClient
-  let store: any TaskStore
+  let store: any TaskReader & FleetReader
   private(set) var script: DemoScript
   private(set) var documents: [TaskDocument] = []
   /// The names of the workers that were seen with a task, in order.
@@ -20,7 +20,8 @@ struct DemoRun {
   private let order: [UniqueID]
 
   init(
-    films: [UniqueID: DemoFilm], fleet: LocalFleet, client: ReelhaulClient, store: any TaskStore, stage: DemoStage
+    films: [UniqueID: DemoFilm], fleet: LocalFleet, client: ReelhaulClient, store: any TaskReader & FleetReader,
+    stage: DemoStage
   ) {
     self.films = films
     self.fleet = fleet

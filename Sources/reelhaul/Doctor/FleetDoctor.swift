@@ -7,7 +7,7 @@ struct FleetDoctor {
   /// How long an event may wait for its relay.
   private static let eventPatience = Duration.seconds(60)
 
-  let store: any TaskStore
+  let store: any FleetReader
   /// Nil where what is configured is none.
   let topicPrefix: String?
   /// Whether to read all tasks and compare.
