@@ -73,13 +73,24 @@ let package = Package(
       ]),
     module("ReelhaulClient", ["TaskCore", "ReelhaulMessages", "ReelhaulKafka", "ReelhaulSystem"]),
     module("LocalFleet", ["ReelhaulKafka", "ReelhaulPostgres", "ReelhaulSystem", "ReelhaulTelemetry"]),
+    module(
+      "Bench",
+      [
+        "CommandLineKit", "ReelhaulCodec", "TaskCore", "TaskStore", "TransferEngine", "ReelhaulClient", "LocalFleet",
+        "ReelhaulKafka", "ReelhaulPostgres", "ReelhaulSystem",
+      ]),
+    module(
+      "Demo",
+      [
+        "CommandLineKit", "TaskCore", "TaskStore", "ReelhaulClient", "LocalFleet", "ReelhaulDigest", "ReelhaulKafka",
+        "ReelhaulPostgres", "ReelhaulSystem",
+      ]),
     .executableTarget(
       name: "reelhaul",
       dependencies: [
-        "CommandLineKit", "ReelhaulCodec", "TaskCore", "ReelhaulMessages", "TaskStore", "TransferEngine", "WorkerCore",
-        "ReelhaulClient",
-        "LocalFleet", "ReelhaulCurl", "ReelhaulDigest", "ReelhaulKafka", "ReelhaulPostgres", "ReelhaulSystem",
-        "ReelhaulTelemetry",
+        "Bench", "Demo", "CommandLineKit", "ReelhaulCodec", "TaskCore", "ReelhaulMessages", "TaskStore",
+        "TransferEngine", "WorkerCore", "ReelhaulClient", "LocalFleet", "ReelhaulKafka", "ReelhaulPostgres",
+        "ReelhaulSystem", "ReelhaulTelemetry",
       ], swiftSettings: strict),
 
     // Tests mirror Sources; TestKit starts the real parts: PostgreSQL, Apache Kafka, nginx, and origins that misbehave.
@@ -121,6 +132,7 @@ let package = Package(
         "TestKit",
       ]),
     tests("LocalFleet", ["LocalFleet", "ReelhaulKafka", "ReelhaulPostgres", "ReelhaulSystem", "TestKit"]),
+    tests("Demo", ["Demo", "TaskCore"]),
     tests(
       "Reelhaul",
       [

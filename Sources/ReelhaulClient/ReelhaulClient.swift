@@ -7,7 +7,7 @@ import TaskCore
 ///
 /// ```swift
 /// let client = try ReelhaulClient.connect(bootstrap: "127.0.0.1:9092")
-/// let id = UUID.make()
+/// let id = UniqueID.make()
 /// try await client.submit(TaskSpec(id: id, kind: .download, source: "https://example.com/a.mp4"))
 /// try await client.prioritize(id, priority: 10)
 /// await client.close()

@@ -1,13 +1,14 @@
+import CommandLineKit
 import ReelhaulSystem
 
 /// Tells people what the fleet does: at once, or where a board is being drawn, when its drawer asks.
 final class Announcer: Sendable {
-  private let context: Context
+  private let console: Console
   /// nil: nothing is being drawn.
   private let held = Lock<[String]?>(nil)
 
-  init(_ context: Context) {
-    self.context = context
+  init(_ console: Console) {
+    self.console = console
   }
 
   func say(_ text: String) {
@@ -15,7 +16,7 @@ final class Announcer: Sendable {
       held?.append(text)
       return held != nil
     }
-    if !isHeld { context.note(text) }
+    if !isHeld { console.note(text) }
   }
 
   /// Holds what is said from now on; what has been held so far is returned.
@@ -32,6 +33,6 @@ final class Announcer: Sendable {
       defer { held = nil }
       return held ?? []
     }
-    for line in lines { context.note(line) }
+    for line in lines { console.note(line) }
   }
 }

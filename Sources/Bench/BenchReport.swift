@@ -48,9 +48,9 @@ struct BenchReport {
     targets.append(Target(name: name, value: value, limit: limit, isAtMost: false))
   }
 
-  func print(_ context: Context) {
-    guard !context.wantsJSON else {
-      context.output.document { write(to: &$0) }
+  func print(_ bench: BenchContext) {
+    guard !bench.wantsJSON else {
+      bench.console.output.document { write(to: &$0) }
       return
     }
     var table = Table([
@@ -66,8 +66,8 @@ struct BenchReport {
       let bound = "\(target.isAtMost ? "at most" : "at least") \(Self.text(target.limit))"
       table.add([target.name, Self.text(target.value), "", "", "\(bound): \(target.isMet ? "met" : "MISSED")"])
     }
-    context.print(table)
-    context.output.line("")
+    bench.console.print(table)
+    bench.console.output.line("")
   }
 
   private func write(to json: inout JSONWriter) {

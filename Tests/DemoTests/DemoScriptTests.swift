@@ -1,7 +1,7 @@
 import TaskCore
 import Testing
 
-@testable import reelhaul
+@testable import Demo
 
 @Suite struct DemoScriptTests {
   private let killed = UniqueID(high: 0, low: 1)

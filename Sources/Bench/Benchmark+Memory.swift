@@ -1,3 +1,4 @@
+import CommandLineKit
 import ReelhaulSystem
 import TaskCore
 import TaskStore
@@ -6,11 +7,11 @@ extension Benchmark {
   /// What a worker keeps in memory: idle, with running transfers, with a backlog, and the most it ever took.
   static let memory = Benchmark(
     name: "memory", summary: "A worker's resident memory: idle, with running transfers, with a backlog"
-  ) { context in
+  ) { bench in
     let running = 32
     let origin = try await BenchOrigin.start([("film.mp4", 1 << 30)], rate: 8 << 20)
-    let fleet = try await BenchFleet.start(workers: 1, environment: ["REELHAUL_CONCURRENCY": String(running)])
-    guard let worker = try await fleet.workers().first else { throw CommandFailure(.failed, "there is no worker") }
+    let fleet = try await BenchFleet.start(bench, workers: 1, environment: ["REELHAUL_CONCURRENCY": String(running)])
+    guard let worker = try await fleet.workers().first else { throw WorkError("there is no worker") }
     var report = BenchReport("memory")
     report.add("idle", [try mebibytes("VmRSS", of: worker)], "MiB")
     var samples: [[Double]] = []
@@ -42,7 +43,7 @@ extension Benchmark {
     report.atMost(64 + 2 * Double(running), "MiB at the peak", peak)
     await fleet.stop()
     await origin.stop()
-    report.print(context)
+    report.print(bench)
   }
 
   /// A line of the process's status: `VmRSS` is what is resident now, `VmHWM` the most that ever was.

@@ -1,6 +1,5 @@
 import ReelhaulClient
 import ReelhaulKafka
-import ReelhaulMessages
 import ReelhaulSystem
 import TaskCore
 
@@ -8,9 +7,9 @@ extension Benchmark {
   /// Everything around the work: tasks that do nothing, from the Kafka record to the event `succeeded`.
   static let noop = Benchmark(
     name: "noop", summary: "Tasks that do nothing, from Kafka record to succeeded with its event"
-  ) { context in
+  ) { bench in
     let count = 50_000
-    let fleet = try await BenchFleet.start(workers: 2, environment: ["REELHAUL_CONCURRENCY": "500"])
+    let fleet = try await BenchFleet.start(bench, workers: 2, environment: ["REELHAUL_CONCURRENCY": "500"])
     let kafka = try fleet.kafka()
     let client = try ReelhaulClient(kafka, topicPrefix: fleet.topics.prefix, source: "/reelhaul/bench")
     // Reads in between: whoever reads events does it elsewhere.
@@ -40,7 +39,7 @@ extension Benchmark {
     var report = BenchReport("noop")
     report.add("tasks", runs, "tasks/s")
     report.atLeast(10_000, "tasks/s", report.median("tasks"))
-    report.print(context)
+    report.print(bench)
   }
 
   /// Returns once each of the tasks has its event `succeeded`.

@@ -1,3 +1,4 @@
+import CommandLineKit
 import ReelhaulSystem
 
 /// Other programs, run and timed.
@@ -14,11 +15,11 @@ enum BenchCommandLine {
     do {
       process = try ChildProcess(executable, arguments, options)
     } catch {
-      throw CommandFailure(.failed, "\(error)", hint: "The benchmarks race curl, sha256sum and aria2c.")
+      throw WorkError("\(error)", hint: "The benchmarks race curl, sha256sum and aria2c.")
     }
     let status = await process.wait()
     guard status == .exited(0) else {
-      throw CommandFailure(.failed, "\(executable) \(arguments.joined(separator: " ")): \(status)")
+      throw WorkError("\(executable) \(arguments.joined(separator: " ")): \(status)")
     }
   }
 

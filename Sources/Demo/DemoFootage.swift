@@ -1,3 +1,4 @@
+import CommandLineKit
 import Glibc
 import LocalFleet
 import ReelhaulSystem
@@ -48,10 +49,10 @@ struct DemoFootage {
       process = try ChildProcess(
         "ffmpeg", ["-nostdin", "-hide_banner", "-loglevel", "error", "-y"] + arguments, options)
     } catch {
-      throw CommandFailure(.failed, "\(error)", hint: "The demo makes its films with ffmpeg: apt-get install ffmpeg.")
+      throw WorkError("\(error)", hint: "The demo makes its films with ffmpeg: apt-get install ffmpeg.")
     }
     guard await process.wait() == .exited(0) else {
-      throw CommandFailure(.failed, "ffmpeg failed", hint: "Its messages are in \(log).")
+      throw WorkError("ffmpeg failed", hint: "Its messages are in \(log).")
     }
   }
 }

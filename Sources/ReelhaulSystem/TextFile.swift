@@ -1,10 +1,9 @@
 import Glibc
-import ReelhaulSystem
 
 /// Small text files, read and written whole.
-enum TextFile {
-  /// All of it, where it has at most `limit` bytes.
-  static func read(_ path: String, limit: Int = 1 << 20) throws(SystemError) -> String {
+package enum TextFile {
+  /// The whole file. Throws `EFBIG` if it is longer than `limit` bytes.
+  package static func read(_ path: String, limit: Int = 1 << 20) throws(SystemError) -> String {
     let file = try FileDescriptor.open(path, O_RDONLY)
     var buffer = [UInt8](repeating: 0, count: limit + 1)
     var count = 0
@@ -20,7 +19,7 @@ enum TextFile {
   }
 
   /// Replaces the file atomically; `mode` as of chmod(2).
-  static func write(_ text: String, to path: String, mode: mode_t = 0o644) throws(SystemError) {
+  package static func write(_ text: String, to path: String, mode: mode_t = 0o644) throws(SystemError) {
     let temporary = path + ".new"
     unlink(temporary)
     let file = try FileDescriptor.open(temporary, O_WRONLY | O_CREAT | O_TRUNC, mode: mode)

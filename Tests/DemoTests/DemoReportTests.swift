@@ -1,7 +1,7 @@
 import TaskCore
 import Testing
 
-@testable import reelhaul
+@testable import Demo
 
 @Suite struct DemoReportTests {
   private func line(

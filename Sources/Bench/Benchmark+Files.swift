@@ -7,9 +7,9 @@ extension Benchmark {
   /// One large file through the whole fleet, against curl and sha256sum.
   static let largeFile = Benchmark(
     name: "large-file", summary: "2 GiB through the whole fleet, against curl -o and sha256sum"
-  ) { context in
+  ) { bench in
     let origin = try await BenchOrigin.start([("film.mp4", 2 << 30)])
-    let fleet = try await BenchFleet.start(workers: 1)
+    let fleet = try await BenchFleet.start(bench, workers: 1)
     let target = "\(fleet.directory.path)/curl.mp4"
     var ours: [Double] = []
     var theirs: [Double] = []
@@ -39,16 +39,16 @@ extension Benchmark {
     report.add("curl -o, then sha256sum", theirs, "s")
     report.atMost(
       1.5, "ratio", report.median("reelhaul, SHA-256 and fdatasync") / report.median("curl -o, then sha256sum"))
-    report.print(context)
+    report.print(bench)
   }
 
   /// Many small files, each a durable task, against aria2.
   static let smallFiles = Benchmark(
     name: "small-files", summary: "2,000 files of 64 KiB as 2,000 durable tasks, against aria2"
-  ) { context in
+  ) { bench in
     let count = 2000
     let origin = try await BenchOrigin.start((0..<count).map { ("\($0).mp4", 64 << 10) })
-    let fleet = try await BenchFleet.start(workers: 1)
+    let fleet = try await BenchFleet.start(bench, workers: 1)
     let list = "\(fleet.directory.path)/list"
     try TextFile.write((0..<count).map { origin.url("\($0).mp4") + "\n" }.joined(), to: list)
     var ours: [Double] = []
@@ -81,6 +81,6 @@ extension Benchmark {
     report.add("reelhaul", ours, "tasks/s")
     report.add("aria2c -j 16", theirs, "files/s")
     report.atLeast(1000, "tasks/s", report.median("reelhaul"))
-    report.print(context)
+    report.print(bench)
   }
 }

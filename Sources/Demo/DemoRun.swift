@@ -1,3 +1,4 @@
+import CommandLineKit
 import Glibc
 import LocalFleet
 import ReelhaulClient
@@ -16,12 +17,12 @@ struct DemoRun {
   private(set) var workers: [UniqueID: [String]] = [:]
   /// Every worker that was seen.
   private var names: [UniqueID: WorkerDocument] = [:]
-  private var stage: DemoStage
+  private var stage: any DemoStage
   private let order: [UniqueID]
 
   init(
     films: [UniqueID: DemoFilm], fleet: LocalFleet, client: ReelhaulClient, store: any TaskReader & FleetReader,
-    stage: DemoStage
+    stage: any DemoStage
   ) {
     self.films = films
     self.fleet = fleet
@@ -41,7 +42,7 @@ struct DemoRun {
       for action in script.look(at: documents) { try await act(action) }
       if documents.count == films.count, documents.allSatisfy(\.state.isFinal) { return }
       guard ContinuousClock.now < deadline else {
-        throw CommandFailure(.failed, "the demo did not end within \(limit)", hint: "See \(fleet.layout.logs).")
+        throw WorkError("the demo did not end within \(limit)", hint: "See \(fleet.layout.logs).")
       }
       try await Task.sleep(for: interval)
     }

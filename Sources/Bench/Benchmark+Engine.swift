@@ -1,3 +1,4 @@
+import CommandLineKit
 import Glibc
 import ReelhaulClient
 import ReelhaulSystem
@@ -8,7 +9,7 @@ extension Benchmark {
   /// The transfer engine alone, without a store and without hashing, against curl.
   static let engine = Benchmark(
     name: "engine", summary: "2 GiB through the transfer engine alone, without hashing, against curl -o"
-  ) { context in
+  ) { bench in
     let origin = try await BenchOrigin.start([("film.mp4", 2 << 30)])
     let directory = try TemporaryDirectory(prefix: "reelhaul-bench")
     let storage = Storage(roots: ["default": directory.path])
@@ -26,7 +27,7 @@ extension Benchmark {
         id: .make(), kind: .download, source: origin.url("film.mp4"), destination: "storage://default/film.mp4")
       let a = try await BenchCommandLine.time {
         guard case .succeeded = await engine.run(spec, from: nil, ledger: NoLedger()) else {
-          throw CommandFailure(.failed, "the engine did not download the file")
+          throw WorkError("the engine did not download the file")
         }
       }
       unlink("\(directory.path)/film.mp4")
@@ -51,7 +52,7 @@ extension Benchmark {
     // What of the difference is the disk's: the engine's file is on it.
     report.add("curl -o, then sync", synced, "s")
     report.atMost(1.1, "ratio", report.median("reelhaul's engine") / report.median("curl -o"))
-    report.print(context)
+    report.print(bench)
   }
 }
 

@@ -2,7 +2,6 @@ import CommandLineKit
 import ReelhaulClient
 import ReelhaulKafka
 import ReelhaulPostgres
-import ReelhaulSystem
 import TaskCore
 import TaskStore
 
@@ -112,24 +111,6 @@ enum Fleet {
   static func withPool<Result: Sendable>(
     _ arguments: Arguments, _ body: @Sendable (PostgresPool) async throws -> Result
   ) async throws -> Result {
-    try await withPool(try postgres(arguments), body)
-  }
-
-  static func withPool<Result: Sendable>(
-    _ configuration: PostgresConfiguration, _ body: @Sendable (PostgresPool) async throws -> Result
-  ) async throws -> Result {
-    let loop = EventLoop(name: "control")
-    let pool = PostgresPool(loop: loop, configuration: configuration, size: 2)
-    let outcome: Swift.Result<Result, any Error>
-    do {
-      // Connects, so that a refusal is told as what it is and not as the failure of a call.
-      _ = try await pool.query("SELECT 1")
-      outcome = .success(try await body(pool))
-    } catch {
-      outcome = .failure(error)
-    }
-    await pool.close()
-    loop.shutdown()
-    return try outcome.get()
+    try await PostgresPool.with(try postgres(arguments), body)
   }
 }

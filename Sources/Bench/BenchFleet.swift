@@ -18,16 +18,20 @@ final class BenchFleet: Sendable {
 
   let directory: TemporaryDirectory
   let settings: [String: String]
+  private let executable: String
   private let process: ChildProcess
 
-  private init(directory: TemporaryDirectory, settings: [String: String], process: ChildProcess) {
+  private init(
+    directory: TemporaryDirectory, settings: [String: String], executable: String, process: ChildProcess
+  ) {
     self.directory = directory
     self.settings = settings
+    self.executable = executable
     self.process = process
   }
 
   static func start(
-    workers: Int, broker: Broker = .embedded, environment: [String: String] = [:]
+    _ bench: BenchContext, workers: Int, broker: Broker = .embedded, environment: [String: String] = [:]
   ) async throws -> BenchFleet {
     let directory = try TemporaryDirectory(prefix: "reelhaul-bench")
     // PostgreSQL runs as another user when this one is root.
@@ -39,16 +43,17 @@ final class BenchFleet: Sendable {
     options.stderr = options.stdout
     var arguments = ["up", "--workers", String(workers), "--data-dir", data]
     if broker == .apacheKafka { arguments += ["--broker", "apache-kafka"] }
-    let process = try ChildProcess(FleetOptions.ownExecutable(), arguments, options)
+    let process = try ChildProcess(bench.executable, arguments, options)
     let file = "\(data)/reelhaul.env"
     while access(file, F_OK) != 0 {
       guard process.status == nil else {
-        throw CommandFailure(.failed, "the fleet did not start: \(try TextFile.read("\(directory.path)/up.log"))")
+        throw WorkError("the fleet did not start: \(try TextFile.read("\(directory.path)/up.log"))")
       }
       try await Task.sleep(for: .milliseconds(20))
     }
     return BenchFleet(
-      directory: directory, settings: try SettingsFile.parse(try TextFile.read(file)), process: process)
+      directory: directory, settings: try SettingsFile.parse(try TextFile.read(file)), executable: bench.executable,
+      process: process)
   }
 
   /// Drains it and removes what it made.
@@ -57,14 +62,14 @@ final class BenchFleet: Sendable {
     _ = await process.wait()
   }
 
-  /// Runs one command of this program against the fleet; throws where it does not exit 0.
+  /// Runs one command of the measured program against the fleet; throws where it does not exit 0.
   func run(_ arguments: [String], output: String = "/dev/null") async throws {
-    try await BenchCommandLine.run(FleetOptions.ownExecutable(), arguments, environment: settings, output: output)
+    try await BenchCommandLine.run(executable, arguments, environment: settings, output: output)
   }
 
   func kafka() throws -> KafkaConfiguration {
-    guard let configuration = try Fleet.kafka(settings) else {
-      throw CommandFailure(.failed, "the fleet has no Kafka")
+    guard let configuration = try KafkaConfiguration.fromEnvironment(settings.filter { !$0.value.isEmpty }) else {
+      throw WorkError("the fleet has no Kafka")
     }
     return configuration
   }
@@ -88,14 +93,14 @@ final class BenchFleet: Sendable {
     }
   }
 
-  /// Looks at nothing that grows: counting tasks takes a good part of a core from what is measured.
+  /// Reads only small tables. Counting all tasks would use a good part of a core and distort the measurement.
   private static let isBusy = PostgresStatement(
     "select exists (select from ready) or exists (select from run) or exists (select from outbox)")
 
   private func withPool<Result: Sendable>(
     _ body: @Sendable (PostgresPool) async throws -> Result
   ) async throws -> Result {
-    try await Fleet.withPool(PostgresConfiguration(url: settings["REELHAUL_POSTGRES"] ?? ""), body)
+    try await PostgresPool.with(PostgresConfiguration(url: settings["REELHAUL_POSTGRES"] ?? ""), body)
   }
 
   /// The process ids of its workers.
