@@ -5,7 +5,7 @@ extension TaskFailure {
   /// A response's status that is no answer to the request.
   static func status(_ status: Int, head: CurlHead, url: String, now: Int64) -> TaskFailure {
     TaskFailure(
-      code: "http_\(status)", message: "\(URLRedaction.redact(url)) answered with status \(status)",
+      code: .http(status), message: "\(URLRedaction.redact(url)) answered with status \(status)",
       class: Self.class(ofStatus: status), retryAfter: head["retry-after"].flatMap { Self.retryAfter($0, now: now) })
   }
 
@@ -36,11 +36,11 @@ extension TaskFailure {
     let advice =
       error.code == .addressRefused ? ": its network must be named in REELHAUL_ALLOW_NETWORKS of the workers" : ""
     self.init(
-      code: error.code.name, message: "\(URLRedaction.redact(url)): \(error.message)\(advice)",
+      code: Code(rawValue: error.code.name), message: "\(URLRedaction.redact(url)): \(error.message)\(advice)",
       class: isHosts ? .wait : error.isRetryable ? .retry : .fail)
   }
 
   static func badResponse(_ reason: String, url: String) -> TaskFailure {
-    TaskFailure(code: "bad_response", message: "\(URLRedaction.redact(url)): \(reason)", class: .retry)
+    TaskFailure(code: .badResponse, message: "\(URLRedaction.redact(url)): \(reason)", class: .retry)
   }
 }
