@@ -18,16 +18,16 @@ extension TaskFailure {
     }
   }
 
-  /// Seconds to wait from a `Retry-After` of either form, within 0…3600; `nil` for nonsense. `now` in seconds since 1970.
+  /// Seconds to wait from a `Retry-After` of either form, within 0…``RetryPolicy/longestRetryAfter``; `nil` for nonsense. `now` in seconds since 1970.
   static func retryAfter(_ text: String, now: Int64) -> Int? {
-    let hour: Int64 = 3600
+    let longest = Int64(RetryPolicy.longestRetryAfter)
     if text.first?.isNumber == true || text.hasPrefix("-") || text.hasPrefix("+") {
       let digits = text.first?.isNumber == true ? text[...] : text.dropFirst()
       guard !digits.isEmpty, digits.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }) else { return nil }
       if text.hasPrefix("-") { return 0 }
-      return Int(min(Int64(digits) ?? hour, hour))
+      return Int(min(Int64(digits) ?? longest, longest))
     }
-    return CurlDate.seconds(text).map { Int(min(max($0 - now, 0), hour)) }
+    return CurlDate.seconds(text).map { Int(min(max($0 - now, 0), longest)) }
   }
 
   /// A transfer that ended without a whole response.
