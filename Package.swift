@@ -46,7 +46,7 @@ let package = Package(
     module("ReelhaulDigest", ["CReelhaulCrypto"]),
     module("ReelhaulCurl", ["CReelhaulCurl", "ReelhaulSystem"]),
     module("ReelhaulKafka", ["CReelhaulKafka", "ReelhaulSystem"]),
-    module("ReelhaulPostgres", ["CReelhaulPostgres", "ReelhaulSystem"]),
+    module("ReelhaulPostgres", ["CReelhaulPostgres", "ReelhaulCodec", "ReelhaulSystem"]),
     module("ReelhaulTelemetry", ["TaskCore", "ReelhaulSystem"]),
     module("CommandLineKit", ["ReelhaulCodec", "ReelhaulSystem"]),
 

@@ -1,3 +1,5 @@
+import CReelhaulCurl
+
 /// One request being performed, as its handler sees it.
 // @unchecked: touched on the client's loop alone; `cancel` and `resume` are asked for through the client.
 package final class CurlTransfer: @unchecked Sendable {
@@ -65,21 +67,23 @@ extension CurlTransfer {
   }
 
   /// How it ended, from libcurl's result and what was noted on the way.
-  func error(result: Int32, of easy: EasyHandle) -> CurlError {
+  func error(result: CURLcode, of easy: EasyHandle) -> CurlError {
     if let failure { return failure }
     // What libcurl says of a header line that is longer than it takes; memory does not run out here.
-    if result == 27, !collector.isComplete {
+    if result == CURLE_OUT_OF_MEMORY, !collector.isComplete {
       return CurlError(.headTooLarge, message: "a line of the response's head passes the limit")
     }
     // Once the request is sent, these are of the answer: HTTP/0.9, as whatever is no HTTP looks, or a line of head or
     // trailers that libcurl does not take.
-    if result == 1 || result == 43, easy.hasSent {
+    if result == CURLE_UNSUPPORTED_PROTOCOL || result == CURLE_BAD_FUNCTION_ARGUMENT, easy.hasSent {
       return CurlError(.badResponse, isRetryable: true, message: easy.detail.isEmpty ? "no HTTP" : easy.detail)
     }
-    if refusedAddress, result == 7 {
+    if refusedAddress, result == CURLE_COULDNT_CONNECT {
       return CurlError(.addressRefused, message: "the address is not one that the policy permits")
     }
-    if result == 60 { return .certificate(verdict: easy.certificateVerdict, detail: easy.detail) }
+    if result == CURLE_PEER_FAILED_VERIFICATION {
+      return .certificate(verdict: easy.certificateVerdict, detail: easy.detail)
+    }
     return CurlError(result: result, detail: easy.detail)
   }
 }

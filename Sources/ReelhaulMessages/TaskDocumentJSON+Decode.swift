@@ -60,10 +60,10 @@ extension TaskDocumentJSON {
   }
 
   private static func readError(from reader: inout JSONReader) throws(DecodingFailure) -> TaskFailure {
-    var failure = TaskFailure(code: "", message: "", class: .fail)
+    var failure = TaskFailure(code: .init(rawValue: ""), message: "", class: .fail)
     try reader.object { reader, name throws(DecodingFailure) in
       switch name {
-      case "code": failure.code = try reader.string()
+      case "code": failure.code = .init(rawValue: try reader.string())
       case "message": failure.message = try reader.string()
       case "retryable": failure.class = try reader.bool() ? .retry : .fail
       default: try reader.skip()

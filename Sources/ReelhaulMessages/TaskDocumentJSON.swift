@@ -61,7 +61,7 @@ package enum TaskDocumentJSON {
   private static func write(error: TaskFailure?, to json: inout JSONWriter) {
     guard let error else { return json.null() }
     json.object { json in
-      json.member("code", error.code)
+      json.member("code", error.code.rawValue)
       json.member("message", error.message)
       json.member("retryable", error.isRetryable)
     }

@@ -1,3 +1,5 @@
+import ReelhaulCodec
+
 /// Which statements one session has prepared. A name stands for the text and the types of the parameters, so it
 /// means the same on every connection.
 struct StatementCache {

@@ -39,7 +39,7 @@ struct RoundTripTests {
     TaskDocument(
       spec: fullSpec, state: .running, bytesTotal: 1000, bytesDone: 400, rate: 7, attempt: 2, worker: other, epoch: 3,
       generation: 1, sequence: 9, createdAt: Timestamp(microseconds: 1), startedAt: Timestamp(microseconds: 2),
-      error: TaskFailure(code: "http_503", message: "busy", class: .retry))
+      error: TaskFailure(code: .http(503), message: "busy", class: .retry))
   }
 
   @Test func documentsHaveEveryFieldOfTheContract() throws {

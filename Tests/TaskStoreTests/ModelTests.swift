@@ -105,7 +105,7 @@ private struct Model {
   private mutating func settle() async throws {
     guard !claims.isEmpty else { return }
     let claim = claims[pick(claims.count)]
-    let failure = TaskFailure(code: "http_503", message: "busy", class: .retry, retryAfter: pick(2) == 0 ? 7 : nil)
+    let failure = TaskFailure(code: .http(503), message: "busy", class: .retry, retryAfter: pick(2) == 0 ? 7 : nil)
     let outcomes: [Settlement.Outcome] = [
       .success, .succeeded(sha256: [UInt8](repeating: 7, count: 32), bytes: 9), .failed(failure, retryIn: nil),
       .failed(failure, retryIn: .zero), .failed(failure, retryIn: .seconds(3600)), .handBack,

@@ -216,7 +216,7 @@ import Testing
       spec.destination = "storage://default/a.mp4"
       try await fixture.submit(spec)
       #expect(try await fixture.store.claim(worker, limit: 1).isEmpty)
-      #expect(try await fixture.store.task(spec.id)?.error?.code == "storage_missing")
+      #expect(try await fixture.store.task(spec.id)?.error?.code == .storageMissing)
       #expect(try await fixture.store.tasks(TaskFilter()).map(\.error?.class) == [.wait])
       let volume = UniqueID.random()
       try await fixture.store.announce(worker, volumes: ["default": volume])

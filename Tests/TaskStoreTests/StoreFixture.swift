@@ -158,7 +158,8 @@ extension Settlement.Outcome {
 }
 
 extension TaskFailure {
-  static let reset = TaskFailure(code: "connection_reset", message: "The server hung up.", class: .retry)
+  static let reset = TaskFailure(
+    code: .init(rawValue: "connection_reset"), message: "The server hung up.", class: .retry)
 }
 
 extension CheckpointWrite {

@@ -1,3 +1,5 @@
+import ReelhaulCodec
+
 /// One step of the schema's history: forward only, never changed once it has been released.
 package struct Migration: Sendable, Equatable {
   /// From 1, without gaps.
@@ -13,9 +15,5 @@ package struct Migration: Sendable, Equatable {
   }
 
   /// Of the SQL, to notice that a released migration was changed.
-  var checksum: Int64 {
-    var hash = FNV1a()
-    for byte in sql.utf8 { hash.combine(byte) }
-    return Int64(bitPattern: hash.value)
-  }
+  var checksum: Int64 { Int64(bitPattern: FNV1a(sql.utf8).value) }
 }

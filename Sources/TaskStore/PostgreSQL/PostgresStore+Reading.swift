@@ -156,7 +156,7 @@ extension PostgresStore {
     var error: TaskFailure?
     if let code = try row[17]?.text() {
       error = TaskFailure(
-        code: code, message: try row.text(18), class: try row.known(19),
+        code: .init(rawValue: code), message: try row.text(18), class: try row.known(19),
         retryAfter: try row[20].map { Int(try $0.int32()) })
     }
     return TaskDocument(

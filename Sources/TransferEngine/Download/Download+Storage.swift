@@ -135,6 +135,6 @@ extension Download {
 extension TaskFailure {
   /// The ledger did not take a checkpoint.
   static func unrecorded(_ error: any Error) -> TaskFailure {
-    TaskFailure(code: "checkpoint_failed", message: "progress could not be recorded: \(error)", class: .wait)
+    TaskFailure(code: .checkpointFailed, message: "progress could not be recorded: \(error)", class: .wait)
   }
 }

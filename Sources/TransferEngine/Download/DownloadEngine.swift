@@ -41,7 +41,7 @@ package final class DownloadEngine: Sendable {
     do throws(InvalidStorageURL) {
       destination = try StorageURL(spec.destination ?? "")
     } catch {
-      return .failed(TaskFailure(code: "destination_invalid", message: "the destination: \(error)", class: .fail))
+      return .failed(TaskFailure(code: .destinationInvalid, message: "the destination: \(error)", class: .fail))
     }
     guard let context = contexts[destination.root] else {
       return .failed(StorageError.unknownRoot(destination.root).failure)

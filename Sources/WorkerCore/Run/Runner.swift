@@ -69,7 +69,7 @@ package actor Runner {
       outcome = await handler.run(ledger.claim, ledger: ledger)
     } else {
       let failure = TaskFailure(
-        code: "no_handler", message: "The worker does not carry out tasks of kind \(kind.rawValue).", class: .wait)
+        code: .noHandler, message: "The worker does not carry out tasks of kind \(kind.rawValue).", class: .wait)
       outcome = .failed(failure)
     }
     await settle(id, ledger, outcome)
@@ -106,7 +106,7 @@ package actor Runner {
       } catch {
         // Without its row the task would run here for ever: hand it back with what stood in the way.
         let failure = TaskFailure(
-          code: "settlement_refused", message: "The store refused the end of the run: \(error)", class: .wait)
+          code: .settlementRefused, message: "The store refused the end of the run: \(error)", class: .wait)
         settlement.outcome = .released(reason: failure, delay: .seconds(60))
         log.error("a run's end cannot be written", ["task": .of(claim.spec.id), "error": .text("\(error)")])
         try? await loop.sleep(for: .seconds(1))
@@ -207,7 +207,7 @@ package actor Runner {
       "a run failed",
       [
         "task": .of(claim.spec.id), "epoch": .integer(claim.epoch), "attempt": .integer(claim.attempt),
-        "code": .text(failure.code), "error": .text(failure.message), "class": .text(failure.class.rawValue),
+        "code": .text(failure.code.rawValue), "error": .text(failure.message), "class": .text(failure.class.rawValue),
       ])
   }
 

@@ -64,7 +64,7 @@ package struct SettlementPlanner: Sendable {
     case .failed(let failure):
       return settlement(of: failure, in: run)
     case .stopped where run.stop == .stalled:
-      let failure = TaskFailure(code: "stalled", message: "The transfer stood still for too long.", class: .retry)
+      let failure = TaskFailure(code: .stalled, message: "The transfer stood still for too long.", class: .retry)
       return settlement(of: failure, in: run)
     case .stopped:
       return .released(reason: nil, delay: .zero)

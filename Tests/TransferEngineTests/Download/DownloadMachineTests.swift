@@ -199,7 +199,7 @@ import Testing
       Issue.record("\(machine.phase)")
       return
     }
-    #expect(failure.code == "redirect_loop")
+    #expect(failure.code == .redirectLoop)
   }
 
   /// Whoever was redirected to could choose where at home they go.
@@ -284,7 +284,7 @@ import Testing
       Issue.record("the machine goes on")
       return
     }
-    #expect(failure.code == "connect_failed")
+    #expect(failure.code == .connectFailed)
     #expect(failure.class == .retry)
   }
 }

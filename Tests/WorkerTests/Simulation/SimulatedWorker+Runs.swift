@@ -88,8 +88,8 @@ extension SimulatedWorker {
 
   private func ending() -> RunOutcome {
     switch Int.random(in: 0..<10, using: &simulation.random) {
-    case 0: .failed(TaskFailure(code: "http_503", message: "busy", class: .retry))
-    case 1: .failed(TaskFailure(code: "disk_full", message: "full", class: .wait))
+    case 0: .failed(TaskFailure(code: .http(503), message: "busy", class: .retry))
+    case 1: .failed(TaskFailure(code: .diskFull, message: "full", class: .wait))
     default: .succeeded(sha256: nil, bytes: 1)
     }
   }
