@@ -50,18 +50,19 @@ static inline CURLcode rh_easy_get_pointer(CURL *easy, CURLINFO info, void **val
   return (curl_easy_getinfo)(easy, info, value);
 }
 
-/// The socket that a finished transfer leaves to the next one, or CURL_SOCKET_BAD. While it is in the multi handle.
+/// The socket of a finished transfer that the next transfer may reuse, or CURL_SOCKET_BAD. Valid while the handle is
+/// in the multi handle.
 static inline curl_socket_t rh_easy_socket(CURL *easy) {
   curl_socket_t value = CURL_SOCKET_BAD;
   (curl_easy_getinfo)(easy, CURLINFO_ACTIVESOCKET, &value);
   return value;
 }
 
-// Of OpenSSL, which libcurl is built with.
+// A function of OpenSSL, which libcurl is built with.
 extern int SSL_pending(const struct ssl_st *ssl);
 
-/// Bytes that TLS has decrypted on the transfer's connection and libcurl has not read; 0 without TLS. In a callback of
-/// the transfer.
+/// Bytes that TLS has decrypted on the transfer's connection and libcurl has not read; 0 without TLS. Call it only in
+/// a callback of the transfer.
 static inline int rh_easy_tls_pending(CURL *easy) {
   struct curl_tlssessioninfo *tls = NULL;
   if ((curl_easy_getinfo)(easy, CURLINFO_TLS_SSL_PTR, &tls) != CURLE_OK || !tls || !tls->internals ||
@@ -93,7 +94,7 @@ static inline CURLSHcode rh_share_set(CURLSH *share, curl_lock_data what) {
   return (curl_share_setopt)(share, CURLSHOPT_SHARE, what);
 }
 
-/// A finished transfer: its result, or -1 where `message` is no completion.
+/// The result of a finished transfer, or -1 if `message` does not report a completion.
 static inline int rh_message_result(const CURLMsg *message) {
   return message->msg == CURLMSG_DONE ? (int)message->data.result : -1;
 }

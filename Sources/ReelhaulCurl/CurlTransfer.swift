@@ -1,5 +1,5 @@
-/// One request being performed, as its handler sees it.
-// @unchecked: touched on the client's loop alone; `cancel` and `resume` are asked for through the client.
+/// One request in progress, as its handler sees it.
+// @unchecked: touched only on the client's loop; `cancel` and `resume` go through the client.
 package final class CurlTransfer: @unchecked Sendable {
   enum State {
     /// Not given to libcurl yet.
@@ -14,12 +14,12 @@ package final class CurlTransfer: @unchecked Sendable {
   let handler: any CurlHandler
   var state = State.new
   var collector = HeadCollector()
-  /// Why the transfer ends, where that is known better than libcurl's result tells.
+  /// Why the transfer ends, if the cause is known more exactly than libcurl's result tells.
   var failure: CurlError?
-  /// An address was refused; it failed for that reason unless another one could be connected to.
+  /// An address was refused. The transfer failed for this reason, unless another address could be connected to.
   var refusedAddress = false
   var isCanceled = false
-  /// HTTP/2 is offered, too: the server would not speak HTTP/1.1.
+  /// HTTP/2 is also offered, because the server refused HTTP/1.1.
   var offersHTTP2 = false
   var completion: Completion?
   private unowned let client: CurlClient
@@ -30,14 +30,14 @@ package final class CurlTransfer: @unchecked Sendable {
     self.client = client
   }
 
-  /// Goes on after a ``CurlVerdict/pause``; soon, from the loop. Does nothing once it has ended.
+  /// Continues after a ``CurlVerdict/pause``, soon and from the loop. Does nothing once the transfer has ended.
   package func resume() {
     client.resume(self)
   }
 }
 
 extension CurlTransfer {
-  /// One header line arrived. False ends the transfer.
+  /// Receives one header line. False ends the transfer.
   func receive(line: UnsafeRawBufferPointer) -> Bool {
     switch collector.add(line: line) {
     case .more:
@@ -64,15 +64,15 @@ extension CurlTransfer {
     return verdict
   }
 
-  /// How it ended, from libcurl's result and what was noted on the way.
+  /// The cause of the end, from libcurl's result and the events before it.
   func error(result: Int32, of easy: EasyHandle) -> CurlError {
     if let failure { return failure }
-    // What libcurl says of a header line that is longer than it takes; memory does not run out here.
+    // libcurl reports a header line that exceeds its limit as "out of memory". Memory does not run out here.
     if result == 27, !collector.isComplete {
       return CurlError(.headTooLarge, message: "a line of the response's head passes the limit")
     }
-    // Once the request is sent, these are of the answer: HTTP/0.9, as whatever is no HTTP looks, or a line of head or
-    // trailers that libcurl does not take.
+    // After the request was sent, these results describe the answer: HTTP/0.9, which is how any answer looks that is
+    // not HTTP, or a line of a head or of trailers that libcurl does not accept.
     if result == 1 || result == 43, easy.hasSent {
       return CurlError(.badResponse, isRetryable: true, message: easy.detail.isEmpty ? "no HTTP" : easy.detail)
     }

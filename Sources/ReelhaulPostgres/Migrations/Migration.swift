@@ -1,4 +1,4 @@
-/// One step of the schema's history: forward only, never changed once it has been released.
+/// One step of the schema's history. It only goes forward, and is never changed after its release.
 package struct Migration: Sendable, Equatable {
   /// From 1, without gaps.
   package let number: Int
@@ -12,7 +12,7 @@ package struct Migration: Sendable, Equatable {
     self.sql = sql
   }
 
-  /// Of the SQL, to notice that a released migration was changed.
+  /// A checksum of the SQL, to detect that a released migration was changed.
   var checksum: Int64 {
     var hash = FNV1a()
     for byte in sql.utf8 { hash.combine(byte) }
