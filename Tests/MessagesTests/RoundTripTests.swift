@@ -17,14 +17,17 @@ let fullSpec = TaskSpec(
   labels: ["title": "A \"film\"\n", "n": "1"], paused: true)
 
 struct RoundTripTests {
-  @Test(arguments: [
-    fullSpec, TaskSpec(id: id, kind: .noop, source: ""), TaskSpec(id: id, kind: .delete, source: "storage://a/b"),
-  ])
+  @Test(
+    "a task's specification is decoded as it was encoded",
+    arguments: [
+      fullSpec, TaskSpec(id: id, kind: .noop, source: ""), TaskSpec(id: id, kind: .delete, source: "storage://a/b"),
+    ])
   func specs(spec: TaskSpec) throws {
     #expect(try TaskSpecJSON.decode(TaskSpecJSON.encode(spec)) == spec)
   }
 
-  @Test func identities() throws {
+  @Test("a source identity is decoded as it was encoded")
+  func identities() throws {
     let identity = SourceIdentity(
       finalURL: "https://edge/a", size: 5, etag: "\"x\"", etagIsWeak: true,
       lastModified: "Sat, 21 Nov 2026 14:17:26 GMT",
@@ -34,13 +37,16 @@ struct RoundTripTests {
     #expect(try SourceIdentityJSON.decode(SourceIdentityJSON.encode(bare)) == bare)
   }
 
-  @Test(arguments: [ControlAction.pause, .resume, .cancel, .retry, .remove, .prioritize(-1000)])
+  @Test(
+    "control commands are decoded as they were encoded",
+    arguments: [ControlAction.pause, .resume, .cancel, .retry, .remove, .prioritize(-1000)])
   func controls(action: ControlAction) throws {
     let command = Command.control(Command.Control(id: other, taskID: id, action: action))
     #expect(try CommandDecoder.decode(CommandJSON.encode(command)) { UniqueID(high: 0, low: 0) } == command)
   }
 
-  @Test func submits() throws {
+  @Test("a submit is decoded as it was encoded")
+  func submits() throws {
     let command = Command.submit(fullSpec)
     #expect(try CommandDecoder.decode(CommandJSON.encode(command)) { other } == command)
   }
@@ -52,7 +58,8 @@ struct RoundTripTests {
       error: TaskFailure(code: "http_503", message: "busy", class: .retry))
   }
 
-  @Test func documentsHaveEveryFieldOfTheContract() throws {
+  @Test("a task's document has every documented field")
+  func documentsHaveEveryFieldOfTheContract() throws {
     let bare = TaskDocument(
       spec: TaskSpec(id: id, kind: .noop, source: ""), state: .queued, createdAt: Timestamp(microseconds: 0))
     for bytes in [TaskDocumentJSON.encode(document), TaskDocumentJSON.encode(bare)] {
@@ -65,7 +72,8 @@ struct RoundTripTests {
     }
   }
 
-  @Test func documentsHideSignaturesAndComeBack() throws {
+  @Test("a task's document hides signatures in URLs, and is decoded as it was encoded")
+  func documentsHideSignaturesAndComeBack() throws {
     let bytes = TaskDocumentJSON.encode(document)
     #expect(!String(decoding: bytes, as: UTF8.self).contains("secret"))
     let back = try TaskDocumentJSON.decode(bytes)
@@ -74,7 +82,8 @@ struct RoundTripTests {
     #expect(back.eta == 86)
   }
 
-  @Test func events() throws {
+  @Test("an event is decoded as it was encoded, and its id depends only on task and sequence")
+  func events() throws {
     let event = TaskEvent(taskID: id, sequence: 9, kind: .succeeded, at: Timestamp(microseconds: 5), task: nil)
     #expect(try TaskEventJSON.decode(TaskEventJSON.encode(event)) == event)
     var next = event
@@ -85,7 +94,8 @@ struct RoundTripTests {
     #expect(next.id == event.id)
   }
 
-  @Test func progress() throws {
+  @Test("a progress sample has the documented form, and is decoded as it was encoded")
+  func progress() throws {
     let sample = ProgressSample(taskID: id, epoch: 2, bytesDone: 10, bytesTotal: 30, rate: 7)
     let bytes = ProgressJSON.encode(sample, at: Timestamp(microseconds: 0))
     #expect(
