@@ -50,18 +50,19 @@ static inline CURLcode rh_easy_get_pointer(CURL *easy, CURLINFO info, void **val
   return (curl_easy_getinfo)(easy, info, value);
 }
 
-/// The socket that a finished transfer leaves to the next one, or CURL_SOCKET_BAD. While it is in the multi handle.
+/// The socket of a finished transfer that the next transfer may reuse, or CURL_SOCKET_BAD. Valid while the handle is
+/// in the multi handle.
 static inline curl_socket_t rh_easy_socket(CURL *easy) {
   curl_socket_t value = CURL_SOCKET_BAD;
   (curl_easy_getinfo)(easy, CURLINFO_ACTIVESOCKET, &value);
   return value;
 }
 
-// Of OpenSSL, which libcurl is built with.
+// A function of OpenSSL, which libcurl is built with.
 extern int SSL_pending(const struct ssl_st *ssl);
 
-/// Bytes that TLS has decrypted on the transfer's connection and libcurl has not read; 0 without TLS. In a callback of
-/// the transfer.
+/// Bytes that TLS has decrypted on the transfer's connection and libcurl has not read; 0 without TLS. Call it only in
+/// a callback of the transfer.
 static inline int rh_easy_tls_pending(CURL *easy) {
   struct curl_tlssessioninfo *tls = NULL;
   if ((curl_easy_getinfo)(easy, CURLINFO_TLS_SSL_PTR, &tls) != CURLE_OK || !tls || !tls->internals ||

@@ -2,8 +2,8 @@
 #include <librdkafka/rdkafka.h>
 #include <librdkafka/rdkafka_mock.h>
 
-/// `rd_kafka_producev` with its types fixed. The bytes are copied. On success `headers` (may be NULL) belong to
-/// librdkafka; on failure they stay the caller's.
+/// `rd_kafka_producev` with fixed types. The bytes are copied. On success librdkafka owns `headers` (may be NULL); on
+/// failure the caller still owns them.
 static inline rd_kafka_resp_err_t rh_kafka_produce(rd_kafka_t *client, rd_kafka_topic_t *topic, int32_t partition,
                                                    const void *key, size_t key_size, const void *value,
                                                    size_t value_size, rd_kafka_headers_t *headers, void *opaque) {

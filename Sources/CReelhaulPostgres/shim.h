@@ -1,7 +1,8 @@
 #pragma once
 #include <libpq-fe.h>
 
-// The field codes of PQresultErrorField as functions: the header's are character macros, which Swift does not import.
+// The fields of PQresultErrorField as functions: the header defines the codes as character macros, which Swift does
+// not import.
 static inline const char *rh_pg_error_sqlstate(const PGresult *r) { return PQresultErrorField(r, 'C'); }
 static inline const char *rh_pg_error_severity(const PGresult *r) { return PQresultErrorField(r, 'V'); }
 static inline const char *rh_pg_error_message(const PGresult *r) { return PQresultErrorField(r, 'M'); }

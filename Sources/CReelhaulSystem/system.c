@@ -111,13 +111,13 @@ static int remove_entry(const char *path, const struct stat *status, int type, s
 
 void rh_remove_tree(const char *path) { nftw(path, remove_entry, 32, FTW_DEPTH | FTW_PHYS); }
 
-// Between fork and exec only async-signal-safe calls are made; a failure travels through the pipe.
+// Between fork and exec only async-signal-safe calls are allowed. A failure is reported through the pipe.
 static int become(const rh_spawn *request, pid_t parent) {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
   for (int number = 1; number < NSIG; number++) signal(number, SIG_DFL);
-  // A terminal's Ctrl-C is for the parent, which ends its children in order.
+  // Ctrl-C in a terminal is for the parent only, which ends its children in order.
   if (setpgid(0, 0) != 0) return errno;
   if (request->out) {
     int fd = open(request->out, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
@@ -130,7 +130,7 @@ static int become(const rh_spawn *request, pid_t parent) {
   if (request->gid != (gid_t)-1 && (setgroups(0, NULL) != 0 || setgid(request->gid) != 0)) return errno;
   if (request->uid != (uid_t)-1 && setuid(request->uid) != 0) return errno;
   if (request->directory && chdir(request->directory) != 0) return errno;
-  // After setuid, which clears it.
+  // After setuid, because setuid clears the death signal.
   if (request->death_signal && rh_die_with_parent(request->death_signal, parent) != 0) return errno;
   execvpe(request->executable, request->argv, request->envp);
   return errno;

@@ -1,7 +1,7 @@
 import Glibc
 import ReelhaulSystem
 
-/// Debian's nginx on a free loopback port, serving a directory. Ends with its owner, or with this process.
+/// Debian's nginx, which serves a directory on a free loopback port. Ends with its owner, or with this process.
 package final class NginxOrigin: Sendable {
   package let port: Int
   private let files: String
@@ -22,14 +22,14 @@ package final class NginxOrigin: Sendable {
     "http://127.0.0.1:\(port)\(path)"
   }
 
-  /// Starts nginx and returns once it listens. The free port can be lost to another process before nginx binds it,
-  /// so a few are tried.
+  /// Starts nginx and returns once it listens. Another process can take the free port before nginx binds it, so a few
+  /// ports are tried.
   ///
   /// - Parameters:
-  ///   - root: the directory served.
+  ///   - root: the directory to serve.
   ///   - files: an existing directory for nginx's own files.
-  ///   - rate: bytes per second and connection, or nil for no limit.
-  ///   - http2: speak HTTP/2 alone, without TLS: for a server behind what speaks TLS.
+  ///   - rate: bytes per second and connection; nil for no limit.
+  ///   - http2: only HTTP/2, without TLS: for a server behind one that speaks TLS.
   package static func start(
     serving root: String, files: String, rate: Int? = nil, http2: Bool = false
   ) async throws -> NginxOrigin {
@@ -42,7 +42,7 @@ package final class NginxOrigin: Sendable {
     throw SystemError(errno: EADDRINUSE, operation: "start nginx (its messages are in \(files)/error.log)")
   }
 
-  /// Debian keeps it where only root's PATH leads.
+  /// Debian installs it where only root's PATH leads.
   private static var executable: String {
     LocalFile.isExecutable("/usr/sbin/nginx") ? "/usr/sbin/nginx" : "nginx"
   }
@@ -58,7 +58,7 @@ package final class NginxOrigin: Sendable {
     options.stderr = options.stdout
     let process = try ChildProcess(executable, ["-e", "\(files)/error.log", "-c", "\(files)/nginx.conf"], options)
     let origin = NginxOrigin(port: port, files: files, process: process)
-    // Written once its socket listens.
+    // nginx writes the file once its socket listens.
     while access("\(files)/nginx.pid", F_OK) != 0 {
       guard process.status == nil else { return nil }
       do {
@@ -71,13 +71,14 @@ package final class NginxOrigin: Sendable {
     return origin
   }
 
-  /// Asks nginx to end, and waits for it.
+  /// Tells nginx to end, and waits for its end.
   package func close() async {
     process.kill(SIGTERM)
     _ = await process.wait()
   }
 
-  /// A line of `/name bytes` for each response with more than one byte: the body bytes it has sent; complete once it is closed.
+  /// Has a line `/name bytes` for each response with more than one byte: the number of body bytes sent. Complete once
+  /// nginx is closed.
   package var accessLog: String { "\(files)/access.log" }
 
   private static func configuration(root: String, files: String, port: Int, rate: Int?, http2: Bool) -> String {

@@ -1,11 +1,11 @@
-/// Why bytes could not be read as the wanted value: what is wrong, in which field, at which byte.
+/// Why bytes could not be decoded: the problem, the field and the byte.
 package struct DecodingFailure: Error, Hashable, Sendable {
   package enum Problem: Hashable, Sendable {
     case emptyInput
     case inputTooLong(limit: Int)
     case invalidUTF8
     case unexpectedEnd
-    /// Another kind of value, or a byte that starts none.
+    /// The value has another type, or the byte does not begin a value.
     case expected(String)
     case trailingBytes
     case tooDeep(limit: Int)
@@ -19,16 +19,17 @@ package struct DecodingFailure: Error, Hashable, Sendable {
     case notAnInteger
     case integerOverflow
     case missing(String)
-    /// A member that there is not; those there are.
+    /// The member does not exist; `known` lists those that do.
     case unknownName(String, known: [String])
-    /// Well-formed JSON whose value means nothing here; the text says what would.
+    /// The JSON is well-formed, but its value is not allowed. The text says which values are.
     case invalidValue(String)
   }
 
   package var problem: Problem
-  /// The field, from the outermost inwards: `["task", "expect", "sha256"]`; elements of arrays appear as `[2]`.
+  /// The field's path from the outermost object inwards: `["task", "expect", "sha256"]`. Elements of arrays appear as
+  /// `[2]`.
   package var path: [String]
-  /// The offset of the offending byte, from 0.
+  /// The offset of the wrong byte, from 0.
   package var offset: Int
 
   package init(_ problem: Problem, path: [String] = [], offset: Int) {
@@ -37,7 +38,7 @@ package struct DecodingFailure: Error, Hashable, Sendable {
     self.offset = offset
   }
 
-  /// The same failure, seen from one level further out.
+  /// The same failure with one more outer step in its path.
   package func within(_ step: String) -> DecodingFailure {
     DecodingFailure(problem, path: [step] + path, offset: offset)
   }

@@ -1,4 +1,4 @@
-/// Hexadecimal digits, in either case when read, lower case when written.
+/// Hexadecimal digits: either case when read, lower case when written.
 package enum Hex {
   package static func value(of digit: UInt8) -> UInt8? {
     switch digit {
@@ -13,7 +13,7 @@ package enum Hex {
     value < 10 ? value + UInt8(ascii: "0") : value - 10 + UInt8(ascii: "a")
   }
 
-  /// The bytes that `digits` stand for; `nil` where one is no digit or their number is odd.
+  /// The bytes that `digits` encode; nil if a character is not a digit or the number of digits is odd.
   package static func decode(_ digits: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
     guard digits.count.isMultiple(of: 2) else { return nil }
     var output: [UInt8] = []
@@ -42,7 +42,7 @@ package enum Hex {
     }
   }
 
-  /// The four digits at `offset`, which were checked before.
+  /// The value of the four digits at `offset`, which have been checked before.
   static func quad(_ bytes: UnsafeBufferPointer<UInt8>, _ offset: Int) -> UInt16 {
     (offset..<offset + 4).reduce(0) { $0 << 4 | UInt16(value(of: bytes[$1]) ?? 0) }
   }

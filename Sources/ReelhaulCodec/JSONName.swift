@@ -1,11 +1,11 @@
 import Glibc
 
-/// The name of an object's member, compared with literals byte by byte: `switch name { case "id": … }`.
+/// The name of an object's member. It is compared with literals byte by byte: `switch name { case "id": … }`.
 ///
-/// It borrows the reader's bytes and must not outlive the call it was handed to.
+/// It borrows the reader's bytes, so it must not outlive the call that received it.
 package struct JSONName {
   private let borrowed: UnsafeBufferPointer<UInt8>
-  /// The name without escapes, where it was written with some.
+  /// The name without escapes, if it was written with escapes.
   private let unescaped: [UInt8]?
 
   init(borrowed: UnsafeBufferPointer<UInt8>) {
@@ -25,7 +25,7 @@ package struct JSONName {
     }
   }
 
-  /// The name as a string of its own.
+  /// The name as a string that owns its bytes.
   package var text: String { withBytes { String(decoding: $0, as: UTF8.self) } }
 
   var hash: UInt64 { withBytes { FNV1a($0).value } }

@@ -1,6 +1,6 @@
 extension JSONReader {
-  /// Reads an object: `body` gets every member whose value is not `null` and must consume its value. Members that are none
-  /// of the `known` ones are refused where the reader shall, also those that are `null`.
+  /// Reads an object. `body` receives every member whose value is not `null`, and must consume the value. If the
+  /// reader refuses unknown names, members outside `known` are an error, even if they are `null`.
   package mutating func object(
     known: [String]? = nil, _ body: (inout JSONReader, JSONName) throws(DecodingFailure) -> Void
   ) throws(DecodingFailure) {
@@ -28,7 +28,7 @@ extension JSONReader {
     } while try another(before: UInt8(ascii: "}"))
   }
 
-  /// Reads an array: `body` gets every element's index and must consume it.
+  /// Reads an array. `body` receives the index of every element and must consume the element.
   package mutating func array(
     _ body: (inout JSONReader, Int) throws(DecodingFailure) -> Void
   ) throws(DecodingFailure) {
@@ -50,7 +50,7 @@ extension JSONReader {
     } while try another(before: UInt8(ascii: "]"))
   }
 
-  /// The member `wanted` of the object that comes next, which stays unread; nil where it is absent.
+  /// The member `wanted` of the next object, which stays unread; nil if it is absent.
   package mutating func peek(_ wanted: StaticString) throws(DecodingFailure) -> String? {
     let start = position
     var value: String?
@@ -61,7 +61,7 @@ extension JSONReader {
     return value
   }
 
-  /// Consumes a value of any kind; its syntax is checked, its names may repeat.
+  /// Consumes a value of any kind. The syntax is checked, but names may repeat.
   package mutating func skip() throws(DecodingFailure) {
     switch try begin() {
     case UInt8(ascii: "{"):
@@ -129,7 +129,7 @@ extension JSONReader {
     let name =
       raw.isEscaped
       ? JSONName(unescaped: unescape(raw)) : JSONName(borrowed: UnsafeBufferPointer(rebasing: bytes[raw.range]))
-    // Names are compared by their hashes: a collision would refuse a message, never misread one.
+    // Names are compared by their hashes. A collision would refuse a message, but never misread one.
     let hash = name.hash
     guard !nameHashes[firstName...].contains(hash) else {
       throw DecodingFailure(.duplicateName(name.text), offset: start)

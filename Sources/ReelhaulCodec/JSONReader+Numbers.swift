@@ -1,5 +1,5 @@
 extension JSONReader {
-  /// Reads an integer within `bounds`; a fraction or an exponent is refused, even `1.0`.
+  /// Reads an integer within `bounds`. Fractions and exponents are refused, even `1.0`.
   package mutating func integer<Integer: FixedWidthInteger>(
     _ bounds: ClosedRange<Integer> = Integer.min...Integer.max
   ) throws(DecodingFailure) -> Integer {

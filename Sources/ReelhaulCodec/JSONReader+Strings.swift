@@ -4,7 +4,7 @@ extension JSONReader {
     try text(limit: limit) { String(decoding: $0, as: UTF8.self) }
   }
 
-  /// Reads a string of at most `limit` bytes and hands its UTF-8, without escapes, to `body` for the call's duration.
+  /// Reads a string of at most `limit` bytes and lends its UTF-8, without escapes, to `body`.
   package mutating func text<Value>(
     limit: Int = 1 << 20, _ body: (UnsafeBufferPointer<UInt8>) -> Value
   ) throws(DecodingFailure) -> Value {
@@ -19,13 +19,13 @@ extension JSONReader {
     return unescaped.withUnsafeBufferPointer(body)
   }
 
-  /// Where a string's bytes lie, its quotes left out.
+  /// The position of a string's bytes, without the quotes.
   struct RawString {
     var range: Range<Int>
     var isEscaped: Bool
   }
 
-  /// Consumes a string whose opening quote comes next, and checks it.
+  /// Consumes and checks a string. Its opening quote must be the next byte.
   mutating func rawString() throws(DecodingFailure) -> RawString {
     position += 1
     let start = position
@@ -76,7 +76,7 @@ extension JSONReader {
     return unit
   }
 
-  /// The bytes that a checked string with escapes stands for.
+  /// The bytes of a checked string, with its escapes replaced.
   func unescape(_ raw: RawString) -> [UInt8] {
     var output: [UInt8] = []
     output.reserveCapacity(raw.range.count)
@@ -105,7 +105,7 @@ extension JSONReader {
     return output
   }
 
-  /// The scalar of a checked `\uXXXX` or surrogate pair at `offset`, and how many bytes it took.
+  /// The scalar of a checked `\uXXXX` or surrogate pair at `offset`, and the number of bytes that it takes.
   private func scalar(at offset: Int) -> (Unicode.Scalar, Int) {
     let first = UInt32(Hex.quad(bytes, offset + 2))
     guard (0xD800..<0xDC00).contains(first) else { return (Unicode.Scalar(first) ?? "\u{FFFD}", 6) }

@@ -1,5 +1,4 @@
-// A member whose value is nil is left out; `orNull` writes it as `null` instead, for documents whose fields are
-// always all there.
+// A member whose value is nil is omitted. `orNull` writes `null` instead, for documents that always have all fields.
 extension JSONWriter {
   package mutating func member(_ name: StaticString, _ value: String?) {
     guard let value else { return }

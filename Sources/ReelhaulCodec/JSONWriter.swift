@@ -1,4 +1,4 @@
-/// Writes JSON into a byte array; commas come by themselves.
+/// Writes JSON into a byte array and adds the commas.
 ///
 /// `json.object { $0.member("id", id); $0.member("rate", rate) }`
 package struct JSONWriter: ~Copyable {
@@ -12,7 +12,7 @@ package struct JSONWriter: ~Copyable {
 
   deinit { memory.deallocate() }
 
-  /// The bytes of one value written by `body`; about `capacity` are expected.
+  /// The bytes of the value that `body` writes. `capacity` is the expected number of bytes.
   package static func write(capacity: Int = 512, _ body: (inout JSONWriter) -> Void) -> [UInt8] {
     var writer = JSONWriter(capacity: max(capacity, 16))
     body(&writer)
@@ -33,7 +33,7 @@ package struct JSONWriter: ~Copyable {
     close(UInt8(ascii: "]"))
   }
 
-  /// The name of the member whose value is written next; ASCII that needs no escapes.
+  /// Writes the name of the next member. The name must be ASCII without characters that need escapes.
   package mutating func name(_ name: StaticString) {
     beginValue()
     append(UInt8(ascii: "\""))
@@ -59,7 +59,8 @@ package struct JSONWriter: ~Copyable {
     append(UInt8(ascii: "\""))
   }
 
-  /// A string of at most `capacity` ASCII characters that need no escapes; `body` writes them and returns their number.
+  /// Writes a string of at most `capacity` ASCII characters without escapes. `body` writes them and returns their
+  /// number.
   package mutating func ascii(_ capacity: Int, _ body: (UnsafeMutableBufferPointer<UInt8>) -> Int) {
     beginValue()
     append(UInt8(ascii: "\""))
@@ -90,7 +91,7 @@ package struct JSONWriter: ~Copyable {
     }
   }
 
-  /// A finite number; what JSON cannot write (infinities, NaN) becomes `null`.
+  /// Writes a finite number. Infinities and NaN become `null`, because JSON has no form for them.
   package mutating func double(_ value: Double) {
     beginValue()
     append(value.isFinite ? value.description : "null")
@@ -106,7 +107,7 @@ package struct JSONWriter: ~Copyable {
     append("null")
   }
 
-  /// A value that is JSON already.
+  /// Writes a value that is already encoded as JSON.
   package mutating func raw(_ json: [UInt8]) {
     beginValue()
     json.withUnsafeBufferPointer { append($0) }
@@ -142,7 +143,7 @@ package struct JSONWriter: ~Copyable {
       case 0x0A: append(UInt8(ascii: "n"))
       case 0x0D: append(UInt8(ascii: "r"))
       case 0x09: append(UInt8(ascii: "t"))
-      // Never longer than what was read.
+      // The short escapes are never longer than the input was.
       case 0x08: append(UInt8(ascii: "b"))
       case 0x0C: append(UInt8(ascii: "f"))
       case 0..<0x20:
@@ -172,7 +173,7 @@ package struct JSONWriter: ~Copyable {
     count += 1
   }
 
-  /// Makes room for so many more bytes.
+  /// Makes room for `more` bytes.
   private mutating func reserve(_ more: Int) {
     guard memory.count - count < more else { return }
     let larger = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: max(2 * memory.count, count + more))

@@ -1,6 +1,6 @@
-/// What a mistyped word may have meant.
+/// Guesses the word that a mistyped word was meant to be.
 package enum Suggestion {
-  /// The candidate nearest to `word`: one edit away, or two where both have five letters or more.
+  /// The candidate nearest to `word`: at most one edit away, or two edits if both have five letters or more.
   package static func nearest(to word: String, in candidates: some Sequence<String>) -> String? {
     var best: (word: String, distance: Int)?
     for candidate in candidates {

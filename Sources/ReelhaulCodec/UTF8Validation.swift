@@ -1,5 +1,5 @@
 extension UnsafeBufferPointer<UInt8> {
-  /// The offset of the first byte that does not belong to well-formed UTF-8 (Unicode, table 3-7), or `nil`.
+  /// The offset of the first byte that is not part of well-formed UTF-8 (Unicode, table 3-7), or nil.
   func firstInvalidUTF8() -> Int? {
     let raw = UnsafeRawBufferPointer(self)
     var index = 0

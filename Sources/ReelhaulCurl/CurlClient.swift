@@ -1,17 +1,17 @@
 import CReelhaulCurl
 import ReelhaulSystem
 
-/// HTTP transfers on one event loop: one multi handle, one pool of connections, one policy of addresses.
+/// HTTP transfers on one event loop, with one multi handle, one pool of connections and one address policy.
 ///
 /// A reused connection is not checked again, so two policies need two clients.
-// @unchecked: its state is touched on the loop alone; `perform` and `close` go there first.
+// @unchecked: the state is touched only on the loop; `perform` and `close` move there first.
 package final class CurlClient: @unchecked Sendable {
   package let loop: EventLoop
   private let options: CurlOptions
   private var multi: MultiHandle?
   private var running: [UnsafeMutableRawPointer: EasyHandle] = [:]
   private var isClosed = false
-  /// `host:port` of servers that speak HTTP/2 alone.
+  /// `host:port` of servers that speak only HTTP/2.
   private var http2Servers: Set<String> = []
 
   package init(loop: EventLoop, options: CurlOptions) {
@@ -19,8 +19,9 @@ package final class CurlClient: @unchecked Sendable {
     self.options = options
   }
 
-  /// Performs `request`, giving its response to `handler` on the loop. Returns once it is over; canceling the task ends
-  /// it with ``CurlError/Code/canceled``. Callable from anywhere; without a hop from tasks of the loop.
+  /// Performs `request` and gives its response to `handler` on the loop. Returns when the transfer is over. Canceling
+  /// the task ends the transfer with ``CurlError/Code/canceled``. Any task may call it; tasks of the loop call it
+  /// without changing threads.
   package func perform(
     _ request: CurlRequest, handler: any CurlHandler
   ) async throws(CurlError) -> CurlStatistics {
@@ -38,7 +39,8 @@ package final class CurlClient: @unchecked Sendable {
     return try result.get()
   }
 
-  /// Ends every transfer with ``CurlError/Code/canceled`` and closes all connections. Later requests fail alike.
+  /// Ends every transfer with ``CurlError/Code/canceled`` and closes all connections. Later requests fail in the same
+  /// way.
   package func close() async {
     await withUnsafeContinuation { (continuation: UnsafeContinuation<Void, Never>) in
       loop.onLoopNow {
@@ -96,14 +98,14 @@ package final class CurlClient: @unchecked Sendable {
     easy.transfer = nil
     if usedHTTP2 { remember(transfer) }
     if case .failure(let error) = outcome, error.code == .tlsFailed, !transfer.offersHTTP2 {
-      // The handshake may have failed for want of a common protocol: once more, with HTTP/2 among those offered.
+      // The handshake may have failed because there was no common protocol: try once more and also offer HTTP/2.
       transfer.offersHTTP2 = true
       return start(transfer)
     }
     finish(transfer, outcome)
   }
 
-  /// The server would not speak HTTP/1.1: later requests offer HTTP/2 at once.
+  /// Remembers a server that refused HTTP/1.1, so that later requests offer HTTP/2 at once.
   private func remember(_ transfer: CurlTransfer) {
     guard let url = CurlURL(transfer.request.url) else { return }
     if http2Servers.count == 1000 { http2Servers.removeAll() }
@@ -115,7 +117,7 @@ package final class CurlClient: @unchecked Sendable {
     end(transfer, with: .failure(.canceled))
   }
 
-  /// Takes a running transfer out of libcurl. Its connection is closed with it.
+  /// Takes a running transfer out of libcurl, which closes its connection.
   private func end(_ transfer: CurlTransfer, with outcome: Result<CurlStatistics, CurlError>) {
     guard case .running(let easy) = transfer.state else { return }
     multi?.remove(easy)

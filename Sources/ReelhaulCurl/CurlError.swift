@@ -1,8 +1,8 @@
 import CReelhaulCurl
 
-/// Why a transfer ended without a whole response.
+/// Why a transfer ended without a complete response.
 package struct CurlError: Error, Hashable, Sendable {
-  /// A stable word for programs and metrics. Open: libcurl's rarer results are `curl_<number>`.
+  /// A stable word for programs and metrics. The set is open: libcurl's rarer results are `curl_<number>`.
   package struct Code: Hashable, Sendable {
     package let name: String
 
@@ -10,13 +10,13 @@ package struct CurlError: Error, Hashable, Sendable {
       self.name = name
     }
 
-    /// The resolved address is one the policy does not permit.
+    /// The policy does not permit the resolved address.
     package static let addressRefused = Code(name: "address_refused")
     /// The calling task was canceled, or the client closed.
     package static let canceled = Code(name: "canceled")
     /// The handler answered ``CurlVerdict/abort``.
     package static let aborted = Code(name: "aborted")
-    /// The response's head passes the limits of fields or bytes.
+    /// The response's head exceeds the limit of fields or bytes.
     package static let headTooLarge = Code(name: "head_too_large")
     /// The URL, its scheme or a header field cannot be sent.
     package static let badRequest = Code(name: "bad_request")
@@ -24,16 +24,16 @@ package struct CurlError: Error, Hashable, Sendable {
     package static let badResponse = Code(name: "bad_response")
     package static let resolveFailed = Code(name: "resolve_failed")
     package static let connectFailed = Code(name: "connect_failed")
-    /// A deadline passed or the transfer stayed below its lowest speed.
+    /// A deadline passed, or the transfer stayed below its lowest speed.
     package static let timedOut = Code(name: "timed_out")
     package static let tlsFailed = Code(name: "tls_failed")
-    /// No authority that is trusted has signed the server's certificate.
+    /// No trusted authority has signed the server's certificate.
     package static let certificateUntrusted = Code(name: "certificate_untrusted")
-    /// The server's certificate is not valid any more, or not yet.
+    /// The server's certificate has expired or is not valid yet.
     package static let certificateExpired = Code(name: "certificate_expired")
     /// The server's certificate is for another host.
     package static let certificateMisnamed = Code(name: "certificate_misnamed")
-    /// The file of trusted certificates cannot be used: this host's fault.
+    /// The file of trusted certificates cannot be used. This host is the cause, not the server.
     package static let caFile = Code(name: "ca_file_unusable")
     /// The connection ended before the announced length.
     package static let cut = Code(name: "connection_cut")
@@ -47,7 +47,7 @@ package struct CurlError: Error, Hashable, Sendable {
   package var code: Code
   /// Whether the same request may succeed later.
   package var isRetryable: Bool
-  /// For people; names the host at most, never the URL's query.
+  /// A message for people. It names at most the host, never the URL's query.
   package var message: String
 
   package init(_ code: Code, isRetryable: Bool = false, message: String) {
@@ -70,8 +70,8 @@ extension CurlError {
       kind.0, isRetryable: kind.1, message: detail.isEmpty ? sentence : detail)
   }
 
-  /// The certificate was refused; `verdict` is OpenSSL's number for what is wrong with the chain of signatures. Where the
-  /// name is what is wrong, libcurl has not asked for it yet, and it is 1.
+  /// The certificate was refused. `verdict` is OpenSSL's number for the fault in the chain of signatures. If only the
+  /// name is wrong, libcurl has not asked for the verdict yet, and it is 1.
   static func certificate(verdict: Int, detail: String) -> CurlError {
     let code: Code =
       switch verdict {

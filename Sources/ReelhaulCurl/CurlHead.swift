@@ -1,9 +1,9 @@
 /// A response's status and header fields.
 package struct CurlHead: Hashable, Sendable {
   package struct Field: Hashable, Sendable {
-    /// In lower case.
+    /// The name, in lower case.
     package var name: String
-    /// Without the white space around it.
+    /// The value, without surrounding white space.
     package var value: String
 
     package init(name: String, value: String) {
@@ -20,18 +20,18 @@ package struct CurlHead: Hashable, Sendable {
     self.fields = fields
   }
 
-  /// Whether the end of the body can be told from the end of the connection or of its stream, which anything can bring
-  /// about: libcurl takes one for the other, over TLS and HTTP/2, too.
+  /// Whether the head says where the body ends. Without this, only the end of the connection or of its stream marks
+  /// the end, and libcurl cannot tell a complete body from a lost connection, also over TLS and HTTP/2.
   package var isDelimited: Bool {
     self["content-length"] != nil || self["transfer-encoding"]?.lowercased() == "chunked"
   }
 
-  /// The first field of a lower-case name.
+  /// The value of the first field with this lower-case name.
   package subscript(name: String) -> String? {
     fields.first { $0.name == name }?.value
   }
 
-  /// Every field of a lower-case name.
+  /// The values of all fields with this lower-case name.
   package func values(of name: String) -> [String] {
     fields.filter { $0.name == name }.map(\.value)
   }

@@ -1,6 +1,6 @@
-/// What all transfers of a ``CurlClient`` have in common.
+/// The options of all transfers of a ``CurlClient``.
 package struct CurlOptions: Sendable {
-  /// Whether a `sockaddr` may be connected to. Called on the loop for every new connection.
+  /// Whether connecting to a `sockaddr` is allowed. Called on the loop for every new connection.
   package typealias AddressPredicate = @Sendable (UnsafeRawBufferPointer) -> Bool
 
   package var permits: AddressPredicate
@@ -9,7 +9,7 @@ package struct CurlOptions: Sendable {
   package var receiveBuffer: Int
   /// Idle connections kept for reuse.
   package var idleConnections: Int
-  /// A PEM file in the place of the system's certificates.
+  /// A PEM file that replaces the system's certificates.
   package var caFile: String?
 
   package init(

@@ -1,11 +1,12 @@
-/// One HTTP request. Redirects are not followed: the response is the first one.
+/// One HTTP request. Redirects are not followed: the first response is the result.
 package struct CurlRequest: Sendable {
   package enum Method: Sendable {
     case get
     case head
   }
 
-  /// Abort a transfer that stays below `bytesPerSecond` for `seconds`. Time while it is paused does not count.
+  /// Aborts a transfer that stays below `bytesPerSecond` for `seconds`. Time in which the transfer is paused does not
+  /// count.
   package struct LowSpeed: Hashable, Sendable {
     package var bytesPerSecond: Int
     package var seconds: Int
@@ -17,13 +18,13 @@ package struct CurlRequest: Sendable {
   }
 
   package var method: Method
-  /// `http://` or `https://`, without user name and password.
+  /// `http://` or `https://`, without a user name and password.
   package var url: String
-  /// Sent as they are, after libcurl's own `Host`, `Accept` and `User-Agent`, which they may override.
+  /// Sent unchanged, after libcurl's own `Host`, `Accept` and `User-Agent`, which these fields may override.
   package var headers: [(name: String, value: String)]
   package var connectTimeout: Duration
   package var lowSpeed: LowSpeed?
-  /// The whole transfer's, from its start, pauses included.
+  /// The limit for the whole transfer from its start, including pauses.
   package var deadline: Duration?
 
   package init(

@@ -16,12 +16,12 @@ package final class CurlTransfer: @unchecked Sendable {
   let handler: any CurlHandler
   var state = State.new
   var collector = HeadCollector()
-  /// Why the transfer ends, where that is known better than libcurl's result tells.
+  /// Why the transfer ends, if the cause is known more exactly than libcurl's result tells.
   var failure: CurlError?
-  /// An address was refused; it failed for that reason unless another one could be connected to.
+  /// An address was refused. The transfer failed for this reason, unless another address could be connected to.
   var refusedAddress = false
   var isCanceled = false
-  /// HTTP/2 is offered, too: the server would not speak HTTP/1.1.
+  /// HTTP/2 is also offered, because the server refused HTTP/1.1.
   var offersHTTP2 = false
   var completion: Completion?
   private unowned let client: CurlClient
@@ -32,14 +32,14 @@ package final class CurlTransfer: @unchecked Sendable {
     self.client = client
   }
 
-  /// Goes on after a ``CurlVerdict/pause``; soon, from the loop. Does nothing once it has ended.
+  /// Continues after a ``CurlVerdict/pause``, soon and from the loop. Does nothing once the transfer has ended.
   package func resume() {
     client.resume(self)
   }
 }
 
 extension CurlTransfer {
-  /// One header line arrived. False ends the transfer.
+  /// Receives one header line. False ends the transfer.
   func receive(line: UnsafeRawBufferPointer) -> Bool {
     switch collector.add(line: line) {
     case .more:

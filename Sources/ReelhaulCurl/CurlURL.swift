@@ -1,6 +1,6 @@
 import CReelhaulCurl
 
-/// An absolute URL, read and resolved by libcurl's own parser: what is checked is what will be requested.
+/// An absolute URL, parsed and resolved by libcurl's own parser, so that the checked URL is the requested URL.
 package struct CurlURL: Hashable, Sendable {
   /// The whole URL, normalised.
   package let text: String
@@ -8,14 +8,14 @@ package struct CurlURL: Hashable, Sendable {
   package let scheme: String
   /// In lower case, IPv6 addresses in brackets.
   package let host: String
-  /// The scheme's default where none is written.
+  /// The scheme's default port if the URL has none.
   package let port: Int
   /// Percent-encoded, with its leading slash.
   package let path: String
   /// Whether it carries a user name or a password.
   package let hasCredentials: Bool
 
-  /// `nil` for what is no absolute URL, or of a scheme libcurl does not know.
+  /// Nil if the text is not an absolute URL, or if libcurl does not know its scheme.
   package init?(_ text: String) {
     self.init(text, against: nil)
   }
@@ -46,12 +46,12 @@ package struct CurlURL: Hashable, Sendable {
   private static func part(_ part: CURLUPart, of url: OpaquePointer, flags: UInt32 = 0) -> String? {
     var text: UnsafeMutablePointer<CChar>?
     guard curl_url_get(url, part, &text, flags) == CURLUE_OK, let text else { return nil }
-    // The string is libcurl's and freed by curl_free.
+    // libcurl owns the string; curl_free frees it.
     defer { curl_free(text) }
     return String(cString: text)
   }
 
-  /// Whether a request to `other` reaches the same server, so that headers meant for this one may go along.
+  /// Whether a request to `other` reaches the same server, so that headers for this URL may be sent there too.
   package func isSameOrigin(as other: CurlURL) -> Bool {
     scheme == other.scheme && host == other.host && port == other.port
   }

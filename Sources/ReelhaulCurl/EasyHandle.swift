@@ -2,15 +2,17 @@ import CReelhaulCurl
 import Glibc
 import ReelhaulSystem
 
-/// A libcurl easy handle, for one transfer. Reused, libcurl 7.88 would write into freed memory where a head's first line
-/// goes on with the last one of the transfer before; connections and TLS sessions are kept without it.
+/// A libcurl easy handle for one transfer. It is not reused: libcurl 7.88 would write into freed memory if the first
+/// line of a head continues the last line of the transfer before. Connections and TLS sessions are kept without
+/// reusing the handle.
 ///
-/// Its address is the context of its callbacks, so whoever gives it to a multi handle keeps it until it is removed.
+/// The handle's address is the context of its callbacks, so its owner must keep it until it is removed from the multi
+/// handle.
 final class EasyHandle {
   let raw: UnsafeMutableRawPointer
-  /// The transfer it works for; set while it is in the multi handle.
+  /// The transfer of this handle. It is set while the handle is in the multi handle.
   var transfer: CurlTransfer?
-  /// TLS held more than libcurl asked for when it took the last bytes of the body.
+  /// TLS held more bytes than libcurl asked for when libcurl took the last bytes of the body.
   private(set) var hasSurplus = false
   private unowned let sockets: SocketTable
   private let permits: CurlOptions.AddressPredicate
@@ -30,7 +32,7 @@ final class EasyHandle {
   }
 
   deinit {
-    // Order: the handle refers to the list and the buffer.
+    // In this order, because the handle refers to the list and the buffer.
     curl_easy_cleanup(raw)
     curl_slist_free_all(headers)
     errorText.deallocate()
@@ -40,18 +42,18 @@ final class EasyHandle {
     let context = Unmanaged.passUnretained(self).toOpaque()
     try check(rh_easy_set_string(raw, CURLOPT_PROTOCOLS_STR, "http,https"))
     try check(rh_easy_set_long(raw, CURLOPT_NOSIGNAL, 1))
-    // A canceled transfer does not make the loop wait for the resolver's thread; that ends by itself.
+    // A canceled transfer must not make the loop wait for the resolver's thread, which ends by itself.
     try check(rh_easy_set_long(raw, CURLOPT_QUICK_EXIT, 1))
     try check(rh_easy_set_long(raw, CURLOPT_FOLLOWLOCATION, 0))
     try check(rh_easy_set_long(raw, CURLOPT_DISALLOW_USERNAME_IN_URL, 1))
-    // A proxy would be connected to in the server's place, past the check of the address.
+    // With a proxy, libcurl would connect to the proxy, and the check of the server's address would be bypassed.
     try check(rh_easy_set_string(raw, CURLOPT_PROXY, ""))
     try check(rh_easy_set_long(raw, CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2))
     try check(rh_easy_set_long(raw, CURLOPT_BUFFERSIZE, options.receiveBuffer))
     try check(rh_easy_set_long(raw, CURLOPT_TCP_KEEPALIVE, 1))
     try check(rh_easy_set_string(raw, CURLOPT_USERAGENT, options.userAgent))
     if let file = options.caFile { try check(rh_easy_set_string(raw, CURLOPT_CAINFO, file)) }
-    // With a directory of certificates besides, libcurl reads and parses the file again for every connection.
+    // If a directory of certificates is set too, libcurl reads and parses the file again for every connection.
     if options.caFile != nil || rh_default_ca_file() != nil { try check(rh_easy_set_string(raw, CURLOPT_CAPATH, nil)) }
     try check(rh_easy_set_pointer(raw, CURLOPT_SHARE, share))
     try check(rh_easy_set_pointer(raw, CURLOPT_PRIVATE, context))
@@ -59,7 +61,7 @@ final class EasyHandle {
     try check(rh_easy_set_pointer(raw, CURLOPT_HEADERDATA, context))
     try check(rh_easy_set_pointer(raw, CURLOPT_WRITEDATA, context))
     try check(rh_easy_set_pointer(raw, CURLOPT_OPENSOCKETDATA, context))
-    // A connection outlives the handle that opened it: its end is told to the table of sockets.
+    // A connection lives longer than the handle that opened it, so its end is reported to the table of sockets.
     let table = Unmanaged.passUnretained(sockets).toOpaque()
     try check(rh_easy_set_pointer(raw, CURLOPT_CLOSESOCKETDATA, table))
     try check(rh_easy_set_pointer(raw, CURLOPT_PREREQDATA, table))
@@ -89,7 +91,7 @@ final class EasyHandle {
         Unmanaged<SocketTable>.fromOpaque(context!).takeUnretainedValue().close(descriptor)
         return 0
       })
-    // With a connection that is shut there, libcurl cannot send, and takes another one.
+    // If a connection is shut there, libcurl cannot send over it and uses another one.
     try check(
       rh_easy_set_prereq(raw) { context, _, _, _, _ in
         Unmanaged<SocketTable>.fromOpaque(context!).takeUnretainedValue().look()
@@ -107,13 +109,14 @@ final class EasyHandle {
     return of(context)
   }
 
-  /// That of the connection which is kept for later requests, once the transfer is over; `CURL_SOCKET_BAD` for none.
+  /// The socket of the connection that is kept for later requests, once the transfer is over; `CURL_SOCKET_BAD` if
+  /// there is none.
   var keptSocket: Int32 { rh_easy_socket(raw) }
 
-  /// Opens a socket for an address the policy permits.
+  /// Opens a socket if the policy permits the address.
   private func openSocket(_ address: UnsafeMutablePointer<curl_sockaddr>) -> curl_socket_t {
     let length = Int(min(address.pointee.addrlen, UInt32(MemoryLayout<sockaddr_storage>.size)))
-    // libcurl lays the whole address out from `addr` on, longer than the field's type.
+    // libcurl stores the whole address from `addr` on, although it is longer than the field's type.
     let start = UnsafeRawPointer(address) + (MemoryLayout<curl_sockaddr>.offset(of: \.addr) ?? 0)
     guard permits(UnsafeRawBufferPointer(start: start, count: length)) else {
       transfer?.refusedAddress = true
@@ -130,9 +133,10 @@ final class EasyHandle {
     return descriptor
   }
 
-  /// Sets what `request` needs; throws ``CurlError/Code/badRequest`` for what cannot be sent.
+  /// Applies `request` to the handle. Throws ``CurlError/Code/badRequest`` if the request cannot be sent.
   ///
-  /// HTTP/2 costs more per byte and its windows make pausing heavy: it is offered on demand alone, and over TLS.
+  /// HTTP/2 costs more per byte, and its windows make pausing expensive. So it is offered only on demand, and only
+  /// over TLS.
   func prepare(_ request: CurlRequest, offersHTTP2: Bool) throws(CurlError) {
     let version = offersHTTP2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1
     try check(rh_easy_set_long(raw, CURLOPT_HTTP_VERSION, Int(version)))
@@ -149,7 +153,7 @@ final class EasyHandle {
     var list: UnsafeMutablePointer<curl_slist>?
     for (name, value) in fields {
       let isSafe = !name.isEmpty && !(name + value).utf8.contains { $0 == 0x0D || $0 == 0x0A || $0 == 0 }
-      // A field with an empty value is written "Name;" for libcurl; "Name:" would take the field away.
+      // libcurl needs "Name;" for a field with an empty value; "Name:" would remove the field.
       let line = value.isEmpty ? "\(name);" : "\(name): \(value)"
       guard isSafe, let longer = curl_slist_append(list, line) else {
         curl_slist_free_all(list)
@@ -161,7 +165,7 @@ final class EasyHandle {
     try check(rh_easy_set_list(raw, CURLOPT_HTTPHEADER, list))
   }
 
-  /// Not 0, which is no limit.
+  /// At least 1, because 0 means no limit.
   private static func milliseconds(_ duration: Duration) -> Int { max(1, Int(duration.milliseconds)) }
 
   private func check(_ result: CURLcode) throws(CurlError) {
@@ -169,13 +173,13 @@ final class EasyHandle {
     throw CurlError(result: result, detail: detail)
   }
 
-  /// libcurl's own sentence about its last failure; empty where it left none.
+  /// libcurl's own sentence about its last failure, or empty.
   var detail: String { String(cString: errorText) }
 
-  /// OpenSSL's number for what is wrong with the signatures of the server's certificate; 0 where nothing is.
+  /// OpenSSL's number for the fault in the signatures of the server's certificate; 0 if they are correct.
   var certificateVerdict: Int { number(CURLINFO_SSL_VERIFYRESULT) }
 
-  /// Something of the request was sent.
+  /// Whether a part of the request was sent.
   var hasSent: Bool { number(CURLINFO_REQUEST_SIZE) > 0 }
 
   var usedHTTP2: Bool { number(CURLINFO_HTTP_VERSION) == Int(CURL_HTTP_VERSION_2_0) }

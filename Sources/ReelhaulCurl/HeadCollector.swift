@@ -1,15 +1,14 @@
-/// Makes a ``CurlHead`` of the header lines as libcurl hands them over: bounded, last response only. Pure.
+/// Builds a ``CurlHead`` from the header lines of libcurl. It is bounded and keeps only the last response. Pure.
 ///
-/// What libcurl might read in another way than it is read here is refused: which of the two is right decides where a
-/// body ends.
+/// Lines that libcurl might read differently are refused, because the reading decides where a body ends.
 struct HeadCollector {
   enum Progress: Equatable {
     case more
-    /// The final response's head; what follows (trailers) is counted and ignored.
+    /// The head of the final response. Trailers after it are counted and ignored.
     case complete(CurlHead)
-    /// More than ``maximumFields`` or ``maximumBytes``, trailers included: libcurl holds them all.
+    /// More than ``maximumFields`` or ``maximumBytes``, including trailers, because libcurl keeps them all in memory.
     case tooLarge
-    /// Not a status line where one must stand, a line that goes on with the one before, or a transfer coding in HTTP/2.
+    /// A status line is missing, a line continues the line before (folding), or a transfer coding appears in HTTP/2.
     case malformed
   }
 
@@ -22,7 +21,7 @@ struct HeadCollector {
   private var trailers = 0
   private(set) var isComplete = false
 
-  /// Takes one line, its end included.
+  /// Adds one line, including its line end.
   mutating func add(line: UnsafeRawBufferPointer) -> Progress {
     bytes += line.count
     guard bytes <= Self.maximumBytes else { return .tooLarge }
@@ -51,7 +50,7 @@ struct HeadCollector {
     return (head?.fields.count ?? 0) <= Self.maximumFields ? .more : .tooLarge
   }
 
-  /// The empty line: ends an informational head, or the final one. What follows 101 is of another protocol.
+  /// The empty line, which ends an informational head or the final head. Bytes after a 101 belong to another protocol.
   private mutating func end() -> Progress {
     guard let head else { return .malformed }
     guard head.status >= 200 || head.status == 101 else {
@@ -72,7 +71,7 @@ struct HeadCollector {
     return status
   }
 
-  /// What is no UTF-8 is percent-encoded: a URL's bytes mean what its server says.
+  /// Percent-encodes bytes that are not UTF-8, because only the server knows what the bytes of a URL mean.
   private static func url(_ value: Slice<UnsafeRawBufferPointer>) -> String {
     String(validating: value, as: UTF8.self)
       ?? value.map { $0 < 0x80 ? String(UnicodeScalar($0)) : "%" + String($0, radix: 16) }.joined()
@@ -90,7 +89,7 @@ struct HeadCollector {
     String(unsafeUninitializedCapacity: name.count) { buffer in
       for (index, byte) in name.enumerated() {
         let isUpper = byte >= UInt8(ascii: "A") && byte <= UInt8(ascii: "Z")
-        // Names are tokens of ASCII; anything else must not make the string ill-formed.
+        // Names are ASCII tokens. Other bytes are replaced, so that the string stays well-formed.
         buffer[index] = isUpper ? byte | 0x20 : (byte < 0x80 ? byte : UInt8(ascii: "?"))
       }
       return name.count

@@ -1,21 +1,21 @@
 import CReelhaulCurl
 import ReelhaulSystem
 
-/// One libcurl multi handle, driven by the loop: sockets and one timer in, finished transfers out.
-// @unchecked: touched on the loop's thread alone.
+/// One libcurl multi handle, driven by the loop: it takes socket events and one timer, and returns finished transfers.
+// @unchecked: touched only on the loop's thread.
 final class MultiHandle: @unchecked Sendable {
   private let loop: EventLoop
   private let raw: UnsafeMutableRawPointer
-  /// DNS results and TLS sessions for the handles of this loop; locked by nothing, as one thread uses it.
+  /// DNS results and TLS sessions for the handles of this loop. No lock is needed, because one thread uses it.
   let share: UnsafeMutableRawPointer
   private(set) var sockets: SocketTable!
   private let onFinish: @Sendable (UnsafeMutableRawPointer, CURLcode) -> Void
   private var timer: LoopTimer?
-  /// Counts what libcurl asked of its timer, so that an outdated wish is not granted.
+  /// Counts libcurl's timer requests, so that an outdated request is ignored.
   private var timerWish = 0
   private var isClosed = false
 
-  /// `onFinish` gets an easy handle, already removed, and libcurl's result. On the loop only.
+  /// `onFinish` receives an easy handle, which is already removed, and libcurl's result. Call it on the loop.
   init(
     loop: EventLoop, idleConnections: Int, onFinish: @escaping @Sendable (UnsafeMutableRawPointer, CURLcode) -> Void
   ) throws(CurlError) {
@@ -64,24 +64,26 @@ final class MultiHandle: @unchecked Sendable {
     return result
   }
 
-  /// Ends every connection. All easy handles must be removed; the share is freed by ``freeShare()`` once they are gone.
+  /// Ends every connection. All easy handles must be removed before. ``freeShare()`` frees the share once they are
+  /// released.
   func close() {
     guard !isClosed else { return }
     isClosed = true
     timerWish += 1
     timer?.cancel()
     timer = nil
-    // Idle connections are closed here, through the table of sockets.
+    // This call closes idle connections, through the table of sockets.
     curl_multi_cleanup(raw)
     sockets.closeAll()
   }
 
-  /// After ``close()``, and after the last easy handle that uses it.
+  /// Call it after ``close()``, and after the last easy handle that uses the share is released.
   func freeShare() {
     curl_share_cleanup(share)
   }
 
-  /// libcurl's timer wish: cannot be granted within its call, which may come from inside `socket_action`.
+  /// Stores libcurl's timer request. It cannot be carried out here, because libcurl may call this from inside
+  /// `socket_action`.
   private func setTimer(_ milliseconds: Int) {
     timerWish += 1
     timer?.cancel()
@@ -100,7 +102,7 @@ final class MultiHandle: @unchecked Sendable {
     }
   }
 
-  /// Tells libcurl what happened on a socket, or with `CURL_SOCKET_BAD` that its time has come.
+  /// Tells libcurl about events on a socket, or with `CURL_SOCKET_BAD` that its timer has fired.
   private func drive(_ descriptor: Int32, events: PollEvents) {
     guard !isClosed else { return }
     var mask: Int32 = 0
@@ -112,14 +114,14 @@ final class MultiHandle: @unchecked Sendable {
     finish()
   }
 
-  /// Takes the finished transfers out. A message is valid until its handle is removed.
+  /// Takes out the finished transfers. A message is valid until its handle is removed.
   private func finish() {
     var left: Int32 = 0
     while let message = curl_multi_info_read(raw, &left) {
       let result = message.pointee.data.result
       guard message.pointee.msg == CURLMSG_DONE, let easy = message.pointee.easy_handle else { continue }
       let handle = EasyHandle.of(raw: easy)
-      // In HTTP/2 every frame names the request it answers, and some answer none.
+      // Not for HTTP/2: there every frame names its request, and some frames belong to no request.
       if !handle.usedHTTP2 { sockets.rest(handle.keptSocket, hasSurplus: handle.hasSurplus) }
       curl_multi_remove_handle(raw, easy)
       onFinish(easy, result)

@@ -4,24 +4,24 @@ import ReelhaulSystem
 
 /// The sockets of one multi handle, and how the loop watches them.
 ///
-/// A connection's own socket keeps its watcher while it rests between two requests. What it receives then was not asked
-/// for: libcurl (before 8.1) would take it for the answer to the next request, a later task's file. So it is watched,
-/// looked at once more before that request is sent, and again when something comes back: what came before the server had
-/// the request is no answer to it. A connection that was not silent is shut. libcurl sees that, and uses another one; a
-/// request that was sent over it already is sent again.
+/// A connection's own socket keeps its watcher while the connection rests between two requests. Nobody has asked for
+/// bytes that arrive then, but libcurl (before 8.1) would take them for the answer to the next request: a later task's
+/// file. So the socket is watched, checked once more before the next request is sent, and checked again when bytes
+/// arrive: bytes that came before the server had the request are not its answer. A connection that received bytes is
+/// shut. libcurl notices this and uses another connection; a request that was already sent over it is sent again.
 ///
-/// What libcurl opens by itself (the resolver's wake-up) is forgotten as soon as libcurl stops watching it, for its end
-/// is not announced.
-// @unchecked: touched on the loop's thread alone.
+/// Sockets that libcurl opens by itself (the resolver's wake-up) are forgotten as soon as libcurl stops watching them,
+/// because libcurl does not report their end.
+// @unchecked: touched only on the loop's thread.
 final class SocketTable: @unchecked Sendable {
   private let loop: EventLoop
   private let onEvents: @Sendable (Int32, PollEvents) -> Void
   private var polls: [Int32: LoopPoll] = [:]
   private var owned: Set<Int32> = []
-  /// Those that libcurl has watched for a transfer.
+  /// The sockets that libcurl has watched for a transfer.
   private var used: Set<Int32> = []
   private var resting: Set<Int32> = []
-  /// Those that have rested and got a request, and have received nothing since.
+  /// The sockets that have rested, then got a request, and have received nothing since.
   private var asked: Set<Int32> = []
 
   init(loop: EventLoop, onEvents: @escaping @Sendable (Int32, PollEvents) -> Void) {
@@ -29,13 +29,13 @@ final class SocketTable: @unchecked Sendable {
     self.onEvents = onEvents
   }
 
-  /// `descriptor` was opened for a connection and will end with ``close(_:)``.
+  /// Notes that `descriptor` was opened for a connection. ``close(_:)`` will end it.
   func own(_ descriptor: Int32) {
     owned.insert(descriptor)
   }
 
-  /// libcurl's wish for a socket: `CURL_POLL_IN`, `_OUT`, `_INOUT`, `_REMOVE` or `_NONE`. False where it cannot be
-  /// watched.
+  /// Carries out libcurl's request to watch a socket: `CURL_POLL_IN`, `_OUT`, `_INOUT`, `_REMOVE` or `_NONE`. False if
+  /// the socket cannot be watched.
   func watch(_ descriptor: Int32, what: Int32) -> Bool {
     let hasRested = resting.remove(descriptor) != nil
     guard what != CURL_POLL_REMOVE else {
@@ -73,14 +73,14 @@ final class SocketTable: @unchecked Sendable {
     onEvents(descriptor, events)
   }
 
-  /// Something that was sent has not reached the other end yet, as far as TCP knows.
+  /// Whether sent bytes have not been acknowledged by the other end's TCP yet.
   private func hasUnacknowledged(_ descriptor: Int32) -> Bool {
     var bytes: Int32 = 0
     return ioctl(descriptor, UInt(TIOCOUTQ), &bytes) == 0 && bytes > 0
   }
 
-  /// A transfer of HTTP/1 over `descriptor` has ended and its connection is kept. `hasSurplus`: more than its response has been
-  /// received already.
+  /// A transfer of HTTP/1 over `descriptor` has ended, and its connection is kept. `hasSurplus`: more bytes than the
+  /// response have already been received.
   func rest(_ descriptor: Int32, hasSurplus: Bool) {
     guard owned.contains(descriptor), !used.contains(descriptor) else { return }
     if hasSurplus { return shut(descriptor) }
@@ -88,7 +88,7 @@ final class SocketTable: @unchecked Sendable {
     listen(descriptor)
   }
 
-  /// A request is about to be sent, over one of those that rest or over a new connection.
+  /// Checks the resting connections, because a request is about to be sent over one of them or over a new one.
   func look() {
     guard !resting.isEmpty else { return }
     var ends = resting.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
@@ -101,14 +101,14 @@ final class SocketTable: @unchecked Sendable {
     switch recv(descriptor, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) {
     case 1: shut(descriptor)
     case -1 where errno == EAGAIN: polls[descriptor]?.watch(.readable)
-    // The server has ended it, which libcurl sees by itself.
+    // The server has closed the connection. libcurl notices this by itself.
     default:
       resting.remove(descriptor)
       polls[descriptor]?.watch([])
     }
   }
 
-  /// Also takes what is there: while something is, a connection of TLS counts as alive.
+  /// Also reads the waiting bytes: while there are any, libcurl takes a TLS connection for alive.
   private func shut(_ descriptor: Int32) {
     resting.remove(descriptor)
     polls[descriptor]?.watch([])
@@ -119,7 +119,7 @@ final class SocketTable: @unchecked Sendable {
     }
   }
 
-  /// Ends a connection's socket: the watcher first, then the descriptor.
+  /// Ends a connection's socket: first the watcher, then the descriptor.
   func close(_ descriptor: Int32) {
     polls.removeValue(forKey: descriptor)?.close()
     owned.remove(descriptor)
@@ -129,7 +129,7 @@ final class SocketTable: @unchecked Sendable {
     Glibc.close(descriptor)
   }
 
-  /// Stops watching everything that is left.
+  /// Stops watching all remaining sockets.
   func closeAll() {
     for poll in polls.values { poll.close() }
     polls.removeAll()

@@ -4,7 +4,7 @@ package enum DigestAlgorithm: Sendable {
   case sha256
   case md5
 
-  /// Bytes of a digest.
+  /// The number of bytes of a digest.
   package var length: Int {
     switch self {
     case .sha256: 32
@@ -12,7 +12,7 @@ package enum DigestAlgorithm: Sendable {
     }
   }
 
-  // Fetched once: a fetch per digest costs more than hashing 300 bytes.
+  // Fetched once, because a fetch per digest costs more than hashing 300 bytes.
   fileprivate var method: Method {
     switch self {
     case .sha256: Method.sha256
@@ -21,15 +21,16 @@ package enum DigestAlgorithm: Sendable {
   }
 }
 
-/// One running digest over OpenSSL's EVP. Not shared between threads at the same time; may move between them.
-// @unchecked: the context is used by one caller at a time, which `update` being non-copying requires of its owner.
+/// One running digest, computed by OpenSSL's EVP. It may move between threads, but only one thread may use it at a
+/// time.
+// @unchecked: `update` is a mutating method of a non-copyable type, so only one caller uses the context at a time.
 package struct DigestState: ~Copyable, @unchecked Sendable {
   private let context: OpaquePointer
   private let algorithm: DigestAlgorithm
 
   package init(_ algorithm: DigestAlgorithm) {
     self.algorithm = algorithm
-    // EVP_MD_CTX_new fails for want of memory alone.
+    // EVP_MD_CTX_new fails only if there is no memory.
     context = EVP_MD_CTX_new()!
     EVP_DigestInit_ex2(context, algorithm.method.pointer, nil)
   }
@@ -42,7 +43,7 @@ package struct DigestState: ~Copyable, @unchecked Sendable {
     EVP_DigestUpdate(context, bytes.baseAddress, bytes.count)
   }
 
-  /// The digest of all bytes so far; the state is then that of a new one.
+  /// The digest of all bytes so far. Afterwards the state is that of a new digest.
   package mutating func finish() -> [UInt8] {
     let digest = [UInt8](unsafeUninitializedCapacity: algorithm.length) { buffer, count in
       var length: UInt32 = 0
@@ -63,7 +64,7 @@ package func digest(_ algorithm: DigestAlgorithm, of bytes: some Collection<UInt
   return state.finish()
 }
 
-// @unchecked: an EVP_MD is immutable and counted by OpenSSL; these live as long as the process.
+// @unchecked: an EVP_MD is immutable and reference-counted by OpenSSL. These live as long as the process.
 private struct Method: @unchecked Sendable {
   let pointer: OpaquePointer?
 

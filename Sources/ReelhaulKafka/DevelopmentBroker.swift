@@ -1,13 +1,13 @@
 import CReelhaulKafka
 
-/// A Kafka broker inside this process, on the loopback interface: real protocol, so any client on this machine may use
-/// it, and everything in memory. It ends with the process, and every start has another port.
+/// A Kafka broker inside this process, on the loopback interface and in memory. It speaks the real protocol, so any
+/// client on this machine may use it. It ends with the process, and has a new port at every start.
 ///
-/// Known limits: a partition keeps its newest 5 MB or 100,000 record batches and silently drops older ones; topics cannot
-/// be created or described through the admin protocol (give them to ``init(topics:)``; others are made on first use with
-/// four partitions); there is no compaction, no retention time, no TLS and no authentication; records of a
-/// transaction are seen before it is committed and stay when it is aborted, and no producer of a `transactional.id` is
-/// shut out by another.
+/// Known limits: a partition keeps its newest 5 MB or 100,000 record batches and silently drops older ones. Topics
+/// cannot be created or described through the admin protocol (give them to ``init(topics:)``; others are created on
+/// first use with four partitions). There is no compaction, retention time, TLS or authentication. Records of a
+/// transaction are visible before it is committed, and stay if it is aborted. Producers with the same
+/// `transactional.id` do not fence each other.
 package final class DevelopmentBroker: Sendable {
   /// `host:port`.
   package let bootstrap: String
@@ -15,7 +15,7 @@ package final class DevelopmentBroker: Sendable {
   private let handle: StoppableHandle
 
   package init(topics: [TopicSpec], observer: @escaping KafkaObserver = { _ in }) throws(KafkaError) {
-    // Never used to connect; the cluster only needs a client to live in.
+    // Never used to connect: the mock cluster only needs a client to live in.
     let configuration = try KafkaConfiguration(bootstrap: "127.0.0.1:9", observer: observer)
     let kafka = try KafkaHandle(.producer, configuration, defaults: ["log_level": "0"])
     guard let cluster = rd_kafka_mock_cluster_new(kafka.raw, 1) else {

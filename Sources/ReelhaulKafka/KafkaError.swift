@@ -1,8 +1,9 @@
 import CReelhaulKafka
 
-/// What Kafka or librdkafka refused, with what a caller needs to decide: is the client lost, may it be tried again.
+/// An error of Kafka or librdkafka, with what a caller must know: whether the client is lost, and whether to try
+/// again.
 package struct KafkaError: Error, Hashable, Sendable {
-  /// An error code: negative ones are librdkafka's own, the others the protocol's. The set is open.
+  /// An error code. Negative ones are librdkafka's own, the others belong to the protocol. The set is open.
   package struct Code: RawRepresentable, Hashable, Sendable {
     package let rawValue: Int32
     package init(rawValue: Int32) { self.rawValue = rawValue }
@@ -15,21 +16,22 @@ package struct KafkaError: Error, Hashable, Sendable {
     package static let allBrokersDown = Code(RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN)
     package static let transport = Code(RD_KAFKA_RESP_ERR__TRANSPORT)
     package static let invalidArgument = Code(RD_KAFKA_RESP_ERR__INVALID_ARG)
-    /// Another producer of the same `transactional.id` has begun.
+    /// Another producer with the same `transactional.id` has started.
     package static let fenced = Code(RD_KAFKA_RESP_ERR__FENCED)
     package static let fatal = Code(RD_KAFKA_RESP_ERR__FATAL)
     static let none = Code(RD_KAFKA_RESP_ERR_NO_ERROR)
   }
 
   package let code: Code
-  /// One line for people; never holds configuration values.
+  /// One line for people. It never contains values of the configuration.
   package internal(set) var message: String
-  /// The client will never work again: close it and make a new one.
+  /// The client will never work again. Close it and make a new one.
   package let isFatal: Bool
   /// The same request may succeed later.
   package let isRetriable: Bool
 
-  /// librdkafka's name of the code (`_TIMED_OUT`, `NOT_LEADER_FOR_PARTITION`): a bounded set, fit for metrics.
+  /// librdkafka's name of the code (`_TIMED_OUT`, `NOT_LEADER_FOR_PARTITION`). The set is bounded, so it is suitable
+  /// for metrics.
   package var name: String { String(cString: rd_kafka_err2name(rd_kafka_resp_err_t(rawValue: code.rawValue))) }
 
   package init(code: Code, message: String, isFatal: Bool = false, isRetriable: Bool? = nil) {
@@ -44,7 +46,7 @@ package struct KafkaError: Error, Hashable, Sendable {
     self.init(code: Code(code), message: context.map { "\($0): \(text)" } ?? text, isFatal: isFatal)
   }
 
-  /// Takes over and frees `error`.
+  /// Takes ownership of `error` and frees it.
   init(consuming error: OpaquePointer, _ context: String) {
     defer { rd_kafka_error_destroy(error) }
     self.init(
@@ -53,14 +55,14 @@ package struct KafkaError: Error, Hashable, Sendable {
       isRetriable: rd_kafka_error_is_retriable(error) != 0 ? true : nil)
   }
 
-  /// The same, with the trouble behind it where it says no more than that nobody answered.
+  /// The same error with `trouble` as its cause, if the error itself only says that nobody answered.
   func because(of trouble: KafkaError?) -> KafkaError {
     guard let trouble, Self.silences.contains(code) else { return self }
     return KafkaError(code: code, message: "\(message): \(trouble.message)", isFatal: isFatal, isRetriable: isRetriable)
   }
 
-  /// How much an error of librdkafka's tells: that all brokers are down is less than that a connection broke, and that
-  /// less than why it was refused.
+  /// How informative an error of librdkafka is: "all brokers are down" says less than a broken connection, and that
+  /// says less than the reason of a refusal.
   var tells: Int {
     switch code {
     case .allBrokersDown: 0
@@ -69,7 +71,7 @@ package struct KafkaError: Error, Hashable, Sendable {
     }
   }
 
-  /// Somebody must do something about it: it will not pass.
+  /// Whether somebody must act, because the error will not pass.
   package var isRefusal: Bool { Self.refusals.contains(code) }
 
   private static let refusals: Set<Code> = Set(
@@ -92,7 +94,7 @@ package struct KafkaError: Error, Hashable, Sendable {
     KafkaError(code: .closed, message: "\(what) was closed", isRetriable: false)
   }
 
-  /// Codes after which the same request may succeed: the network, a broker or a coordinator on the move.
+  /// After these codes the same request may succeed: the network failed, or a broker or a coordinator is moving.
   private static let retriable: Set<Code> = Set(
     [
       RD_KAFKA_RESP_ERR__TRANSPORT, RD_KAFKA_RESP_ERR__RESOLVE, RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN,

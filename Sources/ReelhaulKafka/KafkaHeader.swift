@@ -1,4 +1,4 @@
-/// A header of a record, as bytes; names may repeat.
+/// A header of a record, as bytes. Names may repeat.
 package struct KafkaHeader: Hashable, Sendable {
   package let name: String
   package let value: [UInt8]
@@ -12,7 +12,7 @@ package struct KafkaHeader: Hashable, Sendable {
     self.init(name, Array(value.utf8))
   }
 
-  /// Bytes it takes, roughly.
+  /// The approximate size in memory, in bytes.
   var size: Int { Self.overhead + name.utf8.count + value.count }
 
   static let overhead = 64

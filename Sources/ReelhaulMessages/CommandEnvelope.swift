@@ -31,7 +31,7 @@ struct CommandEnvelope {
     (self.command, self.id, self.taskID, self.priority, self.task) = (command, id, taskID, priority, task)
   }
 
-  /// The fields that `command` may have; nil where there is no such command.
+  /// The fields that `command` may have; nil if there is no such command.
   static func names(of command: String) -> [String]? {
     switch command {
     case "submit": ["command", "id", "task"]

@@ -1,7 +1,7 @@
 import CReelhaulPostgres
 
-/// Asks the server to cancel what a session is running.
-// @unchecked: a PGcancel is a copy of the session's address and key that libpq only reads.
+/// Asks the server to cancel the running statement of a session.
+// @unchecked: a PGcancel is a copy of the session's address and key, and libpq only reads it.
 final class Canceler: @unchecked Sendable {
   private let cancel: OpaquePointer
 
@@ -13,7 +13,7 @@ final class Canceler: @unchecked Sendable {
     PQfreeCancel(cancel)
   }
 
-  /// Blocks until the server has taken the request.
+  /// Blocks until the server has accepted the request.
   func send() {
     var message = [CChar](repeating: 0, count: 256)
     _ = PQcancel(cancel, &message, Int32(message.count))

@@ -1,9 +1,9 @@
-/// Whether a transaction whose COMMIT got no answer was applied, by PostgreSQL's own record.
+/// Whether a transaction was applied whose COMMIT got no answer, by PostgreSQL's own record.
 enum CommitStatus: Equatable {
   case committed, aborted
-  /// Its backend has not noticed yet, or is still at it.
+  /// The server process has not noticed the lost connection, or still works on the transaction.
   case inProgress
-  /// Too long ago, or another server.
+  /// The transaction is too old for the server's record, or the server is another one.
   case forgotten
 
   static let statement: PostgresStatement = "SELECT pg_xact_status($1::text::xid8)"

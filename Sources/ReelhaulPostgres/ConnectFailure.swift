@@ -1,9 +1,9 @@
 import CReelhaulPostgres
 
-/// Reads what libpq says about a failed attempt to connect.
+/// Interprets libpq's message about a failed attempt to connect.
 enum ConnectFailure {
-  /// `…: FATAL:  28P01: password authentication failed…` and a `LOCATION:` line, in libpq's verbose form. The severity
-  /// may be in any language; the five characters between two colons are not.
+  /// The message is `…: FATAL:  28P01: password authentication failed…` and a `LOCATION:` line, in libpq's verbose
+  /// form. The severity may be in any language, but the five characters between two colons are always the SQLSTATE.
   static func error(from message: String) -> PostgresError {
     let lines = message.split(whereSeparator: \.isNewline).filter { !$0.hasPrefix("LOCATION:") }
     let text = lines.map { $0.drop { $0.isWhitespace } }.joined(separator: "; ")
@@ -22,12 +22,12 @@ enum ConnectFailure {
 }
 
 extension PostgresError {
-  /// Of a result that is an error.
+  /// From a result that is an error.
   init(result: OpaquePointer) {
     let text = { (field: UnsafePointer<CChar>?) in field.map { String(cString: $0) } }
     let state = text(rh_pg_error_sqlstate(result))
     let message = text(rh_pg_error_message(result)) ?? text(PQresultErrorMessage(result))?.firstLine ?? ""
-    // Without a SQLSTATE it is libpq that speaks, and it speaks of the connection.
+    // Without a SQLSTATE the message is libpq's own, and is about the connection.
     self.init(state == nil ? .connection : .server, message, sqlState: state)
     detail = text(rh_pg_error_detail(result))
     hint = text(rh_pg_error_hint(result))

@@ -1,10 +1,10 @@
 import Glibc
 
-/// Where libpq shall connect: its keywords with every host name resolved, because libpq resolves names by blocking.
+/// The keywords for libpq, with every host name resolved, because libpq would block while it resolves names.
 struct ConnectionTarget: Sendable, Equatable {
   var parameters: [String: String]
 
-  /// Blocks in the resolver: not on a loop. `hosts` resolves one name to numeric addresses.
+  /// Blocks in the resolver, so it must not run on a loop. `hosts` resolves one name to numeric addresses.
   init(
     _ given: [String: String], defaults: [String: String],
     resolve: (String) throws(PostgresError) -> [String] = Self.resolve
@@ -15,7 +15,7 @@ struct ConnectionTarget: Sendable, Equatable {
     let hosts = host.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
     let port = given["port"] ?? defaults["port"] ?? "5432"
     let ports = port.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
-    guard ports.count == 1 || ports.count == hosts.count else { return }  // libpq says what is wrong
+    guard ports.count == 1 || ports.count == hosts.count else { return }  // libpq reports the mistake
 
     var expanded: [(host: String, address: String, port: String)] = []
     var failure: PostgresError?

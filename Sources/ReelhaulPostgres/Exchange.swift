@@ -1,24 +1,24 @@
-/// What one request to the server has brought so far: a batch of statements that ends with one Sync, or a script.
+/// The replies to one request so far. A request is a batch of statements that ends with one Sync, or a script.
 ///
-/// Replies go in in the order libpq hands them out; the exchange knows which statement each belongs to and when the
-/// server is done. A batch is atomic: outside of a transaction the server runs it as one, up to the Sync.
+/// Replies are added in libpq's order. The exchange knows the statement of each reply, and when the server is done. A
+/// batch is atomic: outside a transaction the server runs everything up to the Sync as one transaction.
 struct Exchange<Rows> {
-  /// What was sent, in order.
+  /// The parts that were sent, in order.
   enum Step: Equatable {
     case prepare(name: String, statement: Int)
     case execute(statement: Int)
     case sync
-    /// Several statements as text; answered by any number of results and an end.
+    /// Several statements as text. The replies are any number of results and an end.
     case script
   }
 
   enum Reply {
     case rows(Rows)
     case failed(PostgresError)
-    /// Not run, because an earlier step failed.
+    /// The server did not run this step, because an earlier one failed.
     case skipped
     case synced
-    /// No more results of this step.
+    /// This step has no more results.
     case end
   }
 
@@ -27,14 +27,14 @@ struct Exchange<Rows> {
   private(set) var rows: [Rows] = []
   /// The first failure.
   private(set) var error: PostgresError?
-  /// Prepared statements the server has accepted, with their statements' indices.
+  /// Prepared statements that the server has accepted, each with the index of its statement.
   private(set) var prepared: [(name: String, statement: Int)] = []
 
   init(_ steps: [Step]) {
     self.steps = steps
   }
 
-  /// Every reply has come.
+  /// Whether every reply has arrived.
   var isComplete: Bool { next == steps.count }
 
   mutating func receive(_ reply: Reply) {

@@ -1,6 +1,6 @@
 import ReelhaulSystem
 
-/// Runs the actions of ``PoolState`` on the loop.
+/// Carries out the actions of ``PoolState`` on the loop.
 actor PoolCore {
   nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
@@ -19,7 +19,7 @@ actor PoolCore {
   private var closers: [CheckedContinuation<Void, Never>] = []
   private var random = SystemRandomNumberGenerator()
 
-  /// A connection on loan, to be given back.
+  /// A lent connection, which must be given back.
   struct Loan: Sendable {
     let id: PoolState.Connection
     let connection: PostgresConnection
@@ -32,7 +32,8 @@ actor PoolCore {
     self.loop = loop
     self.configuration = configuration
     self.onConnect = onConnect
-    // Not one for both: a server that answers nothing holds up a cancel request, and must not hold up the way to another.
+    // Two pools: a server that does not answer blocks a cancel request, and this must not block connecting to another
+    // server.
     resolving = BlockingPool(name: "postgres-resolve", threads: 1)
     canceling = BlockingPool(name: "postgres-cancel", threads: 1)
     state = PoolState(size: size)
@@ -62,7 +63,7 @@ actor PoolCore {
     closers = []
   }
 
-  /// Closes every connection, and waits for those on loan to come back: calls that are under way fail.
+  /// Closes every connection, and waits until lent ones come back. Running calls fail.
   func close() async {
     perform(state.close())
     timer?.cancel()

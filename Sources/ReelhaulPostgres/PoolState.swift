@@ -1,13 +1,13 @@
-/// Which connections a pool has and who waits for one: events in, actions out.
+/// The connections of a pool and the callers that wait for one: events in, actions out.
 ///
-/// Connections are opened when somebody waits, never more than `size`. While the server cannot be reached one attempt
-/// at a time is made, after a growing delay.
+/// Connections are opened when a caller waits, and never more than `size`. While the server cannot be reached, one
+/// attempt runs at a time, after a growing delay.
 struct PoolState {
   typealias Connection = Int
   typealias Waiter = Int
 
   enum Action: Equatable {
-    /// Open one more connection after a delay; answer with ``connected(_:)`` or ``connectFailed(_:random:)``.
+    /// Open one more connection after a delay, then report ``connected(_:)`` or ``connectFailed(_:random:)``.
     case connect(after: Duration)
     case lend(Connection, to: Waiter)
     case fail(Waiter, PostgresError)
@@ -18,7 +18,7 @@ struct PoolState {
   let waiterLimit: Int
   var backoff = Backoff()
 
-  /// The last used comes first: it is the warmest.
+  /// The connection used last comes first, because its caches are warmest.
   private(set) var idle: [Connection] = []
   private(set) var lent: Set<Connection> = []
   private(set) var waiters: [(id: Waiter, deadline: Int64)] = []
@@ -32,7 +32,7 @@ struct PoolState {
     self.waiterLimit = waiterLimit
   }
 
-  /// When ``expire(now:)`` has something to do.
+  /// The time at which ``expire(now:)`` must be called.
   var nextDeadline: Int64? { waiters.lazy.map(\.deadline).min() }
 
   mutating func request(_ waiter: Waiter, deadline: Int64) -> [Action] {
@@ -62,7 +62,7 @@ struct PoolState {
     return offer(connection) + grow()
   }
 
-  /// `random` in 0..<1.
+  /// `random` is in 0..<1.
   mutating func connectFailed(_ error: PostgresError, random: Double) -> [Action] {
     connecting -= 1
     failures += 1
@@ -74,14 +74,14 @@ struct PoolState {
     return [.connect(after: backoff.delay(failures: failures, random: random))]
   }
 
-  /// Back from its borrower; one that is not usable is closed.
+  /// A lent connection is back. It is closed if it is not usable.
   mutating func returned(_ connection: Connection, isUsable: Bool) -> [Action] {
     guard lent.remove(connection) != nil else { return [] }
     if isClosed || !isUsable { return [.close(connection)] + grow() }
     return offer(connection)
   }
 
-  /// Lost while nobody had it. A lent one is dealt with when it is returned.
+  /// An idle connection was lost. A lent connection is handled when it is returned.
   mutating func lost(_ connection: Connection) -> [Action] {
     guard let index = idle.firstIndex(of: connection) else { return [] }
     idle.remove(at: index)
@@ -95,7 +95,7 @@ struct PoolState {
     return late.map { .fail($0.id, error) }
   }
 
-  /// Idle connections are closed now, lent ones when they come back.
+  /// Closes idle connections now, and lent ones when they come back.
   mutating func close() -> [Action] {
     isClosed = true
     defer { idle = [] }

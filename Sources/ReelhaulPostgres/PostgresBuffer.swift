@@ -10,7 +10,7 @@ package struct PostgresBuffer {
     bytes.append(contentsOf: contents)
   }
 
-  /// Appends what `body` writes, its length in front.
+  /// Appends the bytes that `body` writes, after their length.
   package mutating func appendSized(_ body: (inout PostgresBuffer) -> Void) {
     let start = bytes.count
     append(Int32(0))

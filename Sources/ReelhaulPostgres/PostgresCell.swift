@@ -1,9 +1,10 @@
-/// One value of a result that is not NULL. A value of another type than asked for throws ``PostgresError``.
+/// One value of a result that is not NULL. Throws ``PostgresError`` if the value has another type than the caller asks
+/// for.
 package struct PostgresCell {
   package let type: PostgresType
   private let start: UnsafeRawPointer
   private let count: Int
-  /// Keeps the memory.
+  /// Keeps the memory of the bytes alive.
   private let owner: AnyObject
 
   init(type: PostgresType, bytes: UnsafeRawBufferPointer, owner: AnyObject) {
@@ -37,7 +38,7 @@ package struct PostgresCell {
     }
   }
 
-  /// `int2`, `int4`, or a small `int8`.
+  /// `int2`, `int4`, or an `int8` that fits.
   package func int32() throws(PostgresError) -> Int32 {
     guard let value = Int32(exactly: try int64()) else { throw mismatch("a 32-bit integer") }
     return value
@@ -56,7 +57,7 @@ package struct PostgresCell {
     }
   }
 
-  /// Any type whose binary format is its text, `json` and `jsonb` included.
+  /// The text of any type whose binary format is its text, including `json` and `jsonb`.
   package func text() throws(PostgresError) -> String {
     guard !Self.isNotText(type), let text = String(validating: try bytes(), as: UTF8.self) else {
       throw mismatch("text")
@@ -64,7 +65,7 @@ package struct PostgresCell {
     return text
   }
 
-  /// The raw bytes; of `jsonb` its document.
+  /// The raw bytes; for `jsonb`, the bytes of its document.
   package func bytes() throws(PostgresError) -> [UInt8] {
     try withBytes { bytes in Array(type == .jsonb ? bytes.dropFirst() : bytes[...]) }
   }
@@ -77,7 +78,7 @@ package struct PostgresCell {
     }
   }
 
-  /// Microseconds since 1970; `Int64.max` (also of what lies beyond it) and `.min` are infinite.
+  /// Microseconds since 1970. `Int64.max` and `.min` stand for infinite values, and for values out of range.
   package func timestamp() throws(PostgresError) -> Int64 {
     guard type == .timestamptz else { throw mismatch("timestamptz") }
     let value = try fixed(Int64.self)
@@ -94,7 +95,7 @@ package struct PostgresCell {
     }
   }
 
-  /// The elements of a one-dimensional array; `nil` is NULL.
+  /// The elements of a one-dimensional array; nil for NULL.
   package func array() throws(PostgresError) -> [PostgresCell?] {
     try withBytes { bytes throws(PostgresError) in
       var reader = PostgresReader(bytes)

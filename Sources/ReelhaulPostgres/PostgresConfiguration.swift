@@ -1,29 +1,31 @@
 import CReelhaulPostgres
 
-/// How to reach a database and how to treat its sessions.
+/// How to connect to a database, and how to treat its sessions.
 ///
 /// The URL is libpq's (`postgres://user:password@host:port/database?sslmode=…`, or `host=… dbname=…`), with one
 /// addition: `prepared_statements=false`, for PgBouncer in transaction mode.
 package struct PostgresConfiguration: Sendable {
-  /// The oldest major version of a server that will do.
+  /// The oldest supported major version of the server.
   package static let oldestServer = 15
 
-  /// libpq's keywords and their values, as the URL gives them.
+  /// libpq's keywords and their values, from the URL.
   private(set) var parameters: [String: String]
-  /// `false`: every statement is parsed anew, so that consecutive transactions may run on different server sessions.
+  /// If false, every statement is parsed each time, so that consecutive transactions may run on different server
+  /// sessions.
   package var preparedStatements = true
   /// Shown in `pg_stat_activity`.
   package var applicationName = "reelhaul"
-  /// For one attempt to connect, name resolution included. From `connect_timeout` where the URL has it.
+  /// The limit for one attempt to connect, including name resolution. `connect_timeout` of the URL overrides it.
   package var connectTimeout: Duration = .seconds(10)
-  /// How long the server's machine may leave unacknowledged what was sent; then the connection is lost. The URL's
-  /// `tcp_user_timeout` comes before it.
+  /// How long the server's machine may leave sent bytes unacknowledged before the connection counts as lost.
+  /// `tcp_user_timeout` of the URL overrides it.
   package var acknowledgement: Duration = .seconds(30)
-  /// How long a caller waits for a connection of the pool.
+  /// How long a caller waits for a connection from the pool.
   package var acquireTimeout: Duration = .seconds(10)
-  /// How long a statement may take, unless its call says otherwise; then it is canceled.
+  /// How long a statement may take, unless its call says otherwise. Then it is canceled.
   package var statementTimeout: Duration = .seconds(60)
-  /// How long to ask whether a COMMIT was applied after its connection was lost: longer than a server's restart.
+  /// How long to ask whether a COMMIT was applied after its connection was lost. It is longer than a restart of the
+  /// server.
   package var commitResolution: Duration = .seconds(30)
 
   package init(url: String) throws(PostgresError) {
@@ -35,13 +37,13 @@ package struct PostgresConfiguration: Sendable {
     }
   }
 
-  /// What a person needs to know which server is meant, without the password: `127.0.0.1:5432/reelhaul`.
+  /// Names the server for people, without the password: `127.0.0.1:5432/reelhaul`.
   package var target: String {
     let host = parameters["host"] ?? parameters["hostaddr"] ?? "local socket"
     return "\(host):\(parameters["port"] ?? "5432")/\(parameters["dbname"] ?? parameters["user"] ?? "")"
   }
 
-  /// libpq refuses words it does not know, so ours is cut out first.
+  /// libpq refuses keywords that it does not know, so our own is removed first.
   private static func takePreparedStatements(from url: String) throws(PostgresError) -> (String, Bool?) {
     guard let question = url.firstIndex(of: "?"), url.contains("://") else { return (url, nil) }
     var prepared: Bool?
@@ -60,7 +62,7 @@ package struct PostgresConfiguration: Sendable {
   }
 
   private static func parse(_ url: String) throws(PostgresError) -> [String: String] {
-    // libpq's own complaint would show the password.
+    // libpq's own error message would contain the password.
     let isURL = ["postgres://", "postgresql://"].contains { url.hasPrefix($0) }
     guard isURL || url.contains("=") && !url.contains("://") else {
       throw PostgresError(.configuration, "PostgreSQL's URL must be postgres://USER:PASSWORD@HOST:PORT/DATABASE")
@@ -75,7 +77,7 @@ package struct PostgresConfiguration: Sendable {
     return Self.values(of: options)
   }
 
-  /// What the environment and the defaults give where the URL is silent (`PGHOST`, `PGPORT` …).
+  /// The values from the environment (`PGHOST`, `PGPORT` …) and the defaults, for keywords that the URL does not set.
   static func defaults() -> [String: String] {
     guard let options = PQconndefaults() else { return [:] }
     defer { PQconninfoFree(options) }
@@ -94,7 +96,7 @@ package struct PostgresConfiguration: Sendable {
 }
 
 extension String {
-  /// libpq adds lines of guesses to what it says.
+  /// The first line only, because libpq adds lines of guesses to its messages.
   var firstLine: String { String(prefix { !$0.isNewline }) }
 
   var trimmingNewlines: String {

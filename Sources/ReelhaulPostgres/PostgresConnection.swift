@@ -1,23 +1,24 @@
 import ReelhaulSystem
 
-/// One session, on the control loop. Requests of several tasks are served one after the other.
+/// One session, on the control loop. It serves the requests of several tasks one after the other.
 ///
-/// Cancellation of the calling task, or a passed deadline, asks the server to cancel the statement and waits for its
-/// answer: the session stays in step, and what was done is known. A server that does not answer that either loses
-/// the session.
+/// If the calling task is canceled or its deadline passes, the session asks the server to cancel the statement and
+/// waits for the answer. So the session stays in step, and it is known whether the statement was applied. If the
+/// server does not answer this either, the session is closed.
 package actor PostgresConnection {
-  /// One request between being asked for and being answered.
+  /// One request that has not been answered yet.
   private struct Operation {
     let id: Int
     let request: Request
     let continuation: CheckedContinuation<Result<[PostgresRows], PostgresError>, Never>
     var exchange = Exchange<PostgresRows>([])
-    /// By ``Clocks/boottime()``.
+    /// The deadline, by ``Clocks/boottime()``.
     var deadline: Int64 = .max
-    /// Why the server was asked to cancel it.
+    /// Why the server was asked to cancel the statement.
     var interruption: PostgresError?
     var hasRetried = false
-    /// The answer, held back until the cancel request has returned: a late one would hit the next statement.
+    /// The answer, which is kept until the cancel request has returned: a late cancel request would hit the next
+    /// statement.
     var outcome: Result<[PostgresRows], PostgresError>?
   }
 
@@ -33,7 +34,7 @@ package actor PostgresConnection {
   private var statements: StatementCache
   private var current: Operation?
   private var waiting: [Operation] = []
-  /// A cancel request on its way.
+  /// The cancel request that is under way.
   private var cancel: Task<Void, any Error>?
   private var timer: (at: Int64, timer: LoopTimer)?
   private var lastID = 0
@@ -41,10 +42,10 @@ package actor PostgresConnection {
   /// Called once, on the loop, when an established session is lost.
   private var onLoss: (@Sendable () -> Void)?
 
-  /// After a cancel request: how long the server may take to react.
+  /// How long the server may take to react to a cancel request.
   private static let grace: Duration = .seconds(5)
 
-  /// `resolving` and `canceling`: for calls of libpq that block, and may never return where the server is silent.
+  /// `resolving` and `canceling` run calls of libpq that block, and may never return if the server is silent.
   init(
     loop: EventLoop, configuration: PostgresConfiguration, resolving: BlockingPool, canceling: BlockingPool
   ) {
@@ -65,8 +66,8 @@ package actor PostgresConnection {
     try await pipeline([PostgresQuery(statement, values)], timeout: timeout)[0]
   }
 
-  /// Runs statements in one round trip. All or nothing: outside of a transaction the server runs them as one. Throws
-  /// the error of the first that fails, with its ``PostgresError/statementIndex``.
+  /// Runs statements in one round trip, all or nothing: outside a transaction the server runs them as one. Throws the
+  /// error of the first statement that fails, with its ``PostgresError/statementIndex``.
   package func pipeline(
     _ queries: [PostgresQuery], timeout: Duration? = nil
   ) async throws(PostgresError) -> [PostgresRows] {
@@ -76,8 +77,8 @@ package actor PostgresConnection {
         body: .batch(queries), lossIsUnknown: commits, timeout: timeout ?? configuration.statementTimeout))
   }
 
-  /// Runs statements given as text, without parameters: migrations, and what a pipeline cannot carry. Returns the last
-  /// results, as text and not in binary form.
+  /// Runs statements as text, without parameters: migrations, and statements that a pipeline cannot carry. Returns the
+  /// last results, as text and not in binary form.
   @discardableResult
   package func script(_ sql: String, timeout: Duration? = nil) async throws(PostgresError) -> [PostgresRows] {
     try await run(
@@ -113,7 +114,7 @@ package actor PostgresConnection {
     onLoss = body
   }
 
-  /// Ends the session; whoever waits gets an error.
+  /// Ends the session. Waiting callers get an error.
   package func close() {
     isClosed = true
     lose(PostgresError(.connection, "the connection was closed"), isLoss: false)
@@ -121,7 +122,7 @@ package actor PostgresConnection {
 
   // MARK: Connecting
 
-  /// Connects, or throws. Exactly once.
+  /// Connects, or throws. Call it exactly once.
   func connect() async throws(PostgresError) {
     let given = parameters()
     let target: ConnectionTarget
@@ -152,16 +153,16 @@ package actor PostgresConnection {
     var parameters = configuration.parameters
     parameters["client_encoding"] = "UTF8"
     parameters["fallback_application_name"] = configuration.applicationName
-    // Looking for Kerberos credentials blocks; whoever wants them says so in the URL.
+    // Looking for Kerberos credentials blocks, so it must be enabled in the URL.
     parameters["gssencmode"] = parameters["gssencmode"] ?? "disable"
-    // Cancel requests have only this limit.
+    // This is the only limit for cancel requests.
     parameters["tcp_user_timeout"] =
       parameters["tcp_user_timeout"] ?? "\(configuration.acknowledgement.milliseconds)"
     return parameters
   }
 
   private func continueConnecting() {
-    // libpq may close the descriptor and open another with the same number: the watch must be gone before.
+    // libpq may close the descriptor and open another one with the same number, so the watch must end first.
     poll?.close()
     poll = nil
     switch session?.continueConnecting() {
@@ -191,7 +192,7 @@ package actor PostgresConnection {
       self.poll = poll
       poll.watch(events)
     } catch {
-      // libpq has closed the descriptor already, and its message says why.
+      // libpq has already closed the descriptor, and its message names the cause.
       endConnecting(ConnectFailure.error(from: session.errorMessage))
     }
   }
@@ -230,7 +231,7 @@ package actor PostgresConnection {
     pump()
   }
 
-  /// Queues a batch in libpq and returns what was sent, or `nil` where libpq refuses.
+  /// Queues a batch in libpq and returns the steps that were sent, or nil if libpq refuses.
   private func send(_ queries: [PostgresQuery], on session: Session) -> [Exchange<PostgresRows>.Step]? {
     var steps: [Exchange<PostgresRows>.Step] = []
     var preparing: Set<String> = []
@@ -253,12 +254,12 @@ package actor PostgresConnection {
     return steps + [.sync]
   }
 
-  /// Moves bytes in both directions and takes the replies that are complete.
+  /// Sends and receives bytes, and takes the complete replies.
   private func pump() {
     guard let session else { return }
     let wantsWriting = session.flush()
     let isAlive = session.consume()
-    // A dead session answers for ever; what it has to say is said in a few replies per step.
+    // A dead session returns replies without end. All its information is in the first few replies of a step.
     var budget = isAlive ? Int.max : 4096
     while budget > 0, current?.outcome == nil, current?.exchange.isComplete == false,
       let reply = session.nextReply()
@@ -269,7 +270,7 @@ package actor PostgresConnection {
     if let operation = current, operation.outcome == nil, operation.exchange.isComplete {
       finish(operation, on: session)
     } else if current == nil {
-      _ = session.nextReply()  // lets libpq read notices, or the server's farewell
+      _ = session.nextReply()  // lets libpq read notices, or the server's last message
     }
     guard self.session != nil else { return }
     if !isAlive || session.isBroken {
@@ -348,7 +349,7 @@ package actor PostgresConnection {
     timer = (deadline, loop.timer(after: delay) { [weak self] in self?.assumeIsolated { $0.timerFired() } })
   }
 
-  /// One timer serves many requests: it is moved on only when it fires.
+  /// One timer serves many requests. It is moved only when it fires.
   private func timerFired() {
     timer = nil
     guard let operation = current else { return }

@@ -1,4 +1,4 @@
-/// A Swift type that is written as a parameter: alone, or as the elements of an array for `unnest`.
+/// A Swift type that can be a parameter, alone or as the elements of an array for `unnest`.
 package protocol PostgresElement {
   static var postgresType: PostgresType { get }
   static var postgresArrayType: PostgresType { get }
@@ -48,7 +48,7 @@ extension [UInt8]: PostgresElement {
   package func write(to buffer: inout PostgresBuffer) { buffer.append(self) }
 }
 
-/// `uuid`: its first and its last eight bytes.
+/// `uuid`, as its first and its last eight bytes.
 package struct PostgresUUID: PostgresElement, Hashable, Sendable {
   package var high: UInt64
   package var low: UInt64
@@ -76,7 +76,7 @@ package struct PostgresTimestamp: PostgresElement, Hashable, Sendable {
     self.microseconds = microseconds
   }
 
-  /// From 1970 to PostgreSQL's epoch, 2000-01-01T00:00:00Z.
+  /// Microseconds from 1970 to PostgreSQL's epoch, 2000-01-01T00:00:00Z.
   static let epoch: Int64 = 946_684_800_000_000
 
   package static var postgresType: PostgresType { .timestamptz }
@@ -115,7 +115,7 @@ package struct PostgresMultirange: PostgresElement, Hashable, Sendable {
   package static var postgresType: PostgresType { .int8multirange }
   package static var postgresArrayType: PostgresType { .int8multirangeArray }
 
-  /// Of a range's binary format: the bounds that are part of it, or absent, and emptiness.
+  /// Flags of a range's binary format: which bounds are inclusive or absent, and whether the range is empty.
   enum Flag {
     static let empty: UInt8 = 0x01
     static let lowerInclusive: UInt8 = 0x02

@@ -1,20 +1,20 @@
-/// What went wrong between us and PostgreSQL, and what it says about the statement.
+/// A failure of the connection or of a statement, with PostgreSQL's own description.
 package struct PostgresError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// A bounded set, usable as a metric's label.
+  /// A code of a bounded set, usable as a metric's label.
   package struct Code: Hashable, Sendable, CustomStringConvertible {
     package let description: String
 
-    /// No connection, or it was lost where nothing can have been applied.
+    /// There is no connection, or it was lost before anything can have been applied.
     package static let connection = Code(description: "connection")
-    /// The server refused the statement; ``PostgresError/sqlState`` says why. Nothing of it was applied.
+    /// The server refused the statement; ``PostgresError/sqlState`` names the reason. Nothing was applied.
     package static let server = Code(description: "server")
-    /// The reply, a value or a parameter is not what was agreed: a mistake in the program or a strange server.
+    /// A reply, a value or a parameter has an unexpected form: a defect of the program, or an unknown server.
     package static let `protocol` = Code(description: "protocol")
     /// The deadline passed; nothing was applied.
     package static let timeout = Code(description: "timeout")
     /// The calling task was canceled; nothing was applied.
     package static let canceled = Code(description: "canceled")
-    /// The connection was lost after the request was sent, and it is not known whether it was applied.
+    /// The connection was lost after the request was sent. It is not known whether the request was applied.
     package static let commitUnknown = Code(description: "commit_unknown")
     /// The pool is closed, or too many callers wait for it.
     package static let unavailable = Code(description: "unavailable")
@@ -23,16 +23,16 @@ package struct PostgresError: Error, Hashable, Sendable, CustomStringConvertible
   }
 
   package var code: Code
-  /// Five characters, where the server gave a reason (SQLSTATE, PostgreSQL's appendix A).
+  /// The SQLSTATE (five characters; PostgreSQL's appendix A), if the server gave one.
   package var sqlState: String?
   package var message: String
   package var detail: String?
   package var hint: String?
-  /// The violated constraint, where there is one.
+  /// The violated constraint, if there is one.
   package var constraint: String?
-  /// Which statement of a pipeline failed, counted from 0.
+  /// The index of the failed statement in its pipeline, from 0.
   package var statementIndex: Int?
-  /// The server ended the session with it (FATAL, PANIC).
+  /// The server ended the session with this error (FATAL, PANIC).
   package var endsSession = false
 
   package init(_ code: Code, _ message: String, sqlState: String? = nil) {
@@ -41,7 +41,7 @@ package struct PostgresError: Error, Hashable, Sendable, CustomStringConvertible
     self.sqlState = sqlState
   }
 
-  /// Nothing was applied, and the same call may well succeed a little later.
+  /// Whether nothing was applied and the same call may succeed a little later.
   package var isRetryable: Bool {
     switch code {
     case .connection, .timeout, .unavailable: !isPermanent
@@ -50,7 +50,7 @@ package struct PostgresError: Error, Hashable, Sendable, CustomStringConvertible
     }
   }
 
-  /// Trying to connect again is useless until somebody changes something: a wrong password, no such database.
+  /// Whether connecting again is useless until somebody changes something: a wrong password, a missing database.
   package var isPermanent: Bool { sqlState.map(SQLState.isRefusal) ?? false }
 
   package var description: String {
@@ -61,15 +61,15 @@ package struct PostgresError: Error, Hashable, Sendable, CustomStringConvertible
   }
 }
 
-/// What the classes of SQLSTATE mean for whoever meets them.
+/// The meaning of SQLSTATE classes.
 enum SQLState {
   static let statementUnknown = "26000"
   static let statementExists = "42P05"
   static let featureNotSupported = "0A000"
   static let queryCanceled = "57014"
 
-  /// Conditions that pass: a lost race, a deadlock, a lock timeout, a server short of something or going down,
-  /// a prepared statement the server no longer knows.
+  /// Whether the condition passes by itself: a lost race, a deadlock, a lock timeout, a server that lacks resources or
+  /// shuts down, a prepared statement that the server no longer knows.
   static func isTransient(_ state: String) -> Bool {
     switch state {
     case "40001", "40P01", "55P03", "57P01", "57P02", "57P03", "25006", statementUnknown, statementExists: true
@@ -77,7 +77,7 @@ enum SQLState {
     }
   }
 
-  /// The server does not let this user into this database.
+  /// Whether the server refuses this user or this database.
   static func isRefusal(_ state: String) -> Bool {
     state.hasPrefix("28") || state == "3D000" || state == "42501"
   }

@@ -6,13 +6,14 @@ extension PostgresPool {
     case unknown(Result, transactionID: String?, PostgresError)
   }
 
-  /// Runs `body` in a transaction: committed when it returns, rolled back when it throws.
+  /// Runs `body` in a transaction, which is committed when `body` returns and rolled back when it throws.
   ///
-  /// Where the connection dies during COMMIT the server is asked on another connection what became of it:
-  /// if it was applied this returns as if nothing had happened, if not it throws
-  /// ``PostgresError/Code/connection``; ``PostgresError/Code/commitUnknown`` only if the answer cannot be had.
+  /// If the connection is lost during COMMIT, another connection asks the server about the transaction. If it was
+  /// applied, this call returns normally. If not, it throws ``PostgresError/Code/connection``. It throws
+  /// ``PostgresError/Code/commitUnknown`` only if the server does not answer.
   ///
-  /// For what cannot simply be done again, as migrations. The calls of the store can, and are single statements.
+  /// For work that cannot simply be repeated, such as migrations. The calls of the store can be repeated, and are
+  /// single statements.
   package func transaction<Result>(
     isolation: isolated (any Actor)? = #isolation,
     level: PostgresTransaction.Level = .readCommitted,
@@ -42,12 +43,12 @@ extension PostgresPool {
     }
   }
 
-  /// Returns if the transaction was applied.
+  /// Returns only if the transaction was applied.
   private func resolve(transactionID: String?, _ error: PostgresError) async throws(PostgresError) {
     var lost = error
     lost.code = .connection
-    guard let transactionID else { throw lost }  // it had written nothing
-    // A task of its own: the caller's cancellation must not hide the answer.
+    guard let transactionID else { throw lost }  // the transaction had written nothing
+    // In a separate task, so that cancellation of the caller does not lose the answer.
     let status = await Task(executorPreference: loop) { await self.status(of: transactionID) }.value
     switch status {
     case .committed: return

@@ -1,14 +1,14 @@
 import ReelhaulSystem
 
-/// A few sessions of one database, opened when they are needed and opened again when they are lost.
+/// A few sessions of one database. They are opened when they are needed, and opened again when they are lost.
 ///
-/// Sessions live on `loop`; tasks of that loop use them without a thread hop.
+/// Sessions live on `loop`. Tasks of this loop use them without changing threads.
 package final class PostgresPool: Sendable {
   package let configuration: PostgresConfiguration
   let loop: EventLoop
   private let core: PoolCore
 
-  /// `onConnect` is told of every attempt to connect: nil where it succeeded.
+  /// `onConnect` receives the error of every attempt to connect, or nil if it succeeded.
   package init(
     loop: EventLoop, configuration: PostgresConfiguration, size: Int,
     onConnect: @escaping @Sendable (PostgresError?) -> Void = { _ in }
@@ -18,10 +18,10 @@ package final class PostgresPool: Sendable {
     core = PoolCore(loop: loop, configuration: configuration, size: size, onConnect: onConnect)
   }
 
-  /// Lends a connection to `body`. One that comes back with a transaction open is closed.
+  /// Lends a connection to `body`. If a transaction is still open afterwards, the connection is closed.
   ///
-  /// Throws ``PostgresError/Code/connection`` when the server could not be reached within the acquire timeout, at
-  /// once when it refuses the user or the database.
+  /// Throws ``PostgresError/Code/connection`` if the server could not be reached within the acquire timeout, or at
+  /// once if the server refuses the user or the database.
   package func withConnection<Result>(
     isolation: isolated (any Actor)? = #isolation,
     _ body: (PostgresConnection) async throws -> Result
@@ -37,7 +37,7 @@ package final class PostgresPool: Sendable {
     }
   }
 
-  /// Runs one statement on some connection, as a transaction of its own.
+  /// Runs one statement on any connection, as its own transaction.
   package func query(
     _ statement: PostgresStatement, _ values: PostgresValue..., timeout: Duration? = nil
   ) async throws(PostgresError) -> PostgresRows {
@@ -59,8 +59,8 @@ package final class PostgresPool: Sendable {
     return try outcome.get()
   }
 
-  /// Closes all connections: calls that are under way fail. Returns once their callers have given them back. Once; not
-  /// from within ``withConnection(isolation:_:)``.
+  /// Closes all connections. Running calls fail. Returns after their callers have given the connections back. Call it
+  /// once, and not from within ``withConnection(isolation:_:)``.
   package func close() async {
     await core.close()
   }

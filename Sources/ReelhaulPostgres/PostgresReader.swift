@@ -1,4 +1,4 @@
-/// Reads a value in PostgreSQL's binary format, checking every length.
+/// Reads a value in PostgreSQL's binary format, and checks every length.
 struct PostgresReader {
   private var rest: Slice<UnsafeRawBufferPointer>
 
@@ -34,7 +34,8 @@ struct PostgresReader {
     return ranges
   }
 
-  /// One bound as that of a half-open range. PostgreSQL canonicalises `int8range` to `[)`; others are moved by one.
+  /// One bound, converted to a half-open range. PostgreSQL canonicalises `int8range` to `[)`; other forms are moved by
+  /// one.
   private mutating func bound(isInside canonical: Bool, belongs: Int) throws(PostgresError) -> Int64 {
     guard try integer(Int32.self) == 8 else { throw PostgresError(.protocol, "a range of another type than int8") }
     let value = try integer(Int64.self)

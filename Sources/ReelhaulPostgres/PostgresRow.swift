@@ -1,7 +1,7 @@
 import CReelhaulPostgres
 
-/// One row. A column that does not exist, is NULL or of another type than asked for throws ``PostgresError``;
-/// of columns that may be NULL ask `try row[3]?.int64()`.
+/// One row. Throws ``PostgresError`` if a column does not exist, is NULL, or has another type than the caller asks
+/// for. For columns that may be NULL use `try row[3]?.int64()`.
 package struct PostgresRow {
   let storage: PostgresRows.Storage
   let row: Int32

@@ -3,7 +3,7 @@ import CReelhaulPostgres
 /// The result of one statement: a collection of rows, in the server's binary format.
 package struct PostgresRows: Sendable {
   /// Owns one `PGresult`, which `PQclear` frees.
-  // @unchecked: a result is not changed once libpq has handed it out; its accessors only read.
+  // @unchecked: libpq does not change a result after it has returned it, and its accessors only read.
   final class Storage: @unchecked Sendable {
     let result: OpaquePointer
 

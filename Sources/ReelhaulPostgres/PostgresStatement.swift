@@ -4,8 +4,8 @@ import ReelhaulCodec
 /// statement on every connection.
 package struct PostgresStatement: Sendable, ExpressibleByStringLiteral {
   package let sql: String
-  /// It changes data. Where the connection is lost after an autocommitted writing statement was sent, the error is
-  /// ``PostgresError/Code/commitUnknown`` and not ``PostgresError/Code/connection``.
+  /// Whether the statement changes data. If the connection is lost after such a statement was sent outside a
+  /// transaction, the error is ``PostgresError/Code/commitUnknown`` instead of ``PostgresError/Code/connection``.
   package let writes: Bool
   let hash: UInt64
 
@@ -19,7 +19,7 @@ package struct PostgresStatement: Sendable, ExpressibleByStringLiteral {
     self.init(sql)
   }
 
-  /// The statement with its parameters, for a pipeline.
+  /// The statement with parameters, for a pipeline.
   package func callAsFunction(_ values: PostgresValue...) -> PostgresQuery {
     PostgresQuery(self, values)
   }

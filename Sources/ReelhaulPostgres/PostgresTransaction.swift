@@ -1,7 +1,7 @@
 import ReelhaulSystem
 
-/// One open transaction. It begins with its first statement, in the same round trip, and is committed by
-/// ``PostgresPool/transaction(isolation:level:_:)``.
+/// One open transaction. It begins with its first statement, in the same round trip.
+/// ``PostgresPool/transaction(isolation:level:_:)`` commits it.
 package actor PostgresTransaction {
   package enum Level: String, Sendable {
     case readCommitted = "READ COMMITTED"
@@ -14,7 +14,7 @@ package actor PostgresTransaction {
   private let connection: PostgresConnection
   private let begin: PostgresStatement
   private var hasBegun = false
-  /// The transaction's number on the server, once it has written something: the key to ``CommitStatus``.
+  /// The transaction's number on the server, once it has written something. ``CommitStatus`` is looked up with it.
   private(set) var transactionID: String?
 
   init(_ connection: PostgresConnection, level: Level) {
@@ -51,7 +51,7 @@ package actor PostgresTransaction {
     }
   }
 
-  /// Runs statements given as text, without parameters.
+  /// Runs statements as text, without parameters.
   @discardableResult
   package func script(_ sql: String, timeout: Duration? = nil) async throws(PostgresError) -> [PostgresRows] {
     if !hasBegun { _ = try await pipeline([]) }
@@ -61,7 +61,7 @@ package actor PostgresTransaction {
     return results
   }
 
-  /// Throws ``PostgresError/Code/commitUnknown`` where the connection is lost in between.
+  /// Throws ``PostgresError/Code/commitUnknown`` if the connection is lost during the COMMIT.
   func commit() async throws(PostgresError) {
     guard hasBegun else { return }
     let rows = try await connection.run(
@@ -73,7 +73,7 @@ package actor PostgresTransaction {
     }
   }
 
-  /// A connection on which it fails is not used again.
+  /// If the rollback fails, the connection is not used again.
   func rollback() async {
     guard hasBegun else { return }
     _ = try? await connection.run(

@@ -1,4 +1,4 @@
-/// A type's object identifier in `pg_type`; the built-in ones never change.
+/// A type's object identifier in `pg_type`. Those of built-in types never change.
 package struct PostgresType: Hashable, Sendable {
   package let oid: UInt32
 

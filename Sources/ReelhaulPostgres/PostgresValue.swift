@@ -1,7 +1,7 @@
-/// A parameter of a statement, encoded: its type and its bytes, or NULL.
+/// An encoded parameter of a statement: its type and its bytes, or NULL.
 package struct PostgresValue: Hashable, Sendable {
   package let type: PostgresType
-  /// PostgreSQL's binary format; `nil` is NULL.
+  /// The value in PostgreSQL's binary format; nil for NULL.
   package let bytes: [UInt8]?
 
   private init(type: PostgresType, bytes: [UInt8]?) {
@@ -19,7 +19,7 @@ package struct PostgresValue: Hashable, Sendable {
     }
   }
 
-  /// NULL of a type.
+  /// A NULL of this type.
   package static func null(_ type: PostgresType) -> PostgresValue {
     PostgresValue(type: type, bytes: nil)
   }
@@ -31,7 +31,7 @@ package struct PostgresValue: Hashable, Sendable {
     }
   }
 
-  /// A one-dimensional array in which `nil` is NULL.
+  /// A one-dimensional array; nil elements are NULL.
   package static func array<Element: PostgresElement>(_ elements: some Collection<Element?>) -> PostgresValue {
     array(of: Element.self, count: elements.count, hasNull: elements.contains { $0 == nil }) { buffer in
       for element in elements {
@@ -61,7 +61,7 @@ package struct PostgresValue: Hashable, Sendable {
   }
 }
 
-// By name; `nil` is NULL.
+// Values by the name of their type; nil for NULL.
 extension PostgresValue {
   package static func bool(_ value: Bool?) -> PostgresValue { PostgresValue(value) }
   package static func int16(_ value: Int16?) -> PostgresValue { PostgresValue(value) }
@@ -84,7 +84,7 @@ extension PostgresValue {
   }
 }
 
-// Arrays by name.
+// Arrays by the name of their type.
 extension PostgresValue {
   package static func boolArray(_ values: some Collection<Bool>) -> PostgresValue { array(values) }
   package static func boolArray(_ values: some Collection<Bool?>) -> PostgresValue { array(values) }

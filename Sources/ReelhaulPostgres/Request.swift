@@ -1,20 +1,20 @@
-/// What a connection is asked to do in one go, and what it means when that fails.
+/// One request to a connection, and the meaning of its failure.
 struct Request: Sendable {
   enum Body: Sendable {
-    /// One pipeline, ended by one Sync.
+    /// One pipeline that ends with one Sync.
     case batch([PostgresQuery])
     /// Statements as text, without parameters.
     case script(String)
   }
 
   var body: Body
-  /// The request may end a transaction: where the connection is lost after it was sent, nobody knows the outcome.
+  /// The request may end a transaction: if the connection is lost after it was sent, the outcome is unknown.
   var lossIsUnknown = false
-  /// It must run to its end whatever happens to the calling task.
+  /// The request must run to its end even if the calling task is canceled.
   var ignoresCancellation = false
   var timeout: Duration
 
-  /// Failing with `error` for want of a connection; `wasSent` when the server may have seen the request.
+  /// The error for a lost connection. `wasSent`: the server may have seen the request.
   func loss(_ error: PostgresError, wasSent: Bool) -> PostgresError {
     var error = error
     if wasSent && lossIsUnknown {
@@ -25,8 +25,8 @@ struct Request: Sendable {
     return error
   }
 
-  /// A named statement the server does not know, knows already, or has planned for tables that have changed since:
-  /// preparing it anew helps.
+  /// Whether preparing the statement again helps: the server does not know its name, already knows it, or has planned
+  /// it for tables that have changed since.
   static func isStaleStatement(_ error: PostgresError) -> Bool {
     switch error.sqlState {
     case SQLState.statementUnknown, SQLState.statementExists, SQLState.featureNotSupported: true

@@ -1,9 +1,10 @@
 import CReelhaulPostgres
 import Glibc
 
-/// One `PGconn` in non-blocking pipeline mode: libpq's calls, and what they return as values. It knows no loop.
+/// One `PGconn` in non-blocking pipeline mode: libpq's calls, with their results as values. It does not use the loop.
 ///
-/// Confined to the thread of its connection's loop. Whatever watches ``socket`` is closed before the session goes.
+/// Only the thread of its connection's loop may use it. The watch on ``socket`` must be closed before the session is
+/// released.
 final class Session {
   enum Progress {
     case wantsReading, wantsWriting, connected
@@ -25,9 +26,10 @@ final class Session {
       (keywords + [nil]).map { UnsafePointer($0) }, (values + [nil]).map { UnsafePointer($0) }, 0)
     guard let started else { throw PostgresError(.connection, "libpq is out of memory") }
     connection = started
-    // With it the messages of a failed attempt carry their SQLSTATE, which libpq does not hand out otherwise.
+    // With this setting the messages of a failed attempt contain their SQLSTATE, which libpq does not provide
+    // otherwise.
     PQsetErrorVerbosity(connection, PQERRORS_VERBOSE)
-    // Else libpq writes the server's notices to standard error.
+    // Otherwise libpq writes the server's notices to standard error.
     PQsetNoticeReceiver(connection, { _, _ in }, nil)
   }
 
@@ -35,12 +37,12 @@ final class Session {
     PQfinish(connection)
   }
 
-  /// May change until connected.
+  /// May change until the session is connected.
   var socket: Int32 { PQsocket(connection) }
 
   var isBroken: Bool { PQstatus(connection) == CONNECTION_BAD }
 
-  /// No transaction is open, and nothing is running.
+  /// Whether no transaction is open and nothing is running.
   var isIdle: Bool { PQtransactionStatus(connection) == PQTRANS_IDLE }
 
   func continueConnecting() -> Progress {
@@ -56,14 +58,14 @@ final class Session {
     }
   }
 
-  // Sending; each is queued by libpq, and `flush` pushes it on.
+  // Sending: libpq queues each of these, and `flush` sends them.
 
   func prepare(_ name: String, _ query: PostgresQuery) -> Bool {
     let types = query.values.map { Oid($0.type.oid) }
     return PQsendPrepare(connection, name, query.statement.sql, Int32(types.count), types) == 1
   }
 
-  /// Runs a prepared statement; with `name` nil it is parsed for this once.
+  /// Runs a prepared statement. If `name` is nil, the statement is parsed for this execution only.
   func execute(_ name: String?, _ query: PostgresQuery) -> Bool {
     Self.withParameters(query.values) { count, values, lengths, formats in
       if let name {
@@ -74,11 +76,11 @@ final class Session {
     }
   }
 
-  /// Lends the values as libpq takes them: it copies them.
+  /// Lends the values in the form of libpq, which copies them.
   private static func withParameters<Result>(
     _ values: [PostgresValue], _ body: (Int32, [UnsafePointer<CChar>?], [Int32], [Int32]) -> Result
   ) -> Result {
-    // A byte more: a value that is empty is not NULL, and needs an address.
+    // One byte more, because an empty value is not NULL and needs an address.
     let size = values.reduce(1) { $0 + ($1.bytes?.count ?? 0) }
     return withUnsafeTemporaryAllocation(byteCount: size, alignment: 1) { memory in
       var pointers: [UnsafePointer<CChar>?] = []
@@ -98,7 +100,7 @@ final class Session {
 
   func sync() -> Bool { PQpipelineSync(connection) == 1 }
 
-  /// Leaves pipeline mode for several statements as text; `endScript` returns to it.
+  /// Leaves pipeline mode to run several statements as text. `endScript` returns to it.
   func script(_ sql: String) -> Bool {
     PQexitPipelineMode(connection) == 1 && PQsendQuery(connection, sql) == 1
   }
@@ -107,15 +109,15 @@ final class Session {
     PQenterPipelineMode(connection) == 1
   }
 
-  /// True when the socket must become writable for the rest. A failed write shows up in reading.
+  /// Returns true if the rest must wait until the socket is writable. A failed write is reported by reading.
   func flush() -> Bool { PQflush(connection) == 1 }
 
   // Receiving
 
-  /// Reads what has arrived. False when the connection is gone; what arrived before can still be taken.
+  /// Reads the bytes that have arrived. False if the connection is lost; earlier replies can still be taken.
   func consume() -> Bool { PQconsumeInput(connection) == 1 }
 
-  /// The next reply, or `nil` when it has not arrived.
+  /// The next reply, or nil if it has not arrived.
   func nextReply() -> Exchange<PostgresRows>.Reply? {
     guard PQisBusy(connection) == 0 else { return nil }
     guard let result = PQgetResult(connection) else { return .end }
@@ -129,7 +131,7 @@ final class Session {
     }
   }
 
-  /// For ``BlockingPool``: libpq's cancel opens a connection of its own, and blocks.
+  /// Call it on a ``BlockingPool``: libpq's cancel opens its own connection, and blocks.
   func canceler() -> Canceler? { PQgetCancel(connection).map(Canceler.init) }
 
   var errorMessage: String { String(cString: PQerrorMessage(connection)).trimmingNewlines }

@@ -7,17 +7,17 @@ struct StatementCache {
   enum Plan: Equatable {
     case execute(name: String)
     case prepare(name: String)
-    /// Parsed for this one execution.
+    /// The server parses the statement for this execution only.
     case unnamed
   }
 
-  /// More than any program has; statements made at run time cannot fill the server's memory.
+  /// More than any program has. It bounds the server's memory if statements are made at run time.
   static let limit = 512
 
   private let isEnabled: Bool
   private var texts: [String: String] = [:]
-  /// Part of the names: a statement prepared anew must not meet its former self, nor, behind a PgBouncer that shares
-  /// server sessions, that of another connection.
+  /// A part of the names. So a statement that is prepared again has a new name, and behind a PgBouncer that shares
+  /// server sessions it does not collide with the name from another connection.
   private var generation: UInt32
 
   init(isEnabled: Bool, generation: UInt32 = 0) {
@@ -36,7 +36,7 @@ struct StatementCache {
     texts[name] = statement.sql
   }
 
-  /// The server has lost them, or their plans are of no use any more.
+  /// The server has lost the statements, or their plans can no longer be used.
   mutating func forgetAll() {
     texts.removeAll()
     generation &+= 1

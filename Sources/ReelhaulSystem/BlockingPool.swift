@@ -1,4 +1,5 @@
-/// A few threads for calls that block: fsync, hashing, name resolution. Never the cooperative pool, never a loop.
+/// A few threads for calls that block: fsync, hashing, name resolution. These calls must never run on the cooperative
+/// pool or on a loop.
 package final class BlockingPool: Sendable {
   private struct Queue {
     var work: [@Sendable () -> Void] = []
@@ -15,7 +16,7 @@ package final class BlockingPool: Sendable {
     }
   }
 
-  /// Runs `body` on one of the threads; calls start in order. What it throws is thrown here.
+  /// Runs `body` on one of the threads. Calls start in order. Throws the error of `body`.
   package func run<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws -> Result {
     try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Result, any Error>) in
       let isAccepted = submit { continuation.resume(with: Swift.Result { try body() }) }
@@ -23,8 +24,8 @@ package final class BlockingPool: Sendable {
     }
   }
 
-  /// As ``run(_:)``, for a call that may never return: a caller that is canceled gets `CancellationError` at once, while
-  /// the call goes on.
+  /// Like ``run(_:)``, for a call that may never return. A canceled caller gets `CancellationError` at once, while the
+  /// call goes on.
   package func runAbandonably<Result: Sendable>(
     _ body: @escaping @Sendable () throws -> Result
   ) async throws -> Result {
@@ -35,7 +36,7 @@ package final class BlockingPool: Sendable {
     return try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
         caller.withLock { $0 = continuation }
-        // Canceled before: the handler found nobody to answer.
+        // The task was canceled before there was an answer to give, so the cancellation handler did nothing.
         guard !Task.isCancelled else { return answer(.failure(CancellationError())) }
         let isAccepted = submit { answer(Swift.Result { try body() }) }
         if !isAccepted { answer(.failure(CancellationError())) }
@@ -45,19 +46,19 @@ package final class BlockingPool: Sendable {
     }
   }
 
-  /// Finishes what was accepted and ends the threads; later calls throw `CancellationError`. Blocks.
+  /// Finishes the accepted work and ends the threads. Later calls throw `CancellationError`. Blocks.
   package func shutdown() {
     close()
     for thread in threads { thread.join() }
   }
 
-  /// As ``shutdown()``, without waiting for the threads: for calls that may never return.
+  /// Like ``shutdown()``, but does not wait for the threads: for calls that may never return.
   package func abandon() {
     close()
     for thread in threads { thread.detach() }
   }
 
-  /// Runs `work` on one of the threads and tells nobody of its end; `false` where the pool is shut down.
+  /// Runs `work` on one of the threads and reports no end; false if the pool is shut down.
   @discardableResult
   package func submit(_ work: @escaping @Sendable () -> Void) -> Bool {
     let isAccepted = condition.withLock { queue in

@@ -13,18 +13,18 @@ package enum ExitStatus: Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// A child process that is reaped whether or not anybody waits for it.
+/// A child process. It is reaped even if nobody waits for it.
 package final class ChildProcess: Sendable {
   package struct Options: Sendable {
-    /// `KEY=VALUE` pairs added to, or replacing those of, this process's environment.
+    /// `KEY=VALUE` pairs that are added to this process's environment, or replace its values.
     package var environment: [String: String] = [:]
     package var workingDirectory: String?
-    /// Whom to run as; only root can.
+    /// The user and group to run as. Only root can set them.
     package var user: (uid: uid_t, gid: gid_t)?
-    /// Files that stdout and stderr are appended to; nil inherits, the same path may serve both.
+    /// Files that stdout and stderr are appended to; nil inherits. Both may be the same path.
     package var stdout: String?
     package var stderr: String?
-    /// SIGTERM, or what is given, is sent to the child when the thread that spawned it ends; nil: never.
+    /// The signal that the child receives when the thread that spawned it ends; nil sends none.
     package var signalOnParentDeath: Int32? = SIGTERM
 
     package init() {}
@@ -50,7 +50,8 @@ package final class ChildProcess: Sendable {
     request.err = options.stderr == nil ? nil : UnsafePointer(texts.pointers[3])
     request.argv = UnsafePointer(argv.pointers.baseAddress)
     request.envp = UnsafePointer(envp.pointers.baseAddress)
-    // The parent-death signal follows the spawning *thread*; one thread that lives as long as the process spawns all.
+    // The parent-death signal depends on the spawning *thread*. So one thread spawns all processes and lives as long
+    // as this process.
     let result = Self.spawner.spawn(request)
     withExtendedLifetime((argv, envp, texts)) {}
     guard result > 0 else { throw SystemError(errno: -result, operation: "start \(executable)") }
@@ -71,7 +72,7 @@ package final class ChildProcess: Sendable {
     }.detach()
   }
 
-  /// How it ended, or nil while it runs.
+  /// How the process ended, or nil while it runs.
   package var status: ExitStatus? { exit.withLock { $0 } }
 
   package func wait() async -> ExitStatus {
@@ -85,12 +86,12 @@ package final class ChildProcess: Sendable {
     }
   }
 
-  /// Blocks the calling thread until it has ended.
+  /// Blocks the calling thread until the process has ended.
   package func waitBlocking() -> ExitStatus {
     exit.wait(until: { $0 != nil }, then: { $0 ?? .exited(0) })
   }
 
-  /// Sends a signal, unless the child has ended already.
+  /// Sends a signal, unless the child has already ended.
   package func kill(_ signal: Int32) {
     waiters.withLock { _ in
       if status == nil { _ = Glibc.kill(pid, signal) }
@@ -100,9 +101,9 @@ package final class ChildProcess: Sendable {
   private static let spawner = Spawner()
 }
 
-/// The thread that forks: parent-death signals are bound to it.
+/// The thread that forks, because parent-death signals are bound to the forking thread.
 private final class Spawner: Sendable {
-  // The pointers in it outlive the call of `spawn` that waits for the answer.
+  // @unchecked: the call of `spawn` waits for the answer, so the pointers stay valid until the job is done.
   private struct Job: @unchecked Sendable {
     let request: rh_spawn
     let answer: Condition<Int32?>

@@ -1,13 +1,13 @@
 import CReelhaulSystem
 
-/// The machine's clocks. Deciding code never reads them: it is handed the time.
+/// The machine's clocks. Code that makes decisions never reads them: the time is a parameter.
 package enum Clocks {
-  /// Nanoseconds since boot, suspension included: what leases and deadlines are measured with.
+  /// Nanoseconds since boot, including suspension. Leases and deadlines are measured with this clock.
   package static func boottime() -> Int64 { rh_boottime_ns() }
 
   /// Microseconds since 1970-01-01T00:00:00Z.
   package static func realtimeMicroseconds() -> Int64 { rh_realtime_ns() / 1000 }
 
-  /// Milliseconds since then; 0 before.
+  /// Milliseconds since 1970-01-01T00:00:00Z; 0 before.
   package static func realtimeMilliseconds() -> UInt64 { UInt64(max(0, rh_realtime_ns())) / 1_000_000 }
 }

@@ -1,7 +1,7 @@
 import Glibc
 
 /// A value behind a mutex that threads can wait on.
-// @unchecked: the value is touched under the mutex alone.
+// @unchecked: the value is touched only under the mutex.
 package final class Condition<Value>: @unchecked Sendable {
   private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
   private let changed = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)

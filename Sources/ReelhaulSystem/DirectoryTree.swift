@@ -1,7 +1,7 @@
 import CReelhaulSystem
 import Glibc
 
-/// Makes a directory and those above it, as far as they are missing.
+/// Makes a directory, and the missing directories above it.
 package func makeDirectories(_ path: String) throws(SystemError) {
   var made = path.hasPrefix("/") ? "" : "."
   for part in path.split(separator: "/") {
@@ -10,7 +10,7 @@ package func makeDirectories(_ path: String) throws(SystemError) {
   }
 }
 
-/// Removes a file or a directory with all it contains; what is absent or refuses is passed over.
+/// Removes a file, or a directory with its contents. Ignores entries that are absent or cannot be removed.
 package func removeTree(_ path: String) {
   rh_remove_tree(path)
 }

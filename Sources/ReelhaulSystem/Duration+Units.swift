@@ -1,8 +1,8 @@
 extension Duration {
-  /// As a fraction.
+  /// Seconds with their fraction.
   package var seconds: Double { Double(components.seconds) + Double(components.attoseconds) / 1e18 }
 
-  /// Rounded towards zero, saturated; as ``microseconds`` and ``nanoseconds``.
+  /// Whole units, rounded towards zero, limited to the range of `Int64`.
   package var milliseconds: Int64 { whole(perSecond: 1000) }
 
   package var microseconds: Int64 { whole(perSecond: 1_000_000) }

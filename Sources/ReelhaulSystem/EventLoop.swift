@@ -1,13 +1,13 @@
 import CReelhaulSystem
 import CReelhaulUV
 
-/// One thread with one libuv loop, as the executor of everything that must share that thread: the C handles
-/// registered on it, the actors pinned to it, and the tasks started with ``task(_:)``.
+/// One thread with one libuv loop. It is the executor of everything that shares this thread: the C handles registered
+/// on the loop, the actors bound to it, and the tasks started with ``task(_:)``.
 ///
-/// An actor is pinned by returning ``asUnownedSerialExecutor()`` as its `unownedExecutor`. A call from a task of the
-/// loop to an actor of the loop costs no thread hop. Only ``enqueue(_:)``, ``execute(_:)``, ``task(_:)`` and
-/// ``shutdown()`` may be called from other threads.
-// @unchecked: `shared` has its own lock; everything else is touched on the loop's thread alone.
+/// An actor is bound by returning ``asUnownedSerialExecutor()`` as its `unownedExecutor`. A task of the loop calls an
+/// actor of the loop without changing threads. Other threads may call only ``enqueue(_:)``, ``execute(_:)``,
+/// ``task(_:)`` and ``shutdown()``.
+// @unchecked: `shared` has its own lock; everything else is touched only on the loop's thread.
 package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable {
   private enum Work {
     case job(UnownedJob)
@@ -16,7 +16,7 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
 
   private struct Shared {
     var work: [Work] = []
-    /// The loop is, or is about to be, blocked in poll: whoever adds work must wake it.
+    /// True if the loop is blocked in poll, or is about to be. Then a thread that adds work must wake it.
     var sleeping = false
     var stopping = false
   }
@@ -31,7 +31,7 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
   private let idle: LoopHandle<uv_idle_t>
   private var thread: Thread?
 
-  /// Rounds of work between two polls; what is left then waits for one poll that does not block.
+  /// The rounds of work between two polls. Remaining work waits for one poll that does not block.
   private static let rounds = 8
 
   package init(name: String) {
@@ -74,12 +74,12 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
     add(.job(UnownedJob(job)))
   }
 
-  /// Runs `body` on the loop, soon, after what is enqueued already. Callable from any thread.
+  /// Runs `body` on the loop, after the work that is already enqueued. Any thread may call it.
   package func execute(_ body: @escaping @Sendable () -> Void) {
     add(.closure(body))
   }
 
-  /// Starts a task whose whole body, between suspensions, runs on this loop. Callable from any thread.
+  /// Starts a task whose whole body runs on this loop between its suspensions. Any thread may call it.
   @discardableResult
   package func task<Success: Sendable>(
     _ body: @escaping @Sendable () async throws -> Success
@@ -100,7 +100,7 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
     if mustWake { uv_async_send(wake.pointer) }
   }
 
-  /// Before poll: runs what is enqueued; poll blocks only when nothing is left.
+  /// Runs the enqueued work before poll. Poll blocks only if no work is left.
   private func runWork() {
     var round = 0
     while true {
@@ -147,11 +147,12 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
     idle.close()
   }
 
-  /// Ends the loop once its work is done, and waits for its thread. All handles opened on it must be closed, or
-  /// be closed by work that is already enqueued; what is enqueued later never runs. Call it from another thread, once.
+  /// Ends the loop after its work is done, and waits for its thread. All handles on the loop must be closed, or be
+  /// closed by work that is already enqueued. Work that is enqueued later never runs. Call it once, from another
+  /// thread.
   package func shutdown() {
     precondition(!onLoop, "an event loop cannot wait for itself")
-    // Under the lock: a loop that has seen `stopping` closes its handles.
+    // Within the lock, because a loop that has seen `stopping` closes its handles.
     shared.withLock {
       $0.stopping = true
       uv_async_send(wake.pointer)
@@ -160,7 +161,7 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
     thread = nil
   }
 
-  /// The C loop, for registering handles. On the loop only.
+  /// The C loop, for registering handles. Use it only on the loop.
   var raw: UnsafeMutablePointer<uv_loop_t> {
     checkIsolated()
     return uv

@@ -1,7 +1,7 @@
 import CReelhaulSystem
 import Glibc
 
-// What is done to the entries of an open directory. `name` is one name, never a path.
+// Operations on the entries of an open directory. `name` is one name, never a path.
 extension FileDescriptor {
   package borrowing func makeDirectory(_ name: String, mode: mode_t = 0o755) throws(SystemError) {
     guard mkdirat(raw, name, mode) == 0 else { throw .last("make directory \(path)/\(name)") }
@@ -11,14 +11,14 @@ extension FileDescriptor {
     guard unlinkat(raw, name, 0) == 0 else { throw .last("remove \(path)/\(name)") }
   }
 
-  /// Of the entry itself, not of what a symbolic link points to.
+  /// The status of the entry itself, not of the target of a symbolic link.
   package borrowing func status(of name: String) throws(SystemError) -> stat {
     var status = stat()
     guard fstatat(raw, name, &status, AT_SYMLINK_NOFOLLOW) == 0 else { throw .last("stat \(path)/\(name)") }
     return status
   }
 
-  /// The names in this directory, `.` and `..` left out, in no order.
+  /// The names in this directory, without `.` and `..`, in no particular order.
   package borrowing func entries() throws(SystemError) -> [String] {
     let copy = rh_open_beneath(raw, ".", O_RDONLY | O_DIRECTORY, 0)
     guard copy >= 0 else { throw SystemError(errno: -copy, operation: "list \(path)") }
@@ -38,7 +38,7 @@ extension FileDescriptor {
     return names
   }
 
-  /// Renames within open directories, replacing what has the new name.
+  /// Renames between open directories. Replaces an existing file with the new name.
   package static func rename(
     from directory: borrowing FileDescriptor, _ name: String, to target: borrowing FileDescriptor, _ newName: String
   ) throws(SystemError) {
@@ -47,7 +47,7 @@ extension FileDescriptor {
     }
   }
 
-  /// Gives a file a second name; EEXIST where the new name exists.
+  /// Gives a file a second name. EEXIST if the new name exists.
   package static func link(
     from directory: borrowing FileDescriptor, _ name: String, to target: borrowing FileDescriptor, _ newName: String
   ) throws(SystemError) {

@@ -2,8 +2,8 @@ import CReelhaulSystem
 import Glibc
 
 extension FileDescriptor {
-  /// Bytes of the file system of this file: `free`, what an unprivileged process can still write; `total`, free and
-  /// used, or `nil` where it does not tell.
+  /// Sizes of this file's file system in bytes: `free` is what an unprivileged process can still write, `total` is
+  /// free and used space together, or nil if the file system does not tell.
   package borrowing func space() throws(SystemError) -> (free: Int64, total: Int64?) {
     var status = statvfs()
     guard fstatvfs(raw, &status) == 0 else { throw .last("statvfs \(path)") }
@@ -14,13 +14,13 @@ extension FileDescriptor {
     return (bytes(status.f_bavail), status.f_blocks == 0 ? nil : bytes(status.f_blocks))
   }
 
-  /// Keeps `value` with the file as the extended attribute `name`. ENOTSUP where the file system has none.
+  /// Stores `value` as the extended attribute `name` of the file. ENOTSUP if the file system has no attributes.
   package borrowing func setAttribute(_ name: String, _ value: String) throws(SystemError) {
     let result = rh_set_attribute(raw, name, value, value.utf8.count)
     guard result >= 0 else { throw SystemError(errno: -result, operation: "mark \(path)") }
   }
 
-  /// The extended attribute `name` of at most 256 bytes; `nil` where the file has none of that name.
+  /// The extended attribute `name`, of at most 256 bytes; nil if the file has no attribute of this name.
   package borrowing func attribute(_ name: String) throws(SystemError) -> String? {
     var bytes = [UInt8](repeating: 0, count: 256)
     let count = rh_get_attribute(raw, name, &bytes, bytes.count)
@@ -29,8 +29,8 @@ extension FileDescriptor {
     return String(decoding: bytes[..<Int(count)], as: UTF8.self)
   }
 
-  /// Takes the lock of this file; false while another process holds it. Released by ``unlock()`` or a close; of one
-  /// process, every holder of this descriptor has it.
+  /// Locks this file; false while another process holds the lock. ``unlock()`` or closing the file releases it. Within
+  /// one process, every holder of this descriptor holds the lock.
   package borrowing func tryLock() throws(SystemError) -> Bool {
     let result = rh_try_lock(raw)
     if result == -EWOULDBLOCK { return false }
@@ -44,7 +44,7 @@ extension FileDescriptor {
 }
 
 extension FileDescriptor {
-  /// The bytes of `range`, fewer where the file ends before.
+  /// The bytes of `range`; fewer if the file ends before.
   package borrowing func read(_ range: Range<Int64>) throws(SystemError) -> [UInt8] {
     var failure: SystemError?
     let bytes = [UInt8](unsafeUninitializedCapacity: range.count) { buffer, count in

@@ -1,13 +1,13 @@
 import CReelhaulSystem
 import Glibc
 
-/// An open file, closed with its owner. Offsets and lengths are in bytes; every failure is a ``SystemError``.
+/// An open file, which is closed with its owner. Offsets and lengths are in bytes. Every failure is a ``SystemError``.
 package struct FileDescriptor: ~Copyable, Sendable {
   package let raw: Int32
-  /// For messages.
+  /// The path, for error messages.
   package let path: String
 
-  /// Takes over `raw`.
+  /// Takes ownership of `raw`.
   package init(raw: Int32, path: String) {
     self.raw = raw
     self.path = path
@@ -21,7 +21,8 @@ package struct FileDescriptor: ~Copyable, Sendable {
     FileDescriptor(raw: try check(rh_open(path, flags, mode), "open \(path)"), path: path)
   }
 
-  /// Opens `path` below this directory. Symbolic links, `..` and absolute paths cannot lead out: ELOOP, EXDEV.
+  /// Opens `path` below this directory. Symbolic links, `..` and absolute paths cannot lead out of it: they fail with
+  /// ELOOP or EXDEV.
   package borrowing func openBeneath(
     _ path: String, _ flags: Int32, mode: mode_t = 0o644
   ) throws(SystemError) -> FileDescriptor {
@@ -29,7 +30,6 @@ package struct FileDescriptor: ~Copyable, Sendable {
     return FileDescriptor(raw: try Self.check(rh_open_beneath(raw, path, flags, mode), "open \(full)"), path: full)
   }
 
-  /// The size of the file.
   package borrowing func size() throws(SystemError) -> Int64 {
     try Int64(status().st_size)
   }
@@ -53,7 +53,7 @@ package struct FileDescriptor: ~Copyable, Sendable {
     }
   }
 
-  /// Reads up to `buffer.count` bytes at `offset`; fewer only at the end of the file.
+  /// Reads up to `buffer.count` bytes at `offset`. The count is smaller only at the end of the file.
   package borrowing func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(SystemError) -> Int {
     var done = 0
     while done < buffer.count {
@@ -69,22 +69,22 @@ package struct FileDescriptor: ~Copyable, Sendable {
     return done
   }
 
-  /// The whole of a small file.
+  /// The whole content of a small file.
   package borrowing func contents() throws(SystemError) -> [UInt8] {
     var bytes = [UInt8](repeating: 0, count: Int(try size()))
     let result: Result<Int, SystemError> = bytes.withUnsafeMutableBytes { buffer in
       do throws(SystemError) { return .success(try read(into: buffer, at: 0)) } catch { return .failure(error) }
     }
-    // It may have become shorter meanwhile.
+    // The file may have become shorter since its size was read.
     return Array(bytes[..<(try result.get())])
   }
 
-  /// Data and what is needed to read it back are on stable storage when it returns. Blocks.
+  /// Blocks until the data, and the metadata needed to read it, are on stable storage.
   package borrowing func syncData() throws(SystemError) {
     try retrying("fdatasync") { fdatasync($0) }
   }
 
-  /// Data and all metadata are on stable storage when it returns. Blocks.
+  /// Blocks until the data and all metadata are on stable storage.
   package borrowing func sync() throws(SystemError) {
     try retrying("fsync") { fsync($0) }
   }
@@ -98,7 +98,7 @@ package struct FileDescriptor: ~Copyable, Sendable {
     guard futimens(raw, nil) == 0 else { throw .last("touch \(path)") }
   }
 
-  /// Allocates blocks for the range and extends the file to its end. EOPNOTSUPP where the file system cannot.
+  /// Allocates blocks for the range and extends the file to its end. EOPNOTSUPP if the file system cannot do this.
   package borrowing func allocate(_ range: Range<Int64>) throws(SystemError) {
     guard !range.isEmpty else { return }
     _ = try Self.check(rh_fallocate(raw, range.lowerBound, Int64(range.count)), "allocate \(path)")
@@ -115,7 +115,7 @@ package struct FileDescriptor: ~Copyable, Sendable {
     return result
   }
 
-  /// Renames within open directories; EEXIST where the new name exists.
+  /// Renames between open directories. EEXIST if the new name exists.
   package static func renameNoReplace(
     from directory: borrowing FileDescriptor, _ name: String, to target: borrowing FileDescriptor, _ newName: String
   ) throws(SystemError) {

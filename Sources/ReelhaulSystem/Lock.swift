@@ -2,8 +2,8 @@ import Glibc
 
 /// A value behind a mutex: `lock.withLock { $0.count += 1 }`.
 ///
-/// A heap `pthread_mutex_t` and not `Synchronization.Mutex`, behind which ThreadSanitizer reports false races.
-// @unchecked: the value is touched under the mutex alone.
+/// It uses a `pthread_mutex_t` on the heap, because ThreadSanitizer reports false races with `Synchronization.Mutex`.
+// @unchecked: the value is touched only under the mutex.
 package final class Lock<Value>: @unchecked Sendable {
   private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
   private var value: Value

@@ -1,10 +1,11 @@
 import CReelhaulUV
 
-/// The memory of one libuv handle: alive from ``open(context:)`` until libuv's close callback, whatever its owner does.
+/// The memory of one libuv handle. It lives from ``open(context:)`` until libuv's close callback, even if its owner
+/// goes earlier.
 ///
-/// `Raw` is the C struct (`uv_timer_t`, `uv_poll_t` …). Its `data` field belongs to this class; the owner's context
-/// is ``context``.
-// @unchecked: owned by the loop's thread, as every libuv handle is.
+/// `Raw` is the C struct (`uv_timer_t`, `uv_poll_t` …). This class uses the struct's `data` field; the owner stores
+/// its own data in ``context``.
+// @unchecked: only the loop's thread touches a libuv handle.
 final class LoopHandle<Raw>: @unchecked Sendable {
   let pointer: UnsafeMutablePointer<Raw>
   private(set) var context: AnyObject?
@@ -18,7 +19,7 @@ final class LoopHandle<Raw>: @unchecked Sendable {
     pointer.deallocate()
   }
 
-  /// The pointer to give to `uv_*_init`, which must succeed; retains `self` and `context` until the handle is closed.
+  /// The pointer for `uv_*_init`, which must succeed. Retains `self` and `context` until the handle is closed.
   func open(context: AnyObject? = nil) -> UnsafeMutablePointer<Raw> {
     precondition(!isOpen)
     isOpen = true
@@ -37,12 +38,12 @@ final class LoopHandle<Raw>: @unchecked Sendable {
     }
   }
 
-  /// The context, as the type it was opened with; `nil` once closed.
+  /// The context as `Owner`, the type it was opened with; nil once closed.
   func owner<Owner: AnyObject>(as _: Owner.Type) -> Owner? {
     context as? Owner
   }
 
-  /// The object behind a C callback's handle.
+  /// The object that owns the handle of a C callback.
   static func from(_ pointer: UnsafeMutablePointer<Raw>?) -> LoopHandle<Raw> {
     let handle = UnsafeMutableRawPointer(pointer!).assumingMemoryBound(to: uv_handle_t.self)
     return Unmanaged<LoopHandle<Raw>>.fromOpaque(handle.pointee.data).takeUnretainedValue()

@@ -9,12 +9,14 @@ package struct PollEvents: OptionSet, Sendable {
 
   package static let readable = PollEvents(rawValue: Int32(UV_READABLE.rawValue))
   package static let writable = PollEvents(rawValue: Int32(UV_WRITABLE.rawValue))
-  /// The descriptor has failed; both directions are reported too, so that the next call meets the error.
+  /// The descriptor has failed. Both directions are also reported, so that the next call on the descriptor returns the
+  /// error.
   package static let failed = PollEvents(rawValue: 1 << 30)
 }
 
-/// Watches a file descriptor that a library owns. Close it before the descriptor; one per descriptor.
-// @unchecked: touched on the loop's thread alone, which every call checks.
+/// Watches a file descriptor that belongs to a library. Only one `LoopPoll` may watch a descriptor. Close it before
+/// the descriptor.
+// @unchecked: touched only on the loop's thread, which every call checks.
 package final class LoopPoll: @unchecked Sendable {
   private let loop: EventLoop
   private let handle = LoopHandle<uv_poll_t>()
@@ -22,7 +24,7 @@ package final class LoopPoll: @unchecked Sendable {
   private var watched: PollEvents = []
   private var isClosed = false
 
-  /// On the loop only. Throws where the descriptor cannot be watched (a plain file, EBADF).
+  /// Call it on the loop. Throws if the descriptor cannot be watched (a plain file, EBADF).
   package init(
     loop: EventLoop, fd: Int32, _ handler: @escaping @Sendable (PollEvents) -> Void
   ) throws(SystemError) {
@@ -33,7 +35,7 @@ package final class LoopPoll: @unchecked Sendable {
     _ = handle.open(context: self)
   }
 
-  /// Which events are reported from now on; none pauses it.
+  /// Sets the events to report from now on. An empty set pauses the reports.
   package func watch(_ events: PollEvents) {
     loop.checkIsolated()
     guard !isClosed, events != watched else { return }
@@ -44,7 +46,7 @@ package final class LoopPoll: @unchecked Sendable {
     }
     uv_poll_start(handle.pointer, events.rawValue) { handle, status, events in
       guard let poll = LoopHandle.from(handle).owner(as: LoopPoll.self) else { return }
-      // libuv watches a failed descriptor no longer.
+      // libuv stops watching a failed descriptor.
       if status < 0 { poll.watched = [] }
       poll.handler(status < 0 ? [.readable, .writable, .failed] : PollEvents(rawValue: events))
     }

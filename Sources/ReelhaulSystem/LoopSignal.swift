@@ -1,13 +1,13 @@
 import CReelhaulUV
 
-/// Handles a POSIX signal on a loop, instead of its default effect, until closed.
-// @unchecked: touched on the loop's thread alone, which every call checks.
+/// Handles a POSIX signal on a loop instead of its default effect, until it is closed.
+// @unchecked: touched only on the loop's thread, which every call checks.
 package final class LoopSignal: @unchecked Sendable {
   private let loop: EventLoop
   private let handle = LoopHandle<uv_signal_t>()
   private let handler: @Sendable () -> Void
 
-  /// On the loop only.
+  /// Call it on the loop.
   package init(loop: EventLoop, signal: Int32, _ handler: @escaping @Sendable () -> Void) {
     self.loop = loop
     self.handler = handler

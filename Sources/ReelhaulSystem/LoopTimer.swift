@@ -1,7 +1,7 @@
 import CReelhaulUV
 
-/// A timer of an ``EventLoop``, running until it is canceled or, without a repeat, has fired.
-// @unchecked: touched on the loop's thread alone, which `cancel` checks.
+/// A timer of an ``EventLoop``. It runs until it is canceled, or until it has fired if it does not repeat.
+// @unchecked: touched only on the loop's thread, which `cancel` checks.
 package final class LoopTimer: @unchecked Sendable {
   private let loop: EventLoop
   private let handle = LoopHandle<uv_timer_t>()
@@ -14,7 +14,7 @@ package final class LoopTimer: @unchecked Sendable {
     repeats = every != nil
     uv_timer_init(loop.raw, handle.open(context: self))
     uv_update_time(loop.raw)
-    // libuv's clock has whole milliseconds, rounded down: without another one a timer may fire a little early.
+    // libuv's clock counts whole milliseconds, rounded down. One more millisecond keeps a timer from firing early.
     uv_timer_start(
       handle.pointer, { LoopHandle.from($0).owner(as: LoopTimer.self)?.fire() },
       after > .zero ? after.wholeMilliseconds + 1 : 0, every.map { max(1, $0.wholeMilliseconds) } ?? 0)
@@ -25,7 +25,7 @@ package final class LoopTimer: @unchecked Sendable {
     body()
   }
 
-  /// Stops it for good; does nothing the second time.
+  /// Stops the timer for good. A second call does nothing.
   package func cancel() {
     loop.checkIsolated()
     handle.close()
@@ -33,8 +33,8 @@ package final class LoopTimer: @unchecked Sendable {
 }
 
 extension EventLoop {
-  /// Runs `body` on the loop after a while, never earlier, and then again and again where `every` is given. On the
-  /// loop only.
+  /// Runs `body` on the loop once `after` has passed, never earlier, and then repeatedly if `every` is given. Call it
+  /// on the loop.
   @discardableResult
   package func timer(
     after: Duration, every: Duration? = nil, _ body: @escaping @Sendable () -> Void
@@ -42,7 +42,7 @@ extension EventLoop {
     LoopTimer(loop: self, after: after, every: every, body: body)
   }
 
-  /// Suspends the caller. Throws `CancellationError` as soon as its task is canceled.
+  /// Suspends the caller. Throws `CancellationError` as soon as the caller's task is canceled.
   package func sleep(for duration: Duration) async throws {
     let sleeper = Sleeper()
     try await withTaskCancellationHandler {
@@ -54,14 +54,14 @@ extension EventLoop {
     }
   }
 
-  /// Runs `body` at once where the caller is on the loop, and soon otherwise.
+  /// Runs `body` at once if the caller is on the loop, and soon otherwise.
   package func onLoopNow(_ body: @escaping @Sendable () -> Void) {
     if onLoop { body() } else { execute(body) }
   }
 }
 
-/// One call of `sleep`: resumed once, by its timer or by cancellation, whichever comes first.
-// @unchecked: touched on the loop's thread alone.
+/// One call of `sleep`. It is resumed once, by its timer or by cancellation, whichever comes first.
+// @unchecked: touched only on the loop's thread.
 private final class Sleeper: @unchecked Sendable {
   private var continuation: CheckedContinuation<Void, any Error>?
   private var timer: LoopTimer?

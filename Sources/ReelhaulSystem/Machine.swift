@@ -1,6 +1,6 @@
 import Glibc
 
-/// The machine, or the container, that this process runs on.
+/// The machine or container that this process runs on.
 package enum Machine {
   package static let hostName: String = {
     var name = [CChar](repeating: 0, count: 256)

@@ -1,9 +1,9 @@
 import Glibc
 
-/// A failed system call: what was tried, and the `errno` it left.
+/// A failed system call: the operation and its `errno`.
 package struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
   package var errno: Int32
-  /// The call and what it was about: `open /videos/a.mp4`.
+  /// The call and its object: `open /videos/a.mp4`.
   package var operation: String
 
   package init(errno: Int32, operation: String) {
@@ -11,7 +11,7 @@ package struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
     self.operation = operation
   }
 
-  /// Of the call that has just failed on this thread.
+  /// The error of the call that has just failed on this thread.
   package static func last(_ operation: String) -> SystemError {
     SystemError(errno: Glibc.errno, operation: operation)
   }

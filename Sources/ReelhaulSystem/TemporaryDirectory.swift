@@ -1,6 +1,6 @@
 import Glibc
 
-/// A new directory below `TMPDIR`, removed with its contents when its owner goes.
+/// A new directory below `TMPDIR`. It is removed with its contents when this object is released.
 package final class TemporaryDirectory: Sendable {
   package let path: String
 
@@ -8,10 +8,10 @@ package final class TemporaryDirectory: Sendable {
     path = try Self.make(prefix: prefix)
   }
 
-  /// Where temporary files go.
+  /// The directory for temporary files.
   package static var base: String { getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp" }
 
-  /// A new directory that stays; its path.
+  /// Makes a directory that is not removed, and returns its path.
   package static func make(prefix: String) throws(SystemError) -> String {
     var template = Array("\(base)/\(prefix).XXXXXX".utf8CString)
     guard mkdtemp(&template) != nil else { throw .last("mkdtemp \(base)/\(prefix)") }

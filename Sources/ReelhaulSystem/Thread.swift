@@ -1,7 +1,7 @@
 import CReelhaulSystem
 import Glibc
 
-/// A named POSIX thread. Signals of the process are not delivered to it.
+/// A named POSIX thread. It receives no signals that are sent to the process.
 package final class Thread: Sendable {
   private final class Start: Sendable {
     let name: String
@@ -29,12 +29,12 @@ package final class Thread: Sendable {
     self.id = id
   }
 
-  /// Waits for the thread's end. Exactly once, from another thread.
+  /// Waits until the thread ends. Call it exactly once, from another thread.
   package func join() {
     pthread_join(id, nil)
   }
 
-  /// Lets it end unobserved, instead of ``join()``.
+  /// Releases the thread without waiting for its end, instead of ``join()``.
   package func detach() {
     pthread_detach(id)
   }

@@ -11,7 +11,7 @@ package enum LogLevel: Int, Sendable, Comparable, CaseIterable {
     self = level
   }
 
-  /// The priority of syslog, for the journal's `<6>` prefix.
+  /// The syslog priority, for the journal's `<6>` prefix.
   var priority: Int {
     switch self {
     case .debug: 7

@@ -1,13 +1,13 @@
 import TaskCore
 
-/// What is logged, and how it is written.
+/// The content of one log line, and its encoding.
 struct LogLine {
   var level: LogLevel
   var message: String
   var fields: KeyValuePairs<String, LogValue>
   var time: Timestamp
 
-  /// The line's bytes, newline included.
+  /// Appends the line's bytes, including the line break.
   func encode(_ format: LogFormat, into bytes: inout [UInt8]) {
     switch format {
     case .logfmt:
@@ -53,13 +53,13 @@ extension [UInt8] {
     append(contentsOf: text.utf8)
   }
 
-  /// Quoted where it is empty or holds a space, a quote, `=`, or a control character.
+  /// Quotes the text if it is empty or contains a space, a quote, `=` or a control character.
   fileprivate mutating func append(logfmt text: String) {
     let isPlain = !text.isEmpty && text.utf8.allSatisfy { $0 > 0x20 && $0 != 0x22 && $0 != 0x3d && $0 != 0x7f }
     if isPlain { append(text: text) } else { append(json: text) }
   }
 
-  /// A JSON string; control characters cannot reach the terminal.
+  /// Writes a JSON string. Control characters are escaped, so they cannot reach the terminal.
   fileprivate mutating func append(json text: String) {
     append(UInt8(ascii: "\""))
     for byte in text.utf8 {

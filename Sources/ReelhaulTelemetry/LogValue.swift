@@ -1,4 +1,4 @@
-/// A typed field of a log line. There is no case for a secret: what is secret is not logged.
+/// A typed field of a log line. It has no case for a secret, because secrets are never logged.
 package enum LogValue: Sendable, ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, ExpressibleByBooleanLiteral {
   case text(String)
   case integer(Int64)

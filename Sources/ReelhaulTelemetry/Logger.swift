@@ -2,9 +2,9 @@ import Glibc
 import ReelhaulSystem
 import TaskCore
 
-/// Writes one line per event to a descriptor, stderr by default, from a thread of its own.
+/// Writes one line per event to a descriptor (stderr by default), from its own thread.
 ///
-/// A line below the level costs one comparison. At most ``capacity`` lines wait; further ones are dropped and
+/// A line below the level costs one comparison. At most ``capacity`` lines wait. Further lines are dropped and
 /// counted, and the count is logged once there is room.
 package final class Logger: Sendable {
   private struct Ring {
@@ -62,7 +62,7 @@ package final class Logger: Sendable {
     _ message: @autoclosure () -> String, _ fields: @autoclosure () -> KeyValuePairs<String, LogValue> = [:]
   ) { log(.error, message(), fields()) }
 
-  /// Writes what waits and ends the writer. Blocks; later lines are dropped.
+  /// Writes the waiting lines and ends the writer. Blocks. Later lines are dropped.
   package func close() {
     let first = ring.withLock { ring in
       defer { ring.isClosed = true }

@@ -95,7 +95,7 @@ private indirect enum Value: Equatable, Decodable {
 }
 
 struct JSONFuzzTests {
-  @Test(arguments: 0..<20)
+  @Test("random values that are written are read back equal, here and by Foundation", arguments: 0..<20)
   func foundationReadsWhatIsWrittenAndSoDoWe(round: Int) throws {
     var generator = SystemRandomNumberGenerator()
     for _ in 0..<50 {
@@ -108,7 +108,8 @@ struct JSONFuzzTests {
   }
 
   /// Mutated documents: never a crash, and whatever is accepted, Foundation accepts and reads as the same value.
-  @Test(arguments: 0..<20)
+  @Test(
+    "mutated documents never crash the reader, and Foundation reads accepted ones as the same value", arguments: 0..<20)
   func acceptsNothingThatFoundationRefuses(round: Int) {
     var generator = SystemRandomNumberGenerator()
     for _ in 0..<100 {

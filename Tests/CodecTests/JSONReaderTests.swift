@@ -24,7 +24,8 @@ private func problem(_ text: String) -> DecodingFailure? {
 }
 
 struct JSONReaderTests {
-  @Test func readsMembersInAnyOrderAndSkipsTheRest() throws {
+  @Test("members are read in any order, and the others are skipped")
+  func readsMembersInAnyOrderAndSkipsTheRest() throws {
     var id = ""
     var count = 0
     var flag = false
@@ -44,7 +45,8 @@ struct JSONReaderTests {
     #expect(flag)
   }
 
-  @Test func nullMembersCountAsAbsent() throws {
+  @Test("members that are null count as absent")
+  func nullMembersCountAsAbsent() throws {
     var names: [String] = []
     try read(#"{"a":null,"b":1,"c":null}"#) { reader throws(DecodingFailure) in
       try reader.object { reader, name throws(DecodingFailure) in
@@ -55,14 +57,16 @@ struct JSONReaderTests {
     #expect(names == ["b"])
   }
 
-  @Test func aNameMayAppearOnceHoweverItIsWritten() {
+  @Test("a name that appears twice is refused, even if one is written with escapes")
+  func aNameMayAppearOnceHoweverItIsWritten() {
     let failure = problem(Array(#"{"id":1,"\u0069d":2}"#.utf8)) { reader throws(DecodingFailure) in
       try reader.object { reader, _ throws(DecodingFailure) in try reader.skip() }
     }
     #expect(failure == DecodingFailure(.duplicateName("id"), offset: 8))
   }
 
-  @Test func namesOfDifferentObjectsDoNotMeet() {
+  @Test("the same name may appear in different objects")
+  func namesOfDifferentObjectsDoNotMeet() {
     let failure = problem(Array(#"{"a":{"a":1},"b":{"a":1}}"#.utf8)) { reader throws(DecodingFailure) in
       try reader.object { reader, _ throws(DecodingFailure) in
         try reader.object { reader, _ throws(DecodingFailure) in try reader.skip() }
@@ -72,6 +76,7 @@ struct JSONReaderTests {
   }
 
   @Test(
+    "a failure names the problem and the byte",
     arguments: [
       ("", .emptyInput, 0), ("  ", .emptyInput, 2), ("{", .unexpectedEnd, 1), ("[1,", .unexpectedEnd, 3),
       ("1 2", .trailingBytes, 2), ("{} x", .trailingBytes, 3), (#"{"a" 1}"#, .expected("a colon"), 5),
@@ -88,7 +93,8 @@ struct JSONReaderTests {
     #expect(problem(text) == DecodingFailure(expected, offset: offset))
   }
 
-  @Test func depthIsLimited() {
+  @Test("the depth of nesting is limited")
+  func depthIsLimited() {
     func nested(_ depth: Int) -> String {
       String(repeating: "[", count: depth) + String(repeating: "]", count: depth)
     }
@@ -97,7 +103,8 @@ struct JSONReaderTests {
     #expect(problem(String(repeating: "[", count: 1_000_000))?.problem == .tooDeep(limit: 32))
   }
 
-  @Test func lengthsAreLimited() throws {
+  @Test("the lengths of the input and of strings are limited")
+  func lengthsAreLimited() throws {
     #expect(throws: DecodingFailure(.inputTooLong(limit: 3), offset: 3)) {
       try JSONReader.read(Array("[[]]".utf8), limit: 3) { reader throws(DecodingFailure) in try reader.skip() }
     }
@@ -107,7 +114,8 @@ struct JSONReaderTests {
     #expect(try read(#""\u0061bc""#) { reader throws(DecodingFailure) in try reader.string(limit: 3) } == "abc")
   }
 
-  @Test func membersAreLimited() {
+  @Test("the number of members of an object is limited")
+  func membersAreLimited() {
     let members = (0...JSONReader.memberLimit).map { "\"\($0)\":1" }.joined(separator: ",")
     let failure = problem(Array("{\(members)}".utf8)) { reader throws(DecodingFailure) in
       try reader.object { reader, _ throws(DecodingFailure) in try reader.skip() }
@@ -115,7 +123,8 @@ struct JSONReaderTests {
     #expect(failure?.problem == .tooManyMembers(limit: JSONReader.memberLimit))
   }
 
-  @Test func integersAreExact() throws {
+  @Test("integers are exact: overflow, fractions and exponents are refused")
+  func integersAreExact() throws {
     func integer<I: FixedWidthInteger>(_ text: String, _ type: I.Type) throws(DecodingFailure) -> I {
       try read(text) { reader throws(DecodingFailure) in try reader.integer() }
     }
@@ -131,7 +140,8 @@ struct JSONReaderTests {
     #expect(throws: DecodingFailure(.notAnInteger, offset: 0)) { try integer("1e3", Int.self) }
   }
 
-  @Test func aFailureNamesItsField() {
+  @Test("a failure names the path of its field")
+  func aFailureNamesItsField() {
     let failure = problem(Array(#"{"task":{"after":["a",7]}}"#.utf8)) { reader throws(DecodingFailure) in
       try reader.object { reader, _ throws(DecodingFailure) in
         try reader.object { reader, _ throws(DecodingFailure) in
@@ -143,12 +153,13 @@ struct JSONReaderTests {
   }
 
   @Test(
+    "invalid UTF-8 is refused at its first wrong byte",
     arguments: [
       ([0x22, 0xFF, 0x22], 1), ([0x22, 0xC0, 0x80, 0x22], 1), ([0x22, 0xED, 0xA0, 0x80, 0x22], 1),
       ([0x22, 0x61, 0xE2, 0x82, 0x22], 2), ([0x22, 0xF4, 0x90, 0x80, 0x80, 0x22], 1),
       ([0x22, 0xF0, 0x80, 0x80, 0x80, 0x22], 1),
     ] as [([UInt8], Int)])
-  func refusesWhatIsNotUTF8(bytes: [UInt8], offset: Int) {
+  func refusesInvalidUTF8(bytes: [UInt8], offset: Int) {
     let failure = problem(bytes) { reader throws(DecodingFailure) in try reader.skip() }
     #expect(failure == DecodingFailure(.invalidUTF8, offset: offset))
   }

@@ -3,7 +3,8 @@ import Testing
 @testable import ReelhaulCodec
 
 struct JSONWriterTests {
-  @Test func writesCommasAndEscapes() {
+  @Test("the writer adds commas and escapes, and omits members that are nil")
+  func writesCommasAndEscapes() {
     let bytes = JSONWriter.write { json in
       json.object { json in
         json.member("a", "\"\\\n\r\t\u{8}\u{C}\u{1}é😀")
@@ -32,7 +33,8 @@ struct JSONWriterTests {
         + #"false,0.5,null,{}],"labels":{"a":"1","b":"2"}}"#)
   }
 
-  @Test func everyStringComesBack() throws {
+  @Test("every string is read back as it was written")
+  func everyStringComesBack() throws {
     var generator = SystemRandomNumberGenerator()
     for _ in 0..<2000 {
       let scalars = (0..<Int.random(in: 0..<20, using: &generator)).compactMap { _ in

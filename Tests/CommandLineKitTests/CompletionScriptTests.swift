@@ -4,7 +4,7 @@ import ReelhaulSystem
 import Testing
 
 @Suite struct CompletionScriptTests {
-  @Test(arguments: CompletionScript.Shell.allCases)
+  @Test("a completion script offers commands, options and choices", arguments: CompletionScript.Shell.allCases)
   func namesCommandsOptionsAndChoices(_ shell: CompletionScript.Shell) {
     let script = CompletionScript.make(for: shell, Sample.program)
     // In fish a value has an empty description: the option's own would be shown for each.
@@ -14,7 +14,8 @@ import Testing
     }
   }
 
-  @Test func bashCompletes() throws {
+  @Test("bash completes commands, options and values")
+  func bashCompletes() throws {
     let script = CompletionScript.make(for: .bash, Sample.program)
     #expect(try complete(script, ["app", "s"]) == ["stop", "shell"])
     #expect(try complete(script, ["app", "h"]) == ["help"])

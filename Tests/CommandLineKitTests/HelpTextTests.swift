@@ -4,7 +4,8 @@ import Testing
 @Suite struct HelpTextTests {
   private let help = HelpText(Sample.get, path: ["app", "get"], inherited: Sample.program.options).render()
 
-  @Test func showsEverythingOfACommand() {
+  @Test("the help of a command shows usage, options, defaults, variables, examples and exit codes")
+  func showsEverythingOfACommand() {
     #expect(
       help == """
         Usage: app get URL [FILE] [OPTIONS]
@@ -42,13 +43,14 @@ import Testing
         """)
   }
 
-  @Test func listsTheCommandsOfAProgram() {
+  @Test("the help of a program lists its commands")
+  func listsTheCommandsOfAProgram() {
     let help = HelpText(Sample.program, path: ["app"]).render()
     #expect(help.hasPrefix("Usage: app COMMAND [OPTIONS]\n\nAn application.\n\nCommands:\n  get    Get it\n"))
     #expect(help.contains("--version"))
   }
 
-  @Test(arguments: [40, 60, 100])
+  @Test("no line of help is wider than the terminal", arguments: [40, 60, 100])
   func staysWithinTheTerminal(_ width: Int) {
     let long = CommandSpec(
       name: "x", summary: "Short", discussion: String(repeating: "many words ", count: 40),

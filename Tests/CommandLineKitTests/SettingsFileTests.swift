@@ -2,7 +2,8 @@ import CommandLineKit
 import Testing
 
 @Suite struct SettingsFileTests {
-  @Test func readsWhatAShellCanSource() throws {
+  @Test("a settings file is read as a shell would source it")
+  func readsWhatAShellCanSource() throws {
     let text = """
       # a comment
 
@@ -21,21 +22,26 @@ import Testing
       ])
   }
 
-  @Test(arguments: [
-    ("A=1\nnonsense", "line 2 is not KEY=value"), ("1A=2", "line 1 is not KEY=value"),
-    ("=2", "line 1 is not KEY=value"),
-    ("\nA='x", "line 2 has an unfinished quotation"), ("A=x\\", "line 1 has an unfinished quotation"),
-  ])
+  @Test(
+    "a wrong line is named by its number",
+    arguments: [
+      ("A=1\nnonsense", "line 2 is not KEY=value"), ("1A=2", "line 1 is not KEY=value"),
+      ("=2", "line 1 is not KEY=value"),
+      ("\nA='x", "line 2 has an unfinished quotation"), ("A=x\\", "line 1 has an unfinished quotation"),
+    ])
   func namesTheBadLine(_ text: String, _ message: String) {
     #expect(throws: UsageError(message)) { try SettingsFile.parse(text) }
   }
 
-  @Test(arguments: ["plain", "with space", "it's", "", "a\"b\\c$d`e`", "name=/path,other=/p"])
+  @Test(
+    "a line that is written is read back, whatever the value contains",
+    arguments: ["plain", "with space", "it's", "", "a\"b\\c$d`e`", "name=/path,other=/p"])
   func readsBackWhatItWrites(_ value: String) throws {
     #expect(try SettingsFile.parse(SettingsFile.line("KEY", value)) == ["KEY": value])
   }
 
-  @Test func findsKeysByPrefix() {
+  @Test("settings are found by the prefix of their keys")
+  func findsKeysByPrefix() {
     let settings = Settings(environment: ["P_A": "1", "P_": "x", "Q": "2"], file: ["P_A": "0", "P_B": "3"])
     #expect(settings.values(withPrefix: "P_") == ["A": "1", "B": "3"])
   }

@@ -7,12 +7,15 @@ import Testing
     title: "film.mp4", status: "running", phase: .active, bytesDone: 50 << 20, bytesTotal: 100 << 20, rate: 10 << 20,
     eta: 5)
 
-  @Test func drawsABarWithRateAndTimeLeft() {
+  @Test("a line shows the bar, percent, bytes, rate and time left")
+  func drawsABarWithRateAndTimeLeft() {
     let lines = ProgressBoard(items: [item]).lines(on: ascii)
     #expect(lines == ["film.mp4 [############------------]  50% 50.0 MiB 10.0 MiB/s     0:05 running"])
   }
 
-  @Test(arguments: [20, 40, 60, 61, 80, 100, 200], [true, false])
+  @Test(
+    "no line of the board is wider than the terminal or contains control characters",
+    arguments: [20, 40, 60, 61, 80, 100, 200], [true, false])
   func neverLeavesTheTerminal(_ width: Int, _ isUnicode: Bool) {
     let terminal = Terminal(isInteractive: true, width: width, isUnicode: isUnicode)
     let titles = ["a", String(repeating: "long ", count: 30), "日本語の映画の題名はとても長い.mp4", "\u{1B}[2Jevil\n", "e\u{301}"]
@@ -27,7 +30,7 @@ import Testing
     #expect(lines.allSatisfy { !$0.contains("\u{1B}") && !$0.contains("\n") })
   }
 
-  @Test(arguments: [nil, 0, 1, 99, 100, 120] as [Int64?])
+  @Test("a line keeps its width, however much is done", arguments: [nil, 0, 1, 99, 100, 120] as [Int64?])
   func barsKeepTheirLength(_ done: Int64?) {
     var item = item
     item.bytesDone = done ?? 5
@@ -37,20 +40,23 @@ import Testing
     #expect(widths == [8 + 1 + 40 + 1 + 44 - "   ".count])
   }
 
-  @Test(arguments: [
-    (80, "film.mp4 [############------------]  50% 50.0 MiB 10.0 MiB/s     0:05 running"),
-    (53, "film.mp4  50% 50.0 MiB 10.0 MiB/s     0:05 running"),
-    (46, "film.mp4  50% 10.0 MiB/s     0:05 running"),
-    (40, "film.mp4  50% 10.0 MiB/s running"),
-    (30, "film.mp4  50% running"),
-    (20, "film.mp4 running"),
-  ])
+  @Test(
+    "a narrow terminal shows the most important figures",
+    arguments: [
+      (80, "film.mp4 [############------------]  50% 50.0 MiB 10.0 MiB/s     0:05 running"),
+      (53, "film.mp4  50% 50.0 MiB 10.0 MiB/s     0:05 running"),
+      (46, "film.mp4  50% 10.0 MiB/s     0:05 running"),
+      (40, "film.mp4  50% 10.0 MiB/s running"),
+      (30, "film.mp4  50% running"),
+      (20, "film.mp4 running"),
+    ])
   func aNarrowTerminalHasTheFiguresThatMatterMost(_ width: Int, _ line: String) {
     let terminal = Terminal(isInteractive: true, width: width, isUnicode: false)
     #expect(ProgressBoard(items: [item]).lines(on: terminal) == [line])
   }
 
-  @Test func showsTheActiveFirstWhereNotAllFit() {
+  @Test("active items are shown first if not all fit")
+  func showsTheActiveFirstWhereNotAllFit() {
     var items = (0..<10).map { ProgressItem(title: "waits\($0)", status: "queued", phase: .waiting) }
     items.append(item)
     let lines = ProgressBoard(items: items, footer: "total").lines(on: ascii, height: 4)
@@ -61,7 +67,8 @@ import Testing
     #expect(ProgressBoard(items: items).lines(on: ascii, height: 1) == ["and 11 more"])
   }
 
-  @Test func redrawsInPlace() {
+  @Test("a frame replaces the one before, and a permanent line goes above it")
+  func redrawsInPlace() {
     var writer = BoardWriter()
     let first = writer.frame(["a", "b"], width: 80)
     #expect(!first.contains("[2A"))
@@ -70,7 +77,8 @@ import Testing
     #expect(!writer.frame(["c"], width: 80).contains("A"))
   }
 
-  @Test func redrawsAfterTheTerminalWasMadeNarrower() {
+  @Test("a frame is replaced after the terminal became narrower and wrapped its lines")
+  func redrawsAfterTheTerminalWasMadeNarrower() {
     var writer = BoardWriter()
     let painted = Paint(isEnabled: true)(.cyan, String(repeating: "x", count: 100))
     _ = writer.frame([painted, "日本", ""], width: 100)
@@ -78,7 +86,8 @@ import Testing
     #expect(writer.frame([], width: 40).contains("\u{1B}[5A"))
   }
 
-  @Test func tablesLeaveOutColumnsOnANarrowTerminal() {
+  @Test("a table leaves out its least important columns on a narrow terminal")
+  func tablesLeaveOutColumnsOnANarrowTerminal() {
     var table = Table([
       .init("id"), .init("rate", leaves: 2), .init("eta", leaves: 1), .init("title", shrinks: true),
     ])
@@ -92,14 +101,16 @@ import Testing
     #expect(table.lines(on: Terminal(isInteractive: true, width: 20))[1] == "0123456789  a film …")
   }
 
-  @Test func tablesAlign() {
+  @Test("the columns of a table are aligned, also with wide characters")
+  func tablesAlign() {
     var table = Table([.init("name", shrinks: true), .init("bytes", right: true)])
     table.add(["film", "7"])
     table.add(["日本", "12345"])
     #expect(table.lines(on: ascii) == ["name  bytes", "film      7", "日本  12345"])
   }
 
-  @Test func tablesShrinkOnATerminalAlone() {
+  @Test("a table is shortened on a terminal, and complete elsewhere")
+  func tablesShrinkOnATerminalAlone() {
     var table = Table([.init("a", shrinks: true), .init("b")])
     table.add([String(repeating: "x", count: 200), "kept"])
     #expect(table.lines(on: ascii)[1].count == 80)
@@ -107,13 +118,16 @@ import Testing
     #expect(table.lines(on: Terminal(isInteractive: false))[1].count == 206)
   }
 
-  @Test func noColourOffATerminal() {
+  @Test("output that is not a terminal has no colour")
+  func noColourOffATerminal() {
     #expect(Terminal(descriptor: -1, environment: [:]).hasColour == false)
     #expect(Paint(isEnabled: true)(.red, "x") == "\u{1B}[31mx\u{1B}[0m")
     #expect(Paint.plain(.red, "x") == "x")
   }
 
-  @Test(arguments: [("abc", 5, "abc"), ("abcdef", 4, "abc…"), ("日本語", 4, "日…"), ("x", 0, "")])
+  @Test(
+    "text is truncated to a number of columns",
+    arguments: [("abc", 5, "abc"), ("abcdef", 4, "abc…"), ("日本語", 4, "日…"), ("x", 0, "")])
   func truncates(_ text: String, _ width: Int, _ expected: String) {
     #expect(DisplayWidth.truncate(text, to: width) == expected)
   }

@@ -20,7 +20,8 @@ import Testing
     try result.get()
   }
 
-  @Test func bodyAndHeadArrive() async throws {
+  @Test("the head and the body of a response arrive")
+  func bodyAndHeadArrive() async throws {
     try await withClient { origin, client in
       let handler = RecordingHandler()
       let statistics = try await client.perform(
@@ -32,7 +33,8 @@ import Testing
     }
   }
 
-  @Test func headersAreSentAndConnectionsReused() async throws {
+  @Test("headers are sent, and the connection is reused")
+  func headersAreSentAndConnectionsReused() async throws {
     try await withClient { origin, client in
       for round in 0..<3 {
         let handler = RecordingHandler()
@@ -46,14 +48,16 @@ import Testing
     }
   }
 
-  @Test func aHeaderLineOfAMegabyteIsTooLarge() async throws {
+  @Test("a header line of a megabyte is refused as too large")
+  func aHeaderLineOfAMegabyteIsTooLarge() async throws {
     try await withClient { origin, client in
       origin.always("/file", .header("X-Long", String(repeating: "q", count: 1_100_000)))
       #expect(await failure(of: CurlRequest(url: origin.url("/file")), client)?.code == .headTooLarge)
     }
   }
 
-  @Test func manyTransfersRunAtOnce() async throws {
+  @Test("many transfers run at once")
+  func manyTransfersRunAtOnce() async throws {
     try await withClient(size: 100_000) { origin, client in
       let url = origin.url("/file")
       try await withThrowingTaskGroup(of: Int.self) { group in
@@ -69,7 +73,8 @@ import Testing
     }
   }
 
-  @Test func aHeadRequestIsFollowedByAGet() async throws {
+  @Test("a GET after a HEAD gets its body")
+  func aHeadRequestIsFollowedByAGet() async throws {
     try await withClient { origin, client in
       let first = RecordingHandler()
       _ = try await client.perform(CurlRequest(.head, url: origin.url("/file")), handler: first)
@@ -80,7 +85,8 @@ import Testing
     }
   }
 
-  @Test func aRefusedAddressIsToldApartFromAFailedConnect() async throws {
+  @Test("a refused address is a different error than a failed connection")
+  func aRefusedAddressIsToldApartFromAFailedConnect() async throws {
     let nowhere: CurlOptions.AddressPredicate = { _ in false }
     try await withClient(permits: nowhere) { origin, client in
       let error = await failure(of: CurlRequest(url: origin.url("/file")), client)
@@ -97,7 +103,8 @@ import Testing
     }
   }
 
-  @Test func theAddressHandedToThePolicyIsTheResolvedOne() async throws {
+  @Test("the policy judges the resolved address")
+  func theAddressHandedToThePolicyIsTheResolvedOne() async throws {
     let seen = Lock([UInt8]())
     let permits: CurlOptions.AddressPredicate = { address in
       seen.withLock { $0 = Array(address) }
@@ -112,7 +119,8 @@ import Testing
     }
   }
 
-  @Test func aHandlerCanRefuseAHeadAndABody() async throws {
+  @Test("a handler can end a transfer at the head or in the body")
+  func aHandlerCanRefuseAHeadAndABody() async throws {
     try await withClient { origin, client in
       let url = origin.url("/file")
       for refusesHead in [true, false] {
@@ -127,7 +135,8 @@ import Testing
     }
   }
 
-  @Test func aPausedBodyIsGivenAgainAfterResume() async throws {
+  @Test("a paused body is delivered again after resume, without loss")
+  func aPausedBodyIsGivenAgainAfterResume() async throws {
     try await withClient { origin, client in
       let pauses = Lock(0)
       let loop = client.loop
@@ -147,7 +156,8 @@ import Testing
     }
   }
 
-  @Test func whatIsRefusedAfterAPauseEndsTheTransfer() async throws {
+  @Test("a handler that refuses the bytes after a pause ends the transfer")
+  func refusingThePausedBytesEndsTheTransfer() async throws {
     try await withClient(size: 10_000) { origin, client in
       let pauses = Lock(0)
       let loop = client.loop
@@ -165,7 +175,8 @@ import Testing
     }
   }
 
-  @Test func cancelingTheTaskEndsTheTransfer() async throws {
+  @Test("canceling the task ends its transfer")
+  func cancelingTheTaskEndsTheTransfer() async throws {
     try await withClient { origin, client in
       let gate = OriginGate()
       origin.always("/file", .hold(after: 1000, gate))
@@ -182,7 +193,8 @@ import Testing
     }
   }
 
-  @Test func closingTheClientEndsItsTransfers() async throws {
+  @Test("closing the client ends its transfers and refuses later ones")
+  func closingTheClientEndsItsTransfers() async throws {
     try await withClient { origin, client in
       let gate = OriginGate()
       origin.always("/file", .hold(after: nil, gate))
@@ -195,7 +207,8 @@ import Testing
     }
   }
 
-  @Test func failuresAreClassified() async throws {
+  @Test("lost connections and large heads have their own codes")
+  func failuresAreClassified() async throws {
     try await withClient { origin, client in
       origin.always("/file", .cut(after: 1000))
       let cut = await failure(of: CurlRequest(url: origin.url("/file")), client)
@@ -212,7 +225,8 @@ import Testing
     }
   }
 
-  @Test func aDeadlineEndsAStalledTransfer() async throws {
+  @Test("a deadline ends a stalled transfer")
+  func aDeadlineEndsAStalledTransfer() async throws {
     try await withClient { origin, client in
       origin.always("/file", .hold(after: 1000, OriginGate()))
       let request = CurlRequest(url: origin.url("/file"), deadline: .milliseconds(200))
@@ -221,11 +235,13 @@ import Testing
     }
   }
 
-  @Test(arguments: [
-    "file:///etc/passwd", "ftp://127.0.0.1/", "gopher://127.0.0.1/", "http://a:b@127.0.0.1/",
-    "http://",
-  ])
-  func whatMustNotBeRequestedIsRefused(url: String) async throws {
+  @Test(
+    "a URL with another scheme or with a password is not requested",
+    arguments: [
+      "file:///etc/passwd", "ftp://127.0.0.1/", "gopher://127.0.0.1/", "http://a:b@127.0.0.1/",
+      "http://",
+    ])
+  func otherSchemesAndCredentialsAreRefused(url: String) async throws {
     try await withClient { _, client in
       let error = await failure(of: CurlRequest(url: url), client)
       #expect(error?.code == .badRequest)
@@ -233,7 +249,8 @@ import Testing
     }
   }
 
-  @Test func headersCannotBeInjected() async throws {
+  @Test("a header value with a line break is refused")
+  func headersCannotBeInjected() async throws {
     try await withClient { origin, client in
       let request = CurlRequest(url: origin.url("/file"), headers: [("X", "a\r\nY: b")])
       #expect(await failure(of: request, client)?.code == .badRequest)

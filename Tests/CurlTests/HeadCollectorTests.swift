@@ -13,27 +13,32 @@ import Testing
     return last
   }
 
-  @Test func namesAreLowerCaseAndValuesTrimmed() {
+  @Test("field names are in lower case and values are trimmed")
+  func namesAreLowerCaseAndValuesTrimmed() {
     let head = CurlHead(status: 206, fields: [.init(name: "content-range", value: "bytes 0-1/2")])
     #expect(collect(["HTTP/1.1 206 Partial Content", "Content-Range: \t bytes 0-1/2  ", ""]) == .complete(head))
   }
 
-  @Test func anInformationalHeadIsLeftOut() {
+  @Test("an informational head is left out")
+  func anInformationalHeadIsLeftOut() {
     let head = CurlHead(status: 200, fields: [.init(name: "b", value: "2")])
     let lines = ["HTTP/1.1 103 Early Hints", "a: 1", "", "HTTP/1.1 200 OK", "b: 2", ""]
     #expect(collect(lines) == .complete(head))
   }
 
-  @Test func nothingFollowsASwitchOfProtocols() {
+  @Test("the head of a 101 is final")
+  func nothingFollowsASwitchOfProtocols() {
     let head = CurlHead(status: 101, fields: [.init(name: "upgrade", value: "websocket")])
     #expect(collect(["HTTP/1.1 101 Switching Protocols", "Upgrade: websocket", ""]) == .complete(head))
   }
 
-  @Test func http2HasNoReason() {
+  @Test("a status line of HTTP/2 without a reason is read")
+  func http2HasNoReason() {
     #expect(collect(["HTTP/2 204", ""]) == .complete(CurlHead(status: 204)))
   }
 
-  @Test func bodiesEndWithALengthOrChunks() {
+  @Test("only a length or chunks tell where a body ends")
+  func bodiesEndWithALengthOrChunks() {
     func head(_ field: String) -> CurlHead {
       CurlHead(status: 200, fields: [.init(name: field, value: "chunked")])
     }
@@ -41,7 +46,8 @@ import Testing
     #expect(!head("etag").isDelimited)
   }
 
-  @Test func aTargetKeepsItsBytes() {
+  @Test("a redirect target that is not UTF-8 keeps its bytes")
+  func aTargetKeepsItsBytes() {
     var collector = HeadCollector()
     var last = HeadCollector.Progress.more
     let target: [UInt8] = Array("/vid".utf8) + [0xE9] + Array("o.mp4".utf8)
@@ -53,7 +59,8 @@ import Testing
     #expect(collect(["HTTP/1.1 302 Found", "Location: /vidéo.mp4", ""]) == .complete(head))
   }
 
-  @Test func trailersAreIgnoredAndBounded() {
+  @Test("trailers are ignored, and limited like the head")
+  func trailersAreIgnoredAndBounded() {
     var collector = HeadCollector()
     func add(_ line: String) -> HeadCollector.Progress {
       Array("\(line)\r\n".utf8).withUnsafeBytes { collector.add(line: $0) }
@@ -64,7 +71,8 @@ import Testing
     #expect(add("x: y") == .tooLarge)
   }
 
-  @Test func whatLibcurlMightReadInAnotherWayIsRefused() {
+  @Test("a head that libcurl might read differently is refused")
+  func ambiguousHeadsAreRefused() {
     #expect(collect(["HTTP/1.1 200 OK", " folded: x"]) == .malformed)
     #expect(collect(["HTTP/1.1 200 OK", "x: y", "\tTransfer-Encoding: chunked"]) == .malformed)
     #expect(collect(["HTTP/1.1 200 OK", " "]) == .malformed)
@@ -72,14 +80,17 @@ import Testing
     #expect(collect(["HTTP/1.1 304 NM", "HTTP/1.1 200 x:y"]) == .malformed)
   }
 
-  @Test func floodsAreRefused() {
+  @Test("too many or too long header fields are refused")
+  func floodsAreRefused() {
     let many = (0...HeadCollector.maximumFields).map { "x-\($0): y" }
     #expect(collect(["HTTP/1.1 200 OK"] + many) == .tooLarge)
     let long = String(repeating: "x", count: HeadCollector.maximumBytes)
     #expect(collect(["HTTP/1.1 200 OK", "x: \(long)"]) == .tooLarge)
   }
 
-  @Test(arguments: ["HTTP/1.1", "HTTP/1.1 20 OK", "HTTP/1.1 abc", "HTTP/1.1 099 Low", "ICY 200 OK", ""])
+  @Test(
+    "a wrong status line is refused",
+    arguments: ["HTTP/1.1", "HTTP/1.1 20 OK", "HTTP/1.1 abc", "HTTP/1.1 099 Low", "ICY 200 OK", ""])
   func aWrongStatusLineIsRefused(line: String) {
     #expect(collect([line]) == .malformed)
   }

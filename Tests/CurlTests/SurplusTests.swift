@@ -56,7 +56,7 @@ import Testing
   }
 
   /// Whether it comes with the response or to a connection at rest.
-  @Test(arguments: [false, true], [false, true])
+  @Test("a connection that receives bytes without a request is closed", arguments: [false, true], [false, true])
   func aConnectionThatIsNotSilentIsGivenUp(overTLS: Bool, late: Bool) async throws {
     try await run(overTLS: overTLS) { server in
       let gate = OriginGate()
@@ -70,7 +70,8 @@ import Testing
   }
 
   /// It is there when the next request is sent, and the loop has had no time to see it.
-  @Test(arguments: [false, true]) func aConnectionIsLookedAtBeforeARequest(overTLS: Bool) async throws {
+  @Test("unexpected bytes are found right before the next request is sent", arguments: [false, true])
+  func aConnectionIsLookedAtBeforeARequest(overTLS: Bool) async throws {
     try await run(overTLS: overTLS) { server in
       let gate = OriginGate()
       server.origin.always("/file", .surplus(Self.surplus), .hold(after: Self.size, gate))
@@ -85,7 +86,8 @@ import Testing
   }
 
   /// It comes behind the next request, and before the server has that: its buffer has no room for all of it.
-  @Test func whatComesBeforeARequestHasArrivedIsNoAnswer() async throws {
+  @Test("bytes that come before the server has the request are not taken for its answer")
+  func bytesBeforeTheRequestArrivedAreNoAnswer() async throws {
     try await run(overTLS: false, receiveBuffer: 4096) { server in
       let (gate, never) = (OriginGate(), OriginGate())
       server.origin.always(
@@ -103,7 +105,9 @@ import Testing
   }
 
   /// A server that sends nothing of the kind loses no connection.
-  @Test(arguments: [false, true]) func silentConnectionsAreKept(overTLS: Bool) async throws {
+  @Test("connections without unexpected bytes are reused", arguments: [false, true]) func silentConnectionsAreKept(
+    overTLS: Bool
+  ) async throws {
     try await run(overTLS: overTLS) { server in
       let opened = try await withThrowingTaskGroup(of: Int.self) { group in
         for _ in 0..<8 {

@@ -58,7 +58,8 @@ import Testing
     try text.withUTF8 { try file.write(UnsafeRawBufferPointer($0), at: 0) }
   }
 
-  @Test(arguments: [false, true]) func strictSendsNothingUnlessEveryLineIsGood(piped: Bool) async throws {
+  @Test("batch --strict sends nothing unless every line is correct", arguments: [false, true])
+  func strictSendsNothingUnlessEveryLineIsGood(piped: Bool) async throws {
     let lines = Array(repeating: Self.good, count: 5000)
     let bad = try await batch(lines + ["nonsense", Self.good, "{}"], piped: piped, ["--strict"])
     #expect(bad.status == .exited(2))
@@ -72,7 +73,8 @@ import Testing
     #expect(Set(good.output.split(separator: "\n")).count == 5000, "an id for each line")
   }
 
-  @Test func idsComeInTheOrderOfTheLines() async throws {
+  @Test("batch prints the ids in the order of the lines")
+  func idsComeInTheOrderOfTheLines() async throws {
     let ids = (0..<9000).map { number in
       "01990000-0000-7000-8000-\(String(repeating: "0", count: 12 - String(number).count))\(number)"
     }
@@ -82,7 +84,8 @@ import Testing
     #expect(outcome.commands == 9000)
   }
 
-  @Test func linesThatKafkaDoesNotAcknowledgeAreNamed() async throws {
+  @Test("batch names the lines that Kafka did not acknowledge")
+  func linesThatKafkaDoesNotAcknowledgeAreNamed() async throws {
     let long = #"{"kind":"noop","source":"noop://host/","labels":{"title":"\#(String(repeating: "x", count: 2000))"}}"#
     let outcome = try await batch(
       [long, "", Self.good, long, long, Self.good], environment: ["REELHAUL_KAFKA_MESSAGE_MAX_BYTES": "1000"])
@@ -91,17 +94,20 @@ import Testing
     #expect(outcome.commands == 2)
   }
 
-  @Test func saysWhereNobodyAnswersAndWhy() async throws {
+  @Test("batch names the address that does not answer, and the reason")
+  func saysWhereNobodyAnswersAndWhy() async throws {
     let outcome = try await batch([Self.good], environment: ["REELHAUL_KAFKA": "127.0.0.1:1"])
     #expect(outcome.status == .exited(3))
     #expect(outcome.output.contains("127.0.0.1:1"), "where: \(outcome.output)")
     #expect(outcome.output.contains("Connection refused"), "why: \(outcome.output)")
   }
 
-  @Test(arguments: [
-    ["batch", "-"], ["download", "http://a.example/"], ["worker"], ["migrate"], ["up", "--topic-prefix", "a b."],
-    ["doctor"],
-  ])
+  @Test(
+    "a topic prefix that Kafka would refuse is a usage error of every command",
+    arguments: [
+      ["batch", "-"], ["download", "http://a.example/"], ["worker"], ["migrate"], ["up", "--topic-prefix", "a b."],
+      ["doctor"],
+    ])
   func aTopicPrefixThatKafkaRefusesIsAUsageError(arguments: [String]) async throws {
     let directory = try TemporaryDirectory(prefix: "reelhaul-prefix")
     var options = ChildProcess.Options()

@@ -10,7 +10,8 @@ import Testing
 
 /// The command line as a person uses it: output, exit codes, effects.
 @Suite struct CommandLineTests {
-  @Test func aDownloadIsWaitedForShownAndListed() async throws {
+  @Test("a download can be waited for, shown and listed")
+  func aDownloadIsWaitedForShownAndListed() async throws {
     let fleet = try await TestFleet.start(workers: 1)
     let file = OriginFile(seed: 5, size: 2_000_000)
     fleet.origin.serve("/talk.mp4", file)
@@ -34,7 +35,8 @@ import Testing
     await fleet.stop()
   }
 
-  @Test func aWorkerTrustsTheAuthoritiesItIsGiven() async throws {
+  @Test("a worker trusts the given certificate authorities, and an unusable file is a usage error")
+  func aWorkerTrustsTheAuthoritiesItIsGiven() async throws {
     let authority = try TestCertificates.shared.get().authority
     let fleet = try await TestFleet.start(
       workers: 1, environment: ["REELHAUL_CA_FILE": authority, "REELHAUL_RATE": "100MB"])
@@ -54,7 +56,8 @@ import Testing
     await fleet.stop()
   }
 
-  @Test func exitCodesTellWhatHappened() async throws {
+  @Test("exit codes tell failed, refused, missing and canceled tasks apart")
+  func exitCodesTellWhatHappened() async throws {
     let fleet = try await TestFleet.start(workers: 1)
     let url = fleet.origin.url("/absent.mp4")
     let absent = try await fleet.run(["download", url, "--wait"])
@@ -77,7 +80,8 @@ import Testing
     await fleet.stop()
   }
 
-  @Test func aFleetOfAnotherPrefixIsRefused() async throws {
+  @Test("a database that belongs to another topic prefix is refused until its fleet is given the new one")
+  func aFleetOfAnotherPrefixIsRefused() async throws {
     let fleet = try await TestFleet.start(workers: 1)
     let file = OriginFile(seed: 5, size: 1000)
     fleet.origin.serve("/a.mp4", file)
@@ -118,7 +122,8 @@ import Testing
   }
 
   /// A worker may be started before the schema is made; not with that of another program.
-  @Test func aWorkerTellsOfASchemaThatIsNotItsOwn() async throws {
+  @Test("a worker waits for a missing schema, and refuses the schema of another program")
+  func aWorkerTellsOfASchemaThatIsNotItsOwn() async throws {
     let fleet = try await TestFleet.start(workers: 0)
     let url = try await TestPostgres.shared.database()
     let worker = try fleet.startWorker(["REELHAUL_POSTGRES": url])
@@ -144,7 +149,9 @@ import Testing
     await fleet.stop()
   }
 
-  @Test(arguments: [("--kafka", "broker", "Kafka's address must be"), ("--storage", "films", "--storage")])
+  @Test(
+    "migrate checks all its settings before it writes anything",
+    arguments: [("--kafka", "broker", "Kafka's address must be"), ("--storage", "films", "--storage")])
   func aMigrationReadsAllThatItIsGivenFirst(option: String, value: String, reason: String) async throws {
     let fleet = try await TestFleet.start(workers: 0)
     let url = try await TestPostgres.shared.database()
@@ -155,7 +162,8 @@ import Testing
     await fleet.stop()
   }
 
-  @Test func aSchemaOfItsOwnIsMadeFirst() async throws {
+  @Test("a missing PostgreSQL schema is reported with CREATE SCHEMA, and can be used once it exists")
+  func aSchemaOfItsOwnIsMadeFirst() async throws {
     let fleet = try await TestFleet.start(workers: 0)
     let database = try await TestPostgres.shared.database()
     let url = database + (database.contains("?") ? "&" : "?") + "options=-csearch_path%3Dfilms"
@@ -177,7 +185,8 @@ import Testing
   }
 
   /// It would wait for ever, and nobody would know what for.
-  @Test func whoWaitsIsToldOfAFailedPredecessor() async throws {
+  @Test("--wait tells that a predecessor has failed")
+  func waitingTellsOfAFailedPredecessor() async throws {
     let fleet = try await TestFleet.start(workers: 1)
     let first = try await fleet.download("/absent.mp4")
     _ = try await fleet.run(["watch", "\(first)"])
@@ -208,7 +217,8 @@ import Testing
     await fleet.stop()
   }
 
-  @Test func anIDThatIsAnotherTasksIsTold() async throws {
+  @Test("download fails if its --id belongs to a different task, and names the differences")
+  func anIDThatIsAnotherTasksIsTold() async throws {
     let fleet = try await TestFleet.start(workers: 1)
     fleet.origin.serve("/a.mp4", OriginFile(seed: 1, size: 1000))
     let id = [
@@ -230,7 +240,8 @@ import Testing
     await fleet.stop()
   }
 
-  @Test func limitsAreSetAndSeen() async throws {
+  @Test("limits are set, shown and removed, and tell why a task waits")
+  func limitsAreSetAndSeen() async throws {
     let fleet = try await TestFleet.start(workers: 1)
     #expect(try await fleet.run(["limit", "host", "127.0.0.1", "0"]).status == .exited(0))
     let set = try await fleet.run(["limit", "queue", "slow", "3", "--json"])
@@ -257,19 +268,23 @@ import Testing
     await fleet.stop()
   }
 
-  @Test(arguments: [
-    // A result that is lost is no success.
-    ("reelhaul completions bash >/dev/full", 1, "write to standard output"),
-    ("reelhaul completions bash >&-", 1, "write to standard output"),
-    ("reelhaul show $'\\xff'", 2, "is not UTF-8"),
-    ("reelhaul batch /", 2, "/ is a directory"),
-    ("reelhaul batch - </", 2, "- is a directory"),
-    ("unset ${!REELHAUL_@}; reelhaul doctor >&2", 2, "no Kafka is configured"),
-    ("reelhaul up --data-dir $(mktemp -d) --postgres postgress://h/d", 2, "Correct --postgres.\n"),
-    ("unset ${!REELHAUL_@}; REELHAUL_POSTGRESQL=x reelhaul list", 2, "did you mean REELHAUL_POSTGRES?"),
-    ("unset ${!REELHAUL_@}; REELHAUL_KAKFA=x reelhaul download http://a.example/f", 2, "did you mean REELHAUL_KAFKA?"),
-    ("reelhaul list --postgres postgress://u:secret@h/d", 2, "must be postgres://"),
-  ])
+  @Test(
+    "output that cannot be written and wrong words end with the right exit code",
+    arguments: [
+      // A result that is lost is no success.
+      ("reelhaul completions bash >/dev/full", 1, "write to standard output"),
+      ("reelhaul completions bash >&-", 1, "write to standard output"),
+      ("reelhaul show $'\\xff'", 2, "is not UTF-8"),
+      ("reelhaul batch /", 2, "/ is a directory"),
+      ("reelhaul batch - </", 2, "- is a directory"),
+      ("unset ${!REELHAUL_@}; reelhaul doctor >&2", 2, "no Kafka is configured"),
+      ("reelhaul up --data-dir $(mktemp -d) --postgres postgress://h/d", 2, "Correct --postgres.\n"),
+      ("unset ${!REELHAUL_@}; REELHAUL_POSTGRESQL=x reelhaul list", 2, "did you mean REELHAUL_POSTGRES?"),
+      (
+        "unset ${!REELHAUL_@}; REELHAUL_KAKFA=x reelhaul download http://a.example/f", 2, "did you mean REELHAUL_KAFKA?"
+      ),
+      ("reelhaul list --postgres postgress://u:secret@h/d", 2, "must be postgres://"),
+    ])
   func standardStreamsAndWordsAreChecked(_ line: String, _ code: Int32, _ message: String) async throws {
     let directory = try TemporaryDirectory()
     var options = ChildProcess.Options()
@@ -280,7 +295,8 @@ import Testing
     #expect(error.contains(message) && !error.contains("secret"), "\(error)")
   }
 
-  @Test func anInterruptEndsTheWaitingAndNotTheTask() async throws {
+  @Test("Ctrl-C ends --wait and not the task")
+  func anInterruptEndsTheWaitingAndNotTheTask() async throws {
     let fleet = try await TestFleet.start(workers: 1)
     let directory = try TemporaryDirectory()
     var options = ChildProcess.Options()
@@ -303,7 +319,8 @@ import Testing
     await fleet.stop()
   }
 
-  @Test func unreachableServicesAreSaidSoon() async throws {
+  @Test("unreachable services are reported soon, with the likely cause")
+  func unreachableServicesAreSaidSoon() async throws {
     var options = ChildProcess.Options()
     let directory = try TemporaryDirectory()
     options.stdout = "\(directory.path)/out"
@@ -325,7 +342,8 @@ import Testing
     #expect(!output.contains("reelhaul.env"), "its address is from no file: \(output)")
   }
 
-  @Test func aBatchNamesItsBadLines() async throws {
+  @Test("batch names its wrong lines and sends the others")
+  func aBatchNamesItsBadLines() async throws {
     let fleet = try await TestFleet.start(workers: 1)
     let directory = try TemporaryDirectory()
     let path = "\(directory.path)/lines"

@@ -9,7 +9,9 @@ import Testing
 
 /// A whole fleet whose every connection goes through PgBouncer in transaction mode.
 @Suite(.serialized) struct PoolerTests {
-  @Test(arguments: PgBouncer.carriesPreparedStatements ? [false, true] : [false])
+  @Test(
+    "a fleet works through PgBouncer in transaction mode, also after a worker is killed",
+    arguments: PgBouncer.carriesPreparedStatements ? [false, true] : [false])
   func everythingWorks(prepared: Bool) async throws {
     let url = try await TestPostgres.shared.database()
     let bouncer = try await PgBouncer(before: try await TestPostgres.shared.server(), serverSessions: 5)

@@ -10,7 +10,8 @@ import Testing
 
 /// Commands from all sorts of producers, against real worker processes.
 @Suite struct ProducerTests {
-  @Test func kcatIsAProducer() async throws {
+  @Test("a command from kcat becomes a finished download")
+  func kcatIsAProducer() async throws {
     let fleet = try await TestFleet.start(workers: 1)
     fleet.origin.serve("/kcat.mp4", OriginFile(seed: 1, size: 100_000))
     let id = UniqueID.make()
@@ -30,7 +31,8 @@ import Testing
   }
 
   /// The same commands twice over, with the group rebalanced in the midst of them: each takes effect once.
-  @Test(.enabled(if: TestKafka.isAvailable)) func duplicatesAndARebalanceChangeNothing() async throws {
+  @Test("commands sent twice during a rebalance take effect once", .enabled(if: TestKafka.isAvailable))
+  func duplicatesAndARebalanceChangeNothing() async throws {
     let kafka = try await TestKafka.shared()
     let fleet = try await TestFleet.start(workers: 1, broker: .running(kafka.bootstrap), leaseSeconds: 3)
     let specs = (0..<3000).map { _ in TaskSpec(id: .make(), kind: .noop, source: "noop://host/") }
@@ -50,7 +52,8 @@ import Testing
     await fleet.stop()
   }
 
-  @Test func badCommandsBecomeDeadLettersAndTheBatchAroundThemIsApplied() async throws {
+  @Test("wrong commands become dead letters, and the others of the batch are applied")
+  func badCommandsBecomeDeadLettersAndTheBatchAroundThemIsApplied() async throws {
     let fleet = try await TestFleet.start(workers: 1)
     let configuration = try KafkaConfiguration(bootstrap: fleet.bootstrap, properties: [:])
     let topics = TopicPlan(prefix: fleet.prefix)

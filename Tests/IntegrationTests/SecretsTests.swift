@@ -8,7 +8,8 @@ import Testing
 
 /// What is secret reaches the origin it is for, and nobody else.
 @Suite struct SecretsTests {
-  @Test func signaturesAndCredentialsAreShownNowhere() async throws {
+  @Test("signatures and credentials appear in no log, event, document or output")
+  func signaturesAndCredentialsAreShownNowhere() async throws {
     let directory = try TemporaryDirectory()
     let path = "\(directory.path)/credentials.json"
     let file = try FileDescriptor.open(path, O_WRONLY | O_CREAT, mode: 0o600)

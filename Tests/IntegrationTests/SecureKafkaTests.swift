@@ -82,7 +82,8 @@ struct SecureKafkaTests {
     return (status, String(decoding: try TestFleet.contents(options.stdout ?? ""), as: UTF8.self))
   }
 
-  @Test func everyClientWorksAndSaysWhatIsWrong() async throws {
+  @Test("every client works over TLS and SASL, and names a wrong password or certificate")
+  func everyClientWorksAndSaysWhatIsWrong() async throws {
     let directory = try TemporaryDirectory(prefix: "reelhaul-secure")
     let node = try await startNode(in: directory.path)
     let settings = try await settings(node)

@@ -36,7 +36,8 @@ import Testing
   }
 
   /// No worker would start with it, and nobody looks into their logs.
-  @Test func mistakesInWhatWorkersReadAreTold() async throws {
+  @Test("up reports mistakes in the workers' settings before it starts any worker")
+  func mistakesInWorkerSettingsAreReported() async throws {
     let directory = try TemporaryDirectory(prefix: "reelhaul-up")
     chmod(directory.path, 0o755)
     var options = ChildProcess.Options()
@@ -56,7 +57,8 @@ import Testing
   }
 
   /// The ports in it would be those of nobody.
-  @Test func aSecondSignalLeavesNoSettingsOfAFleetThatIsGone() async throws {
+  @Test("a second Ctrl-C ends up at once and removes reelhaul.env")
+  func aSecondSignalLeavesNoSettingsOfAFleetThatIsGone() async throws {
     let directory = try TemporaryDirectory(prefix: "reelhaul-up")
     chmod(directory.path, 0o755)
     let up = try await start(directory)
@@ -78,7 +80,8 @@ import Testing
     #expect(access("\(directory.path)/data/reelhaul.env", F_OK) != 0)
   }
 
-  @Test func whoeverReadsItsSentencesMayGoAndNoSettingsAreLeft() async throws {
+  @Test("up removes reelhaul.env even if the reader of its output is gone")
+  func aLostReaderLeavesNoSettings() async throws {
     let directory = try TemporaryDirectory(prefix: "reelhaul-up")
     chmod(directory.path, 0o755)
     let pipe = "\(directory.path)/pipe"
@@ -91,7 +94,8 @@ import Testing
     #expect(access("\(directory.path)/data/reelhaul.env", F_OK) != 0)
   }
 
-  @Test func goesOnWhereItWas() async throws {
+  @Test("up continues with its data, and applies the sent commands before it stops the development broker")
+  func goesOnWhereItWas() async throws {
     let directory = try TemporaryDirectory(prefix: "reelhaul-up")
     chmod(directory.path, 0o755)
     let origin = try OriginServer()

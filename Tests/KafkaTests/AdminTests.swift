@@ -2,7 +2,8 @@ import ReelhaulKafka
 import Testing
 
 @Suite struct AdminTests {
-  @Test func tellsWhatTheClusterHas() async throws {
+  @Test("the metadata lists brokers and topics, and a closed client throws")
+  func tellsWhatTheClusterHas() async throws {
     try await withDevelopmentBroker(topics: TopicPlan(prefix: "x.").topics) { configuration in
       let admin = try KafkaAdmin(configuration)
       let metadata = try await admin.metadata()
@@ -14,7 +15,8 @@ import Testing
     }
   }
 
-  @Test func makesTopicsByUseWhereTheBrokerHasNoAdminProtocol() async throws {
+  @Test("on a broker without the admin protocol, topics are created by use and differences are reported")
+  func makesTopicsByUseWhereTheBrokerHasNoAdminProtocol() async throws {
     try await withDevelopmentBroker(topics: [TopicSpec(name: "old", partitions: 5)]) { configuration in
       let admin = try KafkaAdmin(configuration)
       let plan = [TopicSpec(name: "old", partitions: 5), TopicSpec(name: "new", partitions: 48)]
@@ -24,7 +26,8 @@ import Testing
     }
   }
 
-  @Test func saysInTimeThatNobodyAnswers() async throws {
+  @Test("a cluster that does not answer is a retriable error within the timeout")
+  func saysInTimeThatNobodyAnswers() async throws {
     let admin = try KafkaAdmin(KafkaConfiguration(bootstrap: "127.0.0.1:1"), timeout: .milliseconds(300))
     let error = await #expect(throws: KafkaError.self) { try await admin.metadata() }
     #expect(error?.isRetriable == true)
@@ -32,7 +35,8 @@ import Testing
   }
 
   /// The node that is asked may hear of a new topic after the one that made it.
-  @Test func waitsUntilTheSettingsOfNewTopicsAreKnown() async throws {
+  @Test("creating topics waits until the asked node knows them, and creates them once")
+  func waitsUntilTheSettingsOfNewTopicsAreKnown() async throws {
     let node = try ScriptedNode(unknownFor: 3)
     let admin = try KafkaAdmin(KafkaConfiguration(bootstrap: "127.0.0.1:\(node.port)"))
     #expect(try await admin.ensureTopics([TopicSpec(name: "new", partitions: 1, replicas: 1)]) == [])
@@ -42,7 +46,8 @@ import Testing
     node.close()
   }
 
-  @Test func asksAnotherControllerWhereTheFirstIsGone() async throws {
+  @Test("creating topics waits for another controller if the first has gone")
+  func asksAnotherControllerWhereTheFirstIsGone() async throws {
     let node = try ScriptedNode(absentControllerFor: 5)
     let admin = try KafkaAdmin(KafkaConfiguration(bootstrap: "127.0.0.1:\(node.port)"), timeout: .milliseconds(300))
     #expect(try await admin.ensureTopics([TopicSpec(name: "new", partitions: 1, replicas: 1)]) == [])
@@ -52,7 +57,8 @@ import Testing
     node.close()
   }
 
-  @Test func itsPatienceEnds() async throws {
+  @Test("creating topics gives up when its patience ends")
+  func itsPatienceEnds() async throws {
     let node = try ScriptedNode(unknownFor: .max)
     let admin = try KafkaAdmin(
       KafkaConfiguration(bootstrap: "127.0.0.1:\(node.port)"), patience: .milliseconds(200))

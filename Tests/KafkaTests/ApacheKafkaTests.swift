@@ -16,14 +16,16 @@ struct ApacheKafkaTests {
     return configuration
   }
 
-  @Test func ofNoTopicsThereAreNoDifferences() async throws {
+  @Test("topics that do not exist have no differences")
+  func missingTopicsHaveNoDifferences() async throws {
     let admin = try KafkaAdmin(KafkaConfiguration(bootstrap: await TestKafka.shared().bootstrap))
     #expect(try await admin.differences(TopicPlan(prefix: "never-made.").topics) == [])
     #expect(try await admin.ensureTopics([]) == [])
     await admin.close()
   }
 
-  @Test func createsThePlanAndReportsDifferences() async throws {
+  @Test("the planned topics are created once, and differences are reported")
+  func createsThePlanAndReportsDifferences() async throws {
     let configuration = try KafkaConfiguration(bootstrap: await TestKafka.shared().bootstrap)
     let admin = try KafkaAdmin(configuration)
     let plan = TopicPlan(prefix: "plan.", partitions: 8)
@@ -43,7 +45,8 @@ struct ApacheKafkaTests {
     await admin.close()
   }
 
-  @Test func keepsTheOrderOfAKey() async throws {
+  @Test("records with the same key keep their order and headers")
+  func keepsTheOrderOfAKey() async throws {
     let configuration = try await setUp("order")
     let producer = try KafkaProducer(configuration)
     let messages = (0..<5000).map {
@@ -63,7 +66,8 @@ struct ApacheKafkaTests {
     await producer.close()
   }
 
-  @Test func aSecondMemberTakesItsShareAndNothingIsLostOrDoubledUnsaid() async throws {
+  @Test("when a second member joins, no record is lost, and repeated records are reported")
+  func aSecondMemberTakesItsShareAndNothingIsLostOrDoubledUnsaid() async throws {
     let configuration = try await setUp("share")
     let seen = Lock<[TopicPartition: [String: Int]]>([:])
     let repeated = Lock<Set<TopicPartition>>([])
@@ -113,7 +117,8 @@ struct ApacheKafkaTests {
   }
 
   /// The group knows where it began, before its first commit of anything.
-  @Test func aFirstCommitPassesByNothingEither() async throws {
+  @Test("the first commit to a topic that was created again skips no record")
+  func aFirstCommitPassesByNothingEither() async throws {
     let configuration = try await setUp("first", partitions: 1)
     let producer = try KafkaProducer(configuration)
     let consumer = try KafkaConsumer(configuration, group: "first", topics: ["first"])
@@ -142,12 +147,14 @@ struct ApacheKafkaTests {
     await producer.close()
   }
 
-  @Test func whatAGroupHasNotReadIsSeenFromOutside() async throws {
+  @Test("an observer outside the group sees how many records are unread")
+  func anObserverSeesUnreadRecords() async throws {
     let configuration = try await setUp("observed")
     try await seesWhatIsUnread(configuration, topic: "observed")
   }
 
-  @Test func aMemberLeavesWithWhatItHasNotCommittedAndComesBack() async throws {
+  @Test("records that a leaving member has not committed go to another member, and the member can return")
+  func aMemberLeavesWithWhatItHasNotCommittedAndComesBack() async throws {
     let configuration = try await setUp("leave")
     let producer = try KafkaProducer(configuration)
     let first = try KafkaConsumer(configuration, group: "leave", topics: ["leave"], isMember: false)
@@ -183,7 +190,8 @@ struct ApacheKafkaTests {
     await producer.close()
   }
 
-  @Test func aCommitPassesByNothingOfATopicMadeAnew() async throws {
+  @Test("a commit skips no record of a topic that was deleted and created again")
+  func aCommitPassesByNothingOfATopicMadeAnew() async throws {
     let configuration = try await setUp("anew", partitions: 1)
     let producer = try KafkaProducer(configuration)
     let consumer = try KafkaConsumer(configuration, group: "anew", topics: ["anew"])
@@ -198,7 +206,8 @@ struct ApacheKafkaTests {
     try await makeAnew("anew", holding: batch, of: consumer, records: 10, producer)
   }
 
-  @Test func pausedPartitionsAreNotReadUntilResumed() async throws {
+  @Test("paused partitions are not read until they are resumed")
+  func pausedPartitionsAreNotReadUntilResumed() async throws {
     let configuration = try await setUp("pause")
     let producer = try KafkaProducer(configuration)
     let consumer = try KafkaConsumer(configuration, group: "pause", topics: ["pause"])
@@ -219,7 +228,8 @@ struct ApacheKafkaTests {
     await producer.close()
   }
 
-  @Test func aConsumerThatIsSlowLosesNothing() async throws {
+  @Test("a slow consumer loses no records")
+  func aConsumerThatIsSlowLosesNothing() async throws {
     let configuration = try await setUp("slow")
     let producer = try KafkaProducer(configuration)
     try await producer.sendAll(
@@ -241,7 +251,8 @@ struct ApacheKafkaTests {
     await producer.close()
   }
 
-  @Test func aBrokerKilledAmidProducingLosesAndDoublesNothing() async throws {
+  @Test("a broker killed during producing loses and doubles no records")
+  func aBrokerKilledAmidProducingLosesAndDoublesNothing() async throws {
     let directory = try TemporaryDirectory(prefix: "reelhaul-kafka")
     let node = try await TestKafka.start(in: directory.path)
     let configuration = try KafkaConfiguration(bootstrap: node.bootstrap)
@@ -276,7 +287,10 @@ struct ApacheKafkaTests {
   }
 
   /// Nobody who has it open needs to be made anew, and nobody makes it by writing to it.
-  @Test(arguments: [50, 3]) func aTopicThatIsDeletedAndMadeAgainIsWrittenAndRead(count: Int) async throws {
+  @Test(
+    "clients continue with a topic that is deleted and created again, and writing does not create it",
+    arguments: [50, 3]) func aTopicThatIsDeletedAndMadeAgainIsWrittenAndRead(count: Int) async throws
+  {
     let name = "again-\(count)"
     let configuration = try await setUp(name, partitions: 1)
     let producer = try KafkaProducer(configuration)
@@ -305,7 +319,8 @@ struct ApacheKafkaTests {
     await producer.close()
   }
 
-  @Test func startsAgainWhereItWas() async throws {
+  @Test("a node that is started again keeps its records")
+  func startsAgainWhereItWas() async throws {
     let directory = try TemporaryDirectory(prefix: "reelhaul-kafka")
     let first = try await TestKafka.start(in: directory.path)
     let producer = try KafkaProducer(KafkaConfiguration(bootstrap: first.bootstrap))

@@ -9,14 +9,16 @@ import Testing
     KafkaRecord(topic: "t", partition: 0, offset: offset, key: nil, value: nil)
   }
 
-  @Test func expectsTheGroupsOffset() {
+  @Test("reading starts at the group's offset, and missing records are a gap")
+  func expectsTheGroupsOffset() {
     var ledger = AssignmentLedger()
     ledger.assign([partition], GroupAnswer.Offsets(committed: [partition: 10]))
     #expect(ledger.receive(partition, 12, logStart: 12) == .gap(expected: 10))
     #expect(ledger.receive(partition, 13, logStart: 12) == .accept)
   }
 
-  @Test func theGroupKnowsWhatItToldOrWasTold() {
+  @Test("the beginning of a partition is committed before anything else if the group has no offset")
+  func theGroupKnowsWhatItToldOrWasTold() {
     var ledger = AssignmentLedger()
     let other = TopicPartition("t", 1)
     ledger.assign([partition, other], GroupAnswer.Offsets(committed: [other: 10]))
@@ -33,7 +35,8 @@ import Testing
     #expect(!ledger.hasUncommitted && ledger.uncommitted == [])
   }
 
-  @Test func beginsAnewWhereTheGroupHasLostItsOffset() {
+  @Test("a partition whose offset the group has lost is read from its beginning")
+  func beginsAnewWhereTheGroupHasLostItsOffset() {
     var ledger = AssignmentLedger()
     let other = TopicPartition("t", 1)
     ledger.assign([partition, other], GroupAnswer.Offsets(committed: [partition: 3, other: 10]))
@@ -47,7 +50,8 @@ import Testing
     #expect(ledger.receive(other, 0, logStart: 0) == nil)
   }
 
-  @Test func takesNothingOfWhatGoes() {
+  @Test("records of a partition that is being revoked are dropped")
+  func takesNothingOfWhatGoes() {
     var ledger = AssignmentLedger()
     ledger.assign([partition], nil)
     #expect(ledger.receive(partition, 0, logStart: 0) == .accept)
@@ -58,7 +62,8 @@ import Testing
     #expect(ledger.receive(partition, 2, logStart: 0) == nil)
   }
 
-  @Test func aLeavingPartitionIsBusyUntilItsRecordsAreCommitted() {
+  @Test("a leaving partition is busy until its records are committed")
+  func aLeavingPartitionIsBusyUntilItsRecordsAreCommitted() {
     var ledger = AssignmentLedger()
     ledger.assign([partition], GroupAnswer.Offsets(committed: [partition: 3]))
     let ranges = ledger.handOut([record(3), record(4)])
@@ -71,7 +76,8 @@ import Testing
     #expect(ledger.busy([partition]) == [])
   }
 
-  @Test func aBatchOfAnEarlierAssignmentIsNotCommitted() {
+  @Test("a batch from an earlier assignment is not committed")
+  func aBatchOfAnEarlierAssignmentIsNotCommitted() {
     var ledger = AssignmentLedger()
     ledger.assign([partition], GroupAnswer.Offsets(committed: [partition: 3]))
     let stale = ledger.handOut([record(3), record(4)])
@@ -89,7 +95,8 @@ import Testing
   }
 
   /// A commit that was on its way when the topic was deleted lands in the new one.
-  @Test func anOffsetOfAnotherLogIsReplaced() {
+  @Test("an offset of a deleted topic that lands in the new one is replaced")
+  func anOffsetOfAnotherLogIsReplaced() {
     var ledger = AssignmentLedger()
     ledger.assign([partition], .init(committed: [partition: 3]))
     let former = ledger.handOut([record(99)])[0]
@@ -104,7 +111,8 @@ import Testing
     #expect(ledger.learn(.init(committed: [partition: 100])) == [partition], "once more")
   }
 
-  @Test func anOffsetThatIsFurtherThanWhatWasHandedOutIsOfAnotherLog() {
+  @Test("an offset beyond all records that were handed out belongs to another log")
+  func anOffsetThatIsFurtherThanWhatWasHandedOutIsOfAnotherLog() {
     var ledger = AssignmentLedger()
     ledger.assign([partition], .init(committed: [partition: 3]))
     #expect(ledger.learn(.init(committed: [partition: 3])) == [])
@@ -115,7 +123,8 @@ import Testing
     #expect(ledger.learn(.init(committed: [partition: 9])) == [partition])
   }
 
-  @Test func whatTheGroupFirstTellsIsBelieved() {
+  @Test("the first offset that the group tells is trusted")
+  func theGroupsFirstOffsetIsTrusted() {
     var ledger = AssignmentLedger()
     ledger.assign([partition], nil)
     #expect(ledger.learn(.init(committed: [partition: 500])) == [])
@@ -123,7 +132,8 @@ import Testing
     #expect(ledger.learn(.init(committed: [partition: 501])) == [partition])
   }
 
-  @Test func noOffsetMovesBack() {
+  @Test("a late commit moves no offset back")
+  func noOffsetMovesBack() {
     var ledger = AssignmentLedger()
     ledger.assign([partition], GroupAnswer.Offsets(committed: [partition: 3]))
     let first = ledger.handOut([record(3)])[0]

@@ -2,34 +2,41 @@ import ReelhaulKafka
 import Testing
 
 @Suite struct ConfigurationTests {
-  @Test(arguments: [
-    "a:9092", "a:9092,b:9093", "10.0.0.1:1, [::1]:9092", "SASL_SSL://a:9092", "[::1]:9092", "a:9092,",
-  ])
+  @Test(
+    "valid bootstrap addresses are accepted",
+    arguments: [
+      "a:9092", "a:9092,b:9093", "10.0.0.1:1, [::1]:9092", "SASL_SSL://a:9092", "[::1]:9092", "a:9092,",
+    ])
   func takesAddresses(bootstrap: String) throws {
     #expect(try KafkaConfiguration(bootstrap: bootstrap).bootstrap == bootstrap)
   }
 
-  @Test(arguments: [
-    "", "http://a:9092", "a:", "a:0", "a:65536", ":9092", "a:9092/x", "a:x", "a:9092,kafka://b", "ssl://",
-    "a", "a:9092,b", "[::1]", "ssl://a", "::1:9092", "a :9092", "[::1:9092",
-  ])
-  func refusesWhatIsNoAddress(bootstrap: String) {
+  @Test(
+    "invalid bootstrap addresses are refused",
+    arguments: [
+      "", "http://a:9092", "a:", "a:0", "a:65536", ":9092", "a:9092/x", "a:x", "a:9092,kafka://b", "ssl://",
+      "a", "a:9092,b", "[::1]", "ssl://a", "::1:9092", "a :9092", "[::1:9092",
+    ])
+  func refusesInvalidAddresses(bootstrap: String) {
     let error = #expect(throws: KafkaError.self) { try KafkaConfiguration(bootstrap: bootstrap) }
     #expect(error?.code == .invalidArgument)
   }
 
-  @Test func saysHowIPv6IsWritten() {
+  @Test("an IPv6 address without brackets is refused with the right form")
+  func saysHowIPv6IsWritten() {
     let error = #expect(throws: KafkaError.self) { try KafkaConfiguration(bootstrap: "::1:9092") }
     #expect(error?.message == "Kafka's address must be HOST:PORT, not \"::1:9092\": IPv6 is written [ADDRESS]:PORT")
   }
 
   /// As Kafka's own clients do: a name alone is more often a mistake than meant.
-  @Test func saysThatAPortIsMissing() {
+  @Test("an address without a port is refused")
+  func saysThatAPortIsMissing() {
     let error = #expect(throws: KafkaError.self) { try KafkaConfiguration(bootstrap: "a:9092,b") }
     #expect(error?.message == "Kafka's address must be HOST:PORT, not \"b\": it has no port (Kafka's own is 9092)")
   }
 
-  @Test func readsPropertiesFromTheEnvironment() throws {
+  @Test("properties are read from the environment, and secrets are not printed")
+  func readsPropertiesFromTheEnvironment() throws {
     let configuration = try KafkaConfiguration.fromEnvironment([
       "REELHAUL_KAFKA": "a:9092,b:9092", "REELHAUL_KAFKA_SECURITY_PROTOCOL": "sasl_plaintext",
       "REELHAUL_KAFKA_SASL_MECHANISM": "PLAIN", "REELHAUL_KAFKA_SASL_PASSWORD": "secret",
@@ -44,18 +51,20 @@ import Testing
     #expect(try KafkaConfiguration.fromEnvironment([:])?.bootstrap == nil)
   }
 
-  @Test(arguments: [
-    ("REELHAUL_KAFKA_NO_SUCH_THING", "1", "no.such.thing is not known"),
-    ("REELHAUL_KAFKA_SECURITY_PROTOCOL", "carrier_pigeon", "refuses its value"),
-    ("REELHAUL_KAFKA_SECURITY_PROTOCOL", "SASL_SSL", "REELHAUL_KAFKA_SASL_MECHANISM must say how"),
-    ("REELHAUL_KAFKA_ENABLE_AUTO_COMMIT", "true", "cannot be set"),
-    ("REELHAUL_KAFKA_ENABLE_IDEMPOTENCE", "false", "cannot be set"),
-    ("REELHAUL_KAFKA_ACKS", "1", "cannot be set"),
-    ("REELHAUL_KAFKA_REQUEST_REQUIRED_ACKS", "all", "cannot be set"),
-    ("REELHAUL_KAFKA_TRANSACTIONAL_ID", "mine", "cannot be set"),
-    ("REELHAUL_KAFKA_TRANSACTION_TIMEOUT_MS", "60000", "cannot be set"),
-    ("REELHAUL_KAFKA_ISOLATION_LEVEL", "read_uncommitted", "cannot be set"),
-  ])
+  @Test(
+    "a wrong property is refused with its variable and the reason",
+    arguments: [
+      ("REELHAUL_KAFKA_NO_SUCH_THING", "1", "no.such.thing is not known"),
+      ("REELHAUL_KAFKA_SECURITY_PROTOCOL", "carrier_pigeon", "refuses its value"),
+      ("REELHAUL_KAFKA_SECURITY_PROTOCOL", "SASL_SSL", "REELHAUL_KAFKA_SASL_MECHANISM must say how"),
+      ("REELHAUL_KAFKA_ENABLE_AUTO_COMMIT", "true", "cannot be set"),
+      ("REELHAUL_KAFKA_ENABLE_IDEMPOTENCE", "false", "cannot be set"),
+      ("REELHAUL_KAFKA_ACKS", "1", "cannot be set"),
+      ("REELHAUL_KAFKA_REQUEST_REQUIRED_ACKS", "all", "cannot be set"),
+      ("REELHAUL_KAFKA_TRANSACTIONAL_ID", "mine", "cannot be set"),
+      ("REELHAUL_KAFKA_TRANSACTION_TIMEOUT_MS", "60000", "cannot be set"),
+      ("REELHAUL_KAFKA_ISOLATION_LEVEL", "read_uncommitted", "cannot be set"),
+    ])
   func namesWhatIsWrong(variable: String, value: String, reason: String) throws {
     let error = #expect(throws: KafkaError.self) {
       try KafkaConfiguration.fromEnvironment(["REELHAUL_KAFKA": "a:9092", variable: value])
@@ -64,7 +73,8 @@ import Testing
     #expect(error?.message.contains(variable) == true)
   }
 
-  @Test func aDoubledUnderscoreIsAnUnderscore() throws {
+  @Test("two underscores in a variable stand for one in the property")
+  func aDoubledUnderscoreIsAnUnderscore() throws {
     let error = #expect(throws: KafkaError.self) {
       try KafkaConfiguration.fromEnvironment(["REELHAUL_KAFKA": "a:9092", "REELHAUL_KAFKA_A__B_C": "1"])
     }

@@ -5,7 +5,8 @@ import Testing
 @Suite struct ConsumerTests {
   private static let topic = [TopicSpec(name: "t", partitions: 4)]
 
-  @Test func readsWhatWasWritten() async throws {
+  @Test("records are read with their keys, values, headers and times")
+  func readsWhatWasWritten() async throws {
     try await withDevelopmentBroker(topics: Self.topic) { configuration in
       let producer = try KafkaProducer(configuration)
       try await producer.sendAll([
@@ -26,7 +27,8 @@ import Testing
     }
   }
 
-  @Test func goesOnAfterTheLastCommit() async throws {
+  @Test("a new member continues after the last commit")
+  func goesOnAfterTheLastCommit() async throws {
     try await withDevelopmentBroker(topics: Self.topic) { configuration in
       let producer = try KafkaProducer(configuration)
       let messages = (0..<10).map { KafkaMessage(topic: "t", key: nil, value: bytes("\($0)"), partition: 0) }
@@ -50,7 +52,8 @@ import Testing
     }
   }
 
-  @Test func aLateCommitMovesNoOffsetBack() async throws {
+  @Test("an earlier commit that comes later moves no offset back")
+  func aLateCommitMovesNoOffsetBack() async throws {
     try await withDevelopmentBroker(topics: Self.topic) { configuration in
       let producer = try KafkaProducer(configuration)
       let messages = (0..<8).map { KafkaMessage(topic: "t", key: nil, value: bytes("\($0)"), partition: 0) }
@@ -70,7 +73,8 @@ import Testing
     }
   }
 
-  @Test func aBatchIsBoundedByItsBytesWithHeaders() async throws {
+  @Test("the size of a batch is limited, including headers")
+  func aBatchIsBoundedByItsBytesWithHeaders() async throws {
     try await withDevelopmentBroker(topics: Self.topic) { configuration in
       let producer = try KafkaProducer(configuration, window: KafkaProducer.Window(bytes: 64 << 10))
       let header = KafkaHeader("long", [UInt8](repeating: 1, count: 16 << 10))
@@ -92,14 +96,16 @@ import Testing
   }
 
   /// The environment sets a property for all clients; librdkafka wants a consumer's fetches to be no smaller.
-  @Test func theLargestMessageIsAProducersProperty() async throws {
+  @Test("a larger message.max.bytes is accepted by producers and consumers")
+  func theLargestMessageIsAProducersProperty() async throws {
     let configuration = try KafkaConfiguration(
       bootstrap: "127.0.0.1:1", properties: ["message.max.bytes": "8388608"])
     try await KafkaProducer(configuration).close(within: .zero)
     try await KafkaConsumer(configuration, group: "g", topics: ["t"]).close(within: .zero)
   }
 
-  @Test func aCancelledWaitLosesNothing() async throws {
+  @Test("a canceled wait loses no records")
+  func aCancelledWaitLosesNothing() async throws {
     try await withDevelopmentBroker(topics: Self.topic) { configuration in
       let consumer = try KafkaConsumer(configuration, group: "g", topics: ["t"])
       let wait = Task { try await consumer.next() }
@@ -114,7 +120,8 @@ import Testing
   }
 
   /// The development broker keeps 5 MB of a partition: who comes late must hear that records are missing.
-  @Test func reportsRecordsThatTheBrokerDropped() async throws {
+  @Test("records that the broker dropped are reported as a gap")
+  func reportsRecordsThatTheBrokerDropped() async throws {
     try await withDevelopmentBroker(topics: [TopicSpec(name: "t", partitions: 1)]) { configuration in
       let producer = try KafkaProducer(configuration)
       try await producer.send(topic: "t", key: nil, value: bytes("first"))
@@ -141,7 +148,8 @@ import Testing
   }
 
   /// librdkafka 2.0 aborts where such a member is freed.
-  @Test(.timeLimit(.minutes(10))) func membersThatLeaveWhileTheyJoinHarmNobody() async throws {
+  @Test("members that leave while they join do not crash the process", .timeLimit(.minutes(10)))
+  func membersThatLeaveWhileTheyJoinHarmNobody() async throws {
     try await withDevelopmentBroker(topics: [TopicSpec(name: "t", partitions: 4)]) { configuration in
       for round in 0..<12 {
         let members = try (0..<3).map { _ in try KafkaConsumer(configuration, group: "g", topics: ["t"]) }
@@ -153,13 +161,16 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(10))) func closesWithoutABroker() async throws {
+  @Test("a consumer closes in time if no broker answers", .timeLimit(.minutes(10))) func closesWithoutABroker()
+    async throws
+  {
     let consumer = try KafkaConsumer(KafkaConfiguration(bootstrap: "127.0.0.1:1"), group: "g", topics: ["t"])
     await consumer.close(within: .milliseconds(300))
     #expect(try await consumer.next()?.records.count == nil)
   }
 
-  @Test func whatAGroupHasNotReadIsSeenFromOutside() async throws {
+  @Test("an observer outside the group sees how many records are unread")
+  func anObserverSeesUnreadRecords() async throws {
     try await withDevelopmentBroker(topics: [TopicSpec(name: "observed", partitions: 3)]) {
       try await seesWhatIsUnread($0, topic: "observed")
     }

@@ -14,14 +14,16 @@ import Testing
     return try #require(number)
   }
 
-  @Test func asksOnlyWhereSomethingWaits() {
+  @Test("a question is asked only if a commit waits or if it was requested")
+  func asksOnlyWhereSomethingWaits() {
     var exchange = GroupExchange()
     #expect(exchange.question(isAwaited: false, now: now) == nil)
     exchange.askSoon()
     #expect(exchange.question(isAwaited: false, now: now) != nil)
   }
 
-  @Test func oneRequestIsOnItsWay() throws {
+  @Test("only one request is under way at a time")
+  func oneRequestIsOnItsWay() throws {
     var exchange = GroupExchange()
     let question = try ask(&exchange)
     exchange.askSoon()
@@ -34,7 +36,8 @@ import Testing
     #expect(exchange.question(isAwaited: false, now: now) != nil, "what was asked for meanwhile")
   }
 
-  @Test func whatIsLateChangesNothing() throws {
+  @Test("answers to requests that are no longer awaited change nothing")
+  func lateAnswersChangeNothing() throws {
     var exchange = GroupExchange()
     let first = try ask(&exchange)
     exchange.dropQuestion()
@@ -49,7 +52,8 @@ import Testing
     #expect(exchange.committed(commit) == nil)
   }
 
-  @Test func aCommitWithoutAnAnswerIsGivenUp() throws {
+  @Test("a commit without an answer is given up after its patience")
+  func aCommitWithoutAnAnswerIsGivenUp() throws {
     var exchange = GroupExchange()
     #expect(try exchange.answered(ask(&exchange)) == true)
     let commit = exchange.commit(ranges, now: now)
@@ -59,7 +63,7 @@ import Testing
     #expect(exchange.question(isAwaited: true, now: later(.seconds(90))) != nil)
   }
 
-  @Test(arguments: [(true, Duration.milliseconds(50)), (false, .seconds(5))])
+  @Test("after an error the next request waits", arguments: [(true, Duration.milliseconds(50)), (false, .seconds(5))])
   func restsAfterAnError(mayPass: Bool, rest: Duration) throws {
     var exchange = GroupExchange()
     #expect(try exchange.answered(ask(&exchange)) == true)

@@ -6,7 +6,8 @@ import Testing
 /// An independent client: what it writes is read, and what is written it reads.
 @Suite(.enabled(if: kcatPath != nil, "kcat is not installed"))
 struct KcatTests {
-  @Test func oneLineOfAnotherProcessIsARecord() async throws {
+  @Test("a line that kcat sends arrives as a record")
+  func oneLineOfAnotherProcessIsARecord() async throws {
     let kcat = try #require(kcatPath)
     let directory = try TemporaryDirectory()
     let line = #"{"command":"pause","id":"018f4b5e-0000-7000-8000-000000000001"}"#

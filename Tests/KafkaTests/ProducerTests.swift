@@ -3,7 +3,8 @@ import ReelhaulSystem
 import Testing
 
 @Suite struct ProducerTests {
-  @Test func deliversEachMessageAndSaysWhere() async throws {
+  @Test("a delivered message reports its partition and offset")
+  func deliversEachMessageAndSaysWhere() async throws {
     try await withDevelopmentBroker(topics: [TopicSpec(name: "t", partitions: 3)]) { configuration in
       let producer = try KafkaProducer(configuration)
       let first = try await producer.send(topic: "t", key: bytes("k"), value: bytes("1"))
@@ -13,7 +14,8 @@ import Testing
     }
   }
 
-  @Test func answersForEveryMessageOfABatchByItself() async throws {
+  @Test("each message of a batch has its own result")
+  func answersForEveryMessageOfABatchByItself() async throws {
     try await withDevelopmentBroker(topics: [TopicSpec(name: "t", partitions: 3)]) { configuration in
       let producer = try KafkaProducer(configuration)
       let deliveries = await producer.deliver([
@@ -31,7 +33,8 @@ import Testing
     }
   }
 
-  @Test func waitsInsteadOfOverfillingItsWindow() async throws {
+  @Test("senders wait if the window is full, and batches keep their order")
+  func waitsInsteadOfOverfillingItsWindow() async throws {
     try await withDevelopmentBroker(topics: [TopicSpec(name: "t", partitions: 1)]) { configuration in
       let producer = try KafkaProducer(configuration, window: KafkaProducer.Window(messages: 10))
       let messages = (0..<1000).map { KafkaMessage(topic: "t", key: nil, value: bytes("\($0)"), partition: 0) }
@@ -53,7 +56,8 @@ import Testing
     }
   }
 
-  @Test func closingAnswersWhatCannotBeDelivered() async throws {
+  @Test("closing fails the messages that cannot be delivered")
+  func closingAnswersWhatCannotBeDelivered() async throws {
     let producer = try KafkaProducer(KafkaConfiguration(bootstrap: "127.0.0.1:1"))
     async let deliveries = producer.deliver([KafkaMessage(topic: "t", key: nil, value: bytes("x"))])
     producer.offer(KafkaMessage(topic: "t", key: nil, value: bytes("y")))
@@ -62,7 +66,8 @@ import Testing
     #expect(await producer.deliver([KafkaMessage(topic: "t", key: nil, value: nil)]).failures == [0])
   }
 
-  @Test func offersAreDroppedRatherThanKept() async throws {
+  @Test("offers beyond the window are dropped")
+  func offersAreDroppedRatherThanKept() async throws {
     let producer = try KafkaProducer(
       KafkaConfiguration(bootstrap: "127.0.0.1:1"), guarantee: .leader, window: KafkaProducer.Window(messages: 5))
     for _ in 0..<1000 { producer.offer(KafkaMessage(topic: "t", key: nil, value: bytes("x"))) }

@@ -3,7 +3,8 @@ import Testing
 @testable import ReelhaulKafka
 
 @Suite struct ReadPositionTests {
-  @Test func goesBackForRecordsThatWereSkipped() {
+  @Test("skipped records that are still in the log are sought")
+  func goesBackForRecordsThatWereSkipped() {
     var position = ReadPosition(10)
     #expect(position.receive(10, logStart: 0) == .accept)
     #expect(position.receive(20, logStart: 0) == .seek(11))
@@ -12,13 +13,15 @@ import Testing
     #expect(position.receive(30, logStart: 0) == .seek(13), "and the next time again")
   }
 
-  @Test func recordsThatAreGoneFromTheLogAreAGap() {
+  @Test("records that are gone from the log are a gap")
+  func recordsThatAreGoneFromTheLogAreAGap() {
     var position = ReadPosition(10)
     #expect(position.receive(50, logStart: 50) == .gap(expected: 10))
     #expect(position.receive(51, logStart: 50) == .accept)
   }
 
-  @Test func offsetsWithoutARecordAreSoughtOnceAndAreNoGap() {
+  @Test("offsets without a record are sought once and are not a gap")
+  func offsetsWithoutARecordAreSoughtOnceAndAreNoGap() {
     var position = ReadPosition(10)
     #expect(position.receive(12, logStart: 0) == .seek(10))
     #expect(position.receive(12, logStart: 0) == .accept, "compacted, or the marker of a transaction")
@@ -26,7 +29,8 @@ import Testing
     #expect(position.receive(30, logStart: 20) == .accept)
   }
 
-  @Test func takesNoRecordTwiceUnlessTheLogBeganAnew() {
+  @Test("no record is accepted twice, unless the log began again")
+  func takesNoRecordTwiceUnlessTheLogBeganAnew() {
     var position = ReadPosition(400)
     #expect(position.receive(0, logStart: 0) == .seek(400))
     #expect(position.receive(400, logStart: 0) == .accept)
@@ -35,7 +39,8 @@ import Testing
     #expect(position.receive(1, logStart: 0) == .accept)
   }
 
-  @Test func knowsNoGapBeforeTheFirstRecord() {
+  @Test("there is no gap before the first record")
+  func knowsNoGapBeforeTheFirstRecord() {
     var position = ReadPosition()
     #expect(position.receive(5000, logStart: 5000) == .accept)
     #expect(position.receive(5001, logStart: 5000) == .accept)

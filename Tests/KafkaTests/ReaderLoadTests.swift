@@ -58,13 +58,15 @@ import Testing
     await producer.close()
   }
 
-  @Test func readsEveryRecordOfBurstsFromTheDevelopmentBroker() async throws {
+  @Test("a reader gets every record of bursts from the development broker")
+  func readsEveryRecordOfBurstsFromTheDevelopmentBroker() async throws {
     try await withDevelopmentBroker(topics: [TopicSpec(name: "t", partitions: Self.partitions)]) { configuration in
       try await Self.readsAll(configuration, topic: "t")
     }
   }
 
-  @Test(.enabled(if: TestKafka.isAvailable)) func readsEveryRecordOfBurstsFromApacheKafka() async throws {
+  @Test("a reader gets every record of bursts from Apache Kafka", .enabled(if: TestKafka.isAvailable))
+  func readsEveryRecordOfBurstsFromApacheKafka() async throws {
     let configuration = try KafkaConfiguration(bootstrap: await TestKafka.shared().bootstrap)
     let admin = try KafkaAdmin(configuration)
     _ = try await admin.ensureTopics([TopicSpec(name: "bursts", partitions: Self.partitions)])
@@ -74,7 +76,8 @@ import Testing
 
   /// The development broker drops the oldest records past 5 MB; a reader from the end that is not looked after while
   /// 16 MB come goes on with the earliest it still has, and says what it missed.
-  @Test func aReaderThatFellBehindGoesOnWithTheEarliestRecordThereIs() async throws {
+  @Test("a reader that fell behind continues with the earliest record and reports the gap")
+  func aReaderThatFellBehindGoesOnWithTheEarliestRecordThereIs() async throws {
     try await withDevelopmentBroker(topics: [TopicSpec(name: "t", partitions: 1)]) { base in
       let missed = Lock<[Range<Int64>]>([])
       var configuration = base

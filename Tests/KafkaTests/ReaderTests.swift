@@ -16,7 +16,8 @@ import Testing
     return values
   }
 
-  @Test func readsEveryPartitionFromWhereItWasAsked() async throws {
+  @Test("a reader starts at the beginning or at the end of every partition, as asked")
+  func readsEveryPartitionFromWhereItWasAsked() async throws {
     try await withDevelopmentBroker(topics: [TopicSpec(name: "t", partitions: 3)]) { configuration in
       let producer = try KafkaProducer(configuration)
       try await producer.sendAll((0..<3).map { Self.message("old \($0)", partition: $0) })
@@ -33,7 +34,8 @@ import Testing
     }
   }
 
-  @Test func aBatchIsBoundedByItsBytes() async throws {
+  @Test("the size of a reader's batch is limited")
+  func aBatchIsBoundedByItsBytes() async throws {
     try await withDevelopmentBroker(topics: [TopicSpec(name: "t", partitions: 1)]) { configuration in
       let producer = try KafkaProducer(configuration)
       let value = String(repeating: "x", count: 16 << 10)
@@ -49,7 +51,8 @@ import Testing
     }
   }
 
-  @Test func noticesATopicThatComesLater() async throws {
+  @Test("a topic that is created later is read from its beginning")
+  func noticesATopicThatComesLater() async throws {
     try await withDevelopmentBroker(topics: []) { configuration in
       let reader = try await KafkaReader.open(configuration, topics: ["later"], from: .end)
       let producer = try KafkaProducer(configuration)
@@ -60,7 +63,8 @@ import Testing
     }
   }
 
-  @Test func tellsOfTopicsThatAreMissing() async throws {
+  @Test("missing topics are reported, and reported again when they exist")
+  func tellsOfTopicsThatAreMissing() async throws {
     let seen = Lock<[[String]]>([])
     try await withDevelopmentBroker(topics: [TopicSpec(name: "t", partitions: 1)]) { base in
       var configuration = base
@@ -75,7 +79,8 @@ import Testing
     }
   }
 
-  @Test func failsToOpenWithoutABroker() async throws {
+  @Test("opening a reader without a broker is a retriable error")
+  func failsToOpenWithoutABroker() async throws {
     let configuration = try KafkaConfiguration(bootstrap: "127.0.0.1:1")
     let error = await #expect(throws: KafkaError.self) {
       _ = try await KafkaReader.open(configuration, topics: ["t"], from: .end, timeout: .milliseconds(300))

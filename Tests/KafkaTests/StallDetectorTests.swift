@@ -6,7 +6,8 @@ import Testing
   private let a = TopicPartition("t", 0)
   private let b = TopicPartition("t", 1)
 
-  @Test func whatStandsStillBeforeRecordsIsStalled() {
+  @Test("a partition that has records and delivers none is stalled")
+  func aPartitionThatDeliversNothingIsStalled() {
     var detector = StallDetector()
     for _ in 0..<2 { #expect(detector.idleLook(at: [a: 5, b: 7], ends: [a: 6, b: 7]) == [:]) }
     #expect(detector.idleLook(at: [a: 5, b: 7], ends: [a: 9, b: 7]) == [a: 5])
@@ -15,7 +16,8 @@ import Testing
   }
 
   /// The markers of transactions take offsets, and are no records.
-  @Test func whatIsHollowIsTriedOnceAndNotTold() {
+  @Test("offsets without records are fetched again once and are not reported as a stall")
+  func offsetsWithoutRecordsAreTriedOnce() {
     var detector = StallDetector()
     let stalled = (0..<10).map { _ in detector.idleLook(at: [a: 5], ends: [a: 6]) }.filter { !$0.isEmpty }
     #expect(stalled == [[a: 5]])
@@ -26,7 +28,8 @@ import Testing
   }
 
   /// A backlog: the others' records come first.
-  @Test func whatWaitsBehindOthersIsNot() {
+  @Test("a partition whose records wait behind others is not stalled")
+  func aPartitionBehindABacklogIsNotStalled() {
     var detector = StallDetector()
     for _ in 0..<10 { #expect(detector.look(at: [a: 5], ends: [a: 6]) == [:]) }
     for _ in 0..<2 { #expect(detector.idleLook(at: [a: 5], ends: [a: 6]) == [:]) }
@@ -34,14 +37,16 @@ import Testing
     #expect(detector.idleLook(at: [a: 5], ends: [a: 6]) == [a: 5])
   }
 
-  @Test func whatMovesIsNot() {
+  @Test("a partition whose position moves is not stalled")
+  func aPartitionThatMovesIsNotStalled() {
     var detector = StallDetector()
     for position in 0..<10 as Range<Int64> {
       #expect(detector.idleLook(at: [a: position], ends: [a: 100]) == [:])
     }
   }
 
-  @Test func aLookThatSaysNothingBeginsAnew() {
+  @Test("a look without positions or ends starts the count again")
+  func aLookThatSaysNothingBeginsAnew() {
     var detector = StallDetector()
     for _ in 0..<2 { #expect(detector.idleLook(at: [a: 5], ends: [a: 6]) == [:]) }
     #expect(detector.idleLook(at: [a: 5], ends: [:]) == [:])

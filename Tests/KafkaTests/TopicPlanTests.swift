@@ -3,15 +3,19 @@ import Testing
 @testable import ReelhaulKafka
 
 @Suite struct TopicPlanTests {
-  @Test(arguments: ["", "reelhaul.", "A-b_9.", String(repeating: "x", count: 249 - "dead-letters".count)])
+  @Test(
+    "a prefix that Kafka accepts is accepted",
+    arguments: ["", "reelhaul.", "A-b_9.", String(repeating: "x", count: 249 - "dead-letters".count)])
   func takesAPrefixThatKafkaTakes(prefix: String) throws {
     #expect(try TopicPlan(checking: prefix).prefix == prefix)
   }
 
-  @Test(arguments: [
-    ("a b", "characters"), ("a/", "characters"), ("café.", "characters"), ("a\n", "characters"),
-    (String(repeating: "x", count: 240), "3 characters too long"),
-  ])
+  @Test(
+    "a prefix that Kafka would refuse is refused with the reason",
+    arguments: [
+      ("a b", "characters"), ("a/", "characters"), ("café.", "characters"), ("a\n", "characters"),
+      (String(repeating: "x", count: 240), "3 characters too long"),
+    ])
   func refusesAnyOther(prefix: String, reason: String) {
     let error = #expect(throws: KafkaError.self) { try TopicPlan(checking: prefix) }
     #expect(error?.code == .invalidArgument)
@@ -19,7 +23,8 @@ import Testing
     #expect(error?.message.contains(reason) == true)
   }
 
-  @Test func aTopicHasThreeCopiesWhereThereAreThreeBrokers() {
+  @Test("a topic has three copies on three or more brokers")
+  func aTopicHasThreeCopiesWhereThereAreThreeBrokers() {
     let topic = TopicSpec(name: "t", partitions: 1, settings: ["retention.ms": "1"])
     #expect(topic.replicated(over: 1).replicas == 1)
     #expect(topic.replicated(over: 1).settings == topic.settings)
@@ -30,7 +35,8 @@ import Testing
     #expect(chosen.replicated(over: 5) == chosen)
   }
 
-  @Test func fewerReplicasThanPlannedAreADifference() {
+  @Test("fewer replicas than planned are a difference, and more are not")
+  func fewerReplicasThanPlannedAreADifference() {
     let topic = TopicSpec(name: "t", partitions: 1).replicated(over: 3)
     let differences = TopicDifference.compare(topic, partitions: 1, replicas: 1, settings: ["min.insync.replicas": "1"])
     #expect(

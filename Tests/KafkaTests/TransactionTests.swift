@@ -26,7 +26,8 @@ import Testing
     return values
   }
 
-  @Test func roundsArriveInOrder() async throws {
+  @Test("rounds arrive completely and in order")
+  func roundsArriveInOrder() async throws {
     try await withDevelopmentBroker(topics: [TopicSpec(name: "t", partitions: 3)]) { configuration in
       let producer = Self.producer(configuration)
       try await producer.fence(within: Self.limit)
@@ -40,7 +41,8 @@ import Testing
     }
   }
 
-  @Test func aRoundThatCannotBeWrittenIsAborted() async throws {
+  @Test("a round that cannot be written is aborted, and the next one works")
+  func aRoundThatCannotBeWrittenIsAborted() async throws {
     try await withDevelopmentBroker(topics: [TopicSpec(name: "t", partitions: 1)]) { configuration in
       let producer = Self.producer(configuration)
       try await producer.fence(within: Self.limit)
@@ -54,7 +56,8 @@ import Testing
     }
   }
 
-  @Test func nothingIsTakenBeforeTheFence() async throws {
+  @Test("nothing can be published before the fence")
+  func nothingIsTakenBeforeTheFence() async throws {
     try await withDevelopmentBroker(topics: [TopicSpec(name: "t", partitions: 1)]) { configuration in
       let producer = Self.producer(configuration)
       let error = await #expect(throws: KafkaError.self) {
@@ -65,7 +68,8 @@ import Testing
     }
   }
 
-  @Test func aClusterThatDoesNotAnswerIsWaitedForInVain() async throws {
+  @Test("a fence fails in time if the cluster does not answer")
+  func aClusterThatDoesNotAnswerIsWaitedForInVain() async throws {
     let producer = Self.producer(try KafkaConfiguration(bootstrap: "127.0.0.1:1"))
     let error = await #expect(throws: KafkaError.self) { try await producer.fence(within: .milliseconds(200)) }
     #expect(error?.isRetriable == true)
@@ -73,7 +77,10 @@ import Testing
   }
 
   /// The producer's time runs out with its round on its way: what becomes of the round is settled by the next fence.
-  @Test(.enabled(if: TestKafka.isAvailable)) func aRoundWithoutAnAnswerIsThereOrNot() async throws {
+  @Test(
+    "a round whose commit got no answer is there completely or not at all after the next fence",
+    .enabled(if: TestKafka.isAvailable)) func aRoundWithoutAnAnswerIsThereOrNot() async throws
+  {
     try await withSlowNode { slow, direct, proxy in
       let producer = Self.producer(slow)
       try await producer.fence(within: Self.limit)
@@ -93,7 +100,8 @@ import Testing
   }
 
   /// A leader that was cut off or frozen, and one that took its place: in a compacted topic the last record stays.
-  @Test(.enabled(if: TestKafka.isAvailable)) func whatAFormerProducerStillSendsIsRefused() async throws {
+  @Test("a round of a former producer is refused after another one has fenced it", .enabled(if: TestKafka.isAvailable))
+  func aFormerProducerIsRefused() async throws {
     try await withSlowNode { slow, direct, proxy in
       let old = Self.producer(slow)
       try await old.fence(within: Self.limit)

@@ -3,7 +3,8 @@ import Testing
 @testable import LocalFleet
 
 @Suite struct ApacheKafkaConfigurationTests {
-  @Test func listensOnLoopbackAloneAndKeepsItsDataWhereItIsTold() {
+  @Test("a node listens only on loopback and keeps its data in the given directory")
+  func listensOnLoopbackAloneAndKeepsItsDataWhereItIsTold() {
     let configuration = ApacheKafkaConfiguration(
       dataDirectory: "/data", port: 4001, controllerPort: 4002,
       extra: ["num.partitions": "7", "min.insync.replicas": "2"])
@@ -15,7 +16,8 @@ import Testing
     #expect(lines.filter { $0.hasPrefix("min.insync.replicas=") } == ["min.insync.replicas=2"])
   }
 
-  @Test func saysWhatIsMissing() async {
+  @Test("a missing distribution is reported with KAFKA_HOME")
+  func saysWhatIsMissing() async {
     let error = await #expect(throws: ApacheKafkaError.self) {
       _ = try await ApacheKafka(home: "/nowhere", directory: "/nowhere/data")
     }

@@ -8,7 +8,8 @@ import Testing
 
 @Suite(.enabled(if: TestKafka.isAvailable), .timeLimit(.minutes(10)))
 struct ApacheKafkaSlotTests {
-  @Test func isStartedAgainOnItsPortWithItsDataWhenItIsKilled() async throws {
+  @Test("a killed Apache Kafka is started again with its port and its data")
+  func isStartedAgainOnItsPortWithItsDataWhenItIsKilled() async throws {
     let directory = try TemporaryDirectory(prefix: "reelhaul-kafka")
     let home = try #require(TestKafka.home)
     let node = try await ApacheKafka(home: home, directory: directory.path)

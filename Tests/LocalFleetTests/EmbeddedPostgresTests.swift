@@ -33,7 +33,8 @@ struct EmbeddedPostgresTests {
     return try result.get()
   }
 
-  @Test func startsWithItsDatabaseAndAPassword() async throws {
+  @Test("a private PostgreSQL starts with its database and requires its password")
+  func startsWithItsDatabaseAndAPassword() async throws {
     try await withServer { directory, server in
       #expect(try await query(server.url(), "SELECT current_database()::text") == "reelhaul")
       let socket = try #require(server.socketURL())
@@ -47,7 +48,8 @@ struct EmbeddedPostgresTests {
     }
   }
 
-  @Test func goesOnWhereItWasAfterACrash() async throws {
+  @Test("a private PostgreSQL keeps committed data after a crash")
+  func goesOnWhereItWasAfterACrash() async throws {
     try await withServer { directory, server in
       // A large object is the one thing a SELECT can make.
       let made = try await query(server.url(), "SELECT lo_from_bytea(0, 'kept')::text")
@@ -59,7 +61,8 @@ struct EmbeddedPostgresTests {
     }
   }
 
-  @Test func isStartedAgainOnItsPortWhenItIsKilled() async throws {
+  @Test("a killed PostgreSQL is started again on its port")
+  func isStartedAgainOnItsPortWhenItIsKilled() async throws {
     try await withServer { directory, server in
       let said = Lock<[String]>([])
       let slot = ProcessSlot(
@@ -75,7 +78,8 @@ struct EmbeddedPostgresTests {
   }
 
   /// After a container's restart the file names a process that is something else now.
-  @Test func aPidFileThatNamesAnotherProcessIsRemoved() async throws {
+  @Test("a pid file that names another process does not prevent a start")
+  func aPidFileThatNamesAnotherProcessIsRemoved() async throws {
     try await withServer { directory, server in
       await server.stop()
       let file = try FileDescriptor.open("\(directory)/data/postmaster.pid", O_WRONLY | O_CREAT | O_CLOEXEC)
@@ -87,13 +91,15 @@ struct EmbeddedPostgresTests {
     }
   }
 
-  @Test func anInstallationThatIsMissingIsNamed() {
+  @Test("a missing installation is reported with its package")
+  func anInstallationThatIsMissingIsNamed() {
     #expect(throws: EmbeddedPostgresError.self) { try PostgresInstallation.find(in: "/nonexistent") }
     let error = #expect(throws: EmbeddedPostgresError.self) { try PostgresInstallation.find(major: 99) }
     #expect(error?.description.contains("postgresql-99") == true)
   }
 
-  @Test func thePidFileIsRead() {
+  @Test("the pid file tells the process and whether the server is ready")
+  func thePidFileIsRead() {
     #expect(PostmasterFile("") == nil)
     #expect(PostmasterFile("x\n") == nil)
     #expect(PostmasterFile("12\n/d\n1\n5432\n/s\n127.0.0.1\n 1 2\nstarting\n")?.isReady == false)

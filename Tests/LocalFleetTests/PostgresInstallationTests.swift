@@ -4,7 +4,8 @@ import ReelhaulSystem
 import Testing
 
 @Suite struct PostgresInstallationTests {
-  @Test func takesTheNewestThatWillDo() throws {
+  @Test("the newest complete installation of a supported version is used")
+  func takesTheNewestThatWillDo() throws {
     let root = try TemporaryDirectory()
     func install(_ major: Int) throws {
       let binaries = "\(root.path)/\(major)/bin"

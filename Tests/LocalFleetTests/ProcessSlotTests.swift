@@ -53,7 +53,8 @@ import Testing
     return (delays.withLock { $0 }, said.withLock { $0 })
   }
 
-  @Test func waitsLongerWhereTheProcessEndsAtOnce() async throws {
+  @Test("a process that ends at once is started again after growing waits")
+  func waitsLongerWhereTheProcessEndsAtOnce() async throws {
     let ends: @Sendable () -> Script = {
       let script = Script()
       script.finish(.exited(2))
@@ -64,14 +65,16 @@ import Testing
     #expect(said.first == "p ended with exit 1; starting it again in 0.5 seconds. Its log: p.log")
   }
 
-  @Test func waitsLongerWhereItCannotBeStarted() async throws {
+  @Test("a process that cannot be started is tried again after growing waits")
+  func waitsLongerWhereItCannotBeStarted() async throws {
     let fails: @Sendable () throws -> Script = { throw Gone() }
     let (delays, said) = try await supervise([fails, fails, { Script() }])
     #expect(delays == [.milliseconds(500), .seconds(1), .seconds(2)])
     #expect(said[1] == "p cannot be started: no such file. Trying again in 1.0 seconds")
   }
 
-  @Test func whatStartsWhileItIsStoppedIsEnded() async throws {
+  @Test("a process that starts while its slot is being stopped is ended")
+  func aProcessThatStartsDuringAStopIsEnded() async throws {
     let first = Script()
     let second = Script()
     let isStarting = Lock(false)
@@ -95,7 +98,8 @@ import Testing
     #expect(slot.process === second)
   }
 
-  @Test func aWorkerWhoseExecutableIsGoneIsNamed() {
+  @Test("starting a worker without its executable throws an error")
+  func aWorkerWhoseExecutableIsGoneIsNamed() {
     #expect(throws: SystemError.self) {
       try WorkerSlot(worker: "w", executable: "/nonexistent", environment: [:], logFile: "/dev/null", say: { _ in })
     }

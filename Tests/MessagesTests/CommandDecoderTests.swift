@@ -24,7 +24,8 @@ private func submit(_ fields: String) -> String {
 }
 
 struct CommandDecoderTests {
-  @Test func readsTheContractsExample() throws {
+  @Test("the documented example of a submit is decoded")
+  func readsTheContractsExample() throws {
     let text = #"""
       {"command":"submit","id":"019adf3e-5a00-7cc1-9d3e-6d2f0a7e4b12","task":{"id":"\#(taskID)","kind":"download",
       "source":"https://a/b.mp4","destination":"storage://default/a.mp4","priority":0,"queue":"default","after":[],
@@ -39,7 +40,8 @@ struct CommandDecoderTests {
     #expect(spec.expect.sha256?.prefix(3) == [0x00, 0x11, 0x22])
   }
 
-  @Test func oneLineIsEnough() throws {
+  @Test("a submit needs only a source; kind, destination and id have defaults")
+  func oneLineIsEnough() throws {
     guard case .submit(let spec) = try decode(#"{"command":"submit","task":{"source":"https://a/b.mp4"}}"#) else {
       Issue.record("not a submit")
       return
@@ -47,7 +49,8 @@ struct CommandDecoderTests {
     #expect(spec.kind == .download && spec.destination == "storage://default/b.mp4" && spec.id == origin.id)
   }
 
-  @Test func idsComeFromTheMessageThenTheHeadersThenTheRecord() throws {
+  @Test("a command's id comes from the message, else from the headers, else from the record")
+  func idsComeFromTheMessageThenTheHeadersThenTheRecord() throws {
     func id(_ text: String, _ headers: [(String, [UInt8])] = []) throws -> UniqueID? {
       guard case .control(let control) = try decode(text, headers: headers) else { return nil }
       return control.id
@@ -60,7 +63,8 @@ struct CommandDecoderTests {
     #expect(try id(#"{"command":"pause","taskId":"\#(taskID)"}"#, [("ce_id", Array("A-1".utf8))]) == origin.id)
   }
 
-  @Test func derivedIdsDifferByRecordAndSortByTime() {
+  @Test("ids derived from records differ for each record and sort by time")
+  func derivedIdsDifferByRecordAndSortByTime() {
     var ids: Set<UniqueID> = [origin.id]
     for change in [
       { $0.topic = "x.commands" }, { $0.partition = 4 }, { $0.offset = 43 }, { $0.timestamp += 1 },
@@ -76,6 +80,7 @@ struct CommandDecoderTests {
   }
 
   @Test(
+    "a wrong message is rejected with a code",
     arguments: [
       ("", .empty), ("  ", .empty), ("not json", .malformed), ("[]", .malformed), (#"{"command":"#, .malformed),
       (#"{"command":"pause","command":"cancel","taskId":"\#(taskID)"}"#, .malformed), ("{}", .missingField),
@@ -90,62 +95,72 @@ struct CommandDecoderTests {
     #expect(rejection(text)?.code == code)
   }
 
-  @Test(arguments: [
-    (#""source2":1,"priority":1.5"#, "task.priority: expected an integer"), (#""priority":5000"#, "from -1000 to 1000"),
-    (#""expect":{"sha256":"abc"}"#, "task.expect.sha256: expected 64 hexadecimal digits"),
-    (#""expect":{"md5":"zz"}"#, "task.expect.md5: expected 32 hexadecimal digits"),
-    (#""after":["x"]"#, "task.after[0]: expected a UUID"),
-    (#""notBefore":"tomorrow""#, "task.notBefore: expected a time"),
-    (#""ifExists":"maybe""#, "task.ifExists: expected one of fail, skip, replace"),
-    (#""headers":{"Cookie":"secret"}"#, "task.headers: Cookie is a secret"), (#""rate":0"#, "task.rate"),
-    (#""destination":"storage://default/../x""#, "task.destination"),
-    (#""destination":"file:///x""#, "task.destination: a task of kind download needs a storage://NAME/PATH URL"),
-    (#""kind":"upload""#, "task.source: a task of kind upload needs a storage://NAME/PATH URL"),
-    (
-      #""kind":"copy","destination":"file:///x""#, "\"file\" is not supported: expected an http://, https:// or storage"
-    ),
-    (#""notBefore":"2026-01-15T12:00:60Z""#, "task.notBefore: second 60 exists only at the end of a month in UTC"),
-    (#""maxAttempts":0"#, "task.maxAttempts"),
-    (#""labels":{"a":1}"#, "task.labels.a: expected a string"), (#""queue":"a/b""#, "task.queue"),
-    (#""labels":{"\u00e9":"1","e\u0301":"2"}"#, "the same name in two spellings"),
-    (#""labels":{"a":"\u0000"}"#, "contains NUL"), (#""kind":"own","destination":"a\u0000b""#, "at byte 1"),
-    (#""priority":1e400"#, "task.priority: expected an integer"), (#""priority":-99999999999999999999"#, "from -1000"),
-    (#""rate":9223372036854775808"#, "task.rate"), (#""expect":{"bytes":1.0}"#, "task.expect.bytes: expected an in"),
-    (#""notBefore":"294276-12-31T23:59:59Z""#, "expected a time"), (#""notBefore":"infinity""#, "expected a time"),
-    (#""destination":"https://\#(String(repeating: "a", count: 1 << 19))""#, "task.destination"),
-    (#""after":["00000000-0000-0000-0000-00000000000g"]"#, "task.after[0]: expected a UUID"),
-  ])
+  @Test(
+    "a rejection names the wrong field of the task",
+    arguments: [
+      (#""source2":1,"priority":1.5"#, "task.priority: expected an integer"),
+      (#""priority":5000"#, "from -1000 to 1000"),
+      (#""expect":{"sha256":"abc"}"#, "task.expect.sha256: expected 64 hexadecimal digits"),
+      (#""expect":{"md5":"zz"}"#, "task.expect.md5: expected 32 hexadecimal digits"),
+      (#""after":["x"]"#, "task.after[0]: expected a UUID"),
+      (#""notBefore":"tomorrow""#, "task.notBefore: expected a time"),
+      (#""ifExists":"maybe""#, "task.ifExists: expected one of fail, skip, replace"),
+      (#""headers":{"Cookie":"secret"}"#, "task.headers: Cookie is a secret"), (#""rate":0"#, "task.rate"),
+      (#""destination":"storage://default/../x""#, "task.destination"),
+      (#""destination":"file:///x""#, "task.destination: a task of kind download needs a storage://NAME/PATH URL"),
+      (#""kind":"upload""#, "task.source: a task of kind upload needs a storage://NAME/PATH URL"),
+      (
+        #""kind":"copy","destination":"file:///x""#,
+        "\"file\" is not supported: expected an http://, https:// or storage"
+      ),
+      (#""notBefore":"2026-01-15T12:00:60Z""#, "task.notBefore: second 60 exists only at the end of a month in UTC"),
+      (#""maxAttempts":0"#, "task.maxAttempts"),
+      (#""labels":{"a":1}"#, "task.labels.a: expected a string"), (#""queue":"a/b""#, "task.queue"),
+      (#""labels":{"\u00e9":"1","e\u0301":"2"}"#, "the same name in two spellings"),
+      (#""labels":{"a":"\u0000"}"#, "contains NUL"), (#""kind":"own","destination":"a\u0000b""#, "at byte 1"),
+      (#""priority":1e400"#, "task.priority: expected an integer"),
+      (#""priority":-99999999999999999999"#, "from -1000"),
+      (#""rate":9223372036854775808"#, "task.rate"), (#""expect":{"bytes":1.0}"#, "task.expect.bytes: expected an in"),
+      (#""notBefore":"294276-12-31T23:59:59Z""#, "expected a time"), (#""notBefore":"infinity""#, "expected a time"),
+      (#""destination":"https://\#(String(repeating: "a", count: 1 << 19))""#, "task.destination"),
+      (#""after":["00000000-0000-0000-0000-00000000000g"]"#, "task.after[0]: expected a UUID"),
+    ])
   func namesTheFieldOfATask(fields: String, reason: String) throws {
     let answer = try #require(rejection(submit(fields)))
     #expect(answer.code == .invalidField)
     #expect(answer.reason.contains(reason), "\(answer.reason)")
   }
 
-  @Test(arguments: [
-    (#""labels":{"a":"\ud800"}"#, "surrogate"), (#""x":"\udc00\ud800""#, "surrogate"), (#""x":"\u00""#, ""),
-    (#""x":01"#, "number"), (#""x":\#(String(repeating: "[", count: 100_000))"#, "deep"),
-    (#""labels":{"a":"1","a":"2"}"#, "twice"), (#""labels":{"a":"1","\u0061":"2"}"#, "twice"),
-    (#""labels":{\#((0..<10_000).map { "\"l\($0)\":\"\"" }.joined(separator: ","))}"#, "members"),
-  ])
-  func refusesWhatIsNotItsJSON(fields: String, reason: String) throws {
+  @Test(
+    "malformed JSON is rejected with its reason",
+    arguments: [
+      (#""labels":{"a":"\ud800"}"#, "surrogate"), (#""x":"\udc00\ud800""#, "surrogate"), (#""x":"\u00""#, ""),
+      (#""x":01"#, "number"), (#""x":\#(String(repeating: "[", count: 100_000))"#, "deep"),
+      (#""labels":{"a":"1","a":"2"}"#, "twice"), (#""labels":{"a":"1","\u0061":"2"}"#, "twice"),
+      (#""labels":{\#((0..<10_000).map { "\"l\($0)\":\"\"" }.joined(separator: ","))}"#, "members"),
+    ])
+  func refusesMalformedJSON(fields: String, reason: String) throws {
     let answer = try #require(rejection(submit(fields)))
     #expect(answer.code == .malformed)
     #expect(answer.reason.contains(reason), "\(answer.reason)")
   }
 
-  @Test func refusesInvalidUTF8() {
+  @Test("invalid UTF-8 is rejected as malformed")
+  func refusesInvalidUTF8() {
     let text = Array(submit(#""labels":{"a":"?"}"#).utf8).map { $0 == UInt8(ascii: "?") ? 0xFF : $0 }
     let error = #expect(throws: Rejection.self) { try CommandDecoder.decode(text, origin: origin) }
     #expect(error?.code == .malformed && error?.reason.contains("UTF-8") == true)
   }
 
-  @Test func refusesWhatIsTooLarge() {
+  @Test("a message that is too large, or has no body, is rejected")
+  func refusesLargeAndMissingMessages() {
     let padding = String(repeating: " ", count: CommandDecoder.sizeLimit)
     #expect(rejection("{}" + padding)?.code == .tooLarge)
     #expect(throws: Rejection.self) { try CommandDecoder.decode(nil, origin: origin) }
   }
 
-  @Test func aLineOfABatchMayBeATaskOrACommand() throws {
+  @Test("a line of a batch may be a task or a command")
+  func aLineOfABatchMayBeATaskOrACommand() throws {
     func line(_ text: String) throws -> Command {
       try CommandDecoder.decode(line: Array(text.utf8)) { UniqueID(high: 1, low: 1) }
     }
@@ -155,13 +170,14 @@ struct CommandDecoderTests {
   }
 
   /// What is refused of people is not refused of programs.
-  @Test func unknownFieldsOfRecordsArePassedOver() throws {
+  @Test("unknown fields are ignored in records and refused in lines of a batch")
+  func unknownFieldsOfRecordsArePassedOver() throws {
     let text = #"{"command":"submit","x":1,"task":{"source":"https://a/b.mp4","y":2,"expect":{"z":[3]}}}"#
     #expect(try decode(text).taskID == origin.id)
     #expect(throws: Rejection.self) { try CommandDecoder.decode(line: Array(text.utf8)) { UniqueID(high: 1, low: 1) } }
   }
 
-  @Test(arguments: TaskDraft.names)
+  @Test("every field that a suggestion may name is a known field", arguments: TaskDraft.names)
   func knowsTheNamesItNames(name: String) throws {
     let error = #expect(throws: Rejection.self) {
       try CommandDecoder.decode(line: Array(#"{"\#(name)":[[0]]}"#.utf8)) { UniqueID(high: 1, low: 1) }
@@ -170,7 +186,8 @@ struct CommandDecoderTests {
   }
 
   /// Mutated messages: an answer every time, and what is accepted can be written and read again.
-  @Test(arguments: 0..<20)
+  @Test(
+    "mutated messages never crash the decoder, and accepted ones are encoded and decoded unchanged", arguments: 0..<20)
   func survivesAnything(round: Int) throws {
     let seed = Array(submit(#""expect":{"bytes":7},"headers":{"Referer":"\u00e9"},"labels":{"a":"b"}"#).utf8)
     var generator = SystemRandomNumberGenerator()

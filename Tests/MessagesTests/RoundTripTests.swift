@@ -17,9 +17,11 @@ let fullSpec = TaskSpec(
   labels: ["title": "A \"film\"\n", "n": "1"], paused: true)
 
 struct RoundTripTests {
-  @Test(arguments: [
-    fullSpec, TaskSpec(id: id, kind: .noop, source: ""), TaskSpec(id: id, kind: .delete, source: "storage://a/b"),
-  ])
+  @Test(
+    "a task's specification is decoded as it was encoded",
+    arguments: [
+      fullSpec, TaskSpec(id: id, kind: .noop, source: ""), TaskSpec(id: id, kind: .delete, source: "storage://a/b"),
+    ])
   func specs(spec: TaskSpec) throws {
     #expect(try TaskSpecJSON.decode(TaskSpecJSON.encode(spec)) == spec)
   }
@@ -30,7 +32,8 @@ struct RoundTripTests {
     #expect(try CommandDecoder.decode(CommandJSON.encode(command)) { UniqueID(high: 0, low: 0) } == command)
   }
 
-  @Test func submits() throws {
+  @Test("a submit is decoded as it was encoded")
+  func submits() throws {
     let command = Command.submit(fullSpec)
     #expect(try CommandDecoder.decode(CommandJSON.encode(command)) { other } == command)
   }
@@ -42,7 +45,8 @@ struct RoundTripTests {
       error: TaskFailure(code: .http(503), message: "busy", class: .retry))
   }
 
-  @Test func documentsHaveEveryFieldOfTheContract() throws {
+  @Test("a task's document has every documented field")
+  func documentsHaveEveryFieldOfTheContract() throws {
     let bare = TaskDocument(
       spec: TaskSpec(id: id, kind: .noop, source: ""), state: .queued, createdAt: Timestamp(microseconds: 0))
     for bytes in [TaskDocumentJSON.encode(document), TaskDocumentJSON.encode(bare)] {
@@ -55,7 +59,8 @@ struct RoundTripTests {
     }
   }
 
-  @Test func documentsHideSignaturesAndComeBack() throws {
+  @Test("a task's document hides signatures in URLs, and is decoded as it was encoded")
+  func documentsHideSignaturesAndComeBack() throws {
     let bytes = TaskDocumentJSON.encode(document)
     #expect(!String(decoding: bytes, as: UTF8.self).contains("secret"))
     let back = try TaskDocumentJSON.decode(bytes)
@@ -64,7 +69,8 @@ struct RoundTripTests {
     #expect(back.eta == 86)
   }
 
-  @Test func events() throws {
+  @Test("an event is decoded as it was encoded, and its id depends only on task and sequence")
+  func events() throws {
     let event = TaskEvent(taskID: id, sequence: 9, kind: .succeeded, at: Timestamp(microseconds: 5), task: nil)
     #expect(try TaskEventJSON.decode(TaskEventJSON.encode(event)) == event)
     var next = event
@@ -75,7 +81,8 @@ struct RoundTripTests {
     #expect(next.id == event.id)
   }
 
-  @Test func progress() throws {
+  @Test("a progress sample has the documented form, and is decoded as it was encoded")
+  func progress() throws {
     let sample = ProgressSample(taskID: id, epoch: 2, bytesDone: 10, bytesTotal: 30, rate: 7)
     let bytes = ProgressJSON.encode(sample, at: Timestamp(microseconds: 0))
     #expect(

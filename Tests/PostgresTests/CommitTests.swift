@@ -30,7 +30,8 @@ struct CommitTests {
     }
   }
 
-  @Test func aCommitWhoseAnswerIsLostWasApplied() async throws {
+  @Test("a commit whose answer is lost is reported as applied")
+  func aCommitWhoseAnswerIsLostWasApplied() async throws {
     try await withProxy { pool, direct, proxy in
       proxy.cut(.after, when: Self.commit)
       let result = try await pool.transaction { transaction in
@@ -42,7 +43,8 @@ struct CommitTests {
     }
   }
 
-  @Test func aCommitThatNeverArrivedWasNotApplied() async throws {
+  @Test("a commit that never arrived is reported as not applied")
+  func aCommitThatNeverArrivedWasNotApplied() async throws {
     try await withProxy { pool, direct, proxy in
       proxy.cut(.before, when: Self.commit)
       let error = await failure {
@@ -56,7 +58,8 @@ struct CommitTests {
     }
   }
 
-  @Test func aCommitThatIsStillRunningIsWaitedFor() async throws {
+  @Test("a commit that still runs after its connection is lost is awaited")
+  func aCommitThatIsStillRunningIsWaitedFor() async throws {
     try await withProxy { pool, direct, proxy in
       _ = try await direct.withConnection {
         try await $0.script(
@@ -72,7 +75,8 @@ struct CommitTests {
     }
   }
 
-  @Test func aBackendTerminatedInCommitDidNotApply() async throws {
+  @Test("a server process that is terminated during a commit has not applied it")
+  func aBackendTerminatedInCommitDidNotApply() async throws {
     try await withPool { pool in
       _ = try await pool.withConnection {
         try await $0.script(
@@ -91,7 +95,8 @@ struct CommitTests {
     }
   }
 
-  @Test func withNobodyToAskTheOutcomeIsUnknown() async throws {
+  @Test("if no server answers after a lost commit, the outcome is unknown")
+  func withNobodyToAskTheOutcomeIsUnknown() async throws {
     try await withProxy(commitResolution: .milliseconds(300), acquireTimeout: .seconds(2)) { pool, _, proxy in
       try await PoolTests.connect(pool)
       proxy.cut(.after, when: Self.commit, thenRefuse: true)
@@ -103,7 +108,8 @@ struct CommitTests {
     }
   }
 
-  @Test func anAutocommittedWriteThatGotNoAnswerIsUnknownAndAReadIsNot() async throws {
+  @Test("a single write without an answer has an unknown outcome, and a read can be repeated")
+  func anAutocommittedWriteThatGotNoAnswerIsUnknownAndAReadIsNot() async throws {
     try await withProxy { pool, direct, proxy in
       proxy.cut(.after, when: "INSERT")
       let write = await failure { _ = try await pool.query(Self.insert, .int32(1)) }
@@ -117,7 +123,8 @@ struct CommitTests {
     }
   }
 
-  @Test func aConnectionLostInATransactionMeansNotApplied() async throws {
+  @Test("a connection lost within a transaction means that nothing was applied")
+  func aConnectionLostInATransactionMeansNotApplied() async throws {
     try await withProxy { pool, direct, proxy in
       proxy.cut(.after, when: "INSERT")
       let error = await failure {

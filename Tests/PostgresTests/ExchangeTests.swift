@@ -14,7 +14,8 @@ struct ExchangeTests {
     return exchange
   }
 
-  @Test func collectsTheRowsOfEachStatement() {
+  @Test("an exchange collects the rows of each statement")
+  func collectsTheRowsOfEachStatement() {
     let exchange = run([.rows(0), .end, .rows(1), .end, .rows(2), .end, .synced])
     #expect(exchange.isComplete)
     #expect(exchange.rows == [1, 2])
@@ -22,11 +23,13 @@ struct ExchangeTests {
     #expect(exchange.error == nil)
   }
 
-  @Test func isNotCompleteBeforeTheSync() {
+  @Test("an exchange is not complete before the sync")
+  func isNotCompleteBeforeTheSync() {
     #expect(!run([.rows(0), .end, .rows(1), .end, .rows(2), .end]).isComplete)
   }
 
-  @Test func keepsTheFirstErrorAndWhatWasPreparedBefore() {
+  @Test("an exchange keeps the first error and the statements prepared before it")
+  func keepsTheFirstErrorAndWhatWasPreparedBefore() {
     let error = PostgresError(.server, "no", sqlState: "22012")
     let exchange = run([.rows(0), .end, .failed(error), .end, .skipped, .end, .synced])
     #expect(exchange.isComplete)
@@ -35,14 +38,16 @@ struct ExchangeTests {
     #expect(exchange.prepared.count == 1)
   }
 
-  @Test func aFailedPreparationIsNotRemembered() {
+  @Test("a statement whose preparation failed is not remembered")
+  func aFailedPreparationIsNotRemembered() {
     let exchange = run([.failed(PostgresError(.server, "no")), .end, .skipped, .end, .skipped, .end, .synced])
     #expect(exchange.isComplete)
     #expect(exchange.prepared.isEmpty)
     #expect(exchange.error != nil)
   }
 
-  @Test func answersOutOfTurnAreErrorsAndNoTraps() {
+  @Test("unexpected replies are errors and do not trap")
+  func answersOutOfTurnAreErrorsAndNoTraps() {
     #expect(run([.synced]).error?.code == .protocol)
     #expect(run([.rows(0), .end, .rows(1), .end, .rows(2), .end, .synced, .rows(3)]).error?.code == .protocol)
   }

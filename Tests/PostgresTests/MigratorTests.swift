@@ -7,7 +7,8 @@ struct MigratorTests {
     Migration(number: 2, name: "title", sql: "ALTER TABLE video ADD title text"),
   ]
 
-  @Test func appliesWhatIsPendingOnce() async throws {
+  @Test("pending migrations are applied once and in order")
+  func appliesWhatIsPendingOnce() async throws {
     try await withPool { pool in
       let first = Migrator(pool, Array(Self.history.prefix(1)))
       #expect(try await first.plan().pending.map(\.number) == [1])
@@ -23,7 +24,8 @@ struct MigratorTests {
     }
   }
 
-  @Test func refusesASchemaNewerThanTheProgram() async throws {
+  @Test("a schema newer than the program is refused")
+  func refusesASchemaNewerThanTheProgram() async throws {
     try await withPool { pool in
       try await Migrator(pool, Self.history).apply()
       await #expect(throws: MigrationError.newerSchema(database: 2, program: 1)) {
@@ -32,7 +34,9 @@ struct MigratorTests {
     }
   }
 
-  @Test(arguments: ["version int", "number bigint, name text, checksum bigint"])
+  @Test(
+    "a migration table of another program is refused",
+    arguments: ["version int", "number bigint, name text, checksum bigint"])
   func refusesATableThatIsAnotherPrograms(columns: String) async throws {
     try await withPool { pool in
       try await pool.withConnection { _ = try await $0.script("CREATE TABLE schema_migration (\(columns))") }
@@ -43,7 +47,8 @@ struct MigratorTests {
     }
   }
 
-  @Test func refusesAChangedMigration() async throws {
+  @Test("a migration that was changed after it was applied is refused")
+  func refusesAChangedMigration() async throws {
     try await withPool { pool in
       try await Migrator(pool, Self.history).apply()
       let changed = [Self.history[0], Migration(number: 2, name: "title", sql: "SELECT 1")]
@@ -51,7 +56,8 @@ struct MigratorTests {
     }
   }
 
-  @Test func aFailedMigrationLeavesTheSchemaBeforeIt() async throws {
+  @Test("a failed migration leaves the schema as it was before")
+  func aFailedMigrationLeavesTheSchemaBeforeIt() async throws {
     try await withPool { pool in
       let broken = [Self.history[0], Migration(number: 2, name: "half", sql: "CREATE TABLE half (); SELECT 1 / 0")]
       let error = await failure { try await Migrator(pool, broken).apply() }
@@ -62,7 +68,8 @@ struct MigratorTests {
     }
   }
 
-  @Test func manyAtOnceApplyEachMigrationOnce() async throws {
+  @Test("several migrators at once apply each migration once")
+  func manyAtOnceApplyEachMigrationOnce() async throws {
     try await withPool(size: 8) { pool in
       let counts = try await withThrowingTaskGroup(of: Int.self) { group in
         for _ in 0..<8 { group.addTask { try await Migrator(pool, Self.history).apply().count } }

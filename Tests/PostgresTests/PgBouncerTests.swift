@@ -4,7 +4,8 @@ import Testing
 
 /// Consecutive transactions of a client run on different server sessions.
 struct PgBouncerTests {
-  @Test(arguments: [true, false]) func transactionModeCarriesStatements(prepared: Bool) async throws {
+  @Test("statements and transactions work through PgBouncer in transaction mode", arguments: [true, false])
+  func transactionModeCarriesStatements(prepared: Bool) async throws {
     let server = try await TestPostgres.shared.server()
     let url = try await TestPostgres.shared.database()
     let bouncer = try await PgBouncer(before: server, serverSessions: 2)

@@ -2,7 +2,8 @@ import ReelhaulPostgres
 import Testing
 
 struct PipelineTests {
-  @Test func answersComeInOrder() async throws {
+  @Test("the answers of a pipeline come in order")
+  func answersComeInOrder() async throws {
     try await withPool { pool in
       let double: PostgresStatement = "SELECT $1 * 2"
       let answers = try await pool.pipeline((0..<1000).map { double(.int32($0)) })
@@ -10,7 +11,8 @@ struct PipelineTests {
     }
   }
 
-  @Test func anErrorMidwayUndoesTheWholeAndNamesTheStatement() async throws {
+  @Test("an error undoes the whole pipeline and names its statement")
+  func anErrorMidwayUndoesTheWholeAndNamesTheStatement() async throws {
     try await withPool(size: 1) { pool in
       _ = try await pool.query("CREATE TABLE t (x int CONSTRAINT small CHECK (x < 3))")
       let insert = PostgresStatement("INSERT INTO t VALUES ($1)", writes: true)
@@ -27,7 +29,8 @@ struct PipelineTests {
   }
 
   /// More than both sockets' buffers hold: a client that only writes would wait for a server that only writes.
-  @Test func bigPipelinesDoNotLockUp() async throws {
+  @Test("a pipeline larger than the socket buffers does not block")
+  func bigPipelinesDoNotLockUp() async throws {
     try await withPool { pool in
       let echo: PostgresStatement = "SELECT $1 || $1"
       let text = String(repeating: "x", count: 100_000)
@@ -36,7 +39,8 @@ struct PipelineTests {
     }
   }
 
-  @Test func aStatementThatDoesNotParseIsAnErrorOfTheServer() async throws {
+  @Test("a syntax error is an error of the server, and the session goes on")
+  func aStatementThatDoesNotParseIsAnErrorOfTheServer() async throws {
     try await withPool(size: 1) { pool in
       let error = await failure { _ = try await pool.query("SELEKT 1") }
       #expect(error?.sqlState == "42601")
@@ -45,7 +49,8 @@ struct PipelineTests {
     }
   }
 
-  @Test func severalTasksShareOneConnection() async throws {
+  @Test("several tasks share one connection")
+  func severalTasksShareOneConnection() async throws {
     try await withPool(size: 1) { pool in
       try await pool.withConnection { connection in
         let sum = try await withThrowingTaskGroup(of: Int32.self) { group in
@@ -59,7 +64,8 @@ struct PipelineTests {
     }
   }
 
-  @Test func scriptsRunSeveralStatements() async throws {
+  @Test("a script runs several statements, all or nothing")
+  func scriptsRunSeveralStatements() async throws {
     try await withPool(size: 1) { pool in
       _ = try await pool.withConnection { try await $0.script("CREATE TABLE a (x int); INSERT INTO a VALUES (1), (2)") }
       #expect(try await pool.query("SELECT count(*) FROM a")[0].int64(0) == 2)

@@ -5,7 +5,8 @@ import Testing
 struct PoolStateTests {
   static let refused = PostgresError(.connection, "refused")
 
-  @Test func opensNoMoreThanItsSizeAndServesInOrder() {
+  @Test("the pool opens at most its size and serves callers in order")
+  func opensNoMoreThanItsSizeAndServesInOrder() {
     var pool = PoolState(size: 2)
     #expect(pool.request(1, deadline: 9) == [.connect(after: .zero)])
     #expect(pool.request(2, deadline: 9) == [.connect(after: .zero)])
@@ -17,21 +18,24 @@ struct PoolStateTests {
     #expect(pool.request(4, deadline: 9) == [.lend(11, to: 4)])
   }
 
-  @Test func theLastUsedIsLentFirst() {
+  @Test("the connection used last is lent first")
+  func theLastUsedIsLentFirst() {
     var pool = PoolState(size: 2)
     _ = pool.request(1, deadline: 9) + pool.request(2, deadline: 9) + pool.connected(10) + pool.connected(11)
     _ = pool.returned(10, isUsable: true) + pool.returned(11, isUsable: true)
     #expect(pool.request(3, deadline: 9) == [.lend(11, to: 3)])
   }
 
-  @Test func aBrokenConnectionIsReplacedForWhoeverWaits() {
+  @Test("a broken connection is replaced for a waiting caller")
+  func aBrokenConnectionIsReplacedForWhoeverWaits() {
     var pool = PoolState(size: 1)
     _ = pool.request(1, deadline: 9) + pool.connected(10) + pool.request(2, deadline: 9)
     #expect(pool.returned(10, isUsable: false) == [.close(10), .connect(after: .zero)])
     #expect(pool.connected(11) == [.lend(11, to: 2)])
   }
 
-  @Test func failuresAreRetriedOneAtATimeAndLater() {
+  @Test("after failures one attempt at a time is made, with growing delays")
+  func failuresAreRetriedOneAtATimeAndLater() {
     var pool = PoolState(size: 4)
     _ = pool.request(1, deadline: 9) + pool.request(2, deadline: 9)
     #expect(pool.connectFailed(Self.refused, random: 0.5) == [])
@@ -42,7 +46,8 @@ struct PoolStateTests {
     #expect(pool.connected(10) == [.lend(10, to: 1), .connect(after: .zero), .connect(after: .zero)])
   }
 
-  @Test func whoWaitsTooLongHearsTheReason() {
+  @Test("a caller that waits too long gets the reason of the failed attempts")
+  func aWaiterThatExpiresGetsTheReason() {
     var pool = PoolState(size: 1)
     _ = pool.request(1, deadline: 5) + pool.request(2, deadline: 8)
     #expect(pool.nextDeadline == 5)
@@ -51,7 +56,8 @@ struct PoolStateTests {
     #expect(pool.nextDeadline == 8)
   }
 
-  @Test func aRefusalFailsAllAtOnce() {
+  @Test("a refusal by the server fails all waiting callers at once")
+  func aRefusalFailsAllAtOnce() {
     var pool = PoolState(size: 1)
     _ = pool.request(1, deadline: 5) + pool.request(2, deadline: 8)
     let error = PostgresError(.connection, "no", sqlState: "28P01")
@@ -59,7 +65,8 @@ struct PoolStateTests {
     #expect(pool.request(3, deadline: 9) == [.connect(after: .zero)])
   }
 
-  @Test func closedItClosesWhatComesBack() {
+  @Test("a closed pool closes connections that come back")
+  func aClosedPoolClosesReturnedConnections() {
     var pool = PoolState(size: 3)
     _ = pool.request(1, deadline: 5) + pool.request(2, deadline: 5) + pool.connected(10) + pool.connected(11)
     _ = pool.returned(10, isUsable: true) + pool.request(3, deadline: 5) + pool.request(4, deadline: 5)
@@ -70,7 +77,8 @@ struct PoolStateTests {
     #expect(pool.lent == [11])
   }
 
-  @Test func theQueueIsBounded() {
+  @Test("the number of waiting callers is limited")
+  func theQueueIsBounded() {
     var pool = PoolState(size: 1, waiterLimit: 1)
     _ = pool.request(1, deadline: 5)
     let answer = pool.request(2, deadline: 5)
@@ -78,7 +86,8 @@ struct PoolStateTests {
   }
 
   /// Whatever happens in whatever order: never more connections than allowed, and nobody waits beside an idle one.
-  @Test func holdsItsInvariantsUnderRandomEvents() {
+  @Test("under random events the pool never exceeds its size, and no caller waits beside an idle connection")
+  func holdsItsInvariantsUnderRandomEvents() {
     var random = SystemRandomNumberGenerator()
     for _ in 0..<200 {
       var pool = PoolState(size: Int.random(in: 1...4, using: &random))

@@ -11,7 +11,8 @@ struct PoolTests {
     return configuration
   }
 
-  @Test func survivesARestartOfTheServer() async throws {
+  @Test("the pool survives a restart of the server")
+  func survivesARestartOfTheServer() async throws {
     let server = try await RestartablePostgres()
     try await withPool(size: 3, try configuration(await server.url, acquireTimeout: .seconds(180))) { pool in
       _ = try await pool.query("CREATE TABLE t (x int)")
@@ -29,7 +30,8 @@ struct PoolTests {
   }
 
   /// A cancel request to a server that answers nothing returns only when it does.
-  @Test func aSilentServerHoldsUpNoWayToAnother() async throws {
+  @Test("cancel requests to a silent server do not block connections to another one")
+  func aSilentServerHoldsUpNoWayToAnother() async throws {
     let server = try await TestPostgres.shared.server()
     let proxy = try CuttingProxy(to: UInt16(server.port))
     var configuration = try configuration(
@@ -53,7 +55,8 @@ struct PoolTests {
     }
   }
 
-  @Test func itsEndWaitsForNoAnswer() async throws {
+  @Test("closing the pool ends running calls without waiting for the server")
+  func itsEndWaitsForNoAnswer() async throws {
     let call = Lock<Task<PostgresError?, Never>?>(nil)
     try await withPool { pool in
       let running = Task { await failure { _ = try await pool.query("SELECT pg_sleep(600)") } }
@@ -63,7 +66,8 @@ struct PoolTests {
     #expect(await call.withLock { $0 }?.value?.code == .connection)
   }
 
-  @Test func anUnreachableServerIsNamed() async throws {
+  @Test("the error for an unreachable server names its address and the reason")
+  func anUnreachableServerIsNamed() async throws {
     let port = try FreePort.find()
     let nowhere = try configuration("postgres://nobody@127.0.0.1:\(port)/none", acquireTimeout: .milliseconds(50))
     try await withPool(nowhere) { pool in
@@ -81,7 +85,8 @@ struct PoolTests {
   }
 
   /// Long before the time of those who wait for a connection is over.
-  @Test func attemptsToConnectAreToldAtOnce() async throws {
+  @Test("a failed attempt to connect is reported at once")
+  func attemptsToConnectAreToldAtOnce() async throws {
     let port = try FreePort.find()
     let nowhere = try configuration("postgres://nobody@127.0.0.1:\(port)/none", acquireTimeout: .seconds(3600))
     let loop = EventLoop(name: "test")
@@ -98,7 +103,8 @@ struct PoolTests {
     loop.shutdown()
   }
 
-  @Test func aRefusedDatabaseFailsAtOnceAndIsNotRetried() async throws {
+  @Test("a database that does not exist fails at once and is not retried")
+  func aRefusedDatabaseFailsAtOnceAndIsNotRetried() async throws {
     let url = try await TestPostgres.shared.server().url(database: "no_such_database")
     try await withPool(try configuration(url, acquireTimeout: .seconds(3600))) { pool in
       let error = await failure { _ = try await pool.query("SELECT 1") }
@@ -108,7 +114,8 @@ struct PoolTests {
     }
   }
 
-  @Test func whoWaitsTooLongForAConnectionIsTold() async throws {
+  @Test("a caller that waits too long for a connection gets a timeout")
+  func waitingForAConnectionTimesOut() async throws {
     let url = try await TestPostgres.shared.database()
     try await withPool(size: 1, try configuration(url, acquireTimeout: .milliseconds(200))) { pool in
       try await Self.connect(pool)
@@ -120,7 +127,8 @@ struct PoolTests {
     }
   }
 
-  @Test func aCanceledWaiterLeavesTheQueue() async throws {
+  @Test("a canceled caller leaves the queue")
+  func aCanceledWaiterLeavesTheQueue() async throws {
     try await withPool(size: 1) { pool in
       try await pool.withConnection { connection in
         let waiter = Task { await failure { _ = try await pool.query("SELECT 1") } }
@@ -132,7 +140,8 @@ struct PoolTests {
     }
   }
 
-  @Test func aCanceledStatementStopsOnTheServerAndKeepsTheSession() async throws {
+  @Test("canceling a statement stops it on the server and keeps the session")
+  func aCanceledStatementStopsOnTheServerAndKeepsTheSession() async throws {
     try await withPool(size: 2) { pool in
       try await pool.withConnection { connection in
         let pid = try await connection.query("SELECT pg_backend_pid()")[0].int32(0)
@@ -145,7 +154,8 @@ struct PoolTests {
     }
   }
 
-  @Test func aStatementPastItsDeadlineIsCanceled() async throws {
+  @Test("a statement past its deadline is canceled, and the session goes on")
+  func aStatementPastItsDeadlineIsCanceled() async throws {
     try await withPool(size: 1) { pool in
       try await pool.withConnection { connection in
         let pid = try await connection.query("SELECT pg_backend_pid()")[0].int32(0)
@@ -157,7 +167,8 @@ struct PoolTests {
     }
   }
 
-  @Test func anIdleConnectionThatDiesIsReplacedUnseen() async throws {
+  @Test("an idle connection that dies is replaced without an error")
+  func anIdleConnectionThatDiesIsReplacedUnseen() async throws {
     try await withPool(size: 1) { pool in
       let database = try await pool.query("SELECT current_database()::text, pg_backend_pid()")[0]
       let (name, pid) = (try database.text(0), try database.int32(1))
@@ -169,7 +180,8 @@ struct PoolTests {
     }
   }
 
-  @Test func aConnectionGivenBackInATransactionIsNotLentAgain() async throws {
+  @Test("a connection that comes back with an open transaction is not lent again")
+  func aConnectionGivenBackInATransactionIsNotLentAgain() async throws {
     try await withPool(size: 1) { pool in
       let pid = try await pool.withConnection { connection in
         _ = try await connection.query("BEGIN")
@@ -179,7 +191,8 @@ struct PoolTests {
     }
   }
 
-  @Test func aPlanThatNoLongerFitsIsMadeAnew() async throws {
+  @Test("a prepared plan that no longer fits its table is prepared again")
+  func aPlanThatNoLongerFitsIsMadeAnew() async throws {
     try await withPool(size: 1) { pool in
       let all: PostgresStatement = "SELECT * FROM t"
       _ = try await pool.query("CREATE TABLE t AS SELECT 1 AS x")

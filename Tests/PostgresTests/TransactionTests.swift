@@ -4,7 +4,8 @@ import Testing
 struct TransactionTests {
   struct Refused: Error {}
 
-  @Test func commitsWhatItsBodyDid() async throws {
+  @Test("a transaction commits the work of its body")
+  func commitsWhatItsBodyDid() async throws {
     try await withPool { pool in
       _ = try await pool.query("CREATE TABLE t (x int)")
       let seen = try await pool.transaction { transaction in
@@ -16,7 +17,8 @@ struct TransactionTests {
     }
   }
 
-  @Test func rollsBackWhenItsBodyThrows() async throws {
+  @Test("a transaction is rolled back if its body throws")
+  func rollsBackWhenItsBodyThrows() async throws {
     try await withPool(size: 1) { pool in
       _ = try await pool.query("CREATE TABLE t (x int)")
       await #expect(throws: Refused.self) {
@@ -29,7 +31,8 @@ struct TransactionTests {
     }
   }
 
-  @Test func aFailedStatementThatIsSwallowedStillFailsTheCommit() async throws {
+  @Test("a failed statement whose error is ignored still fails the commit")
+  func aFailedStatementThatIsSwallowedStillFailsTheCommit() async throws {
     try await withPool(size: 1) { pool in
       _ = try await pool.query("CREATE TABLE t (x int)")
       let error = await failure {
@@ -43,14 +46,16 @@ struct TransactionTests {
     }
   }
 
-  @Test func aTransactionThatDoesNothingIsNoTransaction() async throws {
+  @Test("a transaction without statements returns the result of its body")
+  func aTransactionThatDoesNothingIsNoTransaction() async throws {
     try await withPool { pool in
       let five = try await pool.transaction { _ in 5 }
       #expect(five == 5)
     }
   }
 
-  @Test func theIsolationLevelIsTheOneAskedFor() async throws {
+  @Test("a transaction has the requested isolation level")
+  func theIsolationLevelIsTheOneAskedFor() async throws {
     try await withPool { pool in
       let level = try await pool.transaction(level: .repeatableRead) { transaction in
         try await transaction.query("SHOW transaction_isolation")[0].text(0)

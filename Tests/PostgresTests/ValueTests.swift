@@ -2,7 +2,8 @@ import ReelhaulPostgres
 import Testing
 
 struct ValueTests {
-  @Test func scalarsComeBackAsTheyWereSent() async throws {
+  @Test("scalar values are read back as they were sent")
+  func scalarsComeBackAsTheyWereSent() async throws {
     try await withPool { pool in
       let rows = try await pool.query(
         "SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12",
@@ -25,7 +26,8 @@ struct ValueTests {
     }
   }
 
-  @Test func theServerSeesTheSameValues() async throws {
+  @Test("the server sees the same values as the client")
+  func theServerSeesTheSameValues() async throws {
     try await withPool { pool in
       let rows = try await pool.query(
         "SELECT $1::text, $2::text, $3::text, $4::text",
@@ -38,7 +40,8 @@ struct ValueTests {
     }
   }
 
-  @Test func nullsOfEveryKind() async throws {
+  @Test("NULLs of every type are read as nil")
+  func nullsOfEveryKind() async throws {
     try await withPool { pool in
       let rows = try await pool.query(
         "SELECT $1, $2, $3, $4", .int64(nil), .text(nil), .null(.uuid), .timestamptz(nil))
@@ -48,7 +51,8 @@ struct ValueTests {
     }
   }
 
-  @Test func arraysUnnestInOrder() async throws {
+  @Test("arrays are unnested in order, with NULLs")
+  func arraysUnnestInOrder() async throws {
     try await withPool { pool in
       let rows = try await pool.query(
         """
@@ -73,7 +77,8 @@ struct ValueTests {
     }
   }
 
-  @Test func arraysAreReadBack() async throws {
+  @Test("arrays are read back with their elements")
+  func arraysAreReadBack() async throws {
     try await withPool { pool in
       let rows = try await pool.query(
         "SELECT array_agg(x ORDER BY x), ARRAY['a', NULL], $1::int[], ARRAY[gen_random_uuid()] FROM generate_series(1, 3) x",
@@ -88,7 +93,8 @@ struct ValueTests {
     }
   }
 
-  @Test func wrongTypesAndColumnsAreErrors() async throws {
+  @Test("a wrong type or column is an error")
+  func wrongTypesAndColumnsAreErrors() async throws {
     try await withPool { pool in
       let row = try await pool.query("SELECT 1::int4, 'x', 5000000000::int8")[0]
       #expect(throws: PostgresError.self) { try row.text(0) }
@@ -100,7 +106,8 @@ struct ValueTests {
     }
   }
 
-  @Test func megabytesTravelBothWays() async throws {
+  @Test("values of several megabytes are sent and read back")
+  func megabytesTravelBothWays() async throws {
     try await withPool { pool in
       let body = [UInt8](repeating: 7, count: 5_000_000)
       let rows = try await pool.query("SELECT $1, length($1)", .bytea(body))

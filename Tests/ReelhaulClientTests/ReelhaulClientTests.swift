@@ -5,7 +5,8 @@ import TaskCore
 import Testing
 
 @Suite struct ReelhaulClientTests {
-  @Test func commandsArriveInOrderWithTheirTasksKeyAndCloudEventsHeaders() async throws {
+  @Test("commands arrive in order, with their task's id as key and with CloudEvents headers")
+  func commandsArriveInOrderWithTheirTasksKeyAndCloudEventsHeaders() async throws {
     let plan = TopicPlan(prefix: "x.", partitions: 4)
     let broker = try DevelopmentBroker(topics: plan.topics)
     let reader = try await KafkaReader.open(
@@ -41,7 +42,8 @@ import Testing
     await broker.close()
   }
 
-  @Test func saysWhichCommandsDidNotArrive() async throws {
+  @Test("an error names the commands that did not arrive")
+  func saysWhichCommandsDidNotArrive() async throws {
     let client = try ReelhaulClient.connect(bootstrap: "127.0.0.1:1", properties: ["message.timeout.ms": "200"])
     let tasks = (0..<3).map { _ in TaskSpec(id: .make(), kind: .noop, source: "") }
     let error = await #expect(throws: ReelhaulClientError.self) { try await client.submit(tasks) }
@@ -50,13 +52,15 @@ import Testing
     await client.close()
   }
 
-  @Test func refusesAPropertyThatDoesNotExist() {
+  @Test("a property that librdkafka does not know is refused")
+  func refusesAPropertyThatDoesNotExist() {
     #expect(throws: ReelhaulClientError.self) {
       try ReelhaulClient.connect(bootstrap: "127.0.0.1:1", properties: ["no.such": "x"])
     }
   }
 
-  @Test func idsOfNewTasksAreVersion7AndDiffer() {
+  @Test("ids of new tasks are different UUIDs of version 7")
+  func idsOfNewTasksAreVersion7AndDiffer() {
     let ids = (0..<1000).map { _ in UniqueID.make() }
     #expect(Set(ids).count == ids.count)
     #expect(ids.allSatisfy { $0.high >> 12 & 0xF == 7 && $0.low >> 62 == 2 })

@@ -21,14 +21,16 @@ import Testing
     return String(decoding: bytes, as: UTF8.self)
   }
 
-  @Test func theEnvironmentIsMergedAndTheDirectorySet() async throws {
+  @Test("a child gets the merged environment and the working directory")
+  func theEnvironmentIsMergedAndTheDirectorySet() async throws {
     var options = ChildProcess.Options()
     options.environment = ["REELHAUL_TEST": "a b"]
     options.workingDirectory = "/"
     #expect(try await output("echo \"$REELHAUL_TEST\" $PWD ${PATH:+path}", options) == "a b / path\n")
   }
 
-  @Test func theExitStatusTellsCodeAndSignal() async throws {
+  @Test("the exit status tells the exit code or the signal")
+  func theExitStatusTellsCodeAndSignal() async throws {
     #expect(await (try ChildProcess("sh", ["-c", "exit 7"])).wait() == .exited(7))
     let sleeper = try ChildProcess("sleep", ["1000"])
     #expect(sleeper.status == nil)
@@ -37,13 +39,15 @@ import Testing
     sleeper.kill(SIGKILL)
   }
 
-  @Test func whatCannotBeStartedIsAnError() throws {
+  @Test("starting a program that does not exist throws an error")
+  func aMissingProgramIsAnError() throws {
     #expect(throws: SystemError(errno: ENOENT, operation: "start no-such-program")) {
       _ = try ChildProcess("no-such-program")
     }
   }
 
-  @Test func theDefaultSignalHandlersAreBack() async throws {
+  @Test("a child starts with default signal handlers, even if this process ignores a signal")
+  func theDefaultSignalHandlersAreBack() async throws {
     signal(SIGPIPE, SIG_IGN)
     let child = try ChildProcess("sh", ["-c", "kill -s PIPE $$; exit 0"])
     #expect(await child.wait() == .signaled(SIGPIPE))

@@ -26,7 +26,8 @@ import Testing
   }
 
   /// Whoever sleeps until a deadline finds it over.
-  @Test func noTimerIsEarly() async throws {
+  @Test("a sleep never ends before its duration has passed")
+  func noTimerIsEarly() async throws {
     try await withLoop { loop in
       for microseconds in stride(from: 100, to: 10_000, by: 170) {
         let duration = Duration.microseconds(microseconds)
@@ -37,7 +38,8 @@ import Testing
     }
   }
 
-  @Test func aTaskOfTheLoopStaysOnItAcrossSuspensions() async throws {
+  @Test("a task of the loop stays on the loop across suspensions")
+  func aTaskOfTheLoopStaysOnItAcrossSuspensions() async throws {
     try await withLoop { loop in
       let stayed = try await loop.task {
         var stayed = loop.onLoop
@@ -52,7 +54,8 @@ import Testing
     }
   }
 
-  @Test func anActorPinnedToTheLoopRunsThere() async throws {
+  @Test("an actor bound to the loop runs on the loop")
+  func anActorPinnedToTheLoopRunsThere() async throws {
     try await withLoop { loop in
       let actor = Pinned(loop: loop)
       await withTaskGroup(of: Bool.self) { group in
@@ -63,7 +66,8 @@ import Testing
     }
   }
 
-  @Test func closuresRunInTheOrderGiven() async throws {
+  @Test("closures run in the order in which they were enqueued")
+  func closuresRunInTheOrderGiven() async throws {
     try await withLoop { loop in
       let seen = Lock<[Int]>([])
       await withCheckedContinuation { done in
@@ -74,7 +78,8 @@ import Testing
     }
   }
 
-  @Test func aTimerRepeatsUntilCanceled() async throws {
+  @Test("a repeating timer fires until it is canceled")
+  func aTimerRepeatsUntilCanceled() async throws {
     try await withLoop { loop in
       let fired = Lock(0)
       await withCheckedContinuation { (done: CheckedContinuation<Void, Never>) in
@@ -97,7 +102,8 @@ import Testing
     }
   }
 
-  @Test func cancellationEndsASleepAtOnce() async throws {
+  @Test("cancellation ends a sleep at once")
+  func cancellationEndsASleepAtOnce() async throws {
     try await withLoop { loop in
       let sleeper = loop.task { try await loop.sleep(for: .seconds(3600)) }
       sleeper.cancel()
@@ -105,7 +111,8 @@ import Testing
     }
   }
 
-  @Test func aPollReportsWhatCanBeRead() async throws {
+  @Test("a poll reports that a pipe has become readable")
+  func aPollReportsWhatCanBeRead() async throws {
     let pipe = try Pipe()
     try await withLoop { loop in
       let watching = Lock<LoopPoll?>(nil)
@@ -124,7 +131,8 @@ import Testing
     }
   }
 
-  @Test func aPlainFileCannotBeWatched() async throws {
+  @Test("watching a plain file throws an error")
+  func aPlainFileCannotBeWatched() async throws {
     try await withLoop { loop in
       let directory = try TemporaryDirectory()
       let file = try FileDescriptor.open("\(directory.path)/plain", O_RDWR | O_CREAT)
@@ -136,7 +144,8 @@ import Testing
     }
   }
 
-  @Test func aSignalReachesItsHandler() async throws {
+  @Test("a signal reaches its handler on the loop")
+  func aSignalReachesItsHandler() async throws {
     try await withLoop { loop in
       let watching = Lock<LoopSignal?>(nil)
       await withCheckedContinuation { (done: CheckedContinuation<Void, Never>) in
@@ -155,7 +164,8 @@ import Testing
 
 @Suite struct BlockingPoolTests {
   /// While more is waiting, too.
-  @Test func keepsNothingOfWhatHasRun() async throws {
+  @Test("the blocking pool releases a closure after it has run, even while others wait")
+  func releasesFinishedClosures() async throws {
     final class Used: Sendable {}
     let loop = EventLoop(name: "test")
     let pool = BlockingPool(name: "test", threads: 1)
@@ -193,7 +203,8 @@ import Testing
     }.value
   }
 
-  @Test func resultsAndErrorsComeBack() async throws {
+  @Test("the blocking pool returns results and errors, and refuses calls after its end")
+  func resultsAndErrorsComeBack() async throws {
     let pool = BlockingPool(name: "test", threads: 2)
     let sum = try await withThrowingTaskGroup(of: Int.self) { group in
       for number in 1...100 { group.addTask { try await pool.run { number } } }

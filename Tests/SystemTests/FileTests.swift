@@ -30,7 +30,8 @@ func send(_ byte: UInt8, to descriptor: Int32) {
     try FileDescriptor.open(directory.path, O_RDONLY | O_DIRECTORY)
   }
 
-  @Test func whatIsWrittenIsRead() throws {
+  @Test("bytes that are written are read back, and a write past the end extends the file")
+  func writtenBytesAreReadBack() throws {
     let file = try root().openBeneath("a", O_RDWR | O_CREAT)
     try file.allocate(0..<1_000_000)
     #expect(try file.size() == 1_000_000)
@@ -42,7 +43,9 @@ func send(_ byte: UInt8, to descriptor: Int32) {
     #expect(back[..<300].allSatisfy { $0 == 7 })
   }
 
-  @Test(arguments: ["../etc/passwd", "/etc/passwd", "link/passwd", "a/../../x"])
+  @Test(
+    "a path that leaves its directory is not opened",
+    arguments: ["../etc/passwd", "/etc/passwd", "link/passwd", "a/../../x"])
   func nothingOutsideADirectoryIsOpenedBeneathIt(path: String) throws {
     symlink("/etc", "\(directory.path)/link")
     mkdir("\(directory.path)/a", 0o755)
@@ -50,7 +53,8 @@ func send(_ byte: UInt8, to descriptor: Int32) {
     #expect(throws: SystemError.self) { _ = try root.openBeneath(path, O_RDONLY) }
   }
 
-  @Test func aRenameDoesNotReplace() throws {
+  @Test("a rename without replacing fails if the new name exists")
+  func aRenameDoesNotReplace() throws {
     let root = try root()
     for name in ["a", "b"] {
       let file = try root.openBeneath(name, O_WRONLY | O_CREAT)
@@ -67,7 +71,8 @@ func send(_ byte: UInt8, to descriptor: Int32) {
     #expect(try root.openBeneath("c", O_RDONLY).size() == 1)
   }
 
-  @Test func theErrorNamesTheFileAndTheReason() {
+  @Test("an error names the call, the file and the reason")
+  func theErrorNamesTheFileAndTheReason() {
     do throws(SystemError) {
       _ = try FileDescriptor.open("\(directory.path)/none", O_RDONLY)
       Issue.record("it opened")
@@ -77,14 +82,16 @@ func send(_ byte: UInt8, to descriptor: Int32) {
     }
   }
 
-  @Test func crcIsCastagnoli() {
+  @Test("CRC32C is Castagnoli's, and can continue from a part")
+  func crcIsCastagnoli() {
     let bytes = Array("123456789".utf8)
     #expect(bytes.withUnsafeBytes { crc32c($0) } == 0xE306_9283)
     let half = bytes[..<4].withUnsafeBytes { crc32c($0) }
     #expect(bytes[4...].withUnsafeBytes { crc32c($0, continuing: half) } == 0xE306_9283)
   }
 
-  @Test func aTemporaryDirectoryGoesWithItsContents() throws {
+  @Test("a temporary directory is removed with its contents")
+  func aTemporaryDirectoryGoesWithItsContents() throws {
     var temporary: TemporaryDirectory? = try TemporaryDirectory()
     let path = try #require(temporary?.path)
     mkdir("\(path)/d", 0o755)

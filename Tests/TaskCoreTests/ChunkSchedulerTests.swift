@@ -5,7 +5,9 @@ private let mebibyte: Int64 = 1 << 20
 
 struct ChunkSchedulerTests {
   /// Random connections that move, stall, fail and finish: every byte arrives, none is handed out twice at a time.
-  @Test(arguments: 0..<60 as Range<UInt64>)
+  @Test(
+    "with random connections, every byte arrives and none is assigned twice at a time",
+    arguments: 0..<60 as Range<UInt64>)
   func fetchesEveryByteOnce(seed: UInt64) {
     var generator = SplitMix64(seed: seed)
     let size = Int64.random(in: 0...(400 * mebibyte), using: &generator)
@@ -58,7 +60,8 @@ struct ChunkSchedulerTests {
     #expect(bytesMoved == size - done.count)
   }
 
-  @Test func chunksFollowTheRate() {
+  @Test("the length of a chunk follows the rate, within its limits")
+  func chunksFollowTheRate() {
     func length(rate: Int64?) -> Int64? {
       var plan = ChunkScheduler(size: 10_000 * mebibyte)
       return plan.next(connections: 4, rate: rate).map { Int64($0.chunk.range.count) }
@@ -69,7 +72,8 @@ struct ChunkSchedulerTests {
     #expect(length(rate: .max) == 64 * mebibyte)
   }
 
-  @Test func aSmallFileIsSharedAndATinyOneIsNot() {
+  @Test("connections share a small file, but not a tiny one")
+  func aSmallFileIsSharedAndATinyOneIsNot() {
     var small = ChunkScheduler(size: 8 * mebibyte)
     let lengths = (0..<4).compactMap { _ in small.next(connections: 4, rate: 100 * mebibyte)?.chunk.range.count }
     #expect(lengths.count == 4)
@@ -78,7 +82,8 @@ struct ChunkSchedulerTests {
     #expect(grants == [0..<70_000, nil])
   }
 
-  @Test func anIdleConnectionTakesHalfOfWhatASlowOneHasLeft() throws {
+  @Test("an idle connection takes over half of what a slow one has left")
+  func anIdleConnectionTakesHalfOfWhatASlowOneHasLeft() throws {
     var plan = ChunkScheduler(size: 16 * mebibyte)
     let granted = plan.next(connections: 1, rate: 100 * mebibyte)
     let whole = try #require(granted)
@@ -94,7 +99,8 @@ struct ChunkSchedulerTests {
   }
 
   /// What its source has sent of the second half would be sent again.
-  @Test func aChunkThatIsSoonDoneIsLeftToItsConnection() throws {
+  @Test("a chunk that is nearly done stays with its connection")
+  func aChunkThatIsSoonDoneIsLeftToItsConnection() throws {
     var plan = ChunkScheduler(size: 16 * mebibyte)
     let granted = plan.next(connections: 1, rate: 100 * mebibyte)
     let chunk = try #require(granted).chunk
@@ -115,7 +121,8 @@ struct ChunkSchedulerTests {
     #expect(takesOver(rate: 100 * mebibyte), "it stands still")
   }
 
-  @Test func aFailedChunkIsHandedOutAgainFromWhereItStopped() throws {
+  @Test("a failed chunk is assigned again from where it stopped")
+  func aFailedChunkIsHandedOutAgainFromWhereItStopped() throws {
     var plan = ChunkScheduler(size: 100 * mebibyte)
     let granted = plan.next(connections: 2, rate: nil)
     let first = try #require(granted).chunk
@@ -127,7 +134,8 @@ struct ChunkSchedulerTests {
     #expect(again?.chunk.range.lowerBound == mebibyte)
   }
 
-  @Test func anEmptyFileIsComplete() {
+  @Test("an empty file is complete at once")
+  func anEmptyFileIsComplete() {
     var plan = ChunkScheduler(size: 0)
     #expect(plan.isComplete)
     let grant = plan.next(connections: 4, rate: nil)

@@ -9,20 +9,24 @@ private func settled(maximum: Int, samples: Int = 60, throughput: (Int) -> Int64
 }
 
 struct ConnectionGovernorTests {
-  @Test func growsWhileThroughputDoes() {
+  @Test("the number of connections grows while throughput grows")
+  func growsWhileThroughputDoes() {
     #expect(settled(maximum: 16) { Int64($0) * 1000 } == 16)
   }
 
-  @Test func staysNearTheNumberThatSaturates() {
+  @Test("the number of connections stays near the number that saturates the source")
+  func staysNearTheNumberThatSaturates() {
     let connections = settled(maximum: 32) { Int64(min($0, 4)) * 1000 }
     #expect((4...5).contains(connections))
   }
 
-  @Test func oneConnectionIsEnoughForAFastServer() {
+  @Test("more connections are not kept if they bring no more throughput")
+  func oneConnectionIsEnoughForAFastServer() {
     #expect(settled(maximum: 16, samples: 40) { _ in 1_000_000 } <= 2)
   }
 
-  @Test func neverAgainAsManyAsWereRefused() {
+  @Test("the number of connections never again reaches a number that was refused")
+  func neverAgainAsManyAsWereRefused() {
     var governor = ConnectionGovernor(maximum: 16)
     while governor.connections < 8 { governor.observe(throughput: Int64(governor.connections) * 1000) }
     governor.refused()
@@ -35,7 +39,7 @@ struct ConnectionGovernorTests {
     #expect(governor.connections == 1)
   }
 
-  @Test(arguments: 0..<20 as Range<UInt64>)
+  @Test("the number of connections stays within its bounds", arguments: 0..<20 as Range<UInt64>)
   func staysWithinItsBounds(seed: UInt64) {
     var generator = SplitMix64(seed: seed)
     let maximum = Int.random(in: 1...16, using: &generator)

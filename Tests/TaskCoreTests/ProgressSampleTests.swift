@@ -7,7 +7,8 @@ import Testing
     (0, nil, 3, nil),
   ]
 
-  @Test(arguments: table) func tellsTheTimeLeft(done: Int64, total: Int64?, rate: Int64, eta: Int64?) {
+  @Test("the time left follows from bytes and rate, and is unknown while publishing", arguments: table)
+  func tellsTheTimeLeft(done: Int64, total: Int64?, rate: Int64, eta: Int64?) {
     let id = UniqueID(high: 1, low: 1)
     #expect(ProgressSample(taskID: id, epoch: 1, bytesDone: done, bytesTotal: total, rate: rate).eta == eta)
     let spec = TaskSpec(id: id, kind: .noop, source: "noop:", destination: nil)

@@ -2,7 +2,8 @@ import TaskCore
 import Testing
 
 struct ResourceURLTests {
-  @Test func readsItsParts() throws {
+  @Test("a URL is split into its parts, and its description hides the query")
+  func readsItsParts() throws {
     guard case .web(let url) = try ResourceURL("HTTPS://Video.Example:8443/a/b%20c.mp4?x=1&y#part") else {
       Issue.record("not a web URL")
       return
@@ -13,12 +14,15 @@ struct ResourceURLTests {
     #expect(url.description == "https://video.example:8443/a/b%20c.mp4?x=***&***")
   }
 
-  @Test(arguments: [
-    ("http://a", "http://a/"), ("http://[::1]:80/x", "http://[::1]:80/x"), ("http://127.0.0.1/?", "http://127.0.0.1/?"),
-    ("http://[::1]:/x", "http://[::1]/x"), ("http://a:", "http://a/"), ("https://a:?q", "https://a/?q"),
-    ("http://a?q", "http://a/?q"), ("http://a/ü", "http://a/%C3%BC"), ("http://a./", "http://a./"),
-    ("storage://default/a b%25.mp4", "storage://default/a b%25.mp4"),
-  ])
+  @Test(
+    "every spelling of a URL is normalised to one",
+    arguments: [
+      ("http://a", "http://a/"), ("http://[::1]:80/x", "http://[::1]:80/x"),
+      ("http://127.0.0.1/?", "http://127.0.0.1/?"),
+      ("http://[::1]:/x", "http://[::1]/x"), ("http://a:", "http://a/"), ("https://a:?q", "https://a/?q"),
+      ("http://a?q", "http://a/?q"), ("http://a/ü", "http://a/%C3%BC"), ("http://a./", "http://a./"),
+      ("storage://default/a b%25.mp4", "storage://default/a b%25.mp4"),
+    ])
   func hasOneSpelling(text: String, expected: String) throws {
     switch try ResourceURL(text) {
     case .web(let url): #expect(url.text == expected)
@@ -27,6 +31,7 @@ struct ResourceURLTests {
   }
 
   @Test(
+    "an invalid URL is refused with its reason",
     arguments: [
       ("", .empty), ("a.mp4", .noScheme), ("/etc/passwd", .noScheme), ("http:/a", .noScheme), ("://a", .noScheme),
       ("file:///etc/passwd", .unsupportedScheme("file")), ("ftp://a/b", .unsupportedScheme("ftp")),
@@ -48,6 +53,7 @@ struct ResourceURLTests {
 
   /// What libcurl could never connect to.
   @Test(
+    "a host that libcurl could never connect to is refused",
     arguments: [
       ("[:::::]", .ipv6(.group)), ("[:::]", .ipv6(.group)), ("[]", .ipv6(.groups)), ("[:]", .ipv6(.group)),
       ("[1]", .ipv6(.groups)), ("[1:2:3:4:5:6:7]", .ipv6(.groups)), ("[1:2:3:4:5:6:7:8:9]", .ipv6(.groups)),
@@ -67,18 +73,23 @@ struct ResourceURLTests {
     #expect(throws: expected) { try ResourceURL("http://\(host):8080/a") }
   }
 
-  @Test(arguments: [
-    "[::]", "[::1]", "[1::]", "[1:2:3:4:5:6:7::]", "[::2:3:4:5:6:7:8]", "[1:2:3:4:5:6:7:8]", "[2001:DB8::a:b]",
-    "[0:0:0:0:0:0:0:0001]", "[::ffff:127.0.0.1]", "[1:2:3:4:5:6:127.0.0.255]", "127.0.0.1", "255.255.255.255", "127.1",
-    "0x7f.1", "0X7F000001", "0177.0.0.1", "2130706433", "4294967295", "127.65536", "127.0.256", "0", "3com.example",
-    "1.2.3.4.example", "0x7g", "a1", "x-1", "1-2.3a.",
-  ])
-  func takesWhatLibcurlCanResolve(host: String) throws {
+  @Test(
+    "a host that libcurl can resolve is accepted",
+    arguments: [
+      "[::]", "[::1]", "[1::]", "[1:2:3:4:5:6:7::]", "[::2:3:4:5:6:7:8]", "[1:2:3:4:5:6:7:8]", "[2001:DB8::a:b]",
+      "[0:0:0:0:0:0:0:0001]", "[::ffff:127.0.0.1]", "[1:2:3:4:5:6:127.0.0.255]", "127.0.0.1", "255.255.255.255",
+      "127.1",
+      "0x7f.1", "0X7F000001", "0177.0.0.1", "2130706433", "4294967295", "127.65536", "127.0.256", "0", "3com.example",
+      "1.2.3.4.example", "0x7g", "a1", "x-1", "1-2.3a.",
+    ])
+  func acceptsHostsThatLibcurlCanResolve(host: String) throws {
     guard case .web(let url) = try ResourceURL("http://\(host):80/") else { return }
     #expect(url.origin == "http://\(host.lowercased()):80")
   }
 
-  @Test(arguments: ["storage://default/../x", "storage://default/a%00", "storage:///x", "storage://default/"])
+  @Test(
+    "a path that leaves its storage is refused",
+    arguments: ["storage://default/../x", "storage://default/a%00", "storage:///x", "storage://default/"])
   func refusesPathsThatLeaveTheStorage(text: String) {
     #expect(throws: InvalidURL.self) { try ResourceURL(text) }
   }

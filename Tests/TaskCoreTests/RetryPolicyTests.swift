@@ -6,7 +6,8 @@ private func failure(_ class: TaskFailure.Class, retryAfter: Int? = nil) -> Task
 }
 
 struct RetryPolicyTests {
-  @Test func backOffHasFullJitterUpToItsCap() {
+  @Test("the back-off is random between zero and its limit")
+  func backOffHasFullJitterUpToItsCap() {
     var generator = SplitMix64(seed: 1)
     let policy = RetryPolicy(maxAttempts: 100)
     for attempt in 1..<100 {
@@ -25,14 +26,17 @@ struct RetryPolicyTests {
     }
   }
 
-  @Test func intervalsAreUsedInTurnAndTheLastRepeats() {
+  @Test("given intervals are used in order, and the last one repeats")
+  func intervalsAreUsedInTurnAndTheLastRepeats() {
     var generator = SplitMix64(seed: 2)
     let policy = RetryPolicy(maxAttempts: 6, intervals: [1, 10, 60])
     let decisions = (1...6).map { policy.decision(after: failure(.retry), attempt: $0, using: &generator) }
     #expect(decisions == [1, 10, 60, 60, 60].map { .retry(after: .seconds($0)) } + [.fail])
   }
 
-  @Test(arguments: [(-5, 1), (0, 1), (30, 30), (7200, 3600), (Int.max, 3600)])
+  @Test(
+    "Retry-After is a minimum, and counts for at most an hour",
+    arguments: [(-5, 1), (0, 1), (30, 30), (7200, 3600), (Int.max, 3600)])
   func retryAfterIsAMinimumOfAtMostAnHour(asked: Int, expected: Int) {
     var generator = SplitMix64(seed: 3)
     let policy = RetryPolicy(maxAttempts: 2, intervals: [1])
@@ -41,7 +45,8 @@ struct RetryPolicyTests {
         == .retry(after: .seconds(expected)))
   }
 
-  @Test func failuresForGoodAndWaitsDoNotCount() {
+  @Test("a permanent failure ends the task, and a wait does not count and grows")
+  func failuresForGoodAndWaitsDoNotCount() {
     var generator = SplitMix64(seed: 4)
     let policy = RetryPolicy(maxAttempts: 1)
     #expect(policy.decision(after: failure(.fail), attempt: 1, using: &generator) == .fail)

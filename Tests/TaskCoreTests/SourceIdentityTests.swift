@@ -6,14 +6,16 @@ private let strong = SourceIdentity(
   finalURL: "https://a/b", size: 10, etag: "\"x\"", lastModified: "Sat, 21 Nov 2026 14:17:26 GMT")
 
 struct SourceIdentityTests {
-  @Test func aSignedOrSpreadURLIsTheSameSource() {
+  @Test("another signed URL or edge server is the same source")
+  func aSignedOrSpreadURLIsTheSameSource() {
     var seen = strong
     seen.finalURL = "https://edge7/b?sig=2"
     seen.date = "Sat, 21 Nov 2026 20:00:00 GMT"
     #expect(strong.mismatch(with: seen) == nil)
   }
 
-  @Test func everyValidatorCounts() {
+  @Test("a difference in any validator is another version")
+  func everyValidatorCounts() {
     func mismatch(_ change: (inout SourceIdentity) -> Void) -> IdentityMismatch? {
       var seen = strong
       change(&seen)
@@ -28,7 +30,8 @@ struct SourceIdentityTests {
     #expect(mismatch { $0.versionID = "2" } == .versionID)
   }
 
-  @Test func onlyStrongValidatorsLetAnotherWorkerGoOn() {
+  @Test("only a strong validator makes an identity strong")
+  func onlyStrongValidatorsLetAnotherWorkerGoOn() {
     #expect(strong.isStrong)
     var identity = strong
     identity.etagIsWeak = true
@@ -45,7 +48,8 @@ struct SourceIdentityTests {
     #expect(identity.isStrong)
   }
 
-  @Test func readsDates() {
+  @Test("HTTP dates are read in their standard form only")
+  func readsDates() {
     #expect(HTTPDate.parse("Sat, 21 Nov 2026 14:17:26 GMT") == Timestamp("2026-11-21T14:17:26Z"))
     for text in [
       "", "Saturday, 21-Nov-26 14:17:26 GMT", "Sat, 31 Feb 2026 14:17:26 GMT", "Sat, 21 Nov 2026 14:17:26 CET",

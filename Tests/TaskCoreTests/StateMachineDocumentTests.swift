@@ -5,7 +5,8 @@ import Testing
 struct StateMachineDocumentTests {
   /// The diagram and the table of the document are those of the machine. To renew them after a change of the machine,
   /// put what the failure prints between the document's markers.
-  @Test func showsTheMachineAsItIs() throws {
+  @Test("the diagram and the table in docs/state-machine.md are those of the machine")
+  func showsTheMachineAsItIs() throws {
     let path = "\(#filePath)".split(separator: "/").dropLast(3).map { "/" + $0 }.joined() + "/docs/state-machine.md"
     let document = try #require(contents(of: path), "cannot read \(path)")
     #expect(document.contains("```mermaid\n\(TaskMachine.diagram)```"), "expected:\n\(TaskMachine.diagram)")

@@ -11,7 +11,8 @@ private func moved(
 }
 
 struct TaskMachineTests {
-  @Test func aTaskRunsThrough() throws {
+  @Test("a task runs from blocked to removed with its actions in order")
+  func aTaskRunsThrough() throws {
     var (task, actions) = TaskMachine.submit(paused: false, waitsForOthers: true)
     #expect(task.state == .blocked && actions == [.publish(.submitted)] && task.sequence == 1)
     for (event, expected) in [
@@ -28,13 +29,16 @@ struct TaskMachineTests {
     #expect(task.attempt == 1 && task.epoch == 1 && task.sequence == 6)
   }
 
-  @Test func submittedTasksGoWhereTheyBelong() {
+  @Test("a submitted task is queued, paused or blocked")
+  func submittedTasksGoWhereTheyBelong() {
     #expect(TaskMachine.submit(paused: false, waitsForOthers: false).0.state == .queued)
     #expect(TaskMachine.submit(paused: true, waitsForOthers: false).0.state == .paused)
     #expect(TaskMachine.submit(paused: true, waitsForOthers: true).0.state == .paused)
   }
 
-  @Test(arguments: [TaskState.running, .publishing])
+  @Test(
+    "a pending intent decides the state after a run without success, and not after success",
+    arguments: [TaskState.running, .publishing])
   func anIntentDecidesWhereARunThatEndsWithoutSuccessGoes(state: TaskState) throws {
     for event in [
       TaskMachine.Event.failed(retryIn: nil), .failed(retryIn: .seconds(1)), .progressed(retryIn: .seconds(1)),
@@ -50,7 +54,8 @@ struct TaskMachineTests {
     }
   }
 
-  @Test func onlyFailuresCountAsAttempts() throws {
+  @Test("only failures count as attempts")
+  func onlyFailuresCountAsAttempts() throws {
     #expect(try moved(.running, by: .failed(retryIn: .seconds(2))).0.attempt == 3)
     #expect(try moved(.running, by: .progressed(retryIn: .seconds(2))).0.attempt == 0)
     #expect(try moved(.running, by: .released(delay: .zero)).0.attempt == 2)
@@ -58,7 +63,8 @@ struct TaskMachineTests {
     #expect(try moved(.failed, by: .control(.retry)).0.attempt == 0)
   }
 
-  @Test func aHandBackGoesToTheFrontAndADelayIsKept() throws {
+  @Test("a task that is handed back goes to the front, and a delay is kept")
+  func aHandBackGoesToTheFrontAndADelayIsKept() throws {
     #expect(try moved(.running, by: .released(delay: .zero)).1 == [.endRun, .enqueue(.front), .publish(.released)])
     #expect(
       try moved(.running, by: .released(delay: .seconds(3))).1
@@ -71,18 +77,21 @@ struct TaskMachineTests {
         == [.endRun, .enqueue(.after(.seconds(4))), .publish(.retrying)])
   }
 
-  @Test func resumeWithdrawsAPauseThatHasNotHappened() throws {
+  @Test("resume withdraws a pause that has not happened yet")
+  func resumeWithdrawsAPauseThatHasNotHappened() throws {
     let (task, actions) = try moved(.running, intent: .pause, by: .control(.resume))
     #expect(task.state == .running && task.intent == nil && actions == [.withdrawIntent])
   }
 
-  @Test func cancelOverridesPauseButNotTheOtherWayRound() throws {
+  @Test("cancel replaces a pending pause, and nothing replaces a pending cancel")
+  func cancelOverridesPauseButNotTheOtherWayRound() throws {
     #expect(try moved(.running, intent: .pause, by: .control(.cancel)).1 == [.tellWorker(.cancel)])
     #expect(throws: IllegalTransition.self) { try moved(.running, intent: .cancel, by: .control(.pause)) }
     #expect(throws: IllegalTransition.self) { try moved(.running, intent: .cancel, by: .control(.resume)) }
   }
 
-  @Test func whatIsSoAlreadyIsRefused() {
+  @Test("a command that asks for the present state is refused")
+  func commandsForThePresentStateAreRefused() {
     for (state, action) in [
       (TaskState.paused, ControlAction.pause), (.canceled, .cancel), (.queued, .resume), (.running, .resume),
       (.blocked, .resume), (.queued, .retry),
@@ -91,14 +100,16 @@ struct TaskMachineTests {
     }
   }
 
-  @Test func aRepeatedIntentIsToldAgain() throws {
+  @Test("a repeated intent is sent to the worker again")
+  func aRepeatedIntentIsToldAgain() throws {
     for (intent, action) in [(Intent.pause, ControlAction.pause), (.cancel, .cancel)] {
       let (task, actions) = try moved(.running, intent: intent, by: .control(action))
       #expect(task.intent == intent && actions == [.tellWorker(intent)])
     }
   }
 
-  @Test func aTaskThatWaitsForOthersIsBlockedAgain() throws {
+  @Test("a resumed or retried task whose predecessors have not succeeded is blocked")
+  func aTaskThatWaitsForOthersIsBlockedAgain() throws {
     #expect(try moved(.paused, waits: true, by: .control(.resume)).0.state == .blocked)
     #expect(try moved(.canceled, waits: true, by: .control(.retry)).0.state == .blocked)
     var (task, _) = try moved(.paused, waits: true, by: .dependenciesSatisfied)
@@ -106,7 +117,8 @@ struct TaskMachineTests {
     #expect(actions == [.enqueue(.back), .publish(.resumed)])
   }
 
-  @Test func illegalMovesSayWhy() {
+  @Test("an illegal command is refused with its reason")
+  func illegalMovesSayWhy() {
     for (state, intent, action, reason) in [
       (.succeeded, nil, .cancel, "cancel is not possible while the task is succeeded"),
       (.running, .pause, .remove, "remove is not possible while the task is running"),
@@ -119,7 +131,9 @@ struct TaskMachineTests {
 
   /// Whatever happens in whatever order: places, ownership and intents agree with the state, and a refused event
   /// changes nothing.
-  @Test(arguments: 0..<100 as Range<UInt64>)
+  @Test(
+    "after random events, place, ownership and intent agree with the state, and refused events change nothing",
+    arguments: 0..<100 as Range<UInt64>)
   func keepsItsInvariants(seed: UInt64) {
     var generator = SplitMix64(seed: seed)
     var (task, actions) = TaskMachine.submit(
@@ -165,14 +179,16 @@ struct TaskMachineTests {
     }
   }
 
-  @Test func everyStateCanBeReachedAndLeft() {
+  @Test("every state can be reached and left")
+  func everyStateCanBeReachedAndLeft() {
     for state in TaskState.allCases {
       #expect(TaskMachine.transitions.contains { $0.to == state })
       #expect(TaskMachine.transitions.contains { $0.from == state })
     }
   }
 
-  @Test func actionsAreReadByTheirNames() {
+  @Test("control actions are read by their names")
+  func actionsAreReadByTheirNames() {
     #expect(ControlAction.names.compactMap { ControlAction(name: $0, priority: 3)?.name } == ControlAction.names)
     #expect(ControlAction(name: "prioritize") == nil)
     #expect(ControlAction(name: "Pause") == nil)

@@ -16,7 +16,8 @@ private func field(_ change: (inout TaskSpec) -> Void) -> String? {
 }
 
 struct TaskSpecTests {
-  @Test func acceptsAnOrdinaryDownload() {
+  @Test("an ordinary download is valid")
+  func acceptsAnOrdinaryDownload() {
     #expect(field { _ in } == nil)
     #expect(
       field {
@@ -26,7 +27,8 @@ struct TaskSpecTests {
       } == nil)
   }
 
-  @Test func namesTheFieldThatIsWrong() {
+  @Test("validation names the field that is wrong")
+  func namesTheFieldThatIsWrong() {
     #expect(field { $0.kind = TaskKind(rawValue: "a b") } == "kind")
     #expect(field { $0.source = "ftp://a/b" } == "source")
     #expect(field { $0.source = "storage://default/a" } == "source")
@@ -56,6 +58,7 @@ struct TaskSpecTests {
 
   /// What is offered in the place of a scheme is taken there.
   @Test(
+    "an error about a URL offers the schemes that are accepted there",
     arguments: [
       (.download, "x.mp4", "storage://default/a", "not an absolute URL: expected an http:// or https:// URL"),
       (
@@ -77,25 +80,30 @@ struct TaskSpecTests {
     #expect(error?.message == message)
   }
 
-  @Test(arguments: [
-    "Authorization", "COOKIE", "Proxy-Authorization", "Set-Cookie", "X-Api-Key", "Range", "Host", "a b", "",
-  ])
+  @Test(
+    "headers that carry secrets or control the request are refused",
+    arguments: [
+      "Authorization", "COOKIE", "Proxy-Authorization", "Set-Cookie", "X-Api-Key", "Range", "Host", "a b", "",
+    ])
   func refusesHeaders(name: String) {
     #expect(field { $0.headers = [HeaderField(name: name, value: "v")] } == "headers")
   }
 
-  @Test func refusesHeaderInjectionAndRepetition() {
+  @Test("headers with line breaks and repeated headers are refused")
+  func refusesHeaderInjectionAndRepetition() {
     #expect(field { $0.headers = [HeaderField(name: "X", value: "a\r\nCookie: b")] } == "headers")
     #expect(
       field { $0.headers = [HeaderField(name: "X", value: "a"), HeaderField(name: "x", value: "b")] } == "headers")
   }
 
-  @Test(arguments: [
-    ("https://a/films/My%20film.mp4?sig=1", "storage://default/My film.mp4"),
-    ("https://a/100%25", "storage://default/100%25"),
-    ("https://a/", "storage://default/\(id)"), ("https://a/..", "storage://default/\(id)"),
-    ("https://a/%2e%2e%2fetc", "storage://default/.._etc"),
-  ])
+  @Test(
+    "a download without a destination is named after its source",
+    arguments: [
+      ("https://a/films/My%20film.mp4?sig=1", "storage://default/My film.mp4"),
+      ("https://a/100%25", "storage://default/100%25"),
+      ("https://a/", "storage://default/\(id)"), ("https://a/..", "storage://default/\(id)"),
+      ("https://a/%2e%2e%2fetc", "storage://default/.._etc"),
+    ])
   func aDownloadGoesToItsSourcesName(source: String, expected: String) throws {
     var spec = TaskSpec(id: id, kind: .download, source: source)
     spec.fillInDestination()

@@ -22,7 +22,8 @@ import Testing
     return String(decoding: bytes, as: UTF8.self).split(separator: "\n").map(String.init)
   }
 
-  @Test func aLineIsOneJSONObject() throws {
+  @Test("a line is one JSON object with the time, the level, the message and the fields")
+  func aLineIsOneJSONObject() throws {
     let lines = try output(.json) { $0.info("task claimed", ["task": "a b", "epoch": 3, "first": true]) }
     #expect(lines.count == 1)
     let time = lines[0].firstMatch(of: #/"ts":"([^"]+)"/#).flatMap { Timestamp(String($0.1)) }
@@ -31,7 +32,8 @@ import Testing
       lines[0].hasSuffix("\"level\":\"info\",\"msg\":\"task claimed\",\"task\":\"a b\",\"epoch\":3,\"first\":true}"))
   }
 
-  @Test func controlCharactersAreEscaped() throws {
+  @Test("control characters are escaped in every format")
+  func controlCharactersAreEscaped() throws {
     for format in [LogFormat.json, .logfmt, .journal] {
       let lines = try output(format) { $0.warning("a\u{1b}[2J\nb", ["name": "x\r\u{7f}"]) }
       #expect(lines.count == 1)
@@ -39,16 +41,19 @@ import Testing
     }
   }
 
-  @Test func logfmtQuotesWhatNeedsIt() throws {
+  @Test("logfmt quotes values with spaces or equal signs, and empty values")
+  func logfmtQuotesWhatNeedsIt() throws {
     let lines = try output(.logfmt) { $0.error("two words", ["plain": "x", "quoted": "a=b", "empty": ""]) }
     #expect(lines[0].hasSuffix("level=error msg=\"two words\" plain=x quoted=\"a=b\" empty=\"\""))
   }
 
-  @Test func theJournalGetsThePriority() throws {
+  @Test("a line for the journal begins with its priority")
+  func theJournalGetsThePriority() throws {
     #expect(try output(.journal) { $0.error("bad") } == ["<3>msg=bad"])
   }
 
-  @Test func linesBelowTheLevelAreNotEvenBuilt() throws {
+  @Test("the message of a line below the level is not built")
+  func linesBelowTheLevelAreNotEvenBuilt() throws {
     let lines = try output(.json, level: .warning) { logger in
       logger.info(
         {

@@ -1,11 +1,11 @@
 #pragma once
-// Typed functions over what Swift cannot call (variadics, macros) or must not inline (thread-local state).
+// Typed functions for calls that Swift cannot make (variadics, macros) or must not inline (thread-local state).
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-/// The event loop that owns the calling thread, or NULL. Never inlined: the optimiser keeps an inlined thread-local
-/// read across a suspension point, where the thread may have changed.
+/// The event loop that owns the calling thread, or NULL. It must not be inlined: the optimiser would keep the
+/// thread-local value across a suspension point, after which the thread may be another one.
 void *rh_current_loop(void);
 void rh_set_current_loop(void *loop);
 
@@ -14,7 +14,7 @@ int64_t rh_boottime_ns(void);
 /// Nanoseconds of CLOCK_REALTIME since 1970.
 int64_t rh_realtime_ns(void);
 
-// All return 0 or a result >= 0, or -errno.
+// All functions below return 0 or a result >= 0, or -errno.
 
 /// open(2) with O_CLOEXEC.
 int rh_open(const char *path, int flags, mode_t mode);
@@ -24,45 +24,45 @@ int rh_open_beneath(int directory, const char *path, int flags, mode_t mode);
 int rh_fallocate(int fd, int64_t offset, int64_t length);
 /// renameat2(2) with RENAME_NOREPLACE.
 int rh_rename_noreplace(int from_dir, const char *from, int to_dir, const char *to);
-/// fsetxattr(2), fgetxattr(2): an attribute's bytes; the latter returns their number.
+/// fsetxattr(2) and fgetxattr(2). The latter returns the number of bytes of the attribute.
 int rh_set_attribute(int fd, const char *name, const void *value, size_t length);
 int rh_get_attribute(int fd, const char *name, void *value, size_t capacity);
-/// flock(2) with LOCK_EX, -EWOULDBLOCK instead of waiting; LOCK_UN.
+/// flock(2) with LOCK_EX, which returns -EWOULDBLOCK instead of waiting; and with LOCK_UN.
 int rh_try_lock(int fd);
 int rh_unlock(int fd);
 /// Names the calling thread, at most 15 bytes.
 void rh_name_thread(const char *name);
-/// prctl(PR_SET_PDEATHSIG, signal) for the calling process; ends it at once when the parent is gone already.
+/// prctl(PR_SET_PDEATHSIG, signal) for the calling process. Ends the process at once if the parent has already ended.
 int rh_die_with_parent(int signal, pid_t parent);
 
 /// CRC32C (Castagnoli) of `length` bytes, continuing from `crc` (start with 0).
 uint32_t rh_crc32c(uint32_t crc, const void *data, size_t length);
 
 
-/// Removes a file or a directory with all it contains, links not followed; goes on where something refuses.
+/// Removes a file, or a directory with its contents. Does not follow links. Continues if an entry cannot be removed.
 void rh_remove_tree(const char *path);
 
-/// What rh_spawn_process starts.
+/// The process that rh_spawn_process starts.
 typedef struct {
   const char *executable;
   char *const *argv;
   char *const *envp;
   const char *directory;
-  /// Appended to; NULL inherits.
+  /// Files that the output is appended to; NULL inherits.
   const char *out, *err;
-  /// (uid_t)-1 keeps the caller's.
+  /// (uid_t)-1 keeps the caller's user.
   uid_t uid;
   gid_t gid;
-  /// Sent to the child when the calling thread ends; 0: none.
+  /// The signal that the child receives when the calling thread ends; 0 for no signal.
   int death_signal;
 } rh_spawn;
 
-/// Starts a process with default signal handling and an empty mask. Returns its id, or -errno also where exec failed.
+/// Starts a process with default signal handling and an empty mask. Returns its id, or -errno, also if exec failed.
 int rh_spawn_process(const rh_spawn *request);
 
 /// The terminal's size in columns and rows (TIOCGWINSZ).
 int rh_terminal_columns(int fd);
 int rh_terminal_rows(int fd);
 
-/// Makes malloc give memory back: few arenas, and thresholds that do not grow with what was once allocated.
+/// Makes malloc return memory to the system: few arenas, and thresholds that do not grow with earlier allocations.
 void rh_bound_heap(void);

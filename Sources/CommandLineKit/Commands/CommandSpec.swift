@@ -1,17 +1,17 @@
-/// A command as a value: parsing, help and completions all come from it.
+/// A command as a value. Parsing, help and completions are derived from it.
 package struct CommandSpec: Sendable {
   package var name: String
-  /// What it may be taken to be called: whoever types one of these is told its name.
+  /// Other words that people may type for this command. The answer to them names the command.
   package var synonyms: [String]
   /// One line, without a full stop, for lists of commands.
   package var summary: String
-  /// Paragraphs of the command's own help, separated by empty lines.
+  /// Paragraphs for the command's own help, separated by empty lines.
   package var discussion: String
   package var options: [OptionSpec]
   package var positionals: [PositionalSpec]
   package var examples: [Example]
   package var exits: [ExitMeaning]
-  /// Where there are any, the next word names one of them, and there are no positionals.
+  /// If there are any, the next word names one of them, and the command has no positionals.
   package var subcommands: [CommandSpec]
 
   package init(
@@ -35,7 +35,7 @@ package struct CommandSpec: Sendable {
   }
 }
 
-/// A line to try, and what it does.
+/// A command line to try, and what it does.
 package struct Example: Sendable, Hashable {
   package var line: String
   package var meaning: String
@@ -46,7 +46,7 @@ package struct Example: Sendable, Hashable {
   }
 }
 
-/// What one exit code of a command says.
+/// The meaning of one exit code of a command.
 package struct ExitMeaning: Sendable, Hashable {
   package var code: Int32
   package var meaning: String

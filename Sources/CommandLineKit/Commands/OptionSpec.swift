@@ -1,4 +1,4 @@
-/// An option of a command. Its value is read from the arguments by the same value that declares it.
+/// An option of a command. The value that declares it also reads it from the arguments.
 package struct OptionSpec: Sendable, Hashable {
   /// The long name, without its dashes.
   package var name: String
@@ -7,12 +7,12 @@ package struct OptionSpec: Sendable, Hashable {
   /// The placeholder in help: `URL`, `SECONDS` …
   package var valueName: String
   package var help: String
-  /// What holds where nothing is given, read as if it had been given.
+  /// The value if none is given. It is parsed like a given value.
   package var defaultValue: String?
-  /// The environment variable (and key of the settings file) that gives the value where no flag does.
+  /// The environment variable (and key of the settings file) that is used if the flag is not given.
   package var environment: String?
   package var isRepeatable: Bool
-  /// The heading it stands under in help.
+  /// The option's heading in help.
   package var group: String
 
   package init(
@@ -36,13 +36,13 @@ package struct OptionSpec: Sendable, Hashable {
   /// `--name`, as messages write it.
   package var spelling: String { "--\(name)" }
 
-  /// `--name (VARIABLE)`: for what is wrong with a value that either may have given.
+  /// `--name (VARIABLE)`, for errors about a value that may come from either.
   package var setting: String { environment.map { "\(spelling) (\($0))" } ?? spelling }
 }
 
 extension OptionSpec {
-  /// Every command has it.
+  /// An option of every command.
   package static let help = OptionSpec("help", short: "h", .flag, group: "General", help: "Show this help")
-  /// The program has it, not its commands.
+  /// An option of the program, not of its commands.
   package static let version = OptionSpec("version", .flag, group: "General", help: "Show the version")
 }

@@ -3,14 +3,14 @@ package struct PositionalSpec: Sendable, Hashable {
   package enum Arity: Sendable, Hashable {
     case one
     case optional
-    /// All that remain; `atLeast` of them.
+    /// All remaining words, at least `atLeast` of them.
     case many(atLeast: Int)
   }
 
   /// The placeholder in help: `TASK`, `URL` …
   package var name: String
   package var arity: Arity
-  /// What it may be; the parser checks it and completions offer it.
+  /// The allowed values. The parser checks them and completions offer them.
   package var kind: ValueKind
   package var help: String
 
@@ -21,7 +21,7 @@ package struct PositionalSpec: Sendable, Hashable {
     self.help = help
   }
 
-  /// As a usage line writes it: `URL`, `[TASK]`, `TASK...`.
+  /// The form in a usage line: `URL`, `[TASK]`, `TASK...`.
   package var usage: String {
     switch arity {
     case .one: name

@@ -1,15 +1,15 @@
 import ReelhaulCodec
 
-/// What the value of an option or of a positional may be.
+/// The allowed values of an option or a positional.
 package enum ValueKind: Sendable, Hashable {
-  /// Present or not; takes no value.
+  /// A flag that is present or not, without a value.
   case flag
   case text
   case integer(ClosedRange<Int64>)
   /// A number of bytes: `500`, `10MiB`, `1.5GB`.
   case bytes
   case choice([String])
-  /// One of these words, which completions offer, or what whoever reads it takes besides.
+  /// Completions offer these words. Other words are allowed too; the code that reads the value checks them.
   case words([String])
   /// A path that completions complete.
   case file
@@ -27,7 +27,7 @@ package enum ValueKind: Sendable, Hashable {
     }
   }
 
-  /// What is wrong with `text` as such a value, as the end of a sentence that begins with its name; nil if nothing is.
+  /// Why `text` is not a valid value, as the end of a sentence that begins with its name; nil if it is valid.
   func complaint(about text: String) -> String? {
     switch self {
     case .flag, .text, .words: nil

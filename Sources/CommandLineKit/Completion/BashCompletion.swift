@@ -1,4 +1,4 @@
-/// One function for `complete -F`: the command is the first word that is no option.
+/// One function for `complete -F`. The command is the first word that is not an option.
 struct BashCompletion {
   private let program: CommandSpec
 
@@ -31,7 +31,7 @@ struct BashCompletion {
       """
   }
 
-  /// What follows an option that takes a value.
+  /// The completions for the value of an option.
   private func valueCases(_ command: CommandSpec) -> [String] {
     valueCases(command.name, CompletionScript.options(of: command, in: program))
   }

@@ -1,4 +1,4 @@
-/// Shell completions, made from the commands' values.
+/// Shell completions, derived from the commands' values.
 package enum CompletionScript {
   package enum Shell: String, Sendable, CaseIterable {
     case bash, zsh, fish
@@ -13,7 +13,7 @@ package enum CompletionScript {
     }
   }
 
-  /// The options a command takes, the program's included.
+  /// The options of a command, including the program's.
   static func options(of command: CommandSpec, in program: CommandSpec) -> [OptionSpec] {
     command.options + program.options + [.help]
   }

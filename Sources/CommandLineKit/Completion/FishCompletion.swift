@@ -45,7 +45,7 @@ struct FishCompletion {
     let exclusive = required ? "-x " : ""
     return switch kind {
     case .choice(let choices), .words(let choices):
-      // An option's description would be shown for each of its values, were theirs not empty.
+      // Each value gets an empty description, because fish would show the option's description for each.
       "\(exclusive)-a \(CompletionScript.quote(choices.map { required ? "\($0)\\t" : $0 }.joined(separator: " ")))"
     case .file: required ? "-r -F" : "-F"
     case .directory: "\(exclusive)-a '(__fish_complete_directories)'"

@@ -70,7 +70,7 @@ struct ZshCompletion {
     }
   }
 
-  /// Brackets and colons mean something to `_arguments`.
+  /// Brackets and colons have a meaning in `_arguments`.
   private func escape(_ text: String) -> String {
     text.reduce(into: "") { result, character in
       if "[]:\\".contains(character) { result.append("\\") }

@@ -1,4 +1,4 @@
-/// A command's `--help`: usage, what it does, arguments, options by group, examples, exit codes.
+/// The `--help` of a command: usage, description, arguments, options by group, examples, exit codes.
 package struct HelpText: Sendable {
   private let command: CommandSpec
   private let path: String
@@ -6,7 +6,7 @@ package struct HelpText: Sendable {
   private let width: Int
   private let paint: Paint
 
-  /// `inherited` are the program's own options, which every command takes. `width` is in columns.
+  /// `inherited` are the program's own options, which every command has. `width` is in columns.
   package init(
     _ command: CommandSpec, path: [String], inherited: [OptionSpec] = [], width: Int = 80, paint: Paint = .plain
   ) {
@@ -79,7 +79,7 @@ package struct HelpText: Sendable {
     section("Exit codes", command.exits.map { ("\($0.code)", $0.meaning) })
   }
 
-  /// Two columns under a heading; a left side too long for its column stands on a line of its own.
+  /// Two columns under a heading. If the left text is too long for its column, it is on its own line.
   private func section(_ title: String, _ rows: [(String, String)]) -> String {
     guard !rows.isEmpty else { return "" }
     let column = min(rows.map { $0.0.count }.max() ?? 0, 28) + 4

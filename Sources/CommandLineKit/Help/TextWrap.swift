@@ -1,6 +1,7 @@
-/// Words into lines.
+/// Breaks text into lines.
 package enum TextWrap {
-  /// Breaks at spaces so that no line is wider than `width` columns, words that are wider apart. Line breaks stay.
+  /// Breaks at spaces so that no line is wider than `width` columns, except single words that are wider. Keeps line
+  /// breaks.
   package static func lines(_ text: String, width: Int) -> [String] {
     text.split(separator: "\n", omittingEmptySubsequences: false).flatMap { paragraph(String($0), width: width) }
   }

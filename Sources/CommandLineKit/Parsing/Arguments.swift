@@ -1,9 +1,9 @@
-/// The values of a command line, checked against the command they were parsed for.
+/// The values of a command line, checked against its command.
 package struct Arguments: Sendable {
-  /// The command's name and its ancestors', without the program's.
+  /// The command's name and its ancestors' names, without the program's.
   package let path: [String]
   package let positionals: [String]
-  /// What no flag gave: the environment over the settings file.
+  /// The values for options that no flag gave: the environment overrides the settings file.
   package let settings: Settings
   private let values: [String: [String]]
 
@@ -19,7 +19,7 @@ package struct Arguments: Sendable {
 
   package subscript(option: OptionSpec) -> String? { values[option.name]?.last ?? option.defaultValue }
 
-  /// The value that a flag or a setting gave; nil where there is at most a default.
+  /// The value from a flag or a setting; nil if there is none, even if the option has a default.
   package func given(_ option: OptionSpec) -> String? { values[option.name]?.last }
 
   /// All values of a repeatable option, in order.

@@ -1,11 +1,11 @@
 import ReelhaulCodec
 
-/// Reads a command line by its command's value: `--name value`, `--name=value`, `-abc`, `--`, subcommands.
+/// Parses a command line: `--name value`, `--name=value`, `-abc`, `--`, subcommands.
 package struct CommandParser: Sendable {
   private let program: CommandSpec
   private let settings: Settings
 
-  /// `program` is the root of the commands; its options are valid with all of them.
+  /// `program` is the root of the commands. Its options are valid with all of them.
   package init(_ program: CommandSpec, settings: Settings) {
     self.program = program
     self.settings = settings
@@ -16,7 +16,8 @@ package struct CommandParser: Sendable {
     var line = Line(program)
     var remaining = words[...]
     while let word = remaining.popFirst() {
-      // No option is a digit: what looks like one is a number below zero, and whoever takes it says what it should be.
+      // No option is a digit, so a word like `-5` is a negative number. The code that reads it reports if it is not
+      // allowed.
       if line.onlyPositionals || word == "-" || !word.hasPrefix("-") || word.dropFirst().first?.isNumber == true {
         try line.take(word)
       } else if word == "--" {
@@ -33,7 +34,7 @@ package struct CommandParser: Sendable {
   }
 }
 
-/// A command line while it is read.
+/// The state of a command line that is being parsed.
 private struct Line {
   private(set) var command: CommandSpec
   /// The program's name, then the commands'.
@@ -106,7 +107,7 @@ private struct Line {
     }
   }
 
-  /// The word after an option that needs a value. A word that is an option itself is not taken for one.
+  /// The word after an option that needs a value. A word that is itself an option is not taken as the value.
   private func value(of option: OptionSpec, _ rest: inout ArraySlice<String>) throws(UsageError) -> String {
     guard let next = rest.first, !isOption(next) else {
       throw UsageError("\(option.spelling) needs a value (\(option.valueName))", hint: helpHint)
@@ -149,7 +150,7 @@ private struct Line {
       let taken: ArraySlice<String>
       switch positional.arity {
       case .one: taken = remaining.prefix(1)
-      // What is needed after it comes first.
+      // Required words that follow are served first.
       case .optional:
         let needed = command.positionals[(index + 1)...].count(where: \.isRequired)
         taken = remaining.count > needed ? remaining.prefix(1) : []

@@ -1,8 +1,8 @@
-/// A command line that cannot be carried out as it stands. Programs end with exit code 2.
+/// A mistake in a command line. Programs end with exit code 2.
 package struct UsageError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// What is wrong, in one sentence.
+  /// The mistake, in one sentence.
   package var message: String
-  /// What to do about it, in one sentence; may be nil.
+  /// What to do about it, in one sentence, or nil.
   package var hint: String?
 
   package init(_ message: String, hint: String? = nil) {

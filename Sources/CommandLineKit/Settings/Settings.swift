@@ -1,4 +1,4 @@
-/// Keys and values that stand below the flags: the environment, and below it the settings file.
+/// Keys and values that flags override: the environment, and below it the settings file.
 package struct Settings: Sendable, Hashable {
   private let environment: [String: String]
   private let file: [String: String]
@@ -8,10 +8,10 @@ package struct Settings: Sendable, Hashable {
     self.file = file
   }
 
-  /// An environment variable that is set wins, even an empty one.
+  /// A variable that is set in the environment is used, even if it is empty.
   package subscript(key: String) -> String? { environment[key] ?? file[key] }
 
-  /// The values whose keys begin with `prefix`, by the rest of their keys.
+  /// The values whose keys begin with `prefix`. The keys of the result lack the prefix.
   package func values(withPrefix prefix: String) -> [String: String] {
     var values: [String: String] = [:]
     for (key, value) in file.merging(environment, uniquingKeysWith: { $1 })
@@ -25,7 +25,7 @@ package struct Settings: Sendable, Hashable {
     values(withPrefix: prefix).keys.map { prefix + $0 }
   }
 
-  /// What they give an option, checked; a flag that is set has an empty one. `nil` where they give it none.
+  /// The value of an option, checked. For a flag that is set it is empty. Nil if the settings have no value.
   package func value(of option: OptionSpec) throws(UsageError) -> String? {
     guard let key = option.environment, let text = self[key], !text.isEmpty else { return nil }
     guard option.takesValue else {
@@ -38,7 +38,7 @@ package struct Settings: Sendable, Hashable {
     return text
   }
 
-  /// `nil` for what is neither true nor false.
+  /// Nil if the text is neither true nor false.
   private static func truth(of text: String) -> Bool? {
     switch text.lowercased() {
     case "1", "true", "yes", "on": true

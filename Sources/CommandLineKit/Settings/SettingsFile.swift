@@ -1,7 +1,7 @@
-/// A file of `KEY=value` lines that a shell can source: `export` may stand before the key, quotes around the value,
-/// `#` before a comment on a line of its own.
+/// A file of `KEY=value` lines that a shell can source. The key may follow `export`, the value may be in quotes, and a
+/// line may be a comment that begins with `#`.
 package enum SettingsFile {
-  /// The file's values, or the number of the first line that is none of these and what is wrong with it.
+  /// The values of the file. Throws the number of the first wrong line, and what is wrong with it.
   package static func parse(_ text: String) throws(UsageError) -> [String: String] {
     var values: [String: String] = [:]
     for (index, raw) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
@@ -19,7 +19,7 @@ package enum SettingsFile {
     return values
   }
 
-  /// The line that sets `key` in a shell, whatever `value` holds.
+  /// The line that sets `key` in a shell. `value` may contain any characters.
   package static func line(_ key: String, _ value: String) -> String {
     "export \(key)='" + value.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''") + "'\n"
   }
@@ -35,7 +35,8 @@ package enum SettingsFile {
     return text.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_") }
   }
 
-  /// The shell's rules for quotes: none within single ones, a backslash within double ones and outside.
+  /// The shell's rules for quotes: no escapes within single quotes, a backslash within double quotes and outside
+  /// quotes.
   private static func unquote(_ text: Substring) -> String? {
     var value = ""
     var quote: Character?

@@ -24,7 +24,7 @@ package enum DisplayWidth {
     }
   }
 
-  /// At most `width` columns of `text`; what is cut is marked by an ellipsis.
+  /// At most `width` columns of `text`. An ellipsis marks a cut.
   package static func truncate(_ text: String, to width: Int, ascii: Bool = false) -> String {
     guard of(text) > width else { return text }
     let mark = ascii ? "~" : "…"
@@ -40,18 +40,18 @@ package enum DisplayWidth {
     return result + mark
   }
 
-  /// Exactly `width` columns: cut, or filled with spaces.
+  /// Exactly `width` columns: cut, or padded with spaces.
   package static func fit(_ text: String, to width: Int, ascii: Bool = false) -> String {
     let cut = truncate(text, to: width, ascii: ascii)
     return cut + String(repeating: " ", count: max(0, width - of(cut)))
   }
 
-  /// Without the spaces at its end.
+  /// The text without spaces at its end.
   static func trimmingEnd(_ text: String) -> String {
     String(text.reversed().drop { $0 == " " }.reversed())
   }
 
-  /// Without the control characters by which foreign text could drive a terminal.
+  /// The text without control characters, with which foreign text could control the terminal.
   package static func printable(_ text: String) -> String {
     guard text.unicodeScalars.contains(where: isControl) else { return text }
     var result = String.UnicodeScalarView()
@@ -62,7 +62,7 @@ package enum DisplayWidth {
   private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
     switch scalar.properties.generalCategory {
     case .control: true
-    // Bidirectional overrides and their kin can make a name read as another.
+    // Bidirectional overrides and similar characters can make a name look like another name.
     case .format: scalar.value != 0x200D
     case .lineSeparator, .paragraphSeparator: true
     default: false

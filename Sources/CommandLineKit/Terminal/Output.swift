@@ -13,9 +13,9 @@ package struct Output: Sendable {
   package static let standard = Output(descriptor: STDOUT_FILENO)
   package static let error = Output(descriptor: STDERR_FILENO)
 
-  /// Writes all of `text`, waiting where a pipe is full. The reader of a pipe gone ends the process without a word,
-  /// as SIGPIPE does. A result that cannot be written (a full disk) ends it with 1; where it is standard error that
-  /// fails, there is nobody left to tell.
+  /// Writes all of `text`, and waits while a pipe is full. If the reader of a pipe is gone, the process ends silently,
+  /// as with SIGPIPE. If a result cannot be written (a full disk), the process ends with 1. Failures of standard error
+  /// are ignored, because there is no place to report them.
   package func write(_ text: String) {
     var text = text
     text.withUTF8 { write(UnsafeRawBufferPointer($0)) }
@@ -28,7 +28,7 @@ package struct Output: Sendable {
       if count >= 0 {
         rest = UnsafeRawBufferPointer(rebasing: rest[count...])
       } else if errno == EPIPE {
-        // It is ignored for the sake of sockets.
+        // SIGPIPE is ignored because of sockets, so the process raises it here.
         ProgramEnd.raise(SIGPIPE)
       } else if errno == EAGAIN {
         var poll = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)

@@ -1,4 +1,4 @@
-/// Colour, where it is wanted.
+/// Adds colour, if it is wanted.
 package struct Paint: Sendable, Hashable {
   package enum Ink: String, Sendable {
     case bold = "1"

@@ -1,26 +1,26 @@
 import Glibc
 import ReelhaulSystem
 
-/// An end of the program in the middle of what it does: told twice to stop, or with nobody who reads what it writes.
+/// Ends the program in the middle of its work: it was told twice to stop, or nobody reads its output.
 package enum ProgramEnd {
   private static let handlers = Lock<[@Sendable () -> Void]>([])
 
-  /// Calls `handler` before such an end, for what nobody else would remove. It must not wait or write.
+  /// Calls `handler` before such an end, to remove files that nothing else would remove. It must not wait or write.
   package static func before(_ handler: @escaping @Sendable () -> Void) {
     handlers.withLock { $0.append(handler) }
   }
 
-  /// At once: the libraries' threads still run.
+  /// Ends at once, because the libraries' threads still run.
   package static func exit(_ code: Int32) -> Never {
     runHandlers()
     _exit(code)
   }
 
-  /// As `signal` ends a program that does not catch it: shells see why.
+  /// Ends like a program that does not catch `signal`, so that shells see the reason.
   package static func raise(_ signal: Int32) -> Never {
     runHandlers()
     Glibc.signal(signal, SIG_DFL)
-    // The threads of Swift's tasks have signals blocked.
+    // The threads of Swift's tasks block signals.
     var blocked = sigset_t()
     sigemptyset(&blocked)
     sigaddset(&blocked, signal)

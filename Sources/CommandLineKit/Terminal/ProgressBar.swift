@@ -1,4 +1,4 @@
-/// A bar of a fixed number of columns, in eighths of a column where the terminal has them.
+/// A bar of a fixed number of columns, drawn in eighths of a column if the terminal can show them.
 struct ProgressBar {
   let width: Int
   let ascii: Bool

@@ -1,8 +1,8 @@
-/// Items as lines: title, bar, percent, bytes, rate, time left. Pure: the same items give the same lines.
+/// Draws items as lines: title, bar, percent, bytes, rate, time left. Pure: the same items give the same lines.
 package struct ProgressBoard: Sendable {
-  /// In the order they are drawn.
+  /// The items, in the order of the lines.
   package var items: [ProgressItem]
-  /// A last line under the items, or empty.
+  /// A last line below the items, or empty.
   package var footer: String
 
   package init(items: [ProgressItem] = [], footer: String = "") {
@@ -10,7 +10,7 @@ package struct ProgressBoard: Sendable {
     self.footer = footer
   }
 
-  /// What a line says besides title and bar, and the columns of each.
+  /// The values in a line besides title and bar, and the columns of each.
   private enum Figure: CaseIterable {
     case percent, bytes, rate, left, status
 
@@ -23,7 +23,7 @@ package struct ProgressBoard: Sendable {
     }
   }
 
-  /// At most `height` lines, none wider than the terminal. Active items come before others where not all fit.
+  /// At most `height` lines, none wider than the terminal. If not all items fit, active ones come first.
   package func lines(on terminal: Terminal, height: Int = .max) -> [String] {
     let room = max(1, height - (footer.isEmpty ? 0 : 1))
     let shown = Self.select(items, room)
@@ -38,7 +38,7 @@ package struct ProgressBoard: Sendable {
     return lines
   }
 
-  /// The items that fit: the active first, then in order; drawn in their order.
+  /// The items that fit, active ones first. They keep their order.
   private static func select(_ items: [ProgressItem], _ room: Int) -> [ProgressItem] {
     guard items.count > room else { return items }
     let active = items.indices.filter { items[$0].phase == .active }
@@ -46,9 +46,9 @@ package struct ProgressBoard: Sendable {
     return (active + others).prefix(room).sorted().map { items[$0] }
   }
 
-  /// How a line's columns are shared out; the same for all lines of a frame.
+  /// The widths of the parts of a line. They are the same for all lines of a frame.
   private struct Layout {
-    /// The last of them leaves a narrow terminal first.
+    /// On a narrow terminal the last of these is left out first.
     private static let importance: [Figure] = [.status, .percent, .rate, .left, .bytes]
     private static let shortestTitle = 8
 

@@ -5,7 +5,7 @@ package struct ProgressItem: Sendable, Hashable {
   }
 
   package var title: String
-  /// The word for its state: `running`, `paused` …
+  /// The word for the state: `running`, `paused` …
   package var status: String
   package var phase: Phase
   package var bytesDone: Int64
@@ -28,7 +28,7 @@ package struct ProgressItem: Sendable, Hashable {
     self.eta = eta
   }
 
-  /// From 0 to 1, where the total is known.
+  /// The finished part, from 0 to 1, if the total is known.
   var fraction: Double? {
     if phase == .done { return 1 }
     guard let bytesTotal, bytesTotal > 0 else { return nil }

@@ -3,9 +3,9 @@ package struct Table: Sendable {
   package struct Column: Sendable {
     package var title: String
     package var alignsRight: Bool
-    /// Cut to what is left where the table would be too wide.
+    /// Whether the column is shortened if the table is too wide.
     package var shrinks: Bool
-    /// Left out where the table would be too wide: the lowest number first; nil: never.
+    /// If the table is too wide, columns are left out, the lowest number first; nil: never.
     package var leaves: Int?
 
     package init(_ title: String, right alignsRight: Bool = false, shrinks: Bool = false, leaves: Int? = nil) {
@@ -29,7 +29,7 @@ package struct Table: Sendable {
     rows.append(cells.map(DisplayWidth.printable))
   }
 
-  /// Off a terminal nothing is cut or left out.
+  /// Nothing is cut or left out if the output is not a terminal.
   package func lines(on terminal: Terminal) -> [String] {
     let limit = terminal.isInteractive ? terminal.width : .max
     let natural = columns.indices.map { index in
@@ -48,7 +48,7 @@ package struct Table: Sendable {
     shown.reduce(Self.gap * (shown.count - 1)) { $0 + widths[$1] }
   }
 
-  /// The columns that there is room for, each as narrow as it may get.
+  /// The columns that fit, each as narrow as possible.
   private func shown(_ natural: [Int], within limit: Int) -> [Int] {
     let narrowest = columns.indices.map { columns[$0].shrinks ? min(natural[$0], Self.shortest) : natural[$0] }
     var shown = Array(columns.indices)

@@ -1,10 +1,10 @@
 import Glibc
 import ReelhaulSystem
 
-/// What a file descriptor's other end can show.
+/// The abilities of the terminal or file behind a descriptor.
 package struct Terminal: Sendable, Hashable {
   package var isInteractive: Bool
-  /// In columns; 80 where it is not known.
+  /// In columns; 80 if it is unknown.
   package var width: Int
   package var hasColour: Bool
   package var isUnicode: Bool
@@ -16,7 +16,8 @@ package struct Terminal: Sendable, Hashable {
     self.isUnicode = isUnicode
   }
 
-  /// Asks the descriptor and the environment: no colour off a terminal, with `NO_COLOR` set, or on a dumb one.
+  /// Reads the descriptor and the environment. No colour if the output is not a terminal, if `NO_COLOR` is set, or if
+  /// the terminal is dumb.
   package init(descriptor: Int32, environment: [String: String]) {
     isInteractive = isatty(descriptor) == 1 && environment["TERM"] != "dumb"
     let columns = isInteractive ? Int(TerminalSize.columns(of: descriptor) ?? 80) : 80
@@ -29,7 +30,7 @@ package struct Terminal: Sendable, Hashable {
 
   package var paint: Paint { Paint(isEnabled: hasColour) }
 
-  /// Lines that break at spaces where they would leave the terminal; off one, a line stays a line.
+  /// Breaks lines at spaces to fit the terminal. If the output is not a terminal, lines stay unbroken.
   package func wrap(_ text: String) -> [String] {
     isInteractive ? TextWrap.lines(text, width: width) : [text]
   }

@@ -1,4 +1,4 @@
-/// A number of bytes as people read and write it.
+/// A number of bytes, as people read and write it.
 package struct ByteCount: Hashable, Sendable, CustomStringConvertible {
   package let bytes: Int64
 
@@ -8,8 +8,8 @@ package struct ByteCount: Hashable, Sendable, CustomStringConvertible {
 
   private static let binary = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"]
 
-  /// Reads `500`, `10MiB`, `1.5 GB`, `64k`: powers of 1024 with an `i`, of 1000 without, in either case. Nil where it
-  /// is anything else, negative, a part of a byte, or more than fits.
+  /// Parses `500`, `10MiB`, `1.5 GB`, `64k`, in either case: powers of 1024 with an `i`, powers of 1000 without. Nil
+  /// for other text, negative numbers, parts of a byte, and numbers that do not fit.
   package init?(_ text: String) {
     let number = text.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }
     let unit = text.dropFirst(number.count).drop { $0 == " " }.lowercased()
@@ -37,7 +37,7 @@ package struct ByteCount: Hashable, Sendable, CustomStringConvertible {
     return (0..<power).reduce(1) { product, _ in product * base }
   }
 
-  /// Three significant digits or so: `512 B`, `1.5 MiB`, `104 MiB`.
+  /// About three significant digits: `512 B`, `1.5 MiB`, `104 MiB`.
   package var description: String {
     var value = Double(bytes)
     var unit = 0

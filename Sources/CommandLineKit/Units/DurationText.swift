@@ -1,9 +1,9 @@
 import ReelhaulSystem
 
-/// Lengths of time as people read and write them.
+/// Durations, as people read and write them.
 package enum DurationText {
-  /// Reads `30s`, `250ms`, `1.5h`, `2m30s`: units from the largest to the smallest. Nil where it is anything else,
-  /// negative or a bare number.
+  /// Parses `30s`, `250ms`, `1.5h`, `2m30s`, with units from the largest to the smallest. Nil for other text, negative
+  /// values and a bare number.
   package static func parse(_ text: String) -> Duration? {
     guard !text.isEmpty else { return nil }
     var total = 0.0
@@ -34,7 +34,7 @@ package enum DurationText {
     }
   }
 
-  /// A clock for waits: `0:07`, `12:30`, `1:02:03`, `3d 04:00`.
+  /// A clock for waiting times: `0:07`, `12:30`, `1:02:03`, `3d 04:00`.
   package static func clock(seconds: Int64) -> String {
     let seconds = max(0, seconds)
     let (days, hours, minutes) = (seconds / 86400, seconds / 3600 % 24, seconds / 60 % 60)

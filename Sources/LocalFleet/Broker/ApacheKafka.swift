@@ -1,24 +1,25 @@
 import ReelhaulKafka
 import ReelhaulSystem
 
-/// One node of a real Apache Kafka (KRaft mode), from an unpacked distribution and Java, on the loopback interface.
+/// One node of a real Apache Kafka (KRaft mode) on the loopback interface, from an unpacked distribution and Java.
 ///
-/// Its data stays in its directory; started again on the same directory and port, it goes on where it was.
+/// Its data stays in its directory. If it is started again with the same directory and port, it continues with the
+/// same data.
 package actor ApacheKafka {
   package nonisolated let bootstrap: String
   package nonisolated let logFile: String
-  /// Of clients and of the controller.
+  /// The ports for clients and for the controller.
   nonisolated let ports: (client: Int, controller: Int)
   private let home: String
   private let directory: String
   private var process: ChildProcess?
 
-  /// Formats the directory when it is new, starts the node, and waits until it answers: 2 to 10 seconds.
+  /// Formats the directory if it is new, starts the node, and waits until it answers: 2 to 10 seconds.
   ///
   /// - Parameters:
   ///   - home: the distribution, with `bin/kafka-server-start.sh` (`KAFKA_HOME`).
-  ///   - directory: for data, configuration and logs; made when it is absent.
-  ///   - ports: of clients and of the controller, where they must stay the same; free ones otherwise.
+  ///   - directory: for data, configuration and logs; created if it is missing.
+  ///   - ports: for clients and for the controller, if they must stay the same; otherwise free ports.
   ///   - properties: more lines for `server.properties`.
   package init(
     home: String, directory: String, ports: (client: Int, controller: Int)? = nil, properties: [String: String] = [:]
@@ -45,7 +46,7 @@ package actor ApacheKafka {
     try await start()
   }
 
-  /// The server's process, while it runs.
+  /// The id of the server's process, while it runs.
   package var pid: Int32? { process.flatMap { $0.status == nil ? $0.pid : nil } }
 
   private func format() async throws {
@@ -56,7 +57,7 @@ package actor ApacheKafka {
     guard status == .exited(0) else { throw failure("could not be formatted (\(status))") }
   }
 
-  /// Starts the node, if it does not run, and waits until it answers.
+  /// Starts the node if it does not run, and waits until it answers.
   package func start() async throws {
     guard pid == nil else { return }
     let process = try ChildProcess(
@@ -93,7 +94,7 @@ package actor ApacheKafka {
     await process?.wait() ?? .exited(0)
   }
 
-  /// Stops the node in good order (SIGTERM), by force after 15 seconds.
+  /// Stops the node in order (SIGTERM), or by force after 15 seconds.
   package func stop() async {
     guard let process else { return }
     process.kill(15)
@@ -116,7 +117,7 @@ package actor ApacheKafka {
   private func options() -> ChildProcess.Options {
     var options = ChildProcess.Options()
     options.environment = [
-      // Where distributions put their own logs; the distribution itself may be read-only.
+      // The directory for the distribution's own logs, because the distribution itself may be read-only.
       "LOG_DIR": "\(directory)/logs",
       "KAFKA_HEAP_OPTS": "-Xms256m -Xmx512m",
     ]
@@ -130,11 +131,11 @@ package actor ApacheKafka {
       description: "Apache Kafka \(what); it needs Java 17 or newer; \(LocalFile.end(of: logFile))")
   }
 
-  /// 16 random bytes as unpadded base64url, Kafka's form of a cluster id. Never starts with a dash, which a command line
-  /// would take for an option.
+  /// 16 random bytes as unpadded base64url, Kafka's form of a cluster id. It never starts with a dash, because a
+  /// command line would take it for an option.
   private static func clusterID() -> String {
     let digits = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
-    // 22 digits carry 132 bits: the last one has only two of them, in its upper half.
+    // 22 digits carry 132 bits, and the last digit uses only the upper two of its bits.
     return String((0..<21).map { _ in digits.randomElement() ?? "A" }) + "A"
   }
 }

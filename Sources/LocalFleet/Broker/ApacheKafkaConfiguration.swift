@@ -1,4 +1,4 @@
-/// The server properties of one Apache Kafka node, broker and controller in one, on the loopback interface.
+/// The server properties of one Apache Kafka node, which is broker and controller, on the loopback interface.
 struct ApacheKafkaConfiguration {
   let dataDirectory: String
   let port: Int
@@ -26,7 +26,7 @@ struct ApacheKafkaConfiguration {
       "transaction.state.log.min.isr": "1",
       "transaction.state.log.num.partitions": "4",
       "share.coordinator.state.topic.replication.factor": "1",
-      // A lone developer does not wait three seconds for other members.
+      // A single developer should not wait three seconds for other members.
       "group.initial.rebalance.delay.ms": "0",
       "auto.create.topics.enable": "false",
     ]

@@ -1,4 +1,4 @@
-/// Why a local fleet cannot run; the text says what to do about it.
+/// Why a local fleet cannot run. The text says what to do about it.
 package struct FleetError: Error, Hashable, Sendable, CustomStringConvertible {
   package let description: String
 

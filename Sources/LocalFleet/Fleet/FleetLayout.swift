@@ -1,6 +1,6 @@
 import Glibc
 
-/// Where a local fleet keeps what it has, below one data directory.
+/// The paths of a local fleet, below one data directory.
 package struct FleetLayout: Sendable, Hashable {
   package let root: String
 
@@ -15,7 +15,7 @@ package struct FleetLayout: Sendable, Hashable {
   package var storage: String { "\(root)/storage/default" }
   package var logs: String { "\(root)/logs" }
   package var lock: String { "\(root)/lock" }
-  /// The settings of the running fleet, for a shell to source: there when, and only when, the fleet is ready.
+  /// The settings of the running fleet, for a shell to source. The file exists exactly while the fleet is ready.
   package var environmentFile: String { "\(root)/reelhaul.env" }
 
   package func removeEnvironmentFile() {

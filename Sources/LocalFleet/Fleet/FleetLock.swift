@@ -1,7 +1,8 @@
 import Glibc
 import ReelhaulSystem
 
-/// The right to run a fleet on a data directory: one process has it at a time, and its end gives it back.
+/// The right to run a fleet on a data directory. Only one process holds it at a time; it is released when the process
+/// ends.
 final class FleetLock: Sendable {
   private let descriptor: Int32
 

@@ -1,11 +1,11 @@
-/// What a local fleet is made of.
+/// The parts of a local fleet.
 package struct FleetOptions: Sendable {
   package enum Broker: Sendable, Hashable {
-    /// The development broker within this process; it forgets everything with it.
+    /// The development broker inside this process. It forgets everything when the process ends.
     case embedded
-    /// A node of Apache Kafka from the distribution at `home`, its data in the data directory.
+    /// A node of Apache Kafka from the distribution at `home`, with its data in the data directory.
     case apacheKafka(home: String)
-    /// One that runs already: its bootstrap servers.
+    /// A running broker, by its bootstrap servers.
     case existing(String)
   }
 
@@ -15,11 +15,11 @@ package struct FleetOptions: Sendable {
   /// The URL of a running PostgreSQL; nil starts one in the data directory.
   package var postgres: String?
   package var topicPrefix: String
-  /// The program whose `worker` command the workers are.
+  /// The program whose `worker` command runs the workers.
   package var executable: String
-  /// Further settings of the workers, over those of this process's environment.
+  /// More settings for the workers. They override this process's environment.
   package var workerSettings: [String: String]
-  /// Variables that are empty for the workers, and for whoever reads the fleet's environment file.
+  /// Variables that are set to empty for the workers, and in the fleet's environment file.
   package var unset: [String] = []
 
   package init(

@@ -1,6 +1,6 @@
 import ReelhaulKafka
 
-/// The broker and the database of a local fleet: started here, or found running.
+/// The broker and the database of a local fleet, started here or already running.
 struct FleetServices: Sendable {
   private enum Broker: Sendable {
     case development(DevelopmentBroker)
@@ -13,7 +13,7 @@ struct FleetServices: Sendable {
   private let broker: Broker
   private let postgres: ProcessSlot<EmbeddedPostgres>?
 
-  /// Both, or neither where one cannot be started.
+  /// Starts both services, or neither if one of them cannot be started.
   static func start(
     _ options: FleetOptions, _ say: @escaping @Sendable (String) -> Void
   ) async throws -> FleetServices {
@@ -64,13 +64,13 @@ struct FleetServices: Sendable {
     }
   }
 
-  /// What the broker asks of workers: the development broker waits out all of a session for each change of its group.
+  /// Settings that the broker requires: the development broker waits a whole session for each change of its group.
   var workerSettings: [String: String] {
     guard case .development = broker else { return [:] }
     return ["REELHAUL_KAFKA_SESSION_TIMEOUT_MS": "4000", "REELHAUL_KAFKA_HEARTBEAT_INTERVAL_MS": "500"]
   }
 
-  /// Whether the broker has after a stop what it had before.
+  /// Whether the broker keeps its records when it is stopped.
   var keepsRecords: Bool {
     switch broker {
     case .development: false

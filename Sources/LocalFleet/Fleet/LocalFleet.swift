@@ -1,11 +1,11 @@
 import ReelhaulSystem
 
-/// A whole fleet on this machine: broker, database and worker processes, all of which end with this process.
+/// A whole fleet on this machine: broker, database and worker processes. All of them end with this process.
 ///
-/// Started again on the same data directory it goes on where it was.
+/// If it is started again with the same data directory, it continues with the same data.
 package final class LocalFleet: Sendable {
   package let layout: FleetLayout
-  /// What programs need to reach the fleet, and its workers to join it.
+  /// The environment that programs need to reach the fleet, and workers to join it.
   package let environment: [String: String]
   package let workers: [WorkerSlot]
   private let services: FleetServices
@@ -21,11 +21,11 @@ package final class LocalFleet: Sendable {
     self.lock = lock
   }
 
-  /// Starts the services, lets `prepare` make schema and topics, then starts the workers.
+  /// Starts the services, lets `prepare` create schema and topics, then starts the workers.
   ///
   /// - Parameters:
-  ///   - prepare: gets the workers' environment, over this process's.
-  ///   - say: is told what happens, now and later, a sentence at a time.
+  ///   - prepare: receives the workers' environment, which overrides this process's.
+  ///   - say: receives a sentence for everything that happens, now and later.
   package static func start(
     _ options: FleetOptions, prepare: @Sendable ([String: String]) async throws -> Void,
     say: @escaping @Sendable (String) -> Void
@@ -33,7 +33,7 @@ package final class LocalFleet: Sendable {
     let layout = options.layout
     for directory in [layout.root, layout.storage, layout.logs] { try makeDirectories(directory) }
     let lock = try FleetLock(layout)
-    // Left by one that was killed.
+    // A fleet that was killed may have left the file.
     layout.removeEnvironmentFile()
     let services = try await FleetServices.start(options, say)
     let environment = environment(options, services)
@@ -63,7 +63,7 @@ package final class LocalFleet: Sendable {
     throw failure
   }
 
-  /// Whether commands that no worker has applied yet outlive ``stop(within:)``.
+  /// Whether commands that no worker has applied survive ``stop(within:)``.
   package var keepsCommands: Bool { services.keepsRecords }
 
   /// Drains the workers, then stops the services.
@@ -84,7 +84,7 @@ package final class LocalFleet: Sendable {
       "REELHAUL_POSTGRES": services.postgresURL,
       "REELHAUL_TOPIC_PREFIX": options.topicPrefix,
       "REELHAUL_STORAGE": "default=\(options.layout.storage)",
-      // This machine, for local origins; nothing else that is private.
+      // This machine is allowed for local origins, but no other private network.
       "REELHAUL_ALLOW_NETWORKS": "127.0.0.0/8,::1/128",
     ]
     return own.merging(options.unset.map { ($0, "") }) { own, _ in own }

@@ -1,19 +1,19 @@
 import ReelhaulSystem
 
-/// A process of the fleet's own.
+/// A process that belongs to the fleet.
 package protocol SupervisedProcess: Sendable {
-  /// Waits until it ends, by itself or because it is stopped.
+  /// Waits until the process ends, by itself or because it is stopped.
   func ended() async -> ExitStatus
 }
 
-/// The place of a process, which is started again whenever it ends by itself.
+/// Keeps one process running: it is started again whenever it ends by itself.
 package final class ProcessSlot<Process: SupervisedProcess>: Sendable {
   private struct State {
     var process: Process
     var isStopping = false
   }
 
-  /// What people call it.
+  /// The name for people.
   package let name: String
   package let logFile: String
   let say: @Sendable (String) -> Void
@@ -22,7 +22,7 @@ package final class ProcessSlot<Process: SupervisedProcess>: Sendable {
   private let state: Lock<State>
   private let supervision = Lock<Task<Void, Never>?>(nil)
 
-  /// Looks after `process` from now on; `restart` starts it where it was.
+  /// Supervises `process` from now on. `restart` starts it again.
   init(
     _ process: Process, name: String, logFile: String, say: @escaping @Sendable (String) -> Void,
     sleep: @escaping @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) },
@@ -37,17 +37,17 @@ package final class ProcessSlot<Process: SupervisedProcess>: Sendable {
     supervision.withLock { $0 = Task { await supervise() } }
   }
 
-  /// The process that runs now, or ran last.
+  /// The present process, or the last one.
   var process: Process { state.withLock { $0.process } }
 
-  /// Ends the process for good: with `end`, which does nothing to one that has ended.
+  /// Ends the process for good with `end`, which does nothing to a process that has ended.
   func stop(_ end: (Process) async -> Void) async {
     state.withLock { $0.isStopping = true }
     let task = supervision.withLock { $0 }
     task?.cancel()
     await end(process)
     await task?.value
-    // It may have been about to start again.
+    // The slot may just have started the process again.
     await end(process)
   }
 
@@ -71,7 +71,7 @@ package final class ProcessSlot<Process: SupervisedProcess>: Sendable {
           say("\(name) cannot be started: \(error). Trying again in \(delay)")
         }
       }
-      // Who stops it may have ended the former one.
+      // A stop may have ended the former process.
       guard !isStopping else { return }
       say("\(name) runs again")
     }

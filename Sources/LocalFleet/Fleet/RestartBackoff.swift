@@ -1,9 +1,9 @@
-/// How long to wait before a process that ended by itself is started again: longer each time, and little again once it
-/// has run for a while.
+/// How long to wait before a process that ended by itself is started again. The wait grows each time, and is short
+/// again after the process has run for a while.
 package struct RestartBackoff: Sendable, Hashable {
   private static let first: Duration = .milliseconds(500)
   private static let longest: Duration = .seconds(30)
-  /// A process that ran so long was well.
+  /// A process that ran this long was healthy.
   private static let healthy: Duration = .seconds(60)
 
   private var next = Self.first

@@ -8,7 +8,7 @@ extension ChildProcess: SupervisedProcess {
 }
 
 extension WorkerSlot {
-  /// Starts the worker; what `environment` names is set over what this process has.
+  /// Starts the worker. `environment` overrides this process's environment.
   convenience init(
     worker name: String, executable: String, environment: [String: String], logFile: String,
     say: @escaping @Sendable (String) -> Void
@@ -23,7 +23,7 @@ extension WorkerSlot {
     self.init(try spawn(), name: name, logFile: logFile, say: say, restart: spawn)
   }
 
-  /// The process that runs now.
+  /// The id of the present process.
   package var pid: Int32? {
     let process = process
     return process.status == nil ? process.pid : nil
@@ -33,7 +33,7 @@ extension WorkerSlot {
     process.kill(signal)
   }
 
-  /// Asks the worker to drain, ends it by force after `limit`, and waits for its end.
+  /// Asks the worker to drain, waits for its end, and ends it by force after `limit`.
   func stop(within limit: Duration) async {
     await stop { process in
       process.kill(SIGTERM)

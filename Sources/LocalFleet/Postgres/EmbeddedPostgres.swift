@@ -1,25 +1,25 @@
 import Glibc
 import ReelhaulSystem
 
-/// A private PostgreSQL: a data directory made by `initdb`, and one server process that ends with this one.
+/// A private PostgreSQL: a data directory made by `initdb`, and one server process that ends with this process.
 ///
-/// It listens on a loopback port and on a socket in its data directory. Started by root it runs as an unprivileged
-/// user. Started again on the same directory it goes on where it was, after a crash too.
+/// It listens on a loopback port and on a socket in its data directory. If root starts it, it runs as an unprivileged
+/// user. If it is started again with the same directory, it continues with the same data, also after a crash.
 package final class EmbeddedPostgres: Sendable {
-  /// The superuser's role, and the name of the database that is made.
+  /// The superuser's role, and the name of the database that is created.
   package static let role = "reelhaul"
 
   package enum Authentication: Sendable {
-    /// A password, generated once and kept beside the data.
+    /// A password that is generated once and stored beside the data.
     case password
-    /// Anybody on this machine may connect: for tests.
+    /// Any user of this machine may connect: for tests.
     case trust
   }
 
   package enum Stop: Sendable {
-    /// Sessions are ended, everything is written.
+    /// Sessions are ended, and everything is written.
     case fast
-    /// As a crash: what was committed is recovered at the next start.
+    /// Like a crash: the next start recovers the committed data.
     case immediate
 
     var signal: Int32 { self == .fast ? SIGINT : SIGQUIT }
@@ -28,7 +28,7 @@ package final class EmbeddedPostgres: Sendable {
   package let dataDirectory: String
   package let port: Int
   package let logFile: String
-  /// Whom the server runs as, where this process is root.
+  /// The user that the server runs as, if this process is root.
   package let user: ServiceUser?
   private let process: ChildProcess
   private let password: String?
@@ -42,8 +42,8 @@ package final class EmbeddedPostgres: Sendable {
     self.process = process
   }
 
-  /// Starts the server on `directory`, made where it is missing, and returns when it takes connections.
-  /// `port` nil: a free one.
+  /// Starts the server on `directory`, which is created if it is missing. Returns when the server accepts connections.
+  /// `port` nil: a free port.
   package static func start(
     directory: String, port: Int? = nil, authentication: Authentication = .password,
     settings: (_ major: Int) -> PostgresSettings = PostgresSettings.fleet
@@ -65,7 +65,7 @@ package final class EmbeddedPostgres: Sendable {
     do {
       try await server.waitUntilReady()
     } catch {
-      // Also where the caller no longer wants it: nobody else knows of it.
+      // Also if the caller was canceled, because nobody else knows of the server.
       await server.stop(.immediate)
       throw error
     }
@@ -75,13 +75,13 @@ package final class EmbeddedPostgres: Sendable {
   package var pid: pid_t { process.pid }
   package var isRunning: Bool { process.status == nil }
 
-  /// For ``PostgresConfiguration``; the password is part of it.
+  /// The URL for ``PostgresConfiguration``. It contains the password.
   package func url(database: String = EmbeddedPostgres.role) -> String {
     let secret = password.map { ":\($0)" } ?? ""
     return "postgres://\(Self.role)\(secret)@127.0.0.1:\(port)/\(database)"
   }
 
-  /// The same over the socket in the data directory, where its path is short enough for one.
+  /// The URL over the socket in the data directory; nil if the directory's path is too long for a socket.
   package func socketURL(database: String = EmbeddedPostgres.role) -> String? {
     guard PostgresCluster.fitsSocket(dataDirectory) else { return nil }
     let host = dataDirectory.utf8.map { byte in
@@ -92,7 +92,7 @@ package final class EmbeddedPostgres: Sendable {
     return "postgres://\(Self.role)@\(host.joined()):\(port)/\(database)"
   }
 
-  /// Ends the server and waits for it.
+  /// Ends the server and waits for its end.
   package func stop(_ how: Stop = .fast) async {
     process.kill(how.signal)
     _ = await process.wait()
@@ -103,7 +103,7 @@ package final class EmbeddedPostgres: Sendable {
     await process.wait()
   }
 
-  /// The same as ``stop(_:)``, blocking the calling thread.
+  /// Like ``stop(_:)``, but blocks the calling thread.
   package func stopBlocking(_ how: Stop = .fast) {
     process.kill(how.signal)
     _ = process.waitBlocking()

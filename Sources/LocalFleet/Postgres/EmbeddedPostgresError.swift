@@ -1,4 +1,4 @@
-/// Why a private PostgreSQL cannot run here; the text says what to do about it.
+/// Why a private PostgreSQL cannot run here. The text says what to do about it.
 package struct EmbeddedPostgresError: Error, Hashable, Sendable, CustomStringConvertible {
   package let description: String
 

@@ -1,11 +1,11 @@
 import Glibc
 import ReelhaulSystem
 
-/// A data directory and what belongs to it, before a server runs on it.
+/// A data directory and its files, before a server runs on it.
 struct PostgresCluster: Sendable {
   let installation: PostgresInstallation
   let user: ServiceUser?
-  /// Everything lies in it: `data`, the log, the password.
+  /// The directory that contains everything: `data`, the log, the password.
   let directory: String
   let password: String?
 
@@ -13,10 +13,10 @@ struct PostgresCluster: Sendable {
   var logFile: String { "\(directory)/postgresql.log" }
   var socketDirectory: String? { Self.fitsSocket(dataDirectory) ? dataDirectory : nil }
 
-  /// A socket's path has 107 bytes, and PostgreSQL adds a name of its own.
+  /// A socket's path has at most 107 bytes, and PostgreSQL adds its own name.
   static func fitsSocket(_ directory: String) -> Bool { directory.utf8.count <= 80 }
 
-  /// Makes what is missing.
+  /// Creates the missing parts.
   static func open(
     _ directory: String, authentication: EmbeddedPostgres.Authentication
   ) async throws -> PostgresCluster {
@@ -38,7 +38,7 @@ struct PostgresCluster: Sendable {
     return cluster
   }
 
-  /// `initdb`, into a directory that takes its name when it is whole.
+  /// Runs `initdb` in a directory that gets its final name when it is complete.
   private func initialize(_ authentication: EmbeddedPostgres.Authentication) async throws {
     let fresh = "\(directory)/data.new"
     removeTree(fresh)
@@ -60,7 +60,7 @@ struct PostgresCluster: Sendable {
     guard rename(fresh, dataDirectory) == 0 else { throw SystemError.last("rename \(fresh)") }
   }
 
-  /// The fleet's database, by a server of its own that talks to nobody.
+  /// Creates the fleet's database, with a separate server that accepts no connections.
   private func createDatabase(in data: String) async throws {
     let sql = "\(directory)/create.sql"
     try write("CREATE DATABASE \(EmbeddedPostgres.role);\n", to: sql, for: user)
@@ -78,7 +78,7 @@ struct PostgresCluster: Sendable {
     }
   }
 
-  /// After a crash: ends the server that was left behind, or removes what is left of its pid file.
+  /// After a crash: ends the server that was left behind, or removes its pid file.
   func takeOver() async throws {
     let path = "\(dataDirectory)/postmaster.pid"
     guard let text = readText(path), let file = PostmasterFile(text) else { return }
@@ -88,7 +88,8 @@ struct PostgresCluster: Sendable {
     }
     let deadline = Clocks.boottime() + Duration.seconds(30).nanoseconds
     while file.isRunning(on: dataDirectory) {
-      // One that still has its parent may be shutting down on its parent's order; only orphans are told to.
+      // Only orphans are told to end, because a server with a parent may already be shutting down on its parent's
+      // order.
       if file.isOrphan { kill(file.pid, SIGINT) }
       guard Clocks.boottime() < deadline else {
         throw EmbeddedPostgresError("\(dataDirectory) is in use by the PostgreSQL server \(file.pid): stop it first")

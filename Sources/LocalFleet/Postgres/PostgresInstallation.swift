@@ -4,13 +4,13 @@ import ReelhaulPostgres
 /// The programs of one installed PostgreSQL.
 package struct PostgresInstallation: Sendable, Equatable {
   package let binaries: String
-  /// `15`
+  /// The major version: `15`.
   package let major: Int
 
   package var initdb: String { "\(binaries)/initdb" }
   package var postgres: String { "\(binaries)/postgres" }
 
-  /// The newest installed version, or the one that made a data directory.
+  /// The newest installed version, or the version that made a data directory.
   package static func find(
     major wanted: Int? = nil, in root: String = "/usr/lib/postgresql"
   ) throws(EmbeddedPostgresError) -> PostgresInstallation {

@@ -2,7 +2,8 @@
 package struct PostgresSettings: Sendable {
   package var values: [(name: String, value: String)]
 
-  /// For a fleet on one machine: frequent cheap vacuums, because the queue's tables churn; nothing of durability is given up.
+  /// For a fleet on one machine: frequent cheap vacuums, because the queue's tables change quickly. Durability is
+  /// complete.
   package static func fleet(major: Int) -> PostgresSettings {
     PostgresSettings(values: [
       ("autovacuum_naptime", "2s"),
@@ -17,13 +18,13 @@ package struct PostgresSettings: Sendable {
     ])
   }
 
-  /// For tests: as the fleet's, but a crash of the machine may lose data. A crash of the server alone does not.
+  /// For tests: like the fleet's, but a crash of the machine may lose data. A crash of the server alone does not.
   package static func test(major: Int) -> PostgresSettings {
     var settings = fleet(major: major)
     settings.values += [("fsync", "off"), ("shared_buffers", "64MB"), ("max_wal_size", "1GB")]
     return settings
   }
 
-  /// As arguments of the server; a later value wins.
+  /// The settings as arguments of the server. A later value overrides an earlier one.
   var arguments: [String] { values.flatMap { ["-c", "\($0.name)=\($0.value)"] } }
 }

@@ -1,6 +1,6 @@
 import Glibc
 
-/// What `postmaster.pid` in a data directory says.
+/// The content of `postmaster.pid` in a data directory.
 struct PostmasterFile: Equatable {
   let pid: pid_t
   let isReady: Bool
@@ -13,7 +13,7 @@ struct PostmasterFile: Equatable {
     isReady = lines.count > 7 && lines[7].hasPrefix("ready")
   }
 
-  /// The process is a server on that very directory: a postmaster works in its data directory.
+  /// Whether the process is a server on this directory: a postmaster's working directory is its data directory.
   func isRunning(on dataDirectory: String) -> Bool {
     guard let working = realpath("/proc/\(pid)/cwd", nil) else { return false }
     defer { free(working) }
@@ -22,7 +22,7 @@ struct PostmasterFile: Equatable {
     return strcmp(working, wanted) == 0
   }
 
-  /// The process that started it has ended, so nobody looks after it.
+  /// Whether the process that started the server has ended, so that nobody supervises the server.
   var isOrphan: Bool {
     guard let status = readText("/proc/\(pid)/stat"), let end = status.lastIndex(of: ")") else { return true }
     let fields = status[end...].split(separator: " ")
@@ -30,11 +30,11 @@ struct PostmasterFile: Equatable {
   }
 }
 
-/// A small file as text, or the end of a larger one: its `last` bytes; or `nil`.
+/// A small file as text, or the last `last` bytes of a larger one; nil if it cannot be read.
 func readText(_ path: String, last: Int = 1 << 20) -> String? {
   guard let file = fopen(path, "re") else { return nil }
   defer { fclose(file) }
-  // Where it is shorter, it is read from its beginning.
+  // If the file is shorter, it is read from its beginning.
   fseek(file, -last, SEEK_END)
   var bytes: [UInt8] = []
   var buffer = [UInt8](repeating: 0, count: 4096)

@@ -1,12 +1,12 @@
 import Glibc
 
-/// Whom PostgreSQL runs as: it refuses to run as root.
+/// The user that PostgreSQL runs as, because PostgreSQL refuses to run as root.
 package struct ServiceUser: Sendable, Equatable {
   package let name: String
   package let uid: UInt32
   package let gid: UInt32
 
-  /// `nil` where this process is not root and may run it itself.
+  /// Nil if this process is not root, and can run PostgreSQL itself.
   static func forPostgres() throws(EmbeddedPostgresError) -> ServiceUser? {
     guard geteuid() == 0 else { return nil }
     for name in ["postgres", "nobody"] {
@@ -25,7 +25,7 @@ package struct ServiceUser: Sendable, Equatable {
     gid = entry.pw_gid
   }
 
-  /// The first directory above `path` that the user may not pass through.
+  /// The first directory above `path` that the user cannot pass through.
   func obstacle(on path: String) -> String? {
     var place = ""
     for component in path.split(separator: "/").dropLast() {

@@ -1,9 +1,9 @@
 import CReelhaulKafka
 
-/// The blocking side of ``KafkaAdmin``, for its one thread.
+/// The blocking part of ``KafkaAdmin``. It runs on one thread.
 struct AdminOperations: Sendable {
   let handle: KafkaHandle
-  /// Of one request.
+  /// The limit for one request.
   let milliseconds: Int32
   let patience: Duration
 
@@ -18,13 +18,13 @@ struct AdminOperations: Sendable {
     let missing = plan.filter { cluster.topics[$0.name] == nil }
     if !missing.isEmpty {
       try patiently(since: start) { () throws(KafkaError) in
-        // Asked anew: the controller may have been another one.
+        // The metadata is asked for again, because the controller may have changed.
         if hasAdminProtocol(try ask()) { try create(missing) } else { try createByUse(missing) }
       }
     }
     return try patiently(since: start) { () throws(KafkaError) in
       let cluster = try ask()
-      // New topics are not known to all brokers at once.
+      // Not all brokers know new topics at once.
       guard missing.allSatisfy({ cluster.topics[$0.name] != nil }) else {
         throw KafkaError(RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, "new topics")
       }
@@ -32,7 +32,7 @@ struct AdminOperations: Sendable {
     }
   }
 
-  /// Of topics that exist.
+  /// How the existing topics differ from the plan.
   func differences(_ plan: [TopicSpec]) throws(KafkaError) -> [TopicDifference] {
     try patiently { () throws(KafkaError) in
       let cluster = try ask()
@@ -41,8 +41,8 @@ struct AdminOperations: Sendable {
     }
   }
 
-  /// Calls `body` again after failures that may pass: for as long as a request may take, and once the cluster has
-  /// answered, for all of the patience there is.
+  /// Calls `body` again after failures that may pass: within the time of one request, and within the whole patience
+  /// once the cluster has answered.
   private func patiently<Result>(
     since start: Deadline = .now(), _ body: () throws(KafkaError) -> Result
   ) throws(KafkaError) -> Result {
@@ -70,7 +70,7 @@ struct AdminOperations: Sendable {
     }
   }
 
-  /// A cluster without a controller is the development broker: its answers would be waited for in vain.
+  /// A cluster without a controller is the development broker, which never answers requests of the admin protocol.
   private func hasAdminProtocol(_ cluster: ClusterMetadata) -> Bool {
     let controller = rd_kafka_controllerid(handle.raw, 0)
     return cluster.brokers.contains { $0.id == controller }
@@ -106,7 +106,7 @@ struct AdminOperations: Sendable {
     }
   }
 
-  /// For brokers without the admin protocol: asking for a topic makes it, with the broker's own settings.
+  /// For brokers without the admin protocol: asking for a topic creates it, with the broker's own settings.
   private func createByUse(_ topics: [TopicSpec]) throws(KafkaError) {
     for topic in topics {
       guard let reference = rd_kafka_topic_new(handle.raw, topic.name, nil) else {
@@ -118,7 +118,7 @@ struct AdminOperations: Sendable {
   }
 
   private func settings(of topics: [String]) throws(KafkaError) -> [String: [String: String]] {
-    // librdkafka refuses to ask about nothing.
+    // librdkafka refuses an empty request.
     guard !topics.isEmpty else { return [:] }
     var requests: [OpaquePointer?] = topics.map { rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, $0) }
     defer { for request in requests { rd_kafka_ConfigResource_destroy(request) } }
@@ -149,7 +149,7 @@ struct AdminOperations: Sendable {
     return settings
   }
 
-  /// Sends a request and waits for its answer; librdkafka sees to the timeout.
+  /// Sends a request and waits for its answer. librdkafka enforces the timeout.
   private func perform(
     _ operation: rd_kafka_admin_op_t, _ answer: Int32, _ request: (OpaquePointer?) -> Void
   ) throws(KafkaError) -> KafkaEvent {

@@ -1,6 +1,6 @@
 import CReelhaulKafka
 
-/// What a cluster says about itself.
+/// The brokers and topics of a cluster, as the cluster reports them.
 package struct ClusterMetadata: Hashable, Sendable {
   package struct Broker: Hashable, Sendable {
     package let id: Int32
@@ -9,12 +9,13 @@ package struct ClusterMetadata: Hashable, Sendable {
   }
 
   package let brokers: [Broker]
-  /// Partitions by topic.
+  /// The number of partitions of each topic.
   package let topics: [String: Int]
-  /// Replicas of a topic's partitions, the fewest, by topic.
+  /// The smallest number of replicas of a topic's partitions, for each topic.
   package let replicas: [String: Int]
 
-  /// Asks, and blocks for up to `milliseconds`. Asking for one topic makes it, on a cluster that makes topics on first use.
+  /// Asks the cluster, and blocks for up to `milliseconds`. On a cluster that creates topics on first use, asking for
+  /// one topic creates it.
   static func ask(
     _ client: OpaquePointer, topic: OpaquePointer? = nil, milliseconds: Int32
   ) throws(KafkaError) -> ClusterMetadata {

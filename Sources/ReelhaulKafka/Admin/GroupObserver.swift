@@ -1,12 +1,12 @@
 import CReelhaulKafka
 import ReelhaulSystem
 
-/// Looks at how far a consumer group is with a topic, without being its member.
+/// Observes how far a consumer group has read a topic, without being a member of the group.
 package final class GroupObserver: Sendable {
   package struct Position: Hashable, Sendable {
-    /// Records that the group has committed, of all partitions.
+    /// The number of records that the group has committed, in all partitions.
     package var committed: Int64
-    /// Records behind those; where nothing is committed of a partition, all it has.
+    /// The number of records after those. In a partition without a committed offset, all records count.
     package var unread: Int64
 
     package init(committed: Int64 = 0, unread: Int64 = 0) {
@@ -19,7 +19,7 @@ package final class GroupObserver: Sendable {
   private let topic: String
   private let milliseconds: Int32
 
-  /// Does not connect. `timeout` bounds each request.
+  /// Does not connect. `timeout` limits each request.
   package init(
     _ configuration: KafkaConfiguration, group: String, topic: String, timeout: Duration = .seconds(5)
   ) throws(KafkaError) {
@@ -35,7 +35,7 @@ package final class GroupObserver: Sendable {
 
   private var handle: KafkaHandle { client.handle }
 
-  /// Looks again while partitions are on the move, which those of a new topic are.
+  /// Tries again while partitions move, as those of a new topic do.
   private func look() throws(KafkaError) -> Position {
     let deadline = Deadline.after(.milliseconds(milliseconds))
     return try handle.retrying(until: deadline) { () throws(KafkaError) in try lookOnce() }

@@ -1,14 +1,15 @@
-/// How an existing topic is not as planned. Nothing is changed by itself: who made the topic may have had reasons.
+/// How an existing topic differs from the plan. It is only reported, because whoever created the topic may have had
+/// reasons.
 package struct TopicDifference: Hashable, Sendable, CustomStringConvertible {
   package let topic: String
-  /// A Kafka topic setting, `partitions`, or `replicas` where they are fewer.
+  /// A Kafka topic setting, or `partitions`, or `replicas` if there are fewer than planned.
   package let setting: String
   package let planned: String
   package let actual: String
 
   package var description: String { "\(topic): \(setting) is \(actual), planned \(planned)" }
 
-  /// Compares; `settings` is `nil` when the broker does not tell them.
+  /// Compares a topic with its plan. `settings` is nil if the broker does not report them.
   static func compare(
     _ planned: TopicSpec, partitions: Int, replicas: Int?, settings: [String: String]?
   ) -> [TopicDifference] {

@@ -1,7 +1,7 @@
-/// The topics of a fleet, by what they carry. All names start with one prefix, so fleets can share a cluster.
+/// The topics of a fleet, by their content. All names start with one prefix, so fleets can share a cluster.
 package struct TopicPlan: Hashable, Sendable {
   package let prefix: String
-  /// Partitions of the topics that workers share out.
+  /// The number of partitions of the topics that workers share among them.
   package let partitions: Int
 
   package init(prefix: String = "reelhaul.", partitions: Int = 48) {
@@ -9,7 +9,7 @@ package struct TopicPlan: Hashable, Sendable {
     self.partitions = partitions
   }
 
-  /// Throws `invalidArgument` where Kafka would refuse a topic with such a name.
+  /// Throws `invalidArgument` if Kafka would refuse a topic of this name.
   package init(checking prefix: String) throws(KafkaError) {
     self.init(prefix: prefix)
     let isValid = prefix.utf8.allSatisfy { byte in
@@ -35,7 +35,7 @@ package struct TopicPlan: Hashable, Sendable {
     }
   }
 
-  /// Kafka's, in bytes.
+  /// Kafka's limit, in bytes.
   private static let nameLimit = 249
 
   /// The consumer group of the workers.
@@ -53,7 +53,7 @@ package struct TopicPlan: Hashable, Sendable {
       TopicSpec(
         name: commands, partitions: partitions,
         settings: ["cleanup.policy": "delete", "retention.ms": String(7 * day), "max.message.bytes": "1048588"]),
-      // Every worker reads all of these: few partitions, short-lived.
+      // Every worker reads all of these topics, so they have few partitions and short retention.
       TopicSpec(
         name: signals, partitions: 4,
         settings: ["cleanup.policy": "delete", "retention.ms": "600000", "segment.ms": "600000"]),
@@ -62,7 +62,7 @@ package struct TopicPlan: Hashable, Sendable {
         settings: [
           "cleanup.policy": "delete", "retention.ms": "3600000", "segment.ms": "600000", "compression.type": "lz4",
         ]),
-      // An event and a dead letter are a command with something added: they must not be refused for their size.
+      // An event or a dead letter is a command with additions, so these topics must accept larger records.
       TopicSpec(
         name: events, partitions: 12,
         settings: ["cleanup.policy": "delete", "retention.ms": String(7 * day), "max.message.bytes": "2097152"]),

@@ -1,14 +1,14 @@
 import ReelhaulSystem
 
-/// A client whose calls block: they are made one after the other on a thread of its own, after the last of which it is
-/// freed.
+/// A client for blocking calls. Its own thread makes the calls one after the other, and frees the client after the
+/// last one.
 final class BlockingClient: Sendable {
   let handle: KafkaHandle
   private let name: String
   private let pool: BlockingPool
   private let isClosed = Lock(false)
 
-  /// `name`: the threads'.
+  /// `name`: the name of the threads.
   init(_ handle: KafkaHandle, name: String) {
     self.handle = handle
     self.name = name
@@ -35,7 +35,7 @@ final class BlockingClient: Sendable {
     await end()?.ended()
   }
 
-  /// Frees the client once no call is under way; nil where that has begun.
+  /// Frees the client once no call is running; nil if this has already begun.
   private func end() -> PollThread? {
     let isFirst = isClosed.withLock { isClosed in
       defer { isClosed = true }

@@ -1,5 +1,5 @@
-/// A C object on its way to the thread that owns it.
-// @unchecked: used to hand over ownership, once.
+/// A C object that is handed over to the thread that owns it.
+// @unchecked: used only to hand over ownership, once.
 struct CPointer: @unchecked Sendable {
   let pointer: OpaquePointer
 

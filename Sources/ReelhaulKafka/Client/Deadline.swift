@@ -1,6 +1,6 @@
 import ReelhaulSystem
 
-/// A point in time for threads that wait in milliseconds.
+/// A point in time, for threads that wait in milliseconds.
 struct Deadline: Comparable {
   /// Nanoseconds since boot.
   private let time: Int64
@@ -13,7 +13,7 @@ struct Deadline: Comparable {
 
   var hasPassed: Bool { time <= Clocks.boottime() }
 
-  /// Milliseconds left, rounded up, never negative.
+  /// The remaining milliseconds, rounded up and never negative.
   var remaining: Int32 { Int32(clamping: max(0, (time - Clocks.boottime() + 999_999) / 1_000_000)) }
 
   static func < (a: Deadline, b: Deadline) -> Bool { a.time < b.time }

@@ -1,6 +1,6 @@
 import CReelhaulKafka
 
-/// Owns one event taken from a queue; everything read from it is valid as long as it lives.
+/// Owns one event taken from a queue. All data read from the event is valid as long as the event lives.
 struct KafkaEvent: ~Copyable {
   let raw: OpaquePointer
 
@@ -9,7 +9,7 @@ struct KafkaEvent: ~Copyable {
   var type: Int32 { rd_kafka_event_type(raw) }
   var code: rd_kafka_resp_err_t { rd_kafka_event_error(raw) }
 
-  /// The failure the event tells, or `nil`.
+  /// The failure that the event reports, or nil.
   var error: KafkaError? {
     guard code != RD_KAFKA_RESP_ERR_NO_ERROR else { return nil }
     let text = rd_kafka_event_error_string(raw).map { String(cString: $0) }
@@ -25,7 +25,7 @@ struct KafkaEvent: ~Copyable {
     }
   }
 
-  /// The partitions of a rebalance or a commit; owned by the event.
+  /// The partitions of a rebalance or a commit. The event owns them.
   var partitions: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>? {
     rd_kafka_event_topic_partition_list(raw)
   }

@@ -1,19 +1,20 @@
 import CReelhaulKafka
 
-/// What a group member and a reader have in common.
+/// The common parts of group members and readers.
 extension KafkaHandle {
   static let fetching = [
-    // A position that is gone: the earliest record there is; what is missing before it is a gap.
+    // If the position no longer exists, fetching continues at the earliest record. The missing records are reported as
+    // a gap.
     "auto.offset.reset": "earliest",
-    // Memory: what is fetched ahead, and an answer, which is counted before it is decompressed. Once the queue is full,
-    // librdkafka 2.0 looks again only after up to a second.
+    // These limit memory: the records fetched ahead, and an answer, which is counted before it is decompressed. Once
+    // the queue is full, librdkafka 2.0 checks it again only after up to a second.
     "queued.max.messages.kbytes": "4096",
     "fetch.max.bytes": "262144",
     "fetch.wait.max.ms": "100",
     "fetch.error.backoff.ms": "100",
   ]
 
-  /// The earliest offset of the partition, as the last fetch told it; 0 before.
+  /// The earliest offset of the partition, as of the last fetch; 0 before the first one.
   func logStart(of partition: TopicPartition) -> Int64 {
     var low: Int64 = 0
     var high: Int64 = 0
@@ -21,12 +22,12 @@ extension KafkaHandle {
     return low
   }
 
-  /// Does what a record's reception asks for; `false` when the record shall be dropped.
+  /// Carries out the decision about a record. Returns false if the record must be dropped.
   func follow(_ reception: ReadPosition.Reception, to message: UnsafePointer<rd_kafka_message_t>) -> Bool {
     switch reception {
     case .accept: return true
     case .seek(let offset):
-      // Without a timeout it does not wait; what is queued of the partition is void from here on.
+      // Without a timeout the call does not wait. Queued records of the partition are void from now on.
       rd_kafka_seek(message.pointee.rkt, message.pointee.partition, offset, 0)
       return false
     case .gap(let expected):

@@ -1,14 +1,14 @@
 import CReelhaulKafka
 
 extension KafkaHandle {
-  /// An end of a partition's log, by Kafka's number for it.
+  /// The beginning or the end of a partition's log, with Kafka's number for it.
   enum LogEnd: Int64 {
     case last = -1
     case first = -2
   }
 
-  /// The offsets of the partitions' first records, or those after their last ones; where a partition's is not told,
-  /// none. One request a broker; blocks for up to `milliseconds`.
+  /// The offsets of the partitions' first records, or the offsets after their last records. A partition is left out if
+  /// its offset is not reported. Sends one request per broker, and blocks for up to `milliseconds`.
   func offsets(
     of partitions: [TopicPartition], at end: LogEnd, milliseconds: Int32
   ) throws(KafkaError) -> [TopicPartition: Int64] {

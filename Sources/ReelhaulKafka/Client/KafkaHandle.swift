@@ -1,34 +1,37 @@
 import CReelhaulKafka
 
-/// The one owner of an `rd_kafka_t` and of the queue through which everything it has to say comes: delivery reports,
-/// records, rebalances, commits, errors, logs and statistics. There are no C callbacks, so no contexts to keep alive.
+/// The only owner of an `rd_kafka_t` and of its queue. All reports of librdkafka arrive through this queue:
+/// deliveries, records, rebalances, commits, errors, logs and statistics. There are no C callbacks, so no contexts
+/// must be kept alive.
 ///
-/// One thread at a time, the owner's poll thread, calls ``poll(milliseconds:)``; once it has ended, one calls ``destroy()``.
-// @unchecked: an `rd_kafka_t` is thread-safe; who may call what when is said above.
+/// Only one thread at a time, the owner's poll thread, calls ``poll(milliseconds:)``. After it has ended, one thread
+/// calls ``destroy()``.
+// @unchecked: an `rd_kafka_t` is thread-safe; the rules above say who may call what.
 final class KafkaHandle: @unchecked Sendable {
   enum Role {
     case producer
     /// A member of a consumer group.
     case member
-    /// A consumer that is told its partitions and belongs to no group.
+    /// A consumer with assigned partitions and without a group.
     case reader
   }
 
   let raw: OpaquePointer
   private let queue: OpaquePointer
-  /// Nothing is ever put on it: waiting on it is waiting for ``wake()``.
+  /// Nothing is ever put on this queue, so waiting on it means waiting for ``wake()``.
   private let silence: OpaquePointer
   private let observer: KafkaObserver
   private let bootstrap: String
-  /// What librdkafka last said is wrong, since it last was well: why a request goes unanswered. The poll thread's.
+  /// The last problem that librdkafka reported since the cluster answered: it explains why a request gets no answer.
+  /// Used only on the poll thread.
   private(set) var trouble: KafkaError?
-  /// Whether the cluster ever answered. The poll thread's.
+  /// Whether the cluster has ever answered. Used only on the poll thread.
   private(set) var hasAnswered = false
   private var isDestroyed = false
 
   /// - Parameters:
-  ///   - defaults: what `configuration` may override.
-  ///   - required: what it may not.
+  ///   - defaults: properties that `configuration` may override.
+  ///   - required: properties that it may not override.
   init(
     _ role: Role, _ configuration: KafkaConfiguration, defaults: [String: String] = [:],
     required: [String: String] = [:]
@@ -36,18 +39,19 @@ final class KafkaHandle: @unchecked Sendable {
     let conf = rd_kafka_conf_new()
     let common = [
       "client.id": "reelhaul", "log.connection.close": "false", "socket.keepalive.enable": "true",
-      // Small requests and answers go at once: held back for the peer's delayed acknowledgement they take 40 ms.
+      // Sends small requests and answers at once. Otherwise each waits up to 40 ms for the peer's delayed
+      // acknowledgement.
       "socket.nagle.disable": "true",
     ]
     var own = required
     own["bootstrap.servers"] = configuration.bootstrap
     own["log.queue"] = "true"
-    // A producer's property, below which librdkafka lets no consumer's fetches go.
+    // This is a producer's property, but librdkafka also uses it as a lower bound for the fetches of a consumer.
     if role != .producer {
       own["message.max.bytes"] = configuration.properties["fetch.max.bytes"] ?? defaults["fetch.max.bytes"]
     }
     var reason = [CChar](repeating: 0, count: 512)
-    // One after the other: what is set last holds, by whichever of a property's names.
+    // In this order: the value set last is used, whichever of its names a property has.
     for (name, value) in [common, defaults, configuration.properties, own].joined()
     where rd_kafka_conf_set(conf, name, value, &reason, reason.count) != RD_KAFKA_CONF_OK {
       rd_kafka_conf_destroy(conf)
@@ -58,7 +62,7 @@ final class KafkaHandle: @unchecked Sendable {
       RD_KAFKA_EVENT_DR | RD_KAFKA_EVENT_FETCH | RD_KAFKA_EVENT_REBALANCE | RD_KAFKA_EVENT_OFFSET_COMMIT
         | RD_KAFKA_EVENT_ERROR | RD_KAFKA_EVENT_LOG | RD_KAFKA_EVENT_STATS)
     let type = role == .producer ? RD_KAFKA_PRODUCER : RD_KAFKA_CONSUMER
-    // On success the configuration belongs to the client.
+    // On success librdkafka owns the configuration.
     guard let raw = rd_kafka_new(type, conf, &reason, reason.count) else {
       rd_kafka_conf_destroy(conf)
       throw KafkaError(code: .invalidArgument, message: Self.text(reason), isRetriable: false)
@@ -86,21 +90,21 @@ final class KafkaHandle: @unchecked Sendable {
     precondition(isDestroyed, "a Kafka client was dropped by a thread that may not wait for its end")
   }
 
-  /// Where operations of this client send their answers.
+  /// The queue to which operations of this client send their answers.
   var answers: OpaquePointer { queue }
 
-  /// The next event, waiting up to `milliseconds` for it or for ``wake()``.
+  /// The next event. Waits up to `milliseconds` for an event or for ``wake()``.
   func poll(milliseconds: Int32) -> KafkaEvent? {
     guard let event = rd_kafka_queue_poll(queue, milliseconds) else { return nil }
     return KafkaEvent(raw: event)
   }
 
-  /// Waits for ``wake()``, and takes no event.
+  /// Waits for ``wake()``, without taking an event.
   func rest(milliseconds: Int32) {
     if let event = rd_kafka_queue_poll(silence, milliseconds) { rd_kafka_event_destroy(event) }
   }
 
-  /// Ends the current or else the next wait of the poll thread. Callable from any thread before ``destroy()``.
+  /// Ends the current wait of the poll thread, or else its next one. Any thread may call it before ``destroy()``.
   func wake() {
     rd_kafka_queue_yield(queue)
     rd_kafka_queue_yield(silence)
@@ -110,7 +114,7 @@ final class KafkaHandle: @unchecked Sendable {
     observer(notice)
   }
 
-  /// Passes on logs, statistics and errors. Returns the error if it is fatal.
+  /// Reports logs, statistics and errors to the observer. Returns the error if it is fatal.
   func observe(_ event: borrowing KafkaEvent) -> KafkaError? {
     switch event.type {
     case RD_KAFKA_EVENT_LOG:
@@ -133,13 +137,14 @@ final class KafkaHandle: @unchecked Sendable {
     return nil
   }
 
-  /// Notes that the cluster answers.
+  /// Notes that the cluster answers again.
   func recovered() {
     hasAnswered = true
     if trouble != nil { trouble = nil }
   }
 
-  /// Calls `body` again after failures that may pass, until the deadline, which is looked up after each.
+  /// Calls `body` again after failures that may pass, until the deadline. The deadline is read again after each
+  /// failure.
   func retrying<Result>(
     until deadline: @autoclosure () -> Deadline, _ body: () throws(KafkaError) -> Result
   ) throws(KafkaError) -> Result {
@@ -153,7 +158,7 @@ final class KafkaHandle: @unchecked Sendable {
     }
   }
 
-  /// Passes on what came meanwhile, where nothing else than ``observe(_:)`` takes can come.
+  /// Reports the waiting events, when only events that ``observe(_:)`` handles can come.
   func drain() {
     while let event = poll(milliseconds: 0) { _ = observe(event) }
   }
@@ -162,7 +167,7 @@ final class KafkaHandle: @unchecked Sendable {
     String(decoding: buffer.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
   }
 
-  /// The cause behind a fatal error.
+  /// The cause of a fatal error.
   private var fatalError: KafkaError? {
     var reason = [CChar](repeating: 0, count: 512)
     let code = rd_kafka_fatal_error(raw, &reason, reason.count)
@@ -170,17 +175,17 @@ final class KafkaHandle: @unchecked Sendable {
     return KafkaError(code: KafkaError.Code(code), message: Self.text(reason), isFatal: true)
   }
 
-  /// librdkafka before 2.3 aborts the process where a cooperative-sticky member is freed while it joins its group for
-  /// the first time (its issue 4312).
+  /// librdkafka before 2.3 aborts the process if a cooperative-sticky member is freed while it joins its group for the
+  /// first time (its issue 4312).
   static let mayAbortJoining = rd_kafka_version() < 0x0203_0000
 
-  /// Leaves the client to the end of the process, in the place of ``destroy()``.
+  /// Keeps the client until the process ends, instead of ``destroy()``.
   func abandon() {
     isDestroyed = true
   }
 
-  /// Frees the client and waits for librdkafka's threads. Once, after the last ``wake()``.
-  /// A group member that has not left the group does not try to.
+  /// Frees the client and waits for librdkafka's threads. Call it once, after the last ``wake()``. A group member that
+  /// has not left its group does not try to leave.
   func destroy() {
     isDestroyed = true
     rd_kafka_queue_destroy(silence)

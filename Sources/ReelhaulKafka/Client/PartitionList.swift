@@ -1,6 +1,6 @@
 import CReelhaulKafka
 
-/// Owns a list of partitions with offsets, as librdkafka wants and returns them.
+/// Owns a list of partitions with offsets, in librdkafka's form.
 struct PartitionList: ~Copyable {
   private let raw: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>
 
@@ -16,14 +16,15 @@ struct PartitionList: ~Copyable {
     if let offset { element?.pointee.offset = offset }
   }
 
-  /// Lends the list for one call. A bare pointer would not keep it alive: its owner may end at its last use.
+  /// Lends the list for one call. A bare pointer would not keep the list alive, because an owner may end after its
+  /// last use.
   borrowing func lend<Result>(
     _ body: (UnsafeMutablePointer<rd_kafka_topic_partition_list_t>) -> Result
   ) -> Result {
     body(raw)
   }
 
-  /// The offsets of the list that are offsets, and not librdkafka's negative marks.
+  /// The valid offsets of the list, without librdkafka's negative marks.
   var offsets: [TopicPartition: Int64] {
     var offsets: [TopicPartition: Int64] = [:]
     for element in Self.elements(raw) where element.offset >= 0 {
@@ -32,7 +33,7 @@ struct PartitionList: ~Copyable {
     return offsets
   }
 
-  /// The partitions of an answer that have no offset.
+  /// The partitions of an answer for which there is no offset.
   var absent: [TopicPartition] {
     Self.elements(raw).filter { $0.err == RD_KAFKA_RESP_ERR_NO_ERROR && $0.offset < 0 }
       .map { TopicPartition(String(cString: $0.topic), $0.partition) }

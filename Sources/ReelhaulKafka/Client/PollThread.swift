@@ -1,6 +1,6 @@
 import ReelhaulSystem
 
-/// A thread whose end is awaited, never blocked on.
+/// A thread whose end a task can await without blocking.
 final class PollThread: Sendable {
   private struct State {
     var hasEnded = false
@@ -29,7 +29,7 @@ final class PollThread: Sendable {
     if !state.withLock({ $0.isJoined }) { thread.detach() }
   }
 
-  /// Waits for its end.
+  /// Waits until the thread has ended.
   func ended() async {
     await withCheckedContinuation { continuation in
       let hasEnded = state.withLock { state in
@@ -42,7 +42,7 @@ final class PollThread: Sendable {
       defer { state.isJoined = true }
       return !state.isJoined
     }
-    // Its body is over: this waits for the thread's last few instructions.
+    // The thread's body has ended, so this waits only for its last few instructions.
     if mustJoin { thread.join() }
   }
 }

@@ -1,6 +1,6 @@
 import ReelhaulSystem
 
-/// Where a poll thread meets the one task that waits for what it has.
+/// Passes elements from a poll thread to the one task that waits for them.
 final class Rendezvous<Element: Sendable>: Sendable {
   typealias Waiter = CheckedContinuation<Element?, any Error>
 
@@ -11,7 +11,7 @@ final class Rendezvous<Element: Sendable>: Sendable {
 
   private let state = Lock(State())
 
-  /// Waits for an element; `nil` after the end. `announce` tells the thread that somebody waits.
+  /// Waits for an element; nil after the end. `announce` tells the thread that a task waits.
   func next(announce: @Sendable () -> Void) async throws -> Element? {
     try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { waiter in
@@ -23,7 +23,7 @@ final class Rendezvous<Element: Sendable>: Sendable {
         if let end {
           waiter.resume(with: end.map { nil }.mapError { $0 })
         } else if Task.isCancelled {
-          // The handler below may have run before there was a waiter.
+          // The handler below may have run before the waiter was stored.
           cancel()
         } else {
           announce()
@@ -40,10 +40,10 @@ final class Rendezvous<Element: Sendable>: Sendable {
 
   var isAwaited: Bool { state.withLock { $0.waiter != nil } }
 
-  /// The waiting task, to be resumed by the caller.
+  /// The waiting task. The caller must resume it.
   func take() -> Waiter? { state.withLock { $0.waiter.take() } }
 
-  /// Answers who waits now and whoever comes later.
+  /// Answers the present waiter, and all later ones.
   func finish(_ end: Result<Void, KafkaError>) {
     let waiter = state.withLock { state in
       if state.end == nil { state.end = end }

@@ -1,6 +1,6 @@
 import ReelhaulSystem
 
-/// Tells a poll thread to stop, without ever touching a client that is gone.
+/// Tells a poll thread to stop, and never touches a client that has been freed.
 final class StoppableHandle: Sendable {
   private let handle: KafkaHandle
   private let stopping = Lock(false)
@@ -11,12 +11,12 @@ final class StoppableHandle: Sendable {
 
   var isStopping: Bool { stopping.withLock { $0 } }
 
-  /// Ends the thread's wait; to be told to stop has done so.
+  /// Ends the thread's wait. Does nothing after ``stop()``, which has ended it already.
   func wake() {
     stopping.withLock { if !$0 { handle.wake() } }
   }
 
-  /// The thread frees the client only after it has seen the flag, so the wake comes before that, under the lock.
+  /// The thread frees the client only after it has seen the flag. So the wake comes first, under the lock.
   func stop() {
     stopping.withLock { isStopping in
       guard !isStopping else { return }

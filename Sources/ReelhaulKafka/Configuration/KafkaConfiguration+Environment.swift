@@ -1,8 +1,10 @@
 extension KafkaConfiguration {
-  /// Reads `REELHAUL_KAFKA` (bootstrap servers) and every `REELHAUL_KAFKA_<PROPERTY>`: lower-cased, `_` for `.`
-  /// and `__` for `_`, so `REELHAUL_KAFKA_SECURITY_PROTOCOL` sets `security.protocol`. `nil` without bootstrap servers.
+  /// Reads `REELHAUL_KAFKA` (bootstrap servers) and every `REELHAUL_KAFKA_<PROPERTY>`. The property's name is in lower
+  /// case, with `.` for `_` and `_` for `__`, so `REELHAUL_KAFKA_SECURITY_PROTOCOL` sets `security.protocol`. Nil
+  /// without bootstrap servers.
   ///
-  /// Throws as ``init(bootstrap:properties:observer:)`` does, naming the variable, and where SASL is wanted without its mechanism.
+  /// Throws like ``init(bootstrap:properties:observer:)`` and names the variable. Also throws if SASL is set without
+  /// its mechanism.
   package static func fromEnvironment(
     _ environment: [String: String], observer: @escaping KafkaObserver = { _ in }
   ) throws(KafkaError) -> KafkaConfiguration? {
@@ -18,7 +20,7 @@ extension KafkaConfiguration {
       }
       properties[name] = value
     }
-    // librdkafka would take Kerberos for meant.
+    // librdkafka would use Kerberos, which is rarely meant.
     if let security = properties["security.protocol"], security.uppercased().hasPrefix("SASL"),
       properties["sasl.mechanism"] == nil, properties["sasl.mechanisms"] == nil
     {

@@ -1,18 +1,19 @@
 import CReelhaulKafka
 
-/// Where the cluster is and how to reach it: bootstrap servers and any of librdkafka's properties.
+/// The address of the cluster and the properties of its connections: bootstrap servers and any property of librdkafka.
 ///
-/// The properties hold secrets (`sasl.password`): they are never printed.
+/// The properties contain secrets (`sasl.password`), so they are never printed.
 package struct KafkaConfiguration: Sendable, CustomStringConvertible {
-  /// `host:port`, comma-separated.
+  /// `host:port`, separated by commas.
   package let bootstrap: String
-  /// librdkafka's properties, over the defaults of each client. Some are the clients' own and cannot be set.
+  /// librdkafka's properties. They override the defaults of each client, but some belong to the clients and cannot be
+  /// set.
   package let properties: [String: String]
-  /// Hears what clients made from this configuration have to tell.
+  /// Receives the notices of all clients with this configuration.
   package var observer: KafkaObserver
 
-  /// Throws `invalidArgument` for what is no address with a port, and, naming the property, for a property librdkafka
-  /// does not know, a value it refuses, or a property this module depends on.
+  /// Throws `invalidArgument` if a server is not an address with a port. Also throws it, with the property's name, if
+  /// librdkafka does not know a property or refuses its value, or if this module depends on the property.
   package init(
     bootstrap: String, properties: [String: String] = [:], observer: @escaping KafkaObserver = { _ in }
   ) throws(KafkaError) {
@@ -36,15 +37,15 @@ package struct KafkaConfiguration: Sendable, CustomStringConvertible {
     "Kafka at \(bootstrap)" + properties.keys.sorted().map { ", \($0)" }.joined()
   }
 
-  /// What an address most likely lacks, to end a sentence with.
+  /// The part that an address most likely lacks, as the end of a sentence.
   private static func lack(of server: Substring) -> String {
-    // librdkafka would take 9092 for meant; Kafka's own clients take no address without a port.
+    // librdkafka would use port 9092. Kafka's own clients refuse an address without a port.
     if !server.contains(":") { return ": it has no port (Kafka's own is 9092)" }
     let isIPv6 = server.count { $0 == ":" } > 2 && !server.contains("[")
     return isIPv6 ? ": IPv6 is written [ADDRESS]:PORT" : ""
   }
 
-  /// librdkafka would pass by what it cannot read, and wait for a broker until its time is over.
+  /// librdkafka would ignore an address that it cannot parse, and wait for a broker until the timeout.
   private static func isServer(_ text: Substring) -> Bool {
     let parts = text.drop { $0 == " " }.split(separator: "://", maxSplits: 1, omittingEmptySubsequences: false)
     guard let address = parts.last, !address.isEmpty, !address.contains("/"),
@@ -58,7 +59,7 @@ package struct KafkaConfiguration: Sendable, CustomStringConvertible {
     return !host.isEmpty && !host.contains(" ") && (isBracketed || !host.contains(":"))
   }
 
-  /// Properties that carry this module's guarantees, with what each is for.
+  /// Properties on which this module's guarantees depend, with the purpose of each.
   private static let reserved: [String: String] = [
     "bootstrap.servers": "the bootstrap servers are a setting of their own",
     "metadata.broker.list": "the bootstrap servers are a setting of their own",

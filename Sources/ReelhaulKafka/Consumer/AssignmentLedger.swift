@@ -1,21 +1,23 @@
-/// Which partitions a group member has, which offset each goes on with, and which offsets it may still commit.
+/// The partitions of a group member, the offset at which each continues, and the offsets that it may still commit.
 ///
-/// Offsets of an assignment that has ended are never committed: the partition's new owner may be further on.
+/// Offsets of an ended assignment are never committed, because the partition's new owner may have read further.
 struct AssignmentLedger {
   private struct Entry {
-    /// Counts assignments, so that a partition that went away and came back is told from one that stayed.
+    /// Counts assignments, to distinguish a partition that left and came back from one that stayed.
     let epoch: Int
     var position: ReadPosition
-    /// The ends of what was handed out since, of what of it is done, and of what is committed.
+    /// Three offsets since the assignment: the end of the records handed out, of the records that are done, and of the
+    /// committed ones.
     var handedOut: Int64 = -1
     var done: Int64 = -1
     var committed: Int64 = -1
-    /// The group has an offset of it.
+    /// Whether the group has an offset of this partition.
     var isKnown: Bool
-    /// The furthest offset that the group had before, or has from here; `nil`: it has not told yet. One that is further
-    /// than this and than what was handed out is of another log: the topic's before it was deleted and made again.
+    /// The largest offset that the group had before, or got from here; nil if the group has not answered yet. An
+    /// offset that is larger than this and than all records handed out belongs to another log: the topic was deleted
+    /// and created again.
     var told: Int64?
-    /// Where its log begins, if that is the first thing to commit.
+    /// The offset where the log begins, if this must be committed first.
     var start: Int64?
     var isRevoked = false
   }
@@ -27,10 +29,10 @@ struct AssignmentLedger {
 
   var isEmpty: Bool { entries.isEmpty }
 
-  /// With those being revoked, of which something may still be committed.
+  /// All partitions, including those being revoked, for which offsets may still be committed.
   var held: [TopicPartition] { Array(entries.keys) }
 
-  /// `answer`: what the group says of them; `nil` where it did not.
+  /// `answer`: the group's offsets of these partitions; nil if the group did not answer.
   mutating func assign(_ partitions: [TopicPartition], _ answer: GroupAnswer.Offsets?) {
     epochs += 1
     for partition in partitions {
@@ -41,13 +43,14 @@ struct AssignmentLedger {
     }
   }
 
-  /// The next offsets, as far as known.
+  /// The next offsets, as far as they are known.
   var positions: [TopicPartition: Int64] { entries.compactMapValues(\.position.expected) }
 
-  /// Whether the group must have an offset of it.
+  /// Whether the group must have an offset of this partition.
   func isKnown(_ partition: TopicPartition) -> Bool { entries[partition]?.isKnown == true }
 
-  /// Takes in what the group says, and returns the partitions to ``restart(_:)``: their offset is gone or is not theirs.
+  /// Applies the group's answer. Returns the partitions to ``restart(_:)``: their offset no longer exists or belongs
+  /// to another log.
   mutating func learn(_ answer: GroupAnswer.Offsets) -> [TopicPartition] {
     let absent = Set(answer.absent)
     return entries.compactMap { partition, entry in
@@ -64,7 +67,7 @@ struct AssignmentLedger {
     }
   }
 
-  /// Notes that nothing up to there is needed again; of an assignment that has ended nothing is noted.
+  /// Notes that records up to the end of `range` are not needed again. Ignores ranges of ended assignments.
   mutating func done(_ range: KafkaBatch.Range) {
     guard let entry = entries[range.partition], entry.epoch == range.epoch else { return }
     entries[range.partition]?.done = max(entry.done, range.next)
@@ -72,8 +75,8 @@ struct AssignmentLedger {
 
   var hasUncommitted: Bool { entries.values.contains { $0.done > $0.committed || !$0.isKnown && $0.start != nil } }
 
-  /// What there is to commit. The first thing of each partition is where it begins: only an offset that was there can be
-  /// found missing.
+  /// The offsets to commit. The first commit of each partition is the offset where it begins, because only a committed
+  /// offset can be missed later.
   var uncommitted: [KafkaBatch.Range] {
     entries.compactMap { partition, entry in
       let next = entry.isKnown ? entry.done : entry.start ?? -1
@@ -81,7 +84,8 @@ struct AssignmentLedger {
     }
   }
 
-  /// Forgets what was read of these partitions, and returns those to be read anew: not those being revoked.
+  /// Forgets the positions of these partitions. Returns those to read from the beginning: all that are not being
+  /// revoked.
   mutating func restart(_ partitions: [TopicPartition]) -> [TopicPartition] {
     let staying = partitions.filter { entries[$0]?.isRevoked == false }
     remove(partitions)
@@ -89,7 +93,8 @@ struct AssignmentLedger {
     return staying
   }
 
-  /// `nil`: drop the record; its partition is going or gone, and the next owner reads it again.
+  /// Returns nil if the record must be dropped: its partition is being revoked or has gone, and its next owner reads
+  /// it again.
   mutating func receive(
     _ partition: TopicPartition, _ offset: Int64, logStart: @autoclosure () -> Int64
   ) -> ReadPosition.Reception? {
@@ -97,7 +102,7 @@ struct AssignmentLedger {
     return entries[partition]?.position.receive(offset, logStart: logStart())
   }
 
-  /// Notes that `records` are now with the consumer's task, and returns what committing them means.
+  /// Notes that the consumer's task now has `records`, and returns the ranges to commit for them.
   mutating func handOut(_ records: some Sequence<KafkaRecord>) -> [KafkaBatch.Range] {
     var ranges: [KafkaBatch.Range] = []
     var indices: [TopicPartition: Int] = [:]
@@ -121,12 +126,13 @@ struct AssignmentLedger {
     entries[range.partition]?.isKnown = true
   }
 
-  /// Takes no more records of these partitions; what was handed out may still be committed until ``remove(_:)``.
+  /// Accepts no more records of these partitions. Records handed out before may still be committed until
+  /// ``remove(_:)``.
   mutating func revoke(_ partitions: [TopicPartition]) {
     for partition in partitions { entries[partition]?.isRevoked = true }
   }
 
-  /// Those of the partitions that have records handed out and not committed.
+  /// Those of `partitions` that have records which are handed out and not committed.
   func busy(_ partitions: [TopicPartition]) -> [TopicPartition] {
     partitions.filter { entries[$0].map { $0.handedOut > $0.committed } ?? false }
   }

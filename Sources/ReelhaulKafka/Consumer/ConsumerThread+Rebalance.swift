@@ -10,7 +10,8 @@ extension ConsumerThread {
     }
   }
 
-  /// Asks where the group is before it takes its new share: only so a gap right at the start is seen.
+  /// Asks for the group's offsets before it takes its new partitions, because only then a gap right at the start is
+  /// noticed.
   private func assign(_ partitions: [TopicPartition]) {
     wasAssigned = true
     guard !partitions.isEmpty, !isClosing else { return take(partitions, nil) }
@@ -20,7 +21,7 @@ extension ConsumerThread {
     }
   }
 
-  /// Takes its new share. Where the group could not be asked, librdkafka asks by itself.
+  /// Takes the new partitions. If the group did not answer, librdkafka asks for the offsets by itself.
   func take(_ partitions: [TopicPartition], _ answer: GroupAnswer?) {
     guard isClosing || partitions.isEmpty || coming == partitions else { return }
     coming = nil
@@ -38,7 +39,7 @@ extension ConsumerThread {
     handle.notice(.assigned(partitions))
   }
 
-  /// Gives handed-out records the grace to be committed, unless the partitions are lost already.
+  /// Waits for handed-out records to be committed, within the grace, unless the partitions are already lost.
   private func revoke(_ partitions: [TopicPartition]) {
     discard(partitions)
     ledger.revoke(partitions)
@@ -50,7 +51,7 @@ extension ConsumerThread {
     finishRevocation()
   }
 
-  /// Gives the partitions back once nothing of them waits to be committed, or the grace is over.
+  /// Gives the partitions back once none of their records waits to be committed, or the grace is over.
   func finishRevocation() {
     guard let revocation else { return }
     let busy = ledger.busy(revocation.partitions)
@@ -63,12 +64,12 @@ extension ConsumerThread {
     if String(cString: rd_kafka_rebalance_protocol(handle.raw)) == "COOPERATIVE" {
       report(list.lend { rd_kafka_incremental_unassign(handle.raw, $0) }, "unassign")
     } else {
-      // The member left a broken group: there is no protocol any more.
+      // The member has left a broken group, and no longer takes part in the group's protocol.
       rd_kafka_assign(handle.raw, nil)
     }
   }
 
-  /// Looks now and then at partitions that bring nothing.
+  /// Checks from time to time for partitions that bring no records.
   func lookAfterPartitions() {
     guard nextLook.hasPassed, revocation == nil else { return }
     nextLook = .after(.seconds(5))
@@ -82,20 +83,20 @@ extension ConsumerThread {
     if !stalled.isEmpty { seek(stalled) }
   }
 
-  /// Fetches anew from these offsets. Does not wait for it.
+  /// Starts fetching again from these offsets. Does not wait.
   private func seek(_ offsets: [TopicPartition: Int64]) {
     let list = PartitionList([])
     for (partition, offset) in offsets { list.add(partition, offset: offset) }
     report(list.lend { rd_kafka_seek_partitions(handle.raw, $0, 0) }, "seek")
   }
 
-  /// Begins anew where the group's offsets are gone, or are others than this member's: the topic was deleted, and a new one
-  /// of its name may have fewer, or just as many, records, so that a fetch from the former position fails late or never.
-  /// What was handed out before is then no longer this member's to commit.
+  /// Reads these partitions from the beginning, because the group's offsets are gone or differ from this member's. The
+  /// topic was deleted, and a new one of the same name may have fewer or equally many records, so a fetch from the
+  /// former position would fail late or never. Records handed out before can no longer be committed by this member.
   func restart(_ partitions: [TopicPartition]) {
     guard !partitions.isEmpty else { return }
     discard(partitions)
-    // A number: to ask for the beginning of a topic that is not there yet would fail for good.
+    // The offset must be a number: asking for the beginning of a topic that does not exist yet would fail for good.
     seek(Dictionary(uniqueKeysWithValues: ledger.restart(partitions).map { ($0, 0) }))
     exchange.askSoon()
     handle.notice(.restarted(partitions))

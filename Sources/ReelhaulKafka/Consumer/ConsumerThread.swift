@@ -1,9 +1,10 @@
 import CReelhaulKafka
 import ReelhaulSystem
 
-/// The thread behind a ``KafkaConsumer``: polls, collects records until somebody waits for them, answers rebalances and
-/// sends commits. The events of one queue arrive in one order, so a record is never taken for a partition that is gone.
-// @unchecked: `shared` has its own lock; everything else is touched by the thread alone.
+/// The thread of a ``KafkaConsumer``. It polls, collects records until a task waits for them, answers rebalances and
+/// sends commits. All events arrive in one queue and in order, so a record is never accepted for a partition that has
+/// gone.
+// @unchecked: `shared` has its own lock; everything else is touched only by the thread.
 final class ConsumerThread: @unchecked Sendable {
   enum Request {
     case commit([KafkaBatch.Range])
@@ -19,7 +20,7 @@ final class ConsumerThread: @unchecked Sendable {
     var requests: [Request] = []
     var assignment: [TopicPartition] = []
     var deadline: Deadline?
-    /// The client may be gone.
+    /// True once the client may have been freed.
     var hasEnded = false
   }
 
@@ -38,21 +39,21 @@ final class ConsumerThread: @unchecked Sendable {
   var flow = FlowControl()
   var exchange = GroupExchange()
   let inquirer: GroupInquirer
-  /// Given by the group, and not taken yet: where it is with them is being asked.
+  /// Partitions from the group that are not taken yet, because the group is being asked for their offsets.
   var coming: [TopicPartition]?
   var revocation: Revocation?
   var nextLook = Deadline.now()
   var stalls = StallDetector()
-  /// The next question is to search for partitions that bring nothing.
+  /// The next question must also look for partitions that bring no records.
   var shallSearch = false
   var isClosing = false
   private var isMember = false
-  /// Whether the group has ever given it its share, perhaps of nothing.
+  /// Whether the group has ever assigned partitions to it, even none.
   var wasAssigned = false
   private var copier = RecordCopier()
   private var collected: [KafkaRecord] = []
   private var collectedBytes = 0
-  /// Since when the buffer is full and nobody waits.
+  /// The time since which the buffer is full and no task waits.
   private var fullSince: Deadline?
   private var isDrained = false
 
@@ -111,7 +112,7 @@ final class ConsumerThread: @unchecked Sendable {
       inquirer.abandon()
       return handle.abandon()
     }
-    // Nobody waits for it: librdkafka 2.0 may not come to an end where a topic was deleted.
+    // On its own thread, because nobody may wait for it: librdkafka 2.0 may never end if a topic was deleted.
     Thread(name: "kafka-consumer-end") { [handle, inquirer] in
       inquirer.shutdown()
       handle.destroy()
@@ -155,7 +156,7 @@ final class ConsumerThread: @unchecked Sendable {
 
   private var isFull: Bool { collected.count >= options.records || collectedBytes >= options.bytes }
 
-  /// Hands a batch to who waits: a full one, or what there is when nothing more comes at once.
+  /// Hands a batch to the waiting task: a full one, or the present records if no more come at once.
   private func deliver() {
     guard !collected.isEmpty, isFull || isDrained, let waiter = batches.take() else { return }
     let records = takeCollected()
@@ -180,7 +181,7 @@ final class ConsumerThread: @unchecked Sendable {
     return Array(collected[..<count])
   }
 
-  /// Pauses the partitions when the buffer stays full, and resumes them when there is room again.
+  /// Pauses the partitions if the buffer stays full, and resumes them when there is room again.
   private func regulate() {
     if !isFull {
       fullSince = nil
@@ -244,7 +245,7 @@ final class ConsumerThread: @unchecked Sendable {
     collectedBytes += record.size
   }
 
-  /// Forgets collected records of partitions that go.
+  /// Drops the collected records of partitions that leave.
   func discard(_ partitions: [TopicPartition]) {
     let gone = Set(partitions)
     collected.removeAll { gone.contains($0.topicPartition) }

@@ -1,14 +1,14 @@
 import CReelhaulKafka
 
-/// Whether partitions shall be paused, by whom, and which are.
+/// Whether partitions should be paused, for which reason, and which of them are.
 struct FlowControl {
-  /// The consumer's buffer is full: everything is paused.
+  /// The consumer's buffer is full, so everything is paused.
   var isFull = false
-  /// The consumer's owner wants no more for now.
+  /// The consumer's owner wants no more records for now.
   var isPaused = false
   private var applied: Set<TopicPartition> = []
 
-  /// Pauses and resumes what differs from what is wanted.
+  /// Pauses and resumes the partitions whose state is not the wanted one.
   mutating func apply(to assignment: @autoclosure () -> [TopicPartition], on handle: KafkaHandle) {
     guard isFull || isPaused || !applied.isEmpty else { return }
     let wanted = isFull || isPaused ? Set(assignment()) : []
@@ -19,7 +19,7 @@ struct FlowControl {
     applied = wanted
   }
 
-  /// Leaves partitions that go as they came.
+  /// Resumes partitions that leave, as they were when they came.
   mutating func release(_ partitions: [TopicPartition], on handle: KafkaHandle) {
     let toResume = applied.intersection(partitions)
     if !toResume.isEmpty { PartitionList(toResume).lend { _ = rd_kafka_resume_partitions(handle.raw, $0) } }

@@ -2,11 +2,11 @@ import CReelhaulKafka
 import ReelhaulSystem
 
 struct GroupQuestion: Sendable {
-  /// What the group is asked about.
+  /// The partitions to ask the group about.
   var partitions: [TopicPartition]
-  /// Those of which it may have no offset: where their logs begin is looked for.
+  /// Those for which the group may have no offset: the beginning of their logs is looked up.
   var unknown: Set<TopicPartition> = []
-  /// Those of which both ends of the log are looked for.
+  /// Those for which both ends of the log are looked up.
   var searched: [TopicPartition] = []
 }
 
@@ -16,21 +16,21 @@ enum GroupAnswer: Sendable {
 
   struct Offsets: Sendable {
     var committed: [TopicPartition: Int64] = [:]
-    /// Those that the group has no offset of.
+    /// The partitions for which the group has no offset.
     var absent: [TopicPartition] = []
-    /// Where logs begin, and where they end, as far as it was asked for and could be found out.
+    /// The beginnings and ends of logs that were asked for and could be found out.
     var starts: [TopicPartition: Int64] = [:]
     var ends: [TopicPartition: Int64] = [:]
   }
 }
 
-/// Asks a group for its offsets, and leaders for those of their logs, on a thread of its own: librdkafka's calls block, and
-/// a coordinator that waits for members to join answers nothing else meanwhile.
+/// Asks a group for its offsets, and the leaders of partitions for the offsets of their logs, on its own thread:
+/// librdkafka's calls block, and a coordinator that waits for members to join answers nothing else meanwhile.
 ///
-/// The asynchronous call of librdkafka 2.0 (`ListConsumerGroupOffsets`) is none to use: it never forgets a coordinator
-/// that has moved.
+/// Do not use `ListConsumerGroupOffsets`, the asynchronous call of librdkafka 2.0: it never drops a coordinator that
+/// has moved.
 final class GroupInquirer: Sendable {
-  /// Milliseconds. What waits for an answer is a commit, which nothing waits for, or a new share.
+  /// In milliseconds. Only a commit or new partitions wait for the answer, and nothing waits for a commit.
   private static let patience: Int32 = 30_000
   private static let leaderPatience: Int32 = 3000
 
@@ -60,7 +60,7 @@ final class GroupInquirer: Sendable {
     (try? handle.offsets(of: partitions, at: end, milliseconds: Self.leaderPatience)) ?? [:]
   }
 
-  /// Blocks until the last question is answered.
+  /// Blocks until the last question has been answered.
   func shutdown() { pool.shutdown() }
 
   func abandon() { pool.abandon() }

@@ -1,11 +1,11 @@
-/// Records handed to a consumer's task, in order within each partition.
+/// Records for a consumer's task, in order within each partition.
 package struct KafkaBatch: Sendable {
-  /// How far a batch reads one partition.
+  /// The records of one partition that a batch contains.
   package struct Range: Hashable, Sendable {
     let partition: TopicPartition
-    /// The offset to go on from: one past the last record's.
+    /// The offset to continue from: one past the last record.
     var next: Int64
-    /// The assignment it was read under.
+    /// The assignment under which the records were read.
     let epoch: Int
   }
 

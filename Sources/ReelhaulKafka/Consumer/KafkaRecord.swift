@@ -3,10 +3,10 @@ package struct KafkaRecord: Sendable {
   package let topic: String
   package let partition: Int32
   package let offset: Int64
-  /// Milliseconds since 1970, by the producer's or the broker's clock; `nil` when the record has none.
+  /// Milliseconds since 1970, by the clock of the producer or the broker; nil if the record has no time.
   package let timestamp: Int64?
   package let key: [UInt8]?
-  /// `nil` is a tombstone.
+  /// Nil is a tombstone.
   package let value: [UInt8]?
   package let headers: [KafkaHeader]
 
@@ -25,6 +25,6 @@ package struct KafkaRecord: Sendable {
 
   var topicPartition: TopicPartition { TopicPartition(topic, partition) }
 
-  /// Bytes it takes, roughly.
+  /// The approximate size in memory, in bytes.
   var size: Int { 128 + (key?.count ?? 0) + (value?.count ?? 0) + headers.reduce(0) { $0 + $1.size } }
 }

@@ -1,20 +1,20 @@
-/// How far a partition has been read, and what to do with the record that comes.
+/// How far a partition has been read, and what to do with the next record.
 ///
-/// librdkafka now and then comes with another record than the next one. Its position may have been gone from the log
-/// (`auto.offset.reset` then finds the earliest there is), or it lost its place: 2.0 restarts a partition at the offset
-/// of its last start, seek or pause when it is resumed without being paused (its issue 2593).
+/// librdkafka sometimes delivers another record than the next one. Its position may be gone from the log (then
+/// `auto.offset.reset` continues at the earliest record), or it has lost its place: librdkafka 2.0 restarts a
+/// partition at the offset of its last start, seek or pause if it is resumed without being paused (its issue 2593).
 struct ReadPosition {
   enum Reception: Equatable {
     case accept
-    /// Drop it, and go to this offset first.
+    /// Drop the record, and go to this offset first.
     case seek(Int64)
-    /// Accept; the records from `expected` on are gone from the log.
+    /// Accept the record. The records from `expected` on are gone from the log.
     case gap(expected: Int64)
   }
 
-  /// The next offset; `nil` until the first record tells.
+  /// The next offset; nil until the first record.
   private(set) var expected: Int64?
-  /// The offset that was sought because another record came in its place.
+  /// The offset that was sought because another record came instead of it.
   private var sought: Int64?
   /// Offsets without a record are normal here: the topic is compacted, or transactions end with a marker.
   private var hasHoles = false
@@ -23,7 +23,7 @@ struct ReadPosition {
     self.expected = expected
   }
 
-  /// `logStart` is the earliest offset the log still has; asked only when another record comes than the next one.
+  /// `logStart` is the earliest offset in the log. It is looked up only if another record comes than the next one.
   mutating func receive(_ offset: Int64, logStart: @autoclosure () -> Int64) -> Reception {
     let reception = judge(offset, logStart)
     if case .seek(let target) = reception {
@@ -42,7 +42,7 @@ struct ReadPosition {
       if expected < logStart() { return .gap(expected: expected) }
     }
     guard sought == expected else { return .seek(expected) }
-    // Sought in vain: there is no such record, or the log began anew.
+    // The seek was in vain: the record does not exist, or the log began again.
     hasHoles = offset > expected
     return .accept
   }

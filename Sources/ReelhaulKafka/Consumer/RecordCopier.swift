@@ -3,7 +3,7 @@ import Glibc
 
 /// Copies records out of librdkafka's memory.
 struct RecordCopier {
-  /// The topic of the record before: the next one's, nearly always.
+  /// The topic of the previous record. It is nearly always the topic of the next one.
   private var topic = ""
   private var topicBytes: [CChar] = [0]
 
@@ -26,7 +26,7 @@ struct RecordCopier {
   }
 
   private static func headers(_ message: UnsafePointer<rd_kafka_message_t>) -> [KafkaHeader] {
-    // Owned by the message.
+    // The message owns the list.
     var list: OpaquePointer?
     guard rd_kafka_message_headers(message, &list) == RD_KAFKA_RESP_ERR_NO_ERROR else { return [] }
     var headers: [KafkaHeader] = []

@@ -1,23 +1,25 @@
-/// Finds partitions that have records and bring none, look after look.
+/// Finds partitions that have records but do not deliver them, by looking repeatedly.
 ///
-/// A precaution: should librdkafka ever fetch no more from a partition that it holds, and give no error, nothing else would
-/// notice. What lies there may also be no records, but the markers of transactions: only what comes once it is fetched
-/// anew tells.
+/// This is a precaution: if librdkafka ever stopped fetching from a partition without an error, nothing else would
+/// notice. The unread offsets may also be markers of transactions instead of records. Only fetching again shows the
+/// difference.
 struct StallDetector {
-  /// Looks at one position before a partition counts as stalled.
+  /// The looks at one position before a partition counts as stalled.
   private static let patience = 3
 
-  /// Nothing was left to take at some time since the last look: no partition waited behind the others' records.
+  /// Whether the queue was empty at some time since the last look, so that no partition waited behind records of
+  /// others.
   private(set) var wasIdle = false
   private var looks: [TopicPartition: (position: Int64, count: Int)] = [:]
-  /// Positions and ends of those that were begun anew, until something comes.
+  /// Positions and log ends of the partitions that were fetched again, until a record comes.
   private var tried: [TopicPartition: (position: Int64, end: Int64)] = [:]
 
-  /// There is nothing more to take for now.
+  /// Notes that there is nothing more to take for now.
   mutating func idle() { wasIdle = true }
 
-  /// One look: `positions` are the next offsets of partitions that shall bring records, `ends` those after their last
-  /// ones. Returns those to be begun anew, with where; each once, until its log grows. Worth it only where it ``wasIdle``.
+  /// One look. `positions` are the next offsets of partitions that should deliver records; `ends` are the offsets
+  /// after their last records. Returns the partitions to fetch again, with the offset; each only once until its log
+  /// grows. Only useful if the consumer ``wasIdle``.
   mutating func look(
     at positions: [TopicPartition: Int64], ends: [TopicPartition: Int64]
   ) -> [TopicPartition: Int64] {
@@ -40,7 +42,8 @@ struct StallDetector {
     return stalled
   }
 
-  /// A record came. Whether it lay there already when its partition was begun anew: that was stalled.
+  /// A record came. Returns whether it was already there when its partition was fetched again: then the partition had
+  /// stalled.
   mutating func receive(_ partition: TopicPartition, _ offset: Int64) -> Bool {
     guard !tried.isEmpty, let tried = tried.removeValue(forKey: partition) else { return false }
     return offset < tried.end

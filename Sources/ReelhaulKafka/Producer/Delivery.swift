@@ -1,10 +1,10 @@
-/// Where an acknowledged message is.
+/// The position of an acknowledged message.
 package struct Delivery: Hashable, Sendable {
   package let partition: Int32
   package let offset: Int64
 }
 
-/// What became of each message of a batch, by its index.
+/// The result of each message of a batch, by its index.
 package struct Deliveries: Sendable {
   let slots: [SendBatch.Result]
   let trouble: KafkaError?
@@ -19,7 +19,7 @@ package struct Deliveries: Sendable {
     return .failure(SendBatch.error(slot.code).because(of: trouble))
   }
 
-  /// Indices of the messages that were not acknowledged. One of them may still have been written.
+  /// Indices of the messages that were not acknowledged. Such a message may still have been written.
   package var failures: [Int] {
     slots.indices.filter { slots[$0].code != KafkaError.Code.none.rawValue }
   }

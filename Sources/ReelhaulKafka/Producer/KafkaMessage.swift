@@ -1,12 +1,12 @@
-/// A record to be written.
+/// A record to write.
 package struct KafkaMessage: Sendable {
   package var topic: String
-  /// Records of one key keep their order. `nil`: any partition.
+  /// Records with the same key keep their order. Nil: any partition.
   package var key: [UInt8]?
-  /// `nil` is a tombstone.
+  /// Nil is a tombstone.
   package var value: [UInt8]?
   package var headers: [KafkaHeader]
-  /// `nil`: by the key.
+  /// Nil: the key decides.
   package var partition: Int32?
 
   package init(

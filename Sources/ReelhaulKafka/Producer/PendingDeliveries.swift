@@ -1,6 +1,6 @@
 import ReelhaulSystem
 
-/// Messages on their way; ``value()`` says what became of them.
+/// Messages that are being sent. ``value()`` returns their results.
 package final class PendingDeliveries: Sendable {
   private enum State {
     case open
@@ -19,8 +19,8 @@ package final class PendingDeliveries: Sendable {
     waiter?.resume(returning: deliveries)
   }
 
-  /// Waits until each message is acknowledged or has failed. One task at a time; it is not ended by cancellation: a record
-  /// that is on its way cannot be called back.
+  /// Waits until each message is acknowledged or has failed. Only one task may call it at a time. Cancellation does
+  /// not end it, because a record that is being sent cannot be called back.
   package func value() async -> Deliveries {
     await withCheckedContinuation { continuation in
       let deliveries: Deliveries? = state.withLock { state in

@@ -2,16 +2,17 @@ import CReelhaulKafka
 import Glibc
 import ReelhaulSystem
 
-/// The thread behind a ``KafkaProducer``: gives messages to librdkafka, never more than the window allows, and hears
-/// of their delivery. A full window only waits, so a slow broker slows its senders and nothing is lost to a full queue.
-// @unchecked: `shared` has its own lock; everything else is touched by the thread alone.
+/// The thread of a ``KafkaProducer``. It gives messages to librdkafka, never more than the window allows, and receives
+/// their delivery reports. A full window makes senders wait, so a slow broker slows its senders and no message is lost
+/// in a full queue.
+// @unchecked: `shared` has its own lock; everything else is touched only by the thread.
 final class ProducerThread: @unchecked Sendable {
   private struct Shared {
     var batches: [SendBatch] = []
     var offers: [KafkaMessage] = []
     var dropped = 0
     var isOpen = true
-    /// The thread is, or is about to be, waiting for events: whoever adds work must wake it.
+    /// True if the thread waits for events, or is about to. Then a thread that adds work must wake it.
     var isWaiting = false
     var deadline: Deadline?
   }
@@ -34,7 +35,7 @@ final class ProducerThread: @unchecked Sendable {
 
   // MARK: From any thread
 
-  /// `false` when the producer is closed; the batch is not touched then.
+  /// Returns false if the producer is closed. Then the batch is not touched.
   func add(_ batch: SendBatch) -> Bool {
     shared.withLock { shared in
       guard shared.isOpen else { return false }
@@ -44,7 +45,7 @@ final class ProducerThread: @unchecked Sendable {
     }
   }
 
-  /// Drops the message when as many as the window holds wait already.
+  /// Drops the message if the window is full of waiting messages.
   func offer(_ message: KafkaMessage) {
     shared.withLock { shared in
       guard shared.isOpen, shared.offers.count < window.messages else {
@@ -82,7 +83,7 @@ final class ProducerThread: @unchecked Sendable {
       deadline = takeWork() ?? deadline
       fill(&topics)
       if let deadline, open.isEmpty && offers.isEmpty && inFlight == 0 || deadline.hasPassed { break }
-      // A waker takes part only when nothing is left to do but to wait.
+      // Another thread wakes this one only if it has nothing to do but wait.
       let wait = deadline.map { min($0.remaining, 100) } ?? 1000
       drain(milliseconds: wait)
     }
@@ -140,7 +141,7 @@ final class ProducerThread: @unchecked Sendable {
     return code
   }
 
-  /// Takes events: the first with a wait, then what is there.
+  /// Takes events: waits for the first, then takes all that are there.
   private func drain(milliseconds: Int32) {
     var wait = milliseconds
     for _ in 0..<64 {
@@ -168,7 +169,7 @@ final class ProducerThread: @unchecked Sendable {
     }
   }
 
-  /// Bytes that a message takes on its way, roughly: its headers are few and short.
+  /// The approximate number of bytes that a message occupies while it is sent. Headers are few and short.
   private static func size(key: Int, value: Int) -> Int { 512 + key + value }
 
   private func settle(_ slot: UnsafeMutablePointer<SendBatch.Slot>, _ result: SendBatch.Result) {
@@ -186,7 +187,7 @@ final class ProducerThread: @unchecked Sendable {
     pending.removeAll()
   }
 
-  /// The end: what is not acknowledged by now is answered as failed.
+  /// The end: messages that are not acknowledged by now are reported as failed.
   private func abandon() {
     failPending(RD_KAFKA_RESP_ERR__DESTROY)
     if inFlight > 0 {

@@ -1,12 +1,13 @@
 import CReelhaulKafka
 
-/// Messages on their way, and a slot for the fate of each; a message carries the address of its slot through librdkafka.
-// @unchecked: handed to the poll thread once, which alone touches it from then on.
+/// Messages that are being sent, with a slot for the result of each. A message carries the address of its slot through
+/// librdkafka.
+// @unchecked: handed once to the poll thread, and touched only by it from then on.
 final class SendBatch: @unchecked Sendable {
   struct Result {
     var offset: Int64 = -1
     var partition: Int32 = -1
-    /// A message nobody answers for was open when the producer ended.
+    /// The result of a message that was still open when the producer ended.
     var code = KafkaError.Code.closed.rawValue
   }
 
@@ -38,14 +39,14 @@ final class SendBatch: @unchecked Sendable {
 
   func slot(_ index: Int) -> UnsafeMutablePointer<Slot> { slots + index }
 
-  /// Notes the fate of one message; `true` when it was the last one open.
+  /// Stores the result of one message. Returns true if it was the last open one.
   func settle(_ slot: UnsafeMutablePointer<Slot>, _ result: Result) -> Bool {
     slot.pointee.result = result
     remaining -= 1
     return remaining == 0
   }
 
-  /// Fails every message that librdkafka does not have yet; `true` when none is open then.
+  /// Fails every message that librdkafka does not have yet. Returns true if none is open then.
   func failRest(_ code: rd_kafka_resp_err_t) -> Bool {
     while next < messages.count {
       slots[next].result.code = code.rawValue
@@ -55,7 +56,7 @@ final class SendBatch: @unchecked Sendable {
     return remaining == 0
   }
 
-  /// Answers the sender; later calls do nothing. `trouble`: what may have kept messages from being acknowledged.
+  /// Answers the sender. Later calls do nothing. `trouble`: why messages may not have been acknowledged.
   func complete(because trouble: KafkaError? = nil) {
     let results = (0..<messages.count).map { slots[$0].result }
     completion?(Deliveries(slots: results, trouble: trouble))

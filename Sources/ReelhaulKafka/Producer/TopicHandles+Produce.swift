@@ -1,7 +1,7 @@
 import CReelhaulKafka
 
 extension TopicHandles {
-  /// Gives a message to librdkafka; its delivery report will carry `opaque`.
+  /// Gives a message to librdkafka. Its delivery report will carry `opaque`.
   mutating func produce(_ message: KafkaMessage, opaque: UnsafeMutableRawPointer? = nil) -> rd_kafka_resp_err_t {
     guard let topic = handle(message.topic) else { return RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION }
     let headers = Self.headers(message.headers)
@@ -32,7 +32,7 @@ extension TopicHandles {
     return list
   }
 
-  /// `nil` becomes NULL; empty becomes a pointer to nothing, which is not the same to Kafka.
+  /// Nil becomes NULL. An empty value becomes a non-null pointer with length 0, because Kafka distinguishes the two.
   private static func withBytes<Result>(_ bytes: [UInt8]?, _ body: (UnsafeRawBufferPointer) -> Result) -> Result {
     guard let bytes else { return body(UnsafeRawBufferPointer(start: nil, count: 0)) }
     guard !bytes.isEmpty else {

@@ -1,9 +1,9 @@
 import CReelhaulKafka
 
-/// Owns the topic objects of one client, each made on first use.
+/// Owns the topic objects of one client. Each is made on first use.
 struct TopicHandles: ~Copyable {
   let client: OpaquePointer
-  /// A producer writes to a few topics, in turn.
+  /// A list suffices, because a producer writes to only a few topics, in turn.
   private var handles: [(name: String, handle: OpaquePointer)] = []
 
   init(client: OpaquePointer) {
@@ -14,7 +14,7 @@ struct TopicHandles: ~Copyable {
     for (_, handle) in handles { rd_kafka_topic_destroy(handle) }
   }
 
-  /// `nil` for a name that cannot be a topic's.
+  /// Nil if the name cannot be a topic's.
   mutating func handle(_ name: String) -> OpaquePointer? {
     for (known, handle) in handles where known == name { return handle }
     guard let handle = rd_kafka_topic_new(client, name, nil) else { return nil }

@@ -1,22 +1,23 @@
 import CReelhaulKafka
 
-/// The blocking side of ``TransactionalProducer``: one transactional librdkafka client, from its making to ``drop()``.
+/// The blocking part of ``TransactionalProducer``: one transactional librdkafka client, from its creation to
+/// ``drop()``.
 // @unchecked: handed from one caller to the next, never used by two at once.
 final class TransactionalClient: @unchecked Sendable {
   private let handle: KafkaHandle
   private let stopper: StoppableHandle
-  /// Takes the delivery reports, which a commit waits for.
+  /// Takes the delivery reports. A commit waits for them.
   private let thread: PollThread
   private var topics: TopicHandles?
 
   init(_ configuration: KafkaConfiguration, id: String, milliseconds: Int) throws(KafkaError) {
     let timeout = String(milliseconds)
-    // What lingers is sent once a transaction is committed, at the latest.
+    // A commit sends all lingering messages.
     let handle = try KafkaHandle(
       .producer, configuration, defaults: KafkaHandle.producing(.init(), linger: 50),
       required: [
         "transactional.id": id, "enable.idempotence": "true", "acks": "all", "transaction.timeout.ms": timeout,
-        // librdkafka wants both within the transaction's.
+        // librdkafka requires both to be within the timeout of the transaction.
         "message.timeout.ms": timeout, "socket.timeout.ms": timeout,
       ])
     let stopper = StoppableHandle(handle)
@@ -31,7 +32,7 @@ final class TransactionalClient: @unchecked Sendable {
     }
   }
 
-  /// Once, before anything else.
+  /// Call it once, before anything else.
   func fence(by deadline: Deadline) throws(KafkaError) {
     try check(rd_kafka_init_transactions(handle.raw, deadline.remaining), "former producers cannot be shut out")
   }
@@ -57,12 +58,13 @@ final class TransactionalClient: @unchecked Sendable {
     try check(rd_kafka_commit_transaction(handle.raw, deadline.remaining), "the transaction is not committed")
   }
 
-  /// Throws where there is nothing to abort, as after a commit whose outcome is open: the client is of no more use.
+  /// Throws if there is nothing to abort, for example after a commit with an unknown outcome. Then the client is
+  /// useless.
   func abort(by deadline: Deadline) throws(KafkaError) {
     try check(rd_kafka_abort_transaction(handle.raw, deadline.remaining), "the transaction is not aborted")
   }
 
-  /// Ends the client, without waiting; returns the thread that frees it. An open transaction is aborted by the cluster.
+  /// Ends the client without waiting, and returns the thread that frees it. The cluster aborts an open transaction.
   @discardableResult
   func drop() -> PollThread {
     topics = nil

@@ -1,8 +1,9 @@
 import ReelhaulSystem
 
-/// Writes rounds of records, each whole or not at all, and is the only one that does under its `transactional.id`.
+/// Writes rounds of records in transactions: a round is written completely or not at all. Only one producer at a time
+/// can write under a `transactional.id`.
 ///
-/// For one caller, which makes one call at a time. Readers of committed records alone see no part of a round.
+/// For one caller, which makes one call at a time. Readers of committed records never see a part of a round.
 package final class TransactionalProducer: Sendable {
   private let configuration: KafkaConfiguration
   private let id: String
@@ -11,7 +12,7 @@ package final class TransactionalProducer: Sendable {
   private let client = Lock<TransactionalClient?>(nil)
   private let isClosed = Lock(false)
 
-  /// Does not connect. A transaction that takes longer than `timeout` is aborted by the cluster.
+  /// Does not connect. The cluster aborts a transaction that takes longer than `timeout`.
   package init(_ configuration: KafkaConfiguration, id: String, timeout: Duration) {
     self.configuration = configuration
     self.id = id
@@ -26,8 +27,8 @@ package final class TransactionalProducer: Sendable {
     Thread(name: "kafka-transactions-end") { pool.shutdown() }.detach()
   }
 
-  /// Shuts out every earlier producer of the id, this one's own past included: what it committed is before what is written
-  /// from now on, the rest is aborted, and whatever it still sends is refused.
+  /// Shuts out every earlier producer with this id, including this one before the call. Rounds that it committed come
+  /// before everything written from now on. Its other rounds are aborted, and later ones are refused.
   package func fence(within limit: Duration) async throws(KafkaError) {
     let deadline = Deadline.after(limit)
     try await run { [client, configuration, id, milliseconds] () throws(KafkaError) in
@@ -45,7 +46,8 @@ package final class TransactionalProducer: Sendable {
 
   /// Writes the messages in order, in one transaction, and returns when it is committed.
   ///
-  /// After a fatal error it may or may not be, and ``fence(within:)`` must come before the next; after another it is not.
+  /// After a fatal error the transaction may or may not be committed, and ``fence(within:)`` must come before the next
+  /// one. After any other error it is not committed.
   package func publish(
     _ messages: some Sequence<KafkaMessage> & Sendable, within limit: Duration
   ) async throws(KafkaError) {
@@ -68,7 +70,7 @@ package final class TransactionalProducer: Sendable {
     }
   }
 
-  /// Waits for the call that is under way, and frees the client.
+  /// Waits for the running call, and frees the client.
   package func close() async {
     guard
       !isClosed.withLock({ isClosed in

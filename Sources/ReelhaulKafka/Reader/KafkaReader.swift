@@ -1,10 +1,10 @@
-/// Reads all partitions of topics without a group: nothing is committed, every reader sees every record.
+/// Reads all partitions of topics without a group: nothing is committed, and every reader sees every record.
 ///
-/// A reader that falls behind until the log drops what it has not read goes on with the earliest there is, and its
-/// observer is told of the gap.
+/// If a reader falls behind until the log drops unread records, it continues with the earliest record, and reports the
+/// gap to its observer.
 package final class KafkaReader: Sendable {
   package enum Start: Sendable {
-    /// Records written after the reader was opened.
+    /// Only records written after the reader was opened.
     case end
     case beginning
   }
@@ -17,11 +17,11 @@ package final class KafkaReader: Sendable {
     self.thread = thread
   }
 
-  /// Finds the partitions and where to start in each; a record written after this returns is read. Partitions and topics
-  /// that come later are noticed within seconds and read from their beginning. The observer is told where these topics, or
-  /// others that are `expected`, are missing.
+  /// Finds the partitions and the starting offset of each. Every record written after this returns is read. Partitions
+  /// and topics that appear later are noticed within seconds and read from their beginning. The observer is told if
+  /// these topics, or other `expected` topics, are missing.
   ///
-  /// Throws when the cluster does not answer within `timeout`.
+  /// Throws if the cluster does not answer within `timeout`.
   package static func open(
     _ configuration: KafkaConfiguration, topics: [String], expecting expected: [String] = [], from start: Start,
     records: Int = 2000, bytes: Int = 1 << 20, timeout: Duration = .seconds(10)
@@ -43,7 +43,8 @@ package final class KafkaReader: Sendable {
     worker.stop()
   }
 
-  /// Waits for records, in order within each partition; `nil` once the reader is closed. One task at a time.
+  /// Waits for records, in order within each partition; nil once the reader is closed. Only one task may call it at a
+  /// time.
   package func next() async throws -> [KafkaRecord]? {
     try await worker.batches.next { [worker] in worker.wake() }
   }

@@ -1,15 +1,15 @@
-/// What a database still needs, decided from what it has recorded. Pure.
+/// The migrations that a database still needs, decided from its records. Pure.
 package struct MigrationPlan: Sendable, Equatable {
-  /// A line of `schema_migration`.
+  /// A row of `schema_migration`.
   struct Record: Sendable, Equatable {
     var number: Int
     var name: String
     var checksum: Int64
   }
 
-  /// The last migration the database has; 0: none.
+  /// The last migration that the database has; 0 if it has none.
   package let current: Int
-  /// What is to be applied, in order.
+  /// The migrations to apply, in order.
   package let pending: [Migration]
 
   package var isUpToDate: Bool { pending.isEmpty }

@@ -1,9 +1,9 @@
-/// Brings a database's schema up to date: each migration in a transaction of its own, and one migrator at a time,
-/// held apart by an advisory lock of the transaction, so that PgBouncer may stand in between.
+/// Brings a database's schema up to date. Each migration runs in its own transaction. An advisory lock of the
+/// transaction allows one migrator at a time; it also works through PgBouncer.
 package struct Migrator: Sendable {
   private let pool: PostgresPool
   private let migrations: [Migration]
-  /// For one migration: building an index may take long.
+  /// The limit for one migration. Building an index may take long.
   package var timeout: Duration = .seconds(3600)
 
   package init(_ pool: PostgresPool, _ migrations: [Migration]) {
@@ -11,12 +11,12 @@ package struct Migrator: Sendable {
     self.migrations = migrations
   }
 
-  /// What ``apply()`` would do now. Changes nothing. Throws ``MigrationError`` or ``PostgresError``.
+  /// The migrations that ``apply()`` would apply now. Changes nothing. Throws ``MigrationError`` or ``PostgresError``.
   package func plan() async throws -> MigrationPlan {
     try await pool.transaction(level: .repeatableRead) { try await plan(in: $0) }
   }
 
-  /// Applies what is pending and returns it.
+  /// Applies the pending migrations and returns them.
   @discardableResult
   package func apply() async throws -> [Migration] {
     var applied: [Migration] = []
@@ -50,8 +50,8 @@ package struct Migrator: Sendable {
   /// `reelhaul` in ASCII.
   private static let lockKey: Int64 = 0x7265_656c_6861_756c
   private static let lock: PostgresStatement = "SELECT pg_advisory_xact_lock($1)"
-  /// Whether it is there, and has our columns. The name is looked up in what is there now, the rest in the transaction's
-  /// snapshot: for that, a table that was made since is not there yet.
+  /// Whether the table exists and has our columns. The name is looked up in the present catalogue, but the columns in
+  /// the transaction's snapshot, in which a table that was created since does not exist yet.
   private static let table: PostgresStatement = """
     SELECT t.oid IS NOT NULL AND EXISTS (SELECT FROM pg_class c WHERE c.oid = t.oid),
            3 = (SELECT count(*) FROM pg_attribute
