@@ -96,10 +96,12 @@ let package = Package(
     // Tests mirror Sources; TestKit starts the real parts: PostgreSQL, Apache Kafka, nginx, and origins that misbehave.
     .systemLibrary(name: "CTLS", path: "Tests/CTLS", pkgConfig: "libssl", providers: [.apt(["libssl-dev"])]),
     .target(name: "CResolver", path: "Tests/CResolver"),
+    .target(name: "CDisk", path: "Tests/CDisk"),
     .target(
       name: "TestKit",
       dependencies: [
-        "CTLS", "CResolver", "ReelhaulSystem", "ReelhaulKafka", "ReelhaulPostgres", "LocalFleet", "ReelhaulClient",
+        "CTLS", "CResolver", "CDisk", "ReelhaulSystem", "ReelhaulKafka", "ReelhaulPostgres", "LocalFleet",
+        "ReelhaulClient",
         "TaskCore", "ReelhaulMessages",
         "TaskStore", "ReelhaulDigest",
       ],
