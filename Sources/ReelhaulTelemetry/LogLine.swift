@@ -4,7 +4,7 @@ import TaskCore
 struct LogLine {
   var level: LogLevel
   var message: String
-  var fields: KeyValuePairs<String, LogValue>
+  var fields: [(String, LogValue)]
   var time: Timestamp
 
   /// Appends the line's bytes, including the line break.
@@ -22,7 +22,9 @@ struct LogLine {
       bytes.append(text: "{\"ts\":\"\(time)\",\"level\":\"\(level.name)\",\"msg\":")
       bytes.append(json: message)
       for (key, value) in fields {
-        bytes.append(text: ",\"\(key)\":")
+        bytes.append(text: ",")
+        bytes.append(json: key)
+        bytes.append(text: ":")
         switch value {
         case .text(let text): bytes.append(json: text)
         case .integer(let integer): bytes.append(text: String(integer))

@@ -34,8 +34,14 @@ package final class Logger: Sendable {
     _ fields: @autoclosure () -> KeyValuePairs<String, LogValue>
   ) {
     guard level >= self.level else { return }
+    log(level, message(), fields: fields().map { ($0.key, $0.value) })
+  }
+
+  /// As ``log(_:_:_:)``, with fields that are known only as the program runs.
+  package func log(_ level: LogLevel, _ message: String, fields: [(String, LogValue)]) {
+    guard level >= self.level else { return }
     let line = LogLine(
-      level: level, message: message(), fields: fields(), time: Timestamp(microseconds: Clocks.realtimeMicroseconds()))
+      level: level, message: message, fields: fields, time: Timestamp(microseconds: Clocks.realtimeMicroseconds()))
     ring.withLock { ring in
       if ring.lines.count < Self.capacity, !ring.isClosed { ring.lines.append(line) } else { ring.dropped += 1 }
     }
@@ -89,7 +95,7 @@ package final class Logger: Sendable {
       for line in lines { line.encode(format, into: &bytes) }
       if dropped > 0, !isClosed {
         LogLine(
-          level: .warning, message: "log lines dropped", fields: ["count": .integer(dropped)],
+          level: .warning, message: "log lines dropped", fields: [("count", .integer(dropped))],
           time: Timestamp(microseconds: Clocks.realtimeMicroseconds())
         ).encode(format, into: &bytes)
       }

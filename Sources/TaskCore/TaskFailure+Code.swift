@@ -109,5 +109,7 @@ extension TaskFailure.Code {
   /// The store refused the end of the run.
   public static let settlementRefused = Self(rawValue: "settlement_refused")
   /// The transfer stood still for too long.
+  /// The attempt took longer than the policy of its kind allows.
+  public static let runTimedOut = Self(rawValue: "run_timed_out")
   public static let stalled = Self(rawValue: "stalled")
 }

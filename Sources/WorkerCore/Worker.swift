@@ -40,7 +40,7 @@ package actor Worker {
     let host = Machine.hostName
     let batcher = StoreBatcher(store: parts.store, loop: loop, log: log)
     let hints = WorkerHints()
-    let kinds = parts.handlers.map(\.kind)
+    let kinds = parts.handlers.kinds
     let watch = VolumeWatch(loop: loop, storage: parts.storage, log: log)
     runner = Runner(
       loop: loop, concurrency: settings.concurrency, handlers: parts.handlers, store: batcher,

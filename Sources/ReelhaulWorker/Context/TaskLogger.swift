@@ -10,7 +10,7 @@ public struct TaskLogger: Sendable {
     write = { level, message, fields in
       var values: [(String, LogValue)] = [("task", .of(task)), ("attempt", .integer(attempt))]
       values += fields.map { ($0.0, .text($0.1)) }
-      logger.log(level, message, values)
+      logger.log(level, message, fields: values)
     }
   }
 

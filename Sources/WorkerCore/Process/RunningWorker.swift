@@ -64,7 +64,7 @@ package final class RunningWorker: Sendable {
           store: PostgresStore(pool: pool), leases: PostgresStore(pool: leases),
           commands: KafkaCommandSource(kafka.consumer), signals: kafka.signals, messages: kafka.messages,
           rounds: kafka.rounds, progress: kafka.progress,
-          handlers: [DownloadHandler(engine: engine), NoopHandler()], storage: storage,
+          handlers: try HandlerTable([DownloadHandler(engine: engine), NoopHandler()]), storage: storage,
           flush: { limit in
             await kafka.close(within: limit)
             lost.finish()

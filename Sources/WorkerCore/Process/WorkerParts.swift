@@ -16,7 +16,7 @@ package struct WorkerParts: Sendable {
   package var rounds: any RoundSink
   /// Messages may get lost.
   package var progress: any MessageSink
-  package var handlers: [any KindHandler]
+  package var handlers: HandlerTable
   /// The roots that are watched, and whose staging files are swept.
   package var storage: Storage
   /// Sends what is still on its way, for as long as it is given, and closes the connections to Kafka; the last step
@@ -26,7 +26,7 @@ package struct WorkerParts: Sendable {
   package init(
     store: any TaskStore, leases: (any LeaseStore)? = nil, commands: any CommandSource, signals: any SignalSource,
     messages: any MessageSink,
-    rounds: any RoundSink, progress: any MessageSink, handlers: [any KindHandler],
+    rounds: any RoundSink, progress: any MessageSink, handlers: HandlerTable,
     storage: Storage = Storage(roots: [:]),
     flush: @escaping @Sendable (_ limit: Duration) async -> Void = { _ in }
   ) {

@@ -1,3 +1,4 @@
+import ReelhaulSystem
 import Synchronization
 import TaskCore
 import TaskStore
@@ -8,7 +9,7 @@ import TaskStore
 package final class RunLedger: Sendable {
   private static let unknown: Int64 = -1
 
-  let claim: Claim
+  package let claim: Claim
   package let lease: Lease
   private let store: StoreBatcher
   private let done: Atomic<Int64>
@@ -17,6 +18,7 @@ package final class RunLedger: Sendable {
   private let recorded: Atomic<Int64>
   private let generation: Atomic<Int>
   private let lost = Atomic(false)
+  private let stop = Lock<StopReason?>(nil)
 
   package init(claim: Claim, lease: Lease, store: StoreBatcher) {
     self.claim = claim
@@ -31,9 +33,13 @@ package final class RunLedger: Sendable {
 
   /// Returns once the store has committed it.
   ///
-  /// Throws ``OwnershipLost`` when this run no longer owns the task, ``StoreError`` where the store refuses it.
+  /// Throws ``OwnershipLost`` when this run no longer owns the task, ``StoreError`` where the store refuses it, and
+  /// ``CheckpointTooLong``.
   package func checkpoint(_ checkpoint: Checkpoint) async throws {
     guard mayWrite else { throw OwnershipLost() }
+    guard checkpoint.payload.count <= Checkpoint.payloadLimit else {
+      throw CheckpointTooLong(bytes: checkpoint.payload.count)
+    }
     do {
       let write = CheckpointWrite(taskID: claim.spec.id, epoch: claim.epoch, checkpoint: checkpoint)
       try await store.checkpoint(write, under: lease)
@@ -63,16 +69,23 @@ package final class RunLedger: Sendable {
   /// Nothing may be written for this run any more.
   package var isLost: Bool { lost.load(ordering: .acquiring) }
 
+  /// Why the run is to stop; nil while it is not.
+  package var stopReason: StopReason? { isLost || !lease.fence.isOpen ? .abandoned : stop.withLock { $0 } }
+
+  func tellToStop(_ reason: StopReason) {
+    stop.withLock { $0 = reason }
+  }
+
   func disown() {
     lost.store(true, ordering: .releasing)
   }
 
-  var bytesDone: Int64 { done.load(ordering: .relaxed) }
+  package var bytesDone: Int64 { done.load(ordering: .relaxed) }
 
   /// Changes while the run goes on.
   var pulseCount: Int { pulses.load(ordering: .relaxed) }
 
-  var bytesTotal: Int64? {
+  package var bytesTotal: Int64? {
     let bytes = total.load(ordering: .relaxed)
     return bytes == Self.unknown ? nil : bytes
   }
@@ -85,5 +98,14 @@ package final class RunLedger: Sendable {
     let isSameGeneration = recordedGeneration == claim.checkpoint?.generation ?? 0
     let before = isSameGeneration ? claim.checkpoint?.bytesDone ?? 0 : 0
     return max(0, recorded.load(ordering: .relaxed) - before)
+  }
+}
+
+/// A payload is longer than ``Checkpoint/payloadLimit``.
+package struct CheckpointTooLong: Error, Hashable, Sendable, CustomStringConvertible {
+  package var bytes: Int
+
+  package var description: String {
+    "the checkpoint has \(bytes) bytes, and may have \(Checkpoint.payloadLimit)"
   }
 }

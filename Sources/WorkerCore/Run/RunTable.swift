@@ -53,6 +53,8 @@ package struct RunTable: Sendable {
     package let claim: Claim
     /// Names the lease that the task was claimed under.
     package let worker: WorkerID
+    /// When it is stopped at the latest.
+    fileprivate let deadline: BootInstant?
     package fileprivate(set) var phase: Phase
     fileprivate var meter: ProgressMeter
 
@@ -113,7 +115,9 @@ package struct RunTable: Sendable {
   // MARK: Beginning and ending
 
   /// A claimed task runs from now on. `meter` begins with what is known of the task's progress.
-  package mutating func begin(_ claim: Claim, under worker: WorkerID, meter: ProgressMeter) -> ID {
+  package mutating func begin(
+    _ claim: Claim, under worker: WorkerID, meter: ProgressMeter, deadline: BootInstant? = nil
+  ) -> ID {
     lastNumber += 1
     let id = ID(number: lastNumber)
     // The store released the task and gave it out again before this worker saw the answer to the release. The former
@@ -122,7 +126,7 @@ package struct RunTable: Sendable {
       detach(former, claim.spec.id, .detached(holdsSlot: true, isHandingBack: false))
     }
     current[claim.spec.id] = id
-    runs[id] = Run(claim: claim, worker: worker, phase: .running, meter: meter)
+    runs[id] = Run(claim: claim, worker: worker, deadline: deadline, phase: .running, meter: meter)
     return id
   }
 
@@ -203,9 +207,13 @@ package struct RunTable: Sendable {
     runs[id]?.meter.observe(bytesDone: bytesDone, bytesTotal: bytesTotal, pulses: pulses, now: now)
   }
 
-  /// Stops the runs that stand still, and hands back the tasks of those that were told to stop and did not.
+  /// Stops the runs that stand still or take too long, and hands back the tasks of those that were told to stop and did
+  /// not.
   package mutating func look(now: BootInstant) -> [Action] {
     var actions: [Action] = []
+    for (_, run) in currentRuns(where: { $0.deadline.map { now >= $0 } ?? false }) {
+      actions += stop(run.claim.spec.id, .timedOut, now: now)
+    }
     for (id, run) in currentRuns(where: { verdict($0, now) != .fine }) {
       switch verdict(run, now) {
       case .fine: break

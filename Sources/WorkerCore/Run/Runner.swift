@@ -13,7 +13,7 @@ package actor Runner {
   }
 
   private let loop: EventLoop
-  private let handlers: [TaskKind: any KindHandler]
+  private let handlers: HandlerTable
   private let store: StoreBatcher
   private let log: Logger
   /// Called when a run has ended.
@@ -27,12 +27,12 @@ package actor Runner {
   package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
   package init(
-    loop: EventLoop, concurrency: Int, handlers: [any KindHandler], store: StoreBatcher, watchdog: Watchdog,
+    loop: EventLoop, concurrency: Int, handlers: HandlerTable, store: StoreBatcher, watchdog: Watchdog,
     log: Logger,
     onFree: @escaping @Sendable () async -> Void
   ) {
     self.loop = loop
-    self.handlers = Dictionary(handlers.map { ($0.kind, $0) }) { _, last in last }
+    self.handlers = handlers
     self.store = store
     self.log = log
     self.onFree = onFree
@@ -57,7 +57,8 @@ package actor Runner {
     for claim in claims {
       let ledger = RunLedger(claim: claim, lease: lease, store: store)
       let meter = ProgressMeter(bytesDone: ledger.bytesDone, bytesTotal: ledger.bytesTotal, now: now)
-      let id = table.begin(claim, under: lease.worker, meter: meter)
+      let deadline = handlers[claim.spec.kind]?.policy.timeout.map { now + $0 }
+      let id = table.begin(claim, under: lease.worker, meter: meter, deadline: deadline)
       works[id] = Work(ledger: ledger, task: loop.task { await self.run(id, ledger) })
     }
   }
@@ -83,7 +84,7 @@ package actor Runner {
     let claim = ledger.claim
     let decision = planner.settlement(
       of: .init(
-        attempt: claim.attempt, epoch: claim.epoch, retry: claim.spec.retry, outcome: outcome,
+        attempt: claim.attempt, epoch: claim.epoch, retry: retry(of: claim), outcome: outcome,
         stop: ledger.isLost ? .abandoned : table.stopReason(of: id),
         newBytes: ledger.newBytes, size: ledger.bytesTotal, generation: ledger.recordedGeneration))
     guard let decision else { return }
@@ -112,6 +113,12 @@ package actor Runner {
         try? await loop.sleep(for: .seconds(1))
       }
     }
+  }
+
+  /// The task's own policy; its kind's where the task has the standard one.
+  private func retry(of claim: Claim) -> RetryPolicy {
+    guard claim.spec.retry == RetryPolicy() else { return claim.spec.retry }
+    return handlers[claim.spec.kind]?.policy.retry ?? claim.spec.retry
   }
 
   // MARK: Stopping
@@ -147,6 +154,8 @@ package actor Runner {
       switch action {
       case .stop(let id, let reason):
         if reason == .stalled { tell(.warning, "a run stands still: it is stopped", id) }
+        if reason == .timedOut { tell(.warning, "a run takes longer than its kind may: it is stopped", id) }
+        works[id]?.ledger.tellToStop(reason)
         works[id]?.task.cancel()
       case .detach(let id):
         works[id]?.ledger.disown()
@@ -163,7 +172,7 @@ package actor Runner {
     let claim = ledger.claim
     let decision = planner.settlement(
       of: .init(
-        attempt: claim.attempt, epoch: claim.epoch, retry: claim.spec.retry, outcome: outcome, stop: reason))
+        attempt: claim.attempt, epoch: claim.epoch, retry: retry(of: claim), outcome: outcome, stop: reason))
     await settle(ledger, as: decision ?? .released(reason: nil, delay: .zero))
     table.handedBack(id)
     noteIdle()

@@ -8,6 +8,8 @@ package enum StopReason: Hashable, Sendable {
   case drain
   /// The watchdog saw no progress for too long.
   case stalled
+  /// It took longer than its kind's policy allows.
+  case timedOut
   /// The lease, or this epoch's ownership, is lost: nothing may be written for it any more.
   case abandoned
 }

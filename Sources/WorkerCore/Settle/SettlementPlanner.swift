@@ -66,6 +66,10 @@ package struct SettlementPlanner: Sendable {
     case .stopped where run.stop == .stalled:
       let failure = TaskFailure(code: .stalled, message: "The transfer stood still for too long.", class: .retry)
       return settlement(of: failure, in: run)
+    case .stopped where run.stop == .timedOut:
+      let failure = TaskFailure(
+        code: .runTimedOut, message: "The attempt took longer than its kind may.", class: .retry)
+      return settlement(of: failure, in: run)
     case .stopped:
       return .released(reason: nil, delay: .zero)
     }

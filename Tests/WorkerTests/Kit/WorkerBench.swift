@@ -38,7 +38,7 @@ final class WorkerBench: Sendable {
       loop: loop, settings: settings,
       parts: WorkerParts(
         store: store, commands: commands, signals: signals, messages: sink, rounds: sink, progress: sink,
-        handlers: [handler, NoopHandler()], storage: storage, flush: { [sink] _ in sink.close() }),
+        handlers: try HandlerTable([handler, NoopHandler()]), storage: storage, flush: { [sink] _ in sink.close() }),
       log: log)
   }
 
