@@ -11,7 +11,7 @@ package final class RunningWorker: Sendable {
   private let loop: EventLoop
   private let pool: PostgresPool
   private let leases: PostgresPool
-  private let engine: DownloadEngine
+  private let roots: StorageRoots
   private let worker: Worker
   /// Ends the worker when a Kafka client is lost for good: a process that starts anew has new ones.
   private let fatal: AsyncStream<Void>
@@ -43,9 +43,6 @@ package final class RunningWorker: Sendable {
     renewing.acknowledgement = .seconds(configuration.settings.leaseSeconds) / 3
     let policy = NetworkPolicy(allowed: configuration.allowedNetworks)
     let credentials = configuration.credentials.map { CredentialFile(path: $0) }
-    var options = DownloadOptions()
-    options.rate = configuration.rate
-    options.caFile = configuration.caFile
     let loop = EventLoop(name: "control")
     let (fatal, lost) = AsyncStream.makeStream(of: Void.self)
     do {
@@ -55,16 +52,18 @@ package final class RunningWorker: Sendable {
       pool = PostgresPool(
         loop: loop, configuration: postgres, size: Self.connections, onConnect: log.connections(to: postgres.target))
       leases = PostgresPool(loop: loop, configuration: renewing, size: 1)
-      engine = DownloadEngine(
-        loop: loop, storage: storage, permits: { policy.permits(sockaddr: $0) }, credentials: credentials,
-        options: options)
+      roots = StorageRoots(
+        storage, loop: loop,
+        settings: .init(
+          permits: { policy.permits(sockaddr: $0) }, credentials: credentials, rate: configuration.rate,
+          caFile: configuration.caFile))
       worker = Worker(
         loop: loop, settings: configuration.settings,
         parts: WorkerParts(
           store: PostgresStore(pool: pool), leases: PostgresStore(pool: leases),
           commands: KafkaCommandSource(kafka.consumer), signals: kafka.signals, messages: kafka.messages,
           rounds: kafka.rounds, progress: kafka.progress,
-          handlers: [DownloadHandler(engine: engine), NoopHandler()], storage: storage,
+          handlers: Self.handlers(on: roots), storage: storage,
           flush: { limit in
             await kafka.close(within: limit)
             lost.finish()
@@ -76,6 +75,11 @@ package final class RunningWorker: Sendable {
     }
     self.loop = loop
     self.fatal = fatal
+  }
+
+  /// The handlers of the kinds that every worker has.
+  private static func handlers(on roots: StorageRoots) -> [any TaskHandler] {
+    [DownloadHandler(engine: DownloadEngine(roots: roots)), NoopHandler()]
   }
 
   /// Begins the drain; the second call ends it.
@@ -107,7 +111,7 @@ package final class RunningWorker: Sendable {
   /// Takes down what is left, after ``finished()``.
   package func close(_ signals: [LoopSignal] = []) async {
     _ = try? await loop.task { for signal in signals { signal.close() } }.value
-    await engine.close()
+    await roots.close()
     await pool.close()
     await leases.close()
     await Task.detached { [loop] in loop.shutdown() }.value
