@@ -27,6 +27,7 @@ let package = Package(
   products: [
     .executable(name: "reelhaul", targets: ["reelhaul"]),
     .library(name: "ReelhaulTasks", targets: ["ReelhaulTasks"]),
+    .library(name: "ReelhaulWorker", targets: ["ReelhaulWorker"]),
     .library(name: "ReelhaulClient", targets: ["ReelhaulClient"]),
   ],
   targets: [
@@ -68,8 +69,22 @@ let package = Package(
     module(
       "WorkerCore",
       [
-        "TaskCore", "ReelhaulMessages", "TaskStore", "TransferEngine", "ReelhaulKafka", "ReelhaulPostgres",
+        "TaskCore", "ReelhaulCodec", "ReelhaulMessages", "TaskStore", "TransferEngine", "ReelhaulKafka",
+        "ReelhaulPostgres",
         "ReelhaulSystem", "ReelhaulTelemetry",
+      ]),
+    module(
+      "WorkerOptions",
+      [
+        "CommandLineKit", "WorkerCore", "TransferEngine", "ReelhaulKafka", "ReelhaulPostgres", "ReelhaulTelemetry",
+        "ReelhaulSystem",
+      ]),
+    module(
+      "ReelhaulWorker",
+      [
+        "WorkerOptions", "CommandLineKit",
+        "ReelhaulTasks", "WorkerCore", "TransferEngine", "TaskStore", "TaskCore", "ReelhaulCodec", "ReelhaulMessages",
+        "ReelhaulTelemetry", "ReelhaulSystem",
       ]),
     module("ReelhaulClient", ["TaskCore", "ReelhaulMessages", "ReelhaulKafka", "ReelhaulSystem"]),
     module("LocalFleet", ["ReelhaulKafka", "ReelhaulPostgres", "ReelhaulSystem", "ReelhaulTelemetry"]),
@@ -89,7 +104,8 @@ let package = Package(
       name: "reelhaul",
       dependencies: [
         "Bench", "Demo", "CommandLineKit", "ReelhaulCodec", "TaskCore", "ReelhaulMessages", "TaskStore",
-        "TransferEngine", "WorkerCore", "ReelhaulClient", "LocalFleet", "ReelhaulKafka", "ReelhaulPostgres",
+        "TransferEngine", "WorkerOptions", "WorkerCore", "ReelhaulClient", "LocalFleet", "ReelhaulKafka",
+        "ReelhaulPostgres",
         "ReelhaulSystem", "ReelhaulTelemetry",
       ], swiftSettings: strict),
 

@@ -17,7 +17,8 @@ extension Benchmark {
     var options = DownloadOptions()
     options.hashes = false
     let loop = EventLoop(name: "engine")
-    let engine = DownloadEngine(loop: loop, storage: storage, permits: { _ in true }, options: options)
+    let roots = StorageRoots(storage, loop: loop, settings: .init(permits: { _ in true }))
+    let engine = DownloadEngine(roots: roots, options: options)
     var ours: [Double] = []
     var theirs: [Double] = []
     var synced: [Double] = []
@@ -43,7 +44,7 @@ extension Benchmark {
         synced.append(b + c)
       }
     }
-    await engine.close()
+    await roots.close()
     loop.shutdown()
     await origin.stop()
     var report = BenchReport("engine")

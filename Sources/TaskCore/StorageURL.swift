@@ -24,6 +24,12 @@ public struct StorageURL: Hashable, Sendable {
     self = try url.get()
   }
 
+  /// A file of a scratch directory, which no URL that somebody writes can name.
+  package init(root: String, scratch directory: String, file: String) throws(InvalidStorageURL) {
+    self.root = root
+    names = [Self.reserved, "scratch", directory, try Self.checked(Array(file.utf8))]
+  }
+
   private init(utf8 text: Slice<UnsafeBufferPointer<UInt8>>) throws(InvalidStorageURL) {
     guard Self.hasScheme(text) else { throw InvalidStorageURL("it does not begin with \(Self.scheme)") }
     let place = text.dropFirst(Self.scheme.utf8.count)

@@ -109,6 +109,13 @@ extension TaskFailure.Code {
   /// The store refused the end of the run.
   public static let settlementRefused = Self(rawValue: "settlement_refused")
   /// The transfer stood still for too long.
+  /// A delete found a directory, and was not told to delete directories.
+  public static let isDirectory = Self(rawValue: "is_directory")
+  /// The parameters do not decode, or the kind's own check refuses them.
+  public static let parametersInvalid = Self(rawValue: "parameters_invalid")
+  /// A worker of this version cannot read what another one recorded.
+  public static let checkpointUnreadable = Self(rawValue: "checkpoint_unreadable")
+  public static let outputTooLong = Self(rawValue: "output_too_long")
   /// The attempt took longer than the policy of its kind allows.
   public static let runTimedOut = Self(rawValue: "run_timed_out")
   public static let stalled = Self(rawValue: "stalled")

@@ -13,8 +13,11 @@ public struct TaskKind: RawRepresentable, Hashable, Sendable {
   /// Does nothing and succeeds; for measuring everything around the work.
   public static let noop = TaskKind(rawValue: "noop")
 
-  /// Those above, which need no handler of somebody's own.
-  public static let standard: [TaskKind] = [.download, .upload, .copy, .delete, .noop]
+  /// Those that every worker carries out, unless it is told to do without.
+  public static let standard: [TaskKind] = [.download, .delete, .noop]
+
+  /// Whether `name` can be a kind's: 1 to 32 letters, digits, `.`, `_` or `-`.
+  package static func isName(_ name: String) -> Bool { TaskSpec.isName(name, limit: 32) }
 
   /// Whether a task of this kind reads from somewhere; a handler's own kind may not.
   public var needsSource: Bool {

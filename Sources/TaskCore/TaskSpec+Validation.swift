@@ -20,6 +20,14 @@ extension TaskSpec {
     try checkLabels()
   }
 
+  /// Checks a transfer that a handler makes; its destination is known to be good.
+  package func validateTransfer() throws(InvalidTask) {
+    try check("source", source, is: .web)
+    try checkExpectation()
+    for (index, header) in headers.enumerated() { try check(header, before: headers[..<index]) }
+    if let credential { try Self.checkName("credential", credential, limit: 100) }
+  }
+
   // MARK: URLs
 
   private func checkURLs() throws(InvalidTask) {
@@ -34,7 +42,7 @@ extension TaskSpec {
       try check("source", source, is: .any)
       try check("destination", destination, is: .any)
     case .delete:
-      try check("source", source, is: .any)
+      try check("source", source, is: .storage)
       guard destination == nil else { throw InvalidTask("destination", "a delete has none") }
     default:
       try checkText("source", source)

@@ -5,6 +5,7 @@ import ReelhaulPostgres
 import ReelhaulSystem
 import TaskStore
 import WorkerCore
+import WorkerOptions
 
 /// Why a command ends without success: its exit code, what happened, what to do next.
 struct CommandFailure: Error {

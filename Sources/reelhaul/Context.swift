@@ -1,4 +1,5 @@
 import CommandLineKit
+import WorkerOptions
 
 /// What a command has to work with: its arguments, and where its output goes.
 struct Context: Sendable {

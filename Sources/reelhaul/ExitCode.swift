@@ -1,4 +1,5 @@
 import CommandLineKit
+import WorkerOptions
 
 /// What the program's end says to scripts.
 enum ExitCode: Int32, CaseIterable, Sendable {

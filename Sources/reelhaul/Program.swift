@@ -1,4 +1,5 @@
 import CommandLineKit
+import WorkerOptions
 
 /// All commands of the program, in the order help lists them.
 enum Program {

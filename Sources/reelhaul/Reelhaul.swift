@@ -1,6 +1,7 @@
 import CommandLineKit
 import Glibc
 import ReelhaulSystem
+import WorkerOptions
 
 /// The program: reads its command line, runs the command, ends with its exit code.
 @main

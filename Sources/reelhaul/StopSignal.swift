@@ -1,6 +1,7 @@
 import CommandLineKit
 import Glibc
 import ReelhaulSystem
+import WorkerOptions
 
 /// SIGINT, SIGTERM and where it is asked for SIGHUP as an event: the first asks to stop in order, the second ends the
 /// process at once.

@@ -1,4 +1,5 @@
 import CommandLineKit
+import WorkerOptions
 
 /// A command: how it is written, and what it does.
 struct Subcommand: Sendable {

@@ -47,13 +47,15 @@ extension TaskFailure {
     let (code, text, meaning) =
       (error as? TaskError).map { ($0.code, $0.message, $0.meaning) }
       ?? ("handler_error", "\(type(of: error)): \(error)", .retry(after: nil))
+    let failureCode = TaskFailure.Code(rawValue: code)
     let message = SecretMask.masked(text, limit: TaskFailure.textLimit)
     self =
       switch meaning {
-      case .permanent: TaskFailure(code: code, message: message, class: .fail)
-      case .retry(let after): TaskFailure(code: code, message: message, class: .retry, retryAfter: after?.wholeSeconds)
+      case .permanent: TaskFailure(code: failureCode, message: message, class: .fail)
+      case .retry(let after):
+        TaskFailure(code: failureCode, message: message, class: .retry, retryAfter: after?.wholeSeconds)
       case .wait(let duration):
-        TaskFailure(code: code, message: message, class: .wait, retryAfter: duration.wholeSeconds)
+        TaskFailure(code: failureCode, message: message, class: .wait, retryAfter: duration.wholeSeconds)
       }
   }
 

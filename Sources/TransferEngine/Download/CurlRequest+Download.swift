@@ -4,7 +4,8 @@ import TaskCore
 extension CurlRequest {
   /// What goes over the wire for a request of ``DownloadMachine``; `credential` is the header fields of the one that the
   /// task names.
-  init(_ request: DownloadMachine.Request, spec: TaskSpec, credential: [HeaderField], options: DownloadOptions) {
+  init(_ request: DownloadMachine.Request, spec: TaskSpec, credential: [HeaderField], context: DownloadContext) {
+    let options = context.options
     var headers: [(name: String, value: String)] = [("Accept-Encoding", "identity")]
     var deadline: Duration?
     switch request.asked {
@@ -20,7 +21,7 @@ extension CurlRequest {
       headers += fields.map { ($0.name, $0.value) }
     }
     var lowSpeed = options.lowSpeed
-    if options.rate != nil {
+    if context.root.limiter != nil {
       // How little is left for one connection depends on all the others.
       lowSpeed.bytesPerSecond = 1
     } else if let rate = spec.rate {

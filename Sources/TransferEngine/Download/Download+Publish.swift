@@ -32,7 +32,7 @@ extension Download {
       try await ledger.checkpoint(publishing(staged, file, identity, bytes: bytes, sha256: digests?.sha256))
       guard ledger.mayWrite else { return .interrupted }
       let (destination, spec, ledger) = (destination, spec, ledger)
-      let publication = try await context.files.run {
+      let publication = try await root.files.run {
         // It may have waited for a thread for long.
         ledger.mayWrite ? try file.volume.publish(file, to: destination, ifExists: spec.ifExists) : nil
       }
@@ -42,7 +42,7 @@ extension Download {
       case .skipped:
         let existing = ExistingFile(
           volume: file.volume, destination: destination, expect: spec.expect, read: WholeRead(ledger))
-        return .ended(try await context.readWhole(for: ledger) { try existing.outcome() })
+        return .ended(try await root.readWhole(pulse: ledger.pulse) { try existing.outcome() })
       }
     } catch let error as StorageError {
       return .failed(error.failure)
@@ -58,9 +58,9 @@ extension Download {
   private func verify(
     _ staged: StagedFile, _ file: StagingFile, bytes: Int64
   ) async throws -> FileDigests? {
-    if staged.size == nil { try await context.files.run { try file.truncate(to: bytes) } }
+    if staged.size == nil { try await root.files.run { try file.truncate(to: bytes) } }
     guard let follower else {
-      try await context.files.run { try file.sync() }
+      try await root.files.run { try file.sync() }
       return nil
     }
     return try await follower.finish(size: bytes) { [self] in

@@ -30,7 +30,7 @@ extension Download {
 
   func opened(_ file: StagingFile) {
     if hashes {
-      follower = DigestFollower(file: file, withMD5: spec.expect.md5 != nil, pool: context.digests, loop: loop)
+      follower = DigestFollower(file: file, withMD5: spec.expect.md5 != nil, pool: root.digests, loop: loop)
       follower?.follow(staged?.written.prefixEnd ?? 0)
     }
     if isLimited || (staged?.size ?? .max) > options.limits.firstChunk { startTimer() }
@@ -41,7 +41,7 @@ extension Download {
   private func create(
     generation: Int, size: Int64?, removing old: StagingFile?
   ) async -> Result<StagingFile, StorageError> {
-    let (storage, destination, ledger) = (context.storage, destination, ledger)
+    let (storage, destination, ledger) = (root.storage, destination, ledger)
     let name = StagingName(task: spec.id, epoch: ledger.epoch, generation: generation)
     return await attempt { () throws(StorageError) in
       // It may have waited for a thread for long.
@@ -58,7 +58,7 @@ extension Download {
     _ body: @escaping @Sendable () throws(StorageError) -> Value
   ) async -> Result<Value, StorageError> {
     do {
-      return .success(try await context.files.run { try body() })
+      return .success(try await root.files.run { try body() })
     } catch let error as StorageError {
       return .failure(error)
     } catch {

@@ -63,7 +63,7 @@ final class Download: @unchecked Sendable {
     lastSync = now
     recorded = (0, now)
     sample = (now, 0)
-    share = (context.limiter?.enter() ?? 0, 0, false)
+    share = (context.root.limiter?.enter() ?? 0, 0, false)
     bucket = spec.rate.map { TokenBucket(rate: $0, now: now) }
     machine = DownloadMachine(
       source: source, destination: destination, expect: spec.expect, hasCredential: spec.credential != nil,
@@ -72,7 +72,8 @@ final class Download: @unchecked Sendable {
       limits: context.options.limits)
   }
 
-  var loop: EventLoop { context.loop }
+  var root: StorageRoot { context.root }
+  var loop: EventLoop { root.loop }
   var options: DownloadOptions { context.options }
 
   /// Fetches what is not there yet, and publishes it.
@@ -106,7 +107,7 @@ final class Download: @unchecked Sendable {
     for timer in [timer, pacer, retry] { timer?.cancel() }
     (timer, pacer, retry) = (nil, nil, nil)
     follower?.close()
-    context.limiter?.leave(share.number, returning: share.left)
+    root.limiter?.leave(share.number, returning: share.left)
     completion?.resume(returning: outcome)
     completion = nil
   }
@@ -141,8 +142,8 @@ extension Download {
     let task = loop.task { [self] in
       var failure: CurlError?
       do throws(CurlError) {
-        _ = try await context.client.perform(
-          CurlRequest(request, spec: spec, credential: credential, options: options), handler: receiver)
+        _ = try await root.client.perform(
+          CurlRequest(request, spec: spec, credential: credential, context: context), handler: receiver)
       } catch {
         failure = error
       }
@@ -155,8 +156,8 @@ extension Download {
   private func refreshCredential() async {
     let former = credential
     guard let name = spec.credential else { return }
-    let (file, source) = (context.credentials, source)
-    let read = try? await context.files.run { try file.fields(of: name, for: source) }
+    let (file, source) = (root.credentials, source)
+    let read = try? await root.files.run { try file.fields(of: name, for: source) }
     credential = read ?? former
     perform(machine.credentialRefreshed(isNew: credential != former))
   }
@@ -213,7 +214,7 @@ extension Download {
     }
   }
 
-  var isLimited: Bool { bucket != nil || context.limiter != nil }
+  var isLimited: Bool { bucket != nil || root.limiter != nil }
 
   /// True where `count` bytes must wait for a limit: `transfer` is resumed in time. Else they are counted, and pass.
   func throttle(_ count: Int, of transfer: CurlTransfer) -> Bool {
@@ -239,7 +240,7 @@ extension Download {
 
   /// Whether the engine's limit lets `count` bytes pass, at most a portion; if not, it is asked.
   private func mayShare(_ count: Int) -> Bool {
-    guard let limiter = context.limiter else { return true }
+    guard let limiter = root.limiter else { return true }
     if share.left < count, !share.isAsked {
       let isGranted = limiter.take(share.number) { [self] in loop.execute { [self] in granted(limiter.portion) } }
       if isGranted { share.left += limiter.portion } else { share.isAsked = true }

@@ -1,35 +1,13 @@
-import ReelhaulCurl
-import ReelhaulSystem
 import TaskCore
 
 /// Runs downloads, many at a time.
-///
-/// Every storage root has threads of its own, those that write to it too: a root whose file system does not answer
-/// holds up no download to another.
 package final class DownloadEngine: Sendable {
-  /// By root.
-  private let contexts: [String: DownloadContext]
+  private let roots: StorageRoots
+  private let options: DownloadOptions
 
-  /// - Parameters:
-  ///   - loop: where the limit of the rate is timed; not shut down with the engine.
-  ///   - permits: asked about every resolved address before it is connected to.
-  ///   - credentials: those that tasks may name.
-  package init(
-    loop: EventLoop, storage: Storage, permits: @escaping CurlOptions.AddressPredicate,
-    credentials: CredentialFile? = nil, options: DownloadOptions = DownloadOptions()
-  ) {
-    let limiter = options.rate.map { RateLimiter(rate: $0, loop: loop) }
-    let curl = CurlOptions(permits: permits, caFile: options.caFile)
-    contexts = Dictionary(
-      uniqueKeysWithValues: storage.roots.keys.map { root in
-        let loop = EventLoop(name: "engine-\(root)")
-        let context = DownloadContext(
-          loop: loop, client: CurlClient(loop: loop, options: curl), storage: storage, credentials: credentials,
-          files: BlockingPool(name: "files-\(root)", threads: 8),
-          reads: BlockingPool(name: "reads-\(root)", threads: 4),
-          digests: BlockingPool(name: "digests-\(root)", threads: 2), limiter: limiter, options: options)
-        return (root, context)
-      })
+  package init(roots: StorageRoots, options: DownloadOptions = DownloadOptions()) {
+    self.roots = roots
+    self.options = options
   }
 
   /// Runs one attempt of `spec`, from what `checkpoint` recorded of earlier ones. Cancel the task to stop it: it then
@@ -43,22 +21,19 @@ package final class DownloadEngine: Sendable {
     } catch {
       return .failed(TaskFailure(code: .destinationInvalid, message: "the destination: \(error)", class: .fail))
     }
-    guard let context = contexts[destination.root] else {
+    return await run(spec, to: destination, from: checkpoint, ledger: ledger)
+  }
+
+  /// The same to `destination`, whatever the task says.
+  package func run(
+    _ spec: TaskSpec, to destination: StorageURL, from checkpoint: DownloadCheckpoint?, ledger: any DownloadLedger
+  ) async -> DownloadOutcome {
+    guard let root = roots[destination.root] else {
       return .failed(StorageError.unknownRoot(destination.root).failure)
     }
+    let context = DownloadContext(root: root, options: options)
     return await DownloadRun(
       spec: spec, destination: destination, checkpoint: checkpoint, ledger: ledger, context: context
     ).run()
-  }
-
-  /// Ends what still runs and frees the connections and threads. Blocks until the threads have ended.
-  package func close() async {
-    for context in contexts.values {
-      await context.client.close()
-      context.files.shutdown()
-      context.reads.shutdown()
-      context.digests.shutdown()
-      context.loop.shutdown()
-    }
   }
 }

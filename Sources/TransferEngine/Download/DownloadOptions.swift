@@ -19,10 +19,6 @@ package struct DownloadOptions: Sendable {
   package var connectTimeout = Duration.seconds(15)
   /// Of one chunk; what has arrived by then is kept.
   package var chunkDeadline = Duration.seconds(300)
-  /// Bytes per second that all downloads together may take; `nil`: as many as there are.
-  package var rate: Int64?
-  /// A PEM file in the place of the system's certificates.
-  package var caFile: String?
 
   package init() {}
 }

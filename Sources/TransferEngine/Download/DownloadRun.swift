@@ -39,19 +39,19 @@ struct DownloadRun: Sendable {
       ledger: ledger, context: context)
     return await withTaskCancellationHandler {
       await withUnsafeContinuation { continuation in
-        context.loop.task { continuation.resume(returning: await download.fetch()) }
+        context.root.loop.task { continuation.resume(returning: await download.fetch()) }
       }
     } onCancel: {
-      context.loop.execute { download.stop() }
+      context.root.loop.execute { download.stop() }
     }
   }
 
   /// The header fields of the credential that the task names; none where it names none.
   private func credential(for source: CurlURL) async -> Result<[HeaderField], TaskFailure> {
     guard let name = spec.credential else { return .success([]) }
-    let file = context.credentials
+    let file = context.root.credentials
     do {
-      return .success(try await context.files.run { try file.fields(of: name, for: source) })
+      return .success(try await context.root.files.run { try file.fields(of: name, for: source) })
     } catch let failure as TaskFailure {
       return .failure(failure)
     } catch {
@@ -63,9 +63,9 @@ struct DownloadRun: Sendable {
     let (glance, read) = (WholeRead(ledger, isAllowed: false), WholeRead(ledger))
     do {
       return try await withTaskCancellationHandler {
-        let ground = try await context.files.run { look(glance) }
+        let ground = try await context.root.files.run { look(glance) }
         guard glance.wasRefused else { return ground }
-        return try await context.readWhole(for: ledger) { look(read) }
+        return try await context.root.readWhole(pulse: ledger.pulse) { look(read) }
       } onCancel: {
         read.stop()
       }
@@ -81,7 +81,7 @@ struct DownloadRun: Sendable {
     do throws(StorageError) {
       if let checkpoint, let publishing = checkpoint.publishing {
         let recovery = PublishRecovery(
-          storage: context.storage, spec: spec, destination: destination, checkpoint: checkpoint,
+          storage: context.root.storage, spec: spec, destination: destination, checkpoint: checkpoint,
           publishing: publishing, read: read)
         return try recovery.run().map { .ended($0) } ?? .fetch(nil)
       }
@@ -94,7 +94,7 @@ struct DownloadRun: Sendable {
 
   /// What becomes of the task where its destination exists already.
   private func occupied(_ read: WholeRead) throws(StorageError) -> DownloadOutcome? {
-    let volume = try context.storage.volume(destination.root)
+    let volume = try context.root.storage.volume(destination.root)
     try volume.check()
     let isThere = try volume.hasFile(at: destination, orLink: spec.ifExists == .replace)
     guard isThere, spec.ifExists != .replace else { return nil }
@@ -106,7 +106,7 @@ struct DownloadRun: Sendable {
   private func adopt() throws(StorageError) -> StagingFile? {
     guard let checkpoint else { return nil }
     do throws(StorageError) {
-      let file = try context.storage.adopt(for: destination, task: spec.id, checkpoint: checkpoint)
+      let file = try context.root.storage.adopt(for: destination, task: spec.id, checkpoint: checkpoint)
       guard try TailCheck.crc(of: checkpoint.done, in: file) == checkpoint.tailCRC else { return nil }
       if let size = checkpoint.identity.size { try file.reserve(size) }
       return file

@@ -47,7 +47,7 @@ package struct StorageError: Error, Hashable, Sendable, CustomStringConvertible 
     self.init(Code(errno: error.errno), "storage \(name): \(error)")
   }
 
-  static func unknownRoot(_ name: String) -> StorageError {
+  package static func unknownRoot(_ name: String) -> StorageError {
     StorageError(.unknownRoot, "this worker has no storage \(name)")
   }
 

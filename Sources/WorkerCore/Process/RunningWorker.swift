@@ -11,7 +11,7 @@ package final class RunningWorker: Sendable {
   private let loop: EventLoop
   private let pool: PostgresPool
   private let leases: PostgresPool
-  private let engine: DownloadEngine
+  private let roots: StorageRoots
   private let worker: Worker
   /// Ends the worker when a Kafka client is lost for good: a process that starts anew has new ones.
   private let fatal: AsyncStream<Void>
@@ -22,9 +22,11 @@ package final class RunningWorker: Sendable {
 
   /// Makes the parts and starts; waits for nobody.
   ///
-  /// Throws ``KafkaError`` or ``PostgresError`` where the configuration is refused.
-  package static func start(_ configuration: WorkerConfiguration, log: Logger) async throws -> RunningWorker {
-    let running = try RunningWorker(configuration, log: log)
+  /// Throws ``KafkaError`` or ``PostgresError`` where the configuration is refused, and ``DuplicateKind``.
+  package static func start(
+    _ configuration: WorkerConfiguration, kinds: WorkerKinds = WorkerKinds(), log: Logger
+  ) async throws -> RunningWorker {
+    let running = try RunningWorker(configuration, kinds: kinds, log: log)
     await running.worker.start()
     running.loop.task { [fatal = running.fatal, isLost = running.isLost, worker = running.worker] in
       for await _ in fatal {
@@ -35,7 +37,7 @@ package final class RunningWorker: Sendable {
     return running
   }
 
-  private init(_ configuration: WorkerConfiguration, log: Logger) throws {
+  private init(_ configuration: WorkerConfiguration, kinds: WorkerKinds, log: Logger) throws {
     var postgres = try PostgresConfiguration(url: configuration.postgres)
     postgres.applicationName = "reelhaul-worker"
     // A connection that is dead without a word is replaced before the fence.
@@ -43,9 +45,6 @@ package final class RunningWorker: Sendable {
     renewing.acknowledgement = .seconds(configuration.settings.leaseSeconds) / 3
     let policy = NetworkPolicy(allowed: configuration.allowedNetworks)
     let credentials = configuration.credentials.map { CredentialFile(path: $0) }
-    var options = DownloadOptions()
-    options.rate = configuration.rate
-    options.caFile = configuration.caFile
     let loop = EventLoop(name: "control")
     let (fatal, lost) = AsyncStream.makeStream(of: Void.self)
     do {
@@ -55,16 +54,18 @@ package final class RunningWorker: Sendable {
       pool = PostgresPool(
         loop: loop, configuration: postgres, size: Self.connections, onConnect: log.connections(to: postgres.target))
       leases = PostgresPool(loop: loop, configuration: renewing, size: 1)
-      engine = DownloadEngine(
-        loop: loop, storage: storage, permits: { policy.permits(sockaddr: $0) }, credentials: credentials,
-        options: options)
+      roots = StorageRoots(
+        storage, loop: loop,
+        settings: .init(
+          permits: { policy.permits(sockaddr: $0) }, credentials: credentials, rate: configuration.rate,
+          caFile: configuration.caFile))
       worker = Worker(
         loop: loop, settings: configuration.settings,
         parts: WorkerParts(
           store: PostgresStore(pool: pool), leases: PostgresStore(pool: leases),
           commands: KafkaCommandSource(kafka.consumer), signals: kafka.signals, messages: kafka.messages,
           rounds: kafka.rounds, progress: kafka.progress,
-          handlers: try HandlerTable([DownloadHandler(engine: engine), NoopHandler()]), storage: storage,
+          handlers: try kinds.table(HandlerServices(roots: roots, log: log)), storage: storage,
           flush: { limit in
             await kafka.close(within: limit)
             lost.finish()
@@ -107,7 +108,7 @@ package final class RunningWorker: Sendable {
   /// Takes down what is left, after ``finished()``.
   package func close(_ signals: [LoopSignal] = []) async {
     _ = try? await loop.task { for signal in signals { signal.close() } }.value
-    await engine.close()
+    await roots.close()
     await pool.close()
     await leases.close()
     await Task.detached { [loop] in loop.shutdown() }.value

@@ -16,12 +16,14 @@ package enum WorkerProcess {
   ///
   /// Returns the exit code: 0 after a complete drain, ``DrainMachine/unfinished`` where it was cut short, or
   /// ``misconfigured``.
-  package static func run(_ configuration: WorkerConfiguration, log: Logger = Logger()) async -> Int32 {
+  package static func run(
+    _ configuration: WorkerConfiguration, kinds: WorkerKinds = WorkerKinds(), log: Logger = Logger()
+  ) async -> Int32 {
     Heap.bound()
     FileLimit.raise()
     let process: RunningWorker
     do {
-      process = try await RunningWorker.start(configuration, log: log)
+      process = try await RunningWorker.start(configuration, kinds: kinds, log: log)
     } catch {
       log.error("the worker cannot start", ["error": .text("\(error)")])
       return misconfigured

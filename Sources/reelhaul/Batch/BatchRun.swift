@@ -1,6 +1,7 @@
 import CommandLineKit
 import ReelhaulClient
 import TaskCore
+import WorkerOptions
 
 /// Sends a batch. The main thread reads and decodes block after block and hands the commands over in order; a few blocks
 /// are on their way to Kafka meanwhile, and each prints the ids of its commands once it is acknowledged, in turn.

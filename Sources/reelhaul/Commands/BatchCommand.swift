@@ -1,5 +1,6 @@
 import CommandLineKit
 import ReelhaulClient
+import WorkerOptions
 
 extension Subcommand {
   static let batch = Subcommand(

@@ -1,6 +1,7 @@
 import Bench
 import CommandLineKit
 import LocalFleet
+import WorkerOptions
 
 extension Subcommand {
   static let bench = Subcommand(

@@ -1,4 +1,5 @@
 import CommandLineKit
+import WorkerOptions
 
 extension Subcommand {
   static let completions = Subcommand(

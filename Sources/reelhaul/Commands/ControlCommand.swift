@@ -2,6 +2,7 @@ import CommandLineKit
 import ReelhaulClient
 import TaskCore
 import TaskStore
+import WorkerOptions
 
 /// The commands that change tasks there are: each is checked against the tasks' states before any is sent.
 extension Subcommand {

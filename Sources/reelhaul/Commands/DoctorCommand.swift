@@ -1,6 +1,7 @@
 import CommandLineKit
 import ReelhaulCodec
 import ReelhaulKafka
+import WorkerOptions
 
 extension Subcommand {
   static let doctor = Subcommand(
@@ -21,7 +22,7 @@ extension Subcommand {
     let topics: TopicPlan?
     var findings: [Finding] = []
     do throws(UsageError) {
-      topics = try Fleet.topics(arguments)
+      topics = try FleetSettings.topics(arguments)
     } catch {
       topics = nil
       findings.append(Finding("topics", .misconfigured, error.message))

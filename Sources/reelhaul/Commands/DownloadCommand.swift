@@ -2,6 +2,7 @@ import CommandLineKit
 import ReelhaulMessages
 import TaskCore
 import TaskStore
+import WorkerOptions
 
 extension Subcommand {
   static let download = Subcommand(

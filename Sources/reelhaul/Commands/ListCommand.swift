@@ -1,6 +1,7 @@
 import CommandLineKit
 import TaskCore
 import TaskStore
+import WorkerOptions
 
 extension Subcommand {
   static let list = Subcommand(

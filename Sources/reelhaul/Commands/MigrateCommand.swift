@@ -5,6 +5,7 @@ import ReelhaulPostgres
 import ReelhaulSystem
 import TaskStore
 import TransferEngine
+import WorkerOptions
 
 extension Subcommand {
   static let migrate = Subcommand(
@@ -22,7 +23,7 @@ extension Subcommand {
       exits: ExitCode.meanings(.done, .failed, .usage, .unreachable))
   ) { context in
     let isDry = context.arguments[flag: .planOnly]
-    let topics = try Fleet.topics(context.arguments)
+    let topics = try FleetSettings.topics(context.arguments)
     // All that is given is read before anything is written.
     let kafka = try context.arguments[.kafka].map { _ in try Fleet.kafka(context.arguments) }
     let roots = try context.arguments.storageRoots()

@@ -1,5 +1,6 @@
 import CommandLineKit
 import TaskStore
+import WorkerOptions
 
 extension Subcommand {
   static let show = Subcommand(

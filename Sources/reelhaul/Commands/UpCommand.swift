@@ -1,6 +1,7 @@
 import CommandLineKit
 import LocalFleet
 import ReelhaulKafka
+import WorkerOptions
 
 extension Subcommand {
   static let up = Subcommand(

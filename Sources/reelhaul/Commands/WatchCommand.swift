@@ -1,5 +1,6 @@
 import CommandLineKit
 import TaskCore
+import WorkerOptions
 
 extension Subcommand {
   static let watch = Subcommand(

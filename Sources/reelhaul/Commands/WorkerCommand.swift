@@ -1,9 +1,7 @@
 import CommandLineKit
-import ReelhaulKafka
 import ReelhaulTelemetry
-import TaskCore
-import TransferEngine
 import WorkerCore
+import WorkerOptions
 
 extension Subcommand {
   static let worker = Subcommand(
@@ -20,7 +18,8 @@ extension Subcommand {
       ],
       exits: ExitCode.meanings(.done, .failed, .usage))
   ) { context in
-    let configuration = try WorkerConfiguration(context.arguments)
+    let configuration = try WorkerConfiguration(
+      context.arguments, hints: UnknownSettings.sentences(context.arguments.settings))
     let log = Logger(level: context.arguments[.logLevel].flatMap { LogLevel(name: $0) } ?? .info)
     for sentence in UnknownSettings.sentences(context.arguments.settings) { log.warning(sentence) }
     if configuration.storage.isEmpty {
@@ -29,70 +28,5 @@ extension Subcommand {
     let code = await WorkerProcess.run(configuration, log: log)
     log.close()
     return ExitCode(rawValue: code) ?? .failed
-  }
-}
-
-extension WorkerConfiguration {
-  init(_ arguments: Arguments) throws {
-    // Its URL is read here for its mistakes: a worker retries what is only unreachable.
-    _ = try Fleet.postgres(arguments)
-    var settings = WorkerSettings()
-    settings.topics = try Fleet.topics(arguments)
-    settings.concurrency = arguments.integer(.concurrency).map { Int($0) } ?? settings.concurrency
-    settings.leaseSeconds = arguments.integer(.lease).map { Int($0) } ?? settings.leaseSeconds
-    settings.drainLimit = arguments.integer(.drain).map { .seconds($0) } ?? settings.drainLimit
-    settings.labels = try KeyValueList.parse(arguments[.labels] ?? "", of: .labels)
-    try self.init(
-      kafka: Fleet.kafka(arguments), postgres: arguments[.postgres] ?? "",
-      storage: arguments.storageRoots(),
-      allowedNetworks: Self.networks(arguments[.allowNetworks] ?? ""), settings: settings)
-    rate = arguments.bytes(.workerRate).flatMap { $0 > 0 ? $0 : nil }
-    caFile = arguments[.caFile]
-    credentials = arguments[.credentials]
-    try Self.check(.caFile, caFile) { try CertificateFile.check($0) }
-    try Self.check(.credentials, credentials) { _ = try CredentialFile(path: $0).credentials() }
-    initialisesStorage = arguments[flag: .initStorage]
-  }
-
-  /// All mistakes in how a worker is to work; where its services are and what files it reads is not looked at.
-  static func mistakes(in settings: Settings) -> [UsageError] {
-    OptionSpec.working.compactMap { option in
-      do throws(UsageError) {
-        let text = try settings.value(of: option) ?? ""
-        switch option {
-        case .allowNetworks: _ = try networks(text)
-        case .labels: _ = try KeyValueList.parse(text, of: option)
-        default: break
-        }
-        return nil
-      } catch {
-        return error
-      }
-    }
-  }
-
-  private static func networks(_ text: String) throws(UsageError) -> [CIDR] {
-    guard !text.isEmpty else { return [] }
-    let setting = OptionSpec.allowNetworks.setting
-    guard let networks = CommaList.parse(text) else {
-      throw UsageError("\(setting) must be \(OptionSpec.allowNetworks.valueName), not \"\(text)\"")
-    }
-    do throws(InvalidNetwork) {
-      return try networks.map { text throws(InvalidNetwork) in try CIDR(text) }
-    } catch {
-      throw UsageError("\(setting): \(error)")
-    }
-  }
-
-  /// A worker that waited for a file to be mended would fail task after task meanwhile.
-  private static func check(
-    _ option: OptionSpec, _ path: String?, _ body: (String) throws -> Void
-  ) throws(UsageError) {
-    guard let path else { return }
-    do {
-      try body(path)
-    } catch {
-      throw UsageError("\(option.setting): \(error)", hint: "'reelhaul doctor' checks it, too.")
-    }
   }
 }

@@ -1,6 +1,7 @@
 import CommandLineKit
 import TaskCore
 import TaskStore
+import WorkerOptions
 
 /// Looks at the fleet through its store: who works, what waits in vain, whether events leave.
 struct FleetDoctor {

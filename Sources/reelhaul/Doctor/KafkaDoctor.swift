@@ -1,5 +1,6 @@
 import CommandLineKit
 import ReelhaulKafka
+import WorkerOptions
 
 /// Looks at the broker and the topics.
 struct KafkaDoctor {

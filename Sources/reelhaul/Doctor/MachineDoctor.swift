@@ -4,6 +4,7 @@ import ReelhaulSystem
 import TaskCore
 import TransferEngine
 import WorkerCore
+import WorkerOptions
 
 /// Looks at this machine as a worker's: storage roots, the files of its configuration, and limits.
 struct MachineDoctor {

@@ -4,6 +4,7 @@ import ReelhaulPostgres
 import ReelhaulSystem
 import TaskCore
 import TaskStore
+import WorkerOptions
 
 /// Looks at the database: is it there, new enough, with our schema, with a clock like ours, and who works on it.
 struct PostgresDoctor {

@@ -4,6 +4,7 @@ import ReelhaulKafka
 import ReelhaulPostgres
 import TaskCore
 import TaskStore
+import WorkerOptions
 
 /// The fleet's services, as a command reaches them.
 enum Fleet {
@@ -13,45 +14,17 @@ enum Fleet {
   private static let kafkaPatience = "5000"
 
   static func kafka(_ arguments: Arguments) throws -> KafkaConfiguration {
-    var environment = ["REELHAUL_KAFKA": arguments[.kafka] ?? ""]
-    for (property, value) in arguments.settings.values(withPrefix: "REELHAUL_KAFKA_") {
-      environment["REELHAUL_KAFKA_\(property)"] = value
-    }
-    guard let configuration = try kafka(environment) else {
-      throw unconfigured("no Kafka is configured", .kafka, arguments)
-    }
-    return configuration
-  }
-
-  /// Nil where `environment` names no Kafka. What is empty there is not set, as with all settings.
-  static func kafka(_ environment: [String: String]) throws(KafkaError) -> KafkaConfiguration? {
-    try KafkaConfiguration.fromEnvironment(environment.filter { !$0.value.isEmpty })
+    try FleetSettings.kafka(arguments, hints: UnknownSettings.sentences(arguments.settings))
   }
 
   static func postgres(_ arguments: Arguments) throws -> PostgresConfiguration {
-    guard let url = arguments[.postgres] else {
-      throw unconfigured("no PostgreSQL is configured", .postgres, arguments)
-    }
-    var configuration = try PostgresConfiguration(url: url)
+    var configuration = try FleetSettings.postgres(arguments, hints: UnknownSettings.sentences(arguments.settings))
     configuration.acquireTimeout = min(configuration.acquireTimeout, postgresPatience)
     return configuration
   }
 
-  /// Names misspelt variables, too: one of them may be the one that is missed.
   static func unconfigured(_ message: String, _ option: OptionSpec, _ arguments: Arguments) -> UsageError {
-    let hint = """
-      Give \(option.spelling) \(option.valueName), set \(option.environment ?? ""), or source the reelhaul.env that \
-      'reelhaul up' wrote.
-      """
-    return UsageError(message, hint: (UnknownSettings.sentences(arguments.settings) + [hint]).joined(separator: "\n"))
-  }
-
-  static func topics(_ arguments: Arguments, _ prefix: OptionSpec = .topicPrefix) throws(UsageError) -> TopicPlan {
-    do {
-      return try TopicPlan(checking: arguments[prefix] ?? TopicPlan().prefix)
-    } catch {
-      throw UsageError("\(prefix.setting): \(error.message)")
-    }
+    FleetSettings.unconfigured(message, option, hints: UnknownSettings.sentences(arguments.settings))
   }
 
   /// Throws where Kafka cannot be reached: for commands that then have the patience for a broker's fail-over.
@@ -74,7 +47,7 @@ enum Fleet {
       let properties = kafka.properties.merging(["message.timeout.ms": kafkaPatience]) { $1 }
       kafka = try KafkaConfiguration(bootstrap: kafka.bootstrap, properties: properties)
     }
-    return try ReelhaulClient(kafka, topicPrefix: topics(arguments).prefix, source: "/reelhaul/cli")
+    return try ReelhaulClient(kafka, topicPrefix: FleetSettings.topics(arguments).prefix, source: "/reelhaul/cli")
   }
 
   /// Returns once Kafka has the commands.
@@ -91,7 +64,7 @@ enum Fleet {
 
   /// A topic that is not there looks like a broker that is not: both are waited for. So a broker is asked.
   private static func missingTopic(_ arguments: Arguments) async -> CommandFailure? {
-    guard let topic = try? topics(arguments).commands, let kafka = try? kafka(arguments),
+    guard let topic = try? FleetSettings.topics(arguments).commands, let kafka = try? kafka(arguments),
       let admin = try? KafkaAdmin(kafka, timeout: .seconds(2))
     else { return nil }
     let present = try? await admin.metadata().topics

@@ -1,5 +1,6 @@
 import CommandLineKit
 import ReelhaulPostgres
+import WorkerOptions
 
 /// A fleet of `up` that was started again has other ports, and shells and files may have the former ones.
 enum FormerFleet {

@@ -2,6 +2,7 @@ import CommandLineKit
 import ReelhaulCodec
 import TaskCore
 import TaskStore
+import WorkerOptions
 
 /// What `limit` and `weight` are given, checked.
 enum LimitArguments {

@@ -1,6 +1,7 @@
 import CommandLineKit
 import ReelhaulCodec
 import TaskStore
+import WorkerOptions
 
 extension Output {
   func json(_ use: LimitUse) {

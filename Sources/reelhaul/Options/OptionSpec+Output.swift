@@ -1,4 +1,5 @@
 import CommandLineKit
+import WorkerOptions
 
 extension OptionSpec {
   static let json = OptionSpec("json", .flag, group: "Output", help: "Print one JSON document")

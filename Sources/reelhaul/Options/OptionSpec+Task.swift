@@ -1,5 +1,6 @@
 import CommandLineKit
 import TaskCore
+import WorkerOptions
 
 /// What a task can be given.
 extension OptionSpec {

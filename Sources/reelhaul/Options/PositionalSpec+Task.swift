@@ -1,4 +1,5 @@
 import CommandLineKit
+import WorkerOptions
 
 extension PositionalSpec {
   static let task = PositionalSpec("TASK", help: "the task's id")

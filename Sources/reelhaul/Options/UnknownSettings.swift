@@ -1,5 +1,6 @@
 import CommandLineKit
 import ReelhaulCodec
+import WorkerOptions
 
 /// Settings that carry the program's name and that nothing reads: most likely they are misspelt.
 enum UnknownSettings {

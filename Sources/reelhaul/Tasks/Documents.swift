@@ -1,6 +1,7 @@
 import CommandLineKit
 import ReelhaulMessages
 import TaskCore
+import WorkerOptions
 
 /// Documents on standard output, as JSON.
 extension Output {

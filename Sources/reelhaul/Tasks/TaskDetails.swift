@@ -1,6 +1,7 @@
 import CommandLineKit
 import ReelhaulCodec
 import TaskCore
+import WorkerOptions
 
 /// A task, all that is known of it, one field a line.
 enum TaskDetails {

@@ -1,6 +1,7 @@
 import CommandLineKit
 import ReelhaulSystem
 import TaskCore
+import WorkerOptions
 
 /// A task in words, for people.
 extension TaskDocument {

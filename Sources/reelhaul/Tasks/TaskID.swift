@@ -1,5 +1,6 @@
 import CommandLineKit
 import TaskCore
+import WorkerOptions
 
 /// Task ids among a command's words.
 enum TaskID {

@@ -3,6 +3,7 @@ import ReelhaulClient
 import ReelhaulCodec
 import ReelhaulSystem
 import TaskCore
+import WorkerOptions
 
 extension TaskSpec {
   /// The download that the command line describes; its values are checked one by one here, and together by the caller.

@@ -1,5 +1,6 @@
 import CommandLineKit
 import TaskCore
+import WorkerOptions
 
 extension TaskSpec {
   /// The task with its destination filled in, if everything about it is right that can be known before it runs.

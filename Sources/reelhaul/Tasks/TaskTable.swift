@@ -1,5 +1,6 @@
 import CommandLineKit
 import TaskCore
+import WorkerOptions
 
 extension Table {
   /// One row for each task. What went wrong is told where something did.

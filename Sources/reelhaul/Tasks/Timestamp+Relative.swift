@@ -1,6 +1,7 @@
 import CommandLineKit
 import ReelhaulSystem
 import TaskCore
+import WorkerOptions
 
 extension Timestamp {
   /// How long ago, or how far ahead: `3 min ago`, `in 12 s`.

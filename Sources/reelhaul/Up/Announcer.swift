@@ -1,5 +1,6 @@
 import CommandLineKit
 import ReelhaulSystem
+import WorkerOptions
 
 /// Tells people what the fleet does: at once, or where a board is being drawn, when its drawer asks.
 final class Announcer: Sendable {

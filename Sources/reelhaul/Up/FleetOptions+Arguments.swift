@@ -3,6 +3,7 @@ import Glibc
 import LocalFleet
 import ReelhaulKafka
 import ReelhaulSystem
+import WorkerOptions
 
 extension FleetOptions {
   init(_ context: Context) throws {
@@ -21,7 +22,7 @@ extension FleetOptions {
       workers: Int(arguments.integer(.workerCount) ?? 3),
       broker: broker,
       postgres: arguments[.runningPostgres],
-      topicPrefix: Fleet.topics(arguments, .fleetTopicPrefix).prefix,
+      topicPrefix: FleetSettings.topics(arguments, .fleetTopicPrefix).prefix,
       executable: Self.ownExecutable(), workerSettings: settings)
     if case .existing = broker { return }
     // They are for another broker: the fleet's own speaks plaintext.

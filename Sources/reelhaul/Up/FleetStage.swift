@@ -1,6 +1,7 @@
 import CommandLineKit
 import Demo
 import TaskCore
+import WorkerOptions
 
 /// Shows a demonstration: live bars with the events above them, or lines on a pipe.
 struct FleetStage: DemoStage {

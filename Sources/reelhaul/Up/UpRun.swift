@@ -9,6 +9,7 @@ import TaskCore
 import TaskStore
 import TransferEngine
 import WorkerCore
+import WorkerOptions
 
 /// `reelhaul up`: starts the fleet, says when it is ready, stops it in order.
 struct UpRun {
@@ -110,7 +111,7 @@ struct UpRun {
   }
 
   private func playDemo(_ fleet: LocalFleet) async throws -> ExitCode {
-    guard let kafka = try Fleet.kafka(context.environment.merging(fleet.environment) { $1 }) else {
+    guard let kafka = try FleetSettings.kafka(context.environment.merging(fleet.environment) { $1 }) else {
       throw CommandFailure(.unreachable, "the fleet has no Kafka")
     }
     let demonstration = Demonstration(
@@ -136,7 +137,7 @@ struct UpRun {
     try await PostgresPool.with(configuration) { pool in
       try await SchemaMigration(pool).run(topicPrefix: topics.prefix) { _ in }
     }
-    let kafka = try Fleet.kafka(workers)
+    let kafka = try FleetSettings.kafka(workers)
     guard let kafka else { return }
     try await TopicMigration(kafka, topics).run { _ in }
   }

@@ -2,6 +2,7 @@ import CommandLineKit
 import Glibc
 import ReelhaulSystem
 import TaskCore
+import WorkerOptions
 
 /// Live bars on a terminal.
 struct BoardDisplay: TaskDisplay {

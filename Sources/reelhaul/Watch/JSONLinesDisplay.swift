@@ -1,5 +1,6 @@
 import CommandLineKit
 import TaskCore
+import WorkerOptions
 
 /// A document for each change, one a line.
 struct JSONLinesDisplay: TaskDisplay {

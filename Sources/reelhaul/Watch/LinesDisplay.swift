@@ -1,5 +1,6 @@
 import CommandLineKit
 import TaskCore
+import WorkerOptions
 
 /// A line for each change of state or of what went wrong, and one a second for a task that moves: for pipes.
 struct LinesDisplay: TaskDisplay {

@@ -1,5 +1,6 @@
 import CommandLineKit
 import TaskCore
+import WorkerOptions
 
 /// Where followed tasks are shown.
 protocol TaskDisplay: Sendable {

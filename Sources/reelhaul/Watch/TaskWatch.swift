@@ -3,6 +3,7 @@ import Glibc
 import ReelhaulSystem
 import TaskCore
 import TaskStore
+import WorkerOptions
 
 /// Follows tasks by reading the store a few times a second, and shows what changes.
 struct TaskWatch {

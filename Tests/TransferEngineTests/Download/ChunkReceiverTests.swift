@@ -25,8 +25,8 @@ import Testing
       guard case .request(let request) = download.machine.begin(resuming: nil).first else { return ([], 0) }
       let receiver = ChunkReceiver(request, of: download)
       let transfer = CurlTransfer(
-        request: CurlRequest(request, spec: spec, credential: [], options: context.options), handler: receiver,
-        client: context.client)
+        request: CurlRequest(request, spec: spec, credential: [], context: context), handler: receiver,
+        client: context.root.client)
       let size = part * count
       let head = CurlHead(
         status: 206,

@@ -8,17 +8,19 @@ extension DownloadContext {
   /// or none.
   init(loop: EventLoop, storage: StorageFixture, permits: Bool, options: DownloadOptions = DownloadOptions()) {
     self.init(
-      loop: loop, client: CurlClient(loop: loop, options: CurlOptions(permits: { _ in permits })),
-      storage: storage.storage, credentials: nil, files: BlockingPool(name: "files", threads: 1),
-      reads: BlockingPool(name: "reads", threads: 1), digests: BlockingPool(name: "digests", threads: 1), limiter: nil,
+      root: StorageRoot(
+        name: "default", storage: storage.storage, loop: loop,
+        client: CurlClient(loop: loop, options: CurlOptions(permits: { _ in permits })),
+        files: BlockingPool(name: "files", threads: 1), reads: BlockingPool(name: "reads", threads: 1),
+        digests: BlockingPool(name: "digests", threads: 1), credentials: nil, limiter: nil),
       options: options)
   }
 
   /// Ends all but the loop.
   func close() async {
-    await client.close()
-    files.shutdown()
-    reads.shutdown()
-    digests.shutdown()
+    await root.client.close()
+    root.files.shutdown()
+    root.reads.shutdown()
+    root.digests.shutdown()
   }
 }

@@ -14,6 +14,7 @@ final class DownloadHarness: Sendable {
   let origin: OriginServer
   let storage: Storage
   let engine: DownloadEngine
+  private let roots: StorageRoots
   let directory: TemporaryDirectory
   private let loop: EventLoop
 
@@ -21,23 +22,26 @@ final class DownloadHarness: Sendable {
   static let destination = "storage://default/in/film.mp4"
 
   private init(
-    policy: NetworkPolicy, credentials: CredentialFile?, roots: [String: String], options: DownloadOptions
+    policy: NetworkPolicy, credentials: CredentialFile?, roots: [String: String], options: HarnessOptions
   ) throws {
     origin = try OriginServer()
     directory = try TemporaryDirectory()
     storage = Storage(roots: roots.merging(["default": directory.path]) { $1 })
     try storage.initialise()
     loop = EventLoop(name: "engine-test")
-    engine = DownloadEngine(
-      loop: loop, storage: storage, permits: { policy.permits(sockaddr: $0) }, credentials: credentials,
-      options: options)
+    self.roots = StorageRoots(
+      storage, loop: loop,
+      settings: .init(
+        permits: { policy.permits(sockaddr: $0) }, credentials: credentials, rate: options.rate, caFile: options.caFile)
+    )
+    engine = DownloadEngine(roots: self.roots, options: options.download)
   }
 
   static func run<Result>(
     policy: NetworkPolicy = .loopback, credentials: CredentialFile? = nil, roots: [String: String] = [:],
-    _ change: (inout DownloadOptions) -> Void = { _ in }, _ body: (DownloadHarness) async throws -> Result
+    _ change: (inout HarnessOptions) -> Void = { _ in }, _ body: (DownloadHarness) async throws -> Result
   ) async throws -> Result {
-    var options = DownloadOptions()
+    var options = HarnessOptions()
     options.limits.firstChunk = 128 << 10
     options.limits.chunks.shortest = 128 << 10
     options.limits.chunks.longest = 256 << 10
@@ -61,7 +65,7 @@ final class DownloadHarness: Sendable {
   }
 
   private func close() async {
-    await engine.close()
+    await roots.close()
     loop.shutdown()
     origin.close()
   }
@@ -108,6 +112,18 @@ final class DownloadHarness: Sendable {
     let outcome = await task.value
     #expect(outcome == .stopped)
     return ledger.last
+  }
+}
+
+/// The options of a download and of the roots, side by side.
+@dynamicMemberLookup struct HarnessOptions {
+  var download = DownloadOptions()
+  var rate: Int64?
+  var caFile: String?
+
+  subscript<Value>(dynamicMember path: WritableKeyPath<DownloadOptions, Value>) -> Value {
+    get { download[keyPath: path] }
+    set { download[keyPath: path] = newValue }
   }
 }
 

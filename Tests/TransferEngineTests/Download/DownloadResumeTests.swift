@@ -32,7 +32,7 @@ import Testing
   /// What a crash may cost stays bounded where the store, or the disk, takes its time.
   @Test func aSlowRecordHoldsUpWhatIsReceived() async throws {
     let bound: Int64 = 1 << 20
-    let small: (inout DownloadOptions) -> Void = {
+    let small: (inout HarnessOptions) -> Void = {
       $0.syncBytes = bound
       $0.exposure = .zero
     }

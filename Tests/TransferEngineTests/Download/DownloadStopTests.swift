@@ -18,7 +18,7 @@ import Testing
     let context = DownloadContext(loop: loop, storage: storage, permits: true)
     let spec = TaskSpec(
       id: .random(), kind: .download, source: origin.url("/film.mp4"), destination: "storage://default/film.mp4")
-    let busy = try BusyThread(of: context.files)
+    let busy = try BusyThread(of: context.root.files)
     let download = Download(
       spec, source: try #require(CurlURL(spec.source)), credential: [], destination: try storage.url("film.mp4"),
       checkpoint: nil, file: nil, ledger: RecordingLedger(), context: context)
@@ -79,7 +79,7 @@ import Testing
     let context = DownloadContext(loop: loop, storage: storage, permits: true)
     let spec = TaskSpec(
       id: .random(), kind: .download, source: origin.url("/film.mp4"), destination: "storage://default/film.mp4")
-    let busy = try BusyThread(of: context.digests)
+    let busy = try BusyThread(of: context.root.digests)
     let ledger = RecordingLedger()
     let download = Download(
       spec, source: try #require(CurlURL(spec.source)), credential: [], destination: try storage.url("film.mp4"),

@@ -16,7 +16,7 @@ import Testing
   /// A harness that trusts the tests' authority, and a relay that speaks TLS for its origin.
   private func run(
     as server: TestCertificates.Server = .valid, highestVersion: Int32? = nil,
-    _ change: @escaping @Sendable (inout DownloadOptions) -> Void = { _ in },
+    _ change: @escaping @Sendable (inout HarnessOptions) -> Void = { _ in },
     _ body: (DownloadHarness, TLSRelay) async throws -> Void
   ) async throws {
     let authority = try TestCertificates.shared.get().authority

@@ -3,8 +3,8 @@ import Glibc
 import ReelhaulSystem
 
 /// Finds the settings file before anything else is read: `--config`, else `REELHAUL_CONFIG`, else none.
-enum SettingsLoader {
-  static func load(_ words: [String], environment: [String: String]) throws -> Settings {
+package enum SettingsLoader {
+  package static func load(_ words: [String], environment: [String: String]) throws -> Settings {
     let named = path(in: words) ?? environment["REELHAUL_CONFIG"]
     guard let path = named, !path.isEmpty else { return Settings(environment: environment) }
     let text: String

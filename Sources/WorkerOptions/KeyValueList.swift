@@ -1,8 +1,8 @@
 import CommandLineKit
 
 /// `name=value,name=value`
-enum KeyValueList {
-  static func parse(_ text: String, of option: OptionSpec) throws(UsageError) -> [String: String] {
+package enum KeyValueList {
+  package static func parse(_ text: String, of option: OptionSpec) throws(UsageError) -> [String: String] {
     var values: [String: String] = [:]
     if text.isEmpty { return values }
     for pair in CommaList.parse(text) ?? [""] {

@@ -3,19 +3,19 @@ import ReelhaulKafka
 
 /// Where the fleet's services are.
 extension OptionSpec {
-  static let config = OptionSpec(
+  package static let config = OptionSpec(
     "config", .file, environment: "REELHAUL_CONFIG", group: "General",
     help: "Read settings from a file of KEY=value lines, such as the reelhaul.env of 'reelhaul up'")
-  static let kafka = OptionSpec(
+  package static let kafka = OptionSpec(
     "kafka", .text, valueName: "HOST:PORT,…", environment: "REELHAUL_KAFKA", group: "Services",
     help: "Kafka's bootstrap servers; REELHAUL_KAFKA_<PROPERTY> sets any property of librdkafka")
-  static let postgres = OptionSpec(
+  package static let postgres = OptionSpec(
     "postgres", .text, valueName: "URL", environment: "REELHAUL_POSTGRES", group: "Services",
     help: "PostgreSQL's URL: postgres://USER@HOST:PORT/DATABASE")
-  static let topicPrefix = OptionSpec(
+  package static let topicPrefix = OptionSpec(
     "topic-prefix", .text, default: TopicPlan().prefix, environment: "REELHAUL_TOPIC_PREFIX", group: "Services",
     help: "What the names of the fleet's topics begin with")
 
-  static let producing: [OptionSpec] = [.kafka, .postgres, .topicPrefix]
-  static let reading: [OptionSpec] = [.postgres]
+  package static let producing: [OptionSpec] = [.kafka, .postgres, .topicPrefix]
+  package static let reading: [OptionSpec] = [.postgres]
 }

@@ -1,0 +1,200 @@
+import ReelhaulCodec
+import ReelhaulMessages
+import ReelhaulSystem
+import ReelhaulTasks
+import TaskCore
+import TaskStore
+import TransferEngine
+import WorkerCore
+
+/// One run of a handler, as its ``TaskContext`` and its transfers share it.
+package final class RunState: Sendable {
+  /// The payload of the envelope: the handler's own checkpoint, and those of the transfers it has begun.
+  struct Payload: Sendable {
+    /// One JSON value; nil before the handler's first checkpoint.
+    var checkpoint: [UInt8]?
+    /// By the name of the transfer.
+    var transfers: [String: Checkpoint] = [:]
+  }
+
+  let ledger: RunLedger
+  let roots: StorageRoots?
+  private let payload: Lock<Payload>
+  private let stage: Lock<String?>
+  let scratchDirectory: ScratchDirectory
+  /// One record at a time, so that an older payload never overtakes a newer one.
+  private let recording = AsyncGate()
+
+  init(ledger: RunLedger, payload: Payload, roots: StorageRoots?) {
+    self.ledger = ledger
+    self.roots = roots
+    self.payload = Lock(payload)
+    stage = Lock(ledger.claim.checkpoint?.stage)
+    scratchDirectory = ScratchDirectory(ledger.claim, roots: roots)
+  }
+
+  func report(done: Int64, total: Int64?) {
+    ledger.progress(bytesDone: max(0, done), bytesTotal: total.map { max(0, $0) })
+    ledger.pulse()
+  }
+
+  func heartbeat() {
+    ledger.pulse()
+  }
+
+  func checkpoint(_ json: [UInt8], stage: String?) async throws {
+    try await record { payload in
+      payload.checkpoint = json
+      self.stage.withLock { $0 = stage }
+    }
+  }
+
+  /// Of a transfer: nil forgets it.
+  func checkpoint(_ checkpoint: Checkpoint?, ofTransfer name: String) async throws {
+    try await record { $0.transfers[name] = checkpoint }
+  }
+
+  func checkpoint(ofTransfer name: String) -> Checkpoint? {
+    payload.withLock { $0.transfers[name] }
+  }
+
+  private func record(_ change: @escaping @Sendable (inout Payload) -> Void) async throws {
+    try await recording.run { [self] in
+      let next = payload.withLock { current in
+        var next = current
+        change(&next)
+        return next
+      }
+      let envelope = Checkpoint(
+        version: PayloadJSON.version, bytesDone: ledger.bytesDone, bytesTotal: ledger.bytesTotal,
+        stage: stage.withLock { $0 }, payload: PayloadJSON.encode(next))
+      do {
+        try await ledger.checkpoint(envelope)
+      } catch is OwnershipLost {
+        throw OwnershipLostError()
+      } catch let error as CheckpointTooLong {
+        throw TaskError.permanent("\(error)", code: "checkpoint_too_long")
+      } catch {
+        throw TaskError.wait(
+          "the checkpoint could not be recorded: \(error)", for: .seconds(5),
+          code: TaskFailure.Code.checkpointFailed.rawValue)
+      }
+      payload.withLock { $0 = next }
+      ledger.pulse()
+    }
+  }
+
+  var stopReason: StopReason? { ledger.stopReason.map(StopReason.init) }
+
+  func scratch() async throws -> String {
+    try await scratchDirectory.path()
+  }
+
+  /// The run has ended.
+  func end() async {
+    await scratchDirectory.remove()
+  }
+}
+
+extension StopReason {
+  fileprivate init(_ reason: WorkerCore.StopReason) {
+    self =
+      switch reason {
+      case .intent(.pause): .pause
+      case .intent(.cancel): .cancel
+      case .drain: .drain
+      case .stalled: .stalled
+      case .timedOut: .timedOut
+      case .abandoned: .abandoned
+      }
+  }
+}
+
+/// The payload as JSON: `{"checkpoint": …, "transfers": {"NAME": {"generation": …, …, "payload": …}}}`.
+enum PayloadJSON {
+  static let version = 1
+
+  static func encode(_ payload: RunState.Payload) -> [UInt8] {
+    JSONWriter.write { json in
+      json.object { json in
+        if let checkpoint = payload.checkpoint {
+          json.name("checkpoint")
+          json.raw(checkpoint)
+        }
+        guard !payload.transfers.isEmpty else { return }
+        json.name("transfers")
+        json.object { json in
+          for (name, transfer) in payload.transfers.sorted(by: { $0.key < $1.key }) {
+            json.name(name)
+            json.object { json in
+              json.member("version", transfer.version)
+              json.member("generation", transfer.generation)
+              json.member("bytesDone", transfer.bytesDone)
+              json.member("bytesTotal", transfer.bytesTotal)
+              json.member("stage", transfer.stage)
+              json.name("payload")
+              json.raw(transfer.payload)
+            }
+          }
+        }
+      }
+    }
+  }
+
+  static func decode(_ envelope: Checkpoint?) throws(DecodingFailure) -> RunState.Payload {
+    guard let envelope else { return RunState.Payload() }
+    return try JSONReader.read(envelope.payload) { reader throws(DecodingFailure) in
+      guard envelope.version == version else {
+        throw reader.invalid("a checkpoint of version \(envelope.version), which this program does not know")
+      }
+      var payload = RunState.Payload()
+      try reader.object { reader, name throws(DecodingFailure) in
+        switch name {
+        case "checkpoint": payload.checkpoint = try reader.raw()
+        case "transfers":
+          try reader.object { reader, name throws(DecodingFailure) in
+            payload.transfers[name.text] = try Checkpoint(from: &reader)
+          }
+        default: try reader.skip()
+        }
+      }
+      return payload
+    }
+  }
+}
+
+extension Checkpoint {
+  fileprivate init(from reader: inout JSONReader) throws(DecodingFailure) {
+    var checkpoint = Checkpoint()
+    try reader.object { reader, name throws(DecodingFailure) in
+      switch name {
+      case "version": checkpoint.version = try reader.integer()
+      case "generation": checkpoint.generation = try reader.integer()
+      case "bytesDone": checkpoint.bytesDone = try reader.integer()
+      case "bytesTotal": checkpoint.bytesTotal = try reader.integer()
+      case "stage": checkpoint.stage = try reader.string()
+      case "payload": checkpoint.payload = try reader.raw()
+      default: try reader.skip()
+      }
+    }
+    self = checkpoint
+  }
+}
+
+/// Lets one caller in at a time, in their order.
+actor AsyncGate {
+  private var isBusy = false
+  private var waiting: [CheckedContinuation<Void, Never>] = []
+
+  func run<Result: Sendable>(_ body: @Sendable () async throws -> Result) async throws -> Result {
+    if isBusy {
+      await withCheckedContinuation { waiting.append($0) }
+    } else {
+      isBusy = true
+    }
+    defer {
+      if waiting.isEmpty { isBusy = false } else { waiting.removeFirst().resume() }
+    }
+    return try await body()
+  }
+}

@@ -1,0 +1,59 @@
+import ReelhaulSystem
+import ReelhaulTasks
+import TaskStore
+import TransferEngine
+
+/// The scratch directory of one run, made when it is asked for first.
+///
+/// It lies in the volume of the task's storage (so that results can be moved into place), else in another volume of the
+/// worker, else among the system's temporary files. Its name has the epoch: no other run ever uses it.
+struct ScratchDirectory: Sendable {
+  private enum Place: Sendable {
+    case volume(StorageRoot)
+    case system
+  }
+
+  let name: ScratchName
+  private let place: Place
+  private let made = Lock<String?>(nil)
+  private let making = AsyncGate()
+
+  init(_ claim: Claim, roots: StorageRoots?) {
+    name = ScratchName(task: claim.spec.id, epoch: claim.epoch)
+    let lane = LaneKey(claim.spec)
+    let names = [lane.storage] + (roots?.storage.roots.keys.sorted() ?? [])
+    place = names.lazy.compactMap { roots?[$0] }.first.map(Place.volume) ?? .system
+  }
+
+  /// The root on whose volume it lies; nil where it is among the system's temporary files.
+  var root: StorageRoot? {
+    if case .volume(let root) = place { root } else { nil }
+  }
+
+  func path() async throws -> String {
+    try await making.run { [self] in
+      if let path = made.withLock({ $0 }) { return path }
+      let path: String
+      do {
+        switch place {
+        case .volume(let root): path = try await root.withVolume { [name] in try $0.makeScratch(name) }
+        case .system: path = try TemporaryDirectory.make(prefix: "reelhaul-scratch-\(name)")
+        }
+      } catch let error as StorageError {
+        throw TaskError.wait(error.message, for: .seconds(5), code: error.failure.code.rawValue)
+      } catch {
+        throw TaskError.wait("the scratch directory cannot be made: \(error)", for: .seconds(5))
+      }
+      made.withLock { $0 = path }
+      return path
+    }
+  }
+
+  func remove() async {
+    guard let path = made.withLock({ $0 }) else { return }
+    switch place {
+    case .volume(let root): try? await root.files.run { removeTree(path) }
+    case .system: removeTree(path)
+    }
+  }
+}

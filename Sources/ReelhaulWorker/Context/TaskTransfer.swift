@@ -1,0 +1,185 @@
+import ReelhaulCodec
+import ReelhaulSystem
+import ReelhaulTasks
+import TaskCore
+import TaskStore
+import TransferEngine
+import WorkerCore
+
+/// The fleet's own transfer engine as calls of a handler: resumable, verified, within the task's rate and the worker's
+/// rate, network policy and credentials.
+///
+/// What a transfer has on disk is recorded with the run's checkpoint. When the task goes on elsewhere, the same call goes
+/// on from there. The calls throw ``TaskError`` with the code that a download task would fail with, `CancellationError`
+/// once the run is to stop, and ``OwnershipLostError``; let them through.
+public struct TaskTransfer: Sendable {
+  let run: RunState
+
+  /// A file that a transfer has brought.
+  public struct File: Hashable, Sendable {
+    /// Where it is: a path of the scratch directory, or a `storage://` URL.
+    public var location: String
+    public var bytes: Int64
+    /// 64 hexadecimal digits.
+    public var sha256: String?
+  }
+
+  /// What is asked of a transfer besides its source.
+  public struct Options: Sendable {
+    /// What the file must be; anything else is a permanent failure.
+    public var expect = Expectation()
+    public var ifExists = IfExists.fail
+    /// Request header fields; secrets belong in a credential.
+    public var headers: [String: String] = [:]
+    /// The name of a credential that the workers have.
+    public var credential: String?
+    /// Called with the bytes that are there and the bytes of the whole, some times a second, in any thread.
+    public var onProgress: (@Sendable (_ done: Int64, _ total: Int64?) -> Void)?
+
+    public init() {}
+  }
+
+  /// Downloads `source`, an `http` or `https` URL, to `name` in the run's scratch directory.
+  public func fetch(_ source: String, as name: String, _ options: Options = Options()) async throws -> File {
+    _ = try await run.scratch()
+    guard let root = run.scratchDirectory.root else { throw Self.withoutStorage }
+    let place: StorageURL
+    do throws(InvalidStorageURL) {
+      place = try StorageURL(root: root.name, scratch: run.scratchDirectory.name.description, file: name)
+    } catch {
+      throw TaskError.permanent("\"\(name)\" cannot be the name of a file: \(error.reason)")
+    }
+    // An earlier call of this run for the same file left it there.
+    var options = options
+    options.ifExists = .replace
+    let (bytes, sha256) = try await download(source, to: place, named: "scratch/\(name)", options)
+    return File(location: try await run.scratch() + "/\(name)", bytes: bytes, sha256: sha256)
+  }
+
+  /// Downloads `source`, an `http` or `https` URL, to `destination`, a `storage://` URL of a root that this worker has.
+  /// The file appears there whole and verified, or not at all.
+  public func download(
+    _ source: String, to destination: String, _ options: Options = Options()
+  ) async throws -> File {
+    let place = try Self.place(destination)
+    let (bytes, sha256) = try await download(source, to: place, named: destination, options)
+    return File(location: destination, bytes: bytes, sha256: sha256)
+  }
+
+  /// Moves a file of the scratch directory into its place: whole, durable, and replacing nothing unless `ifExists` says
+  /// so. Where an earlier run of this task had published there already, its file is replaced. With ``IfExists/skip`` the
+  /// file at the destination stays, and the scratch file is removed.
+  public func publish(
+    _ path: String, to destination: String, ifExists: IfExists = .fail
+  ) async throws -> File {
+    let place = try Self.place(destination)
+    let scratch = try await run.scratch()
+    guard path.hasPrefix(scratch + "/") else {
+      throw TaskError.permanent("only a file of the run's scratch directory can be published, not \(path)")
+    }
+    let file = String(path.dropFirst(scratch.count + 1))
+    guard let root = run.scratchDirectory.root, root.name == place.root else {
+      throw TaskError.permanent(
+        "\(destination) is not on the volume of the scratch directory: name it as the task's destination",
+        code: TaskFailure.Code.destinationInvalid.rawValue)
+    }
+    let mark = StagingName(task: Self.id(of: destination, in: run), epoch: run.ledger.epoch, generation: 0)
+    do {
+      let bytes = try await root.withVolume { [run] volume in
+        guard run.ledger.mayWrite else { throw OwnershipLostError() }
+        return try volume.publish(file, of: run.scratchDirectory.name, to: place, ifExists: ifExists, mark: mark).bytes
+      }
+      return File(location: destination, bytes: bytes, sha256: nil)
+    } catch let error as StorageError {
+      throw TaskError(error.failure)
+    }
+  }
+
+  private func download(
+    _ source: String, to place: StorageURL, named name: String, _ options: Options
+  ) async throws -> (bytes: Int64, sha256: String?) {
+    guard let roots = run.roots else { throw Self.withoutStorage }
+    let task = run.ledger.claim.spec
+    let spec = TaskSpec(
+      id: Self.id(of: name, in: run), kind: .download, source: source, destination: "\(place)",
+      expect: options.expect, ifExists: options.ifExists,
+      headers: options.headers.sorted { $0.key < $1.key }.map { HeaderField(name: $0.key, value: $0.value) },
+      rate: task.rate, credential: options.credential ?? task.credential)
+    do throws(InvalidTask) {
+      try spec.validateTransfer()
+    } catch {
+      throw TaskError.permanent("the transfer: \(error)", code: TaskFailure.Code.sourceInvalid.rawValue)
+    }
+    let checkpoint = run.checkpoint(ofTransfer: name).flatMap { try? DownloadCheckpoint($0) }
+    let ledger = TransferLedger(run: run, name: name, onProgress: options.onProgress)
+    switch await DownloadEngine(roots: roots).run(spec, to: place, from: checkpoint, ledger: ledger) {
+    case .succeeded(let sha256, let bytes):
+      if run.checkpoint(ofTransfer: name) != nil { try await run.checkpoint(nil, ofTransfer: name) }
+      return (bytes, sha256.map { Hex.encode($0) })
+    case .failed(let failure): throw ledger.lost ? OwnershipLostError() : TaskError(failure)
+    case .stopped:
+      if run.ledger.isLost { throw OwnershipLostError() }
+      throw CancellationError()
+    }
+  }
+
+  /// The staging files of a transfer have an id of their own, which is the same in every run of the task.
+  static func id(of name: String, in run: RunState) -> UniqueID { id(of: name, task: run.ledger.claim.spec.id) }
+
+  static func id(of name: String, task: UniqueID) -> UniqueID {
+    let hash = FNV1a(name.utf8)
+    return UniqueID(
+      high: task.high & ~0xF000 | 0x8000, low: (task.low ^ hash.value) & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000)
+  }
+
+  private static func place(_ url: String) throws -> StorageURL {
+    do throws(InvalidStorageURL) {
+      return try StorageURL(url)
+    } catch {
+      throw TaskError.permanent("\(url): \(error.reason)", code: TaskFailure.Code.destinationInvalid.rawValue)
+    }
+  }
+
+  private static let withoutStorage = TaskError.wait(
+    "this worker has no storage to transfer to", for: .seconds(60), code: TaskFailure.Code.storageUnknown.rawValue)
+}
+
+extension TaskError {
+  fileprivate init(_ failure: TaskFailure) {
+    let meaning: Meaning =
+      switch failure.class {
+      case .fail: .permanent
+      case .retry: .retry(after: failure.retryAfter.map { .seconds($0) })
+      case .wait: .wait(.seconds(failure.retryAfter ?? 0))
+      }
+    self.init(code: failure.code.rawValue, message: failure.message, meaning: meaning)
+  }
+}
+
+/// Records a transfer with the run that makes it.
+private final class TransferLedger: DownloadLedger {
+  private let run: RunState
+  private let name: String
+  private let onProgress: (@Sendable (Int64, Int64?) -> Void)?
+
+  init(run: RunState, name: String, onProgress: (@Sendable (Int64, Int64?) -> Void)?) {
+    self.run = run
+    self.name = name
+    self.onProgress = onProgress
+  }
+
+  func checkpoint(_ checkpoint: DownloadCheckpoint) async throws {
+    try await run.checkpoint(checkpoint.envelope, ofTransfer: name)
+  }
+
+  func progress(bytesDone: Int64, bytesTotal: Int64?) {
+    run.heartbeat()
+    onProgress?(bytesDone, bytesTotal)
+  }
+
+  func pulse() { run.heartbeat() }
+
+  var epoch: Int { run.ledger.epoch }
+  var mayWrite: Bool { run.ledger.mayWrite }
+  var lost: Bool { run.ledger.isLost }
+}

@@ -1,0 +1,130 @@
+import ReelhaulCodec
+import ReelhaulSystem
+import ReelhaulTasks
+import ReelhaulTelemetry
+import TaskCore
+import TaskStore
+import TransferEngine
+import WorkerCore
+
+/// Wraps every run of every handler: to measure, to trace, to open a resource. Calls `next` once; what that throws decides
+/// what becomes of the task, unless the middleware throws another error.
+public typealias TaskMiddleware =
+  @Sendable (_ task: TaskInfo, _ next: @Sendable () async throws -> Void) async throws -> Void
+
+/// A handler of somebody's own as the worker runs it.
+package struct HandlerAdapter<Handler: TaskHandler>: KindHandler {
+  let handler: Handler
+  let middleware: [TaskMiddleware]
+  let roots: StorageRoots?
+  let log: Logger
+
+  package init(_ handler: Handler, middleware: [TaskMiddleware] = [], roots: StorageRoots?, log: Logger) {
+    self.handler = handler
+    self.middleware = middleware
+    self.roots = roots
+    self.log = log
+  }
+
+  package var kind: TaskKind { TaskKind(rawValue: Handler.kind) }
+  package var aliases: [TaskKind] { Handler.aliases.map(TaskKind.init) }
+  package var typeName: String { String(reflecting: Handler.self) }
+
+  package var policy: KindPolicy {
+    let policy = handler.policy
+    let intervals =
+      switch policy.backoff {
+      case .exponential: [Int]()
+      case .seconds(let seconds): seconds
+      }
+    return KindPolicy(
+      retry: RetryPolicy(maxAttempts: policy.maxAttempts, intervals: intervals), timeout: policy.timeout,
+      concurrency: policy.concurrency)
+  }
+
+  package func run(_ claim: Claim, ledger: RunLedger) async -> RunOutcome {
+    // Never on the worker's own loop: what the handler does may block.
+    await withTaskExecutorPreference(globalConcurrentExecutor) { await execute(claim, ledger) }
+  }
+
+  private func execute(_ claim: Claim, _ ledger: RunLedger) async -> RunOutcome {
+    let parameters: Handler.Parameters
+    do throws(InvalidTask) {
+      parameters = try claim.spec.parameters(of: Handler.self)
+    } catch {
+      return .failed(TaskFailure(code: .parametersInvalid, message: "\(error)", class: .fail))
+    }
+    let payload: RunState.Payload
+    let last: Handler.Checkpoint?
+    do {
+      payload = try PayloadJSON.decode(claim.checkpoint)
+      last = try payload.checkpoint.map { try JSONValue.decode(Handler.Checkpoint.self, from: $0) }
+    } catch {
+      // A newer worker may have written it: this one must not begin anew over its work.
+      let message = "this worker cannot read the checkpoint: \(error); cancel and retry the task to begin anew"
+      return .failed(TaskFailure(code: .checkpointUnreadable, message: message, class: .wait))
+    }
+
+    let task = TaskInfo(claim, timeout: handler.policy.timeout)
+    let run = RunState(ledger: ledger, payload: payload, roots: roots)
+    let context = TaskContext(
+      task: task, lastCheckpoint: last, logger: TaskLogger(log, task: claim.spec.id, attempt: claim.attempt), run: run)
+    let outcome: RunOutcome
+    do {
+      let output = try await call(parameters, context)
+      outcome = try .succeeded(sha256: nil, bytes: ledger.bytesDone, output: Self.encode(output))
+    } catch {
+      outcome = Self.outcome(of: error, ledger)
+    }
+    await run.end()
+    return outcome
+  }
+
+  private func call(
+    _ parameters: Handler.Parameters, _ context: TaskContext<Handler.Checkpoint>
+  ) async throws -> Handler.Output {
+    let output = Lock<Handler.Output?>(nil)
+    var next: @Sendable () async throws -> Void = { [handler] in
+      let result = try await handler.run(parameters, context: context)
+      output.withLock { $0 = result }
+    }
+    for layer in middleware.reversed() {
+      let inner = next
+      next = { try await layer(context.task, inner) }
+    }
+    try await next()
+    guard let output = output.withLock({ $0 }) else {
+      throw TaskError.permanent("a middleware did not call its next", code: "middleware_error")
+    }
+    return output
+  }
+
+  /// nil of a kind without output.
+  private static func encode(_ output: Handler.Output) throws -> [UInt8]? {
+    guard Handler.Output.self != NoOutput.self else { return nil }
+    let json = try JSONValue.encode(output)
+    guard json.count <= TaskDocument.outputLimit else {
+      throw TaskError.permanent(
+        "the output has \(json.count) bytes, and may have \(TaskDocument.outputLimit)",
+        code: TaskFailure.Code.outputTooLong.rawValue)
+    }
+    return json
+  }
+
+  private static func outcome(of error: any Error, _ ledger: RunLedger) -> RunOutcome {
+    if error is OwnershipLostError || error is CancellationError { return .stopped }
+    // A run that is told to stop may end with any error: a child process that was killed, a stream that was closed.
+    if ledger.stopReason != nil, (error as? TaskError)?.meaning != .permanent { return .stopped }
+    return .failed(TaskFailure(error))
+  }
+}
+
+extension TaskInfo {
+  fileprivate init(_ claim: Claim, timeout: Duration?) {
+    let spec = claim.spec
+    self.init(
+      id: spec.id, kind: spec.kind.rawValue, attempt: claim.attempt, epoch: claim.epoch, priority: spec.priority,
+      queue: spec.queue, source: spec.source, destination: spec.destination, labels: spec.labels,
+      deadline: timeout.map { .now + $0 })
+  }
+}

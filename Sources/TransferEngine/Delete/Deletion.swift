@@ -1,0 +1,193 @@
+import Glibc
+import ReelhaulSystem
+import TaskCore
+
+/// Deletes what lies at a storage URL: a file, a symbolic link itself, or a directory with all it holds.
+///
+/// It walks beneath the root only, follows no symbolic link, and enters no other file system. Doing it again after a crash
+/// deletes the rest. All calls block.
+package struct Deletion: Sendable {
+  /// Files are all entries but directories; bytes are the sizes of regular files.
+  package struct Count: Hashable, Sendable {
+    package var files: Int64 = 0
+    package var bytes: Int64 = 0
+
+    package init(files: Int64 = 0, bytes: Int64 = 0) {
+      self.files = files
+      self.bytes = bytes
+    }
+
+    package static func + (a: Count, b: Count) -> Count { Count(files: a.files + b.files, bytes: a.bytes + b.bytes) }
+    package static func - (a: Count, b: Count) -> Count { Count(files: a.files - b.files, bytes: a.bytes - b.bytes) }
+  }
+
+  /// Asked and told while it works.
+  package protocol Observer: Sendable {
+    /// Whether the run may go on: asked before every change. False ends the deletion with what is done.
+    var goesOn: Bool { get }
+    /// So much is gone in this call so far.
+    func deleted(_ count: Count)
+  }
+
+  private static let depthLimit = 500
+  /// Entries that are listed at a time: a directory may hold millions.
+  private static let batch = 4096
+
+  private let volume: Volume
+  private let url: StorageURL
+  private let observer: any Observer
+
+  package init(_ url: StorageURL, on volume: Volume, observer: any Observer) {
+    self.url = url
+    self.volume = volume
+    self.observer = observer
+  }
+
+  package enum Target: Hashable, Sendable {
+    case absent
+    /// With its device and inode.
+    case file(size: Int64, device: UInt64, inode: UInt64)
+    case directory
+    /// A symbolic link, a FIFO, a socket, a device.
+    case special
+  }
+
+  /// What lies there.
+  package func look() throws(StorageError) -> Target {
+    try volume.check()
+    do throws(SystemError) {
+      let status = try parent().status(of: name)
+      return switch status.st_mode & S_IFMT {
+      case S_IFREG: .file(size: Int64(status.st_size), device: UInt64(status.st_dev), inode: UInt64(status.st_ino))
+      case S_IFDIR: .directory
+      default: .special
+      }
+    } catch {
+      if error.errno == ENOENT { return .absent }
+      throw StorageError(error, storage: volume.name)
+    }
+  }
+
+  /// Counts what a directory holds. Nil where the observer ended it.
+  package func survey() throws(StorageError) -> Count? {
+    do throws(SystemError) {
+      let parent = try parent()
+      var count = Count()
+      return try survey(parent, name, device: parent.status().st_dev, depth: 0, &count) ? count : nil
+    } catch {
+      if error.errno == ENOENT { return Count() }
+      throw StorageError(error, storage: volume.name)
+    }
+  }
+
+  /// Deletes what lies there; nothing is no error. Returns whether all is gone, or the observer ended it before.
+  /// Durable when it returns true.
+  package func run() throws(StorageError) -> Bool {
+    try volume.check()
+    do throws(SystemError) {
+      let parent = try parent()
+      var count = Count()
+      guard try delete(parent, name, device: parent.status().st_dev, depth: 0, &count) else { return false }
+      try volume.directories.sync(parent)
+      return true
+    } catch {
+      if error.errno == ENOENT { return true }
+      throw StorageError(error, storage: volume.name)
+    }
+  }
+
+  /// Deletes the regular file that was looked at and verified, and no other that has taken its name since:
+  /// it is moved aside under `aside`, compared, and removed or moved back. Durable when it returns.
+  package func runExactly(device: UInt64, inode: UInt64, aside: StagingName) throws(StorageError) {
+    try volume.check()
+    guard observer.goesOn else { return }
+    do throws(SystemError) {
+      let parent = try parent()
+      try FileDescriptor.rename(from: parent, url.name, to: volume.staging, aside.description)
+      let moved = try volume.staging.status(of: aside.description)
+      guard moved.st_dev == device, moved.st_ino == inode else {
+        try FileDescriptor.renameNoReplace(from: volume.staging, aside.description, to: parent, url.name)
+        throw SystemError(errno: EAGAIN, operation: "delete \(url): it was replaced while it was verified")
+      }
+      try volume.staging.remove(aside.description)
+      observer.deleted(Count(files: 1, bytes: Int64(moved.st_size)))
+      try volume.directories.sync(parent)
+    } catch {
+      if error.errno == ENOENT { return }
+      throw StorageError(error, storage: volume.name)
+    }
+  }
+
+  private var name: EntryName { EntryName(url.name) }
+
+  private func parent() throws(SystemError) -> FileDescriptor {
+    let directories = url.names.dropLast()
+    return try volume.root.openBeneath(
+      directories.isEmpty ? "." : directories.joined(separator: "/"), O_RDONLY | O_DIRECTORY)
+  }
+
+  private func survey(
+    _ parent: borrowing FileDescriptor, _ name: EntryName, device: dev_t, depth: Int, _ count: inout Count
+  ) throws(SystemError) -> Bool {
+    guard observer.goesOn else { return false }
+    let status = try parent.status(of: name)
+    guard status.st_mode & S_IFMT == S_IFDIR else {
+      count = count + Self.count(of: status)
+      return true
+    }
+    let directory = try enter(parent, name, device: device, depth: depth)
+    for entry in try directory.entryNames(limit: .max) {
+      do throws(SystemError) {
+        guard try survey(directory, entry, device: device, depth: depth + 1, &count) else { return false }
+      } catch  where error.errno == ENOENT {
+        // Somebody else removed it meanwhile.
+      }
+    }
+    return true
+  }
+
+  private func delete(
+    _ parent: borrowing FileDescriptor, _ name: EntryName, device: dev_t, depth: Int, _ count: inout Count
+  ) throws(SystemError) -> Bool {
+    guard observer.goesOn else { return false }
+    let status = try parent.status(of: name)
+    guard status.st_mode & S_IFMT == S_IFDIR else {
+      try parent.remove(name)
+      count = count + Self.count(of: status)
+      observer.deleted(count)
+      return true
+    }
+    let directory = try enter(parent, name, device: device, depth: depth)
+    while true {
+      let entries = try directory.entryNames(limit: Self.batch)
+      if entries.isEmpty { break }
+      for entry in entries {
+        do throws(SystemError) {
+          guard try delete(directory, entry, device: device, depth: depth + 1, &count) else { return false }
+        } catch  where error.errno == ENOENT {
+          // Somebody else removed it meanwhile.
+        }
+      }
+    }
+    try parent.removeDirectory(name)
+    return true
+  }
+
+  private func enter(
+    _ parent: borrowing FileDescriptor, _ name: EntryName, device: dev_t, depth: Int
+  ) throws(SystemError) -> FileDescriptor {
+    guard depth < Self.depthLimit else {
+      throw SystemError(
+        errno: ENAMETOOLONG, operation: "delete \(url): directories nest more than \(Self.depthLimit) deep")
+    }
+    let directory = try parent.openDirectory(name)
+    guard try directory.status().st_dev == device else {
+      throw SystemError(errno: EXDEV, operation: "delete \(url): \(directory.path) is another file system")
+    }
+    return directory
+  }
+
+  private static func count(of status: stat) -> Count {
+    Count(files: 1, bytes: status.st_mode & S_IFMT == S_IFREG ? Int64(status.st_size) : 0)
+  }
+}

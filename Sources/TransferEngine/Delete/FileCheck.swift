@@ -1,0 +1,24 @@
+import ReelhaulSystem
+import TaskCore
+
+/// Compares a file that lies on a volume with what is expected of it.
+package enum FileCheck: Hashable, Sendable {
+  case same
+  /// In words.
+  case differs(String)
+  case stopped
+
+  /// Reads the whole file. Blocks.
+  package static func mismatch(
+    of url: StorageURL, on volume: Volume, expect: Expectation, while goesOn: () -> Bool
+  ) throws(StorageError) -> FileCheck {
+    let file = try volume.open(url)
+    do throws(SystemError) {
+      let digests = try FileDigests(of: file, withMD5: expect.md5 != nil) { _ in goesOn() }
+      return DigestMismatch(expect, digests).map { .differs($0.description) } ?? .same
+    } catch {
+      guard goesOn() else { return .stopped }
+      throw StorageError(error, storage: volume.name)
+    }
+  }
+}

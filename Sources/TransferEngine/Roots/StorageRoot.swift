@@ -1,0 +1,54 @@
+import ReelhaulCurl
+import ReelhaulSystem
+import TaskCore
+
+/// One storage root with everything that work on it needs: a loop, connections, threads and the volume.
+package struct StorageRoot: Sendable {
+  /// In `storage://NAME/…`.
+  package let name: String
+  package let storage: Storage
+  /// Where the shells of the transfers live.
+  package let loop: EventLoop
+  package let client: CurlClient
+  /// For calls that wait for a device.
+  package let files: BlockingPool
+  /// For reads of whole files that lie there already: nothing that moves bytes waits for them.
+  package let reads: BlockingPool
+  /// For hashing, which takes a core.
+  package let digests: BlockingPool
+  /// The credentials that tasks may name.
+  package let credentials: CredentialFile?
+  /// What all transfers of all roots keep together.
+  let limiter: RateLimiter?
+
+  /// Runs a call on the root's volume, as it is mounted when the call gets a thread. Throws ``StorageError`` where
+  /// no volume is mounted, and `CancellationError` once the root is closed.
+  package func withVolume<Result: Sendable>(
+    _ body: @escaping @Sendable (Volume) throws -> Result
+  ) async throws -> Result {
+    try await files.run { [storage, name] in try body(storage.volume(name)) }
+  }
+
+  /// Runs a call that may read a whole file. `pulse` is called now and then until the call gets a thread.
+  package func readWhole<Result: Sendable>(
+    pulse: @escaping @Sendable () -> Void, _ body: @escaping @Sendable () throws -> Result
+  ) async throws -> Result {
+    let waiting = loop.task { [loop] in
+      while (try? await loop.sleep(for: .seconds(10))) != nil { pulse() }
+    }
+    defer { waiting.cancel() }
+    return try await reads.run {
+      waiting.cancel()
+      return try body()
+    }
+  }
+
+  /// Ends what still runs and frees the connections and threads. Blocks until the threads have ended.
+  func close() async {
+    await client.close()
+    files.shutdown()
+    reads.shutdown()
+    digests.shutdown()
+    loop.shutdown()
+  }
+}

@@ -1,0 +1,62 @@
+import ReelhaulCurl
+import ReelhaulSystem
+import TaskCore
+
+/// The storage roots of this process, each with everything that work on it needs. Made once, and handed to the engine
+/// or handler of every kind of task.
+///
+/// Every root has threads of its own, those that write to it included: a root whose file system does not answer holds up
+/// no work on another.
+package final class StorageRoots: Sendable {
+  /// What the transfers of all roots share.
+  package struct Settings: Sendable {
+    /// Asked about every resolved address before it is connected to.
+    package var permits: CurlOptions.AddressPredicate
+    /// The credentials that tasks may name.
+    package var credentials: CredentialFile?
+    /// Bytes per second for all transfers together; `nil`: no limit.
+    package var rate: Int64?
+    /// A PEM file in the place of the system's certificates.
+    package var caFile: String?
+
+    package init(
+      permits: @escaping CurlOptions.AddressPredicate, credentials: CredentialFile? = nil, rate: Int64? = nil,
+      caFile: String? = nil
+    ) {
+      self.permits = permits
+      self.credentials = credentials
+      self.rate = rate
+      self.caFile = caFile
+    }
+  }
+
+  /// The directories of the roots and the volumes that are mounted there.
+  package let storage: Storage
+  private let roots: [String: StorageRoot]
+
+  /// - Parameter loop: where the limit of the rate is timed; ``close()`` leaves it running.
+  package init(_ storage: Storage, loop: EventLoop, settings: Settings) {
+    self.storage = storage
+    let limiter = settings.rate.map { RateLimiter(rate: $0, loop: loop) }
+    let curl = CurlOptions(permits: settings.permits, caFile: settings.caFile)
+    roots = Dictionary(
+      uniqueKeysWithValues: storage.roots.keys.map { name in
+        let loop = EventLoop(name: "engine-\(name)")
+        let root = StorageRoot(
+          name: name, storage: storage, loop: loop, client: CurlClient(loop: loop, options: curl),
+          files: BlockingPool(name: "files-\(name)", threads: 8),
+          reads: BlockingPool(name: "reads-\(name)", threads: 4),
+          digests: BlockingPool(name: "digests-\(name)", threads: 2), credentials: settings.credentials,
+          limiter: limiter)
+        return (name, root)
+      })
+  }
+
+  /// `nil` where no root has this name; ``StorageError/unknownRoot(_:)`` is the failure to report then.
+  package subscript(name: String) -> StorageRoot? { roots[name] }
+
+  /// Ends the transfers that still run and frees the connections and threads. Blocks until the threads have ended.
+  package func close() async {
+    for root in roots.values { await root.close() }
+  }
+}

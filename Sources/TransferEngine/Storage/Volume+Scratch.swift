@@ -1,0 +1,127 @@
+import Glibc
+import ReelhaulSystem
+import TaskCore
+
+/// The name of a scratch directory: which task's run works there. `<task>-<epoch>`
+package struct ScratchName: Hashable, Sendable, LosslessStringConvertible {
+  package let task: UniqueID
+  package let epoch: Int
+
+  package init(task: UniqueID, epoch: Int) {
+    self.task = task
+    self.epoch = epoch
+  }
+
+  package init?(_ text: String) {
+    guard let task = UniqueID(String(text.prefix(36))), let epoch = Int(text.dropFirst(37)) else { return nil }
+    self.init(task: task, epoch: epoch)
+    guard description == text else { return nil }
+  }
+
+  package var description: String { "\(task)-\(epoch)" }
+}
+
+extension Volume {
+  private static let scratch = "scratch"
+
+  /// Makes the scratch directory of a run and returns its path. Directories of earlier runs of the task are removed: they
+  /// own nothing any more. Blocks.
+  package func makeScratch(_ name: ScratchName) throws(StorageError) -> String {
+    try check()
+    do throws(SystemError) {
+      let own = try root.openBeneath(StorageURL.reserved, O_RDONLY | O_DIRECTORY)
+      do throws(SystemError) {
+        try own.makeDirectory(Self.scratch, mode: 0o700)
+      } catch  where error.errno == EEXIST {
+      }
+      let all = try own.openBeneath(Self.scratch, O_RDONLY | O_DIRECTORY)
+      for case let other? in try all.entries().map({ ScratchName($0) })
+      where other.task == name.task && other.epoch < name.epoch {
+        removeTree("\(scratchPath)/\(other)")
+      }
+      try all.makeDirectory(name.description, mode: 0o700)
+    } catch {
+      throw StorageError(error, storage: self.name)
+    }
+    return "\(scratchPath)/\(name)"
+  }
+
+  private var scratchPath: String { "\(path)/\(StorageURL.reserved)/\(Self.scratch)" }
+
+  /// A scratch directory that nobody has removed yet.
+  package struct Scratch: Hashable, Sendable {
+    package var name: ScratchName
+    /// Seconds since 1970.
+    package var modifiedAt: Int
+  }
+
+  /// All scratch directories, of any run. Blocks.
+  package func scratches() throws(StorageError) -> [Scratch] {
+    do throws(SystemError) {
+      let all = try root.openBeneath("\(StorageURL.reserved)/\(Self.scratch)", O_RDONLY | O_DIRECTORY)
+      return try all.entries().compactMap { entry in
+        guard let name = ScratchName(entry), let status = try? all.status(of: entry) else { return nil }
+        return Scratch(name: name, modifiedAt: Int(status.st_mtim.tv_sec))
+      }
+    } catch {
+      if error.errno == ENOENT { return [] }
+      throw StorageError(error, storage: name)
+    }
+  }
+
+  /// Removes a scratch directory with what it holds. Blocks.
+  package func discard(_ name: ScratchName) throws(StorageError) {
+    try check()
+    removeTree("\(scratchPath)/\(name)")
+  }
+
+  /// Moves a complete file of a scratch directory of this volume to its destination: data, name and directories are on
+  /// stable storage when it returns. A file that the same `mark` published there before is replaced: an earlier run of
+  /// the task got as far, and its end was not recorded. Blocks.
+  package func publish(
+    _ file: String, of scratch: ScratchName, to destination: StorageURL, ifExists: IfExists, mark: StagingName
+  ) throws(StorageError) -> (published: Published, bytes: Int64) {
+    try check()
+    let staged: StagingFile
+    let bytes: Int64
+    do throws(SystemError) {
+      let directory = try root.openBeneath(
+        "\(StorageURL.reserved)/\(Self.scratch)/\(scratch)", O_RDONLY | O_DIRECTORY)
+      let opened = try directory.openBeneath(file, O_RDWR)
+      let status = try opened.status()
+      guard status.st_mode & S_IFMT == S_IFREG else { throw SystemError(errno: EISDIR, operation: "publish \(file)") }
+      bytes = Int64(status.st_size)
+      do throws(SystemError) {
+        try opened.setAttribute(StagingFile.mark, mark.description)
+      } catch  where error.errno == ENOTSUP {
+        // Then an earlier run's file looks like anybody's.
+      }
+      // As a staging file, so that all rules of publishing hold.
+      let parts = file.split(separator: "/")
+      let parent =
+        parts.count == 1
+        ? try directory.openBeneath(".", O_RDONLY | O_DIRECTORY)
+        : try directory.openBeneath(parts.dropLast().joined(separator: "/"), O_RDONLY | O_DIRECTORY)
+      try FileDescriptor.rename(from: parent, String(parts[parts.count - 1]), to: staging, mark.description)
+      staged = StagingFile(name: mark, volume: self, file: opened)
+    } catch {
+      throw StorageError(error, storage: name)
+    }
+    do throws(StorageError) {
+      return (try publish(staged, to: destination, ifExists: ifExists), bytes)
+    } catch {
+      guard error.code == .destinationExists, try isPublished(at: destination, by: mark.task) else { throw error }
+      return (try publish(staged, to: destination, ifExists: .replace), bytes)
+    }
+  }
+
+  /// Whether what lies at `destination` carries a mark of `task`.
+  private func isPublished(at destination: StorageURL, by task: UniqueID) throws(StorageError) -> Bool {
+    do throws(SystemError) {
+      let file = try root.openBeneath(destination.path, O_RDONLY | O_NONBLOCK)
+      return try StagingName(file.attribute(StagingFile.mark) ?? "")?.task == task
+    } catch {
+      return false
+    }
+  }
+}

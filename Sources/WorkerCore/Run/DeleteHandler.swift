@@ -1,0 +1,248 @@
+import ReelhaulCodec
+import ReelhaulSystem
+import TaskCore
+import TaskStore
+import TransferEngine
+
+/// Deletes what lies at a `storage://` URL, on the threads of its root.
+///
+/// It is exact: a file whose digest or size is not the expected one stays. It is idempotent: an absent file is a
+/// success, and the output says that it was absent. A directory needs `{"recursive": true}` as parameters. The output
+/// is `{"files": N, "bytes": N}`.
+package struct DeleteHandler: KindHandler {
+  package let kind = TaskKind.delete
+  private let roots: StorageRoots
+
+  package init(roots: StorageRoots) {
+    self.roots = roots
+  }
+
+  package func run(_ claim: Claim, ledger: RunLedger) async -> RunOutcome {
+    do {
+      let run = try DeleteRun(claim, ledger: ledger, roots: roots)
+      return try await withTaskCancellationHandler {
+        try await run.run()
+      } onCancel: {
+        run.stop()
+      }
+    } catch let failure as TaskFailure {
+      return .failed(failure)
+    } catch let error as StorageError {
+      return .failed(error.failure)
+    } catch is OwnershipLost {
+      return .stopped
+    } catch is CancellationError {
+      return .stopped
+    } catch {
+      return .failed(
+        TaskFailure(code: .checkpointFailed, message: "progress could not be recorded: \(error)", class: .wait))
+    }
+  }
+}
+
+/// One run of a deletion.
+private final class DeleteRun: Sendable {
+  private let claim: Claim
+  private let ledger: RunLedger
+  private let root: StorageRoot
+  private let url: StorageURL
+  private let isRecursive: Bool
+  private let watch: DeleteWatch
+
+  init(_ claim: Claim, ledger: RunLedger, roots: StorageRoots) throws {
+    self.claim = claim
+    self.ledger = ledger
+    do throws(InvalidStorageURL) {
+      url = try StorageURL(claim.spec.source)
+    } catch {
+      throw TaskFailure(code: .sourceInvalid, message: "the source: \(error)", class: .fail)
+    }
+    guard let root = roots[url.root] else { throw StorageError.unknownRoot(url.root) }
+    self.root = root
+    isRecursive = try Self.isRecursive(claim.spec.parameters)
+    watch = DeleteWatch(ledger)
+  }
+
+  func stop() { watch.stop() }
+
+  func run() async throws -> RunOutcome {
+    guard watch.goesOn else { return .stopped }
+    var plan = try DeletePlan(claim.checkpoint)
+    let isExact = claim.spec.expect != Expectation()
+    switch try await look() {
+    case .absent:
+      return succeeded(plan?.total ?? Deletion.Count(), wasAbsent: plan == nil)
+    case .special where isExact, .directory where isExact:
+      throw StorageError(.destinationInvalid, "\(url) is not a regular file, and has no digest or size to compare")
+    case .directory where !isRecursive:
+      throw TaskFailure(
+        code: .isDirectory, message: "\(url) is a directory; only with --recursive is it deleted", class: .fail)
+    case .file(let size, let device, let inode) where isExact:
+      guard try await verify(size: size) else { return .stopped }
+      try await record(DeletePlan(total: Deletion.Count(files: 1, bytes: size)))
+      let aside = StagingName(task: claim.spec.id, epoch: claim.epoch, generation: 0)
+      try await onVolume { try $0.runExactly(device: device, inode: inode, aside: aside) }
+      return watch.count.files == 1 ? succeeded(watch.count) : watch.goesOn ? succeeded(Deletion.Count()) : .stopped
+    case .file, .directory, .special: break
+    }
+    // What is left of the plan of an earlier run tells how much that run deleted after its last record.
+    guard let left = try await onVolume({ try $0.survey() }) else { return .stopped }
+    let before = plan.map { $0.deleted(leaving: left) } ?? Deletion.Count()
+    plan = DeletePlan(total: before + left)
+    try await record(DeletePlan(total: before + left))
+    watch.begin(before, of: before + left)
+    guard try await onVolume({ try $0.run() }) else { return .stopped }
+    return succeeded(before + watch.count)
+  }
+
+  private func onVolume<Result: Sendable>(
+    _ body: @escaping @Sendable (Deletion) throws -> Result
+  ) async throws -> Result {
+    try await root.withVolume { [url, watch] volume in try body(Deletion(url, on: volume, observer: watch)) }
+  }
+
+  private func look() async throws -> Deletion.Target {
+    try await onVolume { try $0.look() }
+  }
+
+  private func record(_ plan: DeletePlan) async throws {
+    try await ledger.checkpoint(plan.envelope)
+  }
+
+  /// Throws where the file is another one than expected; false where the run was stopped.
+  private func verify(size: Int64) async throws -> Bool {
+    let expect = claim.spec.expect
+    if let expected = expect.bytes, expected != size {
+      throw TaskFailure(
+        code: .sizeMismatch, message: "\(url) has \(size) bytes, expected were \(expected): it stays", class: .fail)
+    }
+    guard expect.sha256 != nil || expect.md5 != nil else { return true }
+    let mismatch = try await root.readWhole(pulse: { [ledger] in ledger.pulse() }) { [root, url, expect, watch] in
+      try FileCheck.mismatch(of: url, on: root.storage.volume(url.root), expect: expect) { watch.goesOn }
+    }
+    switch mismatch {
+    case .stopped: return false
+    case .same: return true
+    case .differs(let what):
+      throw TaskFailure(code: .digestMismatch, message: "\(url) stays: \(what)", class: .fail)
+    }
+  }
+
+  private func succeeded(_ count: Deletion.Count, wasAbsent: Bool = false) -> RunOutcome {
+    let output = JSONWriter.write { json in
+      json.object { json in
+        json.member("files", count.files)
+        json.member("bytes", count.bytes)
+        if wasAbsent { json.member("absent", true) }
+      }
+    }
+    return .succeeded(sha256: nil, bytes: count.bytes, output: output)
+  }
+
+  private static func isRecursive(_ parameters: [UInt8]?) throws(TaskFailure) -> Bool {
+    guard let parameters else { return false }
+    do throws(DecodingFailure) {
+      return try JSONReader.read(parameters) { reader throws(DecodingFailure) in
+        var isRecursive = false
+        try reader.object(known: ["recursive"]) { reader, name throws(DecodingFailure) in
+          switch name {
+          case "recursive": isRecursive = try reader.bool()
+          default: try reader.skip()
+          }
+        }
+        return isRecursive
+      }
+    } catch {
+      throw TaskFailure(code: .parametersInvalid, message: "parameters: \(error)", class: .fail)
+    }
+  }
+}
+
+/// What a deletion found to delete, as it is recorded.
+private struct DeletePlan: Hashable, Sendable {
+  /// All of it, with what earlier runs deleted.
+  var total: Deletion.Count
+
+  init(total: Deletion.Count) {
+    self.total = total
+  }
+
+  init?(_ checkpoint: Checkpoint?) throws(TaskFailure) {
+    guard let checkpoint else { return nil }
+    var total = Deletion.Count()
+    do throws(DecodingFailure) {
+      try JSONReader.read(checkpoint.payload) { reader throws(DecodingFailure) in
+        try reader.object { reader, name throws(DecodingFailure) in
+          switch name {
+          case "files": total.files = try reader.integer()
+          case "bytes": total.bytes = try reader.integer()
+          default: try reader.skip()
+          }
+        }
+      }
+    } catch {
+      throw TaskFailure(
+        code: .checkpointUnreadable, message: "this worker cannot read the checkpoint: \(error)", class: .wait)
+    }
+    self.total = total
+  }
+
+  /// How much is gone where `left` is still there. Somebody may have added files meanwhile.
+  func deleted(leaving left: Deletion.Count) -> Deletion.Count {
+    let gone = total - left
+    return Deletion.Count(files: max(0, gone.files), bytes: max(0, gone.bytes))
+  }
+
+  var envelope: Checkpoint {
+    let payload = JSONWriter.write { json in
+      json.object { json in
+        json.member("files", total.files)
+        json.member("bytes", total.bytes)
+      }
+    }
+    return Checkpoint(bytesTotal: total.bytes, payload: payload)
+  }
+}
+
+/// Tells the worker how far a deletion is, and the deletion whether it may go on.
+private final class DeleteWatch: Deletion.Observer {
+  private struct State {
+    var isStopped = false
+    var before = Deletion.Count()
+    var total: Int64?
+    var count = Deletion.Count()
+  }
+
+  private let ledger: RunLedger
+  private let state = Lock(State())
+
+  init(_ ledger: RunLedger) {
+    self.ledger = ledger
+  }
+
+  func stop() { state.withLock { $0.isStopped = true } }
+
+  var goesOn: Bool {
+    ledger.pulse()
+    return ledger.mayWrite && !state.withLock { $0.isStopped }
+  }
+
+  /// Of this run.
+  var count: Deletion.Count { state.withLock { $0.count } }
+
+  func begin(_ before: Deletion.Count, of total: Deletion.Count) {
+    state.withLock { state in
+      state.before = before
+      state.total = total.bytes
+    }
+    ledger.progress(bytesDone: before.bytes, bytesTotal: total.bytes)
+  }
+
+  func deleted(_ count: Deletion.Count) {
+    let (done, total) = state.withLock { state in
+      state.count = count
+      return (state.before.bytes + count.bytes, state.total)
+    }
+    ledger.progress(bytesDone: done, bytesTotal: total)
+  }
+}

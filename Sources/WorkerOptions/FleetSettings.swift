@@ -1,0 +1,49 @@
+import CommandLineKit
+import ReelhaulKafka
+import ReelhaulPostgres
+
+/// Where a fleet's services are, as options, environment and settings file say it.
+///
+/// `hints` are sentences that the message of a missing setting adds: one of them may name the misspelt variable.
+package enum FleetSettings {
+  package static func kafka(_ arguments: Arguments, hints: [String] = []) throws -> KafkaConfiguration {
+    var environment = ["REELHAUL_KAFKA": arguments[.kafka] ?? ""]
+    for (property, value) in arguments.settings.values(withPrefix: "REELHAUL_KAFKA_") {
+      environment["REELHAUL_KAFKA_\(property)"] = value
+    }
+    guard let configuration = try kafka(environment) else {
+      throw unconfigured("no Kafka is configured", .kafka, hints: hints)
+    }
+    return configuration
+  }
+
+  /// Nil if `environment` names no Kafka. As with all settings, an empty value counts as not set.
+  package static func kafka(_ environment: [String: String]) throws(KafkaError) -> KafkaConfiguration? {
+    try KafkaConfiguration.fromEnvironment(environment.filter { !$0.value.isEmpty })
+  }
+
+  package static func postgres(_ arguments: Arguments, hints: [String] = []) throws -> PostgresConfiguration {
+    guard let url = arguments[.postgres] else {
+      throw unconfigured("no PostgreSQL is configured", .postgres, hints: hints)
+    }
+    return try PostgresConfiguration(url: url)
+  }
+
+  package static func unconfigured(_ message: String, _ option: OptionSpec, hints: [String] = []) -> UsageError {
+    let hint = """
+      Give \(option.spelling) \(option.valueName), set \(option.environment ?? ""), or source the reelhaul.env that \
+      'reelhaul up' wrote.
+      """
+    return UsageError(message, hint: (hints + [hint]).joined(separator: "\n"))
+  }
+
+  package static func topics(
+    _ arguments: Arguments, _ prefix: OptionSpec = .topicPrefix
+  ) throws(UsageError) -> TopicPlan {
+    do {
+      return try TopicPlan(checking: arguments[prefix] ?? TopicPlan().prefix)
+    } catch {
+      throw UsageError("\(prefix.setting): \(error.message)")
+    }
+  }
+}
