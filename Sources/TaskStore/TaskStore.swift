@@ -108,3 +108,27 @@ extension TaskReader {
     try await tasks([id])[id]
   }
 }
+
+/// What became of a command.
+package enum CommandOutcome: Hashable, Sendable {
+  case applied
+  /// Applied before; nothing changed.
+  case duplicate
+  /// A running task is to be paused, canceled or moved: its worker learns it by its next renewal, sooner by a signal.
+  case intended(worker: UniqueID)
+  /// Cannot be applied; `reason` goes with it to the dead letters. `code` is `unknown_task` or `illegal_transition`, …
+  case refused(code: String, reason: String)
+}
+
+/// How many tasks a sweep moved.
+package struct SweepResult: Hashable, Sendable {
+  /// Tasks taken from workers whose lease is over.
+  package var expired: Int
+  /// Delayed tasks that became due.
+  package var due: Int
+
+  package init(expired: Int, due: Int) {
+    self.expired = expired
+    self.due = due
+  }
+}

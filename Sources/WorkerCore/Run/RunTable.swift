@@ -132,14 +132,12 @@ package struct RunTable: Sendable {
 
   /// The handler has returned, and wrote the end of its task if it was to write one.
   package mutating func returned(_ id: ID) {
-    guard let run = runs[id] else { return }
-    switch run.phase {
+    switch runs[id]?.phase {
     case .running, .stopping:
-      current[run.claim.spec.id] = nil
-      runs[id] = nil
+      if let run = runs.removeValue(forKey: id) { current[run.claim.spec.id] = nil }
     case .detached(_, isHandingBack: false): forget(id)
     case .detached(_, isHandingBack: true): runs[id]?.phase = .handingBack
-    case .handingBack: break
+    case .handingBack, nil: break
     }
   }
 

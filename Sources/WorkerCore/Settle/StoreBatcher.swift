@@ -24,3 +24,8 @@ package struct StoreBatcher: Sendable {
     try await settlements.submit(settlement, fence: lease.fence)
   }
 }
+
+/// The task is another's now, or nobody's: whoever catches this stops and writes nothing more for it.
+package struct OwnershipLost: Error, Hashable, Sendable {
+  package init() {}
+}

@@ -26,3 +26,25 @@ package struct WorkerRegistration: Sendable {
     self.labels = labels
   }
 }
+
+/// A worker process's number in the store, from its registration on.
+package struct WorkerID: Hashable, Sendable {
+  package let rawValue: Int32
+
+  package init(rawValue: Int32) {
+    self.rawValue = rawValue
+  }
+}
+
+/// The answer to a renewal.
+package struct Renewal: Hashable, Sendable {
+  /// False: the lease is gone for good. Stop everything and register anew.
+  package var isAlive: Bool
+  /// What the worker shall do about its running tasks.
+  package var intents: [UniqueID: Intent]
+
+  package init(isAlive: Bool, intents: [UniqueID: Intent] = [:]) {
+    self.isAlive = isAlive
+    self.intents = intents
+  }
+}
