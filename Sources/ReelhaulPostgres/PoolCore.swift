@@ -41,7 +41,7 @@ actor PoolCore {
   func acquire() async throws(PostgresError) -> Loan {
     guard !Task.isCancelled else { throw .canceledCall }
     let id = newID()
-    let deadline = Clocks.boottime().addingSaturated(configuration.acquireTimeout.nanoseconds)
+    let deadline = BootInstant.now + configuration.acquireTimeout
     let outcome = await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
         waiters[id] = continuation
@@ -146,13 +146,12 @@ actor PoolCore {
 
   private func armTimer() {
     guard timer == nil, let deadline = state.nextDeadline else { return }
-    let delay = Duration.nanoseconds(max(0, deadline - Clocks.boottime()))
-    timer = loop.timer(after: delay) { [weak self] in self?.assumeIsolated { $0.expire() } }
+    timer = loop.timer(after: deadline.remaining) { [weak self] in self?.assumeIsolated { $0.expire() } }
   }
 
   private func expire() {
     timer = nil
-    perform(state.expire(now: Clocks.boottime()))
+    perform(state.expire(now: .now))
     armTimer()
   }
 }

@@ -1,3 +1,5 @@
+import ReelhaulSystem
+
 /// Which connections a pool has and who waits for one: events in, actions out.
 ///
 /// Connections are opened when somebody waits, never more than `size`. While the server cannot be reached one attempt
@@ -16,15 +18,15 @@ struct PoolState {
 
   let size: Int
   let waiterLimit: Int
-  var backoff = Backoff()
 
   /// The last used comes first: it is the warmest.
   private(set) var idle: [Connection] = []
   private(set) var lent: Set<Connection> = []
-  private(set) var waiters: [(id: Waiter, deadline: Int64)] = []
+  private(set) var waiters: [(id: Waiter, deadline: BootInstant)] = []
   private(set) var connecting = 0
   private(set) var isClosed = false
-  private var failures = 0
+  /// Of attempts to connect in a row: nearly full jitter.
+  private var backoff = Backoff(base: .milliseconds(50), limit: .seconds(5), spread: 0.1...1)
   private var lastFailure: PostgresError?
 
   init(size: Int, waiterLimit: Int = 10_000) {
@@ -33,9 +35,9 @@ struct PoolState {
   }
 
   /// When ``expire(now:)`` has something to do.
-  var nextDeadline: Int64? { waiters.lazy.map(\.deadline).min() }
+  var nextDeadline: BootInstant? { waiters.lazy.map(\.deadline).min() }
 
-  mutating func request(_ waiter: Waiter, deadline: Int64) -> [Action] {
+  mutating func request(_ waiter: Waiter, deadline: BootInstant) -> [Action] {
     if isClosed { return [.fail(waiter, Self.closed)] }
     if waiters.isEmpty, let connection = idle.popLast() {
       lent.insert(connection)
@@ -56,7 +58,7 @@ struct PoolState {
 
   mutating func connected(_ connection: Connection) -> [Action] {
     connecting -= 1
-    failures = 0
+    backoff.reset()
     lastFailure = nil
     if isClosed { return [.close(connection)] }
     return offer(connection) + grow()
@@ -65,13 +67,13 @@ struct PoolState {
   /// `random` in 0..<1.
   mutating func connectFailed(_ error: PostgresError, random: Double) -> [Action] {
     connecting -= 1
-    failures += 1
+    let delay = backoff.next(random: random)
     lastFailure = error
     if isClosed { return [] }
     if error.isPermanent || error.code == .configuration { return failAll(with: error) }
     guard !waiters.isEmpty, connecting == 0 else { return [] }
     connecting += 1
-    return [.connect(after: backoff.delay(failures: failures, random: random))]
+    return [.connect(after: delay)]
   }
 
   /// Back from its borrower; one that is not usable is closed.
@@ -88,7 +90,7 @@ struct PoolState {
     return [.close(connection)]
   }
 
-  mutating func expire(now: Int64) -> [Action] {
+  mutating func expire(now: BootInstant) -> [Action] {
     let late = waiters.filter { $0.deadline <= now }
     waiters.removeAll { $0.deadline <= now }
     let error = lastFailure ?? PostgresError(.timeout, "no connection became free in time")
@@ -117,7 +119,7 @@ struct PoolState {
     guard !isClosed else { return [] }
     let room = size - idle.count - lent.count - connecting
     let wanted = min(room, waiters.count - connecting)
-    let allowed = failures > 0 ? min(wanted, 1 - connecting) : wanted
+    let allowed = backoff.failures > 0 ? min(wanted, 1 - connecting) : wanted
     guard allowed > 0 else { return [] }
     connecting += allowed
     return [Action](repeating: .connect(after: .zero), count: allowed)

@@ -12,8 +12,7 @@ package actor PostgresConnection {
     let request: Request
     let continuation: CheckedContinuation<Result<[PostgresRows], PostgresError>, Never>
     var exchange = Exchange<PostgresRows>([])
-    /// By ``Clocks/boottime()``.
-    var deadline: Int64 = .max
+    var deadline = BootInstant.distantFuture
     /// Why the server was asked to cancel it.
     var interruption: PostgresError?
     var hasRetried = false
@@ -35,7 +34,7 @@ package actor PostgresConnection {
   private var waiting: [Operation] = []
   /// A cancel request on its way.
   private var cancel: Task<Void, any Error>?
-  private var timer: (at: Int64, timer: LoopTimer)?
+  private var timer: (at: BootInstant, timer: LoopTimer)?
   private var lastID = 0
   private var isClosed = false
   /// Called once, on the loop, when an established session is lost.
@@ -213,7 +212,7 @@ package actor PostgresConnection {
   private func send(_ operation: Operation) {
     guard let session else { return }
     var operation = operation
-    operation.deadline = Clocks.boottime().addingSaturated(operation.request.timeout.nanoseconds)
+    operation.deadline = .now + operation.request.timeout
     let accepted: Bool
     switch operation.request.body {
     case .script(let sql):
@@ -327,7 +326,7 @@ package actor PostgresConnection {
       let canceler = session?.canceler()
     else { return }
     operation.interruption = error
-    operation.deadline = Clocks.boottime().addingSaturated(Self.grace.nanoseconds)
+    operation.deadline = .now + Self.grace
     current = operation
     armTimer(operation.deadline)
     cancel = loop.task { [canceling] in
@@ -341,18 +340,19 @@ package actor PostgresConnection {
     if let operation = current, let outcome = operation.outcome { settle(operation, outcome) }
   }
 
-  private func armTimer(_ deadline: Int64) {
+  private func armTimer(_ deadline: BootInstant) {
     if let timer, timer.at <= deadline { return }
     timer?.timer.cancel()
-    let delay = Duration.nanoseconds(max(0, deadline - Clocks.boottime()))
-    timer = (deadline, loop.timer(after: delay) { [weak self] in self?.assumeIsolated { $0.timerFired() } })
+    timer = (
+      deadline, loop.timer(after: deadline.remaining) { [weak self] in self?.assumeIsolated { $0.timerFired() } }
+    )
   }
 
   /// One timer serves many requests: it is moved on only when it fires.
   private func timerFired() {
     timer = nil
     guard let operation = current else { return }
-    if operation.deadline > Clocks.boottime() {
+    if operation.deadline > .now {
       armTimer(operation.deadline)
     } else if operation.interruption == nil {
       interrupt(operation.id, with: PostgresError(.timeout, "no answer within \(operation.request.timeout)"))
@@ -393,11 +393,4 @@ package actor PostgresConnection {
 
 extension PostgresError {
   static let canceledCall = PostgresError(.canceled, "the call was canceled")
-}
-
-extension Int64 {
-  func addingSaturated(_ other: Int64) -> Int64 {
-    let (sum, overflow) = addingReportingOverflow(other)
-    return overflow ? .max : sum
-  }
 }

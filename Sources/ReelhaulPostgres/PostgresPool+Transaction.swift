@@ -59,8 +59,8 @@ extension PostgresPool {
   }
 
   private func status(of transactionID: String) async -> CommitStatus {
-    let end = Clocks.boottime().addingSaturated(configuration.commitResolution.nanoseconds)
-    while Clocks.boottime() < end {
+    let end = BootInstant.now + configuration.commitResolution
+    while !end.hasPassed {
       do {
         let status = try CommitStatus(try await query(CommitStatus.statement, .text(transactionID)))
         if status != .inProgress { return status }

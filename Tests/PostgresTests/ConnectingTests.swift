@@ -1,3 +1,4 @@
+import ReelhaulSystem
 import Testing
 
 @testable import ReelhaulPostgres
@@ -76,14 +77,6 @@ struct ConnectingTests {
     #expect(absent.message.hasSuffix("port 5432 failed: refused; Is it running?"))
     #expect(absent.sqlState == nil)
     #expect(absent.isRetryable)
-  }
-
-  @Test func theBackOffGrowsToItsLimitAndIsSpread() {
-    let backoff = Backoff()
-    #expect(backoff.delay(failures: 1, random: 1) == .milliseconds(50))
-    #expect(backoff.delay(failures: 3, random: 1) == .milliseconds(200))
-    for failures in [8, 50, 1_000_000] { #expect(backoff.delay(failures: failures, random: 1) == .seconds(5)) }
-    #expect(backoff.delay(failures: 5, random: 0) < backoff.delay(failures: 5, random: 0.5))
   }
 
   @Test func statementsAreNamedByContentTypesAndGeneration() {

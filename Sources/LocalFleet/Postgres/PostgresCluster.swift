@@ -86,11 +86,11 @@ struct PostgresCluster: Sendable {
       unlink(path)
       return
     }
-    let deadline = Clocks.boottime() + Duration.seconds(30).nanoseconds
+    let deadline = BootInstant.now + .seconds(30)
     while file.isRunning(on: dataDirectory) {
       // One that still has its parent may be shutting down on its parent's order; only orphans are told to.
       if file.isOrphan { kill(file.pid, SIGINT) }
-      guard Clocks.boottime() < deadline else {
+      guard !deadline.hasPassed else {
         throw EmbeddedPostgresError("\(dataDirectory) is in use by the PostgreSQL server \(file.pid): stop it first")
       }
       try await Task.sleep(for: .milliseconds(50))

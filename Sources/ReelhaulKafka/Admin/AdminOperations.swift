@@ -1,4 +1,5 @@
 import CReelhaulKafka
+import ReelhaulSystem
 
 /// The blocking side of ``KafkaAdmin``, for its one thread.
 struct AdminOperations: Sendable {
@@ -12,7 +13,7 @@ struct AdminOperations: Sendable {
   }
 
   func ensure(_ plan: [TopicSpec]) throws(KafkaError) -> [TopicDifference] {
-    let start = Deadline.now()
+    let start = BootInstant.now
     let cluster = try metadata()
     let plan = plan.map { $0.replicated(over: cluster.brokers.count) }
     let missing = plan.filter { cluster.topics[$0.name] == nil }
@@ -44,7 +45,7 @@ struct AdminOperations: Sendable {
   /// Calls `body` again after failures that may pass: for as long as a request may take, and once the cluster has
   /// answered, for all of the patience there is.
   private func patiently<Result>(
-    since start: Deadline = .now(), _ body: () throws(KafkaError) -> Result
+    since start: BootInstant = .now, _ body: () throws(KafkaError) -> Result
   ) throws(KafkaError) -> Result {
     try handle.retrying(
       until: start.advanced(by: handle.hasAnswered ? patience : .milliseconds(Int(milliseconds))), body)

@@ -37,7 +37,7 @@ package final class GroupObserver: Sendable {
 
   /// Looks again while partitions are on the move, which those of a new topic are.
   private func look() throws(KafkaError) -> Position {
-    let deadline = Deadline.after(.milliseconds(milliseconds))
+    let deadline = BootInstant.now + .milliseconds(milliseconds)
     return try handle.retrying(until: deadline) { () throws(KafkaError) in try lookOnce() }
   }
 

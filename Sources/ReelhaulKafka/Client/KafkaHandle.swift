@@ -1,4 +1,5 @@
 import CReelhaulKafka
+import ReelhaulSystem
 
 /// The one owner of an `rd_kafka_t` and of the queue through which everything it has to say comes: delivery reports,
 /// records, rebalances, commits, errors, logs and statistics. There are no C callbacks, so no contexts to keep alive.
@@ -141,7 +142,7 @@ final class KafkaHandle: @unchecked Sendable {
 
   /// Calls `body` again after failures that may pass, until the deadline, which is looked up after each.
   func retrying<Result>(
-    until deadline: @autoclosure () -> Deadline, _ body: () throws(KafkaError) -> Result
+    until deadline: @autoclosure () -> BootInstant, _ body: () throws(KafkaError) -> Result
   ) throws(KafkaError) -> Result {
     while true {
       do throws(KafkaError) {

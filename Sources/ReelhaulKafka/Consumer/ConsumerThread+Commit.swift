@@ -1,4 +1,5 @@
 import CReelhaulKafka
+import ReelhaulSystem
 
 /// What is done is committed behind the records, which come and go meanwhile: the group is asked for its offsets, then all
 /// that is done by then is committed at once.
@@ -6,7 +7,7 @@ extension ConsumerThread {
   /// Asks the group before every commit, and now and then: an offset of a deleted topic would pass by as many records of the
   /// new one.
   func askGroup() {
-    let now = Deadline.now()
+    let now = BootInstant.now
     if exchange.expire(now: now) { handle.notice(.uncommitted(KafkaError(RD_KAFKA_RESP_ERR__TIMED_OUT, "commit"))) }
     guard !ledger.isEmpty, let number = exchange.question(isAwaited: ledger.hasUncommitted, now: now) else { return }
     let question = GroupQuestion(
@@ -28,7 +29,7 @@ extension ConsumerThread {
         commit(ranges)
       } else if ledger.hasUncommitted {
         // Where it begins could not be found out.
-        exchange.failed(mayPass: true, now: .now())
+        exchange.failed(mayPass: true, now: .now)
       }
     }
   }
@@ -36,7 +37,7 @@ extension ConsumerThread {
   private func commit(_ ranges: [KafkaBatch.Range]) {
     let list = PartitionList([])
     for range in ranges { list.add(range.partition, offset: range.next) }
-    let number = UnsafeMutableRawPointer(bitPattern: exchange.commit(ranges, now: .now()))
+    let number = UnsafeMutableRawPointer(bitPattern: exchange.commit(ranges, now: .now))
     let code = list.lend { rd_kafka_commit_queue(handle.raw, $0, handle.answers, nil, number) }
     if code != RD_KAFKA_RESP_ERR_NO_ERROR { failed(code) }
   }
@@ -53,7 +54,7 @@ extension ConsumerThread {
 
   private func failed(_ code: rd_kafka_resp_err_t) {
     let mayPass = Self.isPassing(code)
-    exchange.failed(mayPass: mayPass, now: .now())
+    exchange.failed(mayPass: mayPass, now: .now)
     if !mayPass { handle.notice(.uncommitted(KafkaError(code, "commit"))) }
   }
 

@@ -1,4 +1,5 @@
 import CReelhaulKafka
+import ReelhaulSystem
 
 extension ConsumerThread {
   func rebalance(_ event: borrowing KafkaEvent) {
@@ -32,7 +33,7 @@ extension ConsumerThread {
     ledger.assign(partitions, offsets)
     exchange.dropQuestion()
     flow.apply(to: ledger.partitions, on: handle)
-    nextLook = .now()
+    nextLook = .now
     stalls = StallDetector()
     publishAssignment()
     handle.notice(.assigned(partitions))
@@ -46,7 +47,7 @@ extension ConsumerThread {
     let isLost = rd_kafka_assignment_lost(handle.raw) != 0
     handle.notice(.revoked(partitions, lost: isLost))
     revocation = Revocation(
-      partitions: partitions, deadline: isLost || isClosing ? .now() : .after(options.revocationGrace))
+      partitions: partitions, deadline: isLost || isClosing ? .now : .now + options.revocationGrace)
     finishRevocation()
   }
 
@@ -71,7 +72,7 @@ extension ConsumerThread {
   /// Looks now and then at partitions that bring nothing.
   func lookAfterPartitions() {
     guard nextLook.hasPassed, revocation == nil else { return }
-    nextLook = .after(.seconds(5))
+    nextLook = .now + .seconds(5)
     shallSearch = true
     exchange.askSoon()
   }

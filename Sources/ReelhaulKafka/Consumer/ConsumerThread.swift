@@ -18,14 +18,14 @@ final class ConsumerThread: @unchecked Sendable {
   private struct Shared {
     var requests: [Request] = []
     var assignment: [TopicPartition] = []
-    var deadline: Deadline?
+    var deadline: BootInstant?
     /// The client may be gone.
     var hasEnded = false
   }
 
   struct Revocation {
     let partitions: [TopicPartition]
-    let deadline: Deadline
+    let deadline: BootInstant
   }
 
   let handle: KafkaHandle
@@ -41,7 +41,7 @@ final class ConsumerThread: @unchecked Sendable {
   /// Given by the group, and not taken yet: where it is with them is being asked.
   var coming: [TopicPartition]?
   var revocation: Revocation?
-  var nextLook = Deadline.now()
+  var nextLook = BootInstant.now
   var stalls = StallDetector()
   /// The next question is to search for partitions that bring nothing.
   var shallSearch = false
@@ -53,7 +53,7 @@ final class ConsumerThread: @unchecked Sendable {
   private var collected: [KafkaRecord] = []
   private var collectedBytes = 0
   /// Since when the buffer is full and nobody waits.
-  private var fullSince: Deadline?
+  private var fullSince: BootInstant?
   private var isDrained = false
 
   init(_ handle: KafkaHandle, topics: [String], options: KafkaConsumer.Options) {
@@ -77,7 +77,7 @@ final class ConsumerThread: @unchecked Sendable {
     shared.withLock { if !$0.hasEnded { handle.wake() } }
   }
 
-  func stop(by deadline: Deadline) {
+  func stop(by deadline: BootInstant) {
     shared.withLock { shared in
       guard shared.deadline == nil else { return }
       shared.deadline = deadline
@@ -95,7 +95,7 @@ final class ConsumerThread: @unchecked Sendable {
   // MARK: The thread
 
   func run() {
-    var deadline: Deadline?
+    var deadline: BootInstant?
     repeat {
       deadline = takeRequests()
       askGroup()
@@ -105,7 +105,7 @@ final class ConsumerThread: @unchecked Sendable {
       regulate()
       if deadline == nil { wait() }
     } while deadline == nil
-    close(by: deadline ?? .now())
+    close(by: deadline ?? .now)
     shared.withLock { $0.hasEnded = true }
     guard wasAssigned || !isMember || !KafkaHandle.mayAbortJoining else {
       inquirer.abandon()
@@ -134,7 +134,7 @@ final class ConsumerThread: @unchecked Sendable {
     rd_kafka_unsubscribe(handle.raw)
   }
 
-  private func takeRequests() -> Deadline? {
+  private func takeRequests() -> BootInstant? {
     let (requests, deadline) = shared.withLock { shared in
       defer { shared.requests.removeAll(keepingCapacity: true) }
       return (shared.requests, shared.deadline)
@@ -190,7 +190,7 @@ final class ConsumerThread: @unchecked Sendable {
     {
       flow.isFull = true
     } else if fullSince == nil {
-      fullSince = .after(options.patience)
+      fullSince = .now + options.patience
     }
     flow.apply(to: ledger.partitions, on: handle)
   }
@@ -198,14 +198,14 @@ final class ConsumerThread: @unchecked Sendable {
   private func wait() {
     isDrained = false
     if isFull, !flow.isFull, revocation == nil, let fullSince {
-      handle.rest(milliseconds: max(1, fullSince.remaining))
+      handle.rest(milliseconds: max(1, fullSince.millisecondsLeft))
       return
     }
     var milliseconds: Int32 = 1000
     if !collected.isEmpty, batches.isAwaited { milliseconds = 0 }
-    if let revocation { milliseconds = min(milliseconds, max(1, revocation.deadline.remaining)) }
+    if let revocation { milliseconds = min(milliseconds, max(1, revocation.deadline.millisecondsLeft)) }
     if ledger.hasUncommitted, let nextCommit = exchange.nextCommit {
-      milliseconds = min(milliseconds, max(1, nextCommit.remaining))
+      milliseconds = min(milliseconds, max(1, nextCommit.millisecondsLeft))
     }
     for _ in 0..<1000 {
       guard let event = handle.poll(milliseconds: milliseconds) else {
@@ -251,7 +251,7 @@ final class ConsumerThread: @unchecked Sendable {
     collectedBytes = collected.reduce(0) { $0 + $1.size }
   }
 
-  private func close(by deadline: Deadline) {
+  private func close(by deadline: BootInstant) {
     isClosing = true
     batches.finish(.success(()))
     while ledger.hasUncommitted, !deadline.hasPassed {
@@ -268,7 +268,7 @@ final class ConsumerThread: @unchecked Sendable {
     }
   }
 
-  private func pollOnce(by deadline: Deadline) {
-    if let event = handle.poll(milliseconds: min(10, deadline.remaining)) { take(event) }
+  private func pollOnce(by deadline: BootInstant) {
+    if let event = handle.poll(milliseconds: min(10, deadline.millisecondsLeft)) { take(event) }
   }
 }

@@ -1,9 +1,11 @@
+import ReelhaulSystem
+
 /// What is on its way to a group: one request at a time, a question for its offsets or a commit. Answers to requests that
 /// are no longer waited for come too late, and change nothing.
 struct GroupExchange {
   private enum Request {
     case question(number: Int)
-    case commit([KafkaBatch.Range], number: Int, until: Deadline)
+    case commit([KafkaBatch.Range], number: Int, until: BootInstant)
   }
 
   /// After an error that may pass.
@@ -16,16 +18,16 @@ struct GroupExchange {
   private var request: Request?
   private var requests = 0
   private var shallAsk = false
-  private var rest: Deadline?
+  private var rest: BootInstant?
 
   /// Ask soon, though nothing waits to be committed.
   mutating func askSoon() { shallAsk = true }
 
   /// When there is something to do for what waits to be committed; `nil`: an answer comes first.
-  var nextCommit: Deadline? { request == nil ? rest ?? .now() : nil }
+  var nextCommit: BootInstant? { request == nil ? rest ?? .now : nil }
 
   /// The number of a question, where it is time to ask one. `isAwaited`: something waits to be committed.
-  mutating func question(isAwaited: Bool, now: Deadline) -> Int? {
+  mutating func question(isAwaited: Bool, now: BootInstant) -> Int? {
     guard request == nil, shallAsk || isAwaited && rest ?? now <= now else { return nil }
     shallAsk = false
     rest = nil
@@ -47,7 +49,7 @@ struct GroupExchange {
   }
 
   /// The number of a commit that is about to be sent.
-  mutating func commit(_ ranges: [KafkaBatch.Range], now: Deadline) -> Int {
+  mutating func commit(_ ranges: [KafkaBatch.Range], now: BootInstant) -> Int {
     requests += 1
     request = .commit(ranges, number: requests, until: now.advanced(by: Self.patience))
     return requests
@@ -61,14 +63,14 @@ struct GroupExchange {
   }
 
   /// Whether the present commit has been given up for want of an answer.
-  mutating func expire(now: Deadline) -> Bool {
+  mutating func expire(now: BootInstant) -> Bool {
     guard case .commit(_, _, let deadline) = request, deadline <= now else { return false }
     request = nil
     return true
   }
 
   /// The present request came to nothing.
-  mutating func failed(mayPass: Bool, now: Deadline) {
+  mutating func failed(mayPass: Bool, now: BootInstant) {
     request = nil
     rest = now.advanced(by: mayPass ? Self.retryInterval : Self.errorInterval)
   }

@@ -1,3 +1,5 @@
+import ReelhaulSystem
+
 /// A member of a consumer group: hands over batches of records, and commits them when told so.
 ///
 /// Delivery is at least once. A record of a batch that was not committed comes again, here or at another member, so
@@ -54,7 +56,7 @@ package final class KafkaConsumer: Sendable {
   }
 
   deinit {
-    worker.stop(by: .now())
+    worker.stop(by: .now)
   }
 
   /// Waits for records; `nil` once the consumer is closed. One task at a time.
@@ -100,7 +102,7 @@ package final class KafkaConsumer: Sendable {
   /// Leaves the group, in `timeout` and a little; the client is freed once no question is under way. ``next()`` returns
   /// `nil` from now on; commit before closing what is done.
   package func close(within timeout: Duration = .seconds(5)) async {
-    worker.stop(by: .after(timeout))
+    worker.stop(by: BootInstant.now + timeout)
     await thread.ended()
   }
 }

@@ -1,3 +1,5 @@
+import ReelhaulSystem
+
 /// Writes records and says when the cluster has them.
 ///
 /// Safe from any task or thread. What was sent before ``close(within:)`` is answered: acknowledged, or failed.
@@ -40,7 +42,7 @@ package final class KafkaProducer: Sendable {
   }
 
   deinit {
-    worker.stop(by: .now())
+    worker.stop(by: .now)
   }
 
   /// Writes one record and waits until it is acknowledged.
@@ -81,7 +83,7 @@ package final class KafkaProducer: Sendable {
 
   /// Accepts nothing more, waits up to `timeout` for what is on its way, fails the rest, and frees the client.
   package func close(within timeout: Duration = .seconds(10)) async {
-    worker.stop(by: .after(timeout))
+    worker.stop(by: BootInstant.now + timeout)
     await thread.ended()
   }
 }

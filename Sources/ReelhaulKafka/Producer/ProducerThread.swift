@@ -13,7 +13,7 @@ final class ProducerThread: @unchecked Sendable {
     var isOpen = true
     /// The thread is, or is about to be, waiting for events: whoever adds work must wake it.
     var isWaiting = false
-    var deadline: Deadline?
+    var deadline: BootInstant?
   }
 
   private let handle: KafkaHandle
@@ -58,7 +58,7 @@ final class ProducerThread: @unchecked Sendable {
 
   var dropped: Int { shared.withLock { $0.dropped } }
 
-  func stop(by deadline: Deadline) {
+  func stop(by deadline: BootInstant) {
     shared.withLock { shared in
       guard shared.isOpen else { return }
       shared.isOpen = false
@@ -77,13 +77,13 @@ final class ProducerThread: @unchecked Sendable {
 
   func run() {
     var topics = TopicHandles(client: handle.raw)
-    var deadline: Deadline?
+    var deadline: BootInstant?
     while true {
       deadline = takeWork() ?? deadline
       fill(&topics)
       if let deadline, open.isEmpty && offers.isEmpty && inFlight == 0 || deadline.hasPassed { break }
       // A waker takes part only when nothing is left to do but to wait.
-      let wait = deadline.map { min($0.remaining, 100) } ?? 1000
+      let wait = deadline.map { min($0.millisecondsLeft, 100) } ?? 1000
       drain(milliseconds: wait)
     }
     abandon()
@@ -91,7 +91,7 @@ final class ProducerThread: @unchecked Sendable {
     handle.destroy()
   }
 
-  private func takeWork() -> Deadline? {
+  private func takeWork() -> BootInstant? {
     shared.withLock { shared in
       for batch in shared.batches { open[ObjectIdentifier(batch)] = batch }
       pending.append(contentsOf: shared.batches)
@@ -191,8 +191,8 @@ final class ProducerThread: @unchecked Sendable {
     failPending(RD_KAFKA_RESP_ERR__DESTROY)
     if inFlight > 0 {
       rd_kafka_purge(handle.raw, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT)
-      let deadline = Deadline.after(.seconds(1))
-      while inFlight > 0, !deadline.hasPassed { drain(milliseconds: deadline.remaining) }
+      let deadline = BootInstant.now + .seconds(1)
+      while inFlight > 0, !deadline.hasPassed { drain(milliseconds: deadline.millisecondsLeft) }
     }
     for batch in open.values { batch.complete(because: handle.trouble) }
     open.removeAll()

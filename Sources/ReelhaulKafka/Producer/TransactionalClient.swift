@@ -1,4 +1,5 @@
 import CReelhaulKafka
+import ReelhaulSystem
 
 /// The blocking side of ``TransactionalProducer``: one transactional librdkafka client, from its making to ``drop()``.
 // @unchecked: handed from one caller to the next, never used by two at once.
@@ -32,12 +33,12 @@ final class TransactionalClient: @unchecked Sendable {
   }
 
   /// Once, before anything else.
-  func fence(by deadline: Deadline) throws(KafkaError) {
-    try check(rd_kafka_init_transactions(handle.raw, deadline.remaining), "former producers cannot be shut out")
+  func fence(by deadline: BootInstant) throws(KafkaError) {
+    try check(rd_kafka_init_transactions(handle.raw, deadline.millisecondsLeft), "former producers cannot be shut out")
   }
 
   /// Begins a transaction with the messages.
-  func write(_ messages: some Sequence<KafkaMessage>, by deadline: Deadline) throws(KafkaError) {
+  func write(_ messages: some Sequence<KafkaMessage>, by deadline: BootInstant) throws(KafkaError) {
     try check(rd_kafka_begin_transaction(handle.raw), "no transaction can begin")
     for message in messages {
       var code = produce(message)
@@ -53,13 +54,13 @@ final class TransactionalClient: @unchecked Sendable {
     topics?.produce(message) ?? RD_KAFKA_RESP_ERR__DESTROY
   }
 
-  func commit(by deadline: Deadline) throws(KafkaError) {
-    try check(rd_kafka_commit_transaction(handle.raw, deadline.remaining), "the transaction is not committed")
+  func commit(by deadline: BootInstant) throws(KafkaError) {
+    try check(rd_kafka_commit_transaction(handle.raw, deadline.millisecondsLeft), "the transaction is not committed")
   }
 
   /// Throws where there is nothing to abort, as after a commit whose outcome is open: the client is of no more use.
-  func abort(by deadline: Deadline) throws(KafkaError) {
-    try check(rd_kafka_abort_transaction(handle.raw, deadline.remaining), "the transaction is not aborted")
+  func abort(by deadline: BootInstant) throws(KafkaError) {
+    try check(rd_kafka_abort_transaction(handle.raw, deadline.millisecondsLeft), "the transaction is not aborted")
   }
 
   /// Ends the client, without waiting; returns the thread that frees it. An open transaction is aborted by the cluster.

@@ -29,7 +29,7 @@ package final class TransactionalProducer: Sendable {
   /// Shuts out every earlier producer of the id, this one's own past included: what it committed is before what is written
   /// from now on, the rest is aborted, and whatever it still sends is refused.
   package func fence(within limit: Duration) async throws(KafkaError) {
-    let deadline = Deadline.after(limit)
+    let deadline = BootInstant.now + limit
     try await run { [client, configuration, id, milliseconds] () throws(KafkaError) in
       client.withLock { $0.take() }?.drop()
       let next = try TransactionalClient(configuration, id: id, milliseconds: milliseconds)
@@ -49,7 +49,7 @@ package final class TransactionalProducer: Sendable {
   package func publish(
     _ messages: some Sequence<KafkaMessage> & Sendable, within limit: Duration
   ) async throws(KafkaError) {
-    let deadline = Deadline.after(limit)
+    let deadline = BootInstant.now + limit
     try await run { [client] () throws(KafkaError) in
       guard let current = client.withLock({ $0 }) else { throw .closed("the transactional producer").fatal }
       do throws(KafkaError) {

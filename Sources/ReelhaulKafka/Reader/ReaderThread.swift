@@ -20,7 +20,7 @@ final class ReaderThread: @unchecked Sendable {
   private var copier = RecordCopier()
   private var collected: [KafkaRecord] = []
   private var collectedBytes = 0
-  private var nextLook = Deadline.now()
+  private var nextLook = BootInstant.now
 
   /// How often new partitions are looked for, and how many milliseconds a look may take: so long a stop waits for it.
   /// A topic that was away for less, and has as many records again by then, goes unnoticed.
@@ -37,7 +37,7 @@ final class ReaderThread: @unchecked Sendable {
     self.expected = Set(expected)
     self.start = start
     limit = (records, bytes)
-    milliseconds = max(1, Deadline.after(timeout).remaining)
+    milliseconds = max(1, (BootInstant.now + timeout).millisecondsLeft)
   }
 
   // MARK: From any thread
@@ -111,7 +111,7 @@ final class ReaderThread: @unchecked Sendable {
 
   /// Takes what is there; waits for a first record only.
   private func poll() {
-    var wait: Int32 = collected.isEmpty || !batches.isAwaited ? min(1000, max(1, nextLook.remaining)) : 0
+    var wait: Int32 = collected.isEmpty || !batches.isAwaited ? min(1000, max(1, nextLook.millisecondsLeft)) : 0
     while !isFull, let event = handle.poll(milliseconds: wait) {
       wait = 0
       if event.type == RD_KAFKA_EVENT_FETCH {
@@ -141,7 +141,7 @@ final class ReaderThread: @unchecked Sendable {
   private func look(
     _ handles: inout TopicHandles, from start: KafkaReader.Start, milliseconds: Int32
   ) throws(KafkaError) {
-    defer { nextLook = .after(Self.lookInterval) }
+    defer { nextLook = .now + Self.lookInterval }
     let known = try ClusterMetadata.ask(handle.raw, milliseconds: milliseconds).topics
     let missing = expected.subtracting(known.keys)
     if missing != self.missing { handle.notice(.missing(missing.sorted())) }
@@ -170,13 +170,13 @@ final class ReaderThread: @unchecked Sendable {
     _ partition: TopicPartition, _ topic: OpaquePointer, from start: KafkaReader.Start, milliseconds: Int32
   ) throws(KafkaError) {
     // The end is a number from here on: "the end" would be where it is when librdkafka gets to ask.
-    let deadline = Deadline.after(.milliseconds(Int(milliseconds)))
+    let deadline = BootInstant.now + .milliseconds(Int(milliseconds))
     var low: Int64 = 0
     var high: Int64 = 0
     // A new topic's leaders are not all there at once.
     try handle.retrying(until: deadline) { () throws(KafkaError) in
       let code = rd_kafka_query_watermark_offsets(
-        handle.raw, partition.topic, partition.partition, &low, &high, max(1, deadline.remaining))
+        handle.raw, partition.topic, partition.partition, &low, &high, max(1, deadline.millisecondsLeft))
       guard code == RD_KAFKA_RESP_ERR_NO_ERROR else { throw KafkaError(code, "end of \(partition)") }
     }
     let first = start == .end ? high : low
