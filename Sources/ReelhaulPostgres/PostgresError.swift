@@ -53,6 +53,15 @@ package struct PostgresError: Error, Hashable, Sendable, CustomStringConvertible
   /// Trying to connect again is useless until somebody changes something: a wrong password, no such database.
   package var isPermanent: Bool { sqlState.map(SQLState.isRefusal) ?? false }
 
+  /// A deadlock or a serialization failure: nothing was applied, and the same call may well succeed at once.
+  package var isLostRace: Bool { sqlState.map(SQLState.isLostRace) ?? false }
+
+  /// A schema, table, column or function that the statement needs is not there.
+  package var isForeignSchema: Bool { sqlState.map(SQLState.isForeignSchema) ?? false }
+
+  /// The server had no right, no time or no working disk for the statement: no value in it is at fault.
+  package var isServersFault: Bool { sqlState.map(SQLState.isServersFault) ?? false }
+
   package var description: String {
     var text = sqlState.map { "\(message) (\(code), SQLSTATE \($0))" } ?? "\(message) (\(code))"
     if let detail { text += "; \(detail)" }
@@ -67,18 +76,31 @@ enum SQLState {
   static let statementExists = "42P05"
   static let featureNotSupported = "0A000"
   static let queryCanceled = "57014"
+  static let insufficientPrivilege = "42501"
 
   /// Conditions that pass: a lost race, a deadlock, a lock timeout, a server short of something or going down,
   /// a prepared statement the server no longer knows.
   static func isTransient(_ state: String) -> Bool {
     switch state {
-    case "40001", "40P01", "55P03", "57P01", "57P02", "57P03", "25006", statementUnknown, statementExists: true
+    case _ where isLostRace(state): true
+    case "55P03", "57P01", "57P02", "57P03", "25006", statementUnknown, statementExists: true
     default: state.hasPrefix("08") || state.hasPrefix("53")
     }
   }
 
+  /// A serialization failure or a deadlock.
+  static func isLostRace(_ state: String) -> Bool { state == "40001" || state == "40P01" }
+
+  /// An unknown schema, table, function or column.
+  static func isForeignSchema(_ state: String) -> Bool { ["3F000", "42P01", "42883", "42703"].contains(state) }
+
+  /// Insufficient privilege, a canceled query (statement_timeout), corrupted data or index, system errors.
+  static func isServersFault(_ state: String) -> Bool {
+    [insufficientPrivilege, queryCanceled, "XX001", "XX002"].contains(state) || state.hasPrefix("58")
+  }
+
   /// The server does not let this user into this database.
   static func isRefusal(_ state: String) -> Bool {
-    state.hasPrefix("28") || state == "3D000" || state == "42501"
+    state.hasPrefix("28") || state == "3D000" || state == insufficientPrivilege
   }
 }
