@@ -27,30 +27,4 @@ struct SourceIdentityTests {
     #expect(mismatch { $0.lastModified = "Sat, 21 Nov 2026 14:17:27 GMT" } == .lastModified)
     #expect(mismatch { $0.versionID = "2" } == .versionID)
   }
-
-  @Test func onlyStrongValidatorsLetAnotherWorkerGoOn() {
-    #expect(strong.isStrong)
-    var identity = strong
-    identity.etagIsWeak = true
-    #expect(!identity.isStrong)
-    identity.etag = nil
-    #expect(!identity.isStrong, "a modification time alone, without knowing when")
-    identity.date = "Sat, 21 Nov 2026 14:18:25 GMT"
-    #expect(!identity.isStrong, "59 seconds later")
-    identity.date = "Sat, 21 Nov 2026 14:18:26 GMT"
-    #expect(identity.isStrong)
-    identity.lastModified = nil
-    #expect(!identity.isStrong)
-    identity.versionID = "1"
-    #expect(identity.isStrong)
-  }
-
-  @Test func readsDates() {
-    #expect(HTTPDate.parse("Sat, 21 Nov 2026 14:17:26 GMT") == Timestamp("2026-11-21T14:17:26Z"))
-    for text in [
-      "", "Saturday, 21-Nov-26 14:17:26 GMT", "Sat, 31 Feb 2026 14:17:26 GMT", "Sat, 21 Nov 2026 14:17:26 CET",
-    ] {
-      #expect(HTTPDate.parse(text) == nil)
-    }
-  }
 }
