@@ -22,9 +22,9 @@ package actor KafkaSignalSource: SignalSource {
     self.log = log
   }
 
-  package func next() async throws -> [KafkaRecord]? {
+  package func next() async throws -> [Signal]? {
     while true {
-      if let reader { return try await reader.next() }
+      if let reader { return try await reader.next()?.compactMap { Signal(key: $0.key) } }
       do {
         reader = try await KafkaReader.open(
           configuration, topics: [topics.signals], expecting: topics.topics.map(\.name), from: .end)
