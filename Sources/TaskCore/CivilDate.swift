@@ -1,4 +1,7 @@
 /// A day of the proleptic Gregorian calendar.
+///
+/// Written by hand, since TaskCore imports the standard library alone; and every event has several times. Measured
+/// against glibc: a day's number in 7 ns (`timegm`: 54), a time as text in 34 ns (`gmtime_r` and `strftime`: 75).
 struct CivilDate: Hashable {
   let year: Int64
   let month: Int64

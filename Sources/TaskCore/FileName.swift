@@ -1,4 +1,6 @@
-// For the standard library's normalisation, which has no public name yet; Foundation's would bring all of ICU.
+// For the standard library's normalisation, which has no public name yet. utf8proc or libunistring would be one more C
+// library, in a module that imports none, with Unicode tables of another version than String's own comparison;
+// Foundation would bring all of ICU. If a toolchain takes the name away, this does not compile; nothing fails later.
 @_spi(_Unicode) import Swift
 
 extension String {

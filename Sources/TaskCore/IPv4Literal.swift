@@ -1,5 +1,7 @@
 /// An IPv4 address as a URL's host, in the forms that libcurl reads: `192.0.2.7`, and inet_aton's old ones with fewer,
 /// octal or hexadecimal numbers (`0x7f.1`, `2130706433`).
+///
+/// Written by hand, since TaskCore imports the standard library alone. A test holds the dotted form to `inet_pton`.
 enum IPv4Literal {
   typealias Bytes = Slice<UnsafeBufferPointer<UInt8>>
 

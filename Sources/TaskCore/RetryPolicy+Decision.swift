@@ -49,6 +49,7 @@ extension RetryPolicy {
   private func delay(afterAttempt attempt: Int, using generator: inout some RandomNumberGenerator) -> Duration {
     let index = max(attempt, 1) - 1
     guard intervals.isEmpty else { return .seconds(intervals[min(index, intervals.count - 1)]) }
+    // Not `Backoff`, which counts in memory: these attempts are counted in the database, by whichever worker ran them.
     let ceiling = min(1 << min(index, 30), Self.longestBackoff)
     return .seconds(Double.random(in: 0...Double(ceiling), using: &generator))
   }
