@@ -126,3 +126,8 @@ final class MultiHandle: @unchecked Sendable {
     }
   }
 }
+
+/// libcurl's process-wide state, made once before the first handle and never torn down.
+enum CurlGlobal {
+  static let isReady: Bool = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
+}

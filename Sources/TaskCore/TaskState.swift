@@ -19,3 +19,36 @@ public enum TaskState: String, Sendable, CaseIterable {
     }
   }
 }
+
+/// A task's state in the word that people are told: of a queued one also why it does not run yet.
+package enum TaskStatus: String, Sendable, CaseIterable {
+  case blocked
+  case queued
+  /// Queued, and not to run before its time.
+  case scheduled
+  /// Queued after something went wrong, and not to run before its time.
+  case retrying
+  case running
+  case publishing
+  case succeeded
+  case paused
+  case canceled
+  case failed
+}
+
+extension TaskDocument {
+  package func status(now: Timestamp) -> TaskStatus {
+    switch state {
+    case .queued:
+      guard let runAt, runAt > now else { return .queued }
+      return error == nil ? .scheduled : .retrying
+    case .blocked: return .blocked
+    case .running: return .running
+    case .publishing: return .publishing
+    case .succeeded: return .succeeded
+    case .paused: return .paused
+    case .canceled: return .canceled
+    case .failed: return .failed
+    }
+  }
+}
