@@ -23,3 +23,9 @@ package struct Signal: Hashable, Sendable {
     return KafkaMessage(topic: topic, key: Array(id.utf8), value: Array(#"{"taskId":"\#(id)"}"#.utf8))
   }
 }
+
+/// Where signals come from: a reader of all partitions, or a test's list.
+package protocol SignalSource: Sendable {
+  /// Waits for signals; `nil` once the source is closed.
+  func next() async throws -> [Signal]?
+}
