@@ -131,7 +131,7 @@ let package = Package(
     tests("Telemetry", ["ReelhaulTelemetry", "TaskCore", "ReelhaulSystem"]),
     tests("CommandLineKit", ["CommandLineKit", "ReelhaulCodec", "ReelhaulSystem"]),
     tests("Codec", ["ReelhaulCodec"]),
-    tests("TaskCore", ["TaskCore"]),
+    tests("TaskCore", ["TaskCore", "ReelhaulSystem"]),
     tests("Messages", ["ReelhaulMessages", "ReelhaulCodec", "TaskCore"]),
     tests(
       "TaskStore",

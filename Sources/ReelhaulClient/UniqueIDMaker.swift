@@ -27,3 +27,10 @@ private struct BufferedRandom: RandomNumberGenerator {
     return words.removeLast()
   }
 }
+
+extension UniqueID {
+  /// A new version 7 UUID of this moment: for tasks and commands.
+  public static func make() -> UniqueID {
+    UniqueID(milliseconds: Clocks.realtimeMilliseconds())
+  }
+}

@@ -53,3 +53,11 @@ package final class DevelopmentBroker: Sendable {
     await thread.ended()
   }
 }
+
+/// A C object on its way to the thread that owns it.
+// @unchecked: used to hand over ownership, once.
+private struct CPointer: @unchecked Sendable {
+  let pointer: OpaquePointer
+
+  init(_ pointer: OpaquePointer) { self.pointer = pointer }
+}

@@ -1,20 +1,20 @@
-/// A failure of the connection or of a statement, with PostgreSQL's own description.
+/// What went wrong between us and PostgreSQL, and what it says about the statement.
 package struct PostgresError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// A code of a bounded set, usable as a metric's label.
+  /// A bounded set, usable as a metric's label.
   package struct Code: Hashable, Sendable, CustomStringConvertible {
     package let description: String
 
-    /// There is no connection, or it was lost before anything can have been applied.
+    /// No connection, or it was lost where nothing can have been applied.
     package static let connection = Code(description: "connection")
-    /// The server refused the statement; ``PostgresError/sqlState`` names the reason. Nothing was applied.
+    /// The server refused the statement; ``PostgresError/sqlState`` says why. Nothing of it was applied.
     package static let server = Code(description: "server")
-    /// A reply, a value or a parameter has an unexpected form: a defect of the program, or an unknown server.
+    /// The reply, a value or a parameter is not what was agreed: a mistake in the program or a strange server.
     package static let `protocol` = Code(description: "protocol")
     /// The deadline passed; nothing was applied.
     package static let timeout = Code(description: "timeout")
     /// The calling task was canceled; nothing was applied.
     package static let canceled = Code(description: "canceled")
-    /// The connection was lost after the request was sent. It is not known whether the request was applied.
+    /// The connection was lost after the request was sent, and it is not known whether it was applied.
     package static let commitUnknown = Code(description: "commit_unknown")
     /// The pool is closed, or too many callers wait for it.
     package static let unavailable = Code(description: "unavailable")
@@ -23,16 +23,16 @@ package struct PostgresError: Error, Hashable, Sendable, CustomStringConvertible
   }
 
   package var code: Code
-  /// The SQLSTATE (five characters; PostgreSQL's appendix A), if the server gave one.
+  /// Five characters, where the server gave a reason (SQLSTATE, PostgreSQL's appendix A).
   package var sqlState: String?
   package var message: String
   package var detail: String?
   package var hint: String?
-  /// The violated constraint, if there is one.
+  /// The violated constraint, where there is one.
   package var constraint: String?
-  /// The index of the failed statement in its pipeline, from 0.
+  /// Which statement of a pipeline failed, counted from 0.
   package var statementIndex: Int?
-  /// The server ended the session with this error (FATAL, PANIC).
+  /// The server ended the session with it (FATAL, PANIC).
   package var endsSession = false
 
   package init(_ code: Code, _ message: String, sqlState: String? = nil) {
@@ -41,7 +41,7 @@ package struct PostgresError: Error, Hashable, Sendable, CustomStringConvertible
     self.sqlState = sqlState
   }
 
-  /// Whether nothing was applied and the same call may succeed a little later.
+  /// Nothing was applied, and the same call may well succeed a little later.
   package var isRetryable: Bool {
     switch code {
     case .connection, .timeout, .unavailable: !isPermanent
@@ -50,8 +50,17 @@ package struct PostgresError: Error, Hashable, Sendable, CustomStringConvertible
     }
   }
 
-  /// Whether connecting again is useless until somebody changes something: a wrong password, a missing database.
+  /// Trying to connect again is useless until somebody changes something: a wrong password, no such database.
   package var isPermanent: Bool { sqlState.map(SQLState.isRefusal) ?? false }
+
+  /// A deadlock or a serialization failure: nothing was applied, and the same call may well succeed at once.
+  package var isLostRace: Bool { sqlState.map(SQLState.isLostRace) ?? false }
+
+  /// A schema, table, column or function that the statement needs is not there.
+  package var isForeignSchema: Bool { sqlState.map(SQLState.isForeignSchema) ?? false }
+
+  /// The server had no right, no time or no working disk for the statement: no value in it is at fault.
+  package var isServersFault: Bool { sqlState.map(SQLState.isServersFault) ?? false }
 
   package var description: String {
     var text = sqlState.map { "\(message) (\(code), SQLSTATE \($0))" } ?? "\(message) (\(code))"
@@ -61,24 +70,37 @@ package struct PostgresError: Error, Hashable, Sendable, CustomStringConvertible
   }
 }
 
-/// The meaning of SQLSTATE classes.
+/// What the classes of SQLSTATE mean for whoever meets them.
 enum SQLState {
   static let statementUnknown = "26000"
   static let statementExists = "42P05"
   static let featureNotSupported = "0A000"
   static let queryCanceled = "57014"
+  static let insufficientPrivilege = "42501"
 
-  /// Whether the condition passes by itself: a lost race, a deadlock, a lock timeout, a server that lacks resources or
-  /// shuts down, a prepared statement that the server no longer knows.
+  /// Conditions that pass: a lost race, a deadlock, a lock timeout, a server short of something or going down,
+  /// a prepared statement the server no longer knows.
   static func isTransient(_ state: String) -> Bool {
     switch state {
-    case "40001", "40P01", "55P03", "57P01", "57P02", "57P03", "25006", statementUnknown, statementExists: true
+    case _ where isLostRace(state): true
+    case "55P03", "57P01", "57P02", "57P03", "25006", statementUnknown, statementExists: true
     default: state.hasPrefix("08") || state.hasPrefix("53")
     }
   }
 
-  /// Whether the server refuses this user or this database.
+  /// A serialization failure or a deadlock.
+  static func isLostRace(_ state: String) -> Bool { state == "40001" || state == "40P01" }
+
+  /// An unknown schema, table, function or column.
+  static func isForeignSchema(_ state: String) -> Bool { ["3F000", "42P01", "42883", "42703"].contains(state) }
+
+  /// Insufficient privilege, a canceled query (statement_timeout), corrupted data or index, system errors.
+  static func isServersFault(_ state: String) -> Bool {
+    [insufficientPrivilege, queryCanceled, "XX001", "XX002"].contains(state) || state.hasPrefix("58")
+  }
+
+  /// The server does not let this user into this database.
   static func isRefusal(_ state: String) -> Bool {
-    state.hasPrefix("28") || state == "3D000" || state == "42501"
+    state.hasPrefix("28") || state == "3D000" || state == insufficientPrivilege
   }
 }

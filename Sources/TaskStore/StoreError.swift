@@ -2,8 +2,9 @@
 package enum StoreError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The database cannot be reached now; the call may be repeated.
   case unavailable(String)
-  /// The database refused the statement: a bug or a wrong schema. `sqlState` has five characters.
-  case failed(sqlState: String, message: String)
+  /// The database refused the statement: a bug or a wrong schema; or, where `isServersFault`, it had no right, no time or no
+  /// working disk for it.
+  case failed(String, isServersFault: Bool = false)
   /// The schema is not the one this program needs, as far as can be told an older one.
   case schema(String)
   /// The schema is a newer one, or another program's: no migration of this one mends that.
@@ -15,7 +16,7 @@ package enum StoreError: Error, Hashable, Sendable, CustomStringConvertible {
   package func blamesItems(of count: Int) -> Bool {
     switch self {
     case .unavailable, .schema, .otherSchema, .otherFleet: false
-    case .failed(let sqlState, _): count > 1 || !Self.isOfServer(sqlState)
+    case .failed(_, let isServersFault): count > 1 || !isServersFault
     }
   }
 
@@ -27,14 +28,9 @@ package enum StoreError: Error, Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// Insufficient privilege, a canceled query (statement_timeout), system errors, corrupted data or index.
-  private static func isOfServer(_ sqlState: String) -> Bool {
-    ["42501", "57014", "XX001", "XX002"].contains(sqlState) || sqlState.hasPrefix("58")
-  }
-
   package var description: String {
     switch self {
-    case .unavailable(let message), .failed(_, let message), .schema(let message), .otherSchema(let message): message
+    case .unavailable(let message), .failed(let message, _), .schema(let message), .otherSchema(let message): message
     case .otherFleet(let fleets): "\(fleets)"
     }
   }

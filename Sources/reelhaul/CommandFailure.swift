@@ -65,8 +65,8 @@ struct CommandFailure: Error {
           Correct \(topicPrefix.setting), or give this fleet a database or a schema of its own. \
           To change a fleet's prefix: docs/operations.md.
           """)
-    case .failed(let state, let message):
-      self.init(.failed, "PostgreSQL refused a statement: \(message) (SQLSTATE \(state))", hint: Self.doctor)
+    case .failed(let message, _):
+      self.init(.failed, "PostgreSQL refused a statement: \(message)", hint: Self.doctor)
     }
   }
 

@@ -1,12 +1,13 @@
+import ReelhaulSystem
 import Testing
 
 @testable import ReelhaulKafka
 
 @Suite struct GroupExchangeTests {
-  private let now = Deadline.now()
+  private let now = BootInstant.now
   private let ranges = [KafkaBatch.Range(partition: TopicPartition("t", 0), next: 5, epoch: 1)]
 
-  private func later(_ duration: Duration) -> Deadline { now.advanced(by: duration) }
+  private func later(_ duration: Duration) -> BootInstant { now.advanced(by: duration) }
 
   /// The number of a question that is asked because something waits to be committed.
   private func ask(_ exchange: inout GroupExchange) throws -> Int {

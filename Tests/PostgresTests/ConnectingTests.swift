@@ -1,50 +1,42 @@
+import ReelhaulSystem
 import Testing
 
 @testable import ReelhaulPostgres
 
 /// URLs, targets, refusals, back-off: what is decided without a server.
 struct ConnectingTests {
-  @Test(
-    "URLs in libpq's forms are accepted",
-    arguments: [
-      "postgres://u:p@h:1/d", "postgresql://h/d?sslmode=require", "host=h dbname=d", "postgres://%2Ftmp%2Fx/d",
-    ])
+  @Test(arguments: [
+    "postgres://u:p@h:1/d", "postgresql://h/d?sslmode=require", "host=h dbname=d", "postgres://%2Ftmp%2Fx/d",
+  ])
   func urlsOfLibpqAreTaken(url: String) throws {
     let configuration = try PostgresConfiguration(url: url)
     #expect(configuration.parameters["dbname"] == "d")
     #expect(configuration.preparedStatements)
   }
 
-  @Test("the name of the server does not contain the password")
-  func thePasswordIsNotPartOfTheTarget() throws {
+  @Test func thePasswordIsNotPartOfTheTarget() throws {
     let configuration = try PostgresConfiguration(url: "postgres://u:secret@h:1/d")
     #expect(configuration.target == "h:1/d")
   }
 
-  @Test(
-    "the URL switches prepared statements and sets the connect timeout",
-    arguments: [
-      ("postgres://h/d?prepared_statements=false", false), ("postgres://h/d?prepared_statements=true", true),
-      ("postgres://h/d?sslmode=disable&prepared_statements=false&connect_timeout=3", false),
-    ])
+  @Test(arguments: [
+    ("postgres://h/d?prepared_statements=false", false), ("postgres://h/d?prepared_statements=true", true),
+    ("postgres://h/d?sslmode=disable&prepared_statements=false&connect_timeout=3", false),
+  ])
   func preparedStatementsAreSwitchedInTheURL(url: String, expected: Bool) throws {
     let configuration = try PostgresConfiguration(url: url)
     #expect(configuration.preparedStatements == expected)
     if url.contains("connect_timeout") { #expect(configuration.connectTimeout == .seconds(3)) }
   }
 
-  @Test(
-    "invalid URLs are refused",
-    arguments: [
-      "postgres://h/d?prepared_statements=maybe", "postgres://h/d?no_such_option=1", "mysql://h/d",
-      "postgres://h:x%zz/d",
-    ])
+  @Test(arguments: [
+    "postgres://h/d?prepared_statements=maybe", "postgres://h/d?no_such_option=1", "mysql://h/d", "postgres://h:x%zz/d",
+  ])
   func badURLsAreRefused(url: String) {
     #expect(throws: PostgresError.self) { try PostgresConfiguration(url: url) }
   }
 
-  @Test("every host name is replaced by all its addresses")
-  func everyHostBecomesItsAddresses() throws {
+  @Test func everyHostBecomesItsAddresses() throws {
     let target = try ConnectionTarget(
       ["host": "a,/run/sock,b", "port": "1,2,3"], defaults: [:],
       resolve: { host throws(PostgresError) in host == "a" ? ["10.0.0.1", "::1"] : ["10.0.0.2"] })
@@ -53,8 +45,7 @@ struct ConnectingTests {
     #expect(target.parameters["port"] == "1,1,2,3")
   }
 
-  @Test("one host name that resolves is enough")
-  func oneNameThatResolvesIsEnough() throws {
+  @Test func oneNameThatResolvesIsEnough() throws {
     let gone = PostgresError(.connection, "no such host")
     let resolve = { (host: String) throws(PostgresError) -> [String] in
       guard host == "good" else { throw gone }
@@ -65,15 +56,13 @@ struct ConnectingTests {
     #expect(throws: gone) { try ConnectionTarget(["host": "bad"], defaults: [:], resolve: resolve) }
   }
 
-  @Test("no name is resolved if an address is given")
-  func nothingIsResolvedWhereAnAddressIsGiven() throws {
+  @Test func nothingIsResolvedWhereAnAddressIsGiven() throws {
     let given = ["host": "a", "hostaddr": "10.0.0.1"]
     let target = try ConnectionTarget(given, defaults: [:], resolve: { _ throws(PostgresError) in [] })
     #expect(target.parameters == given)
   }
 
-  @Test("the SQLSTATE is read from libpq's message")
-  func theSQLStateIsReadFromLibpqsMessage() {
+  @Test func theSQLStateIsReadFromLibpqsMessage() {
     let refused = ConnectFailure.error(
       from: """
         connection to server at "127.0.0.1", port 5432 failed: FATAL:  28P01: password authentication failed for user "x"
@@ -90,17 +79,7 @@ struct ConnectingTests {
     #expect(absent.isRetryable)
   }
 
-  @Test("the back-off grows to its limit and is random")
-  func theBackOffGrowsToItsLimitAndIsSpread() {
-    let backoff = Backoff()
-    #expect(backoff.delay(failures: 1, random: 1) == .milliseconds(50))
-    #expect(backoff.delay(failures: 3, random: 1) == .milliseconds(200))
-    for failures in [8, 50, 1_000_000] { #expect(backoff.delay(failures: failures, random: 1) == .seconds(5)) }
-    #expect(backoff.delay(failures: 5, random: 0) < backoff.delay(failures: 5, random: 0.5))
-  }
-
-  @Test("a prepared statement's name depends on its text, its types and the generation")
-  func statementsAreNamedByContentTypesAndGeneration() {
+  @Test func statementsAreNamedByContentTypesAndGeneration() {
     var cache = StatementCache(isEnabled: true)
     let statement = PostgresStatement("SELECT $1")
     let query = statement(.int32(1))
@@ -116,8 +95,7 @@ struct ConnectingTests {
     #expect(StatementCache(isEnabled: false).plan(for: query) == .unnamed)
   }
 
-  @Test("the number of prepared statements is limited")
-  func programsThatMakeStatementsAtRunTimeDoNotFillTheServer() {
+  @Test func programsThatMakeStatementsAtRunTimeDoNotFillTheServer() {
     var cache = StatementCache(isEnabled: true)
     for number in 0..<StatementCache.limit {
       let query = PostgresQuery(PostgresStatement("SELECT \(number)"))

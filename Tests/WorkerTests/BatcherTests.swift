@@ -22,7 +22,7 @@ import Testing
       calls.append(items)
       await gate?.pass()
       if !results.isEmpty { try results.removeFirst().get() }
-      if items.contains(13) { throw StoreError.failed(sqlState: "22003", message: "thirteen") }
+      if items.contains(13) { throw StoreError.failed("thirteen") }
       return items.map { $0 * 10 }
     }
   }
@@ -113,7 +113,7 @@ import Testing
       let tasks = submit(0..<40, to: batcher, on: loop)
       for (item, task) in zip(0..<40, tasks) {
         if item == 13 {
-          await #expect(throws: StoreError.failed(sqlState: "22003", message: "thirteen")) { try await task.value }
+          await #expect(throws: StoreError.failed("thirteen")) { try await task.value }
         } else {
           let answer = try await task.value
           #expect(answer == item * 10)

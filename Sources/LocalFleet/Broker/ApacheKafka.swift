@@ -73,13 +73,13 @@ package actor ApacheKafka {
 
   private func untilReady(_ process: ChildProcess) async throws {
     let admin = try KafkaAdmin(KafkaConfiguration(bootstrap: bootstrap), timeout: .seconds(3))
-    let start = ContinuousClock.now
+    let start = BootInstant.now
     var failure: (any Error)?
     while failure == nil {
       if let metadata = try? await admin.metadata(), !metadata.brokers.isEmpty { break }
       if let status = process.status {
         failure = self.failure("ended while starting (\(status))")
-      } else if ContinuousClock.now - start > .seconds(180) {
+      } else if BootInstant.now - start > .seconds(180) {
         failure = self.failure("did not answer within 180 s")
       } else {
         do { try await Task.sleep(for: .milliseconds(50)) } catch { failure = error }

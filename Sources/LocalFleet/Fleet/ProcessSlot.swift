@@ -54,10 +54,10 @@ package final class ProcessSlot<Process: SupervisedProcess>: Sendable {
   private func supervise() async {
     var backoff = RestartBackoff()
     while true {
-      let start = ContinuousClock.now
+      let start = BootInstant.now
       let status = await process.ended()
       guard !isStopping else { return }
-      var delay = backoff.delay(afterRunning: ContinuousClock.now - start)
+      var delay = backoff.delay(afterRunning: BootInstant.now - start)
       say("\(name) ended with \(status); starting it again in \(delay). Its log: \(logFile)")
       while true {
         guard (try? await sleep(delay)) != nil, !isStopping else { return }

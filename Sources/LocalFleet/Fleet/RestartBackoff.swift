@@ -1,19 +1,18 @@
-/// How long to wait before a process that ended by itself is started again. The wait grows each time, and is short
-/// again after the process has run for a while.
-package struct RestartBackoff: Sendable, Hashable {
-  private static let first: Duration = .milliseconds(500)
-  private static let longest: Duration = .seconds(30)
-  /// A process that ran this long was healthy.
+import ReelhaulSystem
+
+/// How long to wait before a process that ended by itself is started again: longer each time, and little again once it
+/// has run for a while. Exact: the processes of one machine need no spreading.
+package struct RestartBackoff: Sendable {
+  /// A process that ran so long was well.
   private static let healthy: Duration = .seconds(60)
 
-  private var next = Self.first
+  private var backoff = Backoff(base: .milliseconds(500), limit: .seconds(30), spread: 1...1)
 
   package init() {}
 
   /// `uptime` is how long it has run.
   package mutating func delay(afterRunning uptime: Duration) -> Duration {
-    if uptime >= Self.healthy { next = Self.first }
-    defer { next = min(next * 2, Self.longest) }
-    return next
+    if uptime >= Self.healthy { backoff.reset() }
+    return backoff.next()
   }
 }

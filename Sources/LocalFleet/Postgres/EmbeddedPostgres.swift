@@ -110,8 +110,8 @@ package final class EmbeddedPostgres: Sendable {
   }
 
   private func waitUntilReady() async throws {
-    let deadline = Clocks.boottime() + Duration.seconds(60).nanoseconds
-    while Clocks.boottime() < deadline {
+    let deadline = BootInstant.now + .seconds(60)
+    while !deadline.hasPassed {
       if let status = process.status {
         throw EmbeddedPostgresError("PostgreSQL ended at once (\(status)); \(LocalFile.end(of: logFile))")
       }

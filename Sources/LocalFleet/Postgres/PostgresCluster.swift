@@ -86,12 +86,12 @@ struct PostgresCluster: Sendable {
       unlink(path)
       return
     }
-    let deadline = Clocks.boottime() + Duration.seconds(30).nanoseconds
+    let deadline = BootInstant.now + .seconds(30)
     while file.isRunning(on: dataDirectory) {
       // Only orphans are told to end, because a server with a parent may already be shutting down on its parent's
       // order.
       if file.isOrphan { kill(file.pid, SIGINT) }
-      guard Clocks.boottime() < deadline else {
+      guard !deadline.hasPassed else {
         throw EmbeddedPostgresError("\(dataDirectory) is in use by the PostgreSQL server \(file.pid): stop it first")
       }
       try await Task.sleep(for: .milliseconds(50))

@@ -1,4 +1,5 @@
 import CReelhaulKafka
+import ReelhaulSystem
 
 /// The blocking part of ``KafkaAdmin``. It runs on one thread.
 struct AdminOperations: Sendable {
@@ -12,7 +13,7 @@ struct AdminOperations: Sendable {
   }
 
   func ensure(_ plan: [TopicSpec]) throws(KafkaError) -> [TopicDifference] {
-    let start = Deadline.now()
+    let start = BootInstant.now
     let cluster = try metadata()
     let plan = plan.map { $0.replicated(over: cluster.brokers.count) }
     let missing = plan.filter { cluster.topics[$0.name] == nil }
@@ -44,7 +45,7 @@ struct AdminOperations: Sendable {
   /// Calls `body` again after failures that may pass: within the time of one request, and within the whole patience
   /// once the cluster has answered.
   private func patiently<Result>(
-    since start: Deadline = .now(), _ body: () throws(KafkaError) -> Result
+    since start: BootInstant = .now, _ body: () throws(KafkaError) -> Result
   ) throws(KafkaError) -> Result {
     try handle.retrying(
       until: start.advanced(by: handle.hasAnswered ? patience : .milliseconds(Int(milliseconds))), body)

@@ -37,7 +37,7 @@ package final class GroupObserver: Sendable {
 
   /// Tries again while partitions move, as those of a new topic do.
   private func look() throws(KafkaError) -> Position {
-    let deadline = Deadline.after(.milliseconds(milliseconds))
+    let deadline = BootInstant.now + .milliseconds(milliseconds)
     return try handle.retrying(until: deadline) { () throws(KafkaError) in try lookOnce() }
   }
 

@@ -1,4 +1,5 @@
 import CReelhaulKafka
+import ReelhaulSystem
 
 /// The only owner of an `rd_kafka_t` and of its queue. All reports of librdkafka arrive through this queue:
 /// deliveries, records, rebalances, commits, errors, logs and statistics. There are no C callbacks, so no contexts
@@ -146,7 +147,7 @@ final class KafkaHandle: @unchecked Sendable {
   /// Calls `body` again after failures that may pass, until the deadline. The deadline is read again after each
   /// failure.
   func retrying<Result>(
-    until deadline: @autoclosure () -> Deadline, _ body: () throws(KafkaError) -> Result
+    until deadline: @autoclosure () -> BootInstant, _ body: () throws(KafkaError) -> Result
   ) throws(KafkaError) -> Result {
     while true {
       do throws(KafkaError) {

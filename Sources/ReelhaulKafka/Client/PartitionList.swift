@@ -49,3 +49,15 @@ struct PartitionList: ~Copyable {
     elements(list).map { TopicPartition(String(cString: $0.topic), $0.partition) }
   }
 }
+
+package struct TopicPartition: Hashable, Sendable, CustomStringConvertible {
+  package let topic: String
+  package let partition: Int32
+
+  package init(_ topic: String, _ partition: Int32) {
+    self.topic = topic
+    self.partition = partition
+  }
+
+  package var description: String { "\(topic)[\(partition)]" }
+}

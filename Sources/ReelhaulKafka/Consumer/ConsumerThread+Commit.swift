@@ -1,12 +1,13 @@
 import CReelhaulKafka
+import ReelhaulSystem
 
-/// Commits run behind the records, which continue meanwhile. Before each commit the group is asked for its offsets.
-/// Then everything that is done by that time is committed at once.
+/// What is done is committed behind the records, which come and go meanwhile: the group is asked for its offsets, then all
+/// that is done by then is committed at once.
 extension ConsumerThread {
-  /// Asks the group before every commit, and from time to time: an offset of a deleted topic would otherwise skip that
-  /// number of records in the new one.
+  /// Asks the group before every commit, and now and then: an offset of a deleted topic would pass by as many records of the
+  /// new one.
   func askGroup() {
-    let now = Deadline.now()
+    let now = BootInstant.now
     if exchange.expire(now: now) { handle.notice(.uncommitted(KafkaError(RD_KAFKA_RESP_ERR__TIMED_OUT, "commit"))) }
     guard !ledger.isEmpty, let number = exchange.question(isAwaited: ledger.hasUncommitted, now: now) else { return }
     let question = GroupQuestion(
@@ -27,8 +28,8 @@ extension ConsumerThread {
       if !ranges.isEmpty {
         commit(ranges)
       } else if ledger.hasUncommitted {
-        // The beginning of a log could not be found out.
-        exchange.failed(mayPass: true, now: .now())
+        // Where it begins could not be found out.
+        exchange.failed(mayPass: true, now: .now)
       }
     }
   }
@@ -36,7 +37,7 @@ extension ConsumerThread {
   private func commit(_ ranges: [KafkaBatch.Range]) {
     let list = PartitionList([])
     for range in ranges { list.add(range.partition, offset: range.next) }
-    let number = UnsafeMutableRawPointer(bitPattern: exchange.commit(ranges, now: .now()))
+    let number = UnsafeMutableRawPointer(bitPattern: exchange.commit(ranges, now: .now))
     let code = list.lend { rd_kafka_commit_queue(handle.raw, $0, handle.answers, nil, number) }
     if code != RD_KAFKA_RESP_ERR_NO_ERROR { failed(code) }
   }
@@ -53,16 +54,15 @@ extension ConsumerThread {
 
   private func failed(_ code: rd_kafka_resp_err_t) {
     let mayPass = Self.isPassing(code)
-    exchange.failed(mayPass: mayPass, now: .now())
+    exchange.failed(mayPass: mayPass, now: .now)
     if !mayPass { handle.notice(.uncommitted(KafkaError(code, "commit"))) }
   }
 
-  /// Whether the failure passes: the group is between two generations, or its coordinator is moving. Partitions that
-  /// stay with this member can be committed in the next generation. Records of the others come again at their next
-  /// owners.
+  /// The group is between two generations, or its coordinator on the move. What stays this member's can be committed in
+  /// the next one; what does not comes again at its next owner.
   ///
-  /// librdkafka 2.0 takes a commit that meets the group's next generation for a lost assignment, and gives up all
-  /// partitions.
+  /// librdkafka 2.0 takes a commit that meets the group's next generation for a lost assignment, and gives everything
+  /// back.
   private static func isPassing(_ code: rd_kafka_resp_err_t) -> Bool {
     switch code {
     case RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION, RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS,

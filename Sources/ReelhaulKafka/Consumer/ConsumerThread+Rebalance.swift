@@ -1,4 +1,5 @@
 import CReelhaulKafka
+import ReelhaulSystem
 
 extension ConsumerThread {
   func rebalance(_ event: borrowing KafkaEvent) {
@@ -33,7 +34,7 @@ extension ConsumerThread {
     ledger.assign(partitions, offsets)
     exchange.dropQuestion()
     flow.apply(to: ledger.partitions, on: handle)
-    nextLook = .now()
+    nextLook = .now
     stalls = StallDetector()
     publishAssignment()
     handle.notice(.assigned(partitions))
@@ -47,7 +48,7 @@ extension ConsumerThread {
     let isLost = rd_kafka_assignment_lost(handle.raw) != 0
     handle.notice(.revoked(partitions, lost: isLost))
     revocation = Revocation(
-      partitions: partitions, deadline: isLost || isClosing ? .now() : .after(options.revocationGrace))
+      partitions: partitions, deadline: isLost || isClosing ? .now : .now + options.revocationGrace)
     finishRevocation()
   }
 
@@ -72,7 +73,7 @@ extension ConsumerThread {
   /// Checks from time to time for partitions that bring no records.
   func lookAfterPartitions() {
     guard nextLook.hasPassed, revocation == nil else { return }
-    nextLook = .after(.seconds(5))
+    nextLook = .now + .seconds(5)
     shallSearch = true
     exchange.askSoon()
   }

@@ -1,10 +1,9 @@
 import CReelhaulKafka
 import ReelhaulSystem
 
-/// The thread of a ``KafkaConsumer``. It polls, collects records until a task waits for them, answers rebalances and
-/// sends commits. All events arrive in one queue and in order, so a record is never accepted for a partition that has
-/// gone.
-// @unchecked: `shared` has its own lock; everything else is touched only by the thread.
+/// The thread behind a ``KafkaConsumer``: polls, collects records until somebody waits for them, answers rebalances and
+/// sends commits. The events of one queue arrive in one order, so a record is never taken for a partition that is gone.
+// @unchecked: `shared` has its own lock; everything else is touched by the thread alone.
 final class ConsumerThread: @unchecked Sendable {
   enum Request {
     case commit([KafkaBatch.Range])
@@ -19,14 +18,14 @@ final class ConsumerThread: @unchecked Sendable {
   private struct Shared {
     var requests: [Request] = []
     var assignment: [TopicPartition] = []
-    var deadline: Deadline?
-    /// True once the client may have been freed.
+    var deadline: BootInstant?
+    /// The client may be gone.
     var hasEnded = false
   }
 
   struct Revocation {
     let partitions: [TopicPartition]
-    let deadline: Deadline
+    let deadline: BootInstant
   }
 
   let handle: KafkaHandle
@@ -39,22 +38,22 @@ final class ConsumerThread: @unchecked Sendable {
   var flow = FlowControl()
   var exchange = GroupExchange()
   let inquirer: GroupInquirer
-  /// Partitions from the group that are not taken yet, because the group is being asked for their offsets.
+  /// Given by the group, and not taken yet: where it is with them is being asked.
   var coming: [TopicPartition]?
   var revocation: Revocation?
-  var nextLook = Deadline.now()
+  var nextLook = BootInstant.now
   var stalls = StallDetector()
-  /// The next question must also look for partitions that bring no records.
+  /// The next question is to search for partitions that bring nothing.
   var shallSearch = false
   var isClosing = false
   private var isMember = false
-  /// Whether the group has ever assigned partitions to it, even none.
+  /// Whether the group has ever given it its share, perhaps of nothing.
   var wasAssigned = false
   private var copier = RecordCopier()
   private var collected: [KafkaRecord] = []
   private var collectedBytes = 0
-  /// The time since which the buffer is full and no task waits.
-  private var fullSince: Deadline?
+  /// Since when the buffer is full and nobody waits.
+  private var fullSince: BootInstant?
   private var isDrained = false
 
   init(_ handle: KafkaHandle, topics: [String], options: KafkaConsumer.Options) {
@@ -78,7 +77,7 @@ final class ConsumerThread: @unchecked Sendable {
     shared.withLock { if !$0.hasEnded { handle.wake() } }
   }
 
-  func stop(by deadline: Deadline) {
+  func stop(by deadline: BootInstant) {
     shared.withLock { shared in
       guard shared.deadline == nil else { return }
       shared.deadline = deadline
@@ -96,7 +95,7 @@ final class ConsumerThread: @unchecked Sendable {
   // MARK: The thread
 
   func run() {
-    var deadline: Deadline?
+    var deadline: BootInstant?
     repeat {
       deadline = takeRequests()
       askGroup()
@@ -106,13 +105,13 @@ final class ConsumerThread: @unchecked Sendable {
       regulate()
       if deadline == nil { wait() }
     } while deadline == nil
-    close(by: deadline ?? .now())
+    close(by: deadline ?? .now)
     shared.withLock { $0.hasEnded = true }
     guard wasAssigned || !isMember || !KafkaHandle.mayAbortJoining else {
       inquirer.abandon()
       return handle.abandon()
     }
-    // On its own thread, because nobody may wait for it: librdkafka 2.0 may never end if a topic was deleted.
+    // Nobody waits for it: librdkafka 2.0 may not come to an end where a topic was deleted.
     Thread(name: "kafka-consumer-end") { [handle, inquirer] in
       inquirer.shutdown()
       handle.destroy()
@@ -135,7 +134,7 @@ final class ConsumerThread: @unchecked Sendable {
     rd_kafka_unsubscribe(handle.raw)
   }
 
-  private func takeRequests() -> Deadline? {
+  private func takeRequests() -> BootInstant? {
     let (requests, deadline) = shared.withLock { shared in
       defer { shared.requests.removeAll(keepingCapacity: true) }
       return (shared.requests, shared.deadline)
@@ -156,7 +155,7 @@ final class ConsumerThread: @unchecked Sendable {
 
   private var isFull: Bool { collected.count >= options.records || collectedBytes >= options.bytes }
 
-  /// Hands a batch to the waiting task: a full one, or the present records if no more come at once.
+  /// Hands a batch to who waits: a full one, or what there is when nothing more comes at once.
   private func deliver() {
     guard !collected.isEmpty, isFull || isDrained, let waiter = batches.take() else { return }
     let records = takeCollected()
@@ -181,7 +180,7 @@ final class ConsumerThread: @unchecked Sendable {
     return Array(collected[..<count])
   }
 
-  /// Pauses the partitions if the buffer stays full, and resumes them when there is room again.
+  /// Pauses the partitions when the buffer stays full, and resumes them when there is room again.
   private func regulate() {
     if !isFull {
       fullSince = nil
@@ -191,7 +190,7 @@ final class ConsumerThread: @unchecked Sendable {
     {
       flow.isFull = true
     } else if fullSince == nil {
-      fullSince = .after(options.patience)
+      fullSince = .now + options.patience
     }
     flow.apply(to: ledger.partitions, on: handle)
   }
@@ -199,14 +198,14 @@ final class ConsumerThread: @unchecked Sendable {
   private func wait() {
     isDrained = false
     if isFull, !flow.isFull, revocation == nil, let fullSince {
-      handle.rest(milliseconds: max(1, fullSince.remaining))
+      handle.rest(milliseconds: max(1, fullSince.millisecondsLeft))
       return
     }
     var milliseconds: Int32 = 1000
     if !collected.isEmpty, batches.isAwaited { milliseconds = 0 }
-    if let revocation { milliseconds = min(milliseconds, max(1, revocation.deadline.remaining)) }
+    if let revocation { milliseconds = min(milliseconds, max(1, revocation.deadline.millisecondsLeft)) }
     if ledger.hasUncommitted, let nextCommit = exchange.nextCommit {
-      milliseconds = min(milliseconds, max(1, nextCommit.remaining))
+      milliseconds = min(milliseconds, max(1, nextCommit.millisecondsLeft))
     }
     for _ in 0..<1000 {
       guard let event = handle.poll(milliseconds: milliseconds) else {
@@ -245,14 +244,14 @@ final class ConsumerThread: @unchecked Sendable {
     collectedBytes += record.size
   }
 
-  /// Drops the collected records of partitions that leave.
+  /// Forgets collected records of partitions that go.
   func discard(_ partitions: [TopicPartition]) {
     let gone = Set(partitions)
     collected.removeAll { gone.contains($0.topicPartition) }
     collectedBytes = collected.reduce(0) { $0 + $1.size }
   }
 
-  private func close(by deadline: Deadline) {
+  private func close(by deadline: BootInstant) {
     isClosing = true
     batches.finish(.success(()))
     while ledger.hasUncommitted, !deadline.hasPassed {
@@ -269,7 +268,7 @@ final class ConsumerThread: @unchecked Sendable {
     }
   }
 
-  private func pollOnce(by deadline: Deadline) {
-    if let event = handle.poll(milliseconds: min(10, deadline.remaining)) { take(event) }
+  private func pollOnce(by deadline: BootInstant) {
+    if let event = handle.poll(milliseconds: min(10, deadline.millisecondsLeft)) { take(event) }
   }
 }

@@ -1,31 +1,33 @@
-/// The requests to a group: one at a time, a question for its offsets or a commit. Answers to requests that are no
-/// longer awaited come too late, and change nothing.
+import ReelhaulSystem
+
+/// What is on its way to a group: one request at a time, a question for its offsets or a commit. Answers to requests that
+/// are no longer waited for come too late, and change nothing.
 struct GroupExchange {
   private enum Request {
     case question(number: Int)
-    case commit([KafkaBatch.Range], number: Int, until: Deadline)
+    case commit([KafkaBatch.Range], number: Int, until: BootInstant)
   }
 
-  /// The wait after an error that may pass.
+  /// After an error that may pass.
   private static let retryInterval = Duration.milliseconds(50)
-  /// The wait after an error that will not pass by itself.
+  /// After one that will not pass by itself.
   private static let errorInterval = Duration.seconds(5)
-  /// How long a commit may stay unanswered before it is sent again. Longer than librdkafka waits for an answer.
+  /// How long a commit may go unanswered before it is sent again: longer than librdkafka waits for an answer.
   private static let patience = Duration.seconds(90)
 
   private var request: Request?
   private var requests = 0
   private var shallAsk = false
-  private var rest: Deadline?
+  private var rest: BootInstant?
 
-  /// Asks soon, even if no commit is waiting.
+  /// Ask soon, though nothing waits to be committed.
   mutating func askSoon() { shallAsk = true }
 
-  /// The time to act for a waiting commit; nil while an answer is awaited.
-  var nextCommit: Deadline? { request == nil ? rest ?? .now() : nil }
+  /// When there is something to do for what waits to be committed; `nil`: an answer comes first.
+  var nextCommit: BootInstant? { request == nil ? rest ?? .now : nil }
 
-  /// The number of the next question, if it is time to ask one. `isAwaited`: a commit waits.
-  mutating func question(isAwaited: Bool, now: Deadline) -> Int? {
+  /// The number of a question, where it is time to ask one. `isAwaited`: something waits to be committed.
+  mutating func question(isAwaited: Bool, now: BootInstant) -> Int? {
     guard request == nil, shallAsk || isAwaited && rest ?? now <= now else { return nil }
     shallAsk = false
     rest = nil
@@ -34,41 +36,41 @@ struct GroupExchange {
     return requests
   }
 
-  /// Whether this is the answer to the present question.
+  /// Whether it is the answer to the present question.
   mutating func answered(_ number: Int) -> Bool {
     guard case .question(number: number) = request else { return false }
     request = nil
     return true
   }
 
-  /// The group's partitions have changed, so its answer about the former ones is useless.
+  /// The shares of the group have changed: what it says of the former ones is of no use.
   mutating func dropQuestion() {
     if case .question = request { request = nil }
   }
 
-  /// The number of the commit that is about to be sent.
-  mutating func commit(_ ranges: [KafkaBatch.Range], now: Deadline) -> Int {
+  /// The number of a commit that is about to be sent.
+  mutating func commit(_ ranges: [KafkaBatch.Range], now: BootInstant) -> Int {
     requests += 1
     request = .commit(ranges, number: requests, until: now.advanced(by: Self.patience))
     return requests
   }
 
-  /// The ranges of the present commit, if this is its answer.
+  /// What the present commit is of, if that is its answer.
   mutating func committed(_ number: Int) -> [KafkaBatch.Range]? {
     guard case .commit(let ranges, number: number, _) = request else { return nil }
     request = nil
     return ranges
   }
 
-  /// Whether the present commit is given up because no answer came.
-  mutating func expire(now: Deadline) -> Bool {
+  /// Whether the present commit has been given up for want of an answer.
+  mutating func expire(now: BootInstant) -> Bool {
     guard case .commit(_, _, let deadline) = request, deadline <= now else { return false }
     request = nil
     return true
   }
 
-  /// The present request has failed.
-  mutating func failed(mayPass: Bool, now: Deadline) {
+  /// The present request came to nothing.
+  mutating func failed(mayPass: Bool, now: BootInstant) {
     request = nil
     rest = now.advanced(by: mayPass ? Self.retryInterval : Self.errorInterval)
   }

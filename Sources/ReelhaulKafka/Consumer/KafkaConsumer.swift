@@ -1,14 +1,16 @@
-/// A member of a consumer group. It delivers batches of records, and commits them when told to.
+import ReelhaulSystem
+
+/// A member of a consumer group: hands over batches of records, and commits them when told so.
 ///
-/// Delivery is at least once. A record that was not committed comes again, here or at another member, so its effect
-/// must be idempotent. Rebalances are cooperative: partitions that stay are not disturbed.
+/// Delivery is at least once. A record of a batch that was not committed comes again, here or at another member, so
+/// what is done with it must be idempotent. Rebalances are cooperative: partitions that stay are not disturbed.
 package final class KafkaConsumer: Sendable {
   package struct Options: Sendable {
-    /// The most records in a batch.
+    /// The most records of a batch.
     package var records: Int
-    /// The most bytes in a batch, except that the last record may exceed it.
+    /// The most bytes of a batch, give or take one record.
     package var bytes: Int
-    /// How long a rebalance waits until handed-out records of a leaving partition are committed.
+    /// How long the group waits at a rebalance for handed-out records of a leaving partition to be committed.
     package var revocationGrace: Duration
     /// How long a full buffer may keep the thread from polling before the partitions are paused.
     package var patience: Duration
@@ -27,7 +29,7 @@ package final class KafkaConsumer: Sendable {
   private let worker: ConsumerThread
   private let thread: PollThread
 
-  /// Joins the group soon, unless `isMember` is false. Does not wait.
+  /// Joins the group soon, unless `isMember` is false; does not wait for it.
   package init(
     _ configuration: KafkaConfiguration, group: String, topics: [String], options: Options = Options(),
     isMember: Bool = true
@@ -54,41 +56,40 @@ package final class KafkaConsumer: Sendable {
   }
 
   deinit {
-    worker.stop(by: .now())
+    worker.stop(by: .now)
   }
 
-  /// Waits for records; nil once the consumer is closed. Only one task may call it at a time.
+  /// Waits for records; `nil` once the consumer is closed. One task at a time.
   ///
-  /// Throws a fatal ``KafkaError``, or `CancellationError`. Cancellation loses no records.
+  /// Throws a ``KafkaError`` that is fatal, or `CancellationError`; after the latter nothing is lost.
   package func next() async throws -> KafkaBatch? {
     try await worker.batches.next { [worker] in worker.wake() }
   }
 
-  /// Marks the records up to these ranges as done. Their offsets are committed soon, and before ``close(within:)``
-  /// returns. While a member joins the group, this takes as long as the joining. Records of partitions that have left
-  /// come again at their new owner.
+  /// The batch that reads as far as this is done: its offsets are committed soon, and before ``close(within:)`` returns.
+  /// While a member joins that takes as long as its joining. What is no longer this member's comes again at its owner.
   package func commit(_ ranges: [KafkaBatch.Range]) {
     worker.add(.commit(ranges))
   }
 
-  /// Joins the group soon if it is not a member yet.
+  /// Joins the group soon, where it is no member yet.
   package func join() {
     worker.add(.join)
   }
 
-  /// Leaves the group soon. The consumer can ``join()`` again. Records that are not committed come again at their new
+  /// Leaves the group soon; the consumer can ``join()`` again. Records that are not committed come again at their new
   /// owners.
   package func leave() {
     worker.add(.leave)
   }
 
-  /// Stops fetching records, also of partitions that come later. The member stays in its group. Records fetched before
-  /// may still be delivered.
+  /// Fetches no more records, of partitions to come neither. The member stays in its group. What was fetched before
+  /// may still be handed over.
   package func pause() {
     worker.add(.pause)
   }
 
-  /// Ends ``pause()``.
+  /// Takes back ``pause()``.
   package func resume() {
     worker.add(.resume)
   }
@@ -98,10 +99,10 @@ package final class KafkaConsumer: Sendable {
     worker.assignment.sorted { ($0.topic, $0.partition) < ($1.topic, $1.partition) }
   }
 
-  /// Leaves the group within about `timeout`. The client is freed once no question is under way. ``next()`` returns
-  /// nil from now on. Commit finished records before closing.
+  /// Leaves the group, in `timeout` and a little; the client is freed once no question is under way. ``next()`` returns
+  /// `nil` from now on; commit before closing what is done.
   package func close(within timeout: Duration = .seconds(5)) async {
-    worker.stop(by: .after(timeout))
+    worker.stop(by: BootInstant.now + timeout)
     await thread.ended()
   }
 }

@@ -28,3 +28,18 @@ package struct KafkaRecord: Sendable {
   /// The approximate size in memory, in bytes.
   var size: Int { 128 + (key?.count ?? 0) + (value?.count ?? 0) + headers.reduce(0) { $0 + $1.size } }
 }
+
+/// Records handed to a consumer's task, in order within each partition.
+package struct KafkaBatch: Sendable {
+  /// How far a batch reads one partition.
+  package struct Range: Hashable, Sendable {
+    let partition: TopicPartition
+    /// The offset to go on from: one past the last record's.
+    var next: Int64
+    /// The assignment it was read under.
+    let epoch: Int
+  }
+
+  package let records: [KafkaRecord]
+  package let ranges: [Range]
+}

@@ -1,18 +1,20 @@
-/// Writes records and reports when the cluster has them.
+import ReelhaulSystem
+
+/// Writes records and says when the cluster has them.
 ///
-/// Safe from any task or thread. Every message sent before ``close(within:)`` gets an answer: acknowledged or failed.
+/// Safe from any task or thread. What was sent before ``close(within:)`` is answered: acknowledged, or failed.
 package final class KafkaProducer: Sendable {
   package enum Guarantee: Sendable {
-    /// Idempotent, with acknowledgement of all in-sync replicas: written once and in order.
+    /// Idempotent, all in-sync replicas: written once, in order.
     case everyReplica
-    /// Only the partition's leader acknowledges. Records may be lost or doubled. For samples.
+    /// The partition's leader has it; may be lost or doubled. For samples.
     case leader
   }
 
-  /// The most messages and bytes that librdkafka may hold for one producer. Further messages wait with their senders.
+  /// The most that librdkafka may hold of one producer; further messages wait with their senders.
   package struct Window: Sendable {
     package var messages: Int
-    /// In bytes.
+    /// Bytes.
     package var bytes: Int
 
     package init(messages: Int = 20_000, bytes: Int = 32 << 20) {
@@ -40,7 +42,7 @@ package final class KafkaProducer: Sendable {
   }
 
   deinit {
-    worker.stop(by: .now())
+    worker.stop(by: .now)
   }
 
   /// Writes one record and waits until it is acknowledged.
@@ -51,20 +53,19 @@ package final class KafkaProducer: Sendable {
     try await deliver([KafkaMessage(topic: topic, key: key, value: value, headers: headers)])[0].get()
   }
 
-  /// Writes the messages in order, and returns when all are acknowledged. Throws the first failure; the other messages
-  /// may have been written.
+  /// Writes the messages in order, and returns when all are acknowledged. Throws the first failure; the others may
+  /// have been written.
   package func sendAll(_ messages: [KafkaMessage]) async throws(KafkaError) {
     let deliveries = await deliver(messages)
     if let first = deliveries.failures.first { _ = try deliveries[first].get() }
   }
 
-  /// Writes the messages in order, and returns the result of each.
+  /// Writes the messages in order, and returns what became of each.
   package func deliver(_ messages: [KafkaMessage]) async -> Deliveries {
     await enqueue(messages).value()
   }
 
-  /// Enqueues the messages after all earlier ones, without waiting. The sender must bound the number of pending
-  /// messages.
+  /// Has the messages written after all that came before them, and does not wait: the sender bounds what it has on its way.
   package func enqueue(_ messages: [KafkaMessage]) -> PendingDeliveries {
     let pending = PendingDeliveries()
     let batch = SendBatch(messages) { pending.settle($0) }
@@ -72,17 +73,17 @@ package final class KafkaProducer: Sendable {
     return pending
   }
 
-  /// Writes a record soon, or drops it. Does not wait, keeps no order with ``sendAll(_:)``, and reports no failure.
+  /// Writes a record soon, or drops it: no waiting, no order with ``sendAll(_:)``, and nobody hears of a failure.
   package func offer(_ message: KafkaMessage) {
     worker.offer(message)
   }
 
-  /// The number of offered messages that were dropped or not acknowledged.
+  /// How many offered messages were dropped or not acknowledged.
   package var dropped: Int { worker.dropped }
 
-  /// Accepts nothing more, waits up to `timeout` for pending messages, fails the rest, and frees the client.
+  /// Accepts nothing more, waits up to `timeout` for what is on its way, fails the rest, and frees the client.
   package func close(within timeout: Duration = .seconds(10)) async {
-    worker.stop(by: .after(timeout))
+    worker.stop(by: BootInstant.now + timeout)
     await thread.ended()
   }
 }

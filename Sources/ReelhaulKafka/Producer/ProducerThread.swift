@@ -2,19 +2,18 @@ import CReelhaulKafka
 import Glibc
 import ReelhaulSystem
 
-/// The thread of a ``KafkaProducer``. It gives messages to librdkafka, never more than the window allows, and receives
-/// their delivery reports. A full window makes senders wait, so a slow broker slows its senders and no message is lost
-/// in a full queue.
-// @unchecked: `shared` has its own lock; everything else is touched only by the thread.
+/// The thread behind a ``KafkaProducer``: gives messages to librdkafka, never more than the window allows, and hears
+/// of their delivery. A full window only waits, so a slow broker slows its senders and nothing is lost to a full queue.
+// @unchecked: `shared` has its own lock; everything else is touched by the thread alone.
 final class ProducerThread: @unchecked Sendable {
   private struct Shared {
     var batches: [SendBatch] = []
     var offers: [KafkaMessage] = []
     var dropped = 0
     var isOpen = true
-    /// True if the thread waits for events, or is about to. Then a thread that adds work must wake it.
+    /// The thread is, or is about to be, waiting for events: whoever adds work must wake it.
     var isWaiting = false
-    var deadline: Deadline?
+    var deadline: BootInstant?
   }
 
   private let handle: KafkaHandle
@@ -35,7 +34,7 @@ final class ProducerThread: @unchecked Sendable {
 
   // MARK: From any thread
 
-  /// Returns false if the producer is closed. Then the batch is not touched.
+  /// `false` when the producer is closed; the batch is not touched then.
   func add(_ batch: SendBatch) -> Bool {
     shared.withLock { shared in
       guard shared.isOpen else { return false }
@@ -45,7 +44,7 @@ final class ProducerThread: @unchecked Sendable {
     }
   }
 
-  /// Drops the message if the window is full of waiting messages.
+  /// Drops the message when as many as the window holds wait already.
   func offer(_ message: KafkaMessage) {
     shared.withLock { shared in
       guard shared.isOpen, shared.offers.count < window.messages else {
@@ -59,7 +58,7 @@ final class ProducerThread: @unchecked Sendable {
 
   var dropped: Int { shared.withLock { $0.dropped } }
 
-  func stop(by deadline: Deadline) {
+  func stop(by deadline: BootInstant) {
     shared.withLock { shared in
       guard shared.isOpen else { return }
       shared.isOpen = false
@@ -78,13 +77,13 @@ final class ProducerThread: @unchecked Sendable {
 
   func run() {
     var topics = TopicHandles(client: handle.raw)
-    var deadline: Deadline?
+    var deadline: BootInstant?
     while true {
       deadline = takeWork() ?? deadline
       fill(&topics)
       if let deadline, open.isEmpty && offers.isEmpty && inFlight == 0 || deadline.hasPassed { break }
-      // Another thread wakes this one only if it has nothing to do but wait.
-      let wait = deadline.map { min($0.remaining, 100) } ?? 1000
+      // A waker takes part only when nothing is left to do but to wait.
+      let wait = deadline.map { min($0.millisecondsLeft, 100) } ?? 1000
       drain(milliseconds: wait)
     }
     abandon()
@@ -92,7 +91,7 @@ final class ProducerThread: @unchecked Sendable {
     handle.destroy()
   }
 
-  private func takeWork() -> Deadline? {
+  private func takeWork() -> BootInstant? {
     shared.withLock { shared in
       for batch in shared.batches { open[ObjectIdentifier(batch)] = batch }
       pending.append(contentsOf: shared.batches)
@@ -141,7 +140,7 @@ final class ProducerThread: @unchecked Sendable {
     return code
   }
 
-  /// Takes events: waits for the first, then takes all that are there.
+  /// Takes events: the first with a wait, then what is there.
   private func drain(milliseconds: Int32) {
     var wait = milliseconds
     for _ in 0..<64 {
@@ -169,7 +168,7 @@ final class ProducerThread: @unchecked Sendable {
     }
   }
 
-  /// The approximate number of bytes that a message occupies while it is sent. Headers are few and short.
+  /// Bytes that a message takes on its way, roughly: its headers are few and short.
   private static func size(key: Int, value: Int) -> Int { 512 + key + value }
 
   private func settle(_ slot: UnsafeMutablePointer<SendBatch.Slot>, _ result: SendBatch.Result) {
@@ -187,13 +186,13 @@ final class ProducerThread: @unchecked Sendable {
     pending.removeAll()
   }
 
-  /// The end: messages that are not acknowledged by now are reported as failed.
+  /// The end: what is not acknowledged by now is answered as failed.
   private func abandon() {
     failPending(RD_KAFKA_RESP_ERR__DESTROY)
     if inFlight > 0 {
       rd_kafka_purge(handle.raw, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT)
-      let deadline = Deadline.after(.seconds(1))
-      while inFlight > 0, !deadline.hasPassed { drain(milliseconds: deadline.remaining) }
+      let deadline = BootInstant.now + .seconds(1)
+      while inFlight > 0, !deadline.hasPassed { drain(milliseconds: deadline.millisecondsLeft) }
     }
     for batch in open.values { batch.complete(because: handle.trouble) }
     open.removeAll()

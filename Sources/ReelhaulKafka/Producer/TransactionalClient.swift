@@ -1,23 +1,23 @@
 import CReelhaulKafka
+import ReelhaulSystem
 
-/// The blocking part of ``TransactionalProducer``: one transactional librdkafka client, from its creation to
-/// ``drop()``.
+/// The blocking side of ``TransactionalProducer``: one transactional librdkafka client, from its making to ``drop()``.
 // @unchecked: handed from one caller to the next, never used by two at once.
 final class TransactionalClient: @unchecked Sendable {
   private let handle: KafkaHandle
   private let stopper: StoppableHandle
-  /// Takes the delivery reports. A commit waits for them.
+  /// Takes the delivery reports, which a commit waits for.
   private let thread: PollThread
   private var topics: TopicHandles?
 
   init(_ configuration: KafkaConfiguration, id: String, milliseconds: Int) throws(KafkaError) {
     let timeout = String(milliseconds)
-    // A commit sends all lingering messages.
+    // What lingers is sent once a transaction is committed, at the latest.
     let handle = try KafkaHandle(
       .producer, configuration, defaults: KafkaHandle.producing(.init(), linger: 50),
       required: [
         "transactional.id": id, "enable.idempotence": "true", "acks": "all", "transaction.timeout.ms": timeout,
-        // librdkafka requires both to be within the timeout of the transaction.
+        // librdkafka wants both within the transaction's.
         "message.timeout.ms": timeout, "socket.timeout.ms": timeout,
       ])
     let stopper = StoppableHandle(handle)
@@ -32,13 +32,13 @@ final class TransactionalClient: @unchecked Sendable {
     }
   }
 
-  /// Call it once, before anything else.
-  func fence(by deadline: Deadline) throws(KafkaError) {
-    try check(rd_kafka_init_transactions(handle.raw, deadline.remaining), "former producers cannot be shut out")
+  /// Once, before anything else.
+  func fence(by deadline: BootInstant) throws(KafkaError) {
+    try check(rd_kafka_init_transactions(handle.raw, deadline.millisecondsLeft), "former producers cannot be shut out")
   }
 
   /// Begins a transaction with the messages.
-  func write(_ messages: some Sequence<KafkaMessage>, by deadline: Deadline) throws(KafkaError) {
+  func write(_ messages: some Sequence<KafkaMessage>, by deadline: BootInstant) throws(KafkaError) {
     try check(rd_kafka_begin_transaction(handle.raw), "no transaction can begin")
     for message in messages {
       var code = produce(message)
@@ -54,17 +54,16 @@ final class TransactionalClient: @unchecked Sendable {
     topics?.produce(message) ?? RD_KAFKA_RESP_ERR__DESTROY
   }
 
-  func commit(by deadline: Deadline) throws(KafkaError) {
-    try check(rd_kafka_commit_transaction(handle.raw, deadline.remaining), "the transaction is not committed")
+  func commit(by deadline: BootInstant) throws(KafkaError) {
+    try check(rd_kafka_commit_transaction(handle.raw, deadline.millisecondsLeft), "the transaction is not committed")
   }
 
-  /// Throws if there is nothing to abort, for example after a commit with an unknown outcome. Then the client is
-  /// useless.
-  func abort(by deadline: Deadline) throws(KafkaError) {
-    try check(rd_kafka_abort_transaction(handle.raw, deadline.remaining), "the transaction is not aborted")
+  /// Throws where there is nothing to abort, as after a commit whose outcome is open: the client is of no more use.
+  func abort(by deadline: BootInstant) throws(KafkaError) {
+    try check(rd_kafka_abort_transaction(handle.raw, deadline.millisecondsLeft), "the transaction is not aborted")
   }
 
-  /// Ends the client without waiting, and returns the thread that frees it. The cluster aborts an open transaction.
+  /// Ends the client, without waiting; returns the thread that frees it. An open transaction is aborted by the cluster.
   @discardableResult
   func drop() -> PollThread {
     topics = nil

@@ -30,7 +30,7 @@ package final class TransactionalProducer: Sendable {
   /// Shuts out every earlier producer with this id, including this one before the call. Rounds that it committed come
   /// before everything written from now on. Its other rounds are aborted, and later ones are refused.
   package func fence(within limit: Duration) async throws(KafkaError) {
-    let deadline = Deadline.after(limit)
+    let deadline = BootInstant.now + limit
     try await run { [client, configuration, id, milliseconds] () throws(KafkaError) in
       client.withLock { $0.take() }?.drop()
       let next = try TransactionalClient(configuration, id: id, milliseconds: milliseconds)
@@ -51,7 +51,7 @@ package final class TransactionalProducer: Sendable {
   package func publish(
     _ messages: some Sequence<KafkaMessage> & Sendable, within limit: Duration
   ) async throws(KafkaError) {
-    let deadline = Deadline.after(limit)
+    let deadline = BootInstant.now + limit
     try await run { [client] () throws(KafkaError) in
       guard let current = client.withLock({ $0 }) else { throw .closed("the transactional producer").fatal }
       do throws(KafkaError) {

@@ -1,14 +1,14 @@
 import CReelhaulKafka
 import ReelhaulSystem
 
-/// The thread of a ``KafkaReader``. While no task waits and its buffer is full it does not poll, and librdkafka stops
-/// fetching. A reader without a group may do so, because no group misses it.
-// @unchecked: `stopper` and `batches` are for all threads; everything else is touched only by the thread.
+/// The thread behind a ``KafkaReader``. While nobody waits and its buffer is full it does not poll, and librdkafka stops
+/// fetching: without a group there is nobody to miss it.
+// @unchecked: `stopper` and `batches` are for all threads; everything else is touched by the thread alone.
 final class ReaderThread: @unchecked Sendable {
   let batches = Rendezvous<[KafkaRecord]>()
   private let handle: KafkaHandle
   private let topics: [String]
-  /// The expected topics, and those of them that the last look did not find.
+  /// Topics that shall be there, and those of them that the last look did not find.
   private let expected: Set<String>
   private var missing: Set<String> = []
   private let start: KafkaReader.Start
@@ -20,10 +20,10 @@ final class ReaderThread: @unchecked Sendable {
   private var copier = RecordCopier()
   private var collected: [KafkaRecord] = []
   private var collectedBytes = 0
-  private var nextLook = Deadline.now()
+  private var nextLook = BootInstant.now
 
-  /// How often new partitions are looked for, and how many milliseconds a look may take: a stop may wait so long. If a
-  /// topic was away for less time and has as many records again, this is not noticed.
+  /// How often new partitions are looked for, and how many milliseconds a look may take: so long a stop waits for it.
+  /// A topic that was away for less, and has as many records again by then, goes unnoticed.
   private static let lookInterval = Duration.seconds(1)
   private static let lookPatience: Int32 = 1000
 
@@ -37,7 +37,7 @@ final class ReaderThread: @unchecked Sendable {
     self.expected = Set(expected)
     self.start = start
     limit = (records, bytes)
-    milliseconds = max(1, Deadline.after(timeout).remaining)
+    milliseconds = max(1, (BootInstant.now + timeout).millisecondsLeft)
   }
 
   // MARK: From any thread
@@ -109,9 +109,9 @@ final class ReaderThread: @unchecked Sendable {
 
   private var isFull: Bool { collected.count >= limit.records || collectedBytes >= limit.bytes }
 
-  /// Takes the present records. Waits only for the first one.
+  /// Takes what is there; waits for a first record only.
   private func poll() {
-    var wait: Int32 = collected.isEmpty || !batches.isAwaited ? min(1000, max(1, nextLook.remaining)) : 0
+    var wait: Int32 = collected.isEmpty || !batches.isAwaited ? min(1000, max(1, nextLook.millisecondsLeft)) : 0
     while !isFull, let event = handle.poll(milliseconds: wait) {
       wait = 0
       if event.type == RD_KAFKA_EVENT_FETCH {
@@ -136,12 +136,12 @@ final class ReaderThread: @unchecked Sendable {
     collectedBytes += record.size
   }
 
-  /// Starts to read new partitions, and forgets partitions that are gone: librdkafka does not continue with a
-  /// partition whose topic was deleted and created again.
+  /// Starts to read the partitions that are not read yet, and forgets those that are gone: librdkafka does not go on with one
+  /// whose topic was deleted and made again.
   private func look(
     _ handles: inout TopicHandles, from start: KafkaReader.Start, milliseconds: Int32
   ) throws(KafkaError) {
-    defer { nextLook = .after(Self.lookInterval) }
+    defer { nextLook = .now + Self.lookInterval }
     let known = try ClusterMetadata.ask(handle.raw, milliseconds: milliseconds).topics
     let missing = expected.subtracting(known.keys)
     if missing != self.missing { handle.notice(.missing(missing.sorted())) }
@@ -150,7 +150,7 @@ final class ReaderThread: @unchecked Sendable {
       if let topic = handles.handle(partition.topic) { rd_kafka_consume_stop(topic, partition.partition) }
       positions[partition] = nil
     }
-    // A partition without a leader must not delay the others.
+    // One without a leader holds up no others.
     var failure: KafkaError?
     for topic in topics {
       for partition in 0..<Int32(clamping: known[topic] ?? 0) {
@@ -169,14 +169,14 @@ final class ReaderThread: @unchecked Sendable {
   private func begin(
     _ partition: TopicPartition, _ topic: OpaquePointer, from start: KafkaReader.Start, milliseconds: Int32
   ) throws(KafkaError) {
-    // The end is stored as a number: the symbolic end would be evaluated only when librdkafka asks for it.
-    let deadline = Deadline.after(.milliseconds(Int(milliseconds)))
+    // The end is a number from here on: "the end" would be where it is when librdkafka gets to ask.
+    let deadline = BootInstant.now + .milliseconds(Int(milliseconds))
     var low: Int64 = 0
     var high: Int64 = 0
-    // Not all leaders of a new topic are there at once.
+    // A new topic's leaders are not all there at once.
     try handle.retrying(until: deadline) { () throws(KafkaError) in
       let code = rd_kafka_query_watermark_offsets(
-        handle.raw, partition.topic, partition.partition, &low, &high, max(1, deadline.remaining))
+        handle.raw, partition.topic, partition.partition, &low, &high, max(1, deadline.millisecondsLeft))
       guard code == RD_KAFKA_RESP_ERR_NO_ERROR else { throw KafkaError(code, "end of \(partition)") }
     }
     let first = start == .end ? high : low

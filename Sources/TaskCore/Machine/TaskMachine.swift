@@ -54,3 +54,22 @@ public struct TaskMachine: Hashable, Sendable {
     }
   }
 }
+
+/// What the worker of a running task is told to do: to stop, and to hand the task back. It decides where the task goes
+/// when the run ends without success; success is faster than any intent.
+public enum Intent: String, Sendable, CaseIterable {
+  case pause
+  case cancel
+}
+
+/// A move that a task's state does not allow. The task is unchanged.
+public struct IllegalTransition: Error, Hashable, Sendable {
+  /// The name of the event.
+  public let event: String
+  /// What the task is: its state, or that it is being canceled or is removed.
+  public let condition: String
+}
+
+extension IllegalTransition: CustomStringConvertible {
+  public var description: String { "\(event) is not possible while the task is \(condition)" }
+}

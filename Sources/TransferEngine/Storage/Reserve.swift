@@ -11,7 +11,7 @@ final class Reserve: Sendable {
     /// The file system allocates blocks; until it is found that it does not.
     var allocates: Bool
     /// Until when the lock is not waited for.
-    var distrusted: ContinuousClock.Instant?
+    var distrusted: BootInstant?
   }
 
   /// How long a lock that could not be had is not waited for again.
@@ -74,10 +74,10 @@ final class Reserve: Sendable {
   /// False where the lock could not be had: a process that is frozen while it holds it must not stop all others, so it is
   /// passed by. What may come of it is that one space is promised twice, and that one of the two files waits for room.
   private func lock(_ state: inout State) throws(SystemError) -> Bool {
-    let start = ContinuousClock.now
+    let start = BootInstant.now
     let mayWait = state.distrusted.map { $0 < start } ?? true
     while try !file.tryLock() {
-      let waited = ContinuousClock.now - start
+      let waited = BootInstant.now - start
       guard mayWait, waited < patience else {
         if mayWait { state.distrusted = start + Self.distrust }
         return false

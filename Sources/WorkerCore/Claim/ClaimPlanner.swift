@@ -1,3 +1,5 @@
+import ReelhaulSystem
+
 /// Decides when to claim and how much: at most one claim in flight, large claims under load, and an idle worker that
 /// asks ever more rarely.
 package struct ClaimPlanner: Sendable {

@@ -1,3 +1,5 @@
+import ReelhaulSystem
+
 /// The way out: no new work, stop what runs and hand it back, see the last events published, flush, give up the lease,
 /// exit. Each step waits for the one before; the limit, or a second signal, cuts it short.
 package struct DrainMachine: Sendable {

@@ -1,4 +1,6 @@
 import ReelhaulKafka
+import ReelhaulMessages
+import TaskCore
 
 /// Where commands come from: a member of the consumer group, or a test's list.
 package protocol CommandSource: Sendable {
@@ -13,13 +15,35 @@ package protocol CommandSource: Sendable {
   func resume()
 }
 
+/// A record of the `commands` topic, as it came.
+package struct CommandRecord: Sendable {
+  package var origin: MessageOrigin
+  package var key: [UInt8]?
+  package var value: [UInt8]?
+  package var headers: [(String, [UInt8])]
+
+  package init(
+    origin: MessageOrigin, key: [UInt8]? = nil, value: [UInt8]?, headers: [(String, [UInt8])] = []
+  ) {
+    self.origin = origin
+    self.key = key
+    self.value = value
+    self.headers = headers
+  }
+
+  /// Its command, with an id derived from where the record lies if it brings none.
+  func command() throws(Rejection) -> Command {
+    try CommandDecoder.decode(value, headers: headers, origin: origin)
+  }
+}
+
 /// Records that are taken through the store together.
 package struct CommandBatch: Sendable {
-  package let records: [KafkaRecord]
+  package let records: [CommandRecord]
   /// Tells the source that none of the records is needed again. Does not wait for it.
   package let commit: @Sendable () -> Void
 
-  package init(records: [KafkaRecord], commit: @escaping @Sendable () -> Void) {
+  package init(records: [CommandRecord], commit: @escaping @Sendable () -> Void) {
     self.records = records
     self.commit = commit
   }
@@ -35,7 +59,9 @@ package struct KafkaCommandSource: CommandSource {
 
   package func next() async throws -> CommandBatch? {
     guard let batch = try await consumer.next() else { return nil }
-    return CommandBatch(records: batch.records) { [consumer, ranges = batch.ranges] in consumer.commit(ranges) }
+    return CommandBatch(records: batch.records.map(CommandRecord.init)) { [consumer, ranges = batch.ranges] in
+      consumer.commit(ranges)
+    }
   }
 
   package func join() { consumer.join() }
@@ -45,4 +71,13 @@ package struct KafkaCommandSource: CommandSource {
   package func pause() { consumer.pause() }
 
   package func resume() { consumer.resume() }
+}
+
+extension CommandRecord {
+  fileprivate init(_ record: KafkaRecord) {
+    self.init(
+      origin: MessageOrigin(
+        topic: record.topic, partition: record.partition, offset: record.offset, timestamp: record.timestamp ?? -1),
+      key: record.key, value: record.value, headers: record.headers.map { ($0.name, $0.value) })
+  }
 }

@@ -1,3 +1,4 @@
+import ReelhaulSystem
 import TaskStore
 
 /// Takes one batch of commands after another through the store: apply, dead-letter what cannot be applied, announce

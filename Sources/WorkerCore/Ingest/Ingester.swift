@@ -87,7 +87,7 @@ package actor Ingester {
       var letters: [IngestMachine.Letter] = []
       for (index, record) in received.records.enumerated() {
         do throws(Rejection) {
-          batch.commands.append(try CommandDecoder.decode(record))
+          batch.commands.append(try record.command())
           batch.origins.append(index)
         } catch {
           letters.append(.init(index: .record(index), code: error.code.rawValue, reason: error.reason))

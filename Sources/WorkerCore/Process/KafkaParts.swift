@@ -46,7 +46,7 @@ extension KafkaConfiguration {
   func logging(to log: Logger, onFatal: @escaping @Sendable (KafkaError) -> Void) -> KafkaConfiguration {
     var configuration = self
     let observer = configuration.observer
-    let refusals = Lock<[KafkaError.Code: ContinuousClock.Instant]>([:])
+    let refusals = Lock<[KafkaError.Code: BootInstant]>([:])
     configuration.observer = { notice in
       observer(notice)
       if case .error(let error) = notice, error.isRefusal, !error.isFatal {

@@ -1,3 +1,4 @@
+import ReelhaulSystem
 import TaskCore
 
 /// Decides when a worker tries to lead the relay, how much of the outbox it takes at a time, and when it is done.

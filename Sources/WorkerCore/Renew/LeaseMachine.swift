@@ -1,3 +1,4 @@
+import ReelhaulSystem
 import TaskStore
 
 /// Decides when a worker registers, when it renews its lease, and when it must stop everything.

@@ -1,3 +1,5 @@
+import ReelhaulSystem
+
 /// Decides what to do about a run that makes no progress. Nobody else can: to the store its worker is alive.
 package struct Watchdog: Sendable {
   package enum Verdict: Hashable, Sendable {

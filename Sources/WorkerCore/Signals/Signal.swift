@@ -12,9 +12,9 @@ package struct Signal: Hashable, Sendable {
     self.taskID = taskID
   }
 
-  /// `nil` where the record's key is no task id.
-  package init?(_ record: KafkaRecord) {
-    guard let key = record.key, let taskID = UniqueID(String(decoding: key, as: UTF8.self)) else { return nil }
+  /// The signal of a record with this key; nil if the key is no task id.
+  package init?(key: [UInt8]?) {
+    guard let key, let taskID = UniqueID(String(decoding: key, as: UTF8.self)) else { return nil }
     self.taskID = taskID
   }
 
@@ -22,4 +22,10 @@ package struct Signal: Hashable, Sendable {
     let id = taskID.description
     return KafkaMessage(topic: topic, key: Array(id.utf8), value: Array(#"{"taskId":"\#(id)"}"#.utf8))
   }
+}
+
+/// Where signals come from: a reader of all partitions, or a test's list.
+package protocol SignalSource: Sendable {
+  /// Waits for signals; `nil` once the source is closed.
+  func next() async throws -> [Signal]?
 }

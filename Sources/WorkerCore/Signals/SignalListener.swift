@@ -23,8 +23,8 @@ package actor SignalListener {
   /// Runs until its task is canceled or the source is closed.
   package func run() async {
     do {
-      while !Task.isCancelled, let records = try await source.next() {
-        for signal in records.lazy.compactMap(Signal.init) where await runner.isRunning(signal.taskID) {
+      while !Task.isCancelled, let signals = try await source.next() {
+        for signal in signals where await runner.isRunning(signal.taskID) {
           await keeper.renewNow()
           break
         }

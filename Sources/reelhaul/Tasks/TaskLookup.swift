@@ -15,10 +15,10 @@ struct TaskLookup {
   }
 
   private func find(_ id: UniqueID) async throws -> TaskDocument? {
-    let deadline = ContinuousClock.now + (isFresh(id) ? Self.patience : .zero)
+    let deadline = BootInstant.now + (isFresh(id) ? Self.patience : .zero)
     while true {
       if let document = try await store.task(id) { return document }
-      guard ContinuousClock.now < deadline else { return nil }
+      guard BootInstant.now < deadline else { return nil }
       try await Task.sleep(for: .milliseconds(100))
     }
   }

@@ -101,8 +101,8 @@ struct UpRun {
     guard let first = try? await commands.position(), first.unread > 0 else { return }
     context.note("Waiting for workers to apply what was sent: it is gone with the broker.")
     var last = first
-    var deadline = ContinuousClock.now + Self.applying
-    while last.committed < first.committed + first.unread, ContinuousClock.now < deadline {
+    var deadline = BootInstant.now + Self.applying
+    while last.committed < first.committed + first.unread, BootInstant.now < deadline {
       try? await Task.sleep(for: .milliseconds(50))
       guard let next = try? await commands.position() else { return }
       if next.committed != last.committed { deadline = .now + Self.applying }
@@ -154,12 +154,12 @@ struct UpRun {
     let configuration = try PostgresConfiguration(url: fleet.environment["REELHAUL_POSTGRES"] ?? "")
     try await PostgresPool.with(configuration) { pool in
       let store = PostgresStore(pool: pool)
-      let deadline = ContinuousClock.now + Self.readiness
+      let deadline = BootInstant.now + Self.readiness
       while true {
         let live = Set(try await store.workers().filter(\.isLive).map(\.pid))
         let waiting = fleet.workers.filter { worker in worker.pid.map { !live.contains($0) } ?? true }
         guard let first = waiting.first else { return }
-        guard ContinuousClock.now < deadline else {
+        guard BootInstant.now < deadline else {
           throw CommandFailure(.failed, "\(first.name) does not get ready", hint: "Its log: \(first.logFile)")
         }
         try await Task.sleep(for: .milliseconds(50))

@@ -1,4 +1,5 @@
 import CommandLineKit
+import ReelhaulSystem
 import TaskCore
 import WorkerOptions
 
@@ -9,7 +10,7 @@ struct LinesDisplay: TaskDisplay {
   private struct Shown {
     var words: [String?]
     var bytes: Int64
-    var at: ContinuousClock.Instant
+    var at: BootInstant
   }
 
   private let output: Output
@@ -20,7 +21,7 @@ struct LinesDisplay: TaskDisplay {
   }
 
   mutating func show(_ tasks: [TaskDocument], more: Set<TaskState>) {
-    let now = ContinuousClock.now
+    let now = BootInstant.now
     for task in tasks {
       let last = shown[task.spec.id]
       let hasMoved = last.map { $0.bytes != task.bytesDone && now - $0.at >= Self.pause } ?? true

@@ -39,7 +39,7 @@ struct TaskWatch {
     var display = makeDisplay()
     var tasks = NamedTasks(ids, known: known)
     var told: Set<String> = []
-    let start = ContinuousClock.now
+    let start = BootInstant.now
     while true {
       let removed = tasks.update(try await store.tasks(ids))
       display.show(tasks.documents)
@@ -52,7 +52,7 @@ struct TaskWatch {
         held.withLock { $0 = Set(holds.map(\.task)) }
         obstacles = holds.map(\.sentence)
       }
-      if ContinuousClock.now - start > Self.patience { obstacles += try await obstacle(tasks).map { [$0] } ?? [] }
+      if BootInstant.now - start > Self.patience { obstacles += try await obstacle(tasks).map { [$0] } ?? [] }
       for obstacle in obstacles where told.insert(obstacle).inserted { display.say(obstacle) }
       try await Task.sleep(for: Self.interval)
     }

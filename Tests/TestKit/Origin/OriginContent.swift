@@ -1,4 +1,5 @@
 import ReelhaulDigest
+import ReelhaulSystem
 import TaskCore
 
 /// The bytes of a made-up file: byte `i` is a function of the seed and `i` alone, so any range of a file of any size

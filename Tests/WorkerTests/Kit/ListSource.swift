@@ -1,11 +1,11 @@
-import ReelhaulKafka
+import ReelhaulMessages
 import ReelhaulSystem
 import WorkerCore
 
 /// Commands and signals as a test sends them, one batch a call.
 final class ListSource: CommandSource, SignalSource {
   private struct State {
-    var records: [KafkaRecord] = []
+    var records: [CommandRecord] = []
     var reader: CheckedContinuation<Void, Never>?
     var offset: Int64 = 0
     var committed: [Int64] = []
@@ -21,9 +21,10 @@ final class ListSource: CommandSource, SignalSource {
     let reader = state.withLock { state in
       for value in values {
         state.records.append(
-          KafkaRecord(
-            topic: "reelhaul.commands", partition: 3, offset: state.offset, timestamp: 1_700_000_000_000, key: key,
-            value: value, headers: [KafkaHeader("from", "test")]))
+          CommandRecord(
+            origin: MessageOrigin(
+              topic: "reelhaul.commands", partition: 3, offset: state.offset, timestamp: 1_700_000_000_000),
+            key: key, value: value, headers: [("from", Array("test".utf8))]))
         state.offset += 1
       }
       defer { state.reader = nil }
@@ -36,7 +37,7 @@ final class ListSource: CommandSource, SignalSource {
 
   var isPaused: Bool { state.withLock { $0.isPaused } }
 
-  private func take() async throws -> [KafkaRecord] {
+  private func take() async throws -> [CommandRecord] {
     while true {
       let records = state.withLock { state in
         defer { state.records = [] }
@@ -67,11 +68,11 @@ final class ListSource: CommandSource, SignalSource {
   func next() async throws -> CommandBatch? {
     let records = try await take()
     return CommandBatch(records: records) { [self] in
-      state.withLock { $0.committed += records.map(\.offset) }
+      state.withLock { $0.committed += records.map(\.origin.offset) }
     }
   }
 
-  func next() async throws -> [KafkaRecord]? { try await take() }
+  func next() async throws -> [Signal]? { try await take().compactMap { Signal(key: $0.key) } }
 
   var isMember: Bool { state.withLock { $0.isMember } }
 

@@ -46,9 +46,9 @@ final class TestStore: TaskStore {
       if faults.isForbidden { faults.refusals += 1 }
       return faults.isForbidden
     }
-    if isForbidden { throw StoreError.failed(sqlState: "42501", message: "permission denied for table task") }
+    if isForbidden { throw StoreError.failed("permission denied for table task", isServersFault: true) }
     if let poison = faults.withLock({ $0.poison }), commands.contains(where: { $0.taskID == poison }) {
-      throw StoreError.failed(sqlState: "22P05", message: "untranslatable character")
+      throw StoreError.failed("untranslatable character")
     }
     return try await inner.apply(commands)
   }

@@ -1,3 +1,4 @@
+import ReelhaulSystem
 import WorkerCore
 
 /// Milliseconds on the clock of a test, which begins at zero.

@@ -1,0 +1,75 @@
+/// One HTTP request. Redirects are not followed: the first response is the result.
+package struct CurlRequest: Sendable {
+  package enum Method: Sendable {
+    case get
+    case head
+  }
+
+  /// Aborts a transfer that stays below `bytesPerSecond` for `seconds`. Time in which the transfer is paused does not
+  /// count.
+  package struct LowSpeed: Hashable, Sendable {
+    package var bytesPerSecond: Int
+    package var seconds: Int
+
+    package init(bytesPerSecond: Int, seconds: Int) {
+      self.bytesPerSecond = bytesPerSecond
+      self.seconds = seconds
+    }
+  }
+
+  package var method: Method
+  /// `http://` or `https://`, without a user name and password.
+  package var url: String
+  /// Sent unchanged, after libcurl's own `Host`, `Accept` and `User-Agent`, which these fields may override.
+  package var headers: [(name: String, value: String)]
+  package var connectTimeout: Duration
+  package var lowSpeed: LowSpeed?
+  /// The limit for the whole transfer from its start, including pauses.
+  package var deadline: Duration?
+
+  package init(
+    _ method: Method = .get, url: String, headers: [(name: String, value: String)] = [],
+    connectTimeout: Duration = .seconds(15), lowSpeed: LowSpeed? = LowSpeed(bytesPerSecond: 512, seconds: 30),
+    deadline: Duration? = nil
+  ) {
+    self.method = method
+    self.url = url
+    self.headers = headers
+    self.connectTimeout = connectTimeout
+    self.lowSpeed = lowSpeed
+    self.deadline = deadline
+  }
+}
+
+/// What becomes of a transfer after a callback.
+package enum CurlVerdict: Sendable {
+  case `continue`
+  /// The bytes of this call are kept by libcurl and given again after ``CurlTransfer/resume()``. Not for heads.
+  case pause
+  /// Ends the transfer with ``CurlError/Code/aborted`` and closes its connection.
+  case abort
+}
+
+/// What receives a response, on the loop's thread, within libcurl's callbacks: it must neither block nor start,
+/// resume or end a transfer there.
+package protocol CurlHandler: AnyObject, Sendable {
+  /// The final response's head is complete; informational (1xx) ones are left out. Before any body byte.
+  func receive(head: CurlHead, of transfer: CurlTransfer) -> CurlVerdict
+  /// Body bytes, valid during the call alone; at most 16 KiB.
+  func receive(body: UnsafeRawBufferPointer, of transfer: CurlTransfer) -> CurlVerdict
+}
+
+/// What a finished transfer cost.
+package struct CurlStatistics: Hashable, Sendable {
+  /// Body bytes received.
+  package var bytes: Int64
+  package var total: Duration
+  /// Connections opened for it: 0 where one was reused.
+  package var newConnections: Int
+
+  package init(bytes: Int64, total: Duration, newConnections: Int) {
+    self.bytes = bytes
+    self.total = total
+    self.newConnections = newConnections
+  }
+}

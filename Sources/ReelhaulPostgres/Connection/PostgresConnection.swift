@@ -1,0 +1,396 @@
+import ReelhaulSystem
+
+/// One session, on the control loop. Requests of several tasks are served one after the other.
+///
+/// Cancellation of the calling task, or a passed deadline, asks the server to cancel the statement and waits for its
+/// answer: the session stays in step, and what was done is known. A server that does not answer that either loses
+/// the session.
+package actor PostgresConnection {
+  /// One request between being asked for and being answered.
+  private struct Operation {
+    let id: Int
+    let request: Request
+    let continuation: CheckedContinuation<Result<[PostgresRows], PostgresError>, Never>
+    var exchange = Exchange<PostgresRows>([])
+    var deadline = BootInstant.distantFuture
+    /// Why the server was asked to cancel it.
+    var interruption: PostgresError?
+    var hasRetried = false
+    /// The answer, held back until the cancel request has returned: a late one would hit the next statement.
+    var outcome: Result<[PostgresRows], PostgresError>?
+  }
+
+  package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+  nonisolated let loop: EventLoop
+  nonisolated let configuration: PostgresConfiguration
+  private let resolving: BlockingPool
+  private let canceling: BlockingPool
+  private var session: Session?
+  private var poll: LoopPoll?
+  private var connecting: CheckedContinuation<PostgresError?, Never>?
+  private var statements: StatementCache
+  private var current: Operation?
+  private var waiting: [Operation] = []
+  /// A cancel request on its way.
+  private var cancel: Task<Void, any Error>?
+  private var timer: (at: BootInstant, timer: LoopTimer)?
+  private var lastID = 0
+  private var isClosed = false
+  /// Called once, on the loop, when an established session is lost.
+  private var onLoss: (@Sendable () -> Void)?
+
+  /// After a cancel request: how long the server may take to react.
+  private static let grace: Duration = .seconds(5)
+
+  /// `resolving` and `canceling`: for calls of libpq that block, and may never return where the server is silent.
+  init(
+    loop: EventLoop, configuration: PostgresConfiguration, resolving: BlockingPool, canceling: BlockingPool
+  ) {
+    self.loop = loop
+    self.configuration = configuration
+    self.resolving = resolving
+    self.canceling = canceling
+    statements = StatementCache(
+      isEnabled: configuration.preparedStatements, generation: .random(in: 0...UInt32.max))
+  }
+
+  // MARK: Statements
+
+  /// Runs one statement. `timeout` replaces the configuration's.
+  package func query(
+    _ statement: PostgresStatement, _ values: PostgresValue..., timeout: Duration? = nil
+  ) async throws(PostgresError) -> PostgresRows {
+    try await pipeline([PostgresQuery(statement, values)], timeout: timeout)[0]
+  }
+
+  /// Runs statements in one round trip. All or nothing: outside of a transaction the server runs them as one. Throws
+  /// the error of the first that fails, with its ``PostgresError/statementIndex``.
+  package func pipeline(
+    _ queries: [PostgresQuery], timeout: Duration? = nil
+  ) async throws(PostgresError) -> [PostgresRows] {
+    let commits = queries.contains(where: \.statement.writes) && session?.isIdle != false
+    return try await run(
+      Request(
+        body: .batch(queries), lossIsUnknown: commits, timeout: timeout ?? configuration.statementTimeout))
+  }
+
+  /// Runs statements given as text, without parameters: migrations, and what a pipeline cannot carry. Returns the last
+  /// results, as text and not in binary form.
+  @discardableResult
+  package func script(_ sql: String, timeout: Duration? = nil) async throws(PostgresError) -> [PostgresRows] {
+    try await run(
+      Request(
+        body: .script(sql), lossIsUnknown: session?.isIdle != false,
+        timeout: timeout ?? configuration.statementTimeout))
+  }
+
+  func run(_ request: Request) async throws(PostgresError) -> [PostgresRows] {
+    guard request.ignoresCancellation || !Task.isCancelled else { throw .canceledCall }
+    if case .batch(let queries) = request.body, queries.contains(where: { $0.values.count > 65535 }) {
+      throw PostgresError(.protocol, "a statement has at most 65535 parameters")
+    }
+    lastID += 1
+    let id = lastID
+    let outcome = await withTaskCancellationHandler {
+      await withCheckedContinuation { start(Operation(id: id, request: request, continuation: $0)) }
+    } onCancel: {
+      guard !request.ignoresCancellation else { return }
+      loop.execute { self.assumeIsolated { $0.interrupt(id, with: .canceledCall) } }
+    }
+    return try outcome.get()
+  }
+
+  // MARK: State, for the pool
+
+  var isUsable: Bool {
+    guard let session, current == nil else { return false }
+    return !session.isBroken && session.isIdle
+  }
+
+  func setOnLoss(_ body: @escaping @Sendable () -> Void) {
+    onLoss = body
+  }
+
+  /// Ends the session; whoever waits gets an error.
+  package func close() {
+    isClosed = true
+    lose(PostgresError(.connection, "the connection was closed"), isLoss: false)
+  }
+
+  // MARK: Connecting
+
+  /// Connects, or throws. Exactly once.
+  func connect() async throws(PostgresError) {
+    let given = parameters()
+    let target: ConnectionTarget
+    do {
+      target = try await resolving.runAbandonably {
+        try ConnectionTarget(given, defaults: PostgresConfiguration.defaults())
+      }
+    } catch {
+      throw error as? PostgresError ?? PostgresError(.unavailable, "the pool is closed")
+    }
+    guard !isClosed else { throw PostgresError(.unavailable, "the connection was closed") }
+    session = try Session(parameters: target.parameters)
+    let timeout = configuration.connectTimeout
+    let late = loop.timer(after: timeout) { [weak self] in
+      self?.assumeIsolated {
+        $0.endConnecting(PostgresError(.connection, "no answer from \($0.configuration.target) within \(timeout)"))
+      }
+    }
+    let failure = await withCheckedContinuation { continuation in
+      connecting = continuation
+      watch(for: .writable)
+    }
+    late.cancel()
+    if let failure { throw failure }
+  }
+
+  private func parameters() -> [String: String] {
+    var parameters = configuration.parameters
+    parameters["client_encoding"] = "UTF8"
+    parameters["fallback_application_name"] = configuration.applicationName
+    // Looking for Kerberos credentials blocks; whoever wants them says so in the URL.
+    parameters["gssencmode"] = parameters["gssencmode"] ?? "disable"
+    // Cancel requests have only this limit.
+    parameters["tcp_user_timeout"] =
+      parameters["tcp_user_timeout"] ?? "\(configuration.acknowledgement.milliseconds)"
+    return parameters
+  }
+
+  private func continueConnecting() {
+    // libpq may close the descriptor and open another with the same number: the watch must be gone before.
+    poll?.close()
+    poll = nil
+    switch session?.continueConnecting() {
+    case .wantsReading: watch(for: .readable)
+    case .wantsWriting: watch(for: .writable)
+    case .connected:
+      watch(for: .readable)
+      endConnecting(nil)
+    case .failed(let error): endConnecting(error)
+    case nil: break
+    }
+  }
+
+  private func endConnecting(_ failure: PostgresError?) {
+    guard let continuation = connecting else { return }
+    connecting = nil
+    if failure != nil { dropSession() }
+    continuation.resume(returning: failure)
+  }
+
+  private func watch(for events: PollEvents) {
+    guard let session else { return }
+    do {
+      let poll = try LoopPoll(loop: loop, fd: session.socket) { [weak self] _ in
+        self?.assumeIsolated { $0.isReady() }
+      }
+      self.poll = poll
+      poll.watch(events)
+    } catch {
+      // libpq has closed the descriptor already, and its message says why.
+      endConnecting(ConnectFailure.error(from: session.errorMessage))
+    }
+  }
+
+  // MARK: Exchanging
+
+  private func isReady() {
+    if connecting != nil { continueConnecting() } else { pump() }
+  }
+
+  private func start(_ operation: Operation) {
+    guard session != nil else {
+      let error = PostgresError(.connection, "the connection is closed")
+      return operation.continuation.resume(returning: .failure(error))
+    }
+    if current == nil { send(operation) } else { waiting.append(operation) }
+  }
+
+  private func send(_ operation: Operation) {
+    guard let session else { return }
+    var operation = operation
+    operation.deadline = .now + operation.request.timeout
+    let accepted: Bool
+    switch operation.request.body {
+    case .script(let sql):
+      operation.exchange = Exchange([.script])
+      accepted = session.script(sql)
+    case .batch(let queries):
+      let steps = send(queries, on: session)
+      operation.exchange = Exchange(steps ?? [.sync])
+      accepted = steps != nil
+    }
+    current = operation
+    guard accepted else { return lose(PostgresError(.connection, session.errorMessage.firstLine)) }
+    armTimer(operation.deadline)
+    pump()
+  }
+
+  /// Queues a batch in libpq and returns what was sent, or `nil` where libpq refuses.
+  private func send(_ queries: [PostgresQuery], on session: Session) -> [Exchange<PostgresRows>.Step]? {
+    var steps: [Exchange<PostgresRows>.Step] = []
+    var preparing: Set<String> = []
+    for (index, query) in queries.enumerated() {
+      var name: String?
+      switch statements.plan(for: query) {
+      case .unnamed: break
+      case .execute(let known): name = known
+      case .prepare(let new):
+        name = new
+        if preparing.insert(new).inserted {
+          guard session.prepare(new, query) else { return nil }
+          steps.append(.prepare(name: new, statement: index))
+        }
+      }
+      guard session.execute(name, query) else { return nil }
+      steps.append(.execute(statement: index))
+    }
+    guard session.sync() else { return nil }
+    return steps + [.sync]
+  }
+
+  /// Moves bytes in both directions and takes the replies that are complete.
+  private func pump() {
+    guard let session else { return }
+    let wantsWriting = session.flush()
+    let isAlive = session.consume()
+    // A dead session answers for ever; what it has to say is said in a few replies per step.
+    var budget = isAlive ? Int.max : 4096
+    while budget > 0, current?.outcome == nil, current?.exchange.isComplete == false,
+      let reply = session.nextReply()
+    {
+      current?.exchange.receive(reply)
+      budget -= 1
+    }
+    if let operation = current, operation.outcome == nil, operation.exchange.isComplete {
+      finish(operation, on: session)
+    } else if current == nil {
+      _ = session.nextReply()  // lets libpq read notices, or the server's farewell
+    }
+    guard self.session != nil else { return }
+    if !isAlive || session.isBroken {
+      lose(current?.exchange.error ?? PostgresError(.connection, session.errorMessage.firstLine))
+    } else {
+      poll?.watch(wantsWriting && session.flush() ? [.readable, .writable] : .readable)
+    }
+  }
+
+  private func finish(_ operation: Operation, on session: Session) {
+    var operation = operation
+    if case .script = operation.request.body, !session.endScript() {
+      return lose(PostgresError(.connection, session.errorMessage.firstLine))
+    }
+    if case .batch(let queries) = operation.request.body {
+      for (name, index) in operation.exchange.prepared { statements.didPrepare(name, queries[index].statement) }
+    }
+    guard var error = operation.exchange.error else {
+      return settle(operation, .success(operation.exchange.rows))
+    }
+    if error.endsSession { return lose(error) }
+    if Request.isStaleStatement(error) {
+      statements.forgetAll()
+      if !operation.hasRetried, session.isIdle, operation.interruption == nil {
+        operation.hasRetried = true
+        current = nil
+        return send(operation)
+      }
+      if error.sqlState != SQLState.featureNotSupported, configuration.preparedStatements {
+        error.hint = "behind PgBouncer in transaction mode add prepared_statements=false to the URL"
+      }
+    }
+    if let interruption = operation.interruption, error.sqlState == SQLState.queryCanceled { error = interruption }
+    settle(operation, .failure(error))
+  }
+
+  /// Answers the current operation, unless a cancel request is still under way.
+  private func settle(_ operation: Operation, _ outcome: Result<[PostgresRows], PostgresError>) {
+    if cancel != nil {
+      current?.outcome = outcome
+      return
+    }
+    current = nil
+    operation.continuation.resume(returning: outcome)
+    if !waiting.isEmpty { send(waiting.removeFirst()) }
+  }
+
+  // MARK: Interrupting
+
+  private func interrupt(_ id: Int, with error: PostgresError) {
+    if let index = waiting.firstIndex(where: { $0.id == id }) {
+      return waiting.remove(at: index).continuation.resume(returning: .failure(error))
+    }
+    guard var operation = current, operation.id == id, operation.interruption == nil, operation.outcome == nil,
+      let canceler = session?.canceler()
+    else { return }
+    operation.interruption = error
+    operation.deadline = .now + Self.grace
+    current = operation
+    armTimer(operation.deadline)
+    cancel = loop.task { [canceling] in
+      try? await canceling.runAbandonably { canceler.send() }
+      await self.cancelReturned()
+    }
+  }
+
+  private func cancelReturned() {
+    cancel = nil
+    if let operation = current, let outcome = operation.outcome { settle(operation, outcome) }
+  }
+
+  private func armTimer(_ deadline: BootInstant) {
+    if let timer, timer.at <= deadline { return }
+    timer?.timer.cancel()
+    timer = (
+      deadline, loop.timer(after: deadline.remaining) { [weak self] in self?.assumeIsolated { $0.timerFired() } }
+    )
+  }
+
+  /// One timer serves many requests: it is moved on only when it fires.
+  private func timerFired() {
+    timer = nil
+    guard let operation = current else { return }
+    if operation.deadline > .now {
+      armTimer(operation.deadline)
+    } else if operation.interruption == nil {
+      interrupt(operation.id, with: PostgresError(.timeout, "no answer within \(operation.request.timeout)"))
+    } else {
+      lose(operation.interruption ?? .canceledCall)
+    }
+  }
+
+  // MARK: Ending
+
+  private func lose(_ error: PostgresError, isLoss: Bool = true) {
+    guard session != nil else { return }
+    dropSession()
+    endConnecting(error)
+    if let operation = current {
+      current = nil
+      operation.continuation.resume(
+        returning: operation.outcome ?? .failure(operation.request.loss(error, wasSent: true)))
+    }
+    let queued = waiting
+    waiting = []
+    for operation in queued {
+      operation.continuation.resume(returning: .failure(operation.request.loss(error, wasSent: false)))
+    }
+    if isLoss { onLoss?() }
+    onLoss = nil
+  }
+
+  private func dropSession() {
+    poll?.close()
+    poll = nil
+    timer?.timer.cancel()
+    timer = nil
+    cancel?.cancel()
+    session = nil
+  }
+}
+
+extension PostgresError {
+  static let canceledCall = PostgresError(.canceled, "the call was canceled")
+}

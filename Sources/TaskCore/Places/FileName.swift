@@ -1,0 +1,49 @@
+// For the standard library's normalisation, which has no public name yet. utf8proc or libunistring would be one more C
+// library, in a module that imports none, with Unicode tables of another version than String's own comparison;
+// Foundation would bring all of ICU. If a toolchain takes the name away, this does not compile; nothing fails later.
+@_spi(_Unicode) import Swift
+
+extension String {
+  /// In Unicode normalisation form C.
+  var composed: String {
+    guard utf8.contains(where: { $0 >= 0x80 }) else { return self }
+    var view = String.UnicodeScalarView()
+    view.append(contentsOf: _nfc)
+    return String(view)
+  }
+}
+
+extension StorageURL {
+  /// A name for the file behind `source`, a URL: its last path segment, made safe; `download` where it has none.
+  ///
+  /// Unsafe characters become `_`, and a name that is too long loses its middle, not its extension.
+  public static func fileName(ofSource source: String) -> String {
+    let hierarchy = source.prefix { $0 != "?" && $0 != "#" }
+    let start = hierarchy.range(ofSchemeSeparator: "://") ?? hierarchy.startIndex
+    let path = hierarchy[start...].drop { $0 != "/" }
+    let segment = path.split(separator: "/").last ?? ""
+    var name = String.UnicodeScalarView()
+    for scalar in (unescaped(segment.utf8) ?? String(segment)).composed.unicodeScalars {
+      name.append(scalar.properties.generalCategory == .control || scalar == "/" ? "_" : scalar)
+    }
+    let safe = String(name)
+    return safe.isEmpty || safe == "." || safe == ".." || safe.lowercased() == reserved ? "download" : shortened(safe)
+  }
+
+  private static func shortened(_ name: String) -> String {
+    guard name.utf8.count > nameLimit else { return name }
+    let dot = name.lastIndex(of: ".") ?? name.endIndex
+    let ending = name[dot...].utf8.count <= 16 ? String(name[dot...]) : ""
+    var stem = name.dropLast(ending.count)
+    while stem.utf8.count + ending.utf8.count > nameLimit { stem.removeLast() }
+    let short = String(stem) + ending
+    return short.isEmpty ? "download" : short
+  }
+}
+
+extension Substring {
+  /// Where the text after the first `separator` begins.
+  fileprivate func range(ofSchemeSeparator separator: String) -> Index? {
+    indices.first { self[$0...].hasPrefix(separator) }.map { index($0, offsetBy: separator.count) }
+  }
+}

@@ -1,0 +1,24 @@
+/// What the bytes must turn out to be.
+public struct Expectation: Hashable, Sendable {
+  /// 32 bytes, or `nil`.
+  public var sha256: [UInt8]?
+  /// 16 bytes, or `nil`.
+  public var md5: [UInt8]?
+  public var bytes: Int64?
+
+  public init(sha256: [UInt8]? = nil, md5: [UInt8]? = nil, bytes: Int64? = nil) {
+    self.sha256 = sha256
+    self.md5 = md5
+    self.bytes = bytes
+  }
+}
+
+/// What to do when the destination exists already.
+public enum IfExists: String, Sendable, CaseIterable {
+  /// The task fails with `destination_exists`.
+  case fail
+  /// The task succeeds and changes nothing.
+  case skip
+  /// The finished file replaces the old one, atomically.
+  case replace
+}

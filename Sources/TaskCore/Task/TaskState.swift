@@ -1,0 +1,54 @@
+/// Where a task is.
+public enum TaskState: String, Sendable, CaseIterable {
+  case blocked
+  case queued
+  case running
+  case publishing
+  case succeeded
+  case paused
+  case canceled
+  case failed
+
+  /// Whether a worker owns the task.
+  public var isOwned: Bool { self == .running || self == .publishing }
+
+  public var isFinal: Bool {
+    switch self {
+    case .succeeded, .canceled, .failed: true
+    case .blocked, .queued, .running, .publishing, .paused: false
+    }
+  }
+}
+
+/// A task's state in the word that people are told: of a queued one also why it does not run yet.
+package enum TaskStatus: String, Sendable, CaseIterable {
+  case blocked
+  case queued
+  /// Queued, and not to run before its time.
+  case scheduled
+  /// Queued after something went wrong, and not to run before its time.
+  case retrying
+  case running
+  case publishing
+  case succeeded
+  case paused
+  case canceled
+  case failed
+}
+
+extension TaskDocument {
+  package func status(now: Timestamp) -> TaskStatus {
+    switch state {
+    case .queued:
+      guard let runAt, runAt > now else { return .queued }
+      return error == nil ? .scheduled : .retrying
+    case .blocked: return .blocked
+    case .running: return .running
+    case .publishing: return .publishing
+    case .succeeded: return .succeeded
+    case .paused: return .paused
+    case .canceled: return .canceled
+    case .failed: return .failed
+    }
+  }
+}

@@ -1,0 +1,43 @@
+import ReelhaulKafka
+import ReelhaulSystem
+import ReelhaulTelemetry
+
+/// All partitions of the `signals` topic, from the end; opened once Kafka can be reached. Looks after the fleet's other
+/// topics, too: whoever writes to one that is missing only waits.
+package actor KafkaSignalSource: SignalSource {
+  private let loop: EventLoop
+  private let configuration: KafkaConfiguration
+  private let topics: TopicPlan
+  private let log: Logger
+  private var reader: KafkaReader?
+  private var outage = Outage()
+  private var backoff = Backoff(base: .milliseconds(200), limit: .seconds(10), seed: .random(in: 0 ... .max))
+
+  package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+  package init(loop: EventLoop, configuration: KafkaConfiguration, topics: TopicPlan, log: Logger) {
+    self.loop = loop
+    self.configuration = configuration
+    self.topics = topics
+    self.log = log
+  }
+
+  package func next() async throws -> [Signal]? {
+    while true {
+      if let reader { return try await reader.next()?.compactMap { Signal(key: $0.key) } }
+      do {
+        reader = try await KafkaReader.open(
+          configuration, topics: [topics.signals], expecting: topics.topics.map(\.name), from: .end)
+      } catch {
+        log.log(
+          outage.failed(), "signals cannot be read yet: intents wait for renewals",
+          ["topic": .text(topics.signals), "error": .text("\(error)")])
+        try await loop.sleep(for: backoff.next())
+      }
+    }
+  }
+
+  package func close() async {
+    await reader?.close()
+  }
+}

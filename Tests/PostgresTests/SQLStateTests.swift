@@ -1,0 +1,55 @@
+import ReelhaulPostgres
+import Testing
+
+@Suite struct SQLStateTests {
+  private struct Meaning: Hashable {
+    var isRetryable = false
+    var isLostRace = false
+    var isForeignSchema = false
+    var isServersFault = false
+    var isPermanent = false
+
+    init(_ error: PostgresError) {
+      isRetryable = error.isRetryable
+      isLostRace = error.isLostRace
+      isForeignSchema = error.isForeignSchema
+      isServersFault = error.isServersFault
+      isPermanent = error.isPermanent
+    }
+
+    init(_ change: (inout Meaning) -> Void) { change(&self) }
+  }
+
+  private static func means(_ states: [String], _ meaning: Meaning) {
+    for state in states { #expect(Meaning(PostgresError(.server, "no", sqlState: state)) == meaning, "\(state)") }
+  }
+
+  @Test("a lost race and a deadlock pass, and may be tried again at once")
+  func lostRaces() {
+    Self.means(["40001", "40P01"], Meaning { ($0.isRetryable, $0.isLostRace) = (true, true) })
+  }
+
+  @Test("a server that goes down, is full or no longer knows a statement passes")
+  func transient() {
+    Self.means(
+      ["55P03", "57P01", "57P02", "57P03", "25006", "26000", "42P05", "08006", "53300"],
+      Meaning { $0.isRetryable = true })
+  }
+
+  @Test("an unknown schema, table, function or column is another program's schema")
+  func foreignSchemas() {
+    Self.means(["3F000", "42P01", "42883", "42703"], Meaning { $0.isForeignSchema = true })
+  }
+
+  @Test("a timeout or a broken disk is the server's fault, and no value's")
+  func serversFaults() {
+    Self.means(["57014", "XX001", "XX002", "58030", "58P01"], Meaning { $0.isServersFault = true })
+    Self.means(["42501"], Meaning { ($0.isServersFault, $0.isPermanent) = (true, true) })
+  }
+
+  @Test("a wrong password or database lets nobody in; a wrong value is the value's fault")
+  func others() {
+    Self.means(["28P01", "28000", "3D000"], Meaning { $0.isPermanent = true })
+    Self.means(["22003", "22P05", "23514", "42601"], Meaning { _ in })
+  }
+}
