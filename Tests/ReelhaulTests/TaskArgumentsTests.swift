@@ -1,6 +1,7 @@
 import CommandLineKit
 import TaskCore
 import Testing
+import WorkerOptions
 
 @testable import reelhaul
 

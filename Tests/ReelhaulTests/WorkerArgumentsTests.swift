@@ -3,6 +3,7 @@ import Glibc
 import ReelhaulSystem
 import TestKit
 import Testing
+import WorkerOptions
 import WorkerCore
 
 @testable import reelhaul

@@ -1,3 +1,5 @@
+import ReelhaulSystem
+
 /// One service of a worker: what it runs, when it starts, and how the drain ends it.
 ///
 /// A worker lists its services in the order in which they start. Every step of the drain walks the list backwards.

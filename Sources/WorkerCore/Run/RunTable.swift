@@ -1,3 +1,4 @@
+import ReelhaulSystem
 import TaskCore
 import TaskStore
 
