@@ -7,15 +7,19 @@ package struct JSONName {
   private let borrowed: UnsafeBufferPointer<UInt8>
   /// The name without escapes, where it was written with some.
   private let unescaped: [UInt8]?
+  /// FNV-1a of the name.
+  package let hash: UInt64
 
   init(borrowed: UnsafeBufferPointer<UInt8>) {
     self.borrowed = borrowed
     unescaped = nil
+    hash = Self.hash(borrowed)
   }
 
   init(unescaped: [UInt8]) {
     borrowed = UnsafeBufferPointer(start: nil, count: 0)
     self.unescaped = unescaped
+    hash = unescaped.withUnsafeBufferPointer(Self.hash)
   }
 
   package static func ~= (literal: StaticString, name: JSONName) -> Bool {
@@ -29,8 +33,10 @@ package struct JSONName {
   package var text: String { withBytes { String(decoding: $0, as: UTF8.self) } }
 
   /// FNV-1a, 64 bits.
-  var hash: UInt64 {
-    withBytes { $0.reduce(0xcbf2_9ce4_8422_2325) { ($0 ^ UInt64($1)) &* 0x0000_0100_0000_01b3 } }
+  package static func hash(of name: StaticString) -> UInt64 { name.withUTF8Buffer(hash) }
+
+  private static func hash(_ bytes: UnsafeBufferPointer<UInt8>) -> UInt64 {
+    bytes.reduce(0xcbf2_9ce4_8422_2325) { ($0 ^ UInt64($1)) &* 0x0000_0100_0000_01b3 }
   }
 
   private func withBytes<Value>(_ body: (UnsafeBufferPointer<UInt8>) -> Value) -> Value {

@@ -92,6 +92,32 @@ extension JSONReader {
     }
   }
 
+  /// Reads a value of any kind as its text, without the white space between tokens. Line breaks would end a line of JSON
+  /// lines, and two texts that differ only in white space are the same value.
+  package mutating func raw() throws(DecodingFailure) -> [UInt8] {
+    _ = try begin()
+    let start = position
+    try skip()
+    let text = bytes[start..<position]
+    guard text.contains(where: { $0 <= 0x20 }) else { return Array(text) }
+    var compact: [UInt8] = []
+    compact.reserveCapacity(text.count)
+    var isInString = false
+    var isEscaped = false
+    for byte in text {
+      guard isInString || byte > 0x20 else { continue }
+      compact.append(byte)
+      if isEscaped {
+        isEscaped = false
+      } else if byte == UInt8(ascii: "\\") {
+        isEscaped = true
+      } else if byte == UInt8(ascii: "\"") {
+        isInString.toggle()
+      }
+    }
+    return compact
+  }
+
   /// Consumes the bracket that opens a container.
   private mutating func descend() throws(DecodingFailure) {
     guard depth < Self.depthLimit else { throw failure(.tooDeep(limit: Self.depthLimit)) }

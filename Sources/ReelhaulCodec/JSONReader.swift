@@ -15,7 +15,7 @@ package struct JSONReader: ~Copyable {
   var valueStart = 0
   var depth = 0
   /// Whether ``object(known:_:)`` refuses other names than the known ones.
-  let refusesUnknownNames: Bool
+  package let refusesUnknownNames: Bool
   /// The hashes of the names met in the objects that are open, the innermost last.
   var nameHashes: [UInt64] = []
 

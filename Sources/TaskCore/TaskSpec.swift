@@ -3,6 +3,8 @@ public struct TaskSpec: Hashable, Sendable {
   public static let priorities = -1000...1000
   /// A URL may be as long as this, in bytes.
   public static let urlLimit = 8192
+  /// Parameters may be as long as this, in bytes.
+  public static let parametersLimit = 1 << 16
 
   public var id: UniqueID
   public var kind: TaskKind
@@ -27,12 +29,16 @@ public struct TaskSpec: Hashable, Sendable {
   public var labels: [String: String]
   /// Added, not started: the task waits in `paused`.
   public var paused: Bool
+  /// What the task's handler is given: one JSON value of at most ``parametersLimit`` bytes, as UTF-8 text. As it is read,
+  /// white space between tokens is left out; a program that sets it itself must set valid JSON.
+  public var parameters: [UInt8]?
 
   public init(
     id: UniqueID, kind: TaskKind, source: String, destination: String? = nil, priority: Int = 0,
     queue: String = "default", after: [UniqueID] = [], notBefore: Timestamp? = nil, expect: Expectation = Expectation(),
     ifExists: IfExists = .fail, headers: [HeaderField] = [], retry: RetryPolicy = RetryPolicy(), rate: Int64? = nil,
-    credential: String? = nil, labels: [String: String] = [:], paused: Bool = false
+    credential: String? = nil, labels: [String: String] = [:], paused: Bool = false,
+    parameters: [UInt8]? = nil
   ) {
     self.id = id
     self.kind = kind
@@ -50,5 +56,6 @@ public struct TaskSpec: Hashable, Sendable {
     self.credential = credential
     self.labels = labels
     self.paused = paused
+    self.parameters = parameters
   }
 }
