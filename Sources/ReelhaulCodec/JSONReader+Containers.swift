@@ -1,6 +1,6 @@
 extension JSONReader {
-  /// Reads an object. `body` receives every member whose value is not `null`, and must consume the value. If the
-  /// reader refuses unknown names, members outside `known` are an error, even if they are `null`.
+  /// Reads an object: `body` gets every member whose value is not `null` and must consume its value. Members that are none
+  /// of the `known` ones are refused where the reader shall, also those that are `null`.
   package mutating func object(
     known: [String]? = nil, _ body: (inout JSONReader, JSONName) throws(DecodingFailure) -> Void
   ) throws(DecodingFailure) {
@@ -28,7 +28,7 @@ extension JSONReader {
     } while try another(before: UInt8(ascii: "}"))
   }
 
-  /// Reads an array. `body` receives the index of every element and must consume the element.
+  /// Reads an array: `body` gets every element's index and must consume it.
   package mutating func array(
     _ body: (inout JSONReader, Int) throws(DecodingFailure) -> Void
   ) throws(DecodingFailure) {
@@ -50,7 +50,7 @@ extension JSONReader {
     } while try another(before: UInt8(ascii: "]"))
   }
 
-  /// The member `wanted` of the next object, which stays unread; nil if it is absent.
+  /// The member `wanted` of the object that comes next, which stays unread; nil where it is absent.
   package mutating func peek(_ wanted: StaticString) throws(DecodingFailure) -> String? {
     let start = position
     var value: String?
@@ -61,7 +61,7 @@ extension JSONReader {
     return value
   }
 
-  /// Consumes a value of any kind. The syntax is checked, but names may repeat.
+  /// Consumes a value of any kind; its syntax is checked, its names may repeat.
   package mutating func skip() throws(DecodingFailure) {
     switch try begin() {
     case UInt8(ascii: "{"):
@@ -92,12 +92,30 @@ extension JSONReader {
     }
   }
 
-  /// Consumes a value of any kind and returns its text as it was written.
+  /// Reads a value of any kind as its text, without the white space between tokens. Line breaks would end a line of JSON
+  /// lines, and two texts that differ only in white space are the same value.
   package mutating func raw() throws(DecodingFailure) -> [UInt8] {
-    skipWhitespace()
+    _ = try begin()
     let start = position
     try skip()
-    return Array(bytes[start..<position])
+    let text = bytes[start..<position]
+    guard text.contains(where: { $0 <= 0x20 }) else { return Array(text) }
+    var compact: [UInt8] = []
+    compact.reserveCapacity(text.count)
+    var isInString = false
+    var isEscaped = false
+    for byte in text {
+      guard isInString || byte > 0x20 else { continue }
+      compact.append(byte)
+      if isEscaped {
+        isEscaped = false
+      } else if byte == UInt8(ascii: "\\") {
+        isEscaped = true
+      } else if byte == UInt8(ascii: "\"") {
+        isInString.toggle()
+      }
+    }
+    return compact
   }
 
   /// Consumes the bracket that opens a container.
@@ -129,7 +147,7 @@ extension JSONReader {
     let name =
       raw.isEscaped
       ? JSONName(unescaped: unescape(raw)) : JSONName(borrowed: UnsafeBufferPointer(rebasing: bytes[raw.range]))
-    // Names are compared by their hashes. A collision would refuse a message, but never misread one.
+    // Names are compared by their hashes: a collision would refuse a message, never misread one.
     let hash = name.hash
     guard !nameHashes[firstName...].contains(hash) else {
       throw DecodingFailure(.duplicateName(name.text), offset: start)

@@ -1,11 +1,11 @@
-/// Reads one JSON value (RFC 8259) from borrowed bytes, in one pass and without building a tree.
+/// Reads one JSON value (RFC 8259) straight from borrowed bytes, in one pass and without a tree.
 ///
-/// The caller pulls the values that it expects: `try reader.object { reader, name in switch name { case "id": … } }`.
-/// The reader is stricter than most: a name may appear only once in an object that is read, nothing may follow the
-/// value, and depth, members and lengths are limited. Members whose value is `null` count as absent.
+/// The caller pulls what it expects: `try reader.object { reader, name in switch name { case "id": … } }`.
+/// Stricter than most: a name may appear once in an object that is read, nothing may follow the value, and depth,
+/// members and lengths have limits. An object's members whose value is `null` count as absent.
 package struct JSONReader: ~Copyable {
   package static let depthLimit = 32
-  /// The most members of an object that is read. It bounds the search for duplicates. Skipped values do not count.
+  /// Members of an object that is read; it bounds the search for duplicates. What is skipped is not counted.
   package static let memberLimit = 256
 
   let bytes: UnsafeBufferPointer<UInt8>
@@ -14,9 +14,9 @@ package struct JSONReader: ~Copyable {
   /// The offset at which the value read last began; ``invalid(_:)`` points there.
   var valueStart = 0
   var depth = 0
-  /// Whether ``object(known:_:)`` refuses unknown names.
-  let refusesUnknownNames: Bool
-  /// The hashes of the names in all open objects, the innermost object last.
+  /// Whether ``object(known:_:)`` refuses other names than the known ones.
+  package let refusesUnknownNames: Bool
+  /// The hashes of the names met in the objects that are open, the innermost last.
   var nameHashes: [UInt64] = []
 
   private init(_ bytes: UnsafeBufferPointer<UInt8>, refusesUnknownNames: Bool) {
@@ -24,7 +24,7 @@ package struct JSONReader: ~Copyable {
     self.refusesUnknownNames = refusesUnknownNames
   }
 
-  /// Reads `input`, which must be exactly one value of at most `limit` bytes. `body` pulls the value.
+  /// Reads `input`, which must be one value of at most `limit` bytes and nothing else; `body` pulls that value.
   package static func read<Value>(
     _ input: UnsafeBufferPointer<UInt8>, limit: Int = 1 << 20, refusingUnknownNames: Bool = false,
     _ body: (inout JSONReader) throws(DecodingFailure) -> Value
@@ -54,12 +54,12 @@ package struct JSONReader: ~Copyable {
     DecodingFailure(problem, offset: position)
   }
 
-  /// A failure at the value that was read last: it is well-formed, but not allowed. `message` says which values are.
+  /// A failure at the value read last: well-formed, but `message` says what it should have been.
   package func invalid(_ message: String) -> DecodingFailure {
     DecodingFailure(.invalidValue(message), offset: valueStart)
   }
 
-  /// A failure of the object that was read last: it lacks `name`.
+  /// A failure of the object read last: it lacks `name`.
   package func missing(_ name: String) -> DecodingFailure {
     DecodingFailure(.missing(name), offset: max(0, position - 1))
   }
@@ -75,21 +75,21 @@ package struct JSONReader: ~Copyable {
     }
   }
 
-  /// The next byte that is not white space. It stays unread.
+  /// The next byte that is not white space, left unread.
   mutating func peek() throws(DecodingFailure) -> UInt8 {
     skipWhitespace()
     guard position < bytes.count else { throw failure(.unexpectedEnd) }
     return bytes[position]
   }
 
-  /// The first byte of a value, which stays unread. Remembers where the value begins.
+  /// The first byte of a value, left unread; remembers where the value begins.
   mutating func begin() throws(DecodingFailure) -> UInt8 {
     let byte = try peek()
     valueStart = position
     return byte
   }
 
-  /// Consumes `word` and returns true if the unread bytes begin with it.
+  /// Consumes `word` if the unread bytes begin with it.
   mutating func take(_ word: StaticString) -> Bool {
     let count = word.utf8CodeUnitCount
     guard bytes.count - position >= count else { return false }
@@ -108,7 +108,7 @@ package struct JSONReader: ~Copyable {
     }
   }
 
-  /// Consumes `null` and returns true, or consumes nothing and returns false.
+  /// Consumes `null` and answers true, or answers false and consumes nothing.
   package mutating func null() throws(DecodingFailure) -> Bool {
     guard try begin() == UInt8(ascii: "n") else { return false }
     guard take("null") else { throw failure(.expected("a value")) }

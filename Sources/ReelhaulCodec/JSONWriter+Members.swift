@@ -48,6 +48,11 @@ extension JSONWriter {
 
   package mutating func member(_ name: StaticString, _ values: [String: String]) {
     self.name(name)
+    strings(values)
+  }
+
+  /// An object whose values are strings, in the order of their names.
+  package mutating func strings(_ values: [String: String]) {
     object { json in
       for (key, value) in values.sorted(by: { $0.key < $1.key }) {
         json.name(key)

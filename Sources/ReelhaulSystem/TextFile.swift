@@ -4,6 +4,11 @@ import Glibc
 package enum TextFile {
   /// The whole file. Throws `EFBIG` if it is longer than `limit` bytes.
   package static func read(_ path: String, limit: Int = 1 << 20) throws(SystemError) -> String {
+    String(decoding: try bytes(of: path, limit: limit), as: UTF8.self)
+  }
+
+  /// The same as it is, also where it is not UTF-8.
+  package static func bytes(of path: String, limit: Int = 1 << 20) throws(SystemError) -> [UInt8] {
     let file = try FileDescriptor.open(path, O_RDONLY)
     var buffer = [UInt8](repeating: 0, count: limit + 1)
     var count = 0
@@ -15,7 +20,7 @@ package enum TextFile {
       throw SystemError(errno: EIO, operation: "read \(path)")
     }
     guard count <= limit else { throw SystemError(errno: EFBIG, operation: "read \(path)") }
-    return String(decoding: buffer[..<count], as: UTF8.self)
+    return Array(buffer[..<count])
   }
 
   /// Replaces the file atomically; `mode` as of chmod(2).

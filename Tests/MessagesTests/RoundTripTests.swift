@@ -14,7 +14,8 @@ let fullSpec = TaskSpec(
   expect: Expectation(sha256: Array(0..<32), md5: Array(0..<16), bytes: 1 << 40), ifExists: .replace,
   headers: [HeaderField(name: "Accept", value: "video/*"), HeaderField(name: "Referer", value: "https://a/\"b\"")],
   retry: RetryPolicy(maxAttempts: 3, intervals: [1, 60]), rate: 1_000_000, credential: "cdn",
-  labels: ["title": "A \"film\"\n", "n": "1"], paused: true)
+  labels: ["title": "A \"film\"\n", "n": "1"], paused: true,
+  parameters: Array(#"{"preset":"fast","steps":[1,2.50,{"a b":null}]}"#.utf8))
 
 struct RoundTripTests {
   @Test(
@@ -54,7 +55,7 @@ struct RoundTripTests {
       for field in [
         "id", "kind", "state", "priority", "queue", "source", "destination", "bytesTotal", "bytesDone", "rate", "eta",
         "attempt", "maxAttempts", "worker", "epoch", "generation", "createdAt", "startedAt", "finishedAt", "runAt",
-        "digest", "error", "after", "labels",
+        "digest", "error", "after", "labels", "parameters",
       ] { #expect(text.contains("\"\(field)\":")) }
     }
   }

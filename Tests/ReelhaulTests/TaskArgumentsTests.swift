@@ -1,4 +1,5 @@
 import CommandLineKit
+import ReelhaulSystem
 import TaskCore
 import Testing
 import WorkerOptions
@@ -84,5 +85,48 @@ import WorkerOptions
   ])
   func refusesWhatCannotBeATask(_ words: [String]) {
     #expect(throws: UsageError.self) { try spec(words[0], words[1]) }
+  }
+
+  @Test("every field of a task has an option, except for those that stand in the command itself")
+  func fieldsHaveOptions() {
+    #expect(TaskField.all.filter { OptionSpec($0) == nil }.map(\.path) == ["kind", "source"])
+    #expect(OptionSpec.submitting + [.parameters] == TaskField.all.compactMap(OptionSpec.init))
+    #expect(TaskField.overview.contains("after, notBefore, expect {sha256, md5, bytes}, ifExists"))
+  }
+
+  private func parameters(_ text: String) throws -> String? {
+    let command = CommandSpec(name: "hand-in", summary: "", options: OptionSpec.submitting + [.parameters])
+    let program = CommandSpec(name: "p", summary: "", subcommands: [command])
+    let parser = CommandParser(program, settings: Settings(environment: [:]))
+    guard case .run(let arguments) = try parser.parse(["hand-in", "--parameters", text]) else { return nil }
+    let spec = try TaskSpec(kind: TaskKind(rawValue: "transcode"), source: "", arguments).checked()
+    return spec.parameters.map { String(decoding: $0, as: UTF8.self) }
+  }
+
+  @Test("parameters are JSON, given in words or in a file")
+  func readsParameters() throws {
+    #expect(try parameters(#"{"preset": "fast"}"#) == #"{"preset":"fast"}"#)
+    let directory = try TemporaryDirectory(prefix: "reelhaul-test")
+    let path = "\(directory.path)/parameters.json"
+    try TextFile.write("{\n  \"a\": 1\n}\n", to: path)
+    #expect(try parameters("@\(path)") == #"{"a":1}"#)
+    try TextFile.write("{\n  \"a\": x\n}\n", to: path)
+    #expect(throws: UsageError("--parameters \(path) must be JSON: expected a value of another kind (byte 9)")) {
+      try parameters("@\(path)")
+    }
+  }
+
+  @Test(
+    "parameters that are no JSON are refused, with the byte and the reason",
+    arguments: [
+      ("{", "--parameters must be JSON: ends in the middle of a value (byte 1)"),
+      ("", "--parameters must be JSON: there is nothing to read (byte 0)"),
+      ("1 2", "--parameters must be JSON: something follows the value (byte 2)"),
+      ("@/nowhere", "--parameters: open /nowhere: No such file or directory"),
+      ("\"\(String(repeating: "x", count: 1 << 16))\"", "--parameters: must be a JSON value of at most 65536 bytes"),
+    ])
+  func refusesParameters(text: String, message: String) {
+    let error = #expect(throws: UsageError.self) { try parameters(text) }
+    #expect(error?.message == message)
   }
 }

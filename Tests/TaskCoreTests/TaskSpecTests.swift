@@ -49,6 +49,9 @@ struct TaskSpecTests {
     #expect(field { $0.rate = 0 } == "rate")
     #expect(field { $0.credential = "a b" } == "credential")
     #expect(field { $0.labels = ["": "x"] } == "labels")
+    #expect(field { $0.parameters = [] } == "parameters")
+    #expect(field { $0.parameters = [UInt8](repeating: 0x31, count: 65_537) } == "parameters")
+    #expect(field { $0.parameters = [UInt8](repeating: 0x31, count: 65_536) } == nil)
     #expect(field { $0.labels = ["x": "\0"] } == "labels")
     #expect(
       field {
@@ -109,5 +112,20 @@ struct TaskSpecTests {
     spec.fillInDestination()
     #expect(spec.destination == expected)
     try spec.validate()
+  }
+}
+
+struct TaskDifferencesTests {
+  @Test("a task differs from another submission in what was asked for, and not in its priority")
+  func namesWhatDiffers() {
+    let first = TaskSpec(id: id, kind: .noop, source: "https://a/b")
+    var second = first
+    second.priority = 7
+    #expect(first.differences(from: second) == [])
+    second.expect.bytes = 1
+    second.expect.md5 = [UInt8](repeating: 0, count: 16)
+    second.retry.intervals = [5]
+    second.parameters = Array("1".utf8)
+    #expect(first.differences(from: second) == ["expect", "retryAfter", "parameters"])
   }
 }

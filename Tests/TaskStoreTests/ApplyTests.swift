@@ -24,7 +24,7 @@ import Testing
         priority: -7, queue: "films", expect: Expectation(sha256: Array(repeating: 7, count: 32), bytes: 5),
         ifExists: .replace, headers: [HeaderField(name: "Accept", value: "*/*")],
         retry: RetryPolicy(maxAttempts: 3, intervals: [1, 2]), rate: 1000, credential: "studio",
-        labels: ["title": "“Ä”"])
+        labels: ["title": "“Ä”"], parameters: Array(#"{"b":1.0,"a":[null,"\\u0000 ü"],"a":2}"#.utf8))
       try await fixture.submit(spec)
       #expect(try await fixture.store.task(spec.id)?.spec == spec)
       let claims = try await fixture.store.claim(try await fixture.worker(), limit: 1)
@@ -52,7 +52,8 @@ import Testing
           headers: (0..<32).map { HeaderField(name: "X-\(10 + $0)", value: value) },
           retry: RetryPolicy(maxAttempts: 100, intervals: Array(repeating: 86_400, count: 100)), rate: .max,
           credential: String(repeating: "c", count: 100),
-          labels: Dictionary(uniqueKeysWithValues: (0..<64).map { ("\($0)\u{85}", long) }))
+          labels: Dictionary(uniqueKeysWithValues: (0..<64).map { ("\($0)\u{85}", long) }),
+          parameters: Array("[\(String(repeating: "0,", count: 32_766))-7]".utf8))
         try spec.validate()
         #expect(try await fixture.submit(spec) == [.applied])
         #expect(try await fixture.store.task(id)?.spec == spec)

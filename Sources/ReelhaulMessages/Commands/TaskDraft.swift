@@ -3,62 +3,44 @@ import TaskCore
 
 /// A task as a producer wrote it: its id, kind and destination may be missing still.
 struct TaskDraft {
-  static let names = [
-    "id", "kind", "source", "destination", "parameters", "priority", "queue", "after", "notBefore", "expect",
-    "ifExists", "headers",
-    "maxAttempts", "retryAfter", "rate", "credential", "labels", "paused",
-  ]
+  static let names = TaskFieldTable.tasks.names
 
-  let id: UniqueID?
-  let kind: TaskKind?
-  private let source: String?
+  /// What the producer gave, and the defaults of all else.
+  private let fields: TaskSpec
+  /// The members that were there: bit n for the table's member n.
+  private let found: UInt64
   /// The offset of the draft's last byte, where what is missing should have been.
   let end: Int
-  private let fields: TaskSpec
+
+  private static let (id, kind, source) = (bit(of: "id"), bit(of: "kind"), bit(of: "source"))
+
+  private static func bit(of name: String) -> UInt64 { 1 << UInt64(TaskFieldTable.tasks.index(named: name)) }
 
   /// `known` are the names that the reader may meet, more than ``names`` where others than a task's may stand there.
   init(from reader: inout JSONReader, known: [String] = names) throws(DecodingFailure) {
-    var id: UniqueID?
-    var kind: TaskKind?
-    var source: String?
-    var fields = TaskSpec(id: UniqueID(high: 0, low: 0), kind: .download, source: "")
+    let table = TaskFieldTable.tasks
+    var fields = TaskSpec.standard
+    var found: UInt64 = 0
     try reader.object(known: known) { reader, name throws(DecodingFailure) in
-      switch name {
-      case "id": id = try reader.uuid()
-      case "kind": kind = TaskKind(rawValue: try reader.string(limit: 64))
-      case "source": source = try reader.string(limit: TaskSpec.urlLimit)
-      case "destination": fields.destination = try reader.string(limit: TaskSpec.urlLimit)
-      case "parameters": fields.parameters = try reader.raw()
-      case "priority": fields.priority = try reader.integer(TaskSpec.priorities)
-      case "queue": fields.queue = try reader.string(limit: 100)
-      case "after": fields.after = try reader.uuids()
-      case "notBefore": fields.notBefore = try reader.timestamp()
-      case "expect": fields.expect = try Expectation(from: &reader)
-      case "ifExists": fields.ifExists = try reader.choice()
-      case "headers": fields.headers = try HeaderField.fields(from: &reader)
-      case "maxAttempts": fields.retry.maxAttempts = try reader.integer(RetryPolicy.attempts)
-      case "retryAfter": fields.retry.intervals = try RetryPolicy.intervals(from: &reader)
-      case "rate": fields.rate = try reader.integer(1...Int64.max)
-      case "credential": fields.credential = try reader.string(limit: 100)
-      case "labels": fields.labels = try reader.strings()
-      case "paused": fields.paused = try reader.bool()
-      default: try reader.skip()
-      }
+      guard let index = table.index(of: name) else { return try reader.skip() }
+      try table.read(index, from: &reader, into: &fields)
+      found |= 1 << UInt64(index)
     }
-    (self.id, self.kind, self.source, self.fields) = (id, kind, source, fields)
+    (self.fields, self.found) = (fields, found)
     end = reader.position - 1
   }
 
+  var id: UniqueID? { found & Self.id == 0 ? nil : fields.id }
+
+  var hasKind: Bool { found & Self.kind != 0 }
+
   /// The task, with an id from `makeID` where it has none of its own; one without a kind is a download.
   func spec(makeID: () -> UniqueID) throws(DecodingFailure) -> TaskSpec {
-    var spec = fields
-    spec.kind = kind ?? .download
-    if let source {
-      spec.source = source
-    } else if spec.kind.needsSource {
+    guard found & Self.source != 0 || !fields.kind.needsSource else {
       throw DecodingFailure(.missing("source"), offset: end)
     }
-    spec.id = id ?? makeID()
+    var spec = fields
+    if found & Self.id == 0 { spec.id = makeID() }
     return spec
   }
 
@@ -77,42 +59,5 @@ struct TaskDraft {
       throw Rejection(.invalidField, (member.map { "\($0)." } ?? "") + error.description)
     }
     return spec
-  }
-}
-
-extension Expectation {
-  fileprivate init(from reader: inout JSONReader) throws(DecodingFailure) {
-    var expect = Expectation()
-    try reader.object(known: ["sha256", "md5", "bytes"]) { reader, name throws(DecodingFailure) in
-      switch name {
-      case "sha256": expect.sha256 = try reader.digest(count: 32)
-      case "md5": expect.md5 = try reader.digest(count: 16)
-      case "bytes": expect.bytes = try reader.integer(0...Int64.max)
-      default: try reader.skip()
-      }
-    }
-    self = expect
-  }
-}
-
-extension HeaderField {
-  /// Reads `{"name": "value", …}`; the fields come in the order of their names, so that what a store has reordered is
-  /// the same again.
-  fileprivate static func fields(from reader: inout JSONReader) throws(DecodingFailure) -> [HeaderField] {
-    var fields: [HeaderField] = []
-    try reader.object { reader, name throws(DecodingFailure) in
-      fields.append(HeaderField(name: name.text, value: try reader.string()))
-    }
-    return fields.sorted { $0.name < $1.name }
-  }
-}
-
-extension RetryPolicy {
-  fileprivate static func intervals(from reader: inout JSONReader) throws(DecodingFailure) -> [Int] {
-    var intervals: [Int] = []
-    try reader.array { reader, _ throws(DecodingFailure) in
-      intervals.append(try reader.integer(RetryPolicy.intervalSeconds))
-    }
-    return intervals
   }
 }

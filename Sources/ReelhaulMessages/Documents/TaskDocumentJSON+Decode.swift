@@ -39,6 +39,7 @@ extension TaskDocumentJSON {
       case "error": document.error = try readError(from: &reader)
       case "after": spec.after = try reader.uuids()
       case "labels": spec.labels = try reader.strings()
+      case "parameters": spec.parameters = try reader.raw()
       default: try reader.skip()
       }
     }

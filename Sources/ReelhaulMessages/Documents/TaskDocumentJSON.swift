@@ -49,6 +49,8 @@ package enum TaskDocumentJSON {
       write(error: document.error, to: &json)
       json.member("after", spec.after)
       json.member("labels", spec.labels)
+      json.name("parameters")
+      if let parameters = spec.parameters { json.raw(parameters) } else { json.null() }
       more(&json)
     }
   }

@@ -1,36 +1,36 @@
 extension TaskSpec {
   /// Checks everything that can be known before the task runs.
   public func validate() throws(InvalidTask) {
-    try Self.checkName("kind", kind.rawValue, limit: 32)
-    try checkURLs()
-    if let parameters, parameters.count > Self.parametersLimit {
-      throw InvalidTask("parameters", "longer than \(Self.parametersLimit) bytes")
+    try withUnsafePointer(to: self) { spec throws(InvalidTask) in
+      for step in Self.steps {
+        switch step {
+        case .value(let index, let value):
+          guard let complaint = value.complaint(about: spec) else { continue }
+          throw InvalidTask(TaskField.all[index].path, complaint)
+        case .own(let check): try check(self)
+        }
+      }
     }
-    guard Self.priorities.contains(priority) else {
-      throw InvalidTask("priority", "must be from \(Self.priorities.lowerBound) to \(Self.priorities.upperBound)")
-    }
-    try Self.checkName("queue", queue, limit: 100)
-    try checkAfter()
-    try checkExpectation()
-    for (index, header) in headers.enumerated() { try check(header, before: headers[..<index]) }
-    guard headers.count <= 32 else { throw InvalidTask("headers", "more than 32 header fields") }
-    try checkRetry()
-    if let rate, rate < 1 { throw InvalidTask("rate", "must be at least 1 byte per second") }
-    if let credential { try Self.checkName("credential", credential, limit: 100) }
-    try checkLabels()
   }
 
-  /// Checks a transfer that a handler makes; its destination is known to be good.
-  package func validateTransfer() throws(InvalidTask) {
-    try check("source", source, is: .web)
-    try checkExpectation()
-    for (index, header) in headers.enumerated() { try check(header, before: headers[..<index]) }
-    if let credential { try Self.checkName("credential", credential, limit: 100) }
+  /// What there is to check, in the order of the fields: the kind of a value, then what is the field's own.
+  private enum Check {
+    case value(field: Int, TaskField.Value)
+    case own(@Sendable (TaskSpec) throws(InvalidTask) -> Void)
   }
+
+  private static let steps: [Check] = {
+    var steps: [Check] = []
+    for (index, field) in TaskField.all.enumerated() {
+      if field.value.hasComplaints { steps.append(.value(field: index, field.value)) }
+      if let check = field.check { steps.append(.own(check)) }
+    }
+    return steps
+  }()
 
   // MARK: URLs
 
-  private func checkURLs() throws(InvalidTask) {
+  func checkURLs() throws(InvalidTask) {
     switch kind {
     case .download:
       try check("source", source, is: .web)
@@ -42,7 +42,7 @@ extension TaskSpec {
       try check("source", source, is: .any)
       try check("destination", destination, is: .any)
     case .delete:
-      try check("source", source, is: .storage)
+      try check("source", source, is: .any)
       guard destination == nil else { throw InvalidTask("destination", "a delete has none") }
     default:
       try checkText("source", source)
@@ -80,18 +80,15 @@ extension TaskSpec {
 
   // MARK: The rest
 
-  private func checkAfter() throws(InvalidTask) {
+  func checkAfter() throws(InvalidTask) {
     guard after.count <= 100 else { throw InvalidTask("after", "more than 100 tasks") }
     guard !after.contains(id) else { throw InvalidTask("after", "a task cannot come after itself") }
     guard Set(after).count == after.count else { throw InvalidTask("after", "a task is named twice") }
   }
 
-  private func checkExpectation() throws(InvalidTask) {
-    if let sha256 = expect.sha256, sha256.count != 32 {
-      throw InvalidTask("expect.sha256", "must be 64 hexadecimal digits")
-    }
-    if let md5 = expect.md5, md5.count != 16 { throw InvalidTask("expect.md5", "must be 32 hexadecimal digits") }
-    if let bytes = expect.bytes, bytes < 0 { throw InvalidTask("expect.bytes", "must not be negative") }
+  func checkHeaders() throws(InvalidTask) {
+    for (index, header) in headers.enumerated() { try check(header, before: headers[..<index]) }
+    guard headers.count <= 32 else { throw InvalidTask("headers", "more than 32 header fields") }
   }
 
   private func check(_ header: HeaderField, before others: ArraySlice<HeaderField>) throws(InvalidTask) {
@@ -108,16 +105,13 @@ extension TaskSpec {
     }
   }
 
-  private func checkRetry() throws(InvalidTask) {
-    guard RetryPolicy.attempts.contains(retry.maxAttempts) else {
-      throw InvalidTask("maxAttempts", "must be from 1 to \(RetryPolicy.attempts.upperBound)")
-    }
+  func checkIntervals() throws(InvalidTask) {
     guard retry.intervals.count <= 100, retry.intervals.allSatisfy(RetryPolicy.intervalSeconds.contains) else {
       throw InvalidTask("retryAfter", "must be at most 100 intervals of 0 to 86400 seconds")
     }
   }
 
-  private func checkLabels() throws(InvalidTask) {
+  func checkLabels() throws(InvalidTask) {
     guard labels.count <= 64 else { throw InvalidTask("labels", "more than 64 labels") }
     // Every event has them, and must fit into a message.
     guard labels.reduce(0, { $0 + $1.key.utf8.count + $1.value.utf8.count }) <= 1 << 16 else {
@@ -137,11 +131,49 @@ extension TaskSpec {
   package static func isName(_ name: String, limit: Int) -> Bool {
     (1...limit).contains(name.utf8.count) && name.utf8.allSatisfy(\.isOfName)
   }
+}
 
-  private static func checkName(_ field: String, _ name: String, limit: Int) throws(InvalidTask) {
-    guard isName(name, limit: limit) else {
-      throw InvalidTask(field, "must be 1 to \(limit) letters, digits, \".\", \"_\" or \"-\"")
+extension TaskField.Value {
+  /// What is wrong with the value, as far as its kind tells; nil if nothing is.
+  fileprivate func complaint(about spec: UnsafePointer<TaskSpec>) -> String? {
+    switch self {
+    case .kind(let place): Self.complaint(aboutName: place(spec).pointee.rawValue, limit: 32)
+    case .name(let place, let limit): Self.complaint(aboutName: place(spec).pointee, limit: limit)
+    case .optionalName(let place, let limit):
+      place(spec).pointee.flatMap { Self.complaint(aboutName: $0, limit: limit) }
+    case .integer(let place, let range):
+      range.contains(place(spec).pointee) ? nil : "must be from \(range.lowerBound) to \(range.upperBound)"
+    case .bytes(let place, let least): (place(spec).pointee ?? least) < least ? "must be at least \(least)" : nil
+    case .digest(let place, let count):
+      (place(spec).pointee?.count ?? count) == count ? nil : "must be \(2 * count) hexadecimal digits"
+    case .json(let place, let limit): place(spec).pointee.flatMap { Self.complaint(aboutJSON: $0, limit: limit) }
+    // The fields' own checks look at these.
+    case .id, .ids, .text, .optionalText, .time, .ifExists, .headers, .seconds, .labels, .flag: nil
     }
+  }
+
+  /// Whether ``complaint(about:)`` looks at such values at all.
+  fileprivate var hasComplaints: Bool {
+    switch self {
+    case .kind, .name, .optionalName, .integer, .bytes, .digest, .json: true
+    case .id, .ids, .text, .optionalText, .time, .ifExists, .headers, .seconds, .labels, .flag: false
+    }
+  }
+
+  private static func complaint(aboutJSON json: [UInt8], limit: Int) -> String? {
+    guard (1...limit).contains(json.count) else { return "must be a JSON value of at most \(limit) bytes" }
+    // PostgreSQL keeps such a text, and fails whenever it looks for a member in it.
+    var rest = json[...]
+    while let backslash = rest.firstIndex(of: UInt8(ascii: "\\")) {
+      rest = rest[(backslash + 1)...]
+      if rest.starts(with: "u0000".utf8) { return "contains \\u0000, which the store cannot keep" }
+      rest = rest.dropFirst()
+    }
+    return nil
+  }
+
+  private static func complaint(aboutName name: String, limit: Int) -> String? {
+    TaskSpec.isName(name, limit: limit) ? nil : "must be 1 to \(limit) letters, digits, \".\", \"_\" or \"-\""
   }
 }
 
@@ -155,21 +187,4 @@ extension UInt8 {
     default: false
     }
   }
-}
-
-/// Why a task cannot be accepted.
-public struct InvalidTask: Error, Hashable, Sendable {
-  /// The field as it is named in JSON: `source`, `expect.sha256` …
-  public var field: String
-  /// What is wrong with it, for people; it never repeats a URL or a header's value.
-  public var message: String
-
-  public init(_ field: String, _ message: String) {
-    self.field = field
-    self.message = message
-  }
-}
-
-extension InvalidTask: CustomStringConvertible {
-  public var description: String { "\(field): \(message)" }
 }

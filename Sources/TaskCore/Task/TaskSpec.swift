@@ -3,8 +3,8 @@ public struct TaskSpec: Hashable, Sendable {
   public static let priorities = -1000...1000
   /// A URL may be as long as this, in bytes.
   public static let urlLimit = 8192
-  /// ``parameters`` may be as long as this, in bytes.
-  public static let parametersLimit = 64 << 10
+  /// Parameters may be as long as this, in bytes.
+  public static let parametersLimit = 1 << 16
 
   public var id: UniqueID
   public var kind: TaskKind
@@ -12,8 +12,6 @@ public struct TaskSpec: Hashable, Sendable {
   public var source: String
   /// The URL the bytes go to; a submitted download without one gets `storage://default/` and the source's last name.
   public var destination: String?
-  /// What the kind needs to know besides: one JSON value as it was written, at most ``parametersLimit`` bytes.
-  public var parameters: [UInt8]?
   /// −1000…1000; higher runs first, strictly.
   public var priority: Int
   public var queue: String
@@ -31,19 +29,21 @@ public struct TaskSpec: Hashable, Sendable {
   public var labels: [String: String]
   /// Added, not started: the task waits in `paused`.
   public var paused: Bool
+  /// What the task's handler is given: one JSON value of at most ``parametersLimit`` bytes, as UTF-8 text. As it is read,
+  /// white space between tokens is left out; a program that sets it itself must set valid JSON.
+  public var parameters: [UInt8]?
 
   public init(
-    id: UniqueID, kind: TaskKind, source: String, destination: String? = nil, parameters: [UInt8]? = nil,
-    priority: Int = 0,
+    id: UniqueID, kind: TaskKind, source: String, destination: String? = nil, priority: Int = 0,
     queue: String = "default", after: [UniqueID] = [], notBefore: Timestamp? = nil, expect: Expectation = Expectation(),
     ifExists: IfExists = .fail, headers: [HeaderField] = [], retry: RetryPolicy = RetryPolicy(), rate: Int64? = nil,
-    credential: String? = nil, labels: [String: String] = [:], paused: Bool = false
+    credential: String? = nil, labels: [String: String] = [:], paused: Bool = false,
+    parameters: [UInt8]? = nil
   ) {
     self.id = id
     self.kind = kind
     self.source = source
     self.destination = destination
-    self.parameters = parameters
     self.priority = priority
     self.queue = queue
     self.after = after
@@ -56,5 +56,6 @@ public struct TaskSpec: Hashable, Sendable {
     self.credential = credential
     self.labels = labels
     self.paused = paused
+    self.parameters = parameters
   }
 }

@@ -1,6 +1,6 @@
 import CommandLineKit
 import ReelhaulClient
-import WorkerOptions
+import TaskCore
 
 extension Subcommand {
   static let batch = Subcommand(
@@ -12,8 +12,7 @@ extension Subcommand {
         --strict nothing at all is sent unless every line is good: the input is read twice, and a pipe is kept in a \
         temporary file (in TMPDIR) until then.
 
-        A task's fields: id, kind, source, destination, priority, queue, after, notBefore, expect {sha256, md5, bytes}, \
-        ifExists, headers, maxAttempts, retryAfter (a list of seconds), rate, credential, labels, paused. Here rate is a \
+        A task's fields: \(TaskField.overview). Here rate is a \
         limit, as --rate of 'reelhaul download'; in the documents that other commands print it is what moves now.
 
         Lines that Kafka did not acknowledge are named, too. They may have arrived all the same: sending a line again \
@@ -45,6 +44,27 @@ extension Subcommand {
         "\(run.sent) \(run.sent == 1 ? "line was" : "lines were") sent, \(run.bad) \(run.bad == 1 ? "is" : "are") bad")
     }
     return .done
+  }
+}
+
+extension TaskField {
+  /// The names of all fields, as help lists them: `id, kind, …, expect {sha256, md5, bytes}, …`.
+  static var overview: String {
+    var words: [String] = []
+    for field in all {
+      var word = "\(field.name)"
+      if case .seconds = field.value { word += " (a list of seconds)" }
+      if case .json = field.value { word += " (any JSON)" }
+      if let object = field.object {
+        if let last = words.last, last.hasPrefix("\(object) {") {
+          words[words.count - 1] = "\(last.dropLast()), \(word)}"
+          continue
+        }
+        word = "\(object) {\(word)}"
+      }
+      words.append(word)
+    }
+    return words.joined(separator: ", ")
   }
 }
 

@@ -2,69 +2,70 @@ import CommandLineKit
 import TaskCore
 import WorkerOptions
 
-/// What a task can be given.
+/// The options of a task, made from the table of its fields.
 extension OptionSpec {
-  private static let task = "Task"
-  /// What a task has that is given nothing but its source.
-  private static let standard = TaskSpec(id: UniqueID(high: 0, low: 0), kind: .download, source: "")
+  /// For commands that submit a task of a kind of reelhaul's own: what its handler needs is in its fields.
+  static let submitting = TaskField.all.compactMap(OptionSpec.init).filter { $0 != parameters }
 
-  static let destination = OptionSpec(
-    "to", .text, valueName: "URL", group: task,
-    help:
-      "Where it goes: storage://NAME/PATH; by default storage://default/ and the source's last name, or else the task's id"
-  )
-  static let id = OptionSpec(
-    "id", .text, valueName: "UUID", group: task, help: "The task's id; the same id twice is one task, the first")
-  static let priority = OptionSpec(
-    "priority", short: "p", .priority, default: "\(standard.priority)", group: task, help: "Higher runs first")
-  static let queue = OptionSpec(
-    "queue", short: "q", .text, valueName: "NAME", default: standard.queue, group: task, help: "Its queue")
-  static let after = OptionSpec(
-    "after", .text, valueName: "TASK", repeatable: true, group: task, help: "Run once that task has succeeded")
-  static let notBefore = OptionSpec(
-    "not-before", .text, valueName: "TIME", group: task,
-    help: "Run no sooner: 2026-01-31T20:00:00Z, or from now, in d, h, m and s: +1d, +2h30m")
-  static let ifExists = OptionSpec(
-    "if-exists", .choice(IfExists.allCases.map(\.rawValue)), default: standard.ifExists.rawValue, group: task,
-    help: "What to do where the destination exists; a file that is skipped has to be the expected one")
-  static let label = OptionSpec(
-    "label", short: "l", .text, valueName: "K=V", repeatable: true, group: task,
-    help: "A label; 'title' names the task to people")
-  static let paused = OptionSpec("paused", .flag, group: task, help: "Add it without starting it")
+  /// `--parameters`, for commands that submit tasks of any kind.
+  static let parameters = of("parameters")
 
-  private static let check = "Checks"
-  static let sha256 = OptionSpec(
-    "sha256", .text, valueName: "HEX", group: check, help: "The SHA-256 the file must have")
-  static let md5 = OptionSpec("md5", .text, valueName: "HEX", group: check, help: "The MD5 the file must have")
-  static let bytes = OptionSpec("bytes", .bytes, group: check, help: "The length the file must have")
+  /// The option that gives the field; nil where the command line gives it in another way.
+  init?(_ field: TaskField) {
+    guard let option = field.option else { return nil }
+    self.init(
+      option.name, short: option.short, ValueKind(field.value), valueName: option.valueName,
+      default: field.value.standardText, repeatable: field.value.isRepeatable, group: option.group.rawValue,
+      help: option.help)
+  }
 
-  private static let transfer = "Transfer"
-  static let header = OptionSpec(
-    "header", short: "H", .text, valueName: "'K: V'", repeatable: true, group: transfer,
-    help: "A request header; secrets belong in a credential")
-  static let credential = OptionSpec(
-    "credential", .text, valueName: "NAME", group: transfer, help: "A credential that the workers have")
-  static let rate = OptionSpec(
-    "rate", .bytes, group: transfer, help: "At most so many bytes a second")
-  static let maxAttempts = OptionSpec(
-    "max-attempts", .number(in: RetryPolicy.attempts), default: "\(standard.retry.maxAttempts)", group: transfer,
-    help: "Attempts in a row without progress")
-  static let retryAfter = OptionSpec(
-    "retry-after", .text, valueName: "SECONDS,…", group: transfer,
-    help: "The waits before further attempts, the last one repeating; by default they grow, with jitter")
-
-  static let submitting: [OptionSpec] = [
-    .destination, .id, .priority, .queue, .after, .notBefore, .ifExists, .label, .paused,
-    .sha256, .md5, .bytes,
-    .header, .credential, .rate, .maxAttempts, .retryAfter,
-  ]
+  /// The option of the field that errors name `path`, which must have one.
+  private static func of(_ path: String) -> OptionSpec {
+    guard let option = TaskField.named(path).flatMap(OptionSpec.init) else {
+      preconditionFailure("no option gives \(path)")
+    }
+    return option
+  }
 }
 
 extension ValueKind {
-  /// A task's.
+  /// A task's priority.
   static let priority = number(in: TaskSpec.priorities)
 
-  fileprivate static func number(in range: ClosedRange<Int>) -> ValueKind {
+  fileprivate init(_ value: TaskField.Value) {
+    switch value {
+    case .integer(_, let range): self = .number(in: range)
+    case .bytes: self = .bytes
+    case .ifExists: self = .choice(IfExists.allCases.map(\.rawValue))
+    case .flag: self = .flag
+    case .id, .ids, .kind, .text, .optionalText, .name, .optionalName, .time, .digest, .headers, .seconds, .labels,
+      .json:
+      self = .text
+    }
+  }
+
+  private static func number(in range: ClosedRange<Int>) -> ValueKind {
     .integer(Int64(range.lowerBound)...Int64(range.upperBound))
+  }
+}
+
+extension TaskField.Value {
+  fileprivate var isRepeatable: Bool {
+    switch self {
+    case .ids, .headers, .labels: true
+    default: false
+    }
+  }
+
+  /// What a task has that is given nothing, as help shows it; nil where that is nothing.
+  fileprivate var standardText: String? {
+    withUnsafePointer(to: TaskSpec.standard) { standard in
+      switch self {
+      case .name(let place, _): place(standard).pointee
+      case .integer(let place, _): "\(place(standard).pointee)"
+      case .ifExists(let place): place(standard).pointee.rawValue
+      default: nil
+      }
+    }
   }
 }

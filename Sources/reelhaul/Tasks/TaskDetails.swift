@@ -17,6 +17,9 @@ enum TaskDetails {
     }
   }
 
+  /// As many bytes of the parameters are shown here; `--json` has all.
+  private static let shownParameters = 1000
+
   private static func identity(_ task: TaskDocument) -> [(String, String)] {
     let spec = task.spec
     var rows = [
@@ -25,6 +28,10 @@ enum TaskDetails {
       ("queue", spec.queue), ("priority", "\(spec.priority)"),
     ]
     if !spec.after.isEmpty { rows.append(("after", spec.after.map { "\($0)" }.joined(separator: " "))) }
+    if let parameters = spec.parameters {
+      let text = String(decoding: parameters.prefix(shownParameters), as: UTF8.self)
+      rows.append(("parameters", parameters.count > shownParameters ? text + "…" : text))
+    }
     for (key, value) in spec.labels.sorted(by: { $0.key < $1.key }) where key != "title" {
       rows.append(("label \(key)", value))
     }

@@ -23,7 +23,7 @@ struct TaskReport {
       json.name("spec")
       json.object { json in
         json.member("notBefore", orNull: spec.notBefore)
-        TaskSpecJSON.write(spec.expect, to: &json)
+        TaskSpecJSON.write(object: "expect", of: spec, to: &json)
         json.member("ifExists", spec.ifExists.rawValue)
         json.member("headers", spec.headers.map(\.name))
         json.member("retryAfter", spec.retry.intervals)

@@ -8,26 +8,63 @@ import WorkerOptions
 extension TaskSpec {
   /// The download that the command line describes; its values are checked one by one here, and together by the caller.
   init(downloadOf source: String, _ arguments: Arguments) throws {
-    try self.init(
-      id: arguments[.id].map { try Self.uuid($0, of: .id) } ?? .make(),
-      kind: .download, source: source,
-      destination: arguments[.destination],
-      priority: Int(arguments.integer(.priority) ?? 0),
-      queue: arguments[.queue] ?? "default",
-      after: arguments.all(.after).map { try Self.uuid($0, of: .after) },
-      notBefore: arguments[.notBefore].map(Self.time),
-      expect: Expectation(
-        sha256: arguments[.sha256].map { try Self.digest($0, bytes: 32, of: .sha256) },
-        md5: arguments[.md5].map { try Self.digest($0, bytes: 16, of: .md5) },
-        bytes: arguments.bytes(.bytes)),
-      ifExists: arguments[.ifExists].flatMap { IfExists(rawValue: $0) } ?? .fail,
-      headers: arguments.all(.header).map(Self.header),
-      retry: RetryPolicy(
-        maxAttempts: Int(arguments.integer(.maxAttempts) ?? 8), intervals: Self.intervals(arguments[.retryAfter])),
-      rate: arguments.bytes(.rate),
-      credential: arguments[.credential],
-      labels: Self.labels(arguments.all(.label)),
-      paused: arguments[flag: .paused])
+    try self.init(kind: .download, source: source, arguments)
+  }
+
+  /// The task of any kind that the command line describes, with an id of its own where none is given.
+  init(kind: TaskKind, source: String, _ arguments: Arguments) throws {
+    self.init(id: .make(), kind: kind, source: source)
+    for field in TaskField.all {
+      guard let option = OptionSpec(field) else { continue }
+      try field.value.take(option, from: arguments, into: &self)
+    }
+  }
+}
+
+extension TaskField.Value {
+  /// Sets the field to what the command line gives, or leaves it as it is.
+  fileprivate func take(_ option: OptionSpec, from arguments: Arguments, into spec: inout TaskSpec) throws(UsageError) {
+    guard option.takesValue ? arguments.given(option) != nil : arguments[flag: option] else { return }
+    let text = arguments[option] ?? ""
+    switch self {
+    case .id(let place): place.set(&spec, try Self.uuid(text, of: option))
+    case .ids(let place):
+      place.set(&spec, try arguments.all(option).map { text throws(UsageError) in try Self.uuid(text, of: option) })
+    case .kind(let place): place.set(&spec, TaskKind(rawValue: text))
+    case .text(let place, _), .name(let place, _): place.set(&spec, text)
+    case .optionalText(let place, _), .optionalName(let place, _): place.set(&spec, text)
+    case .integer(let place, _): place.set(&spec, arguments.integer(option).map { Int($0) } ?? 0)
+    case .bytes(let place, _): place.set(&spec, arguments.bytes(option))
+    case .time(let place): place.set(&spec, try Self.time(text, of: option))
+    case .digest(let place, let count): place.set(&spec, try Self.digest(text, bytes: count, of: option))
+    case .ifExists(let place): place.set(&spec, IfExists(rawValue: text) ?? .fail)
+    case .headers(let place):
+      place.set(&spec, try arguments.all(option).map { text throws(UsageError) in try Self.header(text, of: option) })
+    case .seconds(let place): place.set(&spec, try Self.intervals(text, of: option))
+    case .labels(let place): place.set(&spec, try Self.labels(arguments.all(option), of: option))
+    case .flag(let place): place.set(&spec, true)
+    case .json(let place, let limit): place.set(&spec, try Self.json(text, limit: limit, of: option))
+    }
+  }
+
+  /// A JSON value, or after an `@` the name of a file of one.
+  private static func json(_ text: String, limit: Int, of option: OptionSpec) throws(UsageError) -> [UInt8] {
+    var (json, origin) = (Array(text.utf8), option.spelling)
+    if text.hasPrefix("@") {
+      let path = String(text.dropFirst())
+      origin += " \(path)"
+      do throws(SystemError) {
+        // White space between tokens does not count, so a file may be longer than its value.
+        json = try TextFile.bytes(of: path, limit: 16 * limit)
+      } catch {
+        throw UsageError("\(option.spelling): \(error)", hint: "After @ stands the name of a file.")
+      }
+    }
+    do throws(DecodingFailure) {
+      return try JSONReader.read(json, limit: .max) { reader throws(DecodingFailure) in try reader.raw() }
+    } catch {
+      throw UsageError("\(origin) must be JSON: \(error)")
+    }
   }
 
   private static func uuid(_ text: String, of option: OptionSpec) throws(UsageError) -> UniqueID {
@@ -38,17 +75,17 @@ extension TaskSpec {
   }
 
   /// An RFC 3339 time, or a duration from now after a `+`.
-  private static func time(_ text: String) throws(UsageError) -> Timestamp {
+  private static func time(_ text: String, of option: OptionSpec) throws(UsageError) -> Timestamp {
     if text.hasPrefix("+"), let delay = DurationText.parse(String(text.dropFirst())) {
       return Timestamp(microseconds: Clocks.realtimeMicroseconds() + delay.microseconds)
     }
     do throws(InvalidTimestamp) {
       return try Timestamp(rfc3339: text)
     } catch .leapSecond {
-      throw UsageError("\(OptionSpec.notBefore.spelling): \(InvalidTimestamp.leapSecond)")
+      throw UsageError("\(option.spelling): \(InvalidTimestamp.leapSecond)")
     } catch {
       throw UsageError(
-        "\(OptionSpec.notBefore.spelling) must be a time such as 2026-01-31T20:00:00Z, or from now such as +90s, "
+        "\(option.spelling) must be a time such as 2026-01-31T20:00:00Z, or from now such as +90s, "
           + "+2h30m or +1d, not \"\(text)\"")
     }
   }
@@ -60,34 +97,33 @@ extension TaskSpec {
     return digest
   }
 
-  private static func header(_ text: String) throws(UsageError) -> HeaderField {
+  private static func header(_ text: String, of option: OptionSpec) throws(UsageError) -> HeaderField {
     guard let colon = text.firstIndex(of: ":"), colon > text.startIndex else {
-      throw UsageError("--header must be 'NAME: VALUE', not \"\(text)\"")
+      throw UsageError("\(option.spelling) must be 'NAME: VALUE', not \"\(text)\"")
     }
     let value = text[text.index(after: colon)...].drop { $0 == " " }
     return HeaderField(name: String(text[..<colon]), value: String(value))
   }
 
-  private static func intervals(_ text: String?) throws(UsageError) -> [Int] {
-    guard let text else { return [] }
+  private static func intervals(_ text: String, of option: OptionSpec) throws(UsageError) -> [Int] {
     let seconds = CommaList.parse(text)?.map { $0.allSatisfy(\.isNumber) ? Int($0) : nil } ?? [nil]
     return try seconds.map { seconds throws(UsageError) in
       guard let seconds else {
-        throw UsageError("--retry-after must be seconds such as 5,30,300, not \"\(text)\"")
+        throw UsageError("\(option.spelling) must be seconds such as 5,30,300, not \"\(text)\"")
       }
       return seconds
     }
   }
 
-  private static func labels(_ texts: [String]) throws(UsageError) -> [String: String] {
+  private static func labels(_ texts: [String], of option: OptionSpec) throws(UsageError) -> [String: String] {
     var labels: [String: String] = [:]
     for text in texts {
       guard let equals = text.firstIndex(of: "="), equals > text.startIndex else {
-        throw UsageError("--label must be KEY=VALUE, not \"\(text)\"")
+        throw UsageError("\(option.spelling) must be KEY=VALUE, not \"\(text)\"")
       }
       let name = String(text[..<equals])
       guard labels.updateValue(String(text[text.index(after: equals)...]), forKey: name) == nil else {
-        throw UsageError("--label names \(name) twice")
+        throw UsageError("\(option.spelling) names \(name) twice")
       }
     }
     return labels

@@ -10,15 +10,13 @@ extension TaskSpec {
     do {
       try spec.validate()
     } catch {
-      throw UsageError("\(Self.options[error.field]?.spelling ?? "URL"): \(error.message)")
+      throw UsageError("\(Self.spelling(of: error.field)): \(error.message)")
     }
     return spec
   }
 
-  /// What gives a field on the command line, beside the URL.
-  private static let options: [String: OptionSpec] = [
-    "destination": .destination, "priority": .priority, "queue": .queue, "after": .after, "expect.sha256": .sha256,
-    "expect.md5": .md5, "expect.bytes": .bytes, "headers": .header, "maxAttempts": .maxAttempts,
-    "retryAfter": .retryAfter, "rate": .rate, "credential": .credential, "labels": .label,
-  ]
+  /// The word of the command line that gives the field: its option, or the URL, which is the source.
+  private static func spelling(of path: String) -> String {
+    path == "source" ? "URL" : TaskField.named(path).flatMap(OptionSpec.init)?.spelling ?? path
+  }
 }
