@@ -3,8 +3,8 @@ import Glibc
 import ReelhaulSystem
 import TestKit
 import Testing
-import WorkerOptions
 import WorkerCore
+import WorkerOptions
 
 @testable import reelhaul
 

@@ -20,7 +20,6 @@ extension TaskDocumentJSON {
       case "queue": spec.queue = try reader.string()
       case "source": spec.source = try reader.string()
       case "destination": spec.destination = try reader.string()
-      case "parameters": spec.parameters = try reader.raw()
       case "bytesTotal": document.bytesTotal = try reader.integer()
       case "bytesDone": document.bytesDone = try reader.integer()
       case "rate": document.rate = try reader.integer()

@@ -25,8 +25,6 @@ package enum TaskDocumentJSON {
       json.member("queue", spec.queue)
       json.member("source", URLRedaction.redact(spec.source))
       json.member("destination", orNull: spec.destination.map(URLRedaction.redact))
-      json.name("parameters")
-      if let parameters = spec.parameters { json.raw(parameters) } else { json.null() }
       json.member("bytesTotal", orNull: document.bytesTotal)
       json.member("bytesDone", document.bytesDone)
       json.member("rate", orNull: document.rate)

@@ -28,6 +28,13 @@ extension TaskSpec {
     return steps
   }()
 
+  /// Checks a transfer that a handler makes; its destination is known to be good.
+  package func validateTransfer() throws(InvalidTask) {
+    var transfer = self
+    transfer.destination = "storage://default/checked"
+    try transfer.validate()
+  }
+
   // MARK: URLs
 
   func checkURLs() throws(InvalidTask) {
@@ -42,7 +49,7 @@ extension TaskSpec {
       try check("source", source, is: .any)
       try check("destination", destination, is: .any)
     case .delete:
-      try check("source", source, is: .any)
+      try check("source", source, is: .storage)
       guard destination == nil else { throw InvalidTask("destination", "a delete has none") }
     default:
       try checkText("source", source)
@@ -187,4 +194,21 @@ extension UInt8 {
     default: false
     }
   }
+}
+
+/// Why a task cannot be accepted.
+public struct InvalidTask: Error, Hashable, Sendable {
+  /// The field as it is named in JSON: `source`, `expect.sha256` …
+  public var field: String
+  /// What is wrong with it, for people; it never repeats a URL or a header's value.
+  public var message: String
+
+  public init(_ field: String, _ message: String) {
+    self.field = field
+    self.message = message
+  }
+}
+
+extension InvalidTask: CustomStringConvertible {
+  public var description: String { "\(field): \(message)" }
 }

@@ -1,6 +1,7 @@
 import CommandLineKit
 import ReelhaulClient
 import TaskCore
+import WorkerOptions
 
 extension Subcommand {
   static let batch = Subcommand(
