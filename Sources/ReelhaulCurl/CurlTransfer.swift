@@ -43,7 +43,7 @@ extension CurlTransfer {
     case .more:
       return true
     case .tooLarge:
-      failure = CurlError(.headTooLarge, message: "the response's head passes the limit")
+      failure = CurlError(.headTooLarge, message: "the response's head is larger than the limit")
       return false
     case .malformed:
       failure = CurlError(.badResponse, isRetryable: true, message: "the response's head is not HTTP")
@@ -69,15 +69,16 @@ extension CurlTransfer {
     if let failure { return failure }
     // libcurl reports a header line that exceeds its limit as "out of memory". Memory does not run out here.
     if result == 27, !collector.isComplete {
-      return CurlError(.headTooLarge, message: "a line of the response's head passes the limit")
+      return CurlError(.headTooLarge, message: "a line of the response's head is longer than the limit")
     }
     // After the request was sent, these results describe the answer: HTTP/0.9, which is how any answer looks that is
     // not HTTP, or a line of a head or of trailers that libcurl does not accept.
     if result == 1 || result == 43, easy.hasSent {
-      return CurlError(.badResponse, isRetryable: true, message: easy.detail.isEmpty ? "no HTTP" : easy.detail)
+      return CurlError(
+        .badResponse, isRetryable: true, message: easy.detail.isEmpty ? "the answer is not HTTP" : easy.detail)
     }
     if refusedAddress, result == 7 {
-      return CurlError(.addressRefused, message: "the address is not one that the policy permits")
+      return CurlError(.addressRefused, message: "the network policy does not permit the address")
     }
     if result == 60 { return .certificate(verdict: easy.certificateVerdict, detail: easy.detail) }
     return CurlError(result: result, detail: easy.detail)

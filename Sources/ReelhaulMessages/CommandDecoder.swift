@@ -40,7 +40,8 @@ package enum CommandDecoder {
     case .task(let draft): return .submit(try draft.submission(makeID: makeID))
     case .command(let envelope):
       guard !envelope.hasIDBesidesItsTasks else {
-        throw Rejection(.invalidField, "id: not the \"id\" of the task, which is all that a submit is known by")
+        throw Rejection(
+          .invalidField, "id: differs from the \"id\" of the task; a submit is identified only by the task's id")
       }
       return try envelope.command(makeID: makeID)
     }

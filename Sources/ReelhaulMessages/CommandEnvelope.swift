@@ -52,19 +52,19 @@ struct CommandEnvelope {
     }
     guard command != "submit" else { return .submit(try submission(makeID: makeID)) }
     let action = try action(command)
-    guard let taskID else { throw Rejection(.missingField, "\"taskId\" is missing: which task to \(command)") }
+    guard let taskID else { throw Rejection(.missingField, "\"taskId\" is missing: it names the task to \(command)") }
     return .control(Command.Control(id: id ?? makeID(), taskID: taskID, action: action))
   }
 
   private func submission(makeID: () -> UniqueID) throws(Rejection) -> TaskSpec {
-    guard let task else { throw Rejection(.missingField, "\"task\" is missing: what to submit") }
+    guard let task else { throw Rejection(.missingField, "\"task\" is missing: it is the task to submit") }
     return try task.submission(in: "task") { id ?? makeID() }
   }
 
   private func action(_ command: String) throws(Rejection) -> ControlAction {
     if let action = ControlAction(name: command, priority: priority) { return action }
     guard !ControlAction.names.contains(command) else {
-      throw Rejection(.missingField, "\"priority\" is missing: \(command) to what")
+      throw Rejection(.missingField, "\"priority\" is missing: it is the new priority")
     }
     throw Rejection(.unknownCommand, "the command is unknown; expected one of \(Self.commands)")
   }

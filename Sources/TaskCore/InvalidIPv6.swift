@@ -12,7 +12,7 @@ extension InvalidIPv6: CustomStringConvertible {
   public var description: String {
     switch self {
     case .bracket: "the \"]\" behind an IPv6 address is missing"
-    case .zone: "a zone (%eth0) means something on one machine only: write the IPv6 address without it"
+    case .zone: "a zone (%eth0) has a meaning on one machine only: write the IPv6 address without it"
     case .group: "every group of an IPv6 address must be one to four hexadecimal digits, with one colon between two"
     case .groups: "an IPv6 address must have eight groups; \"::\" stands for one or more of them"
     case .gaps: "\"::\" may stand only once in an IPv6 address"

@@ -32,7 +32,7 @@ extension TaskSpec {
       try check("destination", destination, is: .any)
     case .delete:
       try check("source", source, is: .any)
-      guard destination == nil else { throw InvalidTask("destination", "a delete has none") }
+      guard destination == nil else { throw InvalidTask("destination", "a task of kind delete has no destination") }
     default:
       try checkText("source", source)
       try checkText("destination", destination ?? "")
@@ -86,7 +86,7 @@ extension TaskSpec {
   private func check(_ header: HeaderField, before others: ArraySlice<HeaderField>) throws(InvalidTask) {
     guard header.isToken else { throw InvalidTask("headers", "a field's name is empty or not a token of HTTP") }
     guard !header.isSecret else {
-      throw InvalidTask("headers", "\(header.name) is a secret: name a credential that lives with the workers")
+      throw InvalidTask("headers", "\(header.name) is a secret: name one of the workers' credentials instead")
     }
     guard !header.isReserved else { throw InvalidTask("headers", "\(header.name) is set by the transfer itself") }
     guard header.hasSendableValue else {

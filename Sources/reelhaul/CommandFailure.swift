@@ -54,14 +54,15 @@ struct CommandFailure: Error {
       unanswered = postgres
     case .schema(let message):
       self.init(
-        .unreachable, message, hint: "'reelhaul doctor' compares them; 'reelhaul migrate' brings an older one up.")
+        .unreachable, message,
+        hint: "'reelhaul doctor' compares the versions; 'reelhaul migrate' upgrades an older schema.")
     case .otherSchema(let message): self.init(.failed, message, hint: error.advice)
     case .otherFleet(let fleets):
       self.init(
         .usage, "\(fleets)",
         hint: """
-          Correct \(topicPrefix.setting), or give this fleet a database or a schema of its own. \
-          To change a fleet's prefix: docs/operations.md.
+          Correct \(topicPrefix.setting), or give this fleet its own database or schema. \
+          To change a fleet's prefix, see docs/operations.md.
           """)
     case .failed(let state, let message):
       self.init(.failed, "PostgreSQL refused a statement: \(message) (SQLSTATE \(state))", hint: Self.doctor)
@@ -80,7 +81,7 @@ struct CommandFailure: Error {
     if isRetriable {
       self.init(
         .unreachable, "Kafka cannot be reached: \(message)",
-        hint: Self.hint(kafka, " For TLS or SASL set REELHAUL_KAFKA_SECURITY_PROTOCOL and its like."))
+        hint: Self.hint(kafka, " For TLS or SASL, set REELHAUL_KAFKA_SECURITY_PROTOCOL and the related properties."))
       unanswered = kafka
     } else {
       self.init(.failed, "Kafka: \(message)", hint: Self.doctor)
@@ -92,8 +93,8 @@ struct CommandFailure: Error {
       self.init(.usage, error.message, hint: "Correct \(option.setting).")
     } else if error.isPermanent {
       self.init(
-        .unreachable, "PostgreSQL does not let this program in: \(error)",
-        hint: "Correct user, password and database in \(option.setting).")
+        .unreachable, "PostgreSQL refuses this program: \(error)",
+        hint: "Correct the user, password and database in \(option.setting).")
     } else if error.code == .server, !error.endsSession {
       self.init(.failed, "PostgreSQL: \(error)", hint: Self.doctor)
     } else {

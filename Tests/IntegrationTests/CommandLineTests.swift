@@ -231,11 +231,11 @@ import Testing
     let other = try await fleet.run(
       ["download", fleet.origin.url("/b.mp4"), "--sha256", String(repeating: "0", count: 64)] + id)
     #expect(other.status == .exited(1))
-    #expect(other.output.contains("is another one: source, destination, expect"), "\(other.output)")
+    #expect(other.output.contains("is different: source, destination, expect"), "\(other.output)")
     let unawaited = ["download", fleet.origin.url("/b.mp4"), "--json"] + id.filter { $0 != "--wait" }
     let sent = try await fleet.run(unawaited)
     #expect(sent.status == .exited(1))
-    #expect(sent.output.hasPrefix("error: task ") && sent.output.contains("is another one: source"), "\(sent.output)")
+    #expect(sent.output.hasPrefix("error: task ") && sent.output.contains("is different: source"), "\(sent.output)")
     #expect(!sent.output.contains("{"), "a document of no task: \(sent.output)")
     await fleet.stop()
   }
@@ -264,7 +264,7 @@ import Testing
     #expect(try await fleet.run(["doctor"]).output.contains("0 of host 127.0.0.1"))
     #expect(try await fleet.run(["limit", "host", "127.0.0.1", "none"]).status == .exited(0))
     try await fleet.wait(for: id, .succeeded)
-    #expect(try await fleet.run(["doctor", "--audit"]).output.contains("every counter right"))
+    #expect(try await fleet.run(["doctor", "--audit"]).output.contains("every counter is right"))
     await fleet.stop()
   }
 
@@ -310,11 +310,11 @@ import Testing
       String(decoding: (try? TestFleet.contents("\(directory.path)/out")) ?? [], as: UTF8.self)
     }
     try await eventually("it says what to do") {
-      try output().contains("is paused: 'reelhaul resume \(id)' lets it go on.")
+      try output().contains("is paused: 'reelhaul resume \(id)' continues it.")
     }
     process.kill(SIGINT)
     #expect(await process.wait() == .signaled(SIGINT))
-    #expect(try output().contains("The task stays as it is: 'reelhaul watch \(id)' follows"))
+    #expect(try output().contains("The task does not change: 'reelhaul watch \(id)' follows"))
     #expect(try await fleet.run(["resume", "\(id)", "--wait"]).output == "", "who resumes it is not told to")
     await fleet.stop()
   }

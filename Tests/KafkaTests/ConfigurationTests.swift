@@ -56,7 +56,7 @@ import Testing
     arguments: [
       ("REELHAUL_KAFKA_NO_SUCH_THING", "1", "no.such.thing is not known"),
       ("REELHAUL_KAFKA_SECURITY_PROTOCOL", "carrier_pigeon", "refuses its value"),
-      ("REELHAUL_KAFKA_SECURITY_PROTOCOL", "SASL_SSL", "REELHAUL_KAFKA_SASL_MECHANISM must say how"),
+      ("REELHAUL_KAFKA_SECURITY_PROTOCOL", "SASL_SSL", "REELHAUL_KAFKA_SASL_MECHANISM must name the mechanism"),
       ("REELHAUL_KAFKA_ENABLE_AUTO_COMMIT", "true", "cannot be set"),
       ("REELHAUL_KAFKA_ENABLE_IDEMPOTENCE", "false", "cannot be set"),
       ("REELHAUL_KAFKA_ACKS", "1", "cannot be set"),

@@ -118,7 +118,7 @@ import Testing
       return decoder.decode([.init(number: 1, bytes: Array(line.utf8))])
     }
     #expect(decode(ids[0]).commands.map(\.taskID.description) == [ids[0]])
-    #expect(decode(ids[1]).bad.first?.reason.hasPrefix("id: not the ") == true)
+    #expect(decode(ids[1]).bad.first?.reason.hasPrefix("id: differs from the ") == true)
   }
 
   /// People's own names, and every field that a task has.
@@ -146,7 +146,7 @@ import Testing
     #expect(outcome.commands.count == 4 && outcome.bad == [])
     #expect(outcome.notes.map(\.number) == [2, 3])
     #expect(outcome.notes[0].reason.hasSuffix(#"; did you mean "download"?"#), "\(outcome.notes)")
-    #expect(outcome.notes[1].reason.hasPrefix(#"kind "transcode" is none of reelhaul's own"#), "\(outcome.notes)")
+    #expect(outcome.notes[1].reason.hasPrefix(#"kind "transcode" is not built in"#), "\(outcome.notes)")
     #expect(decoder.decode(lines).notes == [])
   }
 

@@ -16,7 +16,7 @@ import Testing
   @Test(arguments: [
     ("destination_exists", "--if-exists skip or replace, or another --to"), ("destination_invalid", "another --to"),
     ("digest_mismatch", "--sha256 or --md5 was wrong"), ("size_mismatch", "--bytes was wrong"),
-    ("length_unknown", "with --bytes"), ("address_refused", "with that network; then 'reelhaul retry"),
+    ("length_unknown", "with --bytes"), ("address_refused", "REELHAUL_ALLOW_NETWORKS; then 'reelhaul retry"),
     ("credential_refused", "REELHAUL_CREDENTIALS"), ("http_404", "URL was wrong"),
     ("certificate_untrusted", "REELHAUL_CA_FILE"),
   ])

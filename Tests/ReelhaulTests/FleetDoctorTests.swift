@@ -45,7 +45,7 @@ import Testing
   @Test func heldPlacesAreNamed() {
     let held = FleetDoctor.limits([LimitUse(scope: .total, name: ""), LimitUse(scope: .queue, name: "q", limit: 0)])
     #expect(held.status == .warning)
-    #expect(held.message == "0 of queue q: tasks there wait")
+    #expect(held.message == "0 of queue q: their tasks wait")
     #expect(FleetDoctor.limits([LimitUse(scope: .host, name: "h", running: 4, limit: 4)]).status == .ok)
   }
 
@@ -79,20 +79,20 @@ import Testing
     #expect(reason(Self.task("storage://nas/a")) == "for the storage nas: no live worker has it")
     var typo = Self.task()
     typo.spec.kind = TaskKind(rawValue: "downlaod")
-    #expect(reason(typo) == "for a worker that carries out the kind downlaod: no live one does")
+    #expect(reason(typo) == "for a worker with a handler for the kind downlaod: no live worker has one")
     var released = Self.task()
     released.error = TaskFailure(code: "disk_full", message: "the disk was full", class: .wait)
     #expect(reason(released) == nil)
     #expect(
       reason(released, [Self.worker()], [LimitUse(scope: .host, name: "example.org", limit: 0)])
-        == "for room: 0 run, and the limit of host example.org is 0")
-    #expect(reason(Self.task(), [Self.worker(isLive: false)])?.contains("none is live") == true)
+        == "for a free place: 0 run, and the limit of host example.org is 0")
+    #expect(reason(Self.task(), [Self.worker(isLive: false)])?.contains("no worker is live") == true)
     #expect(
       reason(Self.task(), [Self.worker()], [LimitUse(scope: .host, name: "example.org", running: 4, limit: 4)])
-        == "for room: 4 run, and the limit of host example.org is 4")
+        == "for a free place: 4 run, and the limit of host example.org is 4")
     #expect(
       reason(Self.task(), [Self.worker()], [LimitUse(scope: .total, name: "", running: 2, limit: 2)])
-        == "for room: 2 run, and the limit of total is 2")
+        == "for a free place: 2 run, and the limit of total is 2")
     #expect(reason(Self.task(), [Self.worker()], [LimitUse(scope: .queue, name: "other", limit: 0)]) == nil)
     #expect(reason(Self.task("storage://nas/a", .running)) == nil)
   }

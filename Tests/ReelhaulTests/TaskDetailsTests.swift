@@ -106,7 +106,7 @@ import Testing
     #expect(
       report.waits
         == "for \(failed.id) (failed: 'reelhaul retry \(failed.id)'), \(queued.id) (queued), "
-        + "\(absent) (there is none: submit it, or cancel this task)")
+        + "\(absent) (it does not exist: submit it, or cancel this task)")
     #expect(TaskDetails.lines(report).contains { $0.hasPrefix("waits") && $0.contains("(queued)") })
   }
 

@@ -70,7 +70,7 @@ import WorkerCore
     ]
     #expect(
       UnknownSettings.unfollowed(settings, workers)
-        == "'up' has its own of these, and does not follow REELHAUL_ALLOW_NETWORKS, REELHAUL_KAFKA_LINGER_MS, REELHAUL_RATE."
+        == "'up' uses its own values and ignores REELHAUL_ALLOW_NETWORKS, REELHAUL_KAFKA_LINGER_MS, REELHAUL_RATE."
     )
     #expect(UnknownSettings.unfollowed(Settings(environment: workers), workers) == nil)
   }
@@ -81,8 +81,8 @@ import WorkerCore
       file: ["REELHAUL_WHATEVER": "1", "REELHAUL_STORAGE": "default=/srv"])
     #expect(
       UnknownSettings.sentences(settings) == [
-        "REELHAUL_CONCURENCY is no setting of reelhaul: did you mean REELHAUL_CONCURRENCY?",
-        "REELHAUL_WHATEVER is no setting of reelhaul",
+        "REELHAUL_CONCURENCY is not a setting of reelhaul: did you mean REELHAUL_CONCURRENCY?",
+        "REELHAUL_WHATEVER is not a setting of reelhaul",
       ])
   }
 

@@ -166,7 +166,7 @@ import WorkerCore
     }
     log.close()
     let lines = try String(decoding: file.contents(), as: UTF8.self).split(separator: "\n")
-    let warnings = lines.filter { $0.contains("\"msg\":\"the relay holds still\"") }
+    let warnings = lines.filter { $0.contains("\"msg\":\"the relay cannot publish events\"") }
     #expect(warnings.count == 2)
     #expect(warnings.allSatisfy { $0.contains("\"level\":\"warning\"") && $0.contains("nobody answers") })
   }

@@ -34,12 +34,12 @@ final class TransactionalClient: @unchecked Sendable {
 
   /// Call it once, before anything else.
   func fence(by deadline: Deadline) throws(KafkaError) {
-    try check(rd_kafka_init_transactions(handle.raw, deadline.remaining), "former producers cannot be shut out")
+    try check(rd_kafka_init_transactions(handle.raw, deadline.remaining), "earlier producers cannot be fenced")
   }
 
   /// Begins a transaction with the messages.
   func write(_ messages: some Sequence<KafkaMessage>, by deadline: Deadline) throws(KafkaError) {
-    try check(rd_kafka_begin_transaction(handle.raw), "no transaction can begin")
+    try check(rd_kafka_begin_transaction(handle.raw), "the transaction cannot begin")
     for message in messages {
       var code = produce(message)
       while code == RD_KAFKA_RESP_ERR__QUEUE_FULL, !deadline.hasPassed {
@@ -55,13 +55,13 @@ final class TransactionalClient: @unchecked Sendable {
   }
 
   func commit(by deadline: Deadline) throws(KafkaError) {
-    try check(rd_kafka_commit_transaction(handle.raw, deadline.remaining), "the transaction is not committed")
+    try check(rd_kafka_commit_transaction(handle.raw, deadline.remaining), "the transaction cannot be committed")
   }
 
   /// Throws if there is nothing to abort, for example after a commit with an unknown outcome. Then the client is
   /// useless.
   func abort(by deadline: Deadline) throws(KafkaError) {
-    try check(rd_kafka_abort_transaction(handle.raw, deadline.remaining), "the transaction is not aborted")
+    try check(rd_kafka_abort_transaction(handle.raw, deadline.remaining), "the transaction cannot be aborted")
   }
 
   /// Ends the client without waiting, and returns the thread that frees it. The cluster aborts an open transaction.

@@ -13,7 +13,7 @@ package enum CertificateFile {
       throw UnusableFile(description: "\(error)")
     }
     let count = text.split(separator: "\n").count { $0.hasPrefix("-----BEGIN ") && $0.contains("CERTIFICATE-----") }
-    guard count > 0 else { throw UnusableFile(description: "\(path) holds no certificate in the PEM format") }
+    guard count > 0 else { throw UnusableFile(description: "\(path) contains no certificate in PEM format") }
     return count
   }
 }

@@ -35,10 +35,10 @@ extension Credential {
     }
     guard !hosts.isEmpty else { throw reader.missing("hosts") }
     guard kinds == 1, (user == nil) == (password == nil) else {
-      throw reader.failure(.invalidValue("expected one of bearer, user with password, and headers"))
+      throw reader.failure(.invalidValue("expected exactly one of bearer, user with password, or headers"))
     }
     if let user, let password {
-      guard !user.contains(":") else { throw reader.failure(.invalidValue("a user's name has no colon")) }
+      guard !user.contains(":") else { throw reader.failure(.invalidValue("a user name must not contain a colon")) }
       fields = [HeaderField(name: "Authorization", value: "Basic \(Base64.encode("\(user):\(password)".utf8))")]
     }
     guard fields.allSatisfy(\.isSendable) else {

@@ -27,10 +27,10 @@ package struct CredentialFile: Sendable {
   private func contents() throws -> [UInt8] {
     let file = try FileDescriptor.open(path, O_RDONLY)
     let status = try file.status()
-    guard status.st_mode & S_IFMT == S_IFREG else { throw UnusableFile(description: "\(path) is no file") }
+    guard status.st_mode & S_IFMT == S_IFREG else { throw UnusableFile(description: "\(path) is not a file") }
     guard status.st_mode & 0o027 == 0 else {
       let mode = String(status.st_mode & 0o777, radix: 8)
-      throw UnusableFile(description: "\(path) is open to others (mode \(mode)): chmod 600 it")
+      throw UnusableFile(description: "\(path) is readable by others (mode \(mode)): use chmod 600")
     }
     return try file.contents()
   }

@@ -93,7 +93,7 @@ final class Reserve: Sendable {
   ) throws(SystemError) {
     let (free, total) = try staging.space()
     if let total, size > total {
-      throw SystemError(errno: EFBIG, operation: "reserve \(size) bytes on a volume of \(total) bytes in all")
+      throw SystemError(errno: EFBIG, operation: "reserve \(size) bytes on a volume of \(total) bytes")
     }
     let limit = policy.limit(free: free, promised: promised, held: held)
     guard size <= limit else {

@@ -79,7 +79,8 @@ package final class StagingFile: Sendable {
     _ body: (borrowing FileDescriptor) throws(SystemError) -> Result
   ) throws(StorageError) -> Result {
     guard !isVoid.withLock({ $0 }) else {
-      throw StorageError(.ioError, "storage \(volume.name): the staging file \(name) is void after a device error")
+      throw StorageError(
+        .ioError, "storage \(volume.name): the staging file \(name) cannot be used after a device error")
     }
     do throws(SystemError) {
       return try body(file)

@@ -25,7 +25,7 @@ package final class Storage: Sendable {
         throw InvalidStorageRoot(text: String(entry), reason: "write NAME=/PATH")
       }
       guard roots.updateValue(parts[1], forKey: parts[0]) == nil else {
-        throw InvalidStorageRoot(text: String(entry), reason: "\(parts[0]) is there twice")
+        throw InvalidStorageRoot(text: String(entry), reason: "\(parts[0]) is named twice")
       }
     }
     return roots
@@ -79,7 +79,8 @@ package final class Storage: Sendable {
     guard volume.id == checkpoint.volume else {
       throw StorageError(
         .volumeGone,
-        "storage \(volume.name): the task's bytes are on volume \(checkpoint.volume), and \(volume.id) is mounted")
+        "storage \(volume.name): the task's bytes are on volume \(checkpoint.volume), but volume \(volume.id) is mounted"
+      )
     }
     guard let name = StagingName(checkpoint.stagingName), name.task == task, name.generation == checkpoint.generation
     else {

@@ -50,7 +50,7 @@ extension Volume {
       case EEXIST where ifExists == .skip:
         try discard(file.name)
         return .skipped
-      case EEXIST: throw StorageError(.destinationExists, "\(destination) exists already")
+      case EEXIST: throw StorageError(.destinationExists, "\(destination) already exists")
       case ENOENT: throw StorageError(.stagingMissing, "storage \(name): the staging file \(staged) is gone")
       default: throw StorageError(error, storage: name)
       }

@@ -35,7 +35,7 @@ extension Volume {
     } catch {
       switch error.errno {
       case ENOENT: throw StorageError(.volumeGone, "storage \(self.name): the staging directory of \(path) is gone")
-      case EEXIST: throw StorageError(.other, "storage \(self.name): the staging file \(name) is there already")
+      case EEXIST: throw StorageError(.other, "storage \(self.name): the staging file \(name) already exists")
       default: throw StorageError(error, storage: self.name)
       }
     }

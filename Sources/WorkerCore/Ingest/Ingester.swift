@@ -48,7 +48,7 @@ package actor Ingester {
     while let action = actions.popFirst() {
       guard let event = await perform(action) else { continue }
       if case .batch(_, let letters) = event, !letters.isEmpty {
-        log.notice("commands that cannot be read", ["count": .integer(letters.count)])
+        log.notice("commands that cannot be understood become dead letters", ["count": .integer(letters.count)])
       }
       actions += machine.handle(event)
     }
@@ -68,7 +68,7 @@ package actor Ingester {
       return nil
     case .resume:
       source.resume()
-      log.notice("ingest goes on")
+      log.notice("ingest continues")
       return nil
     case .wait(let duration):
       do {
@@ -115,7 +115,7 @@ package actor Ingester {
       log.error("the store refuses commands", ["count": .integer(range.count), "error": .text("\(error)")])
       return .refused(reason: "\(error)")
     } catch {
-      log.log(outage.failed(), "the store takes no commands: ingest holds still", ["error": .text("\(error)")])
+      log.log(outage.failed(), "the store accepts no commands: ingest waits", ["error": .text("\(error)")])
       return .unavailable
     }
   }
@@ -130,13 +130,13 @@ package actor Ingester {
         try await sink.sendAll(letters.map { message(for: $0, of: batch) })
       } catch let error as KafkaError where error.code == .messageTooLarge {
         // The topic takes less than the one it came from. It never will: nothing may wait for that.
-        log.warning("a dead letter is too long, and is cut", ["error": .text("\(error)")])
+        log.warning("a dead letter is too long and is truncated", ["error": .text("\(error)")])
         try await sink.sendAll(letters.map { message(for: $0, of: batch, cut: true) })
       }
       outage.recovered()
       return .delivered
     } catch {
-      log.log(outage.failed(), "dead letters cannot be written: ingest holds still", ["error": .text("\(error)")])
+      log.log(outage.failed(), "dead letters cannot be written: ingest waits", ["error": .text("\(error)")])
       return .deliveryFailed
     }
   }

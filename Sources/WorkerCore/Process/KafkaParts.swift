@@ -81,21 +81,21 @@ extension Logger {
         ["partition": .of(partition), "expected": .integer(expected), "found": .integer(found)])
     case .restarted(let partitions):
       warning(
-        "commands were deleted from Kafka: those that were not read are lost, the topic is read from its beginning",
+        "commands were deleted from Kafka: unread ones are lost, and the topic is read from its beginning",
         ["partitions": .integer(partitions.count)])
     case .stalled(let partition):
-      warning("commands lay in Kafka and did not come until they were fetched anew", ["partition": .of(partition)])
+      warning("commands in Kafka did not arrive until they were fetched again", ["partition": .of(partition)])
     case .missing(let topics) where topics.isEmpty:
-      notice("Kafka has all topics again")
+      notice("all topics exist in Kafka again")
     case .missing(let topics):
       warning(
-        "Kafka lacks topics: make them with 'reelhaul migrate'", ["topics": .text(topics.joined(separator: ", "))])
+        "Kafka lacks topics: create them with 'reelhaul migrate'", ["topics": .text(topics.joined(separator: ", "))])
     case .assigned(let partitions):
       info("partitions assigned", ["count": .integer(partitions.count)])
     case .revoked(let partitions, let lost):
       info("partitions revoked", ["count": .integer(partitions.count), "lost": .bool(lost)])
     case .uncommitted(let error):
-      notice("offsets are not committed: their commands may come again", ["error": .text("\(error)")])
+      notice("offsets cannot be committed: their commands may come again", ["error": .text("\(error)")])
     case .repeated(let partitions):
       info("commands come again at their next owner", ["partitions": .integer(partitions.count)])
     case .log(_, let facility, let text):

@@ -65,7 +65,7 @@ package actor Relay {
         }
       } catch {
         planner.failed(now: .now, isShutOut: (error as? KafkaError)?.isFatal == true)
-        log.log(outage.failed(), "the relay holds still", ["error": .text("\(error)")])
+        log.log(outage.failed(), "the relay cannot publish events", ["error": .text("\(error)")])
       }
     }
   }

@@ -83,7 +83,7 @@ package actor LeaseKeeper {
     do {
       try await store.retire(lease.worker)
     } catch {
-      log.notice("the lease was not given up and ends by itself", ["error": .text("\(error)")])
+      log.notice("the lease could not be given up, and ends by itself", ["error": .text("\(error)")])
     }
   }
 
@@ -166,7 +166,7 @@ package actor LeaseKeeper {
     lease = nil
     let runs = await runner.running
     log.error(
-      "the lease is lost: every run is stopped, the worker registers anew",
+      "the lease is lost: every run is stopped, and the worker registers again",
       ["worker": .of(lost.boot), "runs": .integer(runs)])
     await runner.abandon(lost)
   }
@@ -183,6 +183,6 @@ package actor LeaseKeeper {
   }
 
   private func recovered() {
-    if outage.recovered() { log.notice("the store is back") }
+    if outage.recovered() { log.notice("the store can be reached again") }
   }
 }

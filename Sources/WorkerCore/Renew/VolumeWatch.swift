@@ -73,9 +73,9 @@ package actor VolumeWatch {
     guard before != look else { return }
     switch look {
     case .success(let volume):
-      log.notice("a storage can be used", ["storage": .text(root), "volume": .of(volume)])
+      log.notice("a storage is usable", ["storage": .text(root), "volume": .of(volume)])
     case .failure(let error):
-      log.error("a storage cannot be used", ["storage": .text(root), "error": .text("\(error)")])
+      log.error("a storage is not usable", ["storage": .text(root), "error": .text("\(error)")])
     }
     loop.task { [onChange] in await onChange() }
   }

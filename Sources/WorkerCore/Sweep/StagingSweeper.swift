@@ -54,7 +54,7 @@ package actor StagingSweeper {
         let removed = try await sweep(root, files)
         outages[root] = nil
         guard removed > 0 else { continue }
-        log.info("staging files without use are removed", ["storage": .text(root), "count": .integer(removed)])
+        log.info("unused staging files were removed", ["storage": .text(root), "count": .integer(removed)])
       } catch is CancellationError {
         return
       } catch {

@@ -44,7 +44,7 @@ struct BatchDecoder {
   /// A kind may be a handler's own, or a slip.
   private static func unusual(_ kind: TaskKind) -> String {
     let near = Suggestion.nearest(to: kind.rawValue, in: TaskKind.standard.map(\.rawValue))
-    return "kind \"\(kind.rawValue)\" is none of reelhaul's own: such tasks wait for a worker with a handler for it"
+    return "kind \"\(kind.rawValue)\" is not built in: its tasks wait for a worker with a handler for this kind"
       + (near.map { "; did you mean \"\($0)\"?" } ?? "")
   }
 

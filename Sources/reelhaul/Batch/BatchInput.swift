@@ -20,7 +20,7 @@ final class BatchInput {
     guard descriptor >= 0 else { throw CommandFailure(.usage, "\(SystemError.last("open \(path)"))") }
     var status = stat()
     guard fstat(descriptor, &status) != 0 || status.st_mode & S_IFMT != S_IFDIR else {
-      throw CommandFailure(.usage, "\(path) is a directory, and no file of JSON lines")
+      throw CommandFailure(.usage, "\(path) is a directory, not a file of JSON lines")
     }
     let position = lseek(descriptor, 0, SEEK_CUR)
     if position >= 0 { start = position }

@@ -6,17 +6,17 @@ extension Subcommand {
     CommandSpec(
       name: "batch", summary: "Send many commands, one JSON object a line",
       discussion: """
-        A line is a task (its id may be left out) or a whole command. The ids are printed in order, once Kafka has the \
-        commands. Bad lines, also those with a field that has no place there, are named with their number and left out; with \
-        --strict nothing at all is sent unless every line is good: the input is read twice, and a pipe is kept in a \
+        A line is a task (its id is optional) or a whole command. The ids are printed in order, once Kafka has the \
+        commands. Wrong lines, and lines with unknown fields, are named with their number and left out. With --strict \
+        nothing is sent unless every line is correct: the input is read twice, and input from a pipe is kept in a \
         temporary file (in TMPDIR) until then.
 
         A task's fields: id, kind, source, destination, priority, queue, after, notBefore, expect {sha256, md5, bytes}, \
         ifExists, headers, maxAttempts, retryAfter (a list of seconds), rate, credential, labels, paused. Here rate is a \
-        limit, as --rate of 'reelhaul download'; in the documents that other commands print it is what moves now.
+        limit, as --rate of 'reelhaul download'. In the documents that other commands print, rate is the present speed.
 
-        Lines that Kafka did not acknowledge are named, too. They may have arrived all the same: sending a line again \
-        is safe where it has an id of its own.
+        Lines that Kafka did not acknowledge are named too. They may still have arrived. Sending a line again is safe \
+        if it has its own id.
         """,
       options: [.strict, .kafka, .topicPrefix],
       positionals: [PositionalSpec("FILE", kind: .file, help: "a file of JSON lines, or - for standard input")],
@@ -48,5 +48,5 @@ extension Subcommand {
 }
 
 extension OptionSpec {
-  fileprivate static let strict = OptionSpec("strict", .flag, help: "Send nothing unless every line is good")
+  fileprivate static let strict = OptionSpec("strict", .flag, help: "Send nothing unless every line is correct")
 }

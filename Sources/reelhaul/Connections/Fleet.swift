@@ -100,7 +100,7 @@ enum Fleet {
     guard let present, present[topic] == nil else { return nil }
     return CommandFailure(
       .unreachable, "Kafka has no topic \(topic)",
-      hint: "Make it with 'reelhaul migrate', or correct \(OptionSpec.topicPrefix.setting).")
+      hint: "Create it with 'reelhaul migrate', or correct \(OptionSpec.topicPrefix.setting).")
   }
 
   static func withStore<Result: Sendable>(

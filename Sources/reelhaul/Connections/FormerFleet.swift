@@ -8,7 +8,7 @@ enum FormerFleet {
     guard let key = service.environment, let address = arguments.given(service), arguments.settings[key] == address,
       isLoopback(service == .postgres ? (try? PostgresConfiguration(url: address))?.target ?? "" : address)
     else { return nil }
-    return "If 'reelhaul up' was started again, its ports are others: source its reelhaul.env again."
+    return "If 'reelhaul up' was started again, its ports have changed: source its reelhaul.env again."
   }
 
   /// Whether all of `HOST:PORT,…`, with or without a path, are on this machine.

@@ -18,8 +18,8 @@ struct SchemaMigration {
     guard try place.bool(0) else {
       let names = try place.text(1)
       throw CommandFailure(
-        .unreachable, "the database has no schema \(names), or does not let this user use it",
-        hint: "Make it first: CREATE SCHEMA \(names.split(separator: ", ").last ?? "");")
+        .unreachable, "the database has no schema \(names), or this user may not use it",
+        hint: "Create it first: CREATE SCHEMA \(names.split(separator: ", ").last ?? "");")
     }
     return try await migrator.plan()
   }

@@ -34,7 +34,7 @@ struct KafkaDoctor {
         Finding(
           "broker", .unreachable, "\(configuration.bootstrap): \(error)",
           advice: [
-            "Check that Kafka runs there and that TLS or SASL are set as it wants (REELHAUL_KAFKA_SECURITY_PROTOCOL …).",
+            "Check that Kafka runs there, and that TLS and SASL match its settings (REELHAUL_KAFKA_SECURITY_PROTOCOL …).",
             FormerFleet.hint(.kafka, arguments),
           ].compactMap(\.self).joined(separator: " "))
       ]
@@ -58,23 +58,23 @@ struct KafkaDoctor {
       }
       return Self.commands(positions)
     } catch {
-      return Finding("commands", .skipped, "whether some wait cannot be read: \(error)")
+      return Finding("commands", .skipped, "the number of waiting commands cannot be read: \(error)")
     }
   }
 
   /// `positions`: of the workers' group, earlier ones first.
   static func commands(_ positions: [GroupObserver.Position]) -> Finding {
     guard let last = positions.last, last.unread > 0 else {
-      return Finding("commands", .ok, "every one is applied")
+      return Finding("commands", .ok, "all are applied")
     }
     guard last.committed == positions[0].committed else {
       return Finding("commands", .ok, "\(last.unread) wait, and workers apply them")
     }
     return Finding(
       "commands", .warning,
-      "\(last.unread) wait, and the workers' group got no further for \(DurationText.brief(patience))",
-      advice: "Do workers run, and reach both Kafka and PostgreSQL? Their logs say. After one has joined, ended "
-        + "or died the commands are shared out anew, which takes up to some 15 seconds.")
+      "\(last.unread) wait, and the workers have applied none for \(DurationText.brief(patience))",
+      advice: "Check in the workers' logs whether they reach Kafka and PostgreSQL. After a worker has joined, ended "
+        + "or died, the commands are assigned again, which takes up to about 15 seconds.")
   }
 
   private static let patience = Duration.seconds(2)
@@ -87,7 +87,7 @@ struct KafkaDoctor {
       return [
         Finding(
           "topics", .warning, differences.map(\.description).joined(separator: "; "),
-          advice: "Set them as planned with kafka-configs.sh --alter, unless you have reasons.")
+          advice: "Set them as planned with kafka-configs.sh --alter, unless the difference is intended.")
       ]
     } catch {
       return [Finding("topics", .skipped, "their settings cannot be read: \(error)")]
@@ -98,7 +98,8 @@ struct KafkaDoctor {
     let missing = plan.filter { metadata.topics[$0.name] == nil }.map(\.name)
     guard missing.isEmpty else {
       return Finding(
-        "topics", .failed, "missing: \(missing.joined(separator: ", "))", advice: "Make them with 'reelhaul migrate'.")
+        "topics", .failed, "missing: \(missing.joined(separator: ", "))", advice: "Create them with 'reelhaul migrate'."
+      )
     }
     let few = plan.filter { metadata.topics[$0.name, default: 0] < $0.partitions }
     guard few.isEmpty else {
@@ -107,8 +108,8 @@ struct KafkaDoctor {
       }
       return Finding(
         "topics", .warning, list.joined(separator: "; "),
-        advice: "Fewer partitions limit how many workers share the commands; nothing else.")
+        advice: "Fewer partitions only limit how many workers share the commands.")
     }
-    return Finding("topics", .ok, "all \(plan.count) there")
+    return Finding("topics", .ok, "all \(plan.count) exist")
   }
 }

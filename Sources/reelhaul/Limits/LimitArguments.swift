@@ -12,11 +12,11 @@ enum LimitArguments {
   static func bucket(_ word: String, _ name: String?) throws(UsageError) -> (LimitScope, String) {
     guard let scope = LimitScope(rawValue: word) else { throw UsageError("there is no scope \"\(word)\"") }
     guard scope != .total else {
-      if let name { throw UsageError("the total has no name, and \"\(name)\" is one") }
+      if let name { throw UsageError("the total has no name, so \"\(name)\" does not belong here") }
       return (scope, "")
     }
     guard let name else {
-      throw UsageError("which \(word)? Its name is missing", hint: "Write it as 'reelhaul limit \(word) NAME LIMIT'.")
+      throw UsageError("the name of the \(word) is missing", hint: "Write it as 'reelhaul limit \(word) NAME LIMIT'.")
     }
     switch scope {
     case .host:

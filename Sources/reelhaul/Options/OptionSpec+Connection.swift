@@ -14,7 +14,7 @@ extension OptionSpec {
     help: "PostgreSQL's URL: postgres://USER@HOST:PORT/DATABASE")
   static let topicPrefix = OptionSpec(
     "topic-prefix", .text, default: TopicPlan().prefix, environment: "REELHAUL_TOPIC_PREFIX", group: "Services",
-    help: "What the names of the fleet's topics begin with")
+    help: "The first part of the fleet's topic names")
 
   static let producing: [OptionSpec] = [.kafka, .postgres, .topicPrefix]
   static let reading: [OptionSpec] = [.postgres]

@@ -10,47 +10,47 @@ extension OptionSpec {
   static let destination = OptionSpec(
     "to", .text, valueName: "URL", group: task,
     help:
-      "Where it goes: storage://NAME/PATH; by default storage://default/ and the source's last name, or else the task's id"
+      "The destination: storage://NAME/PATH; by default storage://default/ and the source's file name, or the task's id"
   )
   static let id = OptionSpec(
-    "id", .text, valueName: "UUID", group: task, help: "The task's id; the same id twice is one task, the first")
+    "id", .text, valueName: "UUID", group: task, help: "The task's id; a second submit of an id changes nothing")
   static let priority = OptionSpec(
     "priority", short: "p", .priority, default: "\(standard.priority)", group: task, help: "Higher runs first")
   static let queue = OptionSpec(
-    "queue", short: "q", .text, valueName: "NAME", default: standard.queue, group: task, help: "Its queue")
+    "queue", short: "q", .text, valueName: "NAME", default: standard.queue, group: task, help: "The task's queue")
   static let after = OptionSpec(
     "after", .text, valueName: "TASK", repeatable: true, group: task, help: "Run once that task has succeeded")
   static let notBefore = OptionSpec(
     "not-before", .text, valueName: "TIME", group: task,
-    help: "Run no sooner: 2026-01-31T20:00:00Z, or from now, in d, h, m and s: +1d, +2h30m")
+    help: "The earliest start: 2026-01-31T20:00:00Z, or from now: +1d, +2h30m")
   static let ifExists = OptionSpec(
     "if-exists", .choice(IfExists.allCases.map(\.rawValue)), default: standard.ifExists.rawValue, group: task,
-    help: "What to do where the destination exists; a file that is skipped has to be the expected one")
+    help: "What to do if the destination exists; skip fails if the file is not the expected one")
   static let label = OptionSpec(
     "label", short: "l", .text, valueName: "K=V", repeatable: true, group: task,
-    help: "A label; 'title' names the task to people")
-  static let paused = OptionSpec("paused", .flag, group: task, help: "Add it without starting it")
+    help: "A label; 'title' is the task's name for people")
+  static let paused = OptionSpec("paused", .flag, group: task, help: "Submit the task paused")
 
   private static let check = "Checks"
   static let sha256 = OptionSpec(
-    "sha256", .text, valueName: "HEX", group: check, help: "The SHA-256 the file must have")
-  static let md5 = OptionSpec("md5", .text, valueName: "HEX", group: check, help: "The MD5 the file must have")
-  static let bytes = OptionSpec("bytes", .bytes, group: check, help: "The length the file must have")
+    "sha256", .text, valueName: "HEX", group: check, help: "The SHA-256 that the file must have")
+  static let md5 = OptionSpec("md5", .text, valueName: "HEX", group: check, help: "The MD5 that the file must have")
+  static let bytes = OptionSpec("bytes", .bytes, group: check, help: "The length that the file must have")
 
   private static let transfer = "Transfer"
   static let header = OptionSpec(
     "header", short: "H", .text, valueName: "'K: V'", repeatable: true, group: transfer,
     help: "A request header; secrets belong in a credential")
   static let credential = OptionSpec(
-    "credential", .text, valueName: "NAME", group: transfer, help: "A credential that the workers have")
+    "credential", .text, valueName: "NAME", group: transfer, help: "The name of a credential that the workers have")
   static let rate = OptionSpec(
-    "rate", .bytes, group: transfer, help: "At most so many bytes a second")
+    "rate", .bytes, group: transfer, help: "The most bytes a second")
   static let maxAttempts = OptionSpec(
     "max-attempts", .number(in: RetryPolicy.attempts), default: "\(standard.retry.maxAttempts)", group: transfer,
-    help: "Attempts in a row without progress")
+    help: "How often the task may fail in a row without progress")
   static let retryAfter = OptionSpec(
     "retry-after", .text, valueName: "SECONDS,…", group: transfer,
-    help: "The waits before further attempts, the last one repeating; by default they grow, with jitter")
+    help: "The waits before further attempts; the last one repeats; by default they grow and are random")
 
   static let submitting: [OptionSpec] = [
     .destination, .id, .priority, .queue, .after, .notBefore, .ifExists, .label, .paused,

@@ -9,39 +9,39 @@ extension OptionSpec {
 
   static let storage = OptionSpec(
     "storage", .text, valueName: "NAME=/PATH,…", environment: "REELHAUL_STORAGE", group: "Worker",
-    help: "The storage roots this worker has: storage://NAME/ is below /PATH")
+    help: "The worker's storage roots: storage://NAME/ is below /PATH")
   static let allowNetworks = OptionSpec(
     "allow-networks", .text, valueName: "CIDR,…", environment: "REELHAUL_ALLOW_NETWORKS", group: "Worker",
-    help: "Networks that transfers may reach besides the public internet")
+    help: "Networks that transfers may reach in addition to the public internet")
   static let lease = OptionSpec(
     "lease-seconds", .integer(3...3600), valueName: "SECONDS", default: "\(standard.leaseSeconds)",
     environment: "REELHAUL_LEASE_SECONDS", group: "Worker",
-    help: "How long after a worker's death its tasks are taken over")
+    help: "Seconds until the tasks of a dead worker are taken over")
   static let concurrency = OptionSpec(
     "concurrency", .integer(1...10_000), default: "\(standard.concurrency)", environment: "REELHAUL_CONCURRENCY",
     group: "Worker", help: "Tasks that run at once in one worker")
   static let drain = OptionSpec(
     "drain-seconds", .integer(1...3600), valueName: "SECONDS", default: "\(standard.drainLimit.components.seconds)",
     environment: "REELHAUL_DRAIN_SECONDS",
-    group: "Worker", help: "How long a worker may take to hand back its tasks when it is stopped")
+    group: "Worker", help: "Seconds that a stopping worker has to hand back its tasks")
   static let workerRate = OptionSpec(
     "rate", .bytes, environment: "REELHAUL_RATE", group: "Worker",
-    help: "At most so many bytes a second for all transfers of the worker together, which share it as equals")
+    help: "The most bytes a second for all transfers of the worker together, shared equally")
   static let caFile = OptionSpec(
     "ca-file", .file, environment: "REELHAUL_CA_FILE", group: "Worker",
-    help: "A PEM file of the authorities that https servers are trusted by, in the place of the system's")
+    help: "A PEM file of the certificate authorities to trust for https, instead of the system's")
   static let credentials = OptionSpec(
     "credentials", .file, environment: "REELHAUL_CREDENTIALS", group: "Worker",
-    help: "A JSON file of the credentials that tasks may name, and of the hosts each is for")
+    help: "A JSON file of the credentials that tasks may name, with the hosts of each")
   static let initStorage = OptionSpec(
     "init-storage", .flag, environment: "REELHAUL_INIT_STORAGE", group: "Worker",
-    help: "Make the storage roots where they are not there yet; not where they are mounted")
+    help: "Create missing directories of storage roots; not for mounts")
   static let labels = OptionSpec(
     "labels", .text, valueName: "K=V,…", environment: "REELHAUL_LABELS", group: "Worker",
-    help: "What 'reelhaul workers --json' tells of it besides")
+    help: "Labels that 'reelhaul workers --json' shows")
   static let logLevel = OptionSpec(
     "log-level", .choice(LogLevel.allCases.map(\.name)), default: LogLevel.info.name,
-    environment: "REELHAUL_LOG_LEVEL", group: "Worker", help: "What is written to standard error")
+    environment: "REELHAUL_LOG_LEVEL", group: "Worker", help: "How much is logged to standard error")
 
   static let working: [OptionSpec] = [
     .storage, .initStorage, .allowNetworks, .caFile, .credentials, .workerRate, .lease, .concurrency, .drain, .labels,

@@ -11,7 +11,7 @@ enum UnknownSettings {
       .filter { !known.contains($0) && !$0.hasPrefix("REELHAUL_KAFKA_") }
       .map { name in
         let near = Suggestion.nearest(to: name, in: known.sorted()).map { ": did you mean \($0)?" } ?? ""
-        return "\(name) is no setting of reelhaul\(near)"
+        return "\(name) is not a setting of reelhaul\(near)"
       }
   }
 
@@ -22,6 +22,6 @@ enum UnknownSettings {
       settings[name].map { !$0.isEmpty && $0 != workers[name] } ?? false
     }
     guard !unfollowed.isEmpty else { return nil }
-    return "'up' has its own of these, and does not follow \(unfollowed.sorted().joined(separator: ", "))."
+    return "'up' uses its own values and ignores \(unfollowed.sorted().joined(separator: ", "))."
   }
 }

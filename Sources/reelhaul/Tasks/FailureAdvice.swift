@@ -25,7 +25,7 @@ enum FailureAdvice {
       let choices = spec.ifExists == .fail ? "skip or replace" : "replace"
       return "Submit a new task with --if-exists \(choices), or another --to; or, once that file is gone, \(retry)."
     case "destination_invalid":
-      return "Submit a new task with another --to; or, once what is in the way there is gone, \(retry)."
+      return "Submit a new task with another --to; or, once nothing is in the way there, \(retry)."
     case "file_too_large": return "Submit a new task with --to on a larger storage."
     case "digest_mismatch":
       return "Submit a new task if --sha256 or --md5 was wrong; or, once the source is right, \(retry)."
@@ -34,10 +34,10 @@ enum FailureAdvice {
     case "source_invalid": return "Submit a new task with another URL."
     case "http_404", "http_410": return "Submit a new task if the URL was wrong; or, once the file is there, \(retry)."
     case "http_401", "http_403":
-      return "Submit a new task if it needs another --credential; or, once the source lets it in, \(retry)."
+      return "Submit a new task if it needs another --credential; or, once the source allows the request, \(retry)."
     case "credential_refused":
       return "Add the host to the credential, in the workers' REELHAUL_CREDENTIALS file; then \(retry)."
-    case "address_refused": return "Start the workers with that network; then \(retry)."
+    case "address_refused": return "Add the network to the workers' REELHAUL_ALLOW_NETWORKS; then \(retry)."
     case "certificate_untrusted":
       return "Add the server's authority to the workers' REELHAUL_CA_FILE; then \(retry)."
     case "certificate_expired", "certificate_misnamed": return "Once the server has another certificate, \(retry)."
@@ -48,8 +48,8 @@ enum FailureAdvice {
   /// For errors after which a task waits, and is tried again by itself.
   private static func waiting(_ code: String) -> String? {
     switch code {
-    case "credential_unknown": "Add it to the workers' REELHAUL_CREDENTIALS file; the task goes on by itself then."
-    case "credentials_unusable": "Mend that worker's REELHAUL_CREDENTIALS file; the task goes on by itself then."
+    case "credential_unknown": "Add it to the workers' REELHAUL_CREDENTIALS file; the task then continues by itself."
+    case "credentials_unusable": "Correct that worker's REELHAUL_CREDENTIALS file; the task then continues by itself."
     default: nil
     }
   }

@@ -7,7 +7,7 @@ enum TaskID {
     try words.map { word throws(UsageError) in
       guard let id = UniqueID(word) else {
         throw UsageError(
-          "\"\(word)\" is no task id", hint: "A task's id is a UUID; 'reelhaul list' shows those there are.")
+          "\"\(word)\" is not a task id", hint: "A task's id is a UUID; 'reelhaul list' shows the tasks.")
       }
       return id
     }

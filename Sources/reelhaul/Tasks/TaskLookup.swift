@@ -26,7 +26,7 @@ struct TaskLookup {
   /// The task; ``ExitCode/notFound`` where there is none.
   func get(_ id: UniqueID) async throws -> TaskDocument {
     guard let task = try await find(id) else {
-      throw CommandFailure(.notFound, "there is no task \(id)", hint: "'reelhaul list' shows those there are.")
+      throw CommandFailure(.notFound, "there is no task \(id)", hint: "'reelhaul list' shows the tasks.")
     }
     return task
   }

@@ -25,7 +25,7 @@ enum WaitReason {
   /// What somebody must do before the task goes on, in a sentence: it is paused, or comes after one that is, has failed or
   /// was canceled. `states` are those of the tasks it comes after.
   static func hold(of task: TaskDocument, states: [UniqueID: TaskState]) -> String? {
-    if task.state == .paused { return "\(task.title) is paused: 'reelhaul resume \(task.spec.id)' lets it go on." }
+    if task.state == .paused { return "\(task.title) is paused: 'reelhaul resume \(task.spec.id)' continues it." }
     guard task.spec.after.contains(where: { [.failed, .canceled, .paused].contains(states[$0]) }) else { return nil }
     return predecessors(of: task, states: states).map { "\(task.title) waits \($0)." }
   }
@@ -36,10 +36,10 @@ enum WaitReason {
     guard task.state == .blocked, !open.isEmpty else { return nil }
     let names = open.prefix(named).map { id in
       switch states[id] {
-      case nil: "\(id) (there is none: submit it, or cancel this task)"
+      case nil: "\(id) (it does not exist: submit it, or cancel this task)"
       case .failed, .canceled, .paused:
         "\(id) (\(states[id]?.rawValue ?? ""): 'reelhaul \(states[id] == .paused ? "resume" : "retry") \(id)')"
-      case .blocked: "\(id) (blocked itself: 'reelhaul show \(id)')"
+      case .blocked: "\(id) (also blocked: 'reelhaul show \(id)')"
       case let state?: "\(id) (\(state.rawValue))"
       }
     }
@@ -51,11 +51,11 @@ enum WaitReason {
   static func of(_ task: TaskDocument, workers: [WorkerDocument], limits: [LimitUse]) -> String? {
     guard task.state == .queued, task.status == TaskState.queued.rawValue else { return nil }
     guard workers.contains(where: \.isLive) else {
-      return "for a worker: none is live, start one with 'reelhaul worker'"
+      return "for a worker: no worker is live, start one with 'reelhaul worker'"
     }
     let lane = LaneKey(task.spec)
     guard workers.contains(where: { $0.isLive && $0.kinds.contains(lane.kind) }) else {
-      return "for a worker that carries out the kind \(lane.kind.rawValue): no live one does"
+      return "for a worker with a handler for the kind \(lane.kind.rawValue): no live worker has one"
     }
     // Not the task's own error: that is why it was handed back some time ago.
     guard lane.storage.isEmpty || workers.contains(where: { $0.isLive && $0.volumes[lane.storage] != nil }) else {
@@ -68,6 +68,6 @@ enum WaitReason {
       return nil
     }
     let what = full.name.isEmpty ? full.scope.rawValue : "\(full.scope.rawValue) \(full.name)"
-    return "for room: \(full.running) run, and the limit of \(what) is \(limit)"
+    return "for a free place: \(full.running) run, and the limit of \(what) is \(limit)"
   }
 }

@@ -38,7 +38,7 @@ extension FleetOptions {
       }
       guard access("\(home)/bin/kafka-server-start.sh", X_OK) == 0 else {
         throw UsageError(
-          "KAFKA_HOME is \(home), where no bin/kafka-server-start.sh is",
+          "KAFKA_HOME is \(home), which has no bin/kafka-server-start.sh",
           hint: "Set it to an unpacked distribution of Apache Kafka.")
       }
       return .apacheKafka(home: home)

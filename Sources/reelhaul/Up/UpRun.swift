@@ -48,7 +48,8 @@ struct UpRun {
       context.note("Stopped before the fleet was ready.")
       return .failed
     } catch let error as SystemError {
-      throw CommandFailure(.failed, "\(error)", hint: "--data-dir must be yours to write to, on a disk with room.")
+      throw CommandFailure(
+        .failed, "\(error)", hint: "You need write permission for --data-dir, and free space on its disk.")
     }
     return try await serve(fleet)
   }
@@ -61,7 +62,7 @@ struct UpRun {
       if context.arguments[flag: .demo] {
         code = try await playDemo(fleet)
         if context.arguments[flag: .keep] {
-          context.note("The fleet goes on; stop it with Ctrl-C.")
+          context.note("The fleet keeps running. Stop it with Ctrl-C.")
           await stop.wait()
         }
       } else {
@@ -78,14 +79,14 @@ struct UpRun {
   private func drain(_ fleet: LocalFleet) async {
     let commands = fleet.keepsCommands ? nil : commands(of: fleet)
     if let commands { await waitUntilApplied(commands) }
-    context.note("Draining: workers record what they have and hand back their tasks.")
+    context.note("Draining: workers record their progress and hand back their tasks.")
     var lost: Int64 = 0
     await fleet.stop(within: .seconds((context.arguments.integer(.drain) ?? 25) + 5)) {
       lost = await (try? commands?.position())?.unread ?? 0
     }
     let number = lost == 1 ? "1 command" : "\(lost) commands"
     let loss = lost == 0 ? "." : "; send again \(number) that no worker had applied."
-    context.note("Stopped. 'reelhaul up' on \(fleet.layout.root) goes on from here\(loss)")
+    context.note("Stopped. 'reelhaul up' on \(fleet.layout.root) continues from here\(loss)")
   }
 
   private func commands(of fleet: LocalFleet) -> GroupObserver? {
@@ -97,7 +98,7 @@ struct UpRun {
   /// Waits while workers apply what was sent so far, which is gone with the broker.
   private func waitUntilApplied(_ commands: GroupObserver) async {
     guard let first = try? await commands.position(), first.unread > 0 else { return }
-    context.note("Waiting for workers to apply what was sent: it is gone with the broker.")
+    context.note("Waiting for workers to apply the sent commands, which the broker forgets when it ends.")
     var last = first
     var deadline = ContinuousClock.now + Self.applying
     while last.committed < first.committed + first.unread, ContinuousClock.now < deadline {
@@ -152,7 +153,7 @@ struct UpRun {
         let waiting = fleet.workers.filter { worker in worker.pid.map { !live.contains($0) } ?? true }
         guard let first = waiting.first else { return }
         guard ContinuousClock.now < deadline else {
-          throw CommandFailure(.failed, "\(first.name) does not get ready", hint: "Its log: \(first.logFile)")
+          throw CommandFailure(.failed, "\(first.name) does not become ready", hint: "Its log: \(first.logFile)")
         }
         try await Task.sleep(for: .milliseconds(50))
       }

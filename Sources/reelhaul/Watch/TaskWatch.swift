@@ -71,8 +71,8 @@ struct TaskWatch {
   }
 
   private static let unseen = """
-    Kafka has the command, but no worker has taken it yet: see 'reelhaul workers'. After one has joined, ended or died \
-    the commands are shared out anew, which takes seconds, after a death up to some 15.
+    Kafka has the command, but no worker has taken it yet: see 'reelhaul workers'. After a worker has joined, ended or died, \
+    the commands are assigned again. This takes seconds, and up to about 15 seconds after a death.
     """
 
   /// An interrupt ends this process, and not the tasks.

@@ -20,9 +20,9 @@ enum WatchEnd {
     let what =
       switch awaited {
       case .effect: "The command was sent"
-      case .end where count == 0: isOne ? "The task goes on" : "The tasks go on"
-      case .end where count == tasks.count: isOne ? "The task stays as it is" : "The tasks stay as they are"
-      case .end: "The tasks go on, but for \(count) of them"
+      case .end where count == 0: isOne ? "The task continues" : "The tasks continue"
+      case .end where count == tasks.count: isOne ? "The task does not change" : "The tasks do not change"
+      case .end: "The tasks continue, except \(count) of them"
       }
     return "\(what): 'reelhaul watch \(list)' follows, 'reelhaul cancel \(list)' stops."
   }

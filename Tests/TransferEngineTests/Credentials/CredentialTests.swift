@@ -24,11 +24,14 @@ import Testing
   @Test(arguments: [
     (#"{"a": {"bearer": "hidden"}}"#, "a: \"hosts\" is missing"),
     (#"{"a": {"hosts": [], "bearer": "hidden"}}"#, "a: \"hosts\" is missing"),
-    (#"{"a": {"hosts": ["h"]}}"#, "a: expected one of bearer"),
-    (#"{"a": {"hosts": ["h"], "bearer": "hidden", "user": "u", "password": "hidden"}}"#, "a: expected one of bearer"),
-    (#"{"a": {"hosts": ["h"], "user": "u"}}"#, "a: expected one of bearer"),
-    (#"{"a": {"hosts": ["h"], "password": "hidden"}}"#, "a: expected one of bearer"),
-    (#"{"a": {"hosts": ["h"], "user": "u:v", "password": "hidden"}}"#, "no colon"),
+    (#"{"a": {"hosts": ["h"]}}"#, "a: expected exactly one of bearer"),
+    (
+      #"{"a": {"hosts": ["h"], "bearer": "hidden", "user": "u", "password": "hidden"}}"#,
+      "a: expected exactly one of bearer"
+    ),
+    (#"{"a": {"hosts": ["h"], "user": "u"}}"#, "a: expected exactly one of bearer"),
+    (#"{"a": {"hosts": ["h"], "password": "hidden"}}"#, "a: expected exactly one of bearer"),
+    (#"{"a": {"hosts": ["h"], "user": "u:v", "password": "hidden"}}"#, "must not contain a colon"),
     (#"{"a": {"hosts": ["h"], "bearrer": "hidden"}}"#, "a.bearrer: expected hosts"),
     (#"{"a": {"hosts": ["https://h/"], "bearer": "hidden"}}"#, "a.hosts[0]: expected HOST"),
     (#"{"a": {"hosts": ["h"], "bearer": "hidden\r\nX: y"}}"#, "cannot be sent"),
