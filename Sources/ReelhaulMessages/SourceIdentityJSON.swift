@@ -1,7 +1,7 @@
 import ReelhaulCodec
 import TaskCore
 
-/// A source's identity as JSON, as the store keeps it.
+/// A source's identity as JSON, in the form of the store.
 package enum SourceIdentityJSON {
   package static func encode(_ identity: SourceIdentity) -> [UInt8] {
     JSONWriter.write { json in

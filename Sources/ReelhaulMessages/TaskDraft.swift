@@ -1,7 +1,7 @@
 import ReelhaulCodec
 import TaskCore
 
-/// A task as a producer wrote it: its id, kind and destination may be missing still.
+/// A task as a producer wrote it. Its id, kind and destination may still be missing.
 struct TaskDraft {
   static let names = [
     "id", "kind", "source", "destination", "priority", "queue", "after", "notBefore", "expect", "ifExists", "headers",
@@ -11,11 +11,11 @@ struct TaskDraft {
   let id: UniqueID?
   let kind: TaskKind?
   private let source: String?
-  /// The offset of the draft's last byte, where what is missing should have been.
+  /// The offset of the draft's last byte. Errors about missing fields point there.
   let end: Int
   private let fields: TaskSpec
 
-  /// `known` are the names that the reader may meet, more than ``names`` where others than a task's may stand there.
+  /// `known` are the allowed names: more than ``names`` if the object may have other members than a task's.
   init(from reader: inout JSONReader, known: [String] = names) throws(DecodingFailure) {
     var id: UniqueID?
     var kind: TaskKind?
@@ -47,7 +47,7 @@ struct TaskDraft {
     end = reader.position - 1
   }
 
-  /// The task, with an id from `makeID` where it has none of its own; one without a kind is a download.
+  /// The task. It gets an id from `makeID` if it has none, and is a download if it has no kind.
   func spec(makeID: () -> UniqueID) throws(DecodingFailure) -> TaskSpec {
     var spec = fields
     spec.kind = kind ?? .download
@@ -60,7 +60,7 @@ struct TaskDraft {
     return spec
   }
 
-  /// The task as it may be submitted: filled in and checked. `member` is that of the message in which the draft stands.
+  /// The task as it may be submitted: completed and checked. `member` is the message's member that contains the draft.
   func submission(in member: String? = nil, makeID: () -> UniqueID) throws(Rejection) -> TaskSpec {
     var spec: TaskSpec
     do throws(DecodingFailure) {
@@ -94,8 +94,8 @@ extension Expectation {
 }
 
 extension HeaderField {
-  /// Reads `{"name": "value", …}`; the fields come in the order of their names, so that what a store has reordered is
-  /// the same again.
+  /// Reads `{"name": "value", …}`. The fields are sorted by name, so that they are equal even if a store has reordered
+  /// them.
   fileprivate static func fields(from reader: inout JSONReader) throws(DecodingFailure) -> [HeaderField] {
     var fields: [HeaderField] = []
     try reader.object { reader, name throws(DecodingFailure) in

@@ -1,14 +1,14 @@
 import ReelhaulCodec
 import TaskCore
 
-/// A task as JSON: the `task` of a submit command, and what the store keeps. Fields with their default are left out.
+/// A task as JSON: the `task` of a submit command, and the form in the store. Fields with their default are omitted.
 package enum TaskSpecJSON {
   package static func encode(_ spec: TaskSpec) -> [UInt8] {
     JSONWriter.write { write(spec, to: &$0) }
   }
 
-  /// Reads a whole task of any length: `id`, `kind` and `source` must be there. What came in a message within its limit
-  /// may be longer as the store writes it.
+  /// Decodes a whole task: `id`, `kind` and `source` are required. The length is not limited, because a message within
+  /// its limit may become longer when the store writes it.
   package static func decode(_ bytes: [UInt8]) throws(DecodingFailure) -> TaskSpec {
     try JSONReader.read(bytes, limit: .max) { reader throws(DecodingFailure) in
       let draft = try TaskDraft(from: &reader)

@@ -6,12 +6,12 @@ import ReelhaulSystem
 import TaskStore
 import WorkerCore
 
-/// Why a command ends without success: its exit code, what happened, what to do next.
+/// Why a command failed: its exit code, the cause, and what to do next.
 struct CommandFailure: Error {
   var code: ExitCode
   var message: String
   var hint: String?
-  /// Where a service does not answer, the option that says where it is.
+  /// The option with the address of the service that does not answer.
   private var unanswered: OptionSpec?
 
   init(_ code: ExitCode, _ message: String, hint: String? = nil) {
@@ -20,7 +20,7 @@ struct CommandFailure: Error {
     self.hint = hint
   }
 
-  /// With what only the command's arguments tell of it.
+  /// The failure with a hint that depends on the command's arguments.
   func explained(by arguments: Arguments) -> CommandFailure {
     guard let hint, let unanswered, let more = FormerFleet.hint(unanswered, arguments) else { return self }
     var failure = self
@@ -28,8 +28,8 @@ struct CommandFailure: Error {
     return failure
   }
 
-  /// What any error of the modules below means to whoever typed the command; `kafka`, `postgres` and `topicPrefix` are
-  /// the options that say where the services are, and which topics.
+  /// Describes any error of the other modules for the user of the command. `kafka`, `postgres` and `topicPrefix` are
+  /// the options for the services and their topics.
   init(
     _ error: any Error, kafka: OptionSpec = .kafka, postgres: OptionSpec = .postgres,
     topicPrefix: OptionSpec = .topicPrefix

@@ -1,15 +1,15 @@
 import CommandLineKit
 import Glibc
 
-/// What a command has to work with: its arguments, and where its output goes.
+/// The arguments of a command, and its outputs.
 struct Context: Sendable {
   let arguments: Arguments
   let environment: [String: String]
   let output = Output.standard
   let error = Output.error
-  /// Standard output's.
+  /// The terminal of standard output.
   let terminal: Terminal
-  /// Standard error's.
+  /// The terminal of standard error.
   private let errorTerminal: Terminal
 
   init(_ arguments: Arguments, environment: [String: String]) {
@@ -21,7 +21,7 @@ struct Context: Sendable {
 
   var wantsJSON: Bool { arguments[flag: .json] }
 
-  /// Says something besides the result, to a person.
+  /// Prints a remark for people, which is not part of the result.
   func note(_ text: String) {
     for line in errorTerminal.wrap(DisplayWidth.printable(text)) { error.line(line) }
   }

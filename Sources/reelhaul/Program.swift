@@ -1,6 +1,6 @@
 import CommandLineKit
 
-/// All commands of the program, in the order help lists them.
+/// All commands of the program, in the order of help.
 enum Program {
   static let version = "0.1.0"
 

@@ -2,7 +2,7 @@ import CommandLineKit
 import Glibc
 import ReelhaulSystem
 
-/// Finds the settings file before anything else is read: `--config`, else `REELHAUL_CONFIG`, else none.
+/// Finds the settings file before any other setting is read: `--config`, else `REELHAUL_CONFIG`, else none.
 enum SettingsLoader {
   static func load(_ words: [String], environment: [String: String]) throws -> Settings {
     let named = path(in: words) ?? environment["REELHAUL_CONFIG"]

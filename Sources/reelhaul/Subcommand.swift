@@ -1,6 +1,6 @@
 import CommandLineKit
 
-/// A command: how it is written, and what it does.
+/// A command: its command line, and its code.
 struct Subcommand: Sendable {
   let spec: CommandSpec
   let run: @Sendable (Context) async throws -> ExitCode

@@ -1,9 +1,9 @@
 import Glibc
 import ReelhaulSystem
 
-/// Small text files, read and written whole.
+/// Reads and writes small text files.
 enum TextFile {
-  /// All of it, where it has at most `limit` bytes.
+  /// The whole text, of at most `limit` bytes.
   static func read(_ path: String, limit: Int = 1 << 20) throws(SystemError) -> String {
     let file = try FileDescriptor.open(path, O_RDONLY)
     var buffer = [UInt8](repeating: 0, count: limit + 1)
@@ -19,7 +19,7 @@ enum TextFile {
     return String(decoding: buffer[..<count], as: UTF8.self)
   }
 
-  /// Replaces the file atomically; `mode` as of chmod(2).
+  /// Replaces the file atomically. `mode` is that of chmod(2).
   static func write(_ text: String, to path: String, mode: mode_t = 0o644) throws(SystemError) {
     let temporary = path + ".new"
     unlink(temporary)

@@ -11,10 +11,10 @@ final class BatchInput {
   private var isAtEnd = false
   /// Where the input began; nil for a pipe.
   private var start: off_t?
-  /// What was read of a pipe that shall be read twice.
+  /// A copy of the bytes from a pipe, if it must be read twice.
   private var copy: Int32?
 
-  /// `path` may be `-`: standard input.
+  /// `path` may be `-` for standard input.
   init(_ path: String) throws {
     descriptor = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { throw CommandFailure(.usage, "\(SystemError.last("open \(path)"))") }
@@ -51,7 +51,8 @@ final class BatchInput {
     }
   }
 
-  /// Before the first block: a pipe is kept in a temporary file while it is read, so that ``rewind()`` can be called.
+  /// Keeps a pipe in a temporary file while it is read, so that ``rewind()`` is possible. Call it before the first
+  /// block.
   func keep() throws {
     guard start == nil else { return }
     let directory = TemporaryDirectory.base

@@ -27,7 +27,8 @@ extension Subcommand {
       exits: ExitCode.meanings(.done, .usage, .unreachable))
   ) { @MainActor context in
     let input = try BatchInput(context.arguments.positionals[0])
-    // A broker that dies is replaced within seconds; one that is not there at all is told at once.
+    // A broker that dies is replaced within seconds, so a batch waits. A broker that never answered is reported at
+    // once.
     let client = try Fleet.client(context.arguments, kafkaPatience: "60000")
     var run = BatchRun(client, context, isStrict: context.arguments[flag: .strict])
     do {

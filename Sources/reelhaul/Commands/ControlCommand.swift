@@ -3,7 +3,7 @@ import ReelhaulClient
 import TaskCore
 import TaskStore
 
-/// The commands that change tasks there are: each is checked against the tasks' states before any is sent.
+/// The commands that change existing tasks. All tasks' states are checked before any command is sent.
 extension Subcommand {
   static let pause = control(
     .pause, "pause", "Stop tasks and keep their bytes",
@@ -111,11 +111,11 @@ struct ControlCommand {
 }
 
 extension ControlAction {
-  /// Whether a task shows that the command was carried out; `sequence` is that of its last event before.
+  /// Whether a task shows that the command was carried out. `sequence` is the task's last event before the command.
   func hasEffect(on document: TaskDocument, since sequence: Int) -> Bool {
     switch self {
     case .pause: document.state == .paused || document.state.isFinal
-    // It may have failed or been paused anew by now.
+    // The task may have failed or been paused again since.
     case .resume, .retry: document.sequence > sequence
     case .cancel: document.state.isFinal
     case .remove: false

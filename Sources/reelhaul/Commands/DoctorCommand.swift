@@ -40,7 +40,7 @@ extension Subcommand {
 
   private static let statusWidth = 15
 
-  /// Status, check and message in columns, what to do below the message.
+  /// Prints status, check and message in columns, and the advice below the message.
   private static func print(_ finding: Finding, _ column: Int, _ context: Context) {
     let ink: Paint.Ink =
       switch finding.status {

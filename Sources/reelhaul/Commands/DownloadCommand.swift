@@ -57,14 +57,14 @@ extension Subcommand {
     } catch let failure as CommandFailure {
       throw failure
     } catch {
-      // It is sent: all that is missing is what became of it.
+      // The task was sent. Only its result is unknown.
       context.note("The task was sent, and is printed as it was sent, because \(CommandFailure(error).message).")
       context.output.document { TaskSpecJSON.write(spec, to: &$0) }
       return .done
     }
   }
 
-  /// Follows the task until it is there, or has ended, and prints its document where that is asked for.
+  /// Follows the task until it is stored or has ended, and prints its document if asked to.
   private static func follow(
     _ spec: TaskSpec, in store: any TaskStore, _ context: Context, toItsEnd: Bool
   ) async throws -> ExitCode {

@@ -77,7 +77,7 @@ extension Subcommand {
     }
   }
 
-  /// Makes a change and prints what holds afterwards; `plain` where nothing special is left.
+  /// Makes a change and prints the result; `plain` if the bucket no longer has a limit, a weight or a running task.
   private static func show(
     _ plain: LimitUse, _ context: Context, after change: @Sendable (any TaskStore) async throws -> Void
   ) async throws -> ExitCode {

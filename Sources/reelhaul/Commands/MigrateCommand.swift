@@ -23,7 +23,7 @@ extension Subcommand {
   ) { context in
     let isDry = context.arguments[flag: .planOnly]
     let topics = try Fleet.topics(context.arguments)
-    // All that is given is read before anything is written.
+    // All settings are read before anything is written.
     let kafka = try context.arguments[.kafka].map { _ in try Fleet.kafka(context.arguments) }
     let roots = try context.arguments.storageRoots()
     try await Fleet.withPool(context.arguments) { pool in

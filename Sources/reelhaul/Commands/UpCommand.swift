@@ -40,7 +40,7 @@ extension OptionSpec {
     "broker", .words(["embedded", "apache-kafka"]), valueName: "embedded|apache-kafka|HOST:PORT,…", default: "embedded",
     group: group,
     help: "The development broker, an Apache Kafka from KAFKA_HOME, or a running Kafka")
-  // Not from the environment: a fleet of one's own must not end up in the database of another.
+  // Not from the environment, because a local fleet must not use the database of another fleet by accident.
   static let runningPostgres = OptionSpec(
     "postgres", .text, valueName: "URL", group: group, help: "A running PostgreSQL, instead of a private one")
   static let fleetTopicPrefix = OptionSpec(

@@ -34,7 +34,7 @@ extension Subcommand {
 
 extension WorkerConfiguration {
   init(_ arguments: Arguments) throws {
-    // Its URL is read here for its mistakes: a worker retries what is only unreachable.
+    // The URL is parsed here only to find mistakes, because a worker keeps trying to connect.
     _ = try Fleet.postgres(arguments)
     var settings = WorkerSettings()
     settings.topics = try Fleet.topics(arguments)
@@ -54,7 +54,7 @@ extension WorkerConfiguration {
     initialisesStorage = arguments[flag: .initStorage]
   }
 
-  /// All mistakes in how a worker is to work; where its services are and what files it reads is not looked at.
+  /// All mistakes in a worker's settings, except the addresses of services and the files that it reads.
   static func mistakes(in settings: Settings) -> [UsageError] {
     OptionSpec.working.compactMap { option in
       do throws(UsageError) {
@@ -84,7 +84,7 @@ extension WorkerConfiguration {
     }
   }
 
-  /// A worker that waited for a file to be mended would fail task after task meanwhile.
+  /// The file is checked at the start, because a worker with a wrong file would fail task after task.
   private static func check(
     _ option: OptionSpec, _ path: String?, _ body: (String) throws -> Void
   ) throws(UsageError) {

@@ -6,11 +6,11 @@ import ReelhaulSystem
 import TaskCore
 import TaskStore
 
-/// The fleet's services, as a command reaches them.
+/// Connects a command to the fleet's services.
 enum Fleet {
-  /// How long a command waits for PostgreSQL before it says that it cannot be reached.
+  /// How long a command waits for PostgreSQL before it reports that it cannot be reached.
   private static let postgresPatience: Duration = .seconds(5)
-  /// The same for Kafka, in milliseconds; a property of the user's own wins.
+  /// The same for Kafka, in milliseconds. The user's own property overrides it.
   private static let kafkaPatience = "5000"
 
   static func kafka(_ arguments: Arguments) throws -> KafkaConfiguration {
@@ -24,7 +24,7 @@ enum Fleet {
     return configuration
   }
 
-  /// Nil where `environment` names no Kafka. What is empty there is not set, as with all settings.
+  /// Nil if `environment` names no Kafka. As with all settings, an empty value counts as not set.
   static func kafka(_ environment: [String: String]) throws(KafkaError) -> KafkaConfiguration? {
     try KafkaConfiguration.fromEnvironment(environment.filter { !$0.value.isEmpty })
   }
@@ -38,7 +38,7 @@ enum Fleet {
     return configuration
   }
 
-  /// Names misspelt variables, too: one of them may be the one that is missed.
+  /// Also names misspelt variables, because one of them may be the missing setting.
   static func unconfigured(_ message: String, _ option: OptionSpec, _ arguments: Arguments) -> UsageError {
     let hint = """
       Give \(option.spelling) \(option.valueName), set \(option.environment ?? ""), or source the reelhaul.env that \
@@ -55,7 +55,7 @@ enum Fleet {
     }
   }
 
-  /// Throws where Kafka cannot be reached: for commands that then have the patience for a broker's fail-over.
+  /// Throws if Kafka cannot be reached. For commands that otherwise wait as long as a broker's fail-over takes.
   static func reachKafka(_ arguments: Arguments) async throws {
     let admin = try KafkaAdmin(kafka(arguments), timeout: .seconds(5))
     let answer: Swift.Result<ClusterMetadata, any Error>
@@ -90,7 +90,7 @@ enum Fleet {
     await client.close()
   }
 
-  /// A topic that is not there looks like a broker that is not: both are waited for. So a broker is asked.
+  /// A missing topic looks like a missing broker: both only cause waiting. So this asks a broker.
   private static func missingTopic(_ arguments: Arguments) async -> CommandFailure? {
     guard let topic = try? topics(arguments).commands, let kafka = try? kafka(arguments),
       let admin = try? KafkaAdmin(kafka, timeout: .seconds(2))
@@ -122,7 +122,7 @@ enum Fleet {
     let pool = PostgresPool(loop: loop, configuration: configuration, size: 2)
     let outcome: Swift.Result<Result, any Error>
     do {
-      // Connects, so that a refusal is told as what it is and not as the failure of a call.
+      // Connects now, so that a refusal is reported as such, and not as the failure of a later call.
       _ = try await pool.query("SELECT 1")
       outcome = .success(try await body(pool))
     } catch {

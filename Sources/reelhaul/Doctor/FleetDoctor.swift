@@ -2,15 +2,15 @@ import CommandLineKit
 import TaskCore
 import TaskStore
 
-/// Looks at the fleet through its store: who works, what waits in vain, whether events leave.
+/// Checks the fleet through its store: the workers, tasks that wait in vain, and events that are not published.
 struct FleetDoctor {
-  /// How long an event may wait for its relay.
+  /// How long an event may wait before it is a warning.
   private static let eventPatience = Duration.seconds(60)
 
   let store: any TaskStore
-  /// Nil where what is configured is none.
+  /// Nil if the configured prefix is invalid.
   let topicPrefix: String?
-  /// Whether to read all tasks and compare.
+  /// Whether to read all tasks and compare the counters.
   let audits: Bool
 
   func examine() async throws -> [Finding] {
@@ -58,7 +58,7 @@ struct FleetDoctor {
   static func storages(_ live: [WorkerDocument], wanted: Set<String>) -> [Finding] {
     var volumes: [String: Set<UniqueID>] = [:]
     for worker in live { for (name, id) in worker.volumes { volumes[name, default: []].insert(id) } }
-    // Where nobody works, that is what to say.
+    // If there is no worker at all, another finding says so.
     let missing = live.isEmpty ? [] : wanted.filter { volumes[$0] == nil }.sorted()
     let different = volumes.filter { $0.value.count > 1 }.keys.sorted()
     return missing.map { name in
@@ -75,7 +75,7 @@ struct FleetDoctor {
       }
   }
 
-  /// `age` is that of the oldest event that has not left.
+  /// `age` is the age of the oldest event that is not published.
   static func events(_ age: Duration, _ live: [WorkerDocument]) -> Finding {
     guard age > eventPatience else { return Finding("events", .ok, "no event waits") }
     return Finding(

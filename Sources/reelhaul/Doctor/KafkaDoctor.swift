@@ -1,10 +1,10 @@
 import CommandLineKit
 import ReelhaulKafka
 
-/// Looks at the broker and the topics.
+/// Checks the broker and the topics.
 struct KafkaDoctor {
   let arguments: Arguments
-  /// Nil where the topic prefix is none.
+  /// Nil if the topic prefix is invalid.
   let plan: TopicPlan?
 
   func examine() async -> [Finding] {
@@ -47,7 +47,8 @@ struct KafkaDoctor {
     return [brokers, topics] + (await settings(plan.topics, admin)) + [await commands(plan, configuration)]
   }
 
-  /// Whether commands wait to be applied. Looks twice where some do: what is on its way is no trouble.
+  /// Whether commands wait to be applied. If some do, it looks again after a while, because commands that are being
+  /// applied are no problem.
   private func commands(_ plan: TopicPlan, _ configuration: KafkaConfiguration) async -> Finding {
     do {
       let observer = try GroupObserver(configuration, group: plan.group, topic: plan.commands)
@@ -62,7 +63,7 @@ struct KafkaDoctor {
     }
   }
 
-  /// `positions`: of the workers' group, earlier ones first.
+  /// `positions` are those of the workers' group, earlier ones first.
   static func commands(_ positions: [GroupObserver.Position]) -> Finding {
     guard let last = positions.last, last.unread > 0 else {
       return Finding("commands", .ok, "all are applied")
@@ -79,7 +80,7 @@ struct KafkaDoctor {
 
   private static let patience = Duration.seconds(2)
 
-  /// How the topics' settings differ from the plan; nothing where they do not, or the broker does not tell.
+  /// How the topics' settings differ from the plan. Empty if they do not, or if the broker does not report them.
   private func settings(_ plan: [TopicSpec], _ admin: KafkaAdmin) async -> [Finding] {
     do {
       let differences = try await admin.differences(plan).filter { $0.setting != "partitions" }

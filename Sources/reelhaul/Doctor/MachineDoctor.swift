@@ -5,9 +5,9 @@ import TaskCore
 import TransferEngine
 import WorkerCore
 
-/// Looks at this machine as a worker's: storage roots, the files of its configuration, and limits.
+/// Checks this machine for a worker: storage roots, the files of its configuration, and limits.
 struct MachineDoctor {
-  /// Each transfer takes a few descriptors for each of its connections.
+  /// Each transfer needs a few descriptors for each of its connections.
   private static let descriptors: UInt64 = 4096
   private static let lowSpace: Int64 = 1 << 30
 
@@ -98,7 +98,7 @@ struct MachineDoctor {
     guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else {
       return Finding("open files", .failed, "\(SystemError.last("getrlimit"))")
     }
-    // Workers raise the soft limit to the hard one.
+    // The hard limit counts, because workers raise the soft limit to it.
     return limit.rlim_max < Self.descriptors
       ? Finding(
         "open files", .warning, "\(limit.rlim_max) at most",

@@ -5,13 +5,13 @@ import ReelhaulSystem
 import TaskCore
 import TaskStore
 
-/// Looks at the database: is it there, new enough, with our schema, with a clock like ours, and who works on it.
+/// Checks the database: its version, schema, clock, settings and connections.
 struct PostgresDoctor {
-  /// Microseconds.
+  /// In microseconds.
   private static let clockTolerance: Int64 = 2_000_000
 
   let arguments: Arguments
-  /// Nil where what is configured is none.
+  /// Nil if the configured prefix is invalid.
   let topicPrefix: String?
 
   func examine() async -> [Finding] {
@@ -52,7 +52,7 @@ struct PostgresDoctor {
     return try await findings + [schema] + fleet.examine()
   }
 
-  /// What is not as it should be; nothing where all is well.
+  /// The problems of the server's settings, connections and transactions.
   private func settings(_ server: PostgresRow) throws -> [Finding] {
     var findings: [Finding] = []
     for (column, name) in [(2, "fsync"), (3, "full_page_writes"), (4, "autovacuum")]

@@ -1,7 +1,7 @@
 import CommandLineKit
 import ReelhaulKafka
 
-/// Where the fleet's services are.
+/// Options for the fleet's services.
 extension OptionSpec {
   static let config = OptionSpec(
     "config", .file, environment: "REELHAUL_CONFIG", group: "General",

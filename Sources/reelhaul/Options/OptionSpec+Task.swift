@@ -1,10 +1,10 @@
 import CommandLineKit
 import TaskCore
 
-/// What a task can be given.
+/// Options of a task.
 extension OptionSpec {
   private static let task = "Task"
-  /// What a task has that is given nothing but its source.
+  /// A task with only a source: its values are the defaults in help.
   private static let standard = TaskSpec(id: UniqueID(high: 0, low: 0), kind: .download, source: "")
 
   static let destination = OptionSpec(
@@ -60,7 +60,7 @@ extension OptionSpec {
 }
 
 extension ValueKind {
-  /// A task's.
+  /// The priority of a task.
   static let priority = number(in: TaskSpec.priorities)
 
   fileprivate static func number(in range: ClosedRange<Int>) -> ValueKind {

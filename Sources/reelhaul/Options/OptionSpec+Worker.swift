@@ -3,7 +3,7 @@ import ReelhaulTelemetry
 import TransferEngine
 import WorkerCore
 
-/// How a worker works.
+/// Options of a worker.
 extension OptionSpec {
   private static let standard = WorkerSettings()
 

@@ -3,7 +3,7 @@ import ReelhaulCodec
 import ReelhaulMessages
 import TaskCore
 
-/// Documents on standard output, as JSON.
+/// Prints documents as JSON.
 extension Output {
   func json(_ task: TaskDocument) {
     document { TaskDocumentJSON.write(task, to: &$0) }
@@ -21,13 +21,13 @@ extension Output {
     documents(workers, WorkerDocumentJSON.write)
   }
 
-  /// One JSON value and a line break.
+  /// Prints one JSON value and a line break.
   func document(_ body: (inout JSONWriter) -> Void) {
     let bytes = JSONWriter.write(capacity: 4096, body) + [UInt8(ascii: "\n")]
     bytes.withUnsafeBytes { write($0) }
   }
 
-  /// An array of them.
+  /// Prints an array of values.
   func documents<Element>(_ elements: [Element], _ write: (Element, inout JSONWriter) -> Void) {
     document { json in
       json.array { json in

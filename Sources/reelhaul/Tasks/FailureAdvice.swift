@@ -1,8 +1,8 @@
 import TaskCore
 
-/// What to do about what went wrong with a task: not everything is mended by another attempt.
+/// What to do about a task's error. Another attempt does not help with all of them.
 enum FailureAdvice {
-  /// Nil where nothing went wrong, or nothing is to be done.
+  /// Nil if nothing went wrong, or nothing can be done.
   static func of(_ task: TaskDocument) -> String? {
     let retry = "'reelhaul retry \(task.spec.id)' tries again"
     switch task.state {
@@ -13,12 +13,13 @@ enum FailureAdvice {
     }
   }
 
-  /// Where to read more about the first of these, which came to nothing, and what to do; nil of none.
+  /// Where to read more about the first of these tasks, which did not succeed, and what to do. Nil if `undone` is
+  /// empty.
   static func sentence(_ undone: [TaskDocument]) -> String? {
     undone.first.map { "'reelhaul show \($0.spec.id)' says more. \(of($0) ?? "")" }
   }
 
-  /// For errors that another attempt would meet again.
+  /// Advice for errors that another attempt would meet again.
   private static func of(_ code: String, _ spec: TaskSpec, _ retry: String) -> String? {
     switch code {
     case "destination_exists":
@@ -45,7 +46,7 @@ enum FailureAdvice {
     }
   }
 
-  /// For errors after which a task waits, and is tried again by itself.
+  /// Advice for errors after which a task waits and is tried again by itself.
   private static func waiting(_ code: String) -> String? {
     switch code {
     case "credential_unknown": "Add it to the workers' REELHAUL_CREDENTIALS file; the task then continues by itself."

@@ -1,6 +1,6 @@
 import TaskCore
 
-/// What to do where a task's state does not allow a command.
+/// What to do if a task's state does not allow a command.
 enum RefusalAdvice {
   static func of(_ action: ControlAction, _ task: UniqueID, in state: TaskState) -> String {
     switch (action, state) {

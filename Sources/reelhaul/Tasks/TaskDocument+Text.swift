@@ -2,9 +2,9 @@ import CommandLineKit
 import ReelhaulSystem
 import TaskCore
 
-/// A task in words, for people.
+/// A task in text for people.
 extension TaskDocument {
-  /// Its `title` label, else the last name of where it goes to, or comes from.
+  /// The `title` label, else the file name of the destination or the source.
   var title: String {
     if let title = spec.labels["title"], !title.isEmpty { return title }
     for url in [spec.destination, spec.source] {
@@ -20,10 +20,10 @@ extension TaskDocument {
       rate: state == .running ? rate : nil, eta: eta)
   }
 
-  /// In the word that `list --state` takes.
+  /// The state in the words of `list --state`.
   var status: String { status(now: Timestamp(microseconds: Clocks.realtimeMicroseconds())).rawValue }
 
-  /// Whether its error is that of an earlier attempt.
+  /// Whether the error belongs to an earlier attempt.
   var hasLeftErrorBehind: Bool { state.isOwned || state == .succeeded }
 
   private var phase: ProgressItem.Phase {
@@ -36,7 +36,7 @@ extension TaskDocument {
     }
   }
 
-  /// One line that says how far it is: for pipes.
+  /// One line with the task's progress, for pipes.
   var line: String {
     var words = ["\(spec.id)", status]
     if let bytesTotal {

@@ -1,7 +1,7 @@
 import CommandLineKit
 import TaskCore
 
-/// Task ids among a command's words.
+/// Parses task ids in a command's arguments.
 enum TaskID {
   static func parse(_ words: [String]) throws(UsageError) -> [UniqueID] {
     try words.map { word throws(UsageError) in

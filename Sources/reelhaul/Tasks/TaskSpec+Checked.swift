@@ -2,7 +2,7 @@ import CommandLineKit
 import TaskCore
 
 extension TaskSpec {
-  /// The task with its destination filled in, if everything about it is right that can be known before it runs.
+  /// The task with its destination filled in. Throws for every mistake that can be found before the task runs.
   func checked() throws(UsageError) -> TaskSpec {
     var spec = self
     spec.fillInDestination()
@@ -14,7 +14,7 @@ extension TaskSpec {
     return spec
   }
 
-  /// What gives a field on the command line, beside the URL.
+  /// The options that set the fields of a task; the URL sets the source.
   private static let options: [String: OptionSpec] = [
     "destination": .destination, "priority": .priority, "queue": .queue, "after": .after, "expect.sha256": .sha256,
     "expect.md5": .md5, "expect.bytes": .bytes, "headers": .header, "maxAttempts": .maxAttempts,

@@ -9,10 +9,10 @@ import TaskStore
 import TransferEngine
 import WorkerCore
 
-/// `reelhaul up`: starts the fleet, says when it is ready, stops it in order.
+/// `reelhaul up`: starts the fleet, reports when it is ready, and stops it in order.
 struct UpRun {
   private static let readiness: Duration = .seconds(60)
-  /// How long workers may apply no command before those that are left are given up.
+  /// How long workers may apply no command before the remaining ones are given up.
   private static let applying: Duration = .seconds(15)
 
   private let context: Context
@@ -44,7 +44,7 @@ struct UpRun {
     do {
       fleet = try await starting.value
     } catch _ where starting.isCancelled {
-      // What was interrupted says so in words of its own.
+      // An interrupted start gets its own sentence.
       context.note("Stopped before the fleet was ready.")
       return .failed
     } catch let error as SystemError {
@@ -95,7 +95,7 @@ struct UpRun {
     return try? GroupObserver(kafka, group: topics.group, topic: topics.commands)
   }
 
-  /// Waits while workers apply what was sent so far, which is gone with the broker.
+  /// Waits while workers apply the commands sent so far, which the broker forgets when it ends.
   private func waitUntilApplied(_ commands: GroupObserver) async {
     guard let first = try? await commands.position(), first.unread > 0 else { return }
     context.note("Waiting for workers to apply the sent commands, which the broker forgets when it ends.")
@@ -119,7 +119,7 @@ struct UpRun {
     }
   }
 
-  /// The workers' settings, schema, storage and topics, before the first worker.
+  /// Prepares the workers' settings, schema, storage and topics, before the first worker starts.
   private func prepare(_ environment: [String: String]) async throws {
     let workers = context.environment.merging(environment) { $1 }
     if let sentence = UnknownSettings.unfollowed(context.arguments.settings, workers) { announcer.say(sentence) }
@@ -135,14 +135,14 @@ struct UpRun {
     try await TopicMigration(kafka, topics).run { _ in }
   }
 
-  /// Mistakes in what the workers read are told here: no worker would start.
+  /// Reports mistakes in the workers' settings here, because no worker would start with them.
   private func checkSettings(_ environment: [String: String]) throws {
     let settings = try SettingsLoader.load([], environment: environment)
     let invocation = try CommandParser(Program.spec, settings: settings).parse([Subcommand.worker.spec.name])
     if case .run(let arguments) = invocation { _ = try WorkerConfiguration(arguments) }
   }
 
-  /// Every worker has its lease.
+  /// Waits until every worker has its lease.
   private func waitUntilReady(_ fleet: LocalFleet) async throws {
     let configuration = try PostgresConfiguration(url: fleet.environment["REELHAUL_POSTGRES"] ?? "")
     try await Fleet.withPool(configuration) { pool in
@@ -162,7 +162,7 @@ struct UpRun {
 
   private func announce(_ fleet: LocalFleet) throws {
     let lines = fleet.environment.sorted { $0.key < $1.key }.map { SettingsFile.line($0.key, $0.value) }
-    // The database's password is in it.
+    // The file contains the database's password.
     try TextFile.write(lines.joined(), to: fleet.layout.environmentFile, mode: 0o600)
     let workers = fleet.workers.count
     context.note(
