@@ -26,6 +26,7 @@ let package = Package(
   name: "reelhaul",
   products: [
     .executable(name: "reelhaul", targets: ["reelhaul"]),
+    .library(name: "ReelhaulTasks", targets: ["ReelhaulTasks"]),
     .library(name: "ReelhaulClient", targets: ["ReelhaulClient"]),
   ],
   targets: [
@@ -45,7 +46,7 @@ let package = Package(
     module("ReelhaulDigest", ["CReelhaulCrypto"]),
     module("ReelhaulCurl", ["CReelhaulCurl", "ReelhaulSystem"]),
     module("ReelhaulKafka", ["CReelhaulKafka", "ReelhaulSystem"]),
-    module("ReelhaulPostgres", ["CReelhaulPostgres", "ReelhaulSystem"]),
+    module("ReelhaulPostgres", ["CReelhaulPostgres", "ReelhaulCodec", "ReelhaulSystem"]),
     module("ReelhaulTelemetry", ["TaskCore", "ReelhaulSystem"]),
     module("CommandLineKit", ["ReelhaulCodec", "ReelhaulSystem"]),
 
@@ -54,11 +55,16 @@ let package = Package(
     module("TaskCore"),
     module("ReelhaulMessages", ["ReelhaulCodec", "TaskCore"]),
 
+    // What producers and workers of a kind of somebody's own agree on.
+    module("ReelhaulTasks", ["ReelhaulCodec", "TaskCore", "ReelhaulMessages"]),
+
     // The fleet.
     module(
       "TaskStore",
       ["TaskCore", "ReelhaulMessages", "ReelhaulCodec", "ReelhaulPostgres", "ReelhaulSystem", "CReelhaulSchema"]),
-    module("TransferEngine", ["ReelhaulCodec", "TaskCore", "ReelhaulCurl", "ReelhaulDigest", "ReelhaulSystem"]),
+    module(
+      "TransferEngine",
+      ["ReelhaulCodec", "ReelhaulMessages", "TaskCore", "ReelhaulCurl", "ReelhaulDigest", "ReelhaulSystem"]),
     module(
       "WorkerCore",
       [
@@ -67,22 +73,35 @@ let package = Package(
       ]),
     module("ReelhaulClient", ["TaskCore", "ReelhaulMessages", "ReelhaulKafka", "ReelhaulSystem"]),
     module("LocalFleet", ["ReelhaulKafka", "ReelhaulPostgres", "ReelhaulSystem", "ReelhaulTelemetry"]),
+    module(
+      "Bench",
+      [
+        "CommandLineKit", "ReelhaulCodec", "TaskCore", "TaskStore", "TransferEngine", "ReelhaulClient", "LocalFleet",
+        "ReelhaulKafka", "ReelhaulPostgres", "ReelhaulSystem",
+      ]),
+    module(
+      "Demo",
+      [
+        "CommandLineKit", "TaskCore", "TaskStore", "ReelhaulClient", "LocalFleet", "ReelhaulDigest", "ReelhaulKafka",
+        "ReelhaulPostgres", "ReelhaulSystem",
+      ]),
     .executableTarget(
       name: "reelhaul",
       dependencies: [
-        "CommandLineKit", "ReelhaulCodec", "TaskCore", "ReelhaulMessages", "TaskStore", "TransferEngine", "WorkerCore",
-        "ReelhaulClient",
-        "LocalFleet", "ReelhaulCurl", "ReelhaulDigest", "ReelhaulKafka", "ReelhaulPostgres", "ReelhaulSystem",
-        "ReelhaulTelemetry",
+        "Bench", "Demo", "CommandLineKit", "ReelhaulCodec", "TaskCore", "ReelhaulMessages", "TaskStore",
+        "TransferEngine", "WorkerCore", "ReelhaulClient", "LocalFleet", "ReelhaulKafka", "ReelhaulPostgres",
+        "ReelhaulSystem", "ReelhaulTelemetry",
       ], swiftSettings: strict),
 
     // Tests mirror Sources; TestKit starts the real parts: PostgreSQL, Apache Kafka, nginx, and origins that misbehave.
     .systemLibrary(name: "CTLS", path: "Tests/CTLS", pkgConfig: "libssl", providers: [.apt(["libssl-dev"])]),
     .target(name: "CResolver", path: "Tests/CResolver"),
+    .target(name: "CDisk", path: "Tests/CDisk"),
     .target(
       name: "TestKit",
       dependencies: [
-        "CTLS", "CResolver", "ReelhaulSystem", "ReelhaulKafka", "ReelhaulPostgres", "LocalFleet", "ReelhaulClient",
+        "CTLS", "CResolver", "CDisk", "ReelhaulSystem", "ReelhaulKafka", "ReelhaulPostgres", "LocalFleet",
+        "ReelhaulClient",
         "TaskCore", "ReelhaulMessages",
         "TaskStore", "ReelhaulDigest",
       ],
@@ -103,7 +122,10 @@ let package = Package(
       ["TaskStore", "TaskCore", "ReelhaulMessages", "ReelhaulPostgres", "LocalFleet", "ReelhaulSystem", "TestKit"]),
     tests(
       "TransferEngine",
-      ["TransferEngine", "TaskCore", "ReelhaulCurl", "ReelhaulDigest", "LocalFleet", "ReelhaulSystem", "TestKit"]),
+      [
+        "TransferEngine", "TaskCore", "ReelhaulCodec", "ReelhaulCurl", "ReelhaulDigest", "LocalFleet", "ReelhaulSystem",
+        "TestKit",
+      ]),
     tests(
       "Worker",
       [
@@ -112,6 +134,7 @@ let package = Package(
         "TestKit",
       ]),
     tests("LocalFleet", ["LocalFleet", "ReelhaulKafka", "ReelhaulPostgres", "ReelhaulSystem", "TestKit"]),
+    tests("Demo", ["Demo", "TaskCore"]),
     tests(
       "Reelhaul",
       [

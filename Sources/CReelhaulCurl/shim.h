@@ -93,8 +93,3 @@ static inline CURLMcode rh_multi_set_timer_function(CURLM *multi, curl_multi_tim
 static inline CURLSHcode rh_share_set(CURLSH *share, curl_lock_data what) {
   return (curl_share_setopt)(share, CURLSHOPT_SHARE, what);
 }
-
-/// The result of a finished transfer, or -1 if `message` does not report a completion.
-static inline int rh_message_result(const CURLMsg *message) {
-  return message->msg == CURLMSG_DONE ? (int)message->data.result : -1;
-}

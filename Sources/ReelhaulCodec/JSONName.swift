@@ -28,10 +28,7 @@ package struct JSONName {
   /// The name as a string that owns its bytes.
   package var text: String { withBytes { String(decoding: $0, as: UTF8.self) } }
 
-  /// FNV-1a, 64 bits.
-  var hash: UInt64 {
-    withBytes { $0.reduce(0xcbf2_9ce4_8422_2325) { ($0 ^ UInt64($1)) &* 0x0000_0100_0000_01b3 } }
-  }
+  var hash: UInt64 { withBytes { FNV1a($0).value } }
 
   private func withBytes<Value>(_ body: (UnsafeBufferPointer<UInt8>) -> Value) -> Value {
     if let unescaped { unescaped.withUnsafeBufferPointer(body) } else { body(borrowed) }

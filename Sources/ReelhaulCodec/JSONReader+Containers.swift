@@ -92,6 +92,14 @@ extension JSONReader {
     }
   }
 
+  /// Consumes a value of any kind and returns its text as it was written.
+  package mutating func raw() throws(DecodingFailure) -> [UInt8] {
+    skipWhitespace()
+    let start = position
+    try skip()
+    return Array(bytes[start..<position])
+  }
+
   /// Consumes the bracket that opens a container.
   private mutating func descend() throws(DecodingFailure) {
     guard depth < Self.depthLimit else { throw failure(.tooDeep(limit: Self.depthLimit)) }

@@ -89,11 +89,11 @@ package final class CurlClient: @unchecked Sendable {
     return opened
   }
 
-  /// libcurl has finished with a handle, which is no longer in the multi handle.
-  private func didFinish(_ raw: UnsafeMutableRawPointer, result: Int32) {
+  /// libcurl is done with a handle, which is out of the multi handle already.
+  private func didFinish(_ raw: UnsafeMutableRawPointer, result: CURLcode) {
     guard let easy = running.removeValue(forKey: raw), let transfer = easy.transfer else { return }
     let outcome: Result<CurlStatistics, CurlError> =
-      result == 0 ? .success(easy.statistics) : .failure(transfer.error(result: result, of: easy))
+      result == CURLE_OK ? .success(easy.statistics) : .failure(transfer.error(result: result, of: easy))
     let usedHTTP2 = transfer.offersHTTP2 && easy.usedHTTP2
     easy.transfer = nil
     if usedHTTP2 { remember(transfer) }
@@ -136,7 +136,7 @@ package final class CurlClient: @unchecked Sendable {
   func resume(_ transfer: CurlTransfer) {
     loop.execute {
       guard case .running(let easy) = transfer.state else { return }
-      guard let result = self.multi?.resume(easy), result != 0 else { return }
+      guard let result = self.multi?.resume(easy), result != CURLE_OK else { return }
       self.end(transfer, with: .failure(transfer.error(result: result, of: easy)))
     }
   }

@@ -62,10 +62,10 @@ extension CurlError: CustomStringConvertible {
 }
 
 extension CurlError {
-  /// From libcurl's result. `detail` is libcurl's own sentence about the failure, or empty.
-  init(result: Int32, detail: String) {
-    let kind = Self.kinds[result] ?? (Code(name: "curl_\(result)"), false)
-    let sentence = String(cString: curl_easy_strerror(CURLcode(UInt32(result))))
+  /// libcurl's result; `detail` is its own sentence about it, where it left one.
+  init(result: CURLcode, detail: String) {
+    let kind = Self.kinds[result.rawValue] ?? (Code(name: "curl_\(result.rawValue)"), false)
+    let sentence = String(cString: curl_easy_strerror(result))
     self.init(
       kind.0, isRetryable: kind.1, message: detail.isEmpty ? sentence : detail)
   }
@@ -86,26 +86,26 @@ extension CurlError {
     CurlError(.outOfResources, isRetryable: true, message: String(cString: curl_multi_strerror(result)))
   }
 
-  /// The code and `isRetryable` for each result of libcurl.
-  private static let kinds: [Int32: (Code, Bool)] = [
-    1: (.badRequest, false),
-    3: (.badRequest, false),
-    5: (.resolveFailed, true),
-    6: (.resolveFailed, true),
-    7: (.connectFailed, true),
-    8: (.badResponse, true),
-    16: (.receiveFailed, true),
-    18: (.cut, true),
-    27: (.outOfResources, true),
-    28: (.timedOut, true),
-    35: (.tlsFailed, true),
-    43: (.badRequest, false),
-    52: (.noResponse, true),
-    55: (.sendFailed, true),
-    56: (.receiveFailed, true),
-    60: (.certificateUntrusted, false),
-    67: (.badRequest, false),
-    77: (.caFile, true),
-    92: (.receiveFailed, true),
+  /// Code and `isRetryable` by libcurl's result.
+  private static let kinds: [UInt32: (Code, Bool)] = [
+    CURLE_UNSUPPORTED_PROTOCOL.rawValue: (.badRequest, false),
+    CURLE_URL_MALFORMAT.rawValue: (.badRequest, false),
+    CURLE_COULDNT_RESOLVE_PROXY.rawValue: (.resolveFailed, true),
+    CURLE_COULDNT_RESOLVE_HOST.rawValue: (.resolveFailed, true),
+    CURLE_COULDNT_CONNECT.rawValue: (.connectFailed, true),
+    CURLE_WEIRD_SERVER_REPLY.rawValue: (.badResponse, true),
+    CURLE_HTTP2.rawValue: (.receiveFailed, true),
+    CURLE_PARTIAL_FILE.rawValue: (.cut, true),
+    CURLE_OUT_OF_MEMORY.rawValue: (.outOfResources, true),
+    CURLE_OPERATION_TIMEDOUT.rawValue: (.timedOut, true),
+    CURLE_SSL_CONNECT_ERROR.rawValue: (.tlsFailed, true),
+    CURLE_BAD_FUNCTION_ARGUMENT.rawValue: (.badRequest, false),
+    CURLE_GOT_NOTHING.rawValue: (.noResponse, true),
+    CURLE_SEND_ERROR.rawValue: (.sendFailed, true),
+    CURLE_RECV_ERROR.rawValue: (.receiveFailed, true),
+    CURLE_PEER_FAILED_VERIFICATION.rawValue: (.certificateUntrusted, false),
+    CURLE_LOGIN_DENIED.rawValue: (.badRequest, false),
+    CURLE_SSL_CACERT_BADFILE.rawValue: (.caFile, true),
+    CURLE_HTTP2_STREAM.rawValue: (.receiveFailed, true),
   ]
 }

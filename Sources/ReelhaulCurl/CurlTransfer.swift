@@ -1,5 +1,7 @@
-/// One request in progress, as its handler sees it.
-// @unchecked: touched only on the client's loop; `cancel` and `resume` go through the client.
+import CReelhaulCurl
+
+/// One request being performed, as its handler sees it.
+// @unchecked: touched on the client's loop alone; `cancel` and `resume` are asked for through the client.
 package final class CurlTransfer: @unchecked Sendable {
   enum State {
     /// Not given to libcurl yet.
@@ -65,22 +67,24 @@ extension CurlTransfer {
   }
 
   /// The cause of the end, from libcurl's result and the events before it.
-  func error(result: Int32, of easy: EasyHandle) -> CurlError {
+  func error(result: CURLcode, of easy: EasyHandle) -> CurlError {
     if let failure { return failure }
     // libcurl reports a header line that exceeds its limit as "out of memory". Memory does not run out here.
-    if result == 27, !collector.isComplete {
+    if result == CURLE_OUT_OF_MEMORY, !collector.isComplete {
       return CurlError(.headTooLarge, message: "a line of the response's head is longer than the limit")
     }
     // After the request was sent, these results describe the answer: HTTP/0.9, which is how any answer looks that is
     // not HTTP, or a line of a head or of trailers that libcurl does not accept.
-    if result == 1 || result == 43, easy.hasSent {
+    if result == CURLE_UNSUPPORTED_PROTOCOL || result == CURLE_BAD_FUNCTION_ARGUMENT, easy.hasSent {
       return CurlError(
         .badResponse, isRetryable: true, message: easy.detail.isEmpty ? "the answer is not HTTP" : easy.detail)
     }
-    if refusedAddress, result == 7 {
+    if refusedAddress, result == CURLE_COULDNT_CONNECT {
       return CurlError(.addressRefused, message: "the network policy does not permit the address")
     }
-    if result == 60 { return .certificate(verdict: easy.certificateVerdict, detail: easy.detail) }
+    if result == CURLE_PEER_FAILED_VERIFICATION {
+      return .certificate(verdict: easy.certificateVerdict, detail: easy.detail)
+    }
     return CurlError(result: result, detail: easy.detail)
   }
 }

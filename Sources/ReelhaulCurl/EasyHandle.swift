@@ -170,7 +170,7 @@ final class EasyHandle {
 
   private func check(_ result: CURLcode) throws(CurlError) {
     guard result != CURLE_OK else { return }
-    throw CurlError(result: Int32(result.rawValue), detail: detail)
+    throw CurlError(result: result, detail: detail)
   }
 
   /// libcurl's own sentence about its last failure, or empty.

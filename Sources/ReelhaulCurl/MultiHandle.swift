@@ -9,7 +9,7 @@ final class MultiHandle: @unchecked Sendable {
   /// DNS results and TLS sessions for the handles of this loop. No lock is needed, because one thread uses it.
   let share: UnsafeMutableRawPointer
   private(set) var sockets: SocketTable!
-  private let onFinish: @Sendable (UnsafeMutableRawPointer, Int32) -> Void
+  private let onFinish: @Sendable (UnsafeMutableRawPointer, CURLcode) -> Void
   private var timer: LoopTimer?
   /// Counts libcurl's timer requests, so that an outdated request is ignored.
   private var timerWish = 0
@@ -17,7 +17,7 @@ final class MultiHandle: @unchecked Sendable {
 
   /// `onFinish` receives an easy handle, which is already removed, and libcurl's result. Call it on the loop.
   init(
-    loop: EventLoop, idleConnections: Int, onFinish: @escaping @Sendable (UnsafeMutableRawPointer, Int32) -> Void
+    loop: EventLoop, idleConnections: Int, onFinish: @escaping @Sendable (UnsafeMutableRawPointer, CURLcode) -> Void
   ) throws(CurlError) {
     guard CurlGlobal.isReady, let raw = curl_multi_init(), let share = curl_share_init() else {
       throw CurlError(.outOfResources, isRetryable: true, message: "libcurl cannot be initialised")
@@ -56,12 +56,12 @@ final class MultiHandle: @unchecked Sendable {
     curl_multi_remove_handle(raw, easy.raw)
   }
 
-  /// Continues a paused transfer. libcurl delivers the bytes that it kept within this call. Returns libcurl's result:
-  /// if the receiver refuses those bytes, the caller must end the transfer.
-  func resume(_ easy: EasyHandle) -> Int32 {
+  /// Goes on with a paused transfer; what libcurl kept is delivered within this call. Returns libcurl's result: where
+  /// the receiver refuses those bytes, nobody but the caller ends the transfer.
+  func resume(_ easy: EasyHandle) -> CURLcode {
     let result = curl_easy_pause(easy.raw, CURLPAUSE_CONT)
     finish()
-    return Int32(result.rawValue)
+    return result
   }
 
   /// Ends every connection. All easy handles must be removed before. ``freeShare()`` frees the share once they are
@@ -118,8 +118,8 @@ final class MultiHandle: @unchecked Sendable {
   private func finish() {
     var left: Int32 = 0
     while let message = curl_multi_info_read(raw, &left) {
-      let result = rh_message_result(message)
-      guard result >= 0, let easy = message.pointee.easy_handle else { continue }
+      let result = message.pointee.data.result
+      guard message.pointee.msg == CURLMSG_DONE, let easy = message.pointee.easy_handle else { continue }
       let handle = EasyHandle.of(raw: easy)
       // Not for HTTP/2: there every frame names its request, and some frames belong to no request.
       if !handle.usedHTTP2 { sockets.rest(handle.keptSocket, hasSurplus: handle.hasSurplus) }

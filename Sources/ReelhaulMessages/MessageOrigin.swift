@@ -1,3 +1,4 @@
+import ReelhaulCodec
 import TaskCore
 
 /// The position of a message in Kafka. A command without an id gets an id from it.
@@ -21,7 +22,7 @@ package struct MessageOrigin: Hashable, Sendable {
   ///
   /// The time is included because a topic that is created again counts its offsets from 0.
   package var id: UniqueID {
-    let hash = topic.utf8.reduce(0xcbf2_9ce4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x0000_0100_0000_01b3 }
+    let hash = FNV1a(topic.utf8).value
     let milliseconds = UInt64(max(0, timestamp)) & 0xFFFF_FFFF_FFFF
     let place = UInt64(truncatingIfNeeded: partition) & 0xFFFFF
     return UniqueID(

@@ -20,6 +20,7 @@ extension TaskDocumentJSON {
       case "queue": spec.queue = try reader.string()
       case "source": spec.source = try reader.string()
       case "destination": spec.destination = try reader.string()
+      case "parameters": spec.parameters = try reader.raw()
       case "bytesTotal": document.bytesTotal = try reader.integer()
       case "bytesDone": document.bytesDone = try reader.integer()
       case "rate": document.rate = try reader.integer()
@@ -34,6 +35,7 @@ extension TaskDocumentJSON {
       case "finishedAt": document.finishedAt = try reader.timestamp()
       case "runAt": document.runAt = try reader.timestamp()
       case "digest": document.sha256 = try readDigest(from: &reader)
+      case "output": document.output = try reader.raw()
       case "error": document.error = try readError(from: &reader)
       case "after": spec.after = try reader.uuids()
       case "labels": spec.labels = try reader.strings()
@@ -58,10 +60,10 @@ extension TaskDocumentJSON {
   }
 
   private static func readError(from reader: inout JSONReader) throws(DecodingFailure) -> TaskFailure {
-    var failure = TaskFailure(code: "", message: "", class: .fail)
+    var failure = TaskFailure(code: .init(rawValue: ""), message: "", class: .fail)
     try reader.object { reader, name throws(DecodingFailure) in
       switch name {
-      case "code": failure.code = try reader.string()
+      case "code": failure.code = .init(rawValue: try reader.string())
       case "message": failure.message = try reader.string()
       case "retryable": failure.class = try reader.bool() ? .retry : .fail
       default: try reader.skip()

@@ -25,6 +25,8 @@ package enum TaskDocumentJSON {
       json.member("queue", spec.queue)
       json.member("source", URLRedaction.redact(spec.source))
       json.member("destination", orNull: spec.destination.map(URLRedaction.redact))
+      json.name("parameters")
+      if let parameters = spec.parameters { json.raw(parameters) } else { json.null() }
       json.member("bytesTotal", orNull: document.bytesTotal)
       json.member("bytesDone", document.bytesDone)
       json.member("rate", orNull: document.rate)
@@ -41,6 +43,8 @@ package enum TaskDocumentJSON {
       json.member("runAt", orNull: document.runAt)
       json.name("digest")
       write(digest: document.sha256, to: &json)
+      json.name("output")
+      if let output = document.output { json.raw(output) } else { json.null() }
       json.name("error")
       write(error: document.error, to: &json)
       json.member("after", spec.after)
@@ -57,7 +61,7 @@ package enum TaskDocumentJSON {
   private static func write(error: TaskFailure?, to json: inout JSONWriter) {
     guard let error else { return json.null() }
     json.object { json in
-      json.member("code", error.code)
+      json.member("code", error.code.rawValue)
       json.member("message", error.message)
       json.member("retryable", error.isRetryable)
     }

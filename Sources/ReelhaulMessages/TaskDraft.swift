@@ -4,7 +4,8 @@ import TaskCore
 /// A task as a producer wrote it. Its id, kind and destination may still be missing.
 struct TaskDraft {
   static let names = [
-    "id", "kind", "source", "destination", "priority", "queue", "after", "notBefore", "expect", "ifExists", "headers",
+    "id", "kind", "source", "destination", "parameters", "priority", "queue", "after", "notBefore", "expect",
+    "ifExists", "headers",
     "maxAttempts", "retryAfter", "rate", "credential", "labels", "paused",
   ]
 
@@ -27,6 +28,7 @@ struct TaskDraft {
       case "kind": kind = TaskKind(rawValue: try reader.string(limit: 64))
       case "source": source = try reader.string(limit: TaskSpec.urlLimit)
       case "destination": fields.destination = try reader.string(limit: TaskSpec.urlLimit)
+      case "parameters": fields.parameters = try reader.raw()
       case "priority": fields.priority = try reader.integer(TaskSpec.priorities)
       case "queue": fields.queue = try reader.string(limit: 100)
       case "after": fields.after = try reader.uuids()

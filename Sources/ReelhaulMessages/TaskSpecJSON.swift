@@ -25,6 +25,10 @@ package enum TaskSpecJSON {
       json.member("kind", spec.kind.rawValue)
       json.member("source", spec.source)
       json.member("destination", spec.destination)
+      if let parameters = spec.parameters {
+        json.name("parameters")
+        json.raw(parameters)
+      }
       if spec.priority != standard.priority { json.member("priority", spec.priority) }
       if spec.queue != standard.queue { json.member("queue", spec.queue) }
       if !spec.after.isEmpty { json.member("after", spec.after) }

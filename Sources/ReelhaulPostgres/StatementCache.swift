@@ -1,5 +1,7 @@
-/// The statements that one session has prepared. A name stands for the text and the types of the parameters, so it has
-/// the same meaning on every connection.
+import ReelhaulCodec
+
+/// Which statements one session has prepared. A name stands for the text and the types of the parameters, so it
+/// means the same on every connection.
 struct StatementCache {
   /// How a query is to be sent.
   enum Plan: Equatable {

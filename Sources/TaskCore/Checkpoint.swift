@@ -1,39 +1,35 @@
-/// What is known to be on stable storage of a running task: enough for another worker to go on.
+/// What a run has recorded of its work: enough for another worker to go on.
+///
+/// The envelope is the same for every kind of task; ``payload`` belongs to the kind, which alone reads and writes it.
 public struct Checkpoint: Hashable, Sendable {
-  /// Counts the versions of the source that this task has met, from 0; each has its own staging file.
+  /// The longest ``payload``, in bytes.
+  public static let payloadLimit = 64 << 10
+  /// The ``stage`` of a file that is complete, verified and about to appear at its destination. It is a state of the
+  /// task, too.
+  public static let publishing = "publishing"
+
+  /// The version of the payload's form: whoever reads a later one than it knows begins anew.
+  public var version: Int
+  /// Counts the versions of the source that this task has met, from 0.
   public var generation: Int
-  public var identity: SourceIdentity
-  /// The UUID of the storage volume that holds the staging file.
-  public var volume: UniqueID
-  /// The staging file's name in the volume's staging directory.
-  public var stagingName: String
-  /// The byte ranges on stable storage.
-  public var done: ByteRanges
-  /// The CRC32C of the last recorded range's bytes (of at most its last 64 KiB), checked at take-over.
-  public var tailCRC: UInt32?
-  /// Set once the bytes are complete and verified: the file is being published and may be at its destination already.
-  public var publishing: Publishing?
-
-  public struct Publishing: Hashable, Sendable {
-    /// The SHA-256 of the whole file, 32 bytes. Empty where nothing was hashed, as in measurements: PostgreSQL refuses
-    /// that.
-    public var sha256: [UInt8]
-
-    public init(sha256: [UInt8]) {
-      self.sha256 = sha256
-    }
-  }
+  /// How much of the work is safe: bytes for transfers, the kind's own unit otherwise.
+  public var bytesDone: Int64
+  /// How much there is to do, where it is known.
+  public var bytesTotal: Int64?
+  /// What the run is doing, in a word of the kind; nil where the kind has no stages.
+  public var stage: String?
+  /// One JSON value.
+  public var payload: [UInt8]
 
   public init(
-    generation: Int, identity: SourceIdentity, volume: UniqueID, stagingName: String, done: ByteRanges = ByteRanges(),
-    tailCRC: UInt32? = nil, publishing: Publishing? = nil
+    version: Int = 1, generation: Int = 0, bytesDone: Int64 = 0, bytesTotal: Int64? = nil, stage: String? = nil,
+    payload: [UInt8] = Array("null".utf8)
   ) {
+    self.version = version
     self.generation = generation
-    self.identity = identity
-    self.volume = volume
-    self.stagingName = stagingName
-    self.done = done
-    self.tailCRC = tailCRC
-    self.publishing = publishing
+    self.bytesDone = bytesDone
+    self.bytesTotal = bytesTotal
+    self.stage = stage
+    self.payload = payload
   }
 }

@@ -1,5 +1,8 @@
 /// A task as people and programs see it: the CLI's `--json`, the API, the `tasks` topic.
 public struct TaskDocument: Sendable, Hashable {
+  /// The longest ``output``, in bytes.
+  public static let outputLimit = 64 << 10
+
   public var spec: TaskSpec
   public var state: TaskState
   public var bytesTotal: Int64?
@@ -19,13 +22,15 @@ public struct TaskDocument: Sendable, Hashable {
   /// When a queued task may run, where that lies ahead.
   public var runAt: Timestamp?
   public var sha256: [UInt8]?
+  /// What a task that succeeded gives back: one JSON value.
+  public var output: [UInt8]?
   public var error: TaskFailure?
 
   public init(
     spec: TaskSpec, state: TaskState, bytesTotal: Int64? = nil, bytesDone: Int64 = 0, rate: Int64? = nil,
     attempt: Int = 0, worker: UniqueID? = nil, epoch: Int = 0, generation: Int = 0, sequence: Int = 1,
     createdAt: Timestamp, startedAt: Timestamp? = nil, finishedAt: Timestamp? = nil, runAt: Timestamp? = nil,
-    sha256: [UInt8]? = nil, error: TaskFailure? = nil
+    sha256: [UInt8]? = nil, output: [UInt8]? = nil, error: TaskFailure? = nil
   ) {
     self.spec = spec
     self.state = state
@@ -42,6 +47,7 @@ public struct TaskDocument: Sendable, Hashable {
     self.finishedAt = finishedAt
     self.runAt = runAt
     self.sha256 = sha256
+    self.output = output
     self.error = error
   }
 

@@ -10,15 +10,14 @@ public struct TaskFailure: Error, Hashable, Sendable {
     case wait
   }
 
-  /// A stable snake_case word for programs and metrics: `http_404`, `digest_mismatch`, `disk_full` …
-  public var code: String
+  public var code: Code
   /// One sentence for people, free of secrets and of signed query strings.
   public var message: String
   public var `class`: Class
   /// Seconds the server or the host asked to wait at least.
   public var retryAfter: Int?
 
-  public init(code: String, message: String, class: Class, retryAfter: Int? = nil) {
+  public init(code: Code, message: String, class: Class, retryAfter: Int? = nil) {
     self.code = code
     self.message = message
     self.class = `class`

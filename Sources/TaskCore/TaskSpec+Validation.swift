@@ -3,6 +3,9 @@ extension TaskSpec {
   public func validate() throws(InvalidTask) {
     try Self.checkName("kind", kind.rawValue, limit: 32)
     try checkURLs()
+    if let parameters, parameters.count > Self.parametersLimit {
+      throw InvalidTask("parameters", "longer than \(Self.parametersLimit) bytes")
+    }
     guard Self.priorities.contains(priority) else {
       throw InvalidTask("priority", "must be from \(Self.priorities.lowerBound) to \(Self.priorities.upperBound)")
     }

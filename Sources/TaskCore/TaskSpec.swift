@@ -3,6 +3,8 @@ public struct TaskSpec: Hashable, Sendable {
   public static let priorities = -1000...1000
   /// A URL may be as long as this, in bytes.
   public static let urlLimit = 8192
+  /// ``parameters`` may be as long as this, in bytes.
+  public static let parametersLimit = 64 << 10
 
   public var id: UniqueID
   public var kind: TaskKind
@@ -10,6 +12,8 @@ public struct TaskSpec: Hashable, Sendable {
   public var source: String
   /// The URL the bytes go to; a submitted download without one gets `storage://default/` and the source's last name.
   public var destination: String?
+  /// What the kind needs to know besides: one JSON value as it was written, at most ``parametersLimit`` bytes.
+  public var parameters: [UInt8]?
   /// −1000…1000; higher runs first, strictly.
   public var priority: Int
   public var queue: String
@@ -29,7 +33,8 @@ public struct TaskSpec: Hashable, Sendable {
   public var paused: Bool
 
   public init(
-    id: UniqueID, kind: TaskKind, source: String, destination: String? = nil, priority: Int = 0,
+    id: UniqueID, kind: TaskKind, source: String, destination: String? = nil, parameters: [UInt8]? = nil,
+    priority: Int = 0,
     queue: String = "default", after: [UniqueID] = [], notBefore: Timestamp? = nil, expect: Expectation = Expectation(),
     ifExists: IfExists = .fail, headers: [HeaderField] = [], retry: RetryPolicy = RetryPolicy(), rate: Int64? = nil,
     credential: String? = nil, labels: [String: String] = [:], paused: Bool = false
@@ -38,6 +43,7 @@ public struct TaskSpec: Hashable, Sendable {
     self.kind = kind
     self.source = source
     self.destination = destination
+    self.parameters = parameters
     self.priority = priority
     self.queue = queue
     self.after = after

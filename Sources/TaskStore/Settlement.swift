@@ -3,7 +3,7 @@ import TaskCore
 /// The end of a run.
 package struct Settlement: Hashable, Sendable {
   package enum Outcome: Hashable, Sendable {
-    case succeeded(sha256: [UInt8]?, bytes: Int64)
+    case succeeded(sha256: [UInt8]?, bytes: Int64, output: [UInt8]? = nil)
     /// A counted attempt failed; `retryIn` is nil where the task is to fail for good.
     case failed(TaskFailure, retryIn: Duration?)
     /// An attempt failed that made progress: those before it count no longer, and it does not either.

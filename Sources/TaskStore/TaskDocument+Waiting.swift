@@ -12,7 +12,7 @@ extension TaskDocument {
     guard mayWaitForStorage, let usable, !usable.contains(root) else { return self }
     var document = self
     document.error = TaskFailure(
-      code: "storage_missing", message: "no running worker has the storage \(root)", class: .wait)
+      code: .storageMissing, message: "no running worker has the storage \(root)", class: .wait)
     return document
   }
 }

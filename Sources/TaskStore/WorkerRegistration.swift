@@ -9,7 +9,7 @@ package struct WorkerRegistration: Sendable {
   package var leaseSeconds: Int
   /// The kinds of task it has handlers for.
   package var kinds: [TaskKind]
-  /// The UUIDs of the storage volumes it can use, by name; ``TaskStore/announce(_:volumes:)`` tells of later ones.
+  /// The UUIDs of the storage volumes it can use, by name; ``LeaseStore/announce(_:volumes:)`` tells of later ones.
   package var volumes: [String: UniqueID]
   package var labels: [String: String]
 

@@ -26,15 +26,10 @@ package actor Worker {
   private let sampler: ProgressSampler
   private var drain: DrainMachine
   private var drainTimer: LoopTimer?
-  private var claiming: [Task<Void, any Error>] = []
-  /// The services that apply commands and sweep. Nothing but the relay waits for their ends.
-  private var ingesting: [Task<Void, any Error>] = []
-  /// The services for whose ends nobody waits.
-  private var watching: [Task<Void, any Error>] = []
-  private var relaying: [Task<Void, any Error>] = []
-  /// The services that look after runs.
-  private var attending: [Task<Void, any Error>] = []
-  private var keeping: [Task<Void, any Error>] = []
+  /// In the order in which they started.
+  private var services: [(service: Service, task: Task<Void, any Error>)] = []
+  /// Whether the first lease has begun: ends when it does, and with false when the drain begins before.
+  private var begun: Task<Bool, any Error>?
   private var isRefused = false
   private var exitCode: Int32?
   private var waiters: [CheckedContinuation<Int32, Never>] = []
@@ -86,42 +81,52 @@ package actor Worker {
 
   /// Starts the services. Neither Kafka nor PostgreSQL needs to be there yet.
   package func start() {
-    keeping = [
-      loop.task { [keeper] in
-        if let refusal = await keeper.run() { await self.refuse(refusal) }
+    let begun = loop.task { [keeper] in
+      await keeper.begun()
+      return !Task.isCancelled
+    }
+    self.begun = begun
+    services = list().map { service in
+      let task = loop.task {
+        if service.start == .underLease, try await !begun.value { return }
+        await service.run()
       }
-    ]
-    attending = [
-      loop.task { [sampler] in await sampler.run() },
-      loop.task { [watch, keeper, runner] in
+      return (service, task)
+    }
+  }
+
+  /// The services in the order in which they start.
+  private func list() -> [Service] {
+    [
+      Service("lease", stop: .init(canceled: .retire, awaited: .retire) { [keeper] _ in await keeper.retire() }) {
+        [keeper] in
+        if let refusal = await keeper.run() { await self.refuse(refusal) }
+      },
+      Service(
+        "relay",
+        stop: .init(canceled: .flush, awaited: .relay) { [relay] until in
+          if let until { await relay.drain(until: until) }
+        }
+      ) { [relay] in await relay.run() },
+      Service("volumes", stop: .ended(in: .flush)) { [watch, keeper, runner] in
         await watch.run {
           await keeper.renewNow()
         } onHang: { root, failure in
-          await runner.letGo(root: root, failure)
+          await runner.rootHangs(root, failure)
         }
       },
-    ]
-    relaying = [loop.task { [relay] in await relay.run() }]
-    claiming = [loop.task { [claimer] in await claimer.run() }]
-    // Those that need no lease wait for it, too: until then the store may be another fleet's.
-    let begun = loop.task { [keeper] in await keeper.begun() }
-    ingesting = [
-      loop.task { [ingester] in
-        try await begun.value
-        await ingester.run()
-      },
-      loop.task { [sweeper] in
-        try await begun.value
-        await sweeper.run()
-      },
-    ]
-    watching = [
-      begun,
-      loop.task { [stagingSweeper] in
-        try await begun.value
+      Service("progress", stop: .ended(in: .flush)) { [sampler] in await sampler.run() },
+      Service("claims", stop: .ended(in: .stopIntake)) { [claimer] in await claimer.run() },
+      Service("signals", stop: .canceled(in: .stopIntake)) { [listener] in await listener.run() },
+      Service("staging", start: .underLease, stop: .canceled(in: .stopIntake)) { [stagingSweeper] in
         await stagingSweeper.run()
       },
-      loop.task { [listener] in await listener.run() },
+      Service("sweep", start: .underLease, stop: .init(canceled: .stopIntake, awaited: .relay)) { [sweeper] in
+        await sweeper.run()
+      },
+      Service("ingest", start: .underLease, stop: .init(canceled: .stopIntake, awaited: .relay)) { [ingester] in
+        await ingester.run()
+      },
     ]
   }
 
@@ -146,9 +151,9 @@ package actor Worker {
     get async { await runner.running }
   }
 
-  /// Whether runs that were given up have not returned.
-  package var hasLeftovers: Bool {
-    get async { await runner.hasLeftovers }
+  /// Whether runs that were detached have not returned.
+  package var hasDetachedRuns: Bool {
+    get async { await runner.hasDetached }
   }
 
   /// The store is another's: no waiting mends that.
@@ -170,32 +175,24 @@ package actor Worker {
       log.notice("draining: no new work")
       let left = drain.deadline.map { BootInstant.now.duration(to: $0) } ?? .zero
       drainTimer = loop.timer(after: left) { [weak self] in self?.assumeIsolated { $0.handle(.tick) } }
-      for task in ingesting + watching { task.cancel() }
-      step(then: .intakeStopped) { await $0.end(of: $0.claiming) }
+      begun?.cancel()
+      step(then: .intakeStopped) { await $0.stop(.stopIntake) }
     case .stopRuns:
       step(then: .runsEnded) { await $0.runner.drain() }
     case .relay(let until):
-      step(then: .relayed) { worker in
-        await worker.wait(for: worker.ingesting, until: until)
-        await worker.relay.drain(until: until)
-        await worker.wait(for: worker.relaying, until: until)
-      }
+      step(then: .relayed) { await $0.stop(.relay, until: until) }
     case .flush(let until):
       step(then: .flushed) { worker in
-        await worker.end(of: worker.attending)
-        for task in worker.relaying { task.cancel() }
+        await worker.stop(.flush)
         await worker.parts.flush(max(.zero, BootInstant.now.duration(to: until)))
       }
     case .retire:
-      step(then: .retired) { worker in
-        await worker.keeper.retire()
-        await worker.end(of: worker.keeping)
-      }
+      step(then: .retired) { await $0.stop(.retire) }
     case .exit(let drained):
       let code = isRefused ? WorkerProcess.misconfigured : drained
       log.notice("the worker ends", ["code": .integer(code)])
       drainTimer?.cancel()
-      for task in claiming + ingesting + watching + relaying + attending + keeping { task.cancel() }
+      for (_, task) in services { task.cancel() }
       exitCode = code
       for waiter in waiters { waiter.resume(returning: code) }
       waiters = []
@@ -209,18 +206,32 @@ package actor Worker {
     }
   }
 
-  private func end(of tasks: [Task<Void, any Error>]) async {
-    for task in tasks { task.cancel() }
-    for task in tasks { _ = await task.result }
+  /// Ends the services that end in `step`, the last that started first; waits until `deadline` at most, where there is one.
+  private func stop(_ step: Service.Step, until deadline: BootInstant? = nil) async {
+    for (service, task) in services.reversed() {
+      let isAwaited = service.stop.awaited == step
+      if isAwaited { await service.stop.finish?(deadline) }
+      if service.stop.canceled == step { task.cancel() }
+      if isAwaited, await !hasEnded(task, by: deadline) {
+        log.debug("the drain goes on without the end of a service", ["service": .text(service.name)])
+      }
+    }
   }
 
-  /// Waits for the tasks' ends, until `deadline` at most.
-  private func wait(for tasks: [Task<Void, any Error>], until deadline: BootInstant) async {
-    let ended = Wakeup(loop: loop)
-    loop.task {
-      for task in tasks { _ = await task.result }
-      await ended.call()
+  /// Waits for the task's end, until `deadline` at most; false where it has not ended by then.
+  private func hasEnded(_ task: Task<Void, any Error>, by deadline: BootInstant?) async -> Bool {
+    guard let deadline else {
+      _ = await task.result
+      return true
     }
-    await ended.sleep(until: deadline)
+    let end = Wakeup(loop: loop)
+    let ended = Lock(false)
+    loop.task {
+      _ = await task.result
+      ended.withLock { $0 = true }
+      await end.call()
+    }
+    await end.sleep(until: deadline)
+    return ended.withLock { $0 }
   }
 }

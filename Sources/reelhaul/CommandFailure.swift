@@ -37,6 +37,7 @@ struct CommandFailure: Error {
     switch error {
     case let failure as CommandFailure: self = failure
     case let error as UsageError: self.init(.usage, error.message, hint: error.hint)
+    case let error as WorkError: self.init(.failed, error.message, hint: error.hint)
     case let error as StoreError: self.init(error, postgres, topicPrefix)
     case let error as KafkaError: self.init(error, kafka)
     case let error as PostgresError: self.init(error, postgres)

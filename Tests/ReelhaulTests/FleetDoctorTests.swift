@@ -81,7 +81,7 @@ import Testing
     typo.spec.kind = TaskKind(rawValue: "downlaod")
     #expect(reason(typo) == "for a worker with a handler for the kind downlaod: no live worker has one")
     var released = Self.task()
-    released.error = TaskFailure(code: "disk_full", message: "the disk was full", class: .wait)
+    released.error = TaskFailure(code: .diskFull, message: "the disk was full", class: .wait)
     #expect(reason(released) == nil)
     #expect(
       reason(released, [Self.worker()], [LimitUse(scope: .host, name: "example.org", limit: 0)])

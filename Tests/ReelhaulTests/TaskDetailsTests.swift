@@ -24,7 +24,7 @@ import Testing
   /// A column of nothing says nothing.
   @Test func whatWentWrongIsListedWhereSomethingDid() {
     var failed = document(.failed)
-    failed.error = TaskFailure(code: "http_404", message: "…", class: .fail)
+    failed.error = TaskFailure(code: .http(404), message: "…", class: .fail)
     let terminal = Terminal(descriptor: -1, environment: [:])
     #expect(!Table.tasks([document(.succeeded)]).lines(on: terminal)[0].contains("ERROR"))
     let lines = Table.tasks([failed, document(.succeeded)]).lines(on: terminal)
@@ -37,7 +37,7 @@ import Testing
   ])
   func errorsOfEarlierAttemptsAreNamedSo(_ state: TaskState, _ name: String) {
     var task = document(state)
-    task.error = TaskFailure(code: "connection_reset", message: "The server hung up.", class: .retry)
+    task.error = TaskFailure(code: .init(rawValue: "connection_reset"), message: "The server hung up.", class: .retry)
     #expect(
       TaskDetails.lines(TaskReport(task: task, waits: nil)).contains {
         $0.hasPrefix("\(name) ") && $0.contains("connection_reset")
@@ -55,7 +55,7 @@ import Testing
     task.spec.headers = [HeaderField(name: "Referer", value: "hush"), HeaderField(name: "X-Any", value: "hush")]
     task.spec.credential = "studio"
     task.spec.retry.intervals = [5, 30]
-    task.error = TaskFailure(code: "http_503", message: "busy", class: .retry, retryAfter: 60)
+    task.error = TaskFailure(code: .http(503), message: "busy", class: .retry, retryAfter: 60)
     let lines = TaskDetails.lines(TaskReport(task: task, waits: nil)).map {
       $0.split(separator: " ", omittingEmptySubsequences: true).joined(separator: " ")
     }
@@ -95,7 +95,7 @@ import Testing
         Settlement(
           taskID: claim.spec.id, epoch: claim.epoch,
           outcome: claim.spec.id == failed.id
-            ? .failed(TaskFailure(code: "gone", message: "", class: .fail), retryIn: nil)
+            ? .failed(TaskFailure(code: .init(rawValue: "gone"), message: "", class: .fail), retryIn: nil)
             : .succeeded(sha256: nil, bytes: 1))
       })
     let last = task(5, after: [failed.id, queued.id, succeeded.id, absent])

@@ -2,7 +2,7 @@ import TaskCore
 import Testing
 
 private func failure(_ class: TaskFailure.Class, retryAfter: Int? = nil) -> TaskFailure {
-  TaskFailure(code: "test", message: "", class: `class`, retryAfter: retryAfter)
+  TaskFailure(code: .init(rawValue: "test"), message: "", class: `class`, retryAfter: retryAfter)
 }
 
 struct RetryPolicyTests {

@@ -122,8 +122,7 @@ import Testing
       _ = try await fixture.store.checkpoint(
         claims.map { claim in
           var write = CheckpointWrite.sample(claim.spec.id, epoch: claim.epoch)
-          let digest = [UInt8](repeating: 1, count: 32)
-          if Bool.random(using: &random) { write.checkpoint.publishing = .init(sha256: digest) }
+          if Bool.random(using: &random) { write.checkpoint.stage = Checkpoint.publishing }
           return write
         })
       if Int.random(in: 0..<8, using: &random) == 0 {

@@ -105,7 +105,7 @@ private struct Model {
   private mutating func settle() async throws {
     guard !claims.isEmpty else { return }
     let claim = claims[pick(claims.count)]
-    let failure = TaskFailure(code: "http_503", message: "busy", class: .retry, retryAfter: pick(2) == 0 ? 7 : nil)
+    let failure = TaskFailure(code: .http(503), message: "busy", class: .retry, retryAfter: pick(2) == 0 ? 7 : nil)
     let outcomes: [Settlement.Outcome] = [
       .success, .succeeded(sha256: [UInt8](repeating: 7, count: 32), bytes: 9), .failed(failure, retryIn: nil),
       .failed(failure, retryIn: .zero), .failed(failure, retryIn: .seconds(3600)), .handBack,
@@ -120,7 +120,7 @@ private struct Model {
     let claim = claims[pick(claims.count)]
     var write = CheckpointWrite.sample(claim.spec.id, epoch: claim.epoch)
     write.checkpoint.generation = pick(5)
-    if pick(2) == 0 { write.checkpoint.publishing = .init(sha256: [UInt8](repeating: 3, count: 32)) }
+    if pick(2) == 0 { write.checkpoint.stage = Checkpoint.publishing }
     try await both("checkpoint") { [write] store, _ in try await store.store.checkpoint([write]) }
   }
 

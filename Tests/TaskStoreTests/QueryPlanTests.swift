@@ -79,7 +79,7 @@ import Testing
       from task t join lane l on l.id = t.lane_id cross join worker w;
     insert into ready select l.id, 1000000 + n, gen_random_uuid(), 0, 0, 1 from lane l, generate_series(1, 10000) n;
     insert into delayed select gen_random_uuid(), now() + interval '1 h' from run;
-    insert into checkpoint select task_id, 1, 1, '{}', task_id, 'x', '{}' from run;
+    insert into checkpoint select task_id, 1, 1, 1, 0, null, null, '{}' from run;
     insert into intent select worker_id, task_id, 'pause' from run;
     insert into task_dependency select gen_random_uuid(), task_id from run;
     insert into removed_task select gen_random_uuid(), true from run;
@@ -98,8 +98,8 @@ import Testing
       """,
       "record_progress(ids, \(ten("1")), \(ten("1::bigint")), \(ten("2::bigint")), \(ten("3::bigint")))",
       """
-      record_checkpoints(ids, \(ten("1")), \(ten("1")), \(ten("'{}'::json")), ids, \(ten("'x'::text")),
-                         \(ten("'{}'::int8multirange")), \(ten("null::bigint")), \(ten("sha256('x')")))
+      record_checkpoints(ids, \(ten("1")), \(ten("1::smallint")), \(ten("1")), \(ten("1::bigint")), \(ten("2::bigint")),
+                         \(ten("'publishing'::text")), \(ten("'{}'::json")))
       """,
       "release_tasks(ids, 'resumed')", "enqueue(ids, false)", "renew((select id + 1 from worker))",
       "(select due from sweep())",
@@ -107,6 +107,7 @@ import Testing
     + [(1, "succeeded"), (1, "failed"), (1, "released"), (2, "succeeded")].map { epoch, outcome in
       """
       settle(ids, \(ten("\(epoch)")), \(ten("'\(outcome)'::text")), \(ten("1::bigint")), \(ten("null::bytea")), \(ten("1::bigint")),
+             \(ten("null::json")),
              \(ten("'x'::text")), \(ten("'x'::text")), \(ten("'retry'::text")), \(ten("null::int")))
       """
     }

@@ -158,7 +158,8 @@ extension Settlement.Outcome {
 }
 
 extension TaskFailure {
-  static let reset = TaskFailure(code: "connection_reset", message: "The server hung up.", class: .retry)
+  static let reset = TaskFailure(
+    code: .init(rawValue: "connection_reset"), message: "The server hung up.", class: .retry)
 }
 
 extension CheckpointWrite {
@@ -166,8 +167,7 @@ extension CheckpointWrite {
     CheckpointWrite(
       taskID: task, epoch: epoch,
       checkpoint: Checkpoint(
-        generation: 2, identity: SourceIdentity(finalURL: "https://example.com/a", size: 9000, etag: "\"1\""),
-        volume: UniqueID(high: 1, low: 2), stagingName: "a.part"))
+        version: 3, generation: 2, bytesTotal: 9000, payload: Array(#"{"of":["the","kind"]}"#.utf8)))
   }
 }
 

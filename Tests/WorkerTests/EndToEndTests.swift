@@ -51,7 +51,7 @@ import WorkerCore
       func volumes() async throws -> Int { try await fleet.store.workers().first?.volumes.count ?? -1 }
       try await fleet.withWorker({ $0.initialisesStorage = false }) { _ in
         try await fleet.send(.submit(spec))
-        try await eventually("it waits") { try await task()?.error?.code == "storage_missing" }
+        try await eventually("it waits") { try await task()?.error?.code == .storageMissing }
         #expect(try await task()?.state == .queued)
         try Volume.initialise(name: "default", path: root)
         try await eventually("bytes move") { (try await task()?.bytesDone ?? 0) > 0 }
@@ -59,7 +59,7 @@ import WorkerCore
         end.open()
         try await eventually("it waits again") {
           let task = try await task()
-          return task?.state == .queued && task?.error?.code == "storage_volume_gone" && task?.attempt == 0
+          return task?.state == .queued && task?.error?.code == .storageVolumeGone && task?.attempt == 0
         }
         try await eventually("the worker has no volume") { try await volumes() == 0 }
         var status = stat()

@@ -17,7 +17,7 @@ import WorkerCore
   }
 
   private func failure(_ class: TaskFailure.Class, retryAfter: Int? = nil) -> TaskFailure {
-    TaskFailure(code: "x", message: "x", class: `class`, retryAfter: retryAfter)
+    TaskFailure(code: .init(rawValue: "x"), message: "x", class: `class`, retryAfter: retryAfter)
   }
 
   @Test func success() {
@@ -111,7 +111,7 @@ import WorkerCore
       Issue.record("not counted")
       return
     }
-    #expect(failure.code == "stalled")
+    #expect(failure.code == .stalled)
   }
 
   @Test(arguments: 1...20) func fullJitterUpToFiveMinutes(attempt: Int) {

@@ -260,7 +260,7 @@ import WorkerCore
       for spec in specs {
         try await eventually("it is queued again, and why") {
           let task = try await bench.store.task(spec.id)
-          return task?.state == .queued && task?.error?.code == "storage_volume_gone"
+          return task?.state == .queued && task?.error?.code == .storageVolumeGone
         }
         #expect(try await bench.store.task(spec.id)?.attempt == 0, "no attempt is burnt")
       }
@@ -287,9 +287,7 @@ import WorkerCore
       #expect(!ledger.mayWrite)
       await #expect(throws: OwnershipLost()) {
         try await ledger.checkpoint(
-          Checkpoint(
-            generation: 1, identity: SourceIdentity(finalURL: "http://x/", size: 1), volume: UniqueID(high: 1, low: 1),
-            stagingName: "x"))
+          Checkpoint(generation: 1))
       }
       bench.store.setAway(false)
       try await eventually("it runs again, under a new lease") {
@@ -315,7 +313,7 @@ import WorkerCore
     let bench = try WorkerBench()
     var spec = download()
     spec.retry = RetryPolicy(maxAttempts: 2, intervals: [0])
-    let failure = TaskFailure(code: "http_503", message: "busy", class: .retry)
+    let failure = TaskFailure(code: .http(503), message: "busy", class: .retry)
     try await bench.run {
       bench.submit([spec])
       for attempt in 1...2 {
@@ -333,7 +331,7 @@ import WorkerCore
   @Test func whatWaitsBurnsNoAttempt() async throws {
     let bench = try WorkerBench()
     let spec = download()
-    let full = TaskFailure(code: "disk_full", message: "No space is left.", class: .wait)
+    let full = TaskFailure(code: .diskFull, message: "No space is left.", class: .wait)
     try await bench.run {
       bench.submit([spec])
       bench.handler.end(spec.id, with: .failed(full))
@@ -350,7 +348,7 @@ import WorkerCore
     try await bench.run {
       bench.submit([spec])
       try await eventually("its attempt failed as stalled") {
-        try await bench.store.task(spec.id)?.error?.code == "stalled"
+        try await bench.store.task(spec.id)?.error?.code == .stalled
       }
     }
   }

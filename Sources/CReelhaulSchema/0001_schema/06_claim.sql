@@ -249,7 +249,7 @@ end $$;
 create function claimed(tasks uuid[])
 returns table (
   task_id uuid, epoch int, attempt smallint, priority smallint, spec json,
-  generation int, identity json, volume uuid, staging_name text, done int8multirange, tail_crc bigint, publishing bytea
+  checkpoint_version smallint, generation int, bytes_done bigint, bytes_total bigint, stage text, payload json
 )
 language plpgsql set plan_cache_mode = force_generic_plan
 set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set jit = off as $$
@@ -257,7 +257,7 @@ set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off se
 begin
   return query
     select t.id, r.epoch, r.attempt, t.priority, t.spec,
-           c.generation, c.identity, c.volume, c.staging_name, c.done, c.tail_crc, c.publishing
+           c.version, c.generation, c.bytes_done, c.bytes_total, c.stage, c.payload
       from unnest(tasks) u(id)
       join run r on r.task_id = any(array[u.id])
       join task t on t.id = any(array[u.id])

@@ -56,11 +56,11 @@ begin
    where r.ctid = s.tuple;
 end $$;
 
--- Records what is on stable storage. One answer per write: whether the epoch owns the task. A checkpoint that begins
+-- Records what runs have made safe. One answer per write: whether the epoch owns the task. A checkpoint that begins
 -- publishing moves its task to that phase.
 create function record_checkpoints(
-  tasks uuid[], epochs int[], generations int[], identities json[], volumes uuid[], staging_names text[],
-  dones int8multirange[], tail_crcs bigint[], publishings bytea[]
+  tasks uuid[], epochs int[], versions smallint[], generations int[], dones bigint[], totals bigint[], stages text[],
+  payloads json[]
 ) returns boolean[]
 language plpgsql set plan_cache_mode = force_generic_plan
 set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set jit = off as $$
@@ -71,23 +71,23 @@ declare
   numbers    int[];
 begin
   select coalesce(array_agg(o.ordinal), '{}'),
-         array_agg(distinct o.id) filter (where o.phase = 'running' and publishings[o.ordinal] is not null)
+         array_agg(distinct o.id) filter (where o.phase = 'running' and stages[o.ordinal] = 'publishing')
     into owned, publishers
     from (select u.id, u.ordinal, r.phase
             from (select * from unnest(tasks, epochs) with ordinality u(id, epoch, ordinal) order by id, ordinal) u
            cross join lateral (select phase from run where task_id = u.id and epoch = u.epoch for no key update) r) o;
 
-  insert into checkpoint as c (task_id, epoch, generation, identity, volume, staging_name, done, tail_crc, publishing)
+  insert into checkpoint as c (task_id, epoch, version, generation, bytes_done, bytes_total, stage, payload)
   select distinct on (u.task_id)  -- the last of several
-         u.task_id, u.epoch, u.generation, u.identity, u.volume, u.staging_name, u.done, u.tail_crc, u.publishing
-    from unnest(tasks, epochs, generations, identities, volumes, staging_names, dones, tail_crcs, publishings)
-         with ordinality u(task_id, epoch, generation, identity, volume, staging_name, done, tail_crc, publishing, ordinal)
+         u.task_id, u.epoch, u.version, u.generation, u.done, u.total, u.stage, u.payload
+    from unnest(tasks, epochs, versions, generations, dones, totals, stages, payloads)
+         with ordinality u(task_id, epoch, version, generation, done, total, stage, payload, ordinal)
    where u.ordinal = any(owned)
    order by u.task_id, u.ordinal desc
       on conflict (task_id) do update
-     set epoch = excluded.epoch, generation = excluded.generation, identity = excluded.identity,
-         volume = excluded.volume, staging_name = excluded.staging_name, done = excluded.done,
-         tail_crc = excluded.tail_crc, publishing = excluded.publishing;
+     set epoch = excluded.epoch, version = excluded.version, generation = excluded.generation,
+         bytes_done = excluded.bytes_done, bytes_total = excluded.bytes_total, stage = excluded.stage,
+         payload = excluded.payload;
 
   if publishers is not null then
     perform lock_tasks(publishers);  -- the number of an event must not be given twice
@@ -95,7 +95,7 @@ begin
       update run r set phase = 'publishing', sequence = greatest(r.sequence, t.sequence) + 1
         from unnest(publishers) u(id) join task t on t.id = any(array[u.id])
        where r.task_id = any(array[u.id]) and r.phase = 'running'
-         and exists (select from checkpoint c where c.task_id = u.id and c.epoch = r.epoch and c.publishing is not null offset 0)
+         and exists (select from checkpoint c where c.task_id = u.id and c.epoch = r.epoch and c.stage = 'publishing' offset 0)
       returning r.task_id, r.sequence)
     select array_agg(task_id), array_agg(b.sequence) into begun, numbers from begun b;
     perform publish('publishing', begun, numbers);

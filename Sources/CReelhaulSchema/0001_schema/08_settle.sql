@@ -3,7 +3,7 @@
 -- anew), released, or lost with its worker. An intent decides where a task goes that did not succeed; released and lost
 -- runs do not count as attempts. It ends with the buckets: while they are locked nobody else claims or settles.
 create function end_runs(
-  tuples tid[], tasks uuid[], outcomes text[], delays interval[], digests bytea[], sizes bigint[],
+  tuples tid[], tasks uuid[], outcomes text[], delays interval[], digests bytea[], sizes bigint[], outputs json[],
   codes text[], messages text[], classes text[], retry_afters int[]
 ) returns void
 language plpgsql set plan_cache_mode = force_generic_plan
@@ -18,8 +18,8 @@ begin
 
   with ended as materialized (
     select r.*, u.*, i.*
-      from unnest(tuples, outcomes, delays, digests, sizes, codes, messages, classes, retry_afters)
-           u(tuple, outcome, delay, digest, size, code, message, class, retry_after)
+      from unnest(tuples, outcomes, delays, digests, sizes, outputs, codes, messages, classes, retry_afters)
+           u(tuple, outcome, delay, digest, size, output, code, message, class, retry_after)
       join run r on r.ctid = u.tuple
       left join lateral (select what, ctid intent from intent where worker_id = r.worker_id and task_id = r.task_id offset 0) i
         on true),
@@ -46,12 +46,12 @@ begin
            finished_at = case when d.verdict in ('succeeded', 'failed', 'canceled') then now() end,
            -- What is recorded; the run may have had more, and lost it, or recorded more than it last told.
            bytes_done = case d.verdict when 'succeeded' then d.size
-                          else (select coalesce(sum(upper(r) - lower(r)), 0)
-                                  from checkpoint c cross join unnest(c.done) r where c.task_id = t.id) end,
+                          else coalesce((select c.bytes_done from checkpoint c where c.task_id = t.id), 0) end,
            bytes_total = case d.verdict when 'succeeded' then d.size else coalesce(d.bytes_total, t.bytes_total) end,
            generation = coalesce((select generation from checkpoint c where c.task_id = t.id), t.generation),
            worker = (select boot from worker w where w.id = d.worker_id),
            sha256 = case d.verdict when 'succeeded' then d.digest end,
+           output = case d.verdict when 'succeeded' then d.output end,
            error_code = case when d.verdict not in ('succeeded', 'canceled') then d.code end,
            error_message = case when d.verdict not in ('succeeded', 'canceled') then d.message end,
            error_class = case when d.verdict not in ('succeeded', 'canceled') then d.class end,
@@ -111,7 +111,7 @@ end $$;
 -- Ends runs. One answer per settlement: whether it took effect, now or when it was sent before.
 create function settle(
   ids uuid[], epochs int[], outcomes text[], delay_microseconds bigint[], digests bytea[], sizes bigint[],
-  codes text[], messages text[], classes text[], retry_afters int[]
+  outputs json[], codes text[], messages text[], classes text[], retry_afters int[]
 ) returns boolean[]
 language plpgsql set plan_cache_mode = force_generic_plan
 set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set jit = off as $$
@@ -120,18 +120,18 @@ declare
 begin
   select array_agg(r.tuple) tuples, array_agg(u.id) tasks, array_agg(u.outcome) outcomes,
          array_agg(make_interval(secs => u.delay / 1e6)) delays, array_agg(u.digest) digests, array_agg(u.size) sizes,
-         array_agg(u.code) codes, array_agg(u.message) messages, array_agg(u.class) classes,
+         array_agg(u.output) outputs, array_agg(u.code) codes, array_agg(u.message) messages, array_agg(u.class) classes,
          array_agg(u.retry_after) retry_afters
     into f
-    from (select * from unnest(ids, epochs, outcomes, delay_microseconds, digests, sizes, codes, messages, classes,
-                               retry_afters)
-                        u(id, epoch, outcome, delay, digest, size, code, message, class, retry_after)
+    from (select * from unnest(ids, epochs, outcomes, delay_microseconds, digests, sizes, outputs, codes, messages,
+                               classes, retry_afters)
+                        u(id, epoch, outcome, delay, digest, size, output, code, message, class, retry_after)
            order by id) u
    cross join lateral (select ctid tuple from run where task_id = u.id and epoch = u.epoch for update) r;
 
   if f.tuples is not null then
-    perform end_runs(f.tuples, f.tasks, f.outcomes, f.delays, f.digests, f.sizes, f.codes, f.messages, f.classes,
-                     f.retry_afters);
+    perform end_runs(f.tuples, f.tasks, f.outcomes, f.delays, f.digests, f.sizes, f.outputs, f.codes, f.messages,
+                     f.classes, f.retry_afters);
     if cardinality(f.tuples) = cardinality(ids) then
       return array_fill(true, array[cardinality(ids)]);
     end if;

@@ -93,7 +93,7 @@ begin
     perform end_runs(
       tuples, lost, array_fill('lost'::text, array[expired]), array_fill(null::interval, array[expired]),
       array_fill(null::bytea, array[expired]), array_fill(null::bigint, array[expired]),
-      array_fill(null::text, array[expired]), array_fill(null::text, array[expired]),
+      array_fill(null::json, array[expired]), array_fill(null::text, array[expired]), array_fill(null::text, array[expired]),
       array_fill(null::text, array[expired]), array_fill(null::int, array[expired]));
   else
     perform wake_lanes();

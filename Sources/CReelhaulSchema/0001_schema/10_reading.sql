@@ -11,7 +11,7 @@ create view task_document as
          t.created_at, coalesce(r.started_at, t.started_at) started_at, t.finished_at,
          case when t.state = 'queued' and r.task_id is null then
            (select d.run_at from delayed d where d.task_id = t.id) end run_at,
-         t.sha256,
+         t.sha256, t.output,
          t.error_code, t.error_message, t.error_class, t.error_retry_after
     from task t
     left join run r on r.task_id = any(case when t.state = 'queued' then array[t.id] end);

@@ -1,4 +1,5 @@
 import Glibc
+import ReelhaulCodec
 import ReelhaulSystem
 
 /// A file descriptor to write text to: standard output, standard error.
@@ -42,5 +43,20 @@ package struct Output: Sendable {
 
   package func line(_ text: String = "") {
     write(text + "\n")
+  }
+
+  /// One JSON value and a line break.
+  package func document(_ body: (inout JSONWriter) -> Void) {
+    let bytes = JSONWriter.write(capacity: 4096, body) + [UInt8(ascii: "\n")]
+    bytes.withUnsafeBytes { write($0) }
+  }
+
+  /// A JSON array of `elements` and a line break.
+  package func documents<Element>(_ elements: [Element], _ write: (Element, inout JSONWriter) -> Void) {
+    document { json in
+      json.array { json in
+        for element in elements { write(element, &json) }
+      }
+    }
   }
 }

@@ -1,4 +1,6 @@
-/// One step of the schema's history. It only goes forward, and is never changed after its release.
+import ReelhaulCodec
+
+/// One step of the schema's history: forward only, never changed once it has been released.
 package struct Migration: Sendable, Equatable {
   /// From 1, without gaps.
   package let number: Int
@@ -12,10 +14,6 @@ package struct Migration: Sendable, Equatable {
     self.sql = sql
   }
 
-  /// A checksum of the SQL, to detect that a released migration was changed.
-  var checksum: Int64 {
-    var hash = FNV1a()
-    for byte in sql.utf8 { hash.combine(byte) }
-    return Int64(bitPattern: hash.value)
-  }
+  /// Of the SQL, to notice that a released migration was changed.
+  var checksum: Int64 { Int64(bitPattern: FNV1a(sql.utf8).value) }
 }

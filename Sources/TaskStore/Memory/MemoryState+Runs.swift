@@ -33,7 +33,7 @@ extension MemoryState {
   mutating func checkpoint(_ write: CheckpointWrite) -> Bool {
     guard let task = tasks[write.taskID], task.isOwned(by: write.epoch) else { return false }
     tasks[write.taskID]?.checkpoint = write.checkpoint
-    if write.checkpoint.publishing != nil { _ = try? move(write.taskID, .publishing) }  // refused where it is already
+    if write.checkpoint.stage == Checkpoint.publishing { _ = try? move(write.taskID, .publishing) }  // refused where it is already
     return true
   }
 
@@ -43,8 +43,9 @@ extension MemoryState {
     }
     tasks[settlement.taskID]?.settledEpoch = settlement.epoch
     switch settlement.outcome {
-    case .succeeded(let sha256, let bytes):
+    case .succeeded(let sha256, let bytes, let output):
       end(settlement.taskID, .succeeded, nil)
+      tasks[settlement.taskID]?.output = output
       tasks[settlement.taskID]?.sha256 = sha256
       tasks[settlement.taskID]?.bytesDone = bytes
       tasks[settlement.taskID]?.bytesTotal = bytes

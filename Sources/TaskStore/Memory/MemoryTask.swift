@@ -39,6 +39,7 @@ struct MemoryTask {
   var generation = 0
   var worker: UniqueID?
   var sha256: [UInt8]?
+  var output: [UInt8]?
   var error: TaskFailure?
   var checkpoint: Checkpoint?
 
@@ -53,7 +54,7 @@ struct MemoryTask {
       bytesDone: run?.bytesDone ?? bytesDone, rate: run?.rate, attempt: machine.attempt, worker: boot ?? worker,
       epoch: machine.epoch, generation: checkpoint?.generation ?? generation, sequence: machine.sequence,
       createdAt: createdAt, startedAt: run?.startedAt ?? startedAt, finishedAt: finishedAt, runAt: runAt,
-      sha256: sha256, error: error)
+      sha256: sha256, output: output, error: error)
   }
 
   /// Keeps of a run that ends what outlives it.
@@ -61,7 +62,7 @@ struct MemoryTask {
     guard let run else { return }
     startedAt = run.startedAt
     // What the run had besides is lost.
-    bytesDone = checkpoint?.done.count ?? 0
+    bytesDone = checkpoint?.bytesDone ?? 0
     bytesTotal = run.bytesTotal ?? bytesTotal
     generation = checkpoint?.generation ?? generation
     worker = boot

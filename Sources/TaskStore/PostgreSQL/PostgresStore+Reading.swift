@@ -39,7 +39,7 @@ extension PostgresStore {
       let share = Int64(Self.bytesAtOnce * ids.count / all.count)
       var bytes: Int64 = 0
       for row in try await pool.query(StoreQueries.pendingDocuments, .uuids(ids), .int64(share)) {
-        bytes = try row.int64(21)
+        bytes = try row.int64(22)
         let id = UniqueID(try row.uuid(0))
         pending.tasks[id] = try document(row)
         sizes[id] = try row.bytes(3).count
@@ -156,7 +156,7 @@ extension PostgresStore {
     var error: TaskFailure?
     if let code = try row[17]?.text() {
       error = TaskFailure(
-        code: code, message: try row.text(18), class: try row.known(19),
+        code: .init(rawValue: code), message: try row.text(18), class: try row.known(19),
         retryAfter: try row[20].map { Int(try $0.int32()) })
     }
     return TaskDocument(
@@ -164,7 +164,8 @@ extension PostgresStore {
       rate: try row[11]?.int64(), attempt: Int(try row.int16(4)), worker: try row[8].map { UniqueID(try $0.uuid()) },
       epoch: Int(try row.int32(5)), generation: Int(try row.int32(7)), sequence: Int(try row.int32(6)),
       createdAt: Timestamp(microseconds: try row.timestamp(12)), startedAt: try timestamp(row[13]),
-      finishedAt: try timestamp(row[14]), runAt: try timestamp(row[15]), sha256: try row[16]?.bytes(), error: error)
+      finishedAt: try timestamp(row[14]), runAt: try timestamp(row[15]), sha256: try row[16]?.bytes(),
+      output: try row[21]?.bytes(), error: error)
   }
 
   private func timestamp(_ cell: PostgresCell?) throws -> Timestamp? {

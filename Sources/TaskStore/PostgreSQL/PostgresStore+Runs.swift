@@ -18,13 +18,10 @@ extension PostgresStore {
     var spec = try TaskSpecJSON.decode(try row.bytes(4))
     spec.priority = Int(try row.int16(3))
     var checkpoint: Checkpoint?
-    if let generation = try row[5]?.int32() {
+    if let version = try row[5]?.int16() {
       checkpoint = Checkpoint(
-        generation: Int(generation), identity: try SourceIdentityJSON.decode(try row.bytes(6)),
-        volume: UniqueID(try row.uuid(7)), stagingName: try row.text(8),
-        done: try row.int8multirange(9).reduce(into: ByteRanges()) { $0.insert($1) },
-        tailCRC: try row[10].map { cell in UInt32(truncatingIfNeeded: try cell.int64()) },
-        publishing: try row[11].map { cell in Checkpoint.Publishing(sha256: try cell.bytes()) })
+        version: Int(version), generation: Int(try row.int32(6)), bytesDone: try row.int64(7),
+        bytesTotal: try row[8]?.int64(), stage: try row[9]?.text(), payload: try row.bytes(10))
     }
     return Claim(
       spec: spec, epoch: Int(try row.int32(1)), attempt: Int(try row.int16(2)), checkpoint: checkpoint)
@@ -37,11 +34,9 @@ extension PostgresStore {
       try await pool.query(
         StoreQueries.checkpoint, .uuids(writes.map(\.taskID)),
         .int32Array(writes.map { Int32(clamping: $0.epoch) }),
-        .int32Array(points.map { Int32(clamping: $0.generation) }),
-        .jsonArray(points.map { SourceIdentityJSON.encode($0.identity) }),
-        .uuids(points.map(\.volume)), .textArray(points.map(\.stagingName)),
-        .int8multirangeArray(points.map(\.done.ranges)), .int64Array(points.map { $0.tailCRC.map(Int64.init) }),
-        .byteaArray(points.map(\.publishing?.sha256))
+        .int16Array(points.map { Int16(clamping: $0.version) }),
+        .int32Array(points.map { Int32(clamping: $0.generation) }), .int64Array(points.map(\.bytesDone)),
+        .int64Array(points.map(\.bytesTotal)), .textArray(points.map(\.stage)), .jsonArray(points.map(\.payload))
       ).only.flags(0)
     }
   }
@@ -54,7 +49,8 @@ extension PostgresStore {
         StoreQueries.settle, .uuids(settlements.map(\.taskID)),
         .int32Array(settlements.map { Int32(clamping: $0.epoch) }), .textArray(ends.map(\.outcome)),
         .int64Array(ends.map(\.delayMicroseconds)), .byteaArray(ends.map(\.sha256)), .int64Array(ends.map(\.bytes)),
-        .textArray(ends.map(\.failure?.code)), .textArray(ends.map(\.failure?.message)),
+        .jsonArray(ends.map(\.output)),
+        .textArray(ends.map(\.failure?.code.rawValue)), .textArray(ends.map(\.failure?.message)),
         .textArray(ends.map(\.failure?.class.rawValue)),
         .int32Array(ends.map { $0.failure?.retryAfter.map { Int32(clamping: $0) } })
       ).only.flags(0)
@@ -68,12 +64,14 @@ private struct RunEnd {
   var delayMicroseconds: Int64?
   var sha256: [UInt8]?
   var bytes: Int64?
+  var output: [UInt8]?
   var failure: TaskFailure?
 
   init(_ outcome: Settlement.Outcome) {
     switch outcome {
-    case .succeeded(let sha256, let bytes):
+    case .succeeded(let sha256, let bytes, let output):
       self.outcome = "succeeded"
+      self.output = output
       self.sha256 = sha256
       self.bytes = bytes
     case .failed(let failure, let retryIn):

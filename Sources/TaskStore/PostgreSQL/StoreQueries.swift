@@ -44,14 +44,14 @@ enum StoreQueries {
   static let claimed = PostgresStatement(
     """
     select task_id, epoch, attempt, priority, spec,
-           generation, identity, volume, staging_name, done, tail_crc, publishing
+           checkpoint_version, generation, bytes_done, bytes_total, stage, payload
       from claimed($1)
     """)
 
   static let checkpoint = PostgresStatement(
-    "select record_checkpoints($1, $2, $3, $4, $5, $6, $7, $8, $9)", writes: true)
+    "select record_checkpoints($1, $2, $3, $4, $5, $6, $7, $8)", writes: true)
 
-  static let settle = PostgresStatement("select settle($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)", writes: true)
+  static let settle = PostgresStatement("select settle($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)", writes: true)
 
   static let sweep = PostgresStatement("select expired, due from sweep()", writes: true)
 
@@ -100,7 +100,8 @@ enum StoreQueries {
   /// The columns that ``PostgresStore`` makes a document of, in its order.
   private static let documentColumns = """
     id, state, priority, spec, attempt, epoch, sequence, generation, worker, bytes_done, bytes_total, rate,
-    created_at, started_at, finished_at, run_at, sha256, error_code, error_message, error_class, error_retry_after
+    created_at, started_at, finished_at, run_at, sha256, error_code, error_message, error_class, error_retry_after,
+    output
     """
 
   static let documents = PostgresStatement("select \(documentColumns) from task_documents($1)")

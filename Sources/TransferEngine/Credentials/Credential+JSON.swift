@@ -1,4 +1,5 @@
 import ReelhaulCodec
+import ReelhaulDigest
 import TaskCore
 
 extension Credential {

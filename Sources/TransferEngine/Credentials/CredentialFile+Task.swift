@@ -13,17 +13,17 @@ extension CredentialFile? {
       known = try self?.credentials() ?? [:]
     } catch {
       throw TaskFailure(
-        code: "credentials_unusable", message: "the worker on \(Machine.hostName): \(error)", class: .wait)
+        code: .credentialsUnusable, message: "the worker on \(Machine.hostName): \(error)", class: .wait)
     }
     guard let found = known[credential] else {
       throw TaskFailure(
-        code: "credential_unknown", message: "the worker on \(Machine.hostName) has no credential \"\(credential)\"",
+        code: .credentialUnknown, message: "the worker on \(Machine.hostName) has no credential \"\(credential)\"",
         class: .wait)
     }
     guard found.isFor(source) else {
       let origin = "\(source.scheme)://\(source.server)"
       throw TaskFailure(
-        code: "credential_refused", message: "the credential \"\(credential)\" is not for \(origin)", class: .fail)
+        code: .credentialRefused, message: "the credential \"\(credential)\" is not for \(origin)", class: .fail)
     }
     return found.fields
   }

@@ -71,13 +71,13 @@ extension Download {
 
   private func publishing(
     _ staged: StagedFile, _ file: StagingFile, _ identity: SourceIdentity, bytes: Int64, sha256: [UInt8]?
-  ) -> Checkpoint {
+  ) -> DownloadCheckpoint {
     var identity = identity
     identity.size = bytes
     var done = ByteRanges()
     done.insert(0..<bytes)
-    return Checkpoint(
+    return DownloadCheckpoint(
       generation: staged.generation, identity: identity, volume: file.volume.id,
-      stagingName: file.name.description, done: done, publishing: Checkpoint.Publishing(sha256: sha256 ?? []))
+      stagingName: file.name.description, done: done, publishing: DownloadCheckpoint.Publishing(sha256: sha256 ?? []))
   }
 }

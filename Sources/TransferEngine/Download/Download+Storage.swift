@@ -105,7 +105,7 @@ extension Download {
     guard staged === self.staged, machine.isResumable, let identity = machine.identity,
       machine.generation == staged.generation
     else { return }
-    let checkpoint = Checkpoint(
+    let checkpoint = DownloadCheckpoint(
       generation: staged.generation, identity: identity, volume: file.volume.id,
       stagingName: file.name.description, done: done, tailCRC: tailCRC)
     do {
@@ -135,6 +135,6 @@ extension Download {
 extension TaskFailure {
   /// The ledger did not take a checkpoint.
   static func unrecorded(_ error: any Error) -> TaskFailure {
-    TaskFailure(code: "checkpoint_failed", message: "progress could not be recorded: \(error)", class: .wait)
+    TaskFailure(code: .checkpointFailed, message: "progress could not be recorded: \(error)", class: .wait)
   }
 }

@@ -27,7 +27,7 @@ final class Download: @unchecked Sendable {
   /// Told to stop while the file was being published, which goes on to its end or to the next step that can wait.
   var isStopping = false
   /// What an earlier run left, and recorded of it.
-  private let found: (file: StagingFile, checkpoint: Checkpoint)?
+  private let found: (file: StagingFile, checkpoint: DownloadCheckpoint)?
   private var requests: [Int: (receiver: ChunkReceiver, task: Task<Void, any Error>)] = [:]
   private var bucket: TokenBucket?
   /// What the engine's limit lets pass before it is asked again; those it keeps waiting.
@@ -48,7 +48,8 @@ final class Download: @unchecked Sendable {
 
   /// - Parameter file: that of `checkpoint`, if it was found again.
   init(
-    _ spec: TaskSpec, source: CurlURL, credential: [HeaderField], destination: StorageURL, checkpoint: Checkpoint?,
+    _ spec: TaskSpec, source: CurlURL, credential: [HeaderField], destination: StorageURL,
+    checkpoint: DownloadCheckpoint?,
     file: StagingFile?, ledger: any DownloadLedger, context: DownloadContext
   ) {
     self.spec = spec

@@ -35,13 +35,13 @@ package final class DownloadEngine: Sendable {
   /// Runs one attempt of `spec`, from what `checkpoint` recorded of earlier ones. Cancel the task to stop it: it then
   /// records what is written, while the ledger lets it, and returns ``DownloadOutcome/stopped``.
   package func run(
-    _ spec: TaskSpec, from checkpoint: Checkpoint?, ledger: any DownloadLedger
+    _ spec: TaskSpec, from checkpoint: DownloadCheckpoint?, ledger: any DownloadLedger
   ) async -> DownloadOutcome {
     let destination: StorageURL
     do throws(InvalidStorageURL) {
       destination = try StorageURL(spec.destination ?? "")
     } catch {
-      return .failed(TaskFailure(code: "destination_invalid", message: "the destination: \(error)", class: .fail))
+      return .failed(TaskFailure(code: .destinationInvalid, message: "the destination: \(error)", class: .fail))
     }
     guard let context = contexts[destination.root] else {
       return .failed(StorageError.unknownRoot(destination.root).failure)

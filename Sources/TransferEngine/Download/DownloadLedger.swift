@@ -4,7 +4,7 @@ import TaskCore
 package protocol DownloadLedger: Sendable {
   /// Records what is on stable storage; returns once the store has committed it. Throws when the task has another owner
   /// now, and then ``mayWrite`` is false; any other error is the store's and ends the run without counting it.
-  func checkpoint(_ checkpoint: Checkpoint) async throws
+  func checkpoint(_ checkpoint: DownloadCheckpoint) async throws
 
   /// How far it is. Cheap, never blocks; called at most four times a second.
   func progress(bytesDone: Int64, bytesTotal: Int64?)

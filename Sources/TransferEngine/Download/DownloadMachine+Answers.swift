@@ -103,7 +103,7 @@ extension DownloadMachine {
   ) -> (Reception, [Action]) {
     guard isDelimited || expectsDigest || expect.bytes != nil else {
       let message = "the source does not tell where it ends: a length or a digest must be expected of it"
-      answered.answer = .failed(TaskFailure(code: "length_unknown", message: message, class: .fail))
+      answered.answer = .failed(TaskFailure(code: .lengthUnknown, message: message, class: .fail))
       return (.refuse, [])
     }
     if let size = identity.size, let refusal = refusal(of: size) {
@@ -138,6 +138,6 @@ extension DownloadMachine {
 
   private func sizeMismatch(_ size: String, _ expected: Int64) -> TaskFailure {
     TaskFailure(
-      code: "size_mismatch", message: "the source has \(size) bytes, \(expected) were expected", class: .fail)
+      code: .sizeMismatch, message: "the source has \(size) bytes, \(expected) were expected", class: .fail)
   }
 }

@@ -76,17 +76,17 @@ extension DownloadMachine {
   private mutating func redirected(to target: String, from answered: Running) -> [Action] {
     let hops = answered.hops + 1
     guard hops <= limits.redirects else {
-      return end(.failed(redirect("redirect_loop", "the source redirects more than \(limits.redirects) times")))
+      return end(.failed(redirect(.redirectLoop, "the source redirects more than \(limits.redirects) times")))
     }
     guard let next = answered.place.url.resolving(target), next.scheme == "http" || next.scheme == "https" else {
-      return end(.failed(redirect("redirect_refused", "the source redirects to what is no http or https URL")))
+      return end(.failed(redirect(.redirectRefused, "the source redirects to what is no http or https URL")))
     }
     guard next.text.utf8.count <= TaskSpec.urlLimit else {
       return end(
-        .failed(redirect("redirect_refused", "the source redirects to a URL of more than \(TaskSpec.urlLimit) bytes")))
+        .failed(redirect(.redirectRefused, "the source redirects to a URL of more than \(TaskSpec.urlLimit) bytes")))
     }
     guard !next.hasCredentials else {
-      return end(.failed(redirect("redirect_refused", "the source redirects to a URL with credentials in it")))
+      return end(.failed(redirect(.redirectRefused, "the source redirects to a URL with credentials in it")))
     }
     let place = Place(url: next, isAtOrigin: answered.place.isAtOrigin && next.isSameOrigin(as: source))
     let request = ask(answered.request.asked, at: place, chunk: answered.chunk, hops: hops)
@@ -95,7 +95,7 @@ extension DownloadMachine {
     return [request, .shorten(lastRequest, count: count)]
   }
 
-  private func redirect(_ code: String, _ message: String) -> TaskFailure {
+  private func redirect(_ code: TaskFailure.Code, _ message: String) -> TaskFailure {
     TaskFailure(code: code, message: message, class: .fail)
   }
 
@@ -104,7 +104,7 @@ extension DownloadMachine {
     versions += 1
     guard versions <= limits.generations else {
       let message = "the source changes between answers: \(mismatch)"
-      return end(.failed(TaskFailure(code: "source_changing", message: message, class: .retry)))
+      return end(.failed(TaskFailure(code: .sourceChanging, message: message, class: .retry)))
     }
     former = nil
     if isResumable, let identity, let plan {
@@ -152,7 +152,7 @@ extension DownloadMachine {
     }
     failures += 1
     guard failures <= limits.retries, (failure.retryAfter ?? 0) <= 2 else { return end(.failed(failure)) }
-    if Self.staleCodes.contains(failure.code) { resolved = nil }
+    if isStale(failure.code) { resolved = nil }
     if phase == .fetching, !isResumable { forget() }
     return pause(after: failure)
   }
@@ -178,7 +178,7 @@ extension DownloadMachine {
   /// The source's own server does not let us in, and has not before: no redirect that may lead to a fresh URL, no server
   /// that has had enough of us.
   private func isRefusal(_ failure: TaskFailure, _ request: Request) -> Bool {
-    guard failure.code == "http_401" || failure.code == "http_403", resolved == nil else { return false }
+    guard failure.code == .http(401) || failure.code == .http(403), resolved == nil else { return false }
     return request.url == source.text || hasCredential && request.isAtOrigin
   }
 
@@ -202,10 +202,13 @@ extension DownloadMachine {
   /// A signed URL that the source redirected to earlier has expired: the source gives a fresh one.
   private func isStale(_ failure: TaskFailure, _ request: Request) -> Bool {
     resolved != nil && request.url != source.text && failures == 0
-      && Self.staleCodes.contains(failure.code)
+      && isStale(failure.code)
   }
 
-  private static let staleCodes: Set<String> = ["http_400", "http_401", "http_403", "http_404", "http_410"]
+  /// The answers that servers give to a signed URL that has expired.
+  private func isStale(_ code: TaskFailure.Code) -> Bool {
+    code.httpStatus.map([400, 401, 403, 404, 410].contains) ?? false
+  }
 
   /// The time of ``Action/pause(milliseconds:)`` is over.
   mutating func retryDue() -> [Action] {
@@ -229,7 +232,7 @@ extension DownloadMachine {
     digestFailures += 1
     guard digestFailures < 2 else {
       let message = "\(mismatch); it was fetched twice"
-      return end(.failed(TaskFailure(code: "digest_mismatch", message: message, class: .fail)))
+      return end(.failed(TaskFailure(code: .digestMismatch, message: message, class: .fail)))
     }
     return restart(wholly: false)
   }

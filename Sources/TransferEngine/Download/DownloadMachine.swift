@@ -162,7 +162,7 @@ struct DownloadMachine {
   }
 
   /// Starts, from what an earlier run left where its bytes were found again.
-  mutating func begin(resuming checkpoint: Checkpoint?) -> [Action] {
+  mutating func begin(resuming checkpoint: DownloadCheckpoint?) -> [Action] {
     guard let checkpoint, let size = checkpoint.identity.size, canUseRanges(checkpoint.identity),
       checkpoint.done.ranges.last.map({ $0.upperBound <= size }) ?? true
     else {

@@ -6,7 +6,7 @@ import TaskCore
 struct DownloadRun: Sendable {
   let spec: TaskSpec
   let destination: StorageURL
-  let checkpoint: Checkpoint?
+  let checkpoint: DownloadCheckpoint?
   let ledger: any DownloadLedger
   let context: DownloadContext
 
@@ -22,7 +22,7 @@ struct DownloadRun: Sendable {
       !source.hasCredentials
     else {
       let message = "the source is no http or https URL without credentials"
-      return .failed(TaskFailure(code: "source_invalid", message: message, class: .fail))
+      return .failed(TaskFailure(code: .sourceInvalid, message: message, class: .fail))
     }
     let credential: [HeaderField]
     switch await self.credential(for: source) {
@@ -55,7 +55,7 @@ struct DownloadRun: Sendable {
     } catch let failure as TaskFailure {
       return .failure(failure)
     } catch {
-      return .failure(TaskFailure(code: "credentials_unusable", message: "the engine is shutting down", class: .wait))
+      return .failure(TaskFailure(code: .credentialsUnusable, message: "the engine is shutting down", class: .wait))
     }
   }
 

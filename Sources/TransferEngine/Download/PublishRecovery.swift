@@ -7,8 +7,8 @@ struct PublishRecovery: Sendable {
   let storage: Storage
   let spec: TaskSpec
   let destination: StorageURL
-  let checkpoint: Checkpoint
-  let publishing: Checkpoint.Publishing
+  let checkpoint: DownloadCheckpoint
+  let publishing: DownloadCheckpoint.Publishing
   let read: WholeRead
 
   /// `nil` where nothing of the file is left. Blocks.

@@ -5,7 +5,7 @@ extension TaskFailure {
   /// A response's status that is no answer to the request.
   static func status(_ status: Int, head: CurlHead, url: String, now: Int64) -> TaskFailure {
     TaskFailure(
-      code: "http_\(status)", message: "\(URLRedaction.redact(url)) answered with status \(status)",
+      code: .http(status), message: "\(URLRedaction.redact(url)) answered with status \(status)",
       class: Self.class(ofStatus: status), retryAfter: head["retry-after"].flatMap { Self.retryAfter($0, now: now) })
   }
 
@@ -18,16 +18,16 @@ extension TaskFailure {
     }
   }
 
-  /// Seconds to wait from a `Retry-After` of either form, within 0…3600; `nil` for nonsense. `now` in seconds since 1970.
+  /// Seconds to wait from a `Retry-After` of either form, within 0…``RetryPolicy/longestRetryAfter``; `nil` for nonsense. `now` in seconds since 1970.
   static func retryAfter(_ text: String, now: Int64) -> Int? {
-    let hour: Int64 = 3600
+    let longest = Int64(RetryPolicy.longestRetryAfter)
     if text.first?.isNumber == true || text.hasPrefix("-") || text.hasPrefix("+") {
       let digits = text.first?.isNumber == true ? text[...] : text.dropFirst()
       guard !digits.isEmpty, digits.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }) else { return nil }
       if text.hasPrefix("-") { return 0 }
-      return Int(min(Int64(digits) ?? hour, hour))
+      return Int(min(Int64(digits) ?? longest, longest))
     }
-    return CurlDate.seconds(text).map { Int(min(max($0 - now, 0), hour)) }
+    return CurlDate.seconds(text).map { Int(min(max($0 - now, 0), longest)) }
   }
 
   /// A transfer that ended without a whole response.
@@ -36,11 +36,11 @@ extension TaskFailure {
     let advice =
       error.code == .addressRefused ? ": its network must be named in REELHAUL_ALLOW_NETWORKS of the workers" : ""
     self.init(
-      code: error.code.name, message: "\(URLRedaction.redact(url)): \(error.message)\(advice)",
+      code: Code(rawValue: error.code.name), message: "\(URLRedaction.redact(url)): \(error.message)\(advice)",
       class: isHosts ? .wait : error.isRetryable ? .retry : .fail)
   }
 
   static func badResponse(_ reason: String, url: String) -> TaskFailure {
-    TaskFailure(code: "bad_response", message: "\(URLRedaction.redact(url)): \(reason)", class: .retry)
+    TaskFailure(code: .badResponse, message: "\(URLRedaction.redact(url)): \(reason)", class: .retry)
   }
 }

@@ -73,7 +73,7 @@ package final class Storage: Sendable {
   /// The staging file that `checkpoint` speaks of; see ``Volume/adopt(_:minimumSize:)``. `storage_volume_gone` while
   /// its volume is not the one at the root.
   package func adopt(
-    for destination: StorageURL, task: UniqueID, checkpoint: Checkpoint
+    for destination: StorageURL, task: UniqueID, checkpoint: DownloadCheckpoint
   ) throws(StorageError) -> StagingFile {
     let volume = try volume(destination.root)
     guard volume.id == checkpoint.volume else {

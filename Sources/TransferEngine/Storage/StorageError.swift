@@ -4,34 +4,34 @@ import TaskCore
 
 /// Why storage could not do what it was asked, and what that means for the task.
 package struct StorageError: Error, Hashable, Sendable, CustomStringConvertible {
-  package enum Code: String, Sendable, CaseIterable {
+  package enum Code: Sendable, CaseIterable {
     /// This process has no root of that name.
-    case unknownRoot = "storage_unknown"
+    case unknownRoot
     /// The root's directory is not there.
-    case rootMissing = "storage_missing"
+    case rootMissing
     /// The root has no volume marker: nothing is mounted there, or it was never initialised.
-    case notInitialised = "storage_not_initialised"
+    case notInitialised
     /// Another volume is mounted at the root than the one that holds the task's bytes.
-    case volumeGone = "storage_volume_gone"
-    case readOnly = "storage_read_only"
-    case denied = "storage_denied"
+    case volumeGone
+    case readOnly
+    case denied
     /// The file system or the quota is full, or the reserve forbids to take so much.
-    case diskFull = "disk_full"
+    case diskFull
     /// The volume could not hold the file if it were empty, or its file system knows no files as large.
-    case tooLarge = "file_too_large"
-    case tooManyFiles = "too_many_files"
+    case tooLarge
+    case tooManyFiles
     /// The device failed. What was written since the last good sync is void, and with it the staging file.
-    case ioError = "storage_io_error"
+    case ioError
     /// There is no staging file of this task and generation.
-    case stagingMissing = "staging_missing"
+    case stagingMissing
     /// A file with the staging file's name is another task's, or nobody's.
-    case stagingForeign = "staging_foreign"
+    case stagingForeign
     /// The staging file is shorter than what is recorded as done.
-    case stagingShort = "staging_short"
-    case destinationExists = "destination_exists"
+    case stagingShort
+    case destinationExists
     /// The path runs through a file or a symbolic link, or names what is no regular file.
-    case destinationInvalid = "destination_invalid"
-    case other = "storage_error"
+    case destinationInvalid
+    case other
   }
 
   package var code: Code
@@ -63,15 +63,26 @@ package struct StorageError: Error, Hashable, Sendable, CustomStringConvertible 
 
   /// What is wrong with the machine is not the task's fault: the task waits.
   package var failure: TaskFailure {
-    let `class`: TaskFailure.Class =
-      switch code {
-      case .unknownRoot, .rootMissing, .notInitialised, .volumeGone, .readOnly, .denied, .diskFull, .tooManyFiles,
-        .ioError, .stagingMissing, .stagingForeign, .stagingShort:
-        .wait
-      case .other: .retry
-      case .tooLarge, .destinationExists, .destinationInvalid: .fail
+    let (code, `class`): (TaskFailure.Code, TaskFailure.Class) =
+      switch self.code {
+      case .unknownRoot: (.storageUnknown, .wait)
+      case .rootMissing: (.storageMissing, .wait)
+      case .notInitialised: (.storageNotInitialised, .wait)
+      case .volumeGone: (.storageVolumeGone, .wait)
+      case .readOnly: (.storageReadOnly, .wait)
+      case .denied: (.storageDenied, .wait)
+      case .diskFull: (.diskFull, .wait)
+      case .tooLarge: (.fileTooLarge, .fail)
+      case .tooManyFiles: (.tooManyFiles, .wait)
+      case .ioError: (.storageIOError, .wait)
+      case .stagingMissing: (.stagingMissing, .wait)
+      case .stagingForeign: (.stagingForeign, .wait)
+      case .stagingShort: (.stagingShort, .wait)
+      case .destinationExists: (.destinationExists, .fail)
+      case .destinationInvalid: (.destinationInvalid, .fail)
+      case .other: (.storageError, .retry)
       }
-    return TaskFailure(code: code.rawValue, message: message, class: `class`)
+    return TaskFailure(code: code, message: message, class: `class`)
   }
 }
 

@@ -6,7 +6,7 @@ import TaskStore
 /// Takes tasks from the store while more may run: runs what ``ClaimPlanner`` decides.
 package actor Claimer {
   private let loop: EventLoop
-  private let store: any TaskStore
+  private let store: any RunStore
   private let keeper: LeaseKeeper
   private let runner: Runner
   private let log: Logger
@@ -19,7 +19,7 @@ package actor Claimer {
   package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
   package init(
-    loop: EventLoop, store: any TaskStore, keeper: LeaseKeeper, runner: Runner, planner: ClaimPlanner, log: Logger,
+    loop: EventLoop, store: any RunStore, keeper: LeaseKeeper, runner: Runner, planner: ClaimPlanner, log: Logger,
     onClaimed: @escaping @Sendable () async -> Void
   ) {
     self.loop = loop

@@ -16,7 +16,7 @@ package actor Ingester {
 
   private let loop: EventLoop
   private let source: any CommandSource
-  private let store: any TaskStore
+  private let store: any CommandStore
   private let sink: any MessageSink
   private let topics: TopicPlan
   private let log: Logger
@@ -29,7 +29,7 @@ package actor Ingester {
   package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
   package init(
-    loop: EventLoop, source: any CommandSource, store: any TaskStore, sink: any MessageSink, topics: TopicPlan,
+    loop: EventLoop, source: any CommandSource, store: any CommandStore, sink: any MessageSink, topics: TopicPlan,
     log: Logger, onApplied: @escaping @Sendable () async -> Void
   ) {
     self.loop = loop

@@ -100,8 +100,8 @@ package final class RunningWorker: Sendable {
   }
 
   /// Whether something hangs that ``close(_:)`` would wait for.
-  var hasLeftovers: Bool {
-    get async { await worker.hasLeftovers }
+  var hasDetachedRuns: Bool {
+    get async { await worker.hasDetachedRuns }
   }
 
   /// Takes down what is left, after ``finished()``.

@@ -7,7 +7,7 @@ import TransferEngine
 package struct WorkerParts: Sendable {
   package var store: any TaskStore
   /// The same store, for the lease alone: calls that wait for a lock must not keep its renewal waiting.
-  package var leases: any TaskStore
+  package var leases: any LeaseStore
   package var commands: any CommandSource
   package var signals: any SignalSource
   /// Every message is acknowledged.
@@ -16,7 +16,7 @@ package struct WorkerParts: Sendable {
   package var rounds: any RoundSink
   /// Messages may get lost.
   package var progress: any MessageSink
-  package var handlers: [any TaskHandler]
+  package var handlers: [any KindHandler]
   /// The roots that are watched, and whose staging files are swept.
   package var storage: Storage
   /// Sends what is still on its way, for as long as it is given, and closes the connections to Kafka; the last step
@@ -24,9 +24,9 @@ package struct WorkerParts: Sendable {
   package var flush: @Sendable (_ limit: Duration) async -> Void
 
   package init(
-    store: any TaskStore, leases: (any TaskStore)? = nil, commands: any CommandSource, signals: any SignalSource,
+    store: any TaskStore, leases: (any LeaseStore)? = nil, commands: any CommandSource, signals: any SignalSource,
     messages: any MessageSink,
-    rounds: any RoundSink, progress: any MessageSink, handlers: [any TaskHandler],
+    rounds: any RoundSink, progress: any MessageSink, handlers: [any KindHandler],
     storage: Storage = Storage(roots: [:]),
     flush: @escaping @Sendable (_ limit: Duration) async -> Void = { _ in }
   ) {

@@ -29,7 +29,7 @@ package enum WorkerProcess {
     let signals = await process.stopOn([SIGTERM, SIGINT])
     let code = await process.finished()
     // The process ends without waiting for what hangs.
-    if code == 0, await !process.hasLeftovers { await process.close(signals) }
+    if code == 0, await !process.hasDetachedRuns { await process.close(signals) }
     return code
   }
 }

@@ -9,7 +9,7 @@ import TaskStore
 /// lost; its id is the same both times.
 package actor Relay {
   private let loop: EventLoop
-  private let store: any TaskStore
+  private let store: any OutboxStore
   private let keeper: LeaseKeeper
   private let sink: any RoundSink
   private let topics: TopicPlan
@@ -25,7 +25,7 @@ package actor Relay {
 
   /// `source` names this worker in the events, as a CloudEvents source.
   package init(
-    loop: EventLoop, store: any TaskStore, keeper: LeaseKeeper, sink: any RoundSink, topics: TopicPlan,
+    loop: EventLoop, store: any OutboxStore, keeper: LeaseKeeper, sink: any RoundSink, topics: TopicPlan,
     source: String, log: Logger
   ) {
     self.loop = loop

@@ -9,7 +9,7 @@ package actor LeaseKeeper {
   package typealias Describe = @Sendable (_ boot: UniqueID, _ volumes: [String: UniqueID]) -> WorkerRegistration
 
   private let loop: EventLoop
-  private let store: any TaskStore
+  private let store: any LeaseStore
   private let runner: Runner
   private let watch: VolumeWatch
   private let commands: any CommandSource
@@ -35,7 +35,7 @@ package actor LeaseKeeper {
 
   /// `onLease` is called when a lease begins, or is good for other tasks from now on.
   package init(
-    loop: EventLoop, store: any TaskStore, runner: Runner, watch: VolumeWatch, commands: any CommandSource,
+    loop: EventLoop, store: any LeaseStore, runner: Runner, watch: VolumeWatch, commands: any CommandSource,
     timing: LeaseMachine.Timing, topicPrefix: String, log: Logger, describe: @escaping Describe,
     onLease: @escaping @Sendable () async -> Void
   ) {
@@ -168,7 +168,7 @@ package actor LeaseKeeper {
     log.error(
       "the lease is lost: every run is stopped, and the worker registers again",
       ["worker": .of(lost.boot), "runs": .integer(runs)])
-    await runner.abandon(lost)
+    await runner.leaseLost(lost)
   }
 
   private func retreat() {

@@ -2,7 +2,7 @@ import TaskCore
 import TaskStore
 
 /// Does nothing and succeeds, for measuring everything around the work.
-package struct NoopHandler: TaskHandler {
+package struct NoopHandler: KindHandler {
   package let kind = TaskKind.noop
 
   package init() {}

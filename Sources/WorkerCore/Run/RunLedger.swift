@@ -22,9 +22,9 @@ package final class RunLedger: Sendable {
     self.claim = claim
     self.lease = lease
     self.store = store
-    let before = claim.checkpoint?.done.count ?? 0
+    let before = claim.checkpoint?.bytesDone ?? 0
     done = Atomic(before)
-    total = Atomic(claim.checkpoint?.identity.size ?? Self.unknown)
+    total = Atomic(claim.checkpoint?.bytesTotal ?? Self.unknown)
     recorded = Atomic(before)
     generation = Atomic(claim.checkpoint?.generation ?? 0)
   }
@@ -41,7 +41,7 @@ package final class RunLedger: Sendable {
       disown()
       throw error
     }
-    recorded.store(checkpoint.done.count, ordering: .relaxed)
+    recorded.store(checkpoint.bytesDone, ordering: .relaxed)
     generation.store(checkpoint.generation, ordering: .relaxed)
   }
 
@@ -83,7 +83,7 @@ package final class RunLedger: Sendable {
   /// Bytes of that version that this run put on stable storage.
   var newBytes: Int64 {
     let isSameGeneration = recordedGeneration == claim.checkpoint?.generation ?? 0
-    let before = isSameGeneration ? claim.checkpoint?.done.count ?? 0 : 0
+    let before = isSameGeneration ? claim.checkpoint?.bytesDone ?? 0 : 0
     return max(0, recorded.load(ordering: .relaxed) - before)
   }
 }

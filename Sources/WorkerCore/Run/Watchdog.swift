@@ -4,7 +4,7 @@ package struct Watchdog: Sendable {
     case fine
     /// Tell it to stop.
     case stop
-    /// It was told to stop and did not: let it go, and settle without it. Its later writes are refused.
+    /// It was told to stop and did not: detach it, and hand its task back. Its later writes are refused.
     case detach
   }
 

@@ -59,12 +59,12 @@ package struct SettlementPlanner: Sendable {
   package mutating func settlement(of run: Run) -> Settlement.Outcome? {
     if run.stop == .abandoned { return nil }
     switch run.outcome {
-    case .succeeded(let sha256, let bytes):
-      return .succeeded(sha256: sha256, bytes: bytes)
+    case .succeeded(let sha256, let bytes, let output):
+      return .succeeded(sha256: sha256, bytes: bytes, output: output)
     case .failed(let failure):
       return settlement(of: failure, in: run)
     case .stopped where run.stop == .stalled:
-      let failure = TaskFailure(code: "stalled", message: "The transfer stood still for too long.", class: .retry)
+      let failure = TaskFailure(code: .stalled, message: "The transfer stood still for too long.", class: .retry)
       return settlement(of: failure, in: run)
     case .stopped:
       return .released(reason: nil, delay: .zero)

@@ -9,7 +9,7 @@ package struct StoreBatcher: Sendable {
   private let checkpoints: Batcher<CheckpointWrite, Bool>
   private let settlements: Batcher<Settlement, Bool>
 
-  package init(store: any TaskStore, loop: EventLoop, log: Logger) {
+  package init(store: any RunStore, loop: EventLoop, log: Logger) {
     checkpoints = Batcher("checkpoints", limit: Self.limit, loop: loop, log: log) { try await store.checkpoint($0) }
     settlements = Batcher("settlements", limit: Self.limit, loop: loop, log: log) { try await store.settle($0) }
   }

@@ -11,7 +11,7 @@ import TransferEngine
 /// later one finds it missing and begins anew.
 package actor StagingSweeper {
   private let loop: EventLoop
-  private let store: any TaskStore
+  private let store: any TaskReader
   private let storage: Storage
   private let log: Logger
   /// By root.
@@ -23,7 +23,7 @@ package actor StagingSweeper {
 
   package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-  package init(loop: EventLoop, store: any TaskStore, storage: Storage, log: Logger) {
+  package init(loop: EventLoop, store: any TaskReader, storage: Storage, log: Logger) {
     self.loop = loop
     self.store = store
     self.storage = storage

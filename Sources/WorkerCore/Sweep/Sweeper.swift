@@ -6,7 +6,7 @@ import TaskStore
 /// rarely, tidies the store. Every worker does, at random moments, so none is needed.
 package actor Sweeper {
   private let loop: EventLoop
-  private let store: any TaskStore
+  private let store: any HousekeepingStore
   private let interval: Duration
   private let log: Logger
   /// Called when tasks became ready.
@@ -21,7 +21,7 @@ package actor Sweeper {
 
   /// Sweeps every half to one and a half `interval`.
   package init(
-    loop: EventLoop, store: any TaskStore, interval: Duration, log: Logger,
+    loop: EventLoop, store: any HousekeepingStore, interval: Duration, log: Logger,
     onReady: @escaping @Sendable () async -> Void
   ) {
     self.loop = loop

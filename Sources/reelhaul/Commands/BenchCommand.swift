@@ -1,4 +1,6 @@
+import Bench
 import CommandLineKit
+import LocalFleet
 
 extension Subcommand {
   static let bench = Subcommand(
@@ -19,8 +21,11 @@ extension Subcommand {
     for name in names where !Benchmark.all.contains(where: { $0.name == name }) {
       throw UsageError("there is no benchmark \"\(name)\"", hint: "See 'reelhaul bench --help'.")
     }
+    let bench = BenchContext(
+      console: context.console, environment: context.environment, executable: try FleetOptions.ownExecutable(),
+      wantsJSON: context.wantsJSON)
     for benchmark in Benchmark.all where names.isEmpty || names.contains(benchmark.name) {
-      try await benchmark.run(context)
+      try await benchmark.run(bench)
     }
     return .done
   }

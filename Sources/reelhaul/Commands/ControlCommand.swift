@@ -96,7 +96,7 @@ struct ControlCommand {
     }
   }
 
-  private func check(_ id: UniqueID, in store: any TaskStore) async throws -> TaskDocument {
+  private func check(_ id: UniqueID, in store: any TaskReader) async throws -> TaskDocument {
     let document = try await TaskLookup(store).get(id)
     var machine = TaskMachine(state: document.state)
     do {

@@ -66,7 +66,7 @@ extension Subcommand {
 
   /// Follows the task until it is stored or has ended, and prints its document if asked to.
   private static func follow(
-    _ spec: TaskSpec, in store: any TaskStore, _ context: Context, toItsEnd: Bool
+    _ spec: TaskSpec, in store: any TaskReader & FleetReader, _ context: Context, toItsEnd: Bool
   ) async throws -> ExitCode {
     let documents = try await TaskWatch(store, context, isQuiet: context.wantsJSON)
       .run([spec.id], until: { !toItsEnd || $0.state.isFinal || !$0.spec.differences(from: spec).isEmpty })

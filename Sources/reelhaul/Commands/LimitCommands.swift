@@ -79,7 +79,7 @@ extension Subcommand {
 
   /// Makes a change and prints the result; `plain` if the bucket no longer has a limit, a weight or a running task.
   private static func show(
-    _ plain: LimitUse, _ context: Context, after change: @Sendable (any TaskStore) async throws -> Void
+    _ plain: LimitUse, _ context: Context, after change: @Sendable (any LimitStore & FleetReader) async throws -> Void
   ) async throws -> ExitCode {
     let use = try await Fleet.withStore(context) { store in
       try await change(store)

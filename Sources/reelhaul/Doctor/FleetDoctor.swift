@@ -7,7 +7,7 @@ struct FleetDoctor {
   /// How long an event may wait before it is a warning.
   private static let eventPatience = Duration.seconds(60)
 
-  let store: any TaskStore
+  let store: any FleetReader
   /// Nil if the configured prefix is invalid.
   let topicPrefix: String?
   /// Whether to read all tasks and compare the counters.

@@ -17,7 +17,7 @@ struct PostgresDoctor {
   func examine() async -> [Finding] {
     do {
       let configuration = try Fleet.postgres(arguments)
-      return try await Fleet.withPool(configuration) { pool in try await examine(pool, configuration.target) }
+      return try await PostgresPool.with(configuration) { pool in try await examine(pool, configuration.target) }
     } catch {
       let failure = CommandFailure(error)
       return [

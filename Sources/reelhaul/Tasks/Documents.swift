@@ -1,5 +1,4 @@
 import CommandLineKit
-import ReelhaulCodec
 import ReelhaulMessages
 import TaskCore
 
@@ -19,20 +18,5 @@ extension Output {
 
   func json(_ workers: [WorkerDocument]) {
     documents(workers, WorkerDocumentJSON.write)
-  }
-
-  /// Prints one JSON value and a line break.
-  func document(_ body: (inout JSONWriter) -> Void) {
-    let bytes = JSONWriter.write(capacity: 4096, body) + [UInt8(ascii: "\n")]
-    bytes.withUnsafeBytes { write($0) }
-  }
-
-  /// Prints an array of values.
-  func documents<Element>(_ elements: [Element], _ write: (Element, inout JSONWriter) -> Void) {
-    document { json in
-      json.array { json in
-        for element in elements { write(element, &json) }
-      }
-    }
   }
 }

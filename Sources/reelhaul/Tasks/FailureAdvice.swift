@@ -20,37 +20,37 @@ enum FailureAdvice {
   }
 
   /// Advice for errors that another attempt would meet again.
-  private static func of(_ code: String, _ spec: TaskSpec, _ retry: String) -> String? {
+  private static func of(_ code: TaskFailure.Code, _ spec: TaskSpec, _ retry: String) -> String? {
     switch code {
-    case "destination_exists":
+    case .destinationExists:
       let choices = spec.ifExists == .fail ? "skip or replace" : "replace"
       return "Submit a new task with --if-exists \(choices), or another --to; or, once that file is gone, \(retry)."
-    case "destination_invalid":
+    case .destinationInvalid:
       return "Submit a new task with another --to; or, once nothing is in the way there, \(retry)."
-    case "file_too_large": return "Submit a new task with --to on a larger storage."
-    case "digest_mismatch":
+    case .fileTooLarge: return "Submit a new task with --to on a larger storage."
+    case .digestMismatch:
       return "Submit a new task if --sha256 or --md5 was wrong; or, once the source is right, \(retry)."
-    case "size_mismatch": return "Submit a new task if --bytes was wrong; or, once the source is right, \(retry)."
-    case "length_unknown": return "Submit a new task with --bytes, --sha256 or --md5."
-    case "source_invalid": return "Submit a new task with another URL."
-    case "http_404", "http_410": return "Submit a new task if the URL was wrong; or, once the file is there, \(retry)."
-    case "http_401", "http_403":
+    case .sizeMismatch: return "Submit a new task if --bytes was wrong; or, once the source is right, \(retry)."
+    case .lengthUnknown: return "Submit a new task with --bytes, --sha256 or --md5."
+    case .sourceInvalid: return "Submit a new task with another URL."
+    case .http(404), .http(410): return "Submit a new task if the URL was wrong; or, once the file is there, \(retry)."
+    case .http(401), .http(403):
       return "Submit a new task if it needs another --credential; or, once the source allows the request, \(retry)."
-    case "credential_refused":
+    case .credentialRefused:
       return "Add the host to the credential, in the workers' REELHAUL_CREDENTIALS file; then \(retry)."
-    case "address_refused": return "Add the network to the workers' REELHAUL_ALLOW_NETWORKS; then \(retry)."
-    case "certificate_untrusted":
+    case .addressRefused: return "Add the network to the workers' REELHAUL_ALLOW_NETWORKS; then \(retry)."
+    case .certificateUntrusted:
       return "Add the server's authority to the workers' REELHAUL_CA_FILE; then \(retry)."
-    case "certificate_expired", "certificate_misnamed": return "Once the server has another certificate, \(retry)."
+    case .certificateExpired, .certificateMisnamed: return "Once the server has another certificate, \(retry)."
     default: return nil
     }
   }
 
   /// Advice for errors after which a task waits and is tried again by itself.
-  private static func waiting(_ code: String) -> String? {
+  private static func waiting(_ code: TaskFailure.Code) -> String? {
     switch code {
-    case "credential_unknown": "Add it to the workers' REELHAUL_CREDENTIALS file; the task then continues by itself."
-    case "credentials_unusable": "Correct that worker's REELHAUL_CREDENTIALS file; the task then continues by itself."
+    case .credentialUnknown: "Add it to the workers' REELHAUL_CREDENTIALS file; the task then continues by itself."
+    case .credentialsUnusable: "Correct that worker's REELHAUL_CREDENTIALS file; the task then continues by itself."
     default: nil
     }
   }

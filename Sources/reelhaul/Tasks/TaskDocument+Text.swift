@@ -4,16 +4,6 @@ import TaskCore
 
 /// A task in text for people.
 extension TaskDocument {
-  /// The `title` label, else the file name of the destination or the source.
-  var title: String {
-    if let title = spec.labels["title"], !title.isEmpty { return title }
-    for url in [spec.destination, spec.source] {
-      let path = (url ?? "").prefix { $0 != "?" && $0 != "#" }
-      if let name = path.split(separator: "/").last, !path.hasSuffix("/") { return String(name) }
-    }
-    return "\(spec.id)"
-  }
-
   var progressItem: ProgressItem {
     ProgressItem(
       title: title, status: status, phase: phase, bytesDone: bytesDone, bytesTotal: bytesTotal,

@@ -8,9 +8,9 @@ struct TaskLookup {
   private static let fresh: Int64 = 60_000
   private static let patience: Duration = .seconds(5)
 
-  private let store: any TaskStore
+  private let store: any TaskReader
 
-  init(_ store: any TaskStore) {
+  init(_ store: any TaskReader) {
     self.store = store
   }
 

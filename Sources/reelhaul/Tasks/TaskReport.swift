@@ -9,7 +9,7 @@ struct TaskReport {
   /// What the task waits for, except its time or its turn.
   let waits: String?
 
-  static func of(_ tasks: [TaskDocument], in store: any TaskStore) async throws -> [TaskReport] {
+  static func of(_ tasks: [TaskDocument], in store: any TaskReader & FleetReader) async throws -> [TaskReport] {
     let reasons = try await WaitReason.of(tasks, in: store)
     return tasks.map { TaskReport(task: $0, waits: reasons[$0.spec.id]) }
   }

@@ -4,7 +4,7 @@ import TaskCore
 extension Table {
   /// One row for each task. There is a column for errors if a task has one.
   static func tasks(_ documents: [TaskDocument]) -> Table {
-    let errors = documents.map { $0.hasLeftErrorBehind ? nil : $0.error?.code }
+    let errors = documents.map { $0.hasLeftErrorBehind ? nil : $0.error?.code.rawValue }
     let hasErrors = errors.contains { $0 != nil }
     var columns: [Column] = [
       .init("TASK"), .init("STATE"), .init("DONE", right: true), .init("SIZE", right: true, leaves: 3),

@@ -7,7 +7,7 @@ enum WaitReason {
   private static let named = 5
 
   /// The reasons, by task id, of tasks that wait for more than their time or their turn.
-  static func of(_ tasks: [TaskDocument], in store: any TaskStore) async throws -> [UniqueID: String] {
+  static func of(_ tasks: [TaskDocument], in store: any TaskReader & FleetReader) async throws -> [UniqueID: String] {
     var reasons: [UniqueID: String] = [:]
     let blocked = tasks.filter { $0.state == .blocked }
     if !blocked.isEmpty {

@@ -1,13 +1,14 @@
+import CommandLineKit
 import ReelhaulSystem
 
 /// Prints sentences about the fleet: at once, or when the display asks for them while bars are drawn.
 final class Announcer: Sendable {
-  private let context: Context
+  private let console: Console
   /// Nil if no bars are drawn.
   private let held = Lock<[String]?>(nil)
 
-  init(_ context: Context) {
-    self.context = context
+  init(_ console: Console) {
+    self.console = console
   }
 
   func say(_ text: String) {
@@ -15,7 +16,7 @@ final class Announcer: Sendable {
       held?.append(text)
       return held != nil
     }
-    if !isHeld { context.note(text) }
+    if !isHeld { console.note(text) }
   }
 
   /// Holds sentences back from now on. Returns those that have been held so far.
@@ -32,6 +33,6 @@ final class Announcer: Sendable {
       defer { held = nil }
       return held ?? []
     }
-    for line in lines { context.note(line) }
+    for line in lines { console.note(line) }
   }
 }

@@ -1,4 +1,5 @@
 import CommandLineKit
+import Demo
 import Glibc
 import LocalFleet
 import ReelhaulKafka
@@ -21,7 +22,7 @@ struct UpRun {
 
   init(_ context: Context) {
     self.context = context
-    announcer = Announcer(context)
+    announcer = Announcer(context.console)
   }
 
   func run() async throws -> ExitCode {
@@ -110,7 +111,13 @@ struct UpRun {
   }
 
   private func playDemo(_ fleet: LocalFleet) async throws -> ExitCode {
-    let playing = Task { try await Demo(fleet, context, announcer).play() }
+    guard let kafka = try Fleet.kafka(context.environment.merging(fleet.environment) { $1 }) else {
+      throw CommandFailure(.unreachable, "the fleet has no Kafka")
+    }
+    let demonstration = Demonstration(
+      fleet, kafka: kafka, console: context.console, stage: FleetStage(context.console, announcer),
+      keepsFilms: context.arguments[flag: .keep])
+    let playing = Task { try await demonstration.play() }
     stop.onStop { playing.cancel() }
     do {
       return try await playing.value ? .done : .failed
@@ -127,7 +134,7 @@ struct UpRun {
     try Storage(roots: Storage.roots(parsing: environment["REELHAUL_STORAGE"] ?? "")).initialise()
     let configuration = try PostgresConfiguration(url: environment["REELHAUL_POSTGRES"] ?? "")
     let topics = TopicPlan(prefix: environment["REELHAUL_TOPIC_PREFIX"] ?? "")
-    try await Fleet.withPool(configuration) { pool in
+    try await PostgresPool.with(configuration) { pool in
       try await SchemaMigration(pool).run(topicPrefix: topics.prefix) { _ in }
     }
     let kafka = try Fleet.kafka(workers)
@@ -145,7 +152,7 @@ struct UpRun {
   /// Waits until every worker has its lease.
   private func waitUntilReady(_ fleet: LocalFleet) async throws {
     let configuration = try PostgresConfiguration(url: fleet.environment["REELHAUL_POSTGRES"] ?? "")
-    try await Fleet.withPool(configuration) { pool in
+    try await PostgresPool.with(configuration) { pool in
       let store = PostgresStore(pool: pool)
       let deadline = ContinuousClock.now + Self.readiness
       while true {

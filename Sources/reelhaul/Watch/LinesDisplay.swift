@@ -23,7 +23,7 @@ struct LinesDisplay: TaskDisplay {
     for task in tasks {
       let last = shown[task.spec.id]
       let hasMoved = last.map { $0.bytes != task.bytesDone && now - $0.at >= Self.pause } ?? true
-      let words: [String?] = [task.status, task.error?.code]
+      let words: [String?] = [task.status, task.error?.code.rawValue]
       guard last?.words != words || hasMoved else { continue }
       shown[task.spec.id] = Shown(words: words, bytes: task.bytesDone, at: now)
       output.line(task.line)

@@ -13,12 +13,15 @@ struct TaskWatch {
   /// The most tasks of each state that a watch without names follows.
   private static let most = 100
 
-  private let store: any TaskStore
+  private let store: any TaskReader & FleetReader
   private let context: Context
   private let isQuiet: Bool
   private let awaited: WatchEnd.Awaited
 
-  init(_ store: any TaskStore, _ context: Context, isQuiet: Bool = false, awaiting awaited: WatchEnd.Awaited = .end) {
+  init(
+    _ store: any TaskReader & FleetReader, _ context: Context, isQuiet: Bool = false,
+    awaiting awaited: WatchEnd.Awaited = .end
+  ) {
     self.store = store
     self.context = context
     self.isQuiet = isQuiet

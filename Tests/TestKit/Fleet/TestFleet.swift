@@ -212,7 +212,8 @@ package final class TestFleet: Sendable {
       let document = try? await store.task(task)
       if let document, try condition(document) { return document }
       guard Clocks.boottime() < end else {
-        let seen = document.map { "\($0.state), \($0.bytesDone) bytes, error \($0.error?.code ?? "none")" } ?? "absent"
+        let seen =
+          document.map { "\($0.state), \($0.bytesDone) bytes, error \($0.error?.code.rawValue ?? "none")" } ?? "absent"
         throw TestFleetError("task \(task) did not meet \(what) within \(deadline): it is \(seen)\n\(logs())")
       }
       try await loop.sleep(for: .milliseconds(20))

@@ -90,7 +90,7 @@ import Testing
       ]
       for source in sources {
         let failure = await stage.harness.run(stage.spec { $0.source = source }).failure
-        #expect(failure?.code == "credential_refused")
+        #expect(failure?.code == .credentialRefused)
         #expect(failure?.class == .fail)
       }
       #expect(stage.requests.isEmpty)
@@ -100,18 +100,18 @@ import Testing
   @Test func aWorkerWithoutItLetsTheTaskWait() async throws {
     try await run { stage in
       let unknown = await stage.harness.run(stage.spec { $0.credential = "other" }).failure
-      #expect(unknown?.code == "credential_unknown")
+      #expect(unknown?.code == .credentialUnknown)
       #expect(unknown?.class == .wait)
       #expect(unknown?.message.contains("\"other\"") == true)
       try stage.write("first", mode: 0o644)
       let open = await stage.harness.run(stage.spec()).failure
-      #expect(open?.code == "credentials_unusable")
+      #expect(open?.code == .credentialsUnusable)
       #expect(open?.class == .wait)
       #expect(stage.requests.isEmpty)
     }
     try await DownloadHarness.run { harness in
       let failure = await harness.run(harness.spec { $0.credential = "studio" }).failure
-      #expect(failure?.code == "credential_unknown")
+      #expect(failure?.code == .credentialUnknown)
       #expect(harness.origin.exchanges(DownloadHarness.path).isEmpty)
     }
   }
@@ -121,12 +121,12 @@ import Testing
     try await run { stage in
       stage.harness.origin.always(DownloadHarness.path, .answer(status))
       let failure = await stage.harness.run(stage.spec()).failure
-      #expect(failure?.code == "http_\(status)")
+      #expect(failure?.code == .http(status))
       #expect(failure?.class == .fail)
       #expect(failure?.message.contains("first") == false)
       #expect(stage.requests.count == 1)
       let without = await stage.harness.run(stage.spec { $0.credential = nil }).failure
-      #expect(without?.code == "http_\(status)")
+      #expect(without?.code == .http(status))
       #expect(without?.class == .fail)
       #expect(stage.requests.count == 2)
     }

@@ -17,7 +17,7 @@ import Testing
   struct Case: Sendable, CustomTestStringConvertible {
     var name: String
     /// `nil`: the file arrives.
-    var code: String?
+    var code: TaskFailure.Code?
     var file = DownloadFaultTests.file
     /// What ends up at the destination, where not `file`.
     var result: OriginFile?
@@ -27,7 +27,8 @@ import Testing
 
   /// The fault in all answers from request number `first` to `last`.
   private static func fault(
-    _ name: String, fails code: String? = nil, from first: Int = 1, to last: Int = .max, _ faults: OriginFault...
+    _ name: String, fails code: TaskFailure.Code? = nil, from first: Int = 1, to last: Int = .max,
+    _ faults: OriginFault...
   ) -> Case {
     Case(name: name, code: code) { $0.number >= first && $0.number <= last ? faults : [] }
   }
@@ -36,39 +37,39 @@ import Testing
     fault("200 for a range, always", .ignoresRange),
     fault("200 for a range, from the second on", from: 2, .ignoresRange),
     fault("200 for a range, once", from: 2, to: 2, .ignoresRange),
-    fault("wrong start, always", fails: "bad_response", .shiftsRange(start: 7, end: 0)),
+    fault("wrong start, always", fails: .badResponse, .shiftsRange(start: 7, end: 0)),
     fault("wrong start, once", from: 3, to: 3, .shiftsRange(start: 7, end: 0)),
-    fault("wrong end, always", fails: "bad_response", .shiftsRange(start: 0, end: -7)),
+    fault("wrong end, always", fails: .badResponse, .shiftsRange(start: 0, end: -7)),
     fault("wrong end, once", from: 2, to: 2, .shiftsRange(start: 0, end: -7)),
     fault("wrong total, once", from: 3, to: 3, .wrongTotal(by: 5)),
-    fault("no Content-Range", fails: "bad_response", .header("Content-Range", nil)),
+    fault("no Content-Range", fails: .badResponse, .header("Content-Range", nil)),
     fault("no Content-Range, once", from: 2, to: 2, .header("Content-Range", nil)),
-    fault("*/*", fails: "bad_response", .header("Content-Range", "bytes */*")),
-    fault("*/N", fails: "bad_response", .header("Content-Range", "bytes */\(size)")),
-    fault("short 206", fails: "bad_response", .shortBody(by: 100)),
+    fault("*/*", fails: .badResponse, .header("Content-Range", "bytes */*")),
+    fault("*/N", fails: .badResponse, .header("Content-Range", "bytes */\(size)")),
+    fault("short 206", fails: .badResponse, .shortBody(by: 100)),
     fault("short 206, once", from: 2, to: 2, .shortBody(by: 100)),
-    fault("long 206", fails: "bad_response", .longBody(by: 100)),
+    fault("long 206", fails: .badResponse, .longBody(by: 100)),
     fault("long 206, once", from: 2, to: 2, .longBody(by: 100)),
     fault("long chunked 206, once", from: 2, to: 2, .longBody(by: 100), .chunked),
     fault("short chunked 206, once", from: 2, to: 2, .shortBody(by: 100), .chunked),
     fault("chunked 206", .chunked),
-    fault("folded line", fails: "bad_response", .header("X", "y\r\n\tTransfer-Encoding: chunked")),
+    fault("folded line", fails: .badResponse, .header("X", "y\r\n\tTransfer-Encoding: chunked")),
     fault("folded line, once", from: 2, to: 2, .header("X", "y\r\n\tTransfer-Encoding: chunked")),
-    fault("Transfer-Encoding: identity", fails: "bad_response", .header("Transfer-Encoding", "identity")),
+    fault("Transfer-Encoding: identity", fails: .badResponse, .header("Transfer-Encoding", "identity")),
     fault("Transfer-Encoding: identity, once", from: 2, to: 2, .header("Transfer-Encoding", "identity")),
-    fault("gzip 206", fails: "bad_response", .gzip),
+    fault("gzip 206", fails: .badResponse, .gzip),
     fault("gzip 206, once", from: 2, to: 2, .gzip),
-    fault("multipart 206", fails: "bad_response", .multipart),
+    fault("multipart 206", fails: .badResponse, .multipart),
     fault("multipart 206, once", from: 2, to: 2, .multipart),
     fault("416 with a body, once", from: 2, to: 2, .answer(416, body: "no")),
-    fault("416 with a body, always", fails: "http_416", .answer(416, body: "no")),
+    fault("416 with a body, always", fails: .http(416), .answer(416, body: "no")),
     fault("412, once", from: 2, to: 2, .answer(412)),
     fault("101, once", from: 2, to: 2, .answer(101)),
     fault("101, and another protocol, once", from: 2, to: 2, .answer(101, body: "RFB 003.008\n")),
-    fault("101", fails: "bad_response", .answer(101)),
-    fault("204", fails: "bad_response", .answer(204)),
-    fault("304", fails: "bad_response", .answer(304)),
-    fault("entity tag of its own for every answer", fails: "source_changing", .freshTag),
+    fault("101", fails: .badResponse, .answer(101)),
+    fault("204", fails: .badResponse, .answer(204)),
+    fault("304", fails: .badResponse, .answer(304)),
+    fault("entity tag of its own for every answer", fails: .sourceChanging, .freshTag),
     Case(name: "no validators", file: file.withoutValidators()) { _ in [] },
     Case(name: "weak tag only", file: file.withWeakTagOnly()) { _ in [] },
     Case(name: "date alone", file: file.with { $0.etag = nil }) { _ in
@@ -76,7 +77,7 @@ import Testing
     },
     Case(name: "If-Range with a date alone", file: file.with { $0.ifRange = .dateOnly }) { _ in [] },
     Case(name: "If-Range ignored", file: file.with { $0.ifRange = .ignored }) { _ in [] },
-    Case(name: "chunked, then cut", code: "connection_cut", file: file.with { $0.tellsLength = false }) { _ in
+    Case(name: "chunked, then cut", code: .connectionCut, file: file.with { $0.tellsLength = false }) { _ in
       [.cut(after: 500_000)]
     },
     Case(name: "chunked, then cut, once", file: file.with { $0.tellsLength = false }) {
@@ -85,22 +86,22 @@ import Testing
     fault("cut in every chunk", .cut(after: 100_000)),
     fault("reset in every chunk", .cut(after: 100_000, reset: true)),
     fault("no response, twice", from: 1, to: 2, .cut(after: nil)),
-    fault("no response, ever", fails: "no_response", .cut(after: nil)),
-    fault("flood of headers", fails: "head_too_large", .headerFlood(2000)),
+    fault("no response, ever", fails: .noResponse, .cut(after: nil)),
+    fault("flood of headers", fails: .headTooLarge, .headerFlood(2000)),
     fault("503, once", from: 2, to: 2, .answer(503)),
-    fault("503, always", fails: "http_503", .answer(503, headers: [("Retry-After", "0")])),
-    fault("500 for all but the first", fails: "http_500", from: 2, .answer(500)),
-    fault("404", fails: "http_404", .answer(404)),
+    fault("503, always", fails: .http(503), .answer(503, headers: [("Retry-After", "0")])),
+    fault("500 for all but the first", fails: .http(500), from: 2, .answer(500)),
+    fault("404", fails: .http(404), .answer(404)),
     fault(
-      "HTML as 200", fails: "bad_response", .answer(200, headers: [("Content-Type", "text/html")], body: "<p>log in")),
+      "HTML as 200", fails: .badResponse, .answer(200, headers: [("Content-Type", "text/html")], body: "<p>log in")),
     fault("HTML as 200, once", from: 3, to: 3, .answer(200, headers: [("Content-Type", "text/html")], body: "<p>")),
-    fault("redirect to file:", fails: "redirect_refused", .redirect(to: "file:///etc/passwd")),
-    fault("redirect without end", fails: "redirect_refused", .redirect(to: "/" + String(repeating: "x", count: 9000))),
-    fault("redirect with credentials", fails: "redirect_refused", .redirect(to: "http://u:p@127.0.0.1/x")),
-    fault("redirect to metadata", fails: "address_refused", .redirect(to: "http://169.254.169.254/latest")),
+    fault("redirect to file:", fails: .redirectRefused, .redirect(to: "file:///etc/passwd")),
+    fault("redirect without end", fails: .redirectRefused, .redirect(to: "/" + String(repeating: "x", count: 9000))),
+    fault("redirect with credentials", fails: .redirectRefused, .redirect(to: "http://u:p@127.0.0.1/x")),
+    fault("redirect to metadata", fails: .addressRefused, .redirect(to: "http://169.254.169.254/latest")),
     fault(
-      "redirect to mapped metadata", fails: "address_refused", .redirect(to: "http://[::ffff:169.254.169.254]/latest")),
-    fault("redirect loop", fails: "redirect_loop", .redirect(to: "/film.mp4")),
+      "redirect to mapped metadata", fails: .addressRefused, .redirect(to: "http://[::ffff:169.254.169.254]/latest")),
+    fault("redirect loop", fails: .redirectLoop, .redirect(to: "/film.mp4")),
     Case(name: "same-size swap within a chunk", result: other) {
       $0.number == 2 ? [.swap(after: 5000, to: other)] : []
     },
@@ -151,7 +152,7 @@ import Testing
       harness.origin.serve(DownloadHarness.path, Self.file)
       harness.origin.always(DownloadHarness.path, .pace(bytesPerSecond: 1))
       let failure = await harness.run(harness.spec()).failure
-      #expect(failure?.code == "timed_out")
+      #expect(failure?.code == .timedOut)
       #expect(failure?.class == .retry)
     }
   }
@@ -213,7 +214,7 @@ import Testing
       harness.origin.always(DownloadHarness.path, .answer(404))
       let spec = harness.spec { $0.source += "?signature=secret" }
       let failure = await harness.run(spec).failure
-      #expect(failure?.code == "http_404")
+      #expect(failure?.code == .http(404))
       #expect(failure?.message.contains("secret") == false)
       #expect(failure?.message.contains("/film.mp4") == true)
     }
@@ -222,7 +223,7 @@ import Testing
   @Test func aSourceOutsideThePolicyIsRefused() async throws {
     try await DownloadHarness.run { harness in
       let failure = await harness.run(harness.spec { $0.source = "http://169.254.169.254/latest/film.mp4" }).failure
-      #expect(failure?.code == "address_refused")
+      #expect(failure?.code == .addressRefused)
       #expect(failure?.class == .fail)
     }
   }
@@ -234,7 +235,7 @@ import Testing
     } _: { harness in
       harness.origin.always(DownloadHarness.path, .answer(503, headers: [("Retry-After", value)]))
       let failure = await harness.run(harness.spec()).failure
-      #expect(failure?.code == "http_503")
+      #expect(failure?.code == .http(503))
       #expect(failure?.retryAfter == seconds)
       #expect(failure?.class == .retry)
     }

@@ -75,7 +75,7 @@ final class DownloadHarness: Sendable {
   }
 
   func run(
-    _ spec: TaskSpec, from checkpoint: Checkpoint? = nil, ledger: RecordingLedger = RecordingLedger()
+    _ spec: TaskSpec, from checkpoint: DownloadCheckpoint? = nil, ledger: RecordingLedger = RecordingLedger()
   ) async -> DownloadOutcome {
     await engine.run(spec, from: checkpoint, ledger: ledger)
   }
@@ -98,7 +98,7 @@ final class DownloadHarness: Sendable {
 
   /// Runs until an answer is held at `gate` and so many bytes are written, and returns what was recorded: as a run that is
   /// canceled leaves a task.
-  func interrupted(_ spec: TaskSpec, at gate: OriginGate, written: Int64) async throws -> Checkpoint? {
+  func interrupted(_ spec: TaskSpec, at gate: OriginGate, written: Int64) async throws -> DownloadCheckpoint? {
     let ledger = RecordingLedger()
     let task = Task { await run(spec, ledger: ledger) }
     await gate.reached()

@@ -129,7 +129,7 @@ import Testing
   /// Up to the question whether the source is still the same.
   private func sealing() throws -> (machine: Machine, seal: Machine.Request) {
     var machine = try machine()
-    let checkpoint = Checkpoint(
+    let checkpoint = DownloadCheckpoint(
       generation: 0, identity: Self.identity, volume: UniqueID(high: 0, low: 1), stagingName: "x",
       done: ByteRanges(0..<Self.size))
     let seal = try #require(requests(machine.begin(resuming: checkpoint)).first)
@@ -199,7 +199,7 @@ import Testing
       Issue.record("\(machine.phase)")
       return
     }
-    #expect(failure.code == "redirect_loop")
+    #expect(failure.code == .redirectLoop)
   }
 
   /// Whoever was redirected to could choose where at home they go.
@@ -220,7 +220,7 @@ import Testing
 
   @Test func aResumedRunAsksForWhatIsMissingAndComparesTheSource() throws {
     var machine = try machine()
-    var checkpoint = Checkpoint(
+    var checkpoint = DownloadCheckpoint(
       generation: 3, identity: Self.identity, volume: UniqueID(high: 0, low: 1), stagingName: "x",
       done: ByteRanges(0..<(8 << 20)))
     checkpoint.tailCRC = 1
@@ -238,7 +238,7 @@ import Testing
   @Test func withoutAStrongValidatorNothingIsResumed() throws {
     var machine = try machine()
     let weak = SourceIdentity(finalURL: "http://a/film.mp4", size: Self.size, etag: "\"1\"", etagIsWeak: true)
-    let checkpoint = Checkpoint(
+    let checkpoint = DownloadCheckpoint(
       generation: 0, identity: weak, volume: UniqueID(high: 0, low: 1), stagingName: "x", done: ByteRanges(0..<100))
     #expect(requests(machine.begin(resuming: checkpoint)).first?.asked == .first(count: 4 << 20))
     #expect(machine.generation == 1)
@@ -284,7 +284,7 @@ import Testing
       Issue.record("the machine goes on")
       return
     }
-    #expect(failure.code == "connect_failed")
+    #expect(failure.code == .connectFailed)
     #expect(failure.class == .retry)
   }
 }

@@ -17,7 +17,7 @@ import Testing
   /// Serves `file` with the second half of it held back, runs until the first is written, and cancels.
   private func half(
     _ harness: DownloadHarness, _ spec: TaskSpec, _ file: OriginFile = file
-  ) async throws -> Checkpoint? {
+  ) async throws -> DownloadCheckpoint? {
     harness.origin.serve(DownloadHarness.path, file)
     let gate = OriginGate()
     harness.origin.script(DownloadHarness.path) { request in
@@ -107,7 +107,7 @@ import Testing
       let ledger = RecordingLedger()
       var outcome = await harness.run(spec, from: checkpoint, ledger: ledger)
       if endsThere {
-        #expect(outcome.failure?.code == "http_404")
+        #expect(outcome.failure?.code == .http(404))
         #expect(ledger.last == nil)
         harness.origin.script(DownloadHarness.path) { _ in [] }
         outcome = await harness.run(spec, from: checkpoint, ledger: ledger)
@@ -188,13 +188,13 @@ import Testing
     try await DownloadHarness.run { harness in
       let spec = harness.spec()
       harness.origin.serve(DownloadHarness.path, Self.file)
-      let recorded = Lock<Checkpoint?>(nil)
+      let recorded = Lock<DownloadCheckpoint?>(nil)
       let ledger = RecordingLedger { checkpoint in
         guard checkpoint.publishing != nil else { return }
         recorded.withLock { $0 = checkpoint }
         throw RecordingLedger.Refused()
       }
-      #expect(await harness.run(spec, ledger: ledger).failure?.code == "checkpoint_failed")
+      #expect(await harness.run(spec, ledger: ledger).failure?.code == .checkpointFailed)
       let checkpoint = try #require(recorded.withLock { $0 })
       let before = harness.origin.exchanges(DownloadHarness.path).count
       if areOthers {
@@ -273,10 +273,10 @@ import Testing
       let before = ledger.checkpoints.count
       gate.open()
       let failure = await run.value.failure
-      #expect(failure?.code == "storage_volume_gone" && failure?.class == .wait, "\(String(describing: failure))")
+      #expect(failure?.code == .storageVolumeGone && failure?.class == .wait, "\(String(describing: failure))")
       #expect(ledger.checkpoints.count <= before + 1, "at most the one that was on its way")
       if isReplaced {
-        #expect(await harness.run(spec, from: ledger.last).failure?.code == "storage_volume_gone")
+        #expect(await harness.run(spec, from: ledger.last).failure?.code == .storageVolumeGone)
         try #expect(harness.stagedNames.isEmpty)
         removeTree(root)
       }
@@ -310,12 +310,12 @@ import Testing
         ledger = RecordingLedger()
         _ = await harness.run(spec, ledger: ledger)
       } else {
-        let recorded = Lock<Checkpoint?>(nil)
+        let recorded = Lock<DownloadCheckpoint?>(nil)
         let dying = RecordingLedger { checkpoint in
           recorded.withLock { if checkpoint.publishing != nil { $0 = checkpoint } }
           if checkpoint.publishing != nil { throw RecordingLedger.Refused() }
         }
-        #expect(await harness.run(spec, ledger: dying).failure?.code == "checkpoint_failed")
+        #expect(await harness.run(spec, ledger: dying).failure?.code == .checkpointFailed)
         ledger = RecordingLedger()
         try await ledger.checkpoint(#require(recorded.withLock { $0 }))
       }
@@ -336,10 +336,10 @@ import Testing
       harness.origin.serve(DownloadHarness.path, Self.file.with { $0.acceptsRanges = acceptsRanges })
       let obstacle = "\(harness.directory.path)/in"
       let ledger = RecordingLedger { if $0.publishing != nil { try write([], to: obstacle) } }
-      #expect(await harness.run(spec, ledger: ledger).failure?.code == "destination_invalid")
+      #expect(await harness.run(spec, ledger: ledger).failure?.code == .destinationInvalid)
       let before = harness.origin.exchanges(DownloadHarness.path).count
       // It is in the way as long as it likes.
-      #expect(await harness.run(spec, from: ledger.last).failure?.code == "destination_invalid")
+      #expect(await harness.run(spec, from: ledger.last).failure?.code == .destinationInvalid)
       unlink(obstacle)
       let outcome = await harness.run(spec, from: ledger.last)
       #expect(outcome == .succeeded(sha256: Self.file.sha256, bytes: Self.size))

@@ -113,10 +113,10 @@ import Testing
       // A body that ends with its connection, which anybody can bring about, and libcurl does not notice.
       harness.origin.serve(DownloadHarness.path, Self.file.with { $0.acceptsRanges = false })
       harness.origin.always(DownloadHarness.path, .header("Content-Length", nil), .cut(after: 700_000))
-      #expect(await harness.run(spec(harness, relay)).failure?.code == "length_unknown")
+      #expect(await harness.run(spec(harness, relay)).failure?.code == .lengthUnknown)
       var spec = spec(harness, relay)
       spec.expect.sha256 = Self.file.sha256
-      #expect(await harness.run(spec).failure?.code == "digest_mismatch")
+      #expect(await harness.run(spec).failure?.code == .digestMismatch)
       try #expect(harness.published == nil)
       harness.origin.always(DownloadHarness.path, .header("Content-Length", nil))
       try await arrives(harness.run(spec), harness)
@@ -124,10 +124,10 @@ import Testing
   }
 
   @Test(arguments: [
-    (TestCertificates.Server.unknown, "certificate_untrusted"), (.expired, "certificate_expired"),
-    (.misnamed, "certificate_misnamed"),
+    (TestCertificates.Server.unknown, TaskFailure.Code.certificateUntrusted), (.expired, .certificateExpired),
+    (.misnamed, .certificateMisnamed),
   ])
-  func aServerThatIsNotWhoItSaysIsRefused(server: TestCertificates.Server, code: String) async throws {
+  func aServerThatIsNotWhoItSaysIsRefused(server: TestCertificates.Server, code: TaskFailure.Code) async throws {
     try await run(as: server) { harness, relay in
       let failure = await harness.run(spec(harness, relay)).failure
       #expect(failure?.code == code)
@@ -140,7 +140,7 @@ import Testing
     try await run { harness, relay in
       let name = TestNames.name(for: "127.0.0.1")
       let spec = harness.spec { $0.source = relay.url(DownloadHarness.path, host: name) }
-      #expect(await harness.run(spec).failure?.code == "certificate_misnamed")
+      #expect(await harness.run(spec).failure?.code == .certificateMisnamed)
     }
   }
 
@@ -148,7 +148,7 @@ import Testing
     try await run {
       $0.caFile = nil
     } _: { harness, relay in
-      #expect(await harness.run(spec(harness, relay)).failure?.code == "certificate_untrusted")
+      #expect(await harness.run(spec(harness, relay)).failure?.code == .certificateUntrusted)
     }
   }
 
@@ -157,7 +157,7 @@ import Testing
       $0.caFile = "/nonexistent/authority.pem"
     } _: { harness, relay in
       let failure = await harness.run(spec(harness, relay)).failure
-      #expect(failure?.code == "ca_file_unusable")
+      #expect(failure?.code == .caFileUnusable)
       #expect(failure?.class == .wait)
     }
   }
@@ -165,7 +165,7 @@ import Testing
   @Test func oldVersionsOfTLSAreRefused() async throws {
     try await run(highestVersion: 0x0302) { harness, relay in
       let failure = await harness.run(spec(harness, relay)).failure
-      #expect(failure?.code == "tls_failed")
+      #expect(failure?.code == .tlsFailed)
       #expect(harness.origin.exchanges(DownloadHarness.path).isEmpty)
     }
     try await run(highestVersion: 0x0303) { harness, relay in

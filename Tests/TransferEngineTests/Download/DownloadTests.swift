@@ -133,7 +133,7 @@ import Testing
       harness.origin.serve(DownloadHarness.path, file)
       let wrong = harness.spec { $0.expect.sha256 = [UInt8](repeating: 1, count: 32) }
       let failure = try #require(await harness.run(wrong).failure)
-      #expect(failure.code == "digest_mismatch")
+      #expect(failure.code == .digestMismatch)
       let mismatch = try #require(DigestMismatch(wrong.expect, .init(sha256: file.sha256, md5: nil)))
       #expect(failure.message == "\(mismatch); it was fetched twice")
       try #expect(harness.published == nil)
@@ -165,7 +165,7 @@ import Testing
         harness.origin.serve(
           DownloadHarness.path, OriginFile(seed: 8, size: 300_000).with { $0.acceptsRanges = ranges })
         let failure = await harness.run(harness.spec { $0.expect.bytes = 299_999 }).failure
-        #expect(failure?.code == "size_mismatch")
+        #expect(failure?.code == .sizeMismatch)
         #expect(failure?.class == .fail)
       }
     }
@@ -179,7 +179,7 @@ import Testing
         DownloadHarness.path, OriginFile(seed: 8, size: 300_000).with { $0.tellsLength = tellsLength })
       let ledger = RecordingLedger()
       let failure = await harness.run(harness.spec { $0.expect.bytes = expected }, ledger: ledger).failure
-      #expect(failure?.code == "size_mismatch")
+      #expect(failure?.code == .sizeMismatch)
       #expect(failure?.class == .fail)
       #expect(failure?.message.contains("\(expected)") == true)
       if tellsLength { #expect(ledger.progress.allSatisfy { $0 == 0 }) }
@@ -189,13 +189,13 @@ import Testing
 
   /// The numbers at the ends of what a server can say.
   @Test(arguments: [
-    ("Content-Range", "bytes 0-131071/9223372036854775807", "file_too_large"),
-    ("Content-Range", "bytes 0-131071/9223372036854775808", "bad_response"),
-    ("Content-Range", "bytes 0-131071/-1", "bad_response"), ("Content-Range", "bytes 0-131071/0", "bad_response"),
-    ("Content-Range", "bytes 0-9223372036854775807/9223372036854775807", "bad_response"),
-    ("Content-Length", "9223372036854775807", "bad_response"), ("Content-Length", "0", "bad_response"),
+    ("Content-Range", "bytes 0-131071/9223372036854775807", TaskFailure.Code.fileTooLarge),
+    ("Content-Range", "bytes 0-131071/9223372036854775808", .badResponse),
+    ("Content-Range", "bytes 0-131071/-1", .badResponse), ("Content-Range", "bytes 0-131071/0", .badResponse),
+    ("Content-Range", "bytes 0-9223372036854775807/9223372036854775807", .badResponse),
+    ("Content-Length", "9223372036854775807", .badResponse), ("Content-Length", "0", .badResponse),
   ])
-  func absurdLengthsOfAPartAreRefused(field: String, value: String, code: String) async throws {
+  func absurdLengthsOfAPartAreRefused(field: String, value: String, code: TaskFailure.Code) async throws {
     try await DownloadHarness.run {
       $0.limits.retries = 1
     } _: { harness in
@@ -208,9 +208,9 @@ import Testing
 
   @Test(
     arguments: [
-      ("9223372036854775807", "file_too_large"), ("9223372036854775808", nil), ("-5", nil), ("+5", nil), ("5, 6", nil),
-    ] as [(String, String?)])
-  func absurdLengthsOfTheWholeAreRefused(value: String, code: String?) async throws {
+      ("9223372036854775807", .fileTooLarge), ("9223372036854775808", nil), ("-5", nil), ("+5", nil), ("5, 6", nil),
+    ] as [(String, TaskFailure.Code?)])
+  func absurdLengthsOfTheWholeAreRefused(value: String, code: TaskFailure.Code?) async throws {
     try await DownloadHarness.run {
       $0.limits.retries = 1
     } _: { harness in
@@ -236,7 +236,7 @@ import Testing
   @Test func anExistingDestinationIsRespected() async throws {
     try await DownloadHarness.run { harness in
       let (old, new) = await fetchedAndChanged(harness, newSize: 2000)
-      #expect(await harness.run(harness.spec()).failure?.code == "destination_exists")
+      #expect(await harness.run(harness.spec()).failure?.code == .destinationExists)
       #expect(await harness.run(harness.spec { $0.ifExists = .skip }) == .succeeded(sha256: nil, bytes: 1000))
       try #expect(harness.published == old.bytes)
       let replaced = await harness.run(harness.spec { $0.ifExists = .replace })
@@ -262,7 +262,7 @@ import Testing
         if number < 3 {
           #expect(outcome == .succeeded(sha256: expectation.sha256, bytes: 1000))
         } else {
-          #expect(outcome.failure?.code == "destination_exists")
+          #expect(outcome.failure?.code == .destinationExists)
           #expect(outcome.failure?.message.contains("another file") == true)
         }
       }
@@ -277,7 +277,7 @@ import Testing
       try makeEntry(kind, at: "\(harness.directory.path)/in/film.mp4")
       for ifExists in IfExists.allCases {
         let failure = await harness.run(harness.spec { $0.ifExists = ifExists }).failure
-        #expect(failure?.code == "destination_invalid", "\(ifExists): \(String(describing: failure))")
+        #expect(failure?.code == .destinationInvalid, "\(ifExists): \(String(describing: failure))")
         #expect(failure?.class == .fail)
       }
     }
@@ -334,9 +334,10 @@ import Testing
   }
 
   @Test(arguments: [
-    ("ftp://127.0.0.1/a", "source_invalid"), ("http://u:p@127.0.0.1/a", "source_invalid"), ("", "source_invalid"),
+    ("ftp://127.0.0.1/a", TaskFailure.Code.sourceInvalid), ("http://u:p@127.0.0.1/a", .sourceInvalid),
+    ("", .sourceInvalid),
   ])
-  func wrongSourcesAreRefused(source: String, code: String) async throws {
+  func wrongSourcesAreRefused(source: String, code: TaskFailure.Code) async throws {
     try await DownloadHarness.run { harness in
       let failure = await harness.run(harness.spec { $0.source = source }).failure
       #expect(failure?.code == code)
@@ -348,7 +349,7 @@ import Testing
     try await DownloadHarness.run { harness in
       for destination in ["storage://default/../x", "", "file:///tmp/x"] {
         let failure = await harness.run(harness.spec { $0.destination = destination }).failure
-        #expect(failure?.code == "destination_invalid")
+        #expect(failure?.code == .destinationInvalid)
       }
       let failure = await harness.run(harness.spec { $0.destination = "storage://elsewhere/x" }).failure
       #expect(failure?.class == .wait)

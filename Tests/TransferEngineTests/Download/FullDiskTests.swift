@@ -23,7 +23,7 @@ import TransferEngine
       gate.open()
       return await outcome
     }
-    #expect(outcome.failure?.code == "disk_full")
+    #expect(outcome.failure?.code == .diskFull)
     #expect(outcome.failure?.class == `class`)
     #expect(outcome.failure?.retryAfter == RetryPolicy.longestBackoff)
   }

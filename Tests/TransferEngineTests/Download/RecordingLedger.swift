@@ -7,7 +7,7 @@ final class RecordingLedger: DownloadLedger {
   struct Refused: Error {}
 
   private struct State {
-    var checkpoints: [Checkpoint] = []
+    var checkpoints: [DownloadCheckpoint] = []
     var progress: [Int64] = []
     var mayWrite = true
   }
@@ -20,13 +20,13 @@ final class RecordingLedger: DownloadLedger {
     return count
   }
   private let state = Lock(State())
-  private let onCheckpoint: @Sendable (Checkpoint) async throws -> Void
+  private let onCheckpoint: @Sendable (DownloadCheckpoint) async throws -> Void
 
-  init(_ onCheckpoint: @escaping @Sendable (Checkpoint) async throws -> Void = { _ in }) {
+  init(_ onCheckpoint: @escaping @Sendable (DownloadCheckpoint) async throws -> Void = { _ in }) {
     self.onCheckpoint = onCheckpoint
   }
 
-  func checkpoint(_ checkpoint: Checkpoint) async throws {
+  func checkpoint(_ checkpoint: DownloadCheckpoint) async throws {
     try await onCheckpoint(checkpoint)
     state.withLock { $0.checkpoints.append(checkpoint) }
   }
@@ -44,7 +44,7 @@ final class RecordingLedger: DownloadLedger {
     state.withLock { $0.mayWrite = false }
   }
 
-  var checkpoints: [Checkpoint] { state.withLock { $0.checkpoints } }
-  var last: Checkpoint? { checkpoints.last }
+  var checkpoints: [DownloadCheckpoint] { state.withLock { $0.checkpoints } }
+  var last: DownloadCheckpoint? { checkpoints.last }
   var progress: [Int64] { state.withLock { $0.progress } }
 }

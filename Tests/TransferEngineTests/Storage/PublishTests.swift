@@ -94,7 +94,7 @@ import TransferEngine
     #expect(code { try publish(file, "a", ifExists) } == .destinationInvalid)
     #expect(try volume.staged().map(\.name) == [file.name])
     let occupied = #expect(throws: StorageError.self) { _ = try volume.occupant(of: destination, name: file.name) }
-    #expect(occupied?.failure.code == "destination_invalid")
+    #expect(occupied?.failure.code == .destinationInvalid)
     #expect(occupied?.failure.class == .fail)
     let opened = #expect(throws: StorageError.self) { _ = try volume.open(destination) }
     #expect(opened?.code == .destinationInvalid)

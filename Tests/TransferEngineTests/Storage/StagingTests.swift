@@ -129,7 +129,6 @@ import Testing
     let error = StorageError(SystemError(errno: errno, operation: "write a"), storage: "default")
     #expect(error.code == code)
     #expect(error.failure.class == `class`)
-    #expect(error.failure.code == code.rawValue)
     #expect(error.message.hasPrefix("storage default: write a: "))
   }
 }

@@ -101,7 +101,7 @@ import TransferEngine
   @Test func adoptsOnlyOnTheVolumeOfTheCheckpoint() throws {
     let task = UniqueID.random()
     let file = try fixture.staged("bytes", task: task)
-    var checkpoint = Checkpoint(
+    var checkpoint = DownloadCheckpoint(
       generation: 1, identity: SourceIdentity(finalURL: "http://a/b", size: 5), volume: file.volume.id,
       stagingName: file.name.description)
     checkpoint.done.insert(0..<5)

@@ -4,7 +4,7 @@ import TaskStore
 import WorkerCore
 
 /// Runs that last until they are told to stop or what to end with.
-final class ScriptedHandler: TaskHandler {
+final class ScriptedHandler: KindHandler {
   let kind = TaskKind.download
   private struct State {
     var ledgers: [UniqueID: RunLedger] = [:]

@@ -1,6 +1,7 @@
 import TaskCore
 import TaskStore
 import Testing
+import TransferEngine
 import WorkerCore
 
 extension SimulatedWorker {
@@ -39,7 +40,7 @@ extension SimulatedWorker {
   private func begin(_ claim: Claim, _ id: WorkerID) {
     runs[claim.spec.id] = Run(
       claim: claim, worker: id, stepsLeft: Int.random(in: 1...6, using: &simulation.random),
-      done: claim.checkpoint?.done ?? ByteRanges())
+      done: claim.checkpoint.flatMap { try? DownloadCheckpoint($0) }?.done ?? ByteRanges())
     step(claim)
   }
 
@@ -65,11 +66,11 @@ extension SimulatedWorker {
 
   private func record(_ claim: Claim) {
     guard let run = run(of: claim) else { return }
-    let checkpoint = Checkpoint(
+    let checkpoint = DownloadCheckpoint(
       generation: 1, identity: SourceIdentity(finalURL: claim.spec.source, size: nil),
       volume: UniqueID(high: 1, low: 1),
       stagingName: "s", done: run.done)
-    let write = CheckpointWrite(taskID: claim.spec.id, epoch: claim.epoch, checkpoint: checkpoint)
+    let write = CheckpointWrite(taskID: claim.spec.id, epoch: claim.epoch, checkpoint: checkpoint.envelope)
     self.write(
       claim, { try await $0.checkpoint([write]) },
       then: { worker, isOwner in
@@ -87,8 +88,8 @@ extension SimulatedWorker {
 
   private func ending() -> RunOutcome {
     switch Int.random(in: 0..<10, using: &simulation.random) {
-    case 0: .failed(TaskFailure(code: "http_503", message: "busy", class: .retry))
-    case 1: .failed(TaskFailure(code: "disk_full", message: "full", class: .wait))
+    case 0: .failed(TaskFailure(code: .http(503), message: "busy", class: .retry))
+    case 1: .failed(TaskFailure(code: .diskFull, message: "full", class: .wait))
     default: .succeeded(sha256: nil, bytes: 1)
     }
   }

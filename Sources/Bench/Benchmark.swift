@@ -1,0 +1,28 @@
+import CommandLineKit
+
+/// One measurement of the fleet or of a part of it, held against a target.
+package struct Benchmark: Sendable {
+  package var name: String
+  /// One line, without a full stop.
+  package var summary: String
+  /// Measures, and prints the figures.
+  package var run: @Sendable (BenchContext) async throws -> Void
+
+  package static let all: [Benchmark] = [.engine, .largeFile, .smallFiles, .batch, .noop, .memory]
+}
+
+/// What a benchmark has to work with.
+package struct BenchContext: Sendable {
+  let console: Console
+  let environment: [String: String]
+  /// The path of the program whose commands are measured.
+  let executable: String
+  let wantsJSON: Bool
+
+  package init(console: Console, environment: [String: String], executable: String, wantsJSON: Bool) {
+    self.console = console
+    self.environment = environment
+    self.executable = executable
+    self.wantsJSON = wantsJSON
+  }
+}

@@ -1,0 +1,14 @@
+/// Work that was asked for correctly and could not be done. Programs end with exit code 1.
+package struct WorkError: Error, Hashable, Sendable, CustomStringConvertible {
+  /// What failed, in one sentence.
+  package var message: String
+  /// What to do about it, in one sentence; may be nil.
+  package var hint: String?
+
+  package init(_ message: String, hint: String? = nil) {
+    self.message = message
+    self.hint = hint
+  }
+
+  package var description: String { hint.map { "\(message)\n\($0)" } ?? message }
+}

@@ -1,0 +1,34 @@
+import Glibc
+
+/// Reads and writes small text files.
+package enum TextFile {
+  /// The whole file. Throws `EFBIG` if it is longer than `limit` bytes.
+  package static func read(_ path: String, limit: Int = 1 << 20) throws(SystemError) -> String {
+    let file = try FileDescriptor.open(path, O_RDONLY)
+    var buffer = [UInt8](repeating: 0, count: limit + 1)
+    var count = 0
+    do {
+      count = try buffer.withUnsafeMutableBytes { try file.read(into: $0, at: 0) }
+    } catch let error as SystemError {
+      throw error
+    } catch {
+      throw SystemError(errno: EIO, operation: "read \(path)")
+    }
+    guard count <= limit else { throw SystemError(errno: EFBIG, operation: "read \(path)") }
+    return String(decoding: buffer[..<count], as: UTF8.self)
+  }
+
+  /// Replaces the file atomically. `mode` is that of chmod(2).
+  package static func write(_ text: String, to path: String, mode: mode_t = 0o644) throws(SystemError) {
+    let temporary = path + ".new"
+    unlink(temporary)
+    let file = try FileDescriptor.open(temporary, O_WRONLY | O_CREAT | O_TRUNC, mode: mode)
+    var failure: SystemError?
+    Array(text.utf8).withUnsafeBytes { bytes in
+      do throws(SystemError) { try file.write(bytes, at: 0) } catch { failure = error }
+    }
+    if let failure { throw failure }
+    try file.sync()
+    guard rename(temporary, path) == 0 else { throw SystemError(errno: errno, operation: "rename to \(path)") }
+  }
+}

@@ -1,0 +1,61 @@
+import FoundationEssentials
+
+/// The JSON of parameters, checkpoints and outputs: dates as ISO 8601, data as Base64, members in the order of their
+/// names.
+package enum JSONValue {
+  package static func encode(_ value: some Encodable) throws -> [UInt8] {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    encoder.dateEncodingStrategy = .iso8601
+    return Array(try encoder.encode(value))
+  }
+
+  /// Throws ``InvalidJSON``, which names the place.
+  package static func decode<Value: Decodable>(_ type: Value.Type, from json: [UInt8]) throws(InvalidJSON) -> Value {
+    let decoder = JSONDecoder()
+    decoder.dateDecodingStrategy = .iso8601
+    do {
+      return try decoder.decode(type, from: Data(json))
+    } catch let error as DecodingError {
+      throw InvalidJSON(error)
+    } catch {
+      throw InvalidJSON(path: "", reason: "\(error)")
+    }
+  }
+}
+
+/// JSON that is not what a type needs.
+package struct InvalidJSON: Error, Hashable, Sendable, CustomStringConvertible {
+  /// Where: `steps[2].codec`; empty for the value as a whole.
+  package var path: String
+  package var reason: String
+
+  package var description: String { path.isEmpty ? reason : "\(path): \(reason)" }
+}
+
+extension InvalidJSON {
+  init(_ error: DecodingError) {
+    switch error {
+    case .keyNotFound(let key, let context):
+      self.init(path: Self.path(context.codingPath + [key]), reason: "it is missing")
+    case .valueNotFound(let type, let context):
+      self.init(path: Self.path(context.codingPath), reason: "it is null, expected \(type)")
+    case .typeMismatch(let type, let context):
+      self.init(path: Self.path(context.codingPath), reason: "expected \(type)")
+    case .dataCorrupted(let context):
+      self.init(path: Self.path(context.codingPath), reason: context.debugDescription)
+    @unknown default:
+      self.init(path: "", reason: "it cannot be decoded")
+    }
+  }
+
+  private static func path(_ keys: [any CodingKey]) -> String {
+    keys.reduce(into: "") { path, key in
+      if let index = key.intValue {
+        path += "[\(index)]"
+      } else {
+        path += path.isEmpty ? key.stringValue : ".\(key.stringValue)"
+      }
+    }
+  }
+}

@@ -1,0 +1,3 @@
+@_exported import ReelhaulTasks
+
+@_exported import struct TaskCore.TaskFailure

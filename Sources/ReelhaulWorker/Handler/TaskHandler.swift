@@ -1,0 +1,82 @@
+import ReelhaulTasks
+
+/// A kind of task that a worker can carry out.
+///
+/// ```swift
+/// struct Thumbnails: TaskHandler {
+///   struct Parameters: Codable, Sendable { var video: String, count: Int }
+///   struct Checkpoint: Codable, Sendable { var made: Int }
+///   static let kind = "thumbnails"
+///
+///   func run(_ parameters: Parameters, context: TaskContext<Checkpoint>) async throws -> NoOutput {
+///     for index in (context.lastCheckpoint?.made ?? 0)..<parameters.count {
+///       try await makeThumbnail(index, of: parameters.video)
+///       context.report(done: Int64(index + 1), total: Int64(parameters.count))
+///       try await context.checkpoint(Checkpoint(made: index + 1))
+///     }
+///     return NoOutput()
+///   }
+/// }
+///
+/// try await ReelhaulWorker.run(handlers: [Thumbnails()])
+/// ```
+///
+/// One value of the type serves all its runs at once, in any thread.
+public protocol TaskHandler: TaskDefinition {
+  /// What a run records so that another worker can go on: at most 64 KiB of JSON.
+  associatedtype Checkpoint: Codable & Sendable = NoCheckpoint
+
+  /// Attempts, back-off, timeout and concurrency of the kind.
+  var policy: TaskPolicy { get }
+
+  /// Carries out one attempt.
+  ///
+  /// It may be called again for the same task after a crash, a pause or a hand-over, then with
+  /// ``TaskContext/lastCheckpoint``; what it did after that checkpoint it does again. The task is canceled when it is
+  /// to stop: it then records a checkpoint, if there is something to record, and throws `CancellationError` within a
+  /// minute, or the worker gives it up.
+  ///
+  /// Throws ``TaskError`` to say what a failure means. Any other error is an attempt that failed, and is tried again as
+  /// ``policy`` says. `CancellationError` is no failure: the task is handed back.
+  func run(_ parameters: Parameters, context: TaskContext<Checkpoint>) async throws -> Output
+
+  /// Removes what runs of a task that was canceled or removed left elsewhere: a temporary object, an upload that was
+  /// begun. It may be called again, and must then find nothing to do. `checkpoint` is the last one.
+  func cleanUp(_ parameters: Parameters, after checkpoint: Checkpoint) async throws
+}
+
+extension TaskHandler {
+  public var policy: TaskPolicy { TaskPolicy() }
+  public func cleanUp(_ parameters: Parameters, after checkpoint: Checkpoint) async throws {}
+}
+
+/// The checkpoint of a kind that records none: each run begins anew.
+public struct NoCheckpoint: Codable, Hashable, Sendable {}
+
+/// How the tasks of a kind are run. What a task says itself (`--max-attempts`, `--retry-after`) wins.
+public struct TaskPolicy: Hashable, Sendable {
+  /// Attempts that may fail, the first included: 1 to 100.
+  public var maxAttempts: Int
+  /// When the next attempt is made.
+  public var backoff: Backoff
+  /// The longest an attempt may take; nil: any time. It is then stopped and has failed.
+  public var timeout: Duration?
+  /// How many tasks of the kind run at once in the whole fleet; nil: any number. `reelhaul limit kind NAME N` wins.
+  public var concurrency: Int?
+
+  public enum Backoff: Hashable, Sendable {
+    /// A random time up to 1, 2, 4 … 300 seconds.
+    case exponential
+    /// These seconds before attempt 2, 3, …; the last one repeats. At most 100, each from 0 to 86,400.
+    case seconds([Int])
+  }
+
+  public init(
+    maxAttempts: Int = 8, backoff: Backoff = .exponential, timeout: Duration? = nil, concurrency: Int? = nil
+  ) {
+    self.maxAttempts = maxAttempts
+    self.backoff = backoff
+    self.timeout = timeout
+    self.concurrency = concurrency
+  }
+}

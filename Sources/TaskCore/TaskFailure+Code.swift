@@ -1,0 +1,113 @@
+extension TaskFailure {
+  /// A stable snake_case word for programs and metrics: `http_404`, `digest_mismatch`, `disk_full` …
+  ///
+  /// Open: a handler may bring its own words, and libcurl's rarer results are `curl_<number>`.
+  public struct Code: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
+    public let rawValue: String
+
+    public init(rawValue: String) {
+      self.rawValue = rawValue
+    }
+
+    public var description: String { rawValue }
+  }
+}
+
+/// Answers of an HTTP server.
+extension TaskFailure.Code {
+  private static let httpPrefix = "http_"
+
+  /// The server answered with this status, and the status is no answer to the request.
+  public static func http(_ status: Int) -> Self { Self(rawValue: "\(httpPrefix)\(status)") }
+
+  /// The status of ``http(_:)``; nil if the code is another one.
+  public var httpStatus: Int? {
+    guard rawValue.hasPrefix(Self.httpPrefix), let status = Int(rawValue.dropFirst(Self.httpPrefix.count)),
+      self == .http(status)
+    else { return nil }
+    return status
+  }
+
+  /// The response contradicts the request, or is not HTTP.
+  public static let badResponse = Self(rawValue: "bad_response")
+  /// The source redirects more often than is followed.
+  public static let redirectLoop = Self(rawValue: "redirect_loop")
+  /// The source redirects to a URL that is never followed.
+  public static let redirectRefused = Self(rawValue: "redirect_refused")
+}
+
+/// Connections: the words of `CurlError.Code`.
+extension TaskFailure.Code {
+  /// The resolved address is in a network that the workers may not reach.
+  public static let addressRefused = Self(rawValue: "address_refused")
+  /// The worker's file of trusted authorities cannot be used.
+  public static let caFileUnusable = Self(rawValue: "ca_file_unusable")
+  public static let certificateExpired = Self(rawValue: "certificate_expired")
+  public static let certificateMisnamed = Self(rawValue: "certificate_misnamed")
+  public static let certificateUntrusted = Self(rawValue: "certificate_untrusted")
+  public static let connectFailed = Self(rawValue: "connect_failed")
+  /// The connection ended before the announced length.
+  public static let connectionCut = Self(rawValue: "connection_cut")
+  public static let headTooLarge = Self(rawValue: "head_too_large")
+  /// The connection ended before a response began.
+  public static let noResponse = Self(rawValue: "no_response")
+  public static let timedOut = Self(rawValue: "timed_out")
+  public static let tlsFailed = Self(rawValue: "tls_failed")
+}
+
+/// The source and its bytes.
+extension TaskFailure.Code {
+  public static let digestMismatch = Self(rawValue: "digest_mismatch")
+  /// The source tells no length, and nothing else would show that its bytes are complete.
+  public static let lengthUnknown = Self(rawValue: "length_unknown")
+  public static let sizeMismatch = Self(rawValue: "size_mismatch")
+  /// The source is another version in every answer.
+  public static let sourceChanging = Self(rawValue: "source_changing")
+  public static let sourceInvalid = Self(rawValue: "source_invalid")
+}
+
+/// Credentials of a worker.
+extension TaskFailure.Code {
+  /// The credential is for other hosts.
+  public static let credentialRefused = Self(rawValue: "credential_refused")
+  /// The worker has no credential of that name.
+  public static let credentialUnknown = Self(rawValue: "credential_unknown")
+  /// The worker's file of credentials cannot be used.
+  public static let credentialsUnusable = Self(rawValue: "credentials_unusable")
+}
+
+/// Storage roots and the files on them.
+extension TaskFailure.Code {
+  public static let destinationExists = Self(rawValue: "destination_exists")
+  public static let destinationInvalid = Self(rawValue: "destination_invalid")
+  public static let diskFull = Self(rawValue: "disk_full")
+  /// The volume could not hold the file even if it were empty.
+  public static let fileTooLarge = Self(rawValue: "file_too_large")
+  public static let stagingForeign = Self(rawValue: "staging_foreign")
+  public static let stagingMissing = Self(rawValue: "staging_missing")
+  public static let stagingShort = Self(rawValue: "staging_short")
+  public static let storageDenied = Self(rawValue: "storage_denied")
+  public static let storageError = Self(rawValue: "storage_error")
+  public static let storageIOError = Self(rawValue: "storage_io_error")
+  /// The root's directory is not there, or no running worker has the root.
+  public static let storageMissing = Self(rawValue: "storage_missing")
+  public static let storageNotInitialised = Self(rawValue: "storage_not_initialised")
+  public static let storageReadOnly = Self(rawValue: "storage_read_only")
+  /// The worker has no root of that name.
+  public static let storageUnknown = Self(rawValue: "storage_unknown")
+  /// Another volume is mounted at the root than the one that holds the task's bytes.
+  public static let storageVolumeGone = Self(rawValue: "storage_volume_gone")
+  public static let tooManyFiles = Self(rawValue: "too_many_files")
+}
+
+/// The worker and its store.
+extension TaskFailure.Code {
+  /// Progress could not be recorded.
+  public static let checkpointFailed = Self(rawValue: "checkpoint_failed")
+  /// The worker does not carry out tasks of this kind.
+  public static let noHandler = Self(rawValue: "no_handler")
+  /// The store refused the end of the run.
+  public static let settlementRefused = Self(rawValue: "settlement_refused")
+  /// The transfer stood still for too long.
+  public static let stalled = Self(rawValue: "stalled")
+}

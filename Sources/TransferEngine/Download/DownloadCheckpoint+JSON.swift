@@ -1,0 +1,77 @@
+import ReelhaulCodec
+import ReelhaulMessages
+import TaskCore
+
+extension DownloadCheckpoint {
+  private static let version = 1
+
+  /// The checkpoint in the envelope that the store keeps.
+  ///
+  /// `done` is written as a flat list of bounds: `[0, 4096, 8192, 9000]` are two ranges.
+  package var envelope: Checkpoint {
+    let payload = JSONWriter.write { json in
+      json.object { json in
+        json.name("identity")
+        identity.write(to: &json)
+        json.member("volume", volume)
+        json.member("staging", stagingName)
+        json.name("done")
+        json.array { json in
+          for range in done.ranges {
+            json.integer(range.lowerBound)
+            json.integer(range.upperBound)
+          }
+        }
+        json.member("tailCRC", tailCRC.map(Int64.init))
+        json.member("publishing", hex: publishing?.sha256)
+      }
+    }
+    return Checkpoint(
+      version: Self.version, generation: generation, bytesDone: done.count, bytesTotal: identity.size,
+      stage: publishing == nil ? nil : Checkpoint.publishing, payload: payload)
+  }
+
+  /// Reads what ``envelope`` wrote; throws where the payload is of a later version or is damaged.
+  package init(_ envelope: Checkpoint) throws(DecodingFailure) {
+    self = try JSONReader.read(envelope.payload) { reader throws(DecodingFailure) in
+      guard envelope.version == Self.version else {
+        throw reader.invalid("a checkpoint of version \(envelope.version), which this program does not know")
+      }
+      var identity: SourceIdentity?
+      var volume: UniqueID?
+      var stagingName: String?
+      var bounds: [Int64] = []
+      var tailCRC: UInt32?
+      var publishing: Publishing?
+      try reader.object { reader, name throws(DecodingFailure) in
+        switch name {
+        case "identity": identity = try SourceIdentity(from: &reader)
+        case "volume": volume = try reader.uuid()
+        case "staging": stagingName = try reader.string()
+        case "done":
+          try reader.array { reader, _ throws(DecodingFailure) in bounds.append(try reader.integer(0...Int64.max)) }
+        case "tailCRC": tailCRC = UInt32(try reader.integer(0...Int64(UInt32.max)))
+        case "publishing":
+          guard let sha256 = Hex.decode(try reader.string(limit: 64)) else {
+            throw reader.invalid("expected hexadecimal digits")
+          }
+          publishing = Publishing(sha256: sha256)
+        default: try reader.skip()
+        }
+      }
+      guard let identity else { throw reader.missing("identity") }
+      guard let volume else { throw reader.missing("volume") }
+      guard let stagingName else { throw reader.missing("staging") }
+      var done = ByteRanges()
+      for index in stride(from: 0, to: bounds.count, by: 2) {
+        guard index + 1 < bounds.count, bounds[index] < bounds[index + 1] else {
+          throw reader.invalid("the bounds of the recorded ranges do not pair up")
+        }
+        done.insert(bounds[index]..<bounds[index + 1])
+      }
+      return DownloadCheckpoint(
+        generation: envelope.generation, identity: identity, volume: volume, stagingName: stagingName, done: done,
+        tailCRC: tailCRC, publishing: publishing)
+    }
+  }
+}

@@ -1,0 +1,41 @@
+import TaskCore
+
+/// What is known to be on stable storage of a running task: enough for another worker to go on.
+package struct DownloadCheckpoint: Hashable, Sendable {
+  /// Counts the versions of the source that this task has met, from 0; each has its own staging file.
+  package var generation: Int
+  package var identity: SourceIdentity
+  /// The UUID of the storage volume that holds the staging file.
+  package var volume: UniqueID
+  /// The staging file's name in the volume's staging directory.
+  package var stagingName: String
+  /// The byte ranges on stable storage.
+  package var done: ByteRanges
+  /// The CRC32C of the last recorded range's bytes (of at most its last 64 KiB), checked at take-over.
+  package var tailCRC: UInt32?
+  /// Set once the bytes are complete and verified: the file is being published and may be at its destination already.
+  package var publishing: Publishing?
+
+  package struct Publishing: Hashable, Sendable {
+    /// The SHA-256 of the whole file, 32 bytes. Empty where nothing was hashed, as in measurements: PostgreSQL refuses
+    /// that.
+    package var sha256: [UInt8]
+
+    package init(sha256: [UInt8]) {
+      self.sha256 = sha256
+    }
+  }
+
+  package init(
+    generation: Int, identity: SourceIdentity, volume: UniqueID, stagingName: String, done: ByteRanges = ByteRanges(),
+    tailCRC: UInt32? = nil, publishing: Publishing? = nil
+  ) {
+    self.generation = generation
+    self.identity = identity
+    self.volume = volume
+    self.stagingName = stagingName
+    self.done = done
+    self.tailCRC = tailCRC
+    self.publishing = publishing
+  }
+}

@@ -1,0 +1,260 @@
+import TaskCore
+import TaskStore
+
+/// The runs of one worker, each in one phase, from its claim to the return of its handler.
+///
+/// A run is *current* while its task is its own. A run that lost its task, or that did not stop in time, is *detached*:
+/// it may write nothing, and the table only waits for its handler, which may never return. Where a detached run owed the
+/// store the end of its task, the worker *hands* the task *back* in its place.
+package struct RunTable: Sendable {
+  /// Names one run. A task that is claimed again gets another run.
+  package struct ID: Hashable, Comparable, Sendable {
+    fileprivate let number: Int
+
+    package static func < (a: ID, b: ID) -> Bool { a.number < b.number }
+  }
+
+  package enum Phase: Hashable, Sendable {
+    /// Can transition to: stopping, detached, the end.
+    case running
+    /// The handler was told to stop. Can transition to: detached, the end.
+    case stopping(StopReason, since: BootInstant)
+    /// The task is no longer this run's, and the handler has not returned. A run on a root that does not answer holds
+    /// no slot, so that it holds up no other task. Can transition to: itself once it is handed back, handingBack, the end.
+    case detached(holdsSlot: Bool, isHandingBack: Bool)
+    /// The handler has returned before the task was handed back. Can transition to: the end.
+    case handingBack
+
+    /// nil of a run that is not detached.
+    fileprivate var detachedHoldsSlot: Bool? {
+      if case .detached(let holdsSlot, _) = self { holdsSlot } else { nil }
+    }
+
+    fileprivate var isHandingBack: Bool {
+      switch self {
+      case .running, .stopping: false
+      case .detached(_, let isHandingBack): isHandingBack
+      case .handingBack: true
+      }
+    }
+  }
+
+  package enum Action: Hashable, Sendable {
+    /// Cancel the handler: it records what it has, and returns.
+    case stop(ID, StopReason)
+    /// Refuse every further write of the run, and cancel its handler.
+    case detach(ID)
+    /// Write the end of the task of a detached run; answer with ``handedBack(_:)``. The reason is the one the run was
+    /// told to stop for, nil where it was not told.
+    case handBack(ID, RunOutcome, StopReason?)
+  }
+
+  package struct Run: Sendable {
+    package let claim: Claim
+    /// Names the lease that the task was claimed under.
+    package let worker: WorkerID
+    package fileprivate(set) var phase: Phase
+    fileprivate var meter: ProgressMeter
+
+    fileprivate func sample(_ reading: ProgressMeter.Reading) -> ProgressSample {
+      ProgressSample(
+        taskID: claim.spec.id, epoch: claim.epoch, bytesDone: reading.bytesDone, bytesTotal: reading.bytesTotal,
+        rate: reading.rate)
+    }
+  }
+
+  /// The tasks that may run at once.
+  private let concurrency: Int
+  private let watchdog: Watchdog
+  private var runs: [ID: Run] = [:]
+  /// The current run of every task that runs here.
+  private var current: [UniqueID: ID] = [:]
+  /// All other runs; there is hardly ever one.
+  private var former: Set<ID> = []
+  private var lastNumber = 0
+
+  package init(concurrency: Int, watchdog: Watchdog) {
+    self.concurrency = concurrency
+    self.watchdog = watchdog
+  }
+
+  // MARK: Asking
+
+  /// How many more runs may begin.
+  package var free: Int {
+    max(0, concurrency - current.count - count { $0.detachedHoldsSlot == true })
+  }
+
+  /// How many tasks run here.
+  package var running: Int { current.count }
+
+  /// Whether the handler of a detached run has not returned: what it waits for may never come.
+  package var hasDetached: Bool { count { $0.detachedHoldsSlot != nil } > 0 }
+
+  /// Whether no task runs here, and all tasks that are to be handed back are.
+  package var isIdle: Bool { current.isEmpty && count(\.isHandingBack) == 0 }
+
+  /// Whether the task runs here.
+  package func isRunning(_ task: UniqueID) -> Bool { current[task] != nil }
+
+  /// nil once the run has ended.
+  package subscript(id: ID) -> Run? { runs[id] }
+
+  /// Why the run ends, which decides what is written for its task: nil where it ends by itself,
+  /// ``StopReason/abandoned`` where the task is no longer its own.
+  package func stopReason(of id: ID) -> StopReason? {
+    switch runs[id]?.phase {
+    case .running: nil
+    case .stopping(let reason, _): reason
+    case .detached, .handingBack, nil: .abandoned
+    }
+  }
+
+  // MARK: Beginning and ending
+
+  /// A claimed task runs from now on. `meter` begins with what is known of the task's progress.
+  package mutating func begin(_ claim: Claim, under worker: WorkerID, meter: ProgressMeter) -> ID {
+    lastNumber += 1
+    let id = ID(number: lastNumber)
+    // The store released the task and gave it out again before this worker saw the answer to the release. The former
+    // run still waits for that answer, and has nothing more to write.
+    if let former = current[claim.spec.id] {
+      detach(former, claim.spec.id, .detached(holdsSlot: true, isHandingBack: false))
+    }
+    current[claim.spec.id] = id
+    runs[id] = Run(claim: claim, worker: worker, phase: .running, meter: meter)
+    return id
+  }
+
+  /// The handler has returned, and wrote the end of its task if it was to write one.
+  package mutating func returned(_ id: ID) {
+    guard let run = runs[id] else { return }
+    switch run.phase {
+    case .running, .stopping:
+      current[run.claim.spec.id] = nil
+      runs[id] = nil
+    case .detached(_, isHandingBack: false): forget(id)
+    case .detached(_, isHandingBack: true): runs[id]?.phase = .handingBack
+    case .handingBack: break
+    }
+  }
+
+  /// The task of a detached run is handed back, or turned out to be another's.
+  package mutating func handedBack(_ id: ID) {
+    switch runs[id]?.phase {
+    case .detached(let holdsSlot, _): runs[id]?.phase = .detached(holdsSlot: holdsSlot, isHandingBack: false)
+    case .handingBack: forget(id)
+    case .running, .stopping, nil: break
+    }
+  }
+
+  private mutating func forget(_ id: ID) {
+    former.remove(id)
+    runs[id] = nil
+  }
+
+  // MARK: Stopping
+
+  /// Tells the run of `task` to stop. A run that stops already keeps its reason.
+  package mutating func stop(_ task: UniqueID, _ reason: StopReason, now: BootInstant) -> [Action] {
+    guard let id = current[task], case .running? = runs[id]?.phase else { return [] }
+    runs[id]?.phase = .stopping(reason, since: now)
+    return [.stop(id, reason)]
+  }
+
+  /// Tells every run to stop.
+  package mutating func stopAll(_ reason: StopReason, now: BootInstant) -> [Action] {
+    currentRuns { _ in true }.flatMap { stop($1.claim.spec.id, reason, now: now) }
+  }
+
+  /// The lease of `worker` is lost, and its tasks with it: there is nothing to hand back.
+  package mutating func leaseLost(_ worker: WorkerID) -> [Action] {
+    currentRuns { $0.worker == worker }.map { id, run in
+      detach(id, run.claim.spec.id, .detached(holdsSlot: true, isHandingBack: false))
+      return .detach(id)
+    }
+  }
+
+  /// The storage `root` does not answer: hands back the tasks that use it.
+  package mutating func rootHangs(_ root: String, _ failure: TaskFailure) -> [Action] {
+    currentRuns { LaneKey($0.claim.spec).storage == root }.flatMap { id, run in
+      // As many as may run at once hold no slot: whatever comes and goes, there is a limit.
+      let holdsSlot = count { $0.detachedHoldsSlot == false } >= concurrency
+      return handBack(id, run, .failed(failure), holdsSlot: holdsSlot)
+    }
+  }
+
+  private mutating func handBack(_ id: ID, _ run: Run, _ outcome: RunOutcome, holdsSlot: Bool) -> [Action] {
+    let reason = stopReason(of: id)
+    detach(id, run.claim.spec.id, .detached(holdsSlot: holdsSlot, isHandingBack: true))
+    return [.detach(id), .handBack(id, outcome, reason)]
+  }
+
+  private mutating func detach(_ id: ID, _ task: UniqueID, _ phase: Phase) {
+    current[task] = nil
+    former.insert(id)
+    runs[id]?.phase = phase
+  }
+
+  // MARK: Watching
+
+  /// What the run has done so far; `pulses` counts its signs of life besides bytes.
+  package mutating func observe(_ id: ID, bytesDone: Int64, bytesTotal: Int64?, pulses: Int, now: BootInstant) {
+    runs[id]?.meter.observe(bytesDone: bytesDone, bytesTotal: bytesTotal, pulses: pulses, now: now)
+  }
+
+  /// Stops the runs that stand still, and hands back the tasks of those that were told to stop and did not.
+  package mutating func look(now: BootInstant) -> [Action] {
+    var actions: [Action] = []
+    for (id, run) in currentRuns(where: { verdict($0, now) != .fine }) {
+      switch verdict(run, now) {
+      case .fine: break
+      case .stop: actions += stop(run.claim.spec.id, .stalled, now: now)
+      case .detach: actions += handBack(id, run, .stopped, holdsSlot: true)
+      }
+    }
+    return actions
+  }
+
+  private func verdict(_ run: Run, _ now: BootInstant) -> Watchdog.Verdict {
+    var toldToStop: BootInstant?
+    if case .stopping(_, let since) = run.phase { toldToStop = since }
+    return watchdog.verdict(lastProgress: run.meter.lastProgress, toldToStop: toldToStop, now: now)
+  }
+
+  /// The progress that is worth publishing since the last call.
+  package mutating func takePublished() -> [ProgressSample] {
+    var samples: [ProgressSample] = []
+    for id in current.values {
+      guard let reading = runs[id]?.meter.takePublished(), let run = runs[id] else { continue }
+      samples.append(run.sample(reading))
+    }
+    return samples
+  }
+
+  /// The progress that the next renewal of the lease of `worker` tells the store.
+  package mutating func takeRenewed(of worker: WorkerID, now: BootInstant) -> [ProgressSample] {
+    var samples: [ProgressSample] = []
+    for id in current.values where runs[id]?.worker == worker {
+      guard let reading = runs[id]?.meter.takeRenewed(now: now), let run = runs[id] else { continue }
+      samples.append(run.sample(reading))
+    }
+    return samples
+  }
+
+  // MARK: Looking through the table
+
+  /// Those of the current runs, oldest first.
+  private func currentRuns(where isMeant: (Run) -> Bool) -> [(ID, Run)] {
+    var found: [(ID, Run)] = []
+    for id in current.values {
+      if let run = runs[id], isMeant(run) { found.append((id, run)) }
+    }
+    return found.sorted { $0.0 < $1.0 }
+  }
+
+  /// Counts among the runs that are not current.
+  private func count(_ isMeant: (Phase) -> Bool) -> Int {
+    former.count { runs[$0].map { isMeant($0.phase) } ?? false }
+  }
+}

@@ -1,0 +1,64 @@
+// The calls of the test process that write, sync and rename. A symbol of the executable goes before the C library's.
+#define _GNU_SOURCE
+#include "disk.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+static _Atomic(rh_disk_observer) current;
+
+void rh_observe_disk(rh_disk_observer observer) { current = observer; }
+
+static void before(rh_disk_call call, int fd, const char *name, int64_t offset, int64_t length) {
+  rh_disk_observer observer = current;
+  if (observer) observer(call, fd, name, offset, length, NULL);
+}
+
+static int64_t after(rh_disk_call call, int fd, const char *name, int64_t offset, int64_t length, int64_t result) {
+  rh_disk_observer observer = current;
+  int failure = errno;
+  if (observer) observer(call, fd, name, offset, length, &result);
+  errno = failure;
+  return result;
+}
+
+// The C library's function of the same name, looked up once.
+#define SYSTEM(name)                                                  \
+  static _Atomic(void *) found;                                       \
+  if (!found) found = dlsym(RTLD_NEXT, #name);                        \
+  __typeof__(&name) system_##name = (__typeof__(&name))(void *)found
+
+ssize_t pwrite(int fd, const void *bytes, size_t count, off_t offset) {
+  SYSTEM(pwrite);
+  before(RH_DISK_WRITE, fd, NULL, offset, (int64_t)count);
+  return after(RH_DISK_WRITE, fd, NULL, offset, (int64_t)count, system_pwrite(fd, bytes, count, offset));
+}
+
+int fdatasync(int fd) {
+  SYSTEM(fdatasync);
+  before(RH_DISK_SYNC, fd, NULL, 0, 0);
+  return (int)after(RH_DISK_SYNC, fd, NULL, 0, 0, system_fdatasync(fd));
+}
+
+int fsync(int fd) {
+  SYSTEM(fsync);
+  before(RH_DISK_SYNC, fd, NULL, 0, 0);
+  return (int)after(RH_DISK_SYNC, fd, NULL, 0, 0, system_fsync(fd));
+}
+
+int renameat(int from, const char *old, int to, const char *name) {
+  SYSTEM(renameat);
+  before(RH_DISK_RENAME, to, name, 0, 0);
+  return (int)after(RH_DISK_RENAME, to, name, 0, 0, system_renameat(from, old, to, name));
+}
+
+int renameat2(int from, const char *old, int to, const char *name, unsigned flags) {
+  SYSTEM(renameat2);
+  before(RH_DISK_RENAME, to, name, 0, 0);
+  return (int)after(RH_DISK_RENAME, to, name, 0, 0, system_renameat2(from, old, to, name, flags));
+}

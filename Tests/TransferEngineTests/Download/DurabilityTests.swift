@@ -1,0 +1,111 @@
+import ReelhaulSystem
+import TaskCore
+import TestKit
+import Testing
+import TransferEngine
+
+/// A power cut takes all that was not synced: what is recorded must be there afterwards.
+@Suite struct DurabilityTests {
+  private static let size: Int64 = 2 << 20
+
+  /// What a run has recorded, each with the bytes of its file that were on stable storage at that moment.
+  private final class Records: Sendable {
+    private let records = Lock<[(checkpoint: Checkpoint, stable: ByteRanges)]>([])
+
+    func ledger(_ disk: DiskWatch) -> RecordingLedger {
+      RecordingLedger { [self] checkpoint in
+        let stable = disk.stable(checkpoint.stagingName)
+        records.withLock { $0.append((checkpoint, stable)) }
+      }
+    }
+
+    var all: [(checkpoint: Checkpoint, stable: ByteRanges)] { records.withLock { $0 } }
+
+    /// Those of which a power cut would have taken bytes.
+    var ahead: [Checkpoint] {
+      all.filter { !$0.checkpoint.done.subtracting($0.stable).isEmpty }.map(\.checkpoint)
+    }
+  }
+
+  @Test("bytes that are written while a sync runs are not recorded with it")
+  func writesDuringSync() async throws {
+    try await DownloadHarness.run {
+      $0.syncBytes = 64 << 10
+      // All may arrive while the first sync runs.
+      $0.exposure = .seconds(3600)
+    } _: { harness in
+      let file = OriginFile(seed: 70, size: Self.size)
+      harness.origin.serve(DownloadHarness.path, file)
+      try await DiskWatch.run(below: harness.directory.path) { disk in
+        let records = Records()
+        disk.holdSyncs()
+        let spec = harness.spec()
+        async let outcome = harness.run(spec, ledger: records.ledger(disk))
+        try await eventually("everything is written while the first sync runs") {
+          try harness.stagedNames.first.map { disk.heldSyncs > 0 && disk.written($0).count == Self.size } ?? false
+        }
+        disk.releaseSyncs()
+        #expect(await outcome == .succeeded(sha256: file.sha256, bytes: Self.size))
+        #expect(records.all.count >= 2)
+        #expect(records.ahead == [])
+      }
+    }
+  }
+
+  @Test("every range is on stable storage before it is recorded", arguments: [true, false])
+  func recordsAreBehindTheDisk(hashes: Bool) async throws {
+    try await DownloadHarness.run {
+      $0.syncBytes = 128 << 10
+      $0.hashes = hashes
+    } _: { harness in
+      harness.origin.serve(DownloadHarness.path, OriginFile(seed: 71, size: Self.size))
+      try await DiskWatch.run(below: harness.directory.path) { disk in
+        let records = Records()
+        _ = await harness.run(harness.spec(), ledger: records.ledger(disk))
+        #expect(records.all.contains { $0.checkpoint.publishing == nil }, "progress is recorded")
+        #expect(records.all.last?.checkpoint.publishing != nil)
+        #expect(records.ahead == [])
+        try #expect(harness.published != nil)
+      }
+    }
+  }
+
+  @Test("a run that is stopped records only what is on stable storage")
+  func stoppedRun() async throws {
+    try await DownloadHarness.run { harness in
+      harness.origin.serve(DownloadHarness.path, OriginFile(seed: 72, size: Self.size))
+      let gate = harness.origin.hold(DownloadHarness.path, from: 1 << 20)
+      try await DiskWatch.run(below: harness.directory.path) { disk in
+        let records = Records()
+        let ledger = records.ledger(disk)
+        let task = Task { await harness.run(harness.spec(), ledger: ledger) }
+        await gate.reached()
+        try await eventually("something is written") {
+          try harness.stagedNames.first.map { disk.written($0).count >= 128 << 10 } ?? false
+        }
+        task.cancel()
+        #expect(await task.value == .stopped)
+        #expect(ledger.last?.done.isEmpty == false)
+        #expect(records.ahead == [])
+      }
+    }
+  }
+
+  @Test("a published file is synced before its name changes, and its directory after it")
+  func publishedName() async throws {
+    try await DownloadHarness.run { harness in
+      harness.origin.serve(DownloadHarness.path, OriginFile(seed: 73, size: 300_000))
+      try await DiskWatch.run(below: harness.directory.path) { disk in
+        _ = await harness.run(harness.spec())
+        let steps = disk.steps
+        let rename = try #require(steps.firstIndex(of: .renamed(to: "in/film.mp4")))
+        #expect(
+          steps[..<rename].contains {
+            if case .synced(let path) = $0 { path.hasPrefix(".reelhaul/staging/") } else { false }
+          })
+        #expect(steps[..<rename].contains(.synced("")), "the directory that was made has its name")
+        #expect(steps[rename...].contains(.synced("in")))
+      }
+    }
+  }
+}

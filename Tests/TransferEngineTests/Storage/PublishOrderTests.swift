@@ -1,0 +1,46 @@
+import Glibc
+import ReelhaulSystem
+import TaskCore
+import TestKit
+import Testing
+import TransferEngine
+
+@Suite struct PublishOrderTests {
+  let fixture: StorageFixture
+
+  init() throws {
+    fixture = try StorageFixture()
+  }
+
+  @Test("a file is synced, then renamed, then its directory is synced", arguments: [IfExists.fail, .replace])
+  func order(ifExists: IfExists) async throws {
+    let file = try fixture.staged("film")
+    let destination = try fixture.url("a/b/film.mp4")
+    let steps = try await DiskWatch.run(below: fixture.root) { disk in
+      let result = try file.volume.publish(file, to: destination, ifExists: ifExists)
+      #expect(result == .published)
+      return disk.steps
+    }
+    #expect(
+      steps == [
+        .synced(".reelhaul/staging/\(file.name)"), .synced(""), .synced("a"), .renamed(to: "a/b/film.mp4"),
+        .synced("a/b"),
+      ])
+  }
+
+  @Test("a volume's marker and the directories around it are on stable storage once it is initialised")
+  func marker() async throws {
+    let directory = try TemporaryDirectory()
+    let path = "\(directory.path)/new"
+    let steps = try await DiskWatch.run(below: path) { disk in
+      try Volume.initialise(name: "new", path: path)
+      return disk.steps
+    }
+    let rename = try #require(steps.firstIndex(of: .renamed(to: ".reelhaul/volume")))
+    #expect(
+      steps[..<rename].contains {
+        if case .synced(let path) = $0 { path.hasPrefix(".reelhaul/volume-") } else { false }
+      })
+    #expect(Array(steps[rename...].dropFirst()) == [.synced(".reelhaul"), .synced("")])
+  }
+}

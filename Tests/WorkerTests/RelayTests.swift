@@ -1,0 +1,51 @@
+import ReelhaulKafka
+import ReelhaulMessages
+import TaskCore
+import TaskStore
+import TestKit
+import Testing
+
+/// The outbox is emptied behind Kafka, never before it.
+@Suite struct RelayTests {
+  @Test("events that Kafka has not acknowledged stay in the outbox, and are published again")
+  func lostRound() async throws {
+    let bench = try WorkerBench()
+    let spec = noop()
+    try await bench.run {
+      bench.sink.goAway()
+      bench.submit([spec])
+      try await eventually("a round waits for its acknowledgement") { bench.sink.isWaitedFor }
+      try await eventually("the task is over") { try await bench.state(spec.id) == .succeeded }
+      #expect(try await bench.store.pendingRows()?.lowerBound == 1, "the round that is under way is still there")
+      // The round is lost, with all that waits.
+      bench.sink.close()
+      try await eventually("the outbox is empty") { try await bench.store.pendingRows() == nil }
+    }
+    try expectHistory(of: spec.id, in: bench)
+  }
+
+  @Test("events of rounds that Kafka refuses are published once it takes them")
+  func refusedRounds() async throws {
+    let bench = try WorkerBench()
+    let spec = noop()
+    try await bench.run {
+      bench.sink.refuse(KafkaError(code: .timedOut, message: "nobody answers"))
+      bench.submit([spec])
+      try await eventually("several rounds are refused") { bench.sink.refused >= 3 }
+      try await eventually("the task is over") { try await bench.state(spec.id) == .succeeded }
+      #expect(try await bench.store.pendingRows()?.lowerBound == 1)
+      bench.sink.refuse(nil)
+      try await eventually("the outbox is empty") { try await bench.store.pendingRows() == nil }
+    }
+    try expectHistory(of: spec.id, in: bench)
+  }
+
+  /// Every number from 1 on is there, the last snapshot is the newest.
+  private func expectHistory(of task: UniqueID, in bench: WorkerBench) throws {
+    let events = try bench.sink.messages(to: bench.topics.events).map { try TaskEventJSON.decode($0.value ?? []) }
+      .filter { $0.taskID == task }
+    let numbers = events.map(\.sequence)
+    #expect(numbers.first == 1 && events.last?.kind == .succeeded)
+    #expect(Set(numbers) == Set(1...(numbers.max() ?? 1)), "no event is lost")
+  }
+}

@@ -1,0 +1,267 @@
+import TaskCore
+import TaskStore
+import Testing
+
+@testable import WorkerCore
+
+@Suite struct RunTableTests {
+  private let first = WorkerID(rawValue: 1)
+  private let second = WorkerID(rawValue: 2)
+  private let gone = TaskFailure(code: "storage_volume_gone", message: "gone", class: .wait)
+
+  /// Two runs at once; a run may stand still for 600 s, and take 60 s to stop.
+  private var table = RunTable(concurrency: 2, watchdog: Watchdog())
+
+  private func claim(_ number: UInt64, storage: String = "default", epoch: Int = 1) -> Claim {
+    let spec = TaskSpec(
+      id: UniqueID(high: 0, low: number), kind: .download, source: "http://127.0.0.1/a.mp4",
+      destination: "storage://\(storage)/a.mp4")
+    return Claim(spec: spec, epoch: epoch, attempt: 1, checkpoint: nil)
+  }
+
+  private mutating func begin(_ claim: Claim, under worker: WorkerID? = nil) -> RunTable.ID {
+    table.begin(
+      claim, under: worker ?? first, meter: ProgressMeter(bytesDone: 0, bytesTotal: nil, now: at(0)))
+  }
+
+  private func id(_ number: UInt64) -> UniqueID { UniqueID(high: 0, low: number) }
+
+  // MARK: Running
+
+  @Test("an empty table is idle and has every slot free")
+  func empty() {
+    #expect(table.free == 2)
+    #expect(table.running == 0)
+    #expect(table.isIdle)
+    #expect(!table.hasDetached)
+    #expect(!table.isRunning(id(1)))
+  }
+
+  @Test("a run holds a slot until its handler returns")
+  mutating func holdsSlot() {
+    let run = begin(claim(1))
+    #expect(table[run]?.phase == .running)
+    #expect(table.stopReason(of: run) == nil)
+    #expect(table.isRunning(id(1)))
+    #expect((table.free, table.running, table.isIdle) == (1, 1, false))
+    table.returned(run)
+    #expect(table[run] == nil)
+    #expect((table.free, table.running, table.isIdle) == (2, 0, true))
+  }
+
+  @Test("more runs than slots leave no slot free, and never fewer than none")
+  mutating func overfull() {
+    for number in 1...3 { _ = begin(claim(UInt64(number))) }
+    #expect(table.free == 0)
+    #expect(table.running == 3)
+  }
+
+  // MARK: Stopping
+
+  @Test("a run is told to stop once, and keeps the first reason")
+  mutating func stopsOnce() {
+    let run = begin(claim(1))
+    #expect(table.stop(id(1), .intent(.pause), now: at(10)) == [.stop(run, .intent(.pause))])
+    #expect(table[run]?.phase == .stopping(.intent(.pause), since: at(10)))
+    #expect(table.stop(id(1), .intent(.cancel), now: at(20)) == [])
+    #expect(table.stopAll(.drain, now: at(30)) == [])
+    #expect(table.stopReason(of: run) == .intent(.pause))
+    #expect((table.free, table.running, table.isIdle) == (1, 1, false))
+    table.returned(run)
+    #expect(table.isIdle)
+  }
+
+  @Test("an intent for a task that does not run here changes nothing")
+  mutating func unknownTask() {
+    #expect(table.stop(id(1), .intent(.pause), now: at(0)) == [])
+  }
+
+  @Test("a drain stops every run")
+  mutating func drains() {
+    let runs = [begin(claim(1)), begin(claim(2))]
+    #expect(table.stopAll(.drain, now: at(0)) == runs.map { .stop($0, .drain) })
+    table.returned(runs[0])
+    #expect(!table.isIdle)
+    table.returned(runs[1])
+    #expect(table.isIdle)
+  }
+
+  // MARK: Losing the task
+
+  @Test("a lost lease detaches its own runs alone, and hands nothing back")
+  mutating func lostLease() {
+    let lost = begin(claim(1), under: first)
+    let kept = begin(claim(2), under: second)
+    #expect(table.leaseLost(first) == [.detach(lost)])
+    #expect(table.stopReason(of: lost) == .abandoned)
+    #expect(table.stopReason(of: kept) == nil)
+    #expect(!table.isRunning(id(1)))
+    #expect((table.free, table.running, table.hasDetached) == (0, 1, true))
+    table.returned(lost)
+    #expect((table.free, table.running, table.hasDetached) == (1, 1, false))
+  }
+
+  @Test("a drain does not wait for the handlers of a lost lease")
+  mutating func lostLeaseIsIdle() {
+    _ = begin(claim(1))
+    _ = table.leaseLost(first)
+    #expect(table.isIdle)
+    #expect(table.hasDetached)
+  }
+
+  @Test("a task that is claimed again replaces its former run, which may write nothing more")
+  mutating func claimedAgain() {
+    let former = begin(claim(1, epoch: 1))
+    let later = begin(claim(1, epoch: 2))
+    #expect(table.stopReason(of: former) == .abandoned)
+    #expect(table.stopReason(of: later) == nil)
+    #expect((table.free, table.running, table.hasDetached) == (0, 1, true))
+    table.returned(former)
+    #expect(table.isRunning(id(1)), "the end of the former run is not the end of the later one")
+    #expect((table.free, table.running, table.hasDetached) == (1, 1, false))
+    #expect(table.stop(id(1), .drain, now: at(0)) == [.stop(later, .drain)])
+  }
+
+  @Test("a run that has ended may write nothing more")
+  mutating func ended() {
+    let run = begin(claim(1))
+    table.returned(run)
+    #expect(table.stopReason(of: run) == .abandoned)
+    table.returned(run)
+    table.handedBack(run)
+    #expect((table.free, table.isIdle) == (2, true))
+  }
+
+  // MARK: Watching
+
+  @Test("a run that stands still is stopped, and handed back when it does not stop in time")
+  mutating func standsStill() {
+    let run = begin(claim(1))
+    #expect(table.look(now: at(599_999)) == [])
+    #expect(table.look(now: at(600_000)) == [.stop(run, .stalled)])
+    #expect(table.look(now: at(659_999)) == [])
+    #expect(table.look(now: at(660_000)) == [.detach(run), .handBack(run, .stopped, .stalled)])
+    #expect(table.look(now: at(2_000_000)) == [])
+    #expect(!table.isRunning(id(1)))
+    #expect((table.free, table.running) == (1, 0), "its handler still holds its slot")
+  }
+
+  @Test("a run that was told to pause and does not is handed back for the pause")
+  mutating func doesNotPause() {
+    let run = begin(claim(1))
+    _ = table.stop(id(1), .intent(.pause), now: at(1000))
+    #expect(table.look(now: at(60_999)) == [])
+    #expect(table.look(now: at(61_000)) == [.detach(run), .handBack(run, .stopped, .intent(.pause))])
+  }
+
+  @Test("bytes and pulses keep a run from being stopped")
+  mutating func signsOfLife() {
+    let run = begin(claim(1))
+    table.observe(run, bytesDone: 1, bytesTotal: nil, pulses: 0, now: at(500_000))
+    #expect(table.look(now: at(1_099_999)) == [])
+    table.observe(run, bytesDone: 1, bytesTotal: nil, pulses: 1, now: at(1_099_999))
+    #expect(table.look(now: at(1_699_998)) == [])
+    #expect(table.look(now: at(1_699_999)) == [.stop(run, .stalled)])
+  }
+
+  @Test("a drain waits for a task that is being handed back, not for its handler")
+  mutating func handedBackFirst() {
+    let run = begin(claim(1))
+    _ = table.stopAll(.drain, now: at(0))
+    _ = table.look(now: at(60_000))
+    #expect(!table.isIdle)
+    table.handedBack(run)
+    #expect((table.isIdle, table.hasDetached, table.free) == (true, true, 1))
+    table.returned(run)
+    #expect((table.isIdle, table.hasDetached, table.free) == (true, false, 2))
+    #expect(table[run] == nil)
+  }
+
+  @Test("a drain waits for a task that is being handed back even when its handler has returned")
+  mutating func returnedFirst() {
+    let run = begin(claim(1))
+    _ = table.stopAll(.drain, now: at(0))
+    _ = table.look(now: at(60_000))
+    table.returned(run)
+    #expect(table[run]?.phase == .handingBack)
+    #expect(table.stopReason(of: run) == .abandoned)
+    #expect((table.isIdle, table.hasDetached, table.free) == (false, false, 2))
+    table.handedBack(run)
+    #expect((table.isIdle, table[run] == nil) == (true, true))
+  }
+
+  @Test("a lost lease does not take up a task that is being handed back")
+  mutating func lostWhileHandingBack() {
+    let run = begin(claim(1))
+    _ = table.rootHangs("default", gone)
+    #expect(table.leaseLost(first) == [])
+    #expect(!table.isIdle)
+    table.handedBack(run)
+    #expect(table.isIdle)
+  }
+
+  // MARK: Roots that do not answer
+
+  @Test("a root that does not answer gives its tasks back and holds no slot")
+  mutating func hangingRoot() {
+    let run = begin(claim(1))
+    let other = begin(claim(2, storage: "other"))
+    #expect(table.rootHangs("default", gone) == [.detach(run), .handBack(run, .failed(gone), nil)])
+    #expect(table[run]?.phase == .detached(holdsSlot: false, isHandingBack: true))
+    #expect(table[other]?.phase == .running)
+    #expect((table.free, table.running, table.hasDetached, table.isIdle) == (1, 1, true, false))
+    #expect(table.rootHangs("default", gone) == [], "a task is handed back once")
+    table.handedBack(run)
+    table.returned(run)
+    #expect((table.free, table.hasDetached) == (1, false))
+  }
+
+  @Test("a run on a root that does not answer keeps the reason it was told to stop for")
+  mutating func hangingWhileStopping() {
+    let run = begin(claim(1))
+    _ = table.stop(id(1), .intent(.cancel), now: at(0))
+    #expect(
+      table.rootHangs("default", gone) == [.detach(run), .handBack(run, .failed(gone), .intent(.cancel))])
+  }
+
+  @Test("no more runs than slots hang without a slot; the next ones keep theirs")
+  mutating func manyHang() {
+    var hanging: [RunTable.ID] = []
+    for number in 1...3 {
+      hanging.append(begin(claim(UInt64(number))))
+      _ = table.rootHangs("default", gone)
+    }
+    #expect(
+      hanging.map { table[$0]?.phase } == [false, false, true].map { .detached(holdsSlot: $0, isHandingBack: true) })
+    #expect(table.free == 1)
+    // Once a handler has returned, another run may hang in its place.
+    table.returned(hanging[0])
+    let next = begin(claim(4))
+    _ = table.rootHangs("default", gone)
+    #expect(table[next]?.phase == .detached(holdsSlot: false, isHandingBack: true))
+    #expect(table.free == 1)
+  }
+
+  // MARK: Progress
+
+  @Test("progress is published when it changes, and told to the store for the runs of the lease alone")
+  mutating func progress() {
+    let runs = [begin(claim(1), under: first), begin(claim(2), under: second)]
+    #expect(table.takePublished() == [])
+    for run in runs { table.observe(run, bytesDone: 500, bytesTotal: 1000, pulses: 0, now: at(1000)) }
+    #expect(Set(table.takePublished().map(\.taskID)) == [id(1), id(2)])
+    #expect(table.takePublished() == [])
+    let renewed = table.takeRenewed(of: first, now: at(1000))
+    #expect(renewed == [ProgressSample(taskID: id(1), epoch: 1, bytesDone: 500, bytesTotal: 1000, rate: 500)])
+    #expect(table.takeRenewed(of: first, now: at(1001)) == [])
+  }
+
+  @Test("the progress of a detached run is told to nobody")
+  mutating func detachedProgress() {
+    let run = begin(claim(1))
+    table.observe(run, bytesDone: 500, bytesTotal: 1000, pulses: 0, now: at(1000))
+    _ = table.leaseLost(first)
+    #expect(table.takePublished() == [])
+    #expect(table.takeRenewed(of: first, now: at(2000)) == [])
+  }
+}
