@@ -137,7 +137,7 @@ import Testing
 
     let newer = "insert into schema_migration (number, name, checksum) values (1000, 'later', 0)"
     let foreign = "drop table schema_migration; create table schema_migration (version int)"
-    for (change, word) in [(newer, "upgrade the program"), (foreign, "another program's")] {
+    for (change, word) in [(newer, "upgrade the program"), (foreign, "belongs to another program")] {
       try await fleet.pool.withConnection { _ = try await $0.script(change) }
       for (words, code) in [(["worker"], 2 as Int32), (["migrate"], 1), (["doctor"], 1)] {
         let refused = try await fleet.run(words)
