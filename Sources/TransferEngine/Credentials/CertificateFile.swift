@@ -1,9 +1,9 @@
 import Glibc
 import ReelhaulSystem
 
-/// A PEM file of certificates, looked at before libcurl has to.
+/// A PEM file of certificates. It is checked before libcurl uses it.
 package enum CertificateFile {
-  /// The number of certificates in it, at least one. Blocks.
+  /// The number of certificates in the file, at least one. Blocks.
   @discardableResult
   package static func check(_ path: String) throws(UnusableFile) -> Int {
     let text: String

@@ -3,8 +3,8 @@ import ReelhaulDigest
 import TaskCore
 
 extension Credential {
-  /// Reads an object of credentials by name. What it does not know is an error: a word mistyped here would send too
-  /// much, or nothing.
+  /// Reads an object of credentials by name. Unknown fields are errors, because a mistyped word could send too much or
+  /// nothing.
   static func all(_ bytes: [UInt8]) throws(DecodingFailure) -> [String: Credential] {
     var all: [String: Credential] = [:]
     try JSONReader.read(bytes) { reader throws(DecodingFailure) in

@@ -2,7 +2,7 @@ import Glibc
 import ReelhaulCodec
 import ReelhaulSystem
 
-/// The file that holds a worker's credentials. It is read at every use: a secret is exchanged under a running fleet by
+/// The file with a worker's credentials. It is read at every use, so a secret can be changed under a running fleet by
 /// replacing the file.
 package struct CredentialFile: Sendable {
   package let path: String
@@ -11,7 +11,7 @@ package struct CredentialFile: Sendable {
     self.path = path
   }
 
-  /// All of them, by name. Blocks.
+  /// All credentials, by name. Blocks.
   package func credentials() throws(UnusableFile) -> [String: Credential] {
     do {
       return try Credential.all(contents())

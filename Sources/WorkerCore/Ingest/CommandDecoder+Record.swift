@@ -3,7 +3,7 @@ import ReelhaulMessages
 import TaskCore
 
 extension CommandDecoder {
-  /// The command of a record, with an id derived from where the record lies where it brings none.
+  /// The command of a record. If it has no id, the id is derived from the record's position.
   static func decode(_ record: KafkaRecord) throws(Rejection) -> Command {
     try decode(
       record.value, headers: record.headers.map { ($0.name, $0.value) },

@@ -1,22 +1,22 @@
 import ReelhaulKafka
 
-/// Where commands come from: a member of the consumer group, or a test's list.
+/// The source of commands: a member of the consumer group, or a test's list.
 package protocol CommandSource: Sendable {
   /// Waits for records; `nil` once the source is closed.
   func next() async throws -> CommandBatch?
-  /// Become a member of the group, or stay one: a share of the commands comes here from now on.
+  /// Joins the group, or stays in it. From now on a share of the commands comes here.
   func join()
-  /// Leave the group: others get the share, with what of it was not committed.
+  /// Leaves the group. Other members get the share, including its uncommitted commands.
   func leave()
-  /// Fetch no more for now, and stay in the group.
+  /// Stops fetching for now, but stays in the group.
   func pause()
   func resume()
 }
 
-/// Records that are taken through the store together.
+/// Records that are applied to the store together.
 package struct CommandBatch: Sendable {
   package let records: [KafkaRecord]
-  /// Tells the source that none of the records is needed again. Does not wait for it.
+  /// Tells the source that the records are not needed again. Does not wait.
   package let commit: @Sendable () -> Void
 
   package init(records: [KafkaRecord], commit: @escaping @Sendable () -> Void) {
@@ -25,7 +25,7 @@ package struct CommandBatch: Sendable {
   }
 }
 
-/// The consumer group as the source of commands. Nobody is a member before ``join()``.
+/// The consumer group as the source of commands. The consumer becomes a member with ``join()``.
 package struct KafkaCommandSource: CommandSource {
   private let consumer: KafkaConsumer
 

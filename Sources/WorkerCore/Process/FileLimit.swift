@@ -2,7 +2,7 @@ import Glibc
 
 /// The limit of open files of this process.
 enum FileLimit {
-  /// Raises it to what the system allows: every connection and every staging file is one.
+  /// Raises the limit to the system's maximum, because every connection and every staging file needs a descriptor.
   static func raise() {
     var limit = rlimit()
     guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0, limit.rlim_cur < limit.rlim_max else {
