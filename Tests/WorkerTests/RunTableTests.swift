@@ -7,7 +7,7 @@ import Testing
 @Suite struct RunTableTests {
   private let first = WorkerID(rawValue: 1)
   private let second = WorkerID(rawValue: 2)
-  private let gone = TaskFailure(code: "storage_volume_gone", message: "gone", class: .wait)
+  private let gone = TaskFailure(code: .storageVolumeGone, message: "gone", class: .wait)
 
   /// Two runs at once; a run may stand still for 600 s, and take 60 s to stop.
   private var table = RunTable(concurrency: 2, watchdog: Watchdog())

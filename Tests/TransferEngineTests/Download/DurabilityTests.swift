@@ -10,7 +10,7 @@ import TransferEngine
 
   /// What a run has recorded, each with the bytes of its file that were on stable storage at that moment.
   private final class Records: Sendable {
-    private let records = Lock<[(checkpoint: Checkpoint, stable: ByteRanges)]>([])
+    private let records = Lock<[(checkpoint: DownloadCheckpoint, stable: ByteRanges)]>([])
 
     func ledger(_ disk: DiskWatch) -> RecordingLedger {
       RecordingLedger { [self] checkpoint in
@@ -19,10 +19,10 @@ import TransferEngine
       }
     }
 
-    var all: [(checkpoint: Checkpoint, stable: ByteRanges)] { records.withLock { $0 } }
+    var all: [(checkpoint: DownloadCheckpoint, stable: ByteRanges)] { records.withLock { $0 } }
 
     /// Those of which a power cut would have taken bytes.
-    var ahead: [Checkpoint] {
+    var ahead: [DownloadCheckpoint] {
       all.filter { !$0.checkpoint.done.subtracting($0.stable).isEmpty }.map(\.checkpoint)
     }
   }
