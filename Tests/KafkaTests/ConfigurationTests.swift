@@ -28,7 +28,7 @@ import Testing
     #expect(error?.message == "Kafka's address must be HOST:PORT, not \"::1:9092\": IPv6 is written [ADDRESS]:PORT")
   }
 
-  /// As Kafka's own clients do: a name alone is more often a mistake than meant.
+  /// Kafka's own clients do the same: a name without a port is usually a mistake.
   @Test("an address without a port is refused")
   func saysThatAPortIsMissing() {
     let error = #expect(throws: KafkaError.self) { try KafkaConfiguration(bootstrap: "a:9092,b") }

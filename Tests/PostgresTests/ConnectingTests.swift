@@ -2,7 +2,7 @@ import Testing
 
 @testable import ReelhaulPostgres
 
-/// URLs, targets, refusals, back-off: what is decided without a server.
+/// URLs, targets, refusals and back-off: decisions that need no server.
 struct ConnectingTests {
   @Test(
     "URLs in libpq's forms are accepted",
