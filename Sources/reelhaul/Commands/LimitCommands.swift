@@ -28,7 +28,7 @@ extension Subcommand {
       name: "limit", summary: "Set how many tasks may run at once",
       discussion: """
         In the whole fleet (total), or of one kind, queue, host or storage. It applies from the next claim on; running \
-        tasks are not stopped. With 0 all its tasks wait; 'none' removes the limit.
+        tasks are not stopped. With 0 no further task starts; 'none' removes the limit.
         """,
       options: [.json] + OptionSpec.reading,
       positionals: [

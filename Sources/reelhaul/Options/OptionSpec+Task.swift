@@ -44,7 +44,7 @@ extension OptionSpec {
   static let credential = OptionSpec(
     "credential", .text, valueName: "NAME", group: transfer, help: "The name of a credential that the workers have")
   static let rate = OptionSpec(
-    "rate", .bytes, group: transfer, help: "The most bytes a second")
+    "rate", .bytes, group: transfer, help: "The limit in bytes a second")
   static let maxAttempts = OptionSpec(
     "max-attempts", .number(in: RetryPolicy.attempts), default: "\(standard.retry.maxAttempts)", group: transfer,
     help: "How often the task may fail in a row without progress")

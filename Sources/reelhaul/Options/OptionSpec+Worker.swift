@@ -26,7 +26,7 @@ extension OptionSpec {
     group: "Worker", help: "Seconds that a stopping worker has to hand back its tasks")
   static let workerRate = OptionSpec(
     "rate", .bytes, environment: "REELHAUL_RATE", group: "Worker",
-    help: "The most bytes a second for all transfers of the worker together, shared equally")
+    help: "The limit in bytes a second for all transfers of the worker together, shared equally")
   static let caFile = OptionSpec(
     "ca-file", .file, environment: "REELHAUL_CA_FILE", group: "Worker",
     help: "A PEM file of the certificate authorities to trust for https, instead of the system's")
