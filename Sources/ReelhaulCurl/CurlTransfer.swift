@@ -1,7 +1,7 @@
 import CReelhaulCurl
 
-/// One request being performed, as its handler sees it.
-// @unchecked: touched on the client's loop alone; `cancel` and `resume` are asked for through the client.
+/// One request in progress, as its handler sees it.
+// @unchecked: touched only on the client's loop; `cancel` and `resume` go through the client.
 package final class CurlTransfer: @unchecked Sendable {
   enum State {
     /// Not given to libcurl yet.

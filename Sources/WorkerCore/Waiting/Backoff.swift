@@ -1,7 +1,7 @@
 import TaskCore
 
-/// Waits that double from `base` up to `limit`, each shortened by up to a half at random so that a fleet does not
-/// come back in step.
+/// Waits that double from `base` up to `limit`. Each is shortened by a random part of up to a half, so that the
+/// workers of a fleet do not come back at the same moments.
 package struct Backoff: Sendable {
   package let base: Duration
   package let limit: Duration

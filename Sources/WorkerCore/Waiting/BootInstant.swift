@@ -1,8 +1,9 @@
 import ReelhaulSystem
 
-/// A point in time of `CLOCK_BOOTTIME`: it never jumps, and goes on while the process is stopped or the machine sleeps.
+/// A point in time of `CLOCK_BOOTTIME`. This clock never jumps, and goes on while the process is stopped or the
+/// machine sleeps.
 ///
-/// What decides takes it as an argument; only the shells read the clock.
+/// Code that makes decisions takes the time as a parameter; only the actors around it read the clock.
 package struct BootInstant: InstantProtocol {
   package var nanoseconds: Int64
 
