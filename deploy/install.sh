@@ -23,7 +23,7 @@ need() {
   say "Installing ${missing[*]}"
   local apt=(apt-get -y -q --no-install-recommends -o DPkg::Lock::Timeout=300)
   [ "$(id -u)" = 0 ] || apt=(sudo "${apt[@]}")
-  # A cluster and a site of the packages' own would take ports; Reelhaul starts its own.
+  # The packages would start a PostgreSQL cluster and an nginx site, which take ports. Reelhaul starts its own.
   DEBIAN_FRONTEND=noninteractive "${apt[@]}" update >/dev/null
   DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 "${apt[@]}" install "${missing[@]}" >/dev/null ||
     die "could not install ${missing[*]}; install them by hand and run this again"

@@ -15,7 +15,7 @@ shellcheck -x deploy/*.sh .ci/run
 say "Build"
 swift build --build-tests --explicit-target-dependency-import-check error
 
-# Runs tests. What failed is named once more at the end, and the runner's own summary is the last line.
+# Runs tests. At the end the failures are repeated, followed by the runner's own summary.
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 run() {
@@ -30,7 +30,7 @@ if [ $# -gt 0 ]; then
   exit
 fi
 
-# Modules whose tests start real parts go one test at a time: a starved server fails the wrong test.
+# Modules whose tests start real services run one test at a time, because a starved server would fail the wrong test.
 real='^(Chaos|Curl|Integration|Kafka|LocalFleet|Postgres|ReelhaulClient|TaskStore|TransferEngine|Worker)Tests\.'
 say "Test: what is pure, in parallel"
 run --skip "$real"

@@ -3,11 +3,11 @@ import ReelhaulMessages
 import ReelhaulSystem
 import TaskCore
 
-/// Writes commands as Kafka messages with CloudEvents headers: of one source, at one time.
+/// Writes commands as Kafka messages with CloudEvents headers. All have the same source and time.
 struct CommandMessages {
   private let topic: String
   private let event: CloudEvent
-  /// Of the command before; most are followed by one of their type.
+  /// The headers of the previous command. Most commands are followed by one of the same type.
   private var last: (type: String, headers: [KafkaHeader]) = ("", [])
 
   init(topic: String, source: String) {

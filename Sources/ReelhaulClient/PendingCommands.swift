@@ -1,6 +1,6 @@
 import ReelhaulKafka
 
-/// Commands on their way.
+/// Commands that are being sent.
 package struct PendingCommands: Sendable {
   private let pending: PendingDeliveries
 
@@ -8,7 +8,7 @@ package struct PendingCommands: Sendable {
     self.pending = pending
   }
 
-  /// Returns when all in-sync replicas have them. The error names those that were not acknowledged.
+  /// Returns when all in-sync replicas have the commands. The error names the commands that were not acknowledged.
   package func acknowledged() async throws(ReelhaulClientError) {
     let deliveries = await pending.value()
     let failures = deliveries.failures

@@ -3,7 +3,7 @@ import ReelhaulMessages
 import ReelhaulSystem
 import TaskCore
 
-/// Puts tasks and commands on Kafka, for programs that give a Reelhaul fleet its work.
+/// Puts tasks and commands on Kafka, for programs that submit work to a Reelhaul fleet.
 ///
 /// ```swift
 /// let client = try ReelhaulClient.connect(bootstrap: "127.0.0.1:9092")
@@ -13,8 +13,9 @@ import TaskCore
 /// await client.close()
 /// ```
 ///
-/// A call returns when all in-sync replicas have the commands. The fleet applies them soon after: a command is intent, and
-/// whether it was legal shows in the task's events. Everything is safe to repeat: a submit is idempotent by its task's id.
+/// A call returns when all in-sync replicas have the commands. The fleet applies them soon after. A command is an
+/// intent: the task's events show whether it was allowed. Every call can be repeated safely: a submit is idempotent by
+/// its task's id.
 public final class ReelhaulClient: Sendable {
   private let producer: KafkaProducer
   private let topic: String
@@ -26,13 +27,13 @@ public final class ReelhaulClient: Sendable {
     self.source = source
   }
 
-  /// Makes a client; it connects by itself, and again when the connection is lost.
+  /// Makes a client. It connects by itself, and connects again when the connection is lost.
   ///
   /// - Parameters:
-  ///   - bootstrap: `host:port`, comma-separated.
-  ///   - properties: librdkafka's, such as `security.protocol`.
-  ///   - topicPrefix: what the fleet's topics start with.
-  ///   - source: who submits, as a URI reference: the commands' CloudEvents source.
+  ///   - bootstrap: `host:port`, separated by commas.
+  ///   - properties: librdkafka's properties, such as `security.protocol`.
+  ///   - topicPrefix: the first part of the fleet's topic names.
+  ///   - source: the submitter as a URI reference; it becomes the CloudEvents source of the commands.
   public static func connect(
     bootstrap: String, properties: [String: String] = [:], topicPrefix: String = "reelhaul.",
     source: String = "/reelhaul/client"
@@ -56,7 +57,7 @@ public final class ReelhaulClient: Sendable {
     try await send([.submit(task)])
   }
 
-  /// Submits in order. Tasks of one batch may come after each other (`after`).
+  /// Submits tasks in order. A task may name others of the same batch in `after`.
   public func submit(_ tasks: [TaskSpec]) async throws(ReelhaulClientError) {
     try await send(tasks.map(Command.submit))
   }
@@ -64,12 +65,12 @@ public final class ReelhaulClient: Sendable {
   public func pause(_ task: UniqueID) async throws(ReelhaulClientError) { try await control(task, .pause) }
   public func resume(_ task: UniqueID) async throws(ReelhaulClientError) { try await control(task, .resume) }
   public func cancel(_ task: UniqueID) async throws(ReelhaulClientError) { try await control(task, .cancel) }
-  /// Brings a failed or canceled task back.
+  /// Queues a failed or canceled task again.
   public func retry(_ task: UniqueID) async throws(ReelhaulClientError) { try await control(task, .retry) }
-  /// Forgets a task that is over.
+  /// Deletes the record of a task that is over.
   public func remove(_ task: UniqueID) async throws(ReelhaulClientError) { try await control(task, .remove) }
 
-  /// `priority`: −1000…1000, higher runs first.
+  /// `priority` is from −1000 to 1000. Higher runs first.
   public func prioritize(_ task: UniqueID, priority: Int) async throws(ReelhaulClientError) {
     try await control(task, .prioritize(priority))
   }
@@ -78,18 +79,18 @@ public final class ReelhaulClient: Sendable {
     try await send([.control(Command.Control(id: .make(), taskID: task, action: action))])
   }
 
-  /// Sends commands in order. The error names those that were not acknowledged.
+  /// Sends commands in order. The error names the commands that were not acknowledged.
   public func send(_ commands: [Command]) async throws(ReelhaulClientError) {
     try await enqueue(commands).acknowledged()
   }
 
-  /// Sends commands after all that came before them, and does not wait: the sender bounds what it has on its way.
+  /// Sends commands after all earlier ones, without waiting. The sender must bound the number of pending commands.
   package func enqueue(_ commands: [Command]) -> PendingCommands {
     var writer = CommandMessages(topic: topic, source: source)
     return PendingCommands(producer.enqueue(commands.map { writer.message($0) }))
   }
 
-  /// Waits up to `timeout` for what is on its way, and disconnects.
+  /// Waits up to `timeout` for pending commands, and disconnects.
   public func close(within timeout: Duration = .seconds(10)) async {
     await producer.close(within: timeout)
   }

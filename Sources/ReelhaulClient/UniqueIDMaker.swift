@@ -2,18 +2,18 @@ import Glibc
 import ReelhaulSystem
 import TaskCore
 
-/// Makes version 7 UUIDs by the thousand: random bytes come from the system for sixteen at a time.
+/// Makes many version 7 UUIDs quickly: it asks the system for the random bytes of sixteen at a time.
 package struct UniqueIDMaker {
   private var random = BufferedRandom()
 
   package init() {}
 
-  /// A new UUID of this moment.
+  /// A new UUID with the present time.
   package mutating func make() -> UniqueID { UniqueID(milliseconds: Clocks.realtimeMilliseconds(), using: &random) }
 }
 
 private struct BufferedRandom: RandomNumberGenerator {
-  /// 256 bytes, the most that getentropy(3) gives at once.
+  /// 256 bytes, the most that one call of getentropy(3) returns.
   private static let count = 32
   private var words: [UInt64] = []
 

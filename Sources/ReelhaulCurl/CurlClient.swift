@@ -89,7 +89,7 @@ package final class CurlClient: @unchecked Sendable {
     return opened
   }
 
-  /// libcurl is done with a handle, which is out of the multi handle already.
+  /// libcurl has finished with a handle, which is no longer in the multi handle.
   private func didFinish(_ raw: UnsafeMutableRawPointer, result: CURLcode) {
     guard let easy = running.removeValue(forKey: raw), let transfer = easy.transfer else { return }
     let outcome: Result<CurlStatistics, CurlError> =

@@ -62,7 +62,7 @@ extension CurlError: CustomStringConvertible {
 }
 
 extension CurlError {
-  /// libcurl's result; `detail` is its own sentence about it, where it left one.
+  /// From libcurl's result. `detail` is libcurl's own sentence about the failure, or empty.
   init(result: CURLcode, detail: String) {
     let kind = Self.kinds[result.rawValue] ?? (Code(name: "curl_\(result.rawValue)"), false)
     let sentence = String(cString: curl_easy_strerror(result))
@@ -86,7 +86,7 @@ extension CurlError {
     CurlError(.outOfResources, isRetryable: true, message: String(cString: curl_multi_strerror(result)))
   }
 
-  /// Code and `isRetryable` by libcurl's result.
+  /// The code and `isRetryable` for each result of libcurl.
   private static let kinds: [UInt32: (Code, Bool)] = [
     CURLE_UNSUPPORTED_PROTOCOL.rawValue: (.badRequest, false),
     CURLE_URL_MALFORMAT.rawValue: (.badRequest, false),

@@ -1,7 +1,7 @@
 import CReelhaulCurl
 
-/// One request being performed, as its handler sees it.
-// @unchecked: touched on the client's loop alone; `cancel` and `resume` are asked for through the client.
+/// One request in progress, as its handler sees it.
+// @unchecked: touched only on the client's loop; `cancel` and `resume` go through the client.
 package final class CurlTransfer: @unchecked Sendable {
   enum State {
     /// Not given to libcurl yet.
@@ -45,7 +45,7 @@ extension CurlTransfer {
     case .more:
       return true
     case .tooLarge:
-      failure = CurlError(.headTooLarge, message: "the response's head passes the limit")
+      failure = CurlError(.headTooLarge, message: "the response's head is larger than the limit")
       return false
     case .malformed:
       failure = CurlError(.badResponse, isRetryable: true, message: "the response's head is not HTTP")
@@ -66,20 +66,21 @@ extension CurlTransfer {
     return verdict
   }
 
-  /// How it ended, from libcurl's result and what was noted on the way.
+  /// The cause of the end, from libcurl's result and the events before it.
   func error(result: CURLcode, of easy: EasyHandle) -> CurlError {
     if let failure { return failure }
-    // What libcurl says of a header line that is longer than it takes; memory does not run out here.
+    // libcurl reports a header line that exceeds its limit as "out of memory". Memory does not run out here.
     if result == CURLE_OUT_OF_MEMORY, !collector.isComplete {
-      return CurlError(.headTooLarge, message: "a line of the response's head passes the limit")
+      return CurlError(.headTooLarge, message: "a line of the response's head is longer than the limit")
     }
-    // Once the request is sent, these are of the answer: HTTP/0.9, as whatever is no HTTP looks, or a line of head or
-    // trailers that libcurl does not take.
+    // After the request was sent, these results describe the answer: HTTP/0.9, which is how any answer looks that is
+    // not HTTP, or a line of a head or of trailers that libcurl does not accept.
     if result == CURLE_UNSUPPORTED_PROTOCOL || result == CURLE_BAD_FUNCTION_ARGUMENT, easy.hasSent {
-      return CurlError(.badResponse, isRetryable: true, message: easy.detail.isEmpty ? "no HTTP" : easy.detail)
+      return CurlError(
+        .badResponse, isRetryable: true, message: easy.detail.isEmpty ? "the answer is not HTTP" : easy.detail)
     }
     if refusedAddress, result == CURLE_COULDNT_CONNECT {
-      return CurlError(.addressRefused, message: "the address is not one that the policy permits")
+      return CurlError(.addressRefused, message: "the network policy does not permit the address")
     }
     if result == CURLE_PEER_FAILED_VERIFICATION {
       return .certificate(verdict: easy.certificateVerdict, detail: easy.detail)

@@ -42,7 +42,7 @@ extension JSONReader {
     return ids
   }
 
-  /// An object whose values are strings. Two names that Unicode holds for one, written in other bytes, are refused.
+  /// An object whose values are strings. Refuses two names that are equal in Unicode but have different bytes.
   package mutating func strings() throws(DecodingFailure) -> [String: String] {
     var values: [String: String] = [:]
     try object { reader, name throws(DecodingFailure) in

@@ -1,9 +1,9 @@
 import ReelhaulSystem
 
 extension PostgresPool {
-  /// Lends `body` a pool on an event loop of its own; both are closed when it ends.
+  /// Lends `body` a pool on a new event loop. Both are closed when `body` ends.
   ///
-  /// Connects first, so that a refusal is told as a refusal and not as the failure of some call.
+  /// Connects first, so that a refusal is reported as such, and not as the failure of a later call.
   package static func with<Result: Sendable>(
     _ configuration: PostgresConfiguration, size: Int = 2, _ body: @Sendable (PostgresPool) async throws -> Result
   ) async throws -> Result {

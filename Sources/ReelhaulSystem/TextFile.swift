@@ -1,6 +1,6 @@
 import Glibc
 
-/// Small text files, read and written whole.
+/// Reads and writes small text files.
 package enum TextFile {
   /// The whole file. Throws `EFBIG` if it is longer than `limit` bytes.
   package static func read(_ path: String, limit: Int = 1 << 20) throws(SystemError) -> String {
@@ -23,7 +23,7 @@ package enum TextFile {
     return Array(buffer[..<count])
   }
 
-  /// Replaces the file atomically; `mode` as of chmod(2).
+  /// Replaces the file atomically. `mode` is that of chmod(2).
   package static func write(_ text: String, to path: String, mode: mode_t = 0o644) throws(SystemError) {
     let temporary = path + ".new"
     unlink(temporary)

@@ -1,6 +1,6 @@
-/// Who is to be woken by what, inside one worker. Services are made before they can know each other.
+/// Wakes services of one worker after events in others. Services are made before they can know each other.
 ///
-/// A hint saves a wait and never more: a worker without any would do the same work later.
+/// A hint only shortens a wait. Without hints a worker would do the same work later.
 // @unchecked: connected once, before the services that call it start.
 final class WorkerHints: @unchecked Sendable {
   private var claimer: Claimer?
@@ -11,7 +11,7 @@ final class WorkerHints: @unchecked Sendable {
     self.relay = relay
   }
 
-  /// More may run, and an event was written.
+  /// A run has ended: more tasks may run, and an event was written.
   func runEnded() async {
     await claimer?.runEnded()
     await relay?.hint()

@@ -1,7 +1,7 @@
 import CommandLineKit
 import ReelhaulKafka
 
-/// Where the fleet's services are.
+/// Options for the fleet's services.
 extension OptionSpec {
   package static let config = OptionSpec(
     "config", .file, environment: "REELHAUL_CONFIG", group: "General",
@@ -14,7 +14,7 @@ extension OptionSpec {
     help: "PostgreSQL's URL: postgres://USER@HOST:PORT/DATABASE")
   package static let topicPrefix = OptionSpec(
     "topic-prefix", .text, default: TopicPlan().prefix, environment: "REELHAUL_TOPIC_PREFIX", group: "Services",
-    help: "What the names of the fleet's topics begin with")
+    help: "The first part of the fleet's topic names")
 
   package static let producing: [OptionSpec] = [.kafka, .postgres, .topicPrefix]
   package static let reading: [OptionSpec] = [.postgres]

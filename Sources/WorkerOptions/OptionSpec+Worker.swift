@@ -3,7 +3,7 @@ import ReelhaulTelemetry
 import TransferEngine
 import WorkerCore
 
-/// How a worker works.
+/// Options of a worker.
 extension OptionSpec {
   private static let standard = WorkerSettings()
 
@@ -41,7 +41,7 @@ extension OptionSpec {
     help: "What 'reelhaul workers --json' tells of it besides")
   package static let logLevel = OptionSpec(
     "log-level", .choice(LogLevel.allCases.map(\.name)), default: LogLevel.info.name,
-    environment: "REELHAUL_LOG_LEVEL", group: "Worker", help: "What is written to standard error")
+    environment: "REELHAUL_LOG_LEVEL", group: "Worker", help: "How much is logged to standard error")
 
   package static let working: [OptionSpec] = [
     .storage, .initStorage, .allowNetworks, .caFile, .credentials, .workerRate, .lease, .concurrency, .drain, .labels,

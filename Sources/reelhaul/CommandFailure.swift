@@ -7,12 +7,12 @@ import TaskStore
 import WorkerCore
 import WorkerOptions
 
-/// Why a command ends without success: its exit code, what happened, what to do next.
+/// Why a command failed: its exit code, the cause, and what to do next.
 struct CommandFailure: Error {
   var code: ExitCode
   var message: String
   var hint: String?
-  /// Where a service does not answer, the option that says where it is.
+  /// The option with the address of the service that does not answer.
   private var unanswered: OptionSpec?
 
   init(_ code: ExitCode, _ message: String, hint: String? = nil) {
@@ -21,7 +21,7 @@ struct CommandFailure: Error {
     self.hint = hint
   }
 
-  /// With what only the command's arguments tell of it.
+  /// The failure with a hint that depends on the command's arguments.
   func explained(by arguments: Arguments) -> CommandFailure {
     guard let hint, let unanswered, let more = FormerFleet.hint(unanswered, arguments) else { return self }
     var failure = self
@@ -29,8 +29,8 @@ struct CommandFailure: Error {
     return failure
   }
 
-  /// What any error of the modules below means to whoever typed the command; `kafka`, `postgres` and `topicPrefix` are
-  /// the options that say where the services are, and which topics.
+  /// Describes any error of the other modules for the user of the command. `kafka`, `postgres` and `topicPrefix` are
+  /// the options for the services and their topics.
   init(
     _ error: any Error, kafka: OptionSpec = .kafka, postgres: OptionSpec = .postgres,
     topicPrefix: OptionSpec = .topicPrefix
@@ -56,14 +56,15 @@ struct CommandFailure: Error {
       unanswered = postgres
     case .schema(let message):
       self.init(
-        .unreachable, message, hint: "'reelhaul doctor' compares them; 'reelhaul migrate' brings an older one up.")
+        .unreachable, message,
+        hint: "'reelhaul doctor' compares the versions; 'reelhaul migrate' upgrades an older schema.")
     case .otherSchema(let message): self.init(.failed, message, hint: error.advice)
     case .otherFleet(let fleets):
       self.init(
         .usage, "\(fleets)",
         hint: """
-          Correct \(topicPrefix.setting), or give this fleet a database or a schema of its own. \
-          To change a fleet's prefix: docs/operations.md.
+          Correct \(topicPrefix.setting), or give this fleet its own database or schema. \
+          To change a fleet's prefix, see docs/operations.md.
           """)
     case .failed(let message, _):
       self.init(.failed, "PostgreSQL refused a statement: \(message)", hint: Self.doctor)
@@ -82,7 +83,7 @@ struct CommandFailure: Error {
     if isRetriable {
       self.init(
         .unreachable, "Kafka cannot be reached: \(message)",
-        hint: Self.hint(kafka, " For TLS or SASL set REELHAUL_KAFKA_SECURITY_PROTOCOL and its like."))
+        hint: Self.hint(kafka, " For TLS or SASL, set REELHAUL_KAFKA_SECURITY_PROTOCOL and the related properties."))
       unanswered = kafka
     } else {
       self.init(.failed, "Kafka: \(message)", hint: Self.doctor)
@@ -94,8 +95,8 @@ struct CommandFailure: Error {
       self.init(.usage, error.message, hint: "Correct \(option.setting).")
     } else if error.isPermanent {
       self.init(
-        .unreachable, "PostgreSQL does not let this program in: \(error)",
-        hint: "Correct user, password and database in \(option.setting).")
+        .unreachable, "PostgreSQL refuses this program: \(error)",
+        hint: "Correct the user, password and database in \(option.setting).")
     } else if error.code == .server, !error.endsSession {
       self.init(.failed, "PostgreSQL: \(error)", hint: Self.doctor)
     } else {

@@ -1,7 +1,7 @@
 import CommandLineKit
 import WorkerOptions
 
-/// What a command has to work with: its arguments, and where its output goes.
+/// The arguments of a command, and its outputs.
 struct Context: Sendable {
   let arguments: Arguments
   let environment: [String: String]

@@ -1,7 +1,7 @@
 import CommandLineKit
 import WorkerOptions
 
-/// What the program's end says to scripts.
+/// The program's exit codes, for scripts.
 enum ExitCode: Int32, CaseIterable, Sendable {
   case done = 0
   case failed = 1
@@ -23,7 +23,7 @@ enum ExitCode: Int32, CaseIterable, Sendable {
 }
 
 extension ExitCode {
-  /// For the help of a command that ends with these.
+  /// The meanings of these codes, for the help of a command.
   static func meanings(_ codes: ExitCode...) -> [ExitMeaning] {
     codes.map { ExitMeaning($0.rawValue, $0.meaning) }
   }

@@ -1,7 +1,7 @@
 import CommandLineKit
 import WorkerOptions
 
-/// All commands of the program, in the order help lists them.
+/// All commands of the program, in the order of help.
 enum Program {
   static let version = "0.1.0"
 
@@ -17,22 +17,22 @@ enum Program {
   static let spec = CommandSpec(
     name: "reelhaul", summary: "Moves videos with a fleet of workers: commands over Kafka, truth in PostgreSQL",
     discussion: """
-      Start a whole fleet on this machine with 'reelhaul up', source the reelhaul.env it writes, then hand in work with \
-      'reelhaul download URL' and look on with 'reelhaul watch'.
+      Start a whole fleet on this machine with 'reelhaul up', source the reelhaul.env that it writes, then submit work with \
+      'reelhaul download URL' and follow it with 'reelhaul watch'.
 
-      Every setting is a flag, an environment variable or a line of a settings file, and the first of these wins.
+      Every setting is a flag, an environment variable or a line of a settings file. The first of these is used.
 
-      With --json a command prints one JSON document (watch and bench one a line), or nothing where it could not do its \
-      work: the reason is text on standard error, always.
+      With --json a command prints one JSON document (watch and bench one per line), or nothing if it failed. The reason \
+      is always text on standard error.
       """,
     options: [.config],
     examples: [
-      Example("reelhaul up --demo", "See the whole thing work"),
+      Example("reelhaul up --demo", "See a fleet at work"),
       Example("reelhaul download https://example.com/film.mp4 --wait", "Fetch a file and wait for it"),
       Example("source <(reelhaul completions bash)", "Complete commands and options in bash"),
     ],
     exits: ExitCode.allCases.map { ExitMeaning($0.rawValue, $0.meaning) } + [
-      ExitMeaning(130, "watch or --wait was ended by Ctrl-C"), ExitMeaning(143, "watch or --wait was ended by SIGTERM"),
+      ExitMeaning(130, "Ctrl-C ended watch or --wait"), ExitMeaning(143, "SIGTERM ended watch or --wait"),
     ],
     subcommands: commands.map(\.spec))
 

@@ -3,21 +3,21 @@ import Glibc
 import ReelhaulSystem
 import WorkerOptions
 
-/// The program: reads its command line, runs the command, ends with its exit code.
+/// The program: reads its command line, runs the command, and ends with its exit code.
 @main
 struct Reelhaul {
   static func main() async {
-    // Before anything writes: a peer that hangs up must be an error of that write, not the end of the process.
+    // Set before anything writes: when a peer hangs up, the write must fail instead of ending the process.
     signal(SIGPIPE, SIG_IGN)
     openStandardDescriptors()
     let code = await run(Array(CommandLine.arguments.dropFirst()), environment: ProcessEnvironment.all)
-    // Not exit(): it would take the libraries down under threads that still run, libuv's under the one that waits for
-    // signals, and now and then the process would end by a signal of its own instead of with its code.
+    // Not exit(): it would unload the libraries while their threads still run, for example libuv's thread for signals.
+    // Then the process would sometimes end by a signal instead of with its exit code.
     fflush(nil)
     _exit(code.rawValue)
   }
 
-  /// A caller may have closed some: what is opened next must not take their place and be written to.
+  /// The caller may have closed some of them. Files that are opened next must not get their numbers and be written to.
   private static func openStandardDescriptors() {
     while true {
       let descriptor = open("/dev/null", O_RDONLY)
@@ -28,7 +28,7 @@ struct Reelhaul {
     }
   }
 
-  /// Swift would replace the bytes, and the word would name something else.
+  /// Swift would replace invalid bytes, and the word would name something else.
   private static func checkEncoding() throws(UsageError) {
     for index in 1..<max(1, Int(CommandLine.argc)) {
       guard let word = CommandLine.unsafeArgv[index], String(validatingCString: word) == nil else { continue }
@@ -60,7 +60,7 @@ struct Reelhaul {
 
   private static func report(_ failure: CommandFailure, _ environment: [String: String]) -> ExitCode {
     let paint = Terminal(descriptor: STDERR_FILENO, environment: environment).paint
-    // The end of a log may be part of it.
+    // The message may contain the end of a log.
     let message = failure.message.split(separator: "\n").map { DisplayWidth.printable(String($0)) }.joined(
       separator: "\n")
     Output.error.line("\(paint(.red, "error:")) \(message)" + (failure.hint.map { "\n\($0)" } ?? ""))

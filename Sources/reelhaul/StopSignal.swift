@@ -3,8 +3,8 @@ import Glibc
 import ReelhaulSystem
 import WorkerOptions
 
-/// SIGINT, SIGTERM and where it is asked for SIGHUP as an event: the first asks to stop in order, the second ends the
-/// process at once.
+/// SIGINT, SIGTERM and, if asked for, SIGHUP as an event. The first signal requests an orderly stop, the second ends
+/// the process at once.
 final class StopSignal: Sendable {
   private struct State {
     var come: Int32?
@@ -15,7 +15,7 @@ final class StopSignal: Sendable {
   private let state = Lock(State())
   private let signals = Lock<[LoopSignal]>([])
 
-  /// `hangup`: whether the end of the terminal asks to stop, too; not of one that `nohup` started.
+  /// `hangup`: whether the end of the terminal also requests a stop. It does not if `nohup` started the process.
   init(hangup: Bool = false) {
     let hangup = hangup && !Self.ignoresHangup ? [SIGHUP] : []
     loop.execute { [self] in
@@ -37,7 +37,7 @@ final class StopSignal: Sendable {
     await withCheckedContinuation { continuation in loop.execute { continuation.resume() } }
   }
 
-  /// Calls `handler` once the signal comes, at once where it has come.
+  /// Calls `handler` when the signal comes, or at once if it has already come.
   func onStop(_ handler: @escaping @Sendable () -> Void) {
     let isLate = state.withLock { state in
       if state.come == nil { state.handlers.append(handler) }
@@ -50,7 +50,7 @@ final class StopSignal: Sendable {
     await withCheckedContinuation { continuation in onStop { continuation.resume() } }
   }
 
-  /// Ends the process as the signal that came would have, had nobody waited for it: shells see that it was interrupted.
+  /// Ends the process as the received signal would have, so that shells see that it was interrupted.
   func end() -> Never {
     ProgramEnd.raise(state.withLock { $0.come } ?? SIGINT)
   }
@@ -62,9 +62,9 @@ final class StopSignal: Sendable {
       return state.handlers
     }
     guard let handlers else {
-      // The terminal and the shell may each send one.
+      // The terminal and the shell may each send a SIGHUP.
       guard signal != SIGHUP else { return }
-      // Somebody insists; children end with their parent.
+      // The user insists. Children end with their parent.
       ProgramEnd.exit(128 + signal)
     }
     for handler in handlers { handler() }

@@ -1,7 +1,7 @@
 import CommandLineKit
 import WorkerOptions
 
-/// A command: how it is written, and what it does.
+/// A command: its command line, and its code.
 struct Subcommand: Sendable {
   let spec: CommandSpec
   let run: @Sendable (Context) async throws -> ExitCode

@@ -44,7 +44,9 @@ import Testing
     return Double(takeOver.claimedAt - then) / Double(Self.second)
   }
 
-  @Test(arguments: 1...10) func kill(_ number: Int) async throws {
+  @Test("with the default lease, a killed worker's task is taken over within 16 s", arguments: 1...10) func kill(
+    _ number: Int
+  ) async throws {
     let (fleet, file, task, running, owner) = try await start(number, rate: Self.rate)
     let killed = try await fleet.databaseTime()
     owner.kill(SIGKILL)
@@ -58,7 +60,10 @@ import Testing
   }
 
   /// Sleeps of a worker: longer than the lease, and shorter than it but longer, or nearly, than two thirds.
-  @Test(arguments: [30, 14, 12, 10, 8]) func sleep(_ seconds: Int) async throws {
+  @Test(
+    "with the default lease, a worker that sleeps too long loses its task and stays harmless",
+    arguments: [30, 14, 12, 10, 8]) func sleep(_ seconds: Int) async throws
+  {
     let (fleet, file, task, running, owner) = try await start(100 + seconds, rate: 20_000_000)
     let slept = try await fleet.databaseTime()
     owner.kill(SIGSTOP)

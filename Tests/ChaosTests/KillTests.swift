@@ -14,7 +14,8 @@ import Testing
   private static let inFlight: Int64 = 4 * (8 << 20)
 
   /// One 500 MB download whose worker is killed ten times, at random moments.
-  @Test func aDownloadSurvivesTenKills() async throws {
+  @Test("a download survives ten kills of its worker")
+  func aDownloadSurvivesTenKills() async throws {
     let fleet = try await TestFleet.start(workers: 2, leaseSeconds: 3)
     try await fleet.keepJournal()
     let size: Int64 = 500_000_000
@@ -54,7 +55,8 @@ import Testing
   }
 
   /// What one kill may cost, measured exactly: at most 64 MiB, or 2 s of bytes.
-  @Test func oneKillCostsLittle() async throws {
+  @Test("one kill costs at most 64 MiB or 2 s of bytes")
+  func oneKillCostsLittle() async throws {
     let fleet = try await TestFleet.start(workers: 2, leaseSeconds: 6)
     let size: Int64 = 300_000_000
     let rate: Int64 = 40_000_000
@@ -73,7 +75,8 @@ import Testing
     await fleet.stop()
   }
 
-  @Test func aDrainedWorkerHandsBackAndExitsZero() async throws {
+  @Test("a drained worker hands its task back and exits with 0")
+  func aDrainedWorkerHandsBackAndExitsZero() async throws {
     let fleet = try await TestFleet.start(workers: 0)
     try await fleet.keepJournal()
     let drained = try await fleet.startWorker(named: "drained")

@@ -11,7 +11,9 @@ import Testing
 /// The leader of the relay cannot reach Kafka, or does not run at all, for longer than its term and with documents on their
 /// way. Another leads and publishes newer ones; then what the former sent arrives.
 @Suite(.serialized, .enabled(if: TestKafka.isAvailable)) struct LeaderTests {
-  @Test(arguments: [false, true]) func whatAFormerLeaderSentChangesNothing(isFrozen: Bool) async throws {
+  @Test("messages of a former relay leader change nothing", arguments: [false, true]) func aFormerLeaderChangesNothing(
+    isFrozen: Bool
+  ) async throws {
     let kafka = try await ProxiedKafka.start()
     let fleet = try await TestFleet.start(workers: 0, broker: .running(kafka.node.bootstrap), leaseSeconds: 15)
     let former = try fleet.startWorker(["REELHAUL_KAFKA": kafka.proxied])

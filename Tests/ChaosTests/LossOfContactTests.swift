@@ -31,7 +31,8 @@ import Testing
   private static let noise = 2 << 20
 
   /// Somebody changes a table for longer than a lease: what waits for it must not cost the lease.
-  @Test func aLockedTableCostsNoLease() async throws {
+  @Test("a table that is locked for longer than a lease costs no lease")
+  func aLockedTableCostsNoLease() async throws {
     let fleet = try await TestFleet.start(workers: 1, leaseSeconds: 3)
     // Some come to their end meanwhile: what records it waits, and has their runs locked.
     var tasks: [UniqueID] = []
@@ -53,7 +54,8 @@ import Testing
   }
 
   /// A worker that has no lease is no member of the group: its share of the commands would wait for it.
-  @Test(.enabled(if: TestKafka.isAvailable)) func aWorkerCutOffLeavesItsCommandsToOthers() async throws {
+  @Test("a worker that is cut off from PostgreSQL leaves its commands to others", .enabled(if: TestKafka.isAvailable))
+  func aWorkerCutOffLeavesItsCommandsToOthers() async throws {
     let kafka = try await TestKafka.shared()
     let fleet = try await TestFleet.start(workers: 0, broker: .running(kafka.bootstrap), leaseSeconds: 6)
     let proxy = try CuttingProxy(to: UInt16(try await TestPostgres.shared.server().port))
@@ -83,7 +85,8 @@ import Testing
     proxy.close()
   }
 
-  @Test(arguments: Loss.allCases) func stopsInTimeAndComesBackHarmless(_ loss: Loss) async throws {
+  @Test("a worker that loses contact stops in time and is harmless when it comes back", arguments: Loss.allCases)
+  func stopsInTimeAndComesBackHarmless(_ loss: Loss) async throws {
     let fleet = try await TestFleet.start(workers: 0, leaseSeconds: Self.leaseSeconds)
     try await fleet.keepJournal()
     let proxy = try CuttingProxy(to: UInt16(try await TestPostgres.shared.server().port))

@@ -9,7 +9,8 @@ import Testing
 
 /// Every command comes twice, while members join the group and die without a word, every 500 ms.
 @Suite(.serialized, .enabled(if: TestKafka.isAvailable)) struct RebalanceStormTests {
-  @Test func eachCommandTakesEffectOnce() async throws {
+  @Test("during a storm of rebalances every command takes effect once")
+  func eachCommandTakesEffectOnce() async throws {
     let kafka = try await TestKafka.shared()
     let fleet = try await TestFleet.start(workers: 2, broker: .running(kafka.bootstrap), leaseSeconds: 3)
     let specs = (0..<(LongTests.areWanted ? 50_000 : 5000)).map { _ in

@@ -10,7 +10,8 @@ import Testing
 
 /// PostgreSQL and Kafka go away and come back; the fleet recovers by itself and nothing is lost.
 @Suite(.serialized) struct ServiceRestartTests {
-  @Test func postgresCrashes() async throws {
+  @Test("downloads succeed although PostgreSQL crashes")
+  func postgresCrashes() async throws {
     let postgres = try await RestartablePostgres()
     let fleet = try await TestFleet.start(workers: 2, postgres: postgres.url, leaseSeconds: 3)
     let size: Int64 = 60_000_000
@@ -41,7 +42,7 @@ import Testing
     await postgres.remove()
   }
 
-  @Test(.enabled(if: TestKafka.isAvailable)) func kafkaRestarts() async throws {
+  @Test("downloads go on while Kafka restarts", .enabled(if: TestKafka.isAvailable)) func kafkaRestarts() async throws {
     let directory = try TemporaryDirectory(prefix: "reelhaul-kafka")
     let kafka = try await TestKafka.start(in: directory.path)
     let fleet = try await TestFleet.start(workers: 2, broker: .running(kafka.bootstrap))
@@ -69,7 +70,7 @@ import Testing
   }
 
   /// A broker that hangs, connections and all.
-  @Test(.enabled(if: TestKafka.isAvailable)) func kafkaFreezes() async throws {
+  @Test("downloads go on while Kafka is frozen", .enabled(if: TestKafka.isAvailable)) func kafkaFreezes() async throws {
     let directory = try TemporaryDirectory(prefix: "reelhaul-kafka")
     let kafka = try await TestKafka.start(in: directory.path)
     let fleet = try await TestFleet.start(workers: 2, broker: .running(kafka.bootstrap))

@@ -27,7 +27,8 @@ import Testing
     #expect(try digest(.sha256, of: TestFleet.contents(fleet.path("/video.mp4"))) == expected)
   }
 
-  @Test func whileTheDownloadIsPaused() async throws {
+  @Test("a source that changes during a pause gives the new file")
+  func whileTheDownloadIsPaused() async throws {
     try await withFleet { fleet, new in
       let end = fleet.origin.hold("/video.mp4", from: Self.size / 2)
       let task = try await fleet.download("/video.mp4") { $0.rate = 30_000_000 }
@@ -42,7 +43,8 @@ import Testing
     }
   }
 
-  @Test func whileItsWorkerIsDead() async throws {
+  @Test("a source that changes while the worker is dead gives the new file")
+  func whileItsWorkerIsDead() async throws {
     try await withFleet(leaseSeconds: 3) { fleet, new in
       let end = fleet.origin.hold("/video.mp4", from: Self.size * 3 / 4)
       let task = try await fleet.download("/video.mp4") { $0.rate = 30_000_000 }
@@ -57,7 +59,8 @@ import Testing
     }
   }
 
-  @Test func betweenTwoChunks() async throws {
+  @Test("a source that changes between two chunks gives one version, never a mix")
+  func betweenTwoChunks() async throws {
     try await withFleet { fleet, new in
       let origin = fleet.origin
       // The file changes as the third request for it arrives: a few chunks are old by then.

@@ -14,7 +14,8 @@ import Testing
 /// prioritise at random. Afterwards every file is right or its task canceled, and nothing is left over.
 @Suite(.serialized, .enabled(if: TestKafka.isAvailable)) struct StormTests {
   /// `REELHAUL_STORM_SEED` repeats a storm's decisions; its moments are the machine's.
-  @Test func nothingIsLostOrDoneTwice() async throws {
+  @Test("a storm of faults loses nothing and does nothing twice")
+  func nothingIsLostOrDoneTwice() async throws {
     let seed = getenv("REELHAUL_STORM_SEED").flatMap { UInt64(String(cString: $0)) } ?? .random(in: 0..<1 << 32)
     print("storm: REELHAUL_STORM_SEED=\(seed)")
     let storm = try await Storm(seed: seed)

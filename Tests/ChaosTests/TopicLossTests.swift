@@ -11,7 +11,8 @@ import Testing
 
 /// Somebody deletes the fleet's topics while it works. What they held is lost; what the fleet has still to tell is not.
 @Suite(.enabled(if: TestKafka.isAvailable)) struct TopicLossTests {
-  @Test func aFleetGoesOnOnceItsTopicsAreMadeAgain() async throws {
+  @Test("a fleet continues once its deleted topics are created again")
+  func aFleetGoesOnOnceItsTopicsAreMadeAgain() async throws {
     let kafka = try await TestKafka.shared()
     let fleet = try await TestFleet.start(workers: 2, broker: .running(kafka.bootstrap))
     let topics = TopicPlan(prefix: fleet.prefix)

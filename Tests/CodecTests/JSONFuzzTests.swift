@@ -107,7 +107,6 @@ struct JSONFuzzTests {
     }
   }
 
-  /// Mutated documents: never a crash, and whatever is accepted, Foundation accepts and reads as the same value.
   @Test(
     "mutated documents never crash the reader, and Foundation reads accepted ones as the same value", arguments: 0..<20)
   func acceptsNothingThatFoundationRefuses(round: Int) {

@@ -90,7 +90,7 @@ import Testing
       ("help get x", "app help does not know what to do with \"x\"", "See 'app get --help'."),
       ("shell bahs", "SHELL must be bash or zsh, not \"bahs\"; did you mean bash?", nil),
       ("", "app needs a command", "See 'app --help'."),
-      // Too short for two edits to be a slip.
+      // Too short for two edits to be a mistake.
       ("shell tcsh", "SHELL must be bash or zsh, not \"tcsh\"", nil),
       ("shell -1", "SHELL must be bash or zsh, not \"-1\"", nil),
       ("copy a", "app copy needs TARGET: where to", "See 'app copy --help'."),

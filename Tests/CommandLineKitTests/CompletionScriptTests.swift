@@ -7,7 +7,7 @@ import Testing
   @Test("a completion script offers commands, options and choices", arguments: CompletionScript.Shell.allCases)
   func namesCommandsOptionsAndChoices(_ shell: CompletionScript.Shell) {
     let script = CompletionScript.make(for: shell, Sample.program)
-    // In fish a value has an empty description: the option's own would be shown for each.
+    // In fish every value has an empty description, because fish would show the option's description for each.
     let values = shell == .fish ? [#"fast\t safe\t"#, #"here\t there\t"#] : ["fast safe", "here there"]
     for word in ["get", "stop", "shell", "count", "mode", "verbose", "bash zsh"] + values {
       #expect(script.contains(word), "\(shell) offers \(word)")
@@ -29,7 +29,7 @@ import Testing
     #expect(try complete(script, ["app", "--verbose", "shell", ""]) == ["bash", "zsh"])
   }
 
-  /// What bash would offer for the last of `words`.
+  /// The completions that bash offers for the last of `words`.
   private func complete(_ script: String, _ words: [String]) throws -> [String] {
     let line = words.map { "'\($0)'" }.joined(separator: " ")
     let test =

@@ -82,7 +82,7 @@ import Testing
     var writer = BoardWriter()
     let painted = Paint(isEnabled: true)(.cyan, String(repeating: "x", count: 100))
     _ = writer.frame([painted, "日本", ""], width: 100)
-    // 100 columns stand on three lines of 40, the others on one each.
+    // 100 columns take three lines of 40 columns; the other lines take one each.
     #expect(writer.frame([], width: 40).contains("\u{1B}[5A"))
   }
 

@@ -4,7 +4,7 @@ import TestKit
 import Testing
 
 @Suite struct CurlClientTests {
-  /// An origin with `/file`, and a client that may reach it unless `permits` says otherwise.
+  /// An origin with `/file`, and a client that may reach it unless `permits` refuses.
   private func withClient(
     size: Int64 = 1 << 20, permits: @escaping CurlOptions.AddressPredicate = { _ in true },
     _ body: (OriginServer, CurlClient) async throws -> Void
@@ -258,7 +258,7 @@ import Testing
   }
 }
 
-/// The error a request ends with; `nil` where it succeeds.
+/// The error of a request; nil if it succeeds.
 private func failure(
   of request: CurlRequest, _ client: CurlClient, _ handler: RecordingHandler = RecordingHandler()
 ) async -> CurlError? {

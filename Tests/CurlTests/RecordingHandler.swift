@@ -1,7 +1,7 @@
 import ReelhaulCurl
 import ReelhaulSystem
 
-/// Keeps what a transfer gives it; `decide` may refuse or pause.
+/// Keeps everything that a transfer delivers. `decide` may refuse or pause.
 // @unchecked: touched on the client's loop, and by the test after `perform` has returned.
 final class RecordingHandler: CurlHandler, @unchecked Sendable {
   enum Event {

@@ -4,7 +4,7 @@ import ReelhaulSystem
 import TestKit
 import Testing
 
-/// What a server sends over a connection behind a response is no answer to the next request over it.
+/// Bytes that a server sends after a response are not the answer to the next request on the connection.
 @Suite struct SurplusTests {
   private struct Server {
     let origin: OriginServer
@@ -13,7 +13,7 @@ import Testing
 
     var port: UInt16 { relay?.port ?? origin.port }
 
-    /// Performs a request; the response's body, and how many connections were opened for it.
+    /// Performs a request. Returns the body, and the number of connections that were opened for it.
     func get(_ path: String, headers: [(String, String)] = []) async throws -> (body: [UInt8], connections: Int) {
       let handler = RecordingHandler()
       let url = relay?.url(path) ?? origin.url(path)
@@ -25,7 +25,7 @@ import Testing
   private static let size: Int64 = 1 << 20
   private static let surplus = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nEVIL"
 
-  /// An origin with `/file` and `/next`, in clear or over TLS.
+  /// An origin with `/file` and `/next`, without TLS or over TLS.
   private func run(overTLS: Bool, receiveBuffer: Int32? = nil, _ body: (Server) async throws -> Void) async throws {
     let origin = try OriginServer(receiveBuffer: receiveBuffer)
     defer { origin.close() }
@@ -50,12 +50,12 @@ import Testing
     answer.body == OriginContent(seed: 7).bytes(0..<Self.size)
   }
 
-  /// And that over a connection of its own.
+  /// Whether this is the answer of `/next`, over a new connection.
   private func isNext(_ answer: (body: [UInt8], connections: Int)) -> Bool {
     answer.body == OriginContent(seed: 8).bytes(0..<5000) && answer.connections == 1
   }
 
-  /// Whether it comes with the response or to a connection at rest.
+  /// In both cases: the bytes come with the response, or later while the connection rests.
   @Test("a connection that receives bytes without a request is closed", arguments: [false, true], [false, true])
   func aConnectionThatIsNotSilentIsGivenUp(overTLS: Bool, late: Bool) async throws {
     try await run(overTLS: overTLS) { server in
@@ -69,7 +69,7 @@ import Testing
     }
   }
 
-  /// It is there when the next request is sent, and the loop has had no time to see it.
+  /// The bytes are there when the next request is sent, but the loop has not had time to see them.
   @Test("unexpected bytes are found right before the next request is sent", arguments: [false, true])
   func aConnectionIsLookedAtBeforeARequest(overTLS: Bool) async throws {
     try await run(overTLS: overTLS) { server in
@@ -85,7 +85,8 @@ import Testing
     }
   }
 
-  /// It comes behind the next request, and before the server has that: its buffer has no room for all of it.
+  /// The bytes come after the next request is sent and before the server has it, because the server's buffer is too
+  /// small for the whole request.
   @Test("bytes that come before the server has the request are not taken for its answer")
   func bytesBeforeTheRequestArrivedAreNoAnswer() async throws {
     try await run(overTLS: false, receiveBuffer: 4096) { server in
@@ -95,7 +96,7 @@ import Testing
         .hold(after: Self.size, gate))
       try await #expect(isFile(server.get("/file")))
       let next = try await server.client.loop.task {
-        // Once the request is sent: timers wait for what is enqueued.
+        // After the request is sent, because timers wait for enqueued work.
         server.client.loop.timer(after: .zero) { gate.open() }
         return try await server.get("/next", headers: [("X-Long", String(repeating: "x", count: 32_000))])
       }.value
@@ -104,7 +105,6 @@ import Testing
     }
   }
 
-  /// A server that sends nothing of the kind loses no connection.
   @Test("connections without unexpected bytes are reused", arguments: [false, true]) func silentConnectionsAreKept(
     overTLS: Bool
   ) async throws {

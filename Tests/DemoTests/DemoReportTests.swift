@@ -16,13 +16,15 @@ import Testing
       originSize: 100, originSHA256: [1], fileSHA256: file, sent: sent, workers: workers)
   }
 
-  @Test func holdsWhereAllIsRight() {
+  @Test("the report is good if every line is correct")
+  func holdsWhereAllIsRight() {
     let lines = [line(.plain), line(.paused), line(.killed, sent: 150), line(.canceled, .canceled, file: nil)]
     #expect(DemoReport(lines: lines, complaints: []).isGood)
     #expect(!DemoReport(lines: lines, complaints: ["no"]).isGood)
   }
 
-  @Test func noticesWhatIsWrong() {
+  @Test("the report notices every kind of wrong line")
+  func noticesWhatIsWrong() {
     let wrong = [
       line(.plain, .failed), line(.plain, file: nil), line(.plain, file: [2]), line(.plain, task: [2]),
       line(.canceled), line(.canceled, .canceled), line(.killed, sent: 101 + 64 << 20), line(.killed, workers: ["a"]),
@@ -30,7 +32,8 @@ import Testing
     for line in wrong { #expect(line.complaint != nil) }
   }
 
-  @Test func sumsWhatTheOriginSent() {
+  @Test("the bytes that the origin sent are summed for each file")
+  func sumsWhatTheOriginSent() {
     #expect(OriginLog.sent("/a.mp4 10\n/b.mp4 5\nbroken\n/a.mp4 7\n") == ["a.mp4": 17, "b.mp4": 5])
   }
 }

@@ -19,14 +19,16 @@ import Testing
     DemoScript([killed: .killed, paused: .paused, canceled: .canceled])
   }
 
-  @Test func waitsUntilSomethingIsThere() {
+  @Test("the demo waits until its tasks have bytes")
+  func waitsUntilSomethingIsThere() {
     var script = script()
     #expect(script.look(at: [killed, paused, canceled].map { document($0, .running, done: 5) }) == [])
     #expect(script.look(at: [killed, paused, canceled].map { document($0, .queued, done: 50) }) == [])
     #expect(script.missing.count == 3)
   }
 
-  @Test func doesEverythingOnce() {
+  @Test("the demo pauses, cancels, kills and resumes once, in this order")
+  func doesEverythingOnce() {
     var script = script()
     let running = [killed, paused, canceled].map { document($0, .running, done: 50) }
     #expect(script.look(at: running) == [.pause(paused), .cancel(canceled)])
@@ -41,7 +43,8 @@ import Testing
     #expect(script.complaints == [])
   }
 
-  @Test func noticesBytesThatMoveInAPause() {
+  @Test("the demo notices bytes that move during a pause")
+  func noticesBytesThatMoveInAPause() {
     var script = script()
     _ = script.look(at: [document(paused, .running, done: 50)])
     _ = script.look(at: [document(paused, .paused, done: 50)])

@@ -4,18 +4,18 @@ import ReelhaulSystem
 import TestKit
 import Testing
 
-/// `reelhaul batch`, against a broker without workers.
+/// Runs `reelhaul batch` against a broker without workers.
 @Suite struct BatchTests {
   private static let good = #"{"kind":"noop","source":"noop://host/"}"#
 
-  /// What the command printed, its exit status, and the number of commands that the broker has.
+  /// The output of the command, its exit status, and the number of commands that the broker has.
   private struct Outcome {
     var status: ReelhaulSystem.ExitStatus
     var output: String
     var commands: Int
   }
 
-  /// Runs `reelhaul batch` on `lines`: a file, or by a pipe.
+  /// Runs `reelhaul batch` with `lines` from a file or a pipe.
   private func batch(
     _ lines: [String], piped: Bool = false, _ options: [String] = [], environment: [String: String] = [:]
   ) async throws -> Outcome {
@@ -122,7 +122,7 @@ import Testing
     let output = String(decoding: try TestFleet.contents("\(directory.path)/out"), as: UTF8.self)
     let setting = arguments[0] == "up" ? "--topic-prefix" : "--topic-prefix (REELHAUL_TOPIC_PREFIX)"
     #expect(output.contains("\(setting): the topic prefix \"a b.\" has characters"), "\(output)")
-    // The doctor looks at the rest, too.
+    // The doctor also checks the rest, so its exit code is another one.
     if arguments != ["doctor"] { #expect(status == .exited(2), "\(output)") }
   }
 }

@@ -8,7 +8,7 @@ import TaskStore
 import TestKit
 import Testing
 
-/// The command line as a person uses it: output, exit codes, effects.
+/// Uses the command line as a person does: output, exit codes, effects.
 @Suite struct CommandLineTests {
   @Test("a download can be waited for, shown and listed")
   func aDownloadIsWaitedForShownAndListed() async throws {
@@ -72,7 +72,7 @@ import Testing
     try await fleet.wait(for: id, .paused)
     let refused = try await fleet.run(["pause", "\(id)"])
     #expect(refused.status == .exited(5) && refused.output.contains("'reelhaul resume \(id)'"), "\(refused.output)")
-    // What is sent needs no PostgreSQL.
+    // Sending a task needs no PostgreSQL.
     let sent = try await fleet.run(["download", url, "--json", "--postgres", "postgres://nobody@127.0.0.1:9/none"])
     #expect(sent.status == .exited(0) && sent.output.contains("{\"id\":\""), "\(sent.output)")
     #expect(try await fleet.run(["cancel", "\(id)", "--wait"]).status == .exited(0))
@@ -93,7 +93,7 @@ import Testing
         #expect(refused.output.contains(name), "\(words): \(refused.output)")
       }
     }
-    // `up` reads no variable, and names none.
+    // `up` reads no such variable, so its error names none.
     let directory = try TemporaryDirectory(prefix: "reelhaul-up")
     let postgres = try #require(fleet.environment["REELHAUL_POSTGRES"])
     let up = try await fleet.run(
@@ -108,7 +108,7 @@ import Testing
     try await fleet.wait(for: task, .succeeded)
     #expect(try await fleet.problemsOfEvents() == [])
 
-    // As docs/operations.md has it.
+    // The statement from docs/operations.md.
     let change = "update fleet set topic_prefix = 'other.' where not exists (select from worker where not dead)"
     try await fleet.pool.withConnection { _ = try await $0.script(change) }
     #expect(try await fleet.run(["migrate"]).status == .exited(0), "a fleet that works keeps its prefix")
@@ -121,7 +121,6 @@ import Testing
     await fleet.stop()
   }
 
-  /// A worker may be started before the schema is made; not with that of another program.
   @Test("a worker waits for a missing schema, and refuses the schema of another program")
   func aWorkerTellsOfASchemaThatIsNotItsOwn() async throws {
     let fleet = try await TestFleet.start(workers: 0)
@@ -137,7 +136,7 @@ import Testing
 
     let newer = "insert into schema_migration (number, name, checksum) values (1000, 'later', 0)"
     let foreign = "drop table schema_migration; create table schema_migration (version int)"
-    for (change, word) in [(newer, "upgrade the program"), (foreign, "another program's")] {
+    for (change, word) in [(newer, "upgrade the program"), (foreign, "belongs to another program")] {
       try await fleet.pool.withConnection { _ = try await $0.script(change) }
       for (words, code) in [(["worker"], 2 as Int32), (["migrate"], 1), (["doctor"], 1)] {
         let refused = try await fleet.run(words)
@@ -184,7 +183,7 @@ import Testing
     await fleet.stop()
   }
 
-  /// It would wait for ever, and nobody would know what for.
+  /// Otherwise it would wait for ever without a visible reason.
   @Test("--wait tells that a predecessor has failed")
   func waitingTellsOfAFailedPredecessor() async throws {
     let fleet = try await TestFleet.start(workers: 1)
@@ -231,11 +230,11 @@ import Testing
     let other = try await fleet.run(
       ["download", fleet.origin.url("/b.mp4"), "--sha256", String(repeating: "0", count: 64)] + id)
     #expect(other.status == .exited(1))
-    #expect(other.output.contains("is another one: source, destination, expect"), "\(other.output)")
+    #expect(other.output.contains("is different: source, destination, expect"), "\(other.output)")
     let unawaited = ["download", fleet.origin.url("/b.mp4"), "--json"] + id.filter { $0 != "--wait" }
     let sent = try await fleet.run(unawaited)
     #expect(sent.status == .exited(1))
-    #expect(sent.output.hasPrefix("error: task ") && sent.output.contains("is another one: source"), "\(sent.output)")
+    #expect(sent.output.hasPrefix("error: task ") && sent.output.contains("is different: source"), "\(sent.output)")
     #expect(!sent.output.contains("{"), "a document of no task: \(sent.output)")
     await fleet.stop()
   }
@@ -264,14 +263,14 @@ import Testing
     #expect(try await fleet.run(["doctor"]).output.contains("0 of host 127.0.0.1"))
     #expect(try await fleet.run(["limit", "host", "127.0.0.1", "none"]).status == .exited(0))
     try await fleet.wait(for: id, .succeeded)
-    #expect(try await fleet.run(["doctor", "--audit"]).output.contains("every counter right"))
+    #expect(try await fleet.run(["doctor", "--audit"]).output.contains("every counter is right"))
     await fleet.stop()
   }
 
   @Test(
     "output that cannot be written and wrong words end with the right exit code",
     arguments: [
-      // A result that is lost is no success.
+      // If the result cannot be written, the command has failed.
       ("reelhaul completions bash >/dev/full", 1, "write to standard output"),
       ("reelhaul completions bash >&-", 1, "write to standard output"),
       ("reelhaul show $'\\xff'", 2, "is not UTF-8"),
@@ -310,11 +309,11 @@ import Testing
       String(decoding: (try? TestFleet.contents("\(directory.path)/out")) ?? [], as: UTF8.self)
     }
     try await eventually("it says what to do") {
-      try output().contains("is paused: 'reelhaul resume \(id)' lets it go on.")
+      try output().contains("is paused: 'reelhaul resume \(id)' continues it.")
     }
     process.kill(SIGINT)
     #expect(await process.wait() == .signaled(SIGINT))
-    #expect(try output().contains("The task stays as it is: 'reelhaul watch \(id)' follows"))
+    #expect(try output().contains("The task does not change: 'reelhaul watch \(id)' follows"))
     #expect(try await fleet.run(["resume", "\(id)", "--wait"]).output == "", "who resumes it is not told to")
     await fleet.stop()
   }

@@ -7,7 +7,7 @@ import TaskStore
 import TestKit
 import Testing
 
-/// A whole fleet whose every connection goes through PgBouncer in transaction mode.
+/// A whole fleet whose connections all go through PgBouncer in transaction mode.
 @Suite(.serialized) struct PoolerTests {
   @Test(
     "a fleet works through PgBouncer in transaction mode, also after a worker is killed",

@@ -8,7 +8,7 @@ import TaskStore
 import TestKit
 import Testing
 
-/// Commands from all sorts of producers, against real worker processes.
+/// Commands from various producers, against real worker processes.
 @Suite struct ProducerTests {
   @Test("a command from kcat becomes a finished download")
   func kcatIsAProducer() async throws {
@@ -30,7 +30,6 @@ import Testing
     await fleet.stop()
   }
 
-  /// The same commands twice over, with the group rebalanced in the midst of them: each takes effect once.
   @Test("commands sent twice during a rebalance take effect once", .enabled(if: TestKafka.isAvailable))
   func duplicatesAndARebalanceChangeNothing() async throws {
     let kafka = try await TestKafka.shared()

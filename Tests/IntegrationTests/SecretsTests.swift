@@ -6,7 +6,7 @@ import TaskCore
 import TestKit
 import Testing
 
-/// What is secret reaches the origin it is for, and nobody else.
+/// A secret reaches only the origin that it is for.
 @Suite struct SecretsTests {
   @Test("signatures and credentials appear in no log, event, document or output")
   func signaturesAndCredentialsAreShownNowhere() async throws {
@@ -41,7 +41,7 @@ import Testing
     for command in [["list"], ["list", "--json"], ["download", "http://u:hidden-password@127.0.0.1/a"], ["doctor"]] {
       output += try await fleet.run(command).output
     }
-    // The last event of all: everything before it is out, too.
+    // This task's last event is the last of all, so everything before it has been published too.
     let last = try await fleet.download("/film.mp4") { $0.ifExists = .skip }
     var messages = ""
     read: while let records = try await reader.next() {

@@ -5,12 +5,12 @@ import ReelhaulSystem
 import TestKit
 import Testing
 
-/// An Apache Kafka that wants TLS and a password, reached through properties from the environment.
+/// An Apache Kafka that requires TLS and a password, reached through properties from the environment.
 @Suite(.enabled(if: TestKafka.isAvailable), .timeLimit(.minutes(10)))
 struct SecureKafkaTests {
   private static let password = "correct horse"
 
-  /// A node with a listener for TLS and one for TLS with SASL, and the certificate both have.
+  /// A node with a listener for TLS and a listener for TLS with SASL, and their certificate.
   private struct Node {
     let kafka: ApacheKafka
     let certificate: String
@@ -55,7 +55,7 @@ struct SecureKafkaTests {
     #expect(await (try ChildProcess("keytool", arguments, options)).wait() == .exited(0))
   }
 
-  /// What a user of the SASL listener sets.
+  /// The settings of a user of the SASL listener.
   private func settings(_ node: Node) async throws -> [String: String] {
     [
       "REELHAUL_CONFIG": "", "REELHAUL_TOPIC_PREFIX": "secure.",
@@ -102,7 +102,7 @@ struct SecureKafkaTests {
     consumer.commit(batch.ranges)
     await consumer.close()
 
-    // TLS alone.
+    // TLS without SASL.
     let tls = try #require(
       try KafkaConfiguration.fromEnvironment([
         "REELHAUL_KAFKA": node.tls, "REELHAUL_KAFKA_SECURITY_PROTOCOL": "ssl",
@@ -110,7 +110,7 @@ struct SecureKafkaTests {
       ]))
     #expect(try await firstKey(tls, topic) == batch.records.first?.key)
 
-    // What is wrong, where, and with the exit code of a service that cannot be reached.
+    // Each mistake is reported with its reason, its address and the exit code for an unreachable service.
     let mistakes: [(change: [String: String], reason: String)] = [
       (["REELHAUL_KAFKA_SASL_PASSWORD": "wrong"], "Authentication failed"),
       (["REELHAUL_KAFKA_SSL_CA_LOCATION": "/etc/ssl/certs"], "certificate verify failed"),
@@ -120,7 +120,7 @@ struct SecureKafkaTests {
     let path = directory.path
     for (change, reason) in mistakes {
       let commands = [download, ["migrate"], ["doctor"]]
-      // Each waits for some seconds, so all do at once.
+      // All at once, because each waits for some seconds.
       let results = try await withThrowingTaskGroup(of: (command: [String], result: Result).self) { group in
         for command in commands {
           group.addTask { (command, try await run(command, settings.merging(change) { $1 }, in: path)) }

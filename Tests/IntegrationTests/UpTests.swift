@@ -3,17 +3,17 @@ import ReelhaulSystem
 import TestKit
 import Testing
 
-/// `reelhaul up`, started, stopped and started again on the same directory.
+/// Starts and stops `reelhaul up` repeatedly with the same directory.
 @Suite struct UpTests {
-  /// `errors`: where its sentences go, beside what it prints.
+  /// `errors`: the file for its sentences, if they must be separate from its output.
   private func start(_ directory: TemporaryDirectory, errors: String? = nil) async throws -> ChildProcess {
     let data = "\(directory.path)/data"
-    // What a killed one has left; it is there again when this one is ready.
+    // Removes the file of a killed `up`. The new `up` writes it again when it is ready.
     unlink("\(data)/reelhaul.env")
     var options = ChildProcess.Options()
     options.stdout = "\(directory.path)/up.log"
     options.stderr = errors ?? options.stdout
-    // For another broker than its own.
+    // A setting for another broker than its own.
     options.environment = ["REELHAUL_KAFKA_SECURITY_PROTOCOL": "SSL"]
     let process = try ChildProcess(TestFleet.binary, ["up", "--workers", "1", "--data-dir", data], options)
     try await eventually("the fleet is ready", every: .milliseconds(50)) {
@@ -35,7 +35,7 @@ import Testing
     return (status, String(decoding: try TestFleet.contents("\(directory.path)/run.log"), as: UTF8.self))
   }
 
-  /// No worker would start with it, and nobody looks into their logs.
+  /// No worker would start with them, and nobody reads the workers' logs.
   @Test("up reports mistakes in the workers' settings before it starts any worker")
   func mistakesInWorkerSettingsAreReported() async throws {
     let directory = try TemporaryDirectory(prefix: "reelhaul-up")
@@ -50,13 +50,13 @@ import Testing
     #expect(await up.wait() == .exited(2))
     let log = String(decoding: try TestFleet.contents("\(directory.path)/up.log"), as: UTF8.self)
     for words in [
-      "REELHAUL_RATE must be", "did you mean REELHAUL_CONCURRENCY?", "does not follow REELHAUL_ALLOW_NETWORKS.",
+      "REELHAUL_RATE must be", "did you mean REELHAUL_CONCURRENCY?", "ignores REELHAUL_ALLOW_NETWORKS.",
     ] {
       #expect(log.contains(words), "\(log)")
     }
   }
 
-  /// The ports in it would be those of nobody.
+  /// Its ports would belong to nobody.
   @Test("a second Ctrl-C ends up at once and removes reelhaul.env")
   func aSecondSignalLeavesNoSettingsOfAFleetThatIsGone() async throws {
     let directory = try TemporaryDirectory(prefix: "reelhaul-up")
@@ -65,7 +65,7 @@ import Testing
     let (_, workers) = try await run(directory, ["workers", "--json"])
     let number = try #require(workers.firstMatch(of: /"pid":([0-9]+)/)?.1)
     let worker = try #require(Int32(number))
-    // What it does not apply holds up the drain.
+    // A command that this worker does not apply delays the drain.
     #expect(kill(worker, SIGSTOP) == 0)
     defer { kill(worker, SIGKILL) }
     #expect(try await run(directory, ["download", "http://127.0.0.1:9/a.mp4"]).0 == .exited(0))
@@ -105,7 +105,7 @@ import Testing
     #expect(status == .exited(0))
     let file = try TestFleet.contents("\(directory.path)/data/reelhaul.env")
     #expect(String(decoding: file, as: UTF8.self).contains("export REELHAUL_KAFKA_SECURITY_PROTOCOL=''\n"))
-    // The broker forgets what workers have not applied when it ends.
+    // When the broker ends, it forgets commands that workers have not applied.
     let lines = (0..<5000).map { #"{"kind":"noop","source":"noop://host/\#($0)","paused":true}"# }
     let noops = try FileDescriptor.open("\(directory.path)/noops", O_WRONLY | O_CREAT)
     try noops.write(lines.joined(separator: "\n"), at: 0)
@@ -114,18 +114,18 @@ import Testing
     #expect(await first.wait() == .exited(0))
     #expect(access("\(directory.path)/data/reelhaul.env", F_OK) != 0, "the settings of a fleet that is gone")
     let log = String(decoding: try TestFleet.contents("\(directory.path)/up.log"), as: UTF8.self)
-    #expect(log.contains("goes on from here.\n"), "\(log)")
-    #expect(log.contains("does not follow REELHAUL_KAFKA_SECURITY_PROTOCOL."), "\(log)")
+    #expect(log.contains("continues from here.\n"), "\(log)")
+    #expect(log.contains("ignores REELHAUL_KAFKA_SECURITY_PROTOCOL."), "\(log)")
     let second = try await start(directory)
     let (_, paused) = try await run(directory, ["list", "--state", "paused", "--json", "--limit", "10000"])
     #expect(paused.split(separator: #""state":"paused""#).count - 1 == lines.count)
     let (_, list) = try await run(directory, ["list", "--state", "succeeded", "--json"])
     #expect(list.contains("\"state\":\"succeeded\""))
-    // Even a kill of the whole leaves nothing that keeps it from starting.
+    // Even after a kill of all processes, the next start works.
     second.kill(SIGKILL)
     _ = await second.wait()
     let third = try await start(directory)
-    // As where its terminal is closed, by the kernel and by the shell.
+    // SIGHUP comes twice when a terminal is closed: from the kernel and from the shell.
     third.kill(SIGHUP)
     third.kill(SIGHUP)
     #expect(await third.wait() == .exited(0))

@@ -34,7 +34,7 @@ import Testing
     await admin.close()
   }
 
-  /// The node that is asked may hear of a new topic after the one that made it.
+  /// The asked node may learn of a new topic after the node that created it.
   @Test("creating topics waits until the asked node knows them, and creates them once")
   func waitsUntilTheSettingsOfNewTopicsAreKnown() async throws {
     let node = try ScriptedNode(unknownFor: 3)

@@ -4,10 +4,10 @@ import ReelhaulSystem
 import TestKit
 import Testing
 
-/// What only a real cluster shows: the admin protocol, several members of a group, a broker that goes and comes back.
+/// Behaviour that only a real cluster shows: the admin protocol, several members of a group, a broker that restarts.
 @Suite(.enabled(if: TestKafka.isAvailable), .timeLimit(.minutes(10)))
 struct ApacheKafkaTests {
-  /// The shared node, and names no other test uses.
+  /// The shared node, with topic names that no other test uses.
   private func setUp(_ name: String, partitions: Int = 4) async throws -> KafkaConfiguration {
     let configuration = try KafkaConfiguration(bootstrap: await TestKafka.shared().bootstrap)
     let admin = try KafkaAdmin(configuration)
@@ -116,7 +116,7 @@ struct ApacheKafkaTests {
     await producer.close()
   }
 
-  /// The group knows where it began, before its first commit of anything.
+  /// The beginning is committed before anything else.
   @Test("the first commit to a topic that was created again skips no record")
   func aFirstCommitPassesByNothingEither() async throws {
     let configuration = try await setUp("first", partitions: 1)
@@ -128,8 +128,8 @@ struct ApacheKafkaTests {
     try await makeAnew("first", holding: batch, of: consumer, records: 8, producer)
   }
 
-  /// Deletes the topic of one partition, of which `batch` is yet to be committed, and makes it again with new records: all
-  /// of them come.
+  /// Deletes the topic of one partition, while `batch` is not committed yet, and creates it again with new records.
+  /// All of the new records must come.
   private func makeAnew(
     _ topic: String, holding batch: KafkaBatch, of consumer: KafkaConsumer, records: Int, _ producer: KafkaProducer
   ) async throws {
@@ -215,7 +215,7 @@ struct ApacheKafkaTests {
     #expect(try await read(1, from: consumer).count == 1)
     consumer.pause()
     let wait = Task { try await consumer.next() }
-    // Read by another: so the record is there, and the paused consumer could have had it.
+    // Another reader gets the record. So it is there, and the paused consumer could have read it.
     let reader = try await KafkaReader.open(configuration, topics: ["pause"], from: .end)
     try await producer.send(topic: "pause", key: nil, value: bytes("after"))
     #expect(try await reader.next()?.map { text($0.value) } == ["after"])
@@ -241,7 +241,7 @@ struct ApacheKafkaTests {
     while values.count < 2000, let batch = try await consumer.next() {
       #expect(batch.records.count <= 50)
       values += batch.records.compactMap { text($0.value) }
-      // Long enough, now and then, for the buffer to stay full and the partitions to be paused.
+      // Waits long enough, from time to time, for the buffer to stay full and the partitions to be paused.
       if values.count % 500 < 50 { try await Task.sleep(for: .milliseconds(60)) }
       consumer.commit(batch.ranges)
     }
@@ -286,7 +286,6 @@ struct ApacheKafkaTests {
     #expect(await node.pid == nil)
   }
 
-  /// Nobody who has it open needs to be made anew, and nobody makes it by writing to it.
   @Test(
     "clients continue with a topic that is deleted and created again, and writing does not create it",
     arguments: [50, 3]) func aTopicThatIsDeletedAndMadeAgainIsWrittenAndRead(count: Int) async throws

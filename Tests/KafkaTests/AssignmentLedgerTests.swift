@@ -94,7 +94,6 @@ import Testing
     #expect(ledger.uncommitted == fresh)
   }
 
-  /// A commit that was on its way when the topic was deleted lands in the new one.
   @Test("an offset of a deleted topic that lands in the new one is replaced")
   func anOffsetOfAnotherLogIsReplaced() {
     var ledger = AssignmentLedger()
@@ -118,7 +117,7 @@ import Testing
     #expect(ledger.learn(.init(committed: [partition: 3])) == [])
     _ = ledger.handOut([record(8)])
     #expect(ledger.learn(.init(committed: [partition: 9])) == [], "a commit whose answer was lost")
-    // The log was made anew, and is read from its beginning.
+    // The log was created again, and is read from its beginning.
     _ = ledger.handOut([record(0)])
     #expect(ledger.learn(.init(committed: [partition: 9])) == [partition])
   }

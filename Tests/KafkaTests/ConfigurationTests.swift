@@ -28,7 +28,7 @@ import Testing
     #expect(error?.message == "Kafka's address must be HOST:PORT, not \"::1:9092\": IPv6 is written [ADDRESS]:PORT")
   }
 
-  /// As Kafka's own clients do: a name alone is more often a mistake than meant.
+  /// Kafka's own clients do the same: a name without a port is usually a mistake.
   @Test("an address without a port is refused")
   func saysThatAPortIsMissing() {
     let error = #expect(throws: KafkaError.self) { try KafkaConfiguration(bootstrap: "a:9092,b") }
@@ -56,7 +56,7 @@ import Testing
     arguments: [
       ("REELHAUL_KAFKA_NO_SUCH_THING", "1", "no.such.thing is not known"),
       ("REELHAUL_KAFKA_SECURITY_PROTOCOL", "carrier_pigeon", "refuses its value"),
-      ("REELHAUL_KAFKA_SECURITY_PROTOCOL", "SASL_SSL", "REELHAUL_KAFKA_SASL_MECHANISM must say how"),
+      ("REELHAUL_KAFKA_SECURITY_PROTOCOL", "SASL_SSL", "REELHAUL_KAFKA_SASL_MECHANISM must name the mechanism"),
       ("REELHAUL_KAFKA_ENABLE_AUTO_COMMIT", "true", "cannot be set"),
       ("REELHAUL_KAFKA_ENABLE_IDEMPOTENCE", "false", "cannot be set"),
       ("REELHAUL_KAFKA_ACKS", "1", "cannot be set"),

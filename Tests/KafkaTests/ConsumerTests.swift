@@ -95,7 +95,8 @@ import Testing
     }
   }
 
-  /// The environment sets a property for all clients; librdkafka wants a consumer's fetches to be no smaller.
+  /// The environment sets a property for all clients, and librdkafka requires that a consumer's fetches are not
+  /// smaller.
   @Test("a larger message.max.bytes is accepted by producers and consumers")
   func theLargestMessageIsAProducersProperty() async throws {
     let configuration = try KafkaConfiguration(
@@ -119,7 +120,7 @@ import Testing
     }
   }
 
-  /// The development broker keeps 5 MB of a partition: who comes late must hear that records are missing.
+  /// The development broker keeps 5 MB of a partition, so a late reader must be told that records are missing.
   @Test("records that the broker dropped are reported as a gap")
   func reportsRecordsThatTheBrokerDropped() async throws {
     try await withDevelopmentBroker(topics: [TopicSpec(name: "t", partitions: 1)]) { configuration in
@@ -147,7 +148,7 @@ import Testing
     }
   }
 
-  /// librdkafka 2.0 aborts where such a member is freed.
+  /// librdkafka 2.0 aborts if such a member is freed.
   @Test("members that leave while they join do not crash the process", .timeLimit(.minutes(10)))
   func membersThatLeaveWhileTheyJoinHarmNobody() async throws {
     try await withDevelopmentBroker(topics: [TopicSpec(name: "t", partitions: 4)]) { configuration in

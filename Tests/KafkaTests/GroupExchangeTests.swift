@@ -9,7 +9,7 @@ import Testing
 
   private func later(_ duration: Duration) -> BootInstant { now.advanced(by: duration) }
 
-  /// The number of a question that is asked because something waits to be committed.
+  /// The number of a question that is asked because a commit waits.
   private func ask(_ exchange: inout GroupExchange) throws -> Int {
     let number = exchange.question(isAwaited: true, now: now)
     return try #require(number)

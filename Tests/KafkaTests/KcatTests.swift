@@ -3,7 +3,7 @@ import ReelhaulKafka
 import ReelhaulSystem
 import Testing
 
-/// An independent client: what it writes is read, and what is written it reads.
+/// kcat is an independent client: it reads our records, and we read its records.
 @Suite(.enabled(if: kcatPath != nil, "kcat is not installed"))
 struct KcatTests {
   @Test("a line that kcat sends arrives as a record")

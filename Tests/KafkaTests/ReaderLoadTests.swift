@@ -4,11 +4,11 @@ import ReelhaulSystem
 import TestKit
 import Testing
 
-/// Readers under more load than their buffers hold.
+/// Readers under more load than their buffers can hold.
 @Suite(.timeLimit(.minutes(10))) struct ReaderLoadTests {
   private static let partitions = 48
 
-  /// Bytes that compression makes no smaller.
+  /// Bytes that compression cannot make smaller.
   private static func noise(_ count: Int) -> [UInt8] {
     var state = UInt64.random(in: 1 ... .max)
     return [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
@@ -22,7 +22,8 @@ import Testing
     }
   }
 
-  /// Bursts into all partitions while a reader from the end takes a few records at a time: it gets every one, in order.
+  /// Sends bursts to all partitions while a reader from the end takes a few records at a time. It must get all of
+  /// them, in order.
   private static func readsAll(_ base: KafkaConfiguration, topic: String) async throws {
     let gaps = Lock(0)
     var configuration = base
@@ -74,8 +75,8 @@ import Testing
     try await Self.readsAll(configuration, topic: "bursts")
   }
 
-  /// The development broker drops the oldest records past 5 MB; a reader from the end that is not looked after while
-  /// 16 MB come goes on with the earliest it still has, and says what it missed.
+  /// The development broker drops the oldest records beyond 5 MB. A reader from the end that reads nothing while 16 MB
+  /// come continues with the earliest remaining record.
   @Test("a reader that fell behind continues with the earliest record and reports the gap")
   func aReaderThatFellBehindGoesOnWithTheEarliestRecordThereIs() async throws {
     try await withDevelopmentBroker(topics: [TopicSpec(name: "t", partitions: 1)]) { base in

@@ -1,8 +1,8 @@
 import Glibc
 import ReelhaulSystem
 
-/// A node of a cluster as `migrate` sees it, that answers as a test says: as much of Kafka's protocol as a look at a
-/// cluster, the making of topics and their settings take.
+/// A node of a cluster that answers as the test says. It knows as much of Kafka's protocol as `migrate` needs:
+/// metadata, creating topics, and their settings.
 final class ScriptedNode: Sendable {
   enum Request: Int16, Sendable {
     case metadata = 3
@@ -14,7 +14,7 @@ final class ScriptedNode: Sendable {
   private struct State {
     let unknownFor: Int
     let absentControllerFor: Int
-    /// In order, but for versions.
+    /// The requests in order, except those for versions.
     var asked: [Request] = []
     var topics: [String] = []
   }
@@ -24,8 +24,8 @@ final class ScriptedNode: Sendable {
   private let state: Lock<State>
 
   /// - Parameters:
-  ///   - unknownFor: how often settings are asked before the node knows the topics it has made.
-  ///   - absentControllerFor: how often the cluster is asked while node 2, where nobody listens, is its controller.
+  ///   - unknownFor: how often settings are asked before the node knows the topics that it has created.
+  ///   - absentControllerFor: how often the cluster is asked while its controller is node 2, which does not exist.
   init(unknownFor: Int = 0, absentControllerFor: Int = 0) throws {
     state = Lock(State(unknownFor: unknownFor, absentControllerFor: absentControllerFor))
     listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
@@ -67,7 +67,7 @@ final class ScriptedNode: Sendable {
       answer.put(request.int32(), bytes: 4)
       _ = request.text()
       guard let kind else { return }
-      // Versions are first asked in a form that is too new; the others as they say.
+      // The first request for versions has a version that is too new; later requests use the version of the answer.
       if kind == .versions { answer.put(version == 0 ? 0 : 35, bytes: 2) }
       state.withLock { Self.answer(kind, &request, &answer, &$0, port: port) }
       var frame = Wire([])
@@ -105,7 +105,7 @@ final class ScriptedNode: Sendable {
         answer.put(topic)
         answer.put(0, bytes: 1)
         answer.put(1, bytes: 4)
-        // Its one partition: led by node 1, which has the one copy.
+        // Its one partition is led by node 1, which has the only copy.
         answer.put(0, bytes: 6)
         for _ in 0..<5 { answer.put(1, bytes: 4) }
       }
@@ -113,7 +113,7 @@ final class ScriptedNode: Sendable {
       let names = (0..<request.int32()).map { _ in
         let name = request.text()
         _ = (request.int32(), request.int16())
-        // Replicas are not assigned.
+        // The assignment of replicas is not used.
         _ = request.int32()
         for _ in 0..<request.int32() { _ = (request.text(), request.text()) }
         return name
@@ -150,7 +150,7 @@ final class ScriptedNode: Sendable {
   }
 }
 
-/// Big-endian numbers and short texts, read from the front or put at the end.
+/// Big-endian numbers and short texts, read from the front or appended at the end.
 private struct Wire {
   private(set) var bytes: [UInt8]
   private var position = 0

@@ -15,7 +15,7 @@ import Testing
     #expect(isTold == [true, false], "once")
   }
 
-  /// The markers of transactions take offsets, and are no records.
+  /// The markers of transactions have offsets but are not records.
   @Test("offsets without records are fetched again once and are not reported as a stall")
   func offsetsWithoutRecordsAreTriedOnce() {
     var detector = StallDetector()
@@ -27,7 +27,7 @@ import Testing
     #expect(later.last == [a: 7])
   }
 
-  /// A backlog: the others' records come first.
+  /// In a backlog the records of other partitions may come first.
   @Test("a partition whose records wait behind others is not stalled")
   func aPartitionBehindABacklogIsNotStalled() {
     var detector = StallDetector()
@@ -56,7 +56,7 @@ import Testing
 }
 
 extension StallDetector {
-  /// A look after all that there was has been taken.
+  /// A look after all available records have been taken.
   fileprivate mutating func idleLook(
     at positions: [TopicPartition: Int64], ends: [TopicPartition: Int64]
   ) -> [TopicPartition: Int64] {

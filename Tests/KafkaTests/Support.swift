@@ -6,7 +6,7 @@ func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
 
 func text(_ bytes: [UInt8]?) -> String? { bytes.map { String(decoding: $0, as: UTF8.self) } }
 
-/// Runs `body` against a broker of its own.
+/// Runs `body` with a new development broker.
 func withDevelopmentBroker(
   topics: [TopicSpec], _ body: (KafkaConfiguration) async throws -> Void
 ) async throws {
@@ -20,9 +20,9 @@ func withDevelopmentBroker(
   await broker.close()
 }
 
-/// `topic` is new.
+/// `topic` must be new.
 func seesWhatIsUnread(_ configuration: KafkaConfiguration, topic: String) async throws {
-  // A cluster that has just begun may take its time to find a group's coordinator.
+  // A cluster that has just started may need some time to find a group's coordinator.
   let observer = try GroupObserver(configuration, group: topic, topic: topic, timeout: .seconds(60))
   #expect(try await observer.position() == .init(committed: 0, unread: 0))
   let producer = try KafkaProducer(configuration)
@@ -37,7 +37,7 @@ func seesWhatIsUnread(_ configuration: KafkaConfiguration, topic: String) async 
   await producer.close()
 }
 
-/// Reads and commits batches until `count` records are there.
+/// Reads and commits batches until there are `count` records.
 func read(_ count: Int, from consumer: KafkaConsumer) async throws -> [KafkaRecord] {
   var records: [KafkaRecord] = []
   while records.count < count, let batch = try await consumer.next() {

@@ -15,7 +15,7 @@ import Testing
     KafkaMessage(topic: topic, key: bytes("task"), value: bytes(value))
   }
 
-  /// The values of a topic up to the one that ends it.
+  /// The values of a topic, up to the given last one.
   private static func values(
     of topic: String = "t", until last: String, _ configuration: KafkaConfiguration
   ) async throws -> [String] {
@@ -76,7 +76,7 @@ import Testing
     await producer.close()
   }
 
-  /// The producer's time runs out with its round on its way: what becomes of the round is settled by the next fence.
+  /// The producer's time ends while its commit is under way. The next fence decides whether the round is there.
   @Test(
     "a round whose commit got no answer is there completely or not at all after the next fence",
     .enabled(if: TestKafka.isAvailable)) func aRoundWithoutAnAnswerIsThereOrNot() async throws
@@ -99,7 +99,7 @@ import Testing
     }
   }
 
-  /// A leader that was cut off or frozen, and one that took its place: in a compacted topic the last record stays.
+  /// One leader was cut off or frozen, and another took its place. In a compacted topic the last record counts.
   @Test("a round of a former producer is refused after another one has fenced it", .enabled(if: TestKafka.isAvailable))
   func aFormerProducerIsRefused() async throws {
     try await withSlowNode { slow, direct, proxy in
@@ -117,7 +117,7 @@ import Testing
       #expect(error?.isFatal == true)
       #expect(error?.code == .fenced)
 
-      // It may lead again.
+      // The former producer may lead again after a new fence.
       try await old.fence(within: Self.limit)
       await #expect(throws: KafkaError.self) { try await new.publish([Self.message("late")], within: Self.limit) }
       try await old.publish([Self.message("last")], within: Self.limit)

@@ -51,7 +51,7 @@ struct EmbeddedPostgresTests {
   @Test("a private PostgreSQL keeps committed data after a crash")
   func goesOnWhereItWasAfterACrash() async throws {
     try await withServer { directory, server in
-      // A large object is the one thing a SELECT can make.
+      // A large object is the only thing that a SELECT can create.
       let made = try await query(server.url(), "SELECT lo_from_bytea(0, 'kept')::text")
       server.stopBlocking(.immediate)
       #expect(!server.isRunning)
@@ -77,7 +77,7 @@ struct EmbeddedPostgresTests {
     }
   }
 
-  /// After a container's restart the file names a process that is something else now.
+  /// After a container's restart the process id in the file may belong to another program.
   @Test("a pid file that names another process does not prevent a start")
   func aPidFileThatNamesAnotherProcessIsRemoved() async throws {
     try await withServer { directory, server in

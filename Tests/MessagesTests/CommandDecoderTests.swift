@@ -169,7 +169,7 @@ struct CommandDecoderTests {
     #expect(throws: Rejection.self) { try line(#"{"source":"nowhere"}"#) }
   }
 
-  /// What is refused of people is not refused of programs.
+  /// A person can correct a line, but a program's record may come from a newer version.
   @Test("unknown fields are ignored in records and refused in lines of a batch")
   func unknownFieldsOfRecordsArePassedOver() throws {
     let text = #"{"command":"submit","x":1,"task":{"source":"https://a/b.mp4","y":2,"expect":{"z":[3]}}}"#
@@ -185,7 +185,6 @@ struct CommandDecoderTests {
     #expect(error?.reason.contains("no such field") == false)
   }
 
-  /// Mutated messages: an answer every time, and what is accepted can be written and read again.
   @Test(
     "mutated messages never crash the decoder, and accepted ones are encoded and decoded unchanged", arguments: 0..<20)
   func survivesAnything(round: Int) throws {

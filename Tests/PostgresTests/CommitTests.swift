@@ -4,13 +4,13 @@ import ReelhaulSystem
 import TestKit
 import Testing
 
-/// What is known after the connection died around a COMMIT.
+/// The results of transactions whose connection is lost around a COMMIT.
 struct CommitTests {
-  /// As the server reads it; BEGIN ISOLATION LEVEL READ COMMITTED is another thing.
+  /// The text on the wire. It must not match BEGIN ISOLATION LEVEL READ COMMITTED.
   static let commit = "COMMIT\0"
   static let insert = PostgresStatement("INSERT INTO t VALUES ($1)", writes: true)
 
-  /// A pool behind a proxy, and one that sees the truth.
+  /// A pool behind a proxy, and a direct pool that shows the real state.
   func withProxy(
     commitResolution: Duration = .seconds(30), acquireTimeout: Duration = .seconds(30),
     _ body: @escaping @Sendable (_ cut: PostgresPool, _ direct: PostgresPool, CuttingProxy) async throws -> Void

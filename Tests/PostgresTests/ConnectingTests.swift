@@ -3,7 +3,7 @@ import Testing
 
 @testable import ReelhaulPostgres
 
-/// URLs, targets, refusals, back-off: what is decided without a server.
+/// URLs, targets, refusals and back-off: decisions that need no server.
 struct ConnectingTests {
   @Test(arguments: [
     "postgres://u:p@h:1/d", "postgresql://h/d?sslmode=require", "host=h dbname=d", "postgres://%2Ftmp%2Fx/d",

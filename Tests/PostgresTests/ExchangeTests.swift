@@ -2,7 +2,7 @@ import Testing
 
 @testable import ReelhaulPostgres
 
-/// What one batch makes of libpq's replies; the rows are numbers here.
+/// How one batch interprets libpq's replies. The rows are numbers here.
 struct ExchangeTests {
   static let steps: [Exchange<Int>.Step] = [
     .prepare(name: "a", statement: 0), .execute(statement: 0), .execute(statement: 1), .sync,

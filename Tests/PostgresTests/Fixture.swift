@@ -2,7 +2,8 @@ import ReelhaulPostgres
 import ReelhaulSystem
 import TestKit
 
-/// Runs `body` with a pool on a loop of its own, by default on a database of its own; both must close without a trace.
+/// Runs `body` with a pool on a new loop, by default with a new database. Both must close without leaving anything
+/// open.
 func withPool<Result: Sendable>(
   size: Int = 2, _ configuration: PostgresConfiguration? = nil,
   _ body: @escaping @Sendable (PostgresPool) async throws -> Result

@@ -19,7 +19,7 @@ struct PgBouncerTests {
         for number in 0..<60 {
           group.addTask {
             _ = try await pool.query(insert, .int32(Int32(number)))
-            // Named statements inside a transaction need a session of one's own.
+            // A named statement inside a transaction needs the same session for the whole transaction.
             if !prepared { try await pool.transaction { _ = try await $0.query(insert, .int32(100)) } }
           }
         }

@@ -28,7 +28,7 @@ struct PipelineTests {
     }
   }
 
-  /// More than both sockets' buffers hold: a client that only writes would wait for a server that only writes.
+  /// More than the buffers of both sockets hold: a client that only writes would wait for a server that only writes.
   @Test("a pipeline larger than the socket buffers does not block")
   func bigPipelinesDoNotLockUp() async throws {
     try await withPool { pool in

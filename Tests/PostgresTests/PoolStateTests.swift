@@ -88,7 +88,6 @@ struct PoolStateTests {
     #expect(answer.contains { if case .fail(2, let error) = $0 { error.code == .unavailable } else { false } })
   }
 
-  /// Whatever happens in whatever order: never more connections than allowed, and nobody waits beside an idle one.
   @Test("under random events the pool never exceeds its size, and no caller waits beside an idle connection")
   func holdsItsInvariantsUnderRandomEvents() {
     var random = SystemRandomNumberGenerator()

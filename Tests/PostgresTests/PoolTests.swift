@@ -29,7 +29,7 @@ struct PoolTests {
     await server.remove()
   }
 
-  /// A cancel request to a server that answers nothing returns only when it does.
+  /// A cancel request to a server that does not answer never returns.
   @Test("cancel requests to a silent server do not block connections to another one")
   func aSilentServerHoldsUpNoWayToAnother() async throws {
     let server = try await TestPostgres.shared.server()
@@ -71,7 +71,7 @@ struct PoolTests {
     let port = try FreePort.find()
     let nowhere = try configuration("postgres://nobody@127.0.0.1:\(port)/none", acquireTimeout: .milliseconds(50))
     try await withPool(nowhere) { pool in
-      // Until an attempt has failed a caller only knows that it got no connection.
+      // Before an attempt has failed, a caller only knows that it got no connection.
       var error: PostgresError?
       try await eventually("an attempt has failed") {
         error = await failure { _ = try await pool.query("SELECT 1") }
@@ -84,7 +84,7 @@ struct PoolTests {
     }
   }
 
-  /// Long before the time of those who wait for a connection is over.
+  /// Long before the waiting callers time out.
   @Test("a failed attempt to connect is reported at once")
   func attemptsToConnectAreToldAtOnce() async throws {
     let port = try FreePort.find()
@@ -204,12 +204,13 @@ struct PoolTests {
     }
   }
 
-  /// Has a connection opened, however often its caller is told that it takes long.
+  /// Waits until a connection is open, even if callers time out meanwhile.
   static func connect(_ pool: PostgresPool) async throws {
     try await eventually("there is a connection") { (try? await pool.query("SELECT 1")) != nil }
   }
 
-  /// The number of rows, once the server answers. A connection whose end was not noticed yet fails, and may be retried.
+  /// The number of rows, once the server answers again. A connection whose loss was not noticed yet fails, and the
+  /// call is repeated.
   private static func whenBack(_ pool: PostgresPool) async throws -> Int64 {
     while true {
       do {
@@ -220,7 +221,7 @@ struct PoolTests {
     }
   }
 
-  /// Until the server runs `sql`.
+  /// Waits until the server runs `sql`.
   static func waitForActivity(_ pool: PostgresPool, _ sql: String) async throws {
     let statement: PostgresStatement =
       "SELECT count(*) FROM pg_stat_activity WHERE query = $1 AND state = 'active' AND pid <> pg_backend_pid()"

@@ -11,7 +11,8 @@ import Testing
     "nonsense",
   ].enumerated().map { LineSplitter.Line(number: $0 + 1, bytes: Array($1.utf8)) }
 
-  @Test func takesTheGoodAndNamesTheBad() throws {
+  @Test("correct lines become commands, and wrong lines are named")
+  func takesTheGoodAndNamesTheBad() throws {
     var decoder = BatchDecoder()
     let outcome = decoder.decode(lines + [.init(number: 5, bytes: nil)])
     #expect(outcome.commands.count == 2)
@@ -26,10 +27,12 @@ import Testing
   }
 
   /// Wherever in the line its name stands.
-  @Test(arguments: [
-    #"{"id":"01990000-0000-7000-8000-000000000002","taskId":"01990000-0000-7000-8000-000000000001","command":"pause"}"#,
-    #"{"taskId":"01990000-0000-7000-8000-000000000001","id":null,"command":"pause"}"#,
-  ])
+  @Test(
+    "a line with a command is read as a command, wherever the name stands in it",
+    arguments: [
+      #"{"id":"01990000-0000-7000-8000-000000000002","taskId":"01990000-0000-7000-8000-000000000001","command":"pause"}"#,
+      #"{"taskId":"01990000-0000-7000-8000-000000000001","id":null,"command":"pause"}"#,
+    ])
   func aCommandIsNoTask(line: String) throws {
     var decoder = BatchDecoder()
     let outcome = decoder.decode([.init(number: 1, bytes: Array(line.utf8))])
@@ -41,56 +44,59 @@ import Testing
     #expect(control.action == .pause)
   }
 
-  @Test(arguments: [
-    (
-      #"{"source":"https://a.example/f.mp4","prioritty":5}"#,
-      #"prioritty: there is no such field; did you mean "priority"?"#
-    ),
-    (#"{"sorce":"https://a.example/f.mp4"}"#, #"sorce: there is no such field; did you mean "source"?"#),
-    (
-      #"{"source":"https://a.example/f.mp4","expect":{"sha265":""}}"#,
-      #"expect.sha265: there is no such field; did you mean "sha256"?"#
-    ),
-    (
-      #"{"source":"https://a.example/f.mp4","colour":1}"#, "colour: there is no such field; there are id, kind, source,"
-    ),
-    (
-      #"{"command":"pause","task_id":"01990000-0000-7000-8000-000000000001"}"#,
-      #"task_id: there is no such field; did you mean "taskId"?"#
-    ),
-    (
-      #"{"comand":"pause","taskId":"01990000-0000-7000-8000-000000000001"}"#,
-      #"comand: there is no such field; did you mean "command"?"#
-    ),
-    (
-      #"{"command":"submit","task":{"source":"https://a.example/f.mp4","queu":"a"}}"#,
-      #"task.queu: there is no such field; did you mean "queue"?"#
-    ),
-    (
-      #"{"taskId":"01990000-0000-7000-8000-000000000001","source":1,"command":"pause"}"#,
-      "source: there is no such field; there are command,"
-    ),
-    (#"{"taskId":"01990000-0000-7000-8000-000000000001","command":"pauze"}"#, "the command is unknown"),
-    (#"{"priority":1,"taskId":"01990000-0000-7000-8000-000000000001","command":"pauze"}"#, "the command is unknown"),
-    (#"{"source":"https://a.example/f.mp4","prioritty":null}"#, "prioritty: there is no such field; did you mean"),
-    (
-      #"{"source":"https://a.example/f.mp4","expect":{"sha":null}}"#,
-      "expect.sha: there is no such field; there are sha256,"
-    ),
-    (
-      #"{"command":"submit","tsk":null,"task":{"source":"https://a.example/f.mp4"}}"#,
-      #"tsk: there is no such field; did you mean "task"?"#
-    ),
-    (
-      #"{"taskId":"01990000-0000-7000-8000-000000000001","priority":7,"command":"pause"}"#,
-      "priority: there is no such field; there are command, id, taskId"
-    ),
-    (
-      #"{"command":"submit","priority":7,"task":{"source":"https://a.example/f.mp4"}}"#,
-      "priority: there is no such field; there are command, id, task"
-    ),
-  ])
-  func fieldsThatThereAreNotAreRefused(line: String, reason: String) {
+  @Test(
+    "unknown fields are refused with the nearest known name",
+    arguments: [
+      (
+        #"{"source":"https://a.example/f.mp4","prioritty":5}"#,
+        #"prioritty: there is no such field; did you mean "priority"?"#
+      ),
+      (#"{"sorce":"https://a.example/f.mp4"}"#, #"sorce: there is no such field; did you mean "source"?"#),
+      (
+        #"{"source":"https://a.example/f.mp4","expect":{"sha265":""}}"#,
+        #"expect.sha265: there is no such field; did you mean "sha256"?"#
+      ),
+      (
+        #"{"source":"https://a.example/f.mp4","colour":1}"#,
+        "colour: there is no such field; there are id, kind, source,"
+      ),
+      (
+        #"{"command":"pause","task_id":"01990000-0000-7000-8000-000000000001"}"#,
+        #"task_id: there is no such field; did you mean "taskId"?"#
+      ),
+      (
+        #"{"comand":"pause","taskId":"01990000-0000-7000-8000-000000000001"}"#,
+        #"comand: there is no such field; did you mean "command"?"#
+      ),
+      (
+        #"{"command":"submit","task":{"source":"https://a.example/f.mp4","queu":"a"}}"#,
+        #"task.queu: there is no such field; did you mean "queue"?"#
+      ),
+      (
+        #"{"taskId":"01990000-0000-7000-8000-000000000001","source":1,"command":"pause"}"#,
+        "source: there is no such field; there are command,"
+      ),
+      (#"{"taskId":"01990000-0000-7000-8000-000000000001","command":"pauze"}"#, "the command is unknown"),
+      (#"{"priority":1,"taskId":"01990000-0000-7000-8000-000000000001","command":"pauze"}"#, "the command is unknown"),
+      (#"{"source":"https://a.example/f.mp4","prioritty":null}"#, "prioritty: there is no such field; did you mean"),
+      (
+        #"{"source":"https://a.example/f.mp4","expect":{"sha":null}}"#,
+        "expect.sha: there is no such field; there are sha256,"
+      ),
+      (
+        #"{"command":"submit","tsk":null,"task":{"source":"https://a.example/f.mp4"}}"#,
+        #"tsk: there is no such field; did you mean "task"?"#
+      ),
+      (
+        #"{"taskId":"01990000-0000-7000-8000-000000000001","priority":7,"command":"pause"}"#,
+        "priority: there is no such field; there are command, id, taskId"
+      ),
+      (
+        #"{"command":"submit","priority":7,"task":{"source":"https://a.example/f.mp4"}}"#,
+        "priority: there is no such field; there are command, id, task"
+      ),
+    ])
+  func unknownFieldsAreRefused(line: String, reason: String) {
     var decoder = BatchDecoder()
     let outcome = decoder.decode([.init(number: 1, bytes: Array(line.utf8))])
     #expect(outcome.commands == [])
@@ -98,19 +104,22 @@ import Testing
   }
 
   /// As it was written: with `task.` where there is a `task`.
-  @Test(arguments: [
-    (#"{"source":"nowhere"}"#, "source: not an absolute URL"), (#"{"kind":"download"}"#, #""source" is missing"#),
-    (#"{"source":"https://a.example/f.mp4","queue":"a b"}"#, "queue: must be"),
-    (#"{"command":"submit","task":{"source":"nowhere"}}"#, "task.source: not an absolute URL"),
-    (#"{"command":"submit","task":{"kind":"download"}}"#, #"task: "source" is missing"#),
-  ])
+  @Test(
+    "an error names the field as it was written in the line",
+    arguments: [
+      (#"{"source":"nowhere"}"#, "source: not an absolute URL"), (#"{"kind":"download"}"#, #""source" is missing"#),
+      (#"{"source":"https://a.example/f.mp4","queue":"a b"}"#, "queue: must be"),
+      (#"{"command":"submit","task":{"source":"nowhere"}}"#, "task.source: not an absolute URL"),
+      (#"{"command":"submit","task":{"kind":"download"}}"#, #"task: "source" is missing"#),
+    ])
   func fieldsAreNamedAsTheyWereWritten(line: String, reason: String) {
     var decoder = BatchDecoder()
     let outcome = decoder.decode([.init(number: 1, bytes: Array(line.utf8))])
     #expect(outcome.bad.first?.reason.hasPrefix(reason) == true, "\(outcome.bad)")
   }
 
-  @Test func aSubmitHasTheIDOfItsTask() {
+  @Test("a submit whose id differs from its task's id is refused")
+  func aSubmitHasTheIDOfItsTask() {
     let ids = ["01990000-0000-7000-8000-000000000001", "01990000-0000-7000-8000-000000000002"]
     func decode(_ id: String) -> BatchDecoder.Outcome {
       var decoder = BatchDecoder()
@@ -118,11 +127,12 @@ import Testing
       return decoder.decode([.init(number: 1, bytes: Array(line.utf8))])
     }
     #expect(decode(ids[0]).commands.map(\.taskID.description) == [ids[0]])
-    #expect(decode(ids[1]).bad.first?.reason.hasPrefix("id: not the ") == true)
+    #expect(decode(ids[1]).bad.first?.reason.hasPrefix("id: differs from the ") == true)
   }
 
   /// People's own names, and every field that a task has.
-  @Test func fieldsThatThereAreAreTaken() throws {
+  @Test("every known field is accepted")
+  func knownFieldsAreAccepted() throws {
     let line = #"""
       {"id":"01990000-0000-7000-8000-000000000001","kind":"download","source":"https://a.example/f.mp4",
       "destination":"storage://default/f.mp4","priority":1,"queue":"q","after":[],"notBefore":"2026-01-01T00:00:00Z",
@@ -136,7 +146,8 @@ import Testing
   }
 
   /// A handler may have a kind of its own: it is told of once, and sent.
-  @Test func aKindThatIsNoneOfOursIsToldOf() {
+  @Test("a kind that is not built in is reported once and sent")
+  func aKindThatIsNotBuiltInIsReported() {
     let lines = ["noop", "donwload", "transcode", "donwload"].enumerated().map { number, kind in
       let line = #"{"kind":"\#(kind)","source":"https://a.example/f.mp4","destination":"storage://default/f.mp4"}"#
       return LineSplitter.Line(number: number + 1, bytes: Array(line.utf8))
@@ -146,11 +157,12 @@ import Testing
     #expect(outcome.commands.count == 4 && outcome.bad == [])
     #expect(outcome.notes.map(\.number) == [2, 3])
     #expect(outcome.notes[0].reason.hasSuffix(#"; did you mean "download"?"#), "\(outcome.notes)")
-    #expect(outcome.notes[1].reason.hasPrefix(#"kind "transcode" is none of reelhaul's own"#), "\(outcome.notes)")
+    #expect(outcome.notes[1].reason.hasPrefix(#"kind "transcode" is not built in"#), "\(outcome.notes)")
     #expect(decoder.decode(lines).notes == [])
   }
 
-  @Test func linesWithoutAnIDGetOneEach() {
+  @Test("every line without an id gets its own")
+  func linesWithoutAnIDGetOneEach() {
     var decoder = BatchDecoder()
     let line = LineSplitter.Line(number: 1, bytes: Array(#"{"source":"https://a.example/film.mp4"}"#.utf8))
     let ids = decoder.decode(Array(repeating: line, count: 100)).commands.map(\.taskID)
@@ -158,9 +170,11 @@ import Testing
     #expect(ids.allSatisfy { $0.high >> 12 & 0xF == 7 && $0.low >> 62 == 2 }, "version 7")
   }
 
-  @Test(arguments: [
-    ([3], "line 3"), ([3, 4, 5], "lines 3-5"), ([1, 3, 4, 9], "lines 1, 3-4, 9"),
-  ])
+  @Test(
+    "line numbers are joined to ranges",
+    arguments: [
+      ([3], "line 3"), ([3, 4, 5], "lines 3-5"), ([1, 3, 4, 9], "lines 1, 3-4, 9"),
+    ])
   func manyLinesAreNamedShortly(numbers: [Int], text: String) {
     #expect(LineRanges(numbers).description == text)
   }

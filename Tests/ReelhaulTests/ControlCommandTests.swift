@@ -11,7 +11,8 @@ import Testing
   }
 
   /// A task that was retried and failed again before anybody looked.
-  @Test func aRetryHasEffectAlsoWhereItFailsAtOnce() {
+  @Test("a retry counts as done even if the task fails again at once")
+  func aRetryHasEffectAlsoWhereItFailsAtOnce() {
     #expect(!ControlAction.retry.hasEffect(on: task(.failed, sequence: 5), since: 5))
     #expect(ControlAction.retry.hasEffect(on: task(.queued, sequence: 6), since: 5))
     #expect(ControlAction.retry.hasEffect(on: task(.failed, sequence: 8), since: 5))

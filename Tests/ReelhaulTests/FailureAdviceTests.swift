@@ -13,32 +13,36 @@ import Testing
   }
 
   /// Another attempt by itself meets the same again.
-  @Test(arguments: [
-    (TaskFailure.Code.destinationExists, "--if-exists skip or replace, or another --to"),
-    (.destinationInvalid, "another --to"),
-    (.digestMismatch, "--sha256 or --md5 was wrong"), (.sizeMismatch, "--bytes was wrong"),
-    (.lengthUnknown, "with --bytes"), (.addressRefused, "with that network; then 'reelhaul retry"),
-    (.credentialRefused, "REELHAUL_CREDENTIALS"), (.http(404), "URL was wrong"),
-    (.certificateUntrusted, "REELHAUL_CA_FILE"),
-  ])
-  func whatIsToBeDoneFirstIsSaid(_ code: TaskFailure.Code, _ words: String) throws {
+  @Test(
+    "the advice names what must change before a retry",
+    arguments: [
+      (TaskFailure.Code.destinationExists, "--if-exists skip or replace, or another --to"),
+      (.destinationInvalid, "another --to"),
+      (.digestMismatch, "--sha256 or --md5 was wrong"), (.sizeMismatch, "--bytes was wrong"),
+      (.lengthUnknown, "with --bytes"), (.addressRefused, "REELHAUL_ALLOW_NETWORKS; then 'reelhaul retry"),
+      (.credentialRefused, "REELHAUL_CREDENTIALS"), (.http(404), "URL was wrong"),
+      (.certificateUntrusted, "REELHAUL_CA_FILE"),
+    ])
+  func adviceNamesTheRemedy(_ code: TaskFailure.Code, _ words: String) throws {
     let advice = try #require(FailureAdvice.of(task(.failed, code)))
     #expect(advice.contains(words), "\(advice)")
     #expect(TaskDetails.lines(TaskReport(task: task(.failed, code), waits: nil)).contains { $0.hasSuffix(advice) })
   }
 
-  @Test func aFileThatWasToBeSkippedIsNotSkippedTheNextTime() throws {
+  @Test("after a refused skip the advice offers only replace")
+  func aFileThatWasToBeSkippedIsNotSkippedTheNextTime() throws {
     let advice = try #require(FailureAdvice.of(task(.failed, .destinationExists, ifExists: .skip)))
     #expect(advice.contains("--if-exists replace"), "\(advice)")
   }
 
-  @Test(arguments: TaskState.allCases)
-  func onlyWhatCanBeRetriedIsToBe(_ state: TaskState) {
+  @Test("only failed and canceled tasks get the advice to retry", arguments: TaskState.allCases)
+  func onlyFailedAndCanceledTasksAreToBeRetried(_ state: TaskState) {
     let retry = "'reelhaul retry \(UniqueID(high: 0, low: 99))' tries again."
     #expect(FailureAdvice.of(task(state, .http(503))) == ([.failed, .canceled].contains(state) ? retry : nil))
   }
 
-  @Test func whoWaitsForACredentialIsToldWhere() {
+  @Test("a task that waits for a credential names the file for it")
+  func aMissingCredentialIsExplained() {
     #expect(FailureAdvice.of(task(.queued, .credentialUnknown))?.contains("REELHAUL_CREDENTIALS") == true)
   }
 }

@@ -21,14 +21,16 @@ import Testing
       state: state, createdAt: Timestamp(microseconds: 0))
   }
 
-  @Test func aStorageThatTasksWaitForMustBeSomewhere() {
+  @Test("a storage that tasks wait for and no worker has is a failure")
+  func aStorageThatTasksWaitForMustBeSomewhere() {
     let findings = FleetDoctor.storages([Self.worker()], wanted: ["default", "nas"])
     #expect(findings.map(\.check) == ["storage nas"])
     #expect(findings.map(\.status) == [.failed])
     #expect(FleetDoctor.storages([Self.worker()], wanted: ["default"]) == [])
   }
 
-  @Test func aKindThatTasksAreOfMustBeCarriedOut() {
+  @Test("a kind of waiting tasks that no worker handles is a failure")
+  func aKindThatTasksAreOfMustBeCarriedOut() {
     let typo = TaskKind(rawValue: "downlaod")
     let findings = FleetDoctor.kinds([Self.worker()], wanted: [.download, typo])
     #expect(findings.map(\.check) == ["kind downlaod"])
@@ -36,25 +38,29 @@ import Testing
     #expect(FleetDoctor.kinds([], wanted: [typo]) == [], "there is no worker at all")
   }
 
-  @Test func oneNameIsOneVolume() {
+  @Test("a storage name with different volumes is a warning")
+  func oneNameIsOneVolume() {
     let findings = FleetDoctor.storages([Self.worker(["a": 1, "b": 1]), Self.worker(["a": 2, "b": 1])], wanted: [])
     #expect(findings.map(\.check) == ["storage a"])
     #expect(findings.map(\.status) == [.warning])
   }
 
-  @Test func heldPlacesAreNamed() {
+  @Test("limits of 0 are named")
+  func heldPlacesAreNamed() {
     let held = FleetDoctor.limits([LimitUse(scope: .total, name: ""), LimitUse(scope: .queue, name: "q", limit: 0)])
     #expect(held.status == .warning)
-    #expect(held.message == "0 of queue q: tasks there wait")
+    #expect(held.message == "0 of queue q: their tasks wait")
     #expect(FleetDoctor.limits([LimitUse(scope: .host, name: "h", running: 4, limit: 4)]).status == .ok)
   }
 
-  @Test func eventsThatStayAreTold() {
+  @Test("events that wait for more than a minute are a warning")
+  func eventsThatStayAreTold() {
     #expect(FleetDoctor.events(.seconds(60), []).status == .ok)
     #expect(FleetDoctor.events(.seconds(61), []).status == .warning)
   }
 
-  @Test func theFleetIsReadThroughItsStore() async throws {
+  @Test("the doctor reads the fleet's state from its store")
+  func theFleetIsReadThroughItsStore() async throws {
     let store = MemoryStore()
     _ = try await store.apply([.submit(Self.task("storage://nas/a").spec)])
     let findings = try await FleetDoctor(store: store, topicPrefix: "a.", audits: true).examine()
@@ -69,7 +75,8 @@ import Testing
     #expect(unknown.map(\.check) == ["workers", "events", "limits"], "there is nothing to compare with")
   }
 
-  @Test func aTaskSaysWhatItWaitsFor() {
+  @Test("a task says what it waits for")
+  func aTaskSaysWhatItWaitsFor() {
     func reason(
       _ task: TaskDocument = Self.task(), _ workers: [WorkerDocument] = [Self.worker()], _ limits: [LimitUse] = []
     ) -> String? {
@@ -79,20 +86,20 @@ import Testing
     #expect(reason(Self.task("storage://nas/a")) == "for the storage nas: no live worker has it")
     var typo = Self.task()
     typo.spec.kind = TaskKind(rawValue: "downlaod")
-    #expect(reason(typo) == "for a worker that carries out the kind downlaod: no live one does")
+    #expect(reason(typo) == "for a worker with a handler for the kind downlaod: no live worker has one")
     var released = Self.task()
     released.error = TaskFailure(code: .diskFull, message: "the disk was full", class: .wait)
     #expect(reason(released) == nil)
     #expect(
       reason(released, [Self.worker()], [LimitUse(scope: .host, name: "example.org", limit: 0)])
-        == "for room: 0 run, and the limit of host example.org is 0")
-    #expect(reason(Self.task(), [Self.worker(isLive: false)])?.contains("none is live") == true)
+        == "for a free place: 0 run, and the limit of host example.org is 0")
+    #expect(reason(Self.task(), [Self.worker(isLive: false)])?.contains("no worker is live") == true)
     #expect(
       reason(Self.task(), [Self.worker()], [LimitUse(scope: .host, name: "example.org", running: 4, limit: 4)])
-        == "for room: 4 run, and the limit of host example.org is 4")
+        == "for a free place: 4 run, and the limit of host example.org is 4")
     #expect(
       reason(Self.task(), [Self.worker()], [LimitUse(scope: .total, name: "", running: 2, limit: 2)])
-        == "for room: 2 run, and the limit of total is 2")
+        == "for a free place: 2 run, and the limit of total is 2")
     #expect(reason(Self.task(), [Self.worker()], [LimitUse(scope: .queue, name: "other", limit: 0)]) == nil)
     #expect(reason(Self.task("storage://nas/a", .running)) == nil)
   }

@@ -17,7 +17,8 @@ import Testing
 
   // MARK: By name
 
-  @Test func aTaskThatIsRemovedCountsAsItWasSeenLast() {
+  @Test("a removed task counts as it was seen last")
+  func aTaskThatIsRemovedCountsAsItWasSeenLast() {
     let (a, b) = (Self.task(1), Self.task(2))
     var tasks = NamedTasks([a.spec.id, b.spec.id])
     #expect(tasks.update([:]) == [])
@@ -32,7 +33,8 @@ import Testing
     #expect(tasks.documents == [Self.task(1, .succeeded), Self.task(2, .succeeded)])
   }
 
-  @Test func aTaskThatWasSeenBeforeMayBeGoneAtOnce() {
+  @Test("a task that is known may be removed before the first look")
+  func aTaskThatWasSeenBeforeMayBeGoneAtOnce() {
     var tasks = NamedTasks([Self.task(1).spec.id], known: [Self.task(1)])
     #expect(tasks.update([:]) == [Self.task(1)])
     #expect(tasks.areAll { $0.state == .paused })
@@ -41,7 +43,8 @@ import Testing
 
   // MARK: All that are unfinished
 
-  @Test func aTaskKeepsItsRow() async throws {
+  @Test("a followed task keeps its row")
+  func aTaskKeepsItsRow() async throws {
     var tasks = FollowedTasks(limit: 4)
     try await tasks.update(listed: [Self.task(1), Self.task(2), Self.task(3)]) { _ in [:] }
     let now = [Self.task(3, .running), Self.task(4, .running), Self.task(1)]
@@ -53,14 +56,16 @@ import Testing
       tasks.documents == [Self.task(1), Self.task(2, .succeeded), Self.task(3, .running), Self.task(4, .running)])
   }
 
-  @Test func whatIsRemovedIsFollowedNoMore() async throws {
+  @Test("a removed task is no longer followed")
+  func aRemovedTaskIsNotFollowed() async throws {
     var tasks = FollowedTasks(limit: 4)
     try await tasks.update(listed: [Self.task(1), Self.task(2)]) { _ in [:] }
     try await tasks.update(listed: [Self.task(2)]) { _ in [:] }
     #expect(tasks.documents == [Self.task(2)])
   }
 
-  @Test func whatHasEndedAndThenWhatWaitsGivesWay() async throws {
+  @Test("ended tasks give way to others first, and waiting tasks next")
+  func endedAndWaitingTasksGiveWay() async throws {
     var tasks = FollowedTasks(limit: 3)
     try await tasks.update(listed: [Self.task(1, .running), Self.task(2), Self.task(3)]) { _ in [:] }
     try await tasks.update(listed: [Self.task(2), Self.task(3), Self.task(4)]) { _ in
@@ -73,7 +78,8 @@ import Testing
     #expect(tasks.documents == [Self.task(2), Self.task(3), Self.task(5, .running)])
   }
 
-  @Test func whatHasEndedIsDropped() async throws {
+  @Test("ended tasks can be dropped and are not looked up again")
+  func endedTasksAreDropped() async throws {
     var tasks = FollowedTasks(limit: 3)
     try await tasks.update(listed: [Self.task(1), Self.task(2)]) { _ in [:] }
     try await tasks.update(listed: [Self.task(2)]) { _ in Self.byID([Self.task(1, .failed)]) }

@@ -7,6 +7,7 @@ import Testing
 
 @Suite struct LimitArgumentsTests {
   @Test(
+    "names of limits are normalised like the names in tasks",
     arguments: [
       ("total", nil, LimitScope.total, ""), ("host", "Example.org", .host, "example.org"),
       ("host", "::1", .host, "::1"),
@@ -18,6 +19,7 @@ import Testing
   }
 
   @Test(
+    "names that no task can have are refused",
     arguments: [
       ("total", "x"), ("host", nil), ("host", ""), ("host", "https://example.org"), ("host", "example.org:80"),
       ("host", "a b"), ("queue", ""), ("queue", "a b"), ("kind", nil), ("storage", "a/b"), ("storage", ""),
@@ -26,7 +28,8 @@ import Testing
     #expect(throws: UsageError.self) { try LimitArguments.bucket(word, name) }
   }
 
-  @Test func namesThatNobodyKnowsAreDoubted() {
+  @Test("names that no worker or task knows are doubted")
+  func namesThatNobodyKnowsAreDoubted() {
     let worker = WorkerDocument(
       id: UniqueID(high: 1, low: 1), host: "h", pid: 1, startedAt: Timestamp(microseconds: 0),
       leaseUntil: Timestamp(microseconds: 0), isLive: true, running: 0, kinds: [.download],
@@ -46,7 +49,8 @@ import Testing
     #expect(doubt(.queue, "tape", [worker]) == nil, "a queue is there once a task names it")
   }
 
-  @Test func limitsAreWholeNumbersOrNone() throws {
+  @Test("a limit is a whole number or none")
+  func limitsAreWholeNumbersOrNone() throws {
     #expect(try LimitArguments.limit("none") == nil)
     #expect(try LimitArguments.limit("0") == 0)
     #expect(try LimitArguments.limit("1000000") == 1_000_000)
@@ -55,7 +59,8 @@ import Testing
     }
   }
 
-  @Test func weightsArePositiveNumbers() throws {
+  @Test("a weight is a positive number within its bounds")
+  func weightsArePositiveNumbers() throws {
     #expect(try LimitArguments.weight("0.5") == 0.5)
     #expect(try LimitArguments.weight("1000") == 1000)
     for text in ["", "0", "-1", "1e2", "nan", "inf", "1001", "0.0001", "1.2.3", "."] {

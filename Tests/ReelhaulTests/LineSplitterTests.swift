@@ -6,7 +6,7 @@ import Testing
   private static let text = "one\n\n  \ntwo\r\n0123456789ABC\nlast"
 
   /// However the bytes come, the lines are the same.
-  @Test(arguments: [1, 2, 3, 5, 7, 100])
+  @Test("lines are the same whatever the size of the blocks", arguments: [1, 2, 3, 5, 7, 100])
   func cutsBlocksOfAnySize(_ size: Int) {
     var splitter = LineSplitter(limit: 10)
     var lines: [LineSplitter.Line] = []
@@ -23,7 +23,8 @@ import Testing
       ])
   }
 
-  @Test func aByteOrderMarkIsNoPartOfTheFirstLine() {
+  @Test("a byte order mark is not part of the first line")
+  func aByteOrderMarkIsNoPartOfTheFirstLine() {
     var splitter = LineSplitter(limit: 10)
     let text = Array("\u{FEFF}one\n\u{FEFF}two\n".utf8)
     #expect(
@@ -32,7 +33,8 @@ import Testing
       ])
   }
 
-  @Test func nothingComesOfNothing() {
+  @Test("empty input has no lines")
+  func nothingComesOfNothing() {
     var splitter = LineSplitter(limit: 10)
     #expect(splitter.finish() == [])
   }

@@ -8,7 +8,7 @@ import Testing
   /// By name, which is all that a failing test needs to show of one.
   private static let commands = Dictionary(uniqueKeysWithValues: Program.commands.map { ($0.spec.name, $0.spec) })
 
-  @Test(arguments: commands.keys.sorted())
+  @Test("every option of a command has a unique name and letter", arguments: commands.keys.sorted())
   func namesEachOptionOnce(_ name: String) throws {
     let command = try #require(Self.commands[name])
     let options = command.options + Program.spec.options + [.help]
@@ -17,7 +17,7 @@ import Testing
     #expect(Set(shorts).count == shorts.count)
   }
 
-  @Test(arguments: commands.keys.sorted())
+  @Test("every default is a valid value of its option", arguments: commands.keys.sorted())
   func defaultsAreValuesTheOptionTakes(_ name: String) throws {
     let command = try #require(Self.commands[name])
     for option in command.options {
@@ -27,7 +27,9 @@ import Testing
     }
   }
 
-  @Test(arguments: (Program.commands.map(\.spec) + [Program.spec]).flatMap(\.examples))
+  @Test(
+    "every example in help can be parsed",
+    arguments: (Program.commands.map(\.spec) + [Program.spec]).flatMap(\.examples))
   func examplesCanBeTyped(_ example: Example) throws {
     guard example.line.hasPrefix("reelhaul "), !example.line.contains("$(") else { return }
     let command = example.line.prefix { $0 != "|" }
@@ -39,7 +41,7 @@ import Testing
   }
 
   /// An example that is pasted does what it says.
-  @Test(arguments: Subcommand.download.spec.examples)
+  @Test("every example of a download is a valid task", arguments: Subcommand.download.spec.examples)
   func examplesOfDownloadsAreTasks(_ example: Example) throws {
     let words = example.line.replacing("'A film'", with: "film").split(separator: " ").dropFirst().map(String.init)
     guard case .run(let arguments) = try CommandParser(Program.spec, settings: Settings(environment: [:])).parse(words)
@@ -47,18 +49,18 @@ import Testing
     #expect(throws: Never.self) { try TaskSpec(downloadOf: arguments.positionals[0], arguments).checked() }
   }
 
-  @Test(arguments: CompletionScript.Shell.allCases)
+  @Test("completions offer the names of brokers", arguments: CompletionScript.Shell.allCases)
   func brokersAreOffered(_ shell: CompletionScript.Shell) {
     let brokers = shell == .fish ? #"embedded\t apache-kafka\t"# : "embedded apache-kafka"
     #expect(CompletionScript.make(for: shell, Program.spec).contains(brokers))
   }
 
-  @Test(arguments: ControlAction.names)
+  @Test("the help of control commands says what is refused", arguments: ControlAction.names)
   func helpSaysWhatIsRefused(_ name: String) throws {
     #expect(try #require(Self.commands[name]).discussion.contains("does not allow it are refused"))
   }
 
-  @Test(arguments: commands.keys.sorted())
+  @Test("the help of every command has its summary", arguments: commands.keys.sorted())
   func helpSaysWhatACommandIsFor(_ name: String) throws {
     let command = try #require(Self.commands[name])
     #expect(!command.summary.isEmpty && !command.summary.hasSuffix("."))

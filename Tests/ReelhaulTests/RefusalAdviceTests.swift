@@ -7,8 +7,8 @@ import Testing
   private static let actions = ControlAction.names.compactMap { ControlAction(name: $0, priority: 1) }
 
   /// What it tells people to type is not refused in its turn.
-  @Test(arguments: TaskState.allCases)
-  func whatIsAdvisedCanBeDone(_ state: TaskState) throws {
+  @Test("the command that the advice names is allowed in this state", arguments: TaskState.allCases)
+  func theAdvisedCommandIsAllowed(_ state: TaskState) throws {
     let task = UniqueID(high: 1, low: 2)
     for action in Self.actions {
       var machine = TaskMachine(state: state)
@@ -26,13 +26,16 @@ import Testing
     }
   }
 
-  @Test(arguments: [ControlAction.pause, .resume, .prioritize(1)])
-  func whatFailedIsRetriedFirst(_ action: ControlAction) {
+  @Test(
+    "a failed task must be retried before it can be controlled",
+    arguments: [ControlAction.pause, .resume, .prioritize(1)])
+  func failedTasksAreRetriedFirst(_ action: ControlAction) {
     let task = UniqueID(high: 1, low: 2)
     #expect(RefusalAdvice.of(action, task, in: .failed).contains("'reelhaul retry \(task)' queues it again"))
   }
 
-  @Test func aRunningTaskIsCanceledBeforeItIsRemoved() {
+  @Test("a running task must be canceled before it is removed")
+  func aRunningTaskIsCanceledBeforeItIsRemoved() {
     let task = UniqueID(high: 1, low: 2)
     #expect(RefusalAdvice.of(.remove, task, in: .running) == "Cancel it first: 'reelhaul cancel --wait \(task)'.")
   }

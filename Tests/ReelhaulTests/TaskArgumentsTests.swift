@@ -17,7 +17,8 @@ import WorkerOptions
     return try TaskSpec(downloadOf: arguments.positionals[0], arguments).checked()
   }
 
-  @Test func readsEveryFlag() throws {
+  @Test("every flag of download is read")
+  func readsEveryFlag() throws {
     let id = "01990000-0000-7000-8000-000000000001"
     let spec = try spec(
       "--to", "storage://films/a.mp4", "--id", id, "-p", "-7", "--queue", "slow", "--after",
@@ -41,7 +42,8 @@ import WorkerOptions
     #expect(spec.paused)
   }
 
-  @Test func defaultsAreTheDefaultTask() throws {
+  @Test("without flags the task has its defaults")
+  func defaultsAreTheDefaultTask() throws {
     let spec = try spec()
     #expect(
       spec
@@ -50,14 +52,19 @@ import WorkerOptions
   }
 
   /// By the word that was typed, never by the field of JSON that it becomes.
-  @Test(arguments: [
-    (["--to", "/etc/passwd"], "--to: "), (["--header", "Cookie: a"], "--header: "), (["--queue", "a b"], "--queue: "),
-    (["--rate", "0"], "--rate: "), (["--credential", "a b"], "--credential: "), (["--label", "a b=c"], "--label: "),
-    (["--id", "01990000-0000-7000-8000-000000000001", "--after", "01990000-0000-7000-8000-000000000001"], "--after: "),
-    (["--retry-after", "86401"], "--retry-after: "),
-    (["--not-before", "2026-01-15T12:00:60Z"], "--not-before: second 60"),
-    (["--not-before", "+90"], "--not-before must be a time such as"),
-  ])
+  @Test(
+    "errors name the option, not the field",
+    arguments: [
+      (["--to", "/etc/passwd"], "--to: "), (["--header", "Cookie: a"], "--header: "),
+      (["--queue", "a b"], "--queue: "),
+      (["--rate", "0"], "--rate: "), (["--credential", "a b"], "--credential: "), (["--label", "a b=c"], "--label: "),
+      (
+        ["--id", "01990000-0000-7000-8000-000000000001", "--after", "01990000-0000-7000-8000-000000000001"], "--after: "
+      ),
+      (["--retry-after", "86401"], "--retry-after: "),
+      (["--not-before", "2026-01-15T12:00:60Z"], "--not-before: second 60"),
+      (["--not-before", "+90"], "--not-before must be a time such as"),
+    ])
   func errorsNameTheOption(_ words: [String], _ start: String) throws {
     let error = #expect(throws: UsageError.self) { try spec(words) }
     #expect(error?.message.hasPrefix(start) == true, "\(error?.message ?? "")")
@@ -65,25 +72,28 @@ import WorkerOptions
     #expect(source?.message == "URL: a task of kind download needs an http:// or https:// URL here")
   }
 
-  @Test func aLabelIsGivenOnce() {
+  @Test("a label that is given twice is refused")
+  func aLabelIsGivenOnce() {
     #expect(throws: UsageError("--label names a twice")) { try spec("--label", "a=1", "--label", "a=2") }
   }
 
-  @Test(arguments: ["a=1,,b=2", "a=1,", ",", "a", "=1", "a=1, b=2"])
+  @Test("lists of pairs with slips are refused", arguments: ["a=1,,b=2", "a=1,", ",", "a", "=1", "a=1, b=2"])
   func listsOfPairsAreReadStrictly(_ text: String) {
     #expect(throws: UsageError("--labels (REELHAUL_LABELS) must be K=V,…, not \"\(text)\"")) {
       try KeyValueList.parse(text, of: .labels)
     }
   }
 
-  @Test(arguments: [
-    ["--id", "7"], ["--after", "x"], ["--not-before", "tomorrow"], ["--sha256", "00"], ["--md5", "xyz"],
-    ["--header", "none"], ["--retry-after", "1,x"], ["--label", "x"], ["--to", "/etc/passwd"],
-    ["--to", "storage://default/../x"], ["--header", "Cookie: a"], ["--queue", "a b"], ["--rate", "0"],
-    ["--retry-after", "1,,2"], ["--retry-after", "1,"], ["--retry-after", ""], ["--retry-after", "+5"],
-    ["--retry-after", "1, 2"], ["--bytes", "1.5"], ["--not-before", "+1h1h"],
-  ])
-  func refusesWhatCannotBeATask(_ words: [String]) {
+  @Test(
+    "option values that no task can have are refused",
+    arguments: [
+      ["--id", "7"], ["--after", "x"], ["--not-before", "tomorrow"], ["--sha256", "00"], ["--md5", "xyz"],
+      ["--header", "none"], ["--retry-after", "1,x"], ["--label", "x"], ["--to", "/etc/passwd"],
+      ["--to", "storage://default/../x"], ["--header", "Cookie: a"], ["--queue", "a b"], ["--rate", "0"],
+      ["--retry-after", "1,,2"], ["--retry-after", "1,"], ["--retry-after", ""], ["--retry-after", "+5"],
+      ["--retry-after", "1, 2"], ["--bytes", "1.5"], ["--not-before", "+1h1h"],
+    ])
+  func refusesInvalidOptions(_ words: [String]) {
     #expect(throws: UsageError.self) { try spec(words[0], words[1]) }
   }
 

@@ -14,7 +14,7 @@ import Testing
       state: state, worker: UniqueID(high: 0, low: 7), epoch: 3, createdAt: Timestamp(microseconds: 0))
   }
 
-  @Test(arguments: TaskState.allCases)
+  @Test("show calls a worker the last one if it no longer has the task", arguments: TaskState.allCases)
   func aWorkerIsOneThatHasTheTask(_ state: TaskState) throws {
     let lines = TaskDetails.lines(TaskReport(task: document(state), waits: nil))
     let line = try #require(lines.first { $0.contains("(epoch 3)") })
@@ -22,7 +22,8 @@ import Testing
   }
 
   /// A column of nothing says nothing.
-  @Test func whatWentWrongIsListedWhereSomethingDid() {
+  @Test("list has a column for errors only if a task has one")
+  func errorsAreListedIfThereAreAny() {
     var failed = document(.failed)
     failed.error = TaskFailure(code: .http(404), message: "…", class: .fail)
     let terminal = Terminal(descriptor: -1, environment: [:])
@@ -32,9 +33,11 @@ import Testing
   }
 
   /// What went wrong with an earlier attempt is not what a running task is about.
-  @Test(arguments: [
-    (TaskState.running, "last error"), (.publishing, "last error"), (.failed, "error"), (.queued, "error"),
-  ])
+  @Test(
+    "show calls the error of an earlier attempt the last error",
+    arguments: [
+      (TaskState.running, "last error"), (.publishing, "last error"), (.failed, "error"), (.queued, "error"),
+    ])
   func errorsOfEarlierAttemptsAreNamedSo(_ state: TaskState, _ name: String) {
     var task = document(state)
     task.error = TaskFailure(code: .init(rawValue: "connection_reset"), message: "The server hung up.", class: .retry)
@@ -45,7 +48,8 @@ import Testing
     #expect(task.line.contains("connection_reset") == (name == "error"))
   }
 
-  @Test func whatWasAskedForIsShown() {
+  @Test("show lists every setting of the task, and hides header values")
+  func requestedSettingsAreShown() {
     var task = document(.failed)
     let plain = TaskDetails.lines(TaskReport(task: task, waits: nil)).count
     task.spec.notBefore = Timestamp("2026-01-31T20:00:00Z")
@@ -79,7 +83,8 @@ import Testing
         """), "\(document)")
   }
 
-  @Test func aBlockedTaskNamesWhatItWaitsFor() async throws {
+  @Test("show names the predecessors of a blocked task")
+  func aBlockedTaskNamesWhatItWaitsFor() async throws {
     let store = MemoryStore()
     func task(_ low: UInt64, after: [UniqueID] = []) -> TaskSpec {
       TaskSpec(id: UniqueID(high: 1, low: low), kind: .noop, source: "https://a.example/f.mp4", after: after)
@@ -106,12 +111,14 @@ import Testing
     #expect(
       report.waits
         == "for \(failed.id) (failed: 'reelhaul retry \(failed.id)'), \(queued.id) (queued), "
-        + "\(absent) (there is none: submit it, or cancel this task)")
+        + "\(absent) (it does not exist: submit it, or cancel this task)")
     #expect(TaskDetails.lines(report).contains { $0.hasPrefix("waits") && $0.contains("(queued)") })
   }
 
-  @Test(arguments: [TaskState.failed, .canceled, .paused, .queued, .succeeded])
-  func aTaskIsHeldByWhatItComesAfterOnlyWhereThatStandsStill(_ state: TaskState) {
+  @Test(
+    "a predecessor holds a task only if it has failed or is canceled or paused",
+    arguments: [TaskState.failed, .canceled, .paused, .queued, .succeeded])
+  func onlyStoppedPredecessorsHoldATask(_ state: TaskState) {
     let first = UniqueID(high: 0, low: 1)
     let hold = WaitReason.hold(of: document(.blocked, after: [first]), states: [first: state])
     #expect((hold != nil) == [.failed, .canceled, .paused].contains(state))
@@ -119,7 +126,8 @@ import Testing
   }
 
   /// Each task for itself, whatever is asked for together.
-  @Test func whatWaitsIsToldOfEach() async throws {
+  @Test("each of several tasks has its own reason to wait")
+  func everyTaskHasItsOwnReason() async throws {
     let store = MemoryStore()
     let specs = [UniqueID(high: 0, low: 9)].flatMap { [[$0], []] }.enumerated().map { index, after in
       TaskSpec(id: UniqueID(high: 2, low: UInt64(index)), kind: .noop, source: "https://a.example/f.mp4", after: after)
@@ -131,7 +139,8 @@ import Testing
   }
 
   /// A task that is there already is the one that was submitted first.
-  @Test func anotherTaskOfTheSameIDIsToldApart() throws {
+  @Test("the differences between two tasks with the same id are named")
+  func anotherTaskOfTheSameIDIsToldApart() throws {
     let first = TaskSpec(
       id: UniqueID(high: 0, low: 1), kind: .download, source: "https://a.example/f.mp4",
       headers: [HeaderField(name: "A", value: "1"), HeaderField(name: "B", value: "2")])
@@ -145,7 +154,8 @@ import Testing
     #expect(first.differences(from: second) == ["source", "maxAttempts", "labels"])
   }
 
-  @Test func manyAreCounted() throws {
+  @Test("many predecessors are counted instead of named")
+  func manyAreCounted() throws {
     let reason = try #require(
       WaitReason.predecessors(
         of: document(.blocked, after: (1...7).map { UniqueID(high: 0, low: $0) }),

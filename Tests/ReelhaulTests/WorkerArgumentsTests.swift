@@ -17,9 +17,11 @@ import WorkerOptions
   }
 
   /// Whichever of the two gave it.
-  @Test(arguments: [
-    ("--ca-file", "REELHAUL_CA_FILE"), ("--credentials", "REELHAUL_CREDENTIALS"),
-  ])
+  @Test(
+    "a file that cannot be used is named with its flag and variable",
+    arguments: [
+      ("--ca-file", "REELHAUL_CA_FILE"), ("--credentials", "REELHAUL_CREDENTIALS"),
+    ])
   func filesThatCannotBeUsedAreNamedWithTheirSetting(_ flag: String, _ key: String) throws {
     let directory = try TemporaryDirectory()
     let absent = "\(directory.path)/absent"
@@ -36,7 +38,8 @@ import WorkerOptions
   }
 
   /// All of them, whichever way each is checked: a worker that does not start tells of the first alone.
-  @Test func theDoctorTellsOfEveryMistake() throws {
+  @Test("the doctor reports every mistake in a worker's settings")
+  func theDoctorTellsOfEveryMistake() throws {
     let wrong = [
       "REELHAUL_RATE": "much", "REELHAUL_LEASE_SECONDS": "2", "REELHAUL_CONCURRENCY": "0",
       "REELHAUL_DRAIN_SECONDS": "x",
@@ -58,7 +61,8 @@ import WorkerOptions
     #expect(WorkerConfiguration.mistakes(in: Settings(environment: ["REELHAUL_RATE": "5MB"])) == [])
   }
 
-  @Test func settingsThatUpDoesNotFollowAreNamed() {
+  @Test("settings that up ignores are named")
+  func settingsThatUpDoesNotFollowAreNamed() {
     let settings = Settings(
       environment: [
         "REELHAUL_ALLOW_NETWORKS": "10.0.0.0/8", "REELHAUL_LEASE_SECONDS": "9", "REELHAUL_KAFKA": "",
@@ -71,23 +75,25 @@ import WorkerOptions
     ]
     #expect(
       UnknownSettings.unfollowed(settings, workers)
-        == "'up' has its own of these, and does not follow REELHAUL_ALLOW_NETWORKS, REELHAUL_KAFKA_LINGER_MS, REELHAUL_RATE."
+        == "'up' uses its own values and ignores REELHAUL_ALLOW_NETWORKS, REELHAUL_KAFKA_LINGER_MS, REELHAUL_RATE."
     )
     #expect(UnknownSettings.unfollowed(Settings(environment: workers), workers) == nil)
   }
 
-  @Test func settingsThatNothingReadsAreNamed() {
+  @Test("settings that nothing reads are named")
+  func settingsThatNothingReadsAreNamed() {
     let settings = Settings(
       environment: ["REELHAUL_CONCURENCY": "9", "REELHAUL_KAFKA_LINGER_MS": "5", "PATH": "/bin"],
       file: ["REELHAUL_WHATEVER": "1", "REELHAUL_STORAGE": "default=/srv"])
     #expect(
       UnknownSettings.sentences(settings) == [
-        "REELHAUL_CONCURENCY is no setting of reelhaul: did you mean REELHAUL_CONCURRENCY?",
-        "REELHAUL_WHATEVER is no setting of reelhaul",
+        "REELHAUL_CONCURENCY is not a setting of reelhaul: did you mean REELHAUL_CONCURRENCY?",
+        "REELHAUL_WHATEVER is not a setting of reelhaul",
       ])
   }
 
-  @Test func networksAreCheckedWithTheirSetting() throws {
+  @Test("an invalid network is named with its setting")
+  func networksAreCheckedWithTheirSetting() throws {
     #expect(try configuration("--allow-networks", "10.0.0.0/8,::1").allowedNetworks.count == 2)
     let error = #expect(throws: UsageError.self) { try configuration("--allow-networks", "10.0.0.1/8") }
     #expect(

@@ -9,7 +9,7 @@ import Testing
     directory = try TemporaryDirectory()
   }
 
-  /// What a shell script prints, run with `options`.
+  /// The output of a shell script that runs with `options`.
   private func output(_ script: String, _ options: ChildProcess.Options = .init()) async throws -> String {
     var options = options
     options.stdout = "\(directory.path)/out"

@@ -16,7 +16,7 @@ import Testing
     }
   }
 
-  /// Runs `body` with a loop and ends the loop, which traps where a handle was left open.
+  /// Runs `body` with a loop and ends the loop, which traps if a handle is still open.
   private func withLoop<Result: Sendable>(_ body: @Sendable (EventLoop) async throws -> Result) async throws -> Result {
     let loop = EventLoop(name: "test")
     let result: Swift.Result<Result, any Error>
@@ -25,7 +25,6 @@ import Testing
     return try result.get()
   }
 
-  /// Whoever sleeps until a deadline finds it over.
   @Test("a sleep never ends before its duration has passed")
   func noTimerIsEarly() async throws {
     try await withLoop { loop in
@@ -163,7 +162,6 @@ import Testing
 }
 
 @Suite struct BlockingPoolTests {
-  /// While more is waiting, too.
   @Test("the blocking pool releases a closure after it has run, even while others wait")
   func releasesFinishedClosures() async throws {
     final class Used: Sendable {}
@@ -173,7 +171,7 @@ import Testing
     let (started, begins) = AsyncStream.makeStream(of: Void.self)
     var used: Used? = Used()
     weak let kept = used
-    // Tasks of one loop begin in order, and so do their calls.
+    // Tasks of one loop begin in order, so their calls do too.
     let calls = [
       loop.task { try await pool.run { gate.wait(until: { $0 > 0 }, then: { _ in }) } },
       loop.task { [used] in try await pool.run { [used] in _ = used } },

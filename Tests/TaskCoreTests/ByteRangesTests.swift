@@ -3,7 +3,7 @@ import TaskCore
 import Testing
 
 struct ByteRangesTests {
-  /// Against a plain set of offsets.
+  /// The model is a plain set of offsets.
   @Test("byte ranges behave like a set of offsets", arguments: 0..<50 as Range<UInt64>)
   func behavesLikeASet(seed: UInt64) {
     var generator = SplitMix64(seed: seed)

@@ -5,7 +5,7 @@ import Testing
 private let mebibyte: Int64 = 1 << 20
 
 struct ChunkSchedulerTests {
-  /// Random connections that move, stall, fail and finish: every byte arrives, none is handed out twice at a time.
+  /// Connections move, stall, fail and finish at random.
   @Test(
     "with random connections, every byte arrives and none is assigned twice at a time",
     arguments: 0..<60 as Range<UInt64>)
@@ -99,7 +99,7 @@ struct ChunkSchedulerTests {
     #expect(plan.received == ByteRanges(0..<(12 * mebibyte)))
   }
 
-  /// What its source has sent of the second half would be sent again.
+  /// Otherwise bytes that the source has already sent of the second half would be sent again.
   @Test("a chunk that is nearly done stays with its connection")
   func aChunkThatIsSoonDoneIsLeftToItsConnection() throws {
     var plan = ChunkScheduler(size: 16 * mebibyte)
@@ -111,7 +111,7 @@ struct ChunkSchedulerTests {
     }
     #expect(!takesOver(rate: nil), "nothing is known of any connection")
     #expect(!takesOver(rate: 16 * mebibyte) && takesOver(rate: 15 * mebibyte))
-    // Its own pace counts, once it was seen for a whole second.
+    // Its own rate counts once it has been measured for a whole second.
     plan.advance(chunk.id, to: 2 * mebibyte)
     plan.sampled()
     #expect(!takesOver(rate: nil))

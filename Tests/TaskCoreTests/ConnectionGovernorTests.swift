@@ -2,7 +2,7 @@ import ReelhaulSystem
 import TaskCore
 import Testing
 
-/// The number of connections after `samples` samples where `throughput` tells what so many connections move.
+/// The number of connections after `samples` samples, if `throughput` gives the rate of a number of connections.
 private func settled(maximum: Int, samples: Int = 60, throughput: (Int) -> Int64) -> Int {
   var governor = ConnectionGovernor(maximum: maximum)
   for _ in 0..<samples { governor.observe(throughput: throughput(governor.connections)) }

@@ -51,7 +51,6 @@ struct ResourceURLTests {
     #expect(throws: expected) { try ResourceURL(text) }
   }
 
-  /// What libcurl could never connect to.
   @Test(
     "a host that libcurl could never connect to is refused",
     arguments: [

@@ -51,7 +51,7 @@ struct RetryPolicyTests {
     var generator = SplitMix64(seed: 4)
     let policy = RetryPolicy(maxAttempts: 1)
     #expect(policy.decision(after: failure(.fail), attempt: 1, using: &generator) == .fail)
-    // What is not mended soon is asked for ever less often.
+    // A cause that lasts is asked about less and less often.
     for (uncounted, least) in [(-1, 5), (0, 5), (1, 10), (2, 20), (3, 40), (100, 40)] {
       let decision = policy.decision(after: failure(.wait), attempt: 50, uncounted: uncounted, using: &generator)
       guard case .wait(let delay) = decision else {

@@ -3,8 +3,7 @@ import TaskCore
 import Testing
 
 struct StateMachineDocumentTests {
-  /// The diagram and the table of the document are those of the machine. To renew them after a change of the machine,
-  /// put what the failure prints between the document's markers.
+  /// After a change of the machine, replace the document's diagram and table by the output of the failure.
   @Test("the diagram and the table in docs/state-machine.md are those of the machine")
   func showsTheMachineAsItIs() throws {
     let path = "\(#filePath)".split(separator: "/").dropLast(3).map { "/" + $0 }.joined() + "/docs/state-machine.md"

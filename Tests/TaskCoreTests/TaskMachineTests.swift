@@ -130,8 +130,6 @@ struct TaskMachineTests {
     }
   }
 
-  /// Whatever happens in whatever order: places, ownership and intents agree with the state, and a refused event
-  /// changes nothing.
   @Test(
     "after random events, place, ownership and intent agree with the state, and refused events change nothing",
     arguments: 0..<100 as Range<UInt64>)

@@ -59,7 +59,6 @@ struct TaskSpecTests {
       } == "labels")
   }
 
-  /// What is offered in the place of a scheme is taken there.
   @Test(
     "an error about a URL offers the schemes that are accepted there",
     arguments: [

@@ -24,7 +24,7 @@ struct TimestampTests {
     #expect(Timestamp(text)?.microseconds == microseconds)
   }
 
-  /// RFC 3339, 5.8, and the same seconds elsewhere on Earth.
+  /// The examples of RFC 3339, 5.8, and the same seconds in other time zones.
   @Test(
     "a leap second is read as the next second",
     arguments: [
@@ -59,7 +59,7 @@ struct TimestampTests {
     #expect(Timestamp(text) == nil)
   }
 
-  /// PostgreSQL knows times that RFC 3339 cannot write.
+  /// PostgreSQL has times that RFC 3339 cannot express.
   @Test("a time that RFC 3339 cannot express is written as the nearest one")
   func timesOutOfRangeAreWrittenAsTheNearest() {
     for microseconds in [Int64.max, 9_223_371_331_200_000_000, 253_402_300_800_000_000] as [Int64] {

@@ -4,7 +4,7 @@ import TestKit
 import Testing
 
 @Suite struct ApplyTests {
-  @Test(arguments: StoreKind.allCases)
+  @Test("a task that is submitted twice is added once", arguments: StoreKind.allCases)
   func aTaskIsAddedOnce(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
       let spec = TaskSpec.noop()
@@ -16,7 +16,7 @@ import Testing
     }
   }
 
-  @Test(arguments: StoreKind.allCases)
+  @Test("a specification is read back as it was submitted", arguments: StoreKind.allCases)
   func aSpecComesBackAsItWas(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
       let spec = TaskSpec(
@@ -33,7 +33,7 @@ import Testing
   }
 
   /// The most of everything that passes validation.
-  @Test(arguments: StoreKind.allCases)
+  @Test("the largest valid values are read back as they were submitted", arguments: StoreKind.allCases)
   func extremesComeBackAsTheyWere(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
       let url = "https://\(String(repeating: "a.", count: 125))b/"
@@ -63,7 +63,7 @@ import Testing
     }
   }
 
-  @Test(arguments: StoreKind.allCases)
+  @Test("a repeated command is a duplicate, and a repeated refused one is refused again", arguments: StoreKind.allCases)
   func aCommandIsAppliedOnceAndARefusalIsRepeated(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
       let spec = TaskSpec.noop()
@@ -83,7 +83,7 @@ import Testing
     }
   }
 
-  @Test(arguments: StoreKind.allCases)
+  @Test("the commands of a batch are applied in order", arguments: StoreKind.allCases)
   func aBatchKeepsItsOrder(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
       let a = TaskSpec.noop()
@@ -103,7 +103,7 @@ import Testing
     }
   }
 
-  @Test(arguments: StoreKind.allCases)
+  @Test("a removed task cannot be submitted again", arguments: StoreKind.allCases)
   func aRemovedTaskStaysRemoved(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
       let spec = TaskSpec.noop()
@@ -116,7 +116,7 @@ import Testing
   }
 
   /// Every command to a task in every state in which no worker owns it does what the state machine says.
-  @Test(arguments: StoreKind.allCases)
+  @Test("commands to tasks without a worker follow the state machine", arguments: StoreKind.allCases)
   func commandsToRestingTasksFollowTheMachine(_ kind: StoreKind) async throws {
     let actions: [ControlAction] = [.pause, .resume, .cancel, .retry, .prioritize(3), .remove]
     try await withStore(kind) { fixture in

@@ -5,7 +5,7 @@ import Testing
 
 /// Who is claimed, and in which order.
 @Suite struct ClaimTests {
-  @Test(arguments: StoreKind.allCases)
+  @Test("tasks with higher priority are always claimed first", arguments: StoreKind.allCases)
   func priorityIsStrict(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
       let worker = try await fixture.worker()
@@ -21,7 +21,7 @@ import Testing
     }
   }
 
-  @Test(arguments: StoreKind.allCases)
+  @Test("a task whose priority changes moves in the order of claims", arguments: StoreKind.allCases)
   func aTaskMovesWithItsPriority(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
       let worker = try await fixture.worker()
@@ -37,8 +37,8 @@ import Testing
     }
   }
 
-  @Test(arguments: StoreKind.allCases)
-  func whatWaitedLongestGoesFirstAndWhatCameBackBeforeIt(_ kind: StoreKind) async throws {
+  @Test("the oldest task is claimed first, and a task that came back goes before it", arguments: StoreKind.allCases)
+  func oldestFirstAndReturnedTasksBeforeThem(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
       let worker = try await fixture.worker()
       let specs = (0..<5).map { _ in TaskSpec.noop() }
@@ -53,7 +53,7 @@ import Testing
     }
   }
 
-  @Test(arguments: StoreKind.allCases)
+  @Test("a claim is full as long as there are tasks", arguments: StoreKind.allCases)
   func claimsAreFullAsLongAsThereAreTasks(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
       let worker = try await fixture.worker()
@@ -64,7 +64,7 @@ import Testing
     }
   }
 
-  @Test(arguments: StoreKind.allCases)
+  @Test("a worker claims only tasks of its kinds and storages", arguments: StoreKind.allCases)
   func workersTakeWhatTheyCanDo(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
       let download = TaskSpec(id: .random(), kind: .download, source: "https://a/x", destination: "storage://films/x")
@@ -78,8 +78,8 @@ import Testing
     }
   }
 
-  @Test(arguments: StoreKind.allCases)
-  func whatComesAfterAnEmptyClaimIsSeen(_ kind: StoreKind) async throws {
+  @Test("tasks that arrive after an empty claim are claimed", arguments: StoreKind.allCases)
+  func tasksAfterAnEmptyClaimAreSeen(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
       let worker = try await fixture.worker()
       for _ in 0..<5 {

@@ -6,7 +6,7 @@ import Testing
 
 /// Several workers, random commands, lost leases: at the end everything is in its place.
 @Suite struct ConcurrencyTests {
-  @Test(arguments: StoreKind.allCases)
+  @Test("with many workers at once, limits hold and no task runs twice", arguments: StoreKind.allCases)
   func capsHoldAndNothingRunsTwice(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
       let tasks = 300
@@ -39,7 +39,7 @@ import Testing
     return ran
   }
 
-  @Test(arguments: StoreKind.allCases)
+  @Test("after random concurrent calls every task is in its place", arguments: StoreKind.allCases)
   func everythingIsInItsPlaceAfterChaos(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
       let ids = (0..<120).map { _ in UniqueID.random() }

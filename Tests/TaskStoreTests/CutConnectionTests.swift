@@ -9,7 +9,7 @@ import Testing
 /// The connection dies at each request of a task's life in turn, before the database has it and before its answer is
 /// there: the call is made again, and its effect is the same as if nothing had happened.
 @Suite struct CutConnectionTests {
-  @Test(arguments: [CuttingProxy.Cut.before, .after])
+  @Test("every call takes effect once, wherever its connection is cut", arguments: [CuttingProxy.Cut.before, .after])
   func everyCallTakesEffectOnce(_ cut: CuttingProxy.Cut) async throws {
     try await withPostgresStore { _, direct in
       let server = try await TestPostgres.shared.server()

@@ -4,7 +4,7 @@ import Testing
 
 /// Limits, and shares of queues.
 @Suite struct FairnessTests {
-  @Test(arguments: StoreKind.allCases)
+  @Test("queues share claims by their weights", arguments: StoreKind.allCases)
   func queuesShareByWeight(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
       let worker = try await fixture.worker()
@@ -21,7 +21,7 @@ import Testing
     }
   }
 
-  @Test(arguments: StoreKind.allCases)
+  @Test("a small queue does not wait for a big one", arguments: StoreKind.allCases)
   func aSmallQueueDoesNotWaitForABigOne(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
       let worker = try await fixture.worker()
@@ -34,7 +34,7 @@ import Testing
     }
   }
 
-  @Test(arguments: StoreKind.allCases)
+  @Test("limits are listed with their use", arguments: StoreKind.allCases)
   func limitsAreTold(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
       let store = fixture.store
@@ -59,7 +59,7 @@ import Testing
     }
   }
 
-  @Test(arguments: StoreKind.allCases)
+  @Test("a limit of every scope holds", arguments: StoreKind.allCases)
   func limitsHold(_ kind: StoreKind) async throws {
     for (scope, name) in [(LimitScope.total, ""), (.kind, "noop"), (.queue, "q"), (.host, "h"), (.storage, "")] {
       try await withStore(kind) { fixture in
@@ -81,7 +81,7 @@ import Testing
     }
   }
 
-  @Test(arguments: StoreKind.allCases)
+  @Test("a host at its limit does not hold up other hosts", arguments: StoreKind.allCases)
   func aFullHostDoesNotHoldUpTheOthers(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
       let worker = try await fixture.worker()

@@ -3,7 +3,7 @@ import Testing
 
 /// A store is one fleet's.
 @Suite struct FleetTests {
-  @Test(arguments: StoreKind.allCases)
+  @Test("only one of several topic prefixes can bind the store", arguments: StoreKind.allCases)
   func ofManyFleetsOneGetsTheStore(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
       let store = fixture.store

@@ -12,7 +12,7 @@ import Testing
   ]
 
   /// The worker is told until it ends the run, which then goes where the state machine says.
-  @Test(arguments: StoreKind.allCases)
+  @Test("an intent is repeated until the run ends, and then decides the state", arguments: StoreKind.allCases)
   func anIntentStaysUntilTheTaskIsSettled(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
       let worker = try await fixture.worker()
@@ -41,7 +41,7 @@ import Testing
     }
   }
 
-  @Test(arguments: StoreKind.allCases)
+  @Test("resume withdraws a pending pause, and cancel replaces it", arguments: StoreKind.allCases)
   func resumeWithdrawsAPauseAndCancelOverridesIt(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
       let worker = try await fixture.worker()
@@ -60,7 +60,7 @@ import Testing
     }
   }
 
-  @Test(arguments: StoreKind.allCases)
+  @Test("the sweep of a dead worker follows pending intents", arguments: StoreKind.allCases)
   func theSweepHonoursIntents(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
       let worker = try await fixture.worker()

@@ -5,6 +5,7 @@ import Testing
 
 @Suite struct LaneKeyTests {
   @Test(
+    "a lane is named by the host and the storage of a task",
     arguments: [
       ("https://Example.COM.:8443/a?b#c", "storage://films/x", "example.com", "films"),
       ("https://\(String(repeating: "a", count: 3000)).com/", nil, "", ""), ("https://a\u{0}b/", nil, "", ""),

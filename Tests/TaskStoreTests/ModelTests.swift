@@ -7,7 +7,7 @@ import Testing
 /// The two stores do the same operations, one after the other, and answer the same: what PostgreSQL does is what the
 /// state machine says, which is what the memory store runs on.
 @Suite struct ModelTests {
-  @Test(arguments: 0..<8 as Range<UInt64>)
+  @Test("random operations have the same results in PostgreSQL and in memory", arguments: 0..<8 as Range<UInt64>)
   func postgresDoesWhatTheMachineSays(seed: UInt64) async throws {
     try await withStore(.memory) { memory in
       try await withStore(.postgres) { postgres in

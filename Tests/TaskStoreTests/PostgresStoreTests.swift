@@ -7,7 +7,8 @@ import Testing
 /// What only the store in PostgreSQL can get wrong.
 @Suite struct PostgresStoreTests {
   /// Events of tasks that are long are handed out a few at a time, each once and in order.
-  @Test func eventsAreCutToWhatMemoryHolds() async throws {
+  @Test("events with large tasks are read a few at a time, each once and in order")
+  func eventsAreCutToWhatMemoryHolds() async throws {
     try await withPostgresStore { store, _ in
       let worker = try await store.register(.sample)
       let short = (0..<40).map { _ in TaskSpec.noop() }
@@ -37,16 +38,18 @@ import Testing
   }
 
   /// The audit finds what it is there to find.
-  @Test(arguments: [
-    ("update bucket set used = used + 1 where scope = 'kind'", "kind noop counts 1 and runs 0"),
-    ("delete from ready", "is queued and in {}"),
-    ("insert into delayed select task_id, now() from ready", "is queued and in {ready, delayed}"),
-    ("update lane set ready = false", "is off and has waiting tasks"),
-    ("update lane set head = 9223372036854775807", "looks from 9223372036854775807 on"),
-    ("update ready set epoch = 7", ",7,0,1) instead of"),
-    ("update task set state = 'blocked'", "is blocked by nothing"),
-    ("insert into intent values (1, gen_random_uuid(), 'pause')", "which worker 1 does not run"),
-  ])
+  @Test(
+    "the audit finds every kind of damage",
+    arguments: [
+      ("update bucket set used = used + 1 where scope = 'kind'", "kind noop counts 1 and runs 0"),
+      ("delete from ready", "is queued and in {}"),
+      ("insert into delayed select task_id, now() from ready", "is queued and in {ready, delayed}"),
+      ("update lane set ready = false", "is off and has waiting tasks"),
+      ("update lane set head = 9223372036854775807", "looks from 9223372036854775807 on"),
+      ("update ready set epoch = 7", ",7,0,1) instead of"),
+      ("update task set state = 'blocked'", "is blocked by nothing"),
+      ("insert into intent values (1, gen_random_uuid(), 'pause')", "which worker 1 does not run"),
+    ])
   func theAuditFinds(_ damage: String, _ finding: String) async throws {
     try await withPostgresStore { store, pool in
       _ = try await store.apply([.submit(.noop())])
@@ -60,7 +63,8 @@ import Testing
   }
 
   /// The last line of defence: even a claim that miscounts cannot exceed a limit.
-  @Test func theDatabaseRefusesARunOverALimit() async throws {
+  @Test("the database refuses a run beyond a limit even if a claim miscounts")
+  func theDatabaseRefusesARunOverALimit() async throws {
     try await withPostgresStore { store, pool in
       try await store.setLimit(.kind, name: "noop", to: 1)
       let worker = try await store.register(.sample)
@@ -79,7 +83,8 @@ import Testing
   }
 
   /// With more than a few, it looks among all tasks.
-  @Test func manyDelayedTasksAreListedByWhatTheyWaitFor() async throws {
+  @Test("among many delayed tasks, scheduled and retried ones are listed apart")
+  func manyDelayedTasksAreListedByWhatTheyWaitFor() async throws {
     try await withPostgresStore { store, _ in
       let retried = TaskSpec.noop(queue: "q")
       _ = try await store.apply([.submit(retried)])
@@ -96,7 +101,8 @@ import Testing
   }
 
   /// The names of hosts come and go without end.
-  @Test func hostsThatNobodyNeedsAreForgotten() async throws {
+  @Test("hosts that no task needs are forgotten")
+  func hostsThatNobodyNeedsAreForgotten() async throws {
     try await withPostgresStore { store, pool in
       let worker = try await store.register(.sample)
       try await store.setLimit(.host, name: "limited", to: 3)
@@ -139,7 +145,8 @@ import Testing
   }
 
   /// Producers may name a queue for every customer; each costs every claim a look.
-  @Test func queuesThatNobodyNeedsAreForgotten() async throws {
+  @Test("queues that no task needs are forgotten")
+  func queuesThatNobodyNeedsAreForgotten() async throws {
     try await withPostgresStore { store, pool in
       let worker = try await store.register(.sample)
       try await store.setWeight(queue: "heavy", to: 3)
@@ -176,7 +183,8 @@ import Testing
     }
   }
 
-  @Test func aDatabaseWithoutTheSchemaIsNamedAsSuch() async throws {
+  @Test("a database without the schema is reported as such")
+  func aDatabaseWithoutTheSchemaIsNamedAsSuch() async throws {
     try await withPostgresStore { store, pool in
       _ = try await pool.withConnection { try await $0.script("alter function sweep rename to swept") }
       let error = await #expect(throws: StoreError.self) { _ = try await store.sweep() }

@@ -7,7 +7,8 @@ import Testing
 @Suite struct QueryPlanTests {
   /// A vacuum that has just met the tables of a queue empty leaves statistics by which it is cheapest to read all of
   /// them. Nobody may: soon they are full again, and a call for ten tasks would read every row, some of them once a task.
-  @Test func noCallReadsAllOfATableThatWasEmptyOnce() async throws {
+  @Test("no call reads a whole table after statistics of empty tables")
+  func noCallReadsAllOfATableThatWasEmptyOnce() async throws {
     try await withPostgresStore { store, pool in
       _ = try await store.register(.sample)
       _ = try await store.apply([.submit(.noop())])
@@ -31,7 +32,8 @@ import Testing
   }
 
   /// What is planned for its indexes alone is costly to the planner, and would be compiled at each call.
-  @Test func whatIsPlannedForItsIndexesIsNotCompiled() async throws {
+  @Test("functions with planner settings run without JIT")
+  func indexedFunctionsAreNotCompiled() async throws {
     try await withPostgresStore { _, pool in
       let rows = try await pool.query(
         """
@@ -47,7 +49,8 @@ import Testing
   }
 
   /// Whoever asks for them does so a few times a second.
-  @Test func queuedTasksAreFoundWithoutReadingWhatHasEnded() async throws {
+  @Test("queued tasks are listed without reading ended ones")
+  func queuedTasksAreFoundWithoutReadingWhatHasEnded() async throws {
     try await withPostgresStore { store, pool in
       _ = try await store.apply([.submit(.noop()), .submit(.noop(notBefore: .later))])
       _ = try await pool.query(

@@ -5,7 +5,7 @@ import Testing
 
 /// The outbox, the right to relay it, and lists.
 @Suite struct RelayTests {
-  @Test(arguments: StoreKind.allCases)
+  @Test("events stay in the outbox until they are discarded", arguments: StoreKind.allCases)
   func eventsStayUntilTheyAreDiscarded(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
       let kept = TaskSpec.noop()
@@ -25,8 +25,8 @@ import Testing
     }
   }
 
-  @Test(arguments: StoreKind.allCases)
-  func whatIsOnItsWayIsNotReadAgain(_ kind: StoreKind) async throws {
+  @Test("events that are being published are not read again", arguments: StoreKind.allCases)
+  func eventsBeingPublishedAreNotReadAgain(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
       #expect(try await fixture.store.pendingRows() == nil)
       for _ in 0..<3 { try await fixture.submit(.noop()) }
@@ -41,7 +41,7 @@ import Testing
     }
   }
 
-  @Test(arguments: StoreKind.allCases)
+  @Test("only one worker at a time leads the relay", arguments: StoreKind.allCases)
   func oneWorkerLeads(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
       let a = try await fixture.worker()
@@ -54,7 +54,7 @@ import Testing
     }
   }
 
-  @Test(arguments: StoreKind.allCases)
+  @Test("scheduled and retried tasks are listed apart", arguments: StoreKind.allCases)
   func queuedTasksAreListedByWhatTheyWaitFor(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
       let worker = try await fixture.worker()
@@ -81,7 +81,7 @@ import Testing
     }
   }
 
-  @Test(arguments: StoreKind.allCases)
+  @Test("lists are filtered and begin with the newest task", arguments: StoreKind.allCases)
   func listsAreNewestFirstAndFiltered(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
       let a = TaskSpec.noop(queue: "x")

@@ -5,7 +5,7 @@ import Testing
 
 /// Leases, fencing, checkpoints and the ends of runs.
 @Suite struct RunTests {
-  @Test(arguments: StoreKind.allCases)
+  @Test("a run goes from claim to success with its events", arguments: StoreKind.allCases)
   func aRunFromClaimToSuccess(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
       let worker = try await fixture.worker()
@@ -35,7 +35,7 @@ import Testing
     }
   }
 
-  @Test(arguments: StoreKind.allCases)
+  @Test("the states of existing tasks are read, and others are left out", arguments: StoreKind.allCases)
   func theStatesOfTheTasksThatExist(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
       let worker = try await fixture.worker()
@@ -51,7 +51,7 @@ import Testing
   }
 
   /// Not what the run told last: that is lost, or was recorded after it.
-  @Test(arguments: StoreKind.allCases)
+  @Test("a task without a worker shows its recorded bytes", arguments: StoreKind.allCases)
   func aTaskAtRestTellsWhatIsRecordedOfIt(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
       let worker = try await fixture.worker()
@@ -74,7 +74,7 @@ import Testing
   }
 
   /// Neither while the task waits again, nor while another worker owns it, nor once that one has ended it.
-  @Test(arguments: StoreKind.allCases)
+  @Test("no write with an old epoch takes effect", arguments: StoreKind.allCases)
   func nothingOfAnOldEpochTakesEffect(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
       let zombie = try await fixture.worker()
@@ -105,7 +105,7 @@ import Testing
     }
   }
 
-  @Test(arguments: StoreKind.allCases)
+  @Test("a repeated settlement changes nothing", arguments: StoreKind.allCases)
   func aSettlementMayBeRepeated(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
       let worker = try await fixture.worker()
@@ -122,7 +122,7 @@ import Testing
     }
   }
 
-  @Test(arguments: StoreKind.allCases)
+  @Test("another worker continues from the checkpoint", arguments: StoreKind.allCases)
   func anotherWorkerGoesOnFromTheCheckpoint(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
       let first = try await fixture.worker()
@@ -156,7 +156,7 @@ import Testing
     }
   }
 
-  @Test(arguments: StoreKind.allCases)
+  @Test("a failed attempt counts, and a released one does not", arguments: StoreKind.allCases)
   func aFailedAttemptCountsAReleasedOneDoesNot(_ kind: StoreKind) async throws {
     let table: [(Settlement.Outcome, attempts: Int, waits: Bool)] = [
       (.failed(.reset, retryIn: .seconds(100)), 1, true), (.released(reason: .reset, delay: .seconds(100)), 1, true),
@@ -187,7 +187,7 @@ import Testing
     }
   }
 
-  @Test(arguments: StoreKind.allCases)
+  @Test("a claim whose answer was lost gets the same tasks again", arguments: StoreKind.allCases)
   func aClaimWhoseAnswerWasLostIsAnsweredAgain(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
       let worker = try await fixture.worker()
@@ -207,7 +207,7 @@ import Testing
     }
   }
 
-  @Test(arguments: StoreKind.allCases)
+  @Test("claims follow the volumes that a worker has now", arguments: StoreKind.allCases)
   func claimsFollowTheVolumesThatAWorkerHas(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
       let worker = try await fixture.worker(volumes: [])
@@ -229,8 +229,8 @@ import Testing
     }
   }
 
-  @Test(arguments: StoreKind.allCases)
-  func whatARetiredWorkerHeldIsSwept(_ kind: StoreKind) async throws {
+  @Test("the tasks of a retired worker are queued again", arguments: StoreKind.allCases)
+  func tasksOfARetiredWorkerAreSwept(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
       let worker = try await fixture.worker()
       try await fixture.submit(.noop())

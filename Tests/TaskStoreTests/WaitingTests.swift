@@ -6,7 +6,7 @@ import Testing
 
 /// Dependencies and times.
 @Suite struct WaitingTests {
-  @Test(arguments: StoreKind.allCases)
+  @Test("a task runs after all its predecessors", arguments: StoreKind.allCases)
   func aTaskGoesAfterAllItComesAfter(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
       let worker = try await fixture.worker()
@@ -30,7 +30,7 @@ import Testing
     }
   }
 
-  @Test(arguments: StoreKind.allCases)
+  @Test("a failed task blocks its successors until a retry succeeds", arguments: StoreKind.allCases)
   func aFailedTaskKeepsThoseAfterItUntilItIsRetried(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
       let worker = try await fixture.worker()
@@ -54,7 +54,7 @@ import Testing
   }
 
   /// Each comes after the one that is submitted after it; the last frees a thousand.
-  @Test(arguments: StoreKind.allCases)
+  @Test("a chain that is submitted backwards runs forwards", arguments: StoreKind.allCases)
   func aChainSubmittedBackwardsRunsForwards(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
       let worker = try await fixture.worker()
@@ -73,7 +73,9 @@ import Testing
   }
 
   /// A ring waits until somebody breaks it; what comes after a removed task waits unless that one had succeeded.
-  @Test(arguments: StoreKind.allCases)
+  @Test(
+    "a ring waits until it is broken, and a removed predecessor counts only if it had succeeded",
+    arguments: StoreKind.allCases)
   func ringsAndRemovedTasks(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
       let worker = try await fixture.worker()
@@ -96,7 +98,7 @@ import Testing
     }
   }
 
-  @Test(arguments: StoreKind.allCases)
+  @Test("a scheduled task waits for its time", arguments: StoreKind.allCases)
   func aTaskWaitsForItsTime(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
       let worker = try await fixture.worker()
@@ -116,7 +118,7 @@ import Testing
     }
   }
 
-  @Test(arguments: StoreKind.allCases)
+  @Test("a task that is submitted paused waits for resume", arguments: StoreKind.allCases)
   func aTaskAddedPausedWaitsForResume(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
       var spec = TaskSpec.noop()

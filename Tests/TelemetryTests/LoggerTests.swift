@@ -5,7 +5,7 @@ import TaskCore
 import Testing
 
 @Suite struct LoggerTests {
-  /// What `body` logs, as it is written.
+  /// The lines that `body` logs.
   private func output(
     _ format: LogFormat, level: LogLevel = .info, _ body: (Logger) -> Void
   ) throws -> [String] {

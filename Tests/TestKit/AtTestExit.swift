@@ -8,7 +8,7 @@ private let registration: Void = {
   return ()
 }()
 
-/// Runs `body` when the test process ends in order: for what is shared by all its tests.
+/// Runs `body` when the test process ends in order: for resources that all its tests share.
 package func atTestExit(_ body: @escaping @Sendable () -> Void) {
   _ = registration
   actions.withLock { $0.append(body) }

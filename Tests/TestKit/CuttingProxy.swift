@@ -1,18 +1,18 @@
 import Glibc
 import ReelhaulSystem
 
-/// A TCP proxy on a free port that cuts a connection at a chosen moment, or passes nothing on for a while.
+/// A TCP proxy on a free port. It cuts a connection at a chosen moment, or passes nothing on for a while.
 package final class CuttingProxy: Sendable {
   package enum Cut: Sendable {
     /// The server never sees what the client sent.
     case before
-    /// The server gets it and acts on it; the client never hears of it.
+    /// The server receives the text and acts on it, but the client never learns of it.
     case after
   }
 
   private enum Moment {
     case text([UInt8])
-    /// So many pieces from clients to the server are yet to pass.
+    /// The number of pieces from clients to the server that still pass.
     case pieces(Int)
   }
 
@@ -27,7 +27,7 @@ package final class CuttingProxy: Sendable {
   private let state = Lock(State())
   private struct Silence {
     var isOn = false
-    /// Connections before this one are silent for good.
+    /// Connections with smaller numbers are silent for good.
     var stranded = 0
     var connections = 0
   }
@@ -44,13 +44,13 @@ package final class CuttingProxy: Sendable {
     }.detach()
   }
 
-  /// Arms it for one cut. `thenRefuse`: nobody gets through afterwards.
+  /// Prepares one cut. `thenRefuse`: refuses all connections afterwards.
   package func cut(_ cut: Cut, when text: String, thenRefuse: Bool = false) {
     state.withLock { $0.trigger = (.text(Array(text.utf8)), cut, thenRefuse) }
   }
 
-  /// Arms it for one cut at piece `number`, from 1 on, of what clients send from now on: a request of a client that
-  /// waits for its answer is one.
+  /// Prepares one cut at piece `number` of the bytes that clients send from now on, counted from 1. A request of a
+  /// client that waits for its answer is one piece.
   package func cut(_ cut: Cut, atPiece number: Int) {
     state.withLock { $0.trigger = (.pieces(number - 1), cut, false) }
   }
@@ -58,14 +58,14 @@ package final class CuttingProxy: Sendable {
   /// Whether the cut is still to come.
   package var isArmed: Bool { state.withLock { $0.trigger != nil } }
 
-  /// Passes nothing on, in neither direction, as a network that drops every packet; or again, what was sent meanwhile
-  /// included.
+  /// Passes nothing on in either direction, like a network that drops every packet; or passes everything on again,
+  /// including the bytes sent meanwhile.
   package func setSilent(_ silent: Bool) {
     silence.withLock { $0.isOn = silent }
     silence.broadcast()
   }
 
-  /// Ends the silence for new connections. Those that there are stay silent, as where a firewall has forgotten them.
+  /// Ends the silence for new connections. Existing connections stay silent, as if a firewall had forgotten them.
   package func strand() {
     silence.withLock { silence in
       silence.isOn = false
@@ -74,7 +74,7 @@ package final class CuttingProxy: Sendable {
     silence.broadcast()
   }
 
-  /// Accepts nobody any more.
+  /// Accepts no more connections.
   package func close() {
     guard
       state.withLock({ state in

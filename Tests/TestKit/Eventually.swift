@@ -1,8 +1,8 @@
 import ReelhaulSystem
 import Testing
 
-/// Waits until `condition` holds, which another thread or process brings about; fails the test after `limit`, where it
-/// was called. The limit is for what never comes: it says nothing of how soon it should.
+/// Waits until `condition` holds, which another thread or process must bring about. Fails the test at the caller's
+/// line after `limit`. The limit only ends hopeless waits; it does not say how soon the condition should hold.
 package func eventually(
   _ what: @autoclosure () -> Comment, within limit: Duration = .seconds(180), every pause: Duration = .milliseconds(5),
   sourceLocation: SourceLocation = #_sourceLocation, _ condition: () async throws -> Bool

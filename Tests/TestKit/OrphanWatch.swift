@@ -1,15 +1,15 @@
 import Glibc
 import ReelhaulSystem
 
-/// Ends this test process once whoever runs it is gone: a killed `swift test` leaves it behind, at work. What it has
-/// started ends with it: every child asks for a signal at its parent's death.
+/// Ends this test process when its parent has gone, because a killed `swift test` would leave it running. Its children
+/// end with it, because every child asks for a signal at its parent's death.
 package enum OrphanWatch {
-  /// Begins with the first use.
+  /// Begins at the first use.
   package static let isKept: Bool = {
     let parent = getppid()
     Thread(name: "orphan-watch") {
       while getppid() == parent { sleep(1) }
-      // What ends in order may hang where threads are at work: then the signal ends it.
+      // An orderly end may hang while threads are at work. Then this signal ends the process.
       alarm(20)
       exit(1)
     }.detach()

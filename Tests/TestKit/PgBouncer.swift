@@ -4,7 +4,7 @@ import ReelhaulSystem
 
 /// A PgBouncer in transaction mode before a PostgreSQL server, on a free port.
 package final class PgBouncer: Sendable {
-  /// Whether this version lets prepared statements survive a change of sessions: from 1.21 on.
+  /// Whether this version keeps prepared statements when the session changes: from 1.21 on.
   package static let carriesPreparedStatements: Bool = {
     var options = ChildProcess.Options()
     guard let directory = try? TemporaryDirectory() else { return false }
@@ -21,7 +21,7 @@ package final class PgBouncer: Sendable {
   private let process: ChildProcess
   private let directory: String
 
-  /// `serverSessions`: how many sessions all clients share.
+  /// `serverSessions`: the number of sessions that all clients share.
   package init(before server: EmbeddedPostgres, serverSessions: Int = 2) async throws {
     port = UInt16(try FreePort.find())
     directory = try TemporaryDirectory.make(prefix: "reelhaul-pgbouncer")

@@ -1,13 +1,13 @@
 import LocalFleet
 import ReelhaulSystem
 
-/// An Apache Kafka of one test's own that is also reached through a proxy.
+/// An Apache Kafka for one test that can also be reached through a proxy.
 package struct ProxiedKafka: Sendable {
   package let node: ApacheKafka
   package let proxy: CuttingProxy
   private let directory: TemporaryDirectory
 
-  /// Bootstrap servers, for clients whose every connection shall pass the proxy.
+  /// Bootstrap servers for clients whose connections must all pass the proxy.
   package var proxied: String { "127.0.0.1:\(proxy.port)" }
 
   package static func start() async throws -> ProxiedKafka {

@@ -6,7 +6,7 @@ import Testing
 
 /// A real Apache Kafka for tests: one node per test process, started on first use.
 package enum TestKafka {
-  /// The distribution of `KAFKA_HOME`, or else `../shared/kafka` beside the package.
+  /// The distribution from `KAFKA_HOME`, or else from `../shared/kafka` beside the package.
   package static let home: String? = {
     if let home = environment("KAFKA_HOME") { return home }
     let package = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
@@ -14,7 +14,7 @@ package enum TestKafka {
     return candidates.first { access("\($0)/bin/kafka-server-start.sh", X_OK) == 0 }
   }()
 
-  /// For `.enabled(if:)`: whether there is a Kafka; says once why not.
+  /// For `.enabled(if:)`: whether there is a Kafka. Prints once why not.
   package static let isAvailable: Bool = {
     guard home == nil else { return true }
     let line = "skipped: tests with Apache Kafka, because KAFKA_HOME is not set and ../shared/kafka is not there\n"
@@ -36,17 +36,17 @@ package enum TestKafka {
   private static func removeShared() {
     guard let pid = sharedPID.withLock({ $0 }), let directory = try? directory.get() else { return }
     kill(pid, SIGKILL)
-    // It is reaped by another thread; its files are its own until then.
+    // Another thread reaps the process. Until then its files must stay.
     for _ in 0..<200 where kill(pid, 0) == 0 { usleep(5000) }
     removeTree(directory.path)
   }
 
-  /// The node all tests share. Topics and groups want names of their own.
+  /// The node that all tests share. Each test must use its own names for topics and groups.
   package static func shared() async throws -> ApacheKafka {
     try await node.value
   }
 
-  /// A node of one test's own, to be stopped by it.
+  /// A node for one test, which must stop it.
   package static func start(
     in directory: String, ports: (client: Int, controller: Int)? = nil, properties: [String: String] = [:]
   ) async throws -> ApacheKafka {
@@ -55,10 +55,10 @@ package enum TestKafka {
     return try await ApacheKafka(home: home, directory: directory, ports: ports, properties: properties)
   }
 
-  /// Deletes topics, as an operator would; returns once they are gone.
+  /// Deletes topics, as an operator would. Returns once they are gone.
   package static func delete(_ topics: [String], at bootstrap: String) async throws {
     guard let home else { throw TestKafkaError() }
-    // It takes an expression.
+    // The command takes a regular expression.
     let names = topics.joined(separator: "|")
     let command = ["--bootstrap-server", bootstrap, "--delete", "--topic", names]
     let status = await (try ChildProcess("\(home)/bin/kafka-topics.sh", command)).wait()

@@ -2,7 +2,8 @@ import LocalFleet
 import ReelhaulPostgres
 import ReelhaulSystem
 
-/// One private PostgreSQL per test process, with a fresh database for whoever asks; and clusters of one's own, to crash.
+/// One private PostgreSQL per test process, with a new database for every caller; and separate clusters for tests that
+/// crash them.
 ///
 ///     let url = try await TestPostgres.shared.database()
 package final class TestPostgres: Sendable {
@@ -13,7 +14,7 @@ package final class TestPostgres: Sendable {
 
   private init() {}
 
-  /// The shared server, started by the first who asks.
+  /// The shared server. The first call starts it.
   package func server() async throws -> EmbeddedPostgres {
     let task = starting.withLock { task in
       if let task { return task }
@@ -57,7 +58,7 @@ package final class TestPostgres: Sendable {
 }
 
 extension PostgresConfiguration {
-  /// For what a test asks by itself: with more patience than the product has.
+  /// For a test's own queries, with more patience than the product has.
   package static func patient(url: String) throws -> PostgresConfiguration {
     var configuration = try PostgresConfiguration(url: url)
     configuration.connectTimeout = .seconds(60)
@@ -67,7 +68,7 @@ extension PostgresConfiguration {
   }
 }
 
-/// A cluster of a test's own, that can be crashed and started again on the same port.
+/// A cluster for one test, which can be crashed and started again on the same port.
 package actor RestartablePostgres {
   private let directory: String
   private let port: Int
@@ -93,7 +94,7 @@ package actor RestartablePostgres {
       directory: directory, port: port, authentication: .trust, settings: PostgresSettings.test)
   }
 
-  /// For the end of a test: stops it and removes its files.
+  /// For the end of a test: stops the cluster and removes its files.
   package func remove() async {
     await server.stop(.immediate)
     removeTree(directory)

@@ -57,7 +57,8 @@ import Testing
     await Task.detached { loop.shutdown() }.value
   }
 
-  @Test func anOutageIsToldOnce() async throws {
+  @Test("an outage of the store is logged once at its start and once at its end")
+  func anOutageIsToldOnce() async throws {
     let directory = try TemporaryDirectory()
     let path = "\(directory.path)/log"
     let log = Logger(level: .info, descriptor: Glibc.open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600))
@@ -80,7 +81,8 @@ import Testing
     items.map { item in loop.task { [open] in try await batcher.submit(item, fence: open) } }
   }
 
-  @Test func everyCallerGetsItsOwnAnswer() async throws {
+  @Test("every caller of a batch gets its own answer")
+  func everyCallerGetsItsOwnAnswer() async throws {
     let writes = Writes()
     try await withBatcher(writes) { batcher, loop in
       let tasks = submit(20..<60, to: batcher, on: loop)
@@ -92,7 +94,8 @@ import Testing
     #expect(await writes.calls.flatMap(\.self).sorted() == Array(20..<60))
   }
 
-  @Test func whatComesDuringACallGoesTogetherWithTheNext() async throws {
+  @Test("items that arrive during a call go together in the next one")
+  func itemsDuringACallJoinTheNextOne() async throws {
     let gate = Gate()
     let writes = Writes(gate: gate)
     try await withBatcher(writes, limit: 30) { batcher, loop in
@@ -107,7 +110,8 @@ import Testing
     #expect(await writes.calls.map(\.count) == [1, 30, 10])
   }
 
-  @Test func onlyTheRefusedItemFails() async throws {
+  @Test("only the refused item of a batch fails")
+  func onlyTheRefusedItemFails() async throws {
     let writes = Writes()
     try await withBatcher(writes) { batcher, loop in
       let tasks = submit(0..<40, to: batcher, on: loop)
@@ -122,7 +126,8 @@ import Testing
     }
   }
 
-  @Test func anUnreachableStoreIsAskedAgain() async throws {
+  @Test("a write is repeated while the store cannot be reached")
+  func anUnreachableStoreIsAskedAgain() async throws {
     let away = Result<Void, StoreError>.failure(.unavailable("away"))
     let writes = Writes([away, away])
     try await withBatcher(writes) { batcher, loop in
@@ -134,7 +139,8 @@ import Testing
     #expect(await writes.calls == [[1], [1], [1]])
   }
 
-  @Test func nothingIsWrittenBehindAClosedFence() async throws {
+  @Test("nothing is written after the fence has closed")
+  func nothingIsWrittenBehindAClosedFence() async throws {
     let writes = Writes()
     try await withBatcher(writes) { batcher, _ in
       let closed = Fence(until: .now)
@@ -143,7 +149,8 @@ import Testing
     #expect(await writes.calls == [])
   }
 
-  @Test func aStoreThatStaysAwayIsGivenUpAtTheFence() async throws {
+  @Test("a write is given up at the fence if the store stays away")
+  func aStoreThatStaysAwayIsGivenUpAtTheFence() async throws {
     let writes = Writes(Array(repeating: .failure(.unavailable("away")), count: 10_000))
     try await withBatcher(writes) { batcher, _ in
       let fence = Fence(until: .now + .milliseconds(100))

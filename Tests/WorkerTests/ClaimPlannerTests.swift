@@ -3,7 +3,8 @@ import Testing
 import WorkerCore
 
 @Suite struct ClaimPlannerTests {
-  @Test func claimsWhatIsFreeOneCallAtATime() {
+  @Test("free places are claimed with one call at a time")
+  func claimsWhatIsFreeOneCallAtATime() {
     var planner = ClaimPlanner(concurrency: 32, seed: 1)
     #expect(planner.next(free: 32, now: at(0)) == .claim(32))
     #expect(planner.next(free: 32, now: at(1)) == .wait(until: nil))
@@ -12,12 +13,14 @@ import WorkerCore
     #expect(planner.next(free: 8, now: at(2)) == .claim(8), "a full claim suggests more")
   }
 
-  @Test func bounded() {
+  @Test("a claim is limited to the batch size")
+  func bounded() {
     var planner = ClaimPlanner(concurrency: 4000, batch: 500, seed: 1)
     #expect(planner.next(free: 4000, now: at(0)) == .claim(500))
   }
 
-  @Test func asksEverMoreRarelyWhenEmpty() {
+  @Test("an empty backlog is asked less and less often")
+  func asksEverMoreRarelyWhenEmpty() {
     var planner = ClaimPlanner(concurrency: 32, seed: 1)
     var now = at(0)
     var waits: [Duration] = []
@@ -37,7 +40,8 @@ import WorkerCore
     #expect(Set(waits.suffix(3)).count > 1, "jittered")
   }
 
-  @Test func aHintEndsTheWait() {
+  @Test("a hint ends the wait")
+  func aHintEndsTheWait() {
     var planner = ClaimPlanner(concurrency: 32, seed: 1)
     _ = planner.next(free: 32, now: at(0))
     planner.claimed(0, of: 32, now: at(1))
@@ -45,7 +49,8 @@ import WorkerCore
     #expect(planner.next(free: 32, now: at(1)) == .claim(32))
   }
 
-  @Test func aHintDuringAClaimIsNotLost() {
+  @Test("a hint during a claim is used once")
+  func aHintDuringAClaimIsNotLost() {
     var planner = ClaimPlanner(concurrency: 32, seed: 1)
     _ = planner.next(free: 32, now: at(0))
     planner.hint()
@@ -55,7 +60,8 @@ import WorkerCore
     #expect(planner.next(free: 32, now: at(2)) != .claim(32), "and is used once")
   }
 
-  @Test func aPartlyFilledClaimWaitsAMoment() {
+  @Test("after a partly filled claim the next one waits a moment")
+  func aPartlyFilledClaimWaitsAMoment() {
     var planner = ClaimPlanner(concurrency: 32, seed: 1)
     _ = planner.next(free: 32, now: at(0))
     planner.claimed(5, of: 32, now: at(1))
@@ -63,7 +69,8 @@ import WorkerCore
     #expect(planner.next(free: 27, now: at(6)) == .claim(27))
   }
 
-  @Test func underLoadItGathersPlaces() {
+  @Test("under load several free places are gathered for a claim")
+  func underLoadItGathersPlaces() {
     var planner = ClaimPlanner(concurrency: 64, seed: 1)
     _ = planner.next(free: 64, now: at(0))
     planner.claimed(64, of: 64, now: at(10))
@@ -73,7 +80,8 @@ import WorkerCore
     #expect(planner.next(free: 1, now: at(17)) == .claim(1), "but not for long")
   }
 
-  @Test func failuresBackOff() {
+  @Test("failed claims back off")
+  func failuresBackOff() {
     var planner = ClaimPlanner(concurrency: 32, seed: 1)
     _ = planner.next(free: 32, now: at(0))
     planner.failed(now: at(0))

@@ -2,7 +2,8 @@ import Testing
 import WorkerCore
 
 @Suite struct DrainMachineTests {
-  @Test func goesStepByStep() {
+  @Test("a drain goes step by step to exit 0")
+  func goesStepByStep() {
     var machine = DrainMachine(limit: .seconds(25))
     #expect(machine.handle(.tick, now: at(0)) == [])
     #expect(machine.handle(.stopRequested, now: at(1000)) == [.stopIntake])
@@ -17,7 +18,8 @@ import WorkerCore
 
   private static let steps: [DrainMachine.Event] = [.intakeStopped, .runsEnded, .relayed, .flushed]
 
-  @Test(arguments: 0...4) func theLimitAndASecondSignalCutItShort(step: Int) {
+  @Test("the time limit or a second signal ends a drain at once", arguments: 0...4)
+  func theLimitAndASecondSignalCutItShort(step: Int) {
     for cut in [(DrainMachine.Event.tick, at(26_000)), (.stopRequested, at(1500))] {
       var machine = DrainMachine(limit: .seconds(25))
       _ = machine.handle(.stopRequested, now: at(1000))
@@ -28,7 +30,8 @@ import WorkerCore
     }
   }
 
-  @Test func aStopFromWithinCutsNothingShort() {
+  @Test("a stop from within the worker does not cut a drain short")
+  func aStopFromWithinCutsNothingShort() {
     var signaled = DrainMachine(limit: .seconds(25))
     _ = signaled.handle(.stopRequested, now: at(0))
     #expect(signaled.handle(.stopNeeded, now: at(1)) == [])
@@ -42,7 +45,8 @@ import WorkerCore
     #expect(lost.handle(.stopRequested, now: at(4)) == [.exit(DrainMachine.unfinished)])
   }
 
-  @Test func stepsOutOfTurnChangeNothing() {
+  @Test("steps out of order change nothing")
+  func stepsOutOfTurnChangeNothing() {
     var machine = DrainMachine(limit: .seconds(25))
     #expect(machine.handle(.runsEnded, now: at(0)) == [])
     _ = machine.handle(.stopRequested, now: at(0))

@@ -16,7 +16,9 @@ import WorkerCore
       id: .random(), kind: .download, source: fleet.origin.url(path), destination: "storage://default\(path)")
   }
 
-  @Test(.timeLimit(.minutes(10))) func aVideoArrives() async throws {
+  @Test("a video goes from the command to the file with all its events", .timeLimit(.minutes(10))) func aVideoArrives()
+    async throws
+  {
     try await RealFleet.run { fleet in
       let file = OriginFile(seed: 7, size: 3_000_000)
       fleet.origin.serve("/a.mp4", file)
@@ -40,7 +42,8 @@ import WorkerCore
 
   /// A root that is marked late, moved away under a running download and moved back: the task waits and says why, no
   /// attempt is burnt, and the worker goes on without a restart.
-  @Test(.timeLimit(.minutes(10))) func aRootThatComesAndGoesNeedsNoRestart() async throws {
+  @Test("a root that comes and goes needs no restart and counts no attempt", .timeLimit(.minutes(10)))
+  func aRootThatComesAndGoesNeedsNoRestart() async throws {
     try await RealFleet.run { fleet in
       let file = OriginFile(seed: 11, size: 6_000_000)
       fleet.origin.serve("/c.mp4", file)
@@ -73,7 +76,8 @@ import WorkerCore
     }
   }
 
-  @Test(.timeLimit(.minutes(10))) func badRecordsAreDeadLettersAndTheOthersGoOn() async throws {
+  @Test("wrong records become dead letters, and the others are carried out once", .timeLimit(.minutes(10)))
+  func badRecordsAreDeadLettersAndTheOthersGoOn() async throws {
     try await RealFleet.run { fleet in
       let spec = TaskSpec(id: .random(), kind: .noop, source: "noop:", destination: nil)
       let topics = fleet.configuration.settings.topics
@@ -89,7 +93,8 @@ import WorkerCore
     }
   }
 
-  @Test(.timeLimit(.minutes(10))) func aPauseStopsTheBytesAtOnceAndAnotherWorkerGoesOn() async throws {
+  @Test("a pause stops the bytes at once, and another worker continues", .timeLimit(.minutes(10)))
+  func aPauseStopsTheBytesAtOnceAndAnotherWorkerGoesOn() async throws {
     try await RealFleet.run { fleet in
       let file = OriginFile(seed: 9, size: 8_000_000)
       fleet.origin.serve("/b.mp4", file)

@@ -19,7 +19,8 @@ import WorkerCore
       spec: TaskSpec(id: task, kind: .noop, source: "noop:"), state: .queued, createdAt: Timestamp(microseconds: 0))
   }
 
-  @Test func everyEventAndTheLastSnapshotOfEachTask() throws {
+  @Test("a round has every event and the last snapshot of each task")
+  func everyEventAndTheLastSnapshotOfEachTask() throws {
     let pending = PendingEvents(
       batches: [
         batch(.submitted, (first, 1)), batch(.canceled, (second, 4)), batch(.started, (first, 2)),
@@ -37,7 +38,8 @@ import WorkerCore
     #expect(try TaskDocumentJSON.decode(try #require(snapshots[0].value)).spec.id == first)
   }
 
-  @Test func headersAreThoseOfCloudEventsAndTheSameEachTime() throws {
+  @Test("events have CloudEvents headers, equal each time they are sent")
+  func headersAreThoseOfCloudEventsAndTheSameEachTime() throws {
     let pending = PendingEvents(
       batches: [batch(.succeeded, (first, 3), (second, 3))], tasks: [first: document(first), second: document(second)])
     let messages = Array(EventMessages(pending, topics: topics, source: "/workers/h/1"))

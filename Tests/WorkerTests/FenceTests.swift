@@ -2,7 +2,8 @@ import Testing
 import WorkerCore
 
 @Suite struct FenceTests {
-  @Test func opensUntilItsDeadlineAndMovesForwardOnly() {
+  @Test("a fence is open until its deadline, which only moves forward")
+  func opensUntilItsDeadlineAndMovesForwardOnly() {
     let fence = Fence(until: at(1000))
     #expect(fence.isOpen(at: at(999)))
     #expect(!fence.isOpen(at: at(1000)))
@@ -12,7 +13,8 @@ import WorkerCore
     #expect(fence.isOpen(at: at(1999)))
   }
 
-  @Test func staysClosed() {
+  @Test("a closed fence cannot be extended")
+  func staysClosed() {
     let fence = Fence(until: at(1000))
     fence.close()
     #expect(!fence.extend(until: at(5000), now: { at(0) }))
@@ -20,7 +22,8 @@ import WorkerCore
   }
 
   /// Somebody may have been told no, and let go of what nobody else has.
-  @Test func onceReachedItStaysClosed() {
+  @Test("a fence that has reached its deadline cannot be extended")
+  func onceReachedItStaysClosed() {
     let fence = Fence(until: at(1000))
     #expect(!fence.extend(until: at(5000), now: { at(1000) }))
     #expect(!fence.isOpen(at: at(0)))

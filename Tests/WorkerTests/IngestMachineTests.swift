@@ -8,14 +8,16 @@ import Testing
 @Suite struct IngestMachineTests {
   private typealias Letter = IngestMachine.Letter
 
-  @Test func appliesThenCommits() {
+  @Test("a batch is applied and then committed")
+  func appliesThenCommits() {
     var machine = IngestMachine(seed: 1)
     #expect(machine.start() == [.poll])
     #expect(machine.handle(.batch(commands: 3, letters: [])) == [.apply(0..<3)])
     #expect(machine.handle(.applied([.applied, .duplicate, .applied])) == [.commit, .poll])
   }
 
-  @Test func lettersAndSignalsAreOutBeforeTheCommit() {
+  @Test("dead letters and signals are sent before the commit")
+  func lettersAndSignalsAreOutBeforeTheCommit() {
     var machine = IngestMachine(seed: 1)
     let unreadable = Letter(index: .record(1), code: "invalid_json", reason: "no")
     #expect(machine.handle(.batch(commands: 2, letters: [unreadable])) == [.apply(0..<2)])
@@ -29,7 +31,8 @@ import Testing
     #expect(machine.handle(.delivered) == [.commit, .poll])
   }
 
-  @Test func aBatchOfNothingButGarbageIsCommittedToo() {
+  @Test("a batch of unreadable records is committed too")
+  func aBatchOfNothingButGarbageIsCommittedToo() {
     var machine = IngestMachine(seed: 1)
     let letter = Letter(index: .record(0), code: "invalid_json", reason: "no")
     #expect(machine.handle(.batch(commands: 0, letters: [letter])) == [.deliver(letters: [letter], signals: [])])
@@ -37,7 +40,8 @@ import Testing
     #expect(machine.handle(.batch(commands: 0, letters: [])) == [.commit, .poll])
   }
 
-  @Test func holdsStillWhileTheStoreIsAway() {
+  @Test("ingest pauses while the store is away, and applies the batch afterwards")
+  func holdsStillWhileTheStoreIsAway() {
     var machine = IngestMachine(seed: 1)
     _ = machine.handle(.batch(commands: 3, letters: []))
     let first = machine.handle(.unavailable)
@@ -49,7 +53,8 @@ import Testing
     #expect(machine.handle(.applied([.applied, .applied, .applied])) == [.resume, .commit, .poll])
   }
 
-  @Test func holdsStillWhileTheBrokerIsAway() {
+  @Test("ingest pauses while dead letters cannot be written")
+  func holdsStillWhileTheBrokerIsAway() {
     var machine = IngestMachine(seed: 1)
     let letter = Letter(index: .record(0), code: "invalid_json", reason: "no")
     _ = machine.handle(.batch(commands: 0, letters: [letter]))
@@ -59,7 +64,8 @@ import Testing
   }
 
   /// Every other command is applied, in order, whichever are poison.
-  @Test(arguments: 0..<100 as Range<UInt64>) func findsThePoison(seed: UInt64) {
+  @Test("bisection finds the refused commands and applies all others in order", arguments: 0..<100 as Range<UInt64>)
+  func findsThePoison(seed: UInt64) {
     var random = SplitMix64(seed: seed)
     let count = Int.random(in: 1...60, using: &random)
     let poison = Set((0..<Int.random(in: 0...3, using: &random)).map { _ in Int.random(in: 0..<count, using: &random) })

@@ -21,7 +21,8 @@ import Testing
     return machine
   }
 
-  @Test func registersAndRenews() {
+  @Test("a lease is registered and renewed with one request at a time")
+  func registersAndRenews() {
     var machine = machine()
     #expect(machine.start() == [.register])
     #expect(machine.start() == [])
@@ -34,7 +35,8 @@ import Testing
     #expect(machine.nextTick == at(1000))
   }
 
-  @Test func theFenceCountsFromTheSendingOfTheLastSuccess() {
+  @Test("the fence counts from the sending of the last successful renewal")
+  func theFenceCountsFromTheSendingOfTheLastSuccess() {
     var machine = held()
     _ = machine.tick(now: at(500))
     #expect(
@@ -42,7 +44,8 @@ import Testing
       "an answer that was long on its way extends from when it was asked for")
   }
 
-  @Test func stopsAtTwoThirdsWithoutAnAnswer() {
+  @Test("without an answer the worker stops at two thirds of its lease")
+  func stopsAtTwoThirdsWithoutAnAnswer() {
     var machine = held()
     #expect(machine.tick(now: at(500)) == [.renew(first)])
     #expect(machine.tick(now: at(9999)) == [])
@@ -52,7 +55,8 @@ import Testing
     #expect(machine.worker == second)
   }
 
-  @Test func looksAtTheClockBeforeAnythingWhenWoken() {
+  @Test("a worker that wakes up after its fence abandons its runs before anything else")
+  func looksAtTheClockBeforeAnythingWhenWoken() {
     // Stopped from 600 to 30,000 ms with a successful answer waiting in the socket.
     var machine = held()
     _ = machine.tick(now: at(500))
@@ -74,13 +78,15 @@ import Testing
     #expect(machine.renewalFailed(first, now: at(30_000)) == [.abandon(first), .register])
   }
 
-  @Test func aLeaseThatIsGoneIsLeftAtOnce() {
+  @Test("a lease that the store has ended is abandoned at once")
+  func aLeaseThatIsGoneIsLeftAtOnce() {
     var machine = held()
     _ = machine.tick(now: at(500))
     #expect(machine.renewed(first, sentAt: at(500), isAlive: false, now: at(502)) == [.abandon(first), .register])
   }
 
-  @Test func leavesItsCommandsToOthersWhereNoLeaseBegins() {
+  @Test("a worker without a new lease leaves its commands to others")
+  func leavesItsCommandsToOthersWhereNoLeaseBegins() {
     var machine = held()
     #expect(machine.tick(now: at(10_000)) == [.abandon(first), .register])
     #expect(machine.nextTick == at(15_000), "the registration hangs; for others the lease lasts until then")
@@ -103,7 +109,8 @@ import Testing
     #expect(machine.tick(now: at(15_000)) == [.renew(second)], "a new lease began in time")
   }
 
-  @Test func failedRenewalsAreRepeatedUntilTheFence() {
+  @Test("failed renewals are repeated until the fence")
+  func failedRenewalsAreRepeatedUntilTheFence() {
     var machine = held()
     var now = at(500)
     var renewals = 0
@@ -122,7 +129,8 @@ import Testing
     #expect(renewals > 15)
   }
 
-  @Test func anIntentIsFetchedAtOnce() {
+  @Test("a signal fetches intents with an extra renewal")
+  func anIntentIsFetchedAtOnce() {
     var machine = held()
     #expect(machine.renewNow(now: at(100)) == [.renew(first)])
     #expect(machine.renewNow(now: at(101)) == [], "one in flight")
@@ -134,7 +142,8 @@ import Testing
       machine.renewed(first, sentAt: at(103), isAlive: true, now: at(105)) == [.extend(first, fence: at(10_103))])
   }
 
-  @Test func aLateRegistrationIsMadeAgain() {
+  @Test("a registration whose answer is too late is repeated")
+  func aLateRegistrationIsMadeAgain() {
     var machine = machine()
     _ = machine.start()
     #expect(machine.registered(first, sentAt: at(0), now: at(10_000)) == [])
@@ -142,7 +151,8 @@ import Testing
     #expect(machine.tick(now: next) == [.register])
   }
 
-  @Test func nothingFollowsTheEnd() {
+  @Test("nothing happens after the end")
+  func nothingFollowsTheEnd() {
     var machine = held()
     _ = machine.tick(now: at(500))
     machine.end()
@@ -152,7 +162,8 @@ import Testing
   }
 
   /// Whatever is delayed, lost or stopped: while the machine lets tasks run, the store's lease holds.
-  @Test(arguments: 0..<200 as Range<UInt64>) func neverActsAfterItsLease(seed: UInt64) {
+  @Test("with random delays and losses the worker never acts after its lease", arguments: 0..<200 as Range<UInt64>)
+  func neverActsAfterItsLease(seed: UInt64) {
     var random = SplitMix64(seed: seed)
     var machine = LeaseMachine(timing: .init(lease: .seconds(15), renewal: .milliseconds(500)), seed: seed)
     var now = at(0)

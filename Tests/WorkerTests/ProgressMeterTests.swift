@@ -6,14 +6,16 @@ import WorkerCore
     ProgressMeter(bytesDone: 0, bytesTotal: total, now: at(0))
   }
 
-  @Test func theRateIsBytesPerSecond() {
+  @Test("the rate is in bytes per second")
+  func theRateIsBytesPerSecond() {
     var meter = meter(total: 1_000_000)
     for step in 1...40 { meter.observe(bytesDone: Int64(step) * 2500, bytesTotal: nil, now: at(step * 250)) }
     #expect(meter.reading == .init(bytesDone: 100_000, bytesTotal: 1_000_000, rate: 10_000))
   }
 
   /// A run looks at its source before it fetches: that does not make it slow.
-  @Test func theFirstRatesAreTheAverageFromTheFirstByteOn() {
+  @Test("the first rates are the average since the first byte")
+  func theFirstRatesAreTheAverageFromTheFirstByteOn() {
     var meter = meter(total: 1_000_000)
     for step in 1...4 { meter.observe(bytesDone: 0, bytesTotal: nil, now: at(step * 250)) }
     #expect(meter.reading.rate == 0)
@@ -25,7 +27,8 @@ import WorkerCore
     #expect(meter.reading.rate < 200, "and it falls where nothing comes")
   }
 
-  @Test func aNewGenerationIsNoNegativeRate() {
+  @Test("a new generation gives no negative rate")
+  func aNewGenerationIsNoNegativeRate() {
     var meter = meter()
     meter.observe(bytesDone: 500, bytesTotal: nil, now: at(250))
     meter.observe(bytesDone: 0, bytesTotal: nil, now: at(500))
@@ -33,7 +36,8 @@ import WorkerCore
     #expect(meter.lastProgress == at(500))
   }
 
-  @Test func whatDidNotChangeIsNotPublished() {
+  @Test("unchanged progress is not published")
+  func unchangedProgressIsNotPublished() {
     var meter = meter()
     #expect(meter.takePublished() == nil && meter.takeRenewed(now: at(0)) == nil, "a run that just began is no news")
     meter.observe(bytesDone: 10, bytesTotal: nil, now: at(250))
@@ -41,7 +45,8 @@ import WorkerCore
     #expect(meter.takePublished() == nil)
   }
 
-  @Test func renewalsCarryOnePercentOrOneSecond() {
+  @Test("renewals carry progress after more than 1 % or a second")
+  func renewalsCarryOnePercentOrOneSecond() {
     var meter = meter()
     meter.observe(bytesDone: 1, bytesTotal: nil, now: at(100))
     #expect(meter.takeRenewed(now: at(100))?.bytesDone == 1, "the first one at once")

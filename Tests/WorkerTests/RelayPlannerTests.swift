@@ -15,7 +15,8 @@ import WorkerCore
     .publish(readingAhead: readingAhead, until: until)
   }
 
-  @Test func aFollowerTriesAboutOnceASecond() {
+  @Test("a follower asks for the lead about once a second")
+  func aFollowerTriesAboutOnceASecond() {
     var planner = RelayPlanner(now: at(0), seed: 1)
     #expect(planner.next(now: at(0)) == .lead(seconds: RelayPlanner.term))
     planner.led(false, sentAt: at(0), now: at(2))
@@ -27,7 +28,8 @@ import WorkerCore
     #expect(planner.next(now: until) == .lead(seconds: RelayPlanner.term))
   }
 
-  @Test func aLeaderReadsThenPublishesAndRenewsItsTerm() {
+  @Test("a leader reads, publishes and renews its term")
+  func aLeaderReadsThenPublishesAndRenewsItsTerm() {
     var planner = leader()
     #expect(planner.next(now: at(2)) == .read(rows: 200))
     planner.read(rows: 3, events: 120, of: 200, now: at(3))
@@ -40,7 +42,8 @@ import WorkerCore
     #expect(planner.next(now: at(2000)) == .lead(seconds: RelayPlanner.term))
   }
 
-  @Test func theMoreEventsThereWereTheLongerTheyGather() {
+  @Test("events gather longer the more there were")
+  func theMoreEventsThereWereTheLongerTheyGather() {
     func gathering(_ events: Int) -> Duration {
       var planner = leader()
       planner.read(rows: 1, events: events, of: 200, now: at(0))
@@ -52,7 +55,8 @@ import WorkerCore
     #expect(gathering(7000) == gathering(1000), "never so long that somebody who watches would notice")
   }
 
-  @Test func whileThereIsMoreTheNextRoundIsReadDuringTheLast() {
+  @Test("if there is more, the next round is read while the last is published")
+  func whileThereIsMoreTheNextRoundIsReadDuringTheLast() {
     var planner = leader()
     planner.read(rows: 200, events: 8000, of: 200, now: at(3))
     #expect(planner.next(now: at(3)) == publish(readingAhead: 200))
@@ -61,7 +65,8 @@ import WorkerCore
     #expect(planner.next(now: at(4)) == publish(readingAhead: nil))
   }
 
-  @Test func nothingIsReadAheadOfARowThatWasCut() {
+  @Test("nothing is read ahead of a row that was cut")
+  func nothingIsReadAheadOfARowThatWasCut() {
     var planner = leader()
     planner.read(rows: 200, events: 30, of: 200, isCut: true, now: at(3))
     #expect(planner.next(now: at(3)) == publish(readingAhead: nil))
@@ -71,7 +76,8 @@ import WorkerCore
     #expect(planner.next(now: at(5)) == publish(readingAhead: 200))
   }
 
-  @Test func aRoundOfATermThatIsOverIsNotPublished() {
+  @Test("a round from a term that is over is not published")
+  func aRoundOfATermThatIsOverIsNotPublished() {
     var planner = leader()
     planner.read(rows: 3, events: 120, of: 200, now: at(1))
     planner.led(true, sentAt: at(2000), now: at(2002))
@@ -82,7 +88,8 @@ import WorkerCore
     #expect(planner.next(now: at(6002)) == .read(rows: 200), "and have published it")
   }
 
-  @Test func anAnswerAfterTheTermIsNoLead() {
+  @Test("an answer that comes after its term gives no lead")
+  func anAnswerAfterTheTermIsNoLead() {
     var planner = RelayPlanner(now: at(0), seed: 1)
     planner.led(true, sentAt: at(0), now: at(4000))
     guard case .wait = planner.next(now: at(4000)) else {
@@ -91,7 +98,8 @@ import WorkerCore
     }
   }
 
-  @Test func backsOffWhenEmptyUntilHinted() {
+  @Test("an empty outbox is read less often until a hint")
+  func backsOffWhenEmptyUntilHinted() {
     var planner = leader()
     for _ in 0..<10 { planner.read(rows: 0, events: 0, of: 100, now: at(100)) }
     guard case .wait(let until) = planner.next(now: at(100)) else {
@@ -106,7 +114,8 @@ import WorkerCore
     }
   }
 
-  @Test func aFailedRoundIsReadAgain() {
+  @Test("a failed round is read again")
+  func aFailedRoundIsReadAgain() {
     var planner = leader()
     planner.read(rows: 3, events: 120, of: 200, now: at(1))
     planner.failed(now: at(2))
@@ -114,7 +123,9 @@ import WorkerCore
   }
 
   /// Neither hints, of which a busy fleet has many, nor the end of half a term make it try again at once.
-  @Test(arguments: [3, 3000]) func afterAFailureItPauses(failure: Int) {
+  @Test("after failures the relay waits longer and longer", arguments: [3, 3000]) func afterAFailureItPauses(
+    failure: Int
+  ) {
     var planner = leader()
     var now = at(failure)
     var pauses: [Duration] = []
@@ -134,7 +145,8 @@ import WorkerCore
     #expect(pauses[5] > pauses[0] * 8, "longer and longer")
   }
 
-  @Test func aNewLeaderShutsEarlierOnesOutBeforeItReads() {
+  @Test("a new leader fences earlier ones before it reads")
+  func aNewLeaderShutsEarlierOnesOutBeforeItReads() {
     var planner = RelayPlanner(now: at(0), seed: 1)
     planner.led(true, sentAt: at(0), now: at(2))
     #expect(planner.next(now: at(2)) == .fence(until: at(4000)))
@@ -144,7 +156,8 @@ import WorkerCore
     #expect(planner.next(now: at(2002)) == .read(rows: 200), "once a lead")
   }
 
-  @Test func aLeaderThatIsShutOutOrCannotFenceLeavesTheLeadToOthers() {
+  @Test("a leader that is fenced or cannot fence leaves the lead to others")
+  func aLeaderThatIsShutOutOrCannotFenceLeavesTheLeadToOthers() {
     var unable = RelayPlanner(now: at(0), seed: 1)
     unable.led(true, sentAt: at(0), now: at(2))
     unable.failed(now: at(4000))
@@ -163,7 +176,8 @@ import WorkerCore
     }
   }
 
-  @Test func roundsThatDoNotArriveInTimeGetSmaller() {
+  @Test("rounds become smaller if they do not arrive in time")
+  func roundsThatDoNotArriveInTimeGetSmaller() {
     var planner = leader()
     planner.read(rows: 200, events: 8000, of: 200, now: at(1))
     for rows in [100, 50] {
@@ -178,7 +192,8 @@ import WorkerCore
     }
   }
 
-  @Test func roundsAreBoundedByEvents() {
+  @Test("rounds are limited by their number of events")
+  func roundsAreBoundedByEvents() {
     var planner = leader()
     planner.read(rows: 10, events: 10_000, of: 10, now: at(1))
     planner.published()
@@ -192,7 +207,8 @@ import WorkerCore
 
   // MARK: Draining
 
-  @Test func aLeaderGoesOnUntilItsEventsArePublished() {
+  @Test("a draining leader continues until its events are published")
+  func aLeaderGoesOnUntilItsEventsArePublished() {
     var planner = leader()
     planner.read(rows: 1, events: 1, of: 200, now: at(1))
     planner.drain(until: at(20_000), now: at(1))
@@ -213,7 +229,8 @@ import WorkerCore
     #expect(planner.next(now: at(12)) == .end, "what others write is theirs to wait for")
   }
 
-  @Test func nobodyStaysForAnEmptyOutbox() {
+  @Test("a drain with an empty outbox ends at once")
+  func nobodyStaysForAnEmptyOutbox() {
     for planner in [leader(), RelayPlanner(now: at(0), seed: 1)] {
       var planner = planner
       planner.drain(until: at(20_000), now: at(1))
@@ -223,7 +240,8 @@ import WorkerCore
     }
   }
 
-  @Test func aFollowerStaysUntilAnotherHasPublishedOrItMayItself() {
+  @Test("a draining follower waits until its events are published, or publishes them itself")
+  func aFollowerStaysUntilAnotherHasPublishedOrItMayItself() {
     var planner = RelayPlanner(now: at(0), seed: 1)
     planner.led(false, sentAt: at(0), now: at(0))
     planner.drain(until: at(20_000), now: at(1))
@@ -244,7 +262,8 @@ import WorkerCore
     #expect(planner.next(now: next) == .read(rows: 200))
   }
 
-  @Test func aDrainEndsInTime() {
+  @Test("the relay of a drain ends in time")
+  func aDrainEndsInTime() {
     var planner = leader()
     planner.read(rows: 1, events: 1, of: 200, now: at(1))
     planner.drain(until: at(100), now: at(1))

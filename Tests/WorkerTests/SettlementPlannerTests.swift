@@ -21,27 +21,30 @@ import WorkerCore
     TaskFailure(code: .init(rawValue: "x"), message: "x", class: `class`, retryAfter: retryAfter)
   }
 
-  @Test func success() {
+  @Test("a success is settled as success, even while stopping")
+  func success() {
     #expect(
       settle(.succeeded(sha256: [1], bytes: 5), stop: .drain) == .succeeded(sha256: [1], bytes: 5),
       "done is done, even while stopping")
   }
 
-  @Test(arguments: [StopReason.drain, .intent(.pause), .intent(.cancel)])
-  func whatWasStoppedIsHandedBack(stop: StopReason) {
+  @Test("a stopped run is handed back", arguments: [StopReason.drain, .intent(.pause), .intent(.cancel)])
+  func stoppedRunsAreHandedBack(stop: StopReason) {
     #expect(settle(.stopped, stop: stop) == .released(reason: nil, delay: .zero))
   }
 
-  @Test(arguments: [RunOutcome.stopped, .succeeded(sha256: nil, bytes: 0)])
-  func nothingIsWrittenForWhatIsLost(outcome: RunOutcome) {
+  @Test("nothing is written for an abandoned run", arguments: [RunOutcome.stopped, .succeeded(sha256: nil, bytes: 0)])
+  func nothingIsWrittenForAnAbandonedRun(outcome: RunOutcome) {
     #expect(settle(outcome, stop: .abandoned) == nil)
   }
 
-  @Test func whatCannotSucceedFailsAtOnce() {
+  @Test("a permanent failure ends the task at once")
+  func permanentFailuresFailAtOnce() {
     #expect(settle(.failed(failure(.fail)), newBytes: 1 << 30) == .failed(failure(.fail), retryIn: nil))
   }
 
-  @Test func attemptsRunOut() {
+  @Test("the last attempt fails the task")
+  func attemptsRunOut() {
     let retry = RetryPolicy(maxAttempts: 3)
     for attempt in 1...2 {
       guard case .failed(_, .some) = settle(.failed(failure(.retry)), attempt: attempt, retry: retry) else {
@@ -55,6 +58,7 @@ import WorkerCore
   private static let progress = SettlementPlanner.progress
 
   @Test(
+    "a failure after progress starts the count again, up to 64 generations",
     arguments: [
       (progress, nil, 0, true), (progress - 1, nil, 0, false), (progress, 1 << 40, 63, true),
       (progress, 1 << 40, 64, false), (100, 10_000, 0, true), (99, 10_000, 0, false), (1, 50, 0, true),
@@ -72,7 +76,8 @@ import WorkerCore
   }
 
   /// Whatever a source does: every attempt brings what is least, or nothing, and now and then another version.
-  @Test(arguments: 1...20 as ClosedRange<UInt64>) func noTaskIsTriedForEver(seed: UInt64) {
+  @Test("no task is tried for ever, whatever its source does", arguments: 1...20 as ClosedRange<UInt64>)
+  func noTaskIsTriedForEver(seed: UInt64) {
     var random = SplitMix64(seed: seed)
     var planner = SettlementPlanner(seed: seed)
     let size: Int64 = 20 << 20
@@ -98,8 +103,9 @@ import WorkerCore
     }
   }
 
-  @Test(arguments: [(8, 5), (9, 10), (10, 20), (11, 40), (500, 40)])
-  func whatIsNotTheTasksFaultBurnsNoAttemptAndWaitsLongerEachTime(epoch: Int, least: Int) {
+  @Test(
+    "a wait counts no attempt and is longer each time", arguments: [(8, 5), (9, 10), (10, 20), (11, 40), (500, 40)])
+  func waitsCountNoAttemptAndGrow(epoch: Int, least: Int) {
     guard case .released(.some, let delay) = settle(.failed(failure(.wait)), attempt: 8, epoch: epoch) else {
       Issue.record("counted")
       return
@@ -107,7 +113,8 @@ import WorkerCore
     #expect(delay >= .seconds(least) && delay <= .seconds(2 * least))
   }
 
-  @Test func aStallIsAFailedAttempt() {
+  @Test("a stall is a failed attempt")
+  func aStallIsAFailedAttempt() {
     guard case .failed(let failure, .some) = settle(.stopped, stop: .stalled) else {
       Issue.record("not counted")
       return
@@ -115,7 +122,9 @@ import WorkerCore
     #expect(failure.code == .stalled)
   }
 
-  @Test(arguments: 1...20) func fullJitterUpToFiveMinutes(attempt: Int) {
+  @Test("the back-off is random up to a limit of five minutes", arguments: 1...20) func fullJitterUpToFiveMinutes(
+    attempt: Int
+  ) {
     let longest = min(300, 1 << (attempt - 1))
     var delays: [Duration] = []
     for seed in 0..<50 as Range<UInt64> {
@@ -132,7 +141,8 @@ import WorkerCore
     #expect(delays.contains { $0 > .seconds(longest) / 2 } && delays.contains { $0 < .seconds(longest) / 2 })
   }
 
-  @Test func intervalsAreKeptAndTheLastRepeats() {
+  @Test("given intervals are used in order, and the last one repeats")
+  func intervalsAreKeptAndTheLastRepeats() {
     let retry = RetryPolicy(maxAttempts: 10, intervals: [7, 60])
     let delays = (1...4).map { attempt -> Duration? in
       guard case .failed(_, let delay) = settle(.failed(failure(.retry)), attempt: attempt, retry: retry) else {
@@ -143,7 +153,8 @@ import WorkerCore
     #expect(delays == [.seconds(7), .seconds(60), .seconds(60), .seconds(60)])
   }
 
-  @Test(arguments: [(-5, 0), (30, 30), (1_000_000, 3600)]) func retryAfterIsHonouredAndClamped(asked: Int, least: Int) {
+  @Test("Retry-After is respected up to an hour", arguments: [(-5, 0), (30, 30), (1_000_000, 3600)])
+  func retryAfterIsHonouredAndClamped(asked: Int, least: Int) {
     guard case .failed(_, let delay?) = settle(.failed(failure(.retry, retryAfter: asked))) else {
       Issue.record("gave up")
       return

@@ -17,7 +17,7 @@ import WorkerCore
     (.running, nil), (.publishing, nil), (nil, week),
   ]
 
-  @Test(arguments: table)
+  @Test("staging files are discarded by the state of their task and their age", arguments: table)
   func discardsBy(state: TaskState?, from limit: Int?) {
     let name = StagingName(task: .random(), epoch: 1, generation: 3)
     for age in [-5, 0, Self.minute - 1, Self.minute, Self.week - 1, Self.week, 10 * Self.week] {
@@ -28,7 +28,8 @@ import WorkerCore
     }
   }
 
-  @Test func removesWhatCanceledTasksLeft() async throws {
+  @Test("the sweep removes the staging files of canceled tasks")
+  func removesFilesOfCanceledTasks() async throws {
     let directory = try TemporaryDirectory()
     let storage = Storage(roots: ["default": directory.path, "away": "\(directory.path)/none"])
     try Volume.initialise(name: "default", path: directory.path)
@@ -54,7 +55,9 @@ import WorkerCore
     await Task.detached { loop.shutdown() }.value
   }
 
-  @Test(.timeLimit(.minutes(10))) func aSweepOfARootThatHangsCanBeEnded() async throws {
+  @Test("a sweep of a root that hangs can be ended", .timeLimit(.minutes(10))) func aSweepOfARootThatHangsCanBeEnded()
+    async throws
+  {
     let directory = try TemporaryDirectory()
     try Volume.initialise(name: "default", path: directory.path)
     // Whoever opens a pipe that nobody writes to waits, as in a file system whose server is gone.

@@ -14,7 +14,8 @@ import WorkerCore
   /// Four fifths of it are waited for Kafka; in the last one the lease is given up, also by a machine that is busy.
   private static let drainWithoutKafka = Duration.seconds(15)
 
-  @Test func carriesTasksFromCommandToEvent() async throws {
+  @Test("a worker carries tasks from the command to the events")
+  func carriesTasksFromCommandToEvent() async throws {
     let bench = try WorkerBench()
     let specs = (0..<200).map { _ in noop() }
     let code = try await bench.run {
@@ -40,7 +41,8 @@ import WorkerCore
     #expect(try TaskDocumentJSON.decode(try #require(snapshots.last?.value)).state == .succeeded)
   }
 
-  @Test func aWorkerOfAnotherFleetTouchesNothingAndEnds() async throws {
+  @Test("a worker of another fleet changes nothing and ends")
+  func aWorkerOfAnotherFleetTouchesNothingAndEnds() async throws {
     let store = TestStore()
     try await store.bind(topicPrefix: "other.")
     let theirs = noop()
@@ -57,7 +59,8 @@ import WorkerCore
     #expect(try await store.pendingEvents(limit: 10).events.map(\.taskID) == [theirs.id])
   }
 
-  @Test func badCommandsGoToTheDeadLettersUntouched() async throws {
+  @Test("wrong commands go to the dead letters unchanged")
+  func badCommandsGoToTheDeadLettersUntouched() async throws {
     let bench = try WorkerBench()
     let good = noop()
     let poison = noop()
@@ -84,7 +87,8 @@ import WorkerCore
   }
 
   /// The commands are in order: no fault of the server makes dead letters of them.
-  @Test func commandsWaitWhileTheServerDoesNotLetThemBeApplied() async throws {
+  @Test("commands wait while the database refuses them, and become no dead letters")
+  func commandsWaitWhileTheServerDoesNotLetThemBeApplied() async throws {
     let bench = try WorkerBench()
     bench.store.setForbidden(true)
     let tasks = [noop(), noop(), noop()]
@@ -100,7 +104,8 @@ import WorkerCore
     #expect(bench.sink.messages(to: bench.topics.deadLetters).isEmpty)
   }
 
-  @Test func aRecordTooLongForTheDeadLettersIsCutAndHoldsUpNothing() async throws {
+  @Test("a record that is too long for the dead letters is truncated and holds up nothing")
+  func aRecordTooLongForTheDeadLettersIsCutAndHoldsUpNothing() async throws {
     let bench = try WorkerBench()
     let good = noop()
     try await bench.run {
@@ -115,7 +120,8 @@ import WorkerCore
     #expect(letter.headers.contains(KafkaHeader("from", "test")))
   }
 
-  @Test func aSignalStopsARunAtOnce() async throws {
+  @Test("a signal stops a run before the next renewal")
+  func aSignalStopsARunAtOnce() async throws {
     // No regular renewal comes by while the test lasts: without the signal nobody would learn of the intent.
     let bench = try WorkerBench {
       $0.leaseSeconds = 86_400
@@ -133,7 +139,8 @@ import WorkerCore
     }
   }
 
-  @Test func aSignalThatNobodyTakesHoldsUpNoCommand() async throws {
+  @Test("a signal that cannot be sent holds up no command")
+  func aSignalThatNobodyTakesHoldsUpNoCommand() async throws {
     let bench = try WorkerBench()
     let spec = download()
     try await bench.run {
@@ -149,7 +156,8 @@ import WorkerCore
     }
   }
 
-  @Test func ofEachOutageTheRelayWarnsOnce() async throws {
+  @Test("the relay logs one warning for each outage")
+  func ofEachOutageTheRelayWarnsOnce() async throws {
     let directory = try TemporaryDirectory()
     let file = try FileDescriptor.open("\(directory.path)/log", O_RDWR | O_CREAT)
     let log = Logger(level: .notice, format: .json, descriptor: file.raw)
@@ -166,12 +174,13 @@ import WorkerCore
     }
     log.close()
     let lines = try String(decoding: file.contents(), as: UTF8.self).split(separator: "\n")
-    let warnings = lines.filter { $0.contains("\"msg\":\"the relay holds still\"") }
+    let warnings = lines.filter { $0.contains("\"msg\":\"the relay cannot publish events\"") }
     #expect(warnings.count == 2)
     #expect(warnings.allSatisfy { $0.contains("\"level\":\"warning\"") && $0.contains("nobody answers") })
   }
 
-  @Test func anIntentIsFollowedWithoutItsSignal() async throws {
+  @Test("an intent is followed without its signal")
+  func anIntentIsFollowedWithoutItsSignal() async throws {
     let bench = try WorkerBench()
     let spec = download()
     try await bench.run {
@@ -182,7 +191,8 @@ import WorkerCore
     }
   }
 
-  @Test func drainingHandsBackWhatRuns() async throws {
+  @Test("a drain hands back running tasks, publishes their events and gives up the lease")
+  func drainingHandsBackWhatRuns() async throws {
     let bench = try WorkerBench()
     let specs = (0..<5).map { _ in download() }
     let code = try await bench.run {
@@ -199,7 +209,8 @@ import WorkerCore
     #expect(try await bench.store.audit() == [])
   }
 
-  @Test func aDrainWhileKafkaIsAwayHandsBackWhatRuns() async throws {
+  @Test("a drain while Kafka is away hands back running tasks")
+  func aDrainWhileKafkaIsAwayHandsBackWhatRuns() async throws {
     let bench = try WorkerBench { $0.drainLimit = Self.drainWithoutKafka }
     let spec = download()
     let code = try await bench.run {
@@ -216,7 +227,8 @@ import WorkerCore
     #expect(try await bench.store.pendingRows() != nil, "the next worker publishes the last events")
   }
 
-  @Test func aDrainWhileARoundIsInFlightGivesUpTheLease() async throws {
+  @Test("a drain while a round is being published gives up the lease")
+  func aDrainWhileARoundIsInFlightGivesUpTheLease() async throws {
     let bench = try WorkerBench { $0.drainLimit = Self.drainWithoutKafka }
     let code = try await bench.run {
       bench.sink.goAway()
@@ -227,7 +239,8 @@ import WorkerCore
     #expect(try await bench.store.workers().isEmpty)
   }
 
-  @Test func aDrainDoesNotWaitForARootThatHangs() async throws {
+  @Test("a drain does not wait for a root that hangs")
+  func aDrainDoesNotWaitForARootThatHangs() async throws {
     let bench = try WorkerBench { $0.drainLimit = .seconds(60) }
     let spec = download()
     // Whoever opens a pipe that nobody writes to waits, as in a file system whose server is gone.
@@ -246,7 +259,8 @@ import WorkerCore
     #expect(try await bench.state(spec.id) == .queued)
   }
 
-  @Test func aRootThatHangsGivesItsTasksBackAndHoldsUpNoOther() async throws {
+  @Test("tasks on a root that hangs are handed back, and other tasks run")
+  func aRootThatHangsGivesItsTasksBackAndHoldsUpNoOther() async throws {
     let bench = try WorkerBench { $0.concurrency = 2 }
     let specs = [download(), download()]
     let marker = try #require(bench.storage.roots["default"]) + "/.reelhaul/volume"
@@ -273,7 +287,8 @@ import WorkerCore
     close(open(marker, O_WRONLY | O_NONBLOCK))
   }
 
-  @Test func anAwayStoreStopsEverythingAtTheFenceAndIsWaitedFor() async throws {
+  @Test("without the store every run stops at the fence, and continues when the store is back")
+  func anAwayStoreStopsEverythingAtTheFenceAndIsWaitedFor() async throws {
     let bench = try WorkerBench { $0.leaseSeconds = 9 }
     let spec = download()
     try await bench.run {
@@ -299,7 +314,8 @@ import WorkerCore
     }
   }
 
-  @Test func tasksOfALostClaimRun() async throws {
+  @Test("tasks of a claim whose answer was lost run")
+  func tasksOfALostClaimRun() async throws {
     let bench = try WorkerBench()
     bench.store.loseClaims(1)
     let specs = (0..<20).map { _ in noop() }
@@ -309,7 +325,8 @@ import WorkerCore
     }
   }
 
-  @Test func failuresAreRetriedUntilAttemptsRunOut() async throws {
+  @Test("failures are retried until no attempts are left")
+  func failuresAreRetriedUntilAttemptsRunOut() async throws {
     let bench = try WorkerBench()
     var spec = download()
     spec.retry = RetryPolicy(maxAttempts: 2, intervals: [0])
@@ -328,7 +345,8 @@ import WorkerCore
     }
   }
 
-  @Test func whatWaitsBurnsNoAttempt() async throws {
+  @Test("a task that waits counts no attempt")
+  func aWaitCountsNoAttempt() async throws {
     let bench = try WorkerBench()
     let spec = download()
     let full = TaskFailure(code: .diskFull, message: "No space is left.", class: .wait)
@@ -342,7 +360,8 @@ import WorkerCore
     }
   }
 
-  @Test func aRunThatStandsStillIsStopped() async throws {
+  @Test("a run without progress is stopped")
+  func aRunThatStandsStillIsStopped() async throws {
     let bench = try WorkerBench { $0.watchdog = Watchdog(patience: .milliseconds(300), grace: .seconds(60)) }
     let spec = download()
     try await bench.run {
@@ -353,7 +372,8 @@ import WorkerCore
     }
   }
 
-  @Test func aDrainWaitsNoLongerForARunThatIsLetGo() async throws {
+  @Test("a drain does not wait for a run that does not stop")
+  func aDrainWaitsNoLongerForARunThatIsLetGo() async throws {
     let bench = try WorkerBench {
       $0.watchdog = Watchdog(patience: .seconds(600), grace: .milliseconds(300))
       $0.drainLimit = .seconds(120)
@@ -370,7 +390,8 @@ import WorkerCore
     #expect(try await bench.store.workers().isEmpty, "the lease is given up")
   }
 
-  @Test func progressIsPublished() async throws {
+  @Test("progress is published and stored")
+  func progressIsPublished() async throws {
     let bench = try WorkerBench()
     let spec = download()
     try await bench.run {

@@ -1,8 +1,8 @@
-/// Work that was asked for correctly and could not be done. Programs end with exit code 1.
+/// A correct request could not be carried out. Programs end with exit code 1.
 package struct WorkError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// What failed, in one sentence.
+  /// The failure, in one sentence.
   package var message: String
-  /// What to do about it, in one sentence; may be nil.
+  /// What to do about it, in one sentence, or nil.
   package var hint: String?
 
   package init(_ message: String, hint: String? = nil) {

@@ -13,7 +13,7 @@ package struct Console: Sendable {
     errorTerminal = Terminal(descriptor: STDERR_FILENO, environment: environment)
   }
 
-  /// Tells a person something beside the result, on standard error.
+  /// Prints a remark for people, which is not part of the result, on standard error.
   package func note(_ text: String) {
     for line in errorTerminal.wrap(DisplayWidth.printable(text)) { error.line(line) }
   }

@@ -28,7 +28,7 @@ package actor ApacheKafka {
       LocalFile.isExecutable("\(home)/bin/kafka-storage.sh")
     else {
       throw ApacheKafkaError(
-        description: "\(home) is no Apache Kafka: it has no bin/kafka-server-start.sh; set KAFKA_HOME")
+        description: "\(home) is not an Apache Kafka: it has no bin/kafka-server-start.sh; correct KAFKA_HOME")
     }
     self.home = home
     self.directory = directory

@@ -11,7 +11,7 @@ final class FleetLock: Sendable {
     guard descriptor >= 0 else { throw SystemError.last("open \(layout.lock)") }
     guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
       close(descriptor)
-      throw FleetError("a fleet runs on \(layout.root) already: stop it first, or choose another --data-dir")
+      throw FleetError("another fleet already runs on \(layout.root): stop it first, or choose another --data-dir")
     }
   }
 

@@ -48,8 +48,9 @@ struct FleetServices: Sendable {
     case .embedded:
       let broker = try DevelopmentBroker(topics: TopicPlan(prefix: options.topicPrefix).topics)
       say(
-        "Development broker at \(broker.bootstrap): real Kafka protocol, in memory, for this machine alone. It drops a "
-          + "partition's oldest records past 5 MB and forgets all with this process; tasks are in PostgreSQL and stay.")
+        "Development broker at \(broker.bootstrap): real Kafka protocol, in memory, only for this machine. It drops a "
+          + "partition's oldest records beyond 5 MB and forgets everything when this process ends. Tasks are kept in PostgreSQL."
+      )
       return (.development(broker), broker.bootstrap)
     case .apacheKafka(let home):
       say("Starting Apache Kafka in \(options.layout.kafka)")

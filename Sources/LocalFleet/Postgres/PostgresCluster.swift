@@ -24,7 +24,7 @@ struct PostgresCluster: Sendable {
     try makeDirectory(directory, for: user)
     if let user, let obstacle = user.obstacle(on: "\(directory)/data") {
       throw EmbeddedPostgresError(
-        "PostgreSQL runs as the user \(user.name), who may not enter \(obstacle): "
+        "PostgreSQL runs as the user \(user.name), which may not enter \(obstacle): "
           + "choose a data directory elsewhere, chmod o+x \(obstacle), or do not run as root")
     }
     let made = readText("\(directory)/data/PG_VERSION").flatMap { Int($0.prefix { $0.isNumber }) }
@@ -74,7 +74,7 @@ struct PostgresCluster: Sendable {
     let process = try ChildProcess("/bin/sh", ["-c", command, installation.postgres, data, sql], options)
     let status = await process.wait()
     guard status == .exited(0) else {
-      throw EmbeddedPostgresError("the database could not be made (\(status)); \(LocalFile.end(of: logFile))")
+      throw EmbeddedPostgresError("the database could not be created (\(status)); \(LocalFile.end(of: logFile))")
     }
   }
 

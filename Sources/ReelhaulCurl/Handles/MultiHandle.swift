@@ -56,8 +56,8 @@ final class MultiHandle: @unchecked Sendable {
     curl_multi_remove_handle(raw, easy.raw)
   }
 
-  /// Goes on with a paused transfer; what libcurl kept is delivered within this call. Returns libcurl's result: where
-  /// the receiver refuses those bytes, nobody but the caller ends the transfer.
+  /// Continues a paused transfer. libcurl delivers the bytes that it kept within this call. Returns libcurl's result:
+  /// if the receiver refuses those bytes, the caller must end the transfer.
   func resume(_ easy: EasyHandle) -> CURLcode {
     let result = curl_easy_pause(easy.raw, CURLPAUSE_CONT)
     finish()

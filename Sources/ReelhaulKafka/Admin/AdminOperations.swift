@@ -83,7 +83,7 @@ struct AdminOperations: Sendable {
     for topic in topics {
       let replicas = Int32(clamping: topic.replicas ?? 1)
       guard let request = rd_kafka_NewTopic_new(topic.name, Int32(clamping: topic.partitions), replicas, nil, 0) else {
-        throw KafkaError(code: .invalidArgument, message: "topic \(topic.name) cannot be made with such settings")
+        throw KafkaError(code: .invalidArgument, message: "topic \(topic.name) cannot be created with these settings")
       }
       requests.append(request)
       for (name, value) in topic.settings { rd_kafka_NewTopic_set_config(request, name, value) }
@@ -111,7 +111,7 @@ struct AdminOperations: Sendable {
   private func createByUse(_ topics: [TopicSpec]) throws(KafkaError) {
     for topic in topics {
       guard let reference = rd_kafka_topic_new(handle.raw, topic.name, nil) else {
-        throw KafkaError(code: .invalidArgument, message: "\(topic.name) cannot be a topic's name")
+        throw KafkaError(code: .invalidArgument, message: "\(topic.name) is not a valid topic name")
       }
       defer { rd_kafka_topic_destroy(reference) }
       _ = try ClusterMetadata.ask(handle.raw, topic: reference, milliseconds: milliseconds)

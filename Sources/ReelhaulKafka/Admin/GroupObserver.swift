@@ -47,12 +47,12 @@ package final class GroupObserver: Sendable {
     let partitions = (0..<Int32(cluster.topics[topic] ?? 0)).map { TopicPartition(topic, $0) }
     let list = PartitionList(partitions)
     let code = list.lend { rd_kafka_committed(handle.raw, $0, milliseconds) }
-    guard code == RD_KAFKA_RESP_ERR_NO_ERROR else { throw KafkaError(code, "what the group committed") }
+    guard code == RD_KAFKA_RESP_ERR_NO_ERROR else { throw KafkaError(code, "the group's committed offsets") }
     let committed = list.offsets
     let starts = try handle.offsets(of: partitions, at: .first, milliseconds: milliseconds)
     let ends = try handle.offsets(of: partitions, at: .last, milliseconds: milliseconds)
     guard ends.count == partitions.count else {
-      throw KafkaError(RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE, "where partitions end")
+      throw KafkaError(RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE, "the ends of partitions")
     }
     var position = Position()
     for partition in partitions {

@@ -16,7 +16,7 @@ extension KafkaHandle {
     let list = PartitionList([])
     for partition in partitions { list.add(partition, offset: end.rawValue) }
     let code = list.lend { rd_kafka_offsets_for_times(raw, $0, milliseconds) }
-    guard code == RD_KAFKA_RESP_ERR_NO_ERROR else { throw KafkaError(code, "where partitions begin and end") }
+    guard code == RD_KAFKA_RESP_ERR_NO_ERROR else { throw KafkaError(code, "the beginnings and ends of partitions") }
     return list.offsets
   }
 }

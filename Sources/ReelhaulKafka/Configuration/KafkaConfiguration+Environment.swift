@@ -26,7 +26,7 @@ extension KafkaConfiguration {
     {
       throw KafkaError(
         code: .invalidArgument,
-        message: "\(prefix)SECURITY_PROTOCOL is \(security): \(prefix)SASL_MECHANISM must say how "
+        message: "\(prefix)SECURITY_PROTOCOL is \(security): \(prefix)SASL_MECHANISM must name the mechanism "
           + "(PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, or GSSAPI for Kerberos)")
     }
     return try KafkaConfiguration(bootstrap: bootstrap, properties: properties, observer: observer)

@@ -1,6 +1,6 @@
 import TaskCore
 
-/// CloudEvents 1.0 in Kafka headers (binary content mode): what events of one source and time have in common.
+/// CloudEvents 1.0 in Kafka headers (binary content mode): the common headers of events with the same source and time.
 package struct CloudEvent {
   private static let version = Array("1.0".utf8)
   private static let contentType = Array("application/json".utf8)
@@ -14,7 +14,7 @@ package struct CloudEvent {
     self.time = Array(time.description.utf8)
   }
 
-  /// The headers that all messages of a type such as `reelhaul.command.submit` share. Each has its `ce_id` besides.
+  /// The headers of all messages of a type such as `reelhaul.command.submit`, without their `ce_id`.
   package func headers(type: String) -> [(name: String, value: [UInt8])] {
     [
       ("ce_specversion", Self.version),
@@ -25,7 +25,7 @@ package struct CloudEvent {
     ]
   }
 
-  /// The `ce_id` among `headers`, where there is one and it is a UUID; others' ids may be any text.
+  /// The `ce_id` in `headers`, if it is a UUID. Other producers' ids may be any text.
   package static func id(of headers: [(String, [UInt8])]) -> UniqueID? {
     for (name, value) in headers where name == "ce_id" {
       return UniqueID(String(decoding: value, as: UTF8.self))

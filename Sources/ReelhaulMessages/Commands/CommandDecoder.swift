@@ -1,14 +1,14 @@
 import ReelhaulCodec
 import TaskCore
 
-/// Reads commands: one JSON object, with or without CloudEvents headers. Unknown fields of records are ignored, so that newer
-/// producers can talk to older workers; everything else that is not understood is a ``Rejection``.
+/// Decodes commands: one JSON object, with or without CloudEvents headers. Unknown fields of records are ignored, so
+/// that newer producers can send to older workers. Any other problem is a ``Rejection``.
 package enum CommandDecoder {
-  /// A message may be as long as this, 1 MiB.
+  /// The largest message, 1 MiB.
   package static let sizeLimit = 1 << 20
 
-  /// The command of a record. Where a control has no `id`, or a submitted task none, it is taken from the `id` of the
-  /// message or its `ce_id` header, and as a last resort derived from `origin`: a record delivered twice is one command.
+  /// The command of a record. If a control command or a submitted task has no `id`, the id comes from the message's
+  /// `id`, else from its `ce_id` header, else from `origin`. So a record that is delivered twice is one command.
   package static func decode(
     _ value: [UInt8]?, headers: [(String, [UInt8])] = [], origin: MessageOrigin
   ) throws(Rejection) -> Command {
@@ -16,15 +16,15 @@ package enum CommandDecoder {
     return try decode(value) { CloudEvent.id(of: headers) ?? origin.id }
   }
 
-  /// The command in `value`; `makeID` gives an id where the message has none.
+  /// The command in `value`. `makeID` makes an id if the message has none.
   package static func decode(_ value: [UInt8], makeID: () -> UniqueID) throws(Rejection) -> Command {
     try read(value) { reader throws(DecodingFailure) in try CommandEnvelope(from: &reader) }.command(makeID: makeID)
   }
 
-  /// The command in a line of a batch: a whole command, or only the task of a submit. Whoever wrote the line is there to
-  /// mend it: what a program's record may have, and would be passed over in silence, is refused.
+  /// The command in a line of a batch: a whole command, or only the task of a submit. Unknown fields are refused here,
+  /// unlike in a program's record, because the author of the line can correct it.
   package static func decode(line: [UInt8], makeID: () -> UniqueID) throws(Rejection) -> Command {
-    // Most lines are good tasks, and read once.
+    // Most lines are correct tasks, and are read only once.
     let draft = try? JSONReader.read(line, limit: sizeLimit, refusingUnknownNames: true) {
       reader throws(DecodingFailure) in
       try TaskDraft(from: &reader)
@@ -40,7 +40,8 @@ package enum CommandDecoder {
     case .task(let draft): return .submit(try draft.submission(makeID: makeID))
     case .command(let envelope):
       guard !envelope.hasIDBesidesItsTasks else {
-        throw Rejection(.invalidField, "id: not the \"id\" of the task, which is all that a submit is known by")
+        throw Rejection(
+          .invalidField, "id: differs from the \"id\" of the task; a submit is identified only by the task's id")
       }
       return try envelope.command(makeID: makeID)
     }
@@ -51,7 +52,8 @@ package enum CommandDecoder {
     case command(CommandEnvelope)
   }
 
-  /// Of lines that are no command, so that one whose name is misspelt is told of it.
+  /// The names allowed in a line without a command. `command` is one of them, so that its misspellings get a
+  /// suggestion.
   private static let namesOfTasks = TaskDraft.names + ["command"]
 
   private static func read<Value>(

@@ -1,7 +1,7 @@
 import ReelhaulCodec
 import TaskCore
 
-/// The fields of a command message, before it is known whether they make a command.
+/// The fields of a command message, before they are combined to a command.
 struct CommandEnvelope {
   private static let commands = (["submit"] + ControlAction.names).joined(separator: ", ")
 
@@ -11,7 +11,7 @@ struct CommandEnvelope {
   private var priority: Int?
   private var task: TaskDraft?
 
-  /// `known` are the names that the reader may meet: those of the command, where it is known already.
+  /// `known` are the allowed names: those of the command, if it is already known.
   init(from reader: inout JSONReader, known: [String]? = nil) throws(DecodingFailure) {
     var command: String?
     var id: UniqueID?
@@ -40,7 +40,7 @@ struct CommandEnvelope {
     }
   }
 
-  /// Whether it is a submit with another id than its task's, which nothing would ever see.
+  /// Whether this is a submit whose id differs from its task's id. The submit's id would have no effect.
   var hasIDBesidesItsTasks: Bool {
     guard let id, let taskID = task?.id else { return false }
     return id != taskID
@@ -52,19 +52,19 @@ struct CommandEnvelope {
     }
     guard command != "submit" else { return .submit(try submission(makeID: makeID)) }
     let action = try action(command)
-    guard let taskID else { throw Rejection(.missingField, "\"taskId\" is missing: which task to \(command)") }
+    guard let taskID else { throw Rejection(.missingField, "\"taskId\" is missing: it names the task to \(command)") }
     return .control(Command.Control(id: id ?? makeID(), taskID: taskID, action: action))
   }
 
   private func submission(makeID: () -> UniqueID) throws(Rejection) -> TaskSpec {
-    guard let task else { throw Rejection(.missingField, "\"task\" is missing: what to submit") }
+    guard let task else { throw Rejection(.missingField, "\"task\" is missing: it is the task to submit") }
     return try task.submission(in: "task") { id ?? makeID() }
   }
 
   private func action(_ command: String) throws(Rejection) -> ControlAction {
     if let action = ControlAction(name: command, priority: priority) { return action }
     guard !ControlAction.names.contains(command) else {
-      throw Rejection(.missingField, "\"priority\" is missing: \(command) to what")
+      throw Rejection(.missingField, "\"priority\" is missing: it is the new priority")
     }
     throw Rejection(.unknownCommand, "the command is unknown; expected one of \(Self.commands)")
   }

@@ -1,9 +1,9 @@
 import ReelhaulCodec
 import TaskCore
 
-/// Writes commands; ``CommandDecoder`` reads them.
+/// Encodes commands. ``CommandDecoder`` decodes them.
 package enum CommandJSON {
-  /// The message of `command`. A submit carries no id of its own: its task's makes it idempotent.
+  /// The message of `command`. A submit has no id of its own, because its task's id makes it idempotent.
   package static func encode(_ command: Command) -> [UInt8] {
     JSONWriter.write { json in
       json.object { json in

@@ -1,12 +1,12 @@
 import ReelhaulCodec
 import TaskCore
 
-/// Where a message lies in Kafka: enough to give it an id of its own when its producer gave none.
+/// The position of a message in Kafka. A command without an id gets an id from it.
 package struct MessageOrigin: Hashable, Sendable {
   package var topic: String
   package var partition: Int32
   package var offset: Int64
-  /// The record's time in milliseconds since 1970, which never changes; negative where it has none.
+  /// The record's time in milliseconds since 1970, which never changes; negative if it has none.
   package var timestamp: Int64
 
   package init(topic: String, partition: Int32, offset: Int64, timestamp: Int64) {
@@ -16,10 +16,11 @@ package struct MessageOrigin: Hashable, Sendable {
     self.timestamp = timestamp
   }
 
-  /// The same id for every delivery of the record, and another for every other record: a version 8 UUID of the time
-  /// (48 bits, so that it sorts like a version 7), the topic's hash (12), the partition (20) and the offset (42).
+  /// An id that is the same for every delivery of the record, and different for every other record: a version 8 UUID
+  /// of the time (48 bits, so that it sorts like a version 7), the topic's hash (12), the partition (20) and the
+  /// offset (42).
   ///
-  /// The time is there because a topic that is made anew counts its offsets from 0 again.
+  /// The time is included because a topic that is created again counts its offsets from 0.
   package var id: UniqueID {
     let hash = FNV1a(topic.utf8).value
     let milliseconds = UInt64(max(0, timestamp)) & 0xFFFF_FFFF_FFFF

@@ -1,12 +1,12 @@
 import ReelhaulCodec
 
-/// Why a message is no command; it goes with the untouched message to the dead letters.
+/// Why a message is not a command. It is sent to the dead letters with the unchanged message.
 package struct Rejection: Error, Hashable, Sendable {
   /// A stable word for programs and metrics.
   package enum Code: String, Sendable, CaseIterable {
     case empty
     case tooLarge = "too_large"
-    /// Not the JSON of RFC 8259, or with a name twice in one object.
+    /// Not JSON by RFC 8259, or a name appears twice in one object.
     case malformed = "malformed_json"
     case missingField = "missing_field"
     case invalidField = "invalid_field"
@@ -14,7 +14,7 @@ package struct Rejection: Error, Hashable, Sendable {
   }
 
   package var code: Code
-  /// One sentence for people: the field, what is wrong, where.
+  /// One sentence for people: the field, the problem, the position.
   package var reason: String
 
   package init(_ code: Code, _ reason: String) {

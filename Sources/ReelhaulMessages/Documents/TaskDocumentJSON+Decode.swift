@@ -2,7 +2,7 @@ import ReelhaulCodec
 import TaskCore
 
 extension TaskDocumentJSON {
-  /// Reads a document. What it does not show of the task (headers, credential, limits …) has its default.
+  /// Decodes a document. Settings that a document does not contain (headers, credential, limits …) get their defaults.
   package static func read(from reader: inout JSONReader) throws(DecodingFailure) -> TaskDocument {
     var spec = TaskSpec(id: UniqueID(high: 0, low: 0), kind: .download, source: "")
     var document = TaskDocument(spec: spec, state: .queued, createdAt: Timestamp(microseconds: 0))

@@ -1,8 +1,8 @@
 import ReelhaulCodec
 import TaskCore
 
-/// A task as people and programs see it. Every field is always there, `null` where it is not known; of the URLs' query
-/// strings only the names are shown, since a signature would be a credential.
+/// A task as people and programs see it. Every field is always present, and `null` if it is unknown. Of the URLs'
+/// queries only the names are shown, because a signature would be a credential.
 package enum TaskDocumentJSON {
   package static func encode(_ document: TaskDocument) -> [UInt8] {
     JSONWriter.write(capacity: 1024) { write(document, to: &$0) }
@@ -12,7 +12,7 @@ package enum TaskDocumentJSON {
     try JSONReader.read(bytes) { reader throws(DecodingFailure) in try read(from: &reader) }
   }
 
-  /// `more` adds members of the writer's own.
+  /// `more` adds members to the document.
   package static func write(
     _ document: TaskDocument, to json: inout JSONWriter, more: (inout JSONWriter) -> Void = { _ in }
   ) {

@@ -7,7 +7,7 @@ package enum TaskEventJSON {
     encode(event, task: event.task.map(TaskDocumentJSON.encode))
   }
 
-  /// The same from the task's document as JSON, which the events of one task may share.
+  /// The same, with the task's document as JSON, which several events of one task may share.
   package static func encode(_ event: TaskEvent, task: [UInt8]?) -> [UInt8] {
     JSONWriter.write(capacity: 256 + (task?.count ?? 0)) { json in
       json.object { json in

@@ -38,7 +38,7 @@ struct Exchange<Rows> {
   var isComplete: Bool { next == steps.count }
 
   mutating func receive(_ reply: Reply) {
-    guard next < steps.count else { return fail("an answer to nothing") }
+    guard next < steps.count else { return fail("a reply without a request") }
     switch (steps[next], reply) {
     case (.prepare(let name, let statement), .rows): prepared.append((name, statement))
     case (.execute, .rows(let rows)), (.script, .rows(let rows)): self.rows.append(rows)
@@ -49,7 +49,7 @@ struct Exchange<Rows> {
     case (.prepare, .skipped), (.execute, .skipped): break
     case (.prepare, .end), (.execute, .end), (.script, .end), (.sync, .synced): next += 1
     case (.sync, .end): break
-    default: fail("an answer out of turn")
+    default: fail("a reply out of order")
     }
   }
 

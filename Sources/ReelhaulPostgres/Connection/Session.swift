@@ -127,7 +127,7 @@ final class Session {
     case PGRES_PIPELINE_SYNC: return .synced
     case PGRES_PIPELINE_ABORTED: return .skipped
     case PGRES_FATAL_ERROR: return .failed(PostgresError(result: result))
-    default: return .failed(PostgresError(.protocol, "an answer of an unexpected kind; COPY is not supported"))
+    default: return .failed(PostgresError(.protocol, "an unexpected kind of reply; COPY is not supported"))
     }
   }
 

@@ -1,7 +1,7 @@
 import ReelhaulCodec
 
-/// Which statements one session has prepared. A name stands for the text and the types of the parameters, so it
-/// means the same on every connection.
+/// The statements that one session has prepared. A name stands for the text and the types of the parameters, so it has
+/// the same meaning on every connection.
 struct StatementCache {
   /// How a query is to be sent.
   enum Plan: Equatable {

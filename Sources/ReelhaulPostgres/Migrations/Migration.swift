@@ -1,6 +1,6 @@
 import ReelhaulCodec
 
-/// One step of the schema's history: forward only, never changed once it has been released.
+/// One step of the schema's history. It only goes forward, and is never changed after its release.
 package struct Migration: Sendable, Equatable {
   /// From 1, without gaps.
   package let number: Int
@@ -14,6 +14,6 @@ package struct Migration: Sendable, Equatable {
     self.sql = sql
   }
 
-  /// Of the SQL, to notice that a released migration was changed.
+  /// A checksum of the SQL, to detect that a released migration was changed.
   var checksum: Int64 { Int64(bitPattern: FNV1a(sql.utf8).value) }
 }

@@ -44,10 +44,10 @@ package enum MigrationError: Error, Hashable, Sendable, CustomStringConvertible 
     case .newerSchema(let database, let program):
       "the database's schema has version \(database), this program knows \(program): upgrade the program"
     case .foreignTable:
-      "the database's table schema_migration is another program's: it has not the columns number, name and checksum"
+      "the database's table schema_migration belongs to another program: it lacks the columns number, name and checksum"
     case .changed(let number, let name):
-      "migration \(number) (\(name)) was applied with other contents than this program has: the builds do not match"
-    case .gap(let number): "migration \(number) is missing in schema_migration, though later ones are there"
+      "migration \(number) (\(name)) was applied with different contents than in this program: the builds do not match"
+    case .gap(let number): "migration \(number) is missing in schema_migration, although later ones exist"
     case .numbering(let number): "migration \(number) is out of order in this program"
     }
   }

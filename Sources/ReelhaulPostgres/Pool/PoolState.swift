@@ -44,7 +44,7 @@ struct PoolState {
       return [.lend(connection, to: waiter)]
     }
     guard waiters.count < waiterLimit else {
-      return [.fail(waiter, PostgresError(.unavailable, "\(waiterLimit) callers wait for a connection already"))]
+      return [.fail(waiter, PostgresError(.unavailable, "\(waiterLimit) callers already wait for a connection"))]
     }
     waiters.append((waiter, deadline))
     return grow()

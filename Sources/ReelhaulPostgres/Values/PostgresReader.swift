@@ -12,7 +12,9 @@ struct PostgresReader {
   }
 
   mutating func take(_ count: Int) throws(PostgresError) -> UnsafeRawBufferPointer {
-    guard count >= 0, count <= rest.count else { throw PostgresError(.protocol, "a value is shorter than it says") }
+    guard count >= 0, count <= rest.count else {
+      throw PostgresError(.protocol, "a value is shorter than its length says")
+    }
     defer { rest = rest.dropFirst(count) }
     return UnsafeRawBufferPointer(rebasing: rest.prefix(count))
   }

@@ -1,6 +1,6 @@
 import ReelhaulCodec
 
-/// One SQL statement with `$1`, `$2` … as parameters. Make it once, as a `static let`: its hash names the prepared
+/// One SQL statement with parameters `$1`, `$2` …. Make it once, as a `static let`: its hash names the prepared
 /// statement on every connection.
 package struct PostgresStatement: Sendable, ExpressibleByStringLiteral {
   package let sql: String

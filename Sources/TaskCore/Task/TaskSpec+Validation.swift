@@ -101,7 +101,7 @@ extension TaskSpec {
   private func check(_ header: HeaderField, before others: ArraySlice<HeaderField>) throws(InvalidTask) {
     guard header.isToken else { throw InvalidTask("headers", "a field's name is empty or not a token of HTTP") }
     guard !header.isSecret else {
-      throw InvalidTask("headers", "\(header.name) is a secret: name a credential that lives with the workers")
+      throw InvalidTask("headers", "\(header.name) is a secret: name one of the workers' credentials instead")
     }
     guard !header.isReserved else { throw InvalidTask("headers", "\(header.name) is set by the transfer itself") }
     guard header.hasSendableValue else {

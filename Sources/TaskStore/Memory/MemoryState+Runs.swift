@@ -33,7 +33,8 @@ extension MemoryState {
   mutating func checkpoint(_ write: CheckpointWrite) -> Bool {
     guard let task = tasks[write.taskID], task.isOwned(by: write.epoch) else { return false }
     tasks[write.taskID]?.checkpoint = write.checkpoint
-    if write.checkpoint.stage == Checkpoint.publishing { _ = try? move(write.taskID, .publishing) }  // refused where it is already
+    // Refused if the task is publishing already.
+    if write.checkpoint.stage == Checkpoint.publishing { _ = try? move(write.taskID, .publishing) }
     return true
   }
 

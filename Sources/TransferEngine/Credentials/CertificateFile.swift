@@ -1,9 +1,9 @@
 import Glibc
 import ReelhaulSystem
 
-/// A PEM file of certificates, looked at before libcurl has to.
+/// A PEM file of certificates. It is checked before libcurl uses it.
 package enum CertificateFile {
-  /// The number of certificates in it, at least one. Blocks.
+  /// The number of certificates in the file, at least one. Blocks.
   @discardableResult
   package static func check(_ path: String) throws(UnusableFile) -> Int {
     let text: String
@@ -13,7 +13,7 @@ package enum CertificateFile {
       throw UnusableFile(description: "\(error)")
     }
     let count = text.split(separator: "\n").count { $0.hasPrefix("-----BEGIN ") && $0.contains("CERTIFICATE-----") }
-    guard count > 0 else { throw UnusableFile(description: "\(path) holds no certificate in the PEM format") }
+    guard count > 0 else { throw UnusableFile(description: "\(path) contains no certificate in PEM format") }
     return count
   }
 }

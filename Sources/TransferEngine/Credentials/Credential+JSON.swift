@@ -3,8 +3,8 @@ import ReelhaulDigest
 import TaskCore
 
 extension Credential {
-  /// Reads an object of credentials by name. What it does not know is an error: a word mistyped here would send too
-  /// much, or nothing.
+  /// Reads an object of credentials by name. Unknown fields are errors, because a mistyped word could send too much or
+  /// nothing.
   static func all(_ bytes: [UInt8]) throws(DecodingFailure) -> [String: Credential] {
     var all: [String: Credential] = [:]
     try JSONReader.read(bytes) { reader throws(DecodingFailure) in
@@ -36,10 +36,10 @@ extension Credential {
     }
     guard !hosts.isEmpty else { throw reader.missing("hosts") }
     guard kinds == 1, (user == nil) == (password == nil) else {
-      throw reader.failure(.invalidValue("expected one of bearer, user with password, and headers"))
+      throw reader.failure(.invalidValue("expected exactly one of bearer, user with password, or headers"))
     }
     if let user, let password {
-      guard !user.contains(":") else { throw reader.failure(.invalidValue("a user's name has no colon")) }
+      guard !user.contains(":") else { throw reader.failure(.invalidValue("a user name must not contain a colon")) }
       fields = [HeaderField(name: "Authorization", value: "Basic \(Base64.encode("\(user):\(password)".utf8))")]
     }
     guard fields.allSatisfy(\.isSendable) else {

@@ -1,12 +1,13 @@
 import ReelhaulCurl
 import TaskCore
 
-/// What a worker proves itself with, and to which hosts it may. Its description shows neither.
+/// The header fields with which a worker authenticates itself, and the hosts that may receive them. Its description
+/// shows neither.
 package struct Credential: Hashable, Sendable {
-  /// What is sent.
+  /// The header fields to send.
   package var fields: [HeaderField]
   package var hosts: [CredentialHost]
-  /// Whether it may be sent without TLS, where everybody on the way can read it.
+  /// Whether it may be sent without TLS, although everybody on the way can read it then.
   package var allowsHTTP: Bool
 
   package init(fields: [HeaderField], hosts: [CredentialHost], allowsHTTP: Bool = false) {

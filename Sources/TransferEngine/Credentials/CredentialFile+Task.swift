@@ -3,10 +3,10 @@ import ReelhaulSystem
 import TaskCore
 
 extension CredentialFile? {
-  /// What is sent for a task that names `credential`, to `source` and nowhere else. Blocks.
+  /// The header fields for a task that names `credential`. They may be sent to `source` and nowhere else. Blocks.
   ///
-  /// Where this worker has no such credential, or cannot read it, the task waits: another worker may have it. A credential
-  /// that is not for the source's host is no mistake that waiting mends.
+  /// If this worker lacks the credential or cannot read it, the task waits, because another worker may have it. If the
+  /// credential is not for the source's host, waiting does not help, and the task fails.
   func fields(of credential: String, for source: CurlURL) throws(TaskFailure) -> [HeaderField] {
     let known: [String: Credential]
     do throws(UnusableFile) {

@@ -2,7 +2,7 @@ import Glibc
 import ReelhaulCodec
 import ReelhaulSystem
 
-/// The file that holds a worker's credentials. It is read at every use: a secret is exchanged under a running fleet by
+/// The file with a worker's credentials. It is read at every use, so a secret can be changed under a running fleet by
 /// replacing the file.
 package struct CredentialFile: Sendable {
   package let path: String
@@ -11,7 +11,7 @@ package struct CredentialFile: Sendable {
     self.path = path
   }
 
-  /// All of them, by name. Blocks.
+  /// All credentials, by name. Blocks.
   package func credentials() throws(UnusableFile) -> [String: Credential] {
     do {
       return try Credential.all(contents())
@@ -27,10 +27,10 @@ package struct CredentialFile: Sendable {
   private func contents() throws -> [UInt8] {
     let file = try FileDescriptor.open(path, O_RDONLY)
     let status = try file.status()
-    guard status.st_mode & S_IFMT == S_IFREG else { throw UnusableFile(description: "\(path) is no file") }
+    guard status.st_mode & S_IFMT == S_IFREG else { throw UnusableFile(description: "\(path) is not a file") }
     guard status.st_mode & 0o027 == 0 else {
       let mode = String(status.st_mode & 0o777, radix: 8)
-      throw UnusableFile(description: "\(path) is open to others (mode \(mode)): chmod 600 it")
+      throw UnusableFile(description: "\(path) is readable by others (mode \(mode)): use chmod 600")
     }
     return try file.contents()
   }

@@ -1,17 +1,17 @@
 import ReelhaulCurl
 
-/// A server that a credential may be sent to: `media.example.org`, `media.example.org:8443`, `[2001:db8::1]`, or with
-/// `*.` in front every host below a domain, which itself is not meant. Without a port, the scheme's own.
+/// A server that may receive a credential: `media.example.org`, `media.example.org:8443` or `[2001:db8::1]`. With `*.`
+/// in front, every host below a domain, but not the domain itself. Without a port, the scheme's own port.
 package struct CredentialHost: Hashable, Sendable {
   private let name: String
   private let port: Int?
   private let isDomain: Bool
 
-  /// `nil` for what is no such host.
+  /// Nil if the text is not a host of this form.
   package init?(_ text: String) {
     isDomain = text.hasPrefix("*.")
     let rest = isDomain ? String(text.dropFirst(2)) : text
-    // libcurl's own parser, so that what is compared is what will be connected to.
+    // Uses libcurl's own parser, so that the compared host is the one that will be connected to.
     guard !rest.utf8.contains(where: { "/?#@*".utf8.contains($0) }), let url = CurlURL("https://\(rest)/"),
       !url.host.isEmpty, !(isDomain && (url.host.hasPrefix("[") || !url.host.contains(".")))
     else { return nil }

@@ -1,4 +1,4 @@
-/// Why a file of secrets or certificates cannot be used. For people; of its contents it shows nothing but names.
+/// Why a file of secrets or certificates cannot be used, for people. Of the content it shows only names.
 package struct UnusableFile: Error, CustomStringConvertible {
   package let description: String
 }

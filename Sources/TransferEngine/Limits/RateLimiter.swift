@@ -1,6 +1,6 @@
 import ReelhaulSystem
 
-/// The limit that all transfers of an engine keep together. Callable from the threads of all its loops.
+/// The common limit of all transfers of an engine. The threads of all its loops may call it.
 final class RateLimiter: Sendable {
   private struct State {
     var bucket: SharedBucket
@@ -9,14 +9,14 @@ final class RateLimiter: Sendable {
     var isTimed = false
   }
 
-  /// The bytes that one grant lets pass.
+  /// The bytes of one grant.
   let portion: Int
   private let loop: EventLoop
   private let state: Lock<State>
 
   /// - Parameters:
   ///   - rate: bytes per second, at least 1.
-  ///   - loop: where its timer is.
+  ///   - loop: runs the timer.
   init(rate: Int64, loop: EventLoop) {
     let bucket = SharedBucket(rate: rate, now: Clocks.boottime())
     portion = bucket.portion
@@ -32,8 +32,8 @@ final class RateLimiter: Sendable {
     }
   }
 
-  /// Whether a portion is granted now; if not, `whenGranted` is called once it is, on some thread
-  /// and never within this call. One at a time.
+  /// Returns whether a portion is granted now. If not, calls `whenGranted` once it is granted, on some thread and
+  /// never within this call. A transfer may wait for only one portion at a time.
   func take(_ transfer: Int, whenGranted: @escaping @Sendable () -> Void) -> Bool {
     let (isGranted, mustTime) = state.withLock { state in
       guard !state.bucket.take(transfer, now: Clocks.boottime()) else { return (true, false) }
@@ -45,7 +45,7 @@ final class RateLimiter: Sendable {
     return isGranted
   }
 
-  /// The transfer is over; `bytes` of its last portion are left.
+  /// Ends the transfer. `bytes` of its last portion were not used.
   func leave(_ transfer: Int, returning bytes: Int) {
     state.withLock { state in
       state.waiting[transfer] = nil

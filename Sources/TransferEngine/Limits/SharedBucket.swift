@@ -1,8 +1,8 @@
-/// A limit of bytes per second that many transfers share as equals, however many connections each has: who must wait
-/// stands in line, gets one portion when its turn has come, and goes to the end of the line for the next.
-/// Pure: it is handed the time, in nanoseconds.
+/// A limit of bytes per second that many transfers share equally, however many connections each has. A transfer that
+/// must wait stands in a line, gets one portion when its turn comes, and goes to the end of the line for the next.
+/// Pure: the time is a parameter, in nanoseconds.
 struct SharedBucket {
-  /// The bytes of one turn; the larger, the fewer turns there are to take.
+  /// The bytes of one turn. The larger it is, the fewer turns are needed.
   let portion: Int
   private var bucket: TokenBucket
   private var line: [Int] = []
@@ -13,7 +13,7 @@ struct SharedBucket {
     bucket = TokenBucket(rate: rate, now: now)
   }
 
-  /// True: `transfer` has a portion, now. False: it stands in line, where it must not stand already.
+  /// Returns true if `transfer` gets a portion now. Otherwise it stands in line, where it must not stand already.
   mutating func take(_ transfer: Int, now: Int64) -> Bool {
     guard line.isEmpty, bucket.wait(now: now) == 0 else {
       line.append(transfer)
@@ -23,8 +23,8 @@ struct SharedBucket {
     return true
   }
 
-  /// Gives a portion to each transfer whose turn has come. `wait`: nanoseconds until the next turn, or `nil` where nobody
-  /// stands in line.
+  /// Gives a portion to each transfer whose turn has come. `wait`: nanoseconds until the next turn, or nil if no
+  /// transfer waits.
   mutating func serve(now: Int64) -> (served: [Int], wait: Int64?) {
     var count = 0
     while count < line.count, bucket.wait(now: now) == 0 {
@@ -35,7 +35,7 @@ struct SharedBucket {
     return (Array(line[..<count]), count < line.count ? bucket.wait(now: now) : nil)
   }
 
-  /// `transfer` is over: out of the line, and what it has not used is everybody's again.
+  /// Removes `transfer` from the line, and returns its unused bytes to the bucket.
   mutating func leave(_ transfer: Int, returning bytes: Int, now: Int64) {
     line.removeAll { $0 == transfer }
     bucket.take(-bytes, now: now)

@@ -1,8 +1,8 @@
-/// A limit of bytes per second that lets a short burst pass. Pure: it is handed the time, in nanoseconds.
+/// A limit of bytes per second that allows a short burst. Pure: the time is a parameter, in nanoseconds.
 struct TokenBucket: Hashable {
   /// Bytes per second, at least 1.
   let rate: Int64
-  /// Bytes that may pass at once after a rest: a quarter of a second's.
+  /// The bytes that may pass at once after a rest: the amount of a quarter of a second.
   let burst: Int64
   private var tokens: Int64
   private var updatedAt: Int64
@@ -14,13 +14,13 @@ struct TokenBucket: Hashable {
     updatedAt = now
   }
 
-  /// Takes `bytes`, into debt if need be.
+  /// Takes `bytes`, even if the bucket goes into debt.
   mutating func take(_ bytes: Int, now: Int64) {
     refill(now: now)
     tokens -= Int64(bytes)
   }
 
-  /// Nanoseconds until something may pass.
+  /// Nanoseconds until the next bytes may pass.
   mutating func wait(now: Int64) -> Int64 {
     refill(now: now)
     return debt
@@ -33,7 +33,7 @@ struct TokenBucket: Hashable {
   private mutating func refill(now: Int64) {
     let elapsed = max(0, now - updatedAt)
     let gained = Double(elapsed) / 1_000_000_000 * Double(rate)
-    // Time that makes no whole byte yet is kept for the next call.
+    // A time too short for a whole byte is kept for the next call.
     guard gained >= 1 else { return }
     tokens = gained >= Double(burst - tokens) ? burst : tokens + Int64(gained)
     updatedAt = now

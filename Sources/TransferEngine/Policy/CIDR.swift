@@ -1,11 +1,11 @@
-/// A block of addresses: `10.0.0.0/8`, `fc00::/7`, or one address alone.
+/// A block of addresses: `10.0.0.0/8`, `fc00::/7`, or a single address.
 package struct CIDR: Hashable, Sendable {
   package let base: IPAddress
   /// The number of leading bits that count: 0…32 or 0…128.
   package let prefix: Int
 
-  /// Reads `ADDRESS/PREFIX` or `ADDRESS`. Bits set beyond the prefix are an error and not ignored: whoever writes
-  /// `10.1.2.3/8` may mean either.
+  /// Parses `ADDRESS/PREFIX` or `ADDRESS`. Bits set beyond the prefix are an error, because `10.1.2.3/8` may mean
+  /// either the address or the network.
   package init(_ text: some StringProtocol) throws(InvalidNetwork) {
     let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
     guard let first = parts.first, let base = IPAddress(first) else {
@@ -22,7 +22,7 @@ package struct CIDR: Hashable, Sendable {
     }
   }
 
-  /// A block of the table below, where a mistake is ours.
+  /// A block of a constant table. A mistake there is a defect of this program.
   init(constant text: StaticString) {
     do {
       try self.init(text.description)
@@ -40,7 +40,7 @@ extension CIDR: CustomStringConvertible {
   package var description: String { "\(base)/\(prefix)" }
 }
 
-/// A text that should have been a network.
+/// A text that is not a network.
 package struct InvalidNetwork: Error, Hashable, Sendable, CustomStringConvertible {
   package var text: String
   package var reason: String

@@ -1,11 +1,11 @@
 import Glibc
 
-/// An IPv4 or IPv6 address. An IPv4-mapped IPv6 address (`::ffff:a.b.c.d`) is the IPv4 address it stands for.
+/// An IPv4 or IPv6 address. An IPv4-mapped IPv6 address (`::ffff:a.b.c.d`) becomes its IPv4 address.
 package enum IPAddress: Hashable, Sendable {
   case v4(UInt32)
   case v6(UInt128)
 
-  /// Of a `sockaddr_in` or `sockaddr_in6`, as its bytes; `nil` for any other family and for too few bytes.
+  /// From the bytes of a `sockaddr_in` or `sockaddr_in6`; nil for any other family, and for too few bytes.
   package init?(sockaddr bytes: UnsafeRawBufferPointer) {
     guard bytes.count >= MemoryLayout<sa_family_t>.size else { return nil }
     switch Int32(bytes.loadUnaligned(as: sa_family_t.self)) {
@@ -17,7 +17,7 @@ package enum IPAddress: Hashable, Sendable {
     }
   }
 
-  /// Reads the usual text forms; no brackets, no zone, no octal or short IPv4.
+  /// Parses the usual text forms, without brackets, zone, octal numbers or short IPv4 forms.
   package init?(_ text: some StringProtocol) {
     let text = String(text)
     var four: UInt32 = 0
@@ -35,8 +35,8 @@ package enum IPAddress: Hashable, Sendable {
     bits >> 32 == 0xFFFF ? .v4(UInt32(truncatingIfNeeded: bits)) : .v6(bits)
   }
 
-  /// The IPv4 address that a translator or tunnel would reach on behalf of this one: NAT64 (64:ff9b::/96), 6to4
-  /// (2002::/16) and the deprecated IPv4-compatible form (::/96).
+  /// The IPv4 address that a translator or tunnel would reach for this address: NAT64 (64:ff9b::/96), 6to4 (2002::/16)
+  /// and the deprecated IPv4-compatible form (::/96).
   package var embedded: IPAddress? {
     guard case .v6(let bits) = self else { return nil }
     if bits >> 32 == 0x0064_FF9B << 64 || (bits >> 32 == 0 && bits > 1) { return .v4(UInt32(truncatingIfNeeded: bits)) }

@@ -1,8 +1,10 @@
-/// Which addresses transfers may reach: the public internet, and the networks a worker's owner allows besides.
+/// The addresses that transfers may reach: the public internet, and the networks that a worker's owner allows in
+/// addition.
 ///
-/// It is asked about the *resolved* address, when a socket is opened: names, redirects and rebinding cannot get round it.
+/// It judges the *resolved* address when a socket is opened, so host names, redirects and DNS rebinding cannot avoid
+/// it.
 package struct NetworkPolicy: Hashable, Sendable {
-  /// Allowed whatever ``permits(_:)`` would say of them otherwise.
+  /// Networks that are allowed in any case.
   package var allowed: [CIDR]
 
   package init(allowed: [CIDR] = []) {
@@ -15,12 +17,13 @@ package struct NetworkPolicy: Hashable, Sendable {
     return address.embedded.map(permits) ?? true
   }
 
-  /// `false` also for what is not an IP address, a Unix socket for example.
+  /// False also for an address that is not an IP address, for example a Unix socket.
   package func permits(sockaddr bytes: UnsafeRawBufferPointer) -> Bool {
     IPAddress(sockaddr: bytes).map(permits) ?? false
   }
 
-  /// IPv4 is public but for the special blocks; IPv6 is not but for global unicast and NAT64, less its special blocks.
+  /// IPv4 is public except for the special blocks. IPv6 is public only in global unicast and NAT64, without their
+  /// special blocks.
   private static func isPublic(_ address: IPAddress) -> Bool {
     switch address {
     case .v4: !special.contains { $0.contains(address) }

@@ -1,8 +1,7 @@
 import Glibc
 import ReelhaulSystem
 
-/// Makes renames durable, many at a time: callers that ask for the same directory while it is being synced share the
-/// next sync.
+/// Makes renames durable, many at a time: callers that ask for a directory which is being synced share its next sync.
 package final class DirectorySync: Sendable {
   private struct Key: Hashable {
     var device: dev_t
@@ -13,7 +12,7 @@ package final class DirectorySync: Sendable {
     var started = 0
     var finished = 0
     var isRunning = false
-    /// The latest round that failed, and how.
+    /// The latest failed round, and its error.
     var failed: (round: Int, error: SystemError)?
     var callers = 0
   }
@@ -21,7 +20,7 @@ package final class DirectorySync: Sendable {
   private let directories = Condition<[Key: Rounds]>([:])
   private let action: @Sendable (borrowing FileDescriptor) throws(SystemError) -> Void
 
-  /// - Parameter action: what a sync is; tests count it.
+  /// - Parameter action: performs a sync; tests count the calls.
   package init(
     _ action: @escaping @Sendable (borrowing FileDescriptor) throws(SystemError) -> Void = {
       directory throws(SystemError) in try directory.sync()
@@ -30,11 +29,11 @@ package final class DirectorySync: Sendable {
     self.action = action
   }
 
-  /// Returns once a sync that began after this call has ended. Blocks.
+  /// Returns after a sync that began after this call. Blocks.
   package func sync(_ directory: borrowing FileDescriptor) throws(SystemError) {
     let status = try directory.status()
     let key = Key(device: status.st_dev, inode: status.st_ino)
-    // A round that runs already may have missed this caller's rename: the next one counts.
+    // A running sync may have missed this caller's rename, so the next one counts.
     let round = directories.withLock { directories in
       directories[key, default: Rounds()].callers += 1
       return directories[key, default: Rounds()].started + 1
@@ -67,12 +66,12 @@ package final class DirectorySync: Sendable {
       if rounds.callers == 1 { directories[key] = nil }
       return rounds.failed.flatMap { $0.round >= round ? $0.error : nil }
     }
-    // Who led knows its own round; for the others a later one's failure counts too.
+    // The leading caller knows its own round. For the others the failure of a later round counts too.
     if !leads { failure = shared }
     if let failure { throw failure }
   }
 
-  /// The calls that have not returned yet, of all directories.
+  /// The calls that have not returned yet, for all directories.
   var callers: Int {
     directories.withLock { $0.values.reduce(0) { $0 + $1.callers } }
   }

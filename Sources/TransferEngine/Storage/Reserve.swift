@@ -1,28 +1,28 @@
 import Glibc
 import ReelhaulSystem
 
-/// Hands out a volume's free space, to one file at a time among all processes that use the volume.
+/// Assigns a volume's free space, to one file at a time among all processes that use the volume.
 ///
-/// Space is taken by allocating it, so what is promised is no longer free and cannot be promised twice, and a promise
-/// ends with its file. Where the file system cannot allocate, the file is made as long as it will be: what it still
-/// lacks in blocks is its promise, and the staging directory is the ledger.
+/// Space is reserved by allocating blocks. So reserved space is no longer free and cannot be promised twice, and the
+/// reservation ends with its file. If the file system cannot allocate blocks, the file gets its final length: the
+/// blocks that it lacks are its promise, and the staging directory is the ledger.
 final class Reserve: Sendable {
   private struct State {
-    /// The file system allocates blocks; until it is found that it does not.
+    /// Whether the file system allocates blocks. True until an allocation is refused as unsupported.
     var allocates: Bool
     /// Until when the lock is not waited for.
     var distrusted: BootInstant?
   }
 
-  /// How long a lock that could not be had is not waited for again.
+  /// After the lock could not be had, it is not waited for again for this time.
   private static let distrust: Duration = .seconds(60)
 
-  /// The lock among processes.
+  /// The lock between processes.
   private let file: FileDescriptor
   private let policy: ReservePolicy
   /// How long the lock is waited for.
   private let patience: Duration
-  /// The lock among this process's threads, for which `file` has only one.
+  /// The lock between this process's threads, because they share the lock of `file`.
   private let state: Lock<State>
 
   init(
@@ -34,8 +34,8 @@ final class Reserve: Sendable {
     state = Lock(State(allocates: allocates))
   }
 
-  /// Makes `staged`, a file in the directory `staging`, `size` bytes long, on blocks of its own where possible.
-  /// ENOSPC also where the policy forbids it; EFBIG where even the empty volume would be too small. Blocks.
+  /// Makes `staged`, a file in the directory `staging`, `size` bytes long, with its own blocks if possible. ENOSPC
+  /// also if the policy forbids it; EFBIG if even the empty volume would be too small. Blocks.
   func take(
     _ size: Int64, for staged: borrowing FileDescriptor, named name: String, in staging: borrowing FileDescriptor
   ) throws(SystemError) {
@@ -71,8 +71,9 @@ final class Reserve: Sendable {
     try staged.truncate(to: size)
   }
 
-  /// False where the lock could not be had: a process that is frozen while it holds it must not stop all others, so it is
-  /// passed by. What may come of it is that one space is promised twice, and that one of the two files waits for room.
+  /// False if the lock could not be had. Then the caller continues without it, because a process that is frozen while
+  /// it holds the lock must not stop all others. In the worst case the same space is promised twice, and one of the
+  /// two files waits for room.
   private func lock(_ state: inout State) throws(SystemError) -> Bool {
     let start = BootInstant.now
     let mayWait = state.distrusted.map { $0 < start } ?? true
@@ -93,7 +94,7 @@ final class Reserve: Sendable {
   ) throws(SystemError) {
     let (free, total) = try staging.space()
     if let total, size > total {
-      throw SystemError(errno: EFBIG, operation: "reserve \(size) bytes on a volume of \(total) bytes in all")
+      throw SystemError(errno: EFBIG, operation: "reserve \(size) bytes on a volume of \(total) bytes")
     }
     let limit = policy.limit(free: free, promised: promised, held: held)
     guard size <= limit else {
@@ -103,11 +104,11 @@ final class Reserve: Sendable {
     }
   }
 
-  /// What the files of other tasks will still fill.
+  /// The bytes that files of other tasks will still need.
   private func promised(besides own: String, in staging: borrowing FileDescriptor) throws(SystemError) -> Int64 {
     var sum: Int64 = 0
     for name in try staging.entries() where name != own {
-      // It may be published or discarded meanwhile, and then promises nothing.
+      // The file may have been published or discarded since, and then needs nothing.
       guard let status = try? staging.status(of: name) else { continue }
       sum += max(0, Int64(status.st_size) - Self.allocated(status))
     }

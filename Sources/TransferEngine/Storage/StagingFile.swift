@@ -3,21 +3,21 @@ import ReelhaulSystem
 import Synchronization
 import TaskCore
 
-/// The file that collects a task's bytes until they are complete; on the volume of its destination.
+/// The file that collects a task's bytes until they are complete, on the volume of its destination.
 ///
-/// It may be written and synced by several threads at once, each to its own range. All but ``write(_:at:)`` and
+/// Several threads may write and sync it at once, each in its own range. All calls except ``write(_:at:)`` and
 /// ``read(_:)`` block for as long as the device takes.
 package final class StagingFile: Sendable {
   package let name: StagingName
   package let volume: Volume
   let file: FileDescriptor
   private let isVoid = Lock(false)
-  /// Counts what may have changed the file; who had it before may have, too.
+  /// Counts possible changes of the file. It begins at 1, because an earlier owner may have changed it too.
   private let changes = Atomic(1)
-  /// The count that the last good sync covered.
+  /// The count that the last successful sync covered.
   private let synced = Lock(0)
 
-  /// The attribute by which a file is known as a task's, wherever it lies; its value is the staging name.
+  /// The attribute that marks a file as a task's, wherever it is. Its value is the staging name.
   static let mark = "user.reelhaul"
 
   init(name: StagingName, volume: Volume, file: consuming FileDescriptor) {
@@ -26,20 +26,20 @@ package final class StagingFile: Sendable {
     self.file = file
   }
 
-  /// The size of the file as it is now, in bytes; after ``reserve(_:)`` not less than that.
+  /// The present size of the file in bytes. After ``reserve(_:)`` it is at least the reserved size.
   package var size: Int64 {
     get throws(StorageError) { try attempt { file throws(SystemError) in try file.size() } }
   }
 
-  /// Takes space so that the file can grow to `size` bytes, and makes it that long; `disk_full` where the volume, its
-  /// quota or the reserve does not allow it. Does nothing for a file that is as long already.
+  /// Reserves space so that the file can grow to `size` bytes, and makes it that long. `disk_full` if the volume, its
+  /// quota or the reserve does not allow it. Does nothing if the file is already that long.
   package func reserve(_ size: Int64) throws(StorageError) {
     try attempt { [volume, name] file throws(SystemError) in
       try volume.reserve.take(size, for: file, named: name.description, in: volume.staging)
     }
   }
 
-  /// Whether it takes more of its volume than all else there.
+  /// Whether the file uses more of its volume than everything else there.
   var fillsVolume: Bool {
     guard let own = try? file.status().st_blocks, case (let free, let total?)? = try? volume.staging.space() else {
       return false
@@ -52,12 +52,12 @@ package final class StagingFile: Sendable {
     changes.add(1, ordering: .releasing)
   }
 
-  /// The bytes of `range`, fewer where the file ends before.
+  /// The bytes of `range`; fewer if the file ends before.
   package func read(_ range: Range<Int64>) throws(StorageError) -> [UInt8] {
     try attempt { file throws(SystemError) in try file.read(range) }
   }
 
-  /// What was written before is on stable storage when it returns. Costs nothing where nothing was.
+  /// Blocks until all earlier writes are on stable storage. Costs nothing if nothing was written.
   package func sync() throws(StorageError) {
     try synced.withLock { (synced: inout Int) throws(StorageError) in
       let count = changes.load(ordering: .acquiring)
@@ -67,19 +67,20 @@ package final class StagingFile: Sendable {
     }
   }
 
-  /// Sets the final size: gives back what was reserved beyond it.
+  /// Sets the final size, and gives back the space beyond it.
   package func truncate(to size: Int64) throws(StorageError) {
     try attempt { file throws(SystemError) in try file.truncate(to: size) }
     changes.add(1, ordering: .releasing)
   }
 
-  /// Runs a call on the file. A device error voids the file for good: after a failed fsync the kernel may drop the
-  /// pages and report success the next time, so a second try proves nothing.
+  /// Runs a call on the file. A device error makes the file unusable for good: after a failed fsync the kernel may
+  /// drop the pages and report success the next time, so a second try proves nothing.
   func attempt<Result>(
     _ body: (borrowing FileDescriptor) throws(SystemError) -> Result
   ) throws(StorageError) -> Result {
     guard !isVoid.withLock({ $0 }) else {
-      throw StorageError(.ioError, "storage \(volume.name): the staging file \(name) is void after a device error")
+      throw StorageError(
+        .ioError, "storage \(volume.name): the staging file \(name) cannot be used after a device error")
     }
     do throws(SystemError) {
       return try body(file)
@@ -87,7 +88,7 @@ package final class StagingFile: Sendable {
       let error = StorageError(error, storage: volume.name)
       if error.code == .ioError {
         isVoid.withLock { $0 = true }
-        // So that nobody adopts it either.
+        // Discarded, so that no other owner adopts it.
         try? volume.discard(name)
       }
       throw error

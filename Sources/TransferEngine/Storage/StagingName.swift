@@ -1,10 +1,10 @@
 import TaskCore
 
-/// The name of a staging file: which task's bytes it holds, which of the task's owners made it, and of which version of
-/// the source. `<task>-<epoch>-<generation>`
+/// The name of a staging file, `<task>-<epoch>-<generation>`: the task, the owner that made the file, and the version
+/// of the source.
 ///
-/// No two owners make files of one name: what a former one makes late is a file of its own. It may still remove one that
-/// was handed on; the owner then finds it gone, and begins anew.
+/// No two owners make files with the same name, so a late file of a former owner is a separate file. A former owner
+/// may still remove a file that was handed on. The owner then finds it gone, and starts again.
 package struct StagingName: Hashable, Sendable, LosslessStringConvertible {
   package let task: UniqueID
   package let epoch: Int

@@ -3,10 +3,10 @@ import TaskCore
 
 /// The named storage roots of this process: `storage://NAME/…` is below the root NAME.
 ///
-/// A root is opened when it is first needed and looked at again at every use, so one that is mounted late, or gone
-/// and back, needs no restart. Every call blocks for as long as the file system takes.
+/// A root is opened when it is first needed, and checked at every use. So a root that is mounted late, or was away,
+/// needs no restart. Every call blocks for as long as the file system takes.
 package final class Storage: Sendable {
-  /// The directory of each root, by name.
+  /// The directories of the roots, by name.
   package let roots: [String: String]
   private let policy: ReservePolicy
   private let mounted = Lock<[String: Volume]>([:])
@@ -16,7 +16,7 @@ package final class Storage: Sendable {
     self.policy = policy
   }
 
-  /// Reads `name=/path,…`, the form of `REELHAUL_STORAGE`: the directory of each root, by name.
+  /// Parses `name=/path,…`, the form of `REELHAUL_STORAGE`. Returns the directories of the roots, by name.
   package static func roots(parsing list: String) throws(InvalidStorageRoot) -> [String: String] {
     var roots: [String: String] = [:]
     for entry in list.split(separator: ",") {
@@ -25,19 +25,19 @@ package final class Storage: Sendable {
         throw InvalidStorageRoot(text: String(entry), reason: "write NAME=/PATH")
       }
       guard roots.updateValue(parts[1], forKey: parts[0]) == nil else {
-        throw InvalidStorageRoot(text: String(entry), reason: "\(parts[0]) is there twice")
+        throw InvalidStorageRoot(text: String(entry), reason: "\(parts[0]) is named twice")
       }
     }
     return roots
   }
 
-  /// Makes every root a volume where it is none yet. Only for roots that nobody mounts: an empty mount point would
-  /// become a volume of its own.
+  /// Marks every root that has no mark as a volume. Only for roots that are not mounts: an empty mount point would
+  /// become a separate volume.
   package func initialise() throws(StorageError) {
     for (name, path) in roots { try Volume.initialise(name: name, path: path) }
   }
 
-  /// The volume at the root `name`, as it is mounted now.
+  /// The volume that is mounted at the root `name` now.
   package func volume(_ name: String) throws(StorageError) -> Volume {
     guard let path = roots[name] else { throw .unknownRoot(name) }
     if let volume = mounted.withLock({ $0[name] }), volume.isMounted { return volume }
@@ -70,8 +70,8 @@ package final class Storage: Sendable {
     try volume(destination.root).create(name)
   }
 
-  /// The staging file that `checkpoint` speaks of; see ``Volume/adopt(_:minimumSize:)``. `storage_volume_gone` while
-  /// its volume is not the one at the root.
+  /// The staging file of `checkpoint`; see ``Volume/adopt(_:minimumSize:)``. `storage_volume_gone` if another volume
+  /// is at the root.
   package func adopt(
     for destination: StorageURL, task: UniqueID, checkpoint: DownloadCheckpoint
   ) throws(StorageError) -> StagingFile {
@@ -79,7 +79,8 @@ package final class Storage: Sendable {
     guard volume.id == checkpoint.volume else {
       throw StorageError(
         .volumeGone,
-        "storage \(volume.name): the task's bytes are on volume \(checkpoint.volume), and \(volume.id) is mounted")
+        "storage \(volume.name): the task's bytes are on volume \(checkpoint.volume), but volume \(volume.id) is mounted"
+      )
     }
     guard let name = StagingName(checkpoint.stagingName), name.task == task, name.generation == checkpoint.generation
     else {
@@ -89,7 +90,7 @@ package final class Storage: Sendable {
   }
 }
 
-/// A text that should have named a storage root.
+/// A text that is not a storage root.
 package struct InvalidStorageRoot: Error, Hashable, Sendable, CustomStringConvertible {
   package var text: String
   package var reason: String

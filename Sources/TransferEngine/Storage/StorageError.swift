@@ -2,34 +2,34 @@ import Glibc
 import ReelhaulSystem
 import TaskCore
 
-/// Why storage could not do what it was asked, and what that means for the task.
+/// Why a storage operation failed, and the consequence for the task.
 package struct StorageError: Error, Hashable, Sendable, CustomStringConvertible {
   package enum Code: Sendable, CaseIterable {
-    /// This process has no root of that name.
+    /// This process has no root of this name.
     case unknownRoot
-    /// The root's directory is not there.
+    /// The root's directory does not exist.
     case rootMissing
     /// The root has no volume marker: nothing is mounted there, or it was never initialised.
     case notInitialised
-    /// Another volume is mounted at the root than the one that holds the task's bytes.
+    /// The volume at the root is not the one that holds the task's bytes.
     case volumeGone
     case readOnly
     case denied
-    /// The file system or the quota is full, or the reserve forbids to take so much.
+    /// The file system or the quota is full, or the reserve does not allow so much.
     case diskFull
-    /// The volume could not hold the file if it were empty, or its file system knows no files as large.
+    /// Even the empty volume could not hold the file, or its file system does not support files of this size.
     case tooLarge
     case tooManyFiles
-    /// The device failed. What was written since the last good sync is void, and with it the staging file.
+    /// The device failed. Writes since the last successful sync may be lost, so the staging file cannot be used.
     case ioError
-    /// There is no staging file of this task and generation.
+    /// The task has no staging file of this generation.
     case stagingMissing
-    /// A file with the staging file's name is another task's, or nobody's.
+    /// A file with the staging file's name belongs to another task, or to none.
     case stagingForeign
-    /// The staging file is shorter than what is recorded as done.
+    /// The staging file is shorter than its recorded bytes.
     case stagingShort
     case destinationExists
-    /// The path runs through a file or a symbolic link, or names what is no regular file.
+    /// The path leads through a file or a symbolic link, or names something that is not a regular file.
     case destinationInvalid
     case other
   }
@@ -42,7 +42,7 @@ package struct StorageError: Error, Hashable, Sendable, CustomStringConvertible 
     self.message = message
   }
 
-  /// Of a failed system call on the root `name`.
+  /// From a failed system call on the root `name`.
   init(_ error: SystemError, storage name: String) {
     self.init(Code(errno: error.errno), "storage \(name): \(error)")
   }
@@ -53,7 +53,7 @@ package struct StorageError: Error, Hashable, Sendable, CustomStringConvertible 
 
   package var description: String { message }
 
-  /// The staging file is no longer any good: go on with a new generation.
+  /// Whether the staging file cannot be used any more. Then the task continues with a new generation.
   package var isVoid: Bool {
     switch code {
     case .ioError, .stagingMissing, .stagingForeign, .stagingShort: true
@@ -61,7 +61,7 @@ package struct StorageError: Error, Hashable, Sendable, CustomStringConvertible 
     }
   }
 
-  /// What is wrong with the machine is not the task's fault: the task waits.
+  /// The failure of the task. A problem of the machine is not the task's fault, so the task waits.
   package var failure: TaskFailure {
     let (code, `class`): (TaskFailure.Code, TaskFailure.Class) =
       switch self.code {

@@ -2,40 +2,40 @@ import Glibc
 import ReelhaulSystem
 import TaskCore
 
-/// How publishing ended.
+/// The result of publishing.
 package enum Published: Hashable, Sendable {
   case published
-  /// The destination existed, and the task said to leave it then. The staging file is discarded.
+  /// The destination existed, and the task asked to skip it. The staging file is discarded.
   case skipped
 }
 
-/// What lies at a destination.
+/// The file at a destination.
 package enum Occupant: Hashable, Sendable {
   case nothing
   /// The file that this task and generation published.
   case own
   /// Something else.
   case other
-  /// A file on a file system that keeps no marks: only its bytes can tell.
+  /// A file on a file system without extended attributes. Only its bytes can tell whose it is.
   case unknown
 }
 
 extension Volume {
-  /// Moves the complete `file` to its destination: data, name and directories are on stable storage when it returns.
+  /// Moves the complete `file` to its destination. When it returns, data, name and directories are on stable storage.
   ///
-  /// Of two tasks that publish to one destination, one wins and the other meets an existing file. Doing it again after
-  /// a crash, with a file that was moved already, is what ``occupant(of:name:)`` is for.
+  /// If two tasks publish to one destination, one of them finds an existing file. To repeat the call after a crash,
+  /// when the file may already have been moved, use ``occupant(of:name:)`` first.
   package func publish(
     _ file: StagingFile, to destination: StorageURL, ifExists: IfExists
   ) throws(StorageError) -> Published {
     try check()
-    // Of a symbolic link, what is replaced is the link itself.
+    // If the destination is a symbolic link, the link itself is replaced.
     _ = try hasFile(at: destination, orLink: ifExists == .replace)
     try file.sync()
     let staged = file.name.description
     do throws(SystemError) {
       let parent = try openParent(of: destination)
-      // Another file under the name of ours would be published in its place.
+      // Otherwise another file with the name of ours would be published.
       guard try staging.status(of: staged).st_ino == file.file.status().st_ino else {
         throw SystemError(errno: ENOENT, operation: "publish \(staged)")
       }
@@ -50,14 +50,14 @@ extension Volume {
       case EEXIST where ifExists == .skip:
         try discard(file.name)
         return .skipped
-      case EEXIST: throw StorageError(.destinationExists, "\(destination) exists already")
+      case EEXIST: throw StorageError(.destinationExists, "\(destination) already exists")
       case ENOENT: throw StorageError(.stagingMissing, "storage \(name): the staging file \(staged) is gone")
       default: throw StorageError(error, storage: name)
       }
     }
   }
 
-  /// What lies at `destination`, as seen by the owner of the staging file `name`.
+  /// The file at `destination`, from the view of the owner of the staging file `name`.
   package func occupant(of destination: StorageURL, name: StagingName) throws(StorageError) -> Occupant {
     try check()
     guard try hasFile(at: destination) else { return .nothing }
@@ -73,7 +73,7 @@ extension Volume {
     }
   }
 
-  /// The published file, for reading.
+  /// Opens the published file for reading.
   package func open(_ source: StorageURL) throws(StorageError) -> FileDescriptor {
     try check()
     _ = try hasFile(at: source)
@@ -84,8 +84,8 @@ extension Volume {
     }
   }
 
-  /// Whether anything lies at `url`; throws `destinationInvalid` where that is no regular file: a directory, a FIFO, a
-  /// socket, a device. It is not opened for that, which may block or have effects.
+  /// Whether a file exists at `url`. Throws `destinationInvalid` if it is not a regular file: a directory, a FIFO, a
+  /// socket or a device. It is not opened for this check, because opening may block or have effects.
   func hasFile(at url: StorageURL, orLink: Bool = false) throws(StorageError) -> Bool {
     let kind: mode_t
     do throws(SystemError) {
@@ -101,7 +101,7 @@ extension Volume {
     return true
   }
 
-  /// renameat2 with RENAME_NOREPLACE, or its two halves where the file system lacks it (NFS, some FUSE).
+  /// renameat2 with RENAME_NOREPLACE, or link and unlink if the file system lacks it (NFS, some FUSE).
   private func moveNoReplace(
     _ staged: String, to parent: borrowing FileDescriptor, _ name: String
   ) throws(SystemError) {
@@ -111,7 +111,7 @@ extension Volume {
       do throws(SystemError) {
         try FileDescriptor.link(from: staging, staged, to: parent, name)
       } catch  where error.errno == EEXIST {
-        // A crash between the two halves leaves the file with both names.
+        // A crash between link and unlink leaves the file with both names.
         let (own, other) = (try staging.status(of: staged), try parent.status(of: name))
         guard own.st_dev == other.st_dev, own.st_ino == other.st_ino else { throw error }
       }
@@ -119,7 +119,7 @@ extension Volume {
     }
   }
 
-  /// Opens the directory of `destination`, and makes what is missing of it, durably.
+  /// Opens the directory of `destination`, and creates missing directories durably.
   private func openParent(of destination: StorageURL) throws(SystemError) -> FileDescriptor {
     let directories = destination.names.dropLast()
     guard !directories.isEmpty else { return try root.openBeneath(".", O_RDONLY | O_DIRECTORY) }
@@ -133,7 +133,7 @@ extension Volume {
         try parent.makeDirectory(name)
       } catch  where error.errno == EEXIST {
       }
-      // Also where another made it: its sync may still be to come.
+      // Also if another process created it, because its sync may still be to come.
       try self.directories.sync(parent)
       let next = try parent.openBeneath(name, O_RDONLY | O_DIRECTORY)
       parent = next

@@ -3,19 +3,19 @@ import ReelhaulSystem
 import TaskCore
 
 extension Volume {
-  /// A staging file that nobody has finished with.
+  /// An unfinished staging file.
   package struct Staged: Hashable, Sendable {
     package var name: StagingName
-    /// Bytes on the volume.
+    /// Its bytes on the volume.
     package var bytes: Int64
     /// Seconds since 1970.
     package var modifiedAt: Int
   }
 
-  /// A new, empty staging file. What the task's owners before this one have left is removed: this one does not go on
-  /// with it.
+  /// A new, empty staging file. Files of the task's earlier owners are removed, because this owner does not continue
+  /// with them.
   ///
-  /// Its entry in the directory is not synced: should a crash take it away, the next owner starts a new generation.
+  /// Its entry in the directory is not synced. If a crash removes it, the next owner starts a new generation.
   package func create(_ name: StagingName) throws(StorageError) -> StagingFile {
     try check()
     do throws(SystemError) {
@@ -29,21 +29,22 @@ extension Volume {
       do throws(SystemError) {
         try file.setAttribute(StagingFile.mark, name.description)
       } catch  where error.errno == ENOTSUP {
-        // Then its name, its size and the CRC of its last range are what it is known by.
+        // On a file system without extended attributes the file is identified by its name, its size and the CRC of its
+        // last range.
       }
       return StagingFile(name: name, volume: self, file: file)
     } catch {
       switch error.errno {
       case ENOENT: throw StorageError(.volumeGone, "storage \(self.name): the staging directory of \(path) is gone")
-      case EEXIST: throw StorageError(.other, "storage \(self.name): the staging file \(name) is there already")
+      case EEXIST: throw StorageError(.other, "storage \(self.name): the staging file \(name) already exists")
       default: throw StorageError(error, storage: self.name)
       }
     }
   }
 
-  /// The staging file that another owner of the task left, if it is that task's and at least `minimumSize` bytes long.
-  /// It counts as used now: no sweep takes it for forgotten.
-  /// `staging_missing`, `staging_foreign` and `staging_short` ask for a new generation.
+  /// The staging file that another owner of the task left, if it belongs to the task and has at least `minimumSize`
+  /// bytes. Its time is set to now, so that no sweep takes it for forgotten. `staging_missing`, `staging_foreign` and
+  /// `staging_short` require a new generation.
   package func adopt(_ name: StagingName, minimumSize: Int64) throws(StorageError) -> StagingFile {
     try check()
     do throws(SystemError) {
@@ -68,7 +69,7 @@ extension Volume {
     }
   }
 
-  /// Removes a staging file; one that is gone is no error.
+  /// Removes a staging file. A missing file is not an error.
   package func discard(_ name: StagingName) throws(StorageError) {
     do throws(SystemError) {
       try staging.remove(name.description)
@@ -77,7 +78,7 @@ extension Volume {
     }
   }
 
-  /// Removes a staging file that nobody has touched for `seconds`; false where somebody has.
+  /// Removes a staging file that has not changed for `seconds`; false if it has.
   package func discard(_ name: StagingName, untouchedFor seconds: Int) throws(StorageError) -> Bool {
     guard let status = try? staging.status(of: name.description),
       Int(Clocks.realtimeMicroseconds() / 1_000_000) - status.st_mtim.tv_sec >= seconds
@@ -86,7 +87,7 @@ extension Volume {
     return true
   }
 
-  /// All staging files, whoever's: what no live task names can be discarded.
+  /// All staging files of all tasks. A file that no live task names can be discarded.
   package func staged() throws(StorageError) -> [Staged] {
     do throws(SystemError) {
       var found: [Staged] = []
@@ -101,7 +102,7 @@ extension Volume {
     }
   }
 
-  /// Whether `file` carries the mark of `name`; `nil` where the file system keeps no marks.
+  /// Whether `file` has the mark of `name`; nil if the file system has no extended attributes.
   func isMarked(_ file: borrowing FileDescriptor, _ name: StagingName) throws(SystemError) -> Bool? {
     do throws(SystemError) {
       return try file.attribute(StagingFile.mark) == name.description

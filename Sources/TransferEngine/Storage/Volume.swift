@@ -2,10 +2,10 @@ import Glibc
 import ReelhaulSystem
 import TaskCore
 
-/// A storage root that is mounted and marked as Reelhaul's, held open.
+/// A storage root that is mounted and marked as Reelhaul's. It is held open.
 ///
-/// Below the root, `.reelhaul` holds the marker `volume` with the volume's UUID, the directory `staging` on the same
-/// file system as everything that is published, and the lock file `reserve`. Every call blocks.
+/// Below the root, `.reelhaul` contains the marker `volume` with the volume's UUID, the directory `staging` on the
+/// same file system as all published files, and the lock file `reserve`. Every call blocks.
 package final class Volume: Sendable {
   /// The root's name in `storage://NAME/…`.
   package let name: String
@@ -20,14 +20,14 @@ package final class Volume: Sendable {
   private let marker: FileDescriptor
   private let identity: Identity
 
-  /// Renames a file of the first directory to a name in the second, or fails with `EEXIST`; with `EINVAL`, `ENOSYS` or
-  /// `EOPNOTSUPP` on a file system that cannot.
+  /// Renames a file of the first directory to a name in the second, or fails with `EEXIST`. Fails with `EINVAL`,
+  /// `ENOSYS` or `EOPNOTSUPP` if the file system does not support it.
   package typealias RenameNoReplace =
     @Sendable (
       _ from: borrowing FileDescriptor, _ name: String, _ to: borrowing FileDescriptor, _ newName: String
     ) throws(SystemError) -> Void
 
-  /// What tells this volume from another one at the same path, from none, and from one that was marked anew.
+  /// Distinguishes this volume from another one at the same path, from no volume, and from one with a new mark.
   private struct Identity: Equatable {
     private let numbers: [Int]
 
@@ -61,7 +61,7 @@ package final class Volume: Sendable {
       staging = try root.openBeneath("\(own)/staging", O_RDONLY | O_DIRECTORY)
       identity = try Identity(marker: marker.status(), staging: staging.status())
       id = try Self.read(marker)
-      // Opened for writing: a read-only file system shows itself here and not after the download.
+      // Opened for writing, so that a read-only file system is noticed here and not after the download.
       reserve = Reserve(try root.openBeneath("\(own)/reserve", O_RDWR | O_CREAT, mode: 0o600), policy: policy)
     } catch {
       guard error.errno == ENOENT || error.errno == EINVAL else { throw StorageError(error, storage: name) }
@@ -70,7 +70,8 @@ package final class Volume: Sendable {
     }
   }
 
-  /// Whether the root's path still leads to this volume: not unmounted, nothing mounted over it, not marked anew.
+  /// Whether the root's path still leads to this volume: it is not unmounted, no volume is mounted over it, and its
+  /// mark is the same.
   package var isMounted: Bool {
     var (marker, staging) = (stat(), stat())
     return stat("\(path)/\(StorageURL.reserved)/volume", &marker) == 0
@@ -83,7 +84,7 @@ package final class Volume: Sendable {
     guard isMounted else { throw StorageError(.volumeGone, "storage \(name): \(path) is no longer the volume \(id)") }
   }
 
-  /// Throws where the file system has become read-only. Blocks where it takes no writes, as one that is frozen.
+  /// Throws if the file system has become read-only. Blocks if it accepts no writes, like a frozen file system.
   func checkWritable() throws(StorageError) {
     do throws(SystemError) {
       try root.openBeneath("\(StorageURL.reserved)/reserve", O_RDWR | O_CREAT, mode: 0o600).touch()
@@ -92,7 +93,7 @@ package final class Volume: Sendable {
     }
   }
 
-  /// Makes the directory `path` a volume, and leaves one that is a volume already as it is.
+  /// Marks the directory `path` as a volume. Does nothing if it is one already.
   package static func initialise(name: String, path: String) throws(StorageError) {
     do throws(SystemError) {
       try makeDirectories(path)
@@ -115,7 +116,7 @@ package final class Volume: Sendable {
     }
   }
 
-  /// The marker appears whole, and of two processes that write one, the first one's stays.
+  /// Writes the marker so that it appears completely. If two processes write one, the first marker stays.
   private static func writeMarker(_ own: borrowing FileDescriptor) throws(SystemError) {
     let id = UniqueID(milliseconds: Clocks.realtimeMilliseconds())
     let draft = "volume-\(id)"

@@ -4,20 +4,20 @@ import ReelhaulSystem
 /// asks ever more rarely.
 package struct ClaimPlanner: Sendable {
   package enum Decision: Hashable, Sendable {
-    /// Claim up to so many; answer with ``claimed(_:of:now:)`` or ``failed(now:)``.
+    /// Claim up to this number; answer with ``claimed(_:of:now:)`` or ``failed(now:)``.
     case claim(Int)
-    /// Ask again then, or when something happened; `nil`: only when something happened.
+    /// Ask again at this time, or after an event; nil: only after an event.
     case wait(until: BootInstant?)
   }
 
-  /// The tasks that may run at once.
+  /// The number of tasks that may run at once.
   package let concurrency: Int
-  /// The most that one call takes: larger ones hold up the other workers.
+  /// The most tasks in one claim. Larger claims would delay the other workers.
   package let batch: Int
-  /// While a worker is busy it waits up to so long for an eighth of its tasks to end, rather than to claim one by one.
+  /// A busy worker waits up to this time for an eighth of its tasks to end, instead of claiming one by one.
   private static let gathering = Duration.milliseconds(5)
 
-  /// The number of the call that is made now or next: an unanswered one is repeated under its number.
+  /// The number of the present or the next call. A call without an answer is repeated with its number.
   package private(set) var call: Int64 = 1
   private var isClaiming = false
   private var hinted = false
@@ -42,7 +42,7 @@ package struct ClaimPlanner: Sendable {
     return .claim(min(free, batch))
   }
 
-  /// The answer to a claim. A full one suggests that more is ready.
+  /// The answer to a claim. A full answer suggests that more tasks are ready.
   package mutating func claimed(_ count: Int, of limit: Int, now: BootInstant) {
     isClaiming = false
     call += 1
@@ -55,13 +55,13 @@ package struct ClaimPlanner: Sendable {
     notBefore = count < limit && !hinted ? now + empty.base : nil
   }
 
-  /// The claim did not succeed; nothing is known about the backlog.
+  /// The claim failed. Nothing is known about the backlog.
   package mutating func failed(now: BootInstant) {
     isClaiming = false
     notBefore = now + empty.next()
   }
 
-  /// Something may have become ready: it was ingested, fell due, was swept or unblocked.
+  /// Tasks may have become ready: submitted, due, swept or unblocked.
   package mutating func hint() {
     hinted = true
     guard !isClaiming else { return }

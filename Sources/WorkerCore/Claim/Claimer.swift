@@ -3,14 +3,14 @@ import ReelhaulTelemetry
 import TaskCore
 import TaskStore
 
-/// Takes tasks from the store while more may run: runs what ``ClaimPlanner`` decides.
+/// Claims tasks from the store while more may run. ``ClaimPlanner`` makes the decisions.
 package actor Claimer {
   private let loop: EventLoop
   private let store: any RunStore
   private let keeper: LeaseKeeper
   private let runner: Runner
   private let log: Logger
-  /// Called when runs began, which is an event to relay.
+  /// Called when runs have begun, because their events must be relayed.
   private let onClaimed: @Sendable () async -> Void
   private let wakeup: Wakeup
   private var planner: ClaimPlanner
@@ -32,7 +32,7 @@ package actor Claimer {
     self.onClaimed = onClaimed
   }
 
-  /// Something may have become ready.
+  /// Tasks may have become ready.
   package func hint() async {
     planner.hint()
     await wakeup.call()
@@ -43,7 +43,7 @@ package actor Claimer {
     await wakeup.call()
   }
 
-  /// Runs until its task is canceled; a claim in flight is seen through, so that none is lost.
+  /// Runs until its task is canceled. A claim in flight is completed, so that no claimed task is lost.
   package func run() async {
     while !Task.isCancelled {
       guard let lease = await keeper.lease else {

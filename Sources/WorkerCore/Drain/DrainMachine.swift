@@ -6,31 +6,30 @@ package struct DrainMachine: Sendable {
   package enum Event: Hashable, Sendable {
     /// SIGTERM or SIGINT.
     case stopRequested
-    /// The worker itself cannot go on. It cuts no drain short, and the first signal after it does not, either.
+    /// The worker itself cannot continue. This does not shorten a drain, and neither does the first signal after it.
     case stopNeeded
-    /// No claim is in flight: no more runs begin.
+    /// No claim is in flight, so no more runs begin.
     case intakeStopped
     /// Every run has ended and is settled.
     case runsEnded
     /// The relay has ended, or its time is over.
     case relayed
-    /// Every produced message is acknowledged.
+    /// Every produced message has been acknowledged.
     case flushed
-    /// The lease is given up.
+    /// The lease has been given up.
     case retired
-    /// The limit may be over.
+    /// Time has passed, so the limit may be over.
     case tick
   }
 
   package enum Action: Hashable, Sendable {
-    /// End the services that take commands and tasks. Only claims are waited for.
+    /// End the services that take commands and tasks. Only claims are awaited.
     case stopIntake
-    /// Tell every run to record what it has and to stop. The lease is renewed meanwhile.
+    /// Tell every run to record its progress and to stop. The lease is still renewed.
     case stopRuns
-    /// Have what was being ingested finished, and the events published that wait in the outbox, as far as that is done
-    /// in time; then end the relay.
+    /// Finish the ingest that is under way, and publish the waiting events, as far as time allows. Then end the relay.
     case relay(until: BootInstant)
-    /// Send what was produced, and close the connections to Kafka, in time.
+    /// Send all produced messages, and close the connections to Kafka, in time.
     case flush(until: BootInstant)
     case retire
     case exit(Int32)
@@ -52,13 +51,13 @@ package struct DrainMachine: Sendable {
     case ended
   }
 
-  /// The exit code of a drain that did not end in time: tasks may be left to the sweep.
+  /// The exit code of a drain that did not end in time. Tasks may be left to the sweep.
   package static let unfinished: Int32 = 1
 
   private let limit: Duration
   private var step = Step.serving
   private var isSignaled = false
-  /// When the worker exits in any case; set once it drains.
+  /// The time at which the worker exits in any case. Set when the drain begins.
   package private(set) var deadline: BootInstant?
 
   package init(limit: Duration) {
@@ -74,7 +73,8 @@ package struct DrainMachine: Sendable {
     case (.stoppingIntake, .intakeStopped):
       return move(to: .stoppingRuns, .stopRuns)
     case (.stoppingRuns, .runsEnded):
-      // What stays behind is not lost: the next worker publishes it. So the steps after this one have some time left.
+      // Unpublished events are not lost, because the next worker publishes them. So this step leaves time for the
+      // steps after it.
       return move(to: .relaying, .relay(until: (deadline ?? now) - limit / 5))
     case (.relaying, .relayed):
       return move(to: .flushing, .flush(until: (deadline ?? now) - limit / 10))

@@ -6,7 +6,7 @@ import ReelhaulSystem
 struct Service: Sendable {
   enum Start: Sendable {
     case atOnce
-    /// Once the first lease has begun: until then the store may be another fleet's.
+    /// After the first lease has begun, because before that the store may belong to another fleet.
     case underLease
   }
 
@@ -19,12 +19,12 @@ struct Service: Sendable {
   }
 
   struct Stop: Sendable {
-    /// The step that cancels the service. An exit cancels all that are left.
+    /// The step that cancels the service. An exit cancels all remaining services.
     var canceled: Step
-    /// The step that waits for the end of the service: ``Step/relay`` until its deadline, the others however long it
-    /// takes. nil: no step waits for it.
+    /// The step that waits for the end of the service: ``Step/relay`` until its deadline, the others without a limit.
+    /// Nil: no step waits for it.
     var awaited: Step?
-    /// Called first by the step that waits for the end, with its deadline: what the service has to do before it ends.
+    /// The work of the service before its end. The step that waits for the end calls it first, with its deadline.
     var finish: (@Sendable (_ until: BootInstant?) async -> Void)?
 
     /// Canceled by `step`, which waits for the end.

@@ -1,15 +1,15 @@
-/// Finds, in a batch that is written as a whole, the items that are refused, and gets the others through in order.
+/// Finds the refused items in a batch that can only be written as a whole, and writes the others in order.
 ///
-/// A refused range is halved until the refused item stands alone: about 2·log₂ n calls for one item in n.
+/// A refused range is halved until the refused item is alone. This takes about 2·log₂ n calls for one of n items.
 package struct Bisection: Sendable, Hashable {
-  /// What is still to be written; the first range is last.
+  /// The ranges still to be written; the first one is last.
   private var pending: [Range<Int>]
 
   package init(count: Int) {
     pending = count > 0 ? [0..<count] : []
   }
 
-  /// The range to write now, `nil` when all is done.
+  /// The range to write now; nil when all is done.
   package var current: Range<Int>? { pending.last }
 
   /// The current range was written.
@@ -17,7 +17,7 @@ package struct Bisection: Sendable, Hashable {
     pending.removeLast()
   }
 
-  /// The current range was refused. Returns the item's index when it was alone; it is then left out.
+  /// The current range was refused. If it was a single item, it is left out and its index is returned.
   package mutating func refuse() -> Int? {
     let range = pending.removeLast()
     guard range.count > 1 else { return range.lowerBound }

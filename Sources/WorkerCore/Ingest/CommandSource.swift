@@ -2,15 +2,15 @@ import ReelhaulKafka
 import ReelhaulMessages
 import TaskCore
 
-/// Where commands come from: a member of the consumer group, or a test's list.
+/// The source of commands: a member of the consumer group, or a test's list.
 package protocol CommandSource: Sendable {
   /// Waits for records; `nil` once the source is closed.
   func next() async throws -> CommandBatch?
-  /// Become a member of the group, or stay one: a share of the commands comes here from now on.
+  /// Joins the group, or stays in it. From now on a share of the commands comes here.
   func join()
-  /// Leave the group: others get the share, with what of it was not committed.
+  /// Leaves the group. Other members get the share, including its uncommitted commands.
   func leave()
-  /// Fetch no more for now, and stay in the group.
+  /// Stops fetching for now, but stays in the group.
   func pause()
   func resume()
 }
@@ -49,7 +49,7 @@ package struct CommandBatch: Sendable {
   }
 }
 
-/// The consumer group as the source of commands. Nobody is a member before ``join()``.
+/// The consumer group as the source of commands. The consumer becomes a member with ``join()``.
 package struct KafkaCommandSource: CommandSource {
   private let consumer: KafkaConsumer
 

@@ -1,15 +1,15 @@
 import ReelhaulKafka
 import ReelhaulMessages
 
-/// A record that could not be applied, as it goes to the `dead-letters` topic: key, value and headers as they
-/// were received, and where it came from and why it is here in headers of their own.
+/// A record that could not be applied, for the `dead-letters` topic: its key, value and headers unchanged, with its
+/// origin and the reason in additional headers.
 package enum DeadLetter {
-  /// What is kept of the value of a record that the topic does not take whole, in bytes; of its headers as much, or
-  /// none. The record itself still lies where it came from.
+  /// The bytes that are kept of a value that is too large for the topic. Of its headers the same amount is kept, or
+  /// none. The complete record is still in its own topic.
   package static let excerpt = 64 << 10
 
-  /// - Parameter cut: whether only an excerpt is sent of a record that is longer than one; `dead-letter-cut` then
-  ///   says how many bytes its value had.
+  /// - Parameter cut: whether to send only an excerpt of a record that is longer than one. Then `dead-letter-cut` has
+  ///   the number of bytes of the whole value.
   package static func message(
     for record: CommandRecord, code: String, reason: String, topic: String, cut: Bool = false
   ) -> KafkaMessage {

@@ -1,20 +1,21 @@
 import ReelhaulSystem
 import TaskStore
 
-/// Takes one batch of commands after another through the store: apply, dead-letter what cannot be applied, announce
-/// what was intended, commit the offset; and holds still while the store or the broker cannot be reached.
+/// Processes one batch of commands after another: apply the commands, write dead letters for those that cannot be
+/// applied, send signals for intents, and commit the offset. It pauses while the store or the broker cannot be
+/// reached.
 ///
-/// It works on indices: `commands` are the batch's records that could be read, in order.
+/// It works on indices: `commands` are the readable records of the batch, in order.
 package struct IngestMachine: Sendable {
   package enum Event: Sendable {
-    /// Records arrived; so many of them are commands, the others are letters already.
+    /// Records arrived: `commands` readable ones, and letters for the others.
     case batch(commands: Int, letters: [Letter])
     case applied([CommandOutcome])
-    /// The store cannot be reached, or it is not known whether it applied the commands: repeating is harmless.
+    /// The store cannot be reached, or it is unknown whether it applied the commands. Repeating them is harmless.
     case unavailable
-    /// The store refused the commands of this call, all of them: at least one is poison.
+    /// The store refused all commands of this call, because at least one of them is poison.
     case refused(reason: String)
-    /// Dead letters are acknowledged, signals on their way.
+    /// Dead letters are acknowledged, and signals are being sent.
     case delivered
     case deliveryFailed
     /// The wait is over.
@@ -25,15 +26,16 @@ package struct IngestMachine: Sendable {
     case poll
     case apply(Range<Int>)
     case deliver(letters: [Letter], signals: [Int])
-    /// Begin to. It needs no answer: a later commit covers one that fails, and a repeated batch changes nothing.
+    /// Commit the offsets. No answer is needed: a later commit covers a failed one, and a repeated batch changes
+    /// nothing.
     case commit
-    /// Stop fetching, keep polling: the group must not take the worker for dead.
+    /// Stop fetching but keep polling, so that the group does not take the worker for dead.
     case pause
     case resume
     case wait(Duration)
   }
 
-  /// A record that is put aside. `index` counts commands or, where it could not be read, records.
+  /// A rejected record. `index` counts commands, or records if the record could not be read.
   package struct Letter: Hashable, Sendable {
     package enum Index: Hashable, Sendable {
       case record(Int)

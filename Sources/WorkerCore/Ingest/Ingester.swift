@@ -5,7 +5,7 @@ import ReelhaulTelemetry
 import TaskCore
 import TaskStore
 
-/// Carries commands from Kafka into the store: runs what ``IngestMachine`` decides.
+/// Carries commands from Kafka into the store. ``IngestMachine`` makes the decisions.
 package actor Ingester {
   private struct Batch {
     var source: CommandBatch
@@ -20,7 +20,7 @@ package actor Ingester {
   private let sink: any MessageSink
   private let topics: TopicPlan
   private let log: Logger
-  /// Called when commands were applied: there may be work.
+  /// Called when commands were applied, because there may be new work.
   private let onApplied: @Sendable () async -> Void
   private var machine = IngestMachine(seed: .random(in: 0 ... .max))
   private var batch: Batch?
@@ -41,14 +41,14 @@ package actor Ingester {
     self.onApplied = onApplied
   }
 
-  /// Runs until its task is canceled or the source is closed: a batch that has begun is carried through where store and
-  /// broker let it, else it comes again.
+  /// Runs until its task is canceled or the source is closed. A batch that has begun is finished if store and broker
+  /// allow it; otherwise it comes again.
   package func run() async {
     var actions = machine.start()[...]
     while let action = actions.popFirst() {
       guard let event = await perform(action) else { continue }
       if case .batch(_, let letters) = event, !letters.isEmpty {
-        log.notice("commands that cannot be read", ["count": .integer(letters.count)])
+        log.notice("commands that cannot be understood become dead letters", ["count": .integer(letters.count)])
       }
       actions += machine.handle(event)
     }
@@ -68,7 +68,7 @@ package actor Ingester {
       return nil
     case .resume:
       source.resume()
-      log.notice("ingest goes on")
+      log.notice("ingest continues")
       return nil
     case .wait(let duration):
       do {
@@ -115,28 +115,29 @@ package actor Ingester {
       log.error("the store refuses commands", ["count": .integer(range.count), "error": .text("\(error)")])
       return .refused(reason: "\(error)")
     } catch {
-      log.log(outage.failed(), "the store takes no commands: ingest holds still", ["error": .text("\(error)")])
+      log.log(outage.failed(), "the store accepts no commands: ingest waits", ["error": .text("\(error)")])
       return .unavailable
     }
   }
 
   private func deliver(_ letters: [IngestMachine.Letter], _ signals: [Int]) async -> IngestMachine.Event {
     guard let batch else { return .delivered }
-    // Whether they arrive is nothing to wait for: a renewal brings the intents, too.
+    // The signals are not awaited, because a renewal brings the intents too.
     for index in signals { sink.offer(Signal(taskID: batch.commands[index].taskID).message(topic: topics.signals)) }
     guard !letters.isEmpty else { return .delivered }
     do {
       do {
         try await sink.sendAll(letters.map { message(for: $0, of: batch) })
       } catch let error as KafkaError where error.code == .messageTooLarge {
-        // The topic takes less than the one it came from. It never will: nothing may wait for that.
-        log.warning("a dead letter is too long, and is cut", ["error": .text("\(error)")])
+        // The topic accepts smaller records than the record's own topic. Repeating would never help, and would block
+        // all later records.
+        log.warning("a dead letter is too long and is truncated", ["error": .text("\(error)")])
         try await sink.sendAll(letters.map { message(for: $0, of: batch, cut: true) })
       }
       outage.recovered()
       return .delivered
     } catch {
-      log.log(outage.failed(), "dead letters cannot be written: ingest holds still", ["error": .text("\(error)")])
+      log.log(outage.failed(), "dead letters cannot be written: ingest waits", ["error": .text("\(error)")])
       return .deliveryFailed
     }
   }

@@ -10,9 +10,9 @@ struct KafkaParts: Sendable {
   let rounds: TransactionalProducer
   let progress: KafkaProducer
 
-  /// Does not wait for the cluster. `onFatal` is called when a client is lost for good.
+  /// Does not wait for the cluster. Calls `onFatal` when a client is lost for good.
   ///
-  /// Throws ``KafkaError`` where the configuration is refused.
+  /// Throws ``KafkaError`` if the configuration is refused.
   init(
     _ configuration: WorkerConfiguration, loop: EventLoop, log: Logger, onFatal: @escaping @Sendable () -> Void
   ) throws(KafkaError) {
@@ -24,13 +24,14 @@ struct KafkaParts: Sendable {
     consumer = try KafkaConsumer(kafka, group: topics.group, topics: [topics.commands], isMember: false)
     signals = KafkaSignalSource(loop: loop, configuration: kafka, topics: topics, log: log)
     messages = try KafkaProducer(kafka, window: .init(bytes: 8 << 20))
-    // Its clients come and go with the lead; the relay says why.
+    // No `onFatal` here: the relay makes a new client after each loss, and logs the reason.
     rounds = TransactionalProducer(
       configuration.kafka.logging(to: log) { _ in }, id: topics.prefix + "relay", timeout: RelayPlanner.usable)
     progress = try KafkaProducer(kafka, guarantee: .leader, window: .init(messages: 2000, bytes: 1 << 20))
   }
 
-  /// Leaves the group and sends what is on its way, all at once; what is not acknowledged after `limit` is given up.
+  /// Leaves the group and sends pending messages, at the same time. Gives up messages that are not acknowledged after
+  /// `limit`.
   func close(within limit: Duration) async {
     async let signals: Void = signals.close()
     async let consumer: Void = consumer.close(within: limit)
@@ -42,7 +43,7 @@ struct KafkaParts: Sendable {
 }
 
 extension KafkaConfiguration {
-  /// The same, with what the clients tell in the log.
+  /// The same configuration, with the clients' notices in the log.
   func logging(to log: Logger, onFatal: @escaping @Sendable (KafkaError) -> Void) -> KafkaConfiguration {
     var configuration = self
     let observer = configuration.observer
@@ -50,7 +51,7 @@ extension KafkaConfiguration {
     configuration.observer = { notice in
       observer(notice)
       if case .error(let error) = notice, error.isRefusal, !error.isFatal {
-        // librdkafka tries, and tells, again and again.
+        // librdkafka repeats the attempt and the notice, so only a new reason, or one after a minute, is logged.
         let isNews = refusals.withLock { refusals in
           if let last = refusals[error.code], .now - last < .seconds(60) { return false }
           refusals[error.code] = .now
@@ -81,21 +82,21 @@ extension Logger {
         ["partition": .of(partition), "expected": .integer(expected), "found": .integer(found)])
     case .restarted(let partitions):
       warning(
-        "commands were deleted from Kafka: those that were not read are lost, the topic is read from its beginning",
+        "commands were deleted from Kafka: unread ones are lost, and the topic is read from its beginning",
         ["partitions": .integer(partitions.count)])
     case .stalled(let partition):
-      warning("commands lay in Kafka and did not come until they were fetched anew", ["partition": .of(partition)])
+      warning("commands in Kafka did not arrive until they were fetched again", ["partition": .of(partition)])
     case .missing(let topics) where topics.isEmpty:
-      notice("Kafka has all topics again")
+      notice("all topics exist in Kafka again")
     case .missing(let topics):
       warning(
-        "Kafka lacks topics: make them with 'reelhaul migrate'", ["topics": .text(topics.joined(separator: ", "))])
+        "Kafka lacks topics: create them with 'reelhaul migrate'", ["topics": .text(topics.joined(separator: ", "))])
     case .assigned(let partitions):
       info("partitions assigned", ["count": .integer(partitions.count)])
     case .revoked(let partitions, let lost):
       info("partitions revoked", ["count": .integer(partitions.count), "lost": .bool(lost)])
     case .uncommitted(let error):
-      notice("offsets are not committed: their commands may come again", ["error": .text("\(error)")])
+      notice("offsets cannot be committed: their commands may come again", ["error": .text("\(error)")])
     case .repeated(let partitions):
       info("commands come again at their next owner", ["partitions": .integer(partitions.count)])
     case .log(_, let facility, let text):

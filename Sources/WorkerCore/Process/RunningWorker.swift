@@ -13,14 +13,15 @@ package final class RunningWorker: Sendable {
   private let leases: PostgresPool
   private let roots: StorageRoots
   private let worker: Worker
-  /// Ends the worker when a Kafka client is lost for good: a process that starts anew has new ones.
+  /// Ends the worker when a Kafka client is lost for good, because only a new process has new clients.
   private let fatal: AsyncStream<Void>
   private let isLost = Lock(false)
 
-  /// PostgreSQL connections: claims, settlements, ingest and the relay may each hold one. The lease has one more.
+  /// The connections to PostgreSQL: claims, settlements, ingest and the relay may each hold one. The lease has its
+  /// own.
   private static let connections = 4
 
-  /// Makes the parts and starts; waits for nobody.
+  /// Makes the parts and starts them, without waiting.
   ///
   /// Throws ``KafkaError`` or ``PostgresError`` where the configuration is refused, and ``DuplicateKind``.
   package static func start(
@@ -40,7 +41,7 @@ package final class RunningWorker: Sendable {
   private init(_ configuration: WorkerConfiguration, kinds: WorkerKinds, log: Logger) throws {
     var postgres = try PostgresConfiguration(url: configuration.postgres)
     postgres.applicationName = "reelhaul-worker"
-    // A connection that is dead without a word is replaced before the fence.
+    // A dead connection that gives no error must be replaced before the fence closes.
     var renewing = postgres
     renewing.acknowledgement = .seconds(configuration.settings.leaseSeconds) / 3
     let policy = NetworkPolicy(allowed: configuration.allowedNetworks)
@@ -79,7 +80,7 @@ package final class RunningWorker: Sendable {
     self.fatal = fatal
   }
 
-  /// Begins the drain; the second call ends it.
+  /// Begins the drain. A second call ends it at once.
   package func requestStop() async {
     await worker.requestStop()
   }
@@ -94,18 +95,18 @@ package final class RunningWorker: Sendable {
     return (try? await made.value) ?? []
   }
 
-  /// Waits for the end of the drain and returns the exit code: 0 only where the drain is complete and was asked for.
+  /// Waits for the end of the drain and returns the exit code: 0 only if the drain was complete and was asked for.
   package func finished() async -> Int32 {
     let code = await worker.finished()
     return isLost.withLock { $0 } ? DrainMachine.unfinished : code
   }
 
-  /// Whether something hangs that ``close(_:)`` would wait for.
+  /// Whether runs hang that ``close(_:)`` would wait for.
   var hasDetachedRuns: Bool {
     get async { await worker.hasDetachedRuns }
   }
 
-  /// Takes down what is left, after ``finished()``.
+  /// Ends the remaining parts, after ``finished()``.
   package func close(_ signals: [LoopSignal] = []) async {
     _ = try? await loop.task { for signal in signals { signal.close() } }.value
     await roots.close()
@@ -116,7 +117,7 @@ package final class RunningWorker: Sendable {
 }
 
 extension Logger {
-  /// Tells at once of a database that cannot be reached: whoever waits for it says so only when its time is over.
+  /// Reports an unreachable database at once, because waiting callers report it only when their time is over.
   fileprivate func connections(to target: String) -> @Sendable (PostgresError?) -> Void {
     let outage = Lock(Outage())
     return { error in

@@ -1,7 +1,7 @@
 import TaskStore
 
 extension StoreError {
-  /// What to do about a store that is not ours.
+  /// What to do about a store that belongs to another fleet or program.
   package var advice: String? {
     switch self {
     case .otherSchema: "Use the program that made the schema, or another database or schema (of 'up': --data-dir)."

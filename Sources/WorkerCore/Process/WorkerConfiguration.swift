@@ -1,23 +1,23 @@
 import ReelhaulKafka
 import TransferEngine
 
-/// How the parts of a worker process are reached and made; ``WorkerSettings`` holds the rest.
+/// The services and files of a worker process. ``WorkerSettings`` has the other settings.
 package struct WorkerConfiguration: Sendable {
   package var settings: WorkerSettings
   package var kafka: KafkaConfiguration
   /// A PostgreSQL URL.
   package var postgres: String
-  /// Storage names and the directories that are mounted for them.
+  /// The names of storages and their directories.
   package var storage: [String: String]
-  /// Makes the directories of `storage` volumes where they are none yet; only where nobody mounts them.
+  /// Creates missing directories of `storage` and marks them as volumes. Only for directories that are not mounts.
   package var initialisesStorage = false
-  /// What transfers may reach besides the public internet.
+  /// Networks that transfers may reach in addition to the public internet.
   package var allowedNetworks: [CIDR]
-  /// Bytes per second for all transfers of the worker together; nil: no limit.
+  /// Bytes per second for all transfers of the worker together; nil for no limit.
   package var rate: Int64?
-  /// A PEM file of the authorities that sign servers' certificates, in the place of the system's.
+  /// A PEM file of certificate authorities that replaces the system's.
   package var caFile: String?
-  /// The file of the credentials that tasks may name.
+  /// The file with the credentials that tasks may name.
   package var credentials: String?
 
   package init(

@@ -3,10 +3,10 @@ import TaskCore
 import TaskStore
 import TransferEngine
 
-/// What a worker is made of besides its decisions: the real parts, or those of a test.
+/// The parts that a worker acts with: the real ones, or those of a test.
 package struct WorkerParts: Sendable {
   package var store: any TaskStore
-  /// The same store, for the lease alone: calls that wait for a lock must not keep its renewal waiting.
+  /// The same store, used only for the lease, so that calls that wait for a lock cannot delay its renewal.
   package var leases: any LeaseStore
   package var commands: any CommandSource
   package var signals: any SignalSource
@@ -19,8 +19,8 @@ package struct WorkerParts: Sendable {
   package var handlers: HandlerTable
   /// The roots that are watched, and whose staging files are swept.
   package var storage: Storage
-  /// Sends what is still on its way, for as long as it is given, and closes the connections to Kafka; the last step
-  /// before the lease is given up.
+  /// Sends pending messages within the given time, and closes the connections to Kafka. It is the last step before the
+  /// lease is given up.
   package var flush: @Sendable (_ limit: Duration) async -> Void
 
   package init(

@@ -7,14 +7,14 @@ import TaskCore
 import TaskStore
 import TransferEngine
 
-/// A worker as a process: makes the real parts, runs until a signal asks it to stop, and takes everything down.
+/// A worker as a process: makes the real parts, runs until a signal asks it to stop, and ends all parts.
 package enum WorkerProcess {
-  /// The configuration or the database is refused: a mistake that no waiting mends.
+  /// The exit code if the configuration or the database is refused, because waiting does not help.
   package static let misconfigured: Int32 = 2
 
-  /// Runs a worker until SIGTERM or SIGINT; the second one ends the drain. Kafka and PostgreSQL are waited for.
+  /// Runs a worker until SIGTERM or SIGINT. A second signal ends the drain at once. Waits for Kafka and PostgreSQL.
   ///
-  /// Returns the exit code: 0 after a complete drain, ``DrainMachine/unfinished`` where it was cut short, or
+  /// Returns the exit code: 0 after a complete drain, ``DrainMachine/unfinished`` if it was cut short, or
   /// ``misconfigured``.
   package static func run(
     _ configuration: WorkerConfiguration, kinds: WorkerKinds = WorkerKinds(), log: Logger = Logger()
@@ -30,7 +30,7 @@ package enum WorkerProcess {
     }
     let signals = await process.stopOn([SIGTERM, SIGINT])
     let code = await process.finished()
-    // The process ends without waiting for what hangs.
+    // If runs hang, the process ends without waiting for them.
     if code == 0, await !process.hasDetachedRuns { await process.close(signals) }
     return code
   }

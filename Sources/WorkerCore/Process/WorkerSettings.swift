@@ -1,13 +1,14 @@
 import ReelhaulKafka
 
-/// The settings of a worker's decisions.
+/// Settings of a worker's behaviour.
 package struct WorkerSettings: Sendable {
   package var topics = TopicPlan()
-  /// The tasks that run at once.
+  /// The number of tasks that run at once.
   package var concurrency = 64
-  /// The lease of this process, at least 3: so long its tasks wait for another worker when it dies.
+  /// The length of the lease in seconds, at least 3. When the process dies, its tasks wait this long for another
+  /// worker.
   package var leaseSeconds = 15
-  /// The time between two renewals of it, or less where the lease is short.
+  /// The time between two renewals of the lease. It is shorter if the lease is short.
   package var renewalInterval = Duration.milliseconds(500)
   /// How long a drain may take.
   package var drainLimit = Duration.seconds(25)

@@ -1,8 +1,8 @@
 import ReelhaulSystem
 
-/// Follows the bytes of one running task: its rate, and whether a change is worth telling.
+/// Follows the bytes of one running task: its rate, and whether a change is worth publishing.
 ///
-/// Looked at in every round of the sampler, which bounds what is published to one sample a round.
+/// It is read in every round of the sampler, so at most one sample per round is published.
 package struct ProgressMeter: Sendable {
   package struct Reading: Hashable, Sendable {
     package var bytesDone: Int64
@@ -17,16 +17,16 @@ package struct ProgressMeter: Sendable {
     }
   }
 
-  /// The rate follows changes with this time constant.
+  /// The time constant with which the rate follows changes.
   private static let smoothing = Duration.seconds(3)
   private static let renewalInterval = Duration.seconds(1)
 
   package private(set) var reading: Reading
-  /// When the bytes last changed, or a pulse was felt, or the run began.
+  /// When the bytes last changed, or a pulse came, or the run began.
   package private(set) var lastProgress: BootInstant
   private var pulses = 0
   private var smoothedRate = 0.0
-  /// When the run's first bytes were on their way: until the time constant is over, the rate is the average since then.
+  /// When the run's first bytes came. Until the time constant is over, the rate is the average since then.
   private var movingSince: BootInstant?
   private var observedAt: BootInstant
   private var published: Reading
@@ -35,18 +35,18 @@ package struct ProgressMeter: Sendable {
 
   package init(bytesDone: Int64, bytesTotal: Int64?, now: BootInstant) {
     reading = Reading(bytesDone: bytesDone, bytesTotal: bytesTotal, rate: 0)
-    // What a run begins with is known: only a change is news.
+    // The initial values are known already, so only a change is published.
     published = reading
     renewed = reading
     lastProgress = now
     observedAt = now
   }
 
-  /// `pulses` counts what the run did besides.
+  /// `pulses` counts signs of life other than bytes.
   package mutating func observe(bytesDone: Int64, bytesTotal: Int64?, pulses: Int = 0, now: BootInstant) {
     let elapsed = observedAt.duration(to: now).seconds
     guard elapsed > 0 else { return }
-    // A new generation begins at zero again: that is no rate.
+    // A new generation begins at zero again, which must not give a negative rate.
     let rate = Double(max(0, bytesDone - reading.bytesDone)) / elapsed
     if movingSince == nil, bytesDone != reading.bytesDone { movingSince = observedAt }
     if let movingSince {
@@ -60,14 +60,15 @@ package struct ProgressMeter: Sendable {
       bytesDone: bytesDone, bytesTotal: bytesTotal ?? reading.bytesTotal, rate: Int64(smoothedRate.rounded()))
   }
 
-  /// The sample for the `progress` topic, where something changed since the last one.
+  /// The sample for the `progress` topic, if something has changed since the last one.
   package mutating func takePublished() -> Reading? {
     guard reading != published else { return nil }
     published = reading
     return reading
   }
 
-  /// The sample for the renewal: a change of more than 1 % of the whole, or any change after a second.
+  /// The sample for the renewal: after a change of more than 1 % of the whole, or after any change once a second has
+  /// passed.
   package mutating func takeRenewed(now: BootInstant) -> Reading? {
     guard reading != renewed else { return nil }
     if let renewedAt, now < renewedAt + Self.renewalInterval {

@@ -3,8 +3,8 @@ import ReelhaulMessages
 import ReelhaulSystem
 import TaskCore
 
-/// Looks at what runs four times a second: publishes what changed to the `progress` topic, at most a sample a task
-/// and round, and has the watchdog look at what did not.
+/// Reads the running tasks four times a second. It publishes changes to the `progress` topic, at most one sample per
+/// task and round, and lets the watchdog check tasks without changes.
 package actor ProgressSampler {
   private static let interval = Duration.milliseconds(250)
 

@@ -3,10 +3,10 @@ import ReelhaulMessages
 import TaskCore
 import TaskStore
 
-/// The messages of state changes: every event to `events`, and of every task its latest snapshot to `tasks`.
+/// The messages of state changes: every event to `events`, and the latest snapshot of every task to `tasks`.
 ///
-/// In the order of the events; a task's snapshot comes where its last event does. Each is made when it is asked for: a
-/// round never lies in memory as JSON.
+/// They come in the order of the events; a task's snapshot follows its last event. Each message is made when it is
+/// asked for, so a round is never in memory as JSON.
 package struct EventMessages: Sequence, Sendable {
   private let pending: PendingEvents
   private let topics: TopicPlan
@@ -29,11 +29,11 @@ package struct EventMessages: Sequence, Sendable {
     private let source: String
     /// The number of each task's last event.
     private let last: [UniqueID: Int]
-    /// Snapshots as JSON of tasks that more events come of.
+    /// Snapshots as JSON, of tasks with more events to come.
     private var documents: [UniqueID: [UInt8]] = [:]
     private var batch = 0
     private var place = 0
-    /// All but the id are those of the batch.
+    /// The headers of the batch, to which each event adds its id.
     private var headers: [KafkaHeader] = []
     private var snapshot: KafkaMessage?
 
@@ -74,7 +74,7 @@ package struct EventMessages: Sequence, Sendable {
       let id = event.taskID
       let key = id.utf8
       let isLast = event.sequence == last[id]
-      // Of a task that is removed there is none.
+      // A removed task has no document.
       let document = documents[id] ?? pending.tasks[id].map(TaskDocumentJSON.encode)
       if isLast {
         documents[id] = nil

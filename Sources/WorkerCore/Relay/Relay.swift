@@ -3,10 +3,10 @@ import ReelhaulSystem
 import ReelhaulTelemetry
 import TaskStore
 
-/// Publishes the outbox to the `events` and `tasks` topics: runs what ``RelayPlanner`` decides.
+/// Publishes the outbox to the `events` and `tasks` topics. ``RelayPlanner`` makes the decisions.
 ///
-/// A round is one transaction of Kafka. Its rows are discarded after that, so an event may be published twice and is never
-/// lost; its id is the same both times.
+/// A round is one Kafka transaction. Its rows are discarded afterwards, so an event may be published twice, with the
+/// same id, and is never lost.
 package actor Relay {
   private let loop: EventLoop
   private let store: any OutboxStore
@@ -17,7 +17,7 @@ package actor Relay {
   private let log: Logger
   private let wakeup: Wakeup
   private var planner = RelayPlanner(now: .now, seed: .random(in: 0 ... .max))
-  /// What was read last and is not published yet.
+  /// The round that was read last and is not published yet.
   private var round = PendingEvents()
   private var outage = Outage()
 
@@ -44,13 +44,13 @@ package actor Relay {
     await wakeup.call()
   }
 
-  /// The worker's last events are written: ``run()`` returns once they are published, or at `deadline`.
+  /// The worker's last events have been written. ``run()`` returns once they are published, or at `deadline`.
   package func drain(until deadline: BootInstant) async {
     planner.drain(until: deadline, now: .now)
     await wakeup.call()
   }
 
-  /// Runs until drained, or until its task is canceled.
+  /// Runs until it is drained, or until its task is canceled.
   package func run() async {
     while !Task.isCancelled {
       do {
@@ -65,7 +65,7 @@ package actor Relay {
         }
       } catch {
         planner.failed(now: .now, isShutOut: (error as? KafkaError)?.isFatal == true)
-        log.log(outage.failed(), "the relay holds still", ["error": .text("\(error)")])
+        log.log(outage.failed(), "the relay cannot publish events", ["error": .text("\(error)")])
       }
     }
   }
@@ -85,7 +85,7 @@ package actor Relay {
   }
 
   private func look() async throws {
-    // Without a lease it cannot lead, and there is no database to wait for.
+    // Without a lease this worker cannot lead, and the database may be away.
     planner.looked(await keeper.lease == nil ? nil : try await store.pendingRows())
   }
 
@@ -116,11 +116,11 @@ package actor Relay {
     round = next
     planner.read(
       rows: next.batches.count, events: next.eventCount, of: limit, isCut: next.cutBatch != nil, now: .now)
-    // Of a round that is not empty, Kafka has the last word.
+    // Only an empty round ends the outage here. For other rounds Kafka's answer decides.
     if next.batches.isEmpty { outage.recovered() }
   }
 
-  /// Detached, so that the loop is free while a large round is decoded.
+  /// Detached, so that the loop stays free while a large round is decoded.
   private func read(_ limit: Int, behind rows: [Int64] = []) async throws -> PendingEvents {
     try await Task.detached { [store] in try await store.pendingEvents(limit: limit, excluding: rows) }.value
   }

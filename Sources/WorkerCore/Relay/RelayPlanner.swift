@@ -1,24 +1,25 @@
 import ReelhaulSystem
 import TaskCore
 
-/// Decides when a worker tries to lead the relay, how much of the outbox it takes at a time, and when it is done.
+/// Decides when a worker tries to lead the relay, how much of the outbox it reads at a time, and when it is done.
 ///
-/// One worker of the fleet relays, so that the events of a task keep their order. The right ends with its term,
-/// and like a lease it is used for two thirds of it only, counted from when it was asked for. A round is published
-/// before anything of the next one is; where there is more to come, the next one is read meanwhile.
+/// One worker of the fleet relays, so that the events of a task keep their order. The lead ends with its term. Like a
+/// lease, it is used only for two thirds of the term, counted from the request. A round is published before any part
+/// of the next one. If there is more, the next round is read meanwhile.
 ///
-/// A leader that was frozen or cut off does not know that its term is over. So a new one shuts it out at the broker,
-/// before it reads: what earlier leaders published is then older than all that is read and published from now on.
+/// A leader that was frozen or cut off does not know that its term is over. So a new leader fences it at the broker
+/// before it reads. Messages of earlier leaders are then older than everything that is read and published from now on.
 package struct RelayPlanner: Sendable {
   package enum Decision: Hashable, Sendable {
     /// Ask for the lead; answer with ``led(_:sentAt:now:)``.
     case lead(seconds: Int)
-    /// Shut earlier leaders out by then; answer with ``fenced()``.
+    /// Fence earlier leaders by this time; answer with ``fenced()``.
     case fence(until: BootInstant)
-    /// Read a round of up to so many rows; answer with ``read(rows:events:of:isCut:now:)``.
+    /// Read a round of at most `rows` rows; answer with ``read(rows:events:of:isCut:now:)``.
     case read(rows: Int)
-    /// Publish the round that was read last by then, and discard its rows; answer with ``published()``. Meanwhile read
-    /// up to so many rows that are not among them, and answer with ``read(rows:events:of:isCut:now:)`` after that.
+    /// Publish the round that was read last by this time, and discard its rows; answer with ``published()``. Meanwhile
+    /// read up to `readingAhead` rows that are not among them, and answer with ``read(rows:events:of:isCut:now:)``
+    /// after that.
     case publish(readingAhead: Int?, until: BootInstant)
     /// Ask which rows wait; answer with ``looked(_:now:)``.
     case look
@@ -27,16 +28,17 @@ package struct RelayPlanner: Sendable {
     case end
   }
 
-  /// Seconds that the lead is asked for.
+  /// The seconds for which the lead is requested.
   package static let term = 6
-  /// How much of the term is used.
+  /// The part of the term that is used.
   package static let usable = Duration.seconds(term) * 2 / 3
   /// A follower asks for the lead at least this often.
   private static let followerTries = Duration.seconds(1)
-  /// Events that one round aims at: enough to fill batches, little enough to hold in memory.
+  /// The number of events in a round: enough to fill batches, and few enough to hold in memory.
   package static let eventsPerRound = 8000
   private static let mostRows = 200
-  /// A leader that keeps up lets events gather, the longer the more there are: those of one task then share its document.
+  /// A leader that keeps up lets events gather, longer the more there are, because events of one task then share its
+  /// document.
   package static func gathering(after events: Int) -> Duration {
     .milliseconds(20) + .milliseconds(130) * min(Double(events) / 1000, 1)
   }
@@ -47,10 +49,10 @@ package struct RelayPlanner: Sendable {
     case leader(renewAt: BootInstant, until: BootInstant, hasFenced: Bool)
   }
 
-  /// A worker that drains stays until the events are published that were written when it began to.
+  /// A draining worker stays until the events are published that existed when the drain began.
   private struct Drain {
     var until: BootInstant
-    /// The highest row there was; none of its own comes later.
+    /// The highest row at that time. None of this worker's rows comes later.
     var last: Int64?
     var mustLook = true
     var isDone = false
@@ -58,17 +60,17 @@ package struct RelayPlanner: Sendable {
 
   private var role: Role
   private var drain: Drain?
-  /// A round is read and not yet published.
+  /// A round has been read and is not published yet.
   private var hasRound = false
-  /// The last read ended at its limit: there is more.
+  /// The last read ended at its limit, so there is more.
   private var isBehind = false
-  /// It ended within a row, which must be read again before what comes after it.
+  /// The last read ended within a row, which must be read again before later rows.
   private var isCut = false
   private var emptyUntil: BootInstant?
   private var gathersUntil: BootInstant?
   private var failedUntil: BootInstant?
   private var eventsPerRow = 40.0
-  /// What one round aims at now: less after one that did not arrive in time.
+  /// The present number of events in a round. It is smaller after a round that did not arrive in time.
   private var events = Self.eventsPerRound
   private var empty: Backoff
   private var failures: Backoff
@@ -109,13 +111,13 @@ package struct RelayPlanner: Sendable {
     return now < until ? .wait(until: until) : nil
   }
 
-  /// Rows that hold a round's events, as far as the last ones tell.
+  /// The number of rows for a round's events, as estimated from earlier rounds.
   private var rows: Int {
     min(max(Int(Double(events) / max(eventsPerRow, 1)), 1), Self.mostRows)
   }
 
   package mutating func led(_ leads: Bool, sentAt: BootInstant, now: BootInstant) {
-    // What was read under a term that is over may have been published by another worker since.
+    // Another worker may have published this round since it was read, because the term was over.
     var goesOn = false
     if case .leader(_, let until, let hasFenced) = role { goesOn = hasFenced && leads && now < until }
     hasRound = hasRound && goesOn
@@ -127,21 +129,22 @@ package struct RelayPlanner: Sendable {
     }
   }
 
-  /// Tries again after `time`, or soon where it drains.
+  /// Asks again after `time`, or soon during a drain.
   private mutating func follow(from time: BootInstant) {
     let wait = drain == nil ? Self.followerTries * Double.random(in: 0.5...1, using: &random) : empty.next()
     role = .follower(nextTry: time + wait)
     drain?.mustLook = true
   }
 
-  /// Nothing of earlier leaders arrives from now on.
+  /// From now on no message of earlier leaders arrives.
   package mutating func fenced() {
     if case .leader(let renewAt, let until, _) = role {
       role = .leader(renewAt: renewAt, until: until, hasFenced: true)
     }
   }
 
-  /// A round of `rows` with `events` was read, of at most `limit` rows; of the last one not all, where it `isCut`.
+  /// A round of `rows` rows with `events` events was read, of at most `limit` rows. `isCut`: the last row was not read
+  /// completely.
   package mutating func read(rows: Int, events: Int, of limit: Int, isCut: Bool = false, now: BootInstant) {
     guard rows > 0 else {
       isBehind = false
@@ -157,11 +160,11 @@ package struct RelayPlanner: Sendable {
     emptyUntil = nil
     gathersUntil = isBehind || drain != nil ? nil : now + Self.gathering(after: events)
     let seen = Double(events) / Double(rows)
-    // Rising at once bounds memory, falling slowly keeps the rounds large.
+    // A quick rise limits memory, and a slow fall keeps the rounds large.
     eventsPerRow = seen > eventsPerRow ? seen : eventsPerRow + (seen - eventsPerRow) / 4
   }
 
-  /// The round is acknowledged, its rows are gone.
+  /// The round is acknowledged, and its rows are deleted.
   package mutating func published() {
     hasRound = false
     failures.reset()
@@ -169,11 +172,11 @@ package struct RelayPlanner: Sendable {
     drain?.mustLook = true
   }
 
-  /// The store or the broker failed; the rows stay and are relayed again. `isShutOut`: nothing more is taken from this
-  /// worker before it has fenced again.
+  /// The store or the broker failed. The rows stay and are relayed again. `isShutOut`: the broker accepts nothing more
+  /// from this worker until it has fenced again.
   ///
-  /// A leader that is shut out, or cannot fence, may be cut off from the broker alone: it leaves the lead to whoever asks
-  /// next.
+  /// A leader that is shut out, or cannot fence, may be the only worker that cannot reach the broker. So it leaves the
+  /// lead to another worker.
   package mutating func failed(now: BootInstant, isShutOut: Bool = false) {
     if hasRound { events = max(events / 2, 1) }
     hasRound = false
@@ -188,20 +191,20 @@ package struct RelayPlanner: Sendable {
     }
   }
 
-  /// Events were written: look at once, unless that failed just now.
+  /// Events were written: read at once, unless the last attempt just failed.
   package mutating func hint() {
     emptyUntil = nil
   }
 
-  /// The worker ends, its last events are written. They are published before it goes, by itself or whoever leads: by
-  /// then or at `until` the decision is ``Decision/end``.
+  /// The worker ends, and its last events are written. They are published before it ends, by this worker or by the
+  /// leader. Then, or at `until`, the decision is ``Decision/end``.
   package mutating func drain(until: BootInstant, now: BootInstant) {
     drain = Drain(until: until)
     (emptyUntil, gathersUntil) = (nil, nil)
     if case .follower = role { role = .follower(nextTry: now) }
   }
 
-  /// `rows`: the lowest and the highest row that wait, nil where none does.
+  /// `rows`: the lowest and the highest waiting row; nil if none waits.
   package mutating func looked(_ rows: ClosedRange<Int64>?) {
     guard var drain else { return }
     let last = drain.last ?? rows?.upperBound

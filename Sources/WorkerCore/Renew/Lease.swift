@@ -1,7 +1,7 @@
 import TaskCore
 import TaskStore
 
-/// One registration of this process with the store: everything a task writes, it writes under the lease it was claimed with.
+/// One registration of this process with the store. A task writes only under the lease with which it was claimed.
 package struct Lease: Sendable {
   package let worker: WorkerID
   package let boot: UniqueID

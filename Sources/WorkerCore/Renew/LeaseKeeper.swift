@@ -3,9 +3,9 @@ import ReelhaulTelemetry
 import TaskCore
 import TaskStore
 
-/// Keeps this worker's lease: runs what ``LeaseMachine`` decides.
+/// Keeps this worker's lease. ``LeaseMachine`` makes the decisions.
 package actor LeaseKeeper {
-  /// What describes this process to the store; its boot UUID is made anew for every registration.
+  /// Describes this process to the store. The boot UUID is new for every registration.
   package typealias Describe = @Sendable (_ boot: UniqueID, _ volumes: [String: UniqueID]) -> WorkerRegistration
 
   private let loop: EventLoop
@@ -20,7 +20,7 @@ package actor LeaseKeeper {
   private let wakeup: Wakeup
   private var machine: LeaseMachine
   private var outage = Outage()
-  /// Of the registration that is held or under way.
+  /// The boot UUID of the present registration, or of the one under way.
   private var boot = UniqueID(milliseconds: Clocks.realtimeMilliseconds())
   /// Finished when the first lease begins.
   private let beginning = AsyncStream.makeStream(of: Never.self)
@@ -28,12 +28,12 @@ package actor LeaseKeeper {
   /// The volumes that the store knows of.
   private var announced: [String: UniqueID] = [:]
 
-  /// The lease that claims are made under; `nil` while there is none.
+  /// The lease for new claims; nil if there is none.
   package private(set) var lease: Lease?
 
   package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-  /// `onLease` is called when a lease begins, or is good for other tasks from now on.
+  /// Calls `onLease` when a lease begins, or allows other tasks than before.
   package init(
     loop: EventLoop, store: any LeaseStore, runner: Runner, watch: VolumeWatch, commands: any CommandSource,
     timing: LeaseMachine.Timing, topicPrefix: String, log: Logger, describe: @escaping Describe,
@@ -52,7 +52,7 @@ package actor LeaseKeeper {
     machine = LeaseMachine(timing: timing, seed: .random(in: 0 ... .max))
   }
 
-  /// Runs until its task is canceled, or until the store turns out to be another's, which is returned.
+  /// Runs until its task is canceled, or until the store proves to belong to another fleet. Then it returns the error.
   package func run() async -> StoreError? {
     await perform(machine.start())
     while !Task.isCancelled {
@@ -63,18 +63,18 @@ package actor LeaseKeeper {
     return nil
   }
 
-  /// Returns when the first lease has begun, or the task is canceled: until then nothing may be written to the store, which may
-  /// be another fleet's.
+  /// Returns when the first lease has begun, or the task is canceled. Until then nothing may be written to the store,
+  /// because it may belong to another fleet.
   package func begun() async {
     for await _ in beginning.stream {}
   }
 
-  /// Something is intended for a task that runs here, or other volumes are mounted: asks, or tells, at once.
+  /// Renews at once, because an intent for a running task exists or other volumes are mounted.
   package func renewNow() async {
     await performAndWake(machine.renewNow(now: .now))
   }
 
-  /// Gives up the lease. Every run must have been settled.
+  /// Gives up the lease. Every run must have been settled before.
   package func retire() async {
     machine.end()
     guard let lease else { return }
@@ -83,7 +83,7 @@ package actor LeaseKeeper {
     do {
       try await store.retire(lease.worker)
     } catch {
-      log.notice("the lease was not given up and ends by itself", ["error": .text("\(error)")])
+      log.notice("the lease could not be given up, and ends by itself", ["error": .text("\(error)")])
     }
   }
 
@@ -101,7 +101,8 @@ package actor LeaseKeeper {
     }
   }
 
-  /// Performs what an answer led to; the time of the next tick has changed with it.
+  /// Performs the actions that follow from an answer, and wakes the loop, because the time of the next tick has
+  /// changed.
   private func performAndWake(_ actions: [LeaseMachine.Action]) async {
     await perform(actions)
     await wakeup.call()
@@ -166,7 +167,7 @@ package actor LeaseKeeper {
     lease = nil
     let runs = await runner.running
     log.error(
-      "the lease is lost: every run is stopped, the worker registers anew",
+      "the lease is lost: every run is stopped, and the worker registers again",
       ["worker": .of(lost.boot), "runs": .integer(runs)])
     await runner.leaseLost(lost)
   }
@@ -183,6 +184,6 @@ package actor LeaseKeeper {
   }
 
   private func recovered() {
-    if outage.recovered() { log.notice("the store is back") }
+    if outage.recovered() { log.notice("the store can be reached again") }
   }
 }

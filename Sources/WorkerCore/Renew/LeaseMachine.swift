@@ -3,15 +3,15 @@ import TaskStore
 
 /// Decides when a worker registers, when it renews its lease, and when it must stop everything.
 ///
-/// The database counts the lease from when it carries out a renewal; the worker counts from when it *sent* the last one
-/// that succeeded, and only to two thirds. So it has stopped before anybody may take its tasks, whatever
-/// was delayed. A worker that had to stop, or whose lease is gone, comes back as a new one.
+/// The database counts the lease from the moment of a renewal. The worker counts from the moment when it *sent* its
+/// last successful renewal, and only to two thirds. So it has stopped before another worker may take its tasks,
+/// whatever was delayed. A worker that had to stop, or whose lease is gone, registers again as a new worker.
 package struct LeaseMachine: Sendable {
   package struct Timing: Sendable {
     package var lease: Duration
     package var renewal: Duration
 
-    /// Both of at least a millisecond, `renewal` well below two thirds of `lease`.
+    /// Both are at least a millisecond. `renewal` is well below two thirds of `lease`.
     package init(lease: Duration, renewal: Duration) {
       self.lease = lease
       self.renewal = min(renewal, lease / 6)
@@ -24,15 +24,16 @@ package struct LeaseMachine: Sendable {
   package enum Action: Hashable, Sendable {
     /// Register with a new boot UUID; answer with ``registered(_:sentAt:now:)`` or ``registrationFailed(now:)``.
     case register
-    /// The lease is held: run tasks under it, with this fence.
+    /// The lease has begun: run tasks under it, with this fence.
     case begin(WorkerID, fence: BootInstant)
     /// Renew; answer with ``renewed(_:sentAt:isAlive:now:)`` or ``renewalFailed(_:now:)``.
     case renew(WorkerID)
-    /// Move the fence; answer with ``fencePassed(_:now:)`` where it was reached before.
+    /// Move the fence; answer with ``fencePassed(_:now:)`` if it had already been reached.
     case extend(WorkerID, fence: BootInstant)
-    /// Stop every task of this lease at once, write nothing more for them.
+    /// Stop every task of this lease at once, and write nothing more for them.
     case abandon(WorkerID)
-    /// There is no lease, and the last one is over for everybody: leave commands to workers that reach the store.
+    /// There is no lease, and the last one is over for all workers: leave commands to workers that can reach the
+    /// store.
     case retreat
   }
 
@@ -53,14 +54,14 @@ package struct LeaseMachine: Sendable {
     var fence: BootInstant
     var nextRenewal: BootInstant
     var isRenewing = false
-    /// An intent was announced after the renewal in flight was sent.
+    /// An intent was announced after the renewal in flight was sent, so another renewal must follow.
     var renewAgain = false
   }
 
   private let timing: Timing
   private var state = State.idle
   private var backoff: Backoff
-  /// When the lost lease has ended for others, too, unless a new one begins before.
+  /// When the lost lease has also ended for other workers, unless a new one begins before.
   private var retreatAt: BootInstant?
 
   package init(timing: Timing, seed: UInt64) {
@@ -73,7 +74,7 @@ package struct LeaseMachine: Sendable {
     if case .held(let held) = state { held.worker } else { nil }
   }
 
-  /// When ``tick(now:)`` must be called next; `nil` while only an answer can change anything.
+  /// When ``tick(now:)`` must be called next; nil if only an answer can change anything.
   package var nextTick: BootInstant? {
     switch state {
     case .idle, .ended: nil
@@ -89,7 +90,7 @@ package struct LeaseMachine: Sendable {
     return [.register]
   }
 
-  /// No renewal and no registration follows. The lease ends by itself, or by being given up.
+  /// No renewal and no registration follows. The lease ends by itself, or is given up.
   package mutating func end() {
     state = .ended
   }
@@ -111,7 +112,7 @@ package struct LeaseMachine: Sendable {
     }
   }
 
-  /// Something was intended for a running task: learn it now and not by the next regular renewal.
+  /// An intent for a running task exists: fetch it now instead of with the next regular renewal.
   package mutating func renewNow(now: BootInstant) -> [Action] {
     guard case .held(var held) = state else { return [] }
     if now >= held.fence { return lose(held.worker, now) }
@@ -141,7 +142,7 @@ package struct LeaseMachine: Sendable {
     _ worker: WorkerID, sentAt: BootInstant, isAlive: Bool, now: BootInstant
   ) -> [Action] {
     guard case .held(var held) = state, held.worker == worker else { return [] }
-    // What was refused behind the fence is given up already: no late answer brings it back.
+    // After the fence, refused writes have been given up already, so a late answer must not bring the lease back.
     guard isAlive, now < held.fence else { return lose(worker, now) }
     held.isRenewing = false
     held.fence = max(held.fence, sentAt + timing.fence)
@@ -163,7 +164,7 @@ package struct LeaseMachine: Sendable {
     return []
   }
 
-  /// The process was stopped between the answer and the fence's move.
+  /// The process was stopped after the answer and before the fence was moved.
   package mutating func fencePassed(_ worker: WorkerID, now: BootInstant) -> [Action] {
     guard case .held(let held) = state, held.worker == worker else { return [] }
     return lose(worker, now)

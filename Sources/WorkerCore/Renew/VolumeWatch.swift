@@ -3,10 +3,10 @@ import ReelhaulTelemetry
 import TaskCore
 import TransferEngine
 
-/// Looks at the storage roots every second: the volumes that are mounted now are those this worker claims tasks for.
+/// Checks the storage roots every second. This worker claims tasks for the volumes that are mounted now.
 ///
-/// A root that is mounted late, or is gone and back, needs no restart. One whose file system does not answer counts as
-/// gone, and holds up nothing but its own thread and the runs on it, which are let go.
+/// A root that is mounted late, or was away, needs no restart. A root whose file system does not answer counts as
+/// gone. It blocks only its own thread and the runs on it, which are abandoned.
 package actor VolumeWatch {
   private let loop: EventLoop
   private let storage: Storage
@@ -14,7 +14,7 @@ package actor VolumeWatch {
   private let interval: Duration
   /// How long a file system may take to answer.
   private let patience: Duration
-  /// What was found last.
+  /// The results of the last check.
   private var found: [String: Result<UniqueID, StorageError>] = [:]
   private var onChange: @Sendable () async -> Void = {}
   private var onHang: @Sendable (_ root: String, TaskFailure) async -> Void = { _, _ in }
@@ -34,8 +34,8 @@ package actor VolumeWatch {
   /// The UUIDs of the volumes that can be used now, by root.
   package var volumes: [String: UniqueID] { found.compactMapValues { try? $0.get() } }
 
-  /// Runs until its task is canceled. `onChange` is called when ``volumes`` may have changed, `onHang` while a root does
-  /// not answer, again and again.
+  /// Runs until its task is canceled. Calls `onChange` when ``volumes`` may have changed, and `onHang` repeatedly
+  /// while a root does not answer.
   package func run(
     onChange: @escaping @Sendable () async -> Void,
     onHang: @escaping @Sendable (_ root: String, TaskFailure) async -> Void
@@ -51,7 +51,7 @@ package actor VolumeWatch {
     let thread = BlockingPool(name: "root-\(root)", threads: 1)
     defer { thread.abandon() }
     while !Task.isCancelled {
-      // Again and again: a claim that was under way may still start runs on it.
+      // Repeatedly, because a claim that was under way may still start runs on this root.
       let patience = loop.timer(after: patience, every: patience) { [self] in assumeIsolated { $0.hangs(root) } }
       let look = try? await thread.runAbandonably { [storage] () -> Result<UniqueID, StorageError> in
         do throws(StorageError) { return .success(try storage.usable(root).id) } catch { return .failure(error) }
@@ -73,9 +73,9 @@ package actor VolumeWatch {
     guard before != look else { return }
     switch look {
     case .success(let volume):
-      log.notice("a storage can be used", ["storage": .text(root), "volume": .of(volume)])
+      log.notice("a storage is usable", ["storage": .text(root), "volume": .of(volume)])
     case .failure(let error):
-      log.error("a storage cannot be used", ["storage": .text(root), "error": .text("\(error)")])
+      log.error("a storage is not usable", ["storage": .text(root), "error": .text("\(error)")])
     }
     loop.task { [onChange] in await onChange() }
   }

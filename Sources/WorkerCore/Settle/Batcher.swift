@@ -2,11 +2,11 @@ import ReelhaulSystem
 import ReelhaulTelemetry
 import TaskStore
 
-/// Gathers what many tasks want written into few calls: one call is in flight, and what comes meanwhile goes together
-/// with the next. Each caller waits for its own answer.
+/// Gathers the writes of many tasks into few calls. One call is in flight, and items that come meanwhile go together
+/// in the next one. Each caller waits for its own answer.
 ///
-/// A store that cannot be reached is asked again until the fence of the caller's lease has closed. An item that the
-/// store refuses fails alone: its batch is halved until it is found.
+/// If the store cannot be reached, the call is repeated until the fence of the caller's lease has closed. An item that
+/// the store refuses fails alone: its batch is halved until the item is found.
 package actor Batcher<Item: Sendable, Answer: Sendable> {
   package typealias Write = @Sendable ([Item]) async throws -> [Answer]
 
@@ -28,7 +28,7 @@ package actor Batcher<Item: Sendable, Answer: Sendable> {
 
   package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-  /// `limit` items go into one call at most. `name` says in the log what is written.
+  /// One call has at most `limit` items. `name` names the written items in the log.
   package init(_ name: String, limit: Int, loop: EventLoop, log: Logger, write: @escaping Write) {
     self.name = name
     self.limit = limit
@@ -37,15 +37,17 @@ package actor Batcher<Item: Sendable, Answer: Sendable> {
     self.write = write
   }
 
-  /// Writes `item` while `fence` is open. Cancellation does not interrupt it: a task that stops has more to write.
+  /// Writes `item` while `fence` is open. Cancellation does not interrupt it, because a stopping task still has to
+  /// write.
   ///
-  /// Throws ``OwnershipLost`` once the fence is closed, or ``StoreError`` where the store refuses this item.
+  /// Throws ``OwnershipLost`` once the fence is closed, or ``StoreError`` if the store refuses this item.
   package func submit(_ item: Item, fence: Fence) async throws -> Answer {
     try await withCheckedThrowingContinuation { caller in
       waiting.append(Entry(item: item, fence: fence, caller: caller))
       guard !isWriting else { return }
       isWriting = true
-      // A task of its own starts after the callers that are ready now: the first call carries them all.
+      // A separate task starts after the callers that are ready now, so the first call carries the items of all of
+      // them.
       loop.task { await self.writeAll() }
     }
   }
@@ -80,7 +82,7 @@ package actor Batcher<Item: Sendable, Answer: Sendable> {
         plan.accept()
       } catch let error as StoreError where !error.blamesItems(of: entries.count) {
         let wait = backoff.next()
-        log.log(outage.failed(), "the store takes nothing", ["writing": .text(name), "error": .text("\(error)")])
+        log.log(outage.failed(), "the store cannot be written", ["writing": .text(name), "error": .text("\(error)")])
         try? await loop.sleep(for: wait)
       } catch {
         log.error("the store refuses a write", ["writing": .text(name), "error": .text("\(error)")])
@@ -89,7 +91,7 @@ package actor Batcher<Item: Sendable, Answer: Sendable> {
     }
   }
 
-  /// Those that may still be written; the others learn that they may not.
+  /// Returns the items that may still be written. The callers of the others get ``OwnershipLost``.
   private static func open(_ batch: [Entry]) -> [Entry] {
     let now = BootInstant.now
     return batch.filter { entry in

@@ -2,26 +2,26 @@ import ReelhaulSystem
 import TaskCore
 import TaskStore
 
-/// Decides what the end of a run means for its task: done, once more and when, or failed for good.
+/// Decides what the end of a run means for its task: done, another attempt at a time, or failed for good.
 ///
-/// An attempt that fails after it made progress ends the count of those before it: a file of many hours over a
-/// bad line must not run out of attempts. What is not the task's fault is not counted either. Every attempt fails for
-/// good, counts, or adds to the bytes of one of ``versions`` versions of the source: so there is an end.
+/// An attempt that fails after progress starts the count of attempts again, because a long file over a bad line must
+/// not run out of attempts. A failure that is not the task's fault does not count. Every attempt fails for good,
+/// counts, or adds bytes to one of at most ``versions`` versions of the source, so no task is tried for ever.
 package struct SettlementPlanner: Sendable {
   /// What is known about a run at its end.
   package struct Run: Sendable {
     /// From 1.
     package var attempt: Int
-    /// The number of the claim, from 1: what is more than `attempt` did not count as one.
+    /// The number of the claim, from 1. The difference to `attempt` are the claims that did not count.
     package var epoch: Int
     package var retry: RetryPolicy
     package var outcome: RunOutcome
     package var stop: StopReason?
     /// Bytes that this run put on stable storage.
     package var newBytes: Int64
-    /// Of the whole file, where it is known.
+    /// The size of the whole file, if it is known.
     package var size: Int64?
-    /// The version of the source they are of, from 0.
+    /// The version of the source that the bytes belong to, from 0.
     package var generation: Int
 
     package init(
@@ -38,16 +38,16 @@ package struct SettlementPlanner: Sendable {
       self.generation = generation
     }
 
-    /// Less is what any failing server sends before it fails.
+    /// Any failing server sends less than this before it fails.
     fileprivate var madeProgress: Bool {
       newBytes >= min(SettlementPlanner.progress, max(1, (size ?? .max) / 100))
         && generation < SettlementPlanner.versions
     }
   }
 
-  /// Bytes that count as progress; of a small file, a hundredth does.
+  /// Bytes that count as progress. For a small file, a hundredth of it counts.
   package static let progress: Int64 = 1 << 20
-  /// Of so many versions of a source.
+  /// The most versions of a source for which progress counts.
   package static let versions = 64
 
   private var random: SplitMix64
@@ -56,7 +56,7 @@ package struct SettlementPlanner: Sendable {
     random = SplitMix64(seed: seed)
   }
 
-  /// `nil` where nothing may be written.
+  /// Nil if nothing may be written.
   package mutating func settlement(of run: Run) -> Settlement.Outcome? {
     if run.stop == .abandoned { return nil }
     switch run.outcome {

@@ -2,7 +2,7 @@ import ReelhaulSystem
 import ReelhaulTelemetry
 import TaskStore
 
-/// What running tasks write: checkpoints and settlements, each gathered into calls of many.
+/// Writes checkpoints and settlements of running tasks, each gathered into calls of many.
 package struct StoreBatcher: Sendable {
   private static let limit = 500
 
@@ -14,7 +14,7 @@ package struct StoreBatcher: Sendable {
     settlements = Batcher("settlements", limit: Self.limit, loop: loop, log: log) { try await store.settle($0) }
   }
 
-  /// Returns once it is committed. Throws ``OwnershipLost``, or ``StoreError`` where the store refuses it.
+  /// Returns once the write is committed. Throws ``OwnershipLost``, or ``StoreError`` if the store refuses it.
   package func checkpoint(_ write: CheckpointWrite, under lease: Lease) async throws {
     guard try await checkpoints.submit(write, fence: lease.fence) else { throw OwnershipLost() }
   }

@@ -2,8 +2,8 @@ import ReelhaulKafka
 import ReelhaulSystem
 import ReelhaulTelemetry
 
-/// All partitions of the `signals` topic, from the end; opened once Kafka can be reached. Looks after the fleet's other
-/// topics, too: whoever writes to one that is missing only waits.
+/// Reads all partitions of the `signals` topic from the end, once Kafka can be reached. It also watches the fleet's
+/// other topics, because a producer to a missing topic only waits.
 package actor KafkaSignalSource: SignalSource {
   private let loop: EventLoop
   private let configuration: KafkaConfiguration

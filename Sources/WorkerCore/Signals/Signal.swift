@@ -1,10 +1,10 @@
 import ReelhaulKafka
 import TaskCore
 
-/// A hint on the `signals` topic: something is intended for a running task.
+/// A hint on the `signals` topic: there is an intent for a running task.
 ///
-/// It names the task and nothing else. What is intended stands in the store, so a lost, repeated, late or forged
-/// signal costs a renewal and changes nothing.
+/// It only names the task. The intent is in the store, so a lost, repeated, late or forged signal costs a renewal and
+/// changes nothing else.
 package struct Signal: Hashable, Sendable {
   package var taskID: UniqueID
 

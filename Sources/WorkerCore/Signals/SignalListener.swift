@@ -1,8 +1,8 @@
 import ReelhaulSystem
 import ReelhaulTelemetry
 
-/// Hears the hints of the `signals` topic and has the intents of the tasks that run here fetched at once, instead of
-/// by the next renewal.
+/// Listens to the hints of the `signals` topic. For tasks that run here it fetches the intents at once, instead of
+/// with the next renewal.
 package actor SignalListener {
   private let loop: EventLoop
   private let source: any SignalSource

@@ -3,12 +3,12 @@ import ReelhaulTelemetry
 import TaskStore
 import TransferEngine
 
-/// Now and then removes the staging files that no task will need again: what a run that died left to a task which was
-/// canceled, or which succeeded elsewhere; what a task left that failed long ago. Every worker does, at random moments,
-/// for the volumes it has mounted. A file system that does not answer holds up the sweeps alone.
+/// Removes staging files that no task will need again, from time to time: files that a dead run left to a task which
+/// was canceled or succeeded elsewhere, and files of tasks that failed long ago. Every worker does this at random
+/// moments for the volumes that it has mounted. A file system that does not answer delays only the sweeps.
 ///
-/// A task may be retried at the very moment. A run that has taken the file up by then has touched it, and keeps it; a
-/// later one finds it missing and begins anew.
+/// A task may be retried at the same moment. If its run has adopted the file by then, the file's time has changed and
+/// it is kept. A later run finds the file missing and starts again.
 package actor StagingSweeper {
   private let loop: EventLoop
   private let store: any TaskReader
@@ -17,7 +17,7 @@ package actor StagingSweeper {
   /// By root.
   private var outages: [String: Outage] = [:]
 
-  /// The mean times before the first sweep, and between two.
+  /// The mean times before the first sweep and between two sweeps.
   private static let delay = Duration.seconds(10)
   private static let interval = Duration.seconds(60)
 
@@ -54,7 +54,7 @@ package actor StagingSweeper {
         let removed = try await sweep(root, files)
         outages[root] = nil
         guard removed > 0 else { continue }
-        log.info("staging files without use are removed", ["storage": .text(root), "count": .integer(removed)])
+        log.info("unused staging files were removed", ["storage": .text(root), "count": .integer(removed)])
       } catch is CancellationError {
         return
       } catch {
@@ -64,7 +64,7 @@ package actor StagingSweeper {
     }
   }
 
-  /// Returns how many files it removed; none of a root that is not mounted.
+  /// Returns the number of removed files; 0 for a root that is not mounted.
   private func sweep(_ root: String, _ files: BlockingPool) async throws -> Int {
     let now = Int(Clocks.realtimeMicroseconds() / 1_000_000)
     let mounted = try await files.runAbandonably { [storage] () -> (Volume, [Volume.Staged])? in
@@ -76,7 +76,7 @@ package actor StagingSweeper {
     let tasks = planner.tasks
     guard !tasks.isEmpty else { return 0 }
     let names = planner.discards(try await store.states(of: Array(tasks)))
-    // One at a time, so that a drain ends it between two.
+    // One file at a time, so that a drain can end the sweep between two files.
     var removed = 0
     for name in names where !Task.isCancelled {
       let isRemoved = try await files.runAbandonably {

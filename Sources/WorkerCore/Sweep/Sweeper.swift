@@ -2,8 +2,8 @@ import ReelhaulSystem
 import ReelhaulTelemetry
 import TaskStore
 
-/// Now and then takes the tasks of workers whose lease is over back into the queue, and makes due what was delayed;
-/// rarely, tidies the store. Every worker does, at random moments, so none is needed.
+/// From time to time, queues the tasks of workers whose lease is over again, and makes delayed tasks due. Rarely, it
+/// tidies the store. Every worker does this at random moments, so no particular worker is needed.
 package actor Sweeper {
   private let loop: EventLoop
   private let store: any HousekeepingStore
@@ -14,12 +14,12 @@ package actor Sweeper {
   private var outage = Outage()
   private var tidiesAt = BootInstant.now + pause
 
-  /// Until the store is tidied next.
+  /// The time until the store is tidied again.
   private static var pause: Duration { .seconds(600) * Double.random(in: 0.5...1.5) }
 
   package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-  /// Sweeps every half to one and a half `interval`.
+  /// Sweeps after a random half to one and a half `interval`.
   package init(
     loop: EventLoop, store: any HousekeepingStore, interval: Duration, log: Logger,
     onReady: @escaping @Sendable () async -> Void
@@ -55,7 +55,7 @@ package actor Sweeper {
       tidiesAt = .now + Self.pause
       try await store.tidy()
     } catch {
-      // A drain ends it in the middle.
+      // A drain may end it between two steps.
       guard !Task.isCancelled else { return }
       log.log(outage.failed(), "the sweep failed", ["error": .text("\(error)")])
     }

@@ -1,7 +1,7 @@
 import ReelhaulSystem
 
 extension EventLoop {
-  /// Runs `body` to its end even where the caller is canceled meanwhile: for a call whose answer must not get lost.
+  /// Runs `body` to its end even if the caller is canceled meanwhile. For a call whose answer must not be lost.
   func uninterrupted<Success: Sendable>(
     _ body: @escaping @Sendable () async throws -> Success
   ) async throws -> Success {

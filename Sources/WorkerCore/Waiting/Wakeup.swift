@@ -1,8 +1,8 @@
 import ReelhaulSystem
 
-/// Where one service of the control loop sleeps until it is called, or its time has come.
+/// Lets one service of the control loop sleep until it is called or its time has come.
 ///
-/// A call while nobody sleeps is kept, so none is lost; several are one.
+/// A call while the service does not sleep is kept, so none is lost. Several such calls count as one.
 package actor Wakeup {
   private let loop: EventLoop
   private var isCalled = false
@@ -19,7 +19,7 @@ package actor Wakeup {
     if sleeper == nil { isCalled = true } else { wake() }
   }
 
-  /// Returns when called, at `deadline`, or as soon as the task is canceled. For one sleeper at a time.
+  /// Returns when called, at `deadline`, or as soon as the task is canceled. Only one task may sleep at a time.
   package func sleep(until deadline: BootInstant?) async {
     defer { isCalled = false }
     guard !isCalled, !Task.isCancelled else { return }
@@ -27,7 +27,7 @@ package actor Wakeup {
     if let left, left <= .zero { return }
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
-        // Canceled between the check and here: the handler found nobody to wake.
+        // Canceled between the check and here, when the handler had no sleeper to wake.
         guard !Task.isCancelled else { return continuation.resume() }
         sleeper = continuation
         guard let left else { return }

@@ -3,7 +3,7 @@ import ReelhaulCodec
 import ReelhaulMessages
 import TaskCore
 
-/// Turns a batch's lines into commands, or says what is wrong with them.
+/// Turns the lines of a batch into commands, or says why they are wrong.
 struct BatchDecoder {
   struct Note: Hashable {
     var number: Int
@@ -12,10 +12,10 @@ struct BatchDecoder {
 
   struct Outcome {
     var commands: [Command] = []
-    /// The line of each command.
+    /// The line number of each command.
     var numbers: [Int] = []
     var bad: [Note] = []
-    /// What else there is to say of lines that are good.
+    /// Remarks about correct lines.
     var notes: [Note] = []
   }
 
@@ -41,10 +41,10 @@ struct BatchDecoder {
     return outcome
   }
 
-  /// A kind may be a handler's own, or a slip.
+  /// The remark about a kind that is not built in: it may have its own handler, or be a mistake.
   private static func unusual(_ kind: TaskKind) -> String {
     let near = Suggestion.nearest(to: kind.rawValue, in: TaskKind.standard.map(\.rawValue))
-    return "kind \"\(kind.rawValue)\" is none of reelhaul's own: such tasks wait for a worker with a handler for it"
+    return "kind \"\(kind.rawValue)\" is not built in: its tasks wait for a worker with a handler for this kind"
       + (near.map { "; did you mean \"\($0)\"?" } ?? "")
   }
 

@@ -11,16 +11,16 @@ final class BatchInput {
   private var isAtEnd = false
   /// Where the input began; nil for a pipe.
   private var start: off_t?
-  /// What was read of a pipe that shall be read twice.
+  /// A copy of the bytes from a pipe, if it must be read twice.
   private var copy: Int32?
 
-  /// `path` may be `-`: standard input.
+  /// `path` may be `-` for standard input.
   init(_ path: String) throws {
     descriptor = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { throw CommandFailure(.usage, "\(SystemError.last("open \(path)"))") }
     var status = stat()
     guard fstat(descriptor, &status) != 0 || status.st_mode & S_IFMT != S_IFDIR else {
-      throw CommandFailure(.usage, "\(path) is a directory, and no file of JSON lines")
+      throw CommandFailure(.usage, "\(path) is a directory, not a file of JSON lines")
     }
     let position = lseek(descriptor, 0, SEEK_CUR)
     if position >= 0 { start = position }
@@ -51,7 +51,8 @@ final class BatchInput {
     }
   }
 
-  /// Before the first block: a pipe is kept in a temporary file while it is read, so that ``rewind()`` can be called.
+  /// Keeps a pipe in a temporary file while it is read, so that ``rewind()`` is possible. Call it before the first
+  /// block.
   func keep() throws {
     guard start == nil else { return }
     let directory = TemporaryDirectory.base

@@ -3,11 +3,11 @@ import ReelhaulClient
 import TaskCore
 import WorkerOptions
 
-/// Sends a batch. The main thread reads and decodes block after block and hands the commands over in order; a few blocks
-/// are on their way to Kafka meanwhile, and each prints the ids of its commands once it is acknowledged, in turn.
+/// Sends a batch. The main thread reads and decodes blocks and sends their commands in order. Meanwhile a few blocks
+/// are being sent; each prints the ids of its commands, in order, once Kafka has acknowledged them.
 @MainActor
 struct BatchRun {
-  /// Blocks that may be on their way at once.
+  /// The most blocks that are being sent at once.
   private static let depth = 4
 
   private struct Acknowledgement {
@@ -30,14 +30,14 @@ struct BatchRun {
     self.isStrict = isStrict
   }
 
-  /// Names the bad lines and sends the others; with `--strict` it sends nothing unless all are good.
+  /// Names the wrong lines and sends the others. With `--strict` it sends nothing unless all lines are correct.
   mutating func run(_ input: BatchInput) async throws {
     if isStrict {
       try check(input)
       guard bad == 0 else { return }
     }
     do {
-      // A strict batch has a bad line here only if its file was changed meanwhile.
+      // Here a strict batch has a wrong line only if its file has changed since the first reading.
       while failure == nil, !isStrict || bad == 0, let lines = try input.next() {
         let block = decoder.decode(lines)
         report(block)

@@ -1,4 +1,4 @@
-/// Numbers of lines, in order, as people write them: `line 3`, `lines 3, 5-900`.
+/// Line numbers in order, in a form for people: `line 3`, `lines 3, 5-900`.
 struct LineRanges: CustomStringConvertible {
   private var ranges: [ClosedRange<Int>] = []
 

@@ -1,9 +1,9 @@
-/// Cuts blocks of bytes into lines. A line that grows over the limit is given up at once and remembered as too long.
+/// Cuts blocks of bytes into lines. A line that exceeds the limit is dropped at once and reported as too long.
 struct LineSplitter {
   struct Line: Hashable, Sendable {
-    /// From 1.
+    /// The line number, from 1.
     var number: Int
-    /// Without the line break; nil where the line is too long.
+    /// The line without its line break; nil if it is too long.
     var bytes: [UInt8]?
   }
 
@@ -12,12 +12,12 @@ struct LineSplitter {
   private var rest: [UInt8] = []
   private var isTooLong = false
 
-  /// `limit` is a line's greatest length in bytes.
+  /// `limit` is the greatest length of a line in bytes.
   init(limit: Int) {
     self.limit = limit
   }
 
-  /// The lines that end within `block`, in order; empty ones are counted but not returned.
+  /// The lines that end within `block`, in order. Empty lines are counted but not returned.
   mutating func add(_ block: UnsafeRawBufferPointer) -> [Line] {
     var lines: [Line] = []
     var start = block.startIndex
@@ -30,7 +30,7 @@ struct LineSplitter {
     return lines
   }
 
-  /// The last line, where the input does not end with a line break.
+  /// The last line, if the input does not end with a line break.
   mutating func finish() -> [Line] {
     var lines: [Line] = []
     if !rest.isEmpty || isTooLong { take(into: &lines) }

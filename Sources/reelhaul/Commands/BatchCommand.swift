@@ -8,16 +8,16 @@ extension Subcommand {
     CommandSpec(
       name: "batch", summary: "Send many commands, one JSON object a line",
       discussion: """
-        A line is a task (its id may be left out) or a whole command. The ids are printed in order, once Kafka has the \
-        commands. Bad lines, also those with a field that has no place there, are named with their number and left out; with \
-        --strict nothing at all is sent unless every line is good: the input is read twice, and a pipe is kept in a \
+        A line is a task (its id is optional) or a whole command. The ids are printed in order, once Kafka has the \
+        commands. Wrong lines, and lines with unknown fields, are named with their number and left out. With --strict \
+        nothing is sent unless every line is correct: the input is read twice, and input from a pipe is kept in a \
         temporary file (in TMPDIR) until then.
 
         A task's fields: \(TaskField.overview). Here rate is a \
         limit, as --rate of 'reelhaul download'; in the documents that other commands print it is what moves now.
 
-        Lines that Kafka did not acknowledge are named, too. They may have arrived all the same: sending a line again \
-        is safe where it has an id of its own.
+        Lines that Kafka did not acknowledge are named too. They may still have arrived. Sending a line again is safe \
+        if it has its own id.
         """,
       options: [.strict, .kafka, .topicPrefix],
       positionals: [PositionalSpec("FILE", kind: .file, help: "a file of JSON lines, or - for standard input")],
@@ -28,7 +28,8 @@ extension Subcommand {
       exits: ExitCode.meanings(.done, .usage, .unreachable))
   ) { @MainActor context in
     let input = try BatchInput(context.arguments.positionals[0])
-    // A broker that dies is replaced within seconds; one that is not there at all is told at once.
+    // A broker that dies is replaced within seconds, so a batch waits. A broker that never answered is reported at
+    // once.
     let client = try Fleet.client(context.arguments, kafkaPatience: "60000")
     var run = BatchRun(client, context, isStrict: context.arguments[flag: .strict])
     do {
@@ -70,5 +71,5 @@ extension TaskField {
 }
 
 extension OptionSpec {
-  fileprivate static let strict = OptionSpec("strict", .flag, help: "Send nothing unless every line is good")
+  fileprivate static let strict = OptionSpec("strict", .flag, help: "Send nothing unless every line is correct")
 }

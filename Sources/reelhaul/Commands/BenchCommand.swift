@@ -8,11 +8,12 @@ extension Subcommand {
     CommandSpec(
       name: "bench", summary: "Measure parts of the fleet on this machine",
       discussion: Benchmark.all.map { "\($0.name): \($0.summary)." }.joined(separator: "\n")
-        + "\n\nEach starts a fleet of its own, and its peers: nginx, curl and aria2c must be installed.",
+        + "\n\nEach starts its own fleet and the programs to compare with: nginx, curl and aria2c must be installed.",
       options: [.json],
       positionals: [
         PositionalSpec(
-          "NAME", .many(atLeast: 0), kind: .choice(Benchmark.all.map(\.name)), help: "which ones; all by default")
+          "NAME", .many(atLeast: 0), kind: .choice(Benchmark.all.map(\.name)),
+          help: "the benchmarks to run; all by default")
       ],
       examples: [Example("reelhaul bench small-files --json", "One benchmark, as JSON")],
       exits: ExitCode.meanings(.done, .failed, .usage))

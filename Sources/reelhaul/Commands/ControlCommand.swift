@@ -4,24 +4,24 @@ import TaskCore
 import TaskStore
 import WorkerOptions
 
-/// The commands that change tasks there are: each is checked against the tasks' states before any is sent.
+/// The commands that change existing tasks. All tasks' states are checked before any command is sent.
 extension Subcommand {
   static let pause = control(
-    .pause, "pause", "Stop tasks and keep what they have",
-    "Running tasks stop moving bytes within a moment; what is on disk stays, and 'reelhaul resume' goes on from there.")
-  static let resume = control(.resume, "resume", "Let paused tasks go on", "They run again, on any worker.")
+    .pause, "pause", "Stop tasks and keep their bytes",
+    "Running tasks stop within a moment. Their bytes stay on disk, and 'reelhaul resume' continues from there.")
+  static let resume = control(.resume, "resume", "Continue paused tasks", "They run again, on any worker.")
   static let cancel = control(
     .cancel, "cancel", "Stop tasks for good",
-    "What they have on disk is removed after about a minute; 'reelhaul retry' starts them again.")
+    "Their bytes on disk are removed after about a minute. 'reelhaul retry' starts them again.")
   static let retry = control(
-    .retry, "retry", "Queue failed or canceled tasks again", "Their attempts are counted anew.")
+    .retry, "retry", "Queue failed or canceled tasks again", "Their attempts are counted from zero.")
   static let remove = control(
-    .remove, "remove", "Forget tasks that no worker has",
-    "Only the record goes; downloaded files stay, and what is unfinished is removed after seven days.")
+    .remove, "remove", "Delete tasks that no worker runs",
+    "Only the record is deleted. Downloaded files stay; unfinished files are removed after seven days.")
 
   static let prioritize = control(
     "prioritize", "Change the priority of tasks",
-    "Higher runs first. A running task keeps its place; the new priority holds where it is queued again.",
+    "Higher runs first. A running task goes on; the new priority applies if it is queued again.",
     options: [.newPriority], example: "\(Example.task) --priority 100"
   ) { arguments in
     guard let priority = arguments.integer(.newPriority) else {
@@ -44,7 +44,7 @@ extension Subcommand {
       CommandSpec(
         name: name, summary: summary,
         discussion: discussion + """
-          \n\nReturns once Kafka has the command. Where PostgreSQL is configured, tasks that are not there or whose state \
+          \n\nReturns once Kafka has the command. If PostgreSQL is configured, tasks that do not exist or whose state \
           does not allow it are refused first, and then nothing is sent.
           """,
         options: options + [.waitForEffect] + OptionSpec.producing, positionals: [.tasks],
@@ -112,11 +112,11 @@ struct ControlCommand {
 }
 
 extension ControlAction {
-  /// Whether a task shows that the command was carried out; `sequence` is that of its last event before.
+  /// Whether a task shows that the command was carried out. `sequence` is the task's last event before the command.
   func hasEffect(on document: TaskDocument, since sequence: Int) -> Bool {
     switch self {
     case .pause: document.state == .paused || document.state.isFinal
-    // It may have failed or been paused anew by now.
+    // The task may have failed or been paused again since.
     case .resume, .retry: document.sequence > sequence
     case .cancel: document.state.isFinal
     case .remove: false

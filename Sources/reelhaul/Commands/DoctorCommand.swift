@@ -6,15 +6,15 @@ import WorkerOptions
 extension Subcommand {
   static let doctor = Subcommand(
     CommandSpec(
-      name: "doctor", summary: "Check everything the fleet needs, and say what to do",
+      name: "doctor", summary: "Check everything the fleet needs, and give advice",
       discussion: """
-        Looks at the broker, topics, waiting commands, database, its clock, schema and fleet, workers, storage, settings and their files, \
-        events, limits and open files. Changes nothing. Storage and settings are those a worker would meet here.
+        Checks the broker, topics, waiting commands, database, its clock, schema and fleet, workers, storage, settings and their files, \
+        events, limits and open files. Changes nothing. Storage and settings are those of a worker in this environment.
         """,
       options: [.audit, .json, .storage, .caFile, .credentials] + OptionSpec.producing,
       examples: [
-        Example("reelhaul doctor", "After setting up, and when something is odd"),
-        Example("reelhaul doctor --json | jq -r '.[] | select(.status != \"ok\")'", "What is not well, for a monitor"),
+        Example("reelhaul doctor", "After the setup, and when something is wrong"),
+        Example("reelhaul doctor --json | jq -r '.[] | select(.status != \"ok\")'", "Only the problems, for a monitor"),
       ],
       exits: ExitCode.meanings(.done, .failed, .usage, .unreachable))
   ) { context in
@@ -41,7 +41,7 @@ extension Subcommand {
 
   private static let statusWidth = 15
 
-  /// Status, check and message in columns, what to do below the message.
+  /// Prints status, check and message in columns, and the advice below the message.
   private static func print(_ finding: Finding, _ column: Int, _ context: Context) {
     let ink: Paint.Ink =
       switch finding.status {
@@ -64,7 +64,7 @@ extension Subcommand {
 
 extension OptionSpec {
   static let audit = OptionSpec(
-    "audit", .flag, help: "Compare every counter with what it counts; reads all tasks, so it may take minutes")
+    "audit", .flag, help: "Compare every counter with the rows it counts; reads all tasks, so it may take minutes")
 }
 
 extension Output {

@@ -9,25 +9,25 @@ extension Subcommand {
     CommandSpec(
       name: "download", synonyms: ["get", "fetch", "submit"], summary: "Fetch a file over HTTP or HTTPS into storage",
       discussion: """
-        Hands a task to the fleet and prints its id once Kafka has it. The workers fetch the file in parallel ranges, \
-        go on after any interruption from what is safely on disk, verify it and put it in its place at once. \
-        Interrupting --wait ends the waiting, not the task.
+        Submits a task and prints its id once Kafka has it. The workers fetch the file in parallel ranges, \
+        continue after any interruption from the bytes on disk, verify the file and then move it to its destination. \
+        Interrupting --wait ends the wait, not the task.
 
-        With --json, and without --wait, it prints the task once a worker has stored it. Where PostgreSQL is not configured \
-        or cannot be reached, which only --wait needs, it prints the task as it was sent, and says so.
+        With --json and without --wait, it prints the task once a worker has stored it. If PostgreSQL is not configured \
+        or cannot be reached, it prints the task as it was sent, and says so. Only --wait needs PostgreSQL.
         """,
       options: OptionSpec.submitting + [.wait, .json] + OptionSpec.producing,
-      positionals: [PositionalSpec("URL", help: "what to fetch: http:// or https://")],
+      positionals: [PositionalSpec("URL", help: "the file to fetch: http:// or https://")],
       examples: [
         Example("reelhaul download https://example.com/film.mp4 --label title='A film' --wait", "Fetch it and watch"),
         Example(
           "reelhaul download https://example.com/film.mp4 --to storage://default/films/a.mp4 --if-exists skip",
-          "Choose the place; do nothing where it is there already"),
+          "Choose the destination; do nothing if the file exists"),
         Example(
           """
           reelhaul download https://example.com/film.mp4 --rate 5MiB --not-before +2h --sha256 \
           9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
-          """, "Verify, gently, later"),
+          """, "Verify the file; start later and limit the rate"),
       ],
       exits: ExitCode.meanings(.done, .failed, .usage, .unreachable))
   ) { context in
@@ -39,7 +39,7 @@ extension Subcommand {
       do {
         return try await follow(spec, in: store, context, toItsEnd: true)
       } catch {
-        if context.wantsJSON { context.note("The task is \(spec.id); it was sent.") }
+        if context.wantsJSON { context.note("Task \(spec.id) was sent.") }
         throw error
       }
     }
@@ -58,14 +58,14 @@ extension Subcommand {
     } catch let failure as CommandFailure {
       throw failure
     } catch {
-      // It is sent: all that is missing is what became of it.
-      context.note("The task was sent and is shown as it was: \(CommandFailure(error).message).")
+      // The task was sent. Only its result is unknown.
+      context.note("The task was sent, and is printed as it was sent, because \(CommandFailure(error).message).")
       context.output.document { TaskSpecJSON.write(spec, to: &$0) }
       return .done
     }
   }
 
-  /// Follows the task until it is there, or has ended, and prints its document where that is asked for.
+  /// Follows the task until it is stored or has ended, and prints its document if asked to.
   private static func follow(
     _ spec: TaskSpec, in store: any TaskReader & FleetReader, _ context: Context, toItsEnd: Bool
   ) async throws -> ExitCode {
@@ -73,8 +73,8 @@ extension Subcommand {
       .run([spec.id], until: { !toItsEnd || $0.state.isFinal || !$0.spec.differences(from: spec).isEmpty })
     if let other = documents.first?.spec.differences(from: spec), !other.isEmpty {
       throw CommandFailure(
-        .failed, "task \(spec.id) was there before, and is another one: \(other.joined(separator: ", "))",
-        hint: "It stays as it is: 'reelhaul show \(spec.id)'. Without --id the task gets an id of its own.")
+        .failed, "task \(spec.id) already exists and is different: \(other.joined(separator: ", "))",
+        hint: "It is not changed: 'reelhaul show \(spec.id)'. Without --id a new task gets its own id.")
     }
     if context.wantsJSON { try await TaskReport.of(documents, in: store).forEach(context.output.json) }
     let undone = documents.filter { $0.state != .succeeded && (toItsEnd || $0.state.isFinal) }

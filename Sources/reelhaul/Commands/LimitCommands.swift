@@ -6,13 +6,13 @@ import WorkerOptions
 extension Subcommand {
   static let limits = Subcommand(
     CommandSpec(
-      name: "limits", summary: "List limits, what they leave room for, and queues' weights",
+      name: "limits", summary: "List limits, how many more tasks may run, and weights of queues",
       discussion: """
-        The total, and every kind, queue, host and storage that has a limit, a weight or a task that runs. LIMIT is how \
+        The total, and every kind, queue, host and storage that has a limit, a weight or a running task. LIMIT is how \
         many tasks may run at once; ROOM how many more; WEIGHT a queue's share among queues with tasks of equal priority.
         """,
       options: [.json] + OptionSpec.reading,
-      examples: [Example("reelhaul limits", "What is used, and what is full")],
+      examples: [Example("reelhaul limits", "Show which limits are used up")],
       exits: ExitCode.meanings(.done, .usage, .unreachable))
   ) { context in
     let limits = try await Fleet.withStore(context) { try await $0.limits() }
@@ -28,20 +28,20 @@ extension Subcommand {
     CommandSpec(
       name: "limit", summary: "Set how many tasks may run at once",
       discussion: """
-        In the whole fleet (total), or of one kind, queue, host or storage. It holds from the next claim on; what runs \
-        already is not stopped. 0 keeps everything there waiting, 'none' takes the limit away.
+        In the whole fleet (total), or of one kind, queue, host or storage. It applies from the next claim on; running \
+        tasks are not stopped. With 0 no further task starts; 'none' removes the limit.
         """,
       options: [.json] + OptionSpec.reading,
       positionals: [
         PositionalSpec(
           "SCOPE", kind: .choice(LimitScope.allCases.map(\.rawValue)), help: "total, kind, queue, host or storage"),
-        PositionalSpec("NAME", .optional, help: "which one; the total has no name"),
+        PositionalSpec("NAME", .optional, help: "the kind, queue, host or storage; total has no name"),
         PositionalSpec("LIMIT", help: "how many tasks, or none"),
       ],
       examples: [
         Example("reelhaul limit host example.org 4", "At most four transfers from that host, fleet-wide"),
-        Example("reelhaul limit queue archive 0", "Hold a queue; 'none' lets it go on"),
-        Example("reelhaul limit total none", "As many as the workers have room for"),
+        Example("reelhaul limit queue archive 0", "Hold a queue; 'none' releases it"),
+        Example("reelhaul limit total none", "Only the workers' own limits apply"),
       ],
       exits: ExitCode.meanings(.done, .usage, .unreachable))
   ) { context in
@@ -61,14 +61,14 @@ extension Subcommand {
       name: "weight", summary: "Set a queue's share of the workers",
       discussion: """
         Among queues that have tasks of equal priority, a queue of weight 3 starts three tasks for each one of a queue of \
-        weight 1. Every queue has weight 1 until it is given another.
+        weight 1. The default weight is 1.
         """,
       options: [.json] + OptionSpec.reading,
       positionals: [
         PositionalSpec("QUEUE", help: "the queue's name"),
         PositionalSpec("WEIGHT", help: "from 0.001 to 1000"),
       ],
-      examples: [Example("reelhaul weight archive 0.5", "Half of a plain queue's share")],
+      examples: [Example("reelhaul weight archive 0.5", "Half of a normal queue's share")],
       exits: ExitCode.meanings(.done, .usage, .unreachable))
   ) { context in
     let (scope, name) = try LimitArguments.bucket(LimitScope.queue.rawValue, context.arguments.positionals[0])
@@ -78,7 +78,7 @@ extension Subcommand {
     }
   }
 
-  /// Makes a change and prints what holds afterwards; `plain` where nothing special is left.
+  /// Makes a change and prints the result; `plain` if the bucket no longer has a limit, a weight or a running task.
   private static func show(
     _ plain: LimitUse, _ context: Context, after change: @Sendable (any LimitStore & FleetReader) async throws -> Void
   ) async throws -> ExitCode {

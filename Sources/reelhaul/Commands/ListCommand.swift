@@ -8,13 +8,13 @@ extension Subcommand {
     CommandSpec(
       name: "list", synonyms: ["ls", "ps"], summary: "List tasks, the newest first",
       discussion: """
-        --state takes the words that STATE shows. 'queued' lists all that are queued: also those that are 'scheduled' for a \
-        time (--not-before) and those that are 'retrying' at one, after something went wrong.
+        --state takes the words in column STATE. 'queued' lists all queued tasks, including those that are 'scheduled' for a \
+        time (--not-before) or 'retrying' at a time after a failure.
         """,
       options: [.state, .inQueue, .limit, .json] + OptionSpec.reading,
       examples: [
-        Example("reelhaul list --state failed", "What went wrong"),
-        Example("reelhaul list --json | jq -r '.[].id'", "The ids alone"),
+        Example("reelhaul list --state failed", "Tasks that have failed"),
+        Example("reelhaul list --json | jq -r '.[].id'", "Only the ids"),
       ],
       exits: ExitCode.meanings(.done, .usage, .unreachable))
   ) { context in
@@ -28,7 +28,7 @@ extension Subcommand {
       if context.wantsJSON {
         context.output.json(try await TaskReport.of(tasks, in: store))
       } else if tasks.isEmpty {
-        context.note("There are no such tasks.")
+        context.note("No tasks match.")
       } else {
         context.print(.tasks(tasks))
       }
@@ -37,7 +37,7 @@ extension Subcommand {
     if hasMore {
       let option = OptionSpec.limit
       let shown = limit == 1 ? "this is the newest one" : "these are the newest \(limit)"
-      context.note("There are more: \(shown). \(option.spelling) takes up to \(OptionSpec.most).")
+      context.note("There are more: \(shown). \(option.spelling) may be up to \(OptionSpec.most).")
     }
     return .done
   }
@@ -46,10 +46,10 @@ extension Subcommand {
 extension OptionSpec {
   fileprivate static let state = OptionSpec(
     "state", short: "s", .choice(TaskStatus.allCases.map(\.rawValue)), valueName: "STATE",
-    help: "Only those in a state: \(TaskStatus.allCases.map(\.rawValue).joined(separator: ", "))")
+    help: "Only tasks in this state: \(TaskStatus.allCases.map(\.rawValue).joined(separator: ", "))")
   fileprivate static let inQueue = OptionSpec(
-    "queue", short: "q", .text, valueName: "NAME", help: "Only those of a queue")
+    "queue", short: "q", .text, valueName: "NAME", help: "Only tasks of this queue")
   fileprivate static let most: Int64 = 10_000
   fileprivate static let limit = OptionSpec(
-    "limit", short: "n", .integer(1...most), default: "100", help: "At most so many")
+    "limit", short: "n", .integer(1...most), default: "100", help: "How many tasks at most")
 }

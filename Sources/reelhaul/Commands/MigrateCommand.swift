@@ -12,14 +12,14 @@ extension Subcommand {
     CommandSpec(
       name: "migrate", summary: "Prepare the database's schema, Kafka's topics and storage roots",
       discussion: """
-        Does what is to be done and says so; with --plan it only says so. Safe to repeat, and to run from many places at once. Topics are made where \
-        Kafka is configured; those that are there already are left as they are, and differences are reported. A \
-        storage root that is given is marked as a volume where it is none yet; workers use marked roots alone, so that a \
-        mount that is missing is never taken for an empty disk. Where the directory of one is missing, none is marked and \
-        no topic is made.
+        Makes the changes and reports them; with --plan it only reports them. Safe to repeat, and to run from several places at once. \
+        If Kafka is configured, missing topics are created. Existing topics are not changed; differences are reported. \
+        Given storage roots are marked as volumes if they have no mark yet. Workers use only marked roots, so a missing \
+        mount is never taken for an empty disk. If the directory of a root is missing, no root is marked and no topic \
+        is created.
         """,
       options: [.planOnly, .storage] + OptionSpec.producing,
-      examples: [Example("reelhaul migrate --plan", "Look, and change nothing")],
+      examples: [Example("reelhaul migrate --plan", "Show the plan, and change nothing")],
       exits: ExitCode.meanings(.done, .failed, .usage, .unreachable))
   ) { context in
     let isDry = context.arguments[flag: .planOnly]
@@ -34,12 +34,12 @@ extension Subcommand {
     }
     try prepareStorage(Storage(roots: roots), context, isDry: isDry)
     guard let kafka else {
-      context.note("No Kafka is configured: topics were not looked at.")
+      context.note("No Kafka is configured, so topics were not checked.")
       return .done
     }
     let patience = Task {
       try await Task.sleep(for: .seconds(5))
-      context.note("Kafka takes its time; where it has answered once, it is asked for up to a minute.")
+      context.note("Kafka is slow. Once it has answered, migrate tries for up to a minute.")
     }
     defer { patience.cancel() }
     try await TopicMigration(kafka, topics).run(isDry: isDry) { context.output.line($0) }
@@ -51,9 +51,9 @@ extension Subcommand {
   private static func prepareStorage(_ storage: Storage, _ context: Context, isDry: Bool) throws {
     for (name, path) in storage.roots.sorted(by: { $0.key < $1.key }) where storage.volumes[name] == nil {
       guard (try? FileDescriptor.open(path, O_RDONLY | O_DIRECTORY)) != nil else {
-        throw CommandFailure(.failed, "storage \(name): there is no directory \(path): mount it, or make it, first")
+        throw CommandFailure(.failed, "storage \(name): there is no directory \(path): mount it or create it first")
       }
-      if isDry { context.output.line("storage \(name): \(path) is to be marked as a volume") }
+      if isDry { context.output.line("storage \(name): \(path) would be marked as a volume") }
     }
     let marked = storage.volumes
     if !isDry { try storage.initialise() }
@@ -64,5 +64,5 @@ extension Subcommand {
 }
 
 extension OptionSpec {
-  fileprivate static let planOnly = OptionSpec("plan", .flag, help: "Show what is to be done, and do nothing")
+  fileprivate static let planOnly = OptionSpec("plan", .flag, help: "Show what would be done, and change nothing")
 }

@@ -5,7 +5,7 @@ import WorkerOptions
 extension Subcommand {
   static let show = Subcommand(
     CommandSpec(
-      name: "show", summary: "Show all that is known of a task", options: [.json] + OptionSpec.reading,
+      name: "show", summary: "Show everything about a task", options: [.json] + OptionSpec.reading,
       positionals: [.task],
       examples: [Example("reelhaul show \(Example.task) --json | jq .error", "Why it failed")],
       exits: ExitCode.meanings(.done, .usage, .unreachable, .notFound))

@@ -10,14 +10,14 @@ extension Subcommand {
       discussion: """
         Starts a private PostgreSQL, a broker and workers, and stays in the foreground. Once the fleet is ready it \
         writes DIR/reelhaul.env, which tells all other commands where it is. SIGINT, SIGTERM and SIGHUP drain it, a \
-        second SIGINT or SIGTERM ends it at once; started again on the same directory it goes on where it was. Nothing \
+        second SIGINT or SIGTERM ends it at once. Started again with the same directory, it continues with its tasks. Nothing \
         is installed, and no Docker is needed.
         """,
       options: OptionSpec.fleet + [.lease, .concurrency, .drain, .logLevel],
       examples: [
         Example("reelhaul up", "Three workers, all in ./reelhaul-data"),
         Example("source reelhaul-data/reelhaul.env", "In another terminal, once it is ready"),
-        Example("reelhaul up --demo", "See a worker killed in mid-transfer, and nothing lost"),
+        Example("reelhaul up --demo", "See a worker killed during transfers without losing anything"),
         Example("KAFKA_HOME=/opt/kafka reelhaul up --broker apache-kafka", "With a real Apache Kafka"),
       ],
       exits: ExitCode.meanings(.done, .failed, .usage, .unreachable))
@@ -36,16 +36,16 @@ extension OptionSpec {
   static let workerCount = OptionSpec(
     "workers", short: "n", .integer(0...64), default: "3", group: group, help: "Worker processes")
   static let dataDirectory = OptionSpec(
-    "data-dir", .directory, default: "reelhaul-data", group: group, help: "Where everything is kept")
+    "data-dir", .directory, default: "reelhaul-data", group: group, help: "The directory for all data")
   static let broker = OptionSpec(
     "broker", .words(["embedded", "apache-kafka"]), valueName: "embedded|apache-kafka|HOST:PORT,…", default: "embedded",
     group: group,
-    help: "The development broker, an Apache Kafka from KAFKA_HOME, or one that runs already")
-  // Not from the environment: a fleet of one's own must not end up in the database of another.
+    help: "The development broker, an Apache Kafka from KAFKA_HOME, or a running Kafka")
+  // Not from the environment, because a local fleet must not use the database of another fleet by accident.
   static let runningPostgres = OptionSpec(
-    "postgres", .text, valueName: "URL", group: group, help: "A PostgreSQL that runs already, instead of a private one")
+    "postgres", .text, valueName: "URL", group: group, help: "A running PostgreSQL, instead of a private one")
   static let fleetTopicPrefix = OptionSpec(
-    "topic-prefix", .text, default: TopicPlan().prefix, group: group, help: "What the names of the topics begin with")
+    "topic-prefix", .text, default: TopicPlan().prefix, group: group, help: "The first part of all topic names")
   static let demo = OptionSpec(
     "demo", .flag, group: group, help: "Download a dozen films from a local origin while a worker is killed")
   static let keep = OptionSpec("keep", .flag, group: group, help: "Leave the fleet running after the demo")

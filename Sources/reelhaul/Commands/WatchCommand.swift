@@ -7,14 +7,14 @@ extension Subcommand {
     CommandSpec(
       name: "watch", summary: "Follow tasks while they run",
       discussion: """
-        On a terminal: live bars with rate and time left. On a pipe: a line for each change, with --json a task document \
-        for each. Ends when the named tasks have ended; without names it follows whatever runs until it is interrupted.
+        On a terminal, shows live bars with rate and time left. On a pipe, prints a line for each change; with --json a task document \
+        for each change. Ends when the named tasks have ended. Without names it follows all running tasks until it is interrupted.
         """,
       options: [.json] + OptionSpec.reading,
       positionals: [PositionalSpec("TASK", .many(atLeast: 0), help: "the tasks' ids; all unfinished ones by default")],
       examples: [
-        Example("reelhaul watch", "Everything that moves"),
-        Example("reelhaul watch $(reelhaul download https://example.com/film.mp4)", "One task, to its end"),
+        Example("reelhaul watch", "All running tasks"),
+        Example("reelhaul watch $(reelhaul download https://example.com/film.mp4)", "One task until its end"),
       ],
       exits: ExitCode.meanings(.done, .failed, .usage, .unreachable, .notFound))
   ) { context in

@@ -8,13 +8,13 @@ extension Subcommand {
     CommandSpec(
       name: "worker", summary: "Run one worker until it is stopped",
       discussion: """
-        Takes commands from Kafka, claims tasks from PostgreSQL and carries them out. SIGTERM and SIGINT drain it: it \
-        takes nothing new, records what it has, hands its tasks back and ends with 0. Kill it as you like, too: another \
-        worker goes on with its tasks once its lease is over.
+        Takes commands from Kafka, claims tasks from PostgreSQL and runs them. SIGTERM and SIGINT drain it: it \
+        takes no new tasks, records its progress, hands its tasks back and ends with 0. You may also kill it: another \
+        worker continues its tasks after its lease has ended.
         """,
       options: OptionSpec.working + OptionSpec.producing,
       examples: [
-        Example("reelhaul worker --storage default=/srv/videos", "With the services named in the environment")
+        Example("reelhaul worker --storage default=/srv/videos", "With Kafka and PostgreSQL from the environment")
       ],
       exits: ExitCode.meanings(.done, .failed, .usage))
   ) { context in
@@ -23,7 +23,7 @@ extension Subcommand {
     let log = Logger(level: context.arguments[.logLevel].flatMap { LogLevel(name: $0) } ?? .info)
     for sentence in UnknownSettings.sentences(context.arguments.settings) { log.warning(sentence) }
     if configuration.storage.isEmpty {
-      log.warning("this worker has no storage and carries out no downloads: set \(OptionSpec.storage.setting)")
+      log.warning("this worker has no storage and cannot run downloads: set \(OptionSpec.storage.setting)")
     }
     let code = await WorkerProcess.run(configuration, log: log)
     log.close()

@@ -7,7 +7,7 @@ extension Subcommand {
   static let workers = Subcommand(
     CommandSpec(
       name: "workers", summary: "List the workers and their leases", options: [.json] + OptionSpec.reading,
-      examples: [Example("reelhaul workers", "Who is there, and how busy")],
+      examples: [Example("reelhaul workers", "Show which workers run, and how busy they are")],
       exits: ExitCode.meanings(.done, .usage, .unreachable))
   ) { context in
     let workers = try await Fleet.withStore(context) { try await $0.workers() }

@@ -1,4 +1,4 @@
-/// What one check of the doctor found, and what to do about it.
+/// The result of one check of the doctor, and the advice about it.
 struct Finding: Sendable, Hashable {
   enum Status: String, Sendable {
     case ok
@@ -23,7 +23,7 @@ struct Finding: Sendable, Hashable {
     self.advice = advice
   }
 
-  /// What kept the check from being made.
+  /// For a check that could not be made.
   init(_ check: String, _ failure: CommandFailure, advice: String?) {
     let status: Status =
       switch failure.code {

@@ -3,15 +3,15 @@ import TaskCore
 import TaskStore
 import WorkerOptions
 
-/// Looks at the fleet through its store: who works, what waits in vain, whether events leave.
+/// Checks the fleet through its store: the workers, tasks that wait in vain, and events that are not published.
 struct FleetDoctor {
-  /// How long an event may wait for its relay.
+  /// How long an event may wait before it is a warning.
   private static let eventPatience = Duration.seconds(60)
 
   let store: any FleetReader
-  /// Nil where what is configured is none.
+  /// Nil if the configured prefix is invalid.
   let topicPrefix: String?
-  /// Whether to read all tasks and compare.
+  /// Whether to read all tasks and compare the counters.
   let audits: Bool
 
   func examine() async throws -> [Finding] {
@@ -29,9 +29,9 @@ struct FleetDoctor {
 
   static func fleet(_ recorded: String?, configured: String) -> Finding {
     guard let recorded else {
-      return Finding("fleet", .ok, "of no topic prefix yet: 'reelhaul migrate' or the first worker records its own")
+      return Finding("fleet", .ok, "no topic prefix is recorded yet: 'reelhaul migrate' or the first worker records it")
     }
-    guard recorded != configured else { return Finding("fleet", .ok, "of the topic prefix \(recorded)") }
+    guard recorded != configured else { return Finding("fleet", .ok, "it has the topic prefix \(recorded)") }
     let failure = CommandFailure(StoreError.otherFleet(OtherFleet(recorded: recorded, configured: configured)))
     return Finding("fleet", failure, advice: failure.hint)
   }
@@ -50,8 +50,8 @@ struct FleetDoctor {
     let missing = live.reduce(wanted) { $0.subtracting($1.kinds) }
     return missing.map(\.rawValue).sorted().map { name in
       Finding(
-        "kind \(name)", .failed, "tasks of it wait, and no live worker carries it out",
-        advice: "Start a worker that does. Or cancel the tasks: is the name right?")
+        "kind \(name)", .failed, "its tasks wait, because no live worker has a handler for it",
+        advice: "Start a worker with a handler, or cancel the tasks if the name is wrong.")
     }
   }
 
@@ -59,28 +59,31 @@ struct FleetDoctor {
   static func storages(_ live: [WorkerDocument], wanted: Set<String>) -> [Finding] {
     var volumes: [String: Set<UniqueID>] = [:]
     for worker in live { for (name, id) in worker.volumes { volumes[name, default: []].insert(id) } }
-    // Where nobody works, that is what to say.
+    // If there is no worker at all, another finding says so.
     let missing = live.isEmpty ? [] : wanted.filter { volumes[$0] == nil }.sorted()
     let different = volumes.filter { $0.value.count > 1 }.keys.sorted()
     return missing.map { name in
       Finding(
-        "storage \(name)", .failed, "tasks wait for it, and no live worker has it",
-        advice: "Give it to one: REELHAUL_STORAGE=\(name)=/PATH; mark it with 'reelhaul migrate'. Or cancel the tasks.")
+        "storage \(name)", .failed, "tasks wait for it, because no live worker has it",
+        advice:
+          "Give it to a worker (REELHAUL_STORAGE=\(name)=/PATH) and mark it with 'reelhaul migrate', or cancel the tasks."
+      )
     }
       + different.map { name in
         Finding(
           "storage \(name)", .warning, "the workers have \(volumes[name]?.count ?? 0) different volumes of this name",
-          advice: "Mount one file system on all of them, or give the volumes names of their own.")
+          advice: "Mount one file system on all of them, or give the volumes different names.")
       }
   }
 
-  /// `age` is that of the oldest event that has not left.
+  /// `age` is the age of the oldest event that is not published.
   static func events(_ age: Duration, _ live: [WorkerDocument]) -> Finding {
-    guard age > eventPatience else { return Finding("events", .ok, "none waits") }
+    guard age > eventPatience else { return Finding("events", .ok, "no event waits") }
     return Finding(
-      "events", .warning, "the oldest has waited for \(DurationText.brief(age))",
+      "events", .warning, "the oldest event has waited for \(DurationText.brief(age))",
       advice: live.isEmpty
-        ? "They leave once a worker runs." : "Do the workers reach Kafka? Their logs say; none of the events is lost.")
+        ? "They are published once a worker runs."
+        : "Check in the workers' logs whether they reach Kafka. No event is lost.")
   }
 
   static func limits(_ limits: [LimitUse]) -> Finding {
@@ -89,8 +92,8 @@ struct FleetDoctor {
     }
     guard held.isEmpty else {
       return Finding(
-        "limits", .warning, "0 of \(held.joined(separator: ", ")): tasks there wait",
-        advice: "'reelhaul limit \(held[0]) none' lets them go on.")
+        "limits", .warning, "0 of \(held.joined(separator: ", ")): their tasks wait",
+        advice: "'reelhaul limit \(held[0]) none' releases them.")
     }
     let full = limits.count(where: \.isReached)
     return Finding("limits", .ok, "\(limits.count { $0.limit != nil }) set, \(full) reached; see 'reelhaul limits'")
@@ -98,10 +101,11 @@ struct FleetDoctor {
 
   static func audit(_ violations: [String]) -> Finding {
     guard let first = violations.first else {
-      return Finding("audit", .ok, "every task is in its place, and every counter right")
+      return Finding("audit", .ok, "every task is in its place, and every counter is right")
     }
     return Finding(
       "audit", .failed, violations.count == 1 ? first : "\(first), and \(violations.count - 1) more",
-      advice: "After a restored dump: docs/operations.md. Otherwise this is a defect of Reelhaul; please report it.")
+      advice:
+        "After restoring a dump, see docs/operations.md. Otherwise this is a defect of Reelhaul: please report it.")
   }
 }

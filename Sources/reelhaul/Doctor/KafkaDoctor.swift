@@ -2,10 +2,10 @@ import CommandLineKit
 import ReelhaulKafka
 import WorkerOptions
 
-/// Looks at the broker and the topics.
+/// Checks the broker and the topics.
 struct KafkaDoctor {
   let arguments: Arguments
-  /// Nil where the topic prefix is none.
+  /// Nil if the topic prefix is invalid.
   let plan: TopicPlan?
 
   func examine() async -> [Finding] {
@@ -35,7 +35,7 @@ struct KafkaDoctor {
         Finding(
           "broker", .unreachable, "\(configuration.bootstrap): \(error)",
           advice: [
-            "Check that Kafka runs there and that TLS or SASL are set as it wants (REELHAUL_KAFKA_SECURITY_PROTOCOL …).",
+            "Check that Kafka runs there, and that TLS and SASL match its settings (REELHAUL_KAFKA_SECURITY_PROTOCOL …).",
             FormerFleet.hint(.kafka, arguments),
           ].compactMap(\.self).joined(separator: " "))
       ]
@@ -48,7 +48,8 @@ struct KafkaDoctor {
     return [brokers, topics] + (await settings(plan.topics, admin)) + [await commands(plan, configuration)]
   }
 
-  /// Whether commands wait to be applied. Looks twice where some do: what is on its way is no trouble.
+  /// Whether commands wait to be applied. If some do, it looks again after a while, because commands that are being
+  /// applied are no problem.
   private func commands(_ plan: TopicPlan, _ configuration: KafkaConfiguration) async -> Finding {
     do {
       let observer = try GroupObserver(configuration, group: plan.group, topic: plan.commands)
@@ -59,28 +60,28 @@ struct KafkaDoctor {
       }
       return Self.commands(positions)
     } catch {
-      return Finding("commands", .skipped, "whether some wait cannot be read: \(error)")
+      return Finding("commands", .skipped, "the number of waiting commands cannot be read: \(error)")
     }
   }
 
-  /// `positions`: of the workers' group, earlier ones first.
+  /// `positions` are those of the workers' group, earlier ones first.
   static func commands(_ positions: [GroupObserver.Position]) -> Finding {
     guard let last = positions.last, last.unread > 0 else {
-      return Finding("commands", .ok, "every one is applied")
+      return Finding("commands", .ok, "all are applied")
     }
     guard last.committed == positions[0].committed else {
       return Finding("commands", .ok, "\(last.unread) wait, and workers apply them")
     }
     return Finding(
       "commands", .warning,
-      "\(last.unread) wait, and the workers' group got no further for \(DurationText.brief(patience))",
-      advice: "Do workers run, and reach both Kafka and PostgreSQL? Their logs say. After one has joined, ended "
-        + "or died the commands are shared out anew, which takes up to some 15 seconds.")
+      "\(last.unread) wait, and the workers have applied none for \(DurationText.brief(patience))",
+      advice: "Check in the workers' logs whether they reach Kafka and PostgreSQL. After a worker has joined, ended "
+        + "or died, the commands are assigned again, which takes up to about 15 seconds.")
   }
 
   private static let patience = Duration.seconds(2)
 
-  /// How the topics' settings differ from the plan; nothing where they do not, or the broker does not tell.
+  /// How the topics' settings differ from the plan. Empty if they do not, or if the broker does not report them.
   private func settings(_ plan: [TopicSpec], _ admin: KafkaAdmin) async -> [Finding] {
     do {
       let differences = try await admin.differences(plan).filter { $0.setting != "partitions" }
@@ -88,7 +89,7 @@ struct KafkaDoctor {
       return [
         Finding(
           "topics", .warning, differences.map(\.description).joined(separator: "; "),
-          advice: "Set them as planned with kafka-configs.sh --alter, unless you have reasons.")
+          advice: "Set them as planned with kafka-configs.sh --alter, unless the difference is intended.")
       ]
     } catch {
       return [Finding("topics", .skipped, "their settings cannot be read: \(error)")]
@@ -99,7 +100,8 @@ struct KafkaDoctor {
     let missing = plan.filter { metadata.topics[$0.name] == nil }.map(\.name)
     guard missing.isEmpty else {
       return Finding(
-        "topics", .failed, "missing: \(missing.joined(separator: ", "))", advice: "Make them with 'reelhaul migrate'.")
+        "topics", .failed, "missing: \(missing.joined(separator: ", "))", advice: "Create them with 'reelhaul migrate'."
+      )
     }
     let few = plan.filter { metadata.topics[$0.name, default: 0] < $0.partitions }
     guard few.isEmpty else {
@@ -108,8 +110,8 @@ struct KafkaDoctor {
       }
       return Finding(
         "topics", .warning, list.joined(separator: "; "),
-        advice: "Fewer partitions limit how many workers share the commands; nothing else.")
+        advice: "Fewer partitions only limit how many workers share the commands.")
     }
-    return Finding("topics", .ok, "all \(plan.count) there")
+    return Finding("topics", .ok, "all \(plan.count) exist")
   }
 }

@@ -6,9 +6,9 @@ import TransferEngine
 import WorkerCore
 import WorkerOptions
 
-/// Looks at this machine as a worker's: storage roots, the files of its configuration, and limits.
+/// Checks this machine for a worker: storage roots, the files of its configuration, and limits.
 struct MachineDoctor {
-  /// Each transfer takes a few descriptors for each of its connections.
+  /// Each transfer needs a few descriptors for each of its connections.
   private static let descriptors: UInt64 = 4096
   private static let lowSpace: Int64 = 1 << 30
 
@@ -21,7 +21,7 @@ struct MachineDoctor {
   private func settings() -> [Finding] {
     UnknownSettings.sentences(arguments.settings).map { Finding("settings", .warning, $0) }
       + WorkerConfiguration.mistakes(in: arguments.settings).map {
-        Finding("settings", .misconfigured, $0.message, advice: "Workers do not start with it.")
+        Finding("settings", .misconfigured, $0.message, advice: "Correct it: workers do not start with it.")
       }
   }
 
@@ -37,7 +37,8 @@ struct MachineDoctor {
       return try Storage.roots(parsing: text).sorted { $0.key < $1.key }.map(root)
     } catch {
       return [
-        Finding("storage", .misconfigured, "\(error)", advice: "Workers do not start with it: mend REELHAUL_STORAGE.")
+        Finding(
+          "storage", .misconfigured, "\(error)", advice: "Correct REELHAUL_STORAGE: workers do not start with it.")
       ]
     }
   }
@@ -47,17 +48,18 @@ struct MachineDoctor {
     var status = stat()
     guard stat(path, &status) == 0 else {
       return Finding(
-        check, .failed, "\(SystemError.last(path))", advice: "Make or mount it, and let the worker's user in.")
+        check, .failed, "\(SystemError.last(path))",
+        advice: "Create or mount it, and allow the worker's user to enter it.")
     }
-    guard status.st_mode & S_IFMT == S_IFDIR else { return Finding(check, .failed, "\(path) is no directory") }
+    guard status.st_mode & S_IFMT == S_IFDIR else { return Finding(check, .failed, "\(path) is not a directory") }
     guard access(path, R_OK | W_OK | X_OK) == 0 else {
-      return Finding(check, .failed, "\(SystemError.last(path))", advice: "Let the worker's user write there.")
+      return Finding(check, .failed, "\(SystemError.last(path))", advice: "Allow the worker's user to write there.")
     }
     let marker = path + "/.reelhaul/volume"
     guard let text = try? TextFile.read(marker), UniqueID(String(text.prefix { !$0.isNewline })) != nil else {
       return Finding(
-        check, .failed, "\(path) is not marked as a volume: workers pass it by",
-        advice: "If it is mounted as it should be: 'reelhaul migrate' marks it.")
+        check, .failed, "\(path) is not marked as a volume, so workers do not use it",
+        advice: "If the right volume is mounted, mark it with 'reelhaul migrate'.")
     }
     var space = statvfs()
     guard statvfs(path, &space) == 0 else { return Finding(check, .failed, "\(SystemError.last(path))") }
@@ -66,7 +68,7 @@ struct MachineDoctor {
     }
     let free = Int64(space.f_bavail) * Int64(space.f_frsize)
     return free < Self.lowSpace
-      ? Finding(check, .warning, "\(path) has \(ByteCount(free)) left", advice: "Tasks wait where they would fill it.")
+      ? Finding(check, .warning, "\(path) has \(ByteCount(free)) left", advice: "Tasks that do not fit wait.")
       : Finding(check, .ok, "\(path), \(ByteCount(free)) free")
   }
 
@@ -76,7 +78,7 @@ struct MachineDoctor {
       return Finding("ca file", .ok, "\(path), certificates: \(try CertificateFile.check(path))")
     } catch {
       return Finding(
-        "ca file", .misconfigured, "\(error)", advice: "Workers do not start with it: mend REELHAUL_CA_FILE.")
+        "ca file", .misconfigured, "\(error)", advice: "Correct REELHAUL_CA_FILE: workers do not start with it.")
     }
   }
 
@@ -88,7 +90,7 @@ struct MachineDoctor {
     } catch {
       return Finding(
         "credentials", .misconfigured, "\(error)",
-        advice: "Workers do not start with it, and tasks that name one wait: mend REELHAUL_CREDENTIALS.")
+        advice: "Correct REELHAUL_CREDENTIALS: workers do not start with it, and tasks that name a credential wait.")
     }
   }
 
@@ -97,7 +99,7 @@ struct MachineDoctor {
     guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else {
       return Finding("open files", .failed, "\(SystemError.last("getrlimit"))")
     }
-    // Workers raise the soft limit to the hard one.
+    // The hard limit counts, because workers raise the soft limit to it.
     return limit.rlim_max < Self.descriptors
       ? Finding(
         "open files", .warning, "\(limit.rlim_max) at most",

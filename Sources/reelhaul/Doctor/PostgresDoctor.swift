@@ -6,13 +6,13 @@ import TaskCore
 import TaskStore
 import WorkerOptions
 
-/// Looks at the database: is it there, new enough, with our schema, with a clock like ours, and who works on it.
+/// Checks the database: its version, schema, clock, settings and connections.
 struct PostgresDoctor {
-  /// Microseconds.
+  /// In microseconds.
   private static let clockTolerance: Int64 = 2_000_000
 
   let arguments: Arguments
-  /// Nil where what is configured is none.
+  /// Nil if the configured prefix is invalid.
   let topicPrefix: String?
 
   func examine() async -> [Finding] {
@@ -26,7 +26,7 @@ struct PostgresDoctor {
           "database", failure,
           advice: failure.code == .unreachable
             ? [
-              "Check that PostgreSQL runs there and lets this user in (REELHAUL_POSTGRES).",
+              "Check that PostgreSQL runs there and accepts this user (REELHAUL_POSTGRES).",
               FormerFleet.hint(.postgres, arguments),
             ].compactMap(\.self).joined(separator: " ") : failure.hint)
       ]
@@ -53,7 +53,7 @@ struct PostgresDoctor {
     return try await findings + [schema] + fleet.examine()
   }
 
-  /// What is not as it should be; nothing where all is well.
+  /// The problems of the server's settings, connections and transactions.
   private func settings(_ server: PostgresRow) throws -> [Finding] {
     var findings: [Finding] = []
     for (column, name) in [(2, "fsync"), (3, "full_page_writes"), (4, "autovacuum")]
@@ -61,14 +61,14 @@ struct PostgresDoctor {
       findings.append(
         Finding(
           "settings", .warning, "\(name) is off",
-          advice: "Set \(name) = on: without it the database is lost sooner or later."))
+          advice: "Set \(name) = on: without it the database will be damaged sooner or later."))
     }
     let (used, most) = (try server.int64(5), try server.int64(6))
     if used * 10 > most * 9 {
       findings.append(
         Finding(
-          "connections", .warning, "\(used) of \(most) are taken",
-          advice: "Raise max_connections, or put PgBouncer in between: a worker takes up to five."))
+          "connections", .warning, "\(used) of \(most) are in use",
+          advice: "Raise max_connections, or use PgBouncer: a worker needs up to five."))
     }
     let (idle, seconds) = (try server.int64(7), try server.int64(8))
     if idle > 0 {
@@ -76,7 +76,7 @@ struct PostgresDoctor {
         Finding(
           "transactions", .warning,
           "\(idle) open for more than 30 s, the oldest for \(DurationText.brief(.seconds(seconds)))",
-          advice: "End them (pg_stat_activity names them): while they are open every claim costs more."))
+          advice: "End them (pg_stat_activity names them): while they are open, every claim costs more."))
     }
     return findings
   }
@@ -86,7 +86,7 @@ struct PostgresDoctor {
     return abs(difference) < Self.clockTolerance
       ? Finding("clock", .ok, text)
       : Finding(
-        "clock", .warning, text, advice: "Keep both machines' clocks right with NTP; leases do not depend on it.")
+        "clock", .warning, text, advice: "Set both machines' clocks with NTP. Leases do not depend on them.")
   }
 
   private func schema(_ pool: PostgresPool) async throws -> Finding {

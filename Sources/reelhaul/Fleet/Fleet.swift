@@ -6,11 +6,11 @@ import TaskCore
 import TaskStore
 import WorkerOptions
 
-/// The fleet's services, as a command reaches them.
+/// Connects a command to the fleet's services.
 enum Fleet {
-  /// How long a command waits for PostgreSQL before it says that it cannot be reached.
+  /// How long a command waits for PostgreSQL before it reports that it cannot be reached.
   private static let postgresPatience: Duration = .seconds(5)
-  /// The same for Kafka, in milliseconds; a property of the user's own wins.
+  /// The same for Kafka, in milliseconds. The user's own property overrides it.
   private static let kafkaPatience = "5000"
 
   static func kafka(_ arguments: Arguments) throws -> KafkaConfiguration {
@@ -27,7 +27,7 @@ enum Fleet {
     FleetSettings.unconfigured(message, option, hints: UnknownSettings.sentences(arguments.settings))
   }
 
-  /// Throws where Kafka cannot be reached: for commands that then have the patience for a broker's fail-over.
+  /// Throws if Kafka cannot be reached. For commands that otherwise wait as long as a broker's fail-over takes.
   static func reachKafka(_ arguments: Arguments) async throws {
     let admin = try KafkaAdmin(kafka(arguments), timeout: .seconds(5))
     let answer: Swift.Result<ClusterMetadata, any Error>
@@ -62,7 +62,7 @@ enum Fleet {
     await client.close()
   }
 
-  /// A topic that is not there looks like a broker that is not: both are waited for. So a broker is asked.
+  /// A missing topic looks like a missing broker: both only cause waiting. So this asks a broker.
   private static func missingTopic(_ arguments: Arguments) async -> CommandFailure? {
     guard let topic = try? FleetSettings.topics(arguments).commands, let kafka = try? kafka(arguments),
       let admin = try? KafkaAdmin(kafka, timeout: .seconds(2))
@@ -72,7 +72,7 @@ enum Fleet {
     guard let present, present[topic] == nil else { return nil }
     return CommandFailure(
       .unreachable, "Kafka has no topic \(topic)",
-      hint: "Make it with 'reelhaul migrate', or correct \(OptionSpec.topicPrefix.setting).")
+      hint: "Create it with 'reelhaul migrate', or correct \(OptionSpec.topicPrefix.setting).")
   }
 
   static func withStore<Result: Sendable>(

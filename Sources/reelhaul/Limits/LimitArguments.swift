@@ -4,24 +4,24 @@ import TaskCore
 import TaskStore
 import WorkerOptions
 
-/// What `limit` and `weight` are given, checked.
+/// Checks the arguments of `limit` and `weight`.
 enum LimitArguments {
   private static let most = 1_000_000
   private static let weights = 0.001...1000
 
-  /// What is limited, by the name the store has for it.
+  /// The bucket, with its name in the store.
   static func bucket(_ word: String, _ name: String?) throws(UsageError) -> (LimitScope, String) {
     guard let scope = LimitScope(rawValue: word) else { throw UsageError("there is no scope \"\(word)\"") }
     guard scope != .total else {
-      if let name { throw UsageError("the total has no name, and \"\(name)\" is one") }
+      if let name { throw UsageError("the total has no name, so \"\(name)\" does not belong here") }
       return (scope, "")
     }
     guard let name else {
-      throw UsageError("which \(word)? Its name is missing", hint: "Write it as 'reelhaul limit \(word) NAME LIMIT'.")
+      throw UsageError("the name of the \(word) is missing", hint: "Write it as 'reelhaul limit \(word) NAME LIMIT'.")
     }
     switch scope {
     case .host:
-      // A host as tasks have it: without port, in lower case.
+      // A host as in tasks: without a port, in lower case.
       let url = try? WebURL(name.contains(":") ? "http://[\(name)]/" : "http://\(name)/")
       guard let url, url.host == name.lowercased() else {
         throw UsageError("a host is a name or an address such as example.org, without scheme and port, not \"\(name)\"")
@@ -38,7 +38,7 @@ enum LimitArguments {
     return (scope, name)
   }
 
-  /// What speaks against a name, which is taken all the same; nil where nothing does, or where no worker is `live`.
+  /// A doubt about a name that is accepted anyway; nil if there is none, or if no worker is `live`.
   static func doubt(_ scope: LimitScope, _ name: String, live: [WorkerDocument], _ backlog: Backlog) -> String? {
     let known: Set<String>
     switch scope {
@@ -51,7 +51,7 @@ enum LimitArguments {
     return "No live worker has the \(scope.rawValue) \(name), and no task waits for it\(near)"
   }
 
-  /// nil: none.
+  /// Nil means no limit.
   static func limit(_ text: String) throws(UsageError) -> Int? {
     if text == "none" { return nil }
     guard text.allSatisfy({ $0.isASCII && $0.isNumber }), let limit = Int(text), limit <= most else {

@@ -1,7 +1,7 @@
 import ReelhaulPostgres
 import TaskStore
 
-/// Brings the database's schema up to date, and makes it that of one fleet.
+/// Brings the database's schema up to date, and binds it to one fleet.
 struct SchemaMigration {
   private let migrator: Migrator
   private let store: PostgresStore
@@ -18,16 +18,16 @@ struct SchemaMigration {
     guard try place.bool(0) else {
       let names = try place.text(1)
       throw CommandFailure(
-        .unreachable, "the database has no schema \(names), or does not let this user use it",
-        hint: "Make it first: CREATE SCHEMA \(names.split(separator: ", ").last ?? "");")
+        .unreachable, "the database has no schema \(names), or this user may not use it",
+        hint: "Create it first: CREATE SCHEMA \(names.split(separator: ", ").last ?? "");")
     }
     return try await migrator.plan()
   }
 
-  /// Whether there is a schema to make tables in, and which are looked for.
+  /// Whether a schema exists in which tables can be made, and the schemas that are searched.
   private static let place: PostgresStatement = "SELECT current_schema() IS NOT NULL, current_setting('search_path')"
 
-  /// `topicPrefix`: the fleet's; nil where no Kafka is configured.
+  /// `topicPrefix`: the fleet's prefix; nil if no Kafka is configured.
   func run(topicPrefix: String?, isDry: Bool = false, say: (String) -> Void) async throws {
     let plan = try await plan()
     if let topicPrefix, plan.current > 0 { try await check(topicPrefix) }
@@ -39,7 +39,7 @@ struct SchemaMigration {
     if let topicPrefix, !isDry { try await store.bind(topicPrefix: topicPrefix) }
   }
 
-  /// Before anything is changed.
+  /// Checks the prefix before anything is changed.
   private func check(_ topicPrefix: String) async throws {
     if let recorded = try await store.topicPrefix(), recorded != topicPrefix {
       throw StoreError.otherFleet(OtherFleet(recorded: recorded, configured: topicPrefix))

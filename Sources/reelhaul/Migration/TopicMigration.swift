@@ -1,6 +1,6 @@
 import ReelhaulKafka
 
-/// Makes the fleet's topics.
+/// Creates the fleet's topics.
 struct TopicMigration {
   private let kafka: KafkaConfiguration
   private let plan: TopicPlan

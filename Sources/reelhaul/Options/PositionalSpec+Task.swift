@@ -7,6 +7,6 @@ extension PositionalSpec {
 }
 
 extension Example {
-  /// A task's id, as examples write it.
+  /// A task's id for examples.
   static let task = "019adf3e-5a00-7cc1-9d3e-6d2f0a7e4b11"
 }

@@ -3,7 +3,7 @@ import ReelhaulMessages
 import TaskCore
 import WorkerOptions
 
-/// Documents on standard output, as JSON.
+/// Prints documents as JSON.
 extension Output {
   func json(_ task: TaskDocument) {
     document { TaskDocumentJSON.write(task, to: &$0) }

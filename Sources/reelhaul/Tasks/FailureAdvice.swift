@@ -1,8 +1,8 @@
 import TaskCore
 
-/// What to do about what went wrong with a task: not everything is mended by another attempt.
+/// What to do about a task's error. Another attempt does not help with all of them.
 enum FailureAdvice {
-  /// Nil where nothing went wrong, or nothing is to be done.
+  /// Nil if nothing went wrong, or nothing can be done.
   static func of(_ task: TaskDocument) -> String? {
     let retry = "'reelhaul retry \(task.spec.id)' tries again"
     switch task.state {
@@ -13,19 +13,20 @@ enum FailureAdvice {
     }
   }
 
-  /// Where to read more about the first of these, which came to nothing, and what to do; nil of none.
+  /// Where to read more about the first of these tasks, which did not succeed, and what to do. Nil if `undone` is
+  /// empty.
   static func sentence(_ undone: [TaskDocument]) -> String? {
     undone.first.map { "'reelhaul show \($0.spec.id)' says more. \(of($0) ?? "")" }
   }
 
-  /// For errors that another attempt would meet again.
+  /// Advice for errors that another attempt would meet again.
   private static func of(_ code: TaskFailure.Code, _ spec: TaskSpec, _ retry: String) -> String? {
     switch code {
     case .destinationExists:
       let choices = spec.ifExists == .fail ? "skip or replace" : "replace"
       return "Submit a new task with --if-exists \(choices), or another --to; or, once that file is gone, \(retry)."
     case .destinationInvalid:
-      return "Submit a new task with another --to; or, once what is in the way there is gone, \(retry)."
+      return "Submit a new task with another --to; or, once nothing is in the way there, \(retry)."
     case .fileTooLarge: return "Submit a new task with --to on a larger storage."
     case .digestMismatch:
       return "Submit a new task if --sha256 or --md5 was wrong; or, once the source is right, \(retry)."
@@ -34,10 +35,10 @@ enum FailureAdvice {
     case .sourceInvalid: return "Submit a new task with another URL."
     case .http(404), .http(410): return "Submit a new task if the URL was wrong; or, once the file is there, \(retry)."
     case .http(401), .http(403):
-      return "Submit a new task if it needs another --credential; or, once the source lets it in, \(retry)."
+      return "Submit a new task if it needs another --credential; or, once the source allows the request, \(retry)."
     case .credentialRefused:
       return "Add the host to the credential, in the workers' REELHAUL_CREDENTIALS file; then \(retry)."
-    case .addressRefused: return "Start the workers with that network; then \(retry)."
+    case .addressRefused: return "Add the network to the workers' REELHAUL_ALLOW_NETWORKS; then \(retry)."
     case .certificateUntrusted:
       return "Add the server's authority to the workers' REELHAUL_CA_FILE; then \(retry)."
     case .certificateExpired, .certificateMisnamed: return "Once the server has another certificate, \(retry)."
@@ -45,11 +46,11 @@ enum FailureAdvice {
     }
   }
 
-  /// For errors after which a task waits, and is tried again by itself.
+  /// Advice for errors after which a task waits and is tried again by itself.
   private static func waiting(_ code: TaskFailure.Code) -> String? {
     switch code {
-    case .credentialUnknown: "Add it to the workers' REELHAUL_CREDENTIALS file; the task goes on by itself then."
-    case .credentialsUnusable: "Mend that worker's REELHAUL_CREDENTIALS file; the task goes on by itself then."
+    case .credentialUnknown: "Add it to the workers' REELHAUL_CREDENTIALS file; the task then continues by itself."
+    case .credentialsUnusable: "Correct that worker's REELHAUL_CREDENTIALS file; the task then continues by itself."
     default: nil
     }
   }

@@ -3,7 +3,7 @@ import ReelhaulCodec
 import TaskCore
 import WorkerOptions
 
-/// A task, all that is known of it, one field a line.
+/// Everything about a task, one field per line.
 enum TaskDetails {
   static func lines(_ report: TaskReport) -> [String] {
     let task = report.task
@@ -38,7 +38,7 @@ enum TaskDetails {
     return rows
   }
 
-  /// What was asked for besides. Of headers the names: their values may be anybody's secrets.
+  /// The other settings of the task. Only the names of headers are shown, because their values may be secrets.
   private static func wishes(_ spec: TaskSpec) -> [(String, String)] {
     let texts = [
       ("not before", spec.notBefore.map { "\($0)" }),

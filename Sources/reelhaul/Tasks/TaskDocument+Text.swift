@@ -3,7 +3,7 @@ import ReelhaulSystem
 import TaskCore
 import WorkerOptions
 
-/// A task in words, for people.
+/// A task in text for people.
 extension TaskDocument {
   var progressItem: ProgressItem {
     ProgressItem(
@@ -11,10 +11,10 @@ extension TaskDocument {
       rate: state == .running ? rate : nil, eta: eta)
   }
 
-  /// In the word that `list --state` takes.
+  /// The state in the words of `list --state`.
   var status: String { status(now: Timestamp(microseconds: Clocks.realtimeMicroseconds())).rawValue }
 
-  /// Whether its error is that of an earlier attempt.
+  /// Whether the error belongs to an earlier attempt.
   var hasLeftErrorBehind: Bool { state.isOwned || state == .succeeded }
 
   private var phase: ProgressItem.Phase {
@@ -27,7 +27,7 @@ extension TaskDocument {
     }
   }
 
-  /// One line that says how far it is: for pipes.
+  /// One line with the task's progress, for pipes.
   var line: String {
     var words = ["\(spec.id)", status]
     if let bytesTotal {

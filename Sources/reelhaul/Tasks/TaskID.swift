@@ -2,13 +2,13 @@ import CommandLineKit
 import TaskCore
 import WorkerOptions
 
-/// Task ids among a command's words.
+/// Parses task ids in a command's arguments.
 enum TaskID {
   static func parse(_ words: [String]) throws(UsageError) -> [UniqueID] {
     try words.map { word throws(UsageError) in
       guard let id = UniqueID(word) else {
         throw UsageError(
-          "\"\(word)\" is no task id", hint: "A task's id is a UUID; 'reelhaul list' shows those there are.")
+          "\"\(word)\" is not a task id", hint: "A task's id is a UUID; 'reelhaul list' shows the tasks.")
       }
       return id
     }

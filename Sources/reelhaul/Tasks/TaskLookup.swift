@@ -2,9 +2,9 @@ import ReelhaulSystem
 import TaskCore
 import TaskStore
 
-/// Finds a task that may have been submitted a moment ago and not be in the store yet.
+/// Finds a task that may just have been submitted and may not be in the store yet.
 struct TaskLookup {
-  /// How old the id of a missing task may be for the fleet to be given time to store it.
+  /// The greatest age of a missing task's id at which the fleet gets time to store the task.
   private static let fresh: Int64 = 60_000
   private static let patience: Duration = .seconds(5)
 
@@ -23,15 +23,15 @@ struct TaskLookup {
     }
   }
 
-  /// The task; ``ExitCode/notFound`` where there is none.
+  /// The task. Throws ``ExitCode/notFound`` if it does not exist.
   func get(_ id: UniqueID) async throws -> TaskDocument {
     guard let task = try await find(id) else {
-      throw CommandFailure(.notFound, "there is no task \(id)", hint: "'reelhaul list' shows those there are.")
+      throw CommandFailure(.notFound, "there is no task \(id)", hint: "'reelhaul list' shows the tasks.")
     }
     return task
   }
 
-  /// A version 7 id carries the time it was made at.
+  /// A version 7 id contains the time at which it was made.
   private func isFresh(_ id: UniqueID) -> Bool {
     guard id.high >> 12 & 0xF == 7 else { return false }
     return abs(Clocks.realtimeMicroseconds() / 1000 - Int64(id.high >> 16)) < Self.fresh

@@ -3,10 +3,10 @@ import ReelhaulMessages
 import TaskCore
 import TaskStore
 
-/// A task with what is known of it beside its document: all that `show` tells.
+/// A task's document, and what `show` tells in addition.
 struct TaskReport {
   let task: TaskDocument
-  /// What it waits for, other than its time or its turn.
+  /// What the task waits for, except its time or its turn.
   let waits: String?
 
   static func of(_ tasks: [TaskDocument], in store: any TaskReader & FleetReader) async throws -> [TaskReport] {
@@ -14,7 +14,8 @@ struct TaskReport {
     return tasks.map { TaskReport(task: $0, waits: reasons[$0.spec.id]) }
   }
 
-  /// The document, and `status`, `waits` and `spec` besides. Of headers the names: their values may be anybody's secrets.
+  /// Writes the document with `status`, `waits` and `spec`. Only the names of headers are written, because their
+  /// values may be secrets.
   static func write(_ report: TaskReport, to json: inout JSONWriter) {
     let spec = report.task.spec
     TaskDocumentJSON.write(report.task, to: &json) { json in

@@ -6,7 +6,7 @@ import TaskCore
 import WorkerOptions
 
 extension TaskSpec {
-  /// The download that the command line describes; its values are checked one by one here, and together by the caller.
+  /// The download that the command line describes. Single values are checked here; the caller checks the whole.
   init(downloadOf source: String, _ arguments: Arguments) throws {
     try self.init(kind: .download, source: source, arguments)
   }

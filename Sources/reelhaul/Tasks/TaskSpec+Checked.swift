@@ -3,7 +3,7 @@ import TaskCore
 import WorkerOptions
 
 extension TaskSpec {
-  /// The task with its destination filled in, if everything about it is right that can be known before it runs.
+  /// The task with its destination filled in. Throws for every mistake that can be found before the task runs.
   func checked() throws(UsageError) -> TaskSpec {
     var spec = self
     spec.fillInDestination()

@@ -3,7 +3,7 @@ import TaskCore
 import WorkerOptions
 
 extension Table {
-  /// One row for each task. What went wrong is told where something did.
+  /// One row for each task. There is a column for errors if a task has one.
   static func tasks(_ documents: [TaskDocument]) -> Table {
     let errors = documents.map { $0.hasLeftErrorBehind ? nil : $0.error?.code.rawValue }
     let hasErrors = errors.contains { $0 != nil }

@@ -1,12 +1,12 @@
 import TaskCore
 import TaskStore
 
-/// Why a task that could run does not.
+/// Why a task that could run does not run.
 enum WaitReason {
-  /// Tasks that one waits for and that are named.
+  /// The most predecessors that are named.
   private static let named = 5
 
-  /// Of those that wait for more than their time or their turn, by their ids.
+  /// The reasons, by task id, of tasks that wait for more than their time or their turn.
   static func of(_ tasks: [TaskDocument], in store: any TaskReader & FleetReader) async throws -> [UniqueID: String] {
     var reasons: [UniqueID: String] = [:]
     let blocked = tasks.filter { $0.state == .blocked }
@@ -22,24 +22,24 @@ enum WaitReason {
     return reasons
   }
 
-  /// What somebody must do before the task goes on, in a sentence: it is paused, or comes after one that is, has failed or
-  /// was canceled. `states` are those of the tasks it comes after.
+  /// A sentence about what somebody must do before the task continues; nil if nothing. The task is paused, or a
+  /// predecessor is paused, failed or canceled. `states` are the states of its predecessors.
   static func hold(of task: TaskDocument, states: [UniqueID: TaskState]) -> String? {
-    if task.state == .paused { return "\(task.title) is paused: 'reelhaul resume \(task.spec.id)' lets it go on." }
+    if task.state == .paused { return "\(task.title) is paused: 'reelhaul resume \(task.spec.id)' continues it." }
     guard task.spec.after.contains(where: { [.failed, .canceled, .paused].contains(states[$0]) }) else { return nil }
     return predecessors(of: task, states: states).map { "\(task.title) waits \($0)." }
   }
 
-  /// The tasks that a blocked one waits for, and what each needs; `states` are those of the tasks it comes after.
+  /// The unfinished predecessors of a blocked task, and what each needs. `states` are the states of its predecessors.
   static func predecessors(of task: TaskDocument, states: [UniqueID: TaskState]) -> String? {
     let open = task.spec.after.filter { states[$0] != .succeeded }
     guard task.state == .blocked, !open.isEmpty else { return nil }
     let names = open.prefix(named).map { id in
       switch states[id] {
-      case nil: "\(id) (there is none: submit it, or cancel this task)"
+      case nil: "\(id) (it does not exist: submit it, or cancel this task)"
       case .failed, .canceled, .paused:
         "\(id) (\(states[id]?.rawValue ?? ""): 'reelhaul \(states[id] == .paused ? "resume" : "retry") \(id)')"
-      case .blocked: "\(id) (blocked itself: 'reelhaul show \(id)')"
+      case .blocked: "\(id) (also blocked: 'reelhaul show \(id)')"
       case let state?: "\(id) (\(state.rawValue))"
       }
     }
@@ -47,17 +47,18 @@ enum WaitReason {
     return "for \(names.joined(separator: ", "))\(others.joined())"
   }
 
-  /// In words, with what to do about it; nil where it does not wait, or only for its time or its turn.
+  /// The reason as text, with what to do about it. Nil if the task does not wait, or waits only for its time or its
+  /// turn.
   static func of(_ task: TaskDocument, workers: [WorkerDocument], limits: [LimitUse]) -> String? {
     guard task.state == .queued, task.status == TaskState.queued.rawValue else { return nil }
     guard workers.contains(where: \.isLive) else {
-      return "for a worker: none is live, start one with 'reelhaul worker'"
+      return "for a worker: no worker is live, start one with 'reelhaul worker'"
     }
     let lane = LaneKey(task.spec)
     guard workers.contains(where: { $0.isLive && $0.kinds.contains(lane.kind) }) else {
-      return "for a worker that carries out the kind \(lane.kind.rawValue): no live one does"
+      return "for a worker with a handler for the kind \(lane.kind.rawValue): no live worker has one"
     }
-    // Not the task's own error: that is why it was handed back some time ago.
+    // Not taken from the task's error, which says why it was handed back some time ago.
     guard lane.storage.isEmpty || workers.contains(where: { $0.isLive && $0.volumes[lane.storage] != nil }) else {
       return "for the storage \(lane.storage): no live worker has it"
     }
@@ -68,6 +69,6 @@ enum WaitReason {
       return nil
     }
     let what = full.name.isEmpty ? full.scope.rawValue : "\(full.scope.rawValue) \(full.name)"
-    return "for room: \(full.running) run, and the limit of \(what) is \(limit)"
+    return "for a free place: \(full.running) run, and the limit of \(what) is \(limit)"
   }
 }

@@ -2,10 +2,10 @@ import CommandLineKit
 import ReelhaulSystem
 import WorkerOptions
 
-/// Tells people what the fleet does: at once, or where a board is being drawn, when its drawer asks.
+/// Prints sentences about the fleet: at once, or when the display asks for them while bars are drawn.
 final class Announcer: Sendable {
   private let console: Console
-  /// nil: nothing is being drawn.
+  /// Nil if no bars are drawn.
   private let held = Lock<[String]?>(nil)
 
   init(_ console: Console) {
@@ -20,7 +20,7 @@ final class Announcer: Sendable {
     if !isHeld { console.note(text) }
   }
 
-  /// Holds what is said from now on; what has been held so far is returned.
+  /// Holds sentences back from now on. Returns those that have been held so far.
   func hold() -> [String] {
     held.withLock { held in
       defer { held = [] }
@@ -28,7 +28,7 @@ final class Announcer: Sendable {
     }
   }
 
-  /// Says what is held, and all that follows, at once.
+  /// Prints the held sentences, and all later ones at once.
   func release() {
     let lines = held.withLock { held in
       defer { held = nil }

@@ -10,7 +10,8 @@ extension FleetOptions {
     let arguments = context.arguments
     let demo = arguments[flag: .demo]
     let settings = [
-      // The demo kills a worker and shows the films spread over all of them: a short lease, few tasks at a time for each.
+      // For the demo a short lease, because it kills a worker, and few tasks per worker, to spread the films over all
+      // of them.
       "REELHAUL_LEASE_SECONDS": arguments.given(.lease) ?? (demo ? "5" : arguments[.lease]),
       "REELHAUL_CONCURRENCY": arguments.given(.concurrency) ?? (demo ? "5" : arguments[.concurrency]),
       "REELHAUL_DRAIN_SECONDS": arguments[.drain],
@@ -25,7 +26,7 @@ extension FleetOptions {
       topicPrefix: FleetSettings.topics(arguments, .fleetTopicPrefix).prefix,
       executable: Self.ownExecutable(), workerSettings: settings)
     if case .existing = broker { return }
-    // They are for another broker: the fleet's own speaks plaintext.
+    // These properties are for another broker: the fleet's own broker speaks plaintext.
     unset = arguments.settings.names(withPrefix: "REELHAUL_KAFKA_")
   }
 
@@ -39,7 +40,7 @@ extension FleetOptions {
       }
       guard access("\(home)/bin/kafka-server-start.sh", X_OK) == 0 else {
         throw UsageError(
-          "KAFKA_HOME is \(home), where no bin/kafka-server-start.sh is",
+          "KAFKA_HOME is \(home), which has no bin/kafka-server-start.sh",
           hint: "Set it to an unpacked distribution of Apache Kafka.")
       }
       return .apacheKafka(home: home)

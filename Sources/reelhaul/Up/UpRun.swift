@@ -11,10 +11,10 @@ import TransferEngine
 import WorkerCore
 import WorkerOptions
 
-/// `reelhaul up`: starts the fleet, says when it is ready, stops it in order.
+/// `reelhaul up`: starts the fleet, reports when it is ready, and stops it in order.
 struct UpRun {
   private static let readiness: Duration = .seconds(60)
-  /// How long workers may apply no command before those that are left are given up.
+  /// How long workers may apply no command before the remaining ones are given up.
   private static let applying: Duration = .seconds(15)
 
   private let context: Context
@@ -46,11 +46,12 @@ struct UpRun {
     do {
       fleet = try await starting.value
     } catch _ where starting.isCancelled {
-      // What was interrupted says so in words of its own.
+      // An interrupted start gets its own sentence.
       context.note("Stopped before the fleet was ready.")
       return .failed
     } catch let error as SystemError {
-      throw CommandFailure(.failed, "\(error)", hint: "--data-dir must be yours to write to, on a disk with room.")
+      throw CommandFailure(
+        .failed, "\(error)", hint: "You need write permission for --data-dir, and free space on its disk.")
     }
     return try await serve(fleet)
   }
@@ -63,7 +64,7 @@ struct UpRun {
       if context.arguments[flag: .demo] {
         code = try await playDemo(fleet)
         if context.arguments[flag: .keep] {
-          context.note("The fleet goes on; stop it with Ctrl-C.")
+          context.note("The fleet keeps running. Stop it with Ctrl-C.")
           await stop.wait()
         }
       } else {
@@ -80,14 +81,14 @@ struct UpRun {
   private func drain(_ fleet: LocalFleet) async {
     let commands = fleet.keepsCommands ? nil : commands(of: fleet)
     if let commands { await waitUntilApplied(commands) }
-    context.note("Draining: workers record what they have and hand back their tasks.")
+    context.note("Draining: workers record their progress and hand back their tasks.")
     var lost: Int64 = 0
     await fleet.stop(within: .seconds((context.arguments.integer(.drain) ?? 25) + 5)) {
       lost = await (try? commands?.position())?.unread ?? 0
     }
     let number = lost == 1 ? "1 command" : "\(lost) commands"
     let loss = lost == 0 ? "." : "; send again \(number) that no worker had applied."
-    context.note("Stopped. 'reelhaul up' on \(fleet.layout.root) goes on from here\(loss)")
+    context.note("Stopped. 'reelhaul up' on \(fleet.layout.root) continues from here\(loss)")
   }
 
   private func commands(of fleet: LocalFleet) -> GroupObserver? {
@@ -96,10 +97,10 @@ struct UpRun {
     return try? GroupObserver(kafka, group: topics.group, topic: topics.commands)
   }
 
-  /// Waits while workers apply what was sent so far, which is gone with the broker.
+  /// Waits while workers apply the commands sent so far, which the broker forgets when it ends.
   private func waitUntilApplied(_ commands: GroupObserver) async {
     guard let first = try? await commands.position(), first.unread > 0 else { return }
-    context.note("Waiting for workers to apply what was sent: it is gone with the broker.")
+    context.note("Waiting for workers to apply the sent commands, which the broker forgets when it ends.")
     var last = first
     var deadline = BootInstant.now + Self.applying
     while last.committed < first.committed + first.unread, BootInstant.now < deadline {
@@ -126,7 +127,7 @@ struct UpRun {
     }
   }
 
-  /// The workers' settings, schema, storage and topics, before the first worker.
+  /// Prepares the workers' settings, schema, storage and topics, before the first worker starts.
   private func prepare(_ environment: [String: String]) async throws {
     let workers = context.environment.merging(environment) { $1 }
     if let sentence = UnknownSettings.unfollowed(context.arguments.settings, workers) { announcer.say(sentence) }
@@ -142,14 +143,14 @@ struct UpRun {
     try await TopicMigration(kafka, topics).run { _ in }
   }
 
-  /// Mistakes in what the workers read are told here: no worker would start.
+  /// Reports mistakes in the workers' settings here, because no worker would start with them.
   private func checkSettings(_ environment: [String: String]) throws {
     let settings = try SettingsLoader.load([], environment: environment)
     let invocation = try CommandParser(Program.spec, settings: settings).parse([Subcommand.worker.spec.name])
     if case .run(let arguments) = invocation { _ = try WorkerConfiguration(arguments) }
   }
 
-  /// Every worker has its lease.
+  /// Waits until every worker has its lease.
   private func waitUntilReady(_ fleet: LocalFleet) async throws {
     let configuration = try PostgresConfiguration(url: fleet.environment["REELHAUL_POSTGRES"] ?? "")
     try await PostgresPool.with(configuration) { pool in
@@ -169,7 +170,7 @@ struct UpRun {
 
   private func announce(_ fleet: LocalFleet) throws {
     let lines = fleet.environment.sorted { $0.key < $1.key }.map { SettingsFile.line($0.key, $0.value) }
-    // The database's password is in it.
+    // The file contains the database's password.
     try TextFile.write(lines.joined(), to: fleet.layout.environmentFile, mode: 0o600)
     let workers = fleet.workers.count
     context.note(

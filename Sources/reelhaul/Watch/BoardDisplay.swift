@@ -22,7 +22,7 @@ struct BoardDisplay: TaskDisplay {
     output.write(writer.frame(board.lines(on: terminal, height: max(2, rows - 1)), width: terminal.width))
   }
 
-  /// Prints a line above the bars, for good.
+  /// Prints a line above the bars permanently.
   mutating func say(_ line: String) { say(line, in: nil) }
 
   mutating func say(_ line: String, in ink: Paint.Ink?) {

@@ -1,7 +1,7 @@
 import TaskCore
 
-/// The tasks that a watch without names follows: what is unfinished, and what has ended meanwhile, in the order in which
-/// they came.
+/// The tasks that a watch without names follows: unfinished ones, and those that have ended meanwhile, in the order in
+/// which they appeared.
 struct FollowedTasks {
   private let limit: Int
   private(set) var documents: [TaskDocument] = []
@@ -11,8 +11,8 @@ struct FollowedTasks {
     self.limit = limit
   }
 
-  /// `listed` are the unfinished tasks as they are now, what runs first. Followed tasks that are neither among them nor
-  /// known to have ended are looked up; one that is gone is followed no more.
+  /// `listed` are the unfinished tasks now, running ones first. Followed tasks that are not among them, and are not
+  /// known to have ended, are looked up. A task that no longer exists is not followed any more.
   mutating func update(
     listed: [TaskDocument], lookUp: ([UniqueID]) async throws -> [UniqueID: TaskDocument]
   ) async throws {
@@ -24,12 +24,12 @@ struct FollowedTasks {
     for task in listed where known.insert(task.spec.id).inserted { add(task) }
   }
 
-  /// Follows only what is unfinished from now on.
+  /// From now on, follows only unfinished tasks.
   mutating func dropEnded() {
     documents.removeAll(where: \.state.isFinal)
   }
 
-  /// Where there is no room, what ended first gives way, and to what runs also what waits.
+  /// If there is no room, the task that ended first gives way. A running task also replaces a waiting one.
   private mutating func add(_ task: TaskDocument) {
     if documents.count == limit {
       let waiting = task.state.isOwned ? documents.lastIndex { !$0.state.isOwned } : nil

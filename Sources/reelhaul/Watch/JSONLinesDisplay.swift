@@ -2,7 +2,7 @@ import CommandLineKit
 import TaskCore
 import WorkerOptions
 
-/// A document for each change, one a line.
+/// Prints a document for each change, one per line.
 struct JSONLinesDisplay: TaskDisplay {
   private let output: Output
   private var shown: [UniqueID: TaskDocument] = [:]

@@ -3,7 +3,7 @@ import ReelhaulSystem
 import TaskCore
 import WorkerOptions
 
-/// A line for each change of state or of what went wrong, and one a second for a task that moves: for pipes.
+/// For pipes: prints a line for each change of state or error, and one line a second for a running task.
 struct LinesDisplay: TaskDisplay {
   private static let pause: Duration = .seconds(1)
 

@@ -2,11 +2,11 @@ import CommandLineKit
 import TaskCore
 import WorkerOptions
 
-/// Where followed tasks are shown.
+/// Shows followed tasks.
 protocol TaskDisplay: Sendable {
-  /// `tasks` are all that are followed, as they are now; in the states `more` there are others.
+  /// `tasks` are all followed tasks, as they are now. In the states `more` there are others that are not followed.
   mutating func show(_ tasks: [TaskDocument], more: Set<TaskState>)
-  /// Tells something besides the tasks, to a person.
+  /// Prints a remark for people.
   mutating func say(_ line: String)
 }
 

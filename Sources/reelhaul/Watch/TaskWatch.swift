@@ -5,13 +5,13 @@ import TaskCore
 import TaskStore
 import WorkerOptions
 
-/// Follows tasks by reading the store a few times a second, and shows what changes.
+/// Follows tasks by reading the store a few times a second, and shows changes.
 struct TaskWatch {
   private static let interval: Duration = .milliseconds(250)
-  /// After which a task that has not begun is worth a word.
+  /// After this time a remark says why a task has not begun.
   private static let patience: Duration = .seconds(10)
 
-  /// Tasks of each state that a watch without names follows.
+  /// The most tasks of each state that a watch without names follows.
   private static let most = 100
 
   private let store: any TaskReader & FleetReader
@@ -29,8 +29,8 @@ struct TaskWatch {
     self.awaited = awaited
   }
 
-  /// Follows `ids` until all are as wanted or removed. Returns their last documents, in order; `known` are those of them
-  /// that were seen before.
+  /// Follows `ids` until all meet the condition or are removed. Returns their last documents in order. `known` are
+  /// documents that were seen before.
   func run(
     _ ids: [UniqueID], known: [TaskDocument] = [], until isEnough: @Sendable (TaskDocument) -> Bool
   ) async throws -> [TaskDocument] {
@@ -46,7 +46,7 @@ struct TaskWatch {
       if !isQuiet { for task in removed { display.say("\(task.title) was removed.") } }
       if tasks.areAll(isEnough) { return tasks.documents }
       var obstacles: [String] = []
-      // Where an effect is awaited, a command is on its way that may let them go on.
+      // Not if an effect is awaited: then a command is on its way that may let the tasks continue.
       if awaited == .end {
         let holds = try await holds(tasks.existing)
         held.withLock { $0 = Set(holds.map(\.task)) }
@@ -58,14 +58,14 @@ struct TaskWatch {
     }
   }
 
-  /// What of the followed can only go on once somebody does something about it, and what that is.
+  /// The followed tasks that continue only if somebody acts, each with a sentence about it.
   private func holds(_ tasks: [TaskDocument]) async throws -> [(task: UniqueID, sentence: String)] {
     let predecessors = Set(tasks.filter { $0.state == .blocked }.flatMap(\.spec.after))
     let states = predecessors.isEmpty ? [:] : try await store.states(of: Array(predecessors))
     return tasks.compactMap { task in WaitReason.hold(of: task, states: states).map { (task.spec.id, $0) } }
   }
 
-  /// Why nothing of what is followed moves; nil where something does.
+  /// Why none of the followed tasks moves; nil if one does.
   private func obstacle(_ tasks: NamedTasks) async throws -> String? {
     if tasks.unseen > 0 { return Self.unseen }
     let waiting = [TaskState.queued, .blocked]
@@ -75,11 +75,11 @@ struct TaskWatch {
   }
 
   private static let unseen = """
-    Kafka has the command, but no worker has taken it yet: see 'reelhaul workers'. After one has joined, ended or died \
-    the commands are shared out anew, which takes seconds, after a death up to some 15.
+    Kafka has the command, but no worker has taken it yet: see 'reelhaul workers'. After a worker has joined, ended or died, \
+    the commands are assigned again. This takes seconds, and up to about 15 seconds after a death.
     """
 
-  /// An interrupt ends this process, and not the tasks.
+  /// An interrupt ends this process, not the tasks.
   private func tellOfInterrupt(_ ids: [UniqueID], _ held: Lock<Set<UniqueID>>) async {
     let stop = StopSignal()
     stop.onStop { [context, awaited] in
@@ -106,7 +106,7 @@ struct TaskWatch {
       }
       try await tasks.update(listed: listed) { try await store.tasks($0) }
       display.show(tasks.documents, more: more)
-      // What has ended stays on a terminal; elsewhere it was shown once.
+      // Ended tasks stay on a terminal. Elsewhere they are shown once.
       if !context.terminal.isInteractive { tasks.dropEnded() }
       try await Task.sleep(for: Self.interval)
     }

@@ -1,18 +1,18 @@
 import TaskCore
 
-/// What is said where somebody no longer waits for tasks.
+/// The sentence for a user who stops waiting for tasks.
 enum WatchEnd {
-  /// What was waited for.
+  /// What the user waited for.
   enum Awaited: Sendable {
-    /// The tasks' end.
+    /// The end of the tasks.
     case end
-    /// What a command that was sent does to them.
+    /// The effect of a command that was sent.
     case effect
   }
 
   private static let named = 3
 
-  /// `held` are those of the tasks that do not go on by themselves.
+  /// `held` are the tasks that do not continue by themselves.
   static func sentence(_ tasks: [UniqueID], held: Set<UniqueID>, awaited: Awaited) -> String {
     let list = tasks.prefix(named).map { "\($0)" }.joined(separator: " ") + (tasks.count > named ? " …" : "")
     let isOne = tasks.count == 1
@@ -20,9 +20,9 @@ enum WatchEnd {
     let what =
       switch awaited {
       case .effect: "The command was sent"
-      case .end where count == 0: isOne ? "The task goes on" : "The tasks go on"
-      case .end where count == tasks.count: isOne ? "The task stays as it is" : "The tasks stay as they are"
-      case .end: "The tasks go on, but for \(count) of them"
+      case .end where count == 0: isOne ? "The task continues" : "The tasks continue"
+      case .end where count == tasks.count: isOne ? "The task does not change" : "The tasks do not change"
+      case .end: "The tasks continue, except \(count) of them"
       }
     return "\(what): 'reelhaul watch \(list)' follows, 'reelhaul cancel \(list)' stops."
   }

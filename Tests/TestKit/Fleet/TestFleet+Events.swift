@@ -5,13 +5,13 @@ import TaskCore
 import Testing
 
 extension TestFleet {
-  /// Every event record of the fleet, read by a program that is not ours; once the outbox is empty.
+  /// Every event record of the fleet, read by an independent program after the outbox is empty.
   package func events() async throws -> [TaskEvent] {
     try await eventually("the outbox is relayed") { try await pool.query("select from outbox limit 1").isEmpty }
     return try await records(of: "events").map { try TaskEventJSON.decode($0) }
   }
 
-  /// The sequence of the last snapshot of each task in the `tasks` topic, nil where that is a tombstone.
+  /// The sequence of the last snapshot of each task in the `tasks` topic; nil for a tombstone.
   private func snapshots() async throws -> [String: Int?] {
     var snapshots: [String: Int?] = [:]
     for record in try await records(of: "tasks", ["-f", "%k %s\n"]) {
@@ -22,7 +22,7 @@ extension TestFleet {
     return snapshots
   }
 
-  /// The lines that kcat makes of a topic, in the order of each partition.
+  /// The lines that kcat prints for a topic, in the order of each partition.
   private func records(of topic: String, _ options: [String] = []) async throws -> [[UInt8]] {
     let directory = try TemporaryDirectory()
     var streams = ChildProcess.Options()
@@ -36,11 +36,11 @@ extension TestFleet {
     return try Self.contents("\(directory.path)/records").split(separator: UInt8(ascii: "\n")).map { Array($0) }
   }
 
-  /// What is wrong with the events: each task's are numbered from 1 to its last, begin in this order, and those that
-  /// were published again are the same; its last snapshot is that of its last event.
+  /// The problems of the events. Each task's events must be numbered from 1 without gaps and appear in this order;
+  /// repeated events must be equal; and the last snapshot must be that of the last event.
   package func problemsOfEvents() async throws -> [String] {
     var problems = try await foundProblems()
-    // What a transaction has committed may be read a moment later.
+    // A committed transaction may become readable a moment later.
     for _ in 0..<120 where !problems.isEmpty {
       try await loop.sleep(for: .milliseconds(500))
       problems = try await foundProblems()

@@ -2,9 +2,9 @@ import ReelhaulPostgres
 import ReelhaulSystem
 import TaskCore
 
-/// A change to a row of `run`, `checkpoint`, `task` or `worker`, as the database saw it.
+/// A change to a row of `run`, `checkpoint`, `task` or `worker`, as recorded by the database.
 package struct JournalEntry: Sendable {
-  /// The role that made it: see ``TestFleet/startWorker(named:through:)``.
+  /// The role that made the change: see ``TestFleet/startWorker(named:through:)``.
   package var role: String
   /// `INSERT run`, `UPDATE worker` …
   package var change: String
@@ -13,24 +13,25 @@ package struct JournalEntry: Sendable {
   package var worker: Int32?
   /// Microseconds of the database's clock, since 2000.
   package var at: Int64
-  /// Of a row of `worker`, on the same clock.
+  /// For a row of `worker`, on the same clock.
   package var leaseUntil: Int64?
 }
 
-/// How a task came from one worker to the next.
+/// How a task moved from one worker to the next.
 package struct TakeOver: Sendable {
-  /// When the lease of the former owner ended, and the next claim began: microseconds of the database's clock.
+  /// The end of the former owner's lease, and the next claim: microseconds of the database's clock.
   package var leaseUntil: Int64
   package var claimedAt: Int64
-  /// How often one other worker renewed its lease in between, every 500 ms: how long it was for a machine that is slow.
+  /// How often one other worker renewed its lease in between, every 500 ms. It measures the time even on a slow
+  /// machine.
   package var renewals: Int
 
-  /// More ``renewals`` than this, and something other than the sweep has found the task.
+  /// With more ``renewals`` than this, something other than the sweep has found the task.
   package static let prompt = 8
 }
 
 extension TestFleet {
-  /// From now on the database notes who changes what.
+  /// From now on the database records who changes which row.
   package func keepJournal() async throws {
     let tables = ["run": "task_id", "checkpoint": "task_id", "task": "id", "worker": "id"]
     let triggers = tables.map { table, _ in
@@ -59,7 +60,7 @@ extension TestFleet {
     }
   }
 
-  /// What was noted so far, in order.
+  /// The changes so far, in order.
   package func journal() async throws -> [JournalEntry] {
     try await pool.query(
       "select role, change, task_id, epoch, worker_id, at, lease_until from journal order by id"
@@ -72,7 +73,7 @@ extension TestFleet {
     }
   }
 
-  /// How the task was taken from the owner of `epoch`, once it was.
+  /// How the task was taken over from the owner of `epoch`; nil if it was not yet.
   package func takeOver(of task: UniqueID, from epoch: Int) async throws -> TakeOver? {
     let entries = try await journal()
     let claims = entries.filter { $0.change == "INSERT run" && $0.task == task }
@@ -86,7 +87,7 @@ extension TestFleet {
     return TakeOver(leaseUntil: lease, claimedAt: next.at, renewals: most ?? 0)
   }
 
-  /// The database's time, as in the journal.
+  /// The database's time, on the clock of the journal.
   package func databaseTime() async throws -> Int64 {
     try await pool.query("select clock_timestamp()")[0].timestamp(0)
   }

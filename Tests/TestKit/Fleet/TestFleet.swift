@@ -7,7 +7,7 @@ import TaskCore
 import TaskStore
 import Testing
 
-/// A fleet of real worker processes for a test: a database of its own, a broker, an origin that can misbehave, a storage
+/// A fleet of real worker processes for a test: a new database, a broker, an origin that can misbehave, a storage
 /// root, and the built `reelhaul` binary.
 ///
 ///     let fleet = try await TestFleet.start(workers: 2)
@@ -18,7 +18,7 @@ package final class TestFleet: Sendable {
   package enum Broker: Sendable {
     /// The development broker, in this process.
     case development
-    /// At these bootstrap servers, with topics of this test's own.
+    /// A running broker with these bootstrap servers. The topics are this test's own.
     case running(String)
   }
 
@@ -31,7 +31,7 @@ package final class TestFleet: Sendable {
   package let environment: [String: String]
   private let directory: TemporaryDirectory
   private let broker: DevelopmentBroker?
-  /// For what only the database can tell.
+  /// For checks that only the database can answer.
   package let pool: PostgresPool
   private let processes = Lock<[ChildProcess]>([])
 
@@ -49,7 +49,7 @@ package final class TestFleet: Sendable {
       "REELHAUL_KAFKA": bootstrap, "REELHAUL_POSTGRES": postgres, "REELHAUL_TOPIC_PREFIX": prefix,
       "REELHAUL_STORAGE": "default=\(directory.path)/storage", "REELHAUL_ALLOW_NETWORKS": "127.0.0.0/8",
       "REELHAUL_LEASE_SECONDS": String(leaseSeconds), "REELHAUL_DRAIN_SECONDS": "120", "REELHAUL_LOG_LEVEL": "info",
-      // Nobody is there: a transfer that asked a proxy of the environment would fail.
+      // No proxy listens there, so a transfer that used a proxy of the environment would fail.
       "http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9", "ALL_PROXY": "http://127.0.0.1:9",
     ].merging(extra) { _, new in new }
     loop = EventLoop(name: "test-fleet")
@@ -58,8 +58,8 @@ package final class TestFleet: Sendable {
     client = try ReelhaulClient.connect(bootstrap: bootstrap, topicPrefix: prefix)
   }
 
-  /// Prepares the database and the topics and starts the workers. A lease is short only where a test waits for its end: a
-  /// machine that is busy for as long takes the tasks of a worker that lives.
+  /// Prepares the database and the topics, and starts the workers. Use a short lease only if the test waits for its
+  /// end: on a busy machine a living worker could lose its tasks.
   package static func start(
     workers: Int, broker kind: Broker = .development, postgres: String? = nil, leaseSeconds: Int = 15,
     environment: [String: String] = [:]
@@ -87,7 +87,7 @@ package final class TestFleet: Sendable {
     return fleet
   }
 
-  /// A test that failed has not stopped its fleet, which must not disturb the next one.
+  /// A failed test has not stopped its fleet, which must not disturb the next test.
   deinit {
     for process in processes.withLock({ $0 }) {
       process.kill(SIGKILL)
@@ -110,14 +110,14 @@ package final class TestFleet: Sendable {
 
   // MARK: Processes
 
-  /// The built command line, beside the test bundle.
+  /// The built program, beside the test bundle.
   package static var binary: String {
     let path = CommandLine.arguments[0]
     let folder = path.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/")
     return "\(folder)/reelhaul"
   }
 
-  /// A worker that the database knows by the name of a role of its own, perhaps behind a proxy.
+  /// A worker with its own role in the database, optionally behind a proxy.
   package func startWorker(named role: String, through proxy: CuttingProxy? = nil) async throws -> ChildProcess {
     _ = try await pool.withConnection {
       try await $0.script(
@@ -139,7 +139,7 @@ package final class TestFleet: Sendable {
     let number = processes.withLock { $0.count }
     options.stdout = "\(directory.path)/worker-\(number).log"
     options.stderr = options.stdout
-    // One that is stopped (SIGSTOP) would never act on another.
+    // SIGKILL, because a stopped process (SIGSTOP) would not act on another signal.
     options.signalOnParentDeath = SIGKILL
     let process = try ChildProcess(Self.binary, ["worker"], options)
     processes.withLock { $0.append(process) }
@@ -151,7 +151,7 @@ package final class TestFleet: Sendable {
     processes.withLock { $0.filter { $0.status == nil } }
   }
 
-  /// Runs one command of the command line to its end.
+  /// Runs one command of the program until it ends.
   package func run(_ arguments: [String]) async throws -> (status: ReelhaulSystem.ExitStatus, output: String) {
     let path = "\(directory.path)/run-\(UInt32.random(in: 0 ... .max))"
     var options = ChildProcess.Options()
@@ -162,7 +162,7 @@ package final class TestFleet: Sendable {
     return (status, try String(decoding: Self.contents(path), as: UTF8.self))
   }
 
-  /// What the workers have logged.
+  /// The logs of the workers.
   package func logs() -> String {
     (0..<processes.withLock { $0.count }).map { number in
       let path = "\(directory.path)/worker-\(number).log"
@@ -177,7 +177,7 @@ package final class TestFleet: Sendable {
     return processes.withLock { $0.first { $0.pid == pid && $0.status == nil } }
   }
 
-  /// Polls until `condition` holds, whatever it throws meanwhile; fails with the workers' logs after `limit`.
+  /// Polls until `condition` holds, and ignores errors meanwhile. Fails with the workers' logs after `limit`.
   package func eventually(
     _ what: String, within limit: Duration = .seconds(300), sourceLocation: SourceLocation = #_sourceLocation,
     _ condition: () async throws -> Bool
@@ -191,7 +191,7 @@ package final class TestFleet: Sendable {
 
   // MARK: Tasks
 
-  /// Submits a download of the origin's `path`, to the same name in the default storage.
+  /// Submits a download of the origin's `path` to the same name in the default storage.
   package func download(
     _ path: String, id: UniqueID = .make(), _ change: (inout TaskSpec) -> Void = { _ in }
   ) async throws -> UniqueID {
@@ -201,7 +201,7 @@ package final class TestFleet: Sendable {
     return id
   }
 
-  /// Polls until the task satisfies `condition`; throws with the workers' logs after `deadline`.
+  /// Polls until the task meets `condition`. Throws with the workers' logs after `deadline`.
   @discardableResult
   package func wait(
     for task: UniqueID, within deadline: Duration = .seconds(300), _ what: String = "the condition",
@@ -232,7 +232,7 @@ package final class TestFleet: Sendable {
     }
   }
 
-  /// Waits until all of these have succeeded, with one question about all of them.
+  /// Waits until all these tasks have succeeded, with one query for all of them.
   package func waitForSuccess(of tasks: [UniqueID], sourceLocation: SourceLocation = #_sourceLocation) async throws {
     try await eventually("\(tasks.count) tasks have succeeded", sourceLocation: sourceLocation) {
       let states = try await store.states(of: tasks)

@@ -3,7 +3,7 @@ import ReelhaulSystem
 
 /// TCP ports of 127.0.0.1.
 package enum LoopbackPort {
-  /// A socket bound to a port of its own, and that port.
+  /// A socket bound to a free port, and the port.
   static func bound() throws -> (socket: Int32, port: UInt16) {
     let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     var size = socklen_t(MemoryLayout<sockaddr_in>.size)
@@ -28,8 +28,8 @@ package enum LoopbackPort {
     return connect(socket, to: port)
   }
 
-  /// Waits until a connection of this process to `port` has received something that was not read, and tells whether one
-  /// has. Blocks its thread.
+  /// Waits until a connection of this process to `port` has received bytes that were not read. Returns whether this
+  /// happened. Blocks its thread.
   package static func receives(from port: UInt16) -> Bool {
     var ends = (0..<4096).filter { peer(of: $0) == port }.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
     return poll(&ends, nfds_t(ends.count), 180_000) > 0

@@ -1,7 +1,7 @@
 import Glibc
 import TaskCore
 
-/// One accepted connection, on a thread of its own.
+/// One accepted connection, on its own thread.
 struct OriginConnection {
   let socket: Int32
   let server: OriginServer
@@ -40,7 +40,7 @@ struct OriginConnection {
     return (4...bytes.count).first { Array(bytes[$0 - 4..<$0]) == [13, 10, 13, 10] }
   }
 
-  /// Whether the connection can carry another request afterwards.
+  /// Returns whether the connection can carry another request.
   private func send(_ response: OriginResponse, exchange: Int, path: String) -> Bool {
     var rate: Int?
     for step in response.prelude where !run(step, rate: &rate, response, exchange, path) { return false }
@@ -79,7 +79,7 @@ struct OriginConnection {
     }
   }
 
-  /// Sends `bytes` of a body, takes as long as `rate` asks for, and gives up when the client leaves.
+  /// Sends `bytes` of a body at the given `rate`, and gives up when the client leaves.
   private func sendBody(_ bytes: [UInt8], _ rate: Int?, _ response: OriginResponse) -> Bool {
     guard !bytes.isEmpty else { return true }
     let size = Array("\(String(bytes.count, radix: 16))\r\n".utf8)

@@ -2,8 +2,8 @@ import ReelhaulDigest
 import ReelhaulSystem
 import TaskCore
 
-/// The bytes of a made-up file: byte `i` is a function of the seed and `i` alone, so any range of a file of any size
-/// can be sent, and compared, without keeping it.
+/// The bytes of a generated file. Byte `i` depends only on the seed and `i`, so any range of a file of any size can be
+/// sent and compared without storing it.
 package struct OriginContent: Hashable, Sendable {
   package var seed: UInt64
 

@@ -1,9 +1,9 @@
 import TaskCore
 
-/// One request and what became of it.
+/// One request and its answer.
 package struct OriginExchange: Sendable {
   package var request: OriginRequest
-  /// `nil` until the head is sent.
+  /// Nil until the head is sent.
   package var status: Int?
   /// The parts of the file that were given to the socket.
   package var sent = ByteRanges()

@@ -1,46 +1,46 @@
-/// One way in which a server gets an answer wrong: a change to the right answer. Several are applied in order.
+/// One fault of a server: a change to the correct answer. Several faults are applied in order.
 package enum OriginFault: Sendable {
-  // What is sent.
+  // Faults of the content.
 
-  /// 200 and the whole file, whatever was asked.
+  /// 200 and the whole file, whatever range was requested.
   case ignoresRange
-  /// 206 for another range than the one asked, told honestly.
+  /// 206 for another range than the requested one, with a correct Content-Range.
   case shiftsRange(start: Int64, end: Int64)
-  /// `Content-Range` names a total that is off by so much.
+  /// The total in `Content-Range` is wrong by this number of bytes.
   case wrongTotal(by: Int64)
-  /// A header field set, or removed, whatever the body is: `("Content-Range", nil)`, `("Content-Range", "bytes */*")`.
+  /// Sets or removes a header field, whatever the body is: `("Content-Range", nil)`, `("Content-Range", "bytes */*")`.
   case header(String, String?)
-  /// So many bytes less of a body than its `Content-Range` says; `Content-Length` agrees with the body.
+  /// The body is shorter than its `Content-Range` says by this number of bytes. `Content-Length` agrees with the body.
   case shortBody(by: Int64)
-  /// So many bytes more of a body than its `Content-Range` says; `Content-Length` agrees with the body.
+  /// The body is longer than its `Content-Range` says by this number of bytes. `Content-Length` agrees with the body.
   case longBody(by: Int64)
-  /// So many bytes behind a body that its length does not tell of: the beginning of an answer nobody asked for.
+  /// These bytes follow the body beyond its length, like the beginning of an answer without a request.
   case surplus(String)
-  /// The body is declared as gzip and begins as one, at its former length.
+  /// The body is declared as gzip and begins like gzip, with its former length.
   case gzip
   /// 206 as `multipart/byteranges` with one part.
   case multipart
-  /// 200 with the file's first bytes as if that were all.
+  /// 200 with the file's first bytes, as if that were the whole file.
   case wholeOfLength(Int64)
-  /// Another answer altogether: 416 with a body, 429, 503, a login page as 200 …
+  /// A completely different answer: 416 with a body, 429, 503, a login page as 200 …
   case answer(Int, headers: [(String, String)] = [], body: String = "")
   case redirect(to: String, status: Int = 302)
-  /// An entity tag of its own for every answer.
+  /// A new entity tag for every answer.
   case freshTag
   /// `HEAD` is answered with this length.
   case headLength(Int64)
-  /// So many extra header fields of 100 bytes.
+  /// This number of extra header fields of 100 bytes.
   case headerFlood(Int)
   /// Chunked, without a length.
   case chunked
 
-  // How it is sent.
+  // Faults of the sending.
 
-  /// The connection ends after so many bytes of body; before the head for `nil`.
+  /// The connection ends after this number of body bytes; nil: before the head.
   case cut(after: Int64?, reset: Bool = false)
-  /// Nothing more after so many bytes of body until the gate opens; before the head for `nil`.
+  /// Stops after this number of body bytes until the gate opens; nil: before the head.
   case hold(after: Int64?, OriginGate)
-  /// The file is replaced after so many bytes of body, and the rest comes from the new one.
+  /// The file is replaced after this number of body bytes, and the rest comes from the new file.
   case swap(after: Int64, to: OriginFile)
   case pace(bytesPerSecond: Int)
 
@@ -108,7 +108,7 @@ package enum OriginFault: Sendable {
     case .cut(let offset, let reset):
       response.insert(reset ? .reset : .close, after: offset)
     case .hold(let offset, let gate):
-      // A body that ends there is whole, and its client may send the next request over the same connection.
+      // A body that ends there is complete, and its client may send the next request over the same connection.
       if let offset, offset >= response.length { return }
       response.insert(.hold(gate), after: offset)
     case .swap(let offset, let file):

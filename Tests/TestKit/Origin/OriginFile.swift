@@ -1,23 +1,23 @@
-/// One version of a file on an ``OriginServer``, and how well the server keeps the protocol for it.
+/// One version of a file on an ``OriginServer``, and how well the server follows the protocol for it.
 package struct OriginFile: Sendable {
-  /// What the server makes of `If-Range`.
+  /// How the server handles `If-Range`.
   package enum IfRange: Sendable {
-    /// As RFC 9110 says: a range only when the validator matches, strongly.
+    /// As in RFC 9110: a range only if the validator matches strongly.
     case honoured
     /// The range is sent whatever the validator.
     case ignored
-    /// A date is compared; an entity tag gets the whole file.
+    /// A date is compared. An entity tag gets the whole file.
     case dateOnly
   }
 
   package var content: OriginContent
   package var size: Int64
-  /// With quotes, and with `W/` where weak; `nil` sends none.
+  /// With quotes, and with `W/` if it is weak; nil sends none.
   package var etag: String?
   package var lastModified: String?
   package var contentType = "video/mp4"
   package var acceptsRanges = true
-  /// `false`: the answer is chunked and nobody learns the length in advance.
+  /// If false, the answer is chunked and does not tell its length in advance.
   package var tellsLength = true
   package var ifRange = IfRange.honoured
 
@@ -30,7 +30,7 @@ package struct OriginFile: Sendable {
     lastModified = "Wed, 01 Jan 2025 00:00:\(second.count == 1 ? "0" : "")\(second) GMT"
   }
 
-  /// The same file with what `change` makes of it.
+  /// The same file after `change`.
   package func with(_ change: (inout OriginFile) -> Void) -> OriginFile {
     var file = self
     change(&file)
@@ -44,7 +44,7 @@ package struct OriginFile: Sendable {
     }
   }
 
-  /// The entity tag made weak and the date gone.
+  /// The same file with a weak entity tag and without a date.
   package func withWeakTagOnly() -> OriginFile {
     with {
       $0.etag = etag.map { "W/\($0)" }
@@ -52,7 +52,7 @@ package struct OriginFile: Sendable {
     }
   }
 
-  /// The answer of a server that is in order.
+  /// The answer of a correct server.
   func answer(to request: OriginRequest) -> OriginResponse {
     guard request.method == "GET" || request.method == "HEAD" else { return .text(405, "method not allowed") }
     if let match = request["if-match"], match != "*", match != etag { return .text(412, "precondition failed") }

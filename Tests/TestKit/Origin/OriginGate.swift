@@ -1,10 +1,10 @@
 import Glibc
 import ReelhaulSystem
 
-/// A place in an answer where the server waits until the test says go.
+/// A place in an answer where the server waits until the test opens the gate.
 package final class OriginGate: Sendable {
   private struct State {
-    /// The writing end of ``pipe``; closing it is what opens the gate.
+    /// The writing end of ``pipe``. Closing it opens the gate.
     var writer: Int32
     var wasReached = false
     var waiting: [CheckedContinuation<Void, Never>] = []
@@ -38,7 +38,7 @@ package final class OriginGate: Sendable {
     }
   }
 
-  /// Lets pass what waits and whatever comes.
+  /// Opens the gate for waiting answers and all later ones.
   package func open() {
     state.withLock { state in
       if state.writer >= 0 { Glibc.close(state.writer) }
@@ -46,7 +46,7 @@ package final class OriginGate: Sendable {
     }
   }
 
-  /// Waits for the gate, or for the end of the connection `socket`; tells whether the gate is open.
+  /// Waits for the gate, or for the end of the connection `socket`. Returns whether the gate is open.
   func pass(_ socket: Int32) -> Bool {
     let waiting = state.withLock { state in
       state.wasReached = true

@@ -1,13 +1,13 @@
 /// A request as it reached an ``OriginServer``.
 package struct OriginRequest: Sendable {
   package var method: String
-  /// Path and query, as sent.
+  /// Path and query, as they were sent.
   package var target: String
   /// Names in lower case, in the order sent.
   package var headers: [(name: String, value: String)]
   /// Counts the requests for this path, from 1.
   package var number = 0
-  /// Requests being answered by the whole server at this moment, this one included.
+  /// The number of requests that the whole server is answering at this moment, including this one.
   package var inProgress = 0
 
   package var path: String {
@@ -18,7 +18,7 @@ package struct OriginRequest: Sendable {
     headers.first { $0.name == name }?.value
   }
 
-  /// The one byte range asked for; `first` is `nil` for "the last `last` bytes".
+  /// The requested byte range. If `first` is nil, it is the last `last` bytes.
   package var range: (first: Int64?, last: Int64?)? {
     guard let value = self["range"], value.hasPrefix("bytes=") else { return nil }
     let bounds = value.dropFirst(6).split(separator: "-", maxSplits: 1, omittingEmptySubsequences: false)
@@ -27,7 +27,7 @@ package struct OriginRequest: Sendable {
     return first == nil && last == nil ? nil : (first, last)
   }
 
-  /// Reads a whole head, the empty line included or not; `nil` when it is not one.
+  /// Parses a whole head, with or without the empty line; nil if it is not one.
   init?(head: String) {
     // "\r\n" is one Character.
     var lines = head.split(separator: "\r\n", omittingEmptySubsequences: true)

@@ -1,16 +1,16 @@
-/// An answer before it is sent: a head, and a body as steps. Faults are changes to it.
+/// An answer before it is sent: a head, and a body as steps. Faults change it.
 package struct OriginResponse: Sendable {
-  /// What a connection does next.
+  /// One step of a connection.
   package enum Step: Sendable {
     case bytes([UInt8])
     case content(OriginContent, Range<Int64>)
-    /// Sends no faster from here on.
+    /// Limits the speed from here on.
     case pace(bytesPerSecond: Int)
-    /// Nothing more until the gate opens, or the client leaves.
+    /// Sends nothing more until the gate opens or the client leaves.
     case hold(OriginGate)
     /// Installs another version of the requested file.
     case install(OriginFile)
-    /// Ends the connection in order, whatever was promised.
+    /// Ends the connection in order, even if the body is not complete.
     case close
     /// Ends the connection with a TCP reset.
     case reset
@@ -39,7 +39,7 @@ package struct OriginResponse: Sendable {
 
   package var status: Int
   package var headers: [(name: String, value: String)] = []
-  /// Before the head.
+  /// Steps before the head.
   package var prelude: [Step] = []
   package var body: [Step]
   package var isChunked = false
@@ -49,7 +49,7 @@ package struct OriginResponse: Sendable {
     self.body = body
   }
 
-  /// A small whole answer.
+  /// A small complete answer.
   static func text(_ status: Int, _ text: String, type: String = "text/plain") -> OriginResponse {
     var response = OriginResponse(status: status, body: [.bytes(Array(text.utf8))])
     response["Content-Length"] = "\(text.utf8.count)"
@@ -57,7 +57,7 @@ package struct OriginResponse: Sendable {
     return response
   }
 
-  /// Setting replaces every field of that name, or removes it.
+  /// Setting a field replaces all fields of this name, or removes them.
   package subscript(name: String) -> String? {
     get { headers.first { $0.name.lowercased() == name.lowercased() }?.value }
     set {
@@ -68,7 +68,7 @@ package struct OriginResponse: Sendable {
 
   var length: Int64 { body.reduce(0) { $0 + $1.count } }
 
-  /// Puts `step` after `offset` bytes of body, or at its end.
+  /// Inserts `step` after `offset` bytes of body, or at the end of the body.
   mutating func insert(_ step: Step, at offset: Int64) {
     var left = offset
     for index in body.indices {
@@ -83,7 +83,7 @@ package struct OriginResponse: Sendable {
     body.append(step)
   }
 
-  /// Drops the body after `length` bytes. The head is left as it is.
+  /// Drops the body after `length` bytes, without changing the head.
   mutating func cut(to length: Int64) {
     insert(.close, at: length)
     body.removeSubrange((body.firstIndex { if case .close = $0 { true } else { false } } ?? body.endIndex)...)

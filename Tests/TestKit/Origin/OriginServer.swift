@@ -2,19 +2,19 @@ import Glibc
 import ReelhaulSystem
 import TaskCore
 
-/// An HTTP/1.1 origin on a free loopback port: serves made-up files of any size, gets its answers wrong as a test
+/// An HTTP/1.1 origin on a free loopback port. It serves generated files of any size, makes the mistakes that a test
 /// asks for, and remembers every request.
 ///
-/// Plain sockets and a thread per connection: it shares nothing with what it tests.
+/// It uses plain sockets and one thread per connection, so it shares no code with the tested client.
 package final class OriginServer: Sendable {
-  /// Decides for one request what goes wrong with its answer; nothing for `[]`.
+  /// Decides the faults of the answer to one request; `[]` for none.
   package typealias Script = @Sendable (OriginRequest) -> [OriginFault]
 
   private struct State {
     var files: [String: OriginFile] = [:]
     var scripts: [String: Script] = [:]
     var exchanges: [OriginExchange] = []
-    /// Requests so far, by path.
+    /// The number of requests so far, by path.
     var counts: [String: Int] = [:]
     var inProgress = 0
     var sockets: Set<Int32> = []
@@ -29,7 +29,7 @@ package final class OriginServer: Sendable {
   private let listener: Int32
   private let state = Lock(State())
 
-  /// - Parameter receiveBuffer: so many bytes of requests it takes before it reads them; nil: as many as usual.
+  /// - Parameter receiveBuffer: the number of bytes that it accepts before it reads them; nil for the usual number.
   package init(receiveBuffer: Int32? = nil) throws {
     (listener, port) = try LoopbackPort.bound()
     if var receiveBuffer {
@@ -44,12 +44,12 @@ package final class OriginServer: Sendable {
     "http://\(host):\(port)\(path)"
   }
 
-  /// Puts `file` at `path`, or replaces what is there: at once, and for every request from now on.
+  /// Puts `file` at `path`, or replaces the file there, at once and for all later requests.
   package func serve(_ path: String, _ file: OriginFile) {
     state.withLock { $0.files[path] = file }
   }
 
-  /// Lets `script` decide about every request for `path`, whether there is a file or not.
+  /// Lets `script` decide about every request for `path`, whether a file exists or not.
   package func script(_ path: String, _ script: @escaping Script) {
     state.withLock { $0.scripts[path] = script }
   }
@@ -59,15 +59,15 @@ package final class OriginServer: Sendable {
     script(path) { _ in faults }
   }
 
-  /// Sends no byte of `path` from `offset` on until the gate opens: whatever the machine's speed, a transfer is not over
-  /// before the test has done to it what it wants.
+  /// Sends no byte of `path` from `offset` on until the gate opens. So the transfer cannot end before the test has
+  /// acted, however fast the machine is.
   package func hold(_ path: String, from offset: Int64) -> OriginGate {
     let gate = OriginGate()
     script(path) { [.hold(after: max(0, offset - ($0.range?.first ?? 0)), gate)] }
     return gate
   }
 
-  /// How many connections are open.
+  /// The number of open connections.
   package var connections: Int { state.withLock { $0.sockets.count } }
 
   /// Every request for `path` so far, in the order of arrival.
@@ -75,7 +75,7 @@ package final class OriginServer: Sendable {
     state.withLock { $0.exchanges.filter { $0.request.path == path } }
   }
 
-  /// Bytes of the file at `path` that were sent again after they had been sent once.
+  /// The number of bytes of the file at `path` that were sent more than once.
   package func bytesSentAgain(_ path: String) -> Int64 {
     var all = ByteRanges()
     var total: Int64 = 0
@@ -86,7 +86,7 @@ package final class OriginServer: Sendable {
     return total - all.count
   }
 
-  /// The first exchange, past or future, that satisfies `predicate` when its head or body is sent or it ends.
+  /// The first exchange, past or future, that meets `predicate` when its head or body is sent, or when it ends.
   package func first(where predicate: @escaping @Sendable (OriginExchange) -> Bool) async -> OriginExchange {
     await withCheckedContinuation { continuation in
       let found = state.withLock { state in
@@ -112,12 +112,12 @@ package final class OriginServer: Sendable {
     let threads = state.withLock { Array($0.connections.values) + $0.ended }
     for thread in threads { thread.join() }
     Glibc.close(listener)
-    // What they hold may hold the server.
+    // The scripts may hold a reference to the server.
     state.withLock { $0.scripts = [:] }
   }
 }
 
-// What connections ask of their server.
+// The calls of connections to their server.
 extension OriginServer {
   /// Records `request`, and decides the answer.
   func begin(_ request: OriginRequest) -> (exchange: Int, OriginResponse) {
@@ -168,7 +168,7 @@ extension OriginServer {
           return [Thread]()
         }
         state.sockets.insert(socket)
-        // The thread's last step takes the same lock, so it finds itself in the table.
+        // The thread's last step takes the same lock, so its entry is in the table by then.
         state.connections[socket] = Thread(name: "origin") { [self] in
           OriginConnection(socket: socket, server: self).serve()
         }
@@ -179,12 +179,12 @@ extension OriginServer {
     }
   }
 
-  /// Takes a connection out of the table and closes it.
+  /// Removes a connection from the table and closes it.
   func end(_ socket: Int32) {
     state.withLock { state in
       state.sockets.remove(socket)
       if let thread = state.connections.removeValue(forKey: socket) { state.ended.append(thread) }
-      // Under the lock, or the number could be in use again when close() shuts it down.
+      // Under the lock, because otherwise close() could shut down a new socket with the same number.
       Glibc.close(socket)
     }
   }

@@ -2,16 +2,16 @@ import CResolver
 import Glibc
 import ReelhaulSystem
 
-/// Host names that only this process can resolve, to what a test says. Each lookup of libcurl asks anew.
+/// Host names that only this process can resolve, with addresses from the test. libcurl asks again for each lookup.
 package enum TestNames {
-  /// The addresses for a lookup, by how many there have been before.
+  /// The addresses for a lookup, by the number of earlier lookups.
   package typealias Answer = @Sendable (_ lookups: Int) -> [String]
 
   private static let names = Lock<[String: (answer: Answer, lookups: Int)]>([:])
   private static let isInstalled: Void = rh_set_resolver { name, addresses, capacity in
     guard let name, let addresses else { return 0 }
     let found = TestNames.names.withLock { names -> [String]? in
-      // With the dot of the root or without, a name is the same.
+      // A name is the same with and without the final dot.
       var key = String(cString: name)
       if key.hasSuffix(".") { key.removeLast() }
       guard let entry = names[key] else { return nil }
@@ -23,7 +23,7 @@ package enum TestNames {
     return 1
   }
 
-  /// A name of its own for `answer`.
+  /// A new name for `answer`.
   package static func name(_ answer: @escaping Answer) -> String {
     _ = isInstalled
     let name = "host-\(UInt32.random(in: 0 ... .max)).test"
@@ -33,6 +33,6 @@ package enum TestNames {
 
   package static func name(for addresses: String...) -> String { name { _ in addresses } }
 
-  /// How often `name` was looked up.
+  /// The number of lookups of `name`.
   package static func lookups(of name: String) -> Int { names.withLock { $0[name]?.lookups ?? 0 } }
 }

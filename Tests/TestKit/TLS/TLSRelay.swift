@@ -2,20 +2,21 @@ import CTLS
 import Glibc
 import ReelhaulSystem
 
-/// Speaks TLS on a free loopback port and plain TCP to the server behind it, byte for byte. What that server does to a
-/// connection happens to the encrypted one: its end is an end without TLS's farewell (`close_notify`), its reset a reset.
+/// Speaks TLS on a free loopback port and plain TCP to the server behind it, byte for byte. Events of that server's
+/// connection also happen to the encrypted one: its end is an end without TLS's `close_notify`, and its reset is a
+/// reset.
 package final class TLSRelay: Sendable {
   package let port: UInt16
   private let target: UInt16
   private let listener: Int32
   private let isOpen = Lock(true)
-  // OpenSSL counts the references to a context, under locks of its own.
+  // OpenSSL counts the references to a context under its own locks.
   private nonisolated(unsafe) let context: OpaquePointer
   private nonisolated(unsafe) let requiredProtocol: UnsafeMutablePointer<CChar>?
 
   /// - Parameters:
-  ///   - requiring: the one protocol of ALPN it speaks, `h2` for example; clients without it are sent away.
-  ///   - highestVersion: of TLS, in its wire form: 0x0303 for 1.2. Nil: all.
+  ///   - requiring: the only ALPN protocol that it speaks, for example `h2`; other clients are refused.
+  ///   - highestVersion: the highest TLS version, in its wire form: 0x0303 for 1.2. Nil: all versions.
   package init(
     to target: UInt16, as server: TestCertificates.Server = .valid, requiring requiredProtocol: String? = nil,
     highestVersion: Int32? = nil
@@ -50,7 +51,7 @@ package final class TLSRelay: Sendable {
 
   package func url(_ path: String, host: String = "127.0.0.1") -> String { "https://\(host):\(port)\(path)" }
 
-  /// Accepts nobody any more.
+  /// Accepts no more connections.
   package func close() {
     isOpen.withLock { isOpen in
       if isOpen { shutdown(listener, Int32(SHUT_RDWR)) }

@@ -1,18 +1,19 @@
 import ReelhaulSystem
 
-/// Certificates made on the spot with the `openssl` command: an authority, and servers it has signed for or not.
+/// Certificates that the `openssl` command makes for this process: an authority, and servers with and without its
+/// signature.
 package final class TestCertificates: Sendable {
   package enum Server: String, Sendable, CaseIterable {
     /// For `localhost` and 127.0.0.1.
     case valid
     case expired
-    /// For another host.
+    /// The certificate is for another host.
     case misnamed
-    /// Signed by an authority that nobody knows.
+    /// An unknown authority has signed it.
     case unknown
   }
 
-  /// Those of this process.
+  /// The certificates of this process.
   package static let shared = Result { try TestCertificates() }
 
   /// The authority's certificate.

@@ -53,7 +53,8 @@ import Testing
 
   static let arrives = DownloadOutcome.succeeded(sha256: file.sha256, bytes: file.size)
 
-  @Test func itIsSentToItsHost() async throws {
+  @Test("a credential is sent with every request to its host, and replaces the task's header")
+  func itIsSentToItsHost() async throws {
     try await run { stage in
       let spec = stage.spec { $0.headers = [HeaderField(name: "authorization", value: "mine")] }
       #expect(await stage.harness.run(spec) == Self.arrives)
@@ -63,7 +64,8 @@ import Testing
     }
   }
 
-  @Test func aRedirectDoesNotTakeItAlong() async throws {
+  @Test("a credential is not sent to another host after a redirect")
+  func aRedirectDoesNotTakeItAlong() async throws {
     try await run { stage in
       let elsewhere = try OriginServer()
       defer { elsewhere.close() }
@@ -82,7 +84,8 @@ import Testing
     }
   }
 
-  @Test func anotherHostDoesNotGetIt() async throws {
+  @Test("a credential is refused for a source on another host, port or scheme")
+  func anotherHostDoesNotGetIt() async throws {
     try await run { stage in
       let sources = [
         stage.harness.origin.url(DownloadHarness.path), stage.relay.url(DownloadHarness.path, host: "localhost"),
@@ -97,7 +100,8 @@ import Testing
     }
   }
 
-  @Test func aWorkerWithoutItLetsTheTaskWait() async throws {
+  @Test("a task waits if the worker lacks its credential or cannot use the file")
+  func aWorkerWithoutItLetsTheTaskWait() async throws {
     try await run { stage in
       let unknown = await stage.harness.run(stage.spec { $0.credential = "other" }).failure
       #expect(unknown?.code == .credentialUnknown)
@@ -116,7 +120,7 @@ import Testing
     }
   }
 
-  @Test(arguments: [401, 403])
+  @Test("a refused request fails the task if the credential has not changed", arguments: [401, 403])
   func aRefusalIsFinalUnlessTheCredentialIsNew(status: Int) async throws {
     try await run { stage in
       stage.harness.origin.always(DownloadHarness.path, .answer(status))
@@ -132,7 +136,8 @@ import Testing
     }
   }
 
-  @Test func anExchangedCredentialIsRead() async throws {
+  @Test("a replaced credential is read after a refusal")
+  func anExchangedCredentialIsRead() async throws {
     try await run { stage in
       stage.harness.origin.script(DownloadHarness.path) { request in
         guard request["authorization"] != "Bearer second" else { return [] }
@@ -144,7 +149,8 @@ import Testing
     }
   }
 
-  @Test func oneThatExpiresMidwayIsReadAgain() async throws {
+  @Test("a credential that expires during a download is read again")
+  func aCredentialThatExpiresIsReadAgain() async throws {
     try await run { stage in
       stage.harness.origin.script(DownloadHarness.path) { request in
         if request.number == 3 { try? stage.write("second") }
@@ -155,7 +161,8 @@ import Testing
     }
   }
 
-  @Test func aServerThatHasHadEnoughIsAskedAgain() async throws {
+  @Test("one refused request in the middle of a download is repeated")
+  func aServerThatHasHadEnoughIsAskedAgain() async throws {
     try await DownloadHarness.run { harness in
       harness.origin.serve(DownloadHarness.path, Self.file)
       harness.origin.script(DownloadHarness.path) { $0.number == 3 ? [.answer(403)] : [] }

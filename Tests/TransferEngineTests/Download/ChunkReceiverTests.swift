@@ -9,7 +9,8 @@ import Testing
 @Suite struct ChunkReceiverTests {
   /// A response that another request takes the end of is over with the last byte that is still wanted of it; one that
   /// comes whole is left to end by itself, so that its connection can be used again.
-  @Test(arguments: [true, false]) func aResponseEndsWithItsLastWantedByte(isShortened: Bool) async throws {
+  @Test("a shortened chunk aborts its response at the last wanted byte", arguments: [true, false])
+  func aResponseEndsWithItsLastWantedByte(isShortened: Bool) async throws {
     let (part, count) = (16 << 10, 4)
     let wanted = isShortened ? part * (count - 1) : part * count
     let storage = try StorageFixture()

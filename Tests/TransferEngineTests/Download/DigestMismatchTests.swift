@@ -6,18 +6,21 @@ import Testing
 @Suite struct DigestMismatchTests {
   private static let digests = FileDigests(sha256: [7, 7], md5: [1, 1])
 
-  @Test func whatIsAsExpectedIsNone() {
+  @Test("a file with the expected digests has no mismatch")
+  func anExpectedDigestIsNoMismatch() {
     #expect(DigestMismatch(TaskCore.Expectation(bytes: 3), nil) == nil)
     #expect(DigestMismatch(TaskCore.Expectation(), Self.digests) == nil)
     #expect(DigestMismatch(TaskCore.Expectation(sha256: [7, 7], md5: [1, 1]), Self.digests) == nil)
   }
 
-  @Test(arguments: [
-    (TaskCore.Expectation(sha256: [8, 8]), "the file's SHA-256 is 0707, expected was 0808"),
-    (TaskCore.Expectation(sha256: [8, 8], md5: [1, 1]), "the file's SHA-256 is 0707, expected was 0808"),
-    (TaskCore.Expectation(sha256: [7, 7], md5: [2, 2]), "the file's MD5 is 0101, expected was 0202"),
-  ])
-  func whatDiffersIsNamed(expect: TaskCore.Expectation, text: String) {
+  @Test(
+    "a mismatch names the expected digest and the one found",
+    arguments: [
+      (TaskCore.Expectation(sha256: [8, 8]), "the file's SHA-256 is 0707, expected was 0808"),
+      (TaskCore.Expectation(sha256: [8, 8], md5: [1, 1]), "the file's SHA-256 is 0707, expected was 0808"),
+      (TaskCore.Expectation(sha256: [7, 7], md5: [2, 2]), "the file's MD5 is 0101, expected was 0202"),
+    ])
+  func aMismatchNamesBothDigests(expect: TaskCore.Expectation, text: String) {
     #expect(DigestMismatch(expect, Self.digests)?.description == text)
     #expect(DigestMismatch(expect, nil) != nil)
   }

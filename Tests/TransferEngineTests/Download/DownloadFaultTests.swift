@@ -118,7 +118,7 @@ import Testing
     Case(name: "no second connection") { $0.inProgress > 1 ? [.cut(after: nil, reset: true)] : [] },
   ]
 
-  @Test(arguments: cases)
+  @Test("under every fault of a server the file is correct or the task fails with the right code", arguments: cases)
   func theFileIsRightOrTheErrorHonest(_ test: Case) async throws {
     try await DownloadHarness.run { harness in
       harness.origin.serve(DownloadHarness.path, test.file)
@@ -135,7 +135,8 @@ import Testing
     }
   }
 
-  @Test func aWrongTotalIsNeverBelieved() async throws {
+  @Test("a wrong total length never publishes a file")
+  func aWrongTotalIsNeverBelieved() async throws {
     try await DownloadHarness.run { harness in
       harness.origin.serve(DownloadHarness.path, Self.file)
       harness.origin.always(DownloadHarness.path, .wrongTotal(by: 5))
@@ -144,7 +145,8 @@ import Testing
     }
   }
 
-  @Test func aDripIsGivenUp() async throws {
+  @Test("a transfer that is too slow is given up")
+  func aDripIsGivenUp() async throws {
     try await DownloadHarness.run { options in
       options.lowSpeed = .init(bytesPerSecond: 512, seconds: 1)
       options.limits.retries = 0
@@ -157,7 +159,8 @@ import Testing
     }
   }
 
-  @Test func aStallNearTheEndIsAskedForAgain() async throws {
+  @Test("a request that stalls near the end is repeated")
+  func aStallNearTheEndIsAskedForAgain() async throws {
     try await DownloadHarness.run {
       $0.lowSpeed = .init(bytesPerSecond: 512, seconds: 1)
     } _: { harness in
@@ -177,7 +180,8 @@ import Testing
     }
   }
 
-  @Test func aSignedURLThatExpiresIsFetchedAnew() async throws {
+  @Test("an expired signed URL is fetched again through the source's redirect")
+  func aSignedURLThatExpiresIsFetchedAnew() async throws {
     try await DownloadHarness.run { harness in
       let origin = harness.origin
       for path in ["/signed/1", "/signed/2"] { origin.serve(path, Self.file) }
@@ -196,7 +200,8 @@ import Testing
     }
   }
 
-  @Test func headersStayWithTheirHost() async throws {
+  @Test("headers of a task are not sent to another host after a redirect")
+  func headersStayWithTheirHost() async throws {
     try await DownloadHarness.run { harness in
       let elsewhere = try OriginServer()
       defer { elsewhere.close() }
@@ -209,7 +214,8 @@ import Testing
     }
   }
 
-  @Test func messagesHideQueries() async throws {
+  @Test("failure messages hide the queries of URLs")
+  func messagesHideQueries() async throws {
     try await DownloadHarness.run { harness in
       harness.origin.always(DownloadHarness.path, .answer(404))
       let spec = harness.spec { $0.source += "?signature=secret" }
@@ -220,7 +226,8 @@ import Testing
     }
   }
 
-  @Test func aSourceOutsideThePolicyIsRefused() async throws {
+  @Test("a source outside the network policy is refused")
+  func aSourceOutsideThePolicyIsRefused() async throws {
     try await DownloadHarness.run { harness in
       let failure = await harness.run(harness.spec { $0.source = "http://169.254.169.254/latest/film.mp4" }).failure
       #expect(failure?.code == .addressRefused)
@@ -228,7 +235,9 @@ import Testing
     }
   }
 
-  @Test(arguments: [("-5", 0), ("7", 7), ("99999999999999999999", 3600), ("Fri, 01 Jan 2100 00:00:00 GMT", 3600)])
+  @Test(
+    "Retry-After counts from 0 seconds up to an hour",
+    arguments: [("-5", 0), ("7", 7), ("99999999999999999999", 3600), ("Fri, 01 Jan 2100 00:00:00 GMT", 3600)])
   func retryAfterIsClamped(value: String, seconds: Int) async throws {
     try await DownloadHarness.run {
       $0.limits.retries = 0

@@ -45,7 +45,8 @@ import Testing
     actions.compactMap { if case .request(let request) = $0 { request } else { nil } }
   }
 
-  @Test func theFirstRequestIsProbeAndChunkInOne() throws {
+  @Test("the first request is the probe and the first chunk")
+  func theFirstRequestIsProbeAndChunkInOne() throws {
     var machine = try machine()
     let first = try #require(requests(machine.begin(resuming: nil)).first)
     #expect(first.asked == .first(count: 4 << 20))
@@ -62,7 +63,8 @@ import Testing
     #expect(range.lowerBound == 4 << 20)
   }
 
-  @Test func aWholeFileIsFetchedByteByByteExactlyOnce() throws {
+  @Test("every byte of a file is fetched exactly once")
+  func aWholeFileIsFetchedByteByByteExactlyOnce() throws {
     var machine = try machine { $0.sealAbove = .max }
     var open = requests(machine.begin(resuming: nil))
     var written = ByteRanges()
@@ -91,7 +93,8 @@ import Testing
     #expect(written == ByteRanges(0..<Self.size))
   }
 
-  @Test func aChangedSourceStartsAnewOnceAllRequestsHaveEnded() throws {
+  @Test("a changed source starts a new generation after all requests have ended")
+  func aChangedSourceStartsAnewOnceAllRequestsHaveEnded() throws {
     var machine = try machine()
     let first = try #require(requests(machine.begin(resuming: nil)).first)
     let second = try #require(requests(machine.head(head(first), of: first.id, now: 0).1).first)
@@ -106,7 +109,8 @@ import Testing
   }
 
   /// One of the source's servers was behind, or ahead, for a moment.
-  @Test func aVersionThatComesBackIsGoneOnWith() throws {
+  @Test("a version that comes back is continued with its bytes")
+  func aVersionThatComesBackIsGoneOnWith() throws {
     var machine = try machine()
     let first = try #require(requests(machine.begin(resuming: nil)).first)
     let second = try #require(requests(machine.head(head(first), of: first.id, now: 0).1).first)
@@ -138,7 +142,8 @@ import Testing
     return (machine, seal)
   }
 
-  @Test(arguments: [401, 403, 404, 405, 410, 416]) func whoeverRefusesTheLastQuestionRefutesNothing(
+  @Test("a file is complete even if the source refuses the last question", arguments: [401, 403, 404, 405, 410, 416])
+  func aRefusedLastQuestionRefutesNothing(
     status: Int
   ) throws {
     var (machine, seal) = try sealing()
@@ -148,9 +153,11 @@ import Testing
   }
 
   /// An outage: no answer, an error, a page with a status of success.
-  @Test(arguments: [
-    nil, CurlHead(status: 503), CurlHead(status: 200, fields: [.init(name: "content-type", value: "text/html")]),
-  ])
+  @Test(
+    "the last question is repeated some times before the file counts as complete",
+    arguments: [
+      nil, CurlHead(status: 503), CurlHead(status: 200, fields: [.init(name: "content-type", value: "text/html")]),
+    ])
   func theLastQuestionIsAskedSomeTimes(answer: CurlHead?) throws {
     var (machine, seal) = try sealing()
     for _ in 0..<machine.limits.retries {
@@ -169,7 +176,8 @@ import Testing
         == [.complete(bytes: Self.size)])
   }
 
-  @Test func aNewVersionAtTheEndStartsAnew() throws {
+  @Test("a new version at the last question starts a new generation")
+  func aNewVersionAtTheEndStartsAnew() throws {
     var (machine, seal) = try sealing()
     _ = machine.head(head(seal, etag: "\"2\""), of: seal.id, now: 0)
     let actions = machine.ended(seal.id, received: 0, error: .aborted, milliseconds: 1)
@@ -177,7 +185,8 @@ import Testing
   }
 
   /// Every range is redirected on its own.
-  @Test func redirectsAreCountedForEachRequest() throws {
+  @Test("redirects are counted for each request")
+  func redirectsAreCountedForEachRequest() throws {
     var machine = try machine {
       $0.redirects = 3
       $0.firstConnections = 3
@@ -204,7 +213,8 @@ import Testing
   }
 
   /// Whoever was redirected to could choose where at home they go.
-  @Test func headersDoNotComeHomeByAnothersWord() throws {
+  @Test("headers are not sent to the source's host after another host redirects back to it")
+  func headersDoNotReturnByARedirect() throws {
     var machine = try machine()
     var request = try #require(requests(machine.begin(resuming: nil)).first)
     var isAtOrigin = [request.isAtOrigin]
@@ -219,7 +229,8 @@ import Testing
     #expect(next.first?.url == "http://a/echo" && next.first?.isAtOrigin == false)
   }
 
-  @Test func aResumedRunAsksForWhatIsMissingAndComparesTheSource() throws {
+  @Test("a resumed run asks only for missing bytes and compares the source")
+  func aResumedRunAsksForWhatIsMissingAndComparesTheSource() throws {
     var machine = try machine()
     var checkpoint = DownloadCheckpoint(
       generation: 3, identity: Self.identity, volume: UniqueID(high: 0, low: 1), stagingName: "x",
@@ -236,7 +247,8 @@ import Testing
     #expect(machine.isResumable)
   }
 
-  @Test func withoutAStrongValidatorNothingIsResumed() throws {
+  @Test("without a strong validator a new run starts a new generation")
+  func withoutAStrongValidatorNothingIsResumed() throws {
     var machine = try machine()
     let weak = SourceIdentity(finalURL: "http://a/film.mp4", size: Self.size, etag: "\"1\"", etagIsWeak: true)
     let checkpoint = DownloadCheckpoint(
@@ -246,7 +258,8 @@ import Testing
     #expect(!machine.isResumable)
   }
 
-  @Test func aSignedURLIsNotGivenTheHeadersOfTheSource() throws {
+  @Test("headers of the source are not sent to a signed URL on another host")
+  func aSignedURLIsNotGivenTheHeadersOfTheSource() throws {
     var machine = try machine()
     let first = try #require(requests(machine.begin(resuming: nil)).first)
     #expect(first.isAtOrigin)
@@ -257,7 +270,8 @@ import Testing
     #expect(!second.isAtOrigin)
   }
 
-  @Test func stoppingWaitsForTheRequestsThatRun() throws {
+  @Test("a stop waits for running requests")
+  func stoppingWaitsForTheRequestsThatRun() throws {
     var machine = try machine()
     let first = try #require(requests(machine.begin(resuming: nil)).first)
     #expect(machine.stop() == [.cancel(first.id)])
@@ -265,7 +279,8 @@ import Testing
     #expect(machine.ended(first.id, received: 0, error: .canceled, milliseconds: 1) == [.end(.stopped)])
   }
 
-  @Test func retriesEndWithTheLastFailure() throws {
+  @Test("after the last retry the run ends with the last failure")
+  func retriesEndWithTheLastFailure() throws {
     var machine = try machine { $0.retries = 2 }
     var actions = machine.begin(resuming: nil)
     for _ in 0..<2 {

@@ -9,11 +9,13 @@ import Testing
 @Suite struct DownloadPolicyTests {
   static let file = OriginFile(seed: 61, size: 300_000)
 
-  @Test(arguments: [
-    "127.0.0.1", "2130706433", "0x7f000001", "0177.0.0.1", "0x7f.1", "127.1", "0", "0.0.0.0", "[::1]", "[::]",
-    "[::ffff:127.0.0.1]", "[0:0:0:0:0:ffff:7f00:1]", "[::127.0.0.1]", "[64:ff9b::7f00:1]", "[2002:7f00:1::1]",
-    "localhost", "LocalHost", "a.localhost",
-  ])
+  @Test(
+    "no spelling of a private address passes the policy",
+    arguments: [
+      "127.0.0.1", "2130706433", "0x7f000001", "0177.0.0.1", "0x7f.1", "127.1", "0", "0.0.0.0", "[::1]", "[::]",
+      "[::ffff:127.0.0.1]", "[0:0:0:0:0:ffff:7f00:1]", "[::127.0.0.1]", "[64:ff9b::7f00:1]", "[2002:7f00:1::1]",
+      "localhost", "LocalHost", "a.localhost",
+    ])
   func noSpellingGetsPast(host: String) async throws {
     try await DownloadHarness.run(policy: NetworkPolicy()) { harness in
       harness.origin.serve(DownloadHarness.path, Self.file)
@@ -26,19 +28,21 @@ import Testing
     }
   }
 
-  @Test(arguments: [
-    ("http://169.254.169.254/latest", TaskFailure.Code.addressRefused), ("//169.254.169.254/latest", .addressRefused),
-    ("http://2852039166/latest", .addressRefused), ("http://0xa9fea9fe/latest", .addressRefused),
-    ("http://[::ffff:a9fe:a9fe]/latest", .addressRefused), ("http://[64:ff9b::a9fe:a9fe]/", .addressRefused),
-    ("http://[2002:a9fe:a9fe::]/", .addressRefused), ("http://[fd00:ec2::254]/latest", .addressRefused),
-    ("http://0.0.0.0/", .addressRefused), ("http://10.0.0.1:80/", .addressRefused),
-    ("https://169.254.169.254/", .addressRefused),
-    ("file:///etc/passwd", .redirectRefused), ("FILE:///etc/passwd", .redirectRefused),
-    ("gopher://127.0.0.1/_x", .redirectRefused), ("ftp://127.0.0.1/film.mp4", .redirectRefused),
-    ("dict://127.0.0.1/d", .redirectRefused), ("data:text/plain,x", .redirectRefused),
-    ("http://127.0.0.1@169.254.169.254/", .redirectRefused), ("http://u:p@127.0.0.1/", .redirectRefused),
-    ("http://", .redirectRefused),
-  ])
+  @Test(
+    "no redirect to a private address passes the policy",
+    arguments: [
+      ("http://169.254.169.254/latest", TaskFailure.Code.addressRefused), ("//169.254.169.254/latest", .addressRefused),
+      ("http://2852039166/latest", .addressRefused), ("http://0xa9fea9fe/latest", .addressRefused),
+      ("http://[::ffff:a9fe:a9fe]/latest", .addressRefused), ("http://[64:ff9b::a9fe:a9fe]/", .addressRefused),
+      ("http://[2002:a9fe:a9fe::]/", .addressRefused), ("http://[fd00:ec2::254]/latest", .addressRefused),
+      ("http://0.0.0.0/", .addressRefused), ("http://10.0.0.1:80/", .addressRefused),
+      ("https://169.254.169.254/", .addressRefused),
+      ("file:///etc/passwd", .redirectRefused), ("FILE:///etc/passwd", .redirectRefused),
+      ("gopher://127.0.0.1/_x", .redirectRefused), ("ftp://127.0.0.1/film.mp4", .redirectRefused),
+      ("dict://127.0.0.1/d", .redirectRefused), ("data:text/plain,x", .redirectRefused),
+      ("http://127.0.0.1@169.254.169.254/", .redirectRefused), ("http://u:p@127.0.0.1/", .redirectRefused),
+      ("http://", .redirectRefused),
+    ])
   func noRedirectGetsPast(target: String, code: TaskFailure.Code) async throws {
     try await DownloadHarness.run { harness in
       harness.origin.always(DownloadHarness.path, .redirect(to: target))
@@ -48,7 +52,8 @@ import Testing
     }
   }
 
-  @Test func aNameIsJudgedByTheAddressItHasNow() async throws {
+  @Test("a host name is judged by the address that it has now")
+  func aNameIsJudgedByTheAddressItHasNow() async throws {
     let name = TestNames.name { $0 == 0 ? ["127.0.0.1"] : ["169.254.169.254"] }
     let source = Lock("")
     try await DownloadHarness.run { harness in
@@ -65,7 +70,8 @@ import Testing
     #expect(TestNames.lookups(of: name) == 2)
   }
 
-  @Test func aRedirectToANameIsJudgedByItsAddress() async throws {
+  @Test("a redirect to a host name is judged by its address")
+  func aRedirectToANameIsJudgedByItsAddress() async throws {
     for (address, end) in [("169.254.169.254", ""), ("10.1.2.3", ""), ("169.254.169.254", ".")] {
       try await DownloadHarness.run { harness in
         let name = TestNames.name(for: address)
@@ -76,7 +82,8 @@ import Testing
     }
   }
 
-  @Test func ofSeveralAddressesAPermittedOneIsTaken() async throws {
+  @Test("a permitted address is used if a host has several")
+  func ofSeveralAddressesAPermittedOneIsTaken() async throws {
     try await DownloadHarness.run { harness in
       harness.origin.serve(DownloadHarness.path, Self.file)
       let name = TestNames.name(for: "169.254.169.254", "127.0.0.1")
@@ -85,7 +92,8 @@ import Testing
     }
   }
 
-  @Test func messagesAndCheckpointsHideSecrets() async throws {
+  @Test("failure messages and checkpoints hide secrets in URLs")
+  func messagesAndCheckpointsHideSecrets() async throws {
     let faults: [[OriginFault]] = [
       [.answer(404)], [.answer(503, headers: [("Retry-After", "9")])], [.header("Content-Range", "bytes */*")],
       [.cut(after: nil)], [.headerFlood(2000)], [.redirect(to: "http://10.0.0.1/x?signature=secret")],

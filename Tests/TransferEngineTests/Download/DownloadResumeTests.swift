@@ -30,7 +30,8 @@ import Testing
   }
 
   /// What a crash may cost stays bounded where the store, or the disk, takes its time.
-  @Test func aSlowRecordHoldsUpWhatIsReceived() async throws {
+  @Test("slow recording slows the download, so that a crash costs a bounded number of bytes")
+  func aSlowRecordHoldsUpWhatIsReceived() async throws {
     let bound: Int64 = 1 << 20
     let small: (inout HarnessOptions) -> Void = {
       $0.syncBytes = bound
@@ -51,7 +52,8 @@ import Testing
     }
   }
 
-  @Test func aStoppedRunIsGoneOnWith() async throws {
+  @Test("a stopped run is continued without fetching recorded bytes again")
+  func aStoppedRunIsGoneOnWith() async throws {
     try await DownloadHarness.run { harness in
       let spec = harness.spec()
       let checkpoint = try #require(try await half(harness, spec))
@@ -72,7 +74,8 @@ import Testing
   }
 
   /// An outage, with a status of success: what is there is not given up for a page.
-  @Test func aPageInTheMiddleCostsNothing() async throws {
+  @Test("a web page in the middle of a download costs no recorded bytes")
+  func aPageInTheMiddleCostsNothing() async throws {
     try await DownloadHarness.run { harness in
       let spec = harness.spec()
       let checkpoint = try #require(try await half(harness, spec))
@@ -95,7 +98,8 @@ import Testing
   }
 
   /// One server of several is ahead, and then another answers; or the run ends before.
-  @Test(arguments: [true, false]) func aMomentOfAnotherVersionCostsNothing(endsThere: Bool) async throws {
+  @Test("another version for a moment costs no recorded bytes", arguments: [true, false])
+  func aMomentOfAnotherVersionCostsNothing(endsThere: Bool) async throws {
     try await DownloadHarness.run { harness in
       let spec = harness.spec()
       var checkpoint = try #require(try await half(harness, spec))
@@ -121,7 +125,8 @@ import Testing
   }
 
   /// A server may claim any size, and a pause may last.
-  @Test func aStoppedRunHoldsNoSpace() async throws {
+  @Test("a stopped run gives back the space that it has not filled")
+  func aStoppedRunHoldsNoSpace() async throws {
     try await DownloadHarness.run { harness in
       let spec = harness.spec()
       let checkpoint = try #require(try await half(harness, spec))
@@ -133,7 +138,8 @@ import Testing
   }
 
   /// A weak tag ties no ranges together, and the whole comes in chunks; the last answer tells of a size.
-  @Test func aSizeThatIsNotAlwaysToldIsNoOther() async throws {
+  @Test("a size that not every answer tells is not another version")
+  func aSizeThatIsNotAlwaysToldIsNoOther() async throws {
     try await DownloadHarness.run { harness in
       harness.origin.serve(DownloadHarness.path, Self.file.withWeakTagOnly())
       harness.origin.script(DownloadHarness.path) { $0.range == nil ? [.chunked] : [] }
@@ -142,7 +148,8 @@ import Testing
     }
   }
 
-  @Test func aReplacedSourceIsFetchedAnew() async throws {
+  @Test("a replaced source is fetched from its start")
+  func aReplacedSourceIsFetchedAnew() async throws {
     try await DownloadHarness.run { harness in
       let spec = harness.spec()
       let checkpoint = try #require(try await half(harness, spec))
@@ -157,7 +164,8 @@ import Testing
   }
 
   /// What curl, wget2 and others take for "there is nothing left to fetch".
-  @Test func aWholeAnswerAsLongAsTheOffsetIsNotTheEnd() async throws {
+  @Test("a complete answer as long as the offset is not taken for the end of the file")
+  func aWholeAnswerAsLongAsTheOffsetIsNotTheEnd() async throws {
     try await DownloadHarness.run { harness in
       let spec = harness.spec()
       let checkpoint = try #require(try await half(harness, spec))
@@ -170,7 +178,8 @@ import Testing
     }
   }
 
-  @Test func withoutAValidatorTheBytesAreFetchedAnew() async throws {
+  @Test("without a validator the bytes are fetched again")
+  func withoutAValidatorTheBytesAreFetchedAnew() async throws {
     try await DownloadHarness.run { harness in
       let spec = harness.spec()
       let checkpoint = try await half(harness, spec, Self.file.withoutValidators())
@@ -183,7 +192,7 @@ import Testing
   }
 
   /// Its run died between recording and renaming; what is renamed is what was verified.
-  @Test(arguments: [false, true])
+  @Test("an interrupted publication is finished only with the verified bytes", arguments: [false, true])
   func aRecordedPublishIsFinishedWithTheVerifiedBytesAlone(areOthers: Bool) async throws {
     try await DownloadHarness.run { harness in
       let spec = harness.spec()
@@ -210,7 +219,8 @@ import Testing
     }
   }
 
-  @Test func aFormerOwnerMakesNoFile() async throws {
+  @Test("a former owner creates no staging file")
+  func aFormerOwnerMakesNoFile() async throws {
     try await DownloadHarness.run { harness in
       let ledger = RecordingLedger()
       ledger.revoke()
@@ -220,7 +230,8 @@ import Testing
     }
   }
 
-  @Test func aCheckpointWithoutItsFileStartsAnew() async throws {
+  @Test("a checkpoint without its staging file starts a new generation")
+  func aCheckpointWithoutItsFileStartsAnew() async throws {
     try await DownloadHarness.run { harness in
       let spec = harness.spec()
       let checkpoint = try #require(try await half(harness, spec))
@@ -233,7 +244,8 @@ import Testing
     }
   }
 
-  @Test func bytesThatAreNotWhatWasRecordedAreFetchedAnew() async throws {
+  @Test("bytes that differ from the recorded checksum are fetched again")
+  func bytesThatAreNotWhatWasRecordedAreFetchedAnew() async throws {
     try await DownloadHarness.run { harness in
       let spec = harness.spec()
       var checkpoint = try #require(try await half(harness, spec))
@@ -244,7 +256,8 @@ import Testing
     }
   }
 
-  @Test func anotherVolumeIsWaitedFor() async throws {
+  @Test("a task whose bytes are on another volume waits")
+  func anotherVolumeIsWaitedFor() async throws {
     try await DownloadHarness.run { harness in
       let spec = harness.spec()
       var checkpoint = try #require(try await half(harness, spec))
@@ -254,7 +267,8 @@ import Testing
   }
 
   /// The root is moved away under a running download: it stops, and goes on from what was recorded once it is back.
-  @Test(arguments: [false, true]) func aVolumeThatVanishesIsWaitedFor(isReplaced: Bool) async throws {
+  @Test("a download whose root vanishes stops, and continues when the root is back", arguments: [false, true])
+  func aVolumeThatVanishesIsWaitedFor(isReplaced: Bool) async throws {
     try await DownloadHarness.run {
       $0.syncBytes = 200_000
     } _: { harness in
@@ -286,7 +300,8 @@ import Testing
     }
   }
 
-  @Test func aSwapWhileARunGoesOnIsSeen() async throws {
+  @Test("a source that is swapped during a run is noticed")
+  func aSwapWhileARunGoesOnIsSeen() async throws {
     try await DownloadHarness.run { harness in
       let origin = harness.origin
       origin.serve(DownloadHarness.path, Self.file)
@@ -300,7 +315,7 @@ import Testing
     }
   }
 
-  @Test(arguments: [false, true], [false, true])
+  @Test("a crash while publishing is finished without another download", arguments: [false, true], [false, true])
   func aCrashWhilePublishingIsFinished(afterTheRename: Bool, acceptsRanges: Bool) async throws {
     try await DownloadHarness.run { harness in
       let spec = harness.spec()
@@ -330,7 +345,8 @@ import Testing
   }
 
   /// Whatever keeps a whole file from its place, it is published once that is put right, and not fetched again.
-  @Test(arguments: [false, true]) func aFailedPublishIsMadeUpFor(acceptsRanges: Bool) async throws {
+  @Test("a failed publication is repeated without another download", arguments: [false, true])
+  func aFailedPublishIsMadeUpFor(acceptsRanges: Bool) async throws {
     try await DownloadHarness.run { harness in
       let spec = harness.spec()
       harness.origin.serve(DownloadHarness.path, Self.file.with { $0.acceptsRanges = acceptsRanges })
@@ -350,7 +366,8 @@ import Testing
   }
 
   /// What came in one response is of no use until it is whole and verified.
-  @Test func aPartOfOneResponseIsNotKept() async throws {
+  @Test("a part of a response without ranges is not kept")
+  func aPartOfOneResponseIsNotKept() async throws {
     try await DownloadHarness.run { harness in
       harness.origin.serve(DownloadHarness.path, Self.file.with { $0.acceptsRanges = false })
       let gate = harness.origin.hold(DownloadHarness.path, from: 700_000)
@@ -359,7 +376,8 @@ import Testing
     }
   }
 
-  @Test func aPublishedFileThatIsGoneIsFetchedAnew() async throws {
+  @Test("a published file that was removed is fetched again")
+  func aPublishedFileThatIsGoneIsFetchedAnew() async throws {
     try await DownloadHarness.run { harness in
       let spec = harness.spec()
       harness.origin.serve(DownloadHarness.path, Self.file)
@@ -373,7 +391,8 @@ import Testing
     }
   }
 
-  @Test func aRunCanceledBeforeItBeginsEnds() async throws {
+  @Test("a run that is canceled before it begins stops")
+  func aRunCanceledBeforeItBeginsEnds() async throws {
     try await DownloadHarness.run { harness in
       harness.origin.serve(DownloadHarness.path, Self.file)
       let spec = harness.spec()
@@ -387,7 +406,8 @@ import Testing
   }
 
   /// Canceled before `publishing` is recorded the run stops, and from then on it is too late: file and outcome agree.
-  @Test(arguments: [false, true]) func aCancelRacesThePublish(isTooLate: Bool) async throws {
+  @Test("a cancel stops the run before publishing is recorded, and is too late afterwards", arguments: [false, true])
+  func aCancelRacesThePublish(isTooLate: Bool) async throws {
     try await DownloadHarness.run {
       $0.syncBytes = 200_000
     } _: { harness in
@@ -409,7 +429,8 @@ import Testing
     }
   }
 
-  @Test func withoutOwnershipNothingIsPublished() async throws {
+  @Test("a run that has lost its task publishes nothing")
+  func withoutOwnershipNothingIsPublished() async throws {
     try await DownloadHarness.run { harness in
       harness.origin.serve(DownloadHarness.path, Self.file)
       let gate = OriginGate()
@@ -427,7 +448,8 @@ import Testing
     }
   }
 
-  @Test func whatIsWrittenIsRecordedOnTheWay() async throws {
+  @Test("written bytes are recorded during the run")
+  func writtenBytesAreRecordedDuringTheRun() async throws {
     try await DownloadHarness.run {
       $0.syncBytes = 200_000
     } _: { harness in

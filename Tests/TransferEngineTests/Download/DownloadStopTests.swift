@@ -9,7 +9,8 @@ import Testing
 
 @Suite struct DownloadStopTests {
   /// The head has come, the staging file is still being made, and the task is paused.
-  @Test func nothingGoesOnAfterARunThatWasStoppedBeforeItHadItsFile() async throws {
+  @Test("a run that is stopped before its staging file exists leaves nothing running")
+  func nothingGoesOnAfterARunThatWasStoppedBeforeItHadItsFile() async throws {
     let origin = try OriginServer()
     origin.serve("/film.mp4", OriginFile(seed: 90, size: 8 << 20))
     let gate = origin.hold("/film.mp4", from: 0)
@@ -35,7 +36,8 @@ import Testing
   }
 
   /// A limit of a byte a second: what came first is paid off after hours.
-  @Test func aLimitKeepsNothingWaitingBehindTheEnd() async throws {
+  @Test("a rate limit leaves no timer behind after the end of a run")
+  func aLimitKeepsNothingWaitingBehindTheEnd() async throws {
     let origin = try OriginServer()
     origin.serve("/film.mp4", OriginFile(seed: 91, size: 8 << 20))
     let storage = try StorageFixture()
@@ -70,7 +72,8 @@ import Testing
   }
 
   /// All its bytes are here, and are being hashed.
-  @Test func aRunThatIsStoppedWhileItsFileIsVerifiedKeepsAll() async throws {
+  @Test("a run that is stopped while its file is verified keeps all bytes")
+  func aRunThatIsStoppedWhileItsFileIsVerifiedKeepsAll() async throws {
     let size: Int64 = 1 << 20
     let origin = try OriginServer()
     origin.serve("/film.mp4", OriginFile(seed: 92, size: size))
@@ -96,7 +99,8 @@ import Testing
   }
 
   /// Files that lie there are looked through for hours.
-  @Test func nothingWaitsForLooksAtWholeFiles() async throws {
+  @Test("reading whole existing files delays no download")
+  func nothingWaitsForLooksAtWholeFiles() async throws {
     try await DownloadHarness.run { harness in
       let file = OriginFile(seed: 93, size: 300_000)
       harness.origin.serve(DownloadHarness.path, file)
@@ -148,7 +152,9 @@ private struct BusyThread {
 
 @Suite struct DigestFollowerTests {
   /// Slice by slice, and no further than it is wanted.
-  @Test(arguments: [1, 3, 4]) func whatIsLeftIsHashedInSlices(wanted: Int) async throws {
+  @Test("the rest of a file is hashed in slices and can be stopped", arguments: [1, 3, 4]) func theRestIsHashedInSlices(
+    wanted: Int
+  ) async throws {
     let storage = try StorageFixture()
     let loop = EventLoop(name: "follower-test")
     let pool = BlockingPool(name: "digests", threads: 1)

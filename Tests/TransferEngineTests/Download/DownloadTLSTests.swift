@@ -40,7 +40,8 @@ import Testing
     try #expect(harness.published == Self.file.bytes)
   }
 
-  @Test func rangesComeOverSeveralConnections() async throws {
+  @Test("over TLS, ranges come over several connections")
+  func rangesComeOverSeveralConnections() async throws {
     try await run { harness, relay in
       let gate = OriginGate()
       harness.origin.script(DownloadHarness.path) { request in
@@ -54,7 +55,8 @@ import Testing
   }
 
   /// Each file in one request: behind the next one over the same connection, surplus would be an answer.
-  @Test func whatComesBehindAResponseIsNoOtherFile() async throws {
+  @Test("over TLS, bytes after a response are not taken for another file")
+  func surplusBytesAreNotAnotherFile() async throws {
     let file = OriginFile(seed: 52, size: 100_001)
     try await run { harness, relay in
       harness.origin.serve(DownloadHarness.path, file)
@@ -73,7 +75,8 @@ import Testing
     }
   }
 
-  @Test func aStoppedRunIsGoneOnWith() async throws {
+  @Test("over TLS, a stopped run is continued")
+  func aStoppedRunIsGoneOnWith() async throws {
     try await run { harness, relay in
       let gate = OriginGate()
       harness.origin.script(DownloadHarness.path) { request in
@@ -94,7 +97,7 @@ import Testing
   }
 
   /// Without TLS's farewell the end of a connection proves nothing about the bytes before it.
-  @Test(arguments: [false, true])
+  @Test("over TLS, a download continues after lost connections", arguments: [false, true])
   func cutAndResetConnectionsAreGoneOnWith(reset: Bool) async throws {
     try await run { harness, relay in
       // A reset may take with it what was on its way: every second answer is whole.
@@ -105,7 +108,8 @@ import Testing
     }
   }
 
-  @Test func aCutBodyOfUnknownLengthIsNoFile() async throws {
+  @Test("over TLS, a body of unknown length is no file unless something expected confirms it")
+  func aCutBodyOfUnknownLengthIsNoFile() async throws {
     try await run { harness, relay in
       harness.origin.serve(DownloadHarness.path, Self.file.with { $0.tellsLength = false })
       harness.origin.always(DownloadHarness.path, .cut(after: 700_000))
@@ -123,10 +127,12 @@ import Testing
     }
   }
 
-  @Test(arguments: [
-    (TestCertificates.Server.unknown, TaskFailure.Code.certificateUntrusted), (.expired, .certificateExpired),
-    (.misnamed, .certificateMisnamed),
-  ])
+  @Test(
+    "a server with an untrusted, expired or wrong certificate is refused",
+    arguments: [
+      (TestCertificates.Server.unknown, TaskFailure.Code.certificateUntrusted), (.expired, .certificateExpired),
+      (.misnamed, .certificateMisnamed),
+    ])
   func aServerThatIsNotWhoItSaysIsRefused(server: TestCertificates.Server, code: TaskFailure.Code) async throws {
     try await run(as: server) { harness, relay in
       let failure = await harness.run(spec(harness, relay)).failure
@@ -136,7 +142,8 @@ import Testing
     }
   }
 
-  @Test func aCertificateIsForTheNameThatWasAsked() async throws {
+  @Test("a certificate must match the requested host name")
+  func aCertificateIsForTheNameThatWasAsked() async throws {
     try await run { harness, relay in
       let name = TestNames.name(for: "127.0.0.1")
       let spec = harness.spec { $0.source = relay.url(DownloadHarness.path, host: name) }
@@ -144,7 +151,8 @@ import Testing
     }
   }
 
-  @Test func theSystemsAuthoritiesDoNotSignForTests() async throws {
+  @Test("the system's authorities do not trust the test certificates")
+  func theSystemsAuthoritiesDoNotSignForTests() async throws {
     try await run {
       $0.caFile = nil
     } _: { harness, relay in
@@ -152,7 +160,8 @@ import Testing
     }
   }
 
-  @Test func aMissingFileOfAuthoritiesIsNotTheTasksFault() async throws {
+  @Test("a task waits if the worker's file of authorities is missing")
+  func aMissingFileOfAuthoritiesIsNotTheTasksFault() async throws {
     try await run {
       $0.caFile = "/nonexistent/authority.pem"
     } _: { harness, relay in
@@ -162,7 +171,8 @@ import Testing
     }
   }
 
-  @Test func oldVersionsOfTLSAreRefused() async throws {
+  @Test("TLS before 1.2 is refused")
+  func oldVersionsOfTLSAreRefused() async throws {
     try await run(highestVersion: 0x0302) { harness, relay in
       let failure = await harness.run(spec(harness, relay)).failure
       #expect(failure?.code == .tlsFailed)
@@ -173,7 +183,8 @@ import Testing
     }
   }
 
-  @Test func aServerOfHTTP2AloneIsUnderstood() async throws {
+  @Test("a server that speaks only HTTP/2 works")
+  func aServerOfHTTP2AloneIsUnderstood() async throws {
     try await run { harness, _ in
       let directory = try TemporaryDirectory()
       try write(Self.file.bytes, to: "\(directory.path)/film.mp4")

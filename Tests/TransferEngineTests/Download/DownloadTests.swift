@@ -9,7 +9,9 @@ import Testing
 
 /// Downloads from servers that are in order.
 @Suite struct DownloadTests {
-  @Test(arguments: [1, 1000, 128 << 10, (128 << 10) + 1, 3_000_001] as [Int64])
+  @Test(
+    "a file of any size arrives, is verified and leaves no staging file",
+    arguments: [1, 1000, 128 << 10, (128 << 10) + 1, 3_000_001] as [Int64])
   func theFileArrives(size: Int64) async throws {
     try await DownloadHarness.run { harness in
       let file = OriginFile(seed: 3, size: size)
@@ -24,7 +26,8 @@ import Testing
     }
   }
 
-  @Test func anEmptyFileArrives() async throws {
+  @Test("an empty file arrives")
+  func anEmptyFileArrives() async throws {
     try await DownloadHarness.run { harness in
       harness.origin.serve(DownloadHarness.path, OriginFile(seed: 3, size: 0))
       #expect(await harness.run(harness.spec()) == .succeeded(sha256: digest(.sha256, of: []), bytes: 0))
@@ -32,7 +35,8 @@ import Testing
     }
   }
 
-  @Test func whatHEADSaysIsNotAsked() async throws {
+  @Test("no HEAD request is sent")
+  func noHEADRequestIsSent() async throws {
     try await DownloadHarness.run { harness in
       let file = OriginFile(seed: 4, size: 500_000)
       harness.origin.serve(DownloadHarness.path, file)
@@ -42,7 +46,8 @@ import Testing
     }
   }
 
-  @Test func aSmallFileTakesOneRequest() async throws {
+  @Test("a small file takes one request")
+  func aSmallFileTakesOneRequest() async throws {
     try await DownloadHarness.run { harness in
       harness.origin.serve(DownloadHarness.path, OriginFile(seed: 4, size: 100_000))
       _ = await harness.run(harness.spec())
@@ -50,7 +55,8 @@ import Testing
     }
   }
 
-  @Test func aLargeFileIsFetchedOverSeveralConnections() async throws {
+  @Test("a large file is fetched over several connections without content coding")
+  func aLargeFileIsFetchedOverSeveralConnections() async throws {
     try await DownloadHarness.run { harness in
       harness.origin.serve(DownloadHarness.path, OriginFile(seed: 5, size: 4 << 20))
       let gate = OriginGate()
@@ -66,7 +72,9 @@ import Testing
     }
   }
 
-  @Test(arguments: [[], [.answer(404)], [.cut(after: 100_000)]] as [[OriginFault]])
+  @Test(
+    "a run leaves nothing in memory, whatever its end",
+    arguments: [[], [.answer(404)], [.cut(after: 100_000)]] as [[OriginFault]])
   func nothingOfARunIsLeftInMemory(faults: [OriginFault]) async throws {
     try await DownloadHarness.run { harness in
       harness.origin.serve(DownloadHarness.path, OriginFile(seed: 9, size: 1_000_001))
@@ -82,7 +90,8 @@ import Testing
   }
 
   /// Another request takes over the end of the first one before there is a file to write to.
-  @Test func whatComesBeforeTheFileIsOpenIsKept() async throws {
+  @Test("bytes that arrive before the staging file is open are kept")
+  func bytesBeforeTheFileIsOpenAreKept() async throws {
     try await DownloadHarness.run {
       $0.limits.firstChunk = 136 << 10
       $0.limits.chunks.grain = 1 << 10
@@ -105,7 +114,8 @@ import Testing
     }
   }
 
-  @Test func serversWithoutRangesOrLengthAreFetchedWhole() async throws {
+  @Test("files from servers without ranges or lengths are fetched in one response")
+  func serversWithoutRangesOrLengthAreFetchedWhole() async throws {
     for change: @Sendable (inout OriginFile) -> Void in [{ $0.acceptsRanges = false }, { $0.tellsLength = false }] {
       try await DownloadHarness.run { harness in
         let file = OriginFile(seed: 6, size: 1_000_001).with(change)
@@ -116,7 +126,8 @@ import Testing
     }
   }
 
-  @Test func whatCannotBeToldApartIsFetchedInOneResponse() async throws {
+  @Test("a source without a strong validator is fetched in one response")
+  func sourcesWithoutStrongValidatorsAreFetchedInOneResponse() async throws {
     let file = OriginFile(seed: 7, size: 1_000_001)
     for file in [file.withoutValidators(), file.withWeakTagOnly()] {
       try await DownloadHarness.run { harness in
@@ -127,7 +138,8 @@ import Testing
     }
   }
 
-  @Test func anExpectedDigestIsChecked() async throws {
+  @Test("a file without the expected digest is fetched twice and not published")
+  func anExpectedDigestIsChecked() async throws {
     try await DownloadHarness.run { harness in
       let file = OriginFile(seed: 8, size: 300_000)
       harness.origin.serve(DownloadHarness.path, file)
@@ -144,7 +156,8 @@ import Testing
     }
   }
 
-  @Test func aDigestThatIsWrongOnceIsFetchedAgain() async throws {
+  @Test("a file whose digest is wrong once is fetched again")
+  func aDigestThatIsWrongOnceIsFetchedAgain() async throws {
     try await DownloadHarness.run { harness in
       let (wrong, right) = (OriginFile(seed: 9, size: 100_000), OriginFile(seed: 10, size: 100_000))
       let origin = harness.origin
@@ -159,7 +172,8 @@ import Testing
     }
   }
 
-  @Test func anExpectedSizeIsChecked() async throws {
+  @Test("a file without the expected size fails the task")
+  func anExpectedSizeIsChecked() async throws {
     for ranges in [true, false] {
       try await DownloadHarness.run { harness in
         harness.origin.serve(
@@ -172,7 +186,9 @@ import Testing
   }
 
   /// Nothing is written before the length, and nothing more than expected where the length comes last.
-  @Test(arguments: [(299_999, true), (300_001, true), (299_999, false), (300_001, false)] as [(Int64, Bool)])
+  @Test(
+    "the expected size is checked before a byte is written",
+    arguments: [(299_999, true), (300_001, true), (299_999, false), (300_001, false)] as [(Int64, Bool)])
   func anExpectedSizeIsCheckedBeforeAByteIsTaken(expected: Int64, tellsLength: Bool) async throws {
     try await DownloadHarness.run { harness in
       harness.origin.serve(
@@ -188,13 +204,15 @@ import Testing
   }
 
   /// The numbers at the ends of what a server can say.
-  @Test(arguments: [
-    ("Content-Range", "bytes 0-131071/9223372036854775807", TaskFailure.Code.fileTooLarge),
-    ("Content-Range", "bytes 0-131071/9223372036854775808", .badResponse),
-    ("Content-Range", "bytes 0-131071/-1", .badResponse), ("Content-Range", "bytes 0-131071/0", .badResponse),
-    ("Content-Range", "bytes 0-9223372036854775807/9223372036854775807", .badResponse),
-    ("Content-Length", "9223372036854775807", .badResponse), ("Content-Length", "0", .badResponse),
-  ])
+  @Test(
+    "absurd lengths of a range are refused",
+    arguments: [
+      ("Content-Range", "bytes 0-131071/9223372036854775807", TaskFailure.Code.fileTooLarge),
+      ("Content-Range", "bytes 0-131071/9223372036854775808", .badResponse),
+      ("Content-Range", "bytes 0-131071/-1", .badResponse), ("Content-Range", "bytes 0-131071/0", .badResponse),
+      ("Content-Range", "bytes 0-9223372036854775807/9223372036854775807", .badResponse),
+      ("Content-Length", "9223372036854775807", .badResponse), ("Content-Length", "0", .badResponse),
+    ])
   func absurdLengthsOfAPartAreRefused(field: String, value: String, code: TaskFailure.Code) async throws {
     try await DownloadHarness.run {
       $0.limits.retries = 1
@@ -207,6 +225,7 @@ import Testing
   }
 
   @Test(
+    "absurd lengths of a whole response are refused",
     arguments: [
       ("9223372036854775807", .fileTooLarge), ("9223372036854775808", nil), ("-5", nil), ("+5", nil), ("5, 6", nil),
     ] as [(String, TaskFailure.Code?)])
@@ -233,7 +252,8 @@ import Testing
     return (old, new)
   }
 
-  @Test func anExistingDestinationIsRespected() async throws {
+  @Test("an existing destination is kept, skipped or replaced as asked")
+  func anExistingDestinationIsRespected() async throws {
     try await DownloadHarness.run { harness in
       let (old, new) = await fetchedAndChanged(harness, newSize: 2000)
       #expect(await harness.run(harness.spec()).failure?.code == .destinationExists)
@@ -246,7 +266,8 @@ import Testing
   }
 
   /// What succeeds with an expectation is as expected, also where the file was there.
-  @Test func onlyTheExpectedFileIsSkipped() async throws {
+  @Test("an existing file is skipped only if it is the expected one")
+  func onlyTheExpectedFileIsSkipped() async throws {
     try await DownloadHarness.run { harness in
       let (old, new) = await fetchedAndChanged(harness, newSize: 1000)
       let expectations = [
@@ -270,7 +291,9 @@ import Testing
     }
   }
 
-  @Test(arguments: [S_IFDIR, S_IFIFO, S_IFSOCK])
+  @Test(
+    "a destination that is not a regular file fails the task before a byte is fetched",
+    arguments: [S_IFDIR, S_IFIFO, S_IFSOCK])
   func aDestinationThatIsNoFileFailsTheTaskBeforeAByteIsFetched(kind: mode_t) async throws {
     try await DownloadHarness.run { harness in
       #expect(mkdir("\(harness.directory.path)/in", 0o755) == 0)
@@ -283,7 +306,8 @@ import Testing
     }
   }
 
-  @Test func aRateIsKept() async throws {
+  @Test("a task keeps its rate limit")
+  func aRateIsKept() async throws {
     try await DownloadHarness.run { harness in
       let file = OriginFile(seed: 13, size: 400_000)
       harness.origin.serve(DownloadHarness.path, file)
@@ -295,7 +319,8 @@ import Testing
     }
   }
 
-  @Test func allDownloadsKeepTheEnginesRateTogether() async throws {
+  @Test("all downloads together keep the engine's rate limit")
+  func allDownloadsKeepTheEnginesRateTogether() async throws {
     try await DownloadHarness.run {
       $0.rate = 2_000_000
     } _: { harness in
@@ -315,7 +340,8 @@ import Testing
     }
   }
 
-  @Test func aDownloadThatEndsLeavesTheLine() async throws {
+  @Test("a download that ends gives its share of the rate to the others")
+  func aDownloadThatEndsLeavesTheLine() async throws {
     try await DownloadHarness.run {
       $0.rate = 100_000
     } _: { harness in
@@ -333,10 +359,12 @@ import Testing
     }
   }
 
-  @Test(arguments: [
-    ("ftp://127.0.0.1/a", TaskFailure.Code.sourceInvalid), ("http://u:p@127.0.0.1/a", .sourceInvalid),
-    ("", .sourceInvalid),
-  ])
+  @Test(
+    "invalid sources fail the task",
+    arguments: [
+      ("ftp://127.0.0.1/a", TaskFailure.Code.sourceInvalid), ("http://u:p@127.0.0.1/a", .sourceInvalid),
+      ("", .sourceInvalid),
+    ])
   func wrongSourcesAreRefused(source: String, code: TaskFailure.Code) async throws {
     try await DownloadHarness.run { harness in
       let failure = await harness.run(harness.spec { $0.source = source }).failure
@@ -345,7 +373,8 @@ import Testing
     }
   }
 
-  @Test func wrongDestinationsAreRefused() async throws {
+  @Test("invalid destinations fail the task, and an unknown storage lets it wait")
+  func wrongDestinationsAreRefused() async throws {
     try await DownloadHarness.run { harness in
       for destination in ["storage://default/../x", "", "file:///tmp/x"] {
         let failure = await harness.run(harness.spec { $0.destination = destination }).failure

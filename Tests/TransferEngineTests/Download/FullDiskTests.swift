@@ -8,8 +8,10 @@ import TransferEngine
 /// A source that does not tell its length, and a disk with no room for it.
 @Suite(.enabled(if: SmallDisk.isPossible)) struct FullDiskTests {
   /// Who filled the disk?
-  @Test(arguments: [(true, TaskFailure.Class.wait), (false, .retry)])
-  func whatOthersFillIsNotTheTasksFault(others: Bool, class: TaskFailure.Class) async throws {
+  @Test(
+    "a disk that others filled lets the task wait, and one that it filled itself counts",
+    arguments: [(true, TaskFailure.Class.wait), (false, .retry)])
+  func aDiskFilledByOthersIsNotTheTasksFault(others: Bool, class: TaskFailure.Class) async throws {
     let disk = try SmallDisk(mebibytes: 10)
     let outcome = try await DownloadHarness.run(roots: ["small": disk.path]) {
       $0.syncBytes = 256 << 10

@@ -27,7 +27,8 @@ final class HangingRoot: Sendable {
 }
 
 @Suite struct HangingRootTests {
-  @Test func itHoldsUpNoDownloadToAnother() async throws {
+  @Test("a root that hangs delays no download to another root")
+  func itHoldsUpNoDownloadToAnother() async throws {
     let root = try HangingRoot()
     try await DownloadHarness.run(roots: ["hanging": root.path]) { harness in
       let file = OriginFile(seed: 60, size: 300_000)

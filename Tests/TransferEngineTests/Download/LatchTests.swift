@@ -4,7 +4,8 @@ import Testing
 @testable import TransferEngine
 
 @Suite struct LatchTests {
-  @Test func allPassInTurnOnceItIsOpen() {
+  @Test("all waiting calls pass in order once the latch is open")
+  func allPassInTurnOnceItIsOpen() {
     let latch = Latch()
     let passed = Lock<[Int]>([])
     func wait(_ number: Int) { latch.whenOpen { passed.withLock { $0.append(number) } } }
@@ -20,7 +21,8 @@ import Testing
   }
 
   /// What comes while it opens waits for the next time, and is not lost.
-  @Test func itMayCloseAgainWhileTheyPass() {
+  @Test("calls that come while the latch opens and closes again wait for the next time")
+  func itMayCloseAgainWhileTheyPass() {
     let latch = Latch(isClosed: true)
     let passed = Lock<[Int]>([])
     latch.whenOpen {
@@ -36,7 +38,7 @@ import Testing
   }
 
   /// Opened and closed by the loop between any two turns of those who wait: nobody is left behind.
-  @Test(.timeLimit(.minutes(10))) func nobodyMissesAnOpening() async throws {
+  @Test("no waiting task misses an opening", .timeLimit(.minutes(10))) func nobodyMissesAnOpening() async throws {
     let loop = EventLoop(name: "latch")
     let latch = Latch(isClosed: true)
     let waiting = (0..<100).map { _ in loop.task { await latch.opened() } }

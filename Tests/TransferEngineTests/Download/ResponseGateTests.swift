@@ -20,18 +20,21 @@ import Testing
     "content-range": "bytes 100-199/1000", "content-length": "100", "etag": "\"1\"", "last-modified": "L",
   ]
 
-  @Test func theRangeAskedForIsTaken() {
+  @Test("the requested range is accepted")
+  func theRangeAskedForIsTaken() {
     #expect(judge(part, 206, good) == .part(100..<200, of: Self.known))
     let start = ["content-range": "bytes 0-299/1000", "content-length": "300"]
     let first = judge(.first(count: 300), 206, good.merging(start) { $1 })
     #expect(first == .part(0..<300, of: Self.known))
   }
 
-  @Test(arguments: [
-    "bytes 101-199/1000", "bytes 100-198/1000", "bytes 100-200/1000", "bytes */1000", "bytes */*", "bytes 100-199",
-    "100-199/1000", "bytes 199-100/1000", "bytes -100-199/1000", "bytes 100-199/ 1000", "bytes +100-199/1000",
-    "bytes 100-99999999999999999999/1000", "items 100-199/1000", "",
-  ])
+  @Test(
+    "any other range is refused",
+    arguments: [
+      "bytes 101-199/1000", "bytes 100-198/1000", "bytes 100-200/1000", "bytes */1000", "bytes */*", "bytes 100-199",
+      "100-199/1000", "bytes 199-100/1000", "bytes -100-199/1000", "bytes 100-199/ 1000", "bytes +100-199/1000",
+      "bytes 100-99999999999999999999/1000", "items 100-199/1000", "",
+    ])
   func anyOtherRangeIsRefused(value: String) {
     guard case .refused = judge(part, 206, good.merging(["content-range": value]) { $1 }) else {
       Issue.record("\(value) passed")
@@ -39,28 +42,33 @@ import Testing
     }
   }
 
-  @Test(arguments: [
-    ["content-encoding": "gzip"], ["content-type": "multipart/byteranges; boundary=x"], ["content-length": "99"],
-    ["content-length": "101"], ["content-length": "abc"], ["content-length": "-1"],
-    ["transfer-encoding": "identity"], ["transfer-encoding": "gzip"],
-  ])
-  func whatIsNotTheBytesIsRefused(fields: [String: String]) {
+  @Test(
+    "coded, multipart or wrongly long answers are refused",
+    arguments: [
+      ["content-encoding": "gzip"], ["content-type": "multipart/byteranges; boundary=x"], ["content-length": "99"],
+      ["content-length": "101"], ["content-length": "abc"], ["content-length": "-1"],
+      ["transfer-encoding": "identity"], ["transfer-encoding": "gzip"],
+    ])
+  func ambiguousBodiesAreRefused(fields: [String: String]) {
     guard case .refused = judge(part, 206, good.merging(fields) { $1 }) else {
       Issue.record("\(fields) passed")
       return
     }
   }
 
-  @Test(arguments: [
-    (["etag": "\"2\""], IdentityMismatch.etag), (["etag": "W/\"1\""], .etag), (["last-modified": "M"], .lastModified),
-    (["content-range": "bytes 100-199/1001"], .size(recorded: 1000, seen: 1001)),
-    (["content-range": "bytes 100-149/150", "content-length": "50"], .size(recorded: 1000, seen: 150)),
-  ])
+  @Test(
+    "a different validator is another version",
+    arguments: [
+      (["etag": "\"2\""], IdentityMismatch.etag), (["etag": "W/\"1\""], .etag), (["last-modified": "M"], .lastModified),
+      (["content-range": "bytes 100-199/1001"], .size(recorded: 1000, seen: 1001)),
+      (["content-range": "bytes 100-149/150", "content-length": "50"], .size(recorded: 1000, seen: 150)),
+    ])
   func anotherVersionIsSeen(fields: [String: String], mismatch: IdentityMismatch) {
     #expect(judge(part, 206, good.merging(fields) { $1 }) == .changed(mismatch))
   }
 
-  @Test func theWholeForAPartIsTakenOnPurposeOnly() {
+  @Test("a whole file instead of a range is accepted only on purpose")
+  func theWholeForAPartIsTakenOnPurposeOnly() {
     let same = ["content-length": "1000", "etag": "\"1\"", "last-modified": "L"]
     #expect(judge(part, 200, same) == .unranged)
     #expect(judge(part, 200, same.merging(["etag": "\"2\""]) { $1 }) == .changed(.etag))
@@ -72,7 +80,8 @@ import Testing
     }
   }
 
-  @Test func aTotalAndALengthAreNeededToPlanRanges() {
+  @Test("ranges need a total and a length")
+  func aTotalAndALengthAreNeededToPlanRanges() {
     let fields = ["content-range": "bytes 0-99/*", "content-length": "100"]
     #expect(judge(.first(count: 100), 206, fields) == .unranged)
     let chunked = ["content-range": "bytes 0-99/1000", "transfer-encoding": "chunked"]
@@ -80,7 +89,7 @@ import Testing
     #expect(judge(part, 206, good.merging(["transfer-encoding": "chunked"]) { $1 }) == .unranged)
   }
 
-  @Test(arguments: ["identity", "gzip", "gzip, chunked"])
+  @Test("a transfer coding other than chunked is refused", arguments: ["identity", "gzip", "gzip, chunked"])
   func aWholeInAnotherCodingThanChunksIsRefused(coding: String) {
     guard case .refused = judge(.whole, 200, ["transfer-encoding": coding, "content-length": "1000"]) else {
       Issue.record("\(coding) passed")
@@ -89,13 +98,15 @@ import Testing
   }
 
   /// Decoded alike, they would not be told apart.
-  @Test func aTagThatIsNoASCIIIsNone() {
+  @Test("an entity tag that is not ASCII is ignored")
+  func aTagThatIsNotASCIIIsIgnored() {
     let head = CurlHead(status: 200, fields: [.init(name: "etag", value: "\"\u{FFFD}\"")])
     #expect(SourceIdentity(head: head, url: Self.url, size: 1).etag == nil)
   }
 
   /// What stands for any bytes makes no two ranges parts of one file.
   @Test(
+    "only a well-formed strong entity tag is strong",
     arguments: [
       ("null", true), ("", nil), ("\"\"", nil), ("W/\"\"", nil), ("w/\"1\"", true), ("W/\"1\"", true), ("abc", true),
       ("\"a b\"", true), ("\"a\"b\"", true), ("\"", true), ("\"a\rb\"", nil), ("\"1\"", false),
@@ -108,14 +119,16 @@ import Testing
     #expect((identity.ifRange != nil) == (isWeak == false))
   }
 
-  @Test(arguments: ["null", ""]) func anObjectWithoutVersionsHasNone(value: String) {
+  @Test("the version id null is no version", arguments: ["null", ""]) func anObjectWithoutVersionsHasNone(value: String)
+  {
     let head = CurlHead(status: 200, fields: [.init(name: "x-amz-version-id", value: value)])
     let identity = SourceIdentity(head: head, url: Self.url, size: 1)
     #expect(identity.versionID == nil && !identity.isStrong)
   }
 
   /// The range's own place is what counts; the size need not be told twice.
-  @Test func aSizeIsToldWithTheFirstAnswer() {
+  @Test("later answers need not tell the size")
+  func aSizeIsToldWithTheFirstAnswer() {
     var seen = Self.known
     seen.size = nil
     #expect(judge(part, 206, good.merging(["content-range": "bytes 100-199/*"]) { $1 }) == .part(100..<200, of: seen))
@@ -124,7 +137,8 @@ import Testing
   }
 
   /// A login or an outage, wherever it comes from and however it is cut.
-  @Test func aPageIsNoNewVersion() {
+  @Test("a web page is not accepted as a new version")
+  func aPageIsNoNewVersion() {
     let html = ["content-type": "text/html", "content-length": "33"]
     let whole = CurlHead(status: 200, fields: html.map { CurlHead.Field(name: $0.key, value: $0.value) })
     let known = SourceIdentity(finalURL: "http://a/v1", size: 1000, etag: "\"1\"")
@@ -151,7 +165,8 @@ import Testing
         == .changed(.size(recorded: 1000, seen: 33)))
   }
 
-  @Test func aWebPageIsNoFilm() {
+  @Test("a web page is refused for a source that names a video")
+  func aWebPageIsNoFilm() {
     guard case .refused = judge(.whole, 200, ["content-type": "text/html; charset=utf-8"]) else {
       Issue.record("a web page passed")
       return
@@ -161,7 +176,8 @@ import Testing
     #expect(page.judge(head) == .whole(SourceIdentity(finalURL: "http://a/page", size: nil)))
   }
 
-  @Test func beyondTheEndTheSizeTells() {
+  @Test("the size in a 416 tells whether the source has changed")
+  func beyondTheEndTheSizeTells() {
     #expect(judge(part, 416, ["content-range": "bytes */150"]) == .changed(.size(recorded: 1000, seen: 150)))
     #expect(judge(part, 416, ["content-range": "bytes */1000"]) == .unranged)
     #expect(judge(.first(count: 1), 416, ["content-range": "bytes */0"]) == .unranged)
@@ -169,7 +185,7 @@ import Testing
     #expect(judge(.whole, 412, [:]) == .status(412))
   }
 
-  @Test(arguments: [301, 302, 303, 307, 308])
+  @Test("a redirect needs a target", arguments: [301, 302, 303, 307, 308])
   func redirectsNeedATarget(status: Int) {
     #expect(judge(part, status, ["location": "/x"]) == .redirect(to: "/x"))
     guard case .refused = judge(part, status, [:]) else {
@@ -178,7 +194,7 @@ import Testing
     }
   }
 
-  @Test(arguments: [201, 204, 205, 300, 304])
+  @Test("other statuses are refused without proving anything", arguments: [201, 204, 205, 300, 304])
   func otherAnswersProveNothing(status: Int) {
     guard case .refused = judge(part, status, [:]) else {
       Issue.record("\(status) passed")
@@ -186,7 +202,7 @@ import Testing
     }
   }
 
-  @Test(arguments: [400, 401, 403, 404, 410, 429, 500, 503])
+  @Test("a failure keeps its status", arguments: [400, 401, 403, 404, 410, 429, 500, 503])
   func failuresKeepTheirStatus(status: Int) {
     #expect(judge(part, status, [:]) == .status(status))
   }

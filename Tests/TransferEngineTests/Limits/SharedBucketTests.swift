@@ -25,7 +25,9 @@ import Testing
     return got
   }
 
-  @Test(arguments: [100_000, 3_000_000, 200_000_000] as [Int64])
+  @Test(
+    "the rate holds for all transfers together and is shared equally",
+    arguments: [100_000, 3_000_000, 200_000_000] as [Int64])
   func theRateHoldsForAllTogether(rate: Int64) {
     let bucket = SharedBucket(rate: rate, now: 0)
     let got = run(rate: rate, seconds: 20, [nil, nil, nil])
@@ -36,13 +38,15 @@ import Testing
     #expect((got.max() ?? 0) - (got.min() ?? 0) <= rate / 4 + 2 * Int64(bucket.portion))
   }
 
-  @Test func whoWantsLittleGetsIt() {
+  @Test("a transfer that needs little gets it, and the others share the rest")
+  func aSmallDemandIsMet() {
     let got = run(rate: 10_000_000, seconds: 20, [500_000, nil, nil])
     #expect(got[0] >= 500_000 * 19)
     #expect(got[1] >= 4_500_000 * 20 && got[2] >= 4_500_000 * 20)
   }
 
-  @Test func whoHasLeftIsNotServedAndWhatItLeavesIsUsed() {
+  @Test("a transfer that has left is not served, and its share is used")
+  func aTransferThatLeftIsNotServed() {
     var bucket = SharedBucket(rate: 1_000_000, now: 0)
     while bucket.take(1, now: 0) {}
     let isFirst = bucket.take(2, now: 0)
@@ -55,7 +59,8 @@ import Testing
     #expect(wait == nil)
   }
 
-  @Test func theLineMovesByTurns() {
+  @Test("waiting transfers take turns")
+  func theLineMovesByTurns() {
     var bucket = SharedBucket(rate: 64 * 16384, now: 0)
     while bucket.take(0, now: 0) {}
     for transfer in 1...3 { _ = bucket.take(transfer, now: 0) }

@@ -5,7 +5,8 @@ import Testing
 @Suite struct TokenBucketTests {
   static let second: Int64 = 1_000_000_000
 
-  @Test func aBurstPassesAndThenTheRateHolds() {
+  @Test("a burst passes, and then the rate holds")
+  func aBurstPassesAndThenTheRateHolds() {
     var bucket = TokenBucket(rate: 1000, now: 0)
     bucket.take(250, now: 0)
     #expect(bucket.wait(now: 0) == 0)
@@ -15,7 +16,7 @@ import Testing
     #expect(bucket.wait(now: Self.second / 2) == 0)
   }
 
-  @Test(arguments: [1, 7, 1000, 1_000_000_000, .max] as [Int64])
+  @Test("over a long time the rate is met", arguments: [1, 7, 1000, 1_000_000_000, .max] as [Int64])
   func overALongTimeTheRateIsMet(rate: Int64) {
     var bucket = TokenBucket(rate: rate, now: 0)
     var (now, passed): (Int64, Int64) = (0, 0)
@@ -32,14 +33,16 @@ import Testing
     #expect(Double(passed) <= Double(rate) * 60 + Double(rate) / 4 + 2 * 16384)
   }
 
-  @Test func aRestDoesNotGrowTheBurst() {
+  @Test("a rest does not make the burst larger")
+  func aRestDoesNotGrowTheBurst() {
     var bucket = TokenBucket(rate: 1000, now: 0)
     #expect(bucket.wait(now: 1000 * Self.second) == 0)
     bucket.take(251, now: 1000 * Self.second)
     #expect(bucket.wait(now: 1000 * Self.second) > 0)
   }
 
-  @Test func aClockThatStandsStillIsNoGain() {
+  @Test("a clock that goes back brings no tokens")
+  func aClockThatStandsStillIsNoGain() {
     var bucket = TokenBucket(rate: 1000, now: Self.second)
     bucket.take(1000, now: Self.second)
     #expect(bucket.wait(now: 0) == bucket.wait(now: Self.second))

@@ -38,7 +38,8 @@ import Testing
     return bytes
   }
 
-  @Test func servesWholeFilesAndRanges() async throws {
+  @Test("the test origin serves whole files and ranges")
+  func servesWholeFilesAndRanges() async throws {
     defer { origin.close() }
     let whole = try await curl()
     #expect(whole.exit == .exited(0))
@@ -55,7 +56,8 @@ import Testing
     #expect(file.content.sha256(size: 300_001) == digest(.sha256, of: whole.body))
   }
 
-  @Test func keepsAConnectionForSeveralRequests() async throws {
+  @Test("the test origin keeps a connection for several requests")
+  func keepsAConnectionForSeveralRequests() async throws {
     defer { origin.close() }
     let exit = try await ChildProcess(
       "curl", ["-s", "-f", "-o", "/dev/null", origin.url("/a.mp4"), "-o", "/dev/null", origin.url("/a.mp4")]
@@ -64,24 +66,26 @@ import Testing
     #expect(origin.exchanges("/a.mp4").map(\.request.number) == [1, 2])
   }
 
-  @Test(arguments: [
-    (OriginFault.ignoresRange, "HTTP/1.1 200", 300_001),
-    (.shiftsRange(start: 1, end: 0), "Content-Range: bytes 101-199/300001", 99),
-    (.shiftsRange(start: 0, end: 5), "Content-Range: bytes 100-204/300001", 105),
-    (.wrongTotal(by: 1), "Content-Range: bytes 100-199/300002", 100),
-    (.header("Content-Range", "bytes */*"), "Content-Range: bytes */*", 100),
-    (.shortBody(by: 30), "Content-Length: 70", 70),
-    (.longBody(by: 30), "Content-Length: 130", 130),
-    (.gzip, "Content-Encoding: gzip", 100),
-    (.multipart, "multipart/byteranges", 100 + 47 + 14),
-    (.wholeOfLength(100), "HTTP/1.1 200", 100),
-    (.answer(416, body: "no such range"), "HTTP/1.1 416", 13),
-    (.answer(503, headers: [("Retry-After", "-5")], body: ""), "Retry-After: -5", 0),
-    (.redirect(to: "file:///etc/passwd"), "Location: file:///etc/passwd", 9),
-    (.headerFlood(300), "X-Flood-299", 100),
-    (.chunked, "Transfer-Encoding: chunked", 100),
-    (.freshTag, "ETag: \"/a.mp4-1\"", 100),
-  ])
+  @Test(
+    "the test origin misbehaves as told",
+    arguments: [
+      (OriginFault.ignoresRange, "HTTP/1.1 200", 300_001),
+      (.shiftsRange(start: 1, end: 0), "Content-Range: bytes 101-199/300001", 99),
+      (.shiftsRange(start: 0, end: 5), "Content-Range: bytes 100-204/300001", 105),
+      (.wrongTotal(by: 1), "Content-Range: bytes 100-199/300002", 100),
+      (.header("Content-Range", "bytes */*"), "Content-Range: bytes */*", 100),
+      (.shortBody(by: 30), "Content-Length: 70", 70),
+      (.longBody(by: 30), "Content-Length: 130", 130),
+      (.gzip, "Content-Encoding: gzip", 100),
+      (.multipart, "multipart/byteranges", 100 + 47 + 14),
+      (.wholeOfLength(100), "HTTP/1.1 200", 100),
+      (.answer(416, body: "no such range"), "HTTP/1.1 416", 13),
+      (.answer(503, headers: [("Retry-After", "-5")], body: ""), "Retry-After: -5", 0),
+      (.redirect(to: "file:///etc/passwd"), "Location: file:///etc/passwd", 9),
+      (.headerFlood(300), "X-Flood-299", 100),
+      (.chunked, "Transfer-Encoding: chunked", 100),
+      (.freshTag, "ETag: \"/a.mp4-1\"", 100),
+    ])
   func misbehavesAsToldTo(fault: OriginFault, head: String, length: Int) async throws {
     defer { origin.close() }
     origin.always("/a.mp4", fault)
@@ -91,7 +95,8 @@ import Testing
     #expect(answer.body.count == length)
   }
 
-  @Test func cutsAndResets() async throws {
+  @Test("the test origin cuts and resets connections")
+  func cutsAndResets() async throws {
     defer { origin.close() }
     origin.always("/a.mp4", .cut(after: 100_000))
     let cut = try await curl()
@@ -103,7 +108,8 @@ import Testing
     #expect(try await curl().exit == .exited(18))
   }
 
-  @Test func swapsTheFileInMidAnswer() async throws {
+  @Test("the test origin swaps the file in the middle of an answer")
+  func swapsTheFileInMidAnswer() async throws {
     defer { origin.close() }
     let other = OriginFile(seed: 8, size: file.size)
     origin.script("/a.mp4") { $0.number == 1 ? [.swap(after: 1000, to: other)] : [] }
@@ -112,7 +118,8 @@ import Testing
     #expect(try await curl("-r", "0-9").head.contains(other.etag ?? "?"))
   }
 
-  @Test func holdsAnAnswerUntilTheTestReleasesIt() async throws {
+  @Test("the test origin holds an answer until the test releases it")
+  func holdsAnAnswerUntilTheTestReleasesIt() async throws {
     defer { origin.close() }
     let gate = OriginGate()
     origin.always("/a.mp4", .hold(after: 299_000, gate))
@@ -125,14 +132,16 @@ import Testing
     _ = await origin.first { $0.isFinished }
   }
 
-  @Test func headCanDisagree() async throws {
+  @Test("the test origin's HEAD can disagree with GET")
+  func headCanDisagree() async throws {
     defer { origin.close() }
     origin.always("/a.mp4", .headLength(17))
     #expect(try await curl("-I").head.contains("Content-Length: 17\r\n"))
     #expect(try await curl().body.count == 300_001)
   }
 
-  @Test func closingEndsAStalledAnswer() async throws {
+  @Test("closing the test origin ends a stalled answer")
+  func closingEndsAStalledAnswer() async throws {
     origin.always("/a.mp4", .hold(after: 10, OriginGate()))
     async let answer = curl()
     _ = await origin.first { $0.sent.count == 10 }
@@ -141,7 +150,8 @@ import Testing
   }
 }
 
-@Test func nginxServesADirectory() async throws {
+@Test("nginx serves a directory and ends when it is closed")
+func nginxServesADirectory() async throws {
   let directory = try TemporaryDirectory()
   let file = try FileDescriptor.open("\(directory.path)/a.mp4", O_WRONLY | O_CREAT)
   try [UInt8]("moving pictures".utf8).withUnsafeBytes { bytes in try file.write(bytes, at: 0) }

@@ -15,7 +15,8 @@ import Testing
   /// What one caller got.
   enum Result: Hashable { case synced, failed }
 
-  @Test(arguments: [false, true]) func callersShareTheSyncAfterTheOneThatRuns(fails: Bool) throws {
+  @Test("callers share the sync that follows the running one", arguments: [false, true])
+  func callersShareTheSyncAfterTheOneThatRuns(fails: Bool) throws {
     let running = Condition(0)
     let release = Condition(false)
     let sync = DirectorySync { _ throws(SystemError) in
@@ -50,7 +51,8 @@ import Testing
     #expect(sync.callers == 0)
   }
 
-  @Test func differentDirectoriesDoNotWaitForEachOther() throws {
+  @Test("syncs of different directories do not wait for each other")
+  func differentDirectoriesDoNotWaitForEachOther() throws {
     let other = try TemporaryDirectory()
     let release = Condition(false)
     let blocked = Condition(false)

@@ -23,7 +23,8 @@ import TransferEngine
     return error?.code
   }
 
-  @Test func movesTheFileAndMakesItsDirectories() throws {
+  @Test("publishing moves the file and creates its directories")
+  func movesTheFileAndMakesItsDirectories() throws {
     let file = try fixture.staged("film")
     #expect(try publish(file, "a/b/film.mp4") == .published)
     #expect(try fixture.contents("a/b/film.mp4") == "film")
@@ -32,7 +33,8 @@ import TransferEngine
     #expect(try publish(again, "a/b/other.mp4") == .published)
   }
 
-  @Test func existingFilesAreKeptSkippedOrReplaced() throws {
+  @Test("an existing file is kept, skipped or replaced")
+  func existingFilesAreKeptSkippedOrReplaced() throws {
     _ = try publish(fixture.staged("old"), "a")
     let file = try fixture.staged("new")
     #expect(code { try publish(file, "a", .fail) } == .destinationExists)
@@ -45,7 +47,8 @@ import TransferEngine
     #expect(try fixture.contents("a") == "newest")
   }
 
-  @Test func ofManyTasksForOneDestinationOneWins() throws {
+  @Test("one of several tasks for the same destination wins")
+  func ofManyTasksForOneDestinationOneWins() throws {
     let won = Lock<[String]>([])
     let fixture = self.fixture
     let threads = (0..<12).map { index in
@@ -64,7 +67,8 @@ import TransferEngine
     #expect(try won.withLock { $0 } == [fixture.contents("d/a")])
   }
 
-  @Test func pathsCannotLeaveTheRoot() throws {
+  @Test("a path cannot leave the root through symbolic links")
+  func pathsCannotLeaveTheRoot() throws {
     let outside = "\(fixture.directory.path)/outside"
     #expect(mkdir(outside, 0o755) == 0)
     #expect(symlink(outside, "\(fixture.root)/link") == 0)
@@ -78,7 +82,8 @@ import TransferEngine
     #expect(throws: StorageError.self) { _ = try volume.open(fixture.url("link/a")) }
   }
 
-  @Test func aFileOrADirectoryInTheWayIsToldApart() throws {
+  @Test("a file or a directory in the way is an invalid destination")
+  func aFileOrADirectoryInTheWayIsToldApart() throws {
     _ = try publish(fixture.staged("file"), "a")
     #expect(code { try publish(fixture.staged("x"), "a/b") } == .destinationInvalid)
     _ = try publish(fixture.staged("x"), "d/x")
@@ -86,8 +91,10 @@ import TransferEngine
     #expect(code { try publish(fixture.staged("x"), "d", .replace) } == .destinationInvalid)
   }
 
-  @Test(arguments: [S_IFDIR, S_IFIFO, S_IFSOCK], IfExists.allCases)
-  func whatIsNoFileIsNeitherSkippedNorReplaced(kind: mode_t, ifExists: IfExists) throws {
+  @Test(
+    "an entry that is not a regular file is neither skipped nor replaced", arguments: [S_IFDIR, S_IFIFO, S_IFSOCK],
+    IfExists.allCases)
+  func otherEntriesAreNeitherSkippedNorReplaced(kind: mode_t, ifExists: IfExists) throws {
     try makeEntry(kind, at: "\(fixture.root)/a")
     let file = try fixture.staged("x")
     let destination = try fixture.url("a")
@@ -100,7 +107,8 @@ import TransferEngine
     #expect(opened?.code == .destinationInvalid)
   }
 
-  @Test func refusesAnotherFileUnderItsName() throws {
+  @Test("another file under the staging name is not published")
+  func refusesAnotherFileUnderItsName() throws {
     let file = try fixture.staged("mine")
     let other = try fixture.staged("another task's")
     #expect(rename("\(fixture.staging)/\(other.name)", "\(fixture.staging)/\(file.name)") == 0)
@@ -109,7 +117,8 @@ import TransferEngine
   }
 
   /// As NFS and some FUSE: a link, then a removal.
-  @Test func withoutARenameThatKeepsWhatExistsTheFileIsLinked() throws {
+  @Test("on a file system without renameat2 the file is linked and the staging name removed")
+  func withoutRenameNoReplaceTheFileIsLinked() throws {
     let volume = try linking()
     let file = try volume.create(StagingName(task: .random(), epoch: 1, generation: 1))
     try file.write("mine")
@@ -122,7 +131,7 @@ import TransferEngine
     #expect(try fixture.contents("a") == "mine")
   }
 
-  @Test(arguments: [IfExists.fail, .skip])
+  @Test("a crash between link and removal is finished", arguments: [IfExists.fail, .skip])
   func aCrashBetweenTheLinkAndTheRemovalIsFinished(ifExists: IfExists) throws {
     let volume = try linking()
     let file = try volume.create(StagingName(task: .random(), epoch: 1, generation: 1))
@@ -140,7 +149,8 @@ import TransferEngine
     }
   }
 
-  @Test func knowsItsOwnFileAfterACrash() throws {
+  @Test("a task recognises its own published file after a crash")
+  func knowsItsOwnFileAfterACrash() throws {
     let file = try fixture.staged("mine")
     let other = try fixture.staged("other")
     let destination = try fixture.url("d/a")

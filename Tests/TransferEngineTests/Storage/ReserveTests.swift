@@ -7,11 +7,13 @@ import Testing
 @testable import TransferEngine
 
 @Suite struct ReserveTests {
-  @Test(arguments: [
-    (ReservePolicy(), 1000, 0, 0, 800), (ReservePolicy(), 1000, 500, 0, 400), (ReservePolicy(), 0, 0, 1000, 800),
-    (ReservePolicy(), 100, 200, 0, 0), (ReservePolicy(share: 100), 1001, 0, 0, 1001),
-    (ReservePolicy(), Int64.max / 2, 0, 0, Int64.max / 2 / 100 * 80),
-  ])
+  @Test(
+    "a task may reserve a share of the free space that is not promised to others",
+    arguments: [
+      (ReservePolicy(), 1000, 0, 0, 800), (ReservePolicy(), 1000, 500, 0, 400), (ReservePolicy(), 0, 0, 1000, 800),
+      (ReservePolicy(), 100, 200, 0, 0), (ReservePolicy(share: 100), 1001, 0, 0, 1001),
+      (ReservePolicy(), Int64.max / 2, 0, 0, Int64.max / 2 / 100 * 80),
+    ])
   func limitsATask(policy: ReservePolicy, free: Int64, promised: Int64, held: Int64, limit: Int64) {
     #expect(policy.limit(free: free, promised: promised, held: held) == limit)
   }
@@ -29,7 +31,8 @@ import Testing
       for: StorageURL("storage://default/a"), name: StagingName(task: .random(), epoch: 1, generation: 1))
   }
 
-  @Test(.enabled(if: SmallDisk.isPossible)) func oneTaskGetsAShareOfWhatIsFree() throws {
+  @Test("a reservation beyond the share is refused and changes nothing", .enabled(if: SmallDisk.isPossible))
+  func oneTaskGetsAShareOfWhatIsFree() throws {
     let disk = try SmallDisk(mebibytes: 10)
     let storage = try storage(on: disk, share: 80)
     let first = try file(storage)
@@ -49,6 +52,7 @@ import Testing
 
   /// What fits into the empty volume waits until it is empty enough; what never will fails, and says why.
   @Test(
+    "a file larger than its volume fails for good, and one that fits the empty volume waits",
     .enabled(if: SmallDisk.isPossible),
     arguments: [
       (10 << 20, StorageError.Code.diskFull, TaskFailure.Class.wait), ((10 << 20) + 1, .tooLarge, .fail),
@@ -63,7 +67,9 @@ import Testing
     #expect(error?.message.contains("\(size)") == true && error?.message.contains("\(10 << 20)") == true)
   }
 
-  @Test(.enabled(if: SmallDisk.isPossible)) func promisesNoByteTwice() throws {
+  @Test("concurrent reservations promise no byte twice", .enabled(if: SmallDisk.isPossible)) func promisesNoByteTwice()
+    throws
+  {
     let disk = try SmallDisk(mebibytes: 10)
     // Two storages on one volume, as two processes have them.
     let storages = try [storage(on: disk, share: 100), storage(on: disk, share: 100)]
@@ -87,7 +93,8 @@ import Testing
     }
   }
 
-  @Test(.enabled(if: SmallDisk.isPossible)) func aFullDiskIsNotTheTasksFault() throws {
+  @Test("a full disk lets the task wait and keeps its file valid", .enabled(if: SmallDisk.isPossible))
+  func aFullDiskIsNotTheTasksFault() throws {
     let disk = try SmallDisk(mebibytes: 1)
     let file = try file(storage(on: disk, share: 80))
     let bytes = [UInt8](repeating: 1, count: Int(2 * mebibyte))
@@ -97,7 +104,8 @@ import Testing
   }
 
   /// A worker that is frozen while it reserves, say.
-  @Test func aLockThatIsNeverReleasedIsPassedBy() throws {
+  @Test("a lock that is never released does not stop reservations")
+  func aLockThatIsNeverReleasedIsPassedBy() throws {
     let directory = try TemporaryDirectory()
     let files = try FileDescriptor.open(directory.path, O_RDONLY | O_DIRECTORY)
     let frozen = try files.openBeneath("reserve", O_RDWR | O_CREAT)
@@ -115,7 +123,8 @@ import Testing
     #expect(try frozen.tryLock(), "who takes the lock gives it back")
   }
 
-  @Test(.enabled(if: SmallDisk.isPossible)) func countsPromisesWhereBlocksCannotBeAllocated() throws {
+  @Test("promises count on file systems that cannot allocate blocks", .enabled(if: SmallDisk.isPossible))
+  func countsPromisesWhereBlocksCannotBeAllocated() throws {
     let disk = try SmallDisk(mebibytes: 10)
     let directory = try FileDescriptor.open(disk.path, O_RDONLY | O_DIRECTORY)
     let reserve = try Reserve(

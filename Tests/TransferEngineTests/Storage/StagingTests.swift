@@ -19,7 +19,8 @@ import Testing
     StagingName(task: task ?? self.task, epoch: 1, generation: generation)
   }
 
-  @Test func namesAreTaskEpochAndGeneration() throws {
+  @Test("a staging name consists of task, epoch and generation")
+  func namesAreTaskEpochAndGeneration() throws {
     #expect(StagingName(name(12).description) == name(12))
     #expect(name(12).description == "\(task)-1-12")
     for text in [
@@ -31,7 +32,8 @@ import Testing
     }
   }
 
-  @Test func anotherOwnerGoesOnWithTheFile() throws {
+  @Test("another owner continues with the staging file")
+  func anotherOwnerGoesOnWithTheFile() throws {
     let first = try fixture.staged("0123456789", task: task)
     try first.reserve(1000)
     try first.sync()
@@ -43,7 +45,8 @@ import Testing
   }
 
   /// Nothing recorded speaks of them; another task's stay.
-  @Test func aNewFileReplacesThoseOfEarlierOwners() throws {
+  @Test("a new staging file removes those of earlier owners")
+  func aNewFileReplacesThoseOfEarlierOwners() throws {
     let other = try fixture.staged("another task's")
     _ = try fixture.staged("old", task: task)
     _ = try fixture.staged("newer", task: task, epoch: 2)
@@ -52,7 +55,8 @@ import Testing
   }
 
   /// A worker that was frozen goes on where it was: its file must not take the place of the present owner's.
-  @Test func whatAFormerOwnerMakesLateIsAFileOfItsOwn() throws {
+  @Test("a late file of a former owner never replaces the present owner's file")
+  func aFormerOwnersLateFileIsSeparate() throws {
     let present = try fixture.staged("right", task: task, epoch: 2)
     try fixture.staged("", task: task, epoch: 1).reserve(5)
     #expect(try volume.publish(present, to: fixture.url("a"), ifExists: .fail) == .published)
@@ -61,7 +65,8 @@ import Testing
       try volume.adopt(StagingName(task: task, epoch: 1, generation: 1), minimumSize: 5).read(0..<5) == [0, 0, 0, 0, 0])
   }
 
-  @Test func refusesWhatIsNotTheTasksFile() throws {
+  @Test("a staging file that is not the task's is refused")
+  func refusesForeignStagingFiles() throws {
     let other = try fixture.staged("another task's", task: .random())
     _ = try fixture.staged("mine", task: task)
     func code(_ body: () throws -> StagingFile) -> StorageError.Code? {
@@ -81,7 +86,8 @@ import Testing
     #expect(code { try volume.adopt(name(4), minimumSize: 0) } == .stagingForeign)
   }
 
-  @Test func listsAndDiscards() throws {
+  @Test("staging files are listed and discarded")
+  func listsAndDiscards() throws {
     let file = try fixture.staged(String(repeating: "x", count: 10_000), task: task)
     _ = try FileDescriptor.open("\(fixture.staging)/stray", O_WRONLY | O_CREAT)
     let staged = try volume.staged()
@@ -93,7 +99,8 @@ import Testing
   }
 
   /// Between the sweep's look at the task and its removal of the file the task may be retried.
-  @Test func whatIsTakenUpAgainIsNotSwept() throws {
+  @Test("a staging file that is adopted again is not swept")
+  func anAdoptedFileIsNotSwept() throws {
     for isTakenUp in [false, true] {
       let file = try fixture.staged("bytes", task: task)
       var times = [timespec](repeating: timespec(tv_sec: time(nil) - 90, tv_nsec: 0), count: 2)
@@ -105,7 +112,8 @@ import Testing
     #expect(try volume.discard(name(9), untouchedFor: 60) == false)
   }
 
-  @Test func aDeviceErrorVoidsTheFileForGood() throws {
+  @Test("a device error makes the staging file unusable for good")
+  func aDeviceErrorVoidsTheFileForGood() throws {
     let file = try fixture.staged("bytes", task: task)
     let error = #expect(throws: StorageError.self) {
       try file.attempt { _ throws(SystemError) in throw SystemError(errno: EIO, operation: "fdatasync") }
@@ -119,12 +127,15 @@ import Testing
     #expect(throws: StorageError.self) { try volume.adopt(file.name, minimumSize: 0) }
   }
 
-  @Test(arguments: [
-    (ENOSPC, StorageError.Code.diskFull, TaskFailure.Class.wait), (EDQUOT, .diskFull, .wait), (EFBIG, .tooLarge, .fail),
-    (EROFS, .readOnly, .wait),
-    (EACCES, .denied, .wait), (EMFILE, .tooManyFiles, .wait), (EIO, .ioError, .wait), (ESTALE, .volumeGone, .wait),
-    (ELOOP, .destinationInvalid, .fail), (EEXIST, .destinationExists, .fail), (EBUSY, .other, .retry),
-  ])
+  @Test(
+    "errors of the file system become failure codes and classes",
+    arguments: [
+      (ENOSPC, StorageError.Code.diskFull, TaskFailure.Class.wait), (EDQUOT, .diskFull, .wait),
+      (EFBIG, .tooLarge, .fail),
+      (EROFS, .readOnly, .wait),
+      (EACCES, .denied, .wait), (EMFILE, .tooManyFiles, .wait), (EIO, .ioError, .wait), (ESTALE, .volumeGone, .wait),
+      (ELOOP, .destinationInvalid, .fail), (EEXIST, .destinationExists, .fail), (EBUSY, .other, .retry),
+    ])
   func classifiesErrors(errno: Int32, code: StorageError.Code, class: TaskFailure.Class) {
     let error = StorageError(SystemError(errno: errno, operation: "write a"), storage: "default")
     #expect(error.code == code)

@@ -13,13 +13,15 @@ import TransferEngine
     fixture = try StorageFixture()
   }
 
-  @Test func initialisingAgainKeepsTheVolume() throws {
+  @Test("marking a root again keeps its volume id")
+  func initialisingAgainKeepsTheVolume() throws {
     let id = try #require(storage.volumes["default"])
     try storage.initialise()
     #expect(Storage(roots: storage.roots).volumes == ["default": id])
   }
 
-  @Test func ofManyThatInitialiseOneRootOneWins() throws {
+  @Test("one of several processes that mark a root wins")
+  func ofManyThatInitialiseOneRootOneWins() throws {
     let path = "\(fixture.directory.path)/new"
     let ids = Lock<Set<UniqueID>>([])
     let threads = (0..<8).map { index in
@@ -35,7 +37,8 @@ import TransferEngine
     #expect(Set(left).isSubset(of: ["volume", "staging", "reserve"]))
   }
 
-  @Test func waitsForAMissingRoot() throws {
+  @Test("a missing root lets the task wait")
+  func waitsForAMissingRoot() throws {
     let storage = Storage(roots: ["default": "\(fixture.directory.path)/nowhere"])
     let error = #expect(throws: StorageError.self) { try storage.volume("default") }
     #expect(error?.code == .rootMissing)
@@ -44,14 +47,16 @@ import TransferEngine
     #expect(throws: StorageError.self) { try storage.volume("other") }
   }
 
-  @Test func waitsForADirectoryThatIsNoVolume() throws {
+  @Test("a directory without a mark lets the task wait")
+  func waitsForADirectoryThatIsNoVolume() throws {
     let storage = Storage(roots: ["default": fixture.directory.path])
     let error = #expect(throws: StorageError.self) { try storage.volume("default") }
     #expect(error?.code == .notInitialised)
     #expect(error?.failure.class == .wait)
   }
 
-  @Test func noticesThatTheRootWasRemountedEmptyAndThatItIsBack() throws {
+  @Test("a root that is replaced by an empty one is noticed, and its return too")
+  func noticesThatTheRootWasRemountedEmptyAndThatItIsBack() throws {
     let file = try fixture.staged("bytes")
     let away = "\(fixture.directory.path)/away"
     #expect(rename(fixture.root, away) == 0)
@@ -69,7 +74,8 @@ import TransferEngine
     #expect(try fixture.contents("a") == "bytes")
   }
 
-  @Test func noticesThatTheVolumeWasMarkedAnewInItsPlace() throws {
+  @Test("a new mark in the same place is another volume")
+  func noticesThatTheVolumeWasMarkedAnewInItsPlace() throws {
     let marker = "\(fixture.root)/.reelhaul/volume"
     let other = UniqueID.random()
     for isAnew in [false, true] {
@@ -88,7 +94,8 @@ import TransferEngine
     }
   }
 
-  @Test func aStagingDirectoryThatWasMadeAnewIsUsed() throws {
+  @Test("a staging directory that was created again is used")
+  func aStagingDirectoryThatWasMadeAnewIsUsed() throws {
     _ = try fixture.staged("bytes")
     #expect(rename(fixture.staging, "\(fixture.directory.path)/away") == 0)
     let error = #expect(throws: StorageError.self) { try fixture.staged("more") }
@@ -98,7 +105,8 @@ import TransferEngine
     #expect(try storage.volume("default").staged().count == 1)
   }
 
-  @Test func adoptsOnlyOnTheVolumeOfTheCheckpoint() throws {
+  @Test("a staging file is adopted only on the checkpoint's volume")
+  func adoptsOnlyOnTheVolumeOfTheCheckpoint() throws {
     let task = UniqueID.random()
     let file = try fixture.staged("bytes", task: task)
     var checkpoint = DownloadCheckpoint(
@@ -114,7 +122,7 @@ import TransferEngine
     #expect(error?.code == .volumeGone)
   }
 
-  @Test(.enabled(if: SmallDisk.isPossible)) func waitsForAReadOnlyRoot() throws {
+  @Test("a read-only root lets the task wait", .enabled(if: SmallDisk.isPossible)) func waitsForAReadOnlyRoot() throws {
     let disk = try SmallDisk(mebibytes: 1)
     let storage = Storage(roots: ["default": disk.path])
     try storage.initialise()
@@ -124,7 +132,8 @@ import TransferEngine
     #expect(error?.failure.class == .wait)
   }
 
-  @Test(.enabled(if: SmallDisk.isPossible)) func aVolumeMountedOverAnotherIsAnother() throws {
+  @Test("a volume that is mounted over another is noticed", .enabled(if: SmallDisk.isPossible))
+  func aVolumeMountedOverAnotherIsAnother() throws {
     let file = try fixture.staged("bytes")
     try withExtendedLifetime(SmallDisk(mebibytes: 1, at: fixture.root)) { _ in
       var error = #expect(throws: StorageError.self) { try storage.usable("default") }
@@ -140,7 +149,8 @@ import TransferEngine
     #expect(try file.volume.publish(file, to: fixture.url("a"), ifExists: .fail) == .published)
   }
 
-  @Test func readsTheListOfRoots() throws {
+  @Test("the list of storage roots is parsed")
+  func readsTheListOfRoots() throws {
     #expect(try Storage.roots(parsing: "") == [:])
     #expect(try Storage.roots(parsing: "a=/x,b=/y=z") == ["a": "/x", "b": "/y=z"])
     for text in ["a", "a=x", "=/x", "a=/x,a=/y", "a/b=/x", ".a=/x"] {

@@ -6,7 +6,10 @@ import WorkerCore
 
 /// Several workers, the real decisions, virtual time; processes killed and stopped, messages late, lost and doubled.
 @MainActor @Suite struct FleetSimulationTests {
-  @Test(arguments: 0..<40 as Range<UInt64>) func everyTaskArrivesOnce(seed: UInt64) async throws {
+  @Test(
+    "in a simulated fleet with faults every task succeeds once, with every event in order",
+    arguments: 0..<40 as Range<UInt64>) func everyTaskArrivesOnce(seed: UInt64) async throws
+  {
     let simulation = Simulation(seed: seed)
     let log = CommandLog(simulation)
     let fleet = FleetObserver(simulation)
@@ -54,7 +57,8 @@ import WorkerCore
   }
 
   /// The whole fleet is stopped while it works, in half of the runs right after one worker died.
-  @Test(arguments: 0..<40 as Range<UInt64>) func theLastToDrainLeavesNoEventBehind(seed: UInt64) async throws {
+  @Test("the last worker to drain leaves no event behind", arguments: 0..<40 as Range<UInt64>)
+  func theLastToDrainLeavesNoEventBehind(seed: UInt64) async throws {
     let simulation = Simulation(seed: seed)
     simulation.isFaulty = false
     let log = CommandLog(simulation)
