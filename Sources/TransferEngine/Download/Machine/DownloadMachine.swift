@@ -1,4 +1,3 @@
-import ReelhaulCurl
 import TaskCore
 
 /// Decides how a source is fetched: which requests are made, what is made of their answers, when all bytes are there.
@@ -11,12 +10,10 @@ struct DownloadMachine {
   /// A request the shell has to make.
   struct Request: Hashable {
     var id: Int
-    var url: String
+    var place: Place
     var asked: ResponseGate.Asked
     /// The validator for `If-Range`.
     var ifRange: String?
-    /// The task's own header fields go to the host they were meant for, and no other; nor back to it by another's word.
-    var isAtOrigin: Bool
   }
 
   enum Action: Hashable {
@@ -42,19 +39,8 @@ struct DownloadMachine {
     case failed(TaskFailure)
   }
 
-  /// What becomes of a response's body.
-  enum Reception: Hashable {
-    /// Written from `offset` on; exactly `count` bytes, or whatever comes.
-    case write(offset: Int64, count: Int64?)
-    /// Nobody wants it; read it where that is cheap, to keep the connection.
-    case skip
-    /// The connection is closed.
-    case refuse
-  }
-
-  let source: CurlURL
-  /// What is fetched is no web page, by the names of the source and the destination.
-  let isMedia: Bool
+  /// The source's URL, normalised.
+  let source: String
   let expect: Expectation
   /// The task names a credential, which goes to the source's own server.
   let hasCredential: Bool
@@ -106,13 +92,6 @@ struct DownloadMachine {
     case whole
   }
 
-  /// Where a request goes.
-  struct Place: Hashable {
-    var url: CurlURL
-    /// Nobody but the source's own server led there.
-    var isAtOrigin: Bool
-  }
-
   struct Version: Hashable {
     var identity: SourceIdentity
     var generation: Int
@@ -121,11 +100,10 @@ struct DownloadMachine {
 
   struct Running: Hashable {
     var request: Request
+    /// Where its redirects led.
     var place: Place
     /// The scheduler's, where the request works on one.
     var chunk: Int?
-    /// Redirects that led to it.
-    var hops = 0
     var answer = Answer.none
     /// Bytes that are still wanted of it, where another request took the rest.
     var shortened: Int64?
@@ -138,22 +116,21 @@ struct DownloadMachine {
     enum Answer: Hashable {
       case none
       case accepted(count: Int64?)
-      case redirect(String)
       case changed(IdentityMismatch)
       case unranged
       case same
       /// It tells of the version before.
       case returned
       case failed(TaskFailure)
+      /// It redirects to where nobody follows.
+      case misdirected(TaskFailure)
     }
   }
 
   init(
-    source: CurlURL, destination: StorageURL, expect: Expectation, hasCredential: Bool = false, generation: Int,
-    limits: DownloadLimits
+    source: String, expect: Expectation, hasCredential: Bool = false, generation: Int, limits: DownloadLimits
   ) {
     self.source = source
-    isMedia = ResponseGate.isMedia(path: source.path) || ResponseGate.isMedia(path: destination.path)
     self.expect = expect
     self.hasCredential = hasCredential
     self.generation = generation

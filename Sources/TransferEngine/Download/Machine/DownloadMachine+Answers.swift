@@ -1,34 +1,33 @@
-import ReelhaulCurl
 import TaskCore
 
 extension DownloadMachine {
-  /// The head of request `id` is there: what becomes of its body. `now` in seconds since 1970, for `Retry-After`.
-  mutating func head(_ head: CurlHead, of id: Int, now: Int64) -> (Reception, [Action]) {
+  /// The head of the answer to request `id` is there: what becomes of its body.
+  mutating func answered(_ answer: SourceAnswer, from place: Place, of id: Int) -> (Reception, [Action]) {
     guard var answered = running[id] else { return (.refuse, []) }
+    answered.place = place
     defer {
       // Another request may have taken a part of it meanwhile.
       answered.shortened = running[id]?.shortened
       running[id] = answered
     }
-    let gate = ResponseGate(asked: answered.request.asked, url: answered.request.url, isMedia: isMedia)
-    switch gate.judge(head) {
+    switch answer {
     case .part where phase == .sealing:
       answered.answer = .same
     case .part(let range, let identity):
       return acceptPart(range, identity, &answered)
-    case .whole(let identity):
-      return acceptWhole(identity, isDelimited: head.isDelimited, &answered)
-    case .redirect(let target):
-      answered.answer = .redirect(target)
-      return (.skip, [])
+    case .whole(let identity, let isDelimited):
+      return acceptWhole(identity, isDelimited: isDelimited, &answered)
     case .changed(let mismatch):
       answered.answer = .changed(mismatch)
     case .unranged:
       answered.answer = phase == .sealing ? .same : .unranged
-    case .refused(let reason):
-      answered.answer = .failed(.badResponse(reason, url: answered.request.url))
-    case .status(let status):
-      answered.answer = .failed(.status(status, head: head, url: answered.request.url, now: now))
+    case .refused(let failure):
+      answered.answer = .failed(failure)
+    case .status(let failure):
+      answered.answer = .failed(failure)
+      return (.skip, [])
+    case .misdirected(let failure):
+      answered.answer = .misdirected(failure)
       return (.skip, [])
     }
     return (.refuse, [])
@@ -48,7 +47,7 @@ extension DownloadMachine {
     answered.answer = .accepted(count: Int64(range.count))
     if resolved == nil {
       resolved = answered.place
-      self.identity?.finalURL = URLRedaction.redact(answered.place.url.text)
+      self.identity?.finalURL = URLRedaction.redact(answered.place.url)
       running[answered.request.id] = answered
       actions = send()
     }
@@ -130,10 +129,10 @@ extension DownloadMachine {
   }
 
   /// The same of a source that does not tell its size, once its body is over, or longer than expected.
-  func refusal(ofBody received: Int64, _ error: CurlError?) -> TaskFailure? {
+  func refusal(ofBody received: Int64, _ interruption: Interruption?) -> TaskFailure? {
     guard mode == .whole, identity?.size == nil, let expected = expect.bytes else { return nil }
-    if error?.code == .aborted { return sizeMismatch("more", expected) }
-    return error == nil ? refusal(of: received) : nil
+    if interruption?.isOwn == true { return sizeMismatch("more", expected) }
+    return interruption == nil ? refusal(of: received) : nil
   }
 
   private func sizeMismatch(_ size: String, _ expected: Int64) -> TaskFailure {

@@ -1,4 +1,3 @@
-import ReelhaulCurl
 import TaskCore
 
 extension DownloadMachine {
@@ -30,13 +29,12 @@ extension DownloadMachine {
 
   private var origin: Place { Place(url: source, isAtOrigin: true) }
 
-  mutating func ask(_ asked: ResponseGate.Asked, at place: Place, chunk: Int? = nil, hops: Int = 0) -> Action {
+  mutating func ask(_ asked: ResponseGate.Asked, at place: Place, chunk: Int? = nil) -> Action {
     lastRequest += 1
     var ifRange: String?
     if case .part(_, let identity) = asked, usesIfRange, phase == .fetching { ifRange = identity.ifRange }
-    let request = Request(
-      id: lastRequest, url: place.url.text, asked: asked, ifRange: ifRange, isAtOrigin: place.isAtOrigin)
-    running[lastRequest] = Running(request: request, place: place, chunk: chunk, hops: hops)
+    let request = Request(id: lastRequest, place: place, asked: asked, ifRange: ifRange)
+    running[lastRequest] = Running(request: request, place: place, chunk: chunk)
     return .request(request)
   }
 

@@ -1,4 +1,3 @@
-import ReelhaulCurl
 import TaskCore
 
 extension DownloadMachine {
@@ -16,10 +15,12 @@ extension DownloadMachine {
     return send()
   }
 
-  /// Request `id` is over, and `received` bytes of its body are written.
-  mutating func ended(_ id: Int, received: Int64, error: CurlError?, milliseconds: Int64) -> [Action] {
-    guard let answered = running.removeValue(forKey: id) else { return [] }
-    let request = answered.request
+  /// Request `id` is over, and `received` bytes of its body are written; its redirects led to `place`.
+  mutating func ended(
+    _ id: Int, at place: Place, received: Int64, _ interruption: Interruption?, milliseconds: Int64
+  ) -> [Action] {
+    guard var answered = running.removeValue(forKey: id) else { return [] }
+    answered.place = place
     close(answered, received: received)
     switch phase {
     case .restarting, .ending: return settle()
@@ -29,37 +30,31 @@ extension DownloadMachine {
     switch answered.answer {
     case .accepted(let count):
       if received >= 1 << 16, mode == .ranges { failures = 0 }
-      if answered.isWhole(count, received: received, error: error) {
+      if answered.isWhole(count, received: received, interruption) {
         connectionRate = received * 1000 / max(1, milliseconds)
         return arrived(received)
       }
-      if let refusal = refusal(ofBody: received, error) { return end(.failed(refusal)) }
-      return failed(Self.failure(ofBody: error, url: request.url), request)
-    case .redirect(let target): return redirected(to: target, from: answered)
+      if let refusal = refusal(ofBody: received, interruption) { return end(.failed(refusal)) }
+      return failed(Self.failure(ofBody: interruption, url: place.url), answered)
     case .changed(let mismatch): return changed(mismatch)
-    case .unranged: return unranged(request)
+    case .unranged: return unranged(answered.request)
     case .same: return complete()
     case .returned: return send()
-    case .failed(let failure): return failed(failure, request)
-    case .none:
-      return failed(
-        error.map { TaskFailure($0, url: request.url) } ?? .badResponse("no answer", url: request.url), request)
+    case .failed(let failure): return failed(failure, answered)
+    case .misdirected(let failure): return end(.failed(failure))
+    case .none: return failed(interruption?.failure ?? .badResponse("no answer", url: place.url), answered)
     }
   }
 
-  private static func failure(ofBody error: CurlError?, url: String) -> TaskFailure {
-    switch error?.code {
-    case nil: .badResponse("the body is shorter than announced", url: url)
-    case .aborted: .badResponse("the body is longer than announced", url: url)
-    default: error.map { TaskFailure($0, url: url) } ?? .badResponse("no answer", url: url)
-    }
+  private static func failure(ofBody interruption: Interruption?, url: String) -> TaskFailure {
+    guard let interruption else { return .badResponse("the body is shorter than announced", url: url) }
+    return interruption.isOwn ? .badResponse("the body is longer than announced", url: url) : interruption.failure
   }
 
-  /// What of its chunk has not arrived is fetched by others; after a redirect, by the request that follows it.
+  /// What of its chunk has not arrived is fetched by others.
   private mutating func close(_ ended: Running, received: Int64) {
     guard let chunk = ended.chunk else { return }
     plan?.advance(chunk, to: ended.offset + received)
-    if case .redirect = ended.answer { return }
     plan?.close(chunk)
   }
 
@@ -71,32 +66,6 @@ extension DownloadMachine {
       return allBytesAreThere()
     }
     return send()
-  }
-
-  private mutating func redirected(to target: String, from answered: Running) -> [Action] {
-    let hops = answered.hops + 1
-    guard hops <= limits.redirects else {
-      return end(.failed(redirect("redirect_loop", "the source redirects more than \(limits.redirects) times")))
-    }
-    guard let next = answered.place.url.resolving(target), next.scheme == "http" || next.scheme == "https" else {
-      return end(.failed(redirect("redirect_refused", "the source redirects to what is no http or https URL")))
-    }
-    guard next.text.utf8.count <= TaskSpec.urlLimit else {
-      return end(
-        .failed(redirect("redirect_refused", "the source redirects to a URL of more than \(TaskSpec.urlLimit) bytes")))
-    }
-    guard !next.hasCredentials else {
-      return end(.failed(redirect("redirect_refused", "the source redirects to a URL with credentials in it")))
-    }
-    let place = Place(url: next, isAtOrigin: answered.place.isAtOrigin && next.isSameOrigin(as: source))
-    let request = ask(answered.request.asked, at: place, chunk: answered.chunk, hops: hops)
-    guard let count = answered.shortened else { return [request] }
-    running[lastRequest]?.shortened = count
-    return [request, .shorten(lastRequest, count: count)]
-  }
-
-  private func redirect(_ code: String, _ message: String) -> TaskFailure {
-    TaskFailure(code: code, message: message, class: .fail)
   }
 
   /// The source is another version now: everything so far is void, unless that one comes back.
@@ -141,10 +110,10 @@ extension DownloadMachine {
     if mode == .ranges { mode = .undecided }
   }
 
-  private mutating func failed(_ failure: TaskFailure, _ request: Request) -> [Action] {
-    guard phase != .sealing else { return unsealed(failure, request) }
-    if isRefusal(failure, request) { return refused(failure) }
-    guard failure.class == .retry || isStale(failure, request) else { return end(.failed(failure)) }
+  private mutating func failed(_ failure: TaskFailure, _ answered: Running) -> [Action] {
+    guard phase != .sealing else { return unsealed(failure, answered) }
+    if isRefusal(failure, answered) { return refused(failure) }
+    guard failure.class == .retry || isStale(failure, answered) else { return end(.failed(failure)) }
     if !running.isEmpty {
       // Others go on: the server may want fewer connections.
       governor.refused()
@@ -166,8 +135,8 @@ extension DownloadMachine {
 
   /// All bytes are there, of one version by every answer so far: whoever asks once more may be refused, or the source be
   /// gone by now.
-  private mutating func unsealed(_ failure: TaskFailure, _ request: Request) -> [Action] {
-    let mayPass = failure.class == .retry && !isRefusal(failure, request) || isStale(failure, request)
+  private mutating func unsealed(_ failure: TaskFailure, _ answered: Running) -> [Action] {
+    let mayPass = failure.class == .retry && !isRefusal(failure, answered) || isStale(failure, answered)
     failures += 1
     guard mayPass, failures <= limits.retries, (failure.retryAfter ?? 0) <= 2 else { return complete() }
     // A signed URL that the source redirected to may have expired.
@@ -177,9 +146,9 @@ extension DownloadMachine {
 
   /// The source's own server does not let us in, and has not before: no redirect that may lead to a fresh URL, no server
   /// that has had enough of us.
-  private func isRefusal(_ failure: TaskFailure, _ request: Request) -> Bool {
+  private func isRefusal(_ failure: TaskFailure, _ answered: Running) -> Bool {
     guard failure.code == "http_401" || failure.code == "http_403", resolved == nil else { return false }
-    return request.url == source.text || hasCredential && request.isAtOrigin
+    return answered.place.url == source || hasCredential && answered.place.isAtOrigin
   }
 
   /// Only another credential can help: the worker's own is read again, once.
@@ -200,8 +169,8 @@ extension DownloadMachine {
   }
 
   /// A signed URL that the source redirected to earlier has expired: the source gives a fresh one.
-  private func isStale(_ failure: TaskFailure, _ request: Request) -> Bool {
-    resolved != nil && request.url != source.text && failures == 0
+  private func isStale(_ failure: TaskFailure, _ answered: Running) -> Bool {
+    resolved != nil && answered.place.url != source && failures == 0
       && Self.staleCodes.contains(failure.code)
   }
 
@@ -261,8 +230,8 @@ extension DownloadMachine {
 
 extension DownloadMachine.Running {
   /// Whether everything that was wanted of an accepted response, which announced `count` bytes, has come.
-  fileprivate func isWhole(_ count: Int64?, received: Int64, error: CurlError?) -> Bool {
+  fileprivate func isWhole(_ count: Int64?, received: Int64, _ interruption: Interruption?) -> Bool {
     if let shortened, received >= shortened { return true }
-    return error == nil && (count == nil || received == count)
+    return interruption == nil && (count == nil || received == count)
   }
 }
