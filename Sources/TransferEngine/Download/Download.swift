@@ -166,7 +166,7 @@ extension Download {
     await staging.syncing.opened()
     await staged?.opening.opened()
     // The last sync may have failed, which ended the run.
-    guard machine.phase == .complete, let staged, let file = staged.file, var identity = machine.identity,
+    guard machine.isComplete, let staged, let file = staged.file, var identity = machine.identity,
       ledger.mayWrite
     else { return .interrupted }
     let publication = Publication(

@@ -50,6 +50,27 @@ import TaskCore
   mutating func retryDue() -> [Action] { noting(machine.retryDue()) }
   mutating func stop() -> [Action] { noting(machine.stop()) }
 
+  /// The machine's state without what belongs to it.
+  enum Phase: Equatable {
+    case fetching
+    case sealing
+    case complete
+    case restarting
+    case ending(DownloadMachine.End)
+    case ended
+  }
+
+  var phase: Phase {
+    switch machine.state {
+    case .working(.sealing), .waiting(_, .sealing): .sealing
+    case .working, .waiting: .fetching
+    case .complete: .complete
+    case .restarting: .restarting
+    case .ending(let end, _): .ending(end)
+    case .ended: .ended
+    }
+  }
+
   private mutating func noting(_ actions: [Action]) -> [Action] {
     var options = DownloadOptions()
     options.limits = machine.limits

@@ -45,87 +45,10 @@ struct DownloadMachine {
   /// The task names a credential, which goes to the source's own server.
   let hasCredential: Bool
   let limits: DownloadLimits
-  var generation: Int
-  /// The version being fetched; `nil` until a response told of it.
-  var identity: SourceIdentity?
-  /// What was fetched of the version before, which the source may turn out to have still.
-  var former: Version?
-  /// Whether the recorded ranges can be resumed: not for a source that is fetched whole.
-  var isResumable = false
-
-  var plan: ChunkScheduler?
-  var governor: ConnectionGovernor
-  /// Bytes per second of one connection, as last seen.
-  var connectionRate: Int64?
-  var running: [Int: Running] = [:]
-  var lastRequest = 0
-  var phase = Phase.fetching
-  /// Where requests go; `nil`: the next one starts at the source and follows its redirects.
-  var resolved: Place?
-  var mode = Mode.undecided
-  var usesIfRange = true
-  var failures = 0
-  var versions = 1
-  var isPausing = false
-  /// The source's refusal, after which the credential was read again.
-  var refusal: TaskFailure?
-  var needsSeal = false
-  var digestFailures = 0
-
-  /// What the run is about.
-  enum Phase: Hashable {
-    case fetching
-    /// All bytes are there; is the source still the same?
-    case sealing
-    /// The shell has the bytes.
-    case complete
-    /// A new generation, as soon as no request is left.
-    case restarting
-    /// The end, as soon as no request is left.
-    case ending(End)
-    case ended
-  }
-
-  enum Mode: Hashable {
-    case undecided
-    case ranges
-    case whole
-  }
-
-  struct Version: Hashable {
-    var identity: SourceIdentity
-    var generation: Int
-    var received: ByteRanges
-  }
-
-  struct Running: Hashable {
-    var request: Request
-    /// Where its redirects led.
-    var place: Place
-    /// The scheduler's, where the request works on one.
-    var chunk: Int?
-    var answer = Answer.none
-    /// Bytes that are still wanted of it, where another request took the rest.
-    var shortened: Int64?
-
-    /// The offset of the body's first byte.
-    var offset: Int64 {
-      if case .part(let range, _) = request.asked { range.lowerBound } else { 0 }
-    }
-
-    enum Answer: Hashable {
-      case none
-      case accepted(count: Int64?)
-      case changed(IdentityMismatch)
-      case unranged
-      case same
-      /// It tells of the version before.
-      case returned
-      case failed(TaskFailure)
-      /// It redirects to where nobody follows.
-      case misdirected(TaskFailure)
-    }
-  }
+  var state: State
+  var requests = Requests()
+  var server: Server
+  var tally: Tally
 
   init(
     source: String, expect: Expectation, hasCredential: Bool = false, generation: Int, limits: DownloadLimits
@@ -133,25 +56,35 @@ struct DownloadMachine {
     self.source = source
     self.expect = expect
     self.hasCredential = hasCredential
-    self.generation = generation
     self.limits = limits
-    governor = ConnectionGovernor(maximum: limits.connections, start: limits.firstConnections)
+    state = .working(.probing(Probe(generation: generation)))
+    server = Server(governor: ConnectionGovernor(maximum: limits.connections, start: limits.firstConnections))
+    tally = Tally(retries: RetryBudget(limit: limits.retries, firstMilliseconds: limits.retryMilliseconds))
   }
 
   /// Starts, from what an earlier run left where its bytes were found again.
   mutating func begin(resuming checkpoint: DownloadCheckpoint?) -> [Action] {
-    guard let checkpoint, let size = checkpoint.identity.size, canUseRanges(checkpoint.identity),
+    guard let checkpoint else { return send() }
+    guard let size = checkpoint.identity.size, canUseRanges(checkpoint.identity),
       checkpoint.done.ranges.last.map({ $0.upperBound <= size }) ?? true
     else {
-      if checkpoint != nil { generation += 1 }
+      state = .working(.probing(Probe(generation: generation + 1)))
       return send()
     }
-    identity = checkpoint.identity
-    mode = .ranges
-    isResumable = true
-    needsSeal = true
-    plan = ChunkScheduler(size: size, done: checkpoint.done, limits: limits.chunks)
+    let version = Version(identity: checkpoint.identity, generation: generation, isResumable: true)
+    let plan = ChunkScheduler(size: size, done: checkpoint.done, limits: limits.chunks)
+    state = .working(.ranges(Ranges(version: version, plan: plan, resolved: nil, needsSeal: true)))
     return send()
+  }
+
+  /// Nothing more is to be fetched: the task was paused, canceled or taken away.
+  mutating func stop() -> [Action] {
+    end(.stopped)
+  }
+
+  /// Something else failed: the disk, the store.
+  mutating func fail(_ failure: TaskFailure) -> [Action] {
+    end(.failed(failure))
   }
 
   func canUseRanges(_ identity: SourceIdentity) -> Bool {
@@ -159,4 +92,30 @@ struct DownloadMachine {
   }
 
   var expectsDigest: Bool { expect.sha256 != nil || expect.md5 != nil }
+}
+
+// What the shell asks.
+extension DownloadMachine {
+  /// That of the version being fetched, or of the one that a response will tell of.
+  var generation: Int {
+    switch state.subject {
+    case .unknown(let generation): generation
+    case .known(let version): version.generation
+    }
+  }
+
+  /// The version being fetched; `nil` until a response told of it.
+  var version: Version? {
+    if case .known(let version) = state.subject { version } else { nil }
+  }
+
+  var identity: SourceIdentity? { version?.identity }
+
+  /// Whether the recorded ranges can be resumed: not for a source that is fetched whole.
+  var isResumable: Bool { version?.isResumable ?? false }
+
+  /// The shell has all bytes, and is to publish them.
+  var isComplete: Bool {
+    if case .complete = state { true } else { false }
+  }
 }
