@@ -16,35 +16,28 @@ final class Download: @unchecked Sendable {
   /// The header fields of the credential that the task names.
   private var credential: [HeaderField]
   var machine: DownloadMachine
-  /// The present generation's file.
-  var staged: StagedFile?
-  var follower: DigestFollower?
-  /// Closed while a sync runs and what it covers is recorded.
-  let syncing = Latch()
-  var lastSync: Int64
-  /// What was written before `at` is recorded: so many bytes.
-  var recorded: (bytes: Int64, at: Int64)
-  /// Told to stop while the file was being published, which goes on to its end or to the next step that can wait.
-  var isStopping = false
+  let throttle: Throttle
+  let staging: StagingWriter
   /// What an earlier run left, and recorded of it.
   private let found: (file: StagingFile, checkpoint: DownloadCheckpoint)?
-  private var requests: [Int: (receiver: ChunkReceiver, task: Task<Void, any Error>)] = [:]
-  private var bucket: TokenBucket?
-  /// What the engine's limit lets pass before it is asked again; those it keeps waiting.
-  private var share: (number: Int, left: Int, isAsked: Bool)
-  private var throttled: [CurlTransfer] = []
-  /// Until the task's own limit lets bytes pass again.
-  private var pacer: LoopTimer?
+  private var fetches: [Int: (receiver: ChunkReceiver, task: Task<Void, any Error>)] = [:]
+  /// Since all bytes are there.
+  private var publication: Publication?
+  private(set) var isPublishing = false
+  /// Told to stop; while the file is being published the run goes on to its end or to the next step that can wait.
+  private var isStopping = false
   /// Until the machine tries again.
   private var retry: LoopTimer?
   private var timer: LoopTimer?
-  private var lastProgress: Int64 = 0
-  private var sample: (since: Int64, bytes: Int64)
-  private(set) var isPublishing = false
-  /// The file is whole and verified, and may be recorded as being published: it is the next run's, whatever becomes of
-  /// this one.
-  var isVerified = false
+  private var meter = Meter(since: Clocks.boottime())
   private var completion: UnsafeContinuation<DownloadOutcome, Never>?
+
+  /// What moved since the last sample, and when progress was told last.
+  private struct Meter {
+    var since: Int64
+    var bytes: Int64 = 0
+    var toldAt: Int64 = 0
+  }
 
   /// - Parameter file: that of `checkpoint`, if it was found again.
   init(
@@ -59,22 +52,20 @@ final class Download: @unchecked Sendable {
     self.ledger = ledger
     self.context = context
     found = file.flatMap { file in checkpoint.map { (file, $0) } }
-    let now = Clocks.boottime()
-    lastSync = now
-    recorded = (0, now)
-    sample = (now, 0)
-    share = (context.root.limiter?.enter() ?? 0, 0, false)
-    bucket = spec.rate.map { TokenBucket(rate: $0, now: now) }
+    throttle = Throttle(rate: spec.rate, limiter: context.root.limiter, loop: context.root.loop)
+    staging = StagingWriter(spec, destination: destination, ledger: ledger, context: context)
     machine = DownloadMachine(
-      source: source, destination: destination, expect: spec.expect, hasCredential: spec.credential != nil,
+      source: source.text, expect: spec.expect, hasCredential: spec.credential != nil,
       // What was not found again is of an older generation than what is fetched now.
       generation: found?.checkpoint.generation ?? checkpoint.map { $0.generation + 1 } ?? 0,
       limits: context.options.limits)
+    staging.owner = self
   }
 
   var root: StorageRoot { context.root }
   var loop: EventLoop { root.loop }
   var options: DownloadOptions { context.options }
+  var staged: StagedFile? { staging.staged }
 
   /// Fetches what is not there yet, and publishes it.
   func fetch() async -> DownloadOutcome {
@@ -82,9 +73,8 @@ final class Download: @unchecked Sendable {
       completion = continuation
       let actions = machine.begin(resuming: found?.checkpoint)
       if let (file, checkpoint) = found {
-        use(StagedFile(file, size: checkpoint.identity.size, done: checkpoint.done))
-        // Else the first answer opens another file, and this one goes.
-        if machine.identity != nil { opened(file) }
+        staging.adopt(
+          file, size: checkpoint.identity.size, done: checkpoint.done, isWanted: machine.identity != nil)
       }
       perform(actions)
       // The task may have been canceled before there was anything to stop.
@@ -95,19 +85,17 @@ final class Download: @unchecked Sendable {
   /// Ends the run soon, with what is on disk recorded.
   func stop() {
     isStopping = true
+    publication?.stop()
     // Before the start, and while the file is being published, the flag alone is looked at.
     if completion != nil, !isPublishing { perform(machine.stop()) }
   }
 
-  /// Once ``fetch()`` has begun: whether its outcome is told.
-  var isFinished: Bool { completion == nil }
-
   private func finish(_ outcome: DownloadOutcome) {
     // A timer that is left keeps the loop from its end.
-    for timer in [timer, pacer, retry] { timer?.cancel() }
-    (timer, pacer, retry) = (nil, nil, nil)
-    follower?.close()
-    root.limiter?.leave(share.number, returning: share.left)
+    for timer in [timer, retry] { timer?.cancel() }
+    (timer, retry) = (nil, nil)
+    staging.close()
+    throttle.close()
     completion?.resume(returning: outcome)
     completion = nil
   }
@@ -119,9 +107,9 @@ extension Download {
     for action in actions {
       switch action {
       case .request(let request): start(request)
-      case .cancel(let id): requests[id]?.task.cancel()
-      case .shorten(let id, let count): requests[id]?.receiver.shorten(to: count)
-      case .openStaging(let generation, let size): openStaging(generation: generation, size: size)
+      case .cancel(let id): fetches[id]?.task.cancel()
+      case .shorten(let id, let count): fetches[id]?.receiver.shorten(to: count)
+      case .openStaging(let generation, let size): staging.open(generation: generation, size: size)
       case .pause(let milliseconds):
         // Between the half and the whole of it, so that many tasks do not come back together.
         let jittered = Int64.random(in: milliseconds / 2...milliseconds)
@@ -138,19 +126,19 @@ extension Download {
   }
 
   private func start(_ request: DownloadMachine.Request) {
-    let receiver = ChunkReceiver(request, of: self)
+    let receiver = ChunkReceiver(request.id, of: self)
+    let fetch = Fetch(
+      Exchange(request, source: source, destination: destination, options: options), receiver: receiver)
     let task = loop.task { [self] in
-      var failure: CurlError?
-      do throws(CurlError) {
-        _ = try await root.client.perform(
-          CurlRequest(request, spec: spec, credential: credential, context: context), handler: receiver)
-      } catch {
-        failure = error
+      let end = await fetch.run(on: root.client) { place in
+        CurlRequest(request, to: place, spec: spec, credential: credential, context: context)
       }
-      await receiver.finish()
-      ended(receiver, failure)
+      fetches[request.id] = nil
+      perform(
+        machine.ended(
+          request.id, at: end.place, received: receiver.received, end.interruption, milliseconds: end.milliseconds))
     }
-    requests[request.id] = (receiver, task)
+    fetches[request.id] = (receiver, task)
   }
 
   private func refreshCredential() async {
@@ -160,14 +148,6 @@ extension Download {
     let read = try? await root.files.run { try file.fields(of: name, for: source) }
     credential = read ?? former
     perform(machine.credentialRefreshed(isNew: credential != former))
-  }
-
-  private func ended(_ receiver: ChunkReceiver, _ error: CurlError?) {
-    requests[receiver.request.id] = nil
-    let elapsed = Clocks.boottime() - receiver.startedAt
-    perform(
-      machine.ended(
-        receiver.request.id, received: receiver.received, error: error, milliseconds: elapsed / 1_000_000))
   }
 
   private func complete(bytes: Int64) async {
@@ -182,9 +162,32 @@ extension Download {
     if isStopping { stop() }
   }
 
+  private func publish(bytes: Int64) async -> Publication.Result {
+    await staging.syncing.opened()
+    await staged?.opening.opened()
+    // The last sync may have failed, which ended the run.
+    guard machine.isComplete, let staged, let file = staged.file, var identity = machine.identity,
+      ledger.mayWrite
+    else { return .interrupted }
+    let publication = Publication(
+      of: file, to: destination, ifExists: spec.ifExists, expect: spec.expect, root: root, ledger: ledger)
+    self.publication = publication
+    if isStopping { publication.stop() }
+    identity.size = bytes
+    var done = ByteRanges()
+    done.insert(0..<bytes)
+    var checkpoint = DownloadCheckpoint(
+      generation: staged.generation, identity: identity, volume: file.volume.id,
+      stagingName: file.name.description, done: done)
+    return await publication.run(bytes: bytes, isReserved: staged.size == nil, follower: staging.follower) { sha256 in
+      checkpoint.publishing = .init(sha256: sha256 ?? [])
+      try await ledger.checkpoint(checkpoint)
+    }
+  }
+
   /// The last request is over: what is written is recorded, so that the next run goes on from there.
   private func wind(up end: DownloadMachine.End) async {
-    await recordRest()
+    if publication?.isVerified != true { await staging.recordRest(generation: machine.generation) }
     switch end {
     case .stopped: finish(.stopped)
     case .failed(let failure): finish(ledger.mayWrite ? .failed(failure) : .stopped)
@@ -194,133 +197,60 @@ extension Download {
 
 // What receivers ask and tell.
 extension Download {
-  /// What becomes of a body, with the file it goes to.
-  enum Reception {
-    case write(StagedFile, offset: Int64, count: Int64?)
-    case skip
-    case refuse
-  }
-
-  func received(_ head: CurlHead, of id: Int) -> Reception {
-    let now = Clocks.realtimeMicroseconds() / 1_000_000
-    let (reception, actions) = machine.head(head, of: id, now: now)
+  func received(_ answer: SourceAnswer, from place: Place, of id: Int) -> Reception {
+    let (reception, actions) = machine.answered(answer, from: place, of: id)
     perform(actions)
-    switch reception {
-    case .skip: return .skip
-    case .refuse: return .refuse
-    case .write(let offset, let count):
-      guard let staged else { return .refuse }
-      return .write(staged, offset: offset, count: count)
-    }
-  }
-
-  var isLimited: Bool { bucket != nil || root.limiter != nil }
-
-  /// True where `count` bytes must wait for a limit: `transfer` is resumed in time. Else they are counted, and pass.
-  func throttle(_ count: Int, of transfer: CurlTransfer) -> Bool {
-    guard isLimited else { return false }
-    let now = Clocks.boottime()
-    if let wait = bucket?.wait(now: now), wait > 0 {
-      throttled.append(transfer)
-      if pacer == nil {
-        pacer = loop.timer(after: .nanoseconds(wait)) { [self] in
-          pacer = nil
-          resumeThrottled()
-        }
-      }
-      return true
-    }
-    guard mayShare(count) else {
-      throttled.append(transfer)
-      return true
-    }
-    bucket?.take(count, now: now)
-    return false
-  }
-
-  /// Whether the engine's limit lets `count` bytes pass, at most a portion; if not, it is asked.
-  private func mayShare(_ count: Int) -> Bool {
-    guard let limiter = root.limiter else { return true }
-    if share.left < count, !share.isAsked {
-      let isGranted = limiter.take(share.number) { [self] in loop.execute { [self] in granted(limiter.portion) } }
-      if isGranted { share.left += limiter.portion } else { share.isAsked = true }
-    }
-    guard share.left >= count else { return false }
-    share.left -= count
-    return true
-  }
-
-  private func granted(_ bytes: Int) {
-    share.left += bytes
-    share.isAsked = false
-    resumeThrottled()
-  }
-
-  /// Each asks again.
-  private func resumeThrottled() {
-    let waiting = throttled
-    throttled = []
-    for transfer in waiting { transfer.resume() }
-  }
-
-  /// Whether so much waits to be recorded that nothing more may be received: `resume` is called when it is.
-  func mustWaitForRecord(_ file: StagedFile, then resume: @escaping @Sendable () -> Void) -> Bool {
-    guard syncing.isClosed, file.written.count - recorded.bytes >= options.syncBytes,
-      Clocks.boottime() - recorded.at >= options.exposure.nanoseconds
-    else { return false }
-    syncing.whenOpen(resume)
-    return true
+    return reception
   }
 
   /// False, and the run ends, once the task may have another owner.
-  func mayWrite(to file: StagedFile) -> Bool {
+  func mayWrite() -> Bool {
     if ledger.mayWrite { return true }
     perform(machine.stop())
     return false
   }
 
-  func storageFailed(_ error: StorageError) {
-    var failure = error.failure
-    if error.code == .diskFull, let staged, staged.size == nil, !staged.written.isEmpty {
-      // Nothing of a source of unknown length is kept: it is not fetched again every few seconds.
-      failure.retryAfter = RetryPolicy.longestBackoff
-      // One that fills the disk by itself would do so again and again: that counts.
-      if staged.file?.fillsVolume == true { failure.class = .retry }
-    }
-    fail(failure)
-  }
-
   func wrote(_ count: Int, to file: StagedFile, by receiver: ChunkReceiver) {
     guard file === staged else { return }
-    machine.wrote(receiver.request.id, received: receiver.received)
-    sample.bytes += Int64(count)
-    follower?.follow(file.written.prefixEnd)
+    machine.wrote(receiver.id, received: receiver.received)
+    meter.bytes += Int64(count)
+    staging.follower?.follow(file.written.prefixEnd)
     tick()
   }
 
-  func fail(_ failure: TaskFailure) {
-    perform(machine.fail(failure))
-  }
-
   /// Syncs and reports where that is due.
-  func tick() {
+  private func tick() {
     let now = Clocks.boottime()
-    syncIfDue(now: now)
-    guard let staged, now - lastProgress >= 250_000_000 else { return }
-    lastProgress = now
+    if !isPublishing { staging.syncIfDue(now: now) }
+    guard let staged, now - meter.toldAt >= 250_000_000 else { return }
+    meter.toldAt = now
     ledger.progress(bytesDone: staged.written.count, bytesTotal: machine.identity?.size)
   }
 
   /// A large download is looked after also while no bytes come.
-  func startTimer() {
+  private func startTimer() {
     guard timer == nil else { return }
     timer = loop.timer(after: .seconds(1), every: .seconds(1)) { [self] in
       tick()
       let now = Clocks.boottime()
-      for (receiver, _) in requests.values { receiver.flush(before: now - options.exposure.nanoseconds) }
-      let throughput = sample.bytes * 1000 / max(1, (now - sample.since) / 1_000_000)
-      sample = (now, 0)
+      for (receiver, _) in fetches.values { receiver.flush(before: now - options.exposure.nanoseconds) }
+      let throughput = meter.bytes * 1000 / max(1, (now - meter.since) / 1_000_000)
+      (meter.since, meter.bytes) = (now, 0)
       perform(machine.sampled(throughput: throughput))
     }
+  }
+}
+
+extension Download: StagingOwner {
+  func recordable(generation: Int) -> SourceIdentity? {
+    machine.isResumable && machine.generation == generation ? machine.identity : nil
+  }
+
+  func opened(_ file: StagedFile) {
+    if throttle.isLimited || (file.size ?? .max) > options.limits.firstChunk { startTimer() }
+  }
+
+  func stagingFailed(_ failure: TaskFailure) {
+    perform(machine.fail(failure))
   }
 }

@@ -24,9 +24,11 @@ import Testing
         spec, source: source, credential: [], destination: destination, checkpoint: nil, file: nil,
         ledger: RecordingLedger(), context: context)
       guard case .request(let request) = download.machine.begin(resuming: nil).first else { return ([], 0) }
-      let receiver = ChunkReceiver(request, of: download)
+      let receiver = ChunkReceiver(request.id, of: download)
+      let fetch = Fetch(
+        Exchange(request, source: source, destination: destination, options: context.options), receiver: receiver)
       let transfer = CurlTransfer(
-        request: CurlRequest(request, spec: spec, credential: [], context: context), handler: receiver,
+        request: CurlRequest(request, to: request.place, spec: spec, credential: [], context: context), handler: fetch,
         client: context.root.client)
       let size = part * count
       let head = CurlHead(
@@ -35,11 +37,11 @@ import Testing
           .init(name: "content-range", value: "bytes 0-\(size - 1)/\(size)"),
           .init(name: "content-length", value: "\(size)"), .init(name: "etag", value: "\"1\""),
         ])
-      _ = receiver.receive(head: head, of: transfer)
+      _ = fetch.receive(head: head, of: transfer)
       if isShortened { receiver.shorten(to: Int64(wanted)) }
       await download.staged?.opening.opened()
       let verdicts = (0..<wanted / part).map { _ in
-        [UInt8](repeating: 7, count: part).withUnsafeBytes { receiver.receive(body: $0, of: transfer) }
+        [UInt8](repeating: 7, count: part).withUnsafeBytes { fetch.receive(body: $0, of: transfer) }
       }
       await receiver.finish()
       return (verdicts, receiver.received)

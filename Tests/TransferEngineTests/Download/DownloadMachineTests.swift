@@ -7,7 +7,7 @@ import Testing
 
 /// The machine alone, without a socket or a file.
 @Suite struct DownloadMachineTests {
-  typealias Machine = DownloadMachine
+  typealias Machine = MachineDriver
 
   static let size: Int64 = 100 << 20
   static let identity = SourceIdentity(finalURL: "http://a/film.mp4", size: size, etag: "\"1\"")

@@ -9,12 +9,12 @@ struct WholeRead: Sendable {
     var wasRefused = false
   }
 
-  private let ledger: any DownloadLedger
+  private let ledger: any TransferLedger
   private let isAllowed: Bool
   private let state = Lock(State())
 
   /// One that is not allowed is given up where it would begin: for a look that is to be short.
-  init(_ ledger: any DownloadLedger, isAllowed: Bool = true) {
+  init(_ ledger: any TransferLedger, isAllowed: Bool = true) {
     self.ledger = ledger
     self.isAllowed = isAllowed
   }

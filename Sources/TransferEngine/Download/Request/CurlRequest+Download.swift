@@ -2,9 +2,12 @@ import ReelhaulCurl
 import TaskCore
 
 extension CurlRequest {
-  /// What goes over the wire for a request of ``DownloadMachine``; `credential` is the header fields of the one that the
-  /// task names.
-  init(_ request: DownloadMachine.Request, spec: TaskSpec, credential: [HeaderField], context: DownloadContext) {
+  /// What goes over the wire for a request of ``DownloadMachine``, to where it was redirected; `credential` is the header
+  /// fields of the one that the task names.
+  init(
+    _ request: DownloadMachine.Request, to place: Place, spec: TaskSpec, credential: [HeaderField],
+    context: DownloadContext
+  ) {
     let options = context.options
     var headers: [(name: String, value: String)] = [("Accept-Encoding", "identity")]
     var deadline: Duration?
@@ -15,7 +18,7 @@ extension CurlRequest {
     }
     if let validator = request.ifRange { headers.append(("If-Range", validator)) }
     // They are for the source's own server, and no other.
-    if request.isAtOrigin {
+    if place.isAtOrigin {
       let names = Set(credential.map { $0.name.lowercased() })
       let fields = spec.headers.filter { !names.contains($0.name.lowercased()) } + credential
       headers += fields.map { ($0.name, $0.value) }
@@ -31,7 +34,16 @@ extension CurlRequest {
       deadline = options.chunkDeadline
     }
     self.init(
-      url: request.url, headers: headers, connectTimeout: options.connectTimeout, lowSpeed: lowSpeed, deadline: deadline
+      url: place.url, headers: headers, connectTimeout: options.connectTimeout, lowSpeed: lowSpeed, deadline: deadline
     )
+  }
+}
+
+extension Exchange {
+  init(_ request: DownloadMachine.Request, source: CurlURL, destination: StorageURL, options: DownloadOptions) {
+    self.init(
+      request.asked, at: request.place, source: source,
+      isMedia: ResponseGate.isMedia(path: source.path) || ResponseGate.isMedia(path: destination.path),
+      redirects: options.limits.redirects)
   }
 }

@@ -1,0 +1,117 @@
+import TaskCore
+
+extension DownloadMachine {
+  /// The head of the answer to request `id` is there: what becomes of its body.
+  mutating func answered(_ answer: SourceAnswer, from place: Place, of id: Int) -> (Reception, [Action]) {
+    guard case .working(let work) = state, requests[id] != nil else { return (.refuse, []) }
+    requests[id]?.place = place
+    switch (answer, work) {
+    case (.part(let range, let identity), .probing(let probe)):
+      return begin(probe, with: range, of: identity, id)
+    case (.part(let range, _), .ranges(let ranges)):
+      return accept(range, ranges, id)
+    case (.part, .sealing), (.unranged, .sealing):
+      return refuse(id, .same)
+    case (.whole(let identity, let isDelimited), .probing(let probe)):
+      return accept(whole: identity, isDelimited: isDelimited, probe, id)
+    case (.part, .whole), (.whole, .ranges), (.whole, .whole), (.whole, .sealing):
+      return refuse(id, .failed(.badResponse("it answers another question", url: place.url)))
+    case (.changed(let mismatch), _):
+      return refuse(id, .changed(mismatch))
+    case (.unranged, _):
+      return refuse(id, .unranged)
+    case (.refused(let failure), _):
+      return refuse(id, .failed(failure))
+    case (.status(let failure), _):
+      requests[id]?.answer = .failed(failure)
+      return (.skip, [])
+    case (.misdirected(let failure), _):
+      requests[id]?.answer = .misdirected(failure)
+      return (.skip, [])
+    }
+  }
+
+  private mutating func refuse(_ id: Int, _ answer: Running.Answer) -> (Reception, [Action]) {
+    requests[id]?.answer = answer
+    return (.refuse, [])
+  }
+
+  /// One of the parts asked for.
+  private mutating func accept(_ range: Range<Int64>, _ ranges: Ranges, _ id: Int) -> (Reception, [Action]) {
+    requests[id]?.answer = .accepted(count: Int64(range.count))
+    var actions: [Action] = []
+    if ranges.resolved == nil, let place = requests[id]?.place {
+      var ranges = ranges
+      ranges.resolved = place
+      ranges.version.identity.finalURL = URLRedaction.redact(place.url)
+      state = .working(.ranges(ranges))
+      actions = send()
+    }
+    // Another request may have taken a part of it meanwhile.
+    let count = requests[id]?.shortened ?? Int64(range.count)
+    return (.write(offset: range.lowerBound, count: count), actions)
+  }
+
+  /// The first part of a source that nothing was known of.
+  private mutating func begin(
+    _ probe: Probe, with range: Range<Int64>, of identity: SourceIdentity, _ id: Int
+  ) -> (Reception, [Action]) {
+    if let size = identity.size, let refusal = refusal(of: size) { return refuse(id, .failed(refusal)) }
+    let size = identity.size ?? range.upperBound
+    guard range.upperBound == size || canUseRanges(identity) else {
+      // Parts that nothing ties together may be of two versions; one response is of one.
+      return refuse(id, .unranged)
+    }
+    let place = requests[id]?.place
+    if case .first(let former?) = probe.question, former.version.identity.mismatch(with: identity) == nil {
+      // The source has the version again that it had, or another of its servers does.
+      let plan = ChunkScheduler(
+        size: former.version.identity.size ?? 0, done: former.received, limits: limits.chunks)
+      state = .working(.ranges(Ranges(version: former.version, plan: plan, resolved: place, needsSeal: true)))
+      return refuse(id, .returned)
+    }
+    let version = Version(identity: identity, generation: probe.generation, isResumable: canUseRanges(identity))
+    var plan = ChunkScheduler(size: size, limits: limits.chunks)
+    requests[id]?.chunk = plan.next(connections: 1, rate: nil)?.chunk.id
+    requests[id]?.answer = .accepted(count: Int64(range.count))
+    state = .working(
+      .ranges(Ranges(version: version, plan: plan, resolved: place, needsSeal: size > limits.sealAbove)))
+    let actions: [Action] = [.openStaging(generation: probe.generation, size: size)] + send()
+    return (.write(offset: 0, count: requests[id]?.shortened ?? Int64(range.count)), actions)
+  }
+
+  private mutating func accept(
+    whole identity: SourceIdentity, isDelimited: Bool, _ probe: Probe, _ id: Int
+  ) -> (Reception, [Action]) {
+    guard isDelimited || expectsDigest || expect.bytes != nil, let place = requests[id]?.place else {
+      let message = "the source does not tell where it ends: a length or a digest must be expected of it"
+      return refuse(id, .failed(TaskFailure(code: .lengthUnknown, message: message, class: .fail)))
+    }
+    if let size = identity.size, let refusal = refusal(of: size) { return refuse(id, .failed(refusal)) }
+    let version = Version(identity: identity, generation: probe.generation, isResumable: false)
+    let needsSeal = (identity.size ?? .max) > limits.sealAbove && (identity.hasValidator || identity.size != nil)
+    state = .working(.whole(Whole(version: version, place: place, needsSeal: needsSeal)))
+    let size = identity.size ?? expect.bytes
+    requests[id]?.answer = .accepted(count: size)
+    return (.write(offset: 0, count: size), [.openStaging(generation: probe.generation, size: size)])
+  }
+
+  /// Why a source of this size is not the one expected.
+  func refusal(of size: Int64) -> TaskFailure? {
+    guard let expected = expect.bytes, expected != size else { return nil }
+    return sizeMismatch("\(size)", expected)
+  }
+
+  /// The same of a source that does not tell its size, once its body is over, or longer than expected.
+  func refusal(ofBody received: Int64, _ interruption: Interruption?) -> TaskFailure? {
+    guard case .working(.whole(let whole)) = state, whole.version.identity.size == nil, let expected = expect.bytes
+    else { return nil }
+    if interruption?.isOwn == true { return sizeMismatch("more", expected) }
+    return interruption == nil ? refusal(of: received) : nil
+  }
+
+  private func sizeMismatch(_ size: String, _ expected: Int64) -> TaskFailure {
+    TaskFailure(
+      code: .sizeMismatch, message: "the source has \(size) bytes, \(expected) were expected", class: .fail)
+  }
+}

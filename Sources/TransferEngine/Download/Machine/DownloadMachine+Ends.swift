@@ -1,0 +1,166 @@
+import TaskCore
+
+extension DownloadMachine {
+  /// The first `received` bytes of request `id`'s body are written.
+  mutating func wrote(_ id: Int, received: Int64) {
+    guard case .working(.ranges(var ranges)) = state, let running = requests[id], let chunk = running.chunk else {
+      return
+    }
+    ranges.plan.advance(chunk, to: running.offset + received)
+    state = .working(.ranges(ranges))
+  }
+
+  /// The download moved so many bytes per second since the last sample, about a second ago.
+  mutating func sampled(throughput: Int64) -> [Action] {
+    switch state {
+    case .working(.ranges(var ranges)) where ranges.resolved != nil:
+      ranges.plan.sampled()
+      state = .working(.ranges(ranges))
+    case .waiting(let wait, .ranges(var ranges)) where ranges.resolved != nil:
+      ranges.plan.sampled()
+      state = .waiting(wait, .ranges(ranges))
+    case .working, .waiting, .complete, .restarting, .ending, .ended: return []
+    }
+    if throughput > 0 { server.governor.observe(throughput: throughput) }
+    return send()
+  }
+
+  /// Request `id` is over, and `received` bytes of its body are written; its redirects led to `place`.
+  mutating func ended(
+    _ id: Int, at place: Place, received: Int64, _ interruption: Interruption?, milliseconds: Int64
+  ) -> [Action] {
+    guard var running = requests[id] else { return [] }
+    requests[id] = nil
+    running.place = place
+    switch state {
+    case .restarting, .ending: return settle()
+    case .waiting, .complete, .ended: return []
+    case .working(let work): return ended(running, in: work, received: received, interruption, milliseconds)
+    }
+  }
+
+  private mutating func ended(
+    _ running: Running, in work: Work, received: Int64, _ interruption: Interruption?, _ milliseconds: Int64
+  ) -> [Action] {
+    let work = close(running, in: work, received: received)
+    state = .working(work)
+    switch running.answer {
+    case .accepted(let count):
+      if received >= 1 << 16, case .ranges = work { tally.retries.reset() }
+      if running.isWhole(count, received: received, interruption) {
+        server.connectionRate = received * 1000 / max(1, milliseconds)
+        return arrived(received, work)
+      }
+      if let refusal = refusal(ofBody: received, interruption) { return end(.failed(refusal)) }
+      return failed(Self.failure(ofBody: interruption, url: running.place.url), running, work)
+    case .changed(let mismatch): return changed(mismatch, work)
+    case .unranged: return unranged(running.request, work)
+    case .same:
+      guard case .sealing(let seal) = work else { return send() }
+      return complete(seal.version)
+    case .returned: return send()
+    case .failed(let failure): return failed(failure, running, work)
+    case .misdirected(let failure): return end(.failed(failure))
+    case nil:
+      return failed(
+        interruption?.failure ?? .badResponse("no answer", url: running.place.url), running, work)
+    }
+  }
+
+  private static func failure(ofBody interruption: Interruption?, url: String) -> TaskFailure {
+    guard let interruption else { return .badResponse("the body is shorter than announced", url: url) }
+    return interruption.isOwn ? .badResponse("the body is longer than announced", url: url) : interruption.failure
+  }
+
+  /// What of its chunk has not arrived is fetched by others.
+  private func close(_ ended: Running, in work: Work, received: Int64) -> Work {
+    guard case .ranges(var ranges) = work, let chunk = ended.chunk else { return work }
+    ranges.plan.advance(chunk, to: ended.offset + received)
+    ranges.plan.close(chunk)
+    return .ranges(ranges)
+  }
+
+  private mutating func arrived(_ received: Int64, _ work: Work) -> [Action] {
+    tally.retries.reset()
+    guard case .whole(var whole) = work else { return send() }
+    whole.version.identity.size = received
+    state = .working(.whole(whole))
+    if let refusal = refusal(of: received) { return end(.failed(refusal)) }
+    let seal = Seal(version: whole.version, received: ByteRanges(), resolved: whole.place)
+    return allBytesAreThere(seal, isNeeded: whole.needsSeal)
+  }
+}
+
+// Begun anew.
+extension DownloadMachine {
+  /// The source is another version now: everything so far is void, unless that one comes back.
+  private mutating func changed(_ mismatch: IdentityMismatch, _ work: Work) -> [Action] {
+    tally.versions += 1
+    guard tally.versions <= limits.generations else {
+      let message = "the source changes between answers: \(mismatch)"
+      return end(.failed(TaskFailure(code: .sourceChanging, message: message, class: .retry)))
+    }
+    return restart(.first(former: work.received))
+  }
+
+  /// The server sends the whole for a part: ask without `If-Range`, which some honour with a date alone, then without
+  /// a range.
+  private mutating func unranged(_ request: Request, _ work: Work) -> [Action] {
+    if case .part = request.asked, request.ifRange != nil {
+      server.usesIfRange = false
+      return send()
+    }
+    return restart(.whole)
+  }
+
+  /// The bytes do not have the expected digest: once, they are fetched anew.
+  mutating func digestMismatched(_ mismatch: DigestMismatch) -> [Action] {
+    tally.digestFailures += 1
+    guard tally.digestFailures < 2 else {
+      let message = "\(mismatch); it was fetched twice"
+      return end(.failed(TaskFailure(code: .digestMismatch, message: message, class: .fail)))
+    }
+    return restart(.first(former: nil))
+  }
+
+  /// Begins on another generation, where the present one has bytes already.
+  private mutating func restart(_ question: Probe.Question) -> [Action] {
+    state = .restarting(Probe(generation: state.subject.nextGeneration, question: question))
+    return cancelAll() + settle()
+  }
+
+  mutating func end(_ end: End) -> [Action] {
+    switch state {
+    case .ending, .ended: return []
+    case .working, .waiting, .complete, .restarting: break
+    }
+    state = .ending(end, state.subject)
+    return cancelAll() + settle()
+  }
+
+  private func cancelAll() -> [Action] {
+    requests.ids.map { .cancel($0) }
+  }
+
+  /// Goes on with what waited for the last request's end.
+  private mutating func settle() -> [Action] {
+    guard requests.isEmpty else { return [] }
+    switch state {
+    case .restarting(let probe):
+      state = .working(.probing(probe))
+      return send()
+    case .ending(let end, let subject):
+      state = .ended(subject)
+      return [.end(end)]
+    case .working, .waiting, .complete, .ended: return []
+    }
+  }
+}
+
+extension DownloadMachine.Running {
+  /// Whether everything that was wanted of an accepted response, which announced `count` bytes, has come.
+  fileprivate func isWhole(_ count: Int64?, received: Int64, _ interruption: Interruption?) -> Bool {
+    if let shortened, received >= shortened { return true }
+    return interruption == nil && (count == nil || received == count)
+  }
+}

@@ -1,0 +1,74 @@
+import TaskCore
+
+extension DownloadMachine {
+  /// What there is to ask now.
+  mutating func send() -> [Action] {
+    guard case .working(let work) = state else { return [] }
+    switch work {
+    case .probing(let probe):
+      guard requests.isEmpty else { return [] }
+      switch probe.question {
+      case .first: return [ask(.first(count: limits.firstChunk), at: origin)]
+      case .whole: return [ask(.whole, at: origin)]
+      }
+    case .ranges(let ranges):
+      return send(ranges)
+    case .whole:
+      return []
+    case .sealing(let seal):
+      // One byte, to compare what the answer tells of the source.
+      guard requests.isEmpty else { return [] }
+      return [ask(.part(0..<1, of: seal.version.identity), at: seal.resolved ?? origin)]
+    }
+  }
+
+  private mutating func send(_ ranges: Ranges) -> [Action] {
+    var ranges = ranges
+    let identity = ranges.version.identity
+    if ranges.plan.isComplete {
+      guard requests.isEmpty else { return [] }
+      let seal = Seal(version: ranges.version, received: ranges.plan.received, resolved: ranges.resolved)
+      return allBytesAreThere(seal, isNeeded: ranges.needsSeal)
+    }
+    var actions: [Action] = []
+    // The first request finds out where the source is; the others follow.
+    let most = ranges.resolved == nil || ranges.plan.size <= limits.firstChunk ? 1 : server.governor.connections
+    while requests.count < most, let grant = ranges.plan.next(connections: most, rate: server.connectionRate) {
+      if let shortened = grant.shortened { actions += shorten(to: shortened) }
+      actions.append(
+        ask(
+          .part(grant.chunk.range, of: identity), at: ranges.resolved ?? origin,
+          ifRange: server.usesIfRange ? identity.ifRange : nil, chunk: grant.chunk.id))
+    }
+    state = .working(.ranges(ranges))
+    return actions
+  }
+
+  /// A new request takes over the end of a running one.
+  private mutating func shorten(to chunk: ChunkScheduler.Chunk) -> [Action] {
+    guard let (id, running) = requests.running.first(where: { $0.value.chunk == chunk.id }) else { return [] }
+    let count = chunk.range.upperBound - running.offset
+    requests[id]?.shortened = count
+    return [.shorten(id, count: count)]
+  }
+
+  private var origin: Place { Place(url: source, isAtOrigin: true) }
+
+  private mutating func ask(
+    _ asked: ResponseGate.Asked, at place: Place, ifRange: String? = nil, chunk: Int? = nil
+  ) -> Action {
+    .request(requests.add(asked, at: place, ifRange: ifRange, chunk: chunk))
+  }
+
+  /// Asks once more whether the source is still the same, where that is needed and no digest will tell.
+  mutating func allBytesAreThere(_ seal: Seal, isNeeded: Bool) -> [Action] {
+    guard isNeeded, !expectsDigest else { return complete(seal.version) }
+    state = .working(.sealing(seal))
+    return send()
+  }
+
+  mutating func complete(_ version: Version) -> [Action] {
+    state = .complete(version)
+    return [.complete(bytes: version.identity.size ?? 0)]
+  }
+}

@@ -1,0 +1,117 @@
+import ReelhaulCurl
+import ReelhaulSystem
+import TaskCore
+
+/// Receives one answer for a ``Download``: asks what becomes of the body, gathers it, and writes it to its place.
+// @unchecked: touched on the download's loop alone.
+final class ChunkReceiver: FetchReceiver, @unchecked Sendable {
+  let id: Int
+  /// Bytes of the body that are written.
+  private(set) var received: Int64 = 0
+  private unowned let download: Download
+  private var target: Target?
+  private var buffer: UnsafeMutableRawBufferPointer?
+  private var filled = 0
+  private var flushedAt = Clocks.boottime()
+  /// The bytes wanted, where that is fewer than the response has.
+  private var wanted: Int64?
+
+  private struct Target {
+    var file: StagedFile
+    /// The offset in the file of what is written next.
+    var next: Int64
+    /// `nil` where the length is unknown.
+    var left: Int64?
+  }
+
+  /// - Parameter id: the request's, in ``DownloadMachine``.
+  init(_ id: Int, of download: Download) {
+    self.id = id
+    self.download = download
+  }
+
+  deinit {
+    buffer?.deallocate()
+  }
+
+  func receive(_ answer: SourceAnswer, from place: Place) -> Reception {
+    let reception = download.received(answer, from: place, of: id)
+    guard case .write(let offset, let count) = reception else { return reception }
+    guard let file = download.staged else { return .refuse }
+    target = Target(file: file, next: offset, left: count)
+    if let wanted { shorten(to: wanted) }
+    let capacity = min(count ?? .max, Int64(download.options.writeBuffer))
+    buffer = .allocate(byteCount: Int(max(capacity, 1)), alignment: 4096)
+    return reception
+  }
+
+  func receive(body: UnsafeRawBufferPointer, of transfer: CurlTransfer) -> CurlVerdict {
+    guard let target else { return .abort }
+    if target.file.opening.isClosed, filled + body.count > (buffer?.count ?? 0) {
+      target.file.opening.whenOpen { transfer.resume() }
+      return .pause
+    }
+    if let left = target.left, left < Int64(body.count) || wanted != nil && left == Int64(body.count) {
+      // Another request fetches the rest, none of which is waited for; or else, more than was announced is not the
+      // chunk that was asked for.
+      if wanted != nil { _ = gather(UnsafeRawBufferPointer(rebasing: body.prefix(Int(left)))) }
+      return .abort
+    }
+    if download.staging.mustWaitForRecord(target.file, then: { transfer.resume() }) { return .pause }
+    if download.throttle.holdsBack(body.count, of: transfer) { return .pause }
+    download.ledger.pulse()
+    return gather(body) ? .continue : .abort
+  }
+
+  /// From now on only the response's first `count` bytes are wanted.
+  func shorten(to count: Int64) {
+    wanted = count
+    target?.left = max(0, count - received - Int64(filled))
+  }
+
+  private func gather(_ body: UnsafeRawBufferPointer) -> Bool {
+    guard let target, let buffer else { return false }
+    self.target?.left = target.left.map { $0 - Int64(body.count) }
+    var rest = body[...]
+    while !rest.isEmpty {
+      if filled == buffer.count, !flush() { return false }
+      let count = min(rest.count, buffer.count - filled)
+      UnsafeMutableRawBufferPointer(rebasing: buffer[filled..<filled + count])
+        .copyMemory(from: UnsafeRawBufferPointer(rebasing: rest.prefix(count)))
+      filled += count
+      rest = rest.dropFirst(count)
+    }
+    return filled < buffer.count || target.file.opening.isClosed || flush()
+  }
+
+  /// Writes what is gathered. False where nothing may be written any more; the download knows why.
+  private func flush() -> Bool {
+    guard filled > 0, let target, let buffer else { return true }
+    guard download.mayWrite() else { return false }
+    do throws(StorageError) {
+      try target.file.write(UnsafeRawBufferPointer(rebasing: buffer[..<filled]), at: target.next)
+    } catch {
+      download.stagingFailed(download.staging.failure(for: error))
+      return false
+    }
+    self.target?.next += Int64(filled)
+    received += Int64(filled)
+    flushedAt = Clocks.boottime()
+    download.wrote(filled, to: target.file, by: self)
+    filled = 0
+    return true
+  }
+
+  /// Writes what was gathered since before `time`: a slow connection takes minutes to fill the buffer.
+  func flush(before time: Int64) {
+    guard flushedAt < time, let target, !target.file.opening.isClosed else { return }
+    _ = flush()
+  }
+
+  /// The response is over, whole or not: writes the rest, which may have to wait for the staging file.
+  func finish() async {
+    guard let target, filled > 0 else { return }
+    await target.file.opening.opened()
+    _ = flush()
+  }
+}

@@ -1,0 +1,89 @@
+import TaskCore
+
+@testable import ReelhaulCurl
+@testable import TransferEngine
+
+/// The machine with its requests' exchanges, as ``Fetch`` and ``Download`` connect them, without a socket or a file:
+/// heads and errors in, actions out. A request that is redirected comes again, to its new place.
+@dynamicMemberLookup struct MachineDriver {
+  typealias Request = DownloadMachine.Request
+  typealias Action = DownloadMachine.Action
+
+  private var machine: DownloadMachine
+  private let source: CurlURL
+  private let destination: StorageURL
+  private var exchanges: [Int: (request: Request, exchange: Exchange)] = [:]
+
+  init(source: CurlURL, destination: StorageURL, expect: Expectation, generation: Int, limits: DownloadLimits) {
+    self.source = source
+    self.destination = destination
+    machine = DownloadMachine(source: source.text, expect: expect, generation: generation, limits: limits)
+  }
+
+  subscript<Value>(dynamicMember path: KeyPath<DownloadMachine, Value>) -> Value { machine[keyPath: path] }
+
+  mutating func begin(resuming checkpoint: DownloadCheckpoint?) -> [Action] {
+    noting(machine.begin(resuming: checkpoint))
+  }
+
+  mutating func head(_ head: CurlHead, of id: Int, now: Int64) -> (Reception, [Action]) {
+    guard let answer = exchanges[id]?.exchange.receive(head, now: now), let place = exchanges[id]?.exchange.place
+    else { return (.skip, []) }
+    let (reception, actions) = machine.answered(answer, from: place, of: id)
+    return (reception, noting(actions))
+  }
+
+  mutating func wrote(_ id: Int, received: Int64) {
+    machine.wrote(id, received: received)
+  }
+
+  mutating func ended(_ id: Int, received: Int64, error: CurlError?, milliseconds: Int64) -> [Action] {
+    if var request = exchanges[id]?.request, exchanges[id]?.exchange.follow() == true {
+      request.place = exchanges[id]?.exchange.place ?? request.place
+      return [.request(request)]
+    }
+    guard let place = exchanges.removeValue(forKey: id)?.exchange.place else { return [] }
+    let interruption = error.map { Interruption(failure: TaskFailure($0, url: place.url), isOwn: $0.code == .aborted) }
+    return noting(machine.ended(id, at: place, received: received, interruption, milliseconds: milliseconds))
+  }
+
+  mutating func retryDue() -> [Action] { noting(machine.retryDue()) }
+  mutating func stop() -> [Action] { noting(machine.stop()) }
+
+  /// The machine's state without what belongs to it.
+  enum Phase: Equatable {
+    case fetching
+    case sealing
+    case complete
+    case restarting
+    case ending(DownloadMachine.End)
+    case ended
+  }
+
+  var phase: Phase {
+    switch machine.state {
+    case .working(.sealing), .waiting(_, .sealing): .sealing
+    case .working, .waiting: .fetching
+    case .complete: .complete
+    case .restarting: .restarting
+    case .ending(let end, _): .ending(end)
+    case .ended: .ended
+    }
+  }
+
+  private mutating func noting(_ actions: [Action]) -> [Action] {
+    var options = DownloadOptions()
+    options.limits = machine.limits
+    for case .request(let request) in actions {
+      exchanges[request.id] = (
+        request, Exchange(request, source: source, destination: destination, options: options)
+      )
+    }
+    return actions
+  }
+}
+
+extension DownloadMachine.Request {
+  var url: String { place.url }
+  var isAtOrigin: Bool { place.isAtOrigin }
+}

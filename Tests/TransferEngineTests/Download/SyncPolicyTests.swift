@@ -1,0 +1,54 @@
+import TaskCore
+import Testing
+
+@testable import TransferEngine
+
+@Suite struct SyncPolicyTests {
+  private static let second: Int64 = 1_000_000_000
+  private var policy: SyncPolicy {
+    SyncPolicy(bytes: 1000, interval: .seconds(2), exposure: .seconds(3), recorded: 100, now: 0)
+  }
+
+  @Test("a sync is due for enough bytes at once, and for fewer after the interval")
+  func due() {
+    var policy = policy
+    #expect(!policy.isDue(unsynced: 0, now: 9 * Self.second))
+    #expect(!policy.isDue(unsynced: 999, now: 2 * Self.second - 1))
+    #expect(policy.isDue(unsynced: 1000, now: 0))
+    #expect(policy.isDue(unsynced: 1, now: 2 * Self.second))
+    policy.began(now: 2 * Self.second)
+    #expect(!policy.isDue(unsynced: 1, now: 4 * Self.second - 1))
+  }
+
+  @Test("nothing more is received once too many bytes wait for too long, until they are recorded")
+  func exposure() {
+    var policy = policy
+    #expect(!policy.mustWait(written: 1099, now: 3 * Self.second))
+    #expect(!policy.mustWait(written: 1100, now: 3 * Self.second - 1))
+    #expect(policy.mustWait(written: 1100, now: 3 * Self.second))
+    policy.recorded(600, since: Self.second)
+    #expect(!policy.mustWait(written: 1599, now: 9 * Self.second))
+    #expect(!policy.mustWait(written: 1600, now: 4 * Self.second - 1))
+    #expect(policy.mustWait(written: 1600, now: 4 * Self.second))
+  }
+}
+
+@Suite struct RetryBudgetTests {
+  @Test("the wait doubles with each failure in a row, up to the limit of tries")
+  func doubles() {
+    let failure = TaskFailure(code: "x", message: "", class: .retry)
+    var budget = RetryBudget(limit: 3, firstMilliseconds: 100)
+    #expect((0..<4).map { _ in budget.pause(after: failure) } == [100, 200, 400, nil])
+    budget.reset()
+    #expect(budget.pause(after: failure) == 100)
+  }
+
+  @Test(
+    "a server's Retry-After is kept within a run up to two seconds",
+    arguments: [(1, 1000), (2, 2000), (3, nil)] as [(Int, Int64?)])
+  func serversWord(seconds: Int, milliseconds: Int64?) {
+    var budget = RetryBudget(limit: 3, firstMilliseconds: 100)
+    let failure = TaskFailure(code: "x", message: "", class: .retry, retryAfter: seconds)
+    #expect(budget.pause(after: failure) == milliseconds)
+  }
+}
