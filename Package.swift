@@ -103,7 +103,8 @@ let package = Package(
     tests(
       "TaskStore",
       [
-        "TaskStore", "TaskCore", "TransferEngine", "ReelhaulMessages", "ReelhaulPostgres", "LocalFleet", "ReelhaulSystem",
+        "TaskStore", "TaskCore", "TransferEngine", "ReelhaulMessages", "ReelhaulPostgres", "LocalFleet",
+        "ReelhaulSystem",
         "TestKit",
       ], exclude: ["Resources"]),
     tests(

@@ -10,9 +10,22 @@ static const char envelope[] = {
 #embed "migrations/0002_envelope.sql"
 };
 
+static const char two_storages[] = {
+#embed "migrations/0003_two_storages.sql"
+};
+static const char cleanup[] = {
+#embed "migrations/0004_cleanup.sql"
+};
+static const char declared_limits[] = {
+#embed "migrations/0005_declared_limits.sql"
+};
+
 static const rh_migration migrations[] = {
     {1, "schema", tables, sizeof tables},
     {2, "envelope", envelope, sizeof envelope},
+    {3, "two_storages", two_storages, sizeof two_storages},
+    {4, "cleanup", cleanup, sizeof cleanup},
+    {5, "declared_limits", declared_limits, sizeof declared_limits},
 };
 const rh_migration *const rh_migrations = migrations;
 const size_t rh_migration_count = sizeof migrations / sizeof migrations[0];

@@ -66,8 +66,10 @@ public final class ReelhaulClient: Sendable {
   public func cancel(_ task: UniqueID) async throws(ReelhaulClientError) { try await control(task, .cancel) }
   /// Brings a failed or canceled task back.
   public func retry(_ task: UniqueID) async throws(ReelhaulClientError) { try await control(task, .retry) }
-  /// Forgets a task that is over.
-  public func remove(_ task: UniqueID) async throws(ReelhaulClientError) { try await control(task, .remove) }
+  /// Forgets a task that is over; `files`: the files that it made are deleted, too.
+  public func remove(_ task: UniqueID, files: Bool = false) async throws(ReelhaulClientError) {
+    try await control(task, .remove(files: files))
+  }
 
   /// `priority`: −1000…1000, higher runs first.
   public func prioritize(_ task: UniqueID, priority: Int) async throws(ReelhaulClientError) {

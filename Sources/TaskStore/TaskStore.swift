@@ -7,7 +7,7 @@ import TaskCore
 /// pass one conformance suite: ``MemoryStore`` and ``PostgresStore``. Time is the store's own clock.
 ///
 /// Throws ``StoreError``.
-package protocol TaskStore: Sendable {
+package protocol TaskStore: CleanupStore {
   // Ingest
 
   /// Applies a batch in order. Idempotent: a repeated command answers ``CommandOutcome/duplicate``.

@@ -177,3 +177,84 @@ private enum Before {
     .uuidArray(ids.map { PostgresUUID(high: $0.high, low: $0.low) })
   }
 }
+
+/// The schema changes while workers of both versions use it.
+@Suite struct UpgradeUnderLoadTests {
+  @Test(
+    "workers of the version before lose nothing while the schema is upgraded, and those of this one go on beside them")
+  func upgrade() async throws {
+    try await withFirstVersion { store, pool in
+      let worker = try await Before.register(.random(), pool)
+      try await withThrowingTaskGroup { group in
+        for _ in 0..<2 { group.addTask { try await submit(40, pool) } }
+        group.addTask { try await run(worker, calls: 40, pool) }
+        group.addTask { try await migrate(store, pool) }
+        try await group.waitForAll()
+      }
+      try await finish(store)
+      let succeeded = try await pool.query("select count(*) from task where state = 'succeeded'")
+      // And five of those that were there.
+      #expect(try succeeded[0].int64(0) == 85)
+      #expect(try await store.tasks(TaskFilter(state: .queued)).allSatisfy { $0.runAt != nil })
+    }
+  }
+
+  private func submit(_ count: Int, _ pool: PostgresPool) async throws {
+    for _ in 0..<count {
+      let spec = TaskSpec.noop()
+      let added = try await repeated { try await Before.submit(spec, pool) }
+      #expect(added == [spec.id])
+    }
+  }
+
+  private func run(_ worker: Int32, calls: Int64, _ pool: PostgresPool) async throws {
+    for call in 1...calls {
+      for id in try await repeated({ try await Before.claim(worker, call: call, pool) }) {
+        let epoch = try await repeated { try await Before.claimed([id], pool)[0].int32(1) }
+        let recorded = try await repeated { try await Before.record(id, epoch: epoch, [0..<4096], pool) }
+        #expect(recorded == [true])
+        let settled = try await repeated { try await Before.settle(id, epoch: epoch, "succeeded", pool) }
+        #expect(settled == [true])
+      }
+    }
+  }
+
+  private func migrate(_ store: PostgresStore, _ pool: PostgresPool) async throws {
+    try await Task.sleep(for: .milliseconds(50))
+    let first = try await Schema.migrator(pool).apply()
+    #expect(first.routines && first.migrations.count == Schema.migrations.count - 1)
+    // And again and again, as by builds whose functions differ.
+    for number in 0..<5 {
+      let routines = Routines(sql: "\(Schema.routines.sql)-- \(number)", tables: Schema.routines.tables)
+      let result = try await Migrator(pool, Schema.migrations, routines: routines).apply()
+      #expect(result.routines)
+    }
+    let last = try await Schema.migrator(pool).apply()
+    #expect(last.routines)
+    try await finish(store)
+  }
+
+  /// A worker of this version takes what waits.
+  private func finish(_ store: PostgresStore) async throws {
+    let worker = try await store.register(.downloads)
+    while case let claims = try await store.claim(worker, limit: 5), !claims.isEmpty {
+      let ends = claims.map { Settlement(taskID: $0.spec.id, epoch: $0.epoch, outcome: .success) }
+      let settled = try await store.settle(ends)
+      #expect(settled.allSatisfy { $0 })
+    }
+  }
+
+  /// As the version before repeats a call: where the schema is not the one it knows, or it lost a race.
+  private func repeated<Result>(_ call: () async throws -> Result) async throws -> Result {
+    for _ in 0..<200 {
+      do {
+        return try await call()
+      } catch let error as PostgresError
+        where ["3F000", "42P01", "42883", "42703"].contains(error.sqlState) || error.isRetryable
+      {
+        try await Task.sleep(for: .milliseconds(10))
+      }
+    }
+    return try await call()
+  }
+}

@@ -70,3 +70,28 @@ create function settle(
   select settle(ids, epochs, outcomes, delay_microseconds, digests, sizes, array_fill(null::json, array[cardinality(ids)]),
                 codes, messages, classes, retry_afters)
 $$;
+
+create function submit(
+  ranks smallint[], queues text[], kinds text[], hosts text[], storages text[],
+  ids uuid[], lane_numbers int[], priorities smallint[], not_befores timestamptz[], pauses boolean[], specs json[],
+  dependents uuid[], dependencies uuid[]
+) returns uuid[] language sql as $$
+  select submit(ranks, queues, kinds, hosts, storages, array_fill(''::text, array[cardinality(ranks)]),
+                ids, lane_numbers, priorities, not_befores, pauses, specs, dependents, dependencies)
+$$;
+
+create function control(ids uuid[], tasks uuid[], actions text[], priorities smallint[])
+returns table (outcome text, worker_boot uuid, code text, reason text) language sql as $$
+  select * from control(ids, tasks, actions, priorities, array_fill(false, array[cardinality(ids)]))
+$$;
+
+-- It declares nothing: what newer workers declared of these kinds stays.
+create function register_worker(
+  its_boot uuid, its_host text, its_pid int, seconds int, its_kinds text[],
+  its_volume_names text[], its_volume_ids uuid[], its_label_names text[], its_label_values text[]
+) returns int language sql as $$
+  select register_worker(its_boot, its_host, its_pid, seconds, its_kinds,
+                         array(select (select declared_limit from bucket where scope = 'kind' and name = k)
+                                 from unnest(its_kinds) with ordinality u(k, n) order by n),
+                         its_volume_names, its_volume_ids, its_label_names, its_label_values)
+$$;

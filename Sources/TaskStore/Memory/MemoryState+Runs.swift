@@ -3,6 +3,7 @@ import TaskCore
 extension MemoryState {
   mutating func register(_ registration: WorkerRegistration) -> WorkerID {
     if let known = workers.first(where: { $0.value.registration.boot == registration.boot }) { return known.key }
+    for kind in registration.kinds { declaredLimits[kind.rawValue] = registration.kindLimits[kind] }
     lastWorker += 1
     let id = WorkerID(rawValue: lastWorker)
     workers[id] = Worker(
@@ -33,7 +34,8 @@ extension MemoryState {
   mutating func checkpoint(_ write: CheckpointWrite) -> Bool {
     guard let task = tasks[write.taskID], task.isOwned(by: write.epoch) else { return false }
     tasks[write.taskID]?.checkpoint = write.checkpoint
-    if write.checkpoint.stage == Checkpoint.publishing { _ = try? move(write.taskID, .publishing) }  // refused where it is already
+    // Refused where it is publishing already.
+    if write.checkpoint.stage == Checkpoint.publishing { _ = try? move(write.taskID, .publishing) }
     return true
   }
 

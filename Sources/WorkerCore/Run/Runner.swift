@@ -215,7 +215,7 @@ package actor Runner {
 
   /// The storage `root` does not answer: hands the tasks of its runs back, which may never return.
   package func letGo(root: String, _ failure: TaskFailure) {
-    for (id, run) in runs where LaneKey(run.claim.spec).storage == root {
+    for (id, run) in runs where LaneKey(run.claim.spec).storages.contains(root) {
       log.error("a run is let go: its storage does not answer", fields(run.claim))
       letGo(id, run, .failed(failure))
       // As many as may run at once: whatever comes and goes, there is a limit.

@@ -15,8 +15,10 @@ extension Subcommand {
   static let retry = control(
     .retry, "retry", "Queue failed or canceled tasks again", "Their attempts are counted anew.")
   static let remove = control(
-    .remove, "remove", "Forget tasks that no worker has",
-    "Only the record goes; downloaded files stay, and what is unfinished is removed after seven days.")
+    "remove", "Forget tasks that no worker has",
+    "The record goes, and so does what is unfinished; files that tasks have made stay unless --files is given.",
+    options: [.alsoFiles], example: "\(Example.task) --files"
+  ) { .remove(files: $0[flag: .alsoFiles]) }
 
   static let prioritize = control(
     "prioritize", "Change the priority of tasks",
@@ -55,6 +57,8 @@ extension Subcommand {
 extension OptionSpec {
   fileprivate static let newPriority = OptionSpec(
     "priority", short: "p", .priority, help: "The new priority; higher runs first")
+  fileprivate static let alsoFiles = OptionSpec(
+    "files", .flag, help: "Delete the files that the tasks have made, too")
 }
 
 struct ControlCommand {
@@ -89,7 +93,7 @@ struct ControlCommand {
       }
       let last = try await TaskWatch(store, context, isQuiet: true, awaiting: .effect)
         .run(tasks, known: known, until: hasEffect)
-      if action != .remove, let removed = last.first(where: { !hasEffect($0) }) {
+      if !action.isRemoval, let removed = last.first(where: { !hasEffect($0) }) {
         throw CommandFailure(.notFound, "task \(removed.spec.id) was removed meanwhile")
       }
       return .done
@@ -111,6 +115,8 @@ struct ControlCommand {
 }
 
 extension ControlAction {
+  fileprivate var isRemoval: Bool { if case .remove = self { true } else { false } }
+
   /// Whether a task shows that the command was carried out; `sequence` is that of its last event before.
   func hasEffect(on document: TaskDocument, since sequence: Int) -> Bool {
     switch self {

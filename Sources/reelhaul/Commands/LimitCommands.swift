@@ -8,7 +8,8 @@ extension Subcommand {
       name: "limits", summary: "List limits, what they leave room for, and queues' weights",
       discussion: """
         The total, and every kind, queue, host and storage that has a limit, a weight or a task that runs. LIMIT is how \
-        many tasks may run at once; ROOM how many more; WEIGHT a queue's share among queues with tasks of equal priority.
+        many tasks may run at once, '(declared)' where a kind's handler says so and nobody set another; ROOM how many \
+        more; WEIGHT a queue's share among queues with tasks of equal priority.
         """,
       options: [.json] + OptionSpec.reading,
       examples: [Example("reelhaul limits", "What is used, and what is full")],
@@ -28,7 +29,8 @@ extension Subcommand {
       name: "limit", summary: "Set how many tasks may run at once",
       discussion: """
         In the whole fleet (total), or of one kind, queue, host or storage. It holds from the next claim on; what runs \
-        already is not stopped. 0 keeps everything there waiting, 'none' takes the limit away.
+        already is not stopped. 0 keeps everything there waiting, 'none' takes the limit away; what a kind's handler \
+        declares holds then.
         """,
       options: [.json] + OptionSpec.reading,
       positionals: [
@@ -102,11 +104,16 @@ extension Table {
     ])
     for use in limits {
       table.add([
-        use.scope.rawValue, use.name, "\(use.running)", use.limit.map { "\($0)" } ?? "none",
+        use.scope.rawValue, use.name, "\(use.running)", limit(use),
         use.room.map { "\($0)" } ?? "",
         use.weight.map { $0 == $0.rounded() ? "\(Int($0))" : "\($0)" } ?? "",
       ])
     }
     return table
+  }
+
+  private static func limit(_ use: LimitUse) -> String {
+    guard let limit = use.limit else { return "none" }
+    return limit == use.declared ? "\(limit) (declared)" : "\(limit)"
   }
 }
