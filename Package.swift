@@ -14,8 +14,8 @@ func module(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target 
   .target(name: name, dependencies: dependencies, swiftSettings: strict)
 }
 
-func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
-  .testTarget(name: "\(name)Tests", dependencies: dependencies, swiftSettings: strict)
+func tests(_ name: String, _ dependencies: [Target.Dependency], exclude: [String] = []) -> Target {
+  .testTarget(name: "\(name)Tests", dependencies: dependencies, exclude: exclude, swiftSettings: strict)
 }
 
 func library(_ name: String, pkgConfig: String, apt package: String) -> Target {
@@ -135,7 +135,11 @@ let package = Package(
     tests("Messages", ["ReelhaulMessages", "ReelhaulCodec", "TaskCore"]),
     tests(
       "TaskStore",
-      ["TaskStore", "TaskCore", "ReelhaulMessages", "ReelhaulPostgres", "LocalFleet", "ReelhaulSystem", "TestKit"]),
+      [
+        "TaskStore", "TaskCore", "TransferEngine", "ReelhaulMessages", "ReelhaulPostgres", "LocalFleet",
+        "ReelhaulSystem",
+        "TestKit",
+      ], exclude: ["Resources"]),
     tests(
       "TransferEngine",
       [

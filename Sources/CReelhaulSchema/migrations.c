@@ -3,31 +3,54 @@
 // #embed is C23; clang offers it in every mode and says so.
 #pragma clang diagnostic ignored "-Wc23-extensions"
 
-// Each migration is a folder of files in reading order.
-static const char schema[] = {
-#embed "0001_schema/01_tables.sql"
-    ,
-#embed "0001_schema/02_counters.sql"
-    ,
-#embed "0001_schema/03_lanes.sql"
-    ,
-#embed "0001_schema/04_submit.sql"
-    ,
-#embed "0001_schema/05_control.sql"
-    ,
-#embed "0001_schema/06_claim.sql"
-    ,
-#embed "0001_schema/07_run.sql"
-    ,
-#embed "0001_schema/08_settle.sql"
-    ,
-#embed "0001_schema/09_sweep.sql"
-    ,
-#embed "0001_schema/10_reading.sql"
+static const char tables[] = {
+#embed "migrations/0001_tables.sql"
+};
+static const char envelope[] = {
+#embed "migrations/0002_envelope.sql"
+};
+
+static const char two_storages[] = {
+#embed "migrations/0003_two_storages.sql"
+};
+static const char cleanup[] = {
+#embed "migrations/0004_cleanup.sql"
+};
+static const char declared_limits[] = {
+#embed "migrations/0005_declared_limits.sql"
 };
 
 static const rh_migration migrations[] = {
-    {1, "schema", schema, sizeof schema},
+    {1, "schema", tables, sizeof tables},
+    {2, "envelope", envelope, sizeof envelope},
+    {3, "two_storages", two_storages, sizeof two_storages},
+    {4, "cleanup", cleanup, sizeof cleanup},
+    {5, "declared_limits", declared_limits, sizeof declared_limits},
 };
 const rh_migration *const rh_migrations = migrations;
 const size_t rh_migration_count = sizeof migrations / sizeof migrations[0];
+
+// In reading order.
+static const char routines[] = {
+#embed "routines/01_counters.sql"
+    ,
+#embed "routines/02_lanes.sql"
+    ,
+#embed "routines/03_submit.sql"
+    ,
+#embed "routines/04_control.sql"
+    ,
+#embed "routines/05_claim.sql"
+    ,
+#embed "routines/06_run.sql"
+    ,
+#embed "routines/07_settle.sql"
+    ,
+#embed "routines/08_sweep.sql"
+    ,
+#embed "routines/09_reading.sql"
+    ,
+#embed "routines/90_version_before.sql"
+};
+const char *const rh_routines = routines;
+const size_t rh_routines_length = sizeof routines;

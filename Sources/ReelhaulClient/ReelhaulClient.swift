@@ -67,8 +67,10 @@ public final class ReelhaulClient: Sendable {
   public func cancel(_ task: UniqueID) async throws(ReelhaulClientError) { try await control(task, .cancel) }
   /// Queues a failed or canceled task again.
   public func retry(_ task: UniqueID) async throws(ReelhaulClientError) { try await control(task, .retry) }
-  /// Deletes the record of a task that is over.
-  public func remove(_ task: UniqueID) async throws(ReelhaulClientError) { try await control(task, .remove) }
+  /// Deletes the record of a task that is over; with `files` also the file that it made.
+  public func remove(_ task: UniqueID, files: Bool = false) async throws(ReelhaulClientError) {
+    try await control(task, .remove(files: files))
+  }
 
   /// `priority` is from −1000 to 1000. Higher runs first.
   public func prioritize(_ task: UniqueID, priority: Int) async throws(ReelhaulClientError) {

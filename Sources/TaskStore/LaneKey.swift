@@ -7,20 +7,27 @@ package struct LaneKey: Hashable, Sendable {
   package var kind: TaskKind
   /// The remote host the bytes come from or go to, in lower case and without its port; empty where there is none.
   package var host: String
-  /// The storage that must be mounted; empty where any worker will do.
+  /// The storage that must be mounted, the destination's where there are two; empty where any worker will do.
   package var storage: String
+  /// The source's storage, which must be mounted by the same worker; empty where it is the same or there is none.
+  package var sourceStorage: String
 
   package init(_ spec: TaskSpec) {
     priority = spec.priority
     queue = spec.queue
     kind = spec.kind
-    (host, storage) = ("", "")
-    // Where both ends have one, it is the source's host that is asked, and the destination's storage that is needed.
+    (host, storage, sourceStorage) = ("", "", "")
+    // Where both ends have a host, it is the source's that is asked.
     for url in [spec.destination, spec.source].compactMap({ $0 }).compactMap({ try? ResourceURL($0) }) {
       switch url {
       case .web(let url): host = url.host.last == "." ? String(url.host.dropLast()) : url.host
-      case .storage(let url): if storage.isEmpty { storage = url.root }
+      case .storage(let url) where storage.isEmpty: storage = url.root
+      case .storage(let url) where url.root != storage: sourceStorage = url.root
+      case .storage: break
       }
     }
   }
+
+  /// All storages that a worker needs for it.
+  package var storages: [String] { [storage, sourceStorage].filter { !$0.isEmpty } }
 }

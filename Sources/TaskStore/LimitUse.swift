@@ -20,13 +20,19 @@ package struct LimitUse: Sendable, Hashable {
   package var limit: Int?
   /// A queue's share among queues with tasks of equal priority; nil for other scopes.
   package var weight: Double?
+  /// What handlers declare of a kind: its limit where nobody has set another.
+  package var declared: Int?
 
-  package init(scope: LimitScope, name: String, running: Int = 0, limit: Int? = nil, weight: Double? = nil) {
+  package init(
+    scope: LimitScope, name: String, running: Int = 0, limit: Int? = nil, weight: Double? = nil,
+    declared: Int? = nil
+  ) {
     self.scope = scope
     self.name = name
     self.running = running
     self.limit = limit
     self.weight = weight
+    self.declared = declared
   }
 
   /// How many more can start; nil: any number.

@@ -3,16 +3,25 @@ import TaskCore
 extension TaskDocument {
   /// Whether a queued task was not tried yet and needs a storage root: perhaps nobody has it.
   var mayWaitForStorage: Bool {
-    state == .queued && error == nil && runAt == nil && !LaneKey(spec).storage.isEmpty
+    state == .queued && error == nil && runAt == nil && !LaneKey(spec).storages.isEmpty
   }
 
-  /// Adds the reason where no worker has the root. `usable` are the roots of all live workers; `nil`: there is none.
-  func explained(usable: Set<String>?) -> TaskDocument {
-    let root = LaneKey(spec).storage
-    guard mayWaitForStorage, let usable, !usable.contains(root) else { return self }
+  /// Adds the reason where no worker has the roots. `usable` are the roots of each live worker; empty: there is none.
+  func explained(usable: [Set<String>]) -> TaskDocument {
+    guard mayWaitForStorage, !usable.isEmpty, let lack = LaneKey(spec).lack(of: usable) else { return self }
     var document = self
     document.error = TaskFailure(
-      code: .storageMissing, message: "no running worker has the storage \(root)", class: .wait)
+      code: .storageMissing, message: "no running worker has \(lack)", class: .wait)
     return document
+  }
+}
+
+extension LaneKey {
+  /// What no worker has that it needs, in words; nil where one has all of it. `usable` are the roots of each worker.
+  package func lack(of usable: [Set<String>]) -> String? {
+    guard !usable.contains(where: { $0.isSuperset(of: storages) }) else { return nil }
+    let missing = storages.filter { root in !usable.contains { $0.contains(root) } }
+    guard !missing.isEmpty else { return "both storages, \(storages.joined(separator: " and "))" }
+    return "the \(missing.count == 1 ? "storage" : "storages") \(missing.joined(separator: " and "))"
   }
 }

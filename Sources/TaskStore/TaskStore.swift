@@ -8,7 +8,7 @@ import TaskCore
 ///
 /// A service takes the one role that it needs. Every call throws ``StoreError``.
 package protocol TaskStore: CommandStore, LeaseStore, RunStore, HousekeepingStore, LimitStore, OutboxStore, TaskReader,
-  FleetReader
+  FleetReader, CleanupStore
 {}
 
 /// Takes commands in.

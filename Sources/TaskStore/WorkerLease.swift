@@ -9,13 +9,16 @@ package struct WorkerRegistration: Sendable {
   package var leaseSeconds: Int
   /// The kinds of task it has handlers for.
   package var kinds: [TaskKind]
+  /// How many tasks of a kind may run at once in the fleet, as its handler declares; it holds until a later registration
+  /// of the kind, or an operator, says otherwise.
+  package var kindLimits: [TaskKind: Int]
   /// The UUIDs of the storage volumes it can use, by name; ``LeaseStore/announce(_:volumes:)`` tells of later ones.
   package var volumes: [String: UniqueID]
   package var labels: [String: String]
 
   package init(
     boot: UniqueID, host: String, pid: Int32, leaseSeconds: Int, kinds: [TaskKind], volumes: [String: UniqueID],
-    labels: [String: String] = [:]
+    labels: [String: String] = [:], kindLimits: [TaskKind: Int] = [:]
   ) {
     self.boot = boot
     self.host = host
@@ -24,6 +27,7 @@ package struct WorkerRegistration: Sendable {
     self.kinds = kinds
     self.volumes = volumes
     self.labels = labels
+    self.kindLimits = kindLimits
   }
 }
 

@@ -40,7 +40,7 @@ package actor Worker {
     let host = Machine.hostName
     let batcher = StoreBatcher(store: parts.store, loop: loop, log: log)
     let hints = WorkerHints()
-    let kinds = parts.handlers.kinds
+    let (kinds, kindLimits) = (parts.handlers.kinds, parts.handlers.limits)
     let watch = VolumeWatch(loop: loop, storage: parts.storage, log: log)
     runner = Runner(
       loop: loop, concurrency: settings.concurrency, handlers: parts.handlers, store: batcher,
@@ -52,7 +52,7 @@ package actor Worker {
       describe: { boot, volumes in
         WorkerRegistration(
           boot: boot, host: host, pid: getpid(), leaseSeconds: settings.leaseSeconds, kinds: kinds, volumes: volumes,
-          labels: settings.labels)
+          labels: settings.labels, kindLimits: kindLimits)
       },
       onLease: { await hints.maybeReady() })
     claimer = Claimer(

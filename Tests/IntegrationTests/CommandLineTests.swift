@@ -134,8 +134,8 @@ import Testing
     worker.kill(SIGTERM)
     #expect(await worker.wait() == .exited(0))
 
-    let newer = "insert into schema_migration (number, name, checksum) values (1000, 'later', 0)"
-    let foreign = "drop table schema_migration; create table schema_migration (version int)"
+    let newer = "insert into schema_history (number, name, checksum) values (1000, 'later', 0)"
+    let foreign = "drop table schema_history cascade; create table schema_history (version int)"
     for (change, word) in [(newer, "upgrade the program"), (foreign, "belongs to another program")] {
       try await fleet.pool.withConnection { _ = try await $0.script(change) }
       for (words, code) in [(["worker"], 2 as Int32), (["migrate"], 1), (["doctor"], 1)] {

@@ -29,7 +29,7 @@ struct RoundTripTests {
 
   @Test(
     "control commands are decoded as they were encoded",
-    arguments: [ControlAction.pause, .resume, .cancel, .retry, .remove, .prioritize(-1000)])
+    arguments: [ControlAction.pause, .resume, .cancel, .retry, .remove, .remove(files: true), .prioritize(-1000)])
   func controls(action: ControlAction) throws {
     let command = Command.control(Command.Control(id: other, taskID: id, action: action))
     #expect(try CommandDecoder.decode(CommandJSON.encode(command)) { UniqueID(high: 0, low: 0) } == command)

@@ -7,14 +7,15 @@ import Testing
   @Test(
     "a lane is named by the host and the storage of a task",
     arguments: [
-      ("https://Example.COM.:8443/a?b#c", "storage://films/x", "example.com", "films"),
-      ("https://\(String(repeating: "a", count: 3000)).com/", nil, "", ""), ("https://a\u{0}b/", nil, "", ""),
-      ("http://[2001:DB8::1]:80/", nil, "2001:db8::1", ""),
-      ("storage://in/x", "https://s3.example?x", "s3.example", "in"),
-      ("storage://in/x", "storage://out/y", "", "out"), ("noop:", nil, "", ""),
-    ] as [(String, String?, String, String)])
-  func hostAndStorage(_ source: String, _ destination: String?, _ host: String, _ storage: String) {
+      ("https://Example.COM.:8443/a?b#c", "storage://films/x", "example.com", ["films"]),
+      ("https://\(String(repeating: "a", count: 3000)).com/", nil, "", []), ("https://a\u{0}b/", nil, "", []),
+      ("http://[2001:DB8::1]:80/", nil, "2001:db8::1", []),
+      ("storage://in/x", "https://s3.example?x", "s3.example", ["in"]), ("storage://in/x", nil, "", ["in"]),
+      ("storage://in/x", "storage://out/y", "", ["out", "in"]), ("storage://in/x", "storage://in/y", "", ["in"]),
+      ("noop:", nil, "", []),
+    ] as [(String, String?, String, [String])])
+  func hostAndStorages(_ source: String, _ destination: String?, _ host: String, _ storages: [String]) {
     let lane = LaneKey(TaskSpec(id: .random(), kind: .copy, source: source, destination: destination))
-    #expect(lane.host == host && lane.storage == storage)
+    #expect(lane.host == host && lane.storages == storages)
   }
 }

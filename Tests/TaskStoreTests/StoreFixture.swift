@@ -82,12 +82,15 @@ func withStore(_ kind: StoreKind, _ body: @escaping @Sendable (StoreFixture) asy
 }
 
 /// The same with the pool behind the store. No call may have waited in a ring: the store would repeat it, late.
-func withPostgresStore(_ body: @escaping @Sendable (PostgresStore, PostgresPool) async throws -> Void) async throws {
+func withPostgresStore(
+  schema: @escaping @Sendable (PostgresPool) async throws -> Void = { _ = try await Schema.migrator($0).apply() },
+  _ body: @escaping @Sendable (PostgresStore, PostgresPool) async throws -> Void
+) async throws {
   let loop = EventLoop(name: "store-test")
   let configuration = try PostgresConfiguration.patient(url: try await TestPostgres.shared.database())
   let pool = PostgresPool(loop: loop, configuration: configuration, size: 8)
   let result = await loop.task {
-    _ = try await Migrator(pool, Schema.migrations).apply()
+    try await schema(pool)
     let store = PostgresStore(pool: pool)
     try await body(store, pool)
     #expect(try await store.audit() == [])

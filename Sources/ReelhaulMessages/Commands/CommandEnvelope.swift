@@ -9,6 +9,7 @@ struct CommandEnvelope {
   private var id: UniqueID?
   private var taskID: UniqueID?
   private var priority: Int?
+  private var files = false
   private var task: TaskDraft?
 
   /// `known` are the allowed names: those of the command, if it is already known.
@@ -17,6 +18,7 @@ struct CommandEnvelope {
     var id: UniqueID?
     var taskID: UniqueID?
     var priority: Int?
+    var files = false
     var task: TaskDraft?
     try reader.object(known: known) { reader, name throws(DecodingFailure) in
       switch name {
@@ -24,11 +26,13 @@ struct CommandEnvelope {
       case "id": id = try reader.uuid()
       case "taskId": taskID = try reader.uuid()
       case "priority": priority = try reader.integer(TaskSpec.priorities)
+      case "files": files = try reader.bool()
       case "task": task = try TaskDraft(from: &reader)
       default: try reader.skip()
       }
     }
     (self.command, self.id, self.taskID, self.priority, self.task) = (command, id, taskID, priority, task)
+    self.files = files
   }
 
   /// The fields that `command` may have; nil if there is no such command.
@@ -36,6 +40,7 @@ struct CommandEnvelope {
     switch command {
     case "submit": ["command", "id", "task"]
     case "prioritize": ["command", "id", "taskId", "priority"]
+    case "remove": ["command", "id", "taskId", "files"]
     default: ControlAction.names.contains(command) ? ["command", "id", "taskId"] : nil
     }
   }
@@ -62,7 +67,7 @@ struct CommandEnvelope {
   }
 
   private func action(_ command: String) throws(Rejection) -> ControlAction {
-    if let action = ControlAction(name: command, priority: priority) { return action }
+    if let action = ControlAction(name: command, priority: priority, files: files) { return action }
     guard !ControlAction.names.contains(command) else {
       throw Rejection(.missingField, "\"priority\" is missing: it is the new priority")
     }

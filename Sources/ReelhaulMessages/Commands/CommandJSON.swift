@@ -16,7 +16,11 @@ package enum CommandJSON {
           json.member("command", control.action.name)
           json.member("id", control.id)
           json.member("taskId", control.taskID)
-          if case .prioritize(let priority) = control.action { json.member("priority", priority) }
+          switch control.action {
+          case .prioritize(let priority): json.member("priority", priority)
+          case .remove(files: true): json.member("files", true)
+          default: break
+          }
         }
       }
     }

@@ -1,6 +1,6 @@
 /// The migrations that a database still needs, decided from its records. Pure.
 package struct MigrationPlan: Sendable, Equatable {
-  /// A row of `schema_migration`.
+  /// A row of `schema_history`.
   struct Record: Sendable, Equatable {
     var number: Int
     var name: String
@@ -11,10 +11,15 @@ package struct MigrationPlan: Sendable, Equatable {
   package let current: Int
   /// The migrations to apply, in order.
   package let pending: [Migration]
+  /// Whether the functions, views and triggers are to be made anew: they differ from this program's.
+  package let needsRoutines: Bool
 
-  package var isUpToDate: Bool { pending.isEmpty }
+  package var isUpToDate: Bool { pending.isEmpty && !needsRoutines }
 
-  init(recorded: [Record], known: [Migration]) throws(MigrationError) {
+  /// `routines`: the checksums of those that the database has, and of those that it is to have.
+  init(
+    recorded: [Record], known: [Migration], routines: (recorded: Int64?, known: Int64?) = (nil, nil)
+  ) throws(MigrationError) {
     for (index, migration) in known.enumerated() where migration.number != index + 1 {
       throw .numbering(migration.number)
     }
@@ -24,17 +29,34 @@ package struct MigrationPlan: Sendable, Equatable {
     }
     for (index, record) in recorded.enumerated() {
       guard record.number == index + 1 else { throw .gap(index + 1) }
-      guard record.checksum == known[index].checksum else { throw .changed(record.number, record.name) }
+      guard known[index].matches(record.checksum) else { throw .changed(record.number, record.name) }
     }
+    let pending = Array(known.dropFirst(recorded.count))
     current = recorded.count
-    pending = Array(known.dropFirst(recorded.count))
+    self.pending = pending
+    // Routines are made for the tables that they find.
+    needsRoutines = routines.known.map { $0 != routines.recorded || !pending.isEmpty } ?? false
+  }
+}
+
+/// What a migrator has done, or would do.
+package struct MigrationResult: Sendable, Equatable {
+  package var migrations: [Migration] = []
+  /// Whether functions, views and triggers were made anew.
+  package var routines = false
+
+  package init() {}
+
+  package init(_ plan: MigrationPlan) {
+    migrations = plan.pending
+    routines = plan.needsRoutines
   }
 }
 
 /// Why a schema cannot be brought up to date. Nothing was changed.
 package enum MigrationError: Error, Hashable, Sendable, CustomStringConvertible {
   case newerSchema(database: Int, program: Int)
-  case foreignTable
+  case foreignTable(String)
   case changed(Int, String)
   case gap(Int)
   case numbering(Int)
@@ -43,11 +65,11 @@ package enum MigrationError: Error, Hashable, Sendable, CustomStringConvertible 
     switch self {
     case .newerSchema(let database, let program):
       "the database's schema has version \(database), this program knows \(program): upgrade the program"
-    case .foreignTable:
-      "the database's table schema_migration belongs to another program: it lacks the columns number, name and checksum"
+    case .foreignTable(let name):
+      "the database's table \(name) belongs to another program: it lacks the columns number, name and checksum"
     case .changed(let number, let name):
       "migration \(number) (\(name)) was applied with different contents than in this program: the builds do not match"
-    case .gap(let number): "migration \(number) is missing in schema_migration, although later ones exist"
+    case .gap(let number): "migration \(number) is missing in the schema's history, although later ones exist"
     case .numbering(let number): "migration \(number) is out of order in this program"
     }
   }

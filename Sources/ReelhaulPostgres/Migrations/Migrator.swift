@@ -1,74 +1,209 @@
-/// Brings a database's schema up to date. Each migration runs in its own transaction. An advisory lock of the
-/// transaction allows one migrator at a time; it also works through PgBouncer.
+import ReelhaulSystem
+
+/// Brings a database's schema up to date: all that is pending in one transaction, and one migrator at a time, held apart
+/// by an advisory lock of the transaction, so that PgBouncer may stand in between.
+///
+/// Programs may work with the schema meanwhile. They never wait for it longer than ``lockTimeout`` and the change itself:
+/// where a table is in use, the migrator steps back and tries again. A call that began before the change and reaches its
+/// first table after it may find a function or a column gone: it fails as a whole, and is repeated with the new ones.
 package struct Migrator: Sendable {
   private let pool: PostgresPool
   private let migrations: [Migration]
-  /// The limit for one migration. Building an index may take long.
+  private let routines: Routines?
+  /// For all migrations together: building an index may take long.
   package var timeout: Duration = .seconds(3600)
+  /// How long it waits for each table, and everybody else behind it. For all tables together less than PostgreSQL's
+  /// `deadlock_timeout`, so that no program's call is chosen as the victim of a deadlock.
+  package var lockTimeout: Duration = .milliseconds(150)
+  /// How long tables may be in use, as while they are vacuumed or copied by `pg_dump`.
+  package var patience: Duration = .seconds(600)
 
-  package init(_ pool: PostgresPool, _ migrations: [Migration]) {
+  package init(_ pool: PostgresPool, _ migrations: [Migration], routines: Routines? = nil) {
     self.pool = pool
     self.migrations = migrations
+    self.routines = routines
   }
 
   /// The migrations that ``apply()`` would apply now. Changes nothing. Throws ``MigrationError`` or ``PostgresError``.
   package func plan() async throws -> MigrationPlan {
-    try await pool.transaction(level: .repeatableRead) { try await plan(in: $0) }
+    try await pool.transaction(level: .repeatableRead) { try await plan(in: $0).plan }
   }
 
-  /// Applies the pending migrations and returns them.
+  /// Applies what is pending, all or nothing, and tells what that was.
   @discardableResult
-  package func apply() async throws -> [Migration] {
-    var applied: [Migration] = []
-    while let migration = try await applyNext() { applied.append(migration) }
-    return applied
+  package func apply() async throws -> MigrationResult {
+    let end = BootInstant.now + patience
+    while true {
+      do {
+        return try await pool.transaction { try await apply(in: $0) }
+      } catch let error as PostgresError where error.isMissedLock && BootInstant.now < end {
+        try await pool.loop.sleep(for: .milliseconds(200))
+      }
+    }
   }
 
-  private func applyNext() async throws -> Migration? {
-    try await pool.transaction { transaction in
-      _ = try await transaction.query(Self.lock, .int64(Self.lockKey), timeout: timeout)
-      guard let next = try await plan(in: transaction).pending.first else { return nil }
-      try await transaction.script(Self.createTable)
-      try await transaction.script(next.sql, timeout: timeout)
+  private func apply(in transaction: PostgresTransaction) async throws -> MigrationResult {
+    _ = try await transaction.query(Self.lock, .int64(Self.lockKey), timeout: timeout)
+    let (plan, history) = try await plan(in: transaction)
+    guard !plan.isUpToDate else { return MigrationResult() }
+    _ = try await transaction.query(Self.setLockTimeout, .text("\(lockTimeout.milliseconds)"))
+    if let routines, !routines.tables.isEmpty {
+      let tables = routines.tables.map { "'\($0)'" }.joined(separator: ", ")
+      try await transaction.script(Self.lockTables(tables))
+    }
+    if history == Self.formerHistory {
+      try await transaction.script("ALTER TABLE \(Self.formerHistory) RENAME TO \(Self.history)")
+    }
+    try await transaction.script(Self.createTables)
+    if plan.needsRoutines { try await transaction.script(Self.dropRoutines) }
+    for migration in plan.pending {
+      try await transaction.script(migration.sql, timeout: timeout)
       _ = try await transaction.query(
-        Self.record, .int32(Int32(next.number)), .text(next.name), .int64(next.checksum))
-      return next
+        Self.record, .int32(Int32(migration.number)), .text(migration.name), .int64(migration.checksum))
     }
+    if let routines, plan.needsRoutines {
+      let others = try await transaction.query(Self.objects).map { try $0.text(0) }
+      try await transaction.script(routines.sql, timeout: timeout)
+      _ = try await transaction.query(Self.recordRoutines, .int64(routines.checksum), .textArray(others))
+    }
+    return MigrationResult(plan)
   }
 
-  private func plan(in transaction: PostgresTransaction) async throws -> MigrationPlan {
-    let table = try await transaction.query(Self.table)[0]
-    guard try table.bool(0) else { return try MigrationPlan(recorded: [], known: migrations) }
-    guard try table.bool(1) else { throw MigrationError.foreignTable }
-    let rows = try await transaction.query(Self.recorded)
-    let records = try rows.map { row in
-      MigrationPlan.Record(number: Int(try row.int64(0)), name: try row.text(1), checksum: try row.int64(2))
+  /// `history`: the table that has it; nil where there is none yet.
+  private func plan(in transaction: PostgresTransaction) async throws -> (plan: MigrationPlan, history: String?) {
+    for table in [Self.history, Self.formerHistory] {
+      let row = try await transaction.query(Self.table, .text(table))[0]
+      guard try row.bool(0) else { continue }
+      guard try row.bool(1) else { throw MigrationError.foreignTable(table) }
+      let rows = try await transaction.query(table == Self.history ? Self.recorded : Self.formerlyRecorded)
+      let records = try rows.map { row in
+        MigrationPlan.Record(number: Int(try row.int64(0)), name: try row.text(1), checksum: try row.int64(2))
+      }
+      let present = try await transaction.query(Self.table, .text("schema_routines"))[0].bool(0)
+      let checksum = present ? try await transaction.query(Self.recordedRoutines).first?.int64(0) : nil
+      let plan = try MigrationPlan(recorded: records, known: migrations, routines: (checksum, routines?.checksum))
+      return (plan, table)
     }
-    return try MigrationPlan(recorded: records, known: migrations)
+    return (try MigrationPlan(recorded: [], known: migrations, routines: (nil, routines?.checksum)), nil)
   }
+}
+
+extension PostgresError {
+  /// A table was in use for too long, or a lost race with whoever uses it: nothing was changed.
+  fileprivate var isMissedLock: Bool { ["55P03", "40P01", "40001"].contains(sqlState) }
+}
+
+// MARK: Statements
+
+extension Migrator {
+  private static let history = "schema_history"
+  /// As it was called until a history could have more than one line that the version before must not see.
+  private static let formerHistory = "schema_migration"
 
   /// `reelhaul` in ASCII.
   private static let lockKey: Int64 = 0x7265_656c_6861_756c
   private static let lock: PostgresStatement = "SELECT pg_advisory_xact_lock($1)"
-  /// Whether the table exists and has our columns. The name is looked up in the present catalogue, but the columns in
-  /// the transaction's snapshot, in which a table that was created since does not exist yet.
+  private static let setLockTimeout: PostgresStatement = "SELECT set_config('lock_timeout', $1, true)"
+
+  private static func lockTables(_ names: String) -> String {
+    """
+    DO $do$
+    DECLARE
+      name text;
+    BEGIN
+      FOREACH name IN ARRAY array[\(names)] LOOP
+        IF to_regclass(name) IS NOT NULL THEN
+          EXECUTE format('LOCK TABLE %I IN ACCESS EXCLUSIVE MODE', name);
+        END IF;
+      END LOOP;
+    END $do$
+    """
+  }
+
+  /// Whether it is there, and has our columns. The name is looked up in what is there now, the rest in the transaction's
+  /// snapshot: for that, a table that was made since is not there yet.
   private static let table: PostgresStatement = """
     SELECT t.oid IS NOT NULL AND EXISTS (SELECT FROM pg_class c WHERE c.oid = t.oid),
            3 = (SELECT count(*) FROM pg_attribute
                  WHERE attrelid = t.oid AND NOT attisdropped
                    AND (attname, atttypid) IN (('number', 'int4'::regtype), ('name', 'text'::regtype),
                                                ('checksum', 'int8'::regtype)))
-      FROM (SELECT to_regclass('schema_migration') oid) t
+      FROM (SELECT to_regclass($1) oid) t
     """
-  private static let recorded: PostgresStatement = "SELECT number, name, checksum FROM schema_migration ORDER BY number"
+  private static let recorded: PostgresStatement = "SELECT number, name, checksum FROM schema_history ORDER BY number"
+  private static let formerlyRecorded: PostgresStatement =
+    "SELECT number, name, checksum FROM schema_migration ORDER BY number"
   private static let record: PostgresStatement =
-    "INSERT INTO schema_migration (number, name, checksum) VALUES ($1, $2, $3)"
-  private static let createTable = """
-    CREATE TABLE IF NOT EXISTS schema_migration (
+    "INSERT INTO schema_history (number, name, checksum) VALUES ($1, $2, $3)"
+  private static let recordedRoutines: PostgresStatement = "SELECT checksum FROM schema_routines"
+
+  /// `schema_routines` has one line: the checksum of the routines that are there, and what they are.
+  private static let createTables = """
+    CREATE TABLE IF NOT EXISTS schema_history (
       number int PRIMARY KEY CHECK (number > 0),
       name text NOT NULL,
       checksum bigint NOT NULL,
       applied_at timestamptz NOT NULL DEFAULT now()
-    )
+    );
+    CREATE TABLE IF NOT EXISTS schema_routines (
+      is_only boolean PRIMARY KEY DEFAULT true CHECK (is_only),
+      checksum bigint NOT NULL,
+      applied_at timestamptz NOT NULL DEFAULT now(),
+      triggers text[] NOT NULL,
+      functions text[] NOT NULL,
+      views text[] NOT NULL
+    );
     """
+
+  /// Nothing of somebody else's goes with them: where another program's view needs one of ours, this fails and says so.
+  /// Functions may depend on views, by their types, and not the other way round.
+  private static let dropRoutines = """
+    DO $do$
+    DECLARE
+      r schema_routines;
+      gone text;
+    BEGIN
+      SELECT * INTO r FROM schema_routines;
+      FOREACH gone IN ARRAY coalesce(r.triggers, '{}') LOOP
+        EXECUTE format('DROP TRIGGER IF EXISTS %s', gone);
+      END LOOP;
+      IF cardinality(r.functions) > 0 THEN
+        EXECUTE format('DROP FUNCTION IF EXISTS %s', array_to_string(r.functions, ', '));
+      END IF;
+      IF cardinality(r.views) > 0 THEN
+        EXECUTE format('DROP VIEW IF EXISTS %s', array_to_string(r.views, ', '));
+      END IF;
+    END $do$
+    """
+
+  /// What is there in this schema, each as `kind identity`: compared after the routines were made, it tells which they
+  /// are.
+  private static let objectNames = """
+    SELECT 'trigger ' || format('%I ON %s', tgname, tgrelid::regclass) object FROM pg_trigger
+     WHERE NOT tgisinternal AND tgparentid = 0
+       AND tgrelid IN (SELECT oid FROM pg_class WHERE relnamespace = current_schema()::regnamespace)
+    UNION ALL
+    SELECT 'function ' || oid::regprocedure FROM pg_proc WHERE pronamespace = current_schema()::regnamespace
+    UNION ALL
+    SELECT 'view ' || oid::regclass FROM pg_class
+     WHERE relnamespace = current_schema()::regnamespace AND relkind = 'v'
+    """
+
+  private static let objects = PostgresStatement(objectNames)
+
+  /// $1: the checksum; $2: what was there before.
+  private static let recordRoutines = PostgresStatement(
+    """
+    WITH made AS (
+      SELECT split_part(object, ' ', 1) kind, substr(object, strpos(object, ' ') + 1) identity
+        FROM (\(objectNames)) o WHERE object <> ALL ($2) ORDER BY object)
+    INSERT INTO schema_routines (checksum, triggers, functions, views)
+    SELECT $1, coalesce(array_agg(identity) FILTER (WHERE kind = 'trigger'), '{}'),
+           coalesce(array_agg(identity) FILTER (WHERE kind = 'function'), '{}'),
+           coalesce(array_agg(identity) FILTER (WHERE kind = 'view'), '{}')
+      FROM made
+        ON CONFLICT (is_only) DO UPDATE
+       SET checksum = excluded.checksum, applied_at = now(), triggers = excluded.triggers,
+           functions = excluded.functions, views = excluded.views
+    """, writes: true)
 }

@@ -4,8 +4,12 @@ public enum ControlAction: Hashable, Sendable {
   case resume
   case cancel
   case retry
-  case remove
+  /// `files`: the files that the task made are deleted, too.
+  case remove(files: Bool)
   case prioritize(Int)
+
+  /// The task's files stay.
+  public static let remove = ControlAction.remove(files: false)
 
   /// The word in commands, on the command line and in URLs.
   public var name: String {
@@ -22,14 +26,15 @@ public enum ControlAction: Hashable, Sendable {
   /// All of them, in the order that people read them.
   public static let names = ["pause", "resume", "cancel", "retry", "remove", "prioritize"]
 
-  /// `nil` where there is no such action; `priority` is that of `prioritize`, which needs one.
-  public init?(name: String, priority: Int? = nil) {
+  /// `nil` where there is no such action; `priority` is that of `prioritize`, which needs one, and `files` that of
+  /// `remove`.
+  public init?(name: String, priority: Int? = nil, files: Bool = false) {
     switch name {
     case "pause": self = .pause
     case "resume": self = .resume
     case "cancel": self = .cancel
     case "retry": self = .retry
-    case "remove": self = .remove
+    case "remove": self = .remove(files: files)
     case "prioritize":
       guard let priority else { return nil }
       self = .prioritize(priority)

@@ -2,7 +2,7 @@
 extension TaskMachine {
   /// Can be removed.
   mutating func succeeded(_ event: Event) throws(IllegalTransition) -> [Action] {
-    guard event == .control(.remove) else { throw illegal(event) }
+    guard case .control(.remove) = event else { throw illegal(event) }
     return remove()
   }
 

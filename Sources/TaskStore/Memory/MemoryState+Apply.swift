@@ -26,10 +26,14 @@ extension MemoryState {
 
   private mutating func carryOut(_ control: Command.Control) -> CommandOutcome {
     let id = control.taskID
-    guard tasks[id] != nil else { return .refused(code: "unknown_task", reason: "there is no task \(id)") }
+    guard let before = tasks[id] else { return .refused(code: "unknown_task", reason: "there is no task \(id)") }
     do throws(IllegalTransition) {
       let actions = try move(id, .control(control.action))
-      if control.action == .retry { tasks[id]?.error = nil }
+      if control.action == .retry {
+        tasks[id]?.error = nil
+        tasks[id]?.bytesDone = before.checkpoint?.bytesDone ?? 0
+      }
+      if case .remove(let files) = control.action { leaveToCleanUp(before, files: files) }
       guard actions.contains(where: { if case .tellWorker = $0 { true } else { false } }) else { return .applied }
       return tasks[id].flatMap(boot(of:)).map { .intended(worker: $0) } ?? .applied
     } catch {

@@ -8,7 +8,7 @@ extension MemoryState {
     }
     workers[worker]?.claimCall = call
     let kinds = Set(owner.registration.kinds)
-    let storages = Set(owner.registration.volumes.keys).union([""])
+    let storages = Set(owner.registration.volumes.keys)
 
     var used: [Bucket: Int] = [:]
     for task in tasks.values where task.run != nil {
@@ -19,7 +19,7 @@ extension MemoryState {
     var waiting: [Int: [String: [(position: Int, id: UniqueID)]]] = [:]
     for (id, task) in tasks {
       guard case .ready(let position) = task.place else { continue }
-      guard kinds.contains(task.spec.kind), storages.contains(LaneKey(task.spec).storage) else { continue }
+      guard kinds.contains(task.spec.kind), storages.isSuperset(of: LaneKey(task.spec).storages) else { continue }
       waiting[task.spec.priority, default: [:]][task.spec.queue, default: []].append((position, id))
     }
 
@@ -63,7 +63,7 @@ extension MemoryState {
   private func hasRoom(for id: UniqueID, _ used: [Bucket: Int]) -> Bool {
     guard let task = tasks[id] else { return false }
     return buckets(of: task.spec).allSatisfy { bucket in
-      used[bucket, default: 0] < limits[bucket] ?? .max
+      used[bucket, default: 0] < limit(of: bucket) ?? .max
     }
   }
 }

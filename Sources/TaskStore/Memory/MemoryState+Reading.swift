@@ -5,10 +5,9 @@ extension MemoryState {
     tasks[id].map { $0.document(boot: boot(of: $0)) }
   }
 
-  /// The roots that live workers can use; nil where there is no worker.
-  var usableStorage: Set<String>? {
-    let live = workers.values.filter { !$0.isDead && $0.leaseUntil > now }
-    return live.isEmpty ? nil : Set(live.flatMap(\.registration.volumes.keys))
+  /// The roots that each live worker can use.
+  var usableStorage: [Set<String>] {
+    workers.values.filter { !$0.isDead && $0.leaseUntil > now }.map { Set($0.registration.volumes.keys) }
   }
 
   func documents(_ filter: TaskFilter) -> [TaskDocument] {
@@ -48,7 +47,7 @@ extension MemoryState {
       guard case .ready? = task.place else { continue }
       let lane = LaneKey(task.spec)
       backlog.kinds.insert(lane.kind)
-      if !lane.storage.isEmpty { backlog.storages.insert(lane.storage) }
+      backlog.storages.formUnion(lane.storages)
     }
     if let first = outbox.first { backlog.eventAge = .microseconds(now.microseconds - first.at.microseconds) }
     return backlog
@@ -60,11 +59,13 @@ extension MemoryState {
       for bucket in buckets(of: task.spec) { running[bucket, default: 0] += 1 }
     }
     let weighted = queues.filter { $0.value.weight != 1 }.keys.map { Bucket(scope: .queue, name: $0) }
-    let named = Set(running.keys).union(limits.keys).union(weighted).filter { !$0.name.isEmpty }
+    let declared = declaredLimits.keys.map { Bucket(scope: .kind, name: $0) }
+    let named = Set(running.keys).union(limits.keys).union(weighted).union(declared).filter { !$0.name.isEmpty }
     return (named.union([Bucket(scope: .total, name: "")])).map { bucket in
       LimitUse(
-        scope: bucket.scope, name: bucket.name, running: running[bucket] ?? 0, limit: limits[bucket],
-        weight: bucket.scope == .queue ? queues[bucket.name]?.weight ?? 1 : nil)
+        scope: bucket.scope, name: bucket.name, running: running[bucket] ?? 0, limit: limit(of: bucket),
+        weight: bucket.scope == .queue ? queues[bucket.name]?.weight ?? 1 : nil,
+        declared: bucket.scope == .kind ? declaredLimits[bucket.name] : nil)
     }.inOrder()
   }
 
@@ -80,6 +81,7 @@ extension MemoryState {
       check(task.run.map { workers[$0.worker] != nil } ?? true, "its worker does not exist")
       check(task.machine.waitsForOthers == !task.waitsFor.isEmpty, "waits for \(task.waitsFor.count) others")
       check(state != .blocked || !task.waitsFor.isEmpty, "is blocked by nothing")
+      check(state != .canceled && state != .succeeded || task.checkpoint == nil, "has a checkpoint")
       check((task.finishedAt != nil) == state.isFinal, "ended at \(String(describing: task.finishedAt))")
     }
     return violations

@@ -3,6 +3,7 @@ import TaskCore
 extension MemoryState {
   mutating func register(_ registration: WorkerRegistration) -> WorkerID {
     if let known = workers.first(where: { $0.value.registration.boot == registration.boot }) { return known.key }
+    for kind in registration.kinds { declaredLimits[kind.rawValue] = registration.kindLimits[kind] }
     lastWorker += 1
     let id = WorkerID(rawValue: lastWorker)
     workers[id] = Worker(

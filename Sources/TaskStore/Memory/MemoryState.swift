@@ -35,11 +35,16 @@ struct MemoryState {
   /// The answers to control commands.
   var inbox: [UniqueID: CommandOutcome] = [:]
   var workers: [WorkerID: Worker] = [:]
+  /// Those that were set.
   var limits: [Bucket: Int] = [:]
+  /// Those that handlers declare, by kind.
+  var declaredLimits: [String: Int] = [:]
   var queues: [String: Queue] = [:]
   /// The highest virtual time at which a queue was served.
   var virtualTime = 0.0
   var outbox: [OutboxBatch] = []
+  var cleanups: [Int64: MemoryCleanup] = [:]
+  var lastCleanup: Int64 = 0
   var leader: (worker: WorkerID, until: Timestamp)?
   var lastWorker: Int32 = 0
   var lastRow: Int64 = 0
@@ -53,6 +58,10 @@ struct MemoryState {
     task.finishedAt = task.machine.state.isFinal ? task.finishedAt ?? now : nil
     tasks[id] = task
     for action in actions { perform(action, on: id) }
+    if let task = tasks[id], task.machine.state == .canceled {
+      leaveToCleanUp(task, files: false)
+      tasks[id]?.checkpoint = nil
+    }
     return actions
   }
 
@@ -112,7 +121,12 @@ struct MemoryState {
       Bucket(scope: .total, name: ""), Bucket(scope: .kind, name: lane.kind.rawValue),
       Bucket(scope: .queue, name: lane.queue), Bucket(scope: .host, name: lane.host),
       Bucket(scope: .storage, name: lane.storage),
-    ]
+    ] + (lane.sourceStorage.isEmpty ? [] : [Bucket(scope: .storage, name: lane.sourceStorage)])
+  }
+
+  /// The limit that holds; nil: none.
+  func limit(of bucket: Bucket) -> Int? {
+    limits[bucket] ?? (bucket.scope == .kind ? declaredLimits[bucket.name] : nil)
   }
 
   func boot(of task: MemoryTask) -> UniqueID? {

@@ -14,7 +14,7 @@ package final class MemoryStore: TaskStore {
   }
 
   /// One transaction.
-  private func transaction<Result>(_ body: (inout MemoryState) -> Result) -> Result {
+  func transaction<Result>(_ body: (inout MemoryState) -> Result) -> Result {
     state.withLock { state in
       state.now = clock()
       return body(&state)

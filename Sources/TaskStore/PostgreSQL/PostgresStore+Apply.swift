@@ -55,7 +55,7 @@ extension PostgresStore {
     return StoreQueries.submit(
       .int16Array(lanes.map { Int16(clamping: -$0.priority) }), .textArray(lanes.map(\.queue)),
       .textArray(lanes.map(\.kind.rawValue)), .textArray(lanes.map(\.host)), .textArray(lanes.map(\.storage)),
-      .uuids(specs.map(\.id)), .int32Array(laneNumbers),
+      .textArray(lanes.map(\.sourceStorage)), .uuids(specs.map(\.id)), .int32Array(laneNumbers),
       .int16Array(specs.map { Int16(clamping: $0.priority) }),
       .timestamptzArray(specs.map(\.notBefore?.microseconds)), .boolArray(specs.map(\.paused)),
       .jsonArray(specs.map(TaskSpecJSON.encode)), .uuids(dependents), .uuids(dependencies))
@@ -69,7 +69,8 @@ extension PostgresStore {
         controls.map { control -> Int16? in
           guard case .prioritize(let priority) = control.action else { return nil }
           return Int16(clamping: priority)
-        }))
+        }),
+      .boolArray(controls.map { $0.action == .remove(files: true) }))
   }
 
   private func outcome(_ row: PostgresRow) throws -> CommandOutcome {

@@ -100,11 +100,15 @@ extension PostgresStore {
     return try await explained(documents)
   }
 
-  /// With the reason where tasks wait for storage that no worker has.
+  /// With the reason where tasks wait for storages that no worker has.
   private func explained(_ documents: [TaskDocument]) async throws -> [TaskDocument] {
     guard documents.contains(where: \.mayWaitForStorage) else { return documents }
-    let rows = try await call { try await pool.query(StoreQueries.usableStorage).map { try $0.text(0) } }
-    return documents.map { $0.explained(usable: rows.isEmpty ? nil : Set(rows)) }
+    let usable = try await call {
+      try await pool.query(StoreQueries.usableStorage).map { row in
+        Set(try row.array(0) { cell throws(PostgresError) in try cell.text() })
+      }
+    }
+    return documents.map { $0.explained(usable: usable) }
   }
 
   package func workers() async throws -> [WorkerDocument] {

@@ -45,18 +45,12 @@ package final class PostgresStore: TaskStore {
   private func checkSchema() async throws {
     let plan: MigrationPlan
     do {
-      plan = try await call { try await Migrator(pool, Schema.migrations).plan() }
+      plan = try await call { try await Schema.migrator(pool).plan() }
     } catch let error as MigrationError {
       throw StoreError.otherSchema("\(error)")
     }
     guard !plan.isUpToDate else { return }
-    throw StoreError.schema(
-      plan.current == 0
-        ? "the database has no schema of reelhaul yet: 'reelhaul migrate' makes it"
-        : """
-        the database's schema has version \(plan.current), this program needs \(plan.current + plan.pending.count): \
-        'reelhaul migrate' brings it up
-        """)
+    throw StoreError.schema(plan.need)
   }
 
   package func register(_ worker: WorkerRegistration) async throws -> WorkerID {
@@ -66,7 +60,7 @@ package final class PostgresStore: TaskStore {
       let rows = try await pool.query(
         StoreQueries.register, .uuid(worker.boot.high, worker.boot.low), .text(worker.host), .int32(worker.pid),
         .int32(Int32(clamping: worker.leaseSeconds)), .textArray(worker.kinds.map(\.rawValue)),
-        volumes.names, volumes.ids,
+        .int32Array(worker.kinds.map { worker.kindLimits[$0].map { Int32(clamping: $0) } }), volumes.names, volumes.ids,
         .textArray(labels.map(\.key)), .textArray(labels.map(\.value)))
       return WorkerID(rawValue: try rows.only.int32(0))
     }
@@ -134,7 +128,8 @@ package final class PostgresStore: TaskStore {
       try await pool.query(StoreQueries.limits).map { row in
         LimitUse(
           scope: try row.known(0), name: try row.text(1), running: Int(try row.int32(2)),
-          limit: try row[3].map { Int(try $0.int32()) }, weight: try row[4]?.double())
+          limit: try row[3].map { Int(try $0.int32()) }, weight: try row[4]?.double(),
+          declared: try row[5].map { Int(try $0.int32()) })
       }.inOrder()
     }
   }
@@ -143,6 +138,20 @@ package final class PostgresStore: TaskStore {
     try await call {
       try await pool.query(StoreQueries.lead, .int32(worker.rawValue), .int32(Int32(clamping: seconds))).only.bool(0)
     }
+  }
+}
+
+extension MigrationPlan {
+  /// What keeps this program from working with the database, and what mends it.
+  fileprivate var need: String {
+    if current == 0 { return "the database has no schema of reelhaul yet: 'reelhaul migrate' makes it" }
+    if pending.isEmpty {
+      return "the functions of the database's schema are not this program's: 'reelhaul migrate' replaces them"
+    }
+    return """
+      the database's schema has version \(current), this program needs \(current + pending.count): \
+      'reelhaul migrate' brings it up
+      """
   }
 }
 

@@ -9,13 +9,13 @@ enum StoreQueries {
 
   static let endApply = PostgresStatement("select wake_lanes()", writes: true)
 
-  /// $1–$5: the lanes' keys; $6–$11: the tasks; $12, $13: who comes after whom. One row: the ids that were new.
+  /// $1–$6: the lanes' keys; $7–$12: the tasks; $13, $14: who comes after whom. One row: the ids that were new.
   static let submit = PostgresStatement(
-    "select submit($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)", writes: true)
+    "select submit($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)", writes: true)
 
-  /// $1: command ids, $2: task ids, $3: actions, $4: priorities. One row per command, in order.
+  /// $1: command ids, $2: task ids, $3: actions, $4: priorities, $5: whether files go, too. One row per command, in order.
   static let control = PostgresStatement(
-    "select outcome, worker_boot, code, reason from control($1, $2, $3, $4)", writes: true)
+    "select outcome, worker_boot, code, reason from control($1, $2, $3, $4, $5)", writes: true)
 
   // MARK: Workers
 
@@ -24,7 +24,7 @@ enum StoreQueries {
   static let bind = PostgresStatement("select bind_fleet($1)", writes: true)
 
   static let register = PostgresStatement(
-    "select register_worker($1, $2, $3, $4, $5, $6, $7, $8, $9)", writes: true)
+    "select register_worker($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)", writes: true)
 
   /// No row: the lease is gone. Otherwise a row per intent, or one of nulls.
   static let renew = PostgresStatement("select task_id, what from renew($1)", writes: true)
@@ -53,6 +53,18 @@ enum StoreQueries {
 
   static let settle = PostgresStatement("select settle($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)", writes: true)
 
+  // MARK: Clean-up
+
+  static let claimCleanups = PostgresStatement(
+    """
+    select id, spec, version, generation, bytes_done, bytes_total, stage, payload, files, attempt
+      from claim_cleanups($1, $2)
+    """, writes: true)
+  static let finishCleanups = PostgresStatement("select finish_cleanups($1)", writes: true)
+  static let postponeCleanup = PostgresStatement("select postpone_cleanup($1, $2, $3)", writes: true)
+
+  // MARK: Housekeeping
+
   static let sweep = PostgresStatement("select expired, due from sweep()", writes: true)
 
   static let tidyLanes = PostgresStatement("select tidy_lanes()", writes: true)
@@ -64,10 +76,10 @@ enum StoreQueries {
   static let setWeight = PostgresStatement("select set_weight($1, $2)", writes: true)
   static let limits = PostgresStatement(
     """
-    select b.scope, b.name, b.used, nullif(b.run_limit, unlimited()), q.weight
+    select b.scope, b.name, b.used, nullif(b.run_limit, unlimited()), q.weight, b.declared_limit
       from bucket b left join queue q on q.id = b.id
      where b.scope = 'total'
-        or b.name <> '' and (b.used > 0 or b.run_limit < unlimited() or q.weight <> 1)
+        or b.name <> '' and (b.used > 0 or b.run_limit < unlimited() or b.declared_limit is not null or q.weight <> 1)
     """)
 
   // MARK: Relay
@@ -128,12 +140,9 @@ enum StoreQueries {
      order by w.id
     """)
 
-  /// The roots that live workers can use, and '' for one without any; no row where there is no worker.
+  /// The sets of roots that live workers can use; no row where there is no worker.
   static let usableStorage = PostgresStatement(
-    """
-    select distinct coalesce(v.name, '') from worker w left join lateral unnest(w.volume_names) v(name) on true
-     where not w.dead and w.lease_until > now()
-    """)
+    "select distinct volume_names from worker where not dead and lease_until > now()")
 
   /// The kinds, the storages, and the age of the oldest event in microseconds.
   static let backlog = PostgresStatement(
@@ -141,7 +150,8 @@ enum StoreQueries {
     select coalesce(array_agg(distinct k.name), '{}'),
            coalesce(array_agg(distinct s.name) filter (where s.name <> ''), '{}'),
            coalesce((select (extract(epoch from now() - at) * 1000000)::bigint from outbox order by id limit 1), 0)
-      from lane l join bucket k on k.id = l.kind_id join bucket s on s.id = l.storage_id
+      from lane l join bucket k on k.id = l.kind_id
+      join bucket s on s.id = l.storage_id or s.id = l.source_storage_id
      where l.ready and exists (select from ready r where r.lane_id = l.id)
     """)
 

@@ -180,7 +180,7 @@ package struct RunTable: Sendable {
 
   /// The storage `root` does not answer: hands back the tasks that use it.
   package mutating func rootHangs(_ root: String, _ failure: TaskFailure) -> [Action] {
-    currentRuns { LaneKey($0.claim.spec).storage == root }.flatMap { id, run in
+    currentRuns { LaneKey($0.claim.spec).storages.contains(root) }.flatMap { id, run in
       // As many as may run at once hold no slot: whatever comes and goes, there is a limit.
       let holdsSlot = count { $0.detachedHoldsSlot == false } >= concurrency
       return handBack(id, run, .failed(failure), holdsSlot: holdsSlot)

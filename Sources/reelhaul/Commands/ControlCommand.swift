@@ -16,8 +16,10 @@ extension Subcommand {
   static let retry = control(
     .retry, "retry", "Queue failed or canceled tasks again", "Their attempts are counted from zero.")
   static let remove = control(
-    .remove, "remove", "Delete tasks that no worker runs",
-    "Only the record is deleted. Downloaded files stay; unfinished files are removed after seven days.")
+    "remove", "Delete tasks that no worker runs",
+    "The record is deleted, and so are unfinished files. Complete files stay unless --files is given.",
+    options: [.alsoFiles], example: "\(Example.task) --files"
+  ) { .remove(files: $0[flag: .alsoFiles]) }
 
   static let prioritize = control(
     "prioritize", "Change the priority of tasks",
@@ -56,6 +58,8 @@ extension Subcommand {
 extension OptionSpec {
   fileprivate static let newPriority = OptionSpec(
     "priority", short: "p", .priority, help: "The new priority; higher runs first")
+  fileprivate static let alsoFiles = OptionSpec(
+    "files", .flag, help: "Delete the files that the tasks have made, too")
 }
 
 struct ControlCommand {
@@ -90,7 +94,7 @@ struct ControlCommand {
       }
       let last = try await TaskWatch(store, context, isQuiet: true, awaiting: .effect)
         .run(tasks, known: known, until: hasEffect)
-      if action != .remove, let removed = last.first(where: { !hasEffect($0) }) {
+      if !action.isRemoval, let removed = last.first(where: { !hasEffect($0) }) {
         throw CommandFailure(.notFound, "task \(removed.spec.id) was removed meanwhile")
       }
       return .done
@@ -112,6 +116,8 @@ struct ControlCommand {
 }
 
 extension ControlAction {
+  fileprivate var isRemoval: Bool { if case .remove = self { true } else { false } }
+
   /// Whether a task shows that the command was carried out. `sequence` is the task's last event before the command.
   func hasEffect(on document: TaskDocument, since sequence: Int) -> Bool {
     switch self {

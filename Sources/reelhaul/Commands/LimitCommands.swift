@@ -9,7 +9,8 @@ extension Subcommand {
       name: "limits", summary: "List limits, how many more tasks may run, and weights of queues",
       discussion: """
         The total, and every kind, queue, host and storage that has a limit, a weight or a running task. LIMIT is how \
-        many tasks may run at once; ROOM how many more; WEIGHT a queue's share among queues with tasks of equal priority.
+        many tasks may run at once, '(declared)' if the kind's handler sets it and nobody set another; ROOM how many \
+        more; WEIGHT a queue's share among queues with tasks of equal priority.
         """,
       options: [.json] + OptionSpec.reading,
       examples: [Example("reelhaul limits", "Show which limits are used up")],
@@ -29,7 +30,8 @@ extension Subcommand {
       name: "limit", summary: "Set how many tasks may run at once",
       discussion: """
         In the whole fleet (total), or of one kind, queue, host or storage. It applies from the next claim on; running \
-        tasks are not stopped. With 0 no further task starts; 'none' removes the limit.
+        tasks are not stopped. With 0 no further task starts; 'none' removes the limit, and the one that a kind's \
+        handler declares applies again.
         """,
       options: [.json] + OptionSpec.reading,
       positionals: [
@@ -103,11 +105,16 @@ extension Table {
     ])
     for use in limits {
       table.add([
-        use.scope.rawValue, use.name, "\(use.running)", use.limit.map { "\($0)" } ?? "none",
+        use.scope.rawValue, use.name, "\(use.running)", limit(use),
         use.room.map { "\($0)" } ?? "",
         use.weight.map { $0 == $0.rounded() ? "\(Int($0))" : "\($0)" } ?? "",
       ])
     }
     return table
+  }
+
+  private static func limit(_ use: LimitUse) -> String {
+    guard let limit = use.limit else { return "none" }
+    return limit == use.declared ? "\(limit) (declared)" : "\(limit)"
   }
 }

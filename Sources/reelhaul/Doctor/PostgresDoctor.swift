@@ -94,8 +94,14 @@ struct PostgresDoctor {
       let plan = try await SchemaMigration(pool).plan()
       guard !plan.isUpToDate else { return Finding("schema", .ok, "version \(plan.current)") }
       let count = plan.pending.count
+      let what =
+        switch count {
+        case 0: "its functions are not this program's"
+        case 1: "1 migration is pending"
+        default: "\(count) migrations are pending"
+        }
       return Finding(
-        "schema", .failed, count == 1 ? "1 migration is pending" : "\(count) migrations are pending",
+        "schema", .failed, what,
         advice: "'reelhaul migrate' brings it up to date.")
     } catch let failure as CommandFailure {
       return Finding("schema", .failed, failure.message, advice: failure.hint)

@@ -19,6 +19,7 @@ extension Output {
       json.member("running", use.running)
       json.member("limit", orNull: use.limit.map(Int64.init))
       json.member("room", orNull: use.room.map(Int64.init))
+      json.member("declared", orNull: use.declared.map(Int64.init))
       json.name("weight")
       if let weight = use.weight { json.double(weight) } else { json.null() }
     }

@@ -9,7 +9,7 @@ struct SchemaMigration {
 
   init(_ pool: PostgresPool) {
     self.pool = pool
-    migrator = Migrator(pool, Schema.migrations)
+    migrator = Schema.migrator(pool)
     store = PostgresStore(pool: pool)
   }
 
@@ -32,10 +32,11 @@ struct SchemaMigration {
     let plan = try await plan()
     if let topicPrefix, plan.current > 0 { try await check(topicPrefix) }
     if plan.isUpToDate { say("schema: version \(plan.current), up to date") }
-    let migrations = try await isDry ? plan.pending : migrator.apply()
-    for migration in migrations {
+    let result = try await isDry ? MigrationResult(plan) : migrator.apply()
+    for migration in result.migrations {
       say("schema: migration \(migration.number), \(migration.name), \(isDry ? "is to be applied" : "applied")")
     }
+    if result.routines { say("schema: functions, views and triggers \(isDry ? "are to be made anew" : "made anew")") }
     if let topicPrefix, !isDry { try await store.bind(topicPrefix: topicPrefix) }
   }
 

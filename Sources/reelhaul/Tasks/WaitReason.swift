@@ -59,13 +59,15 @@ enum WaitReason {
       return "for a worker with a handler for the kind \(lane.kind.rawValue): no live worker has one"
     }
     // Not taken from the task's error, which says why it was handed back some time ago.
-    guard lane.storage.isEmpty || workers.contains(where: { $0.isLive && $0.volumes[lane.storage] != nil }) else {
-      return "for the storage \(lane.storage): no live worker has it"
+    if let lack = lane.lack(of: workers.filter(\.isLive).map { Set($0.volumes.keys) }) {
+      return "for \(lack): no live worker has \(lack.hasPrefix("the storage ") ? "it" : "them")"
     }
-    let names: [LimitScope: String] = [
-      .total: "", .kind: lane.kind.rawValue, .queue: lane.queue, .host: lane.host, .storage: lane.storage,
+    let names: [LimitScope: [String]] = [
+      .total: [""], .kind: [lane.kind.rawValue], .queue: [lane.queue], .host: [lane.host],
+      .storage: lane.storages.isEmpty ? [""] : lane.storages,
     ]
-    guard let full = limits.first(where: { $0.isReached && names[$0.scope] == $0.name }), let limit = full.limit else {
+    let isItsOwn = { (limit: LimitUse) in names[limit.scope]?.contains(limit.name) == true }
+    guard let full = limits.first(where: { $0.isReached && isItsOwn($0) }), let limit = full.limit else {
       return nil
     }
     let what = full.name.isEmpty ? full.scope.rawValue : "\(full.scope.rawValue) \(full.name)"

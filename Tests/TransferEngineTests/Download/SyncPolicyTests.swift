@@ -36,7 +36,7 @@ import Testing
 @Suite struct RetryBudgetTests {
   @Test("the wait doubles with each failure in a row, up to the limit of tries")
   func doubles() {
-    let failure = TaskFailure(code: "x", message: "", class: .retry)
+    let failure = TaskFailure(code: .stalled, message: "", class: .retry)
     var budget = RetryBudget(limit: 3, firstMilliseconds: 100)
     #expect((0..<4).map { _ in budget.pause(after: failure) } == [100, 200, 400, nil])
     budget.reset()
@@ -48,7 +48,7 @@ import Testing
     arguments: [(1, 1000), (2, 2000), (3, nil)] as [(Int, Int64?)])
   func serversWord(seconds: Int, milliseconds: Int64?) {
     var budget = RetryBudget(limit: 3, firstMilliseconds: 100)
-    let failure = TaskFailure(code: "x", message: "", class: .retry, retryAfter: seconds)
+    let failure = TaskFailure(code: .stalled, message: "", class: .retry, retryAfter: seconds)
     #expect(budget.pause(after: failure) == milliseconds)
   }
 }

@@ -40,7 +40,7 @@ final class RealFleet: Sendable {
       settings: settings)
     configuration.initialisesStorage = true
     self.configuration = configuration
-    try await Migrator(pool, Schema.migrations).apply()
+    try await Schema.migrator(pool).apply()
   }
 
   static func run(_ body: (RealFleet) async throws -> Void) async throws {

@@ -53,6 +53,21 @@ final class TestStore: TaskStore {
     return try await inner.apply(commands)
   }
 
+  func claimCleanups(_ worker: WorkerID, limit: Int) async throws -> [Cleanup] {
+    try reach()
+    return try await inner.claimCleanups(worker, limit: limit)
+  }
+
+  func finishCleanups(_ ids: [Int64]) async throws {
+    try reach()
+    try await inner.finishCleanups(ids)
+  }
+
+  func postponeCleanup(_ id: Int64, after delay: Duration, error: String) async throws {
+    try reach()
+    try await inner.postponeCleanup(id, after: delay, error: error)
+  }
+
   func topicPrefix() async throws -> String? { try await inner.topicPrefix() }
 
   func bind(topicPrefix: String) async throws {

@@ -59,7 +59,7 @@ begin
   select coalesce(array_agg(b.id), '{}') into kinds
     from worker w cross join lateral unnest(w.kinds) k(name)
     join bucket b on b.scope = 'kind' and b.name = k.name and b.used < b.run_limit where w.id = claimer;
-  select coalesce(array_agg(b.id), '{}') into storages
+  select coalesce(array_agg(b.id), '{}') || 0 into storages
     from worker w cross join lateral unnest(w.volume_names || ''::text) s(name)
     join bucket b on b.scope = 'storage' and b.name = s.name and b.used < b.run_limit where w.id = claimer;
   select coalesce(array_agg(id), '{}') into hosts
@@ -91,11 +91,11 @@ begin
                       cross join lateral (
                         select from lane r
                          where r.ready and r.rank = at_rank and r.queue_id = q.id and r.host_id = o.id
-                           and r.kind_id = any(kinds) and r.storage_id = any(storages) limit 1) open_lane)
+                           and r.kind_id = any(kinds) and r.storage_id = any(storages) and r.source_storage_id = any(storages) limit 1) open_lane)
                    else exists (
                      select from lane r
                       where r.ready and r.rank = at_rank and r.queue_id = q.id
-                        and r.kind_id = any(kinds) and r.storage_id = any(storages)
+                        and r.kind_id = any(kinds) and r.storage_id = any(storages) and r.source_storage_id = any(storages)
                         and (select h.used < h.run_limit from bucket h where h.id = r.host_id))
                  end
            limit shares),
@@ -114,41 +114,45 @@ begin
         while quota > 0 and steps < 256 loop
           met := false;
           for l in
-            select x.id, x.kind_id, x.host_id, x.storage_id, x.head_at, free.kind, free.host, free.storage,
-                   least(quota, free.kind, free.host, free.storage) asked, waiting.rows, waiting.first_pos
+            select x.id, x.kind_id, x.host_id, x.storage_id, x.source_storage_id, x.head_at,
+                   free.kind, free.host, free.storage, free.source,
+                   least(quota, free.kind, free.host, free.storage, free.source) asked, waiting.rows, waiting.first_pos
               from (select * from (
                       select r.*
                         from (select o.id from unnest(hosts) o(id) where few and o.id >= at_host order by o.id) o
                        cross join lateral (
-                         select r.id, r.kind_id, r.host_id, r.storage_id, r.head, r.head_at from lane r
+                         select r.id, r.kind_id, r.host_id, r.storage_id, r.source_storage_id, r.head, r.head_at from lane r
                           where r.ready and r.rank = at_rank and r.queue_id = share.id and r.host_id = o.id
                             and (o.id > at_host or r.id > at_lane)
-                            and r.kind_id = any(kinds) and r.storage_id = any(storages)
+                            and r.kind_id = any(kinds) and r.storage_id = any(storages) and r.source_storage_id = any(storages)
                           order by r.id) r
                        limit fan) of_few
                     union all
                     select * from (
-                      select r.id, r.kind_id, r.host_id, r.storage_id, r.head, r.head_at from lane r
+                      select r.id, r.kind_id, r.host_id, r.storage_id, r.source_storage_id, r.head, r.head_at from lane r
                        where not few and r.ready and r.rank = at_rank and r.queue_id = share.id
                          and (r.host_id, r.id) > (at_host, at_lane)
-                         and r.kind_id = any(kinds) and r.storage_id = any(storages)
+                         and r.kind_id = any(kinds) and r.storage_id = any(storages) and r.source_storage_id = any(storages)
                          and (select h.used < h.run_limit from bucket h where h.id = r.host_id)
                        order by r.host_id, r.id limit fan) of_many) x
              cross join lateral (
                select coalesce(room[x.kind_id], (select run_limit - used from bucket where id = x.kind_id)) kind,
                       coalesce(room[x.host_id], (select run_limit - used from bucket where id = x.host_id)) host,
-                      coalesce(room[x.storage_id], (select run_limit - used from bucket where id = x.storage_id)) storage
+                      coalesce(room[x.storage_id], (select run_limit - used from bucket where id = x.storage_id)) storage,
+                      -- Null where there is no second storage: `least` passes over it.
+                      coalesce(room[x.source_storage_id],
+                               (select run_limit - used from bucket where id = x.source_storage_id)) source
                offset 0) free
               left join lateral (
                 select array_agg(z.ctid) rows, min(z.pos) filter (where z.pos >= 0) first_pos
                   from (select * from (
                           select w.ctid, w.pos from ready w where w.lane_id = x.id and w.pos < 0
-                           order by w.pos limit least(quota, free.kind, free.host, free.storage)) in_front
+                           order by w.pos limit least(quota, free.kind, free.host, free.storage, free.source)) in_front
                         union all
                         select * from (
                           select w.ctid, w.pos from ready w where w.lane_id = x.id and w.pos >= x.head
-                           order by w.pos limit least(quota, free.kind, free.host, free.storage)) behind
-                        limit least(quota, free.kind, free.host, free.storage)) z) waiting on true
+                           order by w.pos limit least(quota, free.kind, free.host, free.storage, free.source)) behind
+                        limit least(quota, free.kind, free.host, free.storage, free.source)) z) waiting on true
           loop
             if wrapped and (l.host_id, l.id) > (from_host, from_lane) then
               ended := true;
@@ -158,7 +162,8 @@ begin
             room[l.kind_id] := coalesce(room[l.kind_id], l.kind);
             room[l.host_id] := coalesce(room[l.host_id], l.host);
             room[l.storage_id] := coalesce(room[l.storage_id], l.storage);
-            n := least(quota, room[l.kind_id], room[l.host_id], room[l.storage_id]);
+            room[l.source_storage_id] := coalesce(room[l.source_storage_id], l.source);
+            n := least(quota, room[l.kind_id], room[l.host_id], room[l.storage_id], room[l.source_storage_id]);
             e := coalesce(cardinality(l.rows), 0);
             if n > 0 then
               if e < l.asked then
@@ -174,6 +179,7 @@ begin
               room[l.kind_id] := room[l.kind_id] - e;
               room[l.host_id] := room[l.host_id] - e;
               room[l.storage_id] := room[l.storage_id] - e;
+              room[l.source_storage_id] := room[l.source_storage_id] - e;
               if few and room[l.host_id] <= 0 then
                 hosts := array_remove(hosts, l.host_id);
               end if;
@@ -187,6 +193,9 @@ begin
             end if;
             if room[l.storage_id] <= 0 then
               storages := array_remove(storages, l.storage_id);
+            end if;
+            if room[l.source_storage_id] <= 0 then
+              storages := array_remove(storages, l.source_storage_id);
             end if;
             exit when quota <= 0;
           end loop;
@@ -218,9 +227,10 @@ begin
         with free as materialized (select ctid tuple from ready where ctid = any(picked) for update skip locked),
         taken as (delete from ready r using free where r.ctid = free.tuple returning r.*),
         begun as (
-          insert into run (task_id, epoch, worker_id, claim_call, queue_id, kind_id, host_id, storage_id, attempt, sequence)
+          insert into run (task_id, epoch, worker_id, claim_call, queue_id, kind_id, host_id, storage_id,
+                           source_storage_id, attempt, sequence)
           select t.task_id, t.epoch + 1, claimer, call, z.queue_id, z.kind_id, z.host_id, z.storage_id,
-                 t.attempt + 1, t.sequence + 1
+                 z.source_storage_id, t.attempt + 1, t.sequence + 1
             from taken t join lane z on z.id = t.lane_id
           returning task_id, sequence)
         select array_agg(task_id), array_agg(sequence) into took, took_sequences from begun;

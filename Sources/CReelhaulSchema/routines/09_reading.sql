@@ -106,7 +106,8 @@ create function audit() returns setof text language sql set work_mem = '64MB' as
       full join run r on r.task_id = coalesce(t.id, w.task_id, d.task_id)),
   counts as (
     select scope.bucket_id, count(*) n from run r
-     cross join lateral (values (1), (r.kind_id), (r.queue_id), (r.host_id), (r.storage_id)) scope (bucket_id)
+     cross join lateral (values (1), (r.kind_id), (r.queue_id), (r.host_id), (r.storage_id), (r.source_storage_id))
+                        scope (bucket_id)
      group by scope.bucket_id)
   select format('task %s is %s and in {%s}', id, state, names)
     from places where n <> case state when 'queued' then 1 else 0 end
@@ -135,8 +136,8 @@ create function audit() returns setof text language sql set work_mem = '64MB' as
   select format('lane %s is of bucket %s, which is no %s', l.id, k.id, k.scope)
     from lane l
    cross join lateral (values ('queue', l.queue_id), ('kind', l.kind_id), ('host', l.host_id),
-                              ('storage', l.storage_id)) k (scope, id)
-   where not exists (select from bucket b where b.id = k.id and b.scope = k.scope)
+                              ('storage', l.storage_id), ('storage', l.source_storage_id)) k (scope, id)
+   where k.id <> 0 and not exists (select from bucket b where b.id = k.id and b.scope = k.scope)
   union all
   select format('lane %s looks from %s on and has a task at %s', l.id, l.head, r.pos)
     from ready r join lane l on l.id = r.lane_id where r.pos >= 0 and r.pos < l.head
@@ -154,4 +155,18 @@ create function audit() returns setof text language sql set work_mem = '64MB' as
   union all
   select format('intent to %s task %s, which worker %s does not run', i.what, i.task_id, i.worker_id)
     from intent i where not exists (select from run r where r.task_id = i.task_id and r.worker_id = i.worker_id)
+  union all
+  select format('task %s is %s and has a checkpoint', c.task_id, coalesce(t.state::text, 'missing'))
+    from checkpoint c left join task t on t.id = c.task_id
+   where coalesce(t.state in ('succeeded', 'canceled'), true)
+  union all
+  select format('clean-up %s deletes the files of task %s, which is there', c.id, c.task_id)
+    from cleanup c where c.files and exists (select from task t where t.id = c.task_id)
+  union all
+  select format('clean-up %s of task %s has the specification of %s', c.id, c.task_id, c.spec ->> 'id')
+    from cleanup c where c.spec ->> 'id' is distinct from c.task_id::text
+  union all
+  select format('%s %s has the limit %s in force, and is to have %s', scope, name, run_limit,
+                coalesce(operator_limit, declared_limit, unlimited()))
+    from bucket where run_limit <> coalesce(operator_limit, declared_limit, unlimited())
 $$;

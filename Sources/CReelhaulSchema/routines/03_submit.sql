@@ -37,14 +37,14 @@ end $$;
 -- keys of their own, `lane_numbers` counts into them from 1. `dependents` and `dependencies` are pairs: a task and one
 -- that it comes after.
 create function submit(
-  ranks smallint[], queues text[], kinds text[], hosts text[], storages text[],
+  ranks smallint[], queues text[], kinds text[], hosts text[], storages text[], source_storages text[],
   ids uuid[], lane_numbers int[], priorities smallint[], not_befores timestamptz[], pauses boolean[], specs json[],
   dependents uuid[], dependencies uuid[]
 ) returns uuid[]
 language plpgsql set plan_cache_mode = force_generic_plan
 set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set jit = off as $$
 declare
-  lanes   int[]  := lane_ids(ranks, queues, kinds, hosts, storages);
+  lanes   int[]  := lane_ids(ranks, queues, kinds, hosts, storages, source_storages);
   base    bigint := reserve_positions(cardinality(ids));
   waiting uuid[] := '{}';
   unmet   uuid[] := '{}';

@@ -101,3 +101,35 @@ begin
   delete from worker w where id = any(gone) and not exists (select from run r where r.worker_id = w.id);
   return next;
 end $$;
+
+-- Takes up to `wanted` clean-ups that a worker with a current lease can do, for 60 seconds.
+create function claim_cleanups(claimer int, wanted int) returns setof cleanup
+language plpgsql set plan_cache_mode = force_generic_plan
+set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set jit = off as $$
+#variable_conflict use_column
+begin
+  return query
+    with due as materialized (
+      select c.id
+        from worker w
+        join cleanup c on c.run_at <= now()
+       where w.id = claimer and not w.dead and w.lease_until > now()
+         and c.claimed_until < now() and c.kind = any(w.kinds)
+         and (c.storage = '' or c.storage = any(w.volume_names))
+         and (c.source_storage = '' or c.source_storage = any(w.volume_names))
+       order by c.run_at limit wanted for update of c skip locked)
+    update cleanup c set claimed_until = now() + interval '60 s', attempt = c.attempt + 1
+      from due where c.id = any(array[due.id])
+    returning c.*;
+end $$;
+
+create function finish_cleanups(ids bigint[]) returns void language sql as $$
+  delete from cleanup where id = any(ids)
+$$;
+
+create function postpone_cleanup(postponed bigint, delay_microseconds bigint, reason text) returns void
+language sql as $$
+  update cleanup
+     set run_at = now() + make_interval(secs => delay_microseconds / 1e6), claimed_until = '-infinity', error = reason
+   where id = postponed
+$$;

@@ -38,7 +38,9 @@ end $$;
 -- worth compiling, each time it runs: so that is off, too. Where a vacuum has just found such a table empty, a plan would
 -- rather read all of an index, in its order, than look up key by key. So joins by key are written `= any(array[key])`,
 -- which serves as the condition of an index and as nothing else, and `exists (… offset 0)` stays a lookup per row.
-create function lane_ids(ranks smallint[], queues text[], kinds text[], hosts text[], storages text[]) returns int[]
+create function lane_ids(
+  ranks smallint[], queues text[], kinds text[], hosts text[], storages text[], source_storages text[]
+) returns int[]
 language plpgsql set plan_cache_mode = force_generic_plan
 set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set jit = off as $$
 declare
@@ -47,13 +49,16 @@ declare
 begin
   loop
     select array_agg(l.id order by u.ordinal) into ids
-      from unnest(ranks, queues, kinds, hosts, storages) with ordinality u(rank, queue, kind, host, storage, ordinal)
+      from unnest(ranks, queues, kinds, hosts, storages, source_storages)
+           with ordinality u(rank, queue, kind, host, storage, source_storage, ordinal)
       left join bucket q on q.scope = 'queue' and q.name = u.queue
       left join bucket k on k.scope = 'kind' and k.name = u.kind
       left join bucket h on h.scope = 'host' and h.name = u.host
       left join bucket s on s.scope = 'storage' and s.name = u.storage
+      left join bucket o on o.scope = 'storage' and o.name = u.source_storage and u.source_storage <> ''
       left join lane l
-        on (l.rank, l.queue_id, l.kind_id, l.host_id, l.storage_id) = (u.rank, q.id, k.id, h.id, s.id);
+        on (l.rank, l.queue_id, l.kind_id, l.host_id, l.storage_id, l.source_storage_id)
+         = (u.rank, q.id, k.id, h.id, s.id, case u.source_storage when '' then 0 else o.id end);
     if array_position(ids, null) is null then
       return ids;
     end if;
@@ -65,17 +70,21 @@ begin
 
     perform ensure_buckets(
       array_fill('queue'::text, array[cardinality(queues)]) || array_fill('kind'::text, array[cardinality(kinds)])
-        || array_fill('host'::text, array[cardinality(hosts)]) || array_fill('storage'::text, array[cardinality(storages)]),
-      queues || kinds || hosts || storages);
-    insert into lane (rank, queue_id, kind_id, host_id, storage_id)
-    select u.rank, q.id, k.id, h.id, s.id
-      from unnest(ranks, queues, kinds, hosts, storages) u(rank, queue, kind, host, storage)
+        || array_fill('host'::text, array[cardinality(hosts)]) || array_fill('storage'::text, array[cardinality(storages)])
+        || array_fill('storage'::text, array[cardinality(array_remove(source_storages, ''))]),
+      queues || kinds || hosts || storages || array_remove(source_storages, ''));
+    insert into lane (rank, queue_id, kind_id, host_id, storage_id, source_storage_id)
+    select u.rank, q.id, k.id, h.id, s.id, coalesce(o.id, 0)
+      from unnest(ranks, queues, kinds, hosts, storages, source_storages)
+           u(rank, queue, kind, host, storage, source_storage)
       join bucket q on q.scope = 'queue' and q.name = u.queue
       join bucket k on k.scope = 'kind' and k.name = u.kind
       join bucket h on h.scope = 'host' and h.name = u.host
       join bucket s on s.scope = 'storage' and s.name = u.storage
+      left join bucket o on o.scope = 'storage' and o.name = u.source_storage and u.source_storage <> ''
      where not exists (select from lane l
-                        where (l.rank, l.queue_id, l.kind_id, l.host_id, l.storage_id) = (u.rank, q.id, k.id, h.id, s.id))
+                        where (l.rank, l.queue_id, l.kind_id, l.host_id, l.storage_id, l.source_storage_id)
+                            = (u.rank, q.id, k.id, h.id, s.id, coalesce(o.id, 0)))
         on conflict do nothing;
   end loop;
 end $$;

@@ -12,6 +12,7 @@ declare
   to_front  uuid[];
   to_end    uuid[];
   succeeded uuid[];
+  canceled  uuid[];
   intents   tid[];
 begin
   perform lock_tasks(tasks);  -- after this no control command can leave an intent behind
@@ -68,8 +69,9 @@ begin
   select array_agg(id) filter (where verdict = 'released' and not waits),
          array_agg(id) filter (where verdict = 'retrying' and not waits),
          array_agg(id) filter (where verdict = 'succeeded'),
+         array_agg(id) filter (where verdict = 'canceled'),
          array_agg(intent) filter (where intent is not null)
-    into to_front, to_end, succeeded, intents from changed;
+    into to_front, to_end, succeeded, canceled, intents from changed;
 
   if intents is not null then
     delete from intent where ctid = any(intents);
@@ -77,6 +79,9 @@ begin
   if succeeded is not null then
     delete from checkpoint where task_id = any(succeeded);
     perform unblock(succeeded);
+  end if;
+  if canceled is not null then
+    perform leave_to_clean_up(canceled, false);
   end if;
   perform enqueue(to_front, true);
   perform enqueue(to_end, false);

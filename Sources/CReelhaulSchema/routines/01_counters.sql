@@ -7,9 +7,12 @@ declare
 begin
   select array_agg(bucket_id order by bucket_id), array_agg(n order by bucket_id) into buckets, counts
     from (select bucket_id, sum(n)::int n
-            from (select kind_id, queue_id, host_id, storage_id, count(*) n
-                    from changed group by kind_id, queue_id, host_id, storage_id) c  -- runs alike, together
-           cross join lateral (values (1), (c.kind_id), (c.queue_id), (c.host_id), (c.storage_id)) scope (bucket_id)
+            from (select kind_id, queue_id, host_id, storage_id, source_storage_id, count(*) n
+                    from changed
+                   group by kind_id, queue_id, host_id, storage_id, source_storage_id) c  -- runs alike, together
+           cross join lateral (values (1), (c.kind_id), (c.queue_id), (c.host_id), (c.storage_id),
+                                      (nullif(c.source_storage_id, 0))) scope (bucket_id)
+           where bucket_id is not null
            group by bucket_id) counted;
   if buckets is null then
     return null;
@@ -39,7 +42,7 @@ begin
   raise exception 'a run cannot change its buckets';
 end $$;
 
-create trigger run_stays before update of kind_id, queue_id, host_id, storage_id, task_id on run
+create trigger run_stays before update of kind_id, queue_id, host_id, storage_id, source_storage_id, task_id on run
   for each row execute function refuse_move();
 
 -- The gate: one claim at a time. Claiming is then plain reading followed by one write; fairness is exact, limits cannot
@@ -48,17 +51,41 @@ create function pass_gate() returns void language sql as $$
   select pg_advisory_xact_lock(hashtextextended('reelhaul.gate.' || current_schema(), 0))
 $$;
 
--- How much may run at once; null: no limit. What runs already is never stopped. Needs the gate: a claim has read the
--- old value.
+-- How much may run at once; null: no limit but the declared one. What runs already is never stopped. Needs the gate: a
+-- claim has read the old value.
 create function set_limit(bucket_scope text, bucket_name text, new_limit int) returns void language plpgsql as $$
-declare
-  wanted int := coalesce(new_limit, unlimited());
 begin
   perform pass_gate();
   perform ensure_buckets(array[bucket_scope], array[bucket_name]);
-  update bucket set run_limit = wanted, ceiling = greatest(wanted, used)
-   where scope = bucket_scope and name = bucket_name;
+  update bucket set operator_limit = new_limit where scope = bucket_scope and name = bucket_name;
+  perform put_limits_in_force(array[bucket_scope], array[bucket_name]);
 end $$;
+
+-- What handlers declare about their kinds; null: no limit. The last declaration holds.
+create function declare_limits(kinds text[], limits int[]) returns void language plpgsql as $$
+declare
+  scopes text[] := array_fill('kind'::text, array[cardinality(kinds)]);
+begin
+  -- Registering must not wait for claims where nothing changes.
+  if not exists (
+    select from unnest(kinds, limits) u(kind, declared) left join bucket b on b.scope = 'kind' and b.name = u.kind
+     where b.declared_limit is distinct from u.declared)
+  then
+    return;
+  end if;
+  perform pass_gate();
+  perform ensure_buckets(scopes, kinds);
+  update bucket b set declared_limit = u.declared
+    from unnest(kinds, limits) u(kind, declared) where b.scope = 'kind' and b.name = u.kind;
+  perform put_limits_in_force(scopes, kinds);
+end $$;
+
+create function put_limits_in_force(scopes text[], names text[]) returns void language sql as $$
+  update bucket b
+     set run_limit = coalesce(operator_limit, declared_limit, unlimited()),
+         ceiling = greatest(coalesce(operator_limit, declared_limit, unlimited()), used)
+    from unnest(scopes, names) u(scope, name) where b.scope = u.scope and b.name = u.name
+$$;
 
 -- A queue's share among queues whose tasks have equal priority.
 create function set_weight(queue_name text, new_weight float8) returns void language plpgsql as $$

@@ -6,14 +6,14 @@ begin
   for attempt in 1..2 loop
     select o.id into sibling
       from lane l
-      join lane o on (o.rank, o.queue_id, o.kind_id, o.host_id, o.storage_id)
-                   = (other_rank, l.queue_id, l.kind_id, l.host_id, l.storage_id)
+      join lane o on (o.rank, o.queue_id, o.kind_id, o.host_id, o.storage_id, o.source_storage_id)
+                   = (other_rank, l.queue_id, l.kind_id, l.host_id, l.storage_id, l.source_storage_id)
      where l.id = lane
        for key share of o;
     exit when sibling is not null;
     perform begin_creation();
-    insert into lane (rank, queue_id, kind_id, host_id, storage_id)
-    select other_rank, queue_id, kind_id, host_id, storage_id from lane l where id = lane
+    insert into lane (rank, queue_id, kind_id, host_id, storage_id, source_storage_id)
+    select other_rank, queue_id, kind_id, host_id, storage_id, source_storage_id from lane l where id = lane
         on conflict do nothing;
   end loop;
   return sibling;
@@ -57,6 +57,31 @@ begin
   perform enqueue(able, false);
 end $$;
 
+-- The name of the storage that a URL is of; empty where it is of none.
+create function storage_name(url text) returns text language sql immutable as $$
+  select coalesce(substring(url from '^(?i:storage)://([^/]*)'), '')
+$$;
+
+-- Makes rows of `cleanup` of what these tasks have elsewhere: what their checkpoints tell of, and with `also_files` the
+-- files that they made. The checkpoints go.
+create function leave_to_clean_up(tasks uuid[], also_files boolean) returns void
+language plpgsql set plan_cache_mode = force_generic_plan
+set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set jit = off as $$
+begin
+  with gone as (delete from checkpoint where task_id = any(tasks) returning *)
+  insert into cleanup (task_id, kind, storage, source_storage, spec, version, generation, bytes_done, bytes_total, stage,
+                       payload, files)
+  select t.id, t.spec ->> 'kind', coalesce(nullif(p.destination, ''), p.source),
+         case when p.destination <> '' and p.source <> p.destination then p.source else '' end,
+         t.spec, g.version, g.generation, g.bytes_done, g.bytes_total, g.stage, g.payload, also_files
+    from unnest(tasks) u(id)
+    join task t on t.id = any(array[u.id])
+    left join gone g on g.task_id = t.id
+   cross join lateral (
+     select storage_name(t.spec ->> 'destination') destination, storage_name(t.spec ->> 'source') source) p
+   where also_files or g.task_id is not null;
+end $$;
+
 -- Creates the inbox's days that are missing and drops those that are over: commands are recognised for seven days.
 create function tend_inbox() returns void language plpgsql as $$
 declare
@@ -86,8 +111,9 @@ select tend_inbox();
 
 -- Carries out pause, resume, cancel, retry, remove and prioritize, in order; one answer per command: applied, duplicate,
 -- intended (with the boot of the worker that runs the task) or refused (with code and reason). `begin_apply` has locked
--- the tasks: no one else settles, sweeps or controls them; a claim still may take one.
-create function control(ids uuid[], tasks uuid[], actions text[], priorities smallint[])
+-- the tasks: no one else settles, sweeps or controls them; a claim still may take one. `priorities` are of prioritize,
+-- `files` of remove: whether the task's files go, too.
+create function control(ids uuid[], tasks uuid[], actions text[], priorities smallint[], files boolean[])
 returns table (outcome text, worker_boot uuid, code text, reason text)
 language plpgsql set plan_cache_mode = force_generic_plan
 set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set jit = off as $$
@@ -112,7 +138,7 @@ begin
 
   for command in
     select u.*, n.id is not null and row_number() over (partition by u.id order by u.ordinal) = 1 is_new
-      from unnest(ids, tasks, actions, priorities) with ordinality u(id, task_id, action, priority, ordinal)
+      from unnest(ids, tasks, actions, priorities, files) with ordinality u(id, task_id, action, priority, files, ordinal)
       left join unnest(new) n(id) on n.id = u.id
      order by u.ordinal
   loop
@@ -168,17 +194,20 @@ begin
       elsif command.action = 'resume' and t.state = 'paused' then
         perform release_tasks(array[t.id], 'resumed');
       elsif command.action = 'cancel' and t.state in ('blocked', 'queued', 'paused') then
+        perform leave_to_clean_up(array[t.id], false);
         update task set state = 'canceled', finished_at = now(), sequence = sequence + 1 where id = t.id;
         perform publish('canceled', array[t.id], array[t.sequence + 1]);
       elsif command.action = 'retry' and t.state in ('failed', 'canceled') then
         update task
            set attempt = 0, error_code = null, error_message = null, error_class = null, error_retry_after = null,
-               state = 'queued', finished_at = null
+               state = 'queued', finished_at = null,
+               -- What it had went with its checkpoint.
+               bytes_done = (select c.bytes_done from checkpoint c where c.task_id = t.id)
          where id = t.id;
         perform release_tasks(array[t.id], 'retrying');
       elsif command.action = 'remove' then
+        perform leave_to_clean_up(array[t.id], command.files);
         delete from task where id = t.id;
-        delete from checkpoint where task_id = t.id;
         delete from task_dependency where task_id = t.id;
         insert into removed_task (id, succeeded) values (t.id, t.state = 'succeeded') on conflict do nothing;
         perform publish('removed', array[t.id], array[t.sequence + 1]);

@@ -91,7 +91,6 @@ create table task (
   -- The boot of the last worker that owned it.
   worker        uuid,
   sha256        bytea check (octet_length(sha256) = 32),
-  output        json,
   error_code    text,
   error_message text,
   error_class   text check (error_class in ('retry', 'fail', 'wait')),
@@ -101,8 +100,7 @@ create table task (
   constraint task_failed_says_why check (state <> 'failed' or error_code is not null),
   constraint task_error_is_whole
     check ((error_code is null) = (error_class is null) and (error_code is null) = (error_message is null)),
-  constraint task_digest_is_of_success check (sha256 is null or state = 'succeeded'),
-  constraint task_output_is_of_success check (output is null or state = 'succeeded')
+  constraint task_digest_is_of_success check (sha256 is null or state = 'succeeded')
 ) with (
   fillfactor = 50, autovacuum_vacuum_scale_factor = 0.25, autovacuum_vacuum_threshold = 50000,
   autovacuum_vacuum_insert_scale_factor = 0.5, autovacuum_vacuum_insert_threshold = 500000,
@@ -193,18 +191,18 @@ create table intent (
   primary key (worker_id, task_id)
 );
 
--- What a run has recorded of its work. The payload belongs to the kind of the task; what is queried is a column.
+-- What is on stable storage of a task's bytes.
 create table checkpoint (
-  task_id     uuid     primary key,
-  epoch       int      not null,
-  -- Of the payload's form.
-  version     smallint not null,
-  generation  int      not null,
-  bytes_done  bigint   not null,
-  bytes_total bigint,
-  -- The stage `publishing` is a state of the task, too.
-  stage       text,
-  payload     json     not null check (octet_length(payload::text) <= 65536)
+  task_id        uuid   primary key,
+  epoch          int    not null,
+  generation     int    not null,
+  identity       json   not null,
+  volume         uuid   not null,
+  staging_name   text   not null,
+  done           int8multirange not null,
+  tail_crc       bigint check (tail_crc between 0 and 4294967295),
+  -- Set once the bytes are complete and verified: the digest of the file that is being published.
+  publishing     bytea  check (octet_length(publishing) = 32)
 ) with (fillfactor = 50);
 
 -- A task waits for each task it comes after; a row goes when that one has succeeded. One that failed, was canceled,

@@ -1,0 +1,97 @@
+-- What workers of the version before call: they go on while the fleet is replaced one worker after the other. This file
+-- can go with the release after the one that brings it, when no database is upgraded from the first version any more.
+
+-- The history as the version before reads it when a worker of it registers: one migration, with its own checksum. It
+-- would take a longer history for a newer schema that it cannot work with.
+create view schema_migration as
+  select number, name, 1248641941136920980 checksum, applied_at from schema_history where number = 1;
+
+-- Its `claimed` returns the columns of a download's checkpoint. The columns of the envelope come first, for workers of
+-- this version.
+drop function claimed(uuid[]);
+
+create function claimed(tasks uuid[])
+returns table (
+  task_id uuid, epoch int, attempt smallint, priority smallint, spec json,
+  checkpoint_version smallint, generation int, bytes_done bigint, bytes_total bigint, stage text, payload json,
+  identity json, volume uuid, staging_name text, done int8multirange, tail_crc bigint, publishing bytea
+)
+language plpgsql set plan_cache_mode = force_generic_plan
+set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set jit = off as $$
+#variable_conflict use_column
+begin
+  return query
+    select t.id, r.epoch, r.attempt, t.priority, t.spec,
+           c.version, c.generation, c.bytes_done, c.bytes_total, c.stage, c.payload,
+           c.payload -> 'identity', (c.payload ->> 'volume')::uuid, c.payload ->> 'staging', download_ranges(c.payload),
+           (c.payload ->> 'tailCRC')::bigint, decode(c.payload ->> 'publishing', 'hex')
+      from unnest(tasks) u(id)
+      join run r on r.task_id = any(array[u.id])
+      join task t on t.id = any(array[u.id])
+      left join checkpoint c on c.task_id = any(array[u.id]);
+end $$;
+
+-- The recorded ranges in the payload of a download; null where it has none.
+create function download_ranges(payload json) returns int8multirange language sql immutable as $$
+  select coalesce(range_agg(int8range(bounds[n], bounds[n + 1])), '{}')
+    from (select array_agg(b::bigint order by i) bounds
+            from json_array_elements_text(payload -> 'done') with ordinality e(b, i)) flat
+   cross join lateral generate_series(1, cardinality(bounds), 2) n
+  having payload -> 'done' is not null
+$$;
+
+create function record_checkpoints(
+  tasks uuid[], epochs int[], generations int[], identities json[], volumes uuid[], staging_names text[],
+  dones int8multirange[], tail_crcs bigint[], publishings bytea[]
+) returns boolean[] language plpgsql as $$
+declare
+  e record;
+begin
+  select array_agg(1::smallint) versions, array_agg(kept.bytes order by n) dones,
+         array_agg((identity ->> 'size')::bigint order by n) totals,
+         array_agg(case when publishing is not null then 'publishing' end order by n) stages,
+         array_agg(('{"identity":' || identity || ',"volume":"' || volume || '","staging":' || to_json(staging_name)
+                    || ',"done":[' || kept.bounds || ']' || coalesce(',"tailCRC":' || tail_crc, '')
+                    || coalesce(',"publishing":"' || encode(publishing, 'hex') || '"', '') || '}')::json order by n) payloads
+    into e
+    from unnest(identities, volumes, staging_names, dones, tail_crcs, publishings)
+         with ordinality u(identity, volume, staging_name, done, tail_crc, publishing, n)
+   cross join lateral (
+     select coalesce(sum(upper(r) - lower(r)), 0)::bigint bytes,
+            coalesce(string_agg(lower(r) || ',' || upper(r), ',' order by r), '') bounds
+       from (select r from unnest(u.done) r order by upper(r) - lower(r) desc limit 1000) longest) kept;
+  return record_checkpoints(tasks, epochs, e.versions, generations, e.dones, e.totals, e.stages, e.payloads);
+end $$;
+
+create function settle(
+  ids uuid[], epochs int[], outcomes text[], delay_microseconds bigint[], digests bytea[], sizes bigint[],
+  codes text[], messages text[], classes text[], retry_afters int[]
+) returns boolean[] language sql as $$
+  select settle(ids, epochs, outcomes, delay_microseconds, digests, sizes, array_fill(null::json, array[cardinality(ids)]),
+                codes, messages, classes, retry_afters)
+$$;
+
+create function submit(
+  ranks smallint[], queues text[], kinds text[], hosts text[], storages text[],
+  ids uuid[], lane_numbers int[], priorities smallint[], not_befores timestamptz[], pauses boolean[], specs json[],
+  dependents uuid[], dependencies uuid[]
+) returns uuid[] language sql as $$
+  select submit(ranks, queues, kinds, hosts, storages, array_fill(''::text, array[cardinality(ranks)]),
+                ids, lane_numbers, priorities, not_befores, pauses, specs, dependents, dependencies)
+$$;
+
+create function control(ids uuid[], tasks uuid[], actions text[], priorities smallint[])
+returns table (outcome text, worker_boot uuid, code text, reason text) language sql as $$
+  select * from control(ids, tasks, actions, priorities, array_fill(false, array[cardinality(ids)]))
+$$;
+
+-- It declares nothing: what newer workers declared of these kinds stays.
+create function register_worker(
+  its_boot uuid, its_host text, its_pid int, seconds int, its_kinds text[],
+  its_volume_names text[], its_volume_ids uuid[], its_label_names text[], its_label_values text[]
+) returns int language sql as $$
+  select register_worker(its_boot, its_host, its_pid, seconds, its_kinds,
+                         array(select (select declared_limit from bucket where scope = 'kind' and name = k)
+                                 from unnest(its_kinds) with ordinality u(k, n) order by n),
+                         its_volume_names, its_volume_ids, its_label_names, its_label_values)
+$$;

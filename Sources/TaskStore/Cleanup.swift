@@ -1,0 +1,35 @@
+import TaskCore
+
+/// What a removed or canceled task left elsewhere, such as a staging file, and is to be deleted.
+package struct Cleanup: Hashable, Sendable {
+  package var id: Int64
+  package var spec: TaskSpec
+  /// The task's last checkpoint, which is gone from the task.
+  package var checkpoint: Checkpoint?
+  /// Whether the files that the task made go, too.
+  package var files: Bool
+  /// How often it was claimed, from 1.
+  package var attempt: Int
+
+  package init(id: Int64, spec: TaskSpec, checkpoint: Checkpoint?, files: Bool, attempt: Int) {
+    self.id = id
+    self.spec = spec
+    self.checkpoint = checkpoint
+    self.files = files
+    self.attempt = attempt
+  }
+}
+
+/// The part of the store that keeps clean-ups until they are done. They are written in the transaction that removes or
+/// cancels the task; each is done at least once.
+///
+/// Throws ``StoreError``.
+package protocol CleanupStore: Sendable {
+  /// Takes up to `limit` clean-ups whose kind and storages the worker has, for 60 seconds: after that another worker may
+  /// take them. Nothing where the worker's lease is over.
+  func claimCleanups(_ worker: WorkerID, limit: Int) async throws -> [Cleanup]
+  /// They are done.
+  func finishCleanups(_ ids: [Int64]) async throws
+  /// It is tried again after `delay`; `error` is kept for people.
+  func postponeCleanup(_ id: Int64, after delay: Duration, error: String) async throws
+}

@@ -1,0 +1,56 @@
+import TaskCore
+
+/// A clean-up of ``MemoryStore``.
+struct MemoryCleanup {
+  var cleanup: Cleanup
+  var runAt: Timestamp
+  /// Until then a worker works on it.
+  var claimedUntil: Timestamp?
+}
+
+extension MemoryState {
+  /// Keeps what a task has elsewhere: what its checkpoint tells of, and with `files` the files that it made.
+  mutating func leaveToCleanUp(_ task: MemoryTask, files: Bool) {
+    guard files || task.checkpoint != nil else { return }
+    lastCleanup += 1
+    cleanups[lastCleanup] = MemoryCleanup(
+      cleanup: Cleanup(id: lastCleanup, spec: task.spec, checkpoint: task.checkpoint, files: files, attempt: 0),
+      runAt: now)
+  }
+
+  mutating func claimCleanups(_ worker: WorkerID, limit: Int) -> [Cleanup] {
+    guard let owner = workers[worker], !owner.isDead, owner.leaseUntil > now else { return [] }
+    let due = cleanups.values.filter { row in
+      let lane = LaneKey(row.cleanup.spec)
+      return row.runAt <= now && row.claimedUntil.map { $0 < now } ?? true
+        && owner.registration.kinds.contains(lane.kind)
+        && lane.storages.allSatisfy { owner.registration.volumes[$0] != nil }
+    }
+    return due.sorted { ($0.runAt, $0.cleanup.id) < ($1.runAt, $1.cleanup.id) }.prefix(limit).map { row in
+      var row = row
+      row.cleanup.attempt += 1
+      row.claimedUntil = now.advanced(bySeconds: 60)
+      cleanups[row.cleanup.id] = row
+      return row.cleanup
+    }
+  }
+
+  mutating func postponeCleanup(_ id: Int64, after delay: Duration) {
+    cleanups[id]?.runAt = now.advanced(by: delay)
+    cleanups[id]?.claimedUntil = nil
+  }
+}
+
+extension MemoryStore {
+  package func claimCleanups(_ worker: WorkerID, limit: Int) async throws -> [Cleanup] {
+    transaction { $0.claimCleanups(worker, limit: limit) }
+  }
+
+  package func finishCleanups(_ ids: [Int64]) async throws {
+    transaction { state in for id in ids { state.cleanups[id] = nil } }
+  }
+
+  package func postponeCleanup(_ id: Int64, after delay: Duration, error: String) async throws {
+    transaction { $0.postponeCleanup(id, after: delay) }
+  }
+}

@@ -1,0 +1,128 @@
+import ReelhaulPostgres
+import TaskCore
+import TaskStore
+import TestKit
+import Testing
+
+/// What tasks leave elsewhere is kept until a worker has deleted it.
+@Suite struct CleanupTests {
+  @Test("removing a task with a checkpoint leaves the checkpoint to clean up", arguments: StoreKind.allCases)
+  func removal(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let worker = try await fixture.worker()
+      let spec = TaskSpec.noop(destination: "storage://default/a")
+      let write = try await paused(spec, fixture, worker)
+      #expect(try await fixture.store.claimCleanups(worker, limit: 10) == [])
+      try await fixture.control(.remove, spec.id)
+      let cleanup = try #require(try await fixture.store.claimCleanups(worker, limit: 10).first)
+      #expect(cleanup.spec.id == spec.id && cleanup.spec.destination == spec.destination)
+      #expect(cleanup.checkpoint == write.checkpoint && !cleanup.files && cleanup.attempt == 1)
+      try await fixture.store.finishCleanups([cleanup.id])
+      #expect(try await fixture.store.claimCleanups(worker, limit: 10) == [])
+    }
+  }
+
+  @Test(
+    "removing a task with its files leaves them to clean up, with or without a checkpoint",
+    arguments: StoreKind.allCases)
+  func files(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let worker = try await fixture.worker()
+      let (done, plain) = (TaskSpec.noop(destination: "storage://default/a"), TaskSpec.noop())
+      try await fixture.submit(done, plain)
+      for claim in try await fixture.store.claim(worker, limit: 2) { try await fixture.settle(claim, .success) }
+      #expect(try await fixture.control(.remove(files: true), done.id) == .applied)
+      #expect(try await fixture.control(.remove, plain.id) == .applied)
+      let cleanups = try await fixture.store.claimCleanups(worker, limit: 10)
+      #expect(cleanups.map(\.spec.id) == [done.id])
+      #expect(cleanups.first?.files == true && cleanups.first?.checkpoint == nil)
+    }
+  }
+
+  @Test("a canceled task keeps no checkpoint: a retry begins anew", arguments: StoreKind.allCases, [false, true])
+  func cancellation(_ kind: StoreKind, runs: Bool) async throws {
+    try await withStore(kind) { fixture in
+      let worker = try await fixture.worker()
+      let spec = TaskSpec.noop()
+      if runs {
+        try await fixture.submit(spec)
+        let claim = try #require(try await fixture.store.claim(worker, limit: 1).first)
+        _ = try await fixture.store.checkpoint([.sample(spec.id, epoch: claim.epoch)])
+        try await fixture.control(.cancel, spec.id)
+        #expect(try await fixture.store.claimCleanups(worker, limit: 10) == [], "its worker still has it")
+        try await fixture.settle(claim, .handBack)
+      } else {
+        _ = try await paused(spec, fixture, worker)
+        try await fixture.control(.cancel, spec.id)
+      }
+      let cleanups = try await fixture.store.claimCleanups(worker, limit: 10)
+      #expect(cleanups.map(\.checkpoint) == [CheckpointWrite.sample(spec.id, epoch: 1).checkpoint])
+      try await fixture.control(.retry, spec.id)
+      #expect(try await fixture.store.task(spec.id)?.bytesDone == 0)
+      let again = try #require(try await fixture.store.claim(worker, limit: 1).first)
+      #expect(again.checkpoint == nil && again.epoch == 2)
+      // Nothing is left behind twice.
+      try await fixture.control(.cancel, spec.id)
+      try await fixture.settle(again, .handBack)
+      try await fixture.store.finishCleanups(cleanups.map(\.id))
+      #expect(try await fixture.store.claimCleanups(worker, limit: 10) == [])
+    }
+  }
+
+  @Test("a failed task keeps its checkpoint", arguments: StoreKind.allCases)
+  func failure(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let worker = try await fixture.worker()
+      let spec = TaskSpec.noop()
+      try await fixture.submit(spec)
+      let claim = try #require(try await fixture.store.claim(worker, limit: 1).first)
+      _ = try await fixture.store.checkpoint([.sample(spec.id, epoch: claim.epoch)])
+      try await fixture.settle(claim, .failed(.reset, retryIn: nil))
+      #expect(try await fixture.store.claimCleanups(worker, limit: 10) == [])
+      try await fixture.control(.retry, spec.id)
+      #expect(try await fixture.store.claim(worker, limit: 1).first?.checkpoint != nil)
+    }
+  }
+
+  @Test(
+    "a clean-up is for workers that have its kind and storages, and for one at a time", arguments: StoreKind.allCases)
+  func workers(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let owner = try await fixture.worker(volumes: ["a", "b"])
+      let spec = TaskSpec(
+        id: .random(), kind: .noop, source: "storage://a/x", destination: "storage://b/y")
+      _ = try await paused(spec, fixture, owner)
+      try await fixture.control(.remove, spec.id)
+      for other in [
+        try await fixture.worker(kinds: [.download], volumes: ["a", "b"]), try await fixture.worker(volumes: ["a"]),
+        try await fixture.worker(volumes: ["b"]),
+      ] {
+        #expect(try await fixture.store.claimCleanups(other, limit: 10) == [])
+      }
+      let able = try await fixture.worker(volumes: ["a", "b", "c"])
+      try await fixture.expireLease(owner)
+      #expect(try await fixture.store.claimCleanups(owner, limit: 10) == [])
+      #expect(try await fixture.store.claimCleanups(able, limit: 0) == [])
+      let cleanup = try #require(try await fixture.store.claimCleanups(able, limit: 10).first)
+      #expect(try await fixture.store.claimCleanups(able, limit: 10) == [])
+      try await fixture.store.postponeCleanup(cleanup.id, after: .seconds(60), error: "the disk is away")
+      #expect(try await fixture.store.claimCleanups(able, limit: 10) == [])
+      try await fixture.store.postponeCleanup(cleanup.id, after: .zero, error: "the disk is away")
+      #expect(try await fixture.store.claimCleanups(able, limit: 10).map(\.attempt) == [2])
+    }
+  }
+
+  /// A task with a checkpoint, paused.
+  private func paused(
+    _ spec: TaskSpec, _ fixture: StoreFixture, _ worker: WorkerID
+  ) async throws -> CheckpointWrite {
+    try await fixture.submit(spec)
+    let claim = try #require(try await fixture.store.claim(worker, limit: 1).first)
+    let write = CheckpointWrite.sample(spec.id, epoch: claim.epoch)
+    #expect(try await fixture.store.checkpoint([write]) == [true])
+    try await fixture.control(.pause, spec.id)
+    try await fixture.settle(claim, .handBack)
+    #expect(try await fixture.state(spec.id) == .paused)
+    return write
+  }
+}

@@ -1,0 +1,105 @@
+import TaskCore
+import TaskStore
+import TestKit
+import Testing
+
+/// Tasks that touch two storages, and limits that handlers declare.
+@Suite struct LimitTests {
+  private static func copy(from source: String = "a", to destination: String = "b") -> TaskSpec {
+    TaskSpec(
+      id: .random(), kind: .noop, source: "storage://\(source)/x", destination: "storage://\(destination)/y")
+  }
+
+  @Test("a task of two storages is for a worker that has both", arguments: StoreKind.allCases)
+  func both(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let spec = Self.copy()
+      try await fixture.submit(spec)
+      #expect(try await fixture.store.backlog().storages == ["a", "b"])
+      for volumes in [[], ["a"], ["b"]] {
+        let worker = try await fixture.worker(volumes: volumes)
+        #expect(try await fixture.store.claim(worker, limit: 1) == [])
+      }
+      #expect(
+        try await fixture.store.task(spec.id)?.error?.message == "no running worker has both storages, b and a")
+      let able = try await fixture.worker(volumes: ["a", "b"])
+      #expect(try await fixture.store.task(spec.id)?.error == nil)
+      #expect(try await fixture.store.claim(able, limit: 1).map(\.spec.id) == [spec.id])
+    }
+  }
+
+  @Test("the storage that is missing is named", arguments: StoreKind.allCases)
+  func missing(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let spec = Self.copy()
+      try await fixture.submit(spec)
+      _ = try await fixture.worker(volumes: ["b"])
+      #expect(try await fixture.store.task(spec.id)?.error?.message == "no running worker has the storage a")
+    }
+  }
+
+  @Test("a task of two storages needs room in both, and counts in both", arguments: StoreKind.allCases, ["a", "b"])
+  func room(_ kind: StoreKind, limited: String) async throws {
+    try await withStore(kind) { fixture in
+      try await fixture.store.setLimit(.storage, name: limited, to: 3)
+      let worker = try await fixture.worker(volumes: ["a", "b", "c"])
+      for _ in 0..<4 {
+        try await fixture.submit(Self.copy(), Self.copy(from: "b", to: "a"), Self.copy(from: "a", to: "a"))
+      }
+      let claims = try await fixture.store.claim(worker, limit: 50)
+      let touching = claims.count { LaneKey($0.spec).storages.contains(limited) }
+      #expect(touching == 3)
+      let use = try await fixture.store.limits().first { $0.scope == .storage && $0.name == limited }
+      #expect(use?.running == 3)
+      // Only those that do not touch the full storage may run besides.
+      #expect(claims.count == (limited == "b" ? 7 : 3))
+      for claim in claims { try await fixture.settle(claim, .success) }
+      #expect(try await fixture.store.limits().allSatisfy { $0.running == 0 })
+      #expect(try await fixture.store.claim(worker, limit: 50).count == (limited == "b" ? 3 : 3))
+    }
+  }
+
+  @Test("a limit that a handler declares holds over three workers", arguments: StoreKind.allCases)
+  func declared(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      var workers: [WorkerID] = []
+      for _ in 0..<3 { workers.append(try await fixture.store.register(.declaring(2))) }
+      try await fixture.submit(.noop(), .noop(), .noop(), .noop(), .noop())
+      var claims: [Claim] = []
+      for worker in workers { claims += try await fixture.store.claim(worker, limit: 5) }
+      #expect(claims.count == 2)
+      let use = try #require(try await fixture.store.limits().first { $0.scope == .kind })
+      #expect(use.limit == 2 && use.declared == 2 && use.running == 2)
+      try await fixture.settle(claims[0], .success)
+      claims = []
+      for worker in workers { claims += try await fixture.store.claim(worker, limit: 5) }
+      #expect(claims.count == 1)
+    }
+  }
+
+  @Test("an operator's limit goes before a declared one, the latest of which holds", arguments: StoreKind.allCases)
+  func operators(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      func limit() async throws -> Int? {
+        try await fixture.store.limits().first { $0.scope == .kind && $0.name == "noop" }?.limit
+      }
+      _ = try await fixture.store.register(.declaring(2))
+      try await fixture.store.setLimit(.kind, name: "noop", to: 4)
+      #expect(try await limit() == 4)
+      _ = try await fixture.store.register(.declaring(3))
+      #expect(try await limit() == 4)
+      try await fixture.store.setLimit(.kind, name: "noop", to: nil)
+      #expect(try await limit() == 3)
+      _ = try await fixture.store.register(.declaring(nil))
+      #expect(try await limit() == nil)
+    }
+  }
+}
+
+extension WorkerRegistration {
+  fileprivate static func declaring(_ limit: Int?) -> WorkerRegistration {
+    WorkerRegistration(
+      boot: .random(), host: "test", pid: 1, leaseSeconds: 3600, kinds: [.noop], volumes: [:],
+      kindLimits: limit.map { [.noop: $0] } ?? [:])
+  }
+}
