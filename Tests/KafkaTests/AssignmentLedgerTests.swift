@@ -62,6 +62,16 @@ import Testing
     #expect(ledger.receive(partition, 2, logStart: 0) == nil)
   }
 
+  @Test("what is handed out is committed only once it is done")
+  func handedOutIsNotDone() {
+    var ledger = AssignmentLedger()
+    ledger.assign([partition], GroupAnswer.Offsets(committed: [partition: 3]))
+    let ranges = ledger.handOut([record(3), record(4)])
+    #expect(!ledger.hasUncommitted && ledger.uncommitted == [])
+    ledger.done(ranges[0])
+    #expect(ledger.uncommitted == ranges)
+  }
+
   @Test("a leaving partition is busy until its records are committed")
   func aLeavingPartitionIsBusyUntilItsRecordsAreCommitted() {
     var ledger = AssignmentLedger()

@@ -10,7 +10,7 @@ extension SourceIdentity {
   /// A version id and a strong entity tag are; a weak tag is not. A modification time is where the server's own clock
   /// was a minute ahead of it: within one second a file may change and keep its time. Only the exact form of a date
   /// counts: libcurl also reads dates without a time of day, which all versions of a day share.
-  var isStrong: Bool {
+  package var isStrong: Bool {
     if versionID != nil { return true }
     if etag != nil, !etagIsWeak { return true }
     guard let modified = lastModified.flatMap(CurlDate.exactSeconds), let date = date.flatMap(CurlDate.exactSeconds)

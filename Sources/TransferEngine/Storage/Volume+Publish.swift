@@ -57,6 +57,15 @@ extension Volume {
     }
   }
 
+  /// Makes the name of a file at `destination` durable: whoever renamed it may have died before that. Blocks.
+  package func syncName(of destination: StorageURL) throws(StorageError) {
+    do throws(SystemError) {
+      try directories.sync(openParent(of: destination))
+    } catch {
+      throw StorageError(error, storage: name)
+    }
+  }
+
   /// The file at `destination`, from the view of the owner of the staging file `name`.
   package func occupant(of destination: StorageURL, name: StagingName) throws(StorageError) -> Occupant {
     try check()

@@ -108,4 +108,22 @@ import TransferEngine
       }
     }
   }
+
+  @Test("a finished file that a new owner finds has its name synced before the task has succeeded")
+  func adoptedName() async throws {
+    try await DownloadHarness.run { harness in
+      let file = OriginFile(seed: 74, size: 300_000)
+      harness.origin.serve(DownloadHarness.path, file)
+      let spec = harness.spec()
+      let ledger = RecordingLedger()
+      _ = await harness.run(spec, ledger: ledger)
+      #expect(ledger.last?.publishing != nil)
+      await DiskWatch.run(below: harness.directory.path) { disk in
+        // As if the first owner had died right after the rename.
+        let outcome = await harness.run(spec, from: ledger.last)
+        #expect(outcome == .succeeded(sha256: file.sha256, bytes: file.size))
+        #expect(disk.steps.contains(.synced("in")))
+      }
+    }
+  }
 }

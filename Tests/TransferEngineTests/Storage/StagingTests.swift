@@ -65,6 +65,14 @@ import Testing
       try volume.adopt(StagingName(task: task, epoch: 1, generation: 1), minimumSize: 5).read(0..<5) == [0, 0, 0, 0, 0])
   }
 
+  @Test("a staging file that is there already is never opened as a new one")
+  func newFilesAreNew() throws {
+    let file = try fixture.staged("mine", task: task)
+    let error = #expect(throws: StorageError.self) { try volume.create(file.name) }
+    #expect(error?.code == .other)
+    #expect(try file.read(0..<4) == Array("mine".utf8))
+  }
+
   @Test("a staging file that is not the task's is refused")
   func refusesForeignStagingFiles() throws {
     let other = try fixture.staged("another task's", task: .random())

@@ -3,7 +3,7 @@ import WorkerCore
 
 extension SimulatedWorker {
   func handle(_ event: DrainMachine.Event) {
-    for action in drain.handle(event, now: simulation.now) {
+    for action in drain.handle(event, now: now) {
       switch action {
       case .stopIntake: once({ !$0.isClaiming }, then: { $0.handle(.intakeStopped) })
       case .stopRuns:
@@ -11,9 +11,9 @@ extension SimulatedWorker {
         once({ $0.runs.isEmpty }, then: { $0.handle(.runsEnded) })
       case .relay(let until):
         once(
-          { $0.batch == nil || $0.simulation.now >= until },
+          { $0.batch == nil || $0.now >= until },
           then: { worker in
-            worker.relay.drain(until: until, now: worker.simulation.now)
+            worker.relay.drain(until: until, now: worker.now)
             worker.tickRelay()
           })
       case .flush: handle(.flushed)

@@ -1,99 +1,168 @@
-import ReelhaulSystem
 import TaskCore
 import TaskStore
 import Testing
 import TransferEngine
 import WorkerCore
 
+// A run: block by block, recorded behind the disk, published once.
 extension SimulatedWorker {
-  // MARK: Claiming
-
-  func pumpClaims() {
-    guard let id = lease.worker, !isClaiming, !isDraining else { return }
-    switch claims.next(free: Self.concurrency - runs.count, now: simulation.now) {
-    case .wait(let until?):
-      later(max(.zero, simulation.now.duration(to: until))) { $0.pumpClaims() }
-    case .wait(nil): break
-    case .claim(let limit):
-      isClaiming = true
-      claim(id, limit)
-    }
-  }
-
-  private func claim(_ id: WorkerID, _ limit: Int) {
-    let number = claims.call
-    call(
-      { try await $0.claim(id, limit: limit, call: number) },
-      then: { worker, taken in
-        worker.isClaiming = false
-        guard let taken else {
-          worker.claims.failed(now: worker.simulation.now)
-          return worker.pumpClaims()
-        }
-        worker.claims.claimed(taken.count, of: limit, now: worker.simulation.now)
-        if worker.lease.worker == id { for claim in taken { worker.begin(claim, id) } }
-        worker.pumpClaims()
-      })
-  }
-
-  // MARK: Running
-
-  private func begin(_ claim: Claim, _ id: WorkerID) {
-    runs[claim.spec.id] = Run(
-      claim: claim, worker: id, stepsLeft: Int.random(in: 1...6, using: &simulation.random),
-      done: claim.checkpoint.flatMap { try? DownloadCheckpoint($0) }?.done ?? ByteRanges())
+  func begin(_ claim: Claim, _ id: WorkerID) async throws {
+    runs[claim.spec.id] = Run(claim: claim, worker: id)
+    guard let checkpoint = claim.checkpoint.flatMap({ try? DownloadCheckpoint($0) }) else { return step(claim) }
+    if checkpoint.publishing != nil { return try await recover(claim, checkpoint) }
+    adopt(checkpoint, claim.spec.id)
     step(claim)
   }
 
-  private func run(of claim: Claim) -> Run? {
+  func run(of claim: Claim) -> Run? {
     guard let run = runs[claim.spec.id], run.claim.epoch == claim.epoch else { return nil }
     return run
   }
 
-  /// One stretch of a transfer: some time passes, bytes are written behind the fence, and recorded.
+  /// Goes on with what was recorded, if it is there; else with another file.
+  private func adopt(_ checkpoint: DownloadCheckpoint, _ task: UniqueID) {
+    runs[task]?.generation = checkpoint.generation + 1
+    guard checkpoint.identity.isStrong, let file = disk.staged[checkpoint.stagingName] else { return }
+    let recorded = SimulatedSources.blocks(checkpoint.done)
+    #expect(recorded.isSubset(of: file.blocks.keys), "recorded bytes of \(checkpoint.stagingName) are gone")
+    runs[task]?.generation = checkpoint.generation
+    runs[task]?.identity = checkpoint.identity
+    runs[task]?.file = StagingName(checkpoint.stagingName)
+    runs[task]?.written = recorded
+  }
+
+  private var disk: SimulatedDisk { simulation.disk }
+
+  /// Looks at the fence, then touches the world: in between the process may be frozen for long, and only then does what it
+  /// was about to do.
+  private func act(
+    _ claim: Claim, _ body: @escaping @MainActor (SimulatedWorker) async throws -> Void
+  ) async throws {
+    guard mayAct else { return }
+    try await fleet.acts(on: claim.spec.id, epoch: claim.epoch)
+    if simulation.fault(0.01) { stop(for: simulation.milliseconds(100...60_000)) }
+    try await thereupon(body)
+  }
+
+  /// One answer of the server, and the block that it brings.
   private func step(_ claim: Claim) {
+    let task = claim.spec.id
     later(simulation.milliseconds(10...2000)) { worker in
       guard var run = worker.run(of: claim) else { return }
       guard run.stop == nil else { return worker.settle(claim, .stopped) }
-      guard let fence = worker.fence, worker.simulation.now < fence else { return }
-      try await worker.fleet.wrote(claim.spec.id, epoch: claim.epoch)
-      let start = run.done.ranges.last?.upperBound ?? 0
-      run.done.insert(start..<start + 1000)
-      run.stepsLeft -= 1
-      worker.runs[claim.spec.id] = run
-      worker.record(claim)
+      if worker.simulation.fault(0.02) { return worker.settle(claim, .failed(.busy)) }
+      let seen = worker.simulation.sources.identity(of: task)
+      if let known = run.identity, known.mismatch(with: seen) != nil {
+        // While a sync runs, what it covers may still be recorded.
+        if run.isSyncing { return worker.step(claim) }
+        if let file = run.file { worker.disk.remove("\(file)") }
+        run.generation += 1
+        (run.identity, run.file, run.written) = (nil, nil, [])
+      }
+      let file = run.file ?? StagingName(task: task, epoch: claim.epoch, generation: run.generation)
+      (run.identity, run.file) = (run.identity ?? seen, file)
+      worker.runs[task] = run
+      let version = worker.simulation.sources.version(of: task)
+      let blocks = Set(0..<worker.simulation.sources.blocks(of: task))
+      guard let block = blocks.subtracting(run.written).min() else { return worker.complete(claim) }
+      try await worker.act(claim) { worker in
+        if run.written.isEmpty { worker.disk.create("\(file)") }
+        worker.disk.write(block, of: version, to: "\(file)")
+        guard worker.run(of: claim)?.file == file else { return }
+        worker.runs[task]?.written.insert(block)
+        if worker.simulation.isLucky { worker.sync(claim) { _ in } }
+        worker.step(claim)
+      }
     }
   }
 
-  private func record(_ claim: Claim) {
-    guard let run = run(of: claim) else { return }
+  /// Syncs what is written by now, and records it when the sync has ended; meanwhile more is written.
+  private func sync(_ claim: Claim, then next: @escaping @MainActor (SimulatedWorker) -> Void) {
+    guard let run = run(of: claim), let file = run.file, let identity = run.identity, !run.isSyncing else { return }
+    runs[claim.spec.id]?.isSyncing = true
+    let sync = disk.beginSync("\(file)")
+    let (disk, duration) = (disk, simulation.milliseconds(1...1500))
+    simulation.after(duration) { disk.end(sync) }
+    later(duration) { worker in
+      worker.record(
+        claim, identity, run.generation, file, SimulatedSources.ranges(run.written), publishing: nil
+      ) { worker in
+        worker.runs[claim.spec.id]?.isSyncing = false
+        next(worker)
+      }
+    }
+  }
+
+  private func record(
+    _ claim: Claim, _ identity: SourceIdentity, _ generation: Int, _ file: StagingName, _ done: ByteRanges,
+    publishing: DownloadCheckpoint.Publishing?, then next: @escaping @MainActor (SimulatedWorker) async throws -> Void
+  ) {
     let checkpoint = DownloadCheckpoint(
-      generation: 1, identity: SourceIdentity(finalURL: claim.spec.source, size: nil),
-      volume: UniqueID(high: 1, low: 1),
-      stagingName: "s", done: run.done)
+      generation: generation, identity: identity, volume: UniqueID(high: 1, low: 1), stagingName: "\(file)",
+      done: done, publishing: publishing)
     let write = CheckpointWrite(taskID: claim.spec.id, epoch: claim.epoch, checkpoint: checkpoint.envelope)
     self.write(
-      claim, { try await $0.checkpoint([write]) },
+      claim,
+      { [fleet] store in
+        let answers = try await store.checkpoint([write])
+        if answers == [true] { fleet.recorded(checkpoint) }
+        return answers
+      },
       then: { worker, isOwner in
-        guard isOwner else {
-          worker.runs[claim.spec.id] = nil
-          return
-        }
-        // An answer that a stopped process finds when it wakes tells of the past.
-        if let fence = worker.fence, worker.simulation.now < fence {
-          worker.fleet.recorded(claim.spec.id, run.done.count)
-        }
-        if run.stepsLeft > 0 { worker.step(claim) } else { worker.settle(claim, worker.ending()) }
+        if isOwner { try await next(worker) } else { worker.runs[claim.spec.id] = nil }
       })
   }
 
-  private func ending() -> RunOutcome {
-    switch Int.random(in: 0..<10, using: &simulation.random) {
-    case 0: .failed(TaskFailure(code: .http(503), message: "busy", class: .retry))
-    case 1: .failed(TaskFailure(code: .diskFull, message: "full", class: .wait))
-    default: .succeeded(sha256: nil, bytes: 1)
+  // MARK: Publishing
+
+  /// All is written: synced, recorded as being published, renamed.
+  private func complete(_ claim: Claim) {
+    guard let run = run(of: claim), let file = run.file, let identity = run.identity else { return }
+    if run.isSyncing { return later(.milliseconds(5)) { $0.complete(claim) } }
+    sync(claim) { worker in
+      let all = SimulatedSources.ranges(0..<worker.simulation.sources.blocks(of: claim.spec.id))
+      worker.record(
+        claim, identity, run.generation, file, all, publishing: DownloadCheckpoint.Publishing(sha256: [])
+      ) { try await $0.publish(claim, file) }
     }
   }
+
+  private func publish(_ claim: Claim, _ file: StagingName) async throws {
+    let task = claim.spec.id
+    try await act(claim) { worker in
+      switch worker.disk.rename("\(file)", to: task) {
+      case .done:
+        worker.fleet.published(task)
+        worker.syncDirectory(claim)
+      case .exists:
+        #expect(worker.disk.published[task]?.mark == "\(file)", "another file lies at the destination")
+        worker.syncDirectory(claim)
+      case .missing: worker.settle(claim, .failed(.busy))
+      }
+    }
+  }
+
+  private func syncDirectory(_ claim: Claim) {
+    let (disk, duration, cuts) = (disk, simulation.milliseconds(1...500), disk.cuts)
+    simulation.after(duration) { if disk.cuts == cuts { disk.syncDirectory(of: claim.spec.id) } }
+    later(duration) { $0.settle(claim, .succeeded(sha256: nil, bytes: 1)) }
+  }
+
+  /// Finishes what a former owner has recorded as being published.
+  private func recover(_ claim: Claim, _ checkpoint: DownloadCheckpoint) async throws {
+    let task = claim.spec.id
+    if disk.staged[checkpoint.stagingName] != nil, let file = StagingName(checkpoint.stagingName) {
+      try await publish(claim, file)
+    } else if disk.published[task]?.mark == checkpoint.stagingName {
+      // It may have died before it synced the directory.
+      try await act(claim) { $0.syncDirectory(claim) }
+    } else {
+      runs[task]?.generation = checkpoint.generation + 1
+      step(claim)
+    }
+  }
+
+  // MARK: The end
 
   private func settle(_ claim: Claim, _ outcome: RunOutcome) {
     guard let run = run(of: claim) else { return }
@@ -113,13 +182,21 @@ extension SimulatedWorker {
   /// Writes until there is an answer, as long as the fence is open.
   private func write(
     _ claim: Claim, _ request: @escaping @MainActor (MemoryStore) async throws -> [Bool],
-    then done: @escaping @MainActor (SimulatedWorker, Bool) -> Void
+    then done: @escaping @MainActor (SimulatedWorker, Bool) async throws -> Void
   ) {
-    guard let fence, simulation.now < fence, run(of: claim) != nil else { return }
-    call(request) { worker, answers in
-      guard worker.run(of: claim) != nil else { return }
-      if let answer = answers?.first { return done(worker, answer) }
-      worker.later(.milliseconds(50)) { $0.write(claim, request, then: done) }
-    }
+    guard mayAct, run(of: claim) != nil else { return }
+    call(
+      { [fleet] store in
+        try await fleet.changesNothingOfOthers(claim.spec.id, epoch: claim.epoch) { try await request(store) }
+      },
+      then: { worker, answers in
+        guard worker.run(of: claim) != nil else { return }
+        if let answer = answers?.first { return try await done(worker, answer) }
+        worker.later(.milliseconds(50)) { $0.write(claim, request, then: done) }
+      })
   }
+}
+
+extension TaskFailure {
+  fileprivate static let busy = TaskFailure(code: .http(503), message: "busy", class: .retry)
 }

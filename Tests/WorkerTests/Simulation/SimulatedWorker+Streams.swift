@@ -49,10 +49,10 @@ extension SimulatedWorker {
 
   func tickRelay() {
     guard !isRelaying else { return }
-    let now = simulation.now
+    let now = now
     switch relay.next(now: now) {
     case .wait(let until):
-      later(max(.zero, now.duration(to: until))) { $0.tickRelay() }
+      wake(at: until) { $0.tickRelay() }
     case .lead(let seconds):
       guard let id = lease.worker else {
         return later(.milliseconds(100)) { $0.tickRelay() }
@@ -61,7 +61,7 @@ extension SimulatedWorker {
       call(
         { try await $0.lead(id, seconds: seconds) },
         then: { worker, leads in
-          worker.relay.led(leads ?? false, sentAt: now, now: worker.simulation.now)
+          worker.relay.led(leads ?? false, sentAt: now, now: worker.now)
           worker.isRelaying = false
           worker.tickRelay()
         })
@@ -120,7 +120,8 @@ extension SimulatedWorker {
     call(
       after: delay, { [fleet] _ in fleet.published(current, by: producer) },
       then: { worker, isTaken in
-        guard isTaken == true else { return worker.relayFailed(isShutOut: true) }
+        // Not acknowledged, or refused: the rows stay.
+        guard isTaken == .some(true) else { return worker.relayFailed(isShutOut: isTaken != .some(nil)) }
         worker.discard(current.wholeRows, then: next)
       })
   }
@@ -139,13 +140,13 @@ extension SimulatedWorker {
   private func take(_ pending: PendingEvents?, of limit: Int) {
     guard let pending else { return relayFailed() }
     round = pending
-    relay.read(rows: pending.batches.count, events: pending.eventCount, of: limit, now: simulation.now)
+    relay.read(rows: pending.batches.count, events: pending.eventCount, of: limit, now: now)
     isRelaying = false
     tickRelay()
   }
 
   private func relayFailed(isShutOut: Bool = false) {
-    relay.failed(now: simulation.now, isShutOut: isShutOut)
+    relay.failed(now: now, isShutOut: isShutOut)
     isRelaying = false
     later(.milliseconds(20)) { $0.tickRelay() }
   }

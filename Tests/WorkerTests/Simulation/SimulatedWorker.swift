@@ -2,6 +2,7 @@ import ReelhaulSystem
 import TaskCore
 import TaskStore
 import Testing
+import TransferEngine
 import WorkerCore
 
 /// A worker process: the deciding values of the real one, with a shell that lives in virtual time and may be killed
@@ -10,10 +11,13 @@ import WorkerCore
   struct Run {
     var claim: Claim
     var worker: WorkerID
-    var stepsLeft: Int
-    var done: ByteRanges
     var stop: StopReason?
-    var newBytes: Int64 = 0
+    /// Of the source that the bytes are of; nil before its first answer.
+    var identity: SourceIdentity?
+    var generation = 0
+    var file: StagingName?
+    var written: Set<Int> = []
+    var isSyncing = false
   }
 
   let simulation: Simulation
@@ -23,10 +27,13 @@ import WorkerCore
   /// Counts the lives of the process; what was sent in an earlier one is lost.
   private var life = 0
   private var isStopped = false
+  /// No call arrives anywhere before.
+  private var cutOffUntil: BootInstant
+  private var clock: WorkerClock
   private var mailbox: [Simulation.Step] = []
 
   var lease: LeaseMachine
-  var fence: BootInstant?
+  var fence: Fence?
   var claims: ClaimPlanner
   var ingest: IngestMachine
   var settlements: SettlementPlanner
@@ -51,12 +58,22 @@ import WorkerCore
     self.fleet = fleet
     self.index = index
     let seed = simulation.random.next()
+    cutOffUntil = simulation.now
+    clock = WorkerClock(
+      rate: Double.random(in: WorkerClock.rates, using: &simulation.random),
+      ahead: simulation.milliseconds(0...1_000_000))
     lease = LeaseMachine(timing: .init(lease: .seconds(15), renewal: .milliseconds(500)), seed: seed)
     claims = ClaimPlanner(concurrency: Self.concurrency, seed: seed)
     ingest = IngestMachine(seed: seed)
     settlements = SettlementPlanner(seed: seed)
-    relay = RelayPlanner(now: simulation.now, seed: seed)
+    relay = RelayPlanner(now: clock.time(at: simulation.now), seed: seed)
   }
+
+  /// The time on this worker's clock.
+  var now: BootInstant { clock.time(at: simulation.now) }
+
+  /// Whether the lease allows to touch the world.
+  var mayAct: Bool { fence?.isOpen(at: now) == true }
 
   // MARK: The process
 
@@ -65,7 +82,7 @@ import WorkerCore
     lease = LeaseMachine(timing: .init(lease: .seconds(15), renewal: .milliseconds(500)), seed: seed)
     claims = ClaimPlanner(concurrency: Self.concurrency, seed: seed)
     ingest = IngestMachine(seed: seed)
-    relay = RelayPlanner(now: simulation.now, seed: seed)
+    relay = RelayPlanner(now: now, seed: seed)
     drain = DrainMachine(limit: .seconds(25))
     (runs, fence, batch) = ([:], nil, nil)
     (isRelaying, isClaiming) = (false, false)
@@ -100,18 +117,39 @@ import WorkerCore
     if restarts { restart() }
   }
 
-  /// SIGSTOP, and SIGCONT after `duration`: what arrived meanwhile is handled in any order.
+  /// SIGSTOP, and SIGCONT after `duration`: what arrived meanwhile is handled in any order. Its clock may have stood still
+  /// meanwhile, or jumped.
   func stop(for duration: Duration) {
     isStopped = true
     let life = life
     simulation.after(duration) { [self] in
       guard life == self.life else { return }
+      switch Int.random(in: 0..<4, using: &simulation.random) {
+      case 0: clock.standStill(for: duration, at: simulation.now)
+      case 1: clock.jump(by: simulation.milliseconds(0...30_000))
+      default: break
+      }
       isStopped = false
       while !mailbox.isEmpty, !isStopped {
         let next = Int.random(in: mailbox.indices, using: &simulation.random)
         try await mailbox.remove(at: next)()
       }
     }
+  }
+
+  /// Its network is gone for a while: it works on, and reaches neither store nor broker.
+  func cutOff(for duration: Duration) {
+    cutOffUntil = max(cutOffUntil, simulation.now + duration)
+  }
+
+  /// Runs `body` when this worker's clock says so.
+  func wake(at time: BootInstant, _ body: @escaping @MainActor (SimulatedWorker) async throws -> Void) {
+    later(clock.wait(until: time, from: simulation.now), body)
+  }
+
+  /// Runs `body` now; where the process has just been frozen, as the next thing that it does, whatever the time is then.
+  func thereupon(_ body: @escaping @MainActor (SimulatedWorker) async throws -> Void) async throws {
+    try await deliver(life) { try await body(self) }
   }
 
   /// Runs `body` after a while, in this life, and not while the process is stopped.
@@ -133,12 +171,12 @@ import WorkerCore
     then reply: @escaping @MainActor (SimulatedWorker, Answer?) async throws -> Void
   ) {
     let life = life
-    if simulation.fault(0.02) {
+    if simulation.fault(0.02) || simulation.now < cutOffUntil {
       return later(.seconds(1)) { try await reply($0, nil) }
     }
     simulation.after(delay + simulation.latency) { [self] in
       let answer = try await request(simulation.store)
-      let isLost = simulation.fault(0.02)
+      let isLost = simulation.fault(0.02) || simulation.now < cutOffUntil
       simulation.after(isLost ? .seconds(1) : simulation.latency) { [self] in
         try await deliver(life) { try await reply(self, isLost ? nil : answer) }
       }
@@ -148,7 +186,7 @@ import WorkerCore
   // MARK: The lease
 
   func perform(_ actions: [LeaseMachine.Action]) async throws {
-    let sentAt = simulation.now
+    let sentAt = now
     for action in actions {
       switch action {
       case .register:
@@ -161,7 +199,7 @@ import WorkerCore
                 volumes: ["default": UniqueID(high: 1, low: 1)]))
           },
           then: { worker, id in
-            let now = worker.simulation.now
+            let now = worker.now
             if let id {
               try await worker.perform(worker.lease.registered(id, sentAt: sentAt, now: now))
             } else {
@@ -169,30 +207,32 @@ import WorkerCore
             }
           })
       case .begin(_, let fence):
-        self.fence = fence
+        self.fence = Fence(until: fence)
         claims.hint()
         pumpClaims()
       case .renew(let id):
         call(
           { try await $0.renew(id, samples: []) },
           then: { worker, renewal in
-            let now = worker.simulation.now
+            let now = worker.now
             guard let renewal else { return try await worker.perform(worker.lease.renewalFailed(id, now: now)) }
             try await worker.perform(
               worker.lease.renewed(id, sentAt: sentAt, isAlive: renewal.isAlive, now: now))
             for (task, intent) in renewal.intents { worker.runs[task]?.stop = .intent(intent) }
           })
-      case .extend(_, let fence): self.fence = fence
+      case .extend(let id, let next):
+        if let fence, !fence.extend(until: next, now: { [now] in now }) {
+          try await perform(lease.fencePassed(id, now: now))
+        }
       case .abandon:
+        fence?.close()
         fence = nil
         runs = [:]
       case .retreat: log.release(index)
       }
     }
     if let next = lease.nextTick {
-      later(max(.zero, simulation.now.duration(to: next))) { worker in
-        try await worker.perform(worker.lease.tick(now: worker.simulation.now))
-      }
+      wake(at: next) { worker in try await worker.perform(worker.lease.tick(now: worker.now)) }
     }
   }
 

@@ -13,11 +13,13 @@ import WorkerCore
   }
 
   let store: MemoryStore
+  let sources = SimulatedSources()
+  private(set) lazy var disk = SimulatedDisk(self)
   private let time: Lock<Int64>
   private var events: [Event] = []
   private(set) var now = BootInstant(nanoseconds: 0)
   var random: SplitMix64
-  /// Whether messages get lost and processes are killed and stopped.
+  /// Whether messages get lost, power is cut, and processes are killed, frozen and cut off.
   var isFaulty = true
 
   init(seed: UInt64) {
@@ -65,6 +67,9 @@ import WorkerCore
   func fault(_ probability: Double) -> Bool {
     Double.random(in: 0..<1, using: &random) < probability && isFaulty
   }
+
+  /// Heads or tails.
+  var isLucky: Bool { Bool.random(using: &random) }
 
   /// Usually a millisecond or two, sometimes seconds.
   var latency: Duration {

@@ -15,7 +15,9 @@ struct PublishRecovery: Sendable {
   func run() throws(StorageError) -> DownloadOutcome? {
     do throws(StorageError) {
       guard let file = try adopted() else {
-        return try destinationIsRecordedFile() ? .succeeded(sha256: sha256, bytes: size) : nil
+        guard try destinationIsRecordedFile() else { return nil }
+        try storage.volume(destination.root).syncName(of: destination)
+        return .succeeded(sha256: sha256, bytes: size)
       }
       let isRecorded = try isRecordedFile(file)
       guard read.isWanted else { return .stopped }

@@ -1,0 +1,151 @@
+import ReelhaulPostgres
+import TaskCore
+import TaskStore
+import TestKit
+import Testing
+
+/// Leases, and the locks that keep workers, claims and batches apart.
+@Suite struct LeaseTests {
+  @Test("no sweep takes a task of a worker whose lease is current", arguments: StoreKind.allCases)
+  func currentLease(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let worker = try await fixture.worker()
+      let spec = TaskSpec.noop()
+      try await fixture.submit(spec)
+      #expect(try await fixture.store.claim(worker, limit: 1).count == 1)
+      #expect(try await fixture.store.sweep().expired == 0)
+      #expect(try await fixture.state(spec.id) == .running)
+      #expect(try await fixture.store.renew(worker, samples: []).isAlive)
+    }
+  }
+
+  @Test("a worker whose lease is over claims nothing", arguments: StoreKind.allCases)
+  func expiredLease(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let worker = try await fixture.worker()
+      try await fixture.submit(.noop())
+      try await fixture.expireLease(worker)
+      #expect(try await fixture.store.claim(worker, limit: 1) == [])
+    }
+  }
+
+  @Test("a worker that renews at this moment is not swept, and the sweep does not wait for it")
+  func renewalUnderWay() async throws {
+    try await withPostgresStore { store, pool in
+      let spec = TaskSpec.noop()
+      let worker = try await Self.runs(spec, store)
+      _ = try await pool.query("update worker set lease_until = now() - interval '1 s'")
+      try await pool.holding("update worker set lease_until = now() + interval '1 h'") { waits in
+        let isHeldUp = try await waits("select sweep()")
+        #expect(!isHeldUp)
+      }
+      #expect(try await store.task(spec.id)?.state == .running)
+      #expect(try await store.renew(worker, samples: []).isAlive)
+      #expect(try await store.sweep().expired == 0)
+    }
+  }
+
+  @Test("a lease that a sweep has found over is never renewed, though its tasks are not swept yet")
+  func deadWorker() async throws {
+    try await withPostgresStore { store, pool in
+      let spec = TaskSpec.noop()
+      let worker = try await Self.runs(spec, store)
+      _ = try await pool.query("update worker set lease_until = now() - interval '1 s'")
+      // The sweep passes by runs that are locked.
+      try await pool.holding("select from run for update") { _ in
+        let expired = try await store.sweep().expired
+        #expect(expired == 0)
+      }
+      #expect(try await !store.renew(worker, samples: []).isAlive)
+      #expect(try await store.claim(worker, limit: 1) == [])
+      #expect(try await store.sweep().expired == 1)
+      #expect(try await store.task(spec.id)?.state == .queued)
+    }
+  }
+
+  @Test("a run cannot change the limits that it counts for")
+  func runsStay() async throws {
+    try await withPostgresStore { store, pool in
+      _ = try await Self.runs(.noop(), store)
+      let error = await #expect(throws: PostgresError.self) {
+        _ = try await pool.query("update run set host_id = kind_id")
+      }
+      #expect(error?.message.contains("cannot change its buckets") == true)
+    }
+  }
+
+  @Test(
+    "what must not happen side by side waits",
+    arguments: [
+      ("select pass_gate()", "select * from claim(1, 1, 99)"),
+      ("select pass_gate()", "select set_limit('total', '', 5)"),
+      ("select pass_gate()", "select set_weight('default', 2)"),
+      ("select * from claim(1, 1, 99)", "select * from claim(1, 1, 99)"),
+      // A batch with dependencies or removals, and any other.
+      ("select begin_apply(true, '{}')", "select begin_apply(false, '{}')"),
+      ("select begin_apply(false, '{}')", "select begin_apply(true, '{}')"),
+      ("select begin_creation()", "select begin_creation()"),
+      // Whoever has a task's row, and whoever would change it.
+      ("select lock_tasks((select array_agg(id) from task))", "select lock_tasks((select array_agg(id) from task))"),
+      // A lane that tasks go into, and its removal.
+      ("select hold_lanes((select array_agg(id) from lane))", "select from lane for update"),
+    ])
+  func exclusion(held: String, waiting: String) async throws {
+    try await withPostgresStore { store, pool in
+      _ = try await Self.runs(.noop(), store)
+      try await pool.holding(held) { waits in
+        let isHeldUp = try await waits(waiting)
+        #expect(isHeldUp)
+      }
+    }
+  }
+
+  @Test("two batches without dependencies go side by side")
+  func batchesShare() async throws {
+    try await withPostgresStore { _, pool in
+      try await pool.holding("select begin_apply(false, '{}')") { waits in
+        let isHeldUp = try await waits("select begin_apply(false, '{}')")
+        #expect(!isHeldUp)
+      }
+    }
+  }
+
+  /// A worker that runs the task `spec`.
+  private static func runs(_ spec: TaskSpec, _ store: PostgresStore) async throws -> WorkerID {
+    let worker = try await store.register(.sample)
+    _ = try await store.apply([.submit(spec)])
+    #expect(try await store.claim(worker, limit: 1).count == 1)
+    return worker
+  }
+}
+
+extension PostgresPool {
+  /// Runs `body` while a transaction that has carried out `held` is open, and commits it. `waits` tells whether a
+  /// statement, carried out beside it, would wait for one of its locks.
+  fileprivate func holding(
+    _ held: String, _ body: (_ waits: (String) async throws -> Bool) async throws -> Void
+  ) async throws {
+    try await withConnection { holder in
+      _ = try await holder.script("begin; \(held)")
+      do {
+        try await body { statement in
+          try await withConnection { other in
+            do {
+              // The holder goes nowhere meanwhile: however long it waits, it waits in vain.
+              _ = try await other.script("begin; set local lock_timeout = '100ms'; \(statement)")
+              _ = try await other.script("rollback")
+              return false
+            } catch let error as PostgresError where error.sqlState == "55P03" {
+              _ = try await other.script("rollback")
+              return true
+            }
+          }
+        }
+      } catch {
+        _ = try? await holder.script("rollback")
+        throw error
+      }
+      _ = try await holder.script("commit")
+    }
+  }
+}

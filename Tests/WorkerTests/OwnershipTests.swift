@@ -1,0 +1,44 @@
+import ReelhaulSystem
+import TaskCore
+import TaskStore
+import TestKit
+import Testing
+
+@testable import WorkerCore
+
+/// A run asks whether it still owns its task, and believes the answer.
+@Suite struct OwnershipTests {
+  private func ledger(_ store: any TaskStore, _ fence: Fence, loop: EventLoop) -> RunLedger {
+    RunLedger(
+      claim: Claim(spec: download(), epoch: 1, attempt: 1, checkpoint: nil),
+      lease: Lease(worker: WorkerID(rawValue: 1), boot: .random(), fence: fence),
+      store: StoreBatcher(store: store, loop: loop, log: quietLog))
+  }
+
+  @Test("a run whose checkpoint the store refuses has lost its task, and writes nothing more")
+  func refusedCheckpoint() async throws {
+    let loop = EventLoop(name: "ownership-test")
+    // The store does not know the task: it has another owner, or is gone.
+    let ledger = ledger(TestStore(), Fence(until: .now + .seconds(3600)), loop: loop)
+    #expect(ledger.mayWrite)
+    await #expect(throws: OwnershipLost.self) { try await ledger.checkpoint(Checkpoint.sample) }
+    #expect(!ledger.mayWrite)
+    await Task.detached { loop.shutdown() }.value
+  }
+
+  @Test("a run writes nothing once the fence of its lease is closed")
+  func closedFence() async throws {
+    let loop = EventLoop(name: "ownership-test")
+    let fence = Fence(until: .now + .seconds(3600))
+    let ledger = ledger(TestStore(), fence, loop: loop)
+    #expect(ledger.mayWrite)
+    fence.close()
+    #expect(!ledger.mayWrite)
+    await #expect(throws: OwnershipLost.self) { try await ledger.checkpoint(Checkpoint.sample) }
+    await Task.detached { loop.shutdown() }.value
+  }
+}
+
+extension Checkpoint {
+  fileprivate static let sample = Checkpoint(bytesDone: 10, bytesTotal: 100)
+}

@@ -1,0 +1,31 @@
+import TaskCore
+
+/// What the tasks download: a few blocks each, of a version that changes now and then.
+@MainActor final class SimulatedSources {
+  /// Bytes of a block.
+  static let block: Int64 = 1000
+
+  private var versions: [UniqueID: Int] = [:]
+
+  func version(of task: UniqueID) -> Int { versions[task] ?? 1 }
+
+  /// From now on other bytes are served, as many as before.
+  func replace(_ task: UniqueID) { versions[task] = version(of: task) + 1 }
+
+  func blocks(of task: UniqueID) -> Int { 2 + Int(task.low % 7) }
+
+  /// What a response says of the source.
+  func identity(of task: UniqueID) -> SourceIdentity {
+    SourceIdentity(
+      finalURL: "http://origin/\(task)", size: Int64(blocks(of: task)) * Self.block,
+      etag: "\"\(version(of: task))\"")
+  }
+
+  static func ranges(_ blocks: some Sequence<Int>) -> ByteRanges {
+    ByteRanges(blocks.map { Int64($0) * block..<Int64($0 + 1) * block })
+  }
+
+  static func blocks(_ ranges: ByteRanges) -> Set<Int> {
+    Set(ranges.ranges.flatMap { Int($0.lowerBound / block)..<Int($0.upperBound / block) })
+  }
+}

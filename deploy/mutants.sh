@@ -1,0 +1,160 @@
+#!/usr/bin/env bash
+# Plants the bugs of Tests/mutants one at a time, and runs the tests that must notice each.
+#
+#   deploy/mutants.sh                  all of them
+#   deploy/mutants.sh NAME…            those whose file names contain one of the words
+#   deploy/mutants.sh --sample N       N of the quick ones (see below)
+#   deploy/mutants.sh --list           what there is; plants nothing
+#
+# A patch begins with two comment lines: the guarantee that it breaks, and `# Suites: REGEX`, the tests that must notice.
+# A third line, `# Quick`, marks a patch that only pure tests are run for: they start no server and end within seconds.
+# `--sample N` takes N of the quick ones, evenly spread over their sorted names; where it begins follows from the commit,
+# so that one commit always gives the same sample, and all have their turn as commits go by.
+#
+# Works on a copy of the working tree with a build of its own, which is made once and is gone at the end; with
+# REELHAUL_MUTANTS=DIR the copy is DIR, and stays for the next run. Exits 1 if a mutant survives, if a patch no longer
+# applies or does not build, or if its tests fail without it.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+root=$PWD
+mutants=Tests/mutants
+
+fail() {
+  echo "mutants.sh: $*" >&2
+  exit 2
+}
+
+suites_of() { sed -n 's/^# Suites: //p' "$1"; }
+guarantee_of() { sed -n '1s/^# //p' "$1"; }
+files_of() { sed -n 's/^+++ b\///p' "$1"; }
+
+list=false
+sample=0
+names=()
+while [ $# -gt 0 ]; do
+  case $1 in
+    --list) list=true ;;
+    --sample)
+      sample=${2:-}
+      [[ $sample =~ ^[1-9][0-9]*$ ]] || fail "--sample takes a number"
+      shift
+      ;;
+    -*) fail "there is no option $1" ;;
+    *) names+=("$1") ;;
+  esac
+  shift
+done
+
+patches=()
+for patch in "$mutants"/*.patch; do
+  if [ ${#names[@]} -gt 0 ]; then
+    wanted=false
+    for name in "${names[@]}"; do [[ $(basename "$patch") == *"$name"* ]] && wanted=true; done
+    $wanted || continue
+  fi
+  if [ "$sample" -gt 0 ]; then grep -q '^# Quick$' "$patch" || continue; fi
+  patches+=("$patch")
+done
+[ ${#patches[@]} -gt 0 ] || fail "no patch is meant"
+
+if [ "$sample" -gt 0 ] && [ "$sample" -lt ${#patches[@]} ]; then
+  start=$((16#$(git rev-parse HEAD 2>/dev/null | cut -c1-6 || echo 0) % ${#patches[@]}))
+  chosen=()
+  for ((n = 0; n < sample; n++)); do
+    chosen+=("${patches[(start + n * ${#patches[@]} / sample) % ${#patches[@]}]}")
+  done
+  patches=("${chosen[@]}")
+fi
+
+if $list; then
+  for patch in "${patches[@]}"; do
+    printf '%s\n    %s\n    %s\n' "$(basename "$patch" .patch)" "$(guarantee_of "$patch")" "$(suites_of "$patch")"
+  done
+  exit
+fi
+
+if [ -n "${REELHAUL_MUTANTS:-}" ]; then
+  copy=$REELHAUL_MUTANTS
+  mkdir -p "$copy"
+else
+  copy=$(mktemp -d "${TMPDIR:-/tmp}/reelhaul-mutants.XXXXXX")
+  trap 'rm -rf "$copy"' EXIT
+fi
+log=$copy/mutants.log
+
+# Only files that differ are copied, and they are new then: the compiler looks at the time of a file, not at its bytes.
+restore() {
+  local file
+  for file in "$@"; do
+    cmp -s "$root/$file" "$copy/$file" && continue
+    mkdir -p "$(dirname "$copy/$file")"
+    cp "$root/$file" "$copy/$file"
+  done
+}
+
+mapfile -d '' -t tracked < <(git ls-files -z --cached --others --exclude-standard)
+present=()
+for file in "${tracked[@]}"; do if [ -f "$file" ]; then present+=("$file"); fi; done
+restore "${present[@]}"
+while IFS= read -r -d '' file; do
+  [ -f "$root/$file" ] || rm "$copy/$file"
+done < <(cd "$copy" && find Sources Tests -type f -print0)
+
+# A bug may leave a variable that is not used: no reason not to build it.
+sed -i '/treatAllWarnings/d' "$copy/Package.swift"
+
+build() { (cd "$copy" && swift build --build-tests) >"$log" 2>&1; }
+
+# Runs the tests; 0 if they pass, 1 if they fail or hang, 2 if there are none. A mutant may block for ever.
+run() {
+  if (cd "$copy" && timeout --kill-after=10 240 swift test --skip-build --no-parallel --filter "$1") >"$log" 2>&1; then
+    if grep -q 'Test run with 0 tests' "$log"; then return 2; fi
+    return 0
+  fi
+  return 1
+}
+
+# One build, and all the tests without a bug: what fails now would seem to notice everything.
+echo "Without a bug: builds, and runs ${#patches[@]} suites"
+build || { cat "$log"; fail "the working tree does not build"; }
+all=$(for patch in "${patches[@]}"; do suites_of "$patch"; done | sort -u | paste -sd'|')
+run "$all" || { tail -n 60 "$log"; fail "the tests fail, or there are none, without any bug"; }
+
+bad=()
+mutated=()
+for patch in "${patches[@]}"; do
+  name=$(basename "$patch" .patch)
+  suites=$(suites_of "$patch")
+  start=$SECONDS
+  restore "${mutated[@]}"
+  mapfile -t mutated < <(files_of "$patch")
+  result=killed
+  if [ -z "$suites" ] || [ ${#mutated[@]} -eq 0 ]; then
+    result="names no suites or no file"
+  elif ! patch -d "$copy" -p1 --fuzz=3 --force --silent --no-backup-if-mismatch --reject-file=- <"$patch" >"$log" 2>&1; then
+    result="does not apply"
+  elif ! build; then
+    result="does not build"
+    grep -m3 'error:' "$log" | sed 's/^/    /' || true
+  else
+    code=0
+    run "$suites" || code=$?
+    case $code in
+      0) result=SURVIVES ;;
+      2) result="its suites have no tests" ;;
+    esac
+  fi
+  [ "$result" = killed ] || bad+=("$name: $result")
+  printf '%-10s %3d s  %s\n' "$result" $((SECONDS - start)) "$name"
+  if [ "$result" = killed ]; then
+    grep -m1 -o '✘ Test .* recorded an issue' "$log" | sed 's/ recorded an issue//; s/^✘ /              /' || true
+  fi
+done
+restore "${mutated[@]}"
+
+if [ ${#bad[@]} -gt 0 ]; then
+  printf '\n%d of %d:\n' ${#bad[@]} ${#patches[@]}
+  printf '  %s\n' "${bad[@]}"
+  exit 1
+fi
+echo "All ${#patches[@]} are noticed"
