@@ -21,6 +21,7 @@ package actor Worker {
   private let ingester: Ingester
   private let sweeper: Sweeper
   private let stagingSweeper: StagingSweeper
+  private let cleaner: Cleaner
   private let watch: VolumeWatch
   private let listener: SignalListener
   private let sampler: ProgressSampler
@@ -69,6 +70,7 @@ package actor Worker {
       loop: loop, store: parts.store, interval: settings.sweepInterval, log: log,
       onReady: { await hints.maybeReady() })
     stagingSweeper = StagingSweeper(loop: loop, store: parts.store, storage: parts.storage, log: log)
+    cleaner = Cleaner(loop: loop, store: parts.store, keeper: keeper, handlers: parts.handlers, log: log)
     listener = SignalListener(loop: loop, source: parts.signals, runner: runner, keeper: keeper, log: log)
     sampler = ProgressSampler(loop: loop, runner: runner, sink: parts.progress, topics: settings.topics)
     drain = DrainMachine(limit: settings.drainLimit)
@@ -121,6 +123,7 @@ package actor Worker {
       Service("staging", start: .underLease, stop: .canceled(in: .stopIntake)) { [stagingSweeper] in
         await stagingSweeper.run()
       },
+      Service("clean-up", start: .underLease, stop: .canceled(in: .stopIntake)) { [cleaner] in await cleaner.run() },
       Service("sweep", start: .underLease, stop: .init(canceled: .stopIntake, awaited: .relay)) { [sweeper] in
         await sweeper.run()
       },

@@ -47,6 +47,19 @@ package struct HandlerAdapter<Handler: TaskHandler>: KindHandler {
     await withTaskExecutorPreference(globalConcurrentExecutor) { await execute(claim, ledger) }
   }
 
+  package func cleanUp(_ cleanup: Cleanup) async throws {
+    try await withTaskExecutorPreference(globalConcurrentExecutor) {
+      let payload = try PayloadJSON.decode(cleanup.checkpoint)
+      let names = payload.transfers.keys.map { TaskTransfer.id(of: $0, task: cleanup.spec.id) }
+      let destination = cleanup.spec.destination.map { TaskTransfer.id(of: $0, task: cleanup.spec.id) }
+      try await roots?.cleanUp(
+        cleanup, checkpoints: Array(payload.transfers.values), publishers: names + [destination].compactMap(\.self))
+      guard let checkpoint = payload.checkpoint else { return }
+      try await handler.cleanUp(
+        cleanup.spec.parameters(of: Handler.self), after: JSONValue.decode(Handler.Checkpoint.self, from: checkpoint))
+    }
+  }
+
   private func execute(_ claim: Claim, _ ledger: RunLedger) async -> RunOutcome {
     let parameters: Handler.Parameters
     do throws(InvalidTask) {

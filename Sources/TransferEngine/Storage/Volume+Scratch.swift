@@ -125,3 +125,29 @@ extension Volume {
     }
   }
 }
+
+extension Volume {
+  /// Deletes the file at `destination` if one of `tasks` published it; returns whether it did. A file of somebody else
+  /// stays, and so does one on a file system that keeps no marks, because nobody can tell whose it is. Blocks.
+  package func removePublished(at destination: StorageURL, by tasks: [UniqueID]) throws(StorageError) -> Bool {
+    try check()
+    guard try hasFile(at: destination, orLink: true) else { return false }
+    do throws(SystemError) {
+      let directories = destination.names.dropLast()
+      let parent = try root.openBeneath(
+        directories.isEmpty ? "." : directories.joined(separator: "/"), O_RDONLY | O_DIRECTORY)
+      let file = try parent.openBeneath(destination.name, O_RDONLY | O_NONBLOCK)
+      guard let mark = try file.attribute(StagingFile.mark).flatMap(StagingName.init), tasks.contains(mark.task),
+        try file.status().st_ino == parent.status(of: destination.name).st_ino
+      else { return false }
+      try parent.remove(destination.name)
+      try self.directories.sync(parent)
+      return true
+    } catch {
+      switch error.errno {
+      case ENOENT, ELOOP, ENOTSUP: return false
+      default: throw StorageError(error, storage: name)
+      }
+    }
+  }
+}

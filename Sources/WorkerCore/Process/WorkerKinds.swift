@@ -19,7 +19,7 @@ package struct WorkerKinds: Sendable {
   /// Those that every worker has, unless it is told to do without.
   package static let builtIn: Make = { services in
     [
-      DownloadHandler(engine: DownloadEngine(roots: services.roots)),
+      DownloadHandler(roots: services.roots),
       DeleteHandler(roots: services.roots),
       NoopHandler(),
     ]

@@ -5,10 +5,12 @@ import TransferEngine
 /// Carries out downloads with the transfer engine.
 package struct DownloadHandler: KindHandler {
   package let kind = TaskKind.download
+  private let roots: StorageRoots
   private let engine: DownloadEngine
 
-  package init(engine: DownloadEngine) {
-    self.engine = engine
+  package init(roots: StorageRoots) {
+    self.roots = roots
+    engine = DownloadEngine(roots: roots)
   }
 
   package func run(_ claim: Claim, ledger: RunLedger) async -> RunOutcome {
@@ -20,10 +22,33 @@ package struct DownloadHandler: KindHandler {
     case .stopped: .stopped
     }
   }
+
+  package func cleanUp(_ cleanup: Cleanup) async throws {
+    try await roots.cleanUp(cleanup, checkpoints: [cleanup.checkpoint].compactMap(\.self), publishers: [cleanup.spec.id])
+  }
 }
 
 extension RunLedger: DownloadLedger {
   package func checkpoint(_ checkpoint: DownloadCheckpoint) async throws {
     try await self.checkpoint(checkpoint.envelope)
+  }
+}
+
+extension StorageRoots {
+  /// Deletes the staging files that downloads of a task recorded; with ``Cleanup/files`` also the file at the task's
+  /// destination, if one of `publishers` (the ids that the downloads had) put it there.
+  ///
+  /// Throws ``StorageError`` where another volume is mounted than the one with the staging file.
+  package func cleanUp(_ cleanup: Cleanup, checkpoints: [Checkpoint], publishers: [UniqueID]) async throws {
+    for case let checkpoint? in checkpoints.map({ try? DownloadCheckpoint($0) }) {
+      guard let name = StagingName(checkpoint.stagingName), publishers.contains(name.task),
+        let root = storage.roots.keys.lazy.compactMap({ self[$0] })
+          .first(where: { (try? $0.storage.volume($0.name).id) == checkpoint.volume })
+      else { continue }
+      try await root.withVolume { try $0.discard(name) }
+    }
+    guard cleanup.files, let destination = cleanup.spec.destination.flatMap({ try? StorageURL($0) }) else { return }
+    guard let root = self[destination.root] else { throw StorageError.unknownRoot(destination.root) }
+    _ = try await root.withVolume { try $0.removePublished(at: destination, by: publishers) }
   }
 }

@@ -14,12 +14,17 @@ package protocol KindHandler: Sendable {
   /// Carries out one run. Canceled, it records what it has, stops touching anything and returns
   /// ``RunOutcome/stopped``, soon; the same when the ledger throws.
   func run(_ claim: Claim, ledger: RunLedger) async -> RunOutcome
+
+  /// Deletes what runs of a task left elsewhere. It may be called again, and then finds nothing to do. What it throws is
+  /// logged, and it is called again later.
+  func cleanUp(_ cleanup: Cleanup) async throws
 }
 
 extension KindHandler {
   package var aliases: [TaskKind] { [] }
   package var policy: KindPolicy { KindPolicy() }
   package var typeName: String { "\(Self.self)" }
+  package func cleanUp(_ cleanup: Cleanup) async throws {}
 }
 
 /// How tasks of a kind are run, where a task does not say it itself.

@@ -1,0 +1,65 @@
+import CommandLineKit
+import TaskCore
+import WorkerOptions
+
+extension Subcommand {
+  static let submit = Subcommand(
+    CommandSpec(
+      name: "submit", summary: "Submit a task of any kind, such as one of your own workers",
+      discussion: """
+        Submits a task and prints its id once Kafka has it. A worker that has a handler for KIND carries it out; until \
+        one is there, the task waits, and 'reelhaul show' says so. With --source or --to, limits of hosts and storages \
+        apply to the task, and only workers that have these storages run it.
+        """,
+      options: [.source, .parameters] + OptionSpec.submitting + [.wait, .json] + OptionSpec.producing,
+      positionals: [PositionalSpec("KIND", help: "the kind of task, as its handler names it")],
+      examples: [
+        Example(
+          #"reelhaul submit transcode --parameters '{"video": "storage://default/a.mp4", "height": 720}' --wait"#,
+          "Run a handler of your own"),
+        Example("reelhaul submit transcode --parameters @job.json --priority 10", "Read the parameters from a file"),
+      ],
+      exits: ExitCode.meanings(.done, .failed, .usage, .unreachable))
+  ) { context in
+    let kind = TaskKind(rawValue: context.arguments.positionals[0])
+    let spec = try TaskSpec(kind: kind, source: context.arguments[.source] ?? "", context.arguments).checked()
+    return try await Submission(spec, context).run()
+  }
+
+  static let delete = Subcommand(
+    CommandSpec(
+      name: "delete", summary: "Delete a file or a directory of a storage",
+      discussion: """
+        Submits a task and prints its id once Kafka has it. A file or directory that does not exist is a success. With \
+        --sha256, --md5 or --bytes, only a file that is exactly as expected is deleted. Symbolic links are deleted, and \
+        never followed. The output tells how many files and bytes were deleted.
+        """,
+      options: [.recursive] + OptionSpec.deleting + [.wait, .json] + OptionSpec.producing,
+      positionals: [PositionalSpec("URL", help: "what to delete: storage://NAME/PATH")],
+      examples: [
+        Example("reelhaul delete storage://default/talks/old.mp4 --wait", "Delete a file and wait for it"),
+        Example("reelhaul delete storage://default/talks --recursive", "Delete a directory with all it holds"),
+        Example(
+          "reelhaul delete storage://default/a.mp4 --sha256 "
+            + "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+          "Delete the file only if it is this one"),
+      ],
+      exits: ExitCode.meanings(.done, .failed, .usage, .unreachable))
+  ) { context in
+    var spec = try TaskSpec(kind: .delete, source: context.arguments.positionals[0], context.arguments)
+    if context.arguments[flag: .recursive] { spec.parameters = Array(#"{"recursive":true}"#.utf8) }
+    return try await Submission(spec.checked(), context).run()
+  }
+}
+
+extension OptionSpec {
+  fileprivate static let source = OptionSpec(
+    "source", .text, valueName: "URL", group: "Task", help: "The URL that the task reads, if its kind has one")
+  fileprivate static let recursive = OptionSpec(
+    "recursive", short: "r", .flag, group: "Task", help: "Delete a directory with all it holds")
+
+  /// What a delete can be given: no destination, and nothing that only a transfer has.
+  fileprivate static let deleting = submitting.filter {
+    !["to", "if-exists", "header", "credential", "rate"].contains($0.name)
+  }
+}

@@ -1,0 +1,64 @@
+import ReelhaulMessages
+import TaskCore
+import TaskStore
+
+/// A task on its way from the command line to the fleet; with `--wait`, to its end.
+struct Submission: Sendable {
+  private let spec: TaskSpec
+  private let context: Context
+
+  init(_ spec: TaskSpec, _ context: Context) {
+    self.spec = spec
+    self.context = context
+  }
+
+  func run() async throws -> ExitCode {
+    guard context.arguments[flag: .wait] else { return try await send() }
+    return try await Fleet.withStore(context) { store in
+      try await Fleet.send([.submit(spec)], context)
+      if !context.wantsJSON { context.output.line("\(spec.id)") }
+      do {
+        return try await follow(in: store, toItsEnd: true)
+      } catch {
+        if context.wantsJSON { context.note("Task \(spec.id) was sent.") }
+        throw error
+      }
+    }
+  }
+
+  private func send() async throws -> ExitCode {
+    try await Fleet.send([.submit(spec)], context)
+    guard context.wantsJSON else {
+      context.output.line("\(spec.id)")
+      return .done
+    }
+    do {
+      return try await Fleet.withStore(context) { store in
+        try await follow(in: store, toItsEnd: false)
+      }
+    } catch let failure as CommandFailure {
+      throw failure
+    } catch {
+      // The task was sent. Only its result is unknown.
+      context.note("The task was sent, and is printed as it was sent, because \(CommandFailure(error).message).")
+      context.output.document { TaskSpecJSON.write(spec, to: &$0) }
+      return .done
+    }
+  }
+
+  /// Follows the task until it is stored or has ended, and prints its document if asked to.
+  private func follow(in store: any TaskReader & FleetReader, toItsEnd: Bool) async throws -> ExitCode {
+    let documents = try await TaskWatch(store, context, isQuiet: context.wantsJSON)
+      .run([spec.id], until: { !toItsEnd || $0.state.isFinal || !$0.spec.differences(from: spec).isEmpty })
+    if let other = documents.first?.spec.differences(from: spec), !other.isEmpty {
+      throw CommandFailure(
+        .failed, "task \(spec.id) already exists and is different: \(other.joined(separator: ", "))",
+        hint: "It is not changed: 'reelhaul show \(spec.id)'. Without --id a new task gets its own id.")
+    }
+    if context.wantsJSON { try await TaskReport.of(documents, in: store).forEach(context.output.json) }
+    let undone = documents.filter { $0.state != .succeeded && (toItsEnd || $0.state.isFinal) }
+    guard let sentence = FailureAdvice.sentence(undone) else { return .done }
+    context.note(sentence)
+    return .failed
+  }
+}
