@@ -59,7 +59,7 @@ end $$;
 
 -- The name of the storage that a URL is of; empty where it is of none.
 create function storage_name(url text) returns text language sql immutable as $$
-  select coalesce(substring(url from '^(?i:storage)://([^/]*)'), '')
+  select coalesce(substring(url from '(?i)^storage://([^/]*)'), '')
 $$;
 
 -- Makes rows of `cleanup` of what these tasks have elsewhere: what their checkpoints tell of, and with `also_files` the

@@ -1,3 +1,4 @@
+import CommandLineKit
 import ReelhaulMessages
 import TaskCore
 import TaskStore
