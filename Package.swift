@@ -28,6 +28,7 @@ let package = Package(
     .executable(name: "reelhaul", targets: ["reelhaul"]),
     .library(name: "ReelhaulTasks", targets: ["ReelhaulTasks"]),
     .library(name: "ReelhaulWorker", targets: ["ReelhaulWorker"]),
+    .library(name: "ReelhaulTestKit", targets: ["ReelhaulTestKit"]),
     .library(name: "ReelhaulClient", targets: ["ReelhaulClient"]),
   ],
   targets: [
@@ -84,6 +85,12 @@ let package = Package(
       [
         "WorkerOptions", "CommandLineKit",
         "ReelhaulTasks", "WorkerCore", "TransferEngine", "TaskStore", "TaskCore", "ReelhaulCodec", "ReelhaulMessages",
+        "ReelhaulTelemetry", "ReelhaulSystem",
+      ]),
+    module(
+      "ReelhaulTestKit",
+      [
+        "ReelhaulWorker", "ReelhaulTasks", "WorkerCore", "TransferEngine", "TaskStore", "TaskCore", "ReelhaulCodec",
         "ReelhaulTelemetry", "ReelhaulSystem",
       ]),
     module("ReelhaulClient", ["TaskCore", "ReelhaulMessages", "ReelhaulKafka", "ReelhaulSystem"]),
@@ -152,6 +159,12 @@ let package = Package(
         "WorkerCore", "TaskCore", "ReelhaulMessages", "TaskStore", "TransferEngine", "ReelhaulKafka",
         "ReelhaulPostgres", "ReelhaulSystem", "ReelhaulTelemetry",
         "TestKit",
+      ]),
+    tests(
+      "ReelhaulWorker",
+      [
+        "ReelhaulWorker", "ReelhaulTestKit", "ReelhaulTasks", "WorkerCore", "TransferEngine", "TaskStore", "TaskCore",
+        "ReelhaulSystem", "ReelhaulTelemetry", "TestKit",
       ]),
     tests("LocalFleet", ["LocalFleet", "ReelhaulKafka", "ReelhaulPostgres", "ReelhaulSystem", "TestKit"]),
     tests("Demo", ["Demo", "TaskCore"]),

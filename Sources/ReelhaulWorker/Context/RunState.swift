@@ -18,6 +18,8 @@ package final class RunState: Sendable {
   }
 
   let ledger: RunLedger
+  /// Told of what the handler does; tests listen.
+  private let observer: (any RunObserver)?
   let roots: StorageRoots?
   private let payload: Lock<Payload>
   private let stage: Lock<String?>
@@ -25,7 +27,8 @@ package final class RunState: Sendable {
   /// One record at a time, so that an older payload never overtakes a newer one.
   private let recording = AsyncGate()
 
-  init(ledger: RunLedger, payload: Payload, roots: StorageRoots?) {
+  init(ledger: RunLedger, payload: Payload, roots: StorageRoots?, observer: (any RunObserver)? = nil) {
+    self.observer = observer
     self.ledger = ledger
     self.roots = roots
     self.payload = Lock(payload)
@@ -36,6 +39,7 @@ package final class RunState: Sendable {
   func report(done: Int64, total: Int64?) {
     ledger.progress(bytesDone: max(0, done), bytesTotal: total.map { max(0, $0) })
     ledger.pulse()
+    observer?.reported(done: done, total: total)
   }
 
   func heartbeat() {
@@ -47,6 +51,7 @@ package final class RunState: Sendable {
       payload.checkpoint = json
       self.stage.withLock { $0 = stage }
     }
+    await observer?.checkpointed(json)
   }
 
   /// Of a transfer: nil forgets it.
@@ -84,7 +89,7 @@ package final class RunState: Sendable {
     }
   }
 
-  var stopReason: StopReason? { ledger.stopReason.map(StopReason.init) }
+  var stopReason: TaskStopReason? { ledger.stopReason.map(TaskStopReason.init) }
 
   func scratch() async throws -> String {
     try await scratchDirectory.path()
@@ -96,8 +101,22 @@ package final class RunState: Sendable {
   }
 }
 
-extension StopReason {
-  fileprivate init(_ reason: WorkerCore.StopReason) {
+/// What listens to a run.
+package protocol RunObserver: Sendable {
+  func reported(done: Int64, total: Int64?)
+  /// The checkpoint is recorded; the handler goes on when this returns.
+  func checkpointed(_ json: [UInt8]) async
+}
+
+extension RunState {
+  /// The handler's own checkpoint in an envelope.
+  package static func checkpoint(of envelope: Checkpoint?) throws -> [UInt8]? {
+    try PayloadJSON.decode(envelope).checkpoint
+  }
+}
+
+extension TaskStopReason {
+  package init(_ reason: WorkerCore.StopReason) {
     self =
       switch reason {
       case .intent(.pause): .pause

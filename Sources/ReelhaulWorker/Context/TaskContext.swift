@@ -46,7 +46,7 @@ public struct TaskContext<Checkpoint: Codable & Sendable>: Sendable {
   }
 
   /// Why the run is to stop; nil while it is not. Swift's `Task.isCancelled` is true at the same time.
-  public var stopReason: StopReason? { run.stopReason }
+  public var stopReason: TaskStopReason? { run.stopReason }
 
   /// A directory of this run alone, empty at first, on the file system of the task's storage where the worker has one.
   /// It is removed when the run ends, and what a run that crashed left in its own is removed later.
@@ -77,7 +77,7 @@ public struct TaskInfo: Sendable {
 }
 
 /// Why a run is to stop.
-public enum StopReason: String, Hashable, Sendable {
+public enum TaskStopReason: String, Hashable, Sendable {
   /// Somebody paused the task: it goes on later, from its last checkpoint.
   case pause
   /// Somebody canceled the task.

@@ -18,8 +18,13 @@ package struct HandlerAdapter<Handler: TaskHandler>: KindHandler {
   let middleware: [TaskMiddleware]
   let roots: StorageRoots?
   let log: Logger
+  let observer: (any RunObserver)?
 
-  package init(_ handler: Handler, middleware: [TaskMiddleware] = [], roots: StorageRoots?, log: Logger) {
+  package init(
+    _ handler: Handler, middleware: [TaskMiddleware] = [], roots: StorageRoots?, log: Logger,
+    observer: (any RunObserver)? = nil
+  ) {
+    self.observer = observer
     self.handler = handler
     self.middleware = middleware
     self.roots = roots
@@ -79,7 +84,7 @@ package struct HandlerAdapter<Handler: TaskHandler>: KindHandler {
     }
 
     let task = TaskInfo(claim, timeout: handler.policy.timeout)
-    let run = RunState(ledger: ledger, payload: payload, roots: roots)
+    let run = RunState(ledger: ledger, payload: payload, roots: roots, observer: observer)
     let context = TaskContext(
       task: task, lastCheckpoint: last, logger: TaskLogger(log, task: claim.spec.id, attempt: claim.attempt), run: run)
     let outcome: RunOutcome

@@ -24,7 +24,8 @@ package struct DownloadHandler: KindHandler {
   }
 
   package func cleanUp(_ cleanup: Cleanup) async throws {
-    try await roots.cleanUp(cleanup, checkpoints: [cleanup.checkpoint].compactMap(\.self), publishers: [cleanup.spec.id])
+    try await roots.cleanUp(
+      cleanup, checkpoints: [cleanup.checkpoint].compactMap(\.self), publishers: [cleanup.spec.id])
   }
 }
 

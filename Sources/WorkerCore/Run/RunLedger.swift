@@ -72,11 +72,11 @@ package final class RunLedger: Sendable {
   /// Why the run is to stop; nil while it is not.
   package var stopReason: StopReason? { isLost || !lease.fence.isOpen ? .abandoned : stop.withLock { $0 } }
 
-  func tellToStop(_ reason: StopReason) {
+  package func tellToStop(_ reason: StopReason) {
     stop.withLock { $0 = reason }
   }
 
-  func disown() {
+  package func disown() {
     lost.store(true, ordering: .releasing)
   }
 
@@ -94,7 +94,7 @@ package final class RunLedger: Sendable {
   var recordedGeneration: Int { generation.load(ordering: .relaxed) }
 
   /// Bytes of that version that this run put on stable storage.
-  var newBytes: Int64 {
+  package var newBytes: Int64 {
     let isSameGeneration = recordedGeneration == claim.checkpoint?.generation ?? 0
     let before = isSameGeneration ? claim.checkpoint?.bytesDone ?? 0 : 0
     return max(0, recorded.load(ordering: .relaxed) - before)

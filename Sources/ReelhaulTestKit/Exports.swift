@@ -1,0 +1,4 @@
+@_exported import ReelhaulWorker
+
+@_exported import struct TaskCore.TaskEvent
+@_exported import enum TaskCore.TaskState

@@ -1,0 +1,162 @@
+import ReelhaulSystem
+import ReelhaulWorker
+import TaskCore
+import WorkerCore
+
+/// When a run is stopped.
+public enum HandlerMoment: Hashable, Sendable {
+  /// Behind the nth checkpoint of the run, from 1: it is recorded, and its call has not returned.
+  case checkpoint(Int)
+  /// Behind the nth report of the run, from 1.
+  case report(Int)
+}
+
+/// How a run is stopped.
+public enum HandlerStop: Hashable, Sendable {
+  /// The process dies: the handler's code does not go on, not even to clean up.
+  case crash
+  /// Somebody pauses the task.
+  case pause
+  /// Somebody cancels the task.
+  case cancel
+  /// The worker ends and hands its tasks back.
+  case drain
+  /// The worker loses its lease, another owner may have the task, and the handler goes on unaware: whatever it records is
+  /// refused.
+  case leaseLost
+  /// The attempt takes longer than its policy allows.
+  case timeout
+
+  var reason: WorkerCore.StopReason? {
+    switch self {
+    case .crash, .leaseLost: nil
+    case .pause: .intent(.pause)
+    case .cancel: .intent(.cancel)
+    case .drain: .drain
+    case .timeout: .timedOut
+    }
+  }
+}
+
+/// One run of a handler, as a test sees it.
+public struct HandlerRun<Handler: TaskHandler>: Sendable {
+  public enum Outcome: Sendable {
+    case succeeded(Handler.Output)
+    /// The attempt failed; `failure.isRetryable` tells whether another one is made.
+    case failed(TaskFailure)
+    /// It was told to stop, and did.
+    case stopped(TaskStopReason?)
+    /// It was stopped as a process that dies.
+    case crashed
+    /// The task had another owner at its end: what it returned or threw is void.
+    case ownershipLost
+  }
+
+  public struct Report: Hashable, Sendable {
+    public var done: Int64
+    public var total: Int64?
+  }
+
+  public let outcome: Outcome
+  /// From 1.
+  public let attempt: Int
+  public let epoch: Int
+  /// What the run got of earlier ones.
+  public let firstCheckpoint: Handler.Checkpoint?
+  /// What it recorded, in order.
+  public let checkpoints: [Handler.Checkpoint]
+  public let reports: [Report]
+
+  /// The output of a run that succeeded.
+  public var output: Handler.Output? { if case .succeeded(let output) = outcome { output } else { nil } }
+  /// The failure of a run that failed.
+  public var failure: TaskFailure? { if case .failed(let failure) = outcome { failure } else { nil } }
+  public var isCrashed: Bool { if case .crashed = outcome { true } else { false } }
+  public var isOwnershipLost: Bool { if case .ownershipLost = outcome { true } else { false } }
+  /// Why it was told to stop, where it did; nil otherwise.
+  public var stopped: TaskStopReason? { if case .stopped(let reason) = outcome { reason } else { nil } }
+}
+
+/// Listens to one run, and stops it at its moment.
+final class RunRecorder: RunObserver {
+  typealias OnStop = @Sendable (HandlerStop, Task<Void, Never>) async -> Void
+
+  private struct State {
+    var plan: (moment: HandlerMoment, stop: HandlerStop)?
+    var onStop: OnStop?
+    var task: Task<Void, Never>?
+    var isDead = false
+    var checkpoints: [[UInt8]] = []
+    var reports: [(done: Int64, total: Int64?)] = []
+    var end: CheckedContinuation<RunOutcome?, Never>?
+
+    mutating func take(at moment: HandlerMoment) -> HandlerStop? {
+      guard let plan, plan.moment == moment else { return nil }
+      self.plan = nil
+      return plan.stop
+    }
+  }
+
+  private let state: Lock<State>
+
+  init(_ plan: (moment: HandlerMoment, stop: HandlerStop)?) {
+    state = Lock(State(plan: plan))
+  }
+
+  var checkpoints: [[UInt8]] { state.withLock { $0.checkpoints } }
+  var reports: [(done: Int64, total: Int64?)] { state.withLock { $0.reports } }
+
+  func onStop(_ body: @escaping OnStop) { state.withLock { $0.onStop = body } }
+
+  /// What `body` ends with; nil once the process has died.
+  func outcome(of body: @escaping @Sendable () async -> RunOutcome) async -> RunOutcome? {
+    await withCheckedContinuation { continuation in
+      state.withLock { $0.end = continuation }
+      let task = Task { self.finish(await body()) }
+      state.withLock { $0.task = task }
+    }
+  }
+
+  private func finish(_ outcome: RunOutcome?) {
+    state.withLock { $0.end.take() }?.resume(returning: outcome)
+  }
+
+  func reported(done: Int64, total: Int64?) {
+    let (stop, onStop) = state.withLock { state in
+      guard !state.isDead else { return (HandlerStop?.none, OnStop?.none) }
+      state.reports.append((done, total))
+      return (state.take(at: .report(state.reports.count)), state.onStop)
+    }
+    guard let stop else { return }
+    if stop == .crash { return die() }
+    Task { await onStop?(stop, self.task()) }
+  }
+
+  func checkpointed(_ json: [UInt8]) async {
+    let (stop, onStop, isDead) = state.withLock { state in
+      if !state.isDead { state.checkpoints.append(json) }
+      return (state.take(at: .checkpoint(state.checkpoints.count)), state.onStop, state.isDead)
+    }
+    if isDead { return await forever() }
+    guard let stop else { return }
+    if stop == .crash {
+      die()
+      return await forever()
+    }
+    await onStop?(stop, task())
+  }
+
+  private func die() {
+    state.withLock { $0.isDead = true }
+    finish(nil)
+  }
+
+  /// The process is dead: the handler's code never goes on.
+  private func forever() async {
+    await withUnsafeContinuation { (_: UnsafeContinuation<Void, Never>) in }
+  }
+
+  private func task() -> Task<Void, Never> {
+    state.withLock { $0.task } ?? Task {}
+  }
+}

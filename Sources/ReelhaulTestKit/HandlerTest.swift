@@ -1,0 +1,190 @@
+import ReelhaulCodec
+import ReelhaulSystem
+import ReelhaulTelemetry
+import ReelhaulWorker
+import TaskCore
+import TaskStore
+import TransferEngine
+import WorkerCore
+
+/// Runs a handler as a worker would, without Kafka and PostgreSQL: with leases, epochs, checkpoints, retries and events.
+///
+/// ```swift
+/// let test = try await HandlerTest(Transcode.Parameters(video: "a.mp4")) { Transcode() }
+/// await test.stop(after: .checkpoint(2), as: .crash)
+/// #expect(try await test.run().isCrashed)
+/// let run = try await test.resume()              // a fresh instance, as in another worker
+/// #expect(run.firstCheckpoint?.step == 2)
+/// #expect(try await test.events == [.submitted, .started, .released, .started, .succeeded])
+/// await test.close()
+/// ```
+///
+/// The handler has a storage named `default` in a temporary directory, and may reach addresses of this machine.
+public actor HandlerTest<Handler: TaskHandler> {
+  public typealias Moment = HandlerMoment
+  public typealias Stop = HandlerStop
+
+  private let make: @Sendable () -> Handler
+  private let spec: TaskSpec
+  private let store = MemoryStore()
+  private let loop = EventLoop(name: "handler-test")
+  private let roots: StorageRoots
+  private let directory: TemporaryDirectory
+  private let log = Logger(level: .error)
+  private var planner = SettlementPlanner(seed: 1)
+  private var plan: (moment: Moment, stop: Stop)?
+  private var runs: [HandlerRun<Handler>] = []
+
+  /// Submits a task with `parameters`. `change` sets what else it has, such as labels or a destination; `make` makes the
+  /// handler of each run.
+  ///
+  /// Throws ``InvalidTask`` where a producer could not submit it either.
+  public init(
+    _ parameters: Handler.Parameters, change: (inout TaskSpec) -> Void = { _ in },
+    _ make: @escaping @Sendable () -> Handler
+  ) async throws {
+    self.make = make
+    var spec = try TaskSpec(Handler.self, parameters)
+    change(&spec)
+    try spec.validate()
+    self.spec = spec
+    directory = try TemporaryDirectory(prefix: "reelhaul-handler-test")
+    let storage = Storage(roots: ["default": "\(directory.path)/default"])
+    try storage.initialise()
+    let network = NetworkPolicy(allowed: try [CIDR("127.0.0.0/8"), CIDR("::1/128")])
+    roots = StorageRoots(storage, loop: loop, settings: .init(permits: { network.permits(sockaddr: $0) }))
+    _ = try await store.apply([.submit(spec)])
+  }
+
+  /// The directory of the storage `default`.
+  public nonisolated var storagePath: String { "\(directory.path)/default" }
+
+  public nonisolated var id: UniqueID { spec.id }
+
+  /// Stops the next run at a moment; a run that ends before is not stopped.
+  public func stop(after moment: Moment, as stop: Stop) {
+    plan = (moment, stop)
+  }
+
+  /// Runs the task once: to its end, or until it is stopped. Throws ``HandlerTestError`` where the task cannot run now.
+  @discardableResult
+  public func run() async throws -> HandlerRun<Handler> {
+    let adapter = HandlerAdapter(make(), roots: roots, log: log)
+    let worker = try await store.register(
+      WorkerRegistration(
+        boot: UniqueID(milliseconds: UInt64(runs.count + 1)), host: "test", pid: 1, leaseSeconds: 3600,
+        kinds: [adapter.kind] + adapter.aliases, volumes: roots.storage.volumes))
+    guard let claim = try await store.claim(worker, limit: 1, call: 1).first else {
+      throw HandlerTestError(message: "the task is \(try await state.rawValue), and cannot run now")
+    }
+    let fence = Fence(until: .now + .seconds(3600))
+    let lease = Lease(worker: worker, boot: UniqueID(high: 0, low: UInt64(runs.count + 1)), fence: fence)
+    let batcher = StoreBatcher(store: store, loop: loop, log: log)
+    let ledger = RunLedger(claim: claim, lease: lease, store: batcher)
+    let recorder = RunRecorder(plan)
+    plan = nil
+    let observed = HandlerAdapter(make(), roots: roots, log: log, observer: recorder)
+    recorder.onStop { [store, spec] stop, task in
+      switch stop {
+      case .crash: return
+      case .leaseLost:
+        fence.close()
+        store.expireLease(of: worker)
+        _ = try? await store.sweep()
+        return
+      case .pause: await Self.control(.pause, spec, store)
+      case .cancel: await Self.control(.cancel, spec, store)
+      case .drain, .timeout: break
+      }
+      if let reason = stop.reason { ledger.tellToStop(reason) }
+      task.cancel()
+    }
+    let outcome = await recorder.outcome(of: { await observed.run(claim, ledger: ledger) })
+    if outcome == nil { fence.close() }
+    let run = try await settle(outcome, recorder, claim, ledger, worker)
+    runs.append(run)
+    return run
+  }
+
+  /// Runs the task again, in a fresh instance, after a stop or a failed attempt: a paused task is resumed, a crashed
+  /// worker's lease is over, a waiting task's time has come.
+  @discardableResult
+  public func resume() async throws -> HandlerRun<Handler> {
+    switch try await state {
+    case .paused: await Self.control(.resume, spec, store)
+    case .failed, .canceled: await Self.control(.retry, spec, store)
+    default: break
+    }
+    store.makeDue(spec.id)
+    _ = try await store.sweep()
+    return try await run()
+  }
+
+  /// The events of the task so far.
+  public var events: [TaskEvent.Kind] {
+    get async throws {
+      try await store.pendingEvents(limit: .max, excluding: []).batches.map(\.kind)
+    }
+  }
+
+  /// Where the task is.
+  public var state: TaskState {
+    get async throws { try await store.states(of: [spec.id])[spec.id] ?? .canceled }
+  }
+
+  /// Removes the temporary directory and ends the threads.
+  public func close() async {
+    await roots.close()
+    await Task.detached { [loop, log] in
+      loop.shutdown()
+      log.close()
+    }.value
+  }
+
+  private func settle(
+    _ outcome: RunOutcome?, _ recorder: RunRecorder, _ claim: Claim, _ ledger: RunLedger, _ worker: WorkerID
+  ) async throws -> HandlerRun<Handler> {
+    var ended: HandlerRun<Handler>.Outcome
+    let isLost = ledger.stopReason == .abandoned
+    switch outcome {
+    case nil:
+      ended = .crashed
+      store.expireLease(of: worker)
+      _ = try await store.sweep()
+    case .succeeded(_, _, let output)? where !isLost:
+      let value = try output.map { try JSONValue.decode(Handler.Output.self, from: $0) }
+      ended = .succeeded(try value ?? JSONValue.decode(Handler.Output.self, from: Array("null".utf8)))
+    case .failed(let failure)? where !isLost: ended = .failed(failure)
+    case .stopped? where !isLost: ended = .stopped(ledger.stopReason.map(TaskStopReason.init))
+    default: ended = .ownershipLost
+    }
+    let policy = HandlerAdapter(make(), roots: roots, log: log).policy
+    if let outcome,
+      let settlement = planner.settlement(
+        of: .init(
+          attempt: claim.attempt, epoch: claim.epoch,
+          retry: claim.spec.retry == RetryPolicy() ? policy.retry ?? claim.spec.retry : claim.spec.retry,
+          outcome: outcome, stop: ledger.stopReason, newBytes: ledger.newBytes, size: ledger.bytesTotal))
+    {
+      _ = try await store.settle([Settlement(taskID: claim.spec.id, epoch: claim.epoch, outcome: settlement)])
+    }
+    let before = try RunState.checkpoint(of: claim.checkpoint)
+    return HandlerRun(
+      outcome: ended, attempt: claim.attempt, epoch: claim.epoch,
+      firstCheckpoint: try before.map { try JSONValue.decode(Handler.Checkpoint.self, from: $0) },
+      checkpoints: try recorder.checkpoints.map { try JSONValue.decode(Handler.Checkpoint.self, from: $0) },
+      reports: recorder.reports.map { .init(done: $0.done, total: $0.total) })
+  }
+
+  private static func control(_ action: ControlAction, _ spec: TaskSpec, _ store: MemoryStore) async {
+    let id = UniqueID(high: .random(in: 0 ... .max), low: .random(in: 0 ... .max))
+    _ = try? await store.apply([.control(Command.Control(id: id, taskID: spec.id, action: action))])
+  }
+}
+
+/// A call of the test kit cannot be carried out.
+public struct HandlerTestError: Error, Hashable, Sendable, CustomStringConvertible {
+  public var message: String
+
+  public var description: String { message }
+}

@@ -1,0 +1,224 @@
+import Glibc
+import ReelhaulTestKit
+import Testing
+
+/// Five steps, each with a checkpoint.
+struct Stepper: TaskHandler {
+  struct Parameters: Codable, Sendable {
+    var steps = 5
+    /// Added later.
+    var note: String?
+  }
+  struct Checkpoint: Codable, Equatable, Sendable { var step: Int }
+  struct Output: Codable, Equatable, Sendable { var steps: Int, ran: [Int] }
+  static let kind = "stepper"
+  static let aliases = ["old-stepper"]
+
+  static func validate(_ parameters: Parameters) throws {
+    guard parameters.steps > 0 else { throw TaskError.permanent("there must be a step") }
+  }
+
+  func run(_ parameters: Parameters, context: TaskContext<Checkpoint>) async throws -> Output {
+    var ran: [Int] = []
+    for step in (context.lastCheckpoint?.step ?? 0)..<parameters.steps {
+      try Task.checkCancellation()
+      ran.append(step + 1)
+      context.report(done: Int64(step + 1), total: Int64(parameters.steps))
+      try await context.checkpoint(Checkpoint(step: step + 1))
+    }
+    return Output(steps: parameters.steps, ran: ran)
+  }
+}
+
+/// Does what a test says.
+struct Scripted<Result: Codable & Sendable>: TaskHandler {
+  typealias Output = Result
+  struct Parameters: Codable, Sendable {}
+  struct Checkpoint: Codable, Equatable, Sendable { var text: String }
+  static var kind: String { "scripted" }
+  var policy = TaskPolicy()
+  var body: @Sendable (TaskContext<Checkpoint>) async throws -> Result
+
+  func run(_ parameters: Parameters, context: TaskContext<Checkpoint>) async throws -> Result {
+    try await body(context)
+  }
+}
+
+private struct Strange: Error, CustomStringConvertible { var description: String }
+
+@Suite struct HandlerTestTests {
+  private func withStepper(
+    _ parameters: Stepper.Parameters = .init(), _ body: (HandlerTest<Stepper>) async throws -> Void
+  ) async throws {
+    let test = try await HandlerTest(parameters) { Stepper() }
+    try await body(test)
+    await test.close()
+  }
+
+  private func withScript<Result: Codable & Sendable>(
+    policy: TaskPolicy = TaskPolicy(),
+    _ script: @escaping @Sendable (TaskContext<Scripted<Result>.Checkpoint>) async throws -> Result,
+    _ body: (HandlerTest<Scripted<Result>>) async throws -> Void
+  ) async throws {
+    let test = try await HandlerTest(Scripted<Result>.Parameters()) { Scripted(policy: policy, body: script) }
+    try await body(test)
+    await test.close()
+  }
+
+  @Test("a run that succeeds gives its output, its checkpoints, its reports and its events")
+  func success() async throws {
+    try await withStepper { test in
+      let run = try await test.run()
+      #expect(run.output == Stepper.Output(steps: 5, ran: [1, 2, 3, 4, 5]))
+      #expect(run.checkpoints.map(\.step) == [1, 2, 3, 4, 5])
+      #expect(run.reports.map(\.done) == [1, 2, 3, 4, 5] && run.reports.last?.total == 5 && run.attempt == 1 && run.epoch == 1)
+      #expect(try await test.events == [.submitted, .started, .succeeded])
+    }
+  }
+
+  @Test("after a crash behind checkpoint 2 of 5, another worker goes on from checkpoint 2")
+  func crash() async throws {
+    try await withStepper { test in
+      await test.stop(after: .checkpoint(2), as: .crash)
+      let first = try await test.run()
+      #expect(first.isCrashed && first.checkpoints.map(\.step) == [1, 2])
+      let second = try await test.resume()
+      #expect(second.firstCheckpoint?.step == 2 && second.epoch == 2)
+      #expect(second.output?.ran == [3, 4, 5])
+      #expect(try await test.events == [.submitted, .started, .released, .started, .succeeded])
+    }
+  }
+
+  @Test("a paused run stops, and a resumed one goes on from its last checkpoint")
+  func pause() async throws {
+    try await withStepper { test in
+      await test.stop(after: .checkpoint(3), as: .pause)
+      #expect(try await test.run().stopped == .pause)
+      #expect(try await test.state == .paused)
+      #expect(try await test.resume().output?.ran == [4, 5])
+    }
+  }
+
+  @Test("a run that has lost its lease is refused its next checkpoint, and its output is void")
+  func leaseLost() async throws {
+    try await withStepper { test in
+      await test.stop(after: .checkpoint(1), as: .leaseLost)
+      let first = try await test.run()
+      #expect(first.isOwnershipLost && first.checkpoints.count == 1)
+      #expect(try await test.resume().firstCheckpoint?.step == 1)
+      #expect(try await test.state == .succeeded)
+    }
+  }
+
+  @Test("a handler that goes on after its lease is lost cannot make its task succeed")
+  func zombie() async throws {
+    try await withScript { context -> Int in
+      try? await context.checkpoint(.init(text: "one"))
+      return 1
+    } _: { test in
+      await test.stop(after: .checkpoint(1), as: .leaseLost)
+      #expect(try await test.run().isOwnershipLost)
+      #expect(try await test.state == .queued)
+    }
+  }
+
+  @Test("drain and cancel are told to the handler", arguments: [HandlerStop.drain, .cancel, .timeout])
+  func reasons(stop: HandlerStop) async throws {
+    try await withStepper { test in
+      await test.stop(after: .report(2), as: stop)
+      // The stop comes at the same time as the next steps.
+      let run = try await test.run()
+      if let reason = run.stopped {
+        #expect(reason == (stop == .drain ? .drain : stop == .cancel ? .cancel : .timedOut))
+      } else {
+        #expect(run.output != nil)
+      }
+    }
+  }
+
+  @Test("typed failures decide what becomes of the task")
+  func failures() async throws {
+    try await withScript { _ -> Int in
+      throw TaskError.permanent("no such codec", code: "codec_unknown")
+    } _: { test in
+      let failure = try #require(try await test.run().failure)
+      #expect(failure.code.rawValue == "codec_unknown" && failure.message == "no such codec" && !failure.isRetryable)
+      #expect(try await test.state == .failed)
+    }
+    try await withScript { context -> Int in
+      if context.attempt == 1 { throw TaskError.retry("busy", after: .seconds(30)) }
+      return context.attempt
+    } _: { test in
+      #expect(try await test.run().failure?.retryAfter == 30)
+      #expect(try await test.resume().output == 2)
+    }
+    try await withScript { context -> Int in
+      if context.epoch == 1 { throw TaskError.wait("the GPU is away", for: .seconds(10)) }
+      return context.attempt
+    } _: { test in
+      _ = try await test.run()
+      // The attempt did not count.
+      #expect(try await test.resume().output == 1)
+    }
+  }
+
+  @Test("another error is tried again, with its text bounded and secrets masked")
+  func foreignError() async throws {
+    let text =
+      "GET https://user:hunter2@host/a?sig=abcdef&x=1 failed, password=hunter3, Authorization: Bearer abc.def.ghi "
+    try await withScript(policy: TaskPolicy(maxAttempts: 2)) { _ -> Int in
+      throw Strange(description: text + String(repeating: "x", count: 5000))
+    } _: { test in
+      let failure = try #require(try await test.run().failure)
+      #expect(failure.isRetryable && failure.message.count <= 1000)
+      for secret in ["hunter2", "abcdef", "hunter3", "abc.def.ghi"] { #expect(!failure.message.contains(secret)) }
+      #expect(failure.message.contains("Strange") && failure.message.contains("host/a"))
+      _ = try await test.resume()
+      #expect(try await test.state == .failed)
+    }
+  }
+
+  @Test("a checkpoint of 64 KiB is recorded, and one of a megabyte is refused")
+  func checkpointSize() async throws {
+    try await withScript { context -> String in
+      try await context.checkpoint(.init(text: String(repeating: "a", count: 64 << 10 - 40)))
+      do {
+        try await context.checkpoint(.init(text: String(repeating: "a", count: 1 << 20)))
+        return "recorded"
+      } catch let error as TaskError {
+        return error.code
+      }
+    } _: { test in
+      let run = try await test.run()
+      #expect(run.output == "checkpoint_too_long" && run.checkpoints.count == 1)
+    }
+  }
+
+  @Test("an output of more than 64 KiB is a permanent failure")
+  func outputSize() async throws {
+    try await withScript { _ in
+      String(repeating: "a", count: 70_000)
+    } _: { test in
+      let failure = try #require(try await test.run().failure)
+      #expect(failure.code.rawValue == "output_too_long" && !failure.isRetryable)
+    }
+  }
+
+  @Test("parameters that the kind's own check refuses cannot be submitted")
+  func invalidParameters() async throws {
+    await #expect(throws: InvalidTask.self) { _ = try await HandlerTest(Stepper.Parameters(steps: 0)) { Stepper() } }
+  }
+
+  @Test("the scratch directory is empty at first, and gone when the run has ended")
+  func scratch() async throws {
+    try await withScript { context -> String in
+      let path = try await context.scratch()
+      #expect(try await context.scratch() == path)
+      return path
+    } _: { test in
+      let path = try #require(try await test.run().output)
+      #expect(path.hasPrefix(test.storagePath))
+      #expect(access(path, F_OK) != 0)
+    }
+  }
+}
