@@ -57,8 +57,8 @@ private struct Strange: Error, CustomStringConvertible { var description: String
 
   private func withScript<Result: Codable & Sendable>(
     policy: TaskPolicy = TaskPolicy(),
-    _ script: @escaping @Sendable (TaskContext<Scripted<Result>.Checkpoint>) async throws -> Result,
-    _ body: (HandlerTest<Scripted<Result>>) async throws -> Void
+    script: @escaping @Sendable (TaskContext<Scripted<Result>.Checkpoint>) async throws -> Result,
+    test body: (HandlerTest<Scripted<Result>>) async throws -> Void
   ) async throws {
     let test = try await HandlerTest(Scripted<Result>.Parameters()) { Scripted(policy: policy, body: script) }
     try await body(test)
@@ -71,7 +71,9 @@ private struct Strange: Error, CustomStringConvertible { var description: String
       let run = try await test.run()
       #expect(run.output == Stepper.Output(steps: 5, ran: [1, 2, 3, 4, 5]))
       #expect(run.checkpoints.map(\.step) == [1, 2, 3, 4, 5])
-      #expect(run.reports.map(\.done) == [1, 2, 3, 4, 5] && run.reports.last?.total == 5 && run.attempt == 1 && run.epoch == 1)
+      #expect(
+        run.reports.map(\.done) == [1, 2, 3, 4, 5] && run.reports.last?.total == 5 && run.attempt == 1 && run.epoch == 1
+      )
       #expect(try await test.events == [.submitted, .started, .succeeded])
     }
   }
@@ -93,9 +95,11 @@ private struct Strange: Error, CustomStringConvertible { var description: String
   func pause() async throws {
     try await withStepper { test in
       await test.stop(after: .checkpoint(3), as: .pause)
-      #expect(try await test.run().stopped == .pause)
+      let first = try await test.run()
+      #expect(first.stopped == .pause)
       #expect(try await test.state == .paused)
-      #expect(try await test.resume().output?.ran == [4, 5])
+      let second = try await test.resume()
+      #expect(second.output?.ran == [4, 5])
     }
   }
 
@@ -115,10 +119,11 @@ private struct Strange: Error, CustomStringConvertible { var description: String
     try await withScript { context -> Int in
       try? await context.checkpoint(.init(text: "one"))
       return 1
-    } _: { test in
+    } test: { test in
       await test.stop(after: .checkpoint(1), as: .leaseLost)
-      #expect(try await test.run().isOwnershipLost)
-      #expect(try await test.state == .queued)
+      let run = try await test.run()
+      let state = try await test.state
+      #expect(run.isOwnershipLost && state == .queued)
     }
   }
 
@@ -140,7 +145,7 @@ private struct Strange: Error, CustomStringConvertible { var description: String
   func failures() async throws {
     try await withScript { _ -> Int in
       throw TaskError.permanent("no such codec", code: "codec_unknown")
-    } _: { test in
+    } test: { test in
       let failure = try #require(try await test.run().failure)
       #expect(failure.code.rawValue == "codec_unknown" && failure.message == "no such codec" && !failure.isRetryable)
       #expect(try await test.state == .failed)
@@ -148,14 +153,16 @@ private struct Strange: Error, CustomStringConvertible { var description: String
     try await withScript { context -> Int in
       if context.attempt == 1 { throw TaskError.retry("busy", after: .seconds(30)) }
       return context.attempt
-    } _: { test in
-      #expect(try await test.run().failure?.retryAfter == 30)
-      #expect(try await test.resume().output == 2)
+    } test: { test in
+      let first = try await test.run()
+      #expect(first.failure?.retryAfter == 30)
+      let second = try await test.resume()
+      #expect(second.output == 2)
     }
     try await withScript { context -> Int in
       if context.epoch == 1 { throw TaskError.wait("the GPU is away", for: .seconds(10)) }
       return context.attempt
-    } _: { test in
+    } test: { test in
       _ = try await test.run()
       // The attempt did not count.
       #expect(try await test.resume().output == 1)
@@ -168,7 +175,7 @@ private struct Strange: Error, CustomStringConvertible { var description: String
       "GET https://user:hunter2@host/a?sig=abcdef&x=1 failed, password=hunter3, Authorization: Bearer abc.def.ghi "
     try await withScript(policy: TaskPolicy(maxAttempts: 2)) { _ -> Int in
       throw Strange(description: text + String(repeating: "x", count: 5000))
-    } _: { test in
+    } test: { test in
       let failure = try #require(try await test.run().failure)
       #expect(failure.isRetryable && failure.message.count <= 1000)
       for secret in ["hunter2", "abcdef", "hunter3", "abc.def.ghi"] { #expect(!failure.message.contains(secret)) }
@@ -188,7 +195,7 @@ private struct Strange: Error, CustomStringConvertible { var description: String
       } catch let error as TaskError {
         return error.code
       }
-    } _: { test in
+    } test: { test in
       let run = try await test.run()
       #expect(run.output == "checkpoint_too_long" && run.checkpoints.count == 1)
     }
@@ -198,7 +205,7 @@ private struct Strange: Error, CustomStringConvertible { var description: String
   func outputSize() async throws {
     try await withScript { _ in
       String(repeating: "a", count: 70_000)
-    } _: { test in
+    } test: { test in
       let failure = try #require(try await test.run().failure)
       #expect(failure.code.rawValue == "output_too_long" && !failure.isRetryable)
     }
@@ -215,7 +222,7 @@ private struct Strange: Error, CustomStringConvertible { var description: String
       let path = try await context.scratch()
       #expect(try await context.scratch() == path)
       return path
-    } _: { test in
+    } test: { test in
       let path = try #require(try await test.run().output)
       #expect(path.hasPrefix(test.storagePath))
       #expect(access(path, F_OK) != 0)
