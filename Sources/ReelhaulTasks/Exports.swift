@@ -1,5 +1,6 @@
 // The types in which a producer speaks; the rest of TaskCore is Reelhaul's own.
 @_exported import struct TaskCore.Expectation
+@_exported import struct TaskCore.HeaderField
 @_exported import enum TaskCore.IfExists
 @_exported import struct TaskCore.InvalidTask
 @_exported import struct TaskCore.RetryPolicy

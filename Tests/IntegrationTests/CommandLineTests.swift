@@ -244,7 +244,7 @@ import Testing
     let fleet = try await TestFleet.start(workers: 1)
     #expect(try await fleet.run(["limit", "host", "127.0.0.1", "0"]).status == .exited(0))
     let set = try await fleet.run(["limit", "queue", "slow", "3", "--json"])
-    let document = #"{"scope":"queue","name":"slow","running":0,"limit":3,"room":3,"weight":1"#
+    let document = #"{"scope":"queue","name":"slow","running":0,"limit":3,"room":3,"declared":null,"weight":1"#
     #expect(set.output.hasPrefix(document))
     let typo = try await fleet.run(["limit", "kind", "downlaod", "3"])
     #expect(typo.status == .exited(0) && typo.output.contains("did you mean download?"), "\(typo.output)")

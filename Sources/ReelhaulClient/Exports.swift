@@ -1,0 +1,12 @@
+// The types in which a producer speaks; the rest of TaskCore is Reelhaul's own.
+@_exported import enum TaskCore.Command
+@_exported import enum TaskCore.ControlAction
+@_exported import struct TaskCore.Expectation
+@_exported import struct TaskCore.HeaderField
+@_exported import enum TaskCore.IfExists
+@_exported import struct TaskCore.InvalidTask
+@_exported import struct TaskCore.RetryPolicy
+@_exported import struct TaskCore.TaskKind
+@_exported import struct TaskCore.TaskSpec
+@_exported import struct TaskCore.Timestamp
+@_exported import struct TaskCore.UniqueID
