@@ -26,7 +26,7 @@ begin
     from wanted w where w.n > (select count(*) from free);
 
   insert into queue (id, tag)
-  select b.id, (select coalesce(max(start), 0) from queue)
+  select b.id, '-Infinity'
     from bucket b
    where b.scope = 'queue' and b.name = any(names) and not exists (select from queue q where q.id = b.id);
 end $$;

@@ -20,11 +20,13 @@ struct MemoryState {
     var name: String
   }
 
-  /// Start-time fair queueing.
+  /// Fair queueing: each start is earned by all queues that could have had it, and paid by the one that has it.
   struct Queue {
     var weight = 1.0
-    /// The virtual time at which the queue is served next.
-    var tag = 0.0
+    /// Rises by 1 / weight for each start. The queue is owed (virtual time - tag) * weight. Nil if no task waits.
+    var tag: Double?
+    /// The virtual time of its last start.
+    var servedAt = 0.0
   }
 
   var now: Timestamp
@@ -37,7 +39,7 @@ struct MemoryState {
   var workers: [WorkerID: Worker] = [:]
   var limits: [Bucket: Int] = [:]
   var queues: [String: Queue] = [:]
-  /// The highest virtual time at which a queue was served.
+  /// Rises by 1 / (weights of the queues that could run) for each start.
   var virtualTime = 0.0
   var outbox: [OutboxBatch] = []
   var leader: (worker: WorkerID, until: Timestamp)?
