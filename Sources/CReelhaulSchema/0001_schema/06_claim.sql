@@ -5,13 +5,13 @@
 --
 -- In virtual time: `v` advances by 1 / (weights of the due queues) for each start, and the tag of a queue by 1 / weight
 -- for each of its own. A queue is owed (v - tag) * weight tasks. A queue that waits but is not due (its host is full, the
--- worker has not got its kind, there is a higher priority) moves along with v, so it neither gains nor loses. A queue
--- without waiting tasks has the tag '-Infinity', and comes back at v. So v is no queue's own: what one worker or one
--- priority serves does not change the order among queues that could not run there.
+-- worker has not got its kind, there is a higher priority) moves along with v, so it neither gains nor loses: what one
+-- worker or one priority serves does not change the order among queues that could not run there. A queue without waiting
+-- tasks is *idle*: its cursor_lane is -1, its tag is relative to v, and at most a task from it; so it comes back at v.
 
--- How `places` are shared by queues that begin at `starts`: they rise to one level of virtual time; the fractions go to
--- those with the largest remainders.
-create function apportion(starts float8[], weights float8[], places int) returns int[] language plpgsql immutable as $$
+-- How `places` are shared at `v` by queues that begin at `starts`: they rise to one level of virtual time. What remains
+-- goes, one by one, to those that would be owed most.
+create function apportion(v float8, starts float8[], weights float8[], places int) returns int[] language plpgsql immutable as $$
 declare
   n      int := cardinality(starts);
   base   float8;
@@ -20,9 +20,9 @@ declare
   former int := 0;
   total  float8;
   area   float8;
+  pace   float8;
   parts  int[] := array_fill(0, array[n]);
   rests  float8[] := array_fill(0::float8, array[n]);
-  part   float8;
   spare  int := places;
   most   int;
 begin
@@ -42,9 +42,10 @@ begin
     former := below;
   end loop;
 
+  select places / sum(w) into pace from unnest(weights) w;
   for i in 1..n loop
-    part := greatest((level - (starts[i] - base)) * weights[i], 0);
-    parts[i] := floor(part); rests[i] := part - floor(part);
+    parts[i] := floor(greatest((level - (starts[i] - base)) * weights[i] + 1e-6, 0));
+    rests[i] := (v - starts[i] + pace) * weights[i] - parts[i];
     spare := spare - parts[i];
   end loop;
   while spare > 0 loop
@@ -54,7 +55,7 @@ begin
         most := i;
       end if;
     end loop;
-    parts[most] := parts[most] + 1; rests[most] := -1;
+    parts[most] := parts[most] + 1; rests[most] := rests[most] - 1;
     spare := spare - 1;
   end loop;
   return parts;
@@ -64,12 +65,13 @@ end $$;
 -- merged into the statements that call them.
 
 -- Up to 16 queues that are due, the lowest tag first; among equals the one that was served longest ago. `hosts` are the
--- hosts with room if these are few.
+-- hosts with room if these are few. No queue is owed more than 8 tasks, whatever happened.
 create function due_queues(at_rank smallint, v float8, done int[], kinds int[], storages int[], hosts int[], few boolean)
-returns table (id int, start float8, tag float8, weight float8, cursor_host int, cursor_lane int, room int)
+returns table (id int, start float8, weight float8, cursor_host int, cursor_lane int, room int)
 language sql stable as $$
-  select q.id, q.s, q.tag, q.weight, q.cursor_host, q.cursor_lane, b.run_limit - b.used
-    from (select id, case when tag = '-Infinity' then v else tag end s, tag, weight, cursor_host, cursor_lane
+  select q.id, q.s, q.weight, q.cursor_host, q.cursor_lane, b.run_limit - b.used
+    from (select id, case when cursor_lane < 0 then v + tag else greatest(tag, v - 8 / weight) end s,
+                 weight, cursor_host, cursor_lane
             from queue order by 2, start, id) q
     join bucket b on b.id = q.id and b.used < b.run_limit
    where q.id <> all(done)
@@ -134,7 +136,7 @@ $$;
 -- round: where a bucket has less room than the round has places, the queue takes its part of that room, and is not
 -- `ended` by it. Null: it need not. `empty`: there were lanes with room, and nothing in them.
 create function pick_rows(
-  at_rank smallint, queue int, quota int, starts float8[], weights float8[], horizon bigint, few boolean,
+  v float8, at_rank smallint, queue int, quota int, starts float8[], weights float8[], horizon bigint, few boolean,
   inout left_over int, inout room int[], inout kinds int[], inout storages int[], inout hosts int[],
   inout picked tid[], inout dry int[], inout at_host int, inout at_lane int,
   out got int, out ended boolean, out empty boolean)
@@ -182,7 +184,7 @@ begin
         empty := coalesce(empty, true) and e = 0;
         if n < places and e > 0 and starts is not null then
           starts[1] := own + got / weights[1];
-          n := (apportion(starts, weights, n))[1];
+          n := (apportion(v, starts, weights, n))[1];
           if n < e then
             ended := false;
           end if;
@@ -231,48 +233,50 @@ end $$;
 -- The virtual time after a round, the `step` by which queues that were not due move along, and the tags of the queues
 -- that were listed: those at `due`, and others that turned out to have nothing.
 --
--- Queues that got their quota have been due all the time: their pace is that of the virtual time. Those that got less were
--- due until there was no more room; they keep what they were owed, or one task. The virtual time is never so far behind
--- the queues that one that comes back would be served alone. Where 16 queues are listed there may be more that are due:
--- then the virtual time is the lowest start, which cannot pass any of them.
+-- All of them have earned what was taken, by weight. Queues that got less than their quota were due until there was no
+-- more room: they keep what they were owed, or one task, and the virtual time follows those that went on. Where 16 queues
+-- are listed there may be more that are due: then it is the lowest start, which cannot pass any of them.
 create function advance(
-  inout v float8, starts float8[], inout tags float8[], weights float8[], quotas int[], gots int[], due int[],
+  inout v float8, starts float8[], out tags float8[], weights float8[], quotas int[], gots int[], due int[],
   out step float8)
 language plpgsql as $$
 declare
-  n           int    := cardinality(starts);
-  i           int;
-  weight      float8 := 0;           taken      int := 0;
-  long_weight float8 := 0;           long_taken int := 0;
-  lowest      float8 := 'Infinity';
-  before      float8;
+  n      int    := cardinality(starts);
+  i      int;
+  weight float8 := 0;
+  taken  int    := 0;
+  lowest float8 := 'Infinity';  -- one task behind the queue with the lowest start
+  slowest float8 := 'Infinity'; -- and behind the lowest tag of those that got their quota
+  before float8;
 begin
+  tags := starts;
   foreach i in array due loop
     weight := weight + weights[i]; taken := taken + gots[i];
     lowest := least(lowest, starts[i] - case when n < 16 then 1 / weights[i] else 0 end);
-    if quotas[i] > 0 and gots[i] >= quotas[i] then
-      long_weight := long_weight + weights[i]; long_taken := long_taken + gots[i];
+    tags[i] := starts[i] + gots[i] / weights[i];
+    if gots[i] >= quotas[i] then
+      slowest := least(slowest, tags[i] - 1 / weights[i]);
     end if;
   end loop;
+  step := 0;
   if taken = 0 then
-    step := 0;
     return;
   end if;
 
-  before := greatest(v, lowest);
-  step := before - v;
+  before := v;
+  v := greatest(v, lowest);
   if n < 16 then
-    step := step + case when long_weight > 0 then long_taken / long_weight else taken / weight end;
+    v := v + taken / weight;
+    if slowest < 'Infinity' then
+      v := greatest(v, slowest);
+    end if;
   end if;
-  v := v + step;
+  step := v - before;
   for i in 1..n loop
     if i <> all(due) then
       tags[i] := tags[i] + step;
-    else
-      tags[i] := starts[i] + gots[i] / weights[i];
-      if n < 16 and gots[i] < quotas[i] then
-        tags[i] := greatest(tags[i], v - greatest(before - starts[i], 1 / weights[i]));
-      end if;
+    elsif n < 16 and gots[i] < quotas[i] then
+      tags[i] := greatest(tags[i], v - greatest(before - starts[i], 1 / weights[i]));
     end if;
   end loop;
 end $$;
@@ -294,8 +298,8 @@ begin
 end $$;
 
 -- Switches lanes off that seem empty: locks first (whoever inserts holds KEY SHARE), then looks again with a new
--- snapshot. Queues that have no other lane to look at wait for nothing any more.
-create function switch_off(dry int[]) returns void language plpgsql as $$
+-- snapshot. Queues that have no other lane to look at are idle from now on.
+create function switch_off(dry int[], v float8) returns void language plpgsql as $$
 declare
   locked int[];
   queues int[];
@@ -313,8 +317,8 @@ begin
     returning queue_id)
   select array_agg(distinct queue_id) into queues from off;
   if queues is not null then
-    update queue q set tag = '-Infinity'
-     where id = any(queues)
+    update queue q set tag = greatest(-1 / weight, least(1 / weight, tag - v)), cursor_lane = -1
+     where id = any(queues) and cursor_lane >= 0
        and not exists (
          with recursive ranks as (
            (select rank from lane where ready order by rank limit 1)
@@ -394,13 +398,13 @@ begin
     done := '{}';
 
     loop  -- rounds, while something is taken or a queue turns out to have nothing
-      select array_agg(d.id), array_agg(d.start), array_agg(d.tag), array_agg(d.weight), array_agg(d.cursor_host),
+      select array_agg(d.id), array_agg(d.start), array_agg(d.weight), array_agg(d.cursor_host),
              array_agg(d.cursor_lane), array_agg(d.room)
-        into ids, starts, tags, weights, at_hosts, at_lanes, rooms
+        into ids, starts, weights, at_hosts, at_lanes, rooms
         from due_queues(at_rank, v, done, kinds, storages, hosts, few) d;
       exit when ids is null;
       n := cardinality(ids);
-      quotas := apportion(starts, weights, left_over);
+      quotas := apportion(v, starts, weights, left_over);
       gots := array_fill(0, array[n]);
       due := '{}'; progress := false;
       others := n > 1 and (few or n < 16);
@@ -410,7 +414,7 @@ begin
         if quotas[i] > 0 and left_over > 0 then
           select * into part
             from pick_rows(
-              at_rank, ids[i], least(quotas[i], left_over, room[ids[i]]),
+              v, at_rank, ids[i], least(quotas[i], left_over, room[ids[i]]),
               case when others and i < n then starts[i:] end, case when others and i < n then weights[i:] end,
               horizon, few, left_over, room, kinds, storages, hosts, picked, dry, at_hosts[i], at_lanes[i]);
           left_over := part.left_over; room := part.room; kinds := part.kinds; storages := part.storages;
@@ -428,16 +432,16 @@ begin
       end loop;
 
       select p.v, p.step, p.tags into v, step, tags
-        from advance(v, starts, tags, weights, quotas, gots, due) p;
+        from advance(v, starts, weights, quotas, gots, due) p;
       update queue
          set tag = case when array_position(ids, id) is null then tag + step else tags[array_position(ids, id)] end,
              start = case when gots[array_position(ids, id)] > 0 then v else start end,
              cursor_host = coalesce(at_hosts[array_position(ids, id)], cursor_host),
-             cursor_lane = coalesce(at_lanes[array_position(ids, id)], cursor_lane)
+             cursor_lane = coalesce(greatest(at_lanes[array_position(ids, id)], 0), cursor_lane)
        where case
-               when array_position(ids, id) is null then step > 0 and tag > '-Infinity' and (n < 16 or tag < starts[n])
+               when array_position(ids, id) is null then step > 0 and cursor_lane >= 0 and (n < 16 or tag < starts[n])
                else tag <> tags[array_position(ids, id)] or cursor_host <> at_hosts[array_position(ids, id)]
-                 or cursor_lane <> at_lanes[array_position(ids, id)]
+                 or cursor_lane < 0 or cursor_lane <> at_lanes[array_position(ids, id)]
              end;
 
       -- Every round is written before the next one looks.
@@ -452,7 +456,7 @@ begin
   end loop;
 
   if dry is not null then
-    perform switch_off(dry);
+    perform switch_off(dry, v);
   end if;
   perform publish('started', all_took, all_sequences);
   return query select unnest(all_took);

@@ -39,7 +39,10 @@ extension MemoryState {
     }
 
     let backlogged = Set(tasks.values.filter(\.isReady).map(\.spec.queue))
-    for name in queues.keys where !backlogged.contains(name) { queues[name]?.tag = nil }
+    for (name, queue) in queues where !queue.isIdle && !backlogged.contains(name) {
+      queues[name]?.isIdle = true
+      queues[name]?.tag = max(-1 / queue.weight, min(1 / queue.weight, queue.tag - virtualTime))
+    }
     return claims
   }
 
@@ -47,38 +50,30 @@ extension MemoryState {
   /// the start, by weight, and the one that gets it pays for it. Nil if there is none.
   private mutating func serve(_ due: [String]) -> String? {
     guard !due.isEmpty else { return nil }
-    // Queues without waiting tasks come back at the virtual time, which follows the others where they are all ahead.
     let former = virtualTime
-    for name in due {
+    let parts = due.map { name in
       let queue = queues[name] ?? Queue()
-      queues[name] = queue
-      queues[name]?.tag = queue.tag ?? former
+      return (start: queue.isIdle ? former + queue.tag : queue.tag, weight: queue.weight, servedAt: queue.servedAt)
     }
-    let parts = due.map { name in (start: queues[name]?.tag ?? 0, weight: queues[name]?.weight ?? 1) }
     let total = parts.reduce(0) { $0 + $1.weight }
     let lowest = parts.map { $0.start - 1 / $0.weight }.min() ?? former
     virtualTime = max(former, lowest) + 1 / total
 
-    // The level of virtual time to which one start fills the queues.
-    let first = parts.map(\.start).min() ?? 0
-    var level = Double.infinity
-    while true {
-      let filled = parts.filter { $0.start - first < level }
-      let next =
-        (1 + filled.reduce(0) { $0 + ($1.start - first) * $1.weight }) / filled.reduce(0) { $0 + $1.weight }
-      guard next < level else { break }
-      level = next
+    func isBefore(_ one: Int, _ other: Int) -> Bool {
+      func owed(_ index: Int) -> Double { (virtualTime - parts[index].start) * parts[index].weight }
+      return (-owed(one), parts[one].servedAt, due[one]) < (-owed(other), parts[other].servedAt, due[other])
     }
-    func owed(_ index: Int) -> Double { (level - (parts[index].start - first)) * parts[index].weight }
-    func servedAt(_ index: Int) -> Double { queues[due[index]]?.servedAt ?? 0 }
-    let chosen =
-      due.indices.min { (-owed($0), servedAt($0), due[$0]) < (-owed($1), servedAt($1), due[$1]) } ?? 0
+    let chosen = due.indices.min(by: isBefore) ?? 0
 
     // Queues that wait, but not for this, move along.
-    for name in queues.keys where !due.contains(name) {
-      if let tag = queues[name]?.tag { queues[name]?.tag = tag + virtualTime - former }
+    for (name, queue) in queues where !queue.isIdle && !due.contains(name) {
+      queues[name]?.tag = queue.tag + virtualTime - former
     }
-    queues[due[chosen]]?.tag = parts[chosen].start + 1 / parts[chosen].weight
+    for (index, name) in due.enumerated() {
+      queues[name, default: Queue()].isIdle = false
+      queues[name]?.tag = parts[index].start
+    }
+    queues[due[chosen]]?.tag += 1 / parts[chosen].weight
     queues[due[chosen]]?.servedAt = virtualTime
     return due[chosen]
   }

@@ -23,8 +23,11 @@ struct MemoryState {
   /// Fair queueing: each start is earned by all queues that could have had it, and paid by the one that has it.
   struct Queue {
     var weight = 1.0
-    /// Rises by 1 / weight for each start. The queue is owed (virtual time - tag) * weight. Nil if no task waits.
-    var tag: Double?
+    /// Rises by 1 / weight for each start: the queue is owed (virtual time - tag) * weight. Relative to the virtual time
+    /// while the queue is idle.
+    var tag = 0.0
+    /// No task waits.
+    var isIdle = true
     /// The virtual time of its last start.
     var servedAt = 0.0
   }
