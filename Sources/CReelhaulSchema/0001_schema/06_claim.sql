@@ -17,7 +17,7 @@ declare
   base   float8;
   level  float8 := 'Infinity';
   below  int;
-  former int := 0;
+  former int := n + 1;
   total  float8;
   area   float8;
   pace   float8;
@@ -37,8 +37,8 @@ begin
         below := below + 1; total := total + weights[i]; area := area + (starts[i] - base) * weights[i];
       end if;
     end loop;
+    exit when below >= former;  -- more again is a rounding error
     level := area / total;
-    exit when below = former;
     former := below;
   end loop;
 
