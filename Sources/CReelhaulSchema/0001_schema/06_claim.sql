@@ -134,7 +134,8 @@ $$;
 -- Picks up to `quota` rows for one queue: its lanes as a ring, from behind its cursor, once round, one lane at first,
 -- then 4, 16, 32 at a time. `starts` and `weights` are those of this queue and of the queues that come after it in the
 -- round: where a bucket has less room than the round has places, the queue takes its part of that room, and is not
--- `ended` by it. Null: it need not. `empty`: there were lanes with room, and nothing in them.
+-- `ended` by it. Null: it need not. `empty`: there were lanes with room, and nothing in them. A lane is looked at one
+-- row further than asked: one that is emptied is `dry` at once, for a queue without tasks must not earn.
 create function pick_rows(
   v float8, at_rank smallint, queue int, quota int, starts float8[], weights float8[], horizon bigint, few boolean,
   inout left_over int, inout room int[], inout kinds int[], inout storages int[], inout hosts int[],
@@ -168,7 +169,7 @@ begin
                 coalesce(room[x.host_id], (select run_limit - used from bucket where id = x.host_id)) host,
                 coalesce(room[x.storage_id], (select run_limit - used from bucket where id = x.storage_id)) storage
          offset 0) free
-        left join lateral first_rows(x.id, x.head, least(quota, free.kind, free.host, free.storage)) waiting on true
+        left join lateral first_rows(x.id, x.head, least(quota, free.kind, free.host, free.storage) + 1) waiting on true
     loop
       exit ring when wrapped and (l.host_id, l.id) > (from_host, from_lane);
       met := true; steps := steps + 1; at_host := l.host_id; at_lane := l.id;
@@ -176,11 +177,8 @@ begin
       room[l.host_id] := coalesce(room[l.host_id], l.host);
       room[l.storage_id] := coalesce(room[l.storage_id], l.storage);
       n := least(room[l.kind_id], room[l.host_id], room[l.storage_id]);
-      e := coalesce(cardinality(l.rows), 0);
+      e := least(coalesce(cardinality(l.rows), 0), l.asked);
       if n > 0 then
-        if e < l.asked then
-          dry := dry || l.id;
-        end if;
         empty := coalesce(empty, true) and e = 0;
         if n < places and e > 0 and starts is not null then
           starts[1] := own + got / weights[1];
@@ -193,7 +191,10 @@ begin
         if e > n then
           picked := picked || l.rows[1:n]; e := n;
         else
-          picked := picked || l.rows;
+          picked := picked || l.rows[1:e];
+        end if;
+        if e = coalesce(cardinality(l.rows), 0) then
+          dry := dry || l.id;
         end if;
         quota := quota - e; got := got + e; left_over := left_over - e;
         room[queue] := room[queue] - e;
