@@ -33,8 +33,9 @@ create table bucket (
 
 insert into bucket (id, scope, name) values (1, 'total', '');
 
--- Start-time fair queueing among queues: `tag` is the virtual time at which the queue is served next, `start` that of
--- its last share; the cursor is where its ring of lanes goes on. Written by claims only.
+-- Fair queueing among queues, see 06_claim.sql: `tag` rises by 1 / weight with each task that starts; `start` is the
+-- virtual time when the queue was last served, the highest is that of the fleet. The cursor is where its ring of lanes
+-- goes on; cursor_lane is -1 while no task waits, and the tag is then relative to the virtual time. Written by claims only.
 create table queue (
   id          int    primary key references bucket,
   weight      float8 not null default 1 check (weight > 0),

@@ -25,8 +25,8 @@ begin
   select (select max(id) from bucket) + row_number() over (order by w.n), w.scope, w.name
     from wanted w where w.n > (select count(*) from free);
 
-  insert into queue (id, tag)
-  select b.id, (select coalesce(max(start), 0) from queue)
+  insert into queue (id, cursor_lane)
+  select b.id, -1
     from bucket b
    where b.scope = 'queue' and b.name = any(names) and not exists (select from queue q where q.id = b.id);
 end $$;

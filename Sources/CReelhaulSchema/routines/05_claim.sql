@@ -1,3 +1,348 @@
+-- Fairness among queues, as far as a claim of several tasks at once can have it. Each start is shared, by weight, by the
+-- queues that could have had it: those are *due*, which have a waiting task with room in every bucket, at the highest
+-- priority there is, of a kind and storage the worker has. A due queue earns its part of a start, and the queue that
+-- gets it pays for it. The one that is owed most comes next.
+--
+-- In virtual time: `v` advances by 1 / (weights of the due queues) for each start, and the tag of a queue by 1 / weight
+-- for each of its own. A queue is owed (v - tag) * weight tasks. A queue that waits but is not due (its host is full, the
+-- worker has not got its kind, there is a higher priority) moves along with v, so it neither gains nor loses: what one
+-- worker or one priority serves does not change the order among queues that could not run there. A queue without waiting
+-- tasks is *idle*: its cursor_lane is -1, its tag is relative to v, and at most a task from it; so it comes back at v.
+
+-- How `places` are shared at `v` by queues that begin at `starts`: they rise to one level of virtual time. What remains
+-- goes, one by one, to those that would be owed most.
+create function apportion(v float8, starts float8[], weights float8[], places int) returns int[] language plpgsql immutable as $$
+declare
+  n      int := cardinality(starts);
+  base   float8;
+  level  float8 := 'Infinity';
+  below  int;
+  former int := n + 1;
+  total  float8;
+  area   float8;
+  pace   float8;
+  parts  int[] := array_fill(0, array[n]);
+  rests  float8[] := array_fill(0::float8, array[n]);
+  spare  int := places;
+  most   int;
+begin
+  if n = 1 then
+    return array[places];
+  end if;
+  select min(s) into base from unnest(starts) s;
+  loop
+    below := 0; total := 0; area := places;
+    for i in 1..n loop
+      if starts[i] - base < level then
+        below := below + 1; total := total + weights[i]; area := area + (starts[i] - base) * weights[i];
+      end if;
+    end loop;
+    exit when below >= former;  -- more again is a rounding error
+    level := area / total;
+    former := below;
+  end loop;
+
+  select places / sum(w) into pace from unnest(weights) w;
+  for i in 1..n loop
+    parts[i] := floor(greatest((level - (starts[i] - base)) * weights[i] + 1e-6, 0));
+    rests[i] := (v - starts[i] + pace) * weights[i] - parts[i];
+    spare := spare - parts[i];
+  end loop;
+  while spare > 0 loop
+    most := 1;
+    for i in 2..n loop
+      if rests[i] > rests[most] then
+        most := i;
+      end if;
+    end loop;
+    parts[most] := parts[most] + 1; rests[most] := rests[most] - 1;
+    spare := spare - 1;
+  end loop;
+  return parts;
+end $$;
+
+-- The functions below without settings of their own are parts of `claim`, planned under its settings; those in SQL are
+-- merged into the statements that call them.
+
+-- Up to 16 queues that are due, the lowest tag first; among equals the one that was served longest ago. `hosts` are the
+-- hosts with room if these are few. No queue is owed more than 8 tasks, whatever happened.
+create function due_queues(at_rank smallint, v float8, done int[], kinds int[], storages int[], hosts int[], few boolean)
+returns table (id int, start float8, weight float8, cursor_host int, cursor_lane int, room int)
+language sql stable as $$
+  select q.id, q.s, q.weight, q.cursor_host, q.cursor_lane, b.run_limit - b.used
+    from (select id, case when cursor_lane < 0 then v + tag else greatest(tag, v - 8 / weight) end s,
+                 weight, cursor_host, cursor_lane
+            from queue order by 2, start, id) q
+    join bucket b on b.id = q.id and b.used < b.run_limit
+   where q.id <> all(done)
+     and case
+           when not exists (
+             select from lane r where r.ready and r.rank = at_rank and r.queue_id = q.id offset 0) then false
+           when few then exists (
+             select from unnest(hosts) o(id)
+              cross join lateral (
+                select from lane r
+                 where r.ready and r.rank = at_rank and r.queue_id = q.id and r.host_id = o.id
+                   and r.kind_id = any(kinds) and r.storage_id = any(storages) and r.source_storage_id = any(storages) limit 1) open_lane)
+           else exists (
+             select from lane r
+              where r.ready and r.rank = at_rank and r.queue_id = q.id
+                and r.kind_id = any(kinds) and r.storage_id = any(storages) and r.source_storage_id = any(storages)
+                and (select h.used < h.run_limit from bucket h where h.id = r.host_id))
+         end
+   limit 16
+$$;
+
+-- Up to `fan` lanes of a queue with room, in the order of its ring: by host and id, behind (after_host, after_lane).
+create function open_lanes(
+  at_rank smallint, queue int, kinds int[], storages int[], hosts int[], few boolean,
+  after_host int, after_lane int, fan int)
+returns table (
+  id int, kind_id int, host_id int, storage_id int, source_storage_id int, head bigint, head_at timestamptz)
+language sql stable as $$
+  select * from (
+    select r.*
+      from (select o.id from unnest(hosts) o(id) where few and o.id >= after_host order by o.id) o
+     cross join lateral (
+       select r.id, r.kind_id, r.host_id, r.storage_id, r.source_storage_id, r.head, r.head_at from lane r
+        where r.ready and r.rank = at_rank and r.queue_id = queue and r.host_id = o.id
+          and (o.id > after_host or r.id > after_lane)
+          and r.kind_id = any(kinds) and r.storage_id = any(storages) and r.source_storage_id = any(storages)
+        order by r.id) r
+     limit fan) of_few
+  union all
+  select * from (
+    select r.id, r.kind_id, r.host_id, r.storage_id, r.source_storage_id, r.head, r.head_at from lane r
+     where not few and r.ready and r.rank = at_rank and r.queue_id = queue
+       and (r.host_id, r.id) > (after_host, after_lane)
+       and r.kind_id = any(kinds) and r.storage_id = any(storages) and r.source_storage_id = any(storages)
+       and (select h.used < h.run_limit from bucket h where h.id = r.host_id)
+     order by r.host_id, r.id limit fan) of_many
+$$;
+
+-- The first `asked` rows of a lane: those in front, then those from its head on.
+create function first_rows(lane int, head bigint, asked int) returns table (rows tid[], first_pos bigint)
+language sql stable as $$
+  select array_agg(z.tuple), min(z.pos) filter (where z.pos >= 0)
+    from (select * from (
+            select w.ctid tuple, w.pos from ready w where w.lane_id = lane and w.pos < 0 order by w.pos limit asked) in_front
+          union all
+          select * from (
+            select w.ctid, w.pos from ready w where w.lane_id = lane and w.pos >= head order by w.pos limit asked) behind
+          limit asked) z
+$$;
+
+-- Picks up to `quota` rows for one queue: its lanes as a ring, from behind its cursor, once round, one lane at first,
+-- then 4, 16, 32 at a time. `starts` and `weights` are those of this queue and of the queues that come after it in the
+-- round: where a bucket has less room than the round has places, the queue takes its part of that room, and is not
+-- `ended` by it. Null: it need not. `empty`: there were lanes with room, and nothing in them. A lane is looked at one
+-- row further than asked: one that is emptied is `dry` at once, for a queue without tasks must not earn.
+create function pick_rows(
+  v float8, at_rank smallint, queue int, quota int, starts float8[], weights float8[], horizon bigint, few boolean,
+  inout left_over int, inout room int[], inout kinds int[], inout storages int[], inout hosts int[],
+  inout picked tid[], inout dry int[], inout at_host int, inout at_lane int,
+  out got int, out ended boolean, out empty boolean)
+language plpgsql as $$
+#variable_conflict use_column
+declare
+  places    int     := left_over;
+  own       float8  := starts[1];
+  from_host int     := at_host;
+  from_lane int     := at_lane;
+  wrapped   boolean := false;
+  steps     int     := 0;
+  fan       int     := 1;
+  met       boolean;
+  l         record;
+  n         int;
+  e         int;
+begin
+  got := 0; ended := true;
+  <<ring>>
+  while quota > 0 and steps < 256 loop
+    met := false;
+    for l in
+      select x.id, x.kind_id, x.host_id, x.storage_id, x.source_storage_id, x.head_at,
+             free.kind, free.host, free.storage, free.source,
+             least(quota, free.kind, free.host, free.storage, free.source) asked, waiting.rows, waiting.first_pos
+        from open_lanes(at_rank, queue, kinds, storages, hosts, few, at_host, at_lane, fan) x
+       cross join lateral (
+         select coalesce(room[x.kind_id], (select run_limit - used from bucket where id = x.kind_id)) kind,
+                coalesce(room[x.host_id], (select run_limit - used from bucket where id = x.host_id)) host,
+                coalesce(room[x.storage_id], (select run_limit - used from bucket where id = x.storage_id)) storage,
+                -- Null where there is no second storage: `least` passes over it.
+                coalesce(room[x.source_storage_id],
+                         (select run_limit - used from bucket where id = x.source_storage_id)) source
+         offset 0) free
+        left join lateral first_rows(x.id, x.head, least(quota, free.kind, free.host, free.storage, free.source) + 1) waiting on true
+    loop
+      exit ring when wrapped and (l.host_id, l.id) > (from_host, from_lane);
+      met := true; steps := steps + 1; at_host := l.host_id; at_lane := l.id;
+      room[l.kind_id] := coalesce(room[l.kind_id], l.kind);
+      room[l.host_id] := coalesce(room[l.host_id], l.host);
+      room[l.storage_id] := coalesce(room[l.storage_id], l.storage);
+      room[l.source_storage_id] := coalesce(room[l.source_storage_id], l.source);
+      n := least(room[l.kind_id], room[l.host_id], room[l.storage_id], room[l.source_storage_id]);
+      e := least(coalesce(cardinality(l.rows), 0), l.asked);
+      if n > 0 then
+        empty := coalesce(empty, true) and e = 0;
+        if n < places and e > 0 and starts is not null then
+          starts[1] := own + got / weights[1];
+          n := (apportion(v, starts, weights, n))[1];
+          if n < e then
+            ended := false;
+          end if;
+        end if;
+        n := least(n, quota);
+        if e > n then
+          picked := picked || l.rows[1:n]; e := n;
+        else
+          picked := picked || l.rows[1:e];
+        end if;
+        if e = coalesce(cardinality(l.rows), 0) then
+          dry := dry || l.id;
+        end if;
+        quota := quota - e; got := got + e; left_over := left_over - e;
+        room[queue] := room[queue] - e;
+        room[l.kind_id] := room[l.kind_id] - e;
+        room[l.host_id] := room[l.host_id] - e;
+        room[l.storage_id] := room[l.storage_id] - e;
+        room[l.source_storage_id] := room[l.source_storage_id] - e;
+        if few and room[l.host_id] <= 0 then
+          hosts := array_remove(hosts, l.host_id);
+        end if;
+        if e >= 50 and l.first_pos >= 0 and l.head_at < now() - interval '0.1 s' then
+          update lane set head = least(l.first_pos, horizon), head_at = now()
+           where id = (select id from lane where id = l.id for no key update skip locked);
+        end if;
+      else
+        empty := false;
+      end if;
+      if room[l.kind_id] <= 0 then
+        kinds := array_remove(kinds, l.kind_id);
+      end if;
+      if room[l.storage_id] <= 0 then
+        storages := array_remove(storages, l.storage_id);
+      end if;
+      if room[l.source_storage_id] <= 0 then
+        storages := array_remove(storages, l.source_storage_id);
+      end if;
+      exit ring when quota <= 0;
+    end loop;
+    if not met then
+      exit when wrapped;
+      wrapped := true; at_host := 0; at_lane := 0;
+    end if;
+    fan := least(fan * 4, 32);
+  end loop;
+  empty := coalesce(empty, false);
+  if got = 0 and steps < 256 then
+    at_host := from_host; at_lane := from_lane;
+  end if;
+end $$;
+
+-- The virtual time after a round, the `step` by which queues that were not due move along, and the tags of the queues
+-- that were listed: those at `due`, and others that turned out to have nothing.
+--
+-- All of them have earned what was taken, by weight. Queues that got less than their quota were due until there was no
+-- more room: they keep what they were owed, or one task, and the virtual time follows those that went on. Where 16 queues
+-- are listed there may be more that are due: then it is the lowest start, which cannot pass any of them.
+create function advance(
+  inout v float8, starts float8[], out tags float8[], weights float8[], quotas int[], gots int[], due int[],
+  out step float8)
+language plpgsql as $$
+declare
+  n      int    := cardinality(starts);
+  i      int;
+  weight float8 := 0;
+  taken  int    := 0;
+  lowest float8 := 'Infinity';  -- one task behind the queue with the lowest start
+  slowest float8 := 'Infinity'; -- and behind the lowest tag of those that got their quota
+  before float8;
+begin
+  tags := starts;
+  foreach i in array due loop
+    weight := weight + weights[i]; taken := taken + gots[i];
+    lowest := least(lowest, starts[i] - case when n < 16 then 1 / weights[i] else 0 end);
+    tags[i] := starts[i] + gots[i] / weights[i];
+    if gots[i] >= quotas[i] then
+      slowest := least(slowest, tags[i] - 1 / weights[i]);
+    end if;
+  end loop;
+  step := 0;
+  if taken = 0 then
+    return;
+  end if;
+
+  before := v;
+  v := greatest(v, lowest);
+  if n < 16 then
+    v := v + taken / weight;
+    if slowest < 'Infinity' then
+      v := greatest(v, slowest);
+    end if;
+  end if;
+  step := v - before;
+  for i in 1..n loop
+    if i <> all(due) then
+      tags[i] := tags[i] + step;
+    elsif n < 16 and gots[i] < quotas[i] then
+      tags[i] := greatest(tags[i], v - greatest(before - starts[i], 1 / weights[i]));
+    end if;
+  end loop;
+end $$;
+
+-- Moves rows of `ready` into `run`.
+create function begin_runs(claimer int, call bigint, picked tid[], out tasks uuid[], out sequences int[])
+language plpgsql as $$
+begin
+  -- Never waits for a command that is taking a task out of `ready`: that may be waiting for this claim.
+  with free as materialized (select ctid tuple from ready where ctid = any(picked) for update skip locked),
+  taken as (delete from ready r using free where r.ctid = free.tuple returning r.*),
+  begun as (
+    insert into run (task_id, epoch, worker_id, claim_call, queue_id, kind_id, host_id, storage_id, source_storage_id,
+                     attempt, sequence)
+    select t.task_id, t.epoch + 1, claimer, call, z.queue_id, z.kind_id, z.host_id, z.storage_id,
+           z.source_storage_id, t.attempt + 1, t.sequence + 1
+      from taken t join lane z on z.id = t.lane_id
+    returning task_id, sequence)
+  select array_agg(task_id), array_agg(sequence) into tasks, sequences from begun;
+end $$;
+
+-- Switches lanes off that seem empty: locks first (whoever inserts holds KEY SHARE), then looks again with a new
+-- snapshot. Queues that have no other lane to look at are idle from now on.
+create function switch_off(dry int[], v float8) returns void language plpgsql as $$
+declare
+  locked int[];
+  queues int[];
+begin
+  select array_agg(id) into locked
+    from (select id from lane where id = any(dry) and ready for update skip locked) l;
+  if locked is null then
+    return;
+  end if;
+  with off as (
+    update lane z set ready = false
+     where id = any(locked)
+       and not exists (select from ready r where r.lane_id = z.id and r.pos < 0)
+       and not exists (select from ready r where r.lane_id = z.id and r.pos >= z.head)
+    returning queue_id)
+  select array_agg(distinct queue_id) into queues from off;
+  if queues is not null then
+    update queue q set tag = greatest(-1 / weight, least(1 / weight, tag - v)), cursor_lane = -1
+     where id = any(queues) and cursor_lane >= 0
+       and not exists (
+         with recursive ranks as (
+           (select rank from lane where ready order by rank limit 1)
+           union all
+           select (select l.rank from lane l where l.ready and l.rank > ranks.rank order by l.rank limit 1)
+             from ranks where rank is not null)
+         select from ranks r
+          cross join lateral (
+            select from lane l where l.ready and l.rank = r.rank and l.queue_id = q.id limit 1) other);
+  end if;
+end $$;
+
 -- Takes up to `wanted` tasks for a worker that has a current lease: highest priority first, fair among queues, round
 -- the lanes of each queue, within the limit of every bucket. `call` counts the worker's calls: one that is repeated,
 -- because its answer was lost, answers with what it took. Run it as its own transaction: the gate is held to its end.
@@ -8,38 +353,30 @@ set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off se
 set enable_bitmapscan = off set enable_memoize = off as $$
 #variable_conflict use_column
 declare
-  chunk      float8   := greatest(8, wanted / 16.0);               -- a queue is served so many tasks at a time
-  shares     int      := ceil(wanted / greatest(8, wanted / 16.0));
-  left_over  int      := wanted;
+  left_over  int;
   at_rank    smallint := -32768;
-  now_v      float8;                                              -- the virtual time
+  v          float8;                                              -- the virtual time
   horizon    bigint;                                              -- no later commit comes below it
   kinds      int[];                                               -- those the worker handles that have room
   storages   int[];                                               -- those it has mounted that have room
   hosts      int[];                                               -- those with room, where they are few
   few        boolean;
   room       int[];                                               -- run_limit - used, by bucket, when first met
-  served     int[];                                               -- queues with nothing left at this rank
-  progress   boolean;
-  share      record;
-  l          record;
-  quota      int;
-  got        int;
-  steps      int;
-  fan        int;
-  n          int;
-  e          int;
-  at_host    int;
-  at_lane    int;
-  from_host  int;
-  from_lane  int;
-  wrapped    boolean;
-  ended      boolean;
-  met        boolean;
+  done       int[];                                               -- queues with nothing left at this rank
   picked     tid[];
   dry        int[];                                               -- lanes that seem empty
   took       uuid[];          took_sequences int[];
   all_took   uuid[] := '{}';  all_sequences  int[] := '{}';
+  -- The queues of a round: those that are due, in the order of their starts.
+  n          int;
+  ids        int[];           starts  float8[];  tags    float8[];  weights float8[];
+  at_hosts   int[];           at_lanes int[];    rooms   int[];     quotas  int[];
+  gots       int[];
+  others     boolean;
+  part       record;
+  progress   boolean;
+  due        int[];
+  step       float8;
 begin
   perform pass_gate();
 
@@ -55,7 +392,7 @@ begin
   horizon := pg_snapshot_xmin(pg_current_snapshot())::text::bigint << 20;
   select array_fill(null::int, array[max(id)]) into room from bucket;
   select least(wanted, run_limit - used) into left_over from bucket where id = 1;
-  select max(start) into now_v from queue;
+  select max(start) into v from queue;
   select coalesce(array_agg(b.id), '{}') into kinds
     from worker w cross join lateral unnest(w.kinds) k(name)
     join bucket b on b.scope = 'kind' and b.name = k.name and b.used < b.run_limit where w.id = claimer;
@@ -70,170 +407,58 @@ begin
   while left_over > 0 loop
     select rank into at_rank from lane where ready and rank > at_rank order by rank limit 1;
     exit when not found;
-    served := '{}';
+    done := '{}';
 
-    loop  -- rounds, while something is taken
-      progress := false;
-      -- The queues that are due, by virtual start time, and how many chunks each. A queue whose lanes are all without
-      -- room must not be listed: it would stay the lowest, and starve the others.
-      for share in
-        with due as (
-          select q.id, q.s, q.weight, q.cursor_host, q.cursor_lane, b.run_limit - b.used room
-            from (select id, greatest(tag, now_v) s, weight, cursor_host, cursor_lane
-                    from queue order by greatest(tag, now_v), id) q
-            join bucket b on b.id = q.id and b.used < b.run_limit
-           where q.id <> all(served)
-             and case
-                   when not exists (
-                     select from lane r where r.ready and r.rank = at_rank and r.queue_id = q.id offset 0) then false
-                   when few then exists (
-                     select from unnest(hosts) o(id)
-                      cross join lateral (
-                        select from lane r
-                         where r.ready and r.rank = at_rank and r.queue_id = q.id and r.host_id = o.id
-                           and r.kind_id = any(kinds) and r.storage_id = any(storages) and r.source_storage_id = any(storages) limit 1) open_lane)
-                   else exists (
-                     select from lane r
-                      where r.ready and r.rank = at_rank and r.queue_id = q.id
-                        and r.kind_id = any(kinds) and r.storage_id = any(storages) and r.source_storage_id = any(storages)
-                        and (select h.used < h.run_limit from bucket h where h.id = r.host_id))
-                 end
-           limit shares),
-        chunks as (
-          select due.*, s + i * chunk / weight f from due, generate_series(0, shares - 1) i order by f limit shares)
-        select id, s, weight, cursor_host, cursor_lane, room, ceil(count(*) * chunk)::int quota, max(f) last_start
-          from chunks group by id, s, weight, cursor_host, cursor_lane, room order by s
-      loop
-        room[share.id] := coalesce(room[share.id], share.room);
-        quota := least(share.quota, left_over, room[share.id]);
-        got := 0; steps := 0; fan := 1; wrapped := false; ended := false;
-        at_host := share.cursor_host; at_lane := share.cursor_lane;
-        from_host := at_host; from_lane := at_lane;
+    loop  -- rounds, while something is taken or a queue turns out to have nothing
+      select array_agg(d.id), array_agg(d.start), array_agg(d.weight), array_agg(d.cursor_host),
+             array_agg(d.cursor_lane), array_agg(d.room)
+        into ids, starts, weights, at_hosts, at_lanes, rooms
+        from due_queues(at_rank, v, done, kinds, storages, hosts, few) d;
+      exit when ids is null;
+      n := cardinality(ids);
+      quotas := apportion(v, starts, weights, left_over);
+      gots := array_fill(0, array[n]);
+      due := '{}'; progress := false;
+      others := n > 1 and (few or n < 16);
 
-        -- The queue's lanes as a ring, from behind its cursor, once round: one lane at first, then 4, 16, 32 at a time.
-        while quota > 0 and steps < 256 loop
-          met := false;
-          for l in
-            select x.id, x.kind_id, x.host_id, x.storage_id, x.source_storage_id, x.head_at,
-                   free.kind, free.host, free.storage, free.source,
-                   least(quota, free.kind, free.host, free.storage, free.source) asked, waiting.rows, waiting.first_pos
-              from (select * from (
-                      select r.*
-                        from (select o.id from unnest(hosts) o(id) where few and o.id >= at_host order by o.id) o
-                       cross join lateral (
-                         select r.id, r.kind_id, r.host_id, r.storage_id, r.source_storage_id, r.head, r.head_at from lane r
-                          where r.ready and r.rank = at_rank and r.queue_id = share.id and r.host_id = o.id
-                            and (o.id > at_host or r.id > at_lane)
-                            and r.kind_id = any(kinds) and r.storage_id = any(storages) and r.source_storage_id = any(storages)
-                          order by r.id) r
-                       limit fan) of_few
-                    union all
-                    select * from (
-                      select r.id, r.kind_id, r.host_id, r.storage_id, r.source_storage_id, r.head, r.head_at from lane r
-                       where not few and r.ready and r.rank = at_rank and r.queue_id = share.id
-                         and (r.host_id, r.id) > (at_host, at_lane)
-                         and r.kind_id = any(kinds) and r.storage_id = any(storages) and r.source_storage_id = any(storages)
-                         and (select h.used < h.run_limit from bucket h where h.id = r.host_id)
-                       order by r.host_id, r.id limit fan) of_many) x
-             cross join lateral (
-               select coalesce(room[x.kind_id], (select run_limit - used from bucket where id = x.kind_id)) kind,
-                      coalesce(room[x.host_id], (select run_limit - used from bucket where id = x.host_id)) host,
-                      coalesce(room[x.storage_id], (select run_limit - used from bucket where id = x.storage_id)) storage,
-                      -- Null where there is no second storage: `least` passes over it.
-                      coalesce(room[x.source_storage_id],
-                               (select run_limit - used from bucket where id = x.source_storage_id)) source
-               offset 0) free
-              left join lateral (
-                select array_agg(z.ctid) rows, min(z.pos) filter (where z.pos >= 0) first_pos
-                  from (select * from (
-                          select w.ctid, w.pos from ready w where w.lane_id = x.id and w.pos < 0
-                           order by w.pos limit least(quota, free.kind, free.host, free.storage, free.source)) in_front
-                        union all
-                        select * from (
-                          select w.ctid, w.pos from ready w where w.lane_id = x.id and w.pos >= x.head
-                           order by w.pos limit least(quota, free.kind, free.host, free.storage, free.source)) behind
-                        limit least(quota, free.kind, free.host, free.storage, free.source)) z) waiting on true
-          loop
-            if wrapped and (l.host_id, l.id) > (from_host, from_lane) then
-              ended := true;
-              exit;
-            end if;
-            met := true; steps := steps + 1; at_host := l.host_id; at_lane := l.id;
-            room[l.kind_id] := coalesce(room[l.kind_id], l.kind);
-            room[l.host_id] := coalesce(room[l.host_id], l.host);
-            room[l.storage_id] := coalesce(room[l.storage_id], l.storage);
-            room[l.source_storage_id] := coalesce(room[l.source_storage_id], l.source);
-            n := least(quota, room[l.kind_id], room[l.host_id], room[l.storage_id], room[l.source_storage_id]);
-            e := coalesce(cardinality(l.rows), 0);
-            if n > 0 then
-              if e < l.asked then
-                dry := dry || l.id;
-              end if;
-              if e > n then
-                picked := picked || l.rows[1:n]; e := n;
-              else
-                picked := picked || l.rows;
-              end if;
-              quota := quota - e; got := got + e; left_over := left_over - e;
-              room[share.id] := room[share.id] - e;
-              room[l.kind_id] := room[l.kind_id] - e;
-              room[l.host_id] := room[l.host_id] - e;
-              room[l.storage_id] := room[l.storage_id] - e;
-              room[l.source_storage_id] := room[l.source_storage_id] - e;
-              if few and room[l.host_id] <= 0 then
-                hosts := array_remove(hosts, l.host_id);
-              end if;
-              if e >= 50 and l.first_pos >= 0 and l.head_at < now() - interval '0.1 s' then
-                update lane set head = least(l.first_pos, horizon), head_at = now()
-                 where id = (select id from lane where id = l.id for no key update skip locked);
-              end if;
-            end if;
-            if room[l.kind_id] <= 0 then
-              kinds := array_remove(kinds, l.kind_id);
-            end if;
-            if room[l.storage_id] <= 0 then
-              storages := array_remove(storages, l.storage_id);
-            end if;
-            if room[l.source_storage_id] <= 0 then
-              storages := array_remove(storages, l.source_storage_id);
-            end if;
-            exit when quota <= 0;
-          end loop;
-          exit when ended;
-          if not met then
-            exit when wrapped;
-            wrapped := true; at_host := 0; at_lane := 0;
+      for i in 1..n loop
+        room[ids[i]] := coalesce(room[ids[i]], rooms[i]);
+        if quotas[i] > 0 and left_over > 0 then
+          select * into part
+            from pick_rows(
+              v, at_rank, ids[i], least(quotas[i], left_over, room[ids[i]]),
+              case when others and i < n then starts[i:] end, case when others and i < n then weights[i:] end,
+              horizon, few, left_over, room, kinds, storages, hosts, picked, dry, at_hosts[i], at_lanes[i]);
+          left_over := part.left_over; room := part.room; kinds := part.kinds; storages := part.storages;
+          hosts := part.hosts; picked := part.picked; dry := part.dry;
+          at_hosts[i] := part.at_host; at_lanes[i] := part.at_lane; gots[i] := part.got;
+          if gots[i] < quotas[i] and part.ended then
+            done := done || ids[i]; progress := true;
           end if;
-          fan := least(fan * 4, 32);
-        end loop;
-
-        update queue
-           set tag = share.s + got / share.weight,
-               start = case when got > 0 then least(share.last_start, share.s + got / share.weight) else start end,
-               cursor_host = at_host, cursor_lane = at_lane
-         where id = share.id and (got > 0 or steps >= 256);
-        if got > 0 then
-          progress := true;
+          if gots[i] > 0 then
+            progress := true;
+          end if;
+          continue when part.empty;
         end if;
-        if got < share.quota then
-          served := served || share.id;
-        end if;
-        exit when left_over <= 0;
+        due := due || i;
       end loop;
+
+      select p.v, p.step, p.tags into v, step, tags
+        from advance(v, starts, weights, quotas, gots, due) p;
+      update queue
+         set tag = case when array_position(ids, id) is null then tag + step else tags[array_position(ids, id)] end,
+             start = case when gots[array_position(ids, id)] > 0 then v else start end,
+             cursor_host = coalesce(at_hosts[array_position(ids, id)], cursor_host),
+             cursor_lane = coalesce(greatest(at_lanes[array_position(ids, id)], 0), cursor_lane)
+       where case
+               when array_position(ids, id) is null then step > 0 and cursor_lane >= 0 and (n < 16 or tag < starts[n])
+               else tag <> tags[array_position(ids, id)] or cursor_host <> at_hosts[array_position(ids, id)]
+                 or cursor_lane < 0 or cursor_lane <> at_lanes[array_position(ids, id)]
+             end;
 
       -- Every round is written before the next one looks.
       if picked is not null then
-        -- Never waits for a command that is taking a task out of `ready`: that may be waiting for this claim.
-        with free as materialized (select ctid tuple from ready where ctid = any(picked) for update skip locked),
-        taken as (delete from ready r using free where r.ctid = free.tuple returning r.*),
-        begun as (
-          insert into run (task_id, epoch, worker_id, claim_call, queue_id, kind_id, host_id, storage_id,
-                           source_storage_id, attempt, sequence)
-          select t.task_id, t.epoch + 1, claimer, call, z.queue_id, z.kind_id, z.host_id, z.storage_id,
-                 z.source_storage_id, t.attempt + 1, t.sequence + 1
-            from taken t join lane z on z.id = t.lane_id
-          returning task_id, sequence)
-        select array_agg(task_id), array_agg(sequence) into took, took_sequences from begun;
+        select b.tasks, b.sequences into took, took_sequences from begin_runs(claimer, call, picked) b;
         all_took := all_took || took; all_sequences := all_sequences || took_sequences;
         picked := null;
       end if;
@@ -242,15 +467,9 @@ begin
     end loop;
   end loop;
 
-  -- Switch empty lanes off: lock first (whoever inserts holds KEY SHARE), then look again with a new snapshot.
   if dry is not null then
-    select array_agg(id) into dry from (select id from lane where id = any(dry) and ready for update skip locked) locked;
-    update lane z set ready = false
-     where id = any(dry)
-       and not exists (select from ready r where r.lane_id = z.id and r.pos < 0)
-       and not exists (select from ready r where r.lane_id = z.id and r.pos >= z.head);
+    perform switch_off(dry, v);
   end if;
-
   perform publish('started', all_took, all_sequences);
   return query select unnest(all_took);
 end $$;

@@ -43,7 +43,8 @@ begin
              and (scope = 'host' or exists (
                    select from queue q
                     where q.id = b.id and q.weight = 1
-                      and q.start < (select max(start) from queue) and q.tag <= (select max(start) from queue)))
+                      and q.start < (select max(start) from queue)
+                      and (q.cursor_lane < 0 or q.tag <= (select max(start) from queue))))
              for update skip locked) unused;
   if freed is not null then
     delete from queue where id = any(freed);

@@ -24,40 +24,62 @@ extension MemoryState {
     }
 
     var claims: [Claim] = []
-    let current = virtualTime
     for priority in waiting.keys.sorted(by: >) {
       var lines = (waiting[priority] ?? [:]).mapValues { $0.sorted { $0.position < $1.position }[...] }
-      // Serve the queue with the lowest tag; one whose tasks are all over a limit is out of this claim.
-      while claims.count < limit,
-        let name = lines.keys.min(by: { (tag(of: $0, current), $0) < (tag(of: $1, current), $1) })
-      {
-        let line = lines[name] ?? []
-        guard let next = line.firstIndex(where: { hasRoom(for: $0.id, used) }) else {
-          lines[name] = nil
-          continue
-        }
-        let id = line[next].id
-        lines[name] = line[..<next] + line[(next + 1)...]
+      while claims.count < limit {
+        var next: [String: Int] = [:]
+        for (name, line) in lines { next[name] = line.firstIndex { hasRoom(for: $0.id, used) } }
+        guard let name = serve(next.keys.sorted()), let index = next[name], let id = lines[name]?.remove(at: index).id
+        else { break }
         for bucket in tasks[id].map({ buckets(of: $0.spec) }) ?? [] { used[bucket, default: 0] += 1 }
-        var queue = queues[name] ?? Queue()
-        let start = max(queue.tag, current)
-        virtualTime = max(virtualTime, start)
-        queue.tag = start + 1 / queue.weight
-        queues[name] = queue
         tasks[id]?.run = MemoryTask.Run(worker: worker, claimCall: call, startedAt: now)
         _ = try? move(id, .claimed)
         if let task = tasks[id] { claims.append(claim(of: task)) }
       }
     }
+
+    let backlogged = Set(tasks.values.filter(\.isReady).map(\.spec.queue))
+    for (name, queue) in queues where !queue.isIdle && !backlogged.contains(name) {
+      queues[name]?.isIdle = true
+      queues[name]?.tag = max(-1 / queue.weight, min(1 / queue.weight, queue.tag - virtualTime))
+    }
     return claims
+  }
+
+  /// Gives one start to the queue that is owed most of it, of those that are `due`: each of these earns its part of
+  /// the start, by weight, and the one that gets it pays for it. Nil if there is none.
+  private mutating func serve(_ due: [String]) -> String? {
+    guard !due.isEmpty else { return nil }
+    let former = virtualTime
+    let parts = due.map { name in
+      let queue = queues[name] ?? Queue()
+      return (start: queue.isIdle ? former + queue.tag : queue.tag, weight: queue.weight, servedAt: queue.servedAt)
+    }
+    let total = parts.reduce(0) { $0 + $1.weight }
+    let lowest = parts.map { $0.start - 1 / $0.weight }.min() ?? former
+    virtualTime = max(former, lowest) + 1 / total
+
+    func isBefore(_ one: Int, _ other: Int) -> Bool {
+      func owed(_ index: Int) -> Double { (virtualTime - parts[index].start) * parts[index].weight }
+      return (-owed(one), parts[one].servedAt, due[one]) < (-owed(other), parts[other].servedAt, due[other])
+    }
+    let chosen = due.indices.min(by: isBefore) ?? 0
+
+    // Queues that wait, but not for this, move along.
+    for (name, queue) in queues where !queue.isIdle && !due.contains(name) {
+      queues[name]?.tag = queue.tag + virtualTime - former
+    }
+    for (index, name) in due.enumerated() {
+      queues[name, default: Queue()].isIdle = false
+      queues[name]?.tag = parts[index].start
+    }
+    queues[due[chosen]]?.tag += 1 / parts[chosen].weight
+    queues[due[chosen]]?.servedAt = virtualTime
+    return due[chosen]
   }
 
   private func claim(of task: MemoryTask) -> Claim {
     Claim(spec: task.spec, epoch: task.machine.epoch, attempt: task.machine.attempt, checkpoint: task.checkpoint)
-  }
-
-  private func tag(of queue: String, _ current: Double) -> Double {
-    max(queues[queue]?.tag ?? 0, current)
   }
 
   private func hasRoom(for id: UniqueID, _ used: [Bucket: Int]) -> Bool {

@@ -20,11 +20,16 @@ struct MemoryState {
     var name: String
   }
 
-  /// Start-time fair queueing.
+  /// Fair queueing: each start is earned by all queues that could have had it, and paid by the one that has it.
   struct Queue {
     var weight = 1.0
-    /// The virtual time at which the queue is served next.
+    /// Rises by 1 / weight for each start: the queue is owed (virtual time - tag) * weight. Relative to the virtual time
+    /// while the queue is idle.
     var tag = 0.0
+    /// No task waits.
+    var isIdle = true
+    /// The virtual time of its last start.
+    var servedAt = 0.0
   }
 
   var now: Timestamp
@@ -40,7 +45,7 @@ struct MemoryState {
   /// Those that handlers declare, by kind.
   var declaredLimits: [String: Int] = [:]
   var queues: [String: Queue] = [:]
-  /// The highest virtual time at which a queue was served.
+  /// Rises by 1 / (weights of the queues that could run) for each start.
   var virtualTime = 0.0
   var outbox: [OutboxBatch] = []
   var cleanups: [Int64: MemoryCleanup] = [:]

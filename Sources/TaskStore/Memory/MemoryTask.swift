@@ -43,6 +43,10 @@ struct MemoryTask {
   var error: TaskFailure?
   var checkpoint: Checkpoint?
 
+  var isReady: Bool {
+    if case .ready? = place { true } else { false }
+  }
+
   func isOwned(by epoch: Int) -> Bool { run != nil && machine.epoch == epoch }
 
   /// `boot` is that of the worker that runs it.
