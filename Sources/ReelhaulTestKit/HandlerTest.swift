@@ -163,7 +163,7 @@ public actor HandlerTest<Handler: TaskHandler> {
       let settlement = planner.settlement(
         of: .init(
           attempt: claim.attempt, epoch: claim.epoch,
-          retry: claim.spec.retry == RetryPolicy() ? policy.retry ?? claim.spec.retry : claim.spec.retry,
+          retry: policy.retry(of: claim.spec),
           outcome: outcome, stop: ledger.stopReason, newBytes: ledger.newBytes, size: ledger.bytesTotal))
     {
       _ = try await store.settle([Settlement(taskID: claim.spec.id, epoch: claim.epoch, outcome: settlement)])

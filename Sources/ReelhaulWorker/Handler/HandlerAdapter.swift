@@ -130,7 +130,12 @@ package struct HandlerAdapter<Handler: TaskHandler>: KindHandler {
   }
 
   private static func outcome(of error: any Error, _ ledger: RunLedger) -> RunOutcome {
-    if error is OwnershipLostError || error is CancellationError { return .stopped }
+    if error is OwnershipLostError { return .stopped }
+    if error is CancellationError {
+      guard ledger.stopReason == nil else { return .stopped }
+      // Nobody told it to stop: it is handed back as one that is, but not to run again at once and for ever.
+      return .failed(TaskFailure(code: .handlerCanceled, message: "The handler canceled itself.", class: .wait))
+    }
     // A run that is told to stop may end with any error: a child process that was killed, a stream that was closed.
     if ledger.stopReason != nil, (error as? TaskError)?.meaning != .permanent { return .stopped }
     return .failed(TaskFailure(error))

@@ -49,6 +49,7 @@ public enum ReelhaulWorker {
     }
     do {
       for handler in handlers { try check(handler) }
+      try checkNames(handlers, builtIn: builtIn)
     } catch {
       throw WorkerError(code: WorkerProcess.misconfigured, message: "\(error)")
     }
@@ -79,6 +80,19 @@ public enum ReelhaulWorker {
         code: WorkerProcess.misconfigured,
         message: "the policy of \(type(of: handler)) is out of range: maxAttempts is 1 to 100, concurrency not negative"
       )
+    }
+  }
+
+  /// Each kind has one handler.
+  private static func checkNames(_ handlers: [any TaskHandler], builtIn: Bool) throws(DuplicateKind) {
+    func names<Handler: TaskHandler>(_: Handler) -> [String] { [Handler.kind] + Handler.aliases }
+    var owners: [String: String] = [:]
+    if builtIn { for kind in TaskKind.standard { owners[kind.rawValue] = "Reelhaul's own" } }
+    for handler in handlers {
+      for name in names(handler) {
+        guard let other = owners.updateValue("\(type(of: handler))", forKey: name) else { continue }
+        throw DuplicateKind(kind: TaskKind(rawValue: name), handlers: [other, "\(type(of: handler))"])
+      }
     }
   }
 

@@ -111,6 +111,8 @@ extension TaskFailure.Code {
   /// The transfer stood still for too long.
   /// A delete found a directory, and was not told to delete directories.
   public static let isDirectory = Self(rawValue: "is_directory")
+  /// A handler threw `CancellationError` and was not told to stop.
+  public static let handlerCanceled = Self(rawValue: "handler_canceled")
   /// The parameters do not decode, or the kind's own check refuses them.
   public static let parametersInvalid = Self(rawValue: "parameters_invalid")
   /// A worker of this version cannot read what another one recorded.

@@ -41,6 +41,15 @@ package struct KindPolicy: Hashable, Sendable {
     self.timeout = timeout
     self.concurrency = concurrency
   }
+
+  /// How a task is retried: as it says itself, and as its kind says where the task has the standard value.
+  package func retry(of task: TaskSpec) -> RetryPolicy {
+    guard let retry else { return task.retry }
+    let standard = RetryPolicy()
+    return RetryPolicy(
+      maxAttempts: task.retry.maxAttempts == standard.maxAttempts ? retry.maxAttempts : task.retry.maxAttempts,
+      intervals: task.retry.intervals.isEmpty ? retry.intervals : task.retry.intervals)
+  }
 }
 
 /// The handlers of a worker, each kind with one.
@@ -76,6 +85,11 @@ package struct HandlerTable: Sendable {
 package struct DuplicateKind: Error, Hashable, Sendable, CustomStringConvertible {
   package var kind: TaskKind
   package var handlers: [String]
+
+  package init(kind: TaskKind, handlers: [String]) {
+    self.kind = kind
+    self.handlers = handlers
+  }
 
   package var description: String {
     "the kind \(kind.rawValue) has two handlers, \(handlers.joined(separator: " and ")): register one of them"

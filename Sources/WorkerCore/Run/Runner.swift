@@ -115,10 +115,9 @@ package actor Runner {
     }
   }
 
-  /// The task's own policy; its kind's where the task has the standard one.
+  /// The task's own policy; what the task leaves at its standard is the kind's.
   private func retry(of claim: Claim) -> RetryPolicy {
-    guard claim.spec.retry == RetryPolicy() else { return claim.spec.retry }
-    return handlers[claim.spec.kind]?.policy.retry ?? claim.spec.retry
+    handlers[claim.spec.kind]?.policy.retry(of: claim.spec) ?? claim.spec.retry
   }
 
   // MARK: Stopping

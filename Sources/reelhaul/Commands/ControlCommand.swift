@@ -12,7 +12,7 @@ extension Subcommand {
   static let resume = control(.resume, "resume", "Continue paused tasks", "They run again, on any worker.")
   static let cancel = control(
     .cancel, "cancel", "Stop tasks for good",
-    "Their bytes on disk are removed after about a minute. 'reelhaul retry' starts them again.")
+    "Their bytes on disk are removed soon. 'reelhaul retry' starts them again.")
   static let retry = control(
     .retry, "retry", "Queue failed or canceled tasks again", "Their attempts are counted from zero.")
   static let remove = control(
