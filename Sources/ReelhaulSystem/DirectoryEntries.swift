@@ -36,7 +36,13 @@ extension FileDescriptor {
     }
     defer { closedir(stream) }
     var names: [EntryName] = []
-    while names.count < limit, let entry = readdir(stream) {
+    while names.count < limit {
+      // Only the error number tells a failed read from the end.
+      errno = 0
+      guard let entry = readdir(stream) else {
+        guard errno == 0 else { throw .last("list \(path)") }
+        break
+      }
       if let name = EntryName(entry) { names.append(name) }
     }
     return names

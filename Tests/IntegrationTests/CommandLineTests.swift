@@ -35,6 +35,26 @@ import Testing
     await fleet.stop()
   }
 
+  @Test("a file is deleted once, and the second delete says that it was absent")
+  func aFileIsDeletedOnce() async throws {
+    let fleet = try await TestFleet.start(workers: 1)
+    let path = fleet.path("/old.mp4")
+    try FileDescriptor.open(path, O_WRONLY | O_CREAT).write("film", at: 0)
+    let words = ["delete", "storage://default/old.mp4", "--wait", "--json"]
+    let wrong = try await fleet.run(words + ["--bytes", "5"])
+    #expect(wrong.status == .exited(1) && wrong.output.contains("size_mismatch"), "\(wrong.output)")
+    #expect(access(path, F_OK) == 0)
+    let done = try await fleet.run(words)
+    #expect(done.status == .exited(0), "\(done.output)")
+    #expect(done.output.contains(#""state":"succeeded""#), "\(done.output)")
+    #expect(done.output.contains(#""output":{"files":1,"bytes":4}"#), "\(done.output)")
+    #expect(access(path, F_OK) != 0)
+    let again = try await fleet.run(words)
+    #expect(again.status == .exited(0))
+    #expect(again.output.contains(#""output":{"files":0,"bytes":0,"absent":true}"#), "\(again.output)")
+    await fleet.stop()
+  }
+
   @Test("a worker trusts the given certificate authorities, and an unusable file is a usage error")
   func aWorkerTrustsTheAuthoritiesItIsGiven() async throws {
     let authority = try TestCertificates.shared.get().authority

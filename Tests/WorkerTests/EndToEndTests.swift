@@ -114,4 +114,60 @@ import WorkerCore
       #expect(try await fleet.store.task(spec.id)?.bytesDone == file.size)
     }
   }
+
+  @Test("a canceled download leaves no staging file", .timeLimit(.minutes(10)))
+  func aCanceledDownloadLeavesNothing() async throws {
+    try await RealFleet.run { fleet in
+      let file = OriginFile(seed: 13, size: 8_000_000)
+      fleet.origin.serve("/d.mp4", file)
+      let end = fleet.origin.hold("/d.mp4", from: file.size / 2)
+      defer { end.open() }
+      let spec = download(fleet, "/d.mp4")
+      let storage = Storage(roots: ["default": fleet.directory.path])
+      try await fleet.withWorker { _ in
+        try await fleet.send(.submit(spec))
+        try await eventually("bytes are recorded") { (try await fleet.store.task(spec.id)?.bytesDone ?? 0) > 0 }
+        try await fleet.send(.control(.init(id: .random(), taskID: spec.id, action: .pause)))
+        try await eventually("it is paused") { try await fleet.store.task(spec.id)?.state == .paused }
+        #expect(try storage.volume("default").staged().map(\.name.task) == [spec.id])
+        try await fleet.send(.control(.init(id: .random(), taskID: spec.id, action: .cancel)))
+        // The sweep keeps what is younger than a minute.
+        try await eventually("its staging file is gone", within: .seconds(40)) {
+          try storage.volume("default").staged().isEmpty
+        }
+        #expect(try await fleet.store.task(spec.id)?.state == .canceled)
+      }
+    }
+  }
+
+  @Test("remove with files deletes what the task published, and nobody else's file", .timeLimit(.minutes(10)))
+  func removeWithFiles() async throws {
+    try await RealFleet.run { fleet in
+      fleet.origin.serve("/e.mp4", OriginFile(seed: 14, size: 100_000))
+      let (own, foreign, kept) = (download(fleet, "/e.mp4"), UniqueID.random(), UniqueID.random())
+      var specs = [own, own, own]
+      specs[1].id = foreign
+      specs[1].destination = "storage://default/foreign.mp4"
+      specs[2].id = kept
+      specs[2].destination = "storage://default/kept.mp4"
+      func exists(_ name: String) -> Bool { access("\(fleet.directory.path)/\(name)", F_OK) == 0 }
+      try await fleet.withWorker { _ in
+        for spec in specs { try await fleet.send(.submit(spec)) }
+        try await eventually("they are done") {
+          try await fleet.store.states(of: specs.map(\.id)).values.count { $0 == .succeeded } == 3
+        }
+        // Somebody puts another file there.
+        let path = "\(fleet.directory.path)/foreign.mp4"
+        #expect(unlink(path) == 0)
+        try FileDescriptor.open(path, O_WRONLY | O_CREAT).write("mine", at: 0)
+        try await fleet.send(
+          .control(.init(id: .random(), taskID: kept, action: .remove(files: false))),
+          .control(.init(id: .random(), taskID: foreign, action: .remove(files: true))),
+          .control(.init(id: .random(), taskID: own.id, action: .remove(files: true))))
+        try await eventually("its file is gone") { !exists("e.mp4") }
+        try await eventually("the tasks are gone") { try await fleet.store.states(of: specs.map(\.id)).isEmpty }
+      }
+      #expect(exists("foreign.mp4") && exists("kept.mp4"))
+    }
+  }
 }

@@ -28,6 +28,62 @@ import WorkerCore
     }
   }
 
+  /// From what age on, in seconds, the scratch directory of a task in this state is discarded; nil: never.
+  private static let scratchTable: [(TaskState?, Int?)] = [
+    (.succeeded, minute), (.canceled, minute), (.failed, minute), (.paused, minute), (.queued, minute),
+    (.blocked, minute), (.running, nil), (.publishing, nil), (nil, week),
+  ]
+
+  @Test("scratch directories are discarded by the state of their task and their age", arguments: scratchTable)
+  func discardsScratchBy(state: TaskState?, from limit: Int?) {
+    let name = ScratchName(task: .random(), epoch: 2)
+    for age in [-5, 0, Self.minute - 1, Self.minute, Self.week - 1, Self.week, 10 * Self.week] {
+      let planner = StagingSweepPlanner([], scratches: [.init(name: name, age: age)])
+      #expect(planner.tasks.isEmpty == (age < Self.minute))
+      let states = state.map { [name.task: $0] } ?? [:]
+      #expect(planner.discardedScratches(states) == (age >= limit ?? .max ? [name] : []), "\(age) s")
+      #expect(planner.discards(states) == [])
+    }
+  }
+
+  @Test("the sweep removes the scratch directories of runs that are over, with what they hold")
+  func removesScratchDirectories() async throws {
+    let directory = try TemporaryDirectory()
+    let storage = Storage(roots: ["default": directory.path])
+    try Volume.initialise(name: "default", path: directory.path)
+    let store = MemoryStore()
+    let (queued, running) = (noop(), noop())
+    _ = try await store.apply([.submit(running)])
+    let worker = try await store.register(
+      WorkerRegistration(
+        boot: .random(), host: "test", pid: 1, leaseSeconds: 3600, kinds: [.noop], volumes: storage.volumes))
+    #expect(try await store.claim(worker, limit: 1, call: 1).count == 1)
+    _ = try await store.apply([.submit(queued)])
+    let volume = try storage.volume("default")
+    let old = ScratchName(task: queued.id, epoch: 1)
+    let kept = [
+      ScratchName(task: running.id, epoch: 1), ScratchName(task: .random(), epoch: 1),
+      ScratchName(task: queued.id, epoch: 2),
+    ]
+    for name in kept.dropLast() + [old] {
+      let path = try volume.makeScratch(name)
+      try makeDirectories("\(path)/deep")
+      try FileDescriptor.open("\(path)/deep/part", O_WRONLY | O_CREAT).write("half", at: 0)
+      var times = [timespec](repeating: timespec(tv_sec: time(nil) - 90, tv_nsec: 0), count: 2)
+      #expect(utimensat(AT_FDCWD, path, &times, 0) == 0)
+    }
+    let loop = EventLoop(name: "sweep")
+    let sweeper = StagingSweeper(loop: loop, store: store, storage: storage, log: quietLog)
+    #expect(Set(try volume.scratches().map(\.name)) == Set(kept.dropLast() + [old]))
+    await sweeper.sweep()
+    #expect(Set(try volume.scratches().map(\.name)) == Set(kept.dropLast()))
+    // Touched just now.
+    _ = try volume.makeScratch(kept[2])
+    await sweeper.sweep()
+    #expect(Set(try volume.scratches().map(\.name)) == Set(kept))
+    await Task.detached { loop.shutdown() }.value
+  }
+
   @Test("the sweep removes the staging files of canceled tasks")
   func removesFilesOfCanceledTasks() async throws {
     let directory = try TemporaryDirectory()

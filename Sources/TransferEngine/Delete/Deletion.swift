@@ -45,11 +45,26 @@ package struct Deletion: Sendable {
 
   package enum Target: Hashable, Sendable {
     case absent
-    /// With its device and inode.
-    case file(size: Int64, device: UInt64, inode: UInt64)
+    case file(Version)
     case directory
     /// A symbolic link, a FIFO, a socket, a device.
     case special
+  }
+
+  /// A regular file with its contents: another file, or a changed one, has another version.
+  package struct Version: Hashable, Sendable {
+    package let size: Int64
+    private let device: dev_t
+    private let inode: ino_t
+    /// A file that is made after another was removed may get its inode.
+    private let modifiedAt: [Int]
+
+    init(_ status: stat) {
+      size = Int64(status.st_size)
+      device = status.st_dev
+      inode = status.st_ino
+      modifiedAt = [status.st_mtim.tv_sec, status.st_mtim.tv_nsec]
+    }
   }
 
   /// What lies there.
@@ -58,7 +73,7 @@ package struct Deletion: Sendable {
     do throws(SystemError) {
       let status = try parent().status(of: name)
       return switch status.st_mode & S_IFMT {
-      case S_IFREG: .file(size: Int64(status.st_size), device: UInt64(status.st_dev), inode: UInt64(status.st_ino))
+      case S_IFREG: .file(Version(status))
       case S_IFDIR: .directory
       default: .special
       }
@@ -87,7 +102,11 @@ package struct Deletion: Sendable {
     do throws(SystemError) {
       let parent = try parent()
       var count = Count()
-      guard try delete(parent, name, device: parent.status().st_dev, depth: 0, &count) else { return false }
+      do throws(SystemError) {
+        guard try delete(parent, name, device: parent.status().st_dev, depth: 0, &count) else { return false }
+      } catch  where error.errno == ENOENT {
+        // An earlier run may have removed it without having synced that.
+      }
       try volume.directories.sync(parent)
       return true
     } catch {
@@ -97,23 +116,27 @@ package struct Deletion: Sendable {
   }
 
   /// Deletes the regular file that was looked at and verified, and no other that has taken its name since:
-  /// it is moved aside under `aside`, compared, and removed or moved back. Durable when it returns.
-  package func runExactly(device: UInt64, inode: UInt64, aside: StagingName) throws(StorageError) {
+  /// it is moved aside under `aside`, compared, and removed or moved back. Returns whether it was there, and the observer
+  /// let it go. Durable when it returns true.
+  package func runExactly(_ version: Version, aside: StagingName) throws(StorageError) -> Bool {
     try volume.check()
-    guard observer.goesOn else { return }
+    guard observer.goesOn else { return false }
     do throws(SystemError) {
       let parent = try parent()
+      let replaced = SystemError(errno: EAGAIN, operation: "delete \(url): it was replaced while it was verified")
+      // Moving aside is only for a replacement that happens between this look and the next call.
+      guard try Version(parent.status(of: url.name)) == version else { throw replaced }
       try FileDescriptor.rename(from: parent, url.name, to: volume.staging, aside.description)
-      let moved = try volume.staging.status(of: aside.description)
-      guard moved.st_dev == device, moved.st_ino == inode else {
-        try FileDescriptor.renameNoReplace(from: volume.staging, aside.description, to: parent, url.name)
-        throw SystemError(errno: EAGAIN, operation: "delete \(url): it was replaced while it was verified")
+      guard try Version(volume.staging.status(of: aside.description)) == version else {
+        try volume.moveNoReplace(aside.description, to: parent, url.name)
+        throw replaced
       }
       try volume.staging.remove(aside.description)
-      observer.deleted(Count(files: 1, bytes: Int64(moved.st_size)))
+      observer.deleted(Count(files: 1, bytes: version.size))
       try volume.directories.sync(parent)
+      return true
     } catch {
-      if error.errno == ENOENT { return }
+      if error.errno == ENOENT { return false }
       throw StorageError(error, storage: volume.name)
     }
   }

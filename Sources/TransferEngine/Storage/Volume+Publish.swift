@@ -111,7 +111,7 @@ extension Volume {
   }
 
   /// renameat2 with RENAME_NOREPLACE, or link and unlink if the file system lacks it (NFS, some FUSE).
-  private func moveNoReplace(
+  func moveNoReplace(
     _ staged: String, to parent: borrowing FileDescriptor, _ name: String
   ) throws(SystemError) {
     do throws(SystemError) {

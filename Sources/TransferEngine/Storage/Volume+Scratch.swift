@@ -75,6 +75,15 @@ extension Volume {
     removeTree("\(scratchPath)/\(name)")
   }
 
+  /// Removes a scratch directory that has not changed for `seconds`; false if it has. Blocks.
+  package func discard(_ name: ScratchName, untouchedFor seconds: Int) throws(StorageError) -> Bool {
+    guard let scratch = try scratches().first(where: { $0.name == name }),
+      Int(Clocks.realtimeMicroseconds() / 1_000_000) - scratch.modifiedAt >= seconds
+    else { return false }
+    try discard(name)
+    return true
+  }
+
   /// Moves a complete file of a scratch directory of this volume to its destination: data, name and directories are on
   /// stable storage when it returns. A file that the same `mark` published there before is replaced: an earlier run of
   /// the task got as far, and its end was not recorded. Blocks.
@@ -131,7 +140,12 @@ extension Volume {
   /// stays, and so does one on a file system that keeps no marks, because nobody can tell whose it is. Blocks.
   package func removePublished(at destination: StorageURL, by tasks: [UniqueID]) throws(StorageError) -> Bool {
     try check()
-    guard try hasFile(at: destination, orLink: true) else { return false }
+    do throws(StorageError) {
+      guard try hasFile(at: destination) else { return false }
+    } catch  where error.code == .destinationInvalid {
+      // A directory, a link or a FIFO, or a path through one: no task publishes these.
+      return false
+    }
     do throws(SystemError) {
       let directories = destination.names.dropLast()
       let parent = try root.openBeneath(
@@ -145,7 +159,7 @@ extension Volume {
       return true
     } catch {
       switch error.errno {
-      case ENOENT, ELOOP, ENOTSUP: return false
+      case ENOENT, ELOOP, ENOTDIR, ENOTSUP: return false
       default: throw StorageError(error, storage: name)
       }
     }

@@ -67,42 +67,51 @@ private final class DeleteRun: Sendable {
 
   func run() async throws -> RunOutcome {
     guard watch.goesOn else { return .stopped }
-    var plan = try DeletePlan(claim.checkpoint)
+    let plan = try DeletePlan(claim.checkpoint)
+    let mounted = try await root.withVolume { $0.id }
+    let volume = plan?.volume ?? mounted
     let isExact = claim.spec.expect != Expectation()
-    switch try await look() {
+    switch try await onVolume(volume, { try $0.look() }) {
     case .absent:
-      return succeeded(plan?.total ?? Deletion.Count(), wasAbsent: plan == nil)
+      guard let plan else { return succeeded(Deletion.Count(), wasAbsent: true) }
+      // The earlier run may have ended before its last change was durable.
+      guard try await onVolume(volume, { try $0.run() }) else { return .stopped }
+      return succeeded(plan.total)
     case .special where isExact, .directory where isExact:
       throw StorageError(.destinationInvalid, "\(url) is not a regular file, and has no digest or size to compare")
     case .directory where !isRecursive:
       throw TaskFailure(
         code: .isDirectory, message: "\(url) is a directory; only with --recursive is it deleted", class: .fail)
-    case .file(let size, let device, let inode) where isExact:
-      guard try await verify(size: size) else { return .stopped }
-      try await record(DeletePlan(total: Deletion.Count(files: 1, bytes: size)))
+    case .file(let version) where isExact:
+      guard try await verify(size: version.size) else { return .stopped }
+      try await record(DeletePlan(total: Deletion.Count(files: 1, bytes: version.size), volume: volume))
       let aside = StagingName(task: claim.spec.id, epoch: claim.epoch, generation: 0)
-      try await onVolume { try $0.runExactly(device: device, inode: inode, aside: aside) }
-      return watch.count.files == 1 ? succeeded(watch.count) : watch.goesOn ? succeeded(Deletion.Count()) : .stopped
+      guard try await onVolume(volume, { try $0.runExactly(version, aside: aside) }) else {
+        return watch.goesOn ? succeeded(Deletion.Count(), wasAbsent: true) : .stopped
+      }
+      return succeeded(watch.count)
     case .file, .directory, .special: break
     }
     // What is left of the plan of an earlier run tells how much that run deleted after its last record.
-    guard let left = try await onVolume({ try $0.survey() }) else { return .stopped }
+    guard let left = try await onVolume(volume, { try $0.survey() }) else { return .stopped }
     let before = plan.map { $0.deleted(leaving: left) } ?? Deletion.Count()
-    plan = DeletePlan(total: before + left)
-    try await record(DeletePlan(total: before + left))
+    try await record(DeletePlan(total: before + left, volume: volume))
     watch.begin(before, of: before + left)
-    guard try await onVolume({ try $0.run() }) else { return .stopped }
+    guard try await onVolume(volume, { try $0.run() }) else { return .stopped }
     return succeeded(before + watch.count)
   }
 
+  /// All calls are for one volume: on another one, nothing that is absent was deleted.
   private func onVolume<Result: Sendable>(
-    _ body: @escaping @Sendable (Deletion) throws -> Result
+    _ id: UniqueID, _ body: @escaping @Sendable (Deletion) throws -> Result
   ) async throws -> Result {
-    try await root.withVolume { [url, watch] volume in try body(Deletion(url, on: volume, observer: watch)) }
-  }
-
-  private func look() async throws -> Deletion.Target {
-    try await onVolume { try $0.look() }
+    try await root.withVolume { [url, watch] volume in
+      guard volume.id == id else {
+        throw StorageError(
+          .volumeGone, "storage \(volume.name): the deletion began on volume \(id), but \(volume.id) is mounted")
+      }
+      return try body(Deletion(url, on: volume, observer: watch))
+    }
   }
 
   private func record(_ plan: DeletePlan) async throws {
@@ -117,7 +126,8 @@ private final class DeleteRun: Sendable {
         code: .sizeMismatch, message: "\(url) has \(size) bytes, expected were \(expected): it stays", class: .fail)
     }
     guard expect.sha256 != nil || expect.md5 != nil else { return true }
-    let mismatch = try await root.readWhole(pulse: { [ledger] in ledger.pulse() }) { [root, url, expect, watch] in
+    let pulse: @Sendable () -> Void = { [ledger] in ledger.pulse() }
+    let mismatch = try await root.readWhole(pulse: pulse) { [root, url, expect, watch] in
       try FileCheck.mismatch(of: url, on: root.storage.volume(url.root), expect: expect) { watch.goesOn }
     }
     switch mismatch {
@@ -142,7 +152,7 @@ private final class DeleteRun: Sendable {
   private static func isRecursive(_ parameters: [UInt8]?) throws(TaskFailure) -> Bool {
     guard let parameters else { return false }
     do throws(DecodingFailure) {
-      return try JSONReader.read(parameters) { reader throws(DecodingFailure) in
+      return try JSONReader.read(parameters, refusingUnknownNames: true) { reader throws(DecodingFailure) in
         var isRecursive = false
         try reader.object(known: ["recursive"]) { reader, name throws(DecodingFailure) in
           switch name {
@@ -162,20 +172,25 @@ private final class DeleteRun: Sendable {
 private struct DeletePlan: Hashable, Sendable {
   /// All of it, with what earlier runs deleted.
   var total: Deletion.Count
+  /// Where it is deleted.
+  var volume: UniqueID?
 
-  init(total: Deletion.Count) {
+  init(total: Deletion.Count, volume: UniqueID) {
     self.total = total
+    self.volume = volume
   }
 
   init?(_ checkpoint: Checkpoint?) throws(TaskFailure) {
     guard let checkpoint else { return nil }
     var total = Deletion.Count()
+    var volume: UniqueID?
     do throws(DecodingFailure) {
       try JSONReader.read(checkpoint.payload) { reader throws(DecodingFailure) in
         try reader.object { reader, name throws(DecodingFailure) in
           switch name {
           case "files": total.files = try reader.integer()
           case "bytes": total.bytes = try reader.integer()
+          case "volume": volume = try UniqueID(reader.string())
           default: try reader.skip()
           }
         }
@@ -185,6 +200,7 @@ private struct DeletePlan: Hashable, Sendable {
         code: .checkpointUnreadable, message: "this worker cannot read the checkpoint: \(error)", class: .wait)
     }
     self.total = total
+    self.volume = volume
   }
 
   /// How much is gone where `left` is still there. Somebody may have added files meanwhile.
@@ -198,6 +214,7 @@ private struct DeletePlan: Hashable, Sendable {
       json.object { json in
         json.member("files", total.files)
         json.member("bytes", total.bytes)
+        if let volume { json.member("volume", "\(volume)") }
       }
     }
     return Checkpoint(bytesTotal: total.bytes, payload: payload)

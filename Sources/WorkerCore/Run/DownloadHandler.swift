@@ -41,15 +41,23 @@ extension StorageRoots {
   ///
   /// Throws ``StorageError`` where another volume is mounted than the one with the staging file.
   package func cleanUp(_ cleanup: Cleanup, checkpoints: [Checkpoint], publishers: [UniqueID]) async throws {
+    let destination = cleanup.spec.destination.flatMap { try? StorageURL($0) }
     for case let checkpoint? in checkpoints.map({ try? DownloadCheckpoint($0) }) {
-      guard let name = StagingName(checkpoint.stagingName), publishers.contains(name.task),
-        let root = storage.roots.keys.lazy.compactMap({ self[$0] })
-          .first(where: { (try? $0.storage.volume($0.name).id) == checkpoint.volume })
-      else { continue }
-      try await root.withVolume { try $0.discard(name) }
+      guard let name = StagingName(checkpoint.stagingName), publishers.contains(name.task) else { continue }
+      try await discard(name, on: checkpoint.volume, preferring: destination?.root)
     }
-    guard cleanup.files, let destination = cleanup.spec.destination.flatMap({ try? StorageURL($0) }) else { return }
+    guard cleanup.files, let destination else { return }
     guard let root = self[destination.root] else { throw StorageError.unknownRoot(destination.root) }
     _ = try await root.withVolume { try $0.removePublished(at: destination, by: publishers) }
+  }
+
+  /// Looks at the root `first` before all others: another one may hang.
+  private func discard(_ name: StagingName, on volume: UniqueID, preferring first: String?) async throws {
+    let names = storage.roots.keys.sorted { ($0 != first ? 1 : 0, $0) < ($1 != first ? 1 : 0, $1) }
+    for case let root? in names.map({ self[$0] }) {
+      guard let mounted = try? await root.withVolume({ $0 }), mounted.id == volume else { continue }
+      return try await root.withVolume { _ in try mounted.discard(name) }
+    }
+    throw StorageError(.volumeGone, "the staging file \(name) is on volume \(volume), which is not mounted")
   }
 }

@@ -1,7 +1,7 @@
 import TaskCore
 import TransferEngine
 
-/// Decides which of a volume's staging files no task will need again.
+/// Decides which of a volume's staging files and scratch directories no task will need again.
 package struct StagingSweepPlanner: Sendable {
   package struct Entry: Hashable, Sendable {
     package var name: StagingName
@@ -14,6 +14,17 @@ package struct StagingSweepPlanner: Sendable {
     }
   }
 
+  package struct ScratchEntry: Hashable, Sendable {
+    package var name: ScratchName
+    /// Seconds since an entry of the directory was made or removed; negative if the file server's clock is ahead.
+    package var age: Int
+
+    package init(name: ScratchName, age: Int) {
+      self.name = name
+      self.age = age
+    }
+  }
+
   /// The seconds for which even an ended task's file is kept, because its run may still be cleaning up.
   package static let quiet = 60
   /// The seconds for which the file of a failed task is kept for a `retry`, which afterwards starts from zero. The
@@ -21,14 +32,16 @@ package struct StagingSweepPlanner: Sendable {
   package static let kept = 7 * 86_400
 
   private let candidates: [Entry]
+  private let scratches: [ScratchEntry]
 
-  package init(_ entries: [Entry]) {
+  package init(_ entries: [Entry], scratches: [ScratchEntry] = []) {
     candidates = entries.filter { $0.age >= Self.quiet }
+    self.scratches = scratches.filter { $0.age >= Self.quiet }
   }
 
   /// The tasks whose states decide. Empty if no file can be discarded in any case.
   package var tasks: Set<UniqueID> {
-    Set(candidates.lazy.map(\.name.task))
+    Set(candidates.lazy.map(\.name.task)).union(scratches.lazy.map(\.name.task))
   }
 
   /// The files to discard. `states` has the states of all ``tasks`` that the store knows.
@@ -39,6 +52,17 @@ package struct StagingSweepPlanner: Sendable {
       case .failed, nil: entry.age >= Self.kept
       // The task will continue with its bytes.
       case .blocked, .queued, .running, .publishing, .paused: false
+      }
+    }.map(\.name)
+  }
+
+  /// The scratch directories to discard: no later run uses the one of an earlier run.
+  package func discardedScratches(_ states: [UniqueID: TaskState]) -> [ScratchName] {
+    scratches.filter { entry in
+      switch states[entry.name.task] {
+      case .running, .publishing: false
+      case nil: entry.age >= Self.kept
+      case .blocked, .queued, .paused, .succeeded, .failed, .canceled: true
       }
     }.map(\.name)
   }

@@ -3,8 +3,9 @@ import ReelhaulTelemetry
 import TaskStore
 import TransferEngine
 
-/// Removes staging files that no task will need again, from time to time: files that a dead run left to a task which
-/// was canceled or succeeded elsewhere, and files of tasks that failed long ago. Every worker does this at random
+/// Removes staging files and scratch directories that no task will need again, from time to time: files that a dead run
+/// left to a task which was canceled or succeeded elsewhere, files of tasks that failed long ago, and scratch
+/// directories of runs that are over. Every worker does this at random
 /// moments for the volumes that it has mounted. A file system that does not answer delays only the sweeps.
 ///
 /// A task may be retried at the same moment. If its run has adopted the file by then, the file's time has changed and
@@ -54,7 +55,9 @@ package actor StagingSweeper {
         let removed = try await sweep(root, files)
         outages[root] = nil
         guard removed > 0 else { continue }
-        log.info("unused staging files were removed", ["storage": .text(root), "count": .integer(removed)])
+        log.info(
+          "unused staging files and scratch directories were removed",
+          ["storage": .text(root), "count": .integer(removed)])
       } catch is CancellationError {
         return
       } catch {
@@ -64,21 +67,29 @@ package actor StagingSweeper {
     }
   }
 
-  /// Returns the number of removed files; 0 for a root that is not mounted.
+  /// Returns the number of removed files and directories; 0 for a root that is not mounted.
   private func sweep(_ root: String, _ files: BlockingPool) async throws -> Int {
     let now = Int(Clocks.realtimeMicroseconds() / 1_000_000)
-    let mounted = try await files.runAbandonably { [storage] () -> (Volume, [Volume.Staged])? in
+    let mounted = try await files.runAbandonably { [storage] () -> (Volume, [Volume.Staged], [Volume.Scratch])? in
       guard let volume = try? storage.volume(root) else { return nil }
-      return (volume, try volume.staged())
+      return (volume, try volume.staged(), try volume.scratches())
     }
-    guard let (volume, staged) = mounted else { return 0 }
-    let planner = StagingSweepPlanner(staged.map { .init(name: $0.name, age: now - $0.modifiedAt) })
+    guard let (volume, staged, scratches) = mounted else { return 0 }
+    let planner = StagingSweepPlanner(
+      staged.map { .init(name: $0.name, age: now - $0.modifiedAt) },
+      scratches: scratches.map { .init(name: $0.name, age: now - $0.modifiedAt) })
     let tasks = planner.tasks
     guard !tasks.isEmpty else { return 0 }
-    let names = planner.discards(try await store.states(of: Array(tasks)))
+    let states = try await store.states(of: Array(tasks))
     // One file at a time, so that a drain can end the sweep between two files.
     var removed = 0
-    for name in names where !Task.isCancelled {
+    for name in planner.discards(states) where !Task.isCancelled {
+      let isRemoved = try await files.runAbandonably {
+        try volume.discard(name, untouchedFor: StagingSweepPlanner.quiet)
+      }
+      if isRemoved { removed += 1 }
+    }
+    for name in planner.discardedScratches(states) where !Task.isCancelled {
       let isRemoved = try await files.runAbandonably {
         try volume.discard(name, untouchedFor: StagingSweepPlanner.quiet)
       }
