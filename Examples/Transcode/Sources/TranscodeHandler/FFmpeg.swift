@@ -59,16 +59,12 @@ enum FFmpeg {
     }
   }
 
+  /// Read by a thread of its own: a read waits for the program, and `readabilityHandler` may miss the end of a pipe.
   private static func chunks(of pipe: Pipe) -> AsyncStream<Data> {
     AsyncStream { continuation in
-      pipe.fileHandleForReading.readabilityHandler = { handle in
-        let data = handle.availableData
-        if data.isEmpty {
-          handle.readabilityHandler = nil
-          continuation.finish()
-        } else {
-          continuation.yield(data)
-        }
+      Thread.detachNewThread {
+        while case let data = pipe.fileHandleForReading.availableData, !data.isEmpty { continuation.yield(data) }
+        continuation.finish()
       }
     }
   }
