@@ -41,7 +41,7 @@ import TranscodeTask
     }
   }
 
-  @Test("a task that is canceled while ffmpeg runs kills it and leaves no video")
+  @Test("a task that is canceled behind its first checkpoint leaves no video")
   func cancel() async throws {
     try await withTask(height: 1080) { test in
       await test.stop(after: .checkpoint(1), as: .cancel)
