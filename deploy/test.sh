@@ -6,10 +6,11 @@ cd "$(dirname "$0")/.."
 . deploy/install.sh
 
 need_swift
-need "${build_packages[@]}" "${runtime_packages[@]}" kcat openjdk-17-jre-headless openssl pgbouncer shellcheck
+need "${build_packages[@]}" "${runtime_packages[@]}" ffmpeg kcat openjdk-17-jre-headless openssl \
+  pgbouncer python3 shellcheck
 
 say "Lint"
-swift format lint --strict --recursive Sources Tests Package.swift
+swift format lint --strict --recursive Sources Tests Package.swift Examples/*/{Package.swift,Sources,Tests}
 shellcheck -x deploy/*.sh .ci/run
 
 say "Build"
@@ -36,3 +37,4 @@ say "Test: what is pure, in parallel"
 run --skip "$real"
 say "Test: real parts, one test at a time"
 run --no-parallel --filter "$real"
+deploy/test-example.sh

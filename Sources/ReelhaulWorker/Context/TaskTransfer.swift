@@ -95,6 +95,23 @@ public struct TaskTransfer: Sendable {
     }
   }
 
+  /// The path of the file at `url`, a `storage://` URL of a root that this worker has, for a program that reads it. Never
+  /// write to it: others see the file. The path is this worker's own, so a checkpoint holds the URL in its place.
+  ///
+  /// Throws ``TaskError``: one that waits where this worker lacks the root, one that is tried again where no file is there.
+  public func path(of url: String) async throws -> String {
+    let place = try Self.place(url)
+    guard let root = run.roots?[place.root] else { throw Self.withoutStorage }
+    do {
+      return try await root.withVolume { volume in
+        _ = try volume.open(place)
+        return "\(volume.path)/\(place.path)"
+      }
+    } catch let error as StorageError {
+      throw TaskError(error.failure)
+    }
+  }
+
   private func download(
     _ source: String, to place: StorageURL, named name: String, _ options: Options
   ) async throws -> (bytes: Int64, sha256: String?) {

@@ -1,0 +1,71 @@
+import Foundation
+import ReelhaulWorker
+
+/// ffmpeg and ffprobe as child processes, which are killed when the task is canceled.
+enum FFmpeg {
+  /// Runs ffmpeg. `onProgress` gets the microseconds of video that are done.
+  static func run(_ arguments: [String], onProgress: (Int64) -> Void = { _ in }) async throws {
+    let options = ["-nostdin", "-hide_banner", "-loglevel", "error", "-y", "-progress", "pipe:1"]
+    try await lines(of: "ffmpeg", options + arguments) { line in
+      if line.hasPrefix("out_time_us="), let done = Int64(line.dropFirst(12)) { onProgress(done) }
+    }
+  }
+
+  /// How long a video is; nil where the file does not say.
+  static func microseconds(of path: String) async throws -> Int64? {
+    var seconds: Double?
+    try await lines(of: "ffprobe", ["-v", "error", "-show_entries", "format=duration", "-of", "csv=p=0", path]) {
+      seconds = Double($0) ?? seconds
+    }
+    return seconds.map { Int64($0 * 1_000_000) }
+  }
+
+  /// Gives each line of a program's output to `onLine`. Throws a permanent ``TaskError`` where the program fails: the
+  /// same input would make it fail again.
+  private static func lines(of program: String, _ arguments: [String], onLine: (String) -> Void) async throws {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+    process.arguments = [program] + arguments
+    process.standardInput = FileHandle.nullDevice
+    let (output, errors) = (Pipe(), Pipe())
+    (process.standardOutput, process.standardError) = (output, errors)
+    let (exit, exited) = AsyncStream.makeStream(of: Int32.self)
+    process.terminationHandler = { process in
+      exited.yield(process.terminationStatus)
+      exited.finish()
+    }
+    try process.run()
+    try await withTaskCancellationHandler {
+      let (outputChunks, errorChunks) = (chunks(of: output), chunks(of: errors))
+      var rest = Data()
+      for await chunk in outputChunks {
+        rest += chunk
+        while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
+          onLine(String(decoding: rest[..<end], as: UTF8.self))
+          rest = Data(rest[(end + 1)...])
+        }
+      }
+      var message = Data()
+      for await chunk in errorChunks { message += chunk }
+      let status = await exit.first { _ in true }
+      try Task.checkCancellation()
+      guard status == 0 else {
+        let text = String(decoding: message.suffix(500), as: UTF8.self)
+        throw TaskError.permanent("\(program) ended with \(status ?? -1): \(text)", code: "\(program)_failed")
+      }
+    } onCancel: {
+      // What it has written is thrown away, so it need not end in good order.
+      if process.isRunning { kill(process.processIdentifier, SIGKILL) }
+    }
+  }
+
+  /// Read by a thread of its own: a read waits for the program, and `readabilityHandler` may miss the end of a pipe.
+  private static func chunks(of pipe: Pipe) -> AsyncStream<Data> {
+    AsyncStream { continuation in
+      Thread.detachNewThread {
+        while case let data = pipe.fileHandleForReading.availableData, !data.isEmpty { continuation.yield(data) }
+        continuation.finish()
+      }
+    }
+  }
+}
