@@ -35,6 +35,6 @@ fi
 real='^(Chaos|Curl|Integration|Kafka|LocalFleet|Postgres|ReelhaulClient|TaskStore|TransferEngine|Worker)Tests\.'
 say "Test: what is pure, in parallel"
 run --skip "$real"
+deploy/test-example.sh
 say "Test: real parts, one test at a time"
 run --no-parallel --filter "$real"
-deploy/test-example.sh
