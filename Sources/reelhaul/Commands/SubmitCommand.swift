@@ -15,7 +15,7 @@ extension Subcommand {
       positionals: [PositionalSpec("KIND", help: "the kind of task, as its handler names it")],
       examples: [
         Example(
-          #"reelhaul submit transcode --parameters '{"video": "storage://default/a.mp4", "height": 720}' --wait"#,
+          #"reelhaul submit transcode --parameters '{"video":"storage://default/a.mp4","height":720}' --wait"#,
           "Run a handler of your own"),
         Example("reelhaul submit transcode --parameters @job.json --priority 10", "Read the parameters from a file"),
       ],
