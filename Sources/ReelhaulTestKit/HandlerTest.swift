@@ -33,7 +33,7 @@ public actor HandlerTest<Handler: TaskHandler> {
   private let log = Logger(level: .error)
   private var planner = SettlementPlanner(seed: 1)
   private var plan: (moment: Moment, stop: Stop)?
-  private var runs: [HandlerRun<Handler>] = []
+  private var runCount = 0
 
   /// Submits a task with `parameters`. `change` sets what else it has, such as labels or a destination; `make` makes the
   /// handler of each run.
@@ -69,21 +69,21 @@ public actor HandlerTest<Handler: TaskHandler> {
   /// Runs the task once: to its end, or until it is stopped. Throws ``HandlerTestError`` where the task cannot run now.
   @discardableResult
   public func run() async throws -> HandlerRun<Handler> {
-    let adapter = HandlerAdapter(make(), roots: roots, log: log)
+    let recorder = RunRecorder(plan)
+    let adapter = HandlerAdapter(make(), roots: roots, log: log, observer: recorder)
+    runCount += 1
     let worker = try await store.register(
       WorkerRegistration(
-        boot: UniqueID(milliseconds: UInt64(runs.count + 1)), host: "test", pid: 1, leaseSeconds: 3600,
+        boot: UniqueID(milliseconds: UInt64(runCount)), host: "test", pid: 1, leaseSeconds: 3600,
         kinds: [adapter.kind] + adapter.aliases, volumes: roots.storage.volumes))
     guard let claim = try await store.claim(worker, limit: 1, call: 1).first else {
       throw HandlerTestError(message: "the task is \(try await state.rawValue), and cannot run now")
     }
     let fence = Fence(until: .now + .seconds(3600))
-    let lease = Lease(worker: worker, boot: UniqueID(high: 0, low: UInt64(runs.count + 1)), fence: fence)
+    let lease = Lease(worker: worker, boot: UniqueID(high: 0, low: UInt64(runCount)), fence: fence)
     let batcher = StoreBatcher(store: store, loop: loop, log: log)
     let ledger = RunLedger(claim: claim, lease: lease, store: batcher)
-    let recorder = RunRecorder(plan)
     plan = nil
-    let observed = HandlerAdapter(make(), roots: roots, log: log, observer: recorder)
     recorder.onStop { [store, spec] stop, task in
       switch stop {
       case .crash: return
@@ -99,11 +99,9 @@ public actor HandlerTest<Handler: TaskHandler> {
       if let reason = stop.reason { ledger.tellToStop(reason) }
       task.cancel()
     }
-    let outcome = await recorder.outcome(of: { await observed.run(claim, ledger: ledger) })
+    let outcome = await recorder.outcome(of: { await adapter.run(claim, ledger: ledger) })
     if outcome == nil { fence.close() }
-    let run = try await settle(outcome, recorder, claim, ledger, worker)
-    runs.append(run)
-    return run
+    return try await settle(outcome, adapter, recorder, claim, ledger, worker)
   }
 
   /// Runs the task again, in a fresh instance, after a stop or a failed attempt: a paused task is resumed, a crashed
@@ -142,7 +140,8 @@ public actor HandlerTest<Handler: TaskHandler> {
   }
 
   private func settle(
-    _ outcome: RunOutcome?, _ recorder: RunRecorder, _ claim: Claim, _ ledger: RunLedger, _ worker: WorkerID
+    _ outcome: RunOutcome?, _ adapter: HandlerAdapter<Handler>, _ recorder: RunRecorder, _ claim: Claim,
+    _ ledger: RunLedger, _ worker: WorkerID
   ) async throws -> HandlerRun<Handler> {
     var ended: HandlerRun<Handler>.Outcome
     let isLost = ledger.stopReason == .abandoned
@@ -158,12 +157,11 @@ public actor HandlerTest<Handler: TaskHandler> {
     case .stopped? where !isLost: ended = .stopped(ledger.stopReason.map(TaskStopReason.init))
     default: ended = .ownershipLost
     }
-    let policy = HandlerAdapter(make(), roots: roots, log: log).policy
     if let outcome,
       let settlement = planner.settlement(
         of: .init(
           attempt: claim.attempt, epoch: claim.epoch,
-          retry: policy.retry(of: claim.spec),
+          retry: adapter.policy.retry(of: claim.spec),
           outcome: outcome, stop: ledger.stopReason, newBytes: ledger.newBytes, size: ledger.bytesTotal))
     {
       _ = try await store.settle([Settlement(taskID: claim.spec.id, epoch: claim.epoch, outcome: settlement)])

@@ -128,7 +128,7 @@ public struct TaskTransfer: Sendable {
       throw TaskError.permanent("the transfer: \(error)", code: TaskFailure.Code.sourceInvalid.rawValue)
     }
     let checkpoint = run.checkpoint(ofTransfer: name).flatMap { try? DownloadCheckpoint($0) }
-    let ledger = TransferLedger(run: run, name: name, onProgress: options.onProgress)
+    let ledger = HandlerTransferLedger(run: run, name: name, onProgress: options.onProgress)
     switch await DownloadEngine(roots: roots).run(spec, to: place, from: checkpoint, ledger: ledger) {
     case .succeeded(let sha256, let bytes):
       if run.checkpoint(ofTransfer: name) != nil { try await run.checkpoint(nil, ofTransfer: name) }
@@ -174,7 +174,7 @@ extension TaskError {
 }
 
 /// Records a transfer with the run that makes it.
-private final class TransferLedger: DownloadLedger {
+private final class HandlerTransferLedger: DownloadLedger {
   private let run: RunState
   private let name: String
   private let onProgress: (@Sendable (Int64, Int64?) -> Void)?

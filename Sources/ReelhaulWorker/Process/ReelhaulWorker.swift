@@ -65,9 +65,10 @@ public enum ReelhaulWorker {
     HandlerAdapter(handler, middleware: middleware, roots: services.roots, log: services.log)
   }
 
+  private static func names<Handler: TaskHandler>(of _: Handler) -> [String] { [Handler.kind] + Handler.aliases }
+
   private static func check(_ handler: some TaskHandler) throws {
-    func names<Handler: TaskHandler>(_: Handler) -> [String] { [Handler.kind] + Handler.aliases }
-    for name in names(handler) {
+    for name in names(of: handler) {
       guard TaskKind.isName(name) else {
         throw WorkerError(
           code: WorkerProcess.misconfigured,
@@ -85,11 +86,10 @@ public enum ReelhaulWorker {
 
   /// Each kind has one handler.
   private static func checkNames(_ handlers: [any TaskHandler], builtIn: Bool) throws(DuplicateKind) {
-    func names<Handler: TaskHandler>(_: Handler) -> [String] { [Handler.kind] + Handler.aliases }
     var owners: [String: String] = [:]
     if builtIn { for kind in TaskKind.standard { owners[kind.rawValue] = "Reelhaul's own" } }
     for handler in handlers {
-      for name in names(handler) {
+      for name in names(of: handler) {
         guard let other = owners.updateValue("\(type(of: handler))", forKey: name) else { continue }
         throw DuplicateKind(kind: TaskKind(rawValue: name), handlers: [other, "\(type(of: handler))"])
       }

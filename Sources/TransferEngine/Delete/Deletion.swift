@@ -143,11 +143,7 @@ package struct Deletion: Sendable {
 
   private var name: EntryName { EntryName(url.name) }
 
-  private func parent() throws(SystemError) -> FileDescriptor {
-    let directories = url.names.dropLast()
-    return try volume.root.openBeneath(
-      directories.isEmpty ? "." : directories.joined(separator: "/"), O_RDONLY | O_DIRECTORY)
-  }
+  private func parent() throws(SystemError) -> FileDescriptor { try volume.parent(of: url) }
 
   private func survey(
     _ parent: borrowing FileDescriptor, _ name: EntryName, device: dev_t, depth: Int, _ count: inout Count

@@ -98,8 +98,7 @@ extension Volume {
   func hasFile(at url: StorageURL, orLink: Bool = false) throws(StorageError) -> Bool {
     let kind: mode_t
     do throws(SystemError) {
-      let directory = url.names.count == 1 ? "." : url.names.dropLast().joined(separator: "/")
-      kind = try root.openBeneath(directory, O_RDONLY | O_DIRECTORY).status(of: url.name).st_mode & S_IFMT
+      kind = try parent(of: url).status(of: url.name).st_mode & S_IFMT
     } catch {
       if error.errno == ENOENT { return false }
       throw StorageError(error, storage: name)
@@ -128,16 +127,21 @@ extension Volume {
     }
   }
 
+  /// Opens the directory in which `url` lies.
+  func parent(of url: StorageURL) throws(SystemError) -> FileDescriptor {
+    let directories = url.names.dropLast()
+    return try root.openBeneath(
+      directories.isEmpty ? "." : directories.joined(separator: "/"), O_RDONLY | O_DIRECTORY)
+  }
+
   /// Opens the directory of `destination`, and creates missing directories durably.
   private func openParent(of destination: StorageURL) throws(SystemError) -> FileDescriptor {
-    let directories = destination.names.dropLast()
-    guard !directories.isEmpty else { return try root.openBeneath(".", O_RDONLY | O_DIRECTORY) }
     do throws(SystemError) {
-      return try root.openBeneath(directories.joined(separator: "/"), O_RDONLY | O_DIRECTORY)
+      return try self.parent(of: destination)
     } catch  where error.errno == ENOENT {
     }
     var parent = try root.openBeneath(".", O_RDONLY | O_DIRECTORY)
-    for name in directories {
+    for name in destination.names.dropLast() {
       do throws(SystemError) {
         try parent.makeDirectory(name)
       } catch  where error.errno == EEXIST {

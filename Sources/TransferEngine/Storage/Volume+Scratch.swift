@@ -147,9 +147,7 @@ extension Volume {
       return false
     }
     do throws(SystemError) {
-      let directories = destination.names.dropLast()
-      let parent = try root.openBeneath(
-        directories.isEmpty ? "." : directories.joined(separator: "/"), O_RDONLY | O_DIRECTORY)
+      let parent = try self.parent(of: destination)
       let file = try parent.openBeneath(destination.name, O_RDONLY | O_NONBLOCK)
       guard let mark = try file.attribute(StagingFile.mark).flatMap(StagingName.init), tasks.contains(mark.task),
         try file.status().st_ino == parent.status(of: destination.name).st_ino
