@@ -120,6 +120,8 @@ let package = Package(
     .systemLibrary(name: "CTLS", path: "Tests/CTLS", pkgConfig: "libssl", providers: [.apt(["libssl-dev"])]),
     .target(name: "CResolver", path: "Tests/CResolver"),
     .target(name: "CDisk", path: "Tests/CDisk"),
+    .executableTarget(
+      name: "HandlerWorker", dependencies: ["ReelhaulWorker"], path: "Tests/HandlerWorker", swiftSettings: strict),
     .target(
       name: "TestKit",
       dependencies: [
@@ -163,7 +165,8 @@ let package = Package(
     tests(
       "ReelhaulWorker",
       [
-        "ReelhaulWorker", "ReelhaulTestKit", "ReelhaulTasks", "WorkerCore", "TransferEngine", "TaskStore", "TaskCore",
+        "ReelhaulWorker", "ReelhaulTestKit", "ReelhaulTasks", "HandlerWorker", "WorkerCore", "TransferEngine",
+        "TaskStore", "TaskCore", "ReelhaulMessages", "ReelhaulClient", "ReelhaulKafka", "ReelhaulPostgres",
         "ReelhaulSystem", "ReelhaulTelemetry", "TestKit",
       ]),
     tests("LocalFleet", ["LocalFleet", "ReelhaulKafka", "ReelhaulPostgres", "ReelhaulSystem", "TestKit"]),

@@ -32,7 +32,7 @@ if [ $# -gt 0 ]; then
 fi
 
 # Modules whose tests start real services run one test at a time, because a starved server would fail the wrong test.
-real='^(Chaos|Curl|Integration|Kafka|LocalFleet|Postgres|ReelhaulClient|TaskStore|TransferEngine|Worker)Tests\.'
+real='^(Chaos|Curl|Integration|Kafka|LocalFleet|Postgres|ReelhaulClient|ReelhaulWorker|TaskStore|TransferEngine|Worker)Tests\.'
 say "Test: what is pure, in parallel"
 run --skip "$real"
 deploy/test-example.sh

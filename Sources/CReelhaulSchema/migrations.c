@@ -20,12 +20,17 @@ static const char declared_limits[] = {
 #embed "migrations/0005_declared_limits.sql"
 };
 
+static const char former_names[] = {
+#embed "migrations/0006_former_names.sql"
+};
+
 static const rh_migration migrations[] = {
     {1, "schema", tables, sizeof tables},
     {2, "envelope", envelope, sizeof envelope},
     {3, "two_storages", two_storages, sizeof two_storages},
     {4, "cleanup", cleanup, sizeof cleanup},
     {5, "declared_limits", declared_limits, sizeof declared_limits},
+    {6, "former_names", former_names, sizeof former_names},
 };
 const rh_migration *const rh_migrations = migrations;
 const size_t rh_migration_count = sizeof migrations / sizeof migrations[0];

@@ -93,11 +93,15 @@ extension JSONReader {
   }
 
   /// Reads a value of any kind as its text, without the white space between tokens. Line breaks would end a line of JSON
-  /// lines, and two texts that differ only in white space are the same value.
+  /// lines, and two texts that differ only in white space are the same value. It may nest to ``depthLimit`` by itself: what
+  /// is read in one document can be read in every other that carries it.
   package mutating func raw() throws(DecodingFailure) -> [UInt8] {
     _ = try begin()
     let start = position
+    let outside = depth
+    depth = 0
     try skip()
+    depth = outside
     let text = bytes[start..<position]
     guard text.contains(where: { $0 <= 0x20 }) else { return Array(text) }
     var compact: [UInt8] = []

@@ -1,13 +1,20 @@
 import FoundationEssentials
+import ReelhaulCodec
 
 /// The JSON of parameters, checkpoints and outputs: dates as ISO 8601, data as Base64, members in the order of their
 /// names.
 package enum JSONValue {
+  /// Throws ``InvalidJSON`` where no reader would take it: it nests too deep.
   package static func encode(_ value: some Encodable) throws -> [UInt8] {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
     encoder.dateEncodingStrategy = .iso8601
-    return Array(try encoder.encode(value))
+    let json = Array(try encoder.encode(value))
+    do throws(DecodingFailure) {
+      return try JSONReader.read(json, limit: .max) { reader throws(DecodingFailure) in try reader.raw() }
+    } catch {
+      throw InvalidJSON(path: "", reason: "\(error)")
+    }
   }
 
   /// Throws ``InvalidJSON``, which names the place.

@@ -20,16 +20,34 @@ package struct Cleanup: Hashable, Sendable {
   }
 }
 
+/// Clean-ups that wait for the same handler and the same storages.
+package struct CleanupLine: Hashable, Sendable {
+  package var kind: TaskKind
+  package var storage: String
+  package var sourceStorage: String
+
+  package init(_ spec: TaskSpec) {
+    let lane = LaneKey(spec)
+    (kind, storage, sourceStorage) = (lane.kind, lane.storage, lane.sourceStorage)
+  }
+}
+
 /// The part of the store that keeps clean-ups until they are done. They are written in the transaction that removes or
 /// cancels the task; each is done at least once.
 ///
 /// Throws ``StoreError``.
 package protocol CleanupStore: Sendable {
   /// Takes up to `limit` clean-ups whose kind and storages the worker has, for 60 seconds: after that another worker may
-  /// take them. Nothing where the worker's lease is over.
-  func claimCleanups(_ worker: WorkerID, limit: Int) async throws -> [Cleanup]
+  /// take them. None of the lines `busy`; nothing where the worker's lease is over.
+  func claimCleanups(_ worker: WorkerID, limit: Int, except busy: Set<CleanupLine>) async throws -> [Cleanup]
   /// They are done.
   func finishCleanups(_ ids: [Int64]) async throws
   /// It is tried again after `delay`; `error` is kept for people.
   func postponeCleanup(_ id: Int64, after delay: Duration, error: String) async throws
+}
+
+extension CleanupStore {
+  package func claimCleanups(_ worker: WorkerID, limit: Int) async throws -> [Cleanup] {
+    try await claimCleanups(worker, limit: limit, except: [])
+  }
 }

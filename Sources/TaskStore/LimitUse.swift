@@ -22,10 +22,12 @@ package struct LimitUse: Sendable, Hashable {
   package var weight: Double?
   /// What handlers declare of a kind: its limit where nobody has set another.
   package var declared: Int?
+  /// Former names of a kind, which count here, in order.
+  package var formerNames: [String]
 
   package init(
     scope: LimitScope, name: String, running: Int = 0, limit: Int? = nil, weight: Double? = nil,
-    declared: Int? = nil
+    declared: Int? = nil, formerNames: [String] = []
   ) {
     self.scope = scope
     self.name = name
@@ -33,10 +35,16 @@ package struct LimitUse: Sendable, Hashable {
     self.limit = limit
     self.weight = weight
     self.declared = declared
+    self.formerNames = formerNames
   }
 
   /// How many more can start; nil: any number.
   package var room: Int? { limit.map { max(0, $0 - running) } }
+
+  /// Whether it is the limit of what has this name, now or formerly.
+  package func isOf(_ scope: LimitScope, _ name: String) -> Bool {
+    self.scope == scope && (self.name == name || formerNames.contains(name))
+  }
 
   /// Nothing more can start.
   package var isReached: Bool { room == 0 }

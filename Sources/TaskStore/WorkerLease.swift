@@ -12,13 +12,16 @@ package struct WorkerRegistration: Sendable {
   /// How many tasks of a kind may run at once in the fleet, as its handler declares; it holds until a later registration
   /// of the kind, or an operator, says otherwise.
   package var kindLimits: [TaskKind: Int]
+  /// Of those of its kinds that are former names: the name that the kind has now. They count as that kind.
+  package var formerNames: [TaskKind: TaskKind]
   /// The UUIDs of the storage volumes it can use, by name; ``LeaseStore/announce(_:volumes:)`` tells of later ones.
   package var volumes: [String: UniqueID]
   package var labels: [String: String]
 
   package init(
     boot: UniqueID, host: String, pid: Int32, leaseSeconds: Int, kinds: [TaskKind], volumes: [String: UniqueID],
-    labels: [String: String] = [:], kindLimits: [TaskKind: Int] = [:]
+    labels: [String: String] = [:], kindLimits: [TaskKind: Int] = [:],
+    formerNames: [TaskKind: TaskKind] = [:]
   ) {
     self.boot = boot
     self.host = host
@@ -28,6 +31,7 @@ package struct WorkerRegistration: Sendable {
     self.volumes = volumes
     self.labels = labels
     self.kindLimits = kindLimits
+    self.formerNames = formerNames
   }
 }
 

@@ -41,7 +41,7 @@ package actor Worker {
     let host = Machine.hostName
     let batcher = StoreBatcher(store: parts.store, loop: loop, log: log)
     let hints = WorkerHints()
-    let (kinds, kindLimits) = (parts.handlers.kinds, parts.handlers.limits)
+    let handlers = parts.handlers
     let watch = VolumeWatch(loop: loop, storage: parts.storage, log: log)
     runner = Runner(
       loop: loop, concurrency: settings.concurrency, handlers: parts.handlers, store: batcher,
@@ -52,8 +52,8 @@ package actor Worker {
       topicPrefix: settings.topics.prefix, log: log,
       describe: { boot, volumes in
         WorkerRegistration(
-          boot: boot, host: host, pid: getpid(), leaseSeconds: settings.leaseSeconds, kinds: kinds, volumes: volumes,
-          labels: settings.labels, kindLimits: kindLimits)
+          boot: boot, host: host, pid: getpid(), leaseSeconds: settings.leaseSeconds, kinds: handlers.kinds,
+          volumes: volumes, labels: settings.labels, kindLimits: handlers.limits, formerNames: handlers.formerNames)
       },
       onLease: { await hints.maybeReady() })
     claimer = Claimer(
@@ -70,7 +70,9 @@ package actor Worker {
       loop: loop, store: parts.store, interval: settings.sweepInterval, log: log,
       onReady: { await hints.maybeReady() })
     stagingSweeper = StagingSweeper(loop: loop, store: parts.store, storage: parts.storage, log: log)
-    cleaner = Cleaner(loop: loop, store: parts.store, keeper: keeper, handlers: parts.handlers, log: log)
+    cleaner = Cleaner(
+      loop: loop, store: parts.store, keeper: keeper, handlers: parts.handlers, log: log,
+      patience: settings.cleanUpLimit)
     listener = SignalListener(loop: loop, source: parts.signals, runner: runner, keeper: keeper, log: log)
     sampler = ProgressSampler(loop: loop, runner: runner, sink: parts.progress, topics: settings.topics)
     drain = DrainMachine(limit: settings.drainLimit)
@@ -154,9 +156,9 @@ package actor Worker {
     get async { await runner.running }
   }
 
-  /// Whether runs that were detached have not returned.
-  package var hasDetachedRuns: Bool {
-    get async { await runner.hasDetached }
+  /// Whether runs that were detached, or clean-ups, have not returned.
+  package var hasHangingCalls: Bool {
+    get async { await runner.hasDetached ? true : await cleaner.isBusy }
   }
 
   /// The store is another's: no waiting mends that.

@@ -51,32 +51,58 @@ create function pass_gate() returns void language sql as $$
   select pg_advisory_xact_lock(hashtextextended('reelhaul.gate.' || current_schema(), 0))
 $$;
 
--- How much may run at once; null: no limit but the declared one. What runs already is never stopped. Needs the gate: a
--- claim has read the old value.
+-- How much may run at once; null: no limit but the declared one. What runs already is never stopped. The former name of a
+-- kind means the kind. Needs the gate: a claim has read the old value.
 create function set_limit(bucket_scope text, bucket_name text, new_limit int) returns void language plpgsql as $$
+declare
+  counted text;
 begin
   perform pass_gate();
   perform ensure_buckets(array[bucket_scope], array[bucket_name]);
-  update bucket set operator_limit = new_limit where scope = bucket_scope and name = bucket_name;
-  perform put_limits_in_force(array[bucket_scope], array[bucket_name]);
+  select c.name into counted
+    from bucket b join bucket c on c.id = coalesce(b.counts_as, b.id)
+   where b.scope = bucket_scope and b.name = bucket_name;
+  update bucket set operator_limit = new_limit where scope = bucket_scope and name = counted;
+  perform put_limits_in_force(array[bucket_scope], array[counted]);
 end $$;
 
--- What handlers declare about their kinds; null: no limit. The last declaration holds.
-create function declare_limits(kinds text[], limits int[]) returns void language plpgsql as $$
+-- What handlers declare about their kinds. `limits`: null: no limit. `present_names`: of a former name the name that the
+-- kind has now; null of others. The last declaration holds; but a worker that knows a kind only by a former name says
+-- nothing about the kind.
+create function declare_kinds(kinds text[], limits int[], present_names text[]) returns void language plpgsql as $$
 declare
   scopes text[] := array_fill('kind'::text, array[cardinality(kinds)]);
 begin
   -- Registering must not wait for claims where nothing changes.
   if not exists (
-    select from unnest(kinds, limits) u(kind, declared) left join bucket b on b.scope = 'kind' and b.name = u.kind
-     where b.declared_limit is distinct from u.declared)
+    select from unnest(kinds, limits, present_names) u(kind, declared, present)
+      left join bucket b on b.scope = 'kind' and b.name = u.kind
+      left join bucket c on c.id = b.counts_as
+     where case when u.present is not null then c.name is distinct from u.present
+                when b.counts_as is not null then u.kind = any(present_names)
+                else b.declared_limit is distinct from u.declared end)
   then
     return;
   end if;
   perform pass_gate();
   perform ensure_buckets(scopes, kinds);
+
+  -- A kind that got a former name back is the present one again.
+  update bucket set counts_as = null where scope = 'kind' and name = any(present_names) and counts_as is not null;
+  -- What an operator has set for a former name is the limit of the kind, unless that has one.
+  update bucket c set operator_limit = f.operator_limit
+    from (select u.present, min(b.operator_limit) operator_limit
+            from unnest(kinds, present_names) u(kind, present) join bucket b on b.scope = 'kind' and b.name = u.kind
+           where u.present is not null group by u.present) f
+   where c.scope = 'kind' and c.name = f.present and c.operator_limit is null;
+  update bucket b set counts_as = c.id, operator_limit = null, declared_limit = null
+    from unnest(kinds, present_names) u(kind, present)
+    join bucket f on f.scope = 'kind' and f.name = u.kind
+    join bucket c on c.scope = 'kind' and c.name = u.present
+   where b.id = f.id or b.counts_as = f.id;  -- former names of the former name, too
+
   update bucket b set declared_limit = u.declared
-    from unnest(kinds, limits) u(kind, declared) where b.scope = 'kind' and b.name = u.kind;
+    from unnest(kinds, limits) u(kind, declared) where b.scope = 'kind' and b.name = u.kind and b.counts_as is null;
   perform put_limits_in_force(scopes, kinds);
 end $$;
 

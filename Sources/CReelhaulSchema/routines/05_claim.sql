@@ -136,10 +136,11 @@ $$;
 -- then 4, 16, 32 at a time. `starts` and `weights` are those of this queue and of the queues that come after it in the
 -- round: where a bucket has less room than the round has places, the queue takes its part of that room, and is not
 -- `ended` by it. Null: it need not. `empty`: there were lanes with room, and nothing in them. A lane is looked at one
--- row further than asked: one that is emptied is `dry` at once, for a queue without tasks must not earn.
+-- row further than asked: one that is emptied is `dry` at once, for a queue without tasks must not earn. `counted`: by
+-- former names of kinds, what they count as; `room` has all kinds that count.
 create function pick_rows(
   v float8, at_rank smallint, queue int, quota int, starts float8[], weights float8[], horizon bigint, few boolean,
-  inout left_over int, inout room int[], inout kinds int[], inout storages int[], inout hosts int[],
+  counted int[], inout left_over int, inout room int[], inout kinds int[], inout storages int[], inout hosts int[],
   inout picked tid[], inout dry int[], inout at_host int, inout at_lane int,
   out got int, out ended boolean, out empty boolean)
 language plpgsql as $$
@@ -154,6 +155,7 @@ declare
   fan       int     := 1;
   met       boolean;
   l         record;
+  kind      int;
   n         int;
   e         int;
 begin
@@ -167,7 +169,7 @@ begin
              least(quota, free.kind, free.host, free.storage, free.source) asked, waiting.rows, waiting.first_pos
         from open_lanes(at_rank, queue, kinds, storages, hosts, few, at_host, at_lane, fan) x
        cross join lateral (
-         select coalesce(room[x.kind_id], (select run_limit - used from bucket where id = x.kind_id)) kind,
+         select room[coalesce(counted[x.kind_id], x.kind_id)] kind,
                 coalesce(room[x.host_id], (select run_limit - used from bucket where id = x.host_id)) host,
                 coalesce(room[x.storage_id], (select run_limit - used from bucket where id = x.storage_id)) storage,
                 -- Null where there is no second storage: `least` passes over it.
@@ -178,11 +180,11 @@ begin
     loop
       exit ring when wrapped and (l.host_id, l.id) > (from_host, from_lane);
       met := true; steps := steps + 1; at_host := l.host_id; at_lane := l.id;
-      room[l.kind_id] := coalesce(room[l.kind_id], l.kind);
+      kind := coalesce(counted[l.kind_id], l.kind_id);
       room[l.host_id] := coalesce(room[l.host_id], l.host);
       room[l.storage_id] := coalesce(room[l.storage_id], l.storage);
       room[l.source_storage_id] := coalesce(room[l.source_storage_id], l.source);
-      n := least(room[l.kind_id], room[l.host_id], room[l.storage_id], room[l.source_storage_id]);
+      n := least(room[kind], room[l.host_id], room[l.storage_id], room[l.source_storage_id]);
       e := least(coalesce(cardinality(l.rows), 0), l.asked);
       if n > 0 then
         empty := coalesce(empty, true) and e = 0;
@@ -204,7 +206,7 @@ begin
         end if;
         quota := quota - e; got := got + e; left_over := left_over - e;
         room[queue] := room[queue] - e;
-        room[l.kind_id] := room[l.kind_id] - e;
+        room[kind] := room[kind] - e;
         room[l.host_id] := room[l.host_id] - e;
         room[l.storage_id] := room[l.storage_id] - e;
         room[l.source_storage_id] := room[l.source_storage_id] - e;
@@ -218,8 +220,8 @@ begin
       else
         empty := false;
       end if;
-      if room[l.kind_id] <= 0 then
-        kinds := array_remove(kinds, l.kind_id);
+      if room[kind] <= 0 then
+        select coalesce(array_agg(k), '{}') into kinds from unnest(kinds) k where coalesce(counted[k], k) <> kind;
       end if;
       if room[l.storage_id] <= 0 then
         storages := array_remove(storages, l.storage_id);
@@ -292,8 +294,8 @@ begin
   end loop;
 end $$;
 
--- Moves rows of `ready` into `run`.
-create function begin_runs(claimer int, call bigint, picked tid[], out tasks uuid[], out sequences int[])
+-- Moves rows of `ready` into `run`. `counted`: by former names of kinds, what they count as.
+create function begin_runs(claimer int, call bigint, picked tid[], counted int[], out tasks uuid[], out sequences int[])
 language plpgsql as $$
 begin
   -- Never waits for a command that is taking a task out of `ready`: that may be waiting for this claim.
@@ -302,8 +304,8 @@ begin
   begun as (
     insert into run (task_id, epoch, worker_id, claim_call, queue_id, kind_id, host_id, storage_id, source_storage_id,
                      attempt, sequence)
-    select t.task_id, t.epoch + 1, claimer, call, z.queue_id, z.kind_id, z.host_id, z.storage_id,
-           z.source_storage_id, t.attempt + 1, t.sequence + 1
+    select t.task_id, t.epoch + 1, claimer, call, z.queue_id, coalesce(counted[z.kind_id], z.kind_id), z.host_id,
+           z.storage_id, z.source_storage_id, t.attempt + 1, t.sequence + 1
       from taken t join lane z on z.id = t.lane_id
     returning task_id, sequence)
   select array_agg(task_id), array_agg(sequence) into tasks, sequences from begun;
@@ -361,6 +363,7 @@ declare
   storages   int[];                                               -- those it has mounted that have room
   hosts      int[];                                               -- those with room, where they are few
   few        boolean;
+  counted    int[];                                               -- of former names of kinds: what they count as
   room       int[];                                               -- run_limit - used, by bucket, when first met
   done       int[];                                               -- queues with nothing left at this rank
   picked     tid[];
@@ -393,9 +396,22 @@ begin
   select array_fill(null::int, array[max(id)]) into room from bucket;
   select least(wanted, run_limit - used) into left_over from bucket where id = 1;
   select max(start) into v from queue;
-  select coalesce(array_agg(b.id), '{}') into kinds
-    from worker w cross join lateral unnest(w.kinds) k(name)
-    join bucket b on b.scope = 'kind' and b.name = k.name and b.used < b.run_limit where w.id = claimer;
+  kinds := '{}';
+  for part in
+    select b.id, b.counts_as, c.id kind,
+           -- What began under a former name before it was known to be one counts there.
+           c.run_limit - c.used - coalesce((select sum(f.used) from bucket f where f.counts_as = c.id), 0) places
+      from worker w cross join lateral unnest(w.kinds) k(name)
+      join bucket b on b.scope = 'kind' and b.name = k.name
+      join bucket c on c.id = coalesce(b.counts_as, b.id)
+     where w.id = claimer
+  loop
+    counted[part.id] := part.counts_as;
+    room[part.kind] := part.places;
+    if part.places > 0 then
+      kinds := kinds || part.id;
+    end if;
+  end loop;
   select coalesce(array_agg(b.id), '{}') || 0 into storages
     from worker w cross join lateral unnest(w.volume_names || ''::text) s(name)
     join bucket b on b.scope = 'storage' and b.name = s.name and b.used < b.run_limit where w.id = claimer;
@@ -428,7 +444,7 @@ begin
             from pick_rows(
               v, at_rank, ids[i], least(quotas[i], left_over, room[ids[i]]),
               case when others and i < n then starts[i:] end, case when others and i < n then weights[i:] end,
-              horizon, few, left_over, room, kinds, storages, hosts, picked, dry, at_hosts[i], at_lanes[i]);
+              horizon, few, counted, left_over, room, kinds, storages, hosts, picked, dry, at_hosts[i], at_lanes[i]);
           left_over := part.left_over; room := part.room; kinds := part.kinds; storages := part.storages;
           hosts := part.hosts; picked := part.picked; dry := part.dry;
           at_hosts[i] := part.at_host; at_lanes[i] := part.at_lane; gots[i] := part.got;
@@ -458,7 +474,7 @@ begin
 
       -- Every round is written before the next one looks.
       if picked is not null then
-        select b.tasks, b.sequences into took, took_sequences from begin_runs(claimer, call, picked) b;
+        select b.tasks, b.sequences into took, took_sequences from begin_runs(claimer, call, picked, counted) b;
         all_took := all_took || took; all_sequences := all_sequences || took_sequences;
         picked := null;
       end if;

@@ -4,13 +4,13 @@ create function bind_fleet(prefix text) returns text language sql as $$
   select topic_prefix from fleet
 $$;
 
--- A worker's lease begins. Repeated with the same boot it answers with the same id. `kind_limits` is parallel to
--- `its_kinds`: what their handlers declare; null: no limit.
+-- A worker's lease begins. Repeated with the same boot it answers with the same id. `kind_limits` and `present_names` are
+-- parallel to `its_kinds`: what their handlers declare.
 create function register_worker(
-  its_boot uuid, its_host text, its_pid int, seconds int, its_kinds text[], kind_limits int[],
+  its_boot uuid, its_host text, its_pid int, seconds int, its_kinds text[], kind_limits int[], present_names text[],
   its_volume_names text[], its_volume_ids uuid[], its_label_names text[], its_label_values text[]
 ) returns int language sql as $$
-  select declare_limits(its_kinds, kind_limits);
+  select declare_kinds(its_kinds, kind_limits, present_names);
   insert into worker (boot, host, pid, lease_seconds, lease_until, kinds, volume_names, volume_ids, label_names, label_values)
   values (its_boot, its_host, its_pid, seconds, now() + make_interval(secs => seconds), its_kinds,
           its_volume_names, its_volume_ids, its_label_names, its_label_values)

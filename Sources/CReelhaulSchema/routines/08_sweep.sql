@@ -103,8 +103,11 @@ begin
   return next;
 end $$;
 
--- Takes up to `wanted` clean-ups that a worker with a current lease can do, for 60 seconds.
-create function claim_cleanups(claimer int, wanted int) returns setof cleanup
+-- Takes up to `wanted` clean-ups that a worker with a current lease can do, for 60 seconds; none of the busy lines, which
+-- are parallel arrays.
+create function claim_cleanups(
+  claimer int, wanted int, busy_kinds text[], busy_storages text[], busy_source_storages text[]
+) returns setof cleanup
 language plpgsql set plan_cache_mode = force_generic_plan
 set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set jit = off as $$
 #variable_conflict use_column
@@ -118,6 +121,9 @@ begin
          and c.claimed_until < now() and c.kind = any(w.kinds)
          and (c.storage = '' or c.storage = any(w.volume_names))
          and (c.source_storage = '' or c.source_storage = any(w.volume_names))
+         and not exists (
+           select from unnest(busy_kinds, busy_storages, busy_source_storages) b(kind, storage, source_storage)
+            where (b.kind, b.storage, b.source_storage) = (c.kind, c.storage, c.source_storage))
        order by c.run_at limit wanted for update of c skip locked)
     update cleanup c set claimed_until = now() + interval '60 s', attempt = c.attempt + 1
       from due where c.id = any(array[due.id])

@@ -93,5 +93,6 @@ create function register_worker(
   select register_worker(its_boot, its_host, its_pid, seconds, its_kinds,
                          array(select (select declared_limit from bucket where scope = 'kind' and name = k)
                                  from unnest(its_kinds) with ordinality u(k, n) order by n),
+                         array_fill(null::text, array[cardinality(its_kinds)]),
                          its_volume_names, its_volume_ids, its_label_names, its_label_values)
 $$;

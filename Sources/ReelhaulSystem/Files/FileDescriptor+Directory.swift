@@ -18,24 +18,10 @@ extension FileDescriptor {
     return status
   }
 
-  /// The names in this directory, without `.` and `..`, in no particular order.
+  /// The names in this directory, without `.` and `..`, in no particular order. Names that are not UTF-8 are repaired:
+  /// whoever acts on any name that there is uses ``entryNames(limit:)``.
   package borrowing func entries() throws(SystemError) -> [String] {
-    let copy = rh_open_beneath(raw, ".", O_RDONLY | O_DIRECTORY, 0)
-    guard copy >= 0 else { throw SystemError(errno: -copy, operation: "list \(path)") }
-    // From here on the stream owns the descriptor.
-    guard let stream = fdopendir(copy) else {
-      close(copy)
-      throw .last("list \(path)")
-    }
-    defer { closedir(stream) }
-    var names: [String] = []
-    while let entry = readdir(stream) {
-      let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
-        String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
-      }
-      if name != "." && name != ".." { names.append(name) }
-    }
-    return names
+    try entryNames(limit: .max).map(\.description)
   }
 
   /// Renames between open directories. Replaces an existing file with the new name.

@@ -46,7 +46,13 @@ package final class RunState: Sendable {
     ledger.pulse()
   }
 
+  /// The longest checkpoint of a handler, in bytes of JSON.
+  private static let checkpointLimit = 64 << 10
+
   func checkpoint(_ json: [UInt8], stage: String?) async throws {
+    guard json.count <= Self.checkpointLimit else {
+      throw Self.tooLong("the checkpoint has \(json.count) bytes, and may have \(Self.checkpointLimit)")
+    }
     try await record { payload in
       payload.checkpoint = json
       self.stage.withLock { $0 = stage }
@@ -61,6 +67,19 @@ package final class RunState: Sendable {
 
   func checkpoint(ofTransfer name: String) -> Checkpoint? {
     payload.withLock { $0.transfers[name] }
+  }
+
+  /// Throws a permanent ``TaskError`` where the value cannot be one of JSON.
+  static func encode(_ value: some Encodable) throws -> [UInt8] {
+    do {
+      return try JSONValue.encode(value)
+    } catch let error as InvalidJSON {
+      throw TaskError.permanent("\(type(of: value)) cannot be recorded: \(error)", code: "json_invalid")
+    }
+  }
+
+  private static func tooLong(_ message: String) -> TaskError {
+    .permanent(message, code: "checkpoint_too_long")
   }
 
   private func record(_ change: @escaping @Sendable (inout Payload) -> Void) async throws {
@@ -78,7 +97,7 @@ package final class RunState: Sendable {
       } catch is OwnershipLost {
         throw OwnershipLostError()
       } catch let error as CheckpointTooLong {
-        throw TaskError.permanent("\(error)", code: "checkpoint_too_long")
+        throw Self.tooLong("with its transfers, \(error)")
       } catch {
         throw TaskError.wait(
           "the checkpoint could not be recorded: \(error)", for: .seconds(5),

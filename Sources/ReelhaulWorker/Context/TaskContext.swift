@@ -40,9 +40,9 @@ public struct TaskContext<Checkpoint: Codable & Sendable>: Sendable {
   /// comes next, for people.
   ///
   /// Throws ``OwnershipLostError`` where the task has another owner now, a permanent ``TaskError`` where the JSON is
-  /// longer than 64 KiB, and one that waits where the database refuses it.
+  /// longer than 64 KiB or nests more than 32 deep, and one that waits where the database refuses it.
   public func checkpoint(_ checkpoint: Checkpoint, stage: String? = nil) async throws {
-    try await run.checkpoint(JSONValue.encode(checkpoint), stage: stage)
+    try await run.checkpoint(RunState.encode(checkpoint), stage: stage)
   }
 
   /// Why the run is to stop; nil while it is not. Swift's `Task.isCancelled` is true at the same time.

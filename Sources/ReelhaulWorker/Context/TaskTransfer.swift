@@ -149,7 +149,7 @@ public struct TaskTransfer: Sendable {
       high: task.high & ~0xF000 | 0x8000, low: (task.low ^ hash.value) & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000)
   }
 
-  private static func place(_ url: String) throws -> StorageURL {
+  static func place(_ url: String) throws -> StorageURL {
     do throws(InvalidStorageURL) {
       return try StorageURL(url)
     } catch {
@@ -157,12 +157,12 @@ public struct TaskTransfer: Sendable {
     }
   }
 
-  private static let withoutStorage = TaskError.wait(
+  static let withoutStorage = TaskError.wait(
     "this worker has no storage to transfer to", for: .seconds(60), code: TaskFailure.Code.storageUnknown.rawValue)
 }
 
 extension TaskError {
-  fileprivate init(_ failure: TaskFailure) {
+  init(_ failure: TaskFailure) {
     let meaning: Meaning =
       switch failure.class {
       case .fail: .permanent

@@ -61,7 +61,8 @@ package struct HandlerAdapter<Handler: TaskHandler>: KindHandler {
         cleanup, checkpoints: Array(payload.transfers.values), publishers: names + [destination].compactMap(\.self))
       guard let checkpoint = payload.checkpoint else { return }
       try await handler.cleanUp(
-        cleanup.spec.parameters(of: Handler.self), after: JSONValue.decode(Handler.Checkpoint.self, from: checkpoint))
+        cleanup.spec.parameters(of: Handler.self), after: JSONValue.decode(Handler.Checkpoint.self, from: checkpoint),
+        storage: TaskStorage(roots: roots))
     }
   }
 
@@ -120,7 +121,7 @@ package struct HandlerAdapter<Handler: TaskHandler>: KindHandler {
   /// nil of a kind without output.
   private static func encode(_ output: Handler.Output) throws -> [UInt8]? {
     guard Handler.Output.self != NoOutput.self else { return nil }
-    let json = try JSONValue.encode(output)
+    let json = try RunState.encode(output)
     guard json.count <= TaskDocument.outputLimit else {
       throw TaskError.permanent(
         "the output has \(json.count) bytes, and may have \(TaskDocument.outputLimit)",

@@ -41,13 +41,15 @@ public protocol TaskHandler: TaskDefinition {
   func run(_ parameters: Parameters, context: TaskContext<Checkpoint>) async throws -> Output
 
   /// Removes what runs of a task that was canceled or removed left elsewhere: a temporary object, an upload that was
-  /// begun. It may be called again, and must then find nothing to do. `checkpoint` is the last one.
-  func cleanUp(_ parameters: Parameters, after checkpoint: Checkpoint) async throws
+  /// begun, a file of a storage. It may be called again, and must then find nothing to do. `checkpoint` is the last one.
+  ///
+  /// It may take 30 seconds; then it is canceled, and called again later, as it is after an error.
+  func cleanUp(_ parameters: Parameters, after checkpoint: Checkpoint, storage: TaskStorage) async throws
 }
 
 extension TaskHandler {
   public var policy: TaskPolicy { TaskPolicy() }
-  public func cleanUp(_ parameters: Parameters, after checkpoint: Checkpoint) async throws {}
+  public func cleanUp(_ parameters: Parameters, after checkpoint: Checkpoint, storage: TaskStorage) async throws {}
 }
 
 /// The checkpoint of a kind that records none: each run begins anew.
@@ -61,7 +63,8 @@ public struct TaskPolicy: Hashable, Sendable {
   public var backoff: Backoff
   /// The longest an attempt may take; nil: any time. It is then stopped and has failed.
   public var timeout: Duration?
-  /// How many tasks of the kind run at once in the whole fleet; nil: any number. `reelhaul limit kind NAME N` wins.
+  /// How many tasks of the kind run at once in the whole fleet, those of its aliases included; nil: any number.
+  /// `reelhaul limit kind NAME N` wins.
   public var concurrency: Int?
 
   public enum Backoff: Hashable, Sendable {

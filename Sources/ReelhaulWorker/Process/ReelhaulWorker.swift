@@ -47,13 +47,13 @@ public enum ReelhaulWorker {
     let kinds = WorkerKinds(builtIn: builtIn) { services in
       handlers.map { adapter($0, middleware, services) }
     }
-    do {
-      for handler in handlers { try check(handler) }
-      try checkNames(handlers, builtIn: builtIn)
+    for handler in handlers { try check(handler) }
+    let code: Int32
+    do throws(DuplicateKind) {
+      code = try await WorkerProcess.run(configuration, kinds: kinds, log: log)
     } catch {
       throw WorkerError(code: WorkerProcess.misconfigured, message: "\(error)")
     }
-    let code = await WorkerProcess.run(configuration, kinds: kinds, log: log)
     guard code == 0 else {
       throw WorkerError(code: code, message: "the worker ended with \(code): its log says why")
     }
@@ -65,10 +65,8 @@ public enum ReelhaulWorker {
     HandlerAdapter(handler, middleware: middleware, roots: services.roots, log: services.log)
   }
 
-  private static func names<Handler: TaskHandler>(of _: Handler) -> [String] { [Handler.kind] + Handler.aliases }
-
-  private static func check(_ handler: some TaskHandler) throws {
-    for name in names(of: handler) {
+  private static func check<Handler: TaskHandler>(_ handler: Handler) throws {
+    for name in [Handler.kind] + Handler.aliases {
       guard TaskKind.isName(name) else {
         throw WorkerError(
           code: WorkerProcess.misconfigured,
@@ -81,18 +79,6 @@ public enum ReelhaulWorker {
         code: WorkerProcess.misconfigured,
         message: "the policy of \(type(of: handler)) is out of range: maxAttempts is 1 to 100, concurrency not negative"
       )
-    }
-  }
-
-  /// Each kind has one handler.
-  private static func checkNames(_ handlers: [any TaskHandler], builtIn: Bool) throws(DuplicateKind) {
-    var owners: [String: String] = [:]
-    if builtIn { for kind in TaskKind.standard { owners[kind.rawValue] = "Reelhaul's own" } }
-    for handler in handlers {
-      for name in names(of: handler) {
-        guard let other = owners.updateValue("\(type(of: handler))", forKey: name) else { continue }
-        throw DuplicateKind(kind: TaskKind(rawValue: name), handlers: [other, "\(type(of: handler))"])
-      }
     }
   }
 

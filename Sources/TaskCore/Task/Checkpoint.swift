@@ -3,7 +3,7 @@
 /// The envelope is the same for every kind of task; ``payload`` belongs to the kind, which alone reads and writes it.
 public struct Checkpoint: Hashable, Sendable {
   /// The longest ``payload``, in bytes.
-  public static let payloadLimit = 64 << 10
+  public static let payloadLimit = 256 << 10
   /// The ``stage`` of a file that is complete, verified and about to appear at its destination. It is a state of the
   /// task, too.
   public static let publishing = "publishing"

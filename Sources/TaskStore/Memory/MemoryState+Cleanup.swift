@@ -18,13 +18,14 @@ extension MemoryState {
       runAt: now)
   }
 
-  mutating func claimCleanups(_ worker: WorkerID, limit: Int) -> [Cleanup] {
+  mutating func claimCleanups(_ worker: WorkerID, limit: Int, except busy: Set<CleanupLine>) -> [Cleanup] {
     guard let owner = workers[worker], !owner.isDead, owner.leaseUntil > now else { return [] }
     let due = cleanups.values.filter { row in
       let lane = LaneKey(row.cleanup.spec)
       return row.runAt <= now && row.claimedUntil.map { $0 < now } ?? true
         && owner.registration.kinds.contains(lane.kind)
         && lane.storages.allSatisfy { owner.registration.volumes[$0] != nil }
+        && !busy.contains(CleanupLine(row.cleanup.spec))
     }
     return due.sorted { ($0.runAt, $0.cleanup.id) < ($1.runAt, $1.cleanup.id) }.prefix(limit).map { row in
       var row = row
@@ -42,8 +43,10 @@ extension MemoryState {
 }
 
 extension MemoryStore {
-  package func claimCleanups(_ worker: WorkerID, limit: Int) async throws -> [Cleanup] {
-    transaction { $0.claimCleanups(worker, limit: limit) }
+  package func claimCleanups(
+    _ worker: WorkerID, limit: Int, except busy: Set<CleanupLine>
+  ) async throws -> [Cleanup] {
+    transaction { $0.claimCleanups(worker, limit: limit, except: busy) }
   }
 
   package func finishCleanups(_ ids: [Int64]) async throws {

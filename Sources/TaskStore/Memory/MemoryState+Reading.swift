@@ -65,7 +65,9 @@ extension MemoryState {
       LimitUse(
         scope: bucket.scope, name: bucket.name, running: running[bucket] ?? 0, limit: limit(of: bucket),
         weight: bucket.scope == .queue ? queues[bucket.name]?.weight ?? 1 : nil,
-        declared: bucket.scope == .kind ? declaredLimits[bucket.name] : nil)
+        declared: bucket.scope == .kind ? declaredLimits[bucket.name] : nil,
+        formerNames: bucket.scope == .kind
+          ? presentNames.filter { $0.value == bucket.name }.keys.sorted() : [])
     }.inOrder()
   }
 

@@ -3,12 +3,28 @@ import TaskCore
 extension MemoryState {
   mutating func register(_ registration: WorkerRegistration) -> WorkerID {
     if let known = workers.first(where: { $0.value.registration.boot == registration.boot }) { return known.key }
-    for kind in registration.kinds { declaredLimits[kind.rawValue] = registration.kindLimits[kind] }
+    declareKinds(registration)
     lastWorker += 1
     let id = WorkerID(rawValue: lastWorker)
     workers[id] = Worker(
       registration: registration, startedAt: now, leaseUntil: now.advanced(bySeconds: registration.leaseSeconds))
     return id
+  }
+
+  private mutating func declareKinds(_ registration: WorkerRegistration) {
+    for (former, kind) in registration.formerNames.map({ ($0.rawValue, $1.rawValue) }).sorted(by: <) {
+      presentNames[kind] = nil
+      for (name, present) in presentNames where present == former { presentNames[name] = kind }
+      presentNames[former] = kind
+      // What an operator has set for a former name is the limit of the kind, unless that has one.
+      let limit = limits.removeValue(forKey: Bucket(scope: .kind, name: former))
+      let bucket = Bucket(scope: .kind, name: kind)
+      limits[bucket] = limits[bucket] ?? limit
+      declaredLimits[former] = nil
+    }
+    for kind in registration.kinds where presentNames[kind.rawValue] == nil {
+      declaredLimits[kind.rawValue] = registration.kindLimits[kind]
+    }
   }
 
   mutating func renew(_ id: WorkerID, samples: [ProgressSample]) -> Renewal {

@@ -44,6 +44,8 @@ struct MemoryState {
   var limits: [Bucket: Int] = [:]
   /// Those that handlers declare, by kind.
   var declaredLimits: [String: Int] = [:]
+  /// Of former names of kinds: the name that counts.
+  var presentNames: [String: String] = [:]
   var queues: [String: Queue] = [:]
   /// Rises by 1 / (weights of the queues that could run) for each start.
   var virtualTime = 0.0
@@ -123,10 +125,15 @@ struct MemoryState {
   func buckets(of spec: TaskSpec) -> [Bucket] {
     let lane = LaneKey(spec)
     return [
-      Bucket(scope: .total, name: ""), Bucket(scope: .kind, name: lane.kind.rawValue),
+      Bucket(scope: .total, name: ""), bucket(.kind, lane.kind.rawValue),
       Bucket(scope: .queue, name: lane.queue), Bucket(scope: .host, name: lane.host),
       Bucket(scope: .storage, name: lane.storage),
     ] + (lane.sourceStorage.isEmpty ? [] : [Bucket(scope: .storage, name: lane.sourceStorage)])
+  }
+
+  /// What counts for a name; the former name of a kind counts as the kind.
+  func bucket(_ scope: LimitScope, _ name: String) -> Bucket {
+    Bucket(scope: scope, name: scope == .kind ? presentNames[name] ?? name : name)
   }
 
   /// The limit that holds; nil: none.

@@ -109,7 +109,7 @@ package final class MemoryStore: TaskStore {
   }
 
   package func setLimit(_ scope: LimitScope, name: String, to limit: Int?) async throws {
-    transaction { $0.limits[MemoryState.Bucket(scope: scope, name: name)] = limit }
+    transaction { $0.limits[$0.bucket(scope, name)] = limit }
   }
 
   package func setWeight(queue: String, to weight: Double) async throws {

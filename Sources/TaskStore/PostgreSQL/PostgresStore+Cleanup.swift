@@ -4,10 +4,14 @@ import ReelhaulSystem
 import TaskCore
 
 extension PostgresStore {
-  package func claimCleanups(_ worker: WorkerID, limit: Int) async throws -> [Cleanup] {
-    try await call {
+  package func claimCleanups(
+    _ worker: WorkerID, limit: Int, except busy: Set<CleanupLine>
+  ) async throws -> [Cleanup] {
+    let busy = Array(busy)
+    return try await call {
       try await pool.query(
-        StoreQueries.claimCleanups, .int32(worker.rawValue), .int32(Int32(clamping: limit))
+        StoreQueries.claimCleanups, .int32(worker.rawValue), .int32(Int32(clamping: limit)),
+        .textArray(busy.map(\.kind.rawValue)), .textArray(busy.map(\.storage)), .textArray(busy.map(\.sourceStorage))
       ).map(cleanup)
     }
   }

@@ -60,7 +60,8 @@ package final class PostgresStore: TaskStore {
       let rows = try await pool.query(
         StoreQueries.register, .uuid(worker.boot.high, worker.boot.low), .text(worker.host), .int32(worker.pid),
         .int32(Int32(clamping: worker.leaseSeconds)), .textArray(worker.kinds.map(\.rawValue)),
-        .int32Array(worker.kinds.map { worker.kindLimits[$0].map { Int32(clamping: $0) } }), volumes.names, volumes.ids,
+        .int32Array(worker.kinds.map { worker.kindLimits[$0].map { Int32(clamping: $0) } }),
+        .textArray(worker.kinds.map { worker.formerNames[$0]?.rawValue }), volumes.names, volumes.ids,
         .textArray(labels.map(\.key)), .textArray(labels.map(\.value)))
       return WorkerID(rawValue: try rows.only.int32(0))
     }
@@ -129,7 +130,7 @@ package final class PostgresStore: TaskStore {
         LimitUse(
           scope: try row.known(0), name: try row.text(1), running: Int(try row.int32(2)),
           limit: try row[3].map { Int(try $0.int32()) }, weight: try row[4]?.double(),
-          declared: try row[5].map { Int(try $0.int32()) })
+          declared: try row[5].map { Int(try $0.int32()) }, formerNames: try row.array(6) { cell throws(PostgresError) in try cell.text() })
       }.inOrder()
     }
   }

@@ -24,7 +24,7 @@ enum StoreQueries {
   static let bind = PostgresStatement("select bind_fleet($1)", writes: true)
 
   static let register = PostgresStatement(
-    "select register_worker($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)", writes: true)
+    "select register_worker($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)", writes: true)
 
   /// No row: the lease is gone. Otherwise a row per intent, or one of nulls.
   static let renew = PostgresStatement("select task_id, what from renew($1)", writes: true)
@@ -58,7 +58,7 @@ enum StoreQueries {
   static let claimCleanups = PostgresStatement(
     """
     select id, spec, version, generation, bytes_done, bytes_total, stage, payload, files, attempt
-      from claim_cleanups($1, $2)
+      from claim_cleanups($1, $2, $3, $4, $5)
     """, writes: true)
   static let finishCleanups = PostgresStatement("select finish_cleanups($1)", writes: true)
   static let postponeCleanup = PostgresStatement("select postpone_cleanup($1, $2, $3)", writes: true)
@@ -76,7 +76,8 @@ enum StoreQueries {
   static let setWeight = PostgresStatement("select set_weight($1, $2)", writes: true)
   static let limits = PostgresStatement(
     """
-    select b.scope, b.name, b.used, nullif(b.run_limit, unlimited()), q.weight, b.declared_limit
+    select b.scope, b.name, b.used, nullif(b.run_limit, unlimited()), q.weight, b.declared_limit,
+           array(select f.name from bucket f where f.counts_as = b.id order by f.name)
       from bucket b left join queue q on q.id = b.id
      where b.scope = 'total'
         or b.name <> '' and (b.used > 0 or b.run_limit < unlimited() or b.declared_limit is not null or q.weight <> 1)

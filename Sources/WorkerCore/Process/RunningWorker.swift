@@ -49,7 +49,6 @@ package final class RunningWorker: Sendable {
     let loop = EventLoop(name: "control")
     let (fatal, lost) = AsyncStream.makeStream(of: Void.self)
     do {
-      let kafka = try KafkaParts(configuration, loop: loop, log: log, onFatal: { lost.yield() })
       let storage = Storage(roots: configuration.storage)
       if configuration.initialisesStorage { try storage.initialise() }
       pool = PostgresPool(
@@ -60,13 +59,15 @@ package final class RunningWorker: Sendable {
         settings: .init(
           permits: { policy.permits(sockaddr: $0) }, credentials: credentials, rate: configuration.rate,
           caFile: configuration.caFile))
+      let handlers = try kinds.table(HandlerServices(roots: roots, log: log))
+      let kafka = try KafkaParts(configuration, loop: loop, log: log, onFatal: { lost.yield() })
       worker = Worker(
         loop: loop, settings: configuration.settings,
         parts: WorkerParts(
           store: PostgresStore(pool: pool), leases: PostgresStore(pool: leases),
           commands: KafkaCommandSource(kafka.consumer), signals: kafka.signals, messages: kafka.messages,
           rounds: kafka.rounds, progress: kafka.progress,
-          handlers: try kinds.table(HandlerServices(roots: roots, log: log)), storage: storage,
+          handlers: handlers, storage: storage,
           flush: { limit in
             await kafka.close(within: limit)
             lost.finish()
@@ -101,9 +102,9 @@ package final class RunningWorker: Sendable {
     return isLost.withLock { $0 } ? DrainMachine.unfinished : code
   }
 
-  /// Whether runs hang that ``close(_:)`` would wait for.
-  var hasDetachedRuns: Bool {
-    get async { await worker.hasDetachedRuns }
+  /// Whether calls hang that ``close(_:)`` would wait for.
+  package var hasHangingCalls: Bool {
+    get async { await worker.hasHangingCalls }
   }
 
   /// Ends the remaining parts, after ``finished()``.

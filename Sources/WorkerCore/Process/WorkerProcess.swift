@@ -15,10 +15,10 @@ package enum WorkerProcess {
   /// Runs a worker until SIGTERM or SIGINT. A second signal ends the drain at once. Waits for Kafka and PostgreSQL.
   ///
   /// Returns the exit code: 0 after a complete drain, ``DrainMachine/unfinished`` if it was cut short, or
-  /// ``misconfigured``.
+  /// ``misconfigured``. Throws ``DuplicateKind``.
   package static func run(
     _ configuration: WorkerConfiguration, kinds: WorkerKinds = WorkerKinds(), log: Logger = Logger()
-  ) async -> Int32 {
+  ) async throws(DuplicateKind) -> Int32 {
     Heap.bound()
     FileLimit.raise()
     let process: RunningWorker
@@ -26,12 +26,13 @@ package enum WorkerProcess {
       process = try await RunningWorker.start(configuration, kinds: kinds, log: log)
     } catch {
       log.error("the worker cannot start", ["error": .text("\(error)")])
+      if let error = error as? DuplicateKind { throw error }
       return misconfigured
     }
     let signals = await process.stopOn([SIGTERM, SIGINT])
     let code = await process.finished()
-    // If runs hang, the process ends without waiting for them.
-    if code == 0, await !process.hasDetachedRuns { await process.close(signals) }
+    // If calls hang, the process ends without waiting for them.
+    if code == 0, await !process.hasHangingCalls { await process.close(signals) }
     return code
   }
 }

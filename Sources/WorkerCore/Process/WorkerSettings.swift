@@ -15,6 +15,8 @@ package struct WorkerSettings: Sendable {
   /// The mean time between two sweeps.
   package var sweepInterval = Duration.milliseconds(400)
   package var watchdog = Watchdog()
+  /// How long one clean-up may take.
+  package var cleanUpLimit = Duration.seconds(30)
   package var labels: [String: String] = [:]
 
   package init() {}

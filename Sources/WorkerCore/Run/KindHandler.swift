@@ -77,8 +77,15 @@ package struct HandlerTable: Sendable {
   /// Everything that this worker claims.
   package var kinds: [TaskKind] { byKind.keys.sorted { $0.rawValue < $1.rawValue } }
 
-  /// How many tasks of a kind its handler lets run at once.
-  package var limits: [TaskKind: Int] { byKind.compactMapValues(\.policy.concurrency) }
+  /// How many tasks of a kind its handler lets run at once, those of its former names included.
+  package var limits: [TaskKind: Int] {
+    Dictionary(all.compactMap { handler in handler.policy.concurrency.map { (handler.kind, $0) } }) { _, last in last }
+  }
+
+  /// The former names of kinds, and what they are now.
+  package var formerNames: [TaskKind: TaskKind] {
+    byKind.filter { $0.key != $0.value.kind }.mapValues(\.kind)
+  }
 }
 
 /// Two handlers claim to be the one of a kind.

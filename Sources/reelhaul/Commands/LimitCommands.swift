@@ -86,7 +86,7 @@ extension Subcommand {
   ) async throws -> ExitCode {
     let use = try await Fleet.withStore(context) { store in
       try await change(store)
-      return try await store.limits().first { $0.scope == plain.scope && $0.name == plain.name } ?? plain
+      return try await store.limits().first { $0.isOf(plain.scope, plain.name) } ?? plain
     }
     if context.wantsJSON {
       context.output.json(use)

@@ -25,7 +25,7 @@ extension Subcommand {
     if configuration.storage.isEmpty {
       log.warning("this worker has no storage and cannot run downloads: set \(OptionSpec.storage.setting)")
     }
-    let code = await WorkerProcess.run(configuration, log: log)
+    let code = try await WorkerProcess.run(configuration, log: log)
     log.close()
     return ExitCode(rawValue: code) ?? .failed
   }

@@ -66,7 +66,7 @@ enum WaitReason {
       .total: [""], .kind: [lane.kind.rawValue], .queue: [lane.queue], .host: [lane.host],
       .storage: lane.storages.isEmpty ? [""] : lane.storages,
     ]
-    let isItsOwn = { (limit: LimitUse) in names[limit.scope]?.contains(limit.name) == true }
+    let isItsOwn = { (limit: LimitUse) in names[limit.scope]?.contains { limit.isOf(limit.scope, $0) } == true }
     guard let full = limits.first(where: { $0.isReached && isItsOwn($0) }), let limit = full.limit else {
       return nil
     }

@@ -111,10 +111,13 @@ package final class TestFleet: Sendable {
   // MARK: Processes
 
   /// The built program, beside the test bundle.
-  package static var binary: String {
+  package static var binary: String { built("reelhaul") }
+
+  /// A built program, beside the test bundle.
+  package static func built(_ name: String) -> String {
     let path = CommandLine.arguments[0]
     let folder = path.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/")
-    return "\(folder)/reelhaul"
+    return "\(folder)/\(name)"
   }
 
   /// A worker with its own role in the database, optionally behind a proxy.
@@ -132,8 +135,9 @@ package final class TestFleet: Sendable {
     return try startWorker(["REELHAUL_POSTGRES": "postgres://\(role)@127.0.0.1:\(port)/\(database)"])
   }
 
+  /// - Parameter program: a worker of a test's own, with handlers.
   @discardableResult
-  package func startWorker(_ environment: [String: String] = [:]) throws -> ChildProcess {
+  package func startWorker(_ environment: [String: String] = [:], program: String? = nil) throws -> ChildProcess {
     var options = ChildProcess.Options()
     options.environment = self.environment.merging(environment) { _, new in new }
     let number = processes.withLock { $0.count }
@@ -141,7 +145,7 @@ package final class TestFleet: Sendable {
     options.stderr = options.stdout
     // SIGKILL, because a stopped process (SIGSTOP) would not act on another signal.
     options.signalOnParentDeath = SIGKILL
-    let process = try ChildProcess(Self.binary, ["worker"], options)
+    let process = try ChildProcess(program ?? Self.binary, program == nil ? ["worker"] : [], options)
     processes.withLock { $0.append(process) }
     return process
   }
@@ -239,6 +243,9 @@ package final class TestFleet: Sendable {
       return states.count == tasks.count && states.values.allSatisfy { $0 == .succeeded }
     }
   }
+
+  /// A directory of this test alone.
+  package var scratch: String { directory.path }
 
   /// The path of a file in the default storage.
   package func path(_ name: String) -> String { "\(directory.path)/storage\(name)" }

@@ -53,9 +53,9 @@ final class TestStore: TaskStore {
     return try await inner.apply(commands)
   }
 
-  func claimCleanups(_ worker: WorkerID, limit: Int) async throws -> [Cleanup] {
+  func claimCleanups(_ worker: WorkerID, limit: Int, except busy: Set<CleanupLine>) async throws -> [Cleanup] {
     try reach()
-    return try await inner.claimCleanups(worker, limit: limit)
+    return try await inner.claimCleanups(worker, limit: limit, except: busy)
   }
 
   func finishCleanups(_ ids: [Int64]) async throws {

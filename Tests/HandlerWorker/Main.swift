@@ -1,0 +1,14 @@
+import Glibc
+import ReelhaulWorker
+
+/// A worker of the tests: `HANDLERS` names the handlers that it has, with commas between them.
+@main struct Main {
+  private static let all: [any TaskHandler] = [Gated(), Steps(), Zombie(), Resize(), Scale(), Reporter()]
+
+  static func main() async throws {
+    let names = getenv("HANDLERS").map { String(cString: $0).split(separator: ",").map(String.init) } ?? []
+    try await ReelhaulWorker.run(handlers: all.filter { names.contains(kind(of: $0)) })
+  }
+
+  private static func kind<Handler: TaskHandler>(of _: Handler) -> String { Handler.kind }
+}
