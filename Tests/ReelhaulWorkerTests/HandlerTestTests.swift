@@ -228,4 +228,37 @@ private struct Strange: Error, CustomStringConvertible { var description: String
       #expect(access(path, F_OK) != 0)
     }
   }
+
+  @Test("the path of a stored file is given where a file is there, beneath its root and by no link")
+  func pathOfAFile() async throws {
+    try await withScript { context -> [String] in
+      var answers: [String] = []
+      for url in [
+        "storage://default/films/a.mp4", "storage://default/absent", "storage://default/films",
+        "storage://default/link", "storage://default/up/a.mp4", "storage://other/a.mp4", "storage://default/../a",
+        "https://example.org/a",
+      ] {
+        do {
+          answers.append(try await context.transfer.path(of: url))
+        } catch let error as TaskError {
+          let meaning = "\(error.meaning)".prefix { $0 != "(" }
+          answers.append("\(error.code), \(meaning)")
+        }
+      }
+      return answers
+    } test: { test in
+      let root = test.storagePath
+      mkdir("\(root)/films", 0o755)
+      close(open("\(root)/films/a.mp4", O_WRONLY | O_CREAT | O_CLOEXEC, 0o644))
+      symlink("films/a.mp4", "\(root)/link")
+      symlink("/tmp", "\(root)/up")
+      let answers = try #require(try await test.run().output)
+      #expect(
+        answers == [
+          "\(root)/films/a.mp4", "storage_error, retry", "destination_invalid, permanent",
+          "destination_invalid, permanent", "destination_invalid, permanent", "storage_unknown, wait",
+          "destination_invalid, permanent", "destination_invalid, permanent",
+        ])
+    }
+  }
 }

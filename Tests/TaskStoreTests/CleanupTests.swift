@@ -39,6 +39,25 @@ import Testing
     }
   }
 
+  @Test("clean-ups of a busy line wait, and those of other storages and kinds do not", arguments: StoreKind.allCases)
+  func busy(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let worker = try await fixture.worker(volumes: ["a", "b"])
+      let specs = ["a", "b", "a"].map { TaskSpec.noop(destination: "storage://\($0)/x") }
+      for spec in specs {
+        _ = try await paused(spec, fixture, worker)
+        try await fixture.control(.remove, spec.id)
+      }
+      let line = CleanupLine(specs[0])
+      let others = try await fixture.store.claimCleanups(worker, limit: 10, except: [line])
+      #expect(others.map(\.spec.id) == [specs[1].id])
+      var another = line
+      another.kind = .download
+      let rest = try await fixture.store.claimCleanups(worker, limit: 10, except: [another])
+      #expect(Set(rest.map(\.spec.id)) == [specs[0].id, specs[2].id])
+    }
+  }
+
   @Test("a canceled task keeps no checkpoint: a retry begins anew", arguments: StoreKind.allCases, [false, true])
   func cancellation(_ kind: StoreKind, runs: Bool) async throws {
     try await withStore(kind) { fixture in

@@ -77,6 +77,66 @@ import Testing
     }
   }
 
+  @Test("a limit counts a kind and its former names together", arguments: StoreKind.allCases)
+  func formerNames(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let store = fixture.store
+      // What began under the old name before anybody knew of the new one counts, too.
+      let old = try await store.register(.declaring(7, "old"))
+      try await fixture.submit(.named("old"))
+      let before = try await store.claim(old, limit: 5)
+      #expect(before.count == 1)
+      let new = try await store.register(.declaring(3, "new", formerly: ["old", "older"]))
+      for _ in 0..<3 { try await fixture.submit(.named("old"), .named("new"), .named("older")) }
+      let first = try await store.claim(old, limit: 1)
+      #expect(first.map(\.spec.kind.rawValue) == ["old"])
+      let second = try await store.claim(new, limit: 50)
+      #expect(second.count == 1)
+      #expect(try await store.claim(old, limit: 50) == [])
+
+      let use = try #require(try await store.limits().first { $0.isOf(.kind, "older") })
+      #expect(use.name == "new" && use.limit == 3 && use.declared == 3 && use.formerNames == ["old", "older"])
+      for claim in before + first + second { try await fixture.settle(claim, .success) }
+      let all = try await store.claim(new, limit: 50)
+      #expect(all.count == 3)
+      #expect(try await store.limits().first { $0.isOf(.kind, "new") }?.running == 3)
+      #expect(try await store.audit() == [])
+
+      // A worker that knows the kind by its old name alone, and starts last, does not split it again.
+      _ = try await store.register(.declaring(9, "old"))
+      #expect(try await store.claim(new, limit: 50) == [])
+      for claim in all { try await fixture.settle(claim, .success) }
+      #expect(try await store.claim(new, limit: 50).count == 3)
+      #expect(try await store.audit() == [])
+    }
+  }
+
+  @Test("an operator's limit for a former name is the limit of the kind", arguments: StoreKind.allCases)
+  func formerLimits(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let store = fixture.store
+      func limit() async throws -> Int? { try await store.limits().first { $0.isOf(.kind, "new") }?.limit }
+      try await store.setLimit(.kind, name: "old", to: 1)
+      let worker = try await store.register(.declaring(3, "new", formerly: ["old"]))
+      #expect(try await limit() == 1)
+      try await fixture.submit(.named("old"), .named("old"), .named("new"), .named("new"))
+      #expect(try await store.claim(worker, limit: 50).count == 1)
+      try await store.setLimit(.kind, name: "old", to: 2)
+      #expect(try await store.claim(worker, limit: 50).count == 1)
+      try await store.setLimit(.kind, name: "old", to: nil)
+      #expect(try await limit() == 3)
+
+      // The name goes on, and comes back.
+      _ = try await store.register(.declaring(4, "newest", formerly: ["new"]))
+      #expect(try await limit() == 4)
+      #expect(try await store.limits().first { $0.isOf(.kind, "old") }?.name == "newest")
+      _ = try await store.register(.declaring(5, "old", formerly: ["new", "newest"]))
+      let use = try #require(try await store.limits().first { $0.isOf(.kind, "newest") })
+      #expect(use.name == "old" && use.limit == 5 && use.formerNames == ["new", "newest"])
+      #expect(try await store.audit() == [])
+    }
+  }
+
   @Test("an operator's limit goes before a declared one, the latest of which holds", arguments: StoreKind.allCases)
   func operators(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
@@ -97,9 +157,19 @@ import Testing
 }
 
 extension WorkerRegistration {
-  fileprivate static func declaring(_ limit: Int?) -> WorkerRegistration {
-    WorkerRegistration(
-      boot: .random(), host: "test", pid: 1, leaseSeconds: 3600, kinds: [.noop], volumes: [:],
-      kindLimits: limit.map { [.noop: $0] } ?? [:])
+  fileprivate static func declaring(
+    _ limit: Int?, _ kind: String = "noop", formerly: [String] = []
+  ) -> WorkerRegistration {
+    let (kind, former) = (TaskKind(rawValue: kind), formerly.map(TaskKind.init))
+    return WorkerRegistration(
+      boot: .random(), host: "test", pid: 1, leaseSeconds: 3600, kinds: [kind] + former, volumes: [:],
+      kindLimits: limit.map { [kind: $0] } ?? [:],
+      formerNames: Dictionary(uniqueKeysWithValues: former.map { ($0, kind) }))
+  }
+}
+
+extension TaskSpec {
+  fileprivate static func named(_ kind: String) -> TaskSpec {
+    TaskSpec(id: .random(), kind: TaskKind(rawValue: kind), source: "noop:", destination: nil)
   }
 }

@@ -130,7 +130,8 @@ package final class PostgresStore: TaskStore {
         LimitUse(
           scope: try row.known(0), name: try row.text(1), running: Int(try row.int32(2)),
           limit: try row[3].map { Int(try $0.int32()) }, weight: try row[4]?.double(),
-          declared: try row[5].map { Int(try $0.int32()) }, formerNames: try row.array(6) { cell throws(PostgresError) in try cell.text() })
+          declared: try row[5].map { Int(try $0.int32()) },
+          formerNames: try row.array(6) { cell throws(PostgresError) in try cell.text() })
       }.inOrder()
     }
   }

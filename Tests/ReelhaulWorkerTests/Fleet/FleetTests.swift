@@ -1,0 +1,397 @@
+import Glibc
+import ReelhaulClient
+import ReelhaulKafka
+import ReelhaulMessages
+import ReelhaulSystem
+import ReelhaulWorker
+import TaskCore
+import TaskStore
+import TestKit
+import Testing
+import WorkerCore
+
+/// Handlers of somebody's own in workers of this process, over a real fleet.
+@Suite(.serialized) struct FleetTests {
+  private static func scripted<Result: Codable & Sendable>(
+    _ policy: TaskPolicy = TaskPolicy(),
+    _ body: @escaping @Sendable (TaskContext<Scripted<Result>.Checkpoint>) async throws -> Result
+  ) -> Scripted<Result> {
+    Scripted(policy: policy, body: body)
+  }
+
+  // MARK: Progress
+
+  @Test("ten thousand reports a second leave the worker as at most four messages a second", .timeLimit(.minutes(5)))
+  func reports() async throws {
+    try await HandlerFleet.run { fleet in
+      let handler = Self.scripted { context -> Int64 in
+        let start = ContinuousClock.now
+        var reported: Int64 = 0
+        for tick in 1...300 {
+          for _ in 0..<100 {
+            reported += 1
+            context.report(done: reported, total: 30_000)
+          }
+          try await Task.sleep(until: start + .milliseconds(10 * tick))
+        }
+        return reported
+      }
+      try await fleet.withWorker(handler) { _ in
+        let task = try await fleet.submit("scripted")
+        #expect(try await fleet.tests.wait(for: task, .succeeded).outputText == "30000")
+      }
+      let reader = try await KafkaReader.open(
+        KafkaConfiguration(bootstrap: fleet.tests.bootstrap), topics: [TopicPlan(prefix: fleet.tests.prefix).progress],
+        from: .beginning)
+      var samples: [(sample: ProgressSample, at: Timestamp)] = []
+      // What the worker had sent when it ended comes at once.
+      while let records = try await reader.next() {
+        samples += try records.map { try ProgressJSON.decode($0.value ?? []) }
+        if samples.count >= 4 { break }
+      }
+      await reader.close()
+      #expect(samples.contains { $0.sample.bytesDone > 0 } && samples.allSatisfy { $0.sample.bytesTotal == 30_000 })
+      for (former, later) in zip(samples, samples.dropFirst(4)) {
+        #expect(later.at.microseconds - former.at.microseconds >= 990_000)
+      }
+    }
+  }
+
+  // MARK: Transfers
+
+  /// What a handler's call of `context.transfer` comes to: the code and whether it is tried again.
+  private static func attempt(_ url: String) -> Scripted<String> {
+    scripted { context -> String in
+      do {
+        let file = try await context.transfer.fetch(url, as: "file")
+        return "\(file.bytes)"
+      } catch let error as TaskError {
+        return error.code
+      }
+    }
+  }
+
+  @Test(
+    "a transfer of a handler does not reach addresses that the worker may not, and says so in a TaskError",
+    .timeLimit(.minutes(5)), arguments: ["127.0.0.1", "169.254.169.254", "[::1]", "10.0.0.1"])
+  func addresses(host: String) async throws {
+    try await HandlerFleet.run { fleet in
+      fleet.tests.origin.serve("/a", OriginFile(seed: 1, size: 1000))
+      let url = fleet.tests.origin.url("/a", host: host)
+      try await fleet.withWorker(Self.attempt(url), adjust: { $0.allowedNetworks = [] }) { _ in
+        let refused = try await fleet.tests.wait(for: fleet.submit("scripted"), .succeeded)
+        #expect(refused.outputText == #""address_refused""#)
+      }
+      #expect(fleet.tests.origin.exchanges("/a").isEmpty)
+      guard host == "127.0.0.1" else { return }
+      try await fleet.withWorker(Self.attempt(url)) { _ in
+        let allowed = try await fleet.tests.wait(for: fleet.submit("scripted"), .succeeded)
+        #expect(allowed.outputText == #""1000""#)
+      }
+    }
+  }
+
+  @Test("a transfer of a handler keeps the task's rate", .timeLimit(.minutes(5)))
+  func rate() async throws {
+    try await HandlerFleet.run { fleet in
+      fleet.tests.origin.serve("/a", OriginFile(seed: 1, size: 600_000))
+      try await fleet.withWorker(Self.attempt(fleet.tests.origin.url("/a"))) { _ in
+        let start = Clocks.boottime()
+        let task = try await fleet.submit("scripted") { $0.rate = 200_000 }
+        #expect(try await fleet.tests.wait(for: task, .succeeded).outputText == #""600000""#)
+        // A quarter of a second's bytes pass at once; the other 550,000 need 2.75 s at least.
+        #expect(Clocks.boottime() - start >= 2_700_000_000)
+      }
+    }
+  }
+
+  @Test("tasks of a handler that name their source keep the limit of its host", .timeLimit(.minutes(5)))
+  func host() async throws {
+    try await HandlerFleet.run { fleet in
+      fleet.tests.origin.serve("/a", OriginFile(seed: 1, size: 100_000))
+      let url = fleet.tests.origin.url("/a")
+      let counts = Lock((running: 0, most: 0))
+      let handler = Self.scripted { context -> Int64 in
+        counts.withLock { counts in
+          counts.running += 1
+          counts.most = max(counts.most, counts.running)
+        }
+        defer { counts.withLock { $0.running -= 1 } }
+        return try await context.transfer.fetch(context.task.source, as: "file").bytes
+      }
+      try await fleet.store.setLimit(.host, name: "127.0.0.1", to: 2)
+      try await fleet.withWorker(handler) { _ in
+        try await fleet.withWorker(handler) { _ in
+          var tasks: [UniqueID] = []
+          for _ in 0..<12 { tasks.append(try await fleet.submit("scripted") { $0.source = url }) }
+          try await fleet.tests.waitForSuccess(of: tasks)
+        }
+      }
+      #expect((1...2).contains(counts.withLock { $0.most }))
+    }
+  }
+
+  // MARK: Stopping
+
+  @Test(
+    "a handler that ignores its cancellation loses its task, the worker says so, and the drain does not wait for it",
+    .timeLimit(.minutes(5)))
+  func stubborn() async throws {
+    try await HandlerFleet.run { fleet in
+      let (release, wait) = (Lock(false), Lock([String]()))
+      let handler = Self.scripted { context -> String in
+        let isFirst = wait.withLock { waited in
+          waited.append("begun")
+          return waited.count == 1
+        }
+        guard isFirst else { return "next" }
+        while !release.withLock({ $0 }) { usleep(10_000) }
+        do {
+          try await context.checkpoint(.init(text: "late"))
+          wait.withLock { $0.append("recorded") }
+        } catch {
+          wait.withLock { $0.append("\(type(of: error))") }
+        }
+        return "late"
+      }
+      try await fleet.store.setLimit(.kind, name: "scripted", to: 1)
+      let (first, second) = try await (fleet.submit("scripted"), fleet.submit("scripted") { $0.priority = -1 })
+      try await fleet.withWorker(
+        handler,
+        adjust: { configuration in
+          configuration.settings.watchdog = Watchdog(grace: .milliseconds(300))
+          configuration.settings.drainLimit = .seconds(30)
+        }
+      ) { worker in
+        try await fleet.tests.wait(for: first, .running)
+        try await fleet.control(.pause, first)
+        // Its share of the limit is free for the next.
+        #expect(try await fleet.tests.wait(for: second, .succeeded).outputText == #""next""#)
+        #expect(try await fleet.store.task(first)?.state == .paused)
+        #expect(await worker.hasHangingCalls)
+      }
+      let lines = fleet.log.split(separator: "\n").filter { $0.contains("a run does not stop") }
+      #expect(lines.count == 1 && lines[0].contains("\(first)"))
+      #expect(try await fleet.store.audit() == [])
+      release.withLock { $0 = true }
+      try await TestKit.eventually("it has tried to record") { wait.withLock { $0.count } == 3 }
+      #expect(wait.withLock { $0 } == ["begun", "begun", "OwnershipLostError"])
+      #expect(try await fleet.store.task(first)?.state == .paused)
+    }
+  }
+
+  // MARK: Sizes
+
+  @Test(
+    "parameters, checkpoint and output of exactly 64 KiB pass, and one byte more is refused for good",
+    .timeLimit(.minutes(5)))
+  func sizes() async throws {
+    try await HandlerFleet.run { fleet in
+      let handler = Sized()
+      try await fleet.withWorker(handler) { _ in
+        func run(_ what: String, _ bytes: Int) async throws -> TaskDocument {
+          let task = try await fleet.submit("sized", #"{"bytes":\#(bytes),"what":"\#(what)"}"#)
+          return try await fleet.tests.wait(for: task, what) { $0.state.isFinal }
+        }
+        #expect(try await run("output", 65_536).output?.count == 65_536)
+        #expect(try await run("output", 65_537).error?.code.rawValue == "output_too_long")
+        #expect(try await run("checkpoint", 65_536).outputText == #""recorded 65536""#)
+        #expect(try await run("checkpoint", 65_537).error?.code.rawValue == "checkpoint_too_long")
+        #expect(try await run("checkpoint", 1 << 20).error?.code.rawValue == "checkpoint_too_long")
+
+        func parameters(_ bytes: Int) -> String {
+          let text = #"{"bytes":0,"what":"none","fill":""}"#
+          return text.dropLast(2) + String(repeating: "x", count: bytes - text.utf8.count) + #""}"#
+        }
+        let task = try await fleet.submit("sized", parameters(65_536))
+        #expect(try await fleet.tests.wait(for: task, .succeeded).spec.parameters?.count == 65_536)
+        var long = Sized.Parameters(bytes: 0, what: "none", fill: "")
+        long.fill = String(repeating: "x", count: 65_536 - (try TaskSpec(Sized.self, long).parameters?.count ?? 0))
+        #expect(try TaskSpec(Sized.self, long).parameters?.count == 65_536)
+        long.fill?.append("x")
+        #expect(throws: InvalidTask.self) { _ = try TaskSpec(Sized.self, long) }
+      }
+    }
+  }
+
+  @Test(
+    "deeply nested parameters of 64 KiB crash neither a worker nor the database, and the limit is the same everywhere",
+    .timeLimit(.minutes(5)))
+  func nesting() async throws {
+    try await HandlerFleet.run { fleet in
+      func nested(_ depth: Int) -> String {
+        String(repeating: "[", count: depth) + String(repeating: "]", count: depth)
+      }
+      let producer = try KafkaProducer(KafkaConfiguration(bootstrap: fleet.tests.bootstrap))
+      let topics = TopicPlan(prefix: fleet.tests.prefix)
+      try await fleet.withWorker(Sized()) { _ in
+        // Another client than ours may send anything.
+        for bytes in [nested(32_000), nested(33), #"{"a":"# + nested(31_000) + "}"] {
+          let command =
+            #"{"command":"submit","task":{"id":"\#(UniqueID.make())","kind":"sized","parameters":\#(bytes)}}"#
+          try await producer.send(topic: topics.commands, key: nil, value: Array(command.utf8))
+        }
+        let letters = try await KafkaReader.open(
+          KafkaConfiguration(bootstrap: fleet.tests.bootstrap), topics: [topics.deadLetters], from: .beginning)
+        var count = 0
+        while count < 3, let records = try await letters.next() { count += records.count }
+        await letters.close()
+        #expect(count == 3)
+
+        // As deep as may be: through the store, the handler and the events, there and back.
+        for what in ["none", "nest checkpoint", "nest output"] {
+          let parameters = #"{"bytes":32,"what":"\#(what)","nested":\#(nested(31))}"#
+          let document = try await fleet.tests.wait(for: fleet.submit("sized", parameters), .succeeded)
+          #expect(document.spec.parameters == Array(parameters.utf8))
+          if what == "nest output" { #expect(document.outputText == nested(32)) }
+        }
+        for what in ["nest checkpoint", "nest output"] {
+          let task = try await fleet.submit("sized", #"{"bytes":33,"what":"\#(what)"}"#)
+          let document = try await fleet.tests.wait(for: task, what) { $0.state.isFinal }
+          #expect(document.error?.code.rawValue == "json_invalid" && document.attempt == 1)
+        }
+      }
+      await producer.close()
+      #expect(try await fleet.tests.problemsOfEvents() == [])
+    }
+  }
+
+  // MARK: Failures
+
+  @Test(
+    "a foreign error keeps its text, bounded and with its secrets masked, wherever it is shown", .timeLimit(.minutes(5))
+  )
+  func foreignError() async throws {
+    struct Strange: Error, CustomStringConvertible { var description: String }
+    try await HandlerFleet.run { fleet in
+      let handler = Self.scripted(TaskPolicy(maxAttempts: 1)) { _ -> Int in
+        throw Strange(
+          description: "codec h999 of https://user:hunter2@host/a?sig=abcdef with token=s3cr3t is unknown "
+            + String(repeating: "x", count: 100_000))
+      }
+      try await fleet.withWorker(handler) { _ in
+        let task = try await fleet.submit("scripted")
+        let document = try await fleet.tests.wait(for: task, "a failure") { $0.state == .failed }
+        let error = try #require(document.error)
+        #expect(error.code.rawValue == "handler_error" && error.message.count == 1000)
+        #expect(error.message.contains("Strange: codec h999 of https://") && error.message.contains("@host/a"))
+        let shown = try await fleet.tests.run(["show", "\(task)", "--json"]).output
+        let events = try await fleet.tests.events()
+        let published = events.compactMap { $0.task?.error?.message }.joined()
+        #expect(published.contains("codec h999"))
+        for secret in ["hunter2", "abcdef", "s3cr3t"] {
+          for text in [error.message, shown, published, fleet.log] { #expect(!text.contains(secret)) }
+        }
+      }
+    }
+  }
+
+  @Test(
+    "parameters that do not decode fail for good on the first attempt, and the message names the place",
+    .timeLimit(.minutes(5)))
+  func wrongParameters() async throws {
+    try await HandlerFleet.run { fleet in
+      try await fleet.withWorker(Sized()) { _ in
+        for (parameters, place) in [
+          (#"{"bytes":"many","what":"none"}"#, "parameters.bytes: expected Int"),
+          (#"{"bytes":1}"#, "parameters.what: it is missing"),
+          (#"{"bytes":1,"what":"none","list":[{"n":1},{"n":"two"}]}"#, "parameters.list[1].n: expected Int"),
+        ] {
+          let task = try await fleet.submit("sized", parameters)
+          let document = try await fleet.tests.wait(for: task, "a failure") { $0.state == .failed }
+          #expect(document.error?.code == .parametersInvalid && document.attempt == 1 && document.epoch == 1)
+          #expect(document.error?.message.contains(place) == true, "\(document.error?.message ?? "")")
+        }
+      }
+    }
+  }
+
+  @Test("two handlers of one kind or alias end the worker at its start, and the error names both types")
+  func twoOfAKind() async throws {
+    struct Other: TaskHandler {
+      struct Parameters: Codable, Sendable {}
+      static let kind = "old-stepper"
+      func run(_ parameters: Parameters, context: TaskContext<NoCheckpoint>) async throws -> NoOutput { NoOutput() }
+    }
+    struct Downloads: TaskHandler {
+      struct Parameters: Codable, Sendable {}
+      static let kind = "download"
+      func run(_ parameters: Parameters, context: TaskContext<NoCheckpoint>) async throws -> NoOutput { NoOutput() }
+    }
+    func error(_ handlers: any TaskHandler...) async -> String {
+      let environment = ["REELHAUL_KAFKA": "127.0.0.1:9", "REELHAUL_POSTGRES": "postgres://127.0.0.1:9/none"]
+      do {
+        try await ReelhaulWorker.run(handlers: handlers, environment: environment)
+        return "it ran"
+      } catch {
+        return "\(error)"
+      }
+    }
+    let alias = await error(Stepper(), Other())
+    for part in ["the kind old-stepper has two handlers", ".Stepper", "Other"] {
+      #expect(alias.contains(part), "\(alias)")
+    }
+    let builtIn = await error(Downloads())
+    for part in ["the kind download has two handlers", "DownloadHandler", "Downloads"] {
+      #expect(builtIn.contains(part), "\(builtIn)")
+    }
+  }
+}
+
+/// Records and returns as much as it is told to.
+private struct Sized: TaskHandler {
+  struct Parameters: Codable, Sendable {
+    struct Item: Codable, Sendable { var n: Int }
+    var bytes: Int
+    var what: String
+    var fill: String?
+    var nested: Nested?
+    var list: [Item]?
+  }
+  struct Nested: Codable, Sendable {
+    var inner: [Nested]
+
+    init(depth: Int) { inner = depth > 1 ? [Nested(depth: depth - 1)] : [] }
+    init(from decoder: any Decoder) throws { inner = try [Nested](from: decoder) }
+    func encode(to encoder: any Encoder) throws { try inner.encode(to: encoder) }
+  }
+  enum Value: Codable, Sendable {
+    case text(String)
+    case nested(Nested)
+
+    init(from decoder: any Decoder) throws {
+      if let text = try? decoder.singleValueContainer().decode(String.self) {
+        self = .text(text)
+      } else {
+        self = .nested(try Nested(from: decoder))
+      }
+    }
+    func encode(to encoder: any Encoder) throws {
+      switch self {
+      case .text(let text): try text.encode(to: encoder)
+      case .nested(let nested): try nested.encode(to: encoder)
+      }
+    }
+  }
+  typealias Checkpoint = Value
+  typealias Output = Value
+  static let kind = "sized"
+
+  func run(_ parameters: Parameters, context: TaskContext<Value>) async throws -> Value {
+    // With its quotes it is as long as the parameters say.
+    let text = Value.text(String(repeating: "x", count: max(0, parameters.bytes - 2)))
+    switch parameters.what {
+    case "output": return text
+    case "checkpoint":
+      if case .text(let last)? = context.lastCheckpoint { return .text("recorded \(last.utf8.count + 2)") }
+      try await context.checkpoint(text)
+      throw TaskError.retry("once more, from the checkpoint", after: .zero)
+    case "nest checkpoint":
+      if context.lastCheckpoint != nil { return .text("read") }
+      try await context.checkpoint(.nested(Nested(depth: parameters.bytes)))
+      throw TaskError.retry("once more, from the checkpoint", after: .zero)
+    case "nest output": return .nested(Nested(depth: parameters.bytes))
+    default: return .text("")
+    }
+  }
+}
