@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds Examples/Transcode against the products alone, runs its tests, and kills its worker in the middle of a task.
+# Builds Examples/Transcode against the products alone, runs its tests, and kills its worker in the middle of a task. Before
+# that it checks the names of the products.
 # test.sh calls it after the main build.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -8,6 +9,8 @@ cd "$(dirname "$0")/.."
 
 example=Examples/Transcode
 strict=(--package-path "$example" --explicit-target-dependency-import-check error)
+
+deploy/test-names.sh
 
 say "Example: build"
 swift build --build-tests "${strict[@]}"

@@ -90,7 +90,7 @@ package actor Cleaner {
     lines[line] = nil
   }
 
-  /// False if it took too long.
+  /// False if it took too long, or the worker ends.
   private func clean(_ cleanup: Cleanup) async throws -> Bool {
     guard let handler = handlers[cleanup.spec.kind] else { return true }
     let work = loop.task { try await handler.cleanUp(cleanup) }
@@ -101,8 +101,8 @@ package actor Cleaner {
     }
     guard isInTime else {
       work.cancel()
-      try await postpone(cleanup, "it takes longer than \(patience)")
-      // What it waits for is still held up.
+      if !Task.isCancelled { try await postpone(cleanup, "it takes longer than \(patience)") }
+      // The line is not free before: what this one waits for holds up the next, too.
       _ = await work.result
       return false
     }
