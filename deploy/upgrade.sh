@@ -171,7 +171,7 @@ say "Verify"
 [ "$(succeeded)" = "$total" ] || die "only $(succeeded) of $total tasks have succeeded: $(
   query "select state, error_code, error_message, count(*) from task where state <> 'succeeded' group by 1, 2, 3")"
 (cd "$directory/origin" && sha256sum ./*.mp4) >"$directory/sums"
-(cd "$directory/data/storage" && sha256sum --quiet --check "$directory/sums") || die "a file is not the origin's"
+(cd "${REELHAUL_STORAGE#default=}" && sha256sum --quiet --check "$directory/sums") || die "a file is not the origin's"
 [ -z "$(query "select audit()")" ] || die "the audit: $(query "select audit()")"
 query "select id, sequence from task" >"$directory/tasks"
 kcat -b "$REELHAUL_KAFKA" -t "${REELHAUL_TOPIC_PREFIX}events" -C -o beginning -e -q >"$directory/events"

@@ -76,11 +76,16 @@ enum StoreQueries {
   static let setWeight = PostgresStatement("select set_weight($1, $2)", writes: true)
   static let limits = PostgresStatement(
     """
-    select b.scope, b.name, b.used, nullif(b.run_limit, unlimited()), q.weight, b.declared_limit,
-           array(select f.name from bucket f where f.counts_as = b.id order by f.name)
-      from bucket b left join queue q on q.id = b.id
+    select b.scope, b.name, b.used + former.used, nullif(b.run_limit, unlimited()), q.weight, b.declared_limit,
+           former.names
+      from bucket b
+     cross join lateral (
+       select coalesce(sum(f.used), 0)::int used, coalesce(array_agg(f.name order by f.name), '{}') names
+         from bucket f where f.counts_as = b.id) former
+      left join queue q on q.id = b.id
      where b.scope = 'total'
-        or b.name <> '' and (b.used > 0 or b.run_limit < unlimited() or b.declared_limit is not null or q.weight <> 1)
+        or b.name <> '' and b.counts_as is null
+           and (b.used + former.used > 0 or b.run_limit < unlimited() or b.declared_limit is not null or q.weight <> 1)
     """)
 
   // MARK: Relay
