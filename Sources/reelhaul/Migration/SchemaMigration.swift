@@ -28,16 +28,13 @@ struct SchemaMigration {
   private static let place: PostgresStatement = "SELECT current_schema() IS NOT NULL, current_setting('search_path')"
 
   /// `topicPrefix`: the fleet's prefix; nil if no Kafka is configured.
-  func run(topicPrefix: String?, isDry: Bool = false, say: (String) -> Void) async throws {
+  @discardableResult
+  func run(topicPrefix: String?, isDry: Bool = false) async throws -> SchemaReport {
     let plan = try await plan()
     if let topicPrefix, plan.current > 0 { try await check(topicPrefix) }
-    if plan.isUpToDate { say("schema: version \(plan.current), up to date") }
     let result = try await isDry ? MigrationResult(plan) : migrator.apply()
-    for migration in result.migrations {
-      say("schema: migration \(migration.number), \(migration.name), \(isDry ? "is to be applied" : "applied")")
-    }
-    if result.routines { say("schema: functions, views and triggers \(isDry ? "are to be made anew" : "made anew")") }
     if let topicPrefix, !isDry { try await store.bind(topicPrefix: topicPrefix) }
+    return SchemaReport(result, isDry: isDry)
   }
 
   /// Checks the prefix before anything is changed.
