@@ -1,4 +1,5 @@
 import TaskCore
+import TaskStore
 
 extension MemoryState {
   func document(_ id: UniqueID) -> TaskDocument? {
