@@ -76,7 +76,7 @@ enum StoreQueries {
   static let setWeight = PostgresStatement("select set_weight($1, $2)", writes: true)
   static let limits = PostgresStatement(
     """
-    select b.scope, b.name, b.used, nullif(b.run_limit, unlimited()), q.weight, b.declared_limit
+    select b.scope, b.name, b.used, nullif(b.run_limit, unlimited()) run_limit, q.weight, b.declared_limit
       from bucket b left join queue q on q.id = b.id
      where b.scope = 'total'
         or b.name <> '' and (b.used > 0 or b.run_limit < unlimited() or b.declared_limit is not null or q.weight <> 1)
@@ -86,7 +86,7 @@ enum StoreQueries {
 
   static let lead = PostgresStatement("select lead('relay', $1, $2)", writes: true)
 
-  static let pendingRows = PostgresStatement("select min(id), max(id) from outbox")
+  static let pendingRows = PostgresStatement("select min(id) lowest, max(id) highest from outbox")
 
   /// $1: rows at most; $2: events after which no further row is begun; $3: rows that are not read. Never `id > last`:
   /// a lower id may commit later.
@@ -109,7 +109,7 @@ enum StoreQueries {
 
   // MARK: Reading
 
-  /// The columns that ``PostgresStore`` makes a document of, in its order.
+  /// The columns that ``PostgresStore`` makes a document of.
   private static let documentColumns = """
     id, state, priority, spec, attempt, epoch, sequence, generation, worker, bytes_done, bytes_total, rate,
     created_at, started_at, finished_at, run_at, sha256, error_code, error_message, error_class, error_retry_after,
@@ -117,8 +117,7 @@ enum StoreQueries {
     """
 
   static let documents = PostgresStatement("select \(documentColumns) from task_documents($1)")
-  /// $1: ids; $2: bytes of specifications after which no further task is read. The last column: how many bytes they come
-  /// to so far.
+  /// $1: ids; $2: bytes of specifications after which no further task is read. `bytes`: how many they come to so far.
   static let pendingDocuments = PostgresStatement(
     """
     select \(documentColumns), bytes
@@ -131,8 +130,9 @@ enum StoreQueries {
 
   static let workers = PostgresStatement(
     """
-    select w.boot, w.host, w.pid, w.started_at, w.lease_until, not w.dead and w.lease_until > now(),
-           w.volume_names, w.volume_ids, w.label_names, w.label_values, coalesce(r.running, 0), coalesce(r.rate, 0),
+    select w.boot, w.host, w.pid, w.started_at, w.lease_until, not w.dead and w.lease_until > now() is_live,
+           w.volume_names, w.volume_ids, w.label_names, w.label_values, coalesce(r.running, 0) running,
+           coalesce(r.rate, 0) rate,
            w.kinds
       from worker w
       left join (select worker_id, count(*) running, sum(rate)::bigint rate from run group by worker_id) r
@@ -147,9 +147,9 @@ enum StoreQueries {
   /// The kinds, the storages, and the age of the oldest event in microseconds.
   static let backlog = PostgresStatement(
     """
-    select coalesce(array_agg(distinct k.name), '{}'),
-           coalesce(array_agg(distinct s.name) filter (where s.name <> ''), '{}'),
-           coalesce((select (extract(epoch from now() - at) * 1000000)::bigint from outbox order by id limit 1), 0)
+    select coalesce(array_agg(distinct k.name), '{}') kinds,
+           coalesce(array_agg(distinct s.name) filter (where s.name <> ''), '{}') storages,
+           coalesce((select (extract(epoch from now() - at) * 1000000)::bigint from outbox order by id limit 1), 0) event_age
       from lane l join bucket k on k.id = l.kind_id
       join bucket s on s.id = l.storage_id or s.id = l.source_storage_id
      where l.ready and exists (select from ready r where r.lane_id = l.id)
@@ -157,7 +157,8 @@ enum StoreQueries {
 
   static let counts = PostgresStatement(
     """
-    select coalesce(r.phase, t.state::text), count(*) from task t left join run r on r.task_id = t.id group by 1
+    select coalesce(r.phase, t.state::text) state, count(*) tasks from task t left join run r on r.task_id = t.id
+     group by 1
     """)
   static let audit = PostgresStatement("select violation from audit() violation")
 }

@@ -14,9 +14,9 @@ struct SchemaMigration {
   }
 
   func plan() async throws -> MigrationPlan {
-    let place = try await pool.query(Self.place)[0]
-    guard try place.bool(0) else {
-      let names = try place.text(1)
+    let place = try await pool.query(Self.place)
+    guard try place.only.bool(place.columns["is_there"]) else {
+      let names = try place.only.text(place.columns["names"])
       throw CommandFailure(
         .unreachable, "the database has no schema \(names), or this user may not use it",
         hint: "Create it first: CREATE SCHEMA \(names.split(separator: ", ").last ?? "");")
@@ -25,7 +25,9 @@ struct SchemaMigration {
   }
 
   /// Whether a schema exists in which tables can be made, and the schemas that are searched.
-  private static let place: PostgresStatement = "SELECT current_schema() IS NOT NULL, current_setting('search_path')"
+  private static let place: PostgresStatement = """
+    SELECT current_schema() IS NOT NULL AS is_there, current_setting('search_path') AS names
+    """
 
   /// `topicPrefix`: the fleet's prefix; nil if no Kafka is configured.
   @discardableResult
