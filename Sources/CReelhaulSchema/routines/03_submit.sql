@@ -9,8 +9,7 @@ end $$;
 -- The one order in which task rows are locked. Those that come after others are last: who ends a run locks its task
 -- first, and then what comes after it.
 create function lock_tasks(ids uuid[]) returns void
-language plpgsql set plan_cache_mode = force_generic_plan
-set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set jit = off as $$
+language plpgsql set reelhaul.plans = 'by_index' as $$
 begin
   perform from task t where t.id = any(ids)
     order by exists (select from task_dependency d where d.task_id = t.id offset 0), t.id for no key update of t;
@@ -41,8 +40,7 @@ create function submit(
   ids uuid[], lane_numbers int[], priorities smallint[], not_befores timestamptz[], pauses boolean[], specs json[],
   dependents uuid[], dependencies uuid[]
 ) returns uuid[]
-language plpgsql set plan_cache_mode = force_generic_plan
-set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set jit = off as $$
+language plpgsql set reelhaul.plans = 'by_index' as $$
 declare
   lanes   int[]  := lane_ids(ranks, queues, kinds, hosts, storages, source_storages);
   base    bigint := reserve_positions(cardinality(ids));
