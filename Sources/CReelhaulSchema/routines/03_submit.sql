@@ -35,6 +35,10 @@ end $$;
 -- Adds tasks and returns the ids of those that were new; `begin_apply` has locked what they come after. The lanes come as
 -- keys of their own, `lane_numbers` counts into them from 1. `dependents` and `dependencies` are pairs: a task and one
 -- that it comes after.
+--
+-- Columns as arrays, here and in `settle`, and not one array of a composite type: that takes as long, and its binary form
+-- has the type's oid, which every connection would have to ask for. Batches of 500, interleaved, medians of 40 each:
+-- submit 6.3 ms with arrays and 6.2 ms with the type (quartiles 6.1-6.7 and 6.0-6.6), settle 10.4 and 10.2 ms.
 create function submit(
   ranks smallint[], queues text[], kinds text[], hosts text[], storages text[], source_storages text[],
   ids uuid[], lane_numbers int[], priorities smallint[], not_befores timestamptz[], pauses boolean[], specs json[],
