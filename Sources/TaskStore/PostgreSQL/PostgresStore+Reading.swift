@@ -143,11 +143,19 @@ extension PostgresStore {
   package func backlog() async throws -> Backlog {
     try await call {
       let rows = try await pool.query(StoreQueries.backlog)
-      let (row, columns) = (try rows.only, rows.columns)
-      return Backlog(
-        kinds: Set(try row.texts(columns["kinds"]).map(TaskKind.init(rawValue:))),
-        storages: Set(try row.texts(columns["storages"])),
-        eventAge: .microseconds(try row.int64(columns["event_age"])))
+      let columns = rows.columns
+      let (kind, storage) = (try columns["kind"], try columns["storage"])
+      let (source, age) = (try columns["source_storage"], try columns["event_age"])
+      var backlog = Backlog()
+      for row in rows {
+        backlog.eventAge = .microseconds(try row.int64(age))
+        guard let kind = try row[kind]?.text() else { continue }
+        backlog.kinds.insert(TaskKind(rawValue: kind))
+        let (destination, source) = (try row.text(storage), try row.text(source))
+        backlog.storages.formUnion([destination, source].filter { !$0.isEmpty })
+        if !source.isEmpty { backlog.pairs.insert(StoragePair(source: source, destination: destination)) }
+      }
+      return backlog
     }
   }
 

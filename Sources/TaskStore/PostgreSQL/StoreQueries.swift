@@ -144,15 +144,17 @@ enum StoreQueries {
   static let usableStorage = PostgresStatement(
     "select distinct volume_names from worker where not dead and lease_until > now()")
 
-  /// The kinds, the storages, and the age of the oldest event in microseconds.
+  /// A row for each kind with its storages, empty where it needs none; at least one row, which may have no kind. Each has
+  /// the age of the oldest event in microseconds.
   static let backlog = PostgresStatement(
     """
-    select coalesce(array_agg(distinct k.name), '{}') kinds,
-           coalesce(array_agg(distinct s.name) filter (where s.name <> ''), '{}') storages,
+    select w.kind, w.storage, w.source_storage,
            coalesce((select (extract(epoch from now() - at) * 1000000)::bigint from outbox order by id limit 1), 0) event_age
-      from lane l join bucket k on k.id = l.kind_id
-      join bucket s on s.id = l.storage_id or s.id = l.source_storage_id
-     where l.ready and exists (select from ready r where r.lane_id = l.id)
+      from (values (true)) always
+      left join (select distinct k.name kind, s.name storage, coalesce(o.name, '') source_storage
+                   from lane l join bucket k on k.id = l.kind_id join bucket s on s.id = l.storage_id
+                   left join bucket o on o.id = nullif(l.source_storage_id, 0)
+                  where l.ready and exists (select from ready r where r.lane_id = l.id)) w on true
     """)
 
   static let counts = PostgresStatement(
