@@ -87,11 +87,13 @@ let package = Package(
         "ReelhaulTasks", "WorkerCore", "TransferEngine", "TaskStore", "TaskCore", "ReelhaulCodec", "ReelhaulMessages",
         "ReelhaulTelemetry", "ReelhaulSystem",
       ]),
+    // For tests: no module that a program links may name it.
+    module("MemoryTaskStore", ["TaskStore", "TaskCore", "ReelhaulSystem"]),
     module(
       "ReelhaulTestKit",
       [
-        "ReelhaulWorker", "ReelhaulTasks", "WorkerCore", "TransferEngine", "TaskStore", "TaskCore", "ReelhaulCodec",
-        "ReelhaulTelemetry", "ReelhaulSystem",
+        "ReelhaulWorker", "ReelhaulTasks", "WorkerCore", "TransferEngine", "MemoryTaskStore", "TaskStore", "TaskCore",
+        "ReelhaulCodec", "ReelhaulTelemetry", "ReelhaulSystem",
       ]),
     module("ReelhaulClient", ["TaskCore", "ReelhaulMessages", "ReelhaulKafka", "ReelhaulSystem"]),
     module("LocalFleet", ["ReelhaulKafka", "ReelhaulPostgres", "ReelhaulSystem", "ReelhaulTelemetry"]),
@@ -145,8 +147,8 @@ let package = Package(
     tests(
       "TaskStore",
       [
-        "TaskStore", "TaskCore", "TransferEngine", "ReelhaulMessages", "ReelhaulPostgres", "LocalFleet",
-        "ReelhaulSystem",
+        "MemoryTaskStore", "TaskStore", "TaskCore", "TransferEngine", "ReelhaulMessages", "ReelhaulPostgres",
+        "LocalFleet", "ReelhaulSystem",
         "TestKit",
       ], exclude: ["Resources"]),
     tests(
@@ -158,8 +160,8 @@ let package = Package(
     tests(
       "Worker",
       [
-        "WorkerCore", "TaskCore", "ReelhaulMessages", "TaskStore", "TransferEngine", "ReelhaulKafka",
-        "ReelhaulPostgres", "ReelhaulSystem", "ReelhaulTelemetry",
+        "WorkerCore", "TaskCore", "ReelhaulMessages", "MemoryTaskStore", "TaskStore", "TransferEngine",
+        "ReelhaulKafka", "ReelhaulPostgres", "ReelhaulSystem", "ReelhaulTelemetry",
         "TestKit",
       ]),
     tests(
@@ -174,7 +176,8 @@ let package = Package(
     tests(
       "Reelhaul",
       [
-        "reelhaul", "CommandLineKit", "TaskCore", "ReelhaulMessages", "TaskStore", "ReelhaulSystem", "WorkerCore",
+        "reelhaul", "CommandLineKit", "TaskCore", "ReelhaulMessages", "MemoryTaskStore", "TaskStore",
+        "ReelhaulSystem", "WorkerCore",
         "TestKit",
       ]),
     tests(

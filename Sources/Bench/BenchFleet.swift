@@ -86,7 +86,9 @@ final class BenchFleet: Sendable {
   func finished(_ count: Int) async throws -> Int64 {
     try await withPool { pool in
       while true {
-        while try await pool.query(Self.isBusy).first?.bool(0) ?? false { try await Task.sleep(for: .milliseconds(10)) }
+        while try await pool.query(Self.isBusy).value({ try $0.bool() }) {
+          try await Task.sleep(for: .milliseconds(10))
+        }
         let end = Clocks.boottime()
         if try await PostgresStore(pool: pool).counts()[.succeeded] ?? 0 >= count { return end }
       }

@@ -56,6 +56,8 @@ static const char routines[] = {
 #embed "routines/09_reading.sql"
     ,
 #embed "routines/90_version_before.sql"
+    ,
+#embed "routines/99_plans.sql"
 };
 const char *const rh_routines = routines;
 const size_t rh_routines_length = sizeof routines;

@@ -1,3 +1,4 @@
+import MemoryTaskStore
 import ReelhaulCodec
 import ReelhaulSystem
 import ReelhaulTelemetry

@@ -6,12 +6,17 @@ package struct Backlog: Hashable, Sendable {
   package var kinds: Set<TaskKind>
   /// The storage roots that these need.
   package var storages: Set<String>
+  /// The two roots of those that need two, which one worker must have together.
+  package var pairs: Set<StoragePair>
   /// How long ago the oldest event was written that is not published yet; zero where there is none.
   package var eventAge: Duration
 
-  package init(kinds: Set<TaskKind> = [], storages: Set<String> = [], eventAge: Duration = .zero) {
+  package init(
+    kinds: Set<TaskKind> = [], storages: Set<String> = [], pairs: Set<StoragePair> = [], eventAge: Duration = .zero
+  ) {
     self.kinds = kinds
     self.storages = storages
+    self.pairs = pairs
     self.eventAge = eventAge
   }
 }

@@ -28,6 +28,33 @@ package struct LaneKey: Hashable, Sendable {
     }
   }
 
+  /// Both storages, where there are two.
+  package var pair: StoragePair? {
+    sourceStorage.isEmpty ? nil : StoragePair(source: sourceStorage, destination: storage)
+  }
+
   /// All storages that a worker needs for it.
   package var storages: [String] { [storage, sourceStorage].filter { !$0.isEmpty } }
+}
+
+/// The storages of a task that reads one and writes another.
+package struct StoragePair: Hashable, Sendable {
+  package var source: String
+  package var destination: String
+
+  package init(source: String, destination: String) {
+    self.source = source
+    self.destination = destination
+  }
+
+  /// What keeps workers from it, in words; nil if one of them has both. `usable` are the roots of each worker.
+  package func lack(of usable: [Set<String>]) -> String? {
+    guard !usable.contains(where: { $0.isSuperset(of: [source, destination]) }) else { return nil }
+    let missing = [source, destination].filter { root in !usable.contains { $0.contains(root) } }
+    return switch missing.count {
+    case 0: "no live worker has both"
+    case 1: "no live worker has \(missing[0])"
+    default: "no live worker has either"
+    }
+  }
 }

@@ -52,7 +52,7 @@ package struct LimitUse: Sendable, Hashable {
 
 extension [LimitUse] {
   /// By scope, from the whole to the parts, then by name.
-  func inOrder() -> [LimitUse] {
+  package func inOrder() -> [LimitUse] {
     let ranks = Dictionary(uniqueKeysWithValues: LimitScope.allCases.enumerated().map { ($1, $0) })
     return sorted { (ranks[$0.scope] ?? 0, $0.name) < (ranks[$1.scope] ?? 0, $1.name) }
   }

@@ -40,7 +40,7 @@ package struct PendingEvents: Sendable {
 
   /// Keeps the first events, as many as come to `bytes` with their tasks, and at least one. `size` is that of a task in
   /// bytes; nil where it is not known: there it ends.
-  mutating func cut(to bytes: Int, size: (UniqueID) -> Int?) {
+  package mutating func cut(to bytes: Int, size: (UniqueID) -> Int?) {
     var left = bytes
     for (index, batch) in batches.enumerated() {
       for (place, event) in batch.events.enumerated() {

@@ -2,12 +2,12 @@ import TaskCore
 
 extension TaskDocument {
   /// Whether a queued task was not tried yet and needs a storage root: perhaps nobody has it.
-  var mayWaitForStorage: Bool {
+  package var mayWaitForStorage: Bool {
     state == .queued && error == nil && runAt == nil && !LaneKey(spec).storages.isEmpty
   }
 
   /// Adds the reason where no worker has the roots. `usable` are the roots of each live worker; empty: there is none.
-  func explained(usable: [Set<String>]) -> TaskDocument {
+  package func explained(usable: [Set<String>]) -> TaskDocument {
     guard mayWaitForStorage, !usable.isEmpty, let lack = LaneKey(spec).lack(of: usable) else { return self }
     var document = self
     document.error = TaskFailure(

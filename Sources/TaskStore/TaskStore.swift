@@ -4,7 +4,7 @@ import TaskCore
 ///
 /// Every call is set-based, and what it changes it changes in one transaction. Every write for a running task names
 /// `(task, epoch)`; if that epoch no longer owns the task, the write changes nothing and the answer says so. Time is the
-/// store's own clock. Two implementations pass one conformance suite: ``MemoryStore`` and ``PostgresStore``.
+/// store's own clock. Two implementations pass one conformance suite: ``PostgresStore``, and the memory store of the test kit.
 ///
 /// A service takes the one role that it needs. Every call throws ``StoreError``.
 package protocol TaskStore: CommandStore, LeaseStore, RunStore, HousekeepingStore, LimitStore, OutboxStore, TaskReader,

@@ -181,6 +181,64 @@ import Testing
     await fleet.stop()
   }
 
+  @Test("migrate --json tells every migration, the routines, the topics and the storages, and what was done to each")
+  func aMigrationIsToldAsOneDocument() async throws {
+    let fleet = try await TestFleet.start(workers: 0)
+    let url = try await TestPostgres.shared.database()
+    let directory = try TemporaryDirectory(prefix: "reelhaul-migrate")
+    let words = [
+      "migrate", "--json", "--postgres", url, "--topic-prefix", "told.", "--storage", "films=\(directory.path)",
+    ]
+    let last = Schema.migrations.count
+    /// The document that is expected before its storages.
+    func schema(plan: Bool, before: Int, _ status: (Int) -> String, _ routines: String) -> String {
+      let migrations = Schema.migrations.map { migration in
+        """
+        {"number":\(migration.number),"name":"\(migration.name)","checksum":"\(migration.checksum)",\
+        "status":"\(status(migration.number))"}
+        """
+      }
+      return """
+        {"plan":\(plan),"schema":{"before":\(before),"after":\(last)},"migrations":[\(migrations.joined(separator: ","))],\
+        "routines":{"checksum":"\(Schema.routines.checksum)","status":"\(routines)"},"storages":[{"name":"films",
+        """.replacing("\n", with: "")
+    }
+    func told(_ extra: [String] = []) async throws -> String {
+      let outcome = try await fleet.run(words + extra)
+      #expect(outcome.status == .exited(0), "\(outcome.output)")
+      return outcome.output
+    }
+
+    let plan = try await told(["--plan"])
+    #expect(plan.hasPrefix(schema(plan: true, before: 0, { _ in "pending" }, "pending")), "\(plan)")
+    #expect(plan.contains(#""volume":null,"status":"pending"}"#), "\(plan)")
+    #expect(plan.contains(#"{"name":"told.commands","partitions":48,"status":"pending","differences":[]}"#), "\(plan)")
+
+    let done = try await told()
+    #expect(done.hasPrefix(schema(plan: false, before: 0, { _ in "applied" }, "applied")), "\(done)")
+    #expect(done.contains(#""status":"marked"}"#) && !done.contains("null"), "\(done)")
+    // The development broker gives every topic as many partitions as it was started with.
+    #expect(done.contains(#"{"name":"told.commands","partitions":4,"status":"created","differences":[{"setting":"#))
+    #expect(!done.contains("pending") && !done.contains("unchanged"), "\(done)")
+
+    let again = try await told()
+    #expect(again.hasPrefix(schema(plan: false, before: last, { _ in "unchanged" }, "unchanged")), "\(again)")
+    for word in ["applied", "created", "marked", "pending"] { #expect(!again.contains("\"\(word)\""), "\(again)") }
+
+    // What a program of another version left behind.
+    let loop = EventLoop(name: "test")
+    let pool = PostgresPool(loop: loop, configuration: try PostgresConfiguration(url: url), size: 1)
+    try await pool.withConnection { _ = try await $0.script("update schema_routines set checksum = 0") }
+    await pool.close()
+    loop.shutdown()
+    let routines = try await told(["--plan"])
+    #expect(routines.hasPrefix(schema(plan: true, before: last, { _ in "unchanged" }, "pending")), "\(routines)")
+
+    let refused = try await fleet.run(words + ["--topic-prefix", "other."])
+    #expect(refused.status == .exited(2) && !refused.output.contains("{"), "a failure prints no document")
+    await fleet.stop()
+  }
+
   @Test("a missing PostgreSQL schema is reported with CREATE SCHEMA, and can be used once it exists")
   func aSchemaOfItsOwnIsMadeFirst() async throws {
     let fleet = try await TestFleet.start(workers: 0)

@@ -1,4 +1,5 @@
 import ReelhaulSystem
+import TestKit
 import Testing
 
 @testable import ReelhaulPostgres

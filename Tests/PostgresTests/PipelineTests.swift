@@ -1,4 +1,5 @@
 import ReelhaulPostgres
+import TestKit
 import Testing
 
 struct PipelineTests {

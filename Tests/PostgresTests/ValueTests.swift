@@ -1,4 +1,5 @@
 import ReelhaulPostgres
+import TestKit
 import Testing
 
 struct ValueTests {
@@ -45,7 +46,7 @@ struct ValueTests {
     try await withPool { pool in
       let rows = try await pool.query(
         "SELECT $1, $2, $3, $4", .int64(nil), .text(nil), .null(.uuid), .timestamptz(nil))
-      for column in 0..<4 { #expect(try rows[0][column] == nil) }
+      for column in 0..<4 { #expect(try rows[0][PostgresColumn(testing: column)] == nil) }
       #expect(try rows[0][0]?.int64() == nil)
       #expect(throws: PostgresError.self) { try rows[0].int64(0) }
     }
@@ -103,6 +104,43 @@ struct ValueTests {
       #expect(throws: PostgresError.self) { try row.int64(3) }
       #expect(throws: PostgresError.self) { try row.int64(-1) }
       #expect(try row.int64(0) == 1)
+    }
+  }
+
+  @Test(
+    "values are found by the names of their columns, whatever the order",
+    arguments: ["1 first, 2 last", "2 last, 1 first"])
+  func columnsAreFoundByName(columns: String) async throws {
+    try await withPool { pool in
+      let rows = try await pool.query(PostgresStatement("SELECT \(columns), x FROM generate_series(1, 3) x"))
+      let read = try rows.decode { columns in
+        let (first, last, x) = (try columns["first"], try columns["last"], try columns["x"])
+        return { row in [try row.int64(first), try row.int64(last), try row.int64(x)] }
+      }
+      #expect(read == [[1, 2, 1], [1, 2, 2], [1, 2, 3]])
+    }
+  }
+
+  @Test("an error of a value or a column names the column and the statement")
+  func errorsNameTheColumnAndTheStatement() async throws {
+    try await withPool { pool in
+      let rows = try await pool.query("SELECT 'x' title,\n  NULL::int size, array[1, NULL] parts, 1 twice, 2 twice")
+      let (row, columns) = (try rows.only, rows.columns)
+      let attempts: [(column: String, read: () throws -> Void)] = [
+        ("title", { _ = try row.int64(columns["title"]) }), ("size", { _ = try row.int64(columns["size"]) }),
+        ("title", { _ = try row[columns["title"]]?.uuid() }),
+        ("parts", { _ = try row.array(columns["parts"]) { cell throws(PostgresError) in try cell.int32() } }),
+        ("twice", { _ = try columns["twice"] }), ("missing", { _ = try columns["missing"] }),
+        ("5 columns", { _ = try rows.value { try $0.int64() } }),
+      ]
+      for (column, read) in attempts {
+        let error = #expect(throws: PostgresError.self, "\(column)") { try read() }
+        let message = error?.message ?? ""
+        #expect(message.contains(column) && message.contains("“SELECT 'x' title, NULL::int size, array"), "\(message)")
+      }
+      let none = try await pool.query("SELECT 1 FROM generate_series(1, 0)")
+      #expect(throws: PostgresError.self) { try none.value { try $0.int64() } }
+      #expect(try none.values { try $0.int64() } == [])
     }
   }
 

@@ -1,3 +1,4 @@
+import MemoryTaskStore
 import TaskCore
 import TaskStore
 import Testing
@@ -36,6 +37,54 @@ import Testing
     #expect(findings.map(\.check) == ["kind downlaod"])
     #expect(findings.map(\.status) == [.failed])
     #expect(FleetDoctor.kinds([], wanted: [typo]) == [], "there is no worker at all")
+  }
+
+  @Test("tasks between two storages need one worker with both, and the doctor says which is missing")
+  func twoStoragesMustBeOnOneWorker() {
+    let pair = StoragePair(source: "nas", destination: "archive")
+    func message(_ workers: [String: Int]...) -> String? {
+      let findings = FleetDoctor.pairs(workers.map { Self.worker($0) }, wanted: [pair])
+      #expect(findings.allSatisfy { $0.check == "storages nas, archive" && $0.status == .failed })
+      return findings.first?.message
+    }
+    #expect(message(["nas": 1, "archive": 2]) == nil)
+    #expect(message(["nas": 1]) == "tasks from one to the other wait: no live worker has archive")
+    #expect(message(["archive": 1]) == "tasks from one to the other wait: no live worker has nas")
+    #expect(message(["other": 1]) == "tasks from one to the other wait: no live worker has either")
+    #expect(message(["nas": 1], ["archive": 2]) == "tasks from one to the other wait: no live worker has both")
+    #expect(message() == nil, "there is no worker at all")
+  }
+
+  @Test("a task between two storages names both, and the one that holds it up")
+  func aTaskOfTwoStoragesNamesTheOneThatHoldsItUp() {
+    var task = Self.task("storage://archive/a")
+    task.spec.source = "storage://nas/a"
+    func reason(_ workers: [WorkerDocument], _ limits: [LimitUse] = []) -> String? {
+      WaitReason.of(task, workers: workers, limits: limits)
+    }
+    let (nas, archive, both) = (
+      Self.worker(["nas": 1]), Self.worker(["archive": 2]), Self.worker(["nas": 1, "archive": 2])
+    )
+    let names = "for the storages nas (source) and archive (destination): "
+    #expect(reason([both]) == nil)
+    #expect(reason([nas]) == names + "no live worker has archive")
+    #expect(reason([archive]) == names + "no live worker has nas")
+    #expect(reason([Self.worker()]) == names + "no live worker has either")
+    #expect(reason([nas, archive]) == names + "no live worker has both")
+    // Nothing can be run by a worker that has no handler for it.
+    var unable = both
+    unable.kinds = [.noop]
+    #expect(reason([unable, nas]) == names + "no live worker has archive")
+    for (name, running) in [("nas", 3), ("archive", 2)] {
+      #expect(
+        reason([both], [LimitUse(scope: .storage, name: name, running: running, limit: running)])
+          == "for a free place in the storages nas (source) and archive (destination): "
+          + "\(running) run, and the limit of storage \(name) is \(running)")
+    }
+    #expect(reason([both], [LimitUse(scope: .storage, name: "other", limit: 0)]) == nil)
+    #expect(
+      reason([both], [LimitUse(scope: .total, name: "", running: 2, limit: 2)])
+        == "for a free place: 2 run, and the limit of total is 2")
   }
 
   @Test("a storage name with different volumes is a warning")

@@ -1,4 +1,5 @@
 import CommandLineKit
+import MemoryTaskStore
 import ReelhaulCodec
 import ReelhaulMessages
 import TaskCore

@@ -15,7 +15,9 @@ import Testing
     try await withStore(kind) { fixture in
       let spec = Self.copy()
       try await fixture.submit(spec)
-      #expect(try await fixture.store.backlog().storages == ["a", "b"])
+      let backlog = try await fixture.store.backlog()
+      #expect(backlog.storages == ["a", "b"])
+      #expect(backlog.pairs == [StoragePair(source: "a", destination: "b")])
       for volumes in [[], ["a"], ["b"]] {
         let worker = try await fixture.worker(volumes: volumes)
         #expect(try await fixture.store.claim(worker, limit: 1) == [])

@@ -1,6 +1,7 @@
 import ReelhaulPostgres
 import TaskCore
 import TaskStore
+import TestKit
 import Testing
 
 /// What the calls of the hot paths read.
@@ -32,18 +33,20 @@ import Testing
   }
 
   /// What is planned for its indexes alone is costly to the planner, and would be compiled at each call.
-  @Test("functions with planner settings run without JIT")
+  @Test("functions with planner settings have all of them, and run without JIT")
   func indexedFunctionsAreNotCompiled() async throws {
     try await withPostgresStore { _, pool in
       let rows = try await pool.query(
         """
         select proname, proconfig::text from pg_proc
-         where pronamespace = current_schema()::regnamespace and proconfig::text like '%enable_%'
+         where pronamespace = current_schema()::regnamespace and proconfig::text ~ 'enable_|reelhaul'
         """)
       #expect(rows.count > 10)
       for row in rows {
         let (name, settings) = (try row.text(0), try row.text(1))
-        #expect(settings.contains("jit=off"), "\(name)")
+        let all = ["plan_cache_mode=force_generic_plan", "hashjoin=off", "mergejoin=off", "seqscan=off", "jit=off"]
+        for setting in all { #expect(settings.contains(setting), "\(name)") }
+        #expect(!settings.contains("reelhaul."), "\(name) has only the mark")
       }
     }
   }

@@ -1,3 +1,4 @@
+import MemoryTaskStore
 import ReelhaulPostgres
 import ReelhaulSystem
 import TaskCore

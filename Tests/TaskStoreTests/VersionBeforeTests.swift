@@ -30,7 +30,7 @@ import TransferEngine
       let old = try await Before.register(.random(), pool)
       #expect(try await Before.claim(old, pool) == [task.id])
       let none = try await Before.claimed([task.id], pool)[0]
-      for column in 5...11 { #expect(try none[column] == nil) }
+      for column in 5...11 { #expect(try none[PostgresColumn(testing: column)] == nil) }
       #expect(try await Before.record(task.id, epoch: 1, [0..<4096, 8192..<9000], pool) == [true])
       #expect(try await Before.record(task.id, epoch: 2, [], pool) == [false])
       #expect(try await Before.settle(task.id, epoch: 1, "released", pool) == [true])

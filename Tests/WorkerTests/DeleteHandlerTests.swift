@@ -1,4 +1,5 @@
 import Glibc
+import MemoryTaskStore
 import ReelhaulSystem
 import TaskCore
 import TaskStore

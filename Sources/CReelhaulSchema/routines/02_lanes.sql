@@ -33,16 +33,14 @@ end $$;
 
 -- The lanes for these keys, in their order; missing ones are created.
 --
--- This and all functions of the hot paths are planned once a session, for their indexes: what the statistics say of
--- tables that fill and empty within seconds is of no use. What is off counts as a cost, by which every plan would seem
--- worth compiling, each time it runs: so that is off, too. Where a vacuum has just found such a table empty, a plan would
--- rather read all of an index, in its order, than look up key by key. So joins by key are written `= any(array[key])`,
--- which serves as the condition of an index and as nothing else, and `exists (… offset 0)` stays a lookup per row.
+-- This and all functions of the hot paths are planned `by_index`: 99_plans.sql says what that is. Where a vacuum has just
+-- found such a table empty, a plan would rather read all of an index, in its order, than look up key by key. So joins by
+-- key are written `= any(array[key])`, which serves as the condition of an index and as nothing else, and
+-- `exists (… offset 0)` stays a lookup per row.
 create function lane_ids(
   ranks smallint[], queues text[], kinds text[], hosts text[], storages text[], source_storages text[]
 ) returns int[]
-language plpgsql set plan_cache_mode = force_generic_plan
-set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set jit = off as $$
+language plpgsql set reelhaul.plans = 'by_index' as $$
 declare
   ids   int[];
   tries int := 0;
@@ -110,8 +108,7 @@ end $$;
 -- Claims look again at the lanes that this transaction put rows into. Once in a transaction, when all are in: two that
 -- wake the same lanes one by one would wait for each other.
 create function wake_lanes() returns void
-language plpgsql set plan_cache_mode = force_generic_plan
-set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set jit = off as $$
+language plpgsql set reelhaul.plans = 'by_index' as $$
 declare
   lanes int[] := nullif(current_setting('reelhaul.lanes', true), '')::int[];
 begin
@@ -134,8 +131,7 @@ end $$;
 -- Puts queued tasks into `ready`, at the end or in front. Their rows in `task` are locked and up to date; the lanes are
 -- to be woken.
 create function enqueue(tasks uuid[], in_front boolean) returns void
-language plpgsql set plan_cache_mode = force_generic_plan
-set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set jit = off as $$
+language plpgsql set reelhaul.plans = 'by_index' as $$
 declare
   base  bigint;
   lanes int[];

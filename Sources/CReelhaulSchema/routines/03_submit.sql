@@ -9,8 +9,7 @@ end $$;
 -- The one order in which task rows are locked. Those that come after others are last: who ends a run locks its task
 -- first, and then what comes after it.
 create function lock_tasks(ids uuid[]) returns void
-language plpgsql set plan_cache_mode = force_generic_plan
-set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set jit = off as $$
+language plpgsql set reelhaul.plans = 'by_index' as $$
 begin
   perform from task t where t.id = any(ids)
     order by exists (select from task_dependency d where d.task_id = t.id offset 0), t.id for no key update of t;
@@ -36,13 +35,16 @@ end $$;
 -- Adds tasks and returns the ids of those that were new; `begin_apply` has locked what they come after. The lanes come as
 -- keys of their own, `lane_numbers` counts into them from 1. `dependents` and `dependencies` are pairs: a task and one
 -- that it comes after.
+--
+-- Columns as arrays, here and in `settle`, and not one array of a composite type: that takes as long, and its binary form
+-- has the type's oid, which every connection would have to ask for. Batches of 500, interleaved, medians of 40 each:
+-- submit 6.3 ms with arrays and 6.2 ms with the type (quartiles 6.1-6.7 and 6.0-6.6), settle 10.4 and 10.2 ms.
 create function submit(
   ranks smallint[], queues text[], kinds text[], hosts text[], storages text[], source_storages text[],
   ids uuid[], lane_numbers int[], priorities smallint[], not_befores timestamptz[], pauses boolean[], specs json[],
   dependents uuid[], dependencies uuid[]
 ) returns uuid[]
-language plpgsql set plan_cache_mode = force_generic_plan
-set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set jit = off as $$
+language plpgsql set reelhaul.plans = 'by_index' as $$
 declare
   lanes   int[]  := lane_ids(ranks, queues, kinds, hosts, storages, source_storages);
   base    bigint := reserve_positions(cardinality(ids));

@@ -33,8 +33,7 @@ end $$;
 -- Makes resting tasks wait again: for what they come after, for their time, or for a worker. Their rows are locked;
 -- `event` is what is told about them.
 create function release_tasks(tasks uuid[], event text) returns void
-language plpgsql set plan_cache_mode = force_generic_plan
-set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set jit = off as $$
+language plpgsql set reelhaul.plans = 'by_index' as $$
 declare
   numbers int[];
   changed uuid[];
@@ -65,8 +64,7 @@ $$;
 -- Makes rows of `cleanup` of what these tasks have elsewhere: what their checkpoints tell of, and with `also_files` the
 -- files that they made. The checkpoints go.
 create function leave_to_clean_up(tasks uuid[], also_files boolean) returns void
-language plpgsql set plan_cache_mode = force_generic_plan
-set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set jit = off as $$
+language plpgsql set reelhaul.plans = 'by_index' as $$
 begin
   with gone as (delete from checkpoint where task_id = any(tasks) returning *)
   insert into cleanup (task_id, kind, storage, source_storage, spec, version, generation, bytes_done, bytes_total, stage,
@@ -115,8 +113,7 @@ select tend_inbox();
 -- `files` of remove: whether the task's files go, too.
 create function control(ids uuid[], tasks uuid[], actions text[], priorities smallint[], files boolean[])
 returns table (outcome text, worker_boot uuid, code text, reason text)
-language plpgsql set plan_cache_mode = force_generic_plan
-set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set jit = off as $$
+language plpgsql set reelhaul.plans = 'by_index' as $$
 declare
   today   date := (now() at time zone 'utc')::date;
   new     uuid[];

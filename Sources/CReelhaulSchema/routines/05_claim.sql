@@ -349,9 +349,7 @@ end $$;
 -- the lanes of each queue, within the limit of every bucket. `call` counts the worker's calls: one that is repeated,
 -- because its answer was lost, answers with what it took. Run it as its own transaction: the gate is held to its end.
 create function claim(claimer int, wanted int, call bigint)
-returns setof uuid language plpgsql
-set plan_cache_mode = force_generic_plan
-set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set jit = off
+returns setof uuid language plpgsql set reelhaul.plans = 'by_index'
 set enable_bitmapscan = off set enable_memoize = off as $$
 #variable_conflict use_column
 declare
@@ -496,8 +494,7 @@ returns table (
   task_id uuid, epoch int, attempt smallint, priority smallint, spec json,
   checkpoint_version smallint, generation int, bytes_done bigint, bytes_total bigint, stage text, payload json
 )
-language plpgsql set plan_cache_mode = force_generic_plan
-set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set jit = off as $$
+language plpgsql set reelhaul.plans = 'by_index' as $$
 #variable_conflict use_column
 begin
   return query

@@ -45,8 +45,7 @@ end $$;
 -- come with the lease, which must not wait for whoever has it.
 create function record_progress(tasks uuid[], epochs int[], done bigint[], totals bigint[], rates bigint[])
 returns void
-language plpgsql set plan_cache_mode = force_generic_plan
-set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set jit = off as $$
+language plpgsql set reelhaul.plans = 'by_index' as $$
 begin
   update run r set bytes_done = s.bytes_done, bytes_total = s.bytes_total, rate = s.rate
     from (select u.*, r.tuple
@@ -64,8 +63,7 @@ create function record_checkpoints(
   tasks uuid[], epochs int[], versions smallint[], generations int[], dones bigint[], totals bigint[], stages text[],
   payloads json[]
 ) returns boolean[]
-language plpgsql set plan_cache_mode = force_generic_plan
-set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set jit = off as $$
+language plpgsql set reelhaul.plans = 'by_index' as $$
 declare
   owned      int[];
   publishers uuid[];

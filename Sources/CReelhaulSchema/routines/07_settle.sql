@@ -6,8 +6,7 @@ create function end_runs(
   tuples tid[], tasks uuid[], outcomes text[], delays interval[], digests bytea[], sizes bigint[], outputs json[],
   codes text[], messages text[], classes text[], retry_afters int[]
 ) returns void
-language plpgsql set plan_cache_mode = force_generic_plan
-set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set jit = off as $$
+language plpgsql set reelhaul.plans = 'by_index' as $$
 declare
   to_front  uuid[];
   to_end    uuid[];
@@ -91,8 +90,7 @@ end $$;
 
 -- Lets go on what waited for these tasks only. Without index-only scans: one of the whole primary key would seem as good.
 create function unblock(succeeded uuid[]) returns void
-language plpgsql set plan_cache_mode = force_generic_plan
-set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set jit = off set enable_indexonlyscan = off as $$
+language plpgsql set reelhaul.plans = 'by_index' set enable_indexonlyscan = off as $$
 declare
   candidates uuid[];
   able       uuid[];
@@ -118,8 +116,7 @@ create function settle(
   ids uuid[], epochs int[], outcomes text[], delay_microseconds bigint[], digests bytea[], sizes bigint[],
   outputs json[], codes text[], messages text[], classes text[], retry_afters int[]
 ) returns boolean[]
-language plpgsql set plan_cache_mode = force_generic_plan
-set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set jit = off as $$
+language plpgsql set reelhaul.plans = 'by_index' as $$
 declare
   f record;
 begin

@@ -55,8 +55,7 @@ end $$;
 -- Requeues what workers held whose lease is over, and makes due what was delayed; up to 5,000 tasks each. Never waits
 -- for a worker that is alive: it locks the worker's row, and looks at the lease under that lock.
 create function sweep() returns table (expired int, due int)
-language plpgsql set plan_cache_mode = force_generic_plan
-set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set jit = off as $$
+language plpgsql set reelhaul.plans = 'by_index' as $$
 declare
   gone        int[];
   tuples      tid[];
@@ -108,8 +107,7 @@ end $$;
 create function claim_cleanups(
   claimer int, wanted int, busy_kinds text[], busy_storages text[], busy_source_storages text[]
 ) returns setof cleanup
-language plpgsql set plan_cache_mode = force_generic_plan
-set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set jit = off as $$
+language plpgsql set reelhaul.plans = 'by_index' as $$
 #variable_conflict use_column
 begin
   return query

@@ -18,8 +18,7 @@ create view task_document as
 
 -- The tasks with these ids that exist, in the order of the ids.
 create function task_documents(ids uuid[]) returns setof task_document
-language plpgsql set plan_cache_mode = force_generic_plan
-set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set jit = off as $$
+language plpgsql set reelhaul.plans = 'by_index' as $$
 begin
   return query
     select d.* from unnest(ids) with ordinality u(id, ordinal) join task_document d on d.id = any(array[u.id])
@@ -29,8 +28,7 @@ end $$;
 -- The newest tasks, of one state and one queue where these are given. Two states are told apart here alone: queued tasks
 -- that are `scheduled` for a time, and those that are `retrying` at one.
 create function list_tasks(of_state text, of_queue text, most int) returns setof task_document
-language plpgsql set plan_cache_mode = force_generic_plan
-set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set jit = off as $$
+language plpgsql set reelhaul.plans = 'by_index' as $$
 declare
   few     constant int := 2000;  -- where more wait, they are found soon among all tasks
   delays  constant bool := coalesce(of_state in ('scheduled', 'retrying'), false);

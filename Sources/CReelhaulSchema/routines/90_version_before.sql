@@ -16,8 +16,7 @@ returns table (
   checkpoint_version smallint, generation int, bytes_done bigint, bytes_total bigint, stage text, payload json,
   identity json, volume uuid, staging_name text, done int8multirange, tail_crc bigint, publishing bytea
 )
-language plpgsql set plan_cache_mode = force_generic_plan
-set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set jit = off as $$
+language plpgsql set reelhaul.plans = 'by_index' as $$
 #variable_conflict use_column
 begin
   return query

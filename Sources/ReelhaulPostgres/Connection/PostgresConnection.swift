@@ -287,6 +287,9 @@ package actor PostgresConnection {
       for (name, index) in operation.exchange.prepared { statements.didPrepare(name, queries[index].statement) }
     }
     guard var error = operation.exchange.error else {
+      if case .batch(let queries) = operation.request.body {
+        for (rows, query) in zip(operation.exchange.rows, queries) { rows.isResult(of: query.statement) }
+      }
       return settle(operation, .success(operation.exchange.rows))
     }
     if error.endsSession { return lose(error) }

@@ -18,7 +18,7 @@ package struct Migration: Sendable, Equatable {
   }
 
   /// A checksum of the SQL, to detect that a released migration was changed.
-  var checksum: Int64 { Int64(bitPattern: FNV1a(sql.utf8).value) }
+  package var checksum: Int64 { Int64(bitPattern: FNV1a(sql.utf8).value) }
 
   func matches(_ checksum: Int64) -> Bool {
     checksum == self.checksum || formerChecksums.contains(checksum)
@@ -41,5 +41,5 @@ package struct Routines: Sendable, Equatable {
     self.tables = tables
   }
 
-  var checksum: Int64 { Int64(bitPattern: FNV1a(sql.utf8).value) }
+  package var checksum: Int64 { Int64(bitPattern: FNV1a(sql.utf8).value) }
 }

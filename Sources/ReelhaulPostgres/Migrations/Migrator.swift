@@ -62,7 +62,7 @@ package struct Migrator: Sendable {
         Self.record, .int32(Int32(migration.number)), .text(migration.name), .int64(migration.checksum))
     }
     if let routines, plan.needsRoutines {
-      let others = try await transaction.query(Self.objects).map { try $0.text(0) }
+      let others = try await transaction.query(Self.objects).values { try $0.text() }
       try await transaction.script(routines.sql, timeout: timeout)
       _ = try await transaction.query(Self.recordRoutines, .int64(routines.checksum), .textArray(others))
     }
@@ -72,15 +72,23 @@ package struct Migrator: Sendable {
   /// `history`: the table that has it; nil where there is none yet.
   private func plan(in transaction: PostgresTransaction) async throws -> (plan: MigrationPlan, history: String?) {
     for table in [Self.history, Self.formerHistory] {
-      let row = try await transaction.query(Self.table, .text(table))[0]
-      guard try row.bool(0) else { continue }
-      guard try row.bool(1) else { throw MigrationError.foreignTable(table) }
+      let found = try await transaction.query(Self.table, .text(table))
+      guard try found.only.bool(found.columns["exists"]) else { continue }
+      guard try found.only.bool(found.columns["is_ours"]) else { throw MigrationError.foreignTable(table) }
       let rows = try await transaction.query(table == Self.history ? Self.recorded : Self.formerlyRecorded)
-      let records = try rows.map { row in
-        MigrationPlan.Record(number: Int(try row.int64(0)), name: try row.text(1), checksum: try row.int64(2))
+      let records = try rows.decode { columns in
+        let (number, name, checksum) = (try columns["number"], try columns["name"], try columns["checksum"])
+        return { row in
+          MigrationPlan.Record(
+            number: Int(try row.int64(number)), name: try row.text(name), checksum: try row.int64(checksum))
+        }
       }
-      let present = try await transaction.query(Self.table, .text("schema_routines"))[0].bool(0)
-      let checksum = present ? try await transaction.query(Self.recordedRoutines).first?.int64(0) : nil
+      let routinesTable = try await transaction.query(Self.table, .text("schema_routines"))
+      let isPresent = try routinesTable.only.bool(routinesTable.columns["exists"])
+      let checksum =
+        isPresent
+        ? try await transaction.query(Self.recordedRoutines).values { try $0.int64() }
+          .first : nil
       let plan = try MigrationPlan(recorded: records, known: migrations, routines: (checksum, routines?.checksum))
       return (plan, table)
     }
@@ -123,11 +131,11 @@ extension Migrator {
   /// Whether it is there, and has our columns. The name is looked up in what is there now, the rest in the transaction's
   /// snapshot: for that, a table that was made since is not there yet.
   private static let table: PostgresStatement = """
-    SELECT t.oid IS NOT NULL AND EXISTS (SELECT FROM pg_class c WHERE c.oid = t.oid),
+    SELECT t.oid IS NOT NULL AND EXISTS (SELECT FROM pg_class c WHERE c.oid = t.oid) AS exists,
            3 = (SELECT count(*) FROM pg_attribute
                  WHERE attrelid = t.oid AND NOT attisdropped
                    AND (attname, atttypid) IN (('number', 'int4'::regtype), ('name', 'text'::regtype),
-                                               ('checksum', 'int8'::regtype)))
+                                               ('checksum', 'int8'::regtype))) AS is_ours
       FROM (SELECT to_regclass($1) oid) t
     """
   private static let recorded: PostgresStatement = "SELECT number, name, checksum FROM schema_history ORDER BY number"

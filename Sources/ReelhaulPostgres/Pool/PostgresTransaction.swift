@@ -42,7 +42,7 @@ package actor PostgresTransaction {
     let request = Request(body: .batch(batch), timeout: timeout ?? connection.configuration.statementTimeout)
     do throws(PostgresError) {
       var rows = try await connection.run(request)
-      if wantsID, let last = rows.popLast() { transactionID = try last.first?[0]?.text() }
+      if wantsID, let last = rows.popLast() { transactionID = try last.first?[last.onlyColumn]?.text() }
       return Array(rows.dropFirst(before))
     } catch {
       var error = error
@@ -97,7 +97,7 @@ enum CommitStatus: Equatable {
   static let statement: PostgresStatement = "SELECT pg_xact_status($1::text::xid8)"
 
   init(_ rows: PostgresRows) throws(PostgresError) {
-    switch try rows.first?[0]?.text() {
+    switch try rows.first?[rows.onlyColumn]?.text() {
     case "committed": self = .committed
     case "aborted": self = .aborted
     case "in progress": self = .inProgress

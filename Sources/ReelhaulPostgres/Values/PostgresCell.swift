@@ -5,10 +5,12 @@ package struct PostgresCell {
   private let start: UnsafeRawPointer
   private let count: Int
   /// Keeps the memory of the bytes alive.
-  private let owner: AnyObject
+  private let owner: PostgresRows.Storage
+  private let column: Int32
 
-  init(type: PostgresType, bytes: UnsafeRawBufferPointer, owner: AnyObject) {
+  init(type: PostgresType, bytes: UnsafeRawBufferPointer, owner: PostgresRows.Storage, column: Int32) {
     self.type = type
+    self.column = column
     start = bytes.baseAddress ?? UnsafeRawPointer(bitPattern: 1).unsafelyUnwrapped
     count = bytes.count
     self.owner = owner
@@ -109,7 +111,8 @@ package struct PostgresCell {
       var cells: [PostgresCell?] = []
       for _ in 0..<count {
         let size = try reader.integer(Int32.self)
-        cells.append(size < 0 ? nil : PostgresCell(type: type, bytes: try reader.take(Int(size)), owner: owner))
+        cells.append(
+          size < 0 ? nil : PostgresCell(type: type, bytes: try reader.take(Int(size)), owner: owner, column: column))
       }
       return cells
     }
@@ -121,7 +124,7 @@ package struct PostgresCell {
   ) throws(PostgresError) -> [Element] {
     var elements: [Element] = []
     for cell in try array() {
-      guard let cell else { throw PostgresError(.protocol, "NULL in an array") }
+      guard let cell else { throw PostgresError(.protocol, "NULL in an array: \(place)") }
       elements.append(try element(cell))
     }
     return elements
@@ -141,7 +144,10 @@ package struct PostgresCell {
     }
   }
 
+  /// The column and the statement, for errors.
+  package var place: String { owner.placeText(column) }
+
   private func mismatch(_ wanted: String) -> PostgresError {
-    PostgresError(.protocol, "expected \(wanted), found type \(type.oid) of \(count) bytes")
+    PostgresError(.protocol, "\(place): expected \(wanted), found type \(type.oid) of \(count) bytes")
   }
 }

@@ -1,28 +1,37 @@
 import ReelhaulPostgres
 import TaskCore
 
-extension PostgresRows {
-  /// The row of a statement that returns one.
-  var only: PostgresRow {
-    get throws {
-      guard let row = first else { throw PostgresError(.protocol, "the statement returned no row") }
-      return row
-    }
-  }
-}
-
 extension PostgresRow {
   /// A word of ours.
-  func known<Word: RawRepresentable<String>>(_ column: Int) throws -> Word {
+  func known<Word: RawRepresentable<String>>(_ column: PostgresColumn) throws -> Word {
     let text = try text(column)
     guard let word = Word(rawValue: text) else {
-      throw StoreError.schema("the database knows \(Word.self) “\(text)”, which this program does not")
+      let place = try self[column]?.place ?? ""
+      throw StoreError.schema("\(place): the database knows \(Word.self) “\(text)”, which this program does not")
     }
     return word
   }
 
-  func flags(_ column: Int) throws(PostgresError) -> [Bool] {
-    try array(column) { cell throws(PostgresError) in try cell.bool() }
+  func id(_ column: PostgresColumn) throws(PostgresError) -> UniqueID { UniqueID(try uuid(column)) }
+
+  func int(_ column: PostgresColumn) throws(PostgresError) -> Int { Int(try int64(column)) }
+
+  func time(_ column: PostgresColumn) throws(PostgresError) -> Timestamp {
+    Timestamp(microseconds: try timestamp(column))
+  }
+
+  func texts(_ column: PostgresColumn) throws(PostgresError) -> [String] {
+    try array(column) { cell throws(PostgresError) in try cell.text() }
+  }
+
+  func ids(_ column: PostgresColumn) throws(PostgresError) -> [UniqueID] {
+    try array(column) { cell throws(PostgresError) in UniqueID(try cell.uuid()) }
+  }
+}
+
+extension PostgresCell {
+  func flags() throws(PostgresError) -> [Bool] {
+    try array { cell throws(PostgresError) in try cell.bool() }
   }
 }
 

@@ -20,11 +20,11 @@ extension PostgresStore {
       var results = try await pool.pipeline(queries).dropFirst()
       for segment in segments {
         if !segment.submits.isEmpty, let rows = results.popFirst() {
-          let added = Set(try rows.only.array(0) { cell throws(PostgresError) in UniqueID(try cell.uuid()) })
+          let added = Set(try rows.only.ids(rows.onlyColumn))
           for (index, spec) in segment.submits where !added.contains(spec.id) { outcomes[index] = .duplicate }
         }
         if !segment.controls.isEmpty, let rows = results.popFirst() {
-          for (row, place) in zip(rows, segment.controls) { outcomes[place.index] = try outcome(row) }
+          for (outcome, place) in zip(try rows.decode(outcome), segment.controls) { outcomes[place.index] = outcome }
         }
       }
       return outcomes
@@ -73,12 +73,16 @@ extension PostgresStore {
       .boolArray(controls.map { $0.action == .remove(files: true) }))
   }
 
-  private func outcome(_ row: PostgresRow) throws -> CommandOutcome {
-    switch try row.text(0) {
-    case "applied": .applied
-    case "duplicate": .duplicate
-    case "intended": .intended(worker: UniqueID(try row.uuid(1)))
-    default: .refused(code: try row.text(2), reason: try row.text(3))
+  private func outcome(_ columns: PostgresColumns) throws -> (PostgresRow) throws -> CommandOutcome {
+    let (outcome, worker) = (try columns["outcome"], try columns["worker_boot"])
+    let (code, reason) = (try columns["code"], try columns["reason"])
+    return { row in
+      switch try row.text(outcome) {
+      case "applied": .applied
+      case "duplicate": .duplicate
+      case "intended": .intended(worker: try row.id(worker))
+      default: .refused(code: try row.text(code), reason: try row.text(reason))
+      }
     }
   }
 }

@@ -12,20 +12,19 @@ extension PostgresStore {
       try await pool.query(
         StoreQueries.claimCleanups, .int32(worker.rawValue), .int32(Int32(clamping: limit)),
         .textArray(busy.map(\.kind.rawValue)), .textArray(busy.map(\.storage)), .textArray(busy.map(\.sourceStorage))
-      ).map(cleanup)
+      ).decode(cleanup)
     }
   }
 
-  private func cleanup(_ row: PostgresRow) throws -> Cleanup {
-    var checkpoint: Checkpoint?
-    if let version = try row[2]?.int16() {
-      checkpoint = Checkpoint(
-        version: Int(version), generation: Int(try row.int32(3)), bytesDone: try row.int64(4),
-        bytesTotal: try row[5]?.int64(), stage: try row[6]?.text(), payload: try row.bytes(7))
+  private func cleanup(_ columns: PostgresColumns) throws -> (PostgresRow) throws -> Cleanup {
+    let (id, spec) = (try columns["id"], try columns["spec"])
+    let checkpoint = try CheckpointColumns(columns, version: "version")
+    let (files, attempt) = (try columns["files"], try columns["attempt"])
+    return { row in
+      Cleanup(
+        id: try row.int64(id), spec: try TaskSpecJSON.decode(try row.bytes(spec)), checkpoint: try checkpoint.read(row),
+        files: try row.bool(files), attempt: try row.int(attempt))
     }
-    return Cleanup(
-      id: try row.int64(0), spec: try TaskSpecJSON.decode(try row.bytes(1)), checkpoint: checkpoint,
-      files: try row.bool(8), attempt: Int(try row.int32(9)))
   }
 
   package func finishCleanups(_ ids: [Int64]) async throws {
@@ -37,5 +36,26 @@ extension PostgresStore {
     _ = try await call {
       try await pool.query(StoreQueries.postponeCleanup, .int64(id), .int64(delay.microseconds), .text(error))
     }
+  }
+}
+
+/// The columns of a checkpoint, in a row that may have none.
+struct CheckpointColumns {
+  private let version, generation, bytesDone, bytesTotal, stage, payload: PostgresColumn
+
+  init(_ columns: PostgresColumns, version: String) throws {
+    self.version = try columns[version]
+    generation = try columns["generation"]
+    bytesDone = try columns["bytes_done"]
+    bytesTotal = try columns["bytes_total"]
+    stage = try columns["stage"]
+    payload = try columns["payload"]
+  }
+
+  func read(_ row: PostgresRow) throws -> Checkpoint? {
+    guard let version = try row[version]?.int16() else { return nil }
+    return Checkpoint(
+      version: Int(version), generation: try row.int(generation), bytesDone: try row.int64(bytesDone),
+      bytesTotal: try row[bytesTotal]?.int64(), stage: try row[stage]?.text(), payload: try row.bytes(payload))
   }
 }

@@ -10,8 +10,10 @@ extension PostgresStore {
 
   package func pendingRows() async throws -> ClosedRange<Int64>? {
     try await call {
-      let row = try await pool.query(StoreQueries.pendingRows).only
-      guard let first = try row[0]?.int64(), let last = try row[1]?.int64() else { return nil }
+      let rows = try await pool.query(StoreQueries.pendingRows)
+      guard let first = try rows.only[rows.columns["lowest"]]?.int64(),
+        let last = try rows.only[rows.columns["highest"]]?.int64()
+      else { return nil }
       return first...last
     }
   }
@@ -20,7 +22,7 @@ extension PostgresStore {
     let batches = try await call {
       try await pool.query(
         StoreQueries.pendingEvents, .int64(Int64(limit)), .int64(Self.eventsAtOnce), .int64Array(excluded)
-      ).map(batch)
+      ).decode(batch)
     }
     return try await withTasks(PendingEvents(batches: batches, tasks: [:]))
   }
@@ -38,11 +40,14 @@ extension PostgresStore {
       // A task is told of with each of its events.
       let share = Int64(Self.bytesAtOnce * ids.count / all.count)
       var bytes: Int64 = 0
-      for row in try await pool.query(StoreQueries.pendingDocuments, .uuids(ids), .int64(share)) {
-        bytes = try row.int64(22)
-        let id = UniqueID(try row.uuid(0))
-        pending.tasks[id] = try document(row)
-        sizes[id] = try row.bytes(3).count
+      let rows = try await pool.query(StoreQueries.pendingDocuments, .uuids(ids), .int64(share))
+      let document = try document(rows.columns)
+      let (total, spec) = (try rows.columns["bytes"], try rows.columns["spec"])
+      for row in rows {
+        bytes = try row.int64(total)
+        let task = try document(row)
+        pending.tasks[task.spec.id] = task
+        sizes[task.spec.id] = try row.bytes(spec).count
       }
       // What lies between those that are here was removed; where more had fitted, all that is not here was.
       let end = bytes < share ? ids.count : (ids.lastIndex { sizes[$0] != nil } ?? -1) + 1
@@ -52,12 +57,15 @@ extension PostgresStore {
     }
   }
 
-  private func batch(_ row: PostgresRow) throws -> OutboxBatch {
-    let tasks = try row.array(3) { cell throws(PostgresError) in UniqueID(try cell.uuid()) }
-    let sequences = try row.array(4) { cell throws(PostgresError) in Int(try cell.int32()) }
-    return OutboxBatch(
-      row: try row.int64(0), kind: try row.known(1), at: Timestamp(microseconds: try row.timestamp(2)),
-      events: Array(zip(tasks, sequences)))
+  private func batch(_ columns: PostgresColumns) throws -> (PostgresRow) throws -> OutboxBatch {
+    let (id, kind, at) = (try columns["id"], try columns["kind"], try columns["at"])
+    let (tasks, sequences) = (try columns["task_ids"], try columns["sequences"])
+    return { row in
+      let numbers = try row.array(sequences) { cell throws(PostgresError) in Int(try cell.int32()) }
+      return OutboxBatch(
+        row: try row.int64(id), kind: try row.known(kind), at: try row.time(at),
+        events: Array(zip(try row.ids(tasks), numbers)))
+    }
   }
 
   package func discardEvents(_ rows: [Int64]) async throws {
@@ -76,17 +84,16 @@ extension PostgresStore {
 
   package func tasks(_ ids: [UniqueID]) async throws -> [UniqueID: TaskDocument] {
     guard !ids.isEmpty else { return [:] }
-    let documents = try await call { try await pool.query(StoreQueries.documents, .uuids(ids)).map(document) }
+    let documents = try await call { try await pool.query(StoreQueries.documents, .uuids(ids)).decode(document) }
     return Dictionary(try await explained(documents).map { ($0.spec.id, $0) }) { $1 }
   }
 
   package func states(of ids: [UniqueID]) async throws -> [UniqueID: TaskState] {
     try await call {
       var states: [UniqueID: TaskState] = [:]
-      for row in try await pool.query(StoreQueries.states, .uuids(ids)) {
-        let state: TaskState = try row.known(1)
-        states[UniqueID(try row.uuid(0))] = state
-      }
+      let rows = try await pool.query(StoreQueries.states, .uuids(ids))
+      let (id, state) = (try rows.columns["id"], try rows.columns["state"])
+      for row in rows { states[try row.id(id)] = try row.known(state) as TaskState }
       return states
     }
   }
@@ -95,7 +102,7 @@ extension PostgresStore {
     let documents = try await call {
       try await pool.query(
         StoreQueries.list, .text(filter.state?.rawValue), .text(filter.queue), .int32(Int32(clamping: filter.limit))
-      ).map(document)
+      ).decode(document)
     }
     return try await explained(documents)
   }
@@ -104,75 +111,96 @@ extension PostgresStore {
   private func explained(_ documents: [TaskDocument]) async throws -> [TaskDocument] {
     guard documents.contains(where: \.mayWaitForStorage) else { return documents }
     let usable = try await call {
-      try await pool.query(StoreQueries.usableStorage).map { row in
-        Set(try row.array(0) { cell throws(PostgresError) in try cell.text() })
+      try await pool.query(StoreQueries.usableStorage).values { names in
+        Set(try names.array { cell throws(PostgresError) in try cell.text() })
       }
     }
     return documents.map { $0.explained(usable: usable) }
   }
 
   package func workers() async throws -> [WorkerDocument] {
-    try await call { try await pool.query(StoreQueries.workers).map(worker) }
+    try await call { try await pool.query(StoreQueries.workers).decode(worker) }
   }
 
-  private func worker(_ row: PostgresRow) throws -> WorkerDocument {
-    let volumes = zip(
-      try row.array(6) { cell throws(PostgresError) in try cell.text() },
-      try row.array(7) { cell throws(PostgresError) in UniqueID(try cell.uuid()) })
-    let labels = zip(
-      try row.array(8) { cell throws(PostgresError) in try cell.text() },
-      try row.array(9) { cell throws(PostgresError) in try cell.text() })
-    let kinds = try row.array(12) { cell throws(PostgresError) in TaskKind(rawValue: try cell.text()) }
-    return WorkerDocument(
-      id: UniqueID(try row.uuid(0)), host: try row.text(1), pid: try row.int32(2),
-      startedAt: Timestamp(microseconds: try row.timestamp(3)),
-      leaseUntil: Timestamp(microseconds: try row.timestamp(4)), isLive: try row.bool(5),
-      running: Int(try row.int64(10)), kinds: Set(kinds), volumes: Dictionary(volumes) { $1 },
-      labels: Dictionary(labels) { $1 }, bytesPerSecond: try row.int64(11))
+  private func worker(_ columns: PostgresColumns) throws -> (PostgresRow) throws -> WorkerDocument {
+    let (boot, host, pid) = (try columns["boot"], try columns["host"], try columns["pid"])
+    let (startedAt, leaseUntil) = (try columns["started_at"], try columns["lease_until"])
+    let (isLive, running, rate) = (try columns["is_live"], try columns["running"], try columns["rate"])
+    let (volumeNames, volumeIDs) = (try columns["volume_names"], try columns["volume_ids"])
+    let (labelNames, labelValues) = (try columns["label_names"], try columns["label_values"])
+    let kinds = try columns["kinds"]
+    return { row in
+      WorkerDocument(
+        id: try row.id(boot), host: try row.text(host), pid: try row.int32(pid), startedAt: try row.time(startedAt),
+        leaseUntil: try row.time(leaseUntil), isLive: try row.bool(isLive), running: try row.int(running),
+        kinds: Set(try row.texts(kinds).map(TaskKind.init(rawValue:))),
+        volumes: Dictionary(zip(try row.texts(volumeNames), try row.ids(volumeIDs))) { $1 },
+        labels: Dictionary(zip(try row.texts(labelNames), try row.texts(labelValues))) { $1 },
+        bytesPerSecond: try row.int64(rate))
+    }
   }
 
   package func backlog() async throws -> Backlog {
     try await call {
-      let row = try await pool.query(StoreQueries.backlog).only
-      let kinds = try row.array(0) { cell throws(PostgresError) in TaskKind(rawValue: try cell.text()) }
-      let storages = try row.array(1) { cell throws(PostgresError) in try cell.text() }
-      return Backlog(
-        kinds: Set(kinds), storages: Set(storages), eventAge: .microseconds(try row.int64(2)))
+      let rows = try await pool.query(StoreQueries.backlog)
+      let columns = rows.columns
+      let (kind, storage) = (try columns["kind"], try columns["storage"])
+      let (source, age) = (try columns["source_storage"], try columns["event_age"])
+      var backlog = Backlog()
+      for row in rows {
+        backlog.eventAge = .microseconds(try row.int64(age))
+        guard let kind = try row[kind]?.text() else { continue }
+        backlog.kinds.insert(TaskKind(rawValue: kind))
+        let (destination, source) = (try row.text(storage), try row.text(source))
+        backlog.storages.formUnion([destination, source].filter { !$0.isEmpty })
+        if !source.isEmpty { backlog.pairs.insert(StoragePair(source: source, destination: destination)) }
+      }
+      return backlog
     }
   }
 
   package func counts() async throws -> [TaskState: Int] {
     try await call {
       var counts: [TaskState: Int] = [:]
-      for row in try await pool.query(StoreQueries.counts) { counts[try row.known(0)] = Int(try row.int64(1)) }
+      let rows = try await pool.query(StoreQueries.counts)
+      let (state, tasks) = (try rows.columns["state"], try rows.columns["tasks"])
+      for row in rows { counts[try row.known(state)] = try row.int(tasks) }
       return counts
     }
   }
 
   package func audit() async throws -> [String] {
-    try await call { try await pool.query(StoreQueries.audit).map { try $0.text(0) } }
+    try await call { try await pool.query(StoreQueries.audit).values { try $0.text() } }
   }
 
-  /// The columns of ``StoreQueries/documents``, in their order.
-  private func document(_ row: PostgresRow) throws -> TaskDocument {
-    var spec = try TaskSpecJSON.decode(try row.bytes(3))
-    spec.priority = Int(try row.int16(2))
-    var error: TaskFailure?
-    if let code = try row[17]?.text() {
-      error = TaskFailure(
-        code: .init(rawValue: code), message: try row.text(18), class: try row.known(19),
-        retryAfter: try row[20].map { Int(try $0.int32()) })
+  private func document(_ columns: PostgresColumns) throws -> (PostgresRow) throws -> TaskDocument {
+    let (spec, priority, state) = (try columns["spec"], try columns["priority"], try columns["state"])
+    let (attempt, epoch, sequence) = (try columns["attempt"], try columns["epoch"], try columns["sequence"])
+    let (generation, worker, output) = (try columns["generation"], try columns["worker"], try columns["output"])
+    let (bytesDone, bytesTotal, rate) = (try columns["bytes_done"], try columns["bytes_total"], try columns["rate"])
+    let (createdAt, startedAt) = (try columns["created_at"], try columns["started_at"])
+    let (finishedAt, runAt, sha256) = (try columns["finished_at"], try columns["run_at"], try columns["sha256"])
+    let (code, message) = (try columns["error_code"], try columns["error_message"])
+    let (errorClass, retryAfter) = (try columns["error_class"], try columns["error_retry_after"])
+    return { row in
+      var its = try TaskSpecJSON.decode(try row.bytes(spec))
+      its.priority = try row.int(priority)
+      var error: TaskFailure?
+      if let code = try row[code]?.text() {
+        error = TaskFailure(
+          code: .init(rawValue: code), message: try row.text(message), class: try row.known(errorClass),
+          retryAfter: try row[retryAfter].map { Int(try $0.int32()) })
+      }
+      func time(_ column: PostgresColumn) throws -> Timestamp? {
+        try row[column].map { Timestamp(microseconds: try $0.timestamp()) }
+      }
+      return TaskDocument(
+        spec: its, state: try row.known(state), bytesTotal: try row[bytesTotal]?.int64(),
+        bytesDone: try row.int64(bytesDone), rate: try row[rate]?.int64(), attempt: try row.int(attempt),
+        worker: try row[worker].map { UniqueID(try $0.uuid()) }, epoch: try row.int(epoch),
+        generation: try row.int(generation), sequence: try row.int(sequence), createdAt: try row.time(createdAt),
+        startedAt: try time(startedAt), finishedAt: try time(finishedAt), runAt: try time(runAt),
+        sha256: try row[sha256]?.bytes(), output: try row[output]?.bytes(), error: error)
     }
-    return TaskDocument(
-      spec: spec, state: try row.known(1), bytesTotal: try row[10]?.int64(), bytesDone: try row.int64(9),
-      rate: try row[11]?.int64(), attempt: Int(try row.int16(4)), worker: try row[8].map { UniqueID(try $0.uuid()) },
-      epoch: Int(try row.int32(5)), generation: Int(try row.int32(7)), sequence: Int(try row.int32(6)),
-      createdAt: Timestamp(microseconds: try row.timestamp(12)), startedAt: try timestamp(row[13]),
-      finishedAt: try timestamp(row[14]), runAt: try timestamp(row[15]), sha256: try row[16]?.bytes(),
-      output: try row[21]?.bytes(), error: error)
-  }
-
-  private func timestamp(_ cell: PostgresCell?) throws -> Timestamp? {
-    try cell.map { Timestamp(microseconds: try $0.timestamp()) }
   }
 }

@@ -10,21 +10,21 @@ extension PostgresStore {
         StoreQueries.claim, .int32(worker.rawValue), .int32(Int32(clamping: limit)), .int64(number))
       guard !taken.isEmpty else { return [] as [Claim] }
       // Outside the gate: what the tasks are.
-      return try await pool.query(StoreQueries.claimed, .uuids(try taken.map { UniqueID(try $0.uuid(0)) })).map(claim)
+      return try await pool.query(StoreQueries.claimed, .uuids(try taken.values { UniqueID(try $0.uuid()) })).decode(
+        claim)
     }
   }
 
-  private func claim(_ row: PostgresRow) throws -> Claim {
-    var spec = try TaskSpecJSON.decode(try row.bytes(4))
-    spec.priority = Int(try row.int16(3))
-    var checkpoint: Checkpoint?
-    if let version = try row[5]?.int16() {
-      checkpoint = Checkpoint(
-        version: Int(version), generation: Int(try row.int32(6)), bytesDone: try row.int64(7),
-        bytesTotal: try row[8]?.int64(), stage: try row[9]?.text(), payload: try row.bytes(10))
+  private func claim(_ columns: PostgresColumns) throws -> (PostgresRow) throws -> Claim {
+    let (spec, priority) = (try columns["spec"], try columns["priority"])
+    let (epoch, attempt) = (try columns["epoch"], try columns["attempt"])
+    let checkpoint = try CheckpointColumns(columns, version: "checkpoint_version")
+    return { row in
+      var its = try TaskSpecJSON.decode(try row.bytes(spec))
+      its.priority = try row.int(priority)
+      return Claim(
+        spec: its, epoch: try row.int(epoch), attempt: try row.int(attempt), checkpoint: try checkpoint.read(row))
     }
-    return Claim(
-      spec: spec, epoch: Int(try row.int32(1)), attempt: Int(try row.int16(2)), checkpoint: checkpoint)
   }
 
   package func checkpoint(_ writes: [CheckpointWrite]) async throws -> [Bool] {
@@ -37,7 +37,7 @@ extension PostgresStore {
         .int16Array(points.map { Int16(clamping: $0.version) }),
         .int32Array(points.map { Int32(clamping: $0.generation) }), .int64Array(points.map(\.bytesDone)),
         .int64Array(points.map(\.bytesTotal)), .textArray(points.map(\.stage)), .jsonArray(points.map(\.payload))
-      ).only.flags(0)
+      ).value { try $0.flags() }
     }
   }
 
@@ -53,7 +53,7 @@ extension PostgresStore {
         .textArray(ends.map(\.failure?.code.rawValue)), .textArray(ends.map(\.failure?.message)),
         .textArray(ends.map(\.failure?.class.rawValue)),
         .int32Array(ends.map { $0.failure?.retryAfter.map { Int32(clamping: $0) } })
-      ).only.flags(0)
+      ).value { try $0.flags() }
     }
   }
 }

@@ -31,12 +31,12 @@ package final class PostgresStore: TaskStore {
   }
 
   package func topicPrefix() async throws -> String? {
-    try await call { try await pool.query(StoreQueries.topicPrefix).first?.text(0) }
+    try await call { try await pool.query(StoreQueries.topicPrefix).values { try $0.text() }.first }
   }
 
   package func bind(topicPrefix: String) async throws {
     try await checkSchema()
-    let bound = try await call { try await pool.query(StoreQueries.bind, .text(topicPrefix)).only.text(0) }
+    let bound = try await call { try await pool.query(StoreQueries.bind, .text(topicPrefix)).value { try $0.text() } }
     guard bound == topicPrefix else {
       throw StoreError.otherFleet(OtherFleet(recorded: bound, configured: topicPrefix))
     }
@@ -63,7 +63,7 @@ package final class PostgresStore: TaskStore {
         .int32Array(worker.kinds.map { worker.kindLimits[$0].map { Int32(clamping: $0) } }),
         .textArray(worker.kinds.map { worker.formerNames[$0]?.rawValue }), volumes.names, volumes.ids,
         .textArray(labels.map(\.key)), .textArray(labels.map(\.value)))
-      return WorkerID(rawValue: try rows.only.int32(0))
+      return WorkerID(rawValue: try rows.value { try $0.int32() })
     }
   }
 
@@ -73,10 +73,12 @@ package final class PostgresStore: TaskStore {
     if !samples.isEmpty { queries.insert(progress(samples), at: 0) }
     return try await call {
       var renewal = Renewal(isAlive: false)
-      for row in try await pool.pipeline(queries)[queries.count - 1] {
+      let rows = try await pool.pipeline(queries)[queries.count - 1]
+      let (task, what) = (try rows.columns["task_id"], try rows.columns["what"])
+      for row in rows {
         renewal.isAlive = true
-        guard let task = try row[0]?.uuid() else { continue }
-        renewal.intents[UniqueID(task)] = try row.known(1) as Intent
+        guard let task = try row[task]?.uuid() else { continue }
+        renewal.intents[UniqueID(task)] = try row.known(what) as Intent
       }
       return renewal
     }
@@ -103,8 +105,9 @@ package final class PostgresStore: TaskStore {
 
   package func sweep() async throws -> SweepResult {
     try await call {
-      let row = try await pool.query(StoreQueries.sweep).only
-      return SweepResult(expired: Int(try row.int32(0)), due: Int(try row.int32(1)))
+      let rows = try await pool.query(StoreQueries.sweep)
+      let (row, columns) = (try rows.only, rows.columns)
+      return SweepResult(expired: try row.int(columns["expired"]), due: try row.int(columns["due"]))
     }
   }
 
@@ -126,19 +129,27 @@ package final class PostgresStore: TaskStore {
 
   package func limits() async throws -> [LimitUse] {
     try await call {
-      try await pool.query(StoreQueries.limits).map { row in
-        LimitUse(
-          scope: try row.known(0), name: try row.text(1), running: Int(try row.int32(2)),
-          limit: try row[3].map { Int(try $0.int32()) }, weight: try row[4]?.double(),
-          declared: try row[5].map { Int(try $0.int32()) },
-          formerNames: try row.array(6) { cell throws(PostgresError) in try cell.text() })
+      try await pool.query(StoreQueries.limits).decode { columns in
+        let (scope, name, running) = (try columns["scope"], try columns["name"], try columns["used"])
+        let (limit, declared) = (try columns["run_limit"], try columns["declared_limit"])
+        let formerNames = try columns["former_names"]
+        let weight = try columns["weight"]
+        return { row in
+          LimitUse(
+            scope: try row.known(scope), name: try row.text(name), running: try row.int(running),
+            limit: try row[limit].map { Int(try $0.int32()) }, weight: try row[weight]?.double(),
+            declared: try row[declared].map { Int(try $0.int32()) },
+            formerNames: try row.array(formerNames) { cell throws(PostgresError) in try cell.text() })
+        }
       }.inOrder()
     }
   }
 
   package func lead(_ worker: WorkerID, seconds: Int) async throws -> Bool {
     try await call {
-      try await pool.query(StoreQueries.lead, .int32(worker.rawValue), .int32(Int32(clamping: seconds))).only.bool(0)
+      try await pool.query(StoreQueries.lead, .int32(worker.rawValue), .int32(Int32(clamping: seconds))).value {
+        try $0.bool()
+      }
     }
   }
 }

@@ -76,8 +76,8 @@ enum StoreQueries {
   static let setWeight = PostgresStatement("select set_weight($1, $2)", writes: true)
   static let limits = PostgresStatement(
     """
-    select b.scope, b.name, b.used + former.used, nullif(b.run_limit, unlimited()), q.weight, b.declared_limit,
-           former.names
+    select b.scope, b.name, b.used + former.used used, nullif(b.run_limit, unlimited()) run_limit, q.weight, b.declared_limit,
+           former.names former_names
       from bucket b
      cross join lateral (
        select coalesce(sum(f.used), 0)::int used, coalesce(array_agg(f.name order by f.name), '{}') names
@@ -92,7 +92,7 @@ enum StoreQueries {
 
   static let lead = PostgresStatement("select lead('relay', $1, $2)", writes: true)
 
-  static let pendingRows = PostgresStatement("select min(id), max(id) from outbox")
+  static let pendingRows = PostgresStatement("select min(id) lowest, max(id) highest from outbox")
 
   /// $1: rows at most; $2: events after which no further row is begun; $3: rows that are not read. Never `id > last`:
   /// a lower id may commit later.
@@ -115,7 +115,7 @@ enum StoreQueries {
 
   // MARK: Reading
 
-  /// The columns that ``PostgresStore`` makes a document of, in its order.
+  /// The columns that ``PostgresStore`` makes a document of.
   private static let documentColumns = """
     id, state, priority, spec, attempt, epoch, sequence, generation, worker, bytes_done, bytes_total, rate,
     created_at, started_at, finished_at, run_at, sha256, error_code, error_message, error_class, error_retry_after,
@@ -123,8 +123,7 @@ enum StoreQueries {
     """
 
   static let documents = PostgresStatement("select \(documentColumns) from task_documents($1)")
-  /// $1: ids; $2: bytes of specifications after which no further task is read. The last column: how many bytes they come
-  /// to so far.
+  /// $1: ids; $2: bytes of specifications after which no further task is read. `bytes`: how many they come to so far.
   static let pendingDocuments = PostgresStatement(
     """
     select \(documentColumns), bytes
@@ -137,8 +136,9 @@ enum StoreQueries {
 
   static let workers = PostgresStatement(
     """
-    select w.boot, w.host, w.pid, w.started_at, w.lease_until, not w.dead and w.lease_until > now(),
-           w.volume_names, w.volume_ids, w.label_names, w.label_values, coalesce(r.running, 0), coalesce(r.rate, 0),
+    select w.boot, w.host, w.pid, w.started_at, w.lease_until, not w.dead and w.lease_until > now() is_live,
+           w.volume_names, w.volume_ids, w.label_names, w.label_values, coalesce(r.running, 0) running,
+           coalesce(r.rate, 0) rate,
            w.kinds
       from worker w
       left join (select worker_id, count(*) running, sum(rate)::bigint rate from run group by worker_id) r
@@ -150,20 +150,23 @@ enum StoreQueries {
   static let usableStorage = PostgresStatement(
     "select distinct volume_names from worker where not dead and lease_until > now()")
 
-  /// The kinds, the storages, and the age of the oldest event in microseconds.
+  /// A row for each kind with its storages, empty where it needs none; at least one row, which may have no kind. Each has
+  /// the age of the oldest event in microseconds.
   static let backlog = PostgresStatement(
     """
-    select coalesce(array_agg(distinct k.name), '{}'),
-           coalesce(array_agg(distinct s.name) filter (where s.name <> ''), '{}'),
-           coalesce((select (extract(epoch from now() - at) * 1000000)::bigint from outbox order by id limit 1), 0)
-      from lane l join bucket k on k.id = l.kind_id
-      join bucket s on s.id = l.storage_id or s.id = l.source_storage_id
-     where l.ready and exists (select from ready r where r.lane_id = l.id)
+    select w.kind, w.storage, w.source_storage,
+           coalesce((select (extract(epoch from now() - at) * 1000000)::bigint from outbox order by id limit 1), 0) event_age
+      from (values (true)) always
+      left join (select distinct k.name kind, s.name storage, coalesce(o.name, '') source_storage
+                   from lane l join bucket k on k.id = l.kind_id join bucket s on s.id = l.storage_id
+                   left join bucket o on o.id = nullif(l.source_storage_id, 0)
+                  where l.ready and exists (select from ready r where r.lane_id = l.id)) w on true
     """)
 
   static let counts = PostgresStatement(
     """
-    select coalesce(r.phase, t.state::text), count(*) from task t left join run r on r.task_id = t.id group by 1
+    select coalesce(r.phase, t.state::text) state, count(*) tasks from task t left join run r on r.task_id = t.id
+     group by 1
     """)
   static let audit = PostgresStatement("select violation from audit() violation")
 }

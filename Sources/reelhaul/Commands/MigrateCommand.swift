@@ -18,8 +18,11 @@ extension Subcommand {
         mount is never taken for an empty disk. If the directory of a root is missing, no root is marked and no topic \
         is created.
         """,
-      options: [.planOnly, .storage] + OptionSpec.producing,
-      examples: [Example("reelhaul migrate --plan", "Show the plan, and change nothing")],
+      options: [.planOnly, .json, .storage] + OptionSpec.producing,
+      examples: [
+        Example("reelhaul migrate --plan", "Show the plan, and change nothing"),
+        Example("reelhaul migrate --plan --json | jq .schema", "The schema's version now and afterwards"),
+      ],
       exits: ExitCode.meanings(.done, .failed, .usage, .unreachable))
   ) { context in
     let isDry = context.arguments[flag: .planOnly]
@@ -27,38 +30,48 @@ extension Subcommand {
     // All that is given is read before anything is written.
     let kafka = try context.arguments[.kafka].map { _ in try Fleet.kafka(context.arguments) }
     let roots = try context.arguments.storageRoots()
-    try await Fleet.withPool(context.arguments) { pool in
-      try await SchemaMigration(pool).run(topicPrefix: kafka == nil ? nil : topics.prefix, isDry: isDry) {
-        context.output.line($0)
+    let say: ([String]) -> Void = { lines in
+      guard !context.wantsJSON else { return }
+      for line in lines { context.output.line(line) }
+    }
+    let schema = try await Fleet.withPool(context.arguments) { pool in
+      try await SchemaMigration(pool).run(topicPrefix: kafka == nil ? nil : topics.prefix, isDry: isDry)
+    }
+    say(schema.lines)
+    let storages = try prepare(Storage(roots: roots), isDry: isDry)
+    say(storages.map(\.line))
+    var made: TopicsReport?
+    if let kafka {
+      let patience = Task {
+        try await Task.sleep(for: .seconds(5))
+        context.note("Kafka is slow. Once it has answered, migrate tries for up to a minute.")
       }
-    }
-    try prepareStorage(Storage(roots: roots), context, isDry: isDry)
-    guard let kafka else {
+      defer { patience.cancel() }
+      let report = try await TopicMigration(kafka, topics).run(isDry: isDry)
+      say(report.lines)
+      made = report
+    } else {
       context.note("No Kafka is configured, so topics were not checked.")
-      return .done
     }
-    let patience = Task {
-      try await Task.sleep(for: .seconds(5))
-      context.note("Kafka is slow. Once it has answered, migrate tries for up to a minute.")
-    }
-    defer { patience.cancel() }
-    try await TopicMigration(kafka, topics).run(isDry: isDry) { context.output.line($0) }
+    if context.wantsJSON { context.output.json(isDry: isDry, schema, storages, made) }
     return .done
   }
 }
 
 extension Subcommand {
-  private static func prepareStorage(_ storage: Storage, _ context: Context, isDry: Bool) throws {
-    for (name, path) in storage.roots.sorted(by: { $0.key < $1.key }) where storage.volumes[name] == nil {
+  private static func prepare(_ storage: Storage, isDry: Bool) throws -> [StorageReport] {
+    let before = storage.volumes
+    for (name, path) in storage.roots.sorted(by: { $0.key < $1.key }) where before[name] == nil {
       guard (try? FileDescriptor.open(path, O_RDONLY | O_DIRECTORY)) != nil else {
         throw CommandFailure(.failed, "storage \(name): there is no directory \(path): mount it or create it first")
       }
-      if isDry { context.output.line("storage \(name): \(path) would be marked as a volume") }
     }
-    let marked = storage.volumes
     if !isDry { try storage.initialise() }
-    for (name, volume) in storage.volumes.sorted(by: { $0.key < $1.key }) {
-      context.output.line("storage \(name): \(marked[name] == nil ? "marked as volume" : "volume") \(volume)")
+    let after = storage.volumes
+    return storage.roots.sorted { $0.key < $1.key }.map { name, path in
+      StorageReport(
+        name: name, path: path, volume: after[name].map { "\($0)" },
+        status: before[name] != nil ? .unchanged : isDry ? .pending : .marked)
     }
   }
 }

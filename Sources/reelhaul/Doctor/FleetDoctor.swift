@@ -22,7 +22,7 @@ struct FleetDoctor {
     let recorded = try await store.topicPrefix()
     let fleet = topicPrefix.map { [Self.fleet(recorded, configured: $0)] } ?? []
     return fleet + [Self.workers(live)] + Self.kinds(live, wanted: backlog.kinds)
-      + Self.storages(live, wanted: backlog.storages)
+      + Self.storages(live, wanted: backlog.storages) + Self.pairs(live, wanted: backlog.pairs)
       + [Self.events(backlog.eventAge, live), Self.limits(limits)]
       + (violations.map { [Self.audit($0)] } ?? [])
   }
@@ -74,6 +74,21 @@ struct FleetDoctor {
           "storage \(name)", .warning, "the workers have \(volumes[name]?.count ?? 0) different volumes of this name",
           advice: "Mount one file system on all of them, or give the volumes different names.")
       }
+  }
+
+  /// `wanted` are the two storages of tasks that could run now: one worker must have both.
+  static func pairs(_ live: [WorkerDocument], wanted: Set<StoragePair>) -> [Finding] {
+    guard !live.isEmpty else { return [] }
+    let usable = live.map { Set($0.volumes.keys) }
+    return wanted.sorted { ($0.source, $0.destination) < ($1.source, $1.destination) }.compactMap { pair in
+      pair.lack(of: usable).map { lack in
+        Finding(
+          "storages \(pair.source), \(pair.destination)", .failed, "tasks from one to the other wait: \(lack)",
+          advice:
+            "Give both to one worker (REELHAUL_STORAGE=\(pair.source)=/PATH,\(pair.destination)=/PATH), or cancel the tasks."
+        )
+      }
+    }
   }
 
   /// `age` is the age of the oldest event that is not published.

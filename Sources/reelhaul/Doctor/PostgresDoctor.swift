@@ -35,16 +35,16 @@ struct PostgresDoctor {
 
   private func examine(_ pool: PostgresPool, _ target: String) async throws -> [Finding] {
     let before = Clocks.realtimeMicroseconds()
-    let server = try await pool.query(Self.server)[0]
+    let server = try await pool.query(Self.server)
     let after = Clocks.realtimeMicroseconds()
-    let version = try server.int64(0)
+    let version = try server.only.int64(server.columns["version"])
     let database =
       version / 10_000 < PostgresConfiguration.oldestServer
       ? Finding(
         "database", .failed, "\(target) is too old",
         advice: "PostgreSQL \(PostgresConfiguration.oldestServer) or newer is needed.")
       : Finding("database", .ok, "PostgreSQL \(version / 10_000) at \(target)")
-    let clock = clock(try server.int64(1) - (before + after) / 2)
+    let clock = clock(try server.only.int64(server.columns["clock"]) - (before + after) / 2)
     let findings = [database] + (try settings(server)) + [clock]
     let schema = try await schema(pool)
     guard schema.status == .ok else { return findings + [schema] }
@@ -54,23 +54,23 @@ struct PostgresDoctor {
   }
 
   /// The problems of the server's settings, connections and transactions.
-  private func settings(_ server: PostgresRow) throws -> [Finding] {
+  private func settings(_ server: PostgresRows) throws -> [Finding] {
     var findings: [Finding] = []
-    for (column, name) in [(2, "fsync"), (3, "full_page_writes"), (4, "autovacuum")]
-    where try server.text(column) == "off" {
+    let (row, columns) = (try server.only, server.columns)
+    for name in ["fsync", "full_page_writes", "autovacuum"] where try row.text(columns[name]) == "off" {
       findings.append(
         Finding(
           "settings", .warning, "\(name) is off",
           advice: "Set \(name) = on: without it the database will be damaged sooner or later."))
     }
-    let (used, most) = (try server.int64(5), try server.int64(6))
+    let (used, most) = (try row.int64(columns["sessions"]), try row.int64(columns["max_connections"]))
     if used * 10 > most * 9 {
       findings.append(
         Finding(
           "connections", .warning, "\(used) of \(most) are in use",
           advice: "Raise max_connections, or use PgBouncer: a worker needs up to five."))
     }
-    let (idle, seconds) = (try server.int64(7), try server.int64(8))
+    let (idle, seconds) = (try row.int64(columns["long"]), try row.int64(columns["seconds"]))
     if idle > 0 {
       findings.append(
         Finding(
@@ -112,9 +112,11 @@ struct PostgresDoctor {
   }
 
   private static let server: PostgresStatement = """
-    SELECT current_setting('server_version_num')::bigint, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
-           current_setting('fsync'), current_setting('full_page_writes'), current_setting('autovacuum'),
-           a.sessions, current_setting('max_connections')::bigint, a.long, a.seconds
+    SELECT current_setting('server_version_num')::bigint AS version,
+           (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS clock,
+           current_setting('fsync') AS fsync, current_setting('full_page_writes') AS full_page_writes,
+           current_setting('autovacuum') AS autovacuum, a.sessions,
+           current_setting('max_connections')::bigint AS max_connections, a.long, a.seconds
       FROM (SELECT count(*) sessions, count(*) FILTER (WHERE is_long) long,
                    coalesce(max(extract(epoch FROM age)) FILTER (WHERE is_long), 0)::bigint seconds
               FROM (SELECT now() - xact_start age,

@@ -14,9 +14,9 @@ struct SchemaMigration {
   }
 
   func plan() async throws -> MigrationPlan {
-    let place = try await pool.query(Self.place)[0]
-    guard try place.bool(0) else {
-      let names = try place.text(1)
+    let place = try await pool.query(Self.place)
+    guard try place.only.bool(place.columns["is_there"]) else {
+      let names = try place.only.text(place.columns["names"])
       throw CommandFailure(
         .unreachable, "the database has no schema \(names), or this user may not use it",
         hint: "Create it first: CREATE SCHEMA \(names.split(separator: ", ").last ?? "");")
@@ -25,19 +25,18 @@ struct SchemaMigration {
   }
 
   /// Whether a schema exists in which tables can be made, and the schemas that are searched.
-  private static let place: PostgresStatement = "SELECT current_schema() IS NOT NULL, current_setting('search_path')"
+  private static let place: PostgresStatement = """
+    SELECT current_schema() IS NOT NULL AS is_there, current_setting('search_path') AS names
+    """
 
   /// `topicPrefix`: the fleet's prefix; nil if no Kafka is configured.
-  func run(topicPrefix: String?, isDry: Bool = false, say: (String) -> Void) async throws {
+  @discardableResult
+  func run(topicPrefix: String?, isDry: Bool = false) async throws -> SchemaReport {
     let plan = try await plan()
     if let topicPrefix, plan.current > 0 { try await check(topicPrefix) }
-    if plan.isUpToDate { say("schema: version \(plan.current), up to date") }
     let result = try await isDry ? MigrationResult(plan) : migrator.apply()
-    for migration in result.migrations {
-      say("schema: migration \(migration.number), \(migration.name), \(isDry ? "is to be applied" : "applied")")
-    }
-    if result.routines { say("schema: functions, views and triggers \(isDry ? "are to be made anew" : "made anew")") }
     if let topicPrefix, !isDry { try await store.bind(topicPrefix: topicPrefix) }
+    return SchemaReport(result, isDry: isDry)
   }
 
   /// Checks the prefix before anything is changed.

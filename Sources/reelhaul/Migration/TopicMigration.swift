@@ -10,27 +10,30 @@ struct TopicMigration {
     self.plan = plan
   }
 
-  func run(isDry: Bool = false, say: (String) -> Void) async throws {
+  @discardableResult
+  func run(isDry: Bool = false) async throws -> TopicsReport {
     let admin = try KafkaAdmin(kafka)
     do {
-      try await run(admin, isDry: isDry, say: say)
+      let report = try await run(admin, isDry: isDry)
+      await admin.close()
+      return report
     } catch {
       await admin.close()
       throw error
     }
-    await admin.close()
   }
 
-  private func run(_ admin: KafkaAdmin, isDry: Bool, say: (String) -> Void) async throws {
+  private func run(_ admin: KafkaAdmin, isDry: Bool) async throws -> TopicsReport {
     let present = try await admin.metadata().topics
-    let missing = plan.topics.filter { present[$0.name] == nil }
+    let isComplete = plan.topics.allSatisfy { present[$0.name] != nil }
     let differences = try await isDry ? admin.differences(plan.topics) : admin.ensureTopics(plan.topics)
-    let made = isDry || missing.isEmpty ? [:] : try await admin.metadata().topics
-    for topic in missing {
-      let partitions = made[topic.name] ?? topic.partitions
-      say("topic \(topic.name): \(isDry ? "is to be made" : "made"), with \(partitions) partitions")
-    }
-    for difference in differences { say("topic \(difference)") }
-    if missing.isEmpty { say("topics: all there") }
+    let made = isDry || isComplete ? present : try await admin.metadata().topics
+    return TopicsReport(
+      topics: plan.topics.map { topic in
+        TopicsReport.Topic(
+          name: topic.name, partitions: made[topic.name] ?? topic.partitions,
+          status: present[topic.name] != nil ? .unchanged : isDry ? .pending : .created,
+          differences: differences.filter { $0.topic == topic.name })
+      })
   }
 }

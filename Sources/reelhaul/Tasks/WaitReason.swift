@@ -55,13 +55,12 @@ enum WaitReason {
       return "for a worker: no worker is live, start one with 'reelhaul worker'"
     }
     let lane = LaneKey(task.spec)
-    guard workers.contains(where: { $0.isLive && $0.kinds.contains(lane.kind) }) else {
+    let able = workers.filter { $0.isLive && $0.kinds.contains(lane.kind) }
+    guard !able.isEmpty else {
       return "for a worker with a handler for the kind \(lane.kind.rawValue): no live worker has one"
     }
     // Not taken from the task's error, which says why it was handed back some time ago.
-    if let lack = lane.lack(of: workers.filter(\.isLive).map { Set($0.volumes.keys) }) {
-      return "for \(lack): no live worker has \(lack.hasPrefix("the storage ") ? "it" : "them")"
-    }
+    if let reason = storages(of: lane, able) { return reason }
     let names: [LimitScope: [String]] = [
       .total: [""], .kind: [lane.kind.rawValue], .queue: [lane.queue], .host: [lane.host],
       .storage: lane.storages.isEmpty ? [""] : lane.storages,
@@ -71,6 +70,21 @@ enum WaitReason {
       return nil
     }
     let what = full.name.isEmpty ? full.scope.rawValue : "\(full.scope.rawValue) \(full.name)"
-    return "for a free place: \(full.running) run, and the limit of \(what) is \(limit)"
+    let both = full.scope == .storage ? lane.pair.map { " in the storages \($0.inWords)" } ?? "" : ""
+    return "for a free place\(both): \(full.running) run, and the limit of \(what) is \(limit)"
   }
+
+  /// The storages that no worker has; with two, both and which of them it is. `able` are the workers that have a handler.
+  private static func storages(of lane: LaneKey, _ able: [WorkerDocument]) -> String? {
+    let usable = able.map { Set($0.volumes.keys) }
+    guard let pair = lane.pair else {
+      return lane.lack(of: usable).map { "for \($0): no live worker has it" }
+    }
+    return pair.lack(of: usable).map { "for the storages \(pair.inWords): \($0)" }
+  }
+}
+
+extension StoragePair {
+  /// Both, and what each is for.
+  var inWords: String { "\(source) (source) and \(destination) (destination)" }
 }

@@ -135,12 +135,12 @@ struct UpRun {
     try Storage(roots: Storage.roots(parsing: environment["REELHAUL_STORAGE"] ?? "")).initialise()
     let configuration = try PostgresConfiguration(url: environment["REELHAUL_POSTGRES"] ?? "")
     let topics = TopicPlan(prefix: environment["REELHAUL_TOPIC_PREFIX"] ?? "")
-    try await PostgresPool.with(configuration) { pool in
-      try await SchemaMigration(pool).run(topicPrefix: topics.prefix) { _ in }
+    _ = try await PostgresPool.with(configuration) { pool in
+      try await SchemaMigration(pool).run(topicPrefix: topics.prefix)
     }
     let kafka = try FleetSettings.kafka(workers)
     guard let kafka else { return }
-    try await TopicMigration(kafka, topics).run { _ in }
+    try await TopicMigration(kafka, topics).run()
   }
 
   /// Reports mistakes in the workers' settings here, because no worker would start with them.
@@ -153,7 +153,7 @@ struct UpRun {
   /// Waits until every worker has its lease.
   private func waitUntilReady(_ fleet: LocalFleet) async throws {
     let configuration = try PostgresConfiguration(url: fleet.environment["REELHAUL_POSTGRES"] ?? "")
-    try await PostgresPool.with(configuration) { pool in
+    _ = try await PostgresPool.with(configuration) { pool in
       let store = PostgresStore(pool: pool)
       let deadline = BootInstant.now + Self.readiness
       while true {

@@ -1,3 +1,4 @@
+import MemoryTaskStore
 import TaskStore
 import WorkerCore
 

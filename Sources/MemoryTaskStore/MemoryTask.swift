@@ -1,4 +1,5 @@
 import TaskCore
+import TaskStore
 
 /// A task of ``MemoryStore``: the state machine that decides about it, and what else there is to know.
 struct MemoryTask {

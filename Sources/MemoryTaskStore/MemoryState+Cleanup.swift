@@ -1,4 +1,5 @@
 import TaskCore
+import TaskStore
 
 /// A clean-up of ``MemoryStore``.
 struct MemoryCleanup {

@@ -1,4 +1,5 @@
 import TaskCore
+import TaskStore
 
 extension MemoryState {
   mutating func claim(_ worker: WorkerID, limit: Int, call: Int64) -> [Claim] {

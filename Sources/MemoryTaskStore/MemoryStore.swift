@@ -1,5 +1,6 @@
 import ReelhaulSystem
 import TaskCore
+import TaskStore
 
 /// The store in memory: for simulations and tests, and the plainest statement of what a store does.
 package final class MemoryStore: TaskStore {

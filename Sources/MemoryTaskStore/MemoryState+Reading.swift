@@ -1,4 +1,5 @@
 import TaskCore
+import TaskStore
 
 extension MemoryState {
   func document(_ id: UniqueID) -> TaskDocument? {
@@ -48,6 +49,7 @@ extension MemoryState {
       let lane = LaneKey(task.spec)
       backlog.kinds.insert(lane.kind)
       backlog.storages.formUnion(lane.storages)
+      if let pair = lane.pair { backlog.pairs.insert(pair) }
     }
     if let first = outbox.first { backlog.eventAge = .microseconds(now.microseconds - first.at.microseconds) }
     return backlog

@@ -1,4 +1,5 @@
 import TaskCore
+import TaskStore
 
 extension MemoryState {
   mutating func register(_ registration: WorkerRegistration) -> WorkerID {

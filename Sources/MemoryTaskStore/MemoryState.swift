@@ -1,5 +1,6 @@
 import ReelhaulSystem
 import TaskCore
+import TaskStore
 
 /// Everything ``MemoryStore`` knows. Its methods are the transactions; `now` is the time of the transaction.
 ///

@@ -1,4 +1,5 @@
 import TaskCore
+import TaskStore
 
 extension MemoryState {
   mutating func apply(_ command: Command) -> CommandOutcome {
