@@ -14,6 +14,8 @@ final class TestStore: TaskStore {
     var isForbidden = false
     var refusals = 0
     var sweeps = 0
+    var finishedCleanups: [Int64] = []
+    var postponedCleanups: [Int64] = []
   }
 
   let inner: MemoryStore
@@ -35,6 +37,10 @@ final class TestStore: TaskStore {
   var refusals: Int { faults.withLock { $0.refusals } }
 
   var sweeps: Int { faults.withLock { $0.sweeps } }
+
+  /// Clean-ups that a worker has done, and those that it could not do.
+  var finishedCleanups: [Int64] { faults.withLock { $0.finishedCleanups } }
+  var postponedCleanups: [Int64] { faults.withLock { $0.postponedCleanups } }
 
   private func reach() throws {
     if faults.withLock({ $0.isAway }) { throw StoreError.unavailable("away") }
@@ -61,11 +67,13 @@ final class TestStore: TaskStore {
   func finishCleanups(_ ids: [Int64]) async throws {
     try reach()
     try await inner.finishCleanups(ids)
+    faults.withLock { $0.finishedCleanups += ids }
   }
 
   func postponeCleanup(_ id: Int64, after delay: Duration, error: String) async throws {
     try reach()
     try await inner.postponeCleanup(id, after: delay, error: error)
+    faults.withLock { $0.postponedCleanups.append(id) }
   }
 
   func topicPrefix() async throws -> String? { try await inner.topicPrefix() }
