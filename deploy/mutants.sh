@@ -7,14 +7,15 @@
 #   deploy/mutants.sh --list           what there is; plants nothing
 #
 # A patch begins with two comment lines: the guarantee that it breaks, and `# Suites: REGEX`, the tests that must notice.
-# A third line, `# Quick`, marks a patch that is built and noticed within seconds: pure tests notice it, which start no
-# server, and few modules are compiled anew for it. Warnings are errors here as everywhere.
+# A third line, `# Quick`, marks a patch that only pure tests are run for: they start no server and end within seconds.
+# Warnings are errors, as everywhere.
 # `--sample N` takes N of the quick ones, evenly spread over their sorted names; where it begins follows from the commit,
 # so that one commit always gives the same sample, and all have their turn as commits go by.
 #
-# Nothing is planted in the working tree. The script mounts an overlay over it that only the script sees, and that is gone
-# with it: at the tree's own path, so that what was built there is used again. Where the kernel or a container does not
-# allow that, or with REELHAUL_MUTANTS=DIR, it works on a copy with a build of its own; DIR stays for the next run.
+# Nothing is planted in the working tree. The script mounts an overlay over the tree, which only the script sees and which
+# ends with it. The overlay has the tree's own path, so the build of the tree is used again. Do not edit the tree
+# meanwhile. With REELHAUL_MUTANTS=DIR, or where no overlay can be mounted (in most containers), it works on a copy with a
+# build of its own; DIR stays for the next run.
 # Exits 1 if a mutant survives, if a patch no longer applies or does not build, or if its tests fail without it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
