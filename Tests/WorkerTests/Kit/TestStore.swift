@@ -16,6 +16,7 @@ final class TestStore: TaskStore {
     var sweeps = 0
     var finishedCleanups: [Int64] = []
     var postponedCleanups: [Int64] = []
+    var onCheckpoint: (@Sendable () -> Void)?
   }
 
   let inner: MemoryStore
@@ -32,6 +33,9 @@ final class TestStore: TaskStore {
   func poison(_ task: UniqueID) { faults.withLock { $0.poison = task } }
 
   func setForbidden(_ isForbidden: Bool) { faults.withLock { $0.isForbidden = isForbidden } }
+
+  /// Calls `body` whenever checkpoints are recorded, before the callers know.
+  func onCheckpoint(_ body: @escaping @Sendable () -> Void) { faults.withLock { $0.onCheckpoint = body } }
 
   /// Calls that were refused because nothing may be applied.
   var refusals: Int { faults.withLock { $0.refusals } }
@@ -117,7 +121,9 @@ final class TestStore: TaskStore {
 
   func checkpoint(_ writes: [CheckpointWrite]) async throws -> [Bool] {
     try reach()
-    return try await inner.checkpoint(writes)
+    let answers = try await inner.checkpoint(writes)
+    faults.withLock { $0.onCheckpoint }?()
+    return answers
   }
 
   func settle(_ settlements: [Settlement]) async throws -> [Bool] {
