@@ -8,12 +8,15 @@
 #
 # A patch begins with two comment lines: the guarantee that it breaks, and `# Suites: REGEX`, the tests that must notice.
 # A third line, `# Quick`, marks a patch that only pure tests are run for: they start no server and end within seconds.
+# Warnings are errors, as everywhere.
 # `--sample N` takes N of the quick ones, evenly spread over their sorted names; where it begins follows from the commit,
 # so that one commit always gives the same sample, and all have their turn as commits go by.
 #
-# Works on a copy of the working tree with a build of its own, which is made once and is gone at the end; with
-# REELHAUL_MUTANTS=DIR the copy is DIR, and stays for the next run. Exits 1 if a mutant survives, if a patch no longer
-# applies or does not build, or if its tests fail without it.
+# Nothing is planted in the working tree. The script mounts an overlay over the tree, which only the script sees and which
+# ends with it. The overlay has the tree's own path, so the build of the tree is used again. Do not edit the tree
+# meanwhile. With REELHAUL_MUTANTS=DIR, or where no overlay can be mounted (in most containers), it works on a copy with a
+# build of its own; DIR stays for the next run.
+# Exits 1 if a mutant survives, if a patch no longer applies or does not build, or if its tests fail without it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -28,6 +31,7 @@ suites_of() { sed -n 's/^# Suites: //p' "$1"; }
 guarantee_of() { sed -n '1s/^# //p' "$1"; }
 files_of() { sed -n 's/^+++ b\///p' "$1"; }
 
+arguments=("$@")
 list=false
 sample=0
 names=()
@@ -58,7 +62,8 @@ done
 [ ${#patches[@]} -gt 0 ] || fail "no patch is meant"
 
 if [ "$sample" -gt 0 ] && [ "$sample" -lt ${#patches[@]} ]; then
-  start=$((16#$(git rev-parse HEAD 2>/dev/null | cut -c1-6 || echo 0) % ${#patches[@]}))
+  commit=$(git rev-parse HEAD 2>/dev/null || echo 0)
+  start=$((16#${commit:0:6} % ${#patches[@]}))
   chosen=()
   for ((n = 0; n < sample; n++)); do
     chosen+=("${patches[(start + n * ${#patches[@]} / sample) % ${#patches[@]}]}")
@@ -73,14 +78,46 @@ if $list; then
   exit
 fi
 
-if [ -n "${REELHAUL_MUTANTS:-}" ]; then
+# Mounts the overlay over the tree; what is written goes to memory, and the tree itself is at $space/tree.
+mount_overlay() {
+  local options=lowerdir=$space/tree,upperdir=$space/upper,workdir=$space/work
+  if [ "$space_flags" != --mount ]; then options+=,userxattr; fi
+  mount -t tmpfs reelhaul-mutants "$space" && mkdir "$space"/{tree,upper,work} &&
+    mount --bind "$root" "$space/tree" && mount -t overlay reelhaul-mutants -o "$options" "$root"
+}
+
+# As a user who is root in a namespace alone, only the quick ones: PostgreSQL cannot be started there.
+space_flags=${MUTANTS_FLAGS:---mount}
+if [ "$(id -u)" -ne 0 ]; then space_flags="--mount --map-root-user"; fi
+no_overlay=125
+if [ -n "${MUTANTS_SPACE:-}" ]; then
+  # This process has mounts of its own.
+  space=$MUTANTS_SPACE
+  unset MUTANTS_SPACE MUTANTS_FLAGS
+  mount_overlay 2>/dev/null || exit "$no_overlay"
+  cd "$root"
+  copy=$root
+  root=$space/tree
+  log=$space/log
+elif [ -n "${REELHAUL_MUTANTS:-}" ]; then
   copy=$REELHAUL_MUTANTS
   mkdir -p "$copy"
+  log=$copy/mutants.log
 else
-  copy=$(mktemp -d "${TMPDIR:-/tmp}/reelhaul-mutants.XXXXXX")
-  trap 'rm -rf "$copy"' EXIT
+  space=$(mktemp -d "${TMPDIR:-/tmp}/reelhaul-mutants.XXXXXX")
+  trap 'rmdir "$space"' EXIT
+  code=$no_overlay
+  # shellcheck disable=SC2086
+  if { [ "$(id -u)" -eq 0 ] || [ "$sample" -gt 0 ]; } && unshare $space_flags true 2>/dev/null; then
+    code=0
+    MUTANTS_SPACE=$space MUTANTS_FLAGS=$space_flags unshare $space_flags "$PWD/deploy/mutants.sh" "${arguments[@]}" || code=$?
+  fi
+  [ "$code" -eq "$no_overlay" ] || exit "$code"
+  trap 'rm -rf "$space"' EXIT
+  echo "No overlay can be mounted here: makes a copy, and builds it"
+  copy=$space
+  log=$copy/mutants.log
 fi
-log=$copy/mutants.log
 
 # Only files that differ are copied, and they are new then: the compiler looks at the time of a file, not at its bytes.
 restore() {
@@ -92,18 +129,17 @@ restore() {
   done
 }
 
-mapfile -d '' -t tracked < <(git ls-files -z --cached --others --exclude-standard)
-present=()
-for file in "${tracked[@]}"; do if [ -f "$file" ]; then present+=("$file"); fi; done
-restore "${present[@]}"
-while IFS= read -r -d '' file; do
-  [ -f "$root/$file" ] || rm "$copy/$file"
-done < <(cd "$copy" && find Sources Tests -type f -print0)
+if [ "$copy" != "$PWD" ]; then
+  mapfile -d '' -t tracked < <(git ls-files -z --cached --others --exclude-standard)
+  present=()
+  for file in "${tracked[@]}"; do if [ -f "$file" ]; then present+=("$file"); fi; done
+  restore "${present[@]}"
+  while IFS= read -r -d '' file; do
+    [ -f "$root/$file" ] || rm "$copy/$file"
+  done < <(cd "$copy" && find Sources Tests -type f -print0)
+fi
 
-# A bug may leave a variable that is not used: no reason not to build it.
-sed -i '/treatAllWarnings/d' "$copy/Package.swift"
-
-build() { (cd "$copy" && swift build --build-tests) >"$log" 2>&1; }
+build() { (cd "$copy" && swift build --build-tests --explicit-target-dependency-import-check error) >"$log" 2>&1; }
 
 # Runs the tests; 0 if they pass, 1 if they fail or hang, 2 if there are none. A mutant may block for ever.
 run() {

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs what is missing, lints, builds and runs every test. `deploy/test.sh --filter NAME` runs some.
+# Installs what is missing, lints, builds, runs every test, and plants ten bugs that the tests must notice.
+# `deploy/test.sh --filter NAME` runs some tests.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=deploy/install.sh
@@ -38,3 +39,5 @@ run --skip "$real"
 deploy/test-example.sh
 say "Test: real parts, one test at a time"
 run --no-parallel --filter "$real"
+say "Mutants: ten bugs that the tests must notice"
+deploy/mutants.sh --sample 10

@@ -143,6 +143,23 @@ import WorkerCore
     }
   }
 
+  @Test("a run that loses its task once its plan is recorded deletes nothing", arguments: [true, false])
+  func lostAfterThePlan(closes: Bool) async throws {
+    try await DeleteBench.run { bench in
+      try bench.make("film.mp4", "film")
+      try bench.make("talks/film.mp4", "film")
+      for spec in [
+        delete("film.mp4"), delete("film.mp4", expect: Expected(sha256: filmDigest)),
+        delete("talks", #"{"recursive":true}"#),
+      ] {
+        let run = try await bench.claim(spec)
+        bench.front.onCheckpoint { if closes { run.ledger.lease.fence.close() } else { run.ledger.disown() } }
+        #expect(await bench.handler.run(run.claim, ledger: run.ledger) == .stopped)
+      }
+      #expect(bench.exists("film.mp4") && bench.exists("talks/film.mp4"))
+    }
+  }
+
   @Test("a worker whose lease is gone in the store deletes nothing") func leaseGone() async throws {
     try await DeleteBench.run { bench in
       try bench.make("film.mp4", "film")
@@ -184,6 +201,8 @@ private final class DeleteBench: Sendable {
   }
 
   let store = MemoryStore()
+  /// What the runs see of it.
+  let front: TestStore
   let storage: Storage
   let handler: DeleteHandler
   let root: String
@@ -193,6 +212,7 @@ private final class DeleteBench: Sendable {
   private let boots = Lock(UInt64(0))
 
   private init() throws {
+    front = TestStore(store)
     directory = try TemporaryDirectory()
     root = "\(directory.path)/root"
     storage = Storage(roots: ["default": root])
@@ -243,7 +263,7 @@ private final class DeleteBench: Sendable {
   private func run(of claim: Claim, _ worker: WorkerID, _ boot: UInt64) -> Run {
     let lease = Lease(
       worker: worker, boot: UniqueID(high: 1, low: boot), fence: Fence(until: .now + .seconds(3600)))
-    let batcher = StoreBatcher(store: store, loop: loop, log: quietLog)
+    let batcher = StoreBatcher(store: front, loop: loop, log: quietLog)
     return Run(claim: claim, ledger: RunLedger(claim: claim, lease: lease, store: batcher))
   }
 

@@ -8,10 +8,12 @@ import Testing
 
 /// A run asks whether it still owns its task, and believes the answer.
 @Suite struct OwnershipTests {
-  private func ledger(_ store: any TaskStore, _ fence: Fence, loop: EventLoop) -> RunLedger {
+  private func ledger(
+    _ store: any TaskStore, _ fence: Fence, loop: EventLoop, claim: Claim? = nil, worker: WorkerID? = nil
+  ) -> RunLedger {
     RunLedger(
-      claim: Claim(spec: download(), epoch: 1, attempt: 1, checkpoint: nil),
-      lease: Lease(worker: WorkerID(rawValue: 1), boot: .random(), fence: fence),
+      claim: claim ?? Claim(spec: download(), epoch: 1, attempt: 1, checkpoint: nil),
+      lease: Lease(worker: worker ?? WorkerID(rawValue: 1), boot: .random(), fence: fence),
       store: StoreBatcher(store: store, loop: loop, log: quietLog))
   }
 
@@ -23,6 +25,27 @@ import Testing
     #expect(ledger.mayWrite)
     await #expect(throws: OwnershipLost.self) { try await ledger.checkpoint(Checkpoint.sample) }
     #expect(!ledger.mayWrite)
+    await Task.detached { loop.shutdown() }.value
+  }
+
+  /// Its task is about to be handed back, and is still this worker's in the store.
+  @Test("a run that is detached records nothing, though the store would take it")
+  func detached() async throws {
+    let loop = EventLoop(name: "ownership-test")
+    let store = MemoryStore()
+    let spec = noop()
+    _ = try await store.apply([.submit(spec)])
+    let worker = try await store.register(
+      WorkerRegistration(boot: .random(), host: "test", pid: 1, leaseSeconds: 3600, kinds: [.noop], volumes: [:]))
+    let claim = try #require(try await store.claim(worker, limit: 1, call: 1).first)
+    let ledger = ledger(store, Fence(until: .now + .seconds(3600)), loop: loop, claim: claim, worker: worker)
+    try await ledger.checkpoint(Checkpoint.sample)
+    ledger.disown()
+    await #expect(throws: OwnershipLost.self) { try await ledger.checkpoint(Checkpoint(bytesDone: 20)) }
+    let end = Settlement(taskID: spec.id, epoch: claim.epoch, outcome: .released(reason: nil, delay: .zero))
+    #expect(try await store.settle([end]) == [true])
+    let next = try await store.claim(worker, limit: 1, call: 2).first
+    #expect(next?.checkpoint == Checkpoint.sample)
     await Task.detached { loop.shutdown() }.value
   }
 

@@ -7,12 +7,31 @@ import Testing
 @testable import TransferEngine
 
 @Suite struct ChunkReceiverTests {
+  private static let part = 16 << 10
+  private static let announced = 4 * part
+
   /// A response that another request takes the end of is over with the last byte that is still wanted of it; one that
   /// comes whole is left to end by itself, so that its connection can be used again.
   @Test("a shortened chunk aborts its response at the last wanted byte", arguments: [true, false])
   func aResponseEndsWithItsLastWantedByte(isShortened: Bool) async throws {
-    let (part, count) = (16 << 10, 4)
-    let wanted = isShortened ? part * (count - 1) : part * count
+    let parts = isShortened ? 3 : 4
+    let received = try await receive(parts: parts, wanted: isShortened ? parts * Self.part : nil)
+    #expect(received.verdicts.dropLast().allSatisfy { $0 == .continue })
+    #expect(received.verdicts.last == (isShortened ? .abort : .continue))
+    #expect(received.bytes == Int64(parts * Self.part))
+  }
+
+  @Test("a response with more bytes than it announced is aborted, and what is too much is not written")
+  func aResponseThatIsTooLongIsAborted() async throws {
+    let received = try await receive(parts: 6)
+    #expect(received.verdicts.prefix(4).allSatisfy { $0 == .continue })
+    #expect(received.verdicts.dropFirst(4).allSatisfy { $0 == .abort })
+    #expect(received.bytes == Int64(Self.announced))
+  }
+
+  /// What becomes of so many parts of a response that announced four, and how many bytes are written; `wanted` is how many
+  /// bytes are still wanted of it when they come.
+  private func receive(parts: Int, wanted: Int? = nil) async throws -> (verdicts: [CurlVerdict], bytes: Int64) {
     let storage = try StorageFixture()
     let loop = EventLoop(name: "receiver-test")
     let context = DownloadContext(loop: loop, storage: storage, permits: false)
@@ -30,7 +49,7 @@ import Testing
       let transfer = CurlTransfer(
         request: CurlRequest(request, to: request.place, spec: spec, credential: [], context: context), handler: fetch,
         client: context.root.client)
-      let size = part * count
+      let size = Self.announced
       let head = CurlHead(
         status: 206,
         fields: [
@@ -38,18 +57,16 @@ import Testing
           .init(name: "content-length", value: "\(size)"), .init(name: "etag", value: "\"1\""),
         ])
       _ = fetch.receive(head: head, of: transfer)
-      if isShortened { receiver.shorten(to: Int64(wanted)) }
+      if let wanted { receiver.shorten(to: Int64(wanted)) }
       await download.staged?.opening.opened()
-      let verdicts = (0..<wanted / part).map { _ in
-        [UInt8](repeating: 7, count: part).withUnsafeBytes { fetch.receive(body: $0, of: transfer) }
+      let verdicts = (0..<parts).map { _ in
+        [UInt8](repeating: 7, count: Self.part).withUnsafeBytes { fetch.receive(body: $0, of: transfer) }
       }
       await receiver.finish()
       return (verdicts, receiver.received)
     }.value
-    #expect(received.verdicts.dropLast().allSatisfy { $0 == .continue })
-    #expect(received.verdicts.last == (isShortened ? .abort : .continue))
-    #expect(received.bytes == Int64(wanted))
     await context.close()
     loop.shutdown()
+    return received
   }
 }

@@ -204,6 +204,7 @@ import Testing
         throw RecordingLedger.Refused()
       }
       #expect(await harness.run(spec, ledger: ledger).failure?.code == .checkpointFailed)
+      try #expect(harness.published == nil, "a file has no name before it is recorded that it gets one")
       let checkpoint = try #require(recorded.withLock { $0 })
       let before = harness.origin.exchanges(DownloadHarness.path).count
       if areOthers {
@@ -250,9 +251,11 @@ import Testing
       let spec = harness.spec()
       var checkpoint = try #require(try await half(harness, spec))
       checkpoint.tailCRC = checkpoint.tailCRC.map { $0 &+ 1 }
-      let outcome = await harness.run(spec, from: checkpoint)
+      let ledger = RecordingLedger()
+      let outcome = await harness.run(spec, from: checkpoint, ledger: ledger)
       #expect(outcome == .succeeded(sha256: Self.file.sha256, bytes: Self.size))
       try #expect(harness.published == Self.file.bytes)
+      #expect((ledger.last?.generation ?? 0) > checkpoint.generation, "nothing of the old file is used")
     }
   }
 
@@ -387,6 +390,47 @@ import Testing
       let checkpoint = try #require(ledger.last)
       let outcome = await harness.run(spec, from: checkpoint)
       #expect(outcome == .succeeded(sha256: Self.file.sha256, bytes: Self.size))
+      try #expect(harness.published == Self.file.bytes)
+    }
+  }
+
+  @Test("a file of somebody else at the destination is not taken for the one that was about to be published")
+  func aFileOfSomebodyElseIsNotAdopted() async throws {
+    try await DownloadHarness.run { harness in
+      let spec = harness.spec()
+      harness.origin.serve(DownloadHarness.path, Self.file)
+      let ledger = RecordingLedger()
+      _ = await harness.run(spec, ledger: ledger)
+      #expect(ledger.last?.publishing != nil)
+      // As if the first owner had died before the rename, and somebody else had been faster.
+      let path = "\(harness.directory.path)/in/film.mp4"
+      unlink(path)
+      try write(Self.other.bytes, to: path)
+      #expect(await harness.run(spec, from: ledger.last).failure?.code == .destinationExists)
+      try #expect(harness.published == Self.other.bytes)
+    }
+  }
+
+  /// It was frozen, and its task given to another worker, which begins with nothing.
+  @Test("a new owner's staging file is another one than that of an owner that goes on")
+  func everyOwnerHasItsOwnFile() async throws {
+    try await DownloadHarness.run { harness in
+      harness.origin.serve(DownloadHarness.path, Self.file)
+      let (gate, isFormer) = (OriginGate(), Lock(true))
+      harness.origin.script(DownloadHarness.path) {
+        isFormer.withLock { $0 } && $0.number >= 3 ? [.hold(after: 0, gate)] : []
+      }
+      let (former, present) = (RecordingLedger(), RecordingLedger())
+      let spec = harness.spec()
+      let task = Task { await harness.run(spec, ledger: former) }
+      await gate.reached()
+      try await eventually("the former owner has a staging file") { try !harness.stagedNames.isEmpty }
+      isFormer.withLock { $0 = false }
+      let outcome = await harness.run(spec, ledger: present)
+      #expect(outcome == .succeeded(sha256: Self.file.sha256, bytes: Self.size))
+      former.revoke()
+      gate.open()
+      #expect(await task.value == .stopped)
       try #expect(harness.published == Self.file.bytes)
     }
   }

@@ -91,6 +91,28 @@ import TransferEngine
     }
   }
 
+  @Test("a run that has lost its task writes nothing more to its file")
+  func formerOwner() async throws {
+    try await DownloadHarness.run { harness in
+      let held: Int64 = 1 << 20
+      harness.origin.serve(DownloadHarness.path, OriginFile(seed: 75, size: Self.size))
+      let gate = harness.origin.hold(DownloadHarness.path, from: held)
+      try await DiskWatch.run(below: harness.directory.path) { disk in
+        let ledger = RecordingLedger()
+        let task = Task { await harness.run(harness.spec(), ledger: ledger) }
+        await gate.reached()
+        try await eventually("something is written") {
+          try harness.stagedNames.first.map { disk.written($0).count >= 128 << 10 } ?? false
+        }
+        let name = try #require(harness.stagedNames.first)
+        ledger.revoke()
+        gate.open()
+        #expect(await task.value == .stopped)
+        #expect(disk.written(name).subtracting(ByteRanges(0..<held)).isEmpty, "what came later is not written")
+      }
+    }
+  }
+
   @Test("a published file is synced before its name changes, and its directory after it")
   func publishedName() async throws {
     try await DownloadHarness.run { harness in

@@ -42,6 +42,22 @@ import Testing
     }
   }
 
+  /// Its head agrees with itself: only what was asked for tells that it is not that.
+  @Test(
+    "a whole and honest answer with another range is refused",
+    arguments: [0..<100, 99..<199, 101..<201, 100..<199, 100..<201, 0..<1000, 900..<1000] as [Range<Int64>])
+  func anotherWholeRangeIsRefused(range: Range<Int64>) {
+    let fields = [
+      "content-range": "bytes \(range.lowerBound)-\(range.upperBound - 1)/1000", "content-length": "\(range.count)",
+    ]
+    for asked in [part, .first(count: 300)] {
+      guard case .refused = judge(asked, 206, good.merging(fields) { $1 }) else {
+        Issue.record("\(range) passed for \(asked)")
+        continue
+      }
+    }
+  }
+
   @Test(
     "coded, multipart or wrongly long answers are refused",
     arguments: [

@@ -92,6 +92,12 @@ import Testing
     #expect(code { try volume.adopt(name(3), minimumSize: 0) } == .stagingForeign)
     #expect(mkdir("\(fixture.staging)/\(name(4))", 0o700) == 0)
     #expect(code { try volume.adopt(name(4), minimumSize: 0) } == .stagingForeign)
+    // Even a link to a file with the right mark, such as the one that the task has published.
+    let published = try fixture.staged("mine", task: task, epoch: 2)
+    let path = "\(fixture.staging)/\(published.name)"
+    #expect(rename(path, "\(fixture.root)/film") == 0)
+    #expect(symlink("\(fixture.root)/film", path) == 0)
+    #expect(code { try volume.adopt(published.name, minimumSize: 0) } == .stagingForeign)
   }
 
   @Test("staging files are listed and discarded")

@@ -12,7 +12,10 @@ final class ScriptedHandler: KindHandler {
     var waiting: [UniqueID: CheckedContinuation<RunOutcome, Never>] = [:]
     var stopped: [UniqueID: BootInstant] = [:]
     var hangs = false
+    var failsToCleanUp = false
+    var cleanups: [Cleanup] = []
   }
+  struct Refused: Error {}
   private let state = Lock(State())
 
   func run(_ claim: Claim, ledger: RunLedger) async -> RunOutcome {
@@ -36,6 +39,20 @@ final class ScriptedHandler: KindHandler {
     }
     return outcome
   }
+
+  func cleanUp(_ cleanup: Cleanup) async throws {
+    let fails = state.withLock { state in
+      state.cleanups.append(cleanup)
+      return state.failsToCleanUp
+    }
+    if fails { throw Refused() }
+  }
+
+  /// From now on clean-ups fail.
+  func refuseToCleanUp() { state.withLock { $0.failsToCleanUp = true } }
+
+  /// Those that were begun.
+  var cleanups: [Cleanup] { state.withLock { $0.cleanups } }
 
   func end(_ id: UniqueID, with outcome: RunOutcome) {
     let waiting = state.withLock { state in

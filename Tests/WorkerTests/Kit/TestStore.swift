@@ -15,6 +15,9 @@ final class TestStore: TaskStore {
     var isForbidden = false
     var refusals = 0
     var sweeps = 0
+    var finishedCleanups: [Int64] = []
+    var postponedCleanups: [Int64] = []
+    var onCheckpoint: (@Sendable () -> Void)?
   }
 
   let inner: MemoryStore
@@ -32,10 +35,17 @@ final class TestStore: TaskStore {
 
   func setForbidden(_ isForbidden: Bool) { faults.withLock { $0.isForbidden = isForbidden } }
 
+  /// Calls `body` whenever checkpoints are recorded, before the callers know.
+  func onCheckpoint(_ body: @escaping @Sendable () -> Void) { faults.withLock { $0.onCheckpoint = body } }
+
   /// Calls that were refused because nothing may be applied.
   var refusals: Int { faults.withLock { $0.refusals } }
 
   var sweeps: Int { faults.withLock { $0.sweeps } }
+
+  /// Clean-ups that a worker has done, and those that it could not do.
+  var finishedCleanups: [Int64] { faults.withLock { $0.finishedCleanups } }
+  var postponedCleanups: [Int64] { faults.withLock { $0.postponedCleanups } }
 
   private func reach() throws {
     if faults.withLock({ $0.isAway }) { throw StoreError.unavailable("away") }
@@ -62,11 +72,13 @@ final class TestStore: TaskStore {
   func finishCleanups(_ ids: [Int64]) async throws {
     try reach()
     try await inner.finishCleanups(ids)
+    faults.withLock { $0.finishedCleanups += ids }
   }
 
   func postponeCleanup(_ id: Int64, after delay: Duration, error: String) async throws {
     try reach()
     try await inner.postponeCleanup(id, after: delay, error: error)
+    faults.withLock { $0.postponedCleanups.append(id) }
   }
 
   func topicPrefix() async throws -> String? { try await inner.topicPrefix() }
@@ -110,7 +122,9 @@ final class TestStore: TaskStore {
 
   func checkpoint(_ writes: [CheckpointWrite]) async throws -> [Bool] {
     try reach()
-    return try await inner.checkpoint(writes)
+    let answers = try await inner.checkpoint(writes)
+    faults.withLock { $0.onCheckpoint }?()
+    return answers
   }
 
   func settle(_ settlements: [Settlement]) async throws -> [Bool] {
