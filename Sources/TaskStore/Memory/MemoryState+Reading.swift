@@ -45,9 +45,8 @@ extension MemoryState {
     var backlog = Backlog()
     for task in tasks.values {
       guard case .ready? = task.place else { continue }
-      let lane = LaneKey(task.spec)
-      backlog.kinds.insert(lane.kind)
-      backlog.storages.formUnion(lane.storages)
+      backlog.kinds.insert(task.spec.kind)
+      backlog.storages.formUnion(task.storages)
     }
     if let first = outbox.first { backlog.eventAge = .microseconds(now.microseconds - first.at.microseconds) }
     return backlog
@@ -56,7 +55,7 @@ extension MemoryState {
   func limitUses() -> [LimitUse] {
     var running: [Bucket: Int] = [:]
     for task in tasks.values where task.run != nil {
-      for bucket in buckets(of: task.spec) { running[bucket, default: 0] += 1 }
+      for bucket in task.buckets { running[bucket, default: 0] += 1 }
     }
     let weighted = queues.filter { $0.value.weight != 1 }.keys.map { Bucket(scope: .queue, name: $0) }
     let declared = declaredLimits.keys.map { Bucket(scope: .kind, name: $0) }

@@ -120,15 +120,6 @@ struct MemoryState {
     }
   }
 
-  func buckets(of spec: TaskSpec) -> [Bucket] {
-    let lane = LaneKey(spec)
-    return [
-      Bucket(scope: .total, name: ""), Bucket(scope: .kind, name: lane.kind.rawValue),
-      Bucket(scope: .queue, name: lane.queue), Bucket(scope: .host, name: lane.host),
-      Bucket(scope: .storage, name: lane.storage),
-    ] + (lane.sourceStorage.isEmpty ? [] : [Bucket(scope: .storage, name: lane.sourceStorage)])
-  }
-
   /// The limit that holds; nil: none.
   func limit(of bucket: Bucket) -> Int? {
     limits[bucket] ?? (bucket.scope == .kind ? declaredLimits[bucket.name] : nil)
