@@ -58,7 +58,7 @@ import WorkerCore
       try await event.step()
       try verify()
       steps += 1
-      guard steps.isMultiple(of: 100) else { continue }
+      guard steps.isMultiple(of: 400) else { continue }
       try await audit()
       if try await isOver() { return }
     }
@@ -78,7 +78,8 @@ import WorkerCore
     guard !holds, broken == nil else { return }
     let concerned = task.map { "task \($0.low): " } ?? ""
     broken = BrokenInvariant(
-      description: "seed \(seed), \(now.nanoseconds / 1_000_000) ms: \(concerned)\(violation())\n\(trace.text(of: task))")
+      description:
+        "seed \(seed), \(now.nanoseconds / 1_000_000) ms: \(concerned)\(violation())\n\(trace.text(of: task))")
   }
 
   /// What happened last, as the trace of a broken invariant shows it.
