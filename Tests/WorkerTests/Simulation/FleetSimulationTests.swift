@@ -163,8 +163,10 @@ import WorkerCore
 
   /// Kills, freezes, cuts off and drains a worker now and then.
   private func trouble(_ worker: SimulatedWorker, _ simulation: Simulation) {
-    simulation.after(simulation.milliseconds(1000...15_000)) { [self] in
+    simulation.after(simulation.milliseconds(3000...20_000)) { [self] in
       guard simulation.isFaulty else { return }
+      // What is frozen wakes up again, most often: after others have taken over what it had.
+      if worker.isStopped, !simulation.fault(0.1) { return trouble(worker, simulation) }
       switch Int.random(in: 0..<7, using: &simulation.random) {
       case 0...1:
         worker.kill()
@@ -179,7 +181,7 @@ import WorkerCore
 
   /// Now and then the machine goes down that has the disk and the workers.
   private func cutPower(_ workers: [SimulatedWorker], _ simulation: Simulation, _ fleet: FleetObserver) {
-    simulation.after(simulation.milliseconds(5000...40_000)) { [self] in
+    simulation.after(simulation.milliseconds(20_000...80_000)) { [self] in
       guard simulation.isFaulty else { return }
       simulation.disk.cutPower()
       fleet.powerWasCut()

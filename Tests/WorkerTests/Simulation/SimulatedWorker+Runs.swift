@@ -188,7 +188,7 @@ extension SimulatedWorker {
   ) {
     guard mayAct, run(of: claim) != nil else { return }
     call(
-      freezing: 0.008, request,
+      freezing: 0.02, request,
       then: { worker, answers in
         guard worker.run(of: claim) != nil else { return }
         if let answer = answers?.first { return try await done(worker, answer) }

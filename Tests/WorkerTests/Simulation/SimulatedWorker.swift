@@ -32,7 +32,7 @@ import WorkerCore
   let index: Int
   /// Counts the lives of the process; what was sent in an earlier one is lost.
   private var life = 0
-  private var isStopped = false
+  private(set) var isStopped = false
   /// No call arrives anywhere before.
   private var cutOffUntil: BootInstant
   private var clock: WorkerClock
