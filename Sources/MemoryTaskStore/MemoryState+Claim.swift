@@ -13,14 +13,14 @@ extension MemoryState {
 
     var used: [Bucket: Int] = [:]
     for task in tasks.values where task.run != nil {
-      for bucket in buckets(of: task.spec) { used[bucket, default: 0] += 1 }
+      for bucket in buckets(of: task) { used[bucket, default: 0] += 1 }
     }
 
     // Waiting tasks of this worker by priority and queue, each queue's in the order of their positions.
     var waiting: [Int: [String: [(position: Int, id: UniqueID)]]] = [:]
     for (id, task) in tasks {
       guard case .ready(let position) = task.place else { continue }
-      guard kinds.contains(task.spec.kind), storages.isSuperset(of: LaneKey(task.spec).storages) else { continue }
+      guard kinds.contains(task.spec.kind), storages.isSuperset(of: task.storages) else { continue }
       waiting[task.spec.priority, default: [:]][task.spec.queue, default: []].append((position, id))
     }
 
@@ -32,7 +32,7 @@ extension MemoryState {
         for (name, line) in lines { next[name] = line.firstIndex { hasRoom(for: $0.id, used) } }
         guard let name = serve(next.keys.sorted()), let index = next[name], let id = lines[name]?.remove(at: index).id
         else { break }
-        for bucket in tasks[id].map({ buckets(of: $0.spec) }) ?? [] { used[bucket, default: 0] += 1 }
+        for bucket in tasks[id].map(buckets) ?? [] { used[bucket, default: 0] += 1 }
         tasks[id]?.run = MemoryTask.Run(worker: worker, claimCall: call, startedAt: now)
         _ = try? move(id, .claimed)
         if let task = tasks[id] { claims.append(claim(of: task)) }
@@ -85,7 +85,7 @@ extension MemoryState {
 
   private func hasRoom(for id: UniqueID, _ used: [Bucket: Int]) -> Bool {
     guard let task = tasks[id] else { return false }
-    return buckets(of: task.spec).allSatisfy { bucket in
+    return buckets(of: task).allSatisfy { bucket in
       used[bucket, default: 0] < limit(of: bucket) ?? .max
     }
   }

@@ -58,7 +58,7 @@ extension MemoryState {
   func limitUses() -> [LimitUse] {
     var running: [Bucket: Int] = [:]
     for task in tasks.values where task.run != nil {
-      for bucket in buckets(of: task.spec) { running[bucket, default: 0] += 1 }
+      for bucket in buckets(of: task) { running[bucket, default: 0] += 1 }
     }
     let weighted = queues.filter { $0.value.weight != 1 }.keys.map { Bucket(scope: .queue, name: $0) }
     let declared = declaredLimits.keys.map { Bucket(scope: .kind, name: $0) }

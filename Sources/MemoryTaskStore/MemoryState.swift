@@ -123,13 +123,9 @@ struct MemoryState {
     }
   }
 
-  func buckets(of spec: TaskSpec) -> [Bucket] {
-    let lane = LaneKey(spec)
-    return [
-      Bucket(scope: .total, name: ""), bucket(.kind, lane.kind.rawValue),
-      Bucket(scope: .queue, name: lane.queue), Bucket(scope: .host, name: lane.host),
-      Bucket(scope: .storage, name: lane.storage),
-    ] + (lane.sourceStorage.isEmpty ? [] : [Bucket(scope: .storage, name: lane.sourceStorage)])
+  /// What limits a task.
+  func buckets(of task: MemoryTask) -> [Bucket] {
+    presentNames.isEmpty ? task.buckets : task.buckets.map { bucket($0.scope, $0.name) }
   }
 
   /// What counts for a name; the former name of a kind counts as the kind.

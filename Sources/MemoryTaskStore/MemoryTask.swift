@@ -23,6 +23,10 @@ struct MemoryTask {
   }
 
   var spec: TaskSpec
+  /// What limits how many tasks like it run.
+  let buckets: [MemoryState.Bucket]
+  /// What must be mounted by the worker that runs it.
+  let storages: [String]
   var machine: TaskMachine
   /// Of a queued task, and of no other.
   var place: Place?
@@ -43,6 +47,21 @@ struct MemoryTask {
   var output: [UInt8]?
   var error: TaskFailure?
   var checkpoint: Checkpoint?
+
+  init(spec: TaskSpec, machine: TaskMachine, waitsFor: Set<UniqueID>, createdAt: Timestamp) {
+    let lane = LaneKey(spec)
+    buckets =
+      [
+        MemoryState.Bucket(scope: .total, name: ""), MemoryState.Bucket(scope: .kind, name: lane.kind.rawValue),
+        MemoryState.Bucket(scope: .queue, name: lane.queue), MemoryState.Bucket(scope: .host, name: lane.host),
+        MemoryState.Bucket(scope: .storage, name: lane.storage),
+      ] + (lane.sourceStorage.isEmpty ? [] : [MemoryState.Bucket(scope: .storage, name: lane.sourceStorage)])
+    storages = lane.storages
+    self.spec = spec
+    self.machine = machine
+    self.waitsFor = waitsFor
+    self.createdAt = createdAt
+  }
 
   var isReady: Bool {
     if case .ready? = place { true } else { false }

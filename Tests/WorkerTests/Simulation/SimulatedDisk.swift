@@ -1,5 +1,4 @@
 import TaskCore
-import Testing
 
 /// The storage that all workers share. A power cut takes what was not synced: bytes, and names.
 @MainActor final class SimulatedDisk {
@@ -42,7 +41,7 @@ import Testing
   /// Writes a block of the `version` of the source. All who write one file write the same.
   func write(_ block: Int, of version: Int, to name: String) {
     let former = staged[name]?.blocks.updateValue(version, forKey: block)
-    #expect(former == nil || former == version, "a block of \(name) is overwritten with another version")
+    simulation.check(former == nil || former == version, "a block of \(name) is overwritten with another version")
   }
 
   /// What is written now is stable once the sync has ended.
@@ -73,7 +72,9 @@ import Testing
   /// Everything that was not synced is gone, or some of it is.
   func cutPower() {
     cuts += 1
-    for (task, file) in published where !file.isNameStable && Bool.random(using: &simulation.random) {
+    simulation.note("power cut")
+    for task in published.keys.sorted() {
+      guard let file = published[task], !file.isNameStable, simulation.isLucky else { continue }
       published[task] = nil
       staged[file.mark] = file
     }
@@ -87,8 +88,9 @@ import Testing
 
   private func survivor(of file: File) -> File {
     var file = file
-    file.blocks = file.blocks.filter { block, version in
-      file.stable[block] == version || simulation.isLucky
+    // In their order, so that a seed always takes the same ones.
+    for (block, version) in file.blocks.sorted(by: { $0.key < $1.key }) {
+      if file.stable[block] != version, simulation.isLucky { file.blocks[block] = nil }
     }
     file.stable = file.blocks
     return file

@@ -1,9 +1,10 @@
 import TaskCore
 
-/// What the tasks download: a few blocks each, of a version that changes now and then.
+/// What the tasks download, of a version that changes now and then: a few blocks each, or so many that a run lasts longer
+/// than a lease.
 @MainActor final class SimulatedSources {
   /// Bytes of a block.
-  static let block: Int64 = 1000
+  nonisolated static let block: Int64 = 1000
 
   private var versions: [UniqueID: Int] = [:]
 
@@ -12,7 +13,9 @@ import TaskCore
   /// From now on other bytes are served, as many as before.
   func replace(_ task: UniqueID) { versions[task] = version(of: task) + 1 }
 
-  func blocks(of task: UniqueID) -> Int { 2 + Int(task.low % 7) }
+  func blocks(of task: UniqueID) -> Int { isLong(task) ? 20 + Int(task.low % 17) : 2 + Int(task.low % 7) }
+
+  private func isLong(_ task: UniqueID) -> Bool { task.low.isMultiple(of: 3) }
 
   /// What a response says of the source.
   func identity(of task: UniqueID) -> SourceIdentity {

@@ -22,7 +22,12 @@ extension SimulatedWorker {
   private func claim(_ id: WorkerID, _ limit: Int) {
     let number = claims.call
     call(
-      { try await $0.claim(id, limit: limit, call: number) },
+      { [fleet] store in
+        // A repeated answer has no order of its own.
+        let claims = try await store.claim(id, limit: limit, call: number).sorted { $0.spec.id < $1.spec.id }
+        fleet.claimed(claims, by: id)
+        return claims
+      },
       then: { worker, taken in
         worker.isClaiming = false
         guard let taken else {

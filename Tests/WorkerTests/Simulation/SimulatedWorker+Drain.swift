@@ -29,7 +29,7 @@ extension SimulatedWorker {
     then body: @escaping @MainActor (SimulatedWorker) -> Void
   ) {
     guard !condition(self) else { return body(self) }
-    later(.milliseconds(1)) { $0.once(condition, then: body) }
+    later(.milliseconds(20)) { $0.once(condition, then: body) }
   }
 
   private func retire() {

@@ -1,7 +1,6 @@
 import MemoryTaskStore
 import TaskCore
 import TaskStore
-import Testing
 import TransferEngine
 import WorkerCore
 
@@ -25,7 +24,7 @@ extension SimulatedWorker {
     runs[task]?.generation = checkpoint.generation + 1
     guard checkpoint.identity.isStrong, let file = disk.staged[checkpoint.stagingName] else { return }
     let recorded = SimulatedSources.blocks(checkpoint.done)
-    #expect(recorded.isSubset(of: file.blocks.keys), "recorded bytes of \(checkpoint.stagingName) are gone")
+    simulation.check(recorded.isSubset(of: file.blocks.keys), "recorded blocks are gone", of: task)
     runs[task]?.generation = checkpoint.generation
     runs[task]?.identity = checkpoint.identity
     runs[task]?.file = StagingName(checkpoint.stagingName)
@@ -34,15 +33,19 @@ extension SimulatedWorker {
 
   private var disk: SimulatedDisk { simulation.disk }
 
-  /// Looks at the fence, then touches the world: in between the process may be frozen for long, and only then does what it
-  /// was about to do.
+  /// Looks at the fence, then touches the world. The process may be frozen for long before it looks. It may also be frozen
+  /// after it has looked: nothing can prevent that it then does what it was about to do, so that must do no harm.
   private func act(
     _ claim: Claim, _ body: @escaping @MainActor (SimulatedWorker) async throws -> Void
   ) async throws {
-    guard mayAct else { return }
-    try await fleet.acts(on: claim.spec.id, epoch: claim.epoch)
-    if simulation.fault(0.01) { stop(for: simulation.milliseconds(100...60_000)) }
-    try await thereupon(body)
+    freeze(0.004)
+    try await thereupon { worker in
+      guard worker.mayAct else { return }
+      worker.simulation.note("epoch \(claim.epoch) acts", of: claim.spec.id)
+      try await worker.fleet.acts(on: claim.spec.id, epoch: claim.epoch)
+      worker.freeze(0.004)
+      try await worker.thereupon(body)
+    }
   }
 
   /// One answer of the server, and the block that it brings.
@@ -53,10 +56,11 @@ extension SimulatedWorker {
       guard run.stop == nil else { return worker.settle(claim, .stopped) }
       if worker.simulation.fault(0.02) { return worker.settle(claim, .failed(.busy)) }
       let seen = worker.simulation.sources.identity(of: task)
+      var void: StagingName?
       if let known = run.identity, known.mismatch(with: seen) != nil {
         // While a sync runs, what it covers may still be recorded.
         if run.isSyncing { return worker.step(claim) }
-        if let file = run.file { worker.disk.remove("\(file)") }
+        void = run.file
         run.generation += 1
         (run.identity, run.file, run.written) = (nil, nil, [])
       }
@@ -66,7 +70,8 @@ extension SimulatedWorker {
       let version = worker.simulation.sources.version(of: task)
       let blocks = Set(0..<worker.simulation.sources.blocks(of: task))
       guard let block = blocks.subtracting(run.written).min() else { return worker.complete(claim) }
-      try await worker.act(claim) { worker in
+      try await worker.act(claim) { [void] worker in
+        if let void { worker.disk.remove("\(void)") }
         if run.written.isEmpty { worker.disk.create("\(file)") }
         worker.disk.write(block, of: version, to: "\(file)")
         guard worker.run(of: claim)?.file == file else { return }
@@ -104,11 +109,7 @@ extension SimulatedWorker {
     let write = CheckpointWrite(taskID: claim.spec.id, epoch: claim.epoch, checkpoint: checkpoint.envelope)
     self.write(
       claim,
-      { [fleet] store in
-        let answers = try await store.checkpoint([write])
-        if answers == [true] { fleet.recorded(checkpoint) }
-        return answers
-      },
+      { [fleet] _ in try await fleet.checkpoint(write) },
       then: { worker, isOwner in
         if isOwner { try await next(worker) } else { worker.runs[claim.spec.id] = nil }
       })
@@ -136,7 +137,8 @@ extension SimulatedWorker {
         worker.fleet.published(task)
         worker.syncDirectory(claim)
       case .exists:
-        #expect(worker.disk.published[task]?.mark == "\(file)", "another file lies at the destination")
+        let mark = worker.disk.published[task]?.mark
+        worker.simulation.check(mark == "\(file)", "another file lies at the destination", of: task)
         worker.syncDirectory(claim)
       case .missing: worker.settle(claim, .failed(.busy))
       }
@@ -173,7 +175,7 @@ extension SimulatedWorker {
     guard let decision else { return }
     let settlement = Settlement(taskID: claim.spec.id, epoch: claim.epoch, outcome: decision)
     write(
-      claim, { try await $0.settle([settlement]) },
+      claim, { [fleet] _ in try await fleet.settle(settlement) },
       then: { worker, _ in
         worker.runs[claim.spec.id] = nil
         worker.pumpClaims()
@@ -187,9 +189,7 @@ extension SimulatedWorker {
   ) {
     guard mayAct, run(of: claim) != nil else { return }
     call(
-      { [fleet] store in
-        try await fleet.changesNothingOfOthers(claim.spec.id, epoch: claim.epoch) { try await request(store) }
-      },
+      freezing: 0.02, request,
       then: { worker, answers in
         guard worker.run(of: claim) != nil else { return }
         if let answer = answers?.first { return try await done(worker, answer) }

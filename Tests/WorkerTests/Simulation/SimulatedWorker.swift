@@ -19,6 +19,12 @@ import WorkerCore
     var file: StagingName?
     var written: Set<Int> = []
     var isSyncing = false
+
+    var sample: ProgressSample {
+      ProgressSample(
+        taskID: claim.spec.id, epoch: claim.epoch, bytesDone: Int64(written.count) * SimulatedSources.block,
+        bytesTotal: identity?.size, rate: 0)
+    }
   }
 
   let simulation: Simulation
@@ -27,7 +33,7 @@ import WorkerCore
   let index: Int
   /// Counts the lives of the process; what was sent in an earlier one is lost.
   private var life = 0
-  private var isStopped = false
+  private(set) var isStopped = false
   /// No call arrives anywhere before.
   private var cutOffUntil: BootInstant
   private var clock: WorkerClock
@@ -95,6 +101,7 @@ import WorkerCore
 
   /// SIGKILL.
   func kill() {
+    simulation.note("process \(self.index) ends")
     life += 1
     isStopped = false
     mailbox = []
@@ -121,6 +128,8 @@ import WorkerCore
   /// SIGSTOP, and SIGCONT after `duration`: what arrived meanwhile is handled in any order. Its clock may have stood still
   /// meanwhile, or jumped.
   func stop(for duration: Duration) {
+    guard !isStopped else { return }
+    simulation.note("process \(self.index) is frozen for \(duration)")
     isStopped = true
     let life = life
     simulation.after(duration) { [self] in
@@ -130,6 +139,7 @@ import WorkerCore
       case 1: clock.jump(by: simulation.milliseconds(0...30_000))
       default: break
       }
+      simulation.note("process \(self.index) goes on")
       isStopped = false
       while !mailbox.isEmpty, !isStopped {
         let next = Int.random(in: mailbox.indices, using: &simulation.random)
@@ -140,6 +150,7 @@ import WorkerCore
 
   /// Its network is gone for a while: it works on, and reaches neither store nor broker.
   func cutOff(for duration: Duration) {
+    simulation.note("process \(self.index) is cut off for \(duration)")
     cutOffUntil = max(cutOffUntil, simulation.now + duration)
   }
 
@@ -148,7 +159,12 @@ import WorkerCore
     later(clock.wait(until: time, from: simulation.now), body)
   }
 
-  /// Runs `body` now; where the process has just been frozen, as the next thing that it does, whatever the time is then.
+  /// Freezes the process with this probability: what it does from here on, it does when it goes on.
+  func freeze(_ probability: Double) {
+    if simulation.fault(probability) { stop(for: simulation.freeze) }
+  }
+
+  /// Runs `body` now; where the process has just been frozen, after it goes on, whatever the time is then.
   func thereupon(_ body: @escaping @MainActor (SimulatedWorker) async throws -> Void) async throws {
     try await deliver(life) { try await body(self) }
   }
@@ -163,12 +179,24 @@ import WorkerCore
 
   private func deliver(_ life: Int, _ step: @escaping Simulation.Step) async throws {
     guard life == self.life else { return }
+    freeze(0.0001)
     if isStopped { mailbox.append(step) } else { try await step() }
   }
 
-  /// A call to the store, sent after `delay` whatever becomes of the process: it may not arrive, and its answer may not.
+  /// A call to the store. The process may be frozen before it is sent; then it is sent after `delay` whatever becomes of the
+  /// process. It may not arrive, and its answer may not.
   func call<Answer: Sendable>(
-    after delay: Duration = .zero, _ request: @escaping @MainActor (MemoryStore) async throws -> Answer,
+    after delay: Duration = .zero, freezing probability: Double = 0.0003,
+    _ request: @escaping @MainActor (MemoryStore) async throws -> Answer,
+    then reply: @escaping @MainActor (SimulatedWorker, Answer?) async throws -> Void
+  ) {
+    freeze(probability)
+    guard isStopped else { return send(after: delay, request, then: reply) }
+    mailbox.append { [self] in send(after: delay, request, then: reply) }
+  }
+
+  private func send<Answer: Sendable>(
+    after delay: Duration, _ request: @escaping @MainActor (MemoryStore) async throws -> Answer,
     then reply: @escaping @MainActor (SimulatedWorker, Answer?) async throws -> Void
   ) {
     let life = life
@@ -207,13 +235,16 @@ import WorkerCore
               try await worker.perform(worker.lease.registrationFailed(now: now))
             }
           })
-      case .begin(_, let fence):
+      case .begin(let id, let fence):
+        simulation.note("process \(self.index) is worker \(id.rawValue)")
         self.fence = Fence(until: fence)
         claims.hint()
         pumpClaims()
       case .renew(let id):
+        let samples = runs.values.filter { $0.worker == id }.map(\.sample)
         call(
-          { try await $0.renew(id, samples: []) },
+          freezing: 0.002,
+          { [fleet] _ in try await fleet.renew(id, samples) },
           then: { worker, renewal in
             let now = worker.now
             guard let renewal else { return try await worker.perform(worker.lease.renewalFailed(id, now: now)) }
@@ -225,7 +256,8 @@ import WorkerCore
         if let fence, !fence.extend(until: next, now: { [now] in now }) {
           try await perform(lease.fencePassed(id, now: now))
         }
-      case .abandon:
+      case .abandon(let id):
+        simulation.note("process \(self.index) has lost the lease of worker \(id.rawValue)")
         fence?.close()
         fence = nil
         runs = [:]

@@ -16,7 +16,15 @@ import WorkerCore
   let store: MemoryStore
   let sources = SimulatedSources()
   private(set) lazy var disk = SimulatedDisk(self)
+  let seed: UInt64
+  /// The store's clock.
   private let time: Lock<Int64>
+  /// How far the store's clock is ahead of the world's.
+  private var storeAhead = Duration.zero
+  /// The store's clock jumped forward, so leases may end before their time.
+  private var leasesAreShortUntil = BootInstant(nanoseconds: 0)
+  private var trace = SimulationTrace()
+  private var broken: BrokenInvariant?
   private var events: [Event] = []
   private(set) var now = BootInstant(nanoseconds: 0)
   var random: SplitMix64
@@ -24,6 +32,7 @@ import WorkerCore
   var isFaulty = true
 
   init(seed: UInt64) {
+    self.seed = seed
     random = SplitMix64(seed: seed)
     let time = Lock<Int64>(0)
     self.time = time
@@ -48,17 +57,68 @@ import WorkerCore
       events.removeLast()
       if event.at > now { advance(to: event.at) }
       try await event.step()
+      try verify()
       steps += 1
-      if steps.isMultiple(of: 200), try await isOver() { return }
+      guard steps.isMultiple(of: 400) else { continue }
+      try await audit()
+      if try await isOver() { return }
     }
     advance(to: end)
+    try await audit()
   }
+
+  // MARK: Invariants
+
+  /// Notes what happens, for the trace of an invariant that breaks later.
+  func note(_ text: @autoclosure @escaping () -> String, of task: UniqueID? = nil) {
+    trace.add(text, of: task, at: now)
+  }
+
+  /// An invariant: if it does not hold, the run ends with the step that broke it.
+  func check(_ holds: Bool, _ violation: @autoclosure () -> String, of task: UniqueID? = nil) {
+    guard !holds, broken == nil else { return }
+    let concerned = task.map { "task \($0.low): " } ?? ""
+    broken = BrokenInvariant(
+      description:
+        "seed \(seed), \(now.nanoseconds / 1_000_000) ms: \(concerned)\(violation())\n\(trace.text(of: task))")
+  }
+
+  /// What happened last, as the trace of a broken invariant shows it.
+  var lastSteps: String { trace.text(of: nil) }
+
+  /// Throws if an invariant has not held.
+  func verify() throws {
+    if let broken { throw broken }
+  }
+
+  private func audit() async throws {
+    let violations = try await store.audit()
+    check(violations.isEmpty, "the store contradicts itself: \(violations)")
+    for use in try await store.limits() {
+      check(use.running <= use.limit ?? .max, "\(use.running) tasks run, over the limit of \(use.scope) \(use.name)")
+    }
+    try verify()
+  }
+
+  // MARK: Time
 
   private func advance(to next: BootInstant) {
     now = max(now, next)
-    let nanoseconds = now.nanoseconds
+    let nanoseconds = (now + storeAhead).nanoseconds
     time.withLock { $0 = nanoseconds }
   }
+
+  /// The store's clock is set, as the wall clock of any machine may be. Back: leases last longer. Forward: they end before
+  /// their time, and for as long as a fence may still be open two runs may think that they own a task.
+  func jumpStoreClock(by duration: Duration) {
+    note("the store's clock jumps by \(duration)")
+    storeAhead = storeAhead + duration
+    if duration > .zero { leasesAreShortUntil = now + .seconds(15) }
+    advance(to: now)
+  }
+
+  /// Whether every lease lasts as long as its worker was told.
+  var leasesAreWhole: Bool { now >= leasesAreShortUntil }
 
   func milliseconds(_ range: ClosedRange<Int>) -> Duration {
     .milliseconds(Int.random(in: range, using: &random))
@@ -68,6 +128,9 @@ import WorkerCore
   func fault(_ probability: Double) -> Bool {
     Double.random(in: 0..<1, using: &random) < probability && isFaulty
   }
+
+  /// For how long a process is frozen: briefly, or for longer than a lease.
+  var freeze: Duration { isLucky ? milliseconds(10...5000) : milliseconds(15_000...40_000) }
 
   /// Heads or tails.
   var isLucky: Bool { Bool.random(using: &random) }
