@@ -72,6 +72,9 @@ extension TaskField {
       "parameters", .json(Place(\.parameters), limit: TaskSpec.parametersLimit),
       option: Option(
         "parameters", "JSON|@FILE", help: "What the task's handler is given: a JSON value, or a file of one")),
+    TaskField(
+      "connections", .integer(Place(\.connections), TaskSpec.connectionsLimit),
+      option: Option("connections", group: .transfer, help: "At most so many connections at once")),
   ]
 
   private static let byPath = Dictionary(uniqueKeysWithValues: all.map { ($0.path, $0) })

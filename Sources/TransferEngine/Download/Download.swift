@@ -29,13 +29,15 @@ final class Download: @unchecked Sendable {
   /// Until the machine tries again.
   private var retry: LoopTimer?
   private var timer: LoopTimer?
-  private var meter = Meter(since: Clocks.boottime())
+  private var meter = Meter()
+  /// Whose connections this run shares with others, once it has begun.
+  private var host: String?
   private var completion: UnsafeContinuation<DownloadOutcome, Never>?
 
-  /// What moved since the last sample, and when progress was told last.
+  /// When the last sample was taken, whether the run held something back since, and when progress was told last.
   private struct Meter {
-    var since: Int64
-    var bytes: Int64 = 0
+    var since = Clocks.boottime()
+    var hasHeldBack = false
     var toldAt: Int64 = 0
   }
 
@@ -58,7 +60,8 @@ final class Download: @unchecked Sendable {
       source: source.text, expect: spec.expect, hasCredential: spec.credential != nil,
       // What was not found again is of an older generation than what is fetched now.
       generation: found?.checkpoint.generation ?? checkpoint.map { $0.generation + 1 } ?? 0,
-      limits: context.options.limits)
+      limits: context.options.limits,
+      governor: Self.governor(of: spec, for: source, isLimited: throttle.isLimited, context: context))
     staging.owner = self
   }
 
@@ -71,6 +74,7 @@ final class Download: @unchecked Sendable {
   func fetch() async -> DownloadOutcome {
     await withUnsafeContinuation { continuation in
       completion = continuation
+      use(source.server)
       let actions = machine.begin(resuming: found?.checkpoint)
       if let (file, checkpoint) = found {
         staging.adopt(
@@ -96,6 +100,7 @@ final class Download: @unchecked Sendable {
     (timer, retry) = (nil, nil)
     staging.close()
     throttle.close()
+    leaveHost()
     completion?.resume(returning: outcome)
     completion = nil
   }
@@ -130,10 +135,11 @@ extension Download {
     let fetch = Fetch(
       Exchange(request, source: source, destination: destination, options: options), receiver: receiver)
     let task = loop.task { [self] in
-      let end = await fetch.run(on: root.client) { place in
+      let end = await fetch.run(on: root.client, sharing: root.hosts, pulse: ledger.pulse) { place in
         CurlRequest(request, to: place, spec: spec, credential: credential, context: context)
       }
       fetches[request.id] = nil
+      share()
       perform(
         machine.ended(
           request.id, at: end.place, received: receiver.received, end.interruption, milliseconds: end.milliseconds))
@@ -200,6 +206,7 @@ extension Download {
   func received(_ answer: SourceAnswer, from place: Place, of id: Int) -> Reception {
     let (reception, actions) = machine.answered(answer, from: place, of: id)
     perform(actions)
+    if let server = machine.resolved?.server { use(server) }
     return reception
   }
 
@@ -213,7 +220,6 @@ extension Download {
   func wrote(_ count: Int, to file: StagedFile, by receiver: ChunkReceiver) {
     guard file === staged else { return }
     machine.wrote(receiver.id, received: receiver.received)
-    meter.bytes += Int64(count)
     staging.follower?.follow(file.written.prefixEnd)
     tick()
   }
@@ -227,17 +233,64 @@ extension Download {
     ledger.progress(bytesDone: staged.written.count, bytesTotal: machine.identity?.size)
   }
 
+  /// A limit or the disk made a transfer wait.
+  func heldBack() {
+    meter.hasHeldBack = true
+  }
+
   /// A large download is looked after also while no bytes come.
   private func startTimer() {
     guard timer == nil else { return }
-    timer = loop.timer(after: .seconds(1), every: .seconds(1)) { [self] in
+    meter.since = Clocks.boottime()
+    timer = loop.timer(after: .milliseconds(machine.sampleInterval)) { [self] in
+      timer = nil
       tick()
       let now = Clocks.boottime()
       for (receiver, _) in fetches.values { receiver.flush(before: now - options.exposure.nanoseconds) }
-      let throughput = meter.bytes * 1000 / max(1, (now - meter.since) / 1_000_000)
-      (meter.since, meter.bytes) = (now, 0)
-      perform(machine.sampled(throughput: throughput))
+      share()
+      let sample = DownloadMachine.Sample(
+        milliseconds: (now - meter.since) / 1_000_000, arrived: fetches.mapValues { $0.receiver.arrived },
+        isHeldBack: meter.hasHeldBack)
+      (meter.since, meter.hasHeldBack) = (now, false)
+      perform(machine.sampled(sample))
+      if completion != nil { startTimer() }
     }
+  }
+}
+
+// The connections to the source's host, which others use as well.
+extension Download {
+  /// Begins with as many connections as were right for this host a short time ago.
+  private static func governor(
+    of spec: TaskSpec, for source: CurlURL, isLimited: Bool, context: DownloadContext
+  ) -> ConnectionGovernor {
+    let limits = context.options.limits
+    let most = min(spec.connections, limits.connections)
+    let known = context.root.hosts.experience(of: source.server)
+    var governor = ConnectionGovernor(
+      maximum: most, start: isLimited ? 1 : known?.connections ?? limits.firstConnections, isKnown: known != nil)
+    governor.wanted = spec.rate
+    return governor
+  }
+
+  /// Requests go to `server` from now on.
+  private func use(_ server: String) {
+    guard server != host else { return }
+    leaveHost()
+    host = server
+    root.hosts.enter(server)
+    share()
+  }
+
+  private func share() {
+    if let host { machine.server.allowed = root.hosts.share(of: host) }
+  }
+
+  private func leaveHost() {
+    guard let host else { return }
+    self.host = nil
+    root.hosts.leave(host)
+    if let experience = machine.experience, !throttle.isLimited { root.hosts.learned(experience, of: host) }
   }
 }
 

@@ -30,7 +30,7 @@ package struct DownloadLimits: Hashable, Sendable {
   package var firstChunk: Int64 = 4 << 20
   package var chunks = ChunkScheduler.Limits()
   /// At most, and at the beginning.
-  package var connections = 4
+  package var connections = TaskSpec.connectionsLimit.upperBound
   package var firstConnections = 2
   package var redirects = 10
   /// Requests that may fail in a row, without progress, before the attempt does.

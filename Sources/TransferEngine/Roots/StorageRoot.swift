@@ -18,6 +18,8 @@ package struct StorageRoot: Sendable {
   package let digests: BlockingPool
   /// The credentials that tasks may name.
   package let credentials: CredentialFile?
+  /// The connections of all transfers of all roots to each host.
+  let hosts: HostConnections
   /// What all transfers of all roots keep together.
   let limiter: RateLimiter?
 

@@ -16,16 +16,21 @@ package final class StorageRoots: Sendable {
     package var credentials: CredentialFile?
     /// Bytes per second for all transfers together; `nil`: no limit.
     package var rate: Int64?
+    /// Connections to one host, of all transfers together.
+    package var hostConnections: Int
     /// A PEM file in the place of the system's certificates.
     package var caFile: String?
 
+    package static let standardHostConnections = 16
+
     package init(
       permits: @escaping CurlOptions.AddressPredicate, credentials: CredentialFile? = nil, rate: Int64? = nil,
-      caFile: String? = nil
+      hostConnections: Int = standardHostConnections, caFile: String? = nil
     ) {
       self.permits = permits
       self.credentials = credentials
       self.rate = rate
+      self.hostConnections = hostConnections
       self.caFile = caFile
     }
   }
@@ -38,6 +43,7 @@ package final class StorageRoots: Sendable {
   package init(_ storage: Storage, loop: EventLoop, settings: Settings) {
     self.storage = storage
     let limiter = settings.rate.map { RateLimiter(rate: $0, loop: loop) }
+    let hosts = HostConnections(limit: settings.hostConnections)
     let curl = CurlOptions(permits: settings.permits, caFile: settings.caFile)
     roots = Dictionary(
       uniqueKeysWithValues: storage.roots.keys.map { name in
@@ -47,7 +53,7 @@ package final class StorageRoots: Sendable {
           files: BlockingPool(name: "files-\(name)", threads: 8),
           reads: BlockingPool(name: "reads-\(name)", threads: 4),
           digests: BlockingPool(name: "digests-\(name)", threads: 2), credentials: settings.credentials,
-          limiter: limiter)
+          hosts: hosts, limiter: limiter)
         return (name, root)
       })
   }

@@ -59,7 +59,7 @@ package final class RunningWorker: Sendable {
         storage, loop: loop,
         settings: .init(
           permits: { policy.permits(sockaddr: $0) }, credentials: credentials, rate: configuration.rate,
-          caFile: configuration.caFile))
+          hostConnections: configuration.hostConnections, caFile: configuration.caFile))
       worker = Worker(
         loop: loop, settings: configuration.settings,
         parts: WorkerParts(

@@ -3,26 +3,8 @@ import TaskCore
 extension DownloadMachine {
   /// The first `received` bytes of request `id`'s body are written.
   mutating func wrote(_ id: Int, received: Int64) {
-    guard case .working(.ranges(var ranges)) = state, let running = requests[id], let chunk = running.chunk else {
-      return
-    }
-    ranges.plan.advance(chunk, to: running.offset + received)
-    state = .working(.ranges(ranges))
-  }
-
-  /// The download moved so many bytes per second since the last sample, about a second ago.
-  mutating func sampled(throughput: Int64) -> [Action] {
-    switch state {
-    case .working(.ranges(var ranges)) where ranges.resolved != nil:
-      ranges.plan.sampled()
-      state = .working(.ranges(ranges))
-    case .waiting(let wait, .ranges(var ranges)) where ranges.resolved != nil:
-      ranges.plan.sampled()
-      state = .waiting(wait, .ranges(ranges))
-    case .working, .waiting, .complete, .restarting, .ending, .ended: return []
-    }
-    if throughput > 0 { server.governor.observe(throughput: throughput) }
-    return send()
+    guard let running = requests[id], let chunk = running.chunk else { return }
+    changeRanges { $0.plan.advance(chunk, to: running.offset + received) }
   }
 
   /// Request `id` is over, and `received` bytes of its body are written; its redirects led to `place`.
@@ -32,6 +14,7 @@ extension DownloadMachine {
     guard var running = requests[id] else { return [] }
     requests[id] = nil
     running.place = place
+    tally.endedBytes += max(0, received - (running.arrived ?? 0))
     switch state {
     case .restarting, .ending: return settle()
     case .waiting, .complete, .ended: return []
@@ -44,11 +27,12 @@ extension DownloadMachine {
   ) -> [Action] {
     let work = close(running, in: work, received: received)
     state = .working(work)
+    if running.isRetired { return send() }
     switch running.answer {
     case .accepted(let count):
       if received >= 1 << 16, case .ranges = work { tally.retries.reset() }
       if running.isWhole(count, received: received, interruption) {
-        server.connectionRate = received * 1000 / max(1, milliseconds)
+        server.requestRate = received * 1000 / max(1, milliseconds)
         return arrived(received, work)
       }
       if let refusal = refusal(ofBody: received, interruption) { return end(.failed(refusal)) }

@@ -95,10 +95,17 @@ extension DownloadMachine {
   /// What was learned of the server, whatever version it has.
   struct Server {
     var governor: ConnectionGovernor
-    /// Bytes per second of one connection, as last seen.
-    var connectionRate: Int64?
+    /// Bytes per second of the last request that was answered in whole.
+    var requestRate: Int64?
+    /// How many connections it gives this download at most, because others use it as well.
+    var allowed = Int.max
     /// Some honour `If-Range` with a date alone.
     var usesIfRange = true
+
+    /// Bytes per second of one connection, where that is known.
+    var connectionRate: Int64? { governor.connectionRate ?? requestRate }
+    /// How many connections there should be now.
+    var connections: Int { max(1, min(governor.connections, allowed)) }
   }
 
   /// What is counted over the whole run.
@@ -109,6 +116,8 @@ extension DownloadMachine {
     var digestFailures = 0
     /// The credential was read again after a refusal.
     var hasReadCredential = false
+    /// What arrived since the last sample of requests that are over.
+    var endedBytes: Int64 = 0
   }
 
   /// The requests that run.
@@ -143,6 +152,11 @@ extension DownloadMachine {
     var answer: Answer?
     /// Bytes that are still wanted of it, where another request took the rest.
     var shortened: Int64?
+    /// It was ended early because there are too many: the rest of its chunk is for others.
+    var isRetired = false
+    /// The bytes of its body that had arrived at the last sample, and how many per second of late.
+    var arrived: Int64?
+    var pace: Int64?
 
     /// The offset of the body's first byte.
     var offset: Int64 {
@@ -160,6 +174,16 @@ extension DownloadMachine {
       /// It redirects to where nobody follows.
       case misdirected(TaskFailure)
     }
+  }
+}
+
+extension DownloadMachine {
+  /// Changes the parts that are being fetched, in place: a copy beside the state would copy the plan with each write.
+  mutating func changeRanges(_ change: (inout Ranges) -> Void) {
+    guard case .working(.ranges(var ranges)) = state else { return }
+    state = .ended(.unknown(generation: 0))
+    change(&ranges)
+    state = .working(.ranges(ranges))
   }
 }
 

@@ -51,14 +51,16 @@ struct DownloadMachine {
   var tally: Tally
 
   init(
-    source: String, expect: Expectation, hasCredential: Bool = false, generation: Int, limits: DownloadLimits
+    source: String, expect: Expectation, hasCredential: Bool = false, generation: Int, limits: DownloadLimits,
+    governor: ConnectionGovernor? = nil
   ) {
     self.source = source
     self.expect = expect
     self.hasCredential = hasCredential
     self.limits = limits
     state = .working(.probing(Probe(generation: generation)))
-    server = Server(governor: ConnectionGovernor(maximum: limits.connections, start: limits.firstConnections))
+    server = Server(
+      governor: governor ?? ConnectionGovernor(maximum: limits.connections, start: limits.firstConnections))
     tally = Tally(retries: RetryBudget(limit: limits.retries, firstMilliseconds: limits.retryMilliseconds))
   }
 
@@ -113,6 +115,11 @@ extension DownloadMachine {
 
   /// Whether the recorded ranges can be resumed: not for a source that is fetched whole.
   var isResumable: Bool { version?.isResumable ?? false }
+
+  /// Where requests for parts go, once that is known.
+  var resolved: Place? {
+    if case .working(.ranges(let ranges)) = state { ranges.resolved } else { nil }
+  }
 
   /// The shell has all bytes, and is to publish them.
   var isComplete: Bool {

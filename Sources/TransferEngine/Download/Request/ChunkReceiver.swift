@@ -8,6 +8,8 @@ final class ChunkReceiver: FetchReceiver, @unchecked Sendable {
   let id: Int
   /// Bytes of the body that are written.
   private(set) var received: Int64 = 0
+  /// With those that are gathered, and not written yet.
+  var arrived: Int64 { received + Int64(filled) }
   private unowned let download: Download
   private var target: Target?
   private var buffer: UnsafeMutableRawBufferPointer?
@@ -57,8 +59,12 @@ final class ChunkReceiver: FetchReceiver, @unchecked Sendable {
       if wanted != nil { _ = gather(UnsafeRawBufferPointer(rebasing: body.prefix(Int(left)))) }
       return .abort
     }
-    if download.staging.mustWaitForRecord(target.file, then: { transfer.resume() }) { return .pause }
-    if download.throttle.holdsBack(body.count, of: transfer) { return .pause }
+    if download.staging.mustWaitForRecord(target.file, then: { transfer.resume() })
+      || download.throttle.holdsBack(body.count, of: transfer)
+    {
+      download.heldBack()
+      return .pause
+    }
     download.ledger.pulse()
     return gather(body) ? .continue : .abort
   }

@@ -30,14 +30,26 @@ final class Fetch: CurlHandler, @unchecked Sendable {
   }
 
   /// Returns when all is over; soon, where the task is canceled. `request` is asked for every redirect anew.
-  func run(on client: CurlClient, _ request: (_ place: Place) -> CurlRequest) async -> End {
+  ///
+  /// Waits for a connection where the host has all it may have from this process; `pulse` is called now and then meanwhile.
+  func run(
+    on client: CurlClient, sharing hosts: HostConnections, pulse: @escaping @Sendable () -> Void,
+    _ request: (_ place: Place) -> CurlRequest
+  ) async -> End {
     while true {
-      let startedAt = Clocks.boottime()
+      let server = exchange.place.server
+      var startedAt = Clocks.boottime()
       var failure: CurlError?
-      do throws(CurlError) {
-        _ = try await client.perform(request(exchange.place), handler: self)
-      } catch {
-        failure = error
+      if await connect(to: server, of: hosts, on: client.loop, pulse) {
+        startedAt = Clocks.boottime()
+        do throws(CurlError) {
+          _ = try await client.perform(request(exchange.place), handler: self)
+        } catch {
+          failure = error
+        }
+        hosts.giveBack(server)
+      } else {
+        failure = .canceled
       }
       if !Task.isCancelled, exchange.follow() { continue }
       await receiver.finish()
@@ -46,6 +58,16 @@ final class Fetch: CurlHandler, @unchecked Sendable {
         place: place, interruption: failure.map { Interruption($0, url: place.url) },
         milliseconds: (Clocks.boottime() - startedAt) / 1_000_000)
     }
+  }
+
+  /// False where the task is canceled before there is a connection.
+  private func connect(
+    to server: String, of hosts: HostConnections, on loop: EventLoop, _ pulse: @escaping @Sendable () -> Void
+  ) async -> Bool {
+    if hosts.take(server) { return true }
+    let waiting = loop.task { while (try? await loop.sleep(for: .seconds(10))) != nil { pulse() } }
+    defer { waiting.cancel() }
+    return (try? await hosts.wait(for: server)) != nil
   }
 
   func receive(head: CurlHead, of transfer: CurlTransfer) -> CurlVerdict {

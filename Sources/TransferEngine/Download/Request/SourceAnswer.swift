@@ -1,3 +1,4 @@
+import ReelhaulCurl
 import TaskCore
 
 /// Where a request goes.
@@ -6,6 +7,9 @@ struct Place: Hashable, Sendable {
   var url: String
   /// True if every redirect so far stayed on the source's own server. The task's own header fields go only there.
   var isAtOrigin: Bool
+
+  /// The server that it names, as ``HostConnections`` counts.
+  var server: String { CurlURL(url)?.server ?? url }
 }
 
 /// What the head of an answer tells of the source, after all redirects.
