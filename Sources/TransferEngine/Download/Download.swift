@@ -4,9 +4,9 @@ import TaskCore
 
 /// One run of a download: the shell that carries out what ``DownloadMachine`` decides.
 ///
-/// It lives on one engine loop. Everything it is told (heads, ends of requests, the end of a sync) is an event for the
-/// machine, and every action only starts something whose end is told again.
-// @unchecked: touched on its loop alone; `run` goes there first.
+/// It runs on one engine loop. It passes everything that happens (a head, the end of a request, a failed sync) to the
+/// machine as an event. An action never blocks: it starts something, and the end of that is again an event.
+// @unchecked: used only on its loop; ``DownloadRun`` calls `fetch` and `stop` there.
 final class Download: @unchecked Sendable {
   let context: DownloadContext
   let spec: TaskSpec
@@ -18,15 +18,16 @@ final class Download: @unchecked Sendable {
   var machine: DownloadMachine
   let throttle: Throttle
   let staging: StagingWriter
-  /// What an earlier run left, and recorded of it.
+  /// The staging file and the checkpoint of an earlier run.
   private let found: (file: StagingFile, checkpoint: DownloadCheckpoint)?
   private var fetches: [Int: (receiver: ChunkReceiver, task: Task<Void, any Error>)] = [:]
-  /// Since all bytes are there.
+  /// Set once all bytes are there.
   private var publication: Publication?
   private(set) var isPublishing = false
-  /// Told to stop; while the file is being published the run goes on to its end or to the next step that can wait.
+  /// The run is to stop. While it publishes the file, it first reaches its end or a step that the next run can
+  /// continue.
   private var isStopping = false
-  /// Until the machine tries again.
+  /// Fires when the machine is to try again.
   private var retry: LoopTimer?
   private var timer: LoopTimer?
   private var meter = Meter()
@@ -41,7 +42,7 @@ final class Download: @unchecked Sendable {
     var toldAt: Int64 = 0
   }
 
-  /// - Parameter file: that of `checkpoint`, if it was found again.
+  /// - Parameter file: the staging file of `checkpoint`, if it was found again.
   init(
     _ spec: TaskSpec, source: CurlURL, credential: [HeaderField], destination: StorageURL,
     checkpoint: DownloadCheckpoint?,
@@ -58,7 +59,7 @@ final class Download: @unchecked Sendable {
     staging = StagingWriter(spec, destination: destination, ledger: ledger, context: context)
     machine = DownloadMachine(
       source: source.text, expect: spec.expect, hasCredential: spec.credential != nil,
-      // What was not found again is of an older generation than what is fetched now.
+      // Without its staging file a checkpoint is void, and the download begins the next generation.
       generation: found?.checkpoint.generation ?? checkpoint.map { $0.generation + 1 } ?? 0,
       limits: context.options.limits,
       governor: Self.governor(of: spec, for: source, isLimited: throttle.isLimited, context: context))
@@ -70,7 +71,7 @@ final class Download: @unchecked Sendable {
   var options: DownloadOptions { context.options }
   var staged: StagedFile? { staging.staged }
 
-  /// Fetches what is not there yet, and publishes it.
+  /// Fetches the missing bytes and publishes the file.
   func fetch() async -> DownloadOutcome {
     await withUnsafeContinuation { continuation in
       completion = continuation
@@ -81,21 +82,21 @@ final class Download: @unchecked Sendable {
           file, size: checkpoint.identity.size, done: checkpoint.done, isWanted: machine.identity != nil)
       }
       perform(actions)
-      // The task may have been canceled before there was anything to stop.
+      // `stop` may have been called before `fetch`.
       if isStopping { stop() }
     }
   }
 
-  /// Ends the run soon, with what is on disk recorded.
+  /// Ends the run soon, after recording the bytes that are on disk.
   func stop() {
     isStopping = true
     publication?.stop()
-    // Before the start, and while the file is being published, the flag alone is looked at.
+    // Before the start and during publication, setting the flag is enough: `fetch` and `complete` read it.
     if completion != nil, !isPublishing { perform(machine.stop()) }
   }
 
   private func finish(_ outcome: DownloadOutcome) {
-    // A timer that is left keeps the loop from its end.
+    // A timer that is not canceled would keep the loop from ending.
     for timer in [timer, retry] { timer?.cancel() }
     (timer, retry) = (nil, nil)
     staging.close()
@@ -116,7 +117,7 @@ extension Download {
       case .shorten(let id, let count): fetches[id]?.receiver.shorten(to: count)
       case .openStaging(let generation, let size): staging.open(generation: generation, size: size)
       case .pause(let milliseconds):
-        // Between the half and the whole of it, so that many tasks do not come back together.
+        // A random part between one half and the whole, so that many tasks do not retry at the same moment.
         let jittered = Int64.random(in: milliseconds / 2...milliseconds)
         retry = loop.timer(after: .milliseconds(jittered)) { [self] in perform(machine.retryDue()) }
       case .refreshCredential:
@@ -171,7 +172,7 @@ extension Download {
   private func publish(bytes: Int64) async -> Publication.Result {
     await staging.syncing.opened()
     await staged?.opening.opened()
-    // The last sync may have failed, which ended the run.
+    // The sync waited for above may have failed, which ends the run.
     guard machine.isComplete, let staged, let file = staged.file, var identity = machine.identity,
       ledger.mayWrite
     else { return .interrupted }
@@ -191,7 +192,7 @@ extension Download {
     }
   }
 
-  /// The last request is over: what is written is recorded, so that the next run goes on from there.
+  /// Called after the last request: records the written bytes, so that the next run continues from there.
   private func wind(up end: DownloadMachine.End) async {
     if publication?.isVerified != true { await staging.recordRest(generation: machine.generation) }
     switch end {
@@ -201,7 +202,7 @@ extension Download {
   }
 }
 
-// What receivers ask and tell.
+// Calls from the receivers.
 extension Download {
   func received(_ answer: SourceAnswer, from place: Place, of id: Int) -> Reception {
     let (reception, actions) = machine.answered(answer, from: place, of: id)
@@ -210,7 +211,7 @@ extension Download {
     return reception
   }
 
-  /// False, and the run ends, once the task may have another owner.
+  /// Returns false and ends the run once the task may have another owner.
   func mayWrite() -> Bool {
     if ledger.mayWrite { return true }
     perform(machine.stop())
@@ -224,7 +225,7 @@ extension Download {
     tick()
   }
 
-  /// Syncs and reports where that is due.
+  /// Syncs the file and reports progress when they are due.
   private func tick() {
     let now = Clocks.boottime()
     if !isPublishing { staging.syncIfDue(now: now) }

@@ -7,7 +7,7 @@ extension DownloadMachine {
     changeRanges { $0.plan.advance(chunk, to: running.offset + received) }
   }
 
-  /// Request `id` is over, and `received` bytes of its body are written; its redirects led to `place`.
+  /// Request `id` has ended at `place`, after redirects, and `received` bytes of its body are written.
   mutating func ended(
     _ id: Int, at place: Place, received: Int64, _ interruption: Interruption?, milliseconds: Int64
   ) -> [Action] {
@@ -47,7 +47,7 @@ extension DownloadMachine {
     case .misdirected(let failure): return end(.failed(failure))
     case nil:
       return failed(
-        interruption?.failure ?? .badResponse("no answer", url: running.place.url), running, work)
+        interruption?.failure ?? .badResponse("the server sent no response", url: running.place.url), running, work)
     }
   }
 
@@ -56,7 +56,7 @@ extension DownloadMachine {
     return interruption.isOwn ? .badResponse("the body is longer than announced", url: url) : interruption.failure
   }
 
-  /// What of its chunk has not arrived is fetched by others.
+  /// Gives the missing rest of the chunk back to the scheduler, so that other requests fetch it.
   private func close(_ ended: Running, in work: Work, received: Int64) -> Work {
     guard case .ranges(var ranges) = work, let chunk = ended.chunk else { return work }
     ranges.plan.advance(chunk, to: ended.offset + received)
@@ -75,9 +75,9 @@ extension DownloadMachine {
   }
 }
 
-// Begun anew.
+// New beginnings, and the end.
 extension DownloadMachine {
-  /// The source is another version now: everything so far is void, unless that one comes back.
+  /// The source has another version now: all bytes so far are void, unless the former version comes back.
   private mutating func changed(_ mismatch: IdentityMismatch, _ work: Work) -> [Action] {
     tally.versions += 1
     guard tally.versions <= limits.generations else {
@@ -87,8 +87,8 @@ extension DownloadMachine {
     return restart(.first(former: work.received))
   }
 
-  /// The server sends the whole for a part: ask without `If-Range`, which some honour with a date alone, then without
-  /// a range.
+  /// The server does not send the part: first asks without `If-Range`, in which some servers accept only a date, then
+  /// without a range.
   private mutating func unranged(_ request: Request, _ work: Work) -> [Action] {
     if case .part = request.asked, request.ifRange != nil {
       server.usesIfRange = false
@@ -97,17 +97,17 @@ extension DownloadMachine {
     return restart(.whole)
   }
 
-  /// The bytes do not have the expected digest: once, they are fetched anew.
+  /// The bytes do not have the expected digest: fetches them again, but only once.
   mutating func digestMismatched(_ mismatch: DigestMismatch) -> [Action] {
     tally.digestFailures += 1
     guard tally.digestFailures < 2 else {
-      let message = "\(mismatch); it was fetched twice"
+      let message = "\(mismatch); the file was fetched twice"
       return end(.failed(TaskFailure(code: .digestMismatch, message: message, class: .fail)))
     }
     return restart(.first(former: nil))
   }
 
-  /// Begins on another generation, where the present one has bytes already.
+  /// Starts anew when all requests have ended; a known version's file gets a new generation.
   private mutating func restart(_ question: Probe.Question) -> [Action] {
     state = .restarting(Probe(generation: state.subject.nextGeneration, question: question))
     return cancelAll() + settle()
@@ -126,7 +126,7 @@ extension DownloadMachine {
     requests.ids.map { .cancel($0) }
   }
 
-  /// Goes on with what waited for the last request's end.
+  /// Continues a restart or an end that waited for the last request.
   private mutating func settle() -> [Action] {
     guard requests.isEmpty else { return [] }
     switch state {
@@ -142,7 +142,7 @@ extension DownloadMachine {
 }
 
 extension DownloadMachine.Running {
-  /// Whether everything that was wanted of an accepted response, which announced `count` bytes, has come.
+  /// Whether all wanted bytes of an accepted response have arrived. The response announced `count` bytes.
   fileprivate func isWhole(_ count: Int64?, received: Int64, _ interruption: Interruption?) -> Bool {
     if let shortened, received >= shortened { return true }
     return interruption == nil && (count == nil || received == count)
