@@ -48,7 +48,8 @@ extension OptionSpec {
     environment: "REELHAUL_LOG_LEVEL", group: "Worker", help: "How much is logged to standard error")
 
   package static let working: [OptionSpec] = [
-    .storage, .initStorage, .allowNetworks, .caFile, .credentials, .workerRate, .hostConnections, .lease, .concurrency, .drain, .labels,
+    .storage, .initStorage, .allowNetworks, .caFile, .credentials, .workerRate, .hostConnections, .lease, .concurrency,
+    .drain, .labels,
     .logLevel,
   ]
 }

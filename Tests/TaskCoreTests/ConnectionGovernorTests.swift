@@ -183,10 +183,13 @@ struct ConnectionGovernorTests {
     #expect(run.governor.connections == 1)
   }
 
-  @Test("a connection that broke after it had moved bytes is replaced within seconds")
+  @Test("a connection that broke after it had moved bytes is replaced at once, several that broke within seconds")
   func aBrokenConnectionIsReplaced() {
     var run = Run(Link(connection: mebibyte))
     run.go(seconds: 2)
+    run.governor.broke()
+    #expect(run.governor.connections == 16)
+    run.go(seconds: 1)
     run.governor.broke()
     #expect(run.governor.connections == 15)
     run.go(seconds: 10)

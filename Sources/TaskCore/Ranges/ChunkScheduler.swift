@@ -8,8 +8,10 @@ public struct ChunkScheduler: Sendable {
     /// Bytes of the shortest chunk that is planned; the last of a range, and shares of a small rest, may be shorter.
     public var shortest: Int64 = 4 << 20
     public var longest: Int64 = 64 << 20
-    /// What a chunk should take, in seconds.
-    public var seconds: Int64 = 3
+    /// How long a chunk should take, in milliseconds: short, so that the hash can follow closely, but many times the delay of
+    /// an answer, which each chunk costs.
+    public var milliseconds: ClosedRange<Int64> = 1000...3000
+    public var delays: Int64 = 20
     /// Near the end, and of a running chunk that is split, no part is shorter than what a connection moves in this time …
     public var partMilliseconds: Int64 = 250
     /// … within these bounds: a request costs a round trip.
@@ -52,6 +54,8 @@ public struct ChunkScheduler: Sendable {
 
   public let size: Int64
   public let limits: Limits
+  /// Milliseconds from a request to the first byte of its answer, of late.
+  public var delay: Int64?
   /// The bytes that have arrived, those done before included.
   public private(set) var received: ByteRanges
   /// Neither received nor handed out.
@@ -128,7 +132,7 @@ public struct ChunkScheduler: Sendable {
   private func length(in gap: Range<Int64>, connections: Int, rate: Int64?) -> Int64 {
     let available = gap.upperBound - gap.lowerBound
     let adapted =
-      rate.map { min(max(bytes(in: limits.seconds * 1000, at: $0), limits.shortest), limits.longest) }
+      rate.map { min(max(bytes(in: chunkMilliseconds, at: $0), limits.shortest), limits.longest) }
       ?? limits.shortest
     let part = part(at: rate)
     let share = max(free.count / Int64(max(1, connections)), part)
@@ -140,22 +144,29 @@ public struct ChunkScheduler: Sendable {
   /// A part of the running chunk that needs the longest, if that is long: each connection gets what it moves until both
   /// end. A chunk whose pace is not known yet is taken to be as fast as others were, and without those to be fast.
   private mutating func split(rate: Int64?) -> Grant? {
-    var slowest: (id: Int, chunk: Running, pace: Int64, time: Int64)?
+    var slowest: (id: Int, chunk: Running, pace: Int64, part: Int64, time: Int64)?
     for (id, chunk) in running {
-      guard let pace = chunk.pace ?? rate else { continue }
+      let known = chunk.pace ?? rate
+      let pace = known ?? .max
       let time = milliseconds(for: chunk.left, at: pace)
-      guard time > limits.tailMilliseconds, chunk.left >= 2 * part(at: pace) else { continue }
-      if slowest.map({ ($0.time, $0.id) < (time, id) }) ?? true { slowest = (id, chunk, pace, time) }
+      guard time >= limits.tailMilliseconds, chunk.left >= 2 * part(at: known) else { continue }
+      if slowest.map({ ($0.time, $0.chunk.left, $0.id) < (time, chunk.left, id) }) ?? true {
+        slowest = (id, chunk, pace, part(at: known), time)
+      }
     }
-    guard let (id, chunk, pace, _) = slowest else { return nil }
+    guard let (id, chunk, pace, part, _) = slowest else { return nil }
     let share = Double(max(pace, 1)) / (Double(max(pace, 1)) + Double(max(rate ?? pace, 1)))
-    let part = part(at: pace)
     let kept = min(max(Int64(Double(chunk.left) * share), part), chunk.left - part)
     let middle = min(roundUp(chunk.position + kept), chunk.range.upperBound - part)
     running[id]?.range = chunk.range.lowerBound..<middle
     return Grant(
       chunk: start(middle..<chunk.range.upperBound),
       shortened: Chunk(id: id, range: chunk.range.lowerBound..<middle))
+  }
+
+  private var chunkMilliseconds: Int64 {
+    guard let delay else { return limits.milliseconds.upperBound }
+    return min(max(min(delay, 1 << 20) * limits.delays, limits.milliseconds.lowerBound), limits.milliseconds.upperBound)
   }
 
   private func part(at rate: Int64?) -> Int64 {

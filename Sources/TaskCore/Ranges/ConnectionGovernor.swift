@@ -63,6 +63,7 @@ public struct ConnectionGovernor: Sendable {
 
   private let limits: Limits
   private var ceiling: Int
+  private var sinceBreak: Int64 = .max
   private var phase: Phase
   private var up: Pause
   private var down: Pause
@@ -127,6 +128,7 @@ public struct ConnectionGovernor: Sendable {
   /// So many bytes arrived.
   public mutating func observe(_ sample: Sample) {
     estimate(sample)
+    sinceBreak = sinceBreak == .max ? .max : min(sinceBreak + sample.milliseconds, limits.rest)
     switch phase {
     case .ramp(let measurement): ramp(measurement.adding(sample))
     case .measuring(let measurement, let trial):
@@ -141,9 +143,10 @@ public struct ConnectionGovernor: Sendable {
     setBack(to: ceiling)
   }
 
-  /// A connection broke that had moved bytes, which happens: one fewer for a while.
+  /// A connection broke that had moved bytes. That happens; if it happens again soon, there is one fewer for a while.
   public mutating func broke() {
-    setBack(to: max(1, connections - 1))
+    if sinceBreak < limits.rest { setBack(to: max(1, connections - 1)) }
+    sinceBreak = 0
   }
 
   private mutating func setBack(to count: Int) {
@@ -166,7 +169,8 @@ public struct ConnectionGovernor: Sendable {
 
   private mutating func ramp(_ measurement: Measurement) {
     guard !measurement.isHeldBack else { return begin(trial: nil) }
-    guard measurement.milliseconds >= limits.rampWindow, measurement.settledBytes > 0 else {
+    guard measurement.milliseconds >= limits.rampWindow, measurement.bytes > 0, measurement.settledMilliseconds > 0
+    else {
       phase = .ramp(measurement)
       return
     }

@@ -42,7 +42,8 @@ public struct TaskSpec: Hashable, Sendable {
     id: UniqueID, kind: TaskKind, source: String, destination: String? = nil, priority: Int = 0,
     queue: String = "default", after: [UniqueID] = [], notBefore: Timestamp? = nil, expect: Expectation = Expectation(),
     ifExists: IfExists = .fail, headers: [HeaderField] = [], retry: RetryPolicy = RetryPolicy(), rate: Int64? = nil,
-    connections: Int = standardConnections, credential: String? = nil, labels: [String: String] = [:], paused: Bool = false,
+    connections: Int = standardConnections, credential: String? = nil, labels: [String: String] = [:],
+    paused: Bool = false,
     parameters: [UInt8]? = nil
   ) {
     self.id = id

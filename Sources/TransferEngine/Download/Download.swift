@@ -143,7 +143,8 @@ extension Download {
       share()
       perform(
         machine.ended(
-          request.id, at: end.place, received: receiver.received, end.interruption, milliseconds: end.milliseconds))
+          request.id, at: end.place, received: receiver.received, end.interruption,
+          milliseconds: end.milliseconds, delay: end.delay))
     }
     fetches[request.id] = (receiver, task)
   }

@@ -95,7 +95,7 @@ import Testing
     try await DownloadHarness.run {
       $0.limits.firstChunk = 136 << 10
       $0.limits.chunks.grain = 1 << 10
-      $0.limits.chunks.tailSeconds = 0
+      $0.limits.chunks.tailMilliseconds = 0
       // Holds less than the half that is left to the first request, and more than that without its last read.
       $0.writeBuffer = 67 << 10
     } _: { harness in

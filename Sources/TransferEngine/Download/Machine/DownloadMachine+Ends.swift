@@ -7,14 +7,17 @@ extension DownloadMachine {
     changeRanges { $0.plan.advance(chunk, to: running.offset + received) }
   }
 
-  /// Request `id` has ended at `place`, after redirects, and `received` bytes of its body are written.
+  /// Request `id` has ended at `place`, after redirects, and `received` bytes of its body are written. It took so many
+  /// milliseconds, `delay` of them before its answer began.
   mutating func ended(
-    _ id: Int, at place: Place, received: Int64, _ interruption: Interruption?, milliseconds: Int64
+    _ id: Int, at place: Place, received: Int64, _ interruption: Interruption?, milliseconds: Int64, delay: Int64? = nil
   ) -> [Action] {
     guard var running = requests[id] else { return [] }
     requests[id] = nil
     running.place = place
+    if let delay { changeRanges { $0.plan.delay = delay } }
     tally.endedBytes += max(0, received - (running.arrived ?? 0))
+    running.arrived = received
     switch state {
     case .restarting, .ending: return settle()
     case .waiting, .complete, .ended: return []
@@ -27,12 +30,14 @@ extension DownloadMachine {
   ) -> [Action] {
     let work = close(running, in: work, received: received)
     state = .working(work)
-    if running.isRetired { return send() }
     switch running.answer {
+    case .accepted where running.isRetired, nil where running.isRetired: return send()
     case .accepted(let count):
       if received >= 1 << 16, case .ranges = work { tally.retries.reset() }
       if running.isWhole(count, received: received, interruption) {
-        server.requestRate = received * 1000 / max(1, milliseconds)
+        if received >= limits.firstChunk || milliseconds >= 250 {
+          server.requestRate = received * 1000 / max(1, milliseconds)
+        }
         return arrived(received, work)
       }
       if let refusal = refusal(ofBody: received, interruption) { return end(.failed(refusal)) }

@@ -102,8 +102,14 @@ extension DownloadMachine {
     /// Some honour `If-Range` with a date alone.
     var usesIfRange = true
 
-    /// Bytes per second of one connection, where that is known.
-    var connectionRate: Int64? { governor.connectionRate ?? requestRate }
+    /// Bytes per second of one connection, where that is known. Samples leave out what a server gives at the beginning of
+    /// each answer; requests have it.
+    var connectionRate: Int64? {
+      guard let sampled = governor.connectionRate, let requestRate else {
+        return governor.connectionRate ?? requestRate
+      }
+      return max(sampled, requestRate)
+    }
     /// How many connections there should be now.
     var connections: Int { max(1, min(governor.connections, allowed)) }
   }

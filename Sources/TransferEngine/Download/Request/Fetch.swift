@@ -16,11 +16,14 @@ final class Fetch: CurlHandler, @unchecked Sendable {
     var interruption: Interruption?
     /// How long the last request took, without earlier redirects.
     var milliseconds: Int64
+    /// The part of it before the head of the answer; `nil` if none came.
+    var delay: Int64?
   }
 
   private var exchange: Exchange
   private let receiver: any FetchReceiver
   private var reception: Reception?
+  private var headAt: Int64?
   /// How many bytes of an unwanted body may still be read.
   private var skippable = 64 << 10
 
@@ -42,6 +45,7 @@ final class Fetch: CurlHandler, @unchecked Sendable {
       var failure: CurlError?
       if await connect(to: server, of: hosts, on: client.loop, pulse) {
         startedAt = Clocks.boottime()
+        headAt = nil
         do throws(CurlError) {
           _ = try await client.perform(request(exchange.place), handler: self)
         } catch {
@@ -56,7 +60,8 @@ final class Fetch: CurlHandler, @unchecked Sendable {
       let place = exchange.place
       return End(
         place: place, interruption: failure.map { Interruption($0, url: place.url) },
-        milliseconds: (Clocks.boottime() - startedAt) / 1_000_000)
+        milliseconds: (Clocks.boottime() - startedAt) / 1_000_000,
+        delay: headAt.map { ($0 - startedAt) / 1_000_000 })
     }
   }
 
@@ -71,6 +76,7 @@ final class Fetch: CurlHandler, @unchecked Sendable {
   }
 
   func receive(head: CurlHead, of transfer: CurlTransfer) -> CurlVerdict {
+    headAt = Clocks.boottime()
     let answer = exchange.receive(head, now: Clocks.realtimeMicroseconds() / 1_000_000)
     // The short body of a redirect is read too, so that its connection can be used again.
     let reception = answer.map { receiver.receive($0, from: exchange.place) } ?? .skip
