@@ -137,7 +137,9 @@ extension Download {
       Exchange(request, source: source, destination: destination, options: options), receiver: receiver)
     let task = loop.task { [self] in
       let end = await fetch.run(on: root.client, sharing: root.hosts, pulse: ledger.pulse) { place in
-        CurlRequest(request, to: place, spec: spec, credential: credential, context: context)
+        var sent = CurlRequest(request, to: place, spec: spec, credential: credential, context: context)
+        sent.receiveBuffer = bufferSize
+        return sent
       }
       fetches[request.id] = nil
       share()
@@ -233,6 +235,14 @@ extension Download {
     guard let staged, now - meter.toldAt >= 250_000_000 else { return }
     meter.toldAt = now
     ledger.progress(bytesDone: staged.written.count, bytesTotal: machine.identity?.size)
+  }
+
+  /// The bytes that one connection gathers before it writes them: as much as flows.
+  var bufferSize: Int {
+    let share = options.writeBuffers / machine.server.connections
+    let rate = spec.rate ?? machine.server.connectionRate ?? .max
+    let flowing = Double(rate) * options.bufferTime.seconds
+    return min(options.writeBuffer, max(16 << 10, Int(min(Double(share), flowing))))
   }
 
   /// A limit or the disk made a transfer wait.

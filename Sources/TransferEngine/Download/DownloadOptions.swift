@@ -8,6 +8,10 @@ package struct DownloadOptions: Sendable {
   package var hashes = true
   /// How many bytes each connection gathers before it writes them.
   package var writeBuffer = 256 << 10
+  /// And for all connections of a download together.
+  package var writeBuffers = 1 << 20
+  /// A connection that is slow needs no more than what it moves in this time.
+  package var bufferTime = Duration.milliseconds(125)
   /// The staging file is synced when it has this many unsynced bytes …
   package var syncBytes: Int64 = 64 << 20
   /// … or this long after the last sync. After a crash only the bytes since the last recorded sync are fetched again.

@@ -42,7 +42,7 @@ final class ChunkReceiver: FetchReceiver, @unchecked Sendable {
     guard let file = download.staged else { return .refuse }
     target = Target(file: file, next: offset, left: count)
     if let wanted { shorten(to: wanted) }
-    let capacity = min(count ?? .max, Int64(download.options.writeBuffer))
+    let capacity = min(count ?? .max, Int64(download.bufferSize))
     buffer = .allocate(byteCount: Int(max(capacity, 1)), alignment: 4096)
     return reception
   }
