@@ -91,5 +91,5 @@ extension CurlTransfer {
 
 extension CurlError {
   static let aborted = CurlError(.aborted, message: "refused by the receiver")
-  static let canceled = CurlError(.canceled, message: "canceled")
+  package static let canceled = CurlError(.canceled, message: "canceled")
 }

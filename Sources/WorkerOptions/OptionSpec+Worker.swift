@@ -27,6 +27,10 @@ extension OptionSpec {
   package static let workerRate = OptionSpec(
     "rate", .bytes, environment: "REELHAUL_RATE", group: "Worker",
     help: "At most so many bytes a second for all transfers of the worker together, which share it as equals")
+  package static let hostConnections = OptionSpec(
+    "host-connections", .integer(1...1000), default: "\(StorageRoots.Settings.standardHostConnections)",
+    environment: "REELHAUL_HOST_CONNECTIONS", group: "Worker",
+    help: "Connections of one worker to one host, for all its tasks together")
   package static let caFile = OptionSpec(
     "ca-file", .file, environment: "REELHAUL_CA_FILE", group: "Worker",
     help: "A PEM file of the authorities that https servers are trusted by, in the place of the system's")
@@ -44,7 +48,8 @@ extension OptionSpec {
     environment: "REELHAUL_LOG_LEVEL", group: "Worker", help: "How much is logged to standard error")
 
   package static let working: [OptionSpec] = [
-    .storage, .initStorage, .allowNetworks, .caFile, .credentials, .workerRate, .lease, .concurrency, .drain, .labels,
+    .storage, .initStorage, .allowNetworks, .caFile, .credentials, .workerRate, .hostConnections, .lease, .concurrency,
+    .drain, .labels,
     .logLevel,
   ]
 }

@@ -19,6 +19,7 @@ extension WorkerConfiguration {
       storage: arguments.storageRoots(),
       allowedNetworks: Self.networks(arguments[.allowNetworks] ?? ""), settings: settings)
     rate = arguments.bytes(.workerRate).flatMap { $0 > 0 ? $0 : nil }
+    hostConnections = arguments.integer(.hostConnections).map { Int($0) } ?? hostConnections
     caFile = arguments[.caFile]
     credentials = arguments[.credentials]
     try Self.check(.caFile, caFile) { try CertificateFile.check($0) }

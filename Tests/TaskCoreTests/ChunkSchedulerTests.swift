@@ -27,7 +27,10 @@ struct ChunkSchedulerTests {
       #expect(zip(running, running.dropFirst()).allSatisfy { $0.id < $1.id })
       let sorted = running.map(\.range).sorted { $0.lowerBound < $1.lowerBound }
       #expect(zip(sorted, sorted.dropFirst()).allSatisfy { $0.upperBound <= $1.lowerBound }, "chunks overlap")
-      if Int.random(in: 0..<4, using: &generator) == 0 { plan.sampled() }
+      if Int.random(in: 0..<4, using: &generator) == 0, let chunk = running.randomElement(using: &generator) {
+        plan.measured(chunk.id, pace: Int64.random(in: 0...(50 * mebibyte), using: &generator))
+      }
+      if Int.random(in: 0..<20, using: &generator) == 0 { plan.delay = Int64.random(in: 0...500, using: &generator) }
       let connections = Int.random(in: 1...8, using: &generator)
       if running.count < connections {
         let rate = Bool.random(using: &generator) ? nil : Int64.random(in: 0...(50 * mebibyte), using: &generator)
@@ -73,10 +76,63 @@ struct ChunkSchedulerTests {
     #expect(length(rate: .max) == 64 * mebibyte)
   }
 
+  @Test("a chunk takes one second where answers begin at once, and up to three where they take their time")
+  func chunksFollowTheDelay() {
+    func length(delay: Int64?) -> Int64? {
+      var plan = ChunkScheduler(size: 10_000 * mebibyte)
+      plan.delay = delay
+      return plan.next(connections: 4, rate: 10 * mebibyte).map { Int64($0.chunk.range.count) }
+    }
+    #expect(length(delay: nil) == 30 * mebibyte)
+    #expect(length(delay: 0) == 10 * mebibyte)
+    #expect(length(delay: 100) == 20 * mebibyte)
+    #expect(length(delay: .max) == 30 * mebibyte)
+  }
+
+  @Test("connections of different speeds end within half a second of each other", arguments: 0..<40 as Range<UInt64>)
+  func connectionsEndTogether(seed: UInt64) {
+    var generator = SplitMix64(seed: seed)
+    let paces = (0..<Int.random(in: 2...16, using: &generator)).map { _ in
+      Int64.random(in: (mebibyte / 2)...(16 * mebibyte), using: &generator)
+    }
+    var plan = ChunkScheduler(size: Int64.random(in: (20 * mebibyte)...(600 * mebibyte), using: &generator))
+    plan.delay = Int64.random(in: 0...200, using: &generator)
+    let mean = paces.reduce(0, +) / Int64(paces.count)
+    var chunks: [(id: Int, position: Int64)?] = paces.map { _ in nil }
+    var idleSince: [Int64?] = paces.map { _ in nil }
+    var (clock, requests): (Int64, Int) = (0, 0)
+    while !plan.isComplete, clock < 10_000_000 {
+      for (index, pace) in paces.enumerated() {
+        if chunks[index] == nil, let grant = plan.next(connections: paces.count, rate: mean) {
+          chunks[index] = (grant.chunk.id, grant.chunk.range.lowerBound)
+          idleSince[index] = nil
+          requests += 1
+        }
+        guard let chunk = chunks[index] else {
+          idleSince[index] = idleSince[index] ?? clock
+          continue
+        }
+        chunks[index]?.position += pace / 100
+        plan.advance(chunk.id, to: chunk.position + pace / 100)
+        plan.measured(chunk.id, pace: pace)
+        if plan.timeLeft(of: chunk.id) == 0 {
+          plan.close(chunk.id)
+          chunks[index] = nil
+        }
+      }
+      clock += 10
+    }
+    #expect(plan.isComplete)
+    let idle = idleSince.compactMap { $0.map { clock - $0 } }.max() ?? 0
+    #expect(idle <= 600, "\(paces): one connection idled for \(idle) ms of \(clock)")
+    // Not many requests of no length.
+    #expect(requests <= Int(clock) * paces.count / 1000 + 12 * paces.count, "\(requests) requests in \(clock) ms")
+  }
+
   @Test("connections share a small file, but not a tiny one")
   func aSmallFileIsSharedAndATinyOneIsNot() {
     var small = ChunkScheduler(size: 8 * mebibyte)
-    let lengths = (0..<4).compactMap { _ in small.next(connections: 4, rate: 100 * mebibyte)?.chunk.range.count }
+    let lengths = (0..<4).compactMap { _ in small.next(connections: 4, rate: 8 * mebibyte)?.chunk.range.count }
     #expect(lengths.count == 4)
     var tiny = ChunkScheduler(size: 70_000)
     let grants = (0..<2).map { _ in tiny.next(connections: 8, rate: nil)?.chunk.range }
@@ -110,15 +166,12 @@ struct ChunkSchedulerTests {
       return next.next(connections: 2, rate: rate) != nil
     }
     #expect(!takesOver(rate: nil), "nothing is known of any connection")
-    #expect(!takesOver(rate: 16 * mebibyte) && takesOver(rate: 15 * mebibyte))
-    // Its own rate counts once it has been measured for a whole second.
-    plan.advance(chunk.id, to: 2 * mebibyte)
-    plan.sampled()
-    #expect(!takesOver(rate: nil))
+    #expect(!takesOver(rate: 33 * mebibyte) && takesOver(rate: 31 * mebibyte))
+    // Its own rate counts once it has been measured.
     plan.advance(chunk.id, to: 9 * mebibyte)
-    plan.sampled()
-    #expect(!takesOver(rate: mebibyte), "seven left at seven a second")
-    plan.sampled()
+    plan.measured(chunk.id, pace: 15 * mebibyte)
+    #expect(!takesOver(rate: mebibyte), "seven left at fifteen a second")
+    plan.measured(chunk.id, pace: 0)
     #expect(takesOver(rate: 100 * mebibyte), "it stands still")
   }
 

@@ -2,42 +2,198 @@ import ReelhaulSystem
 import TaskCore
 import Testing
 
-/// The number of connections after `samples` samples, if `throughput` gives the rate of a number of connections.
-private func settled(maximum: Int, samples: Int = 60, throughput: (Int) -> Int64) -> Int {
-  var governor = ConnectionGovernor(maximum: maximum)
-  for _ in 0..<samples { governor.observe(throughput: throughput(governor.connections)) }
-  return governor.connections
+private let mebibyte: Int64 = 1 << 20
+
+/// A server and the way to it: what arrives on each connection in each millisecond. Bytes per second.
+private struct Link {
+  /// What one connection gets; `nil`: as much as there is.
+  var connection: Int64?
+  /// What all get together.
+  var total: Int64 = 1 << 40
+  /// What each connection gets at once when it begins.
+  var burst: Int64 = 0
+  /// Milliseconds until a new connection moves its first byte.
+  var delay: Int64 = 0
+  /// Bytes come in lumps, so many milliseconds apart.
+  var lumps: Int64 = 1
+  /// Each connection's rate is another one in each sample, by so many percent up or down.
+  var noise = 0
+}
+
+/// Runs a governor against a link. Connections that it takes away are the youngest.
+private struct Run {
+  let link: Link
+  var governor: ConnectionGovernor
+  private(set) var clock: Int64 = 0
+  /// The connections at the end of each second.
+  private(set) var seconds: [Int] = []
+  private(set) var moved: Int64 = 0
+  private var ages: [Int64] = []
+  private var random = SplitMix64(seed: 1)
+
+  init(_ link: Link, maximum: Int = 16, start: Int = 2, isKnown: Bool = false) {
+    self.link = link
+    governor = ConnectionGovernor(maximum: maximum, start: start, isKnown: isKnown)
+  }
+
+  mutating func go(seconds count: Int64) {
+    let end = clock + count * 1000
+    while clock < end { step() }
+  }
+
+  mutating func step() {
+    while ages.count < governor.connections { ages.append(0) }
+    ages.removeLast(ages.count - governor.connections)
+    let time = governor.interval
+    let bytes = ages.map { age in
+      let noise = Int64(Int.random(in: 100 - link.noise...100 + link.noise, using: &random))
+      return (arrived(by: age + time) - arrived(by: age)) * noise / 100
+    }
+    let sum = bytes.reduce(0, +)
+    let most = link.total * time / 1000
+    let scale = sum > most ? Double(most) / Double(sum) : 1
+    let settled = zip(ages, bytes).filter { $0.0 > 0 }
+    moved += Int64(Double(sum) * scale)
+    governor.observe(
+      ConnectionGovernor.Sample(
+        milliseconds: time, bytes: Int64(Double(sum) * scale), settled: settled.count,
+        settledBytes: Int64(Double(settled.map(\.1).reduce(0, +)) * scale)))
+    ages = ages.map { $0 + time }
+    if (clock + time) / 1000 > clock / 1000 { seconds.append(governor.connections) }
+    clock += time
+  }
+
+  /// On a connection of this age, were it alone.
+  private func arrived(by age: Int64) -> Int64 {
+    guard age > link.delay else { return 0 }
+    let time = (age - link.delay) / link.lumps * link.lumps
+    return link.burst + (link.connection ?? link.total) * time / 1000
+  }
 }
 
 struct ConnectionGovernorTests {
-  @Test("the number of connections grows while throughput grows")
-  func growsWhileThroughputDoes() {
-    #expect(settled(maximum: 16) { Int64($0) * 1000 } == 16)
+  @Test("a slow server gets all connections within half a second, whether it begins with a burst or not")
+  func aSlowServerGetsAllConnectionsAtOnce() {
+    let links = [
+      Link(connection: 8 * mebibyte), Link(connection: 8 * mebibyte, burst: 8 * mebibyte),
+      Link(connection: 100_000), Link(connection: mebibyte, delay: 40, noise: 30),
+      Link(connection: 8 * mebibyte, burst: 8 * mebibyte, lumps: 100),
+    ]
+    for link in links {
+      var run = Run(link)
+      while run.clock < 600 { run.step() }
+      #expect(run.governor.connections == 16, "\(link)")
+      run.go(seconds: 30)
+      let most = (link.connection ?? 0) * 16 * 30
+      #expect(run.moved > most * 85 / 100, "\(run.seconds) \(link)")
+    }
   }
 
-  @Test("the number of connections stays near the number that saturates the source")
-  func staysNearTheNumberThatSaturates() {
-    let connections = settled(maximum: 32) { Int64(min($0, 4)) * 1000 }
-    #expect((4...5).contains(connections))
+  @Test("a server that is fast per connection gets more while each brings its share")
+  func connectionsThatBringTheirShareAreKept() {
+    var run = Run(Link(connection: 40 * mebibyte))
+    run.go(seconds: 3)
+    #expect(run.governor.connections == 16, "\(run.seconds)")
   }
 
-  @Test("more connections are not kept if they bring no more throughput")
+  @Test("a burst of any length does not keep a run at few connections", arguments: [1, 4, 16, 64, 200] as [Int64])
+  func aBurstMisleadsNobody(burst: Int64) {
+    for rate in [1, 4, 8, 20] as [Int64] {
+      var run = Run(Link(connection: rate * mebibyte, total: 400 * mebibyte, burst: burst * mebibyte))
+      run.go(seconds: 5)
+      #expect(run.governor.connections == 16, "\(rate) MiB/s: \(run.seconds)")
+    }
+  }
+
+  @Test("the number of connections comes back to what saturates the link", arguments: [1, 2, 3, 4, 6] as [Int])
+  func comesBackToWhatIsEnough(enough: Int) {
+    var run = Run(Link(connection: 10 * mebibyte, total: Int64(enough) * 10 * mebibyte))
+    run.go(seconds: 60)
+    let settled = run.seconds.suffix(20)
+    #expect(settled.allSatisfy { $0 >= enough / 2 && $0 <= max(enough * 2, enough + 2) }, "\(run.seconds)")
+    // What the trials cost.
+    #expect(run.moved > run.link.total * 60 * 85 / 100)
+  }
+
+  @Test("one or two connections are enough for a server that is as fast as the machine")
   func oneConnectionIsEnoughForAFastServer() {
-    #expect(settled(maximum: 16, samples: 40) { _ in 1_000_000 } <= 2)
+    var run = Run(Link(total: 600 * mebibyte))
+    run.go(seconds: 30)
+    #expect(run.seconds.allSatisfy { $0 <= 4 }, "\(run.seconds)")
+    #expect(run.seconds.filter { $0 > 2 }.count <= 3, "\(run.seconds)")
+  }
+
+  @Test("a noisy link does not keep a run at few connections", arguments: [10, 30, 60])
+  func noiseMisleadsNobodyForLong(noise: Int) {
+    var run = Run(Link(connection: 8 * mebibyte, noise: noise))
+    run.go(seconds: 120)
+    #expect(run.seconds.filter { $0 < 8 }.count <= 12, "\(run.seconds)")
+  }
+
+  @Test("a server that becomes slower per connection gets more again within seconds")
+  func aServerThatBecomesSlowerGetsMore() {
+    var run = Run(Link(total: 300 * mebibyte))
+    run.go(seconds: 20)
+    #expect(run.governor.connections <= 3)
+    var slow = Run(Link(connection: 4 * mebibyte))
+    slow.governor = run.governor
+    slow.go(seconds: 4)
+    #expect(slow.governor.connections == 16, "\(slow.seconds)")
+  }
+
+  @Test("no connection is added beyond what a limit of the task needs")
+  func aLimitIsReachedWithAsFewAsItTakes() {
+    var run = Run(Link(connection: 8 * mebibyte), start: 1)
+    run.governor.wanted = 6 * mebibyte
+    run.go(seconds: 30)
+    #expect(run.seconds.allSatisfy { $0 == 1 })
+    run = Run(Link(connection: mebibyte, total: 6 * mebibyte), start: 1)
+    run.governor.wanted = 6 * mebibyte
+    run.go(seconds: 8)
+    #expect(run.governor.connections >= 6, "\(run.seconds)")
+  }
+
+  @Test("what the run itself holds back is no reason for more connections")
+  func whatIsHeldBackIsNoReason() {
+    var governor = ConnectionGovernor(maximum: 16, start: 1)
+    for _ in 0..<100 {
+      governor.observe(.init(milliseconds: 1000, bytes: 1000, settled: 1, settledBytes: 1000, isHeldBack: true))
+      #expect(governor.connections == 1)
+    }
+  }
+
+  @Test("a server that is known begins with what was right for it")
+  func beginsWithWhatIsKnown() {
+    #expect(ConnectionGovernor(maximum: 16, start: 12, isKnown: true).connections == 12)
+    #expect(ConnectionGovernor(maximum: 4, start: 12, isKnown: true).connections == 4)
   }
 
   @Test("the number of connections never again reaches a number that was refused")
   func neverAgainAsManyAsWereRefused() {
-    var governor = ConnectionGovernor(maximum: 16)
-    while governor.connections < 8 { governor.observe(throughput: Int64(governor.connections) * 1000) }
-    governor.refused()
-    #expect(governor.connections == 7)
+    var run = Run(Link(connection: mebibyte))
+    while run.governor.connections < 8 { run.step() }
+    let refused = run.governor.connections
+    run.governor.refused()
+    #expect(run.governor.connections == refused - 1)
     for _ in 0..<100 {
-      governor.observe(throughput: Int64(governor.connections) * 1000)
-      #expect(governor.connections <= 7)
+      run.step()
+      #expect(run.governor.connections < refused)
     }
-    for _ in 0..<20 { governor.refused() }
-    #expect(governor.connections == 1)
+    for _ in 0..<20 { run.governor.refused() }
+    #expect(run.governor.connections == 1)
+  }
+
+  @Test("a connection that broke after it had moved bytes is replaced at once, several that broke within seconds")
+  func aBrokenConnectionIsReplaced() {
+    var run = Run(Link(connection: mebibyte))
+    run.go(seconds: 2)
+    run.governor.broke()
+    #expect(run.governor.connections == 16)
+    run.go(seconds: 1)
+    run.governor.broke()
+    #expect(run.governor.connections == 15)
+    run.go(seconds: 10)
+    #expect(run.governor.connections == 16, "\(run.seconds)")
   }
 
   @Test("the number of connections stays within its bounds", arguments: 0..<20 as Range<UInt64>)
@@ -46,12 +202,20 @@ struct ConnectionGovernorTests {
     let maximum = Int.random(in: 1...16, using: &generator)
     var governor = ConnectionGovernor(maximum: maximum, start: 4)
     for _ in 0..<300 {
-      if Int.random(in: 0..<20, using: &generator) == 0 {
-        governor.refused()
-      } else {
-        governor.observe(throughput: Int64.random(in: 0...Int64.max, using: &generator))
+      switch Int.random(in: 0..<20, using: &generator) {
+      case 0: governor.refused()
+      case 1: governor.broke()
+      default:
+        governor.observe(
+          .init(
+            milliseconds: Int64.random(in: Int64.min...Int64.max, using: &generator),
+            bytes: Int64.random(in: Int64.min...Int64.max, using: &generator),
+            settled: Int.random(in: 0...16, using: &generator),
+            settledBytes: Int64.random(in: Int64.min...Int64.max, using: &generator),
+            isHeldBack: Bool.random(using: &generator)))
       }
       #expect((1...maximum).contains(governor.connections))
+      #expect(governor.interval > 0)
     }
   }
 }

@@ -16,6 +16,7 @@ final class EasyHandle {
   private(set) var hasSurplus = false
   private unowned let sockets: SocketTable
   private let permits: CurlOptions.AddressPredicate
+  private let receiveBuffer: Int
   private let errorText: UnsafeMutablePointer<CChar>
   private var headers: UnsafeMutablePointer<curl_slist>?
 
@@ -26,6 +27,7 @@ final class EasyHandle {
     self.raw = raw
     self.sockets = sockets
     permits = options.permits
+    receiveBuffer = options.receiveBuffer
     errorText = .allocate(capacity: Int(CURL_ERROR_SIZE))
     errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
     try setFixed(share: share, options: options)
@@ -146,6 +148,9 @@ final class EasyHandle {
     try check(rh_easy_set_long(raw, CURLOPT_CONNECTTIMEOUT_MS, Self.milliseconds(request.connectTimeout)))
     try check(rh_easy_set_long(raw, CURLOPT_TIMEOUT_MS, request.deadline.map(Self.milliseconds) ?? 0))
     try check(rh_easy_set_long(raw, CURLOPT_LOW_SPEED_LIMIT, request.lowSpeed?.bytesPerSecond ?? 0))
+    if let size = request.receiveBuffer, size < receiveBuffer {
+      try check(rh_easy_set_long(raw, CURLOPT_BUFFERSIZE, size))
+    }
     try check(rh_easy_set_long(raw, CURLOPT_LOW_SPEED_TIME, request.lowSpeed?.seconds ?? 0))
   }
 

@@ -26,6 +26,8 @@ package struct CurlRequest: Sendable {
   package var lowSpeed: LowSpeed?
   /// The limit for the whole transfer from its start, including pauses.
   package var deadline: Duration?
+  /// Bytes that are read at once, if that is to be less than the client's ``CurlOptions/receiveBuffer``.
+  package var receiveBuffer: Int?
 
   package init(
     _ method: Method = .get, url: String, headers: [(name: String, value: String)] = [],

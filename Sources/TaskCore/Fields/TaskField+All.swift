@@ -60,6 +60,9 @@ extension TaskField {
       "rate", .bytes(Place(\.rate), from: 1),
       option: Option("rate", group: .transfer, help: "At most so many bytes a second")),
     TaskField(
+      "connections", .integer(Place(\.connections), TaskSpec.connectionsLimit),
+      option: Option("connections", group: .transfer, help: "At most so many connections at once")),
+    TaskField(
       "credential", .optionalName(Place(\.credential), limit: 100),
       option: Option("credential", "NAME", group: .transfer, help: "A credential that the workers have")),
     TaskField(

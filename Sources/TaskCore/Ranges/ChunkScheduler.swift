@@ -8,15 +8,22 @@ public struct ChunkScheduler: Sendable {
     /// Bytes of the shortest chunk that is planned; the last of a range, and shares of a small rest, may be shorter.
     public var shortest: Int64 = 4 << 20
     public var longest: Int64 = 64 << 20
-    /// What a chunk should take, in seconds.
-    public var seconds: Int64 = 3
-    /// A running chunk is split only where both halves have as many bytes.
-    public var shortestPart: Int64 = 1 << 20
-    /// And only where its connection needs longer, in seconds, for what it has left: of a second half that would soon be
-    /// here, much is on its way already and would be sent again.
-    public var tailSeconds: Int64 = 1
-    /// Chunks begin and end at multiples of this, gaps apart.
-    public var grain: Int64 = 256 << 10
+    /// How long a chunk should take, in milliseconds: short, so that the hash can follow closely, but many times the delay of
+    /// an answer, which each chunk costs.
+    public var milliseconds: ClosedRange<Int64> = 1000...3000
+    public var delays: Int64 = 20
+    /// Near the end, and of a running chunk that is split, no part is shorter than what a connection moves in this time …
+    public var partMilliseconds: Int64 = 250
+    /// … within these bounds: a request costs a round trip.
+    public var shortestPart: Int64 = 64 << 10
+    public var longestPart: Int64 = 8 << 20
+    /// What a part has at least while no connection's rate is known.
+    public var unknownPart: Int64 = 1 << 20
+    /// A running chunk is split only if its connection needs longer than this for the rest. All connections then end within
+    /// this time of each other, and little is sent twice of what was on its way.
+    public var tailMilliseconds: Int64 = 500
+    /// Chunks begin and end at multiples of this, except next to gaps.
+    public var grain: Int64 = 64 << 10
 
     public init() {}
   }
@@ -39,8 +46,7 @@ public struct ChunkScheduler: Sendable {
     /// Bytes below it have arrived.
     var position: Int64
     var range: Range<Int64>
-    /// Where it was when a second began, and how far it came in the last whole one.
-    var mark: Int64?
+    /// Bytes per second, as measured.
     var pace: Int64?
 
     var left: Int64 { range.upperBound - position }
@@ -48,6 +54,8 @@ public struct ChunkScheduler: Sendable {
 
   public let size: Int64
   public let limits: Limits
+  /// Milliseconds from a request to the first byte of its answer, of late.
+  public var delay: Int64?
   /// The bytes that have arrived, those done before included.
   public private(set) var received: ByteRanges
   /// Neither received nor handed out.
@@ -84,12 +92,15 @@ public struct ChunkScheduler: Sendable {
     return split(rate: rate)
   }
 
-  /// A second has passed since the last call: what has arrived in it tells how fast each connection is.
-  public mutating func sampled() {
-    for (id, chunk) in running {
-      running[id]?.pace = chunk.mark.map { chunk.position - $0 }
-      running[id]?.mark = chunk.position
-    }
+  /// The chunk's connection moves so many bytes per second.
+  public mutating func measured(_ id: Int, pace: Int64) {
+    running[id]?.pace = pace
+  }
+
+  /// Milliseconds that the chunk's connection still needs; `nil` where its pace is not known.
+  public func timeLeft(of id: Int) -> Int64? {
+    guard let chunk = running[id], let pace = chunk.pace else { return nil }
+    return milliseconds(for: chunk.left, at: pace)
   }
 
   /// Bytes of the chunk below `offset` have arrived.
@@ -121,32 +132,56 @@ public struct ChunkScheduler: Sendable {
   private func length(in gap: Range<Int64>, connections: Int, rate: Int64?) -> Int64 {
     let available = gap.upperBound - gap.lowerBound
     let adapted =
-      rate.map { min(max(bytes(in: limits.seconds, at: $0), limits.shortest), limits.longest) }
+      rate.map { min(max(bytes(in: chunkMilliseconds, at: $0), limits.shortest), limits.longest) }
       ?? limits.shortest
-    let share = max(free.count / Int64(max(1, connections)), limits.shortestPart)
+    let part = part(at: rate)
+    let share = max(free.count / Int64(max(1, connections)), part)
     let end = roundUp(gap.lowerBound + min(adapted, share))
-    let isRestWorthAConnection = gap.upperBound - end >= limits.shortestPart
-    return isRestWorthAConnection ? end - gap.lowerBound : min(available, limits.longest + limits.shortestPart)
+    let isRestWorthAConnection = gap.upperBound - end >= part
+    return isRestWorthAConnection ? end - gap.lowerBound : min(available, limits.longest + limits.longestPart)
   }
 
-  /// The second half of what the chunk has to do that has the most left, of those that are slow. One whose pace is not
-  /// known yet is taken to be as fast as others were, and without those to be fast.
+  /// A part of the running chunk that needs the longest, if that is long: each connection gets what it moves until both
+  /// end. A chunk whose pace is not known yet is taken to be as fast as others were, and without those to be fast.
   private mutating func split(rate: Int64?) -> Grant? {
-    let slow = running.filter { _, chunk in
-      chunk.left >= 2 * limits.shortestPart
-        && chunk.left > bytes(in: limits.tailSeconds, at: chunk.pace ?? rate ?? .max)
+    var slowest: (id: Int, chunk: Running, pace: Int64, part: Int64, time: Int64)?
+    for (id, chunk) in running {
+      let known = chunk.pace ?? rate
+      let pace = known ?? .max
+      let time = milliseconds(for: chunk.left, at: pace)
+      guard time >= limits.tailMilliseconds, chunk.left >= 2 * part(at: known) else { continue }
+      if slowest.map({ ($0.time, $0.chunk.left, $0.id) < (time, chunk.left, id) }) ?? true {
+        slowest = (id, chunk, pace, part(at: known), time)
+      }
     }
-    guard let (id, chunk) = slow.max(by: { ($0.value.left, $1.key) < ($1.value.left, $0.key) }) else { return nil }
-    let middle = min(roundUp(chunk.position + chunk.left / 2), chunk.range.upperBound - limits.shortestPart)
+    guard let (id, chunk, pace, part, _) = slowest else { return nil }
+    let share = Double(max(pace, 1)) / (Double(max(pace, 1)) + Double(max(rate ?? pace, 1)))
+    let kept = min(max(Int64(Double(chunk.left) * share), part), chunk.left - part)
+    let middle = min(roundUp(chunk.position + kept), chunk.range.upperBound - part)
     running[id]?.range = chunk.range.lowerBound..<middle
     return Grant(
       chunk: start(middle..<chunk.range.upperBound),
       shortened: Chunk(id: id, range: chunk.range.lowerBound..<middle))
   }
 
-  private func bytes(in seconds: Int64, at rate: Int64) -> Int64 {
-    let bytes = rate.multipliedReportingOverflow(by: seconds)
-    return bytes.overflow ? .max : bytes.partialValue
+  private var chunkMilliseconds: Int64 {
+    guard let delay else { return limits.milliseconds.upperBound }
+    return min(max(min(delay, 1 << 20) * limits.delays, limits.milliseconds.lowerBound), limits.milliseconds.upperBound)
+  }
+
+  private func part(at rate: Int64?) -> Int64 {
+    guard let rate else { return limits.unknownPart }
+    return min(max(bytes(in: limits.partMilliseconds, at: rate), limits.shortestPart), limits.longestPart)
+  }
+
+  private func bytes(in milliseconds: Int64, at rate: Int64) -> Int64 {
+    let bytes = rate.multipliedReportingOverflow(by: milliseconds)
+    return bytes.overflow ? .max : bytes.partialValue / 1000
+  }
+
+  private func milliseconds(for bytes: Int64, at rate: Int64) -> Int64 {
+    let product = bytes.multipliedReportingOverflow(by: 1000)
+    return product.overflow ? .max : product.partialValue / max(1, rate)
   }
 
   private func roundUp(_ offset: Int64) -> Int64 {

@@ -1,58 +1,291 @@
-/// How many connections one download uses: more while that makes it faster, fewer where the server refuses them.
+/// How many connections one download uses: more while each brings its share, fewer where they do not or are refused.
 ///
-/// Pure: one sample of the download's throughput goes in about every second, the number of connections comes out. It
-/// doubles while each step brings a tenth more throughput, steps back when one does not, and tries one more now and then.
+/// Pure: samples of what arrived go in, the number of connections comes out. While one connection is slow, which a far
+/// or throttling server makes it, the number grows at once, without a trial: there it costs nothing. Later it changes by
+/// trials, up and down. A trial compares the throughput of the time before with that of the time after, when the new
+/// connections had time to move bytes. A verdict is void as soon as the throughput is no longer what it was based on, so a
+/// burst at the beginning misleads nobody for long.
 public struct ConnectionGovernor: Sendable {
-  /// A step must bring this many percent.
-  public static let worthwhilePercent: Int64 = 10
-  /// Samples between a step that did not pay and the next try.
-  public static let patience = 10
+  /// The numbers it is steered by. Bytes per second and milliseconds.
+  public struct Limits: Hashable, Sendable {
+    /// A connection below this rate is slow: others are opened without a trial.
+    public var slowRate: Int64 = 24 << 20
+    /// Nobody needs more than this throughput: the disk or a core is the limit next.
+    public var fastThroughput: Int64 = 1 << 30
+    /// What a slow connection is judged by.
+    public var rampWindow: Int64 = 100
+    /// How long after a change nothing is measured, and how long the measurement takes, where connections are slow.
+    public var settling: Int64 = 1000
+    public var measuring: Int64 = 1000
+    /// The same where they are fast: they show sooner what they bring.
+    public var fastSettling: Int64 = 100
+    public var fastMeasuring: Int64 = 150
+    /// Before a trial is made again that failed; doubles with each failure …
+    public var rest: Int64 = 5000
+    /// … up to this.
+    public var longestRest: Int64 = 60_000
+    /// A trial with more connections pays if it brings this share of what the new ones would bring at best, and one with
+    /// fewer if it costs less than the other share.
+    public var gainPercent: Int64 = 40
+    public var lossPercent: Int64 = 30
+    /// A verdict is void when the throughput falls below this share of the one that it was based on.
+    public var voidPercent: Int64 = 60
+
+    public init() {}
+  }
+
+  /// What arrived since the sample before.
+  public struct Sample: Hashable, Sendable {
+    public var milliseconds: Int64
+    /// On all connections.
+    public var bytes: Int64
+    /// The connections that received during the whole time, and their bytes.
+    public var settled: Int
+    public var settledBytes: Int64
+    /// The download itself did not take what could have come: a limit, or a disk that is slow.
+    public var isHeldBack: Bool
+
+    public init(milliseconds: Int64, bytes: Int64, settled: Int, settledBytes: Int64, isHeldBack: Bool = false) {
+      self.milliseconds = min(max(1, milliseconds), 1 << 20)
+      self.bytes = min(max(0, bytes), 1 << 50)
+      self.settled = settled
+      self.settledBytes = min(max(0, settledBytes), 1 << 50)
+      self.isHeldBack = isHeldBack
+    }
+  }
 
   /// How many connections there should be now.
   public private(set) var connections: Int
-  private var ceiling: Int
-  /// The throughput and the number of connections before the last step up.
-  private var before: (throughput: Int64, connections: Int)?
-  private var doubles = true
-  private var rest = 0
+  /// Bytes per second of one connection, of late; `nil` at first.
+  public private(set) var connectionRate: Int64?
+  /// The throughput that is wanted, in bytes per second; `nil`: as much as there is.
+  public var wanted: Int64?
 
-  /// Starts with `start` connections and never uses more than `maximum`.
-  public init(maximum: Int, start: Int = 1) {
-    ceiling = max(1, maximum)
-    connections = min(max(1, start), ceiling)
+  private let limits: Limits
+  private var ceiling: Int
+  private var sinceBreak: Int64 = .max
+  private var phase: Phase
+  private var up: Pause
+  private var down: Pause
+
+  private enum Phase {
+    /// Connections are added while one is slow.
+    case ramp(Measurement)
+    /// Every trial begins and ends with a measurement. `trial`: what there was before the present step.
+    case measuring(Measurement, trial: Trial?)
   }
 
-  /// The download moved `throughput` bytes per second since the last sample, with as many connections as were asked for.
-  public mutating func observe(throughput: Int64) {
-    if rest > 0 {
-      rest -= 1
-      return
+  fileprivate struct Measurement {
+    /// Nothing is counted for so long.
+    var settling: Int64 = 0
+    var milliseconds: Int64 = 0
+    var bytes: Int64 = 0
+    /// The time of all settled connections together, and their bytes.
+    var settledMilliseconds: Int64 = 0
+    var settledBytes: Int64 = 0
+    var isHeldBack = false
+
+    /// Bytes per second.
+    var throughput: Int64 { bytes.perSecond(of: milliseconds) }
+    /// Of one connection.
+    var rate: Int64 { settledBytes.perSecond(of: settledMilliseconds) }
+  }
+
+  private struct Trial {
+    let connections: Int
+    let throughput: Int64
+  }
+
+  /// The time until a kind of trial is made again.
+  fileprivate struct Pause {
+    var left: Int64
+    /// The next one, if the trial fails.
+    var next: Int64
+    /// The throughput that the last verdict was based on.
+    var verdict: Int64 = 0
+  }
+
+  /// Starts with `start` connections and never uses more than `maximum`.
+  ///
+  /// - Parameter isKnown: `start` is what was right for this host a short time ago.
+  public init(maximum: Int, start: Int = 1, isKnown: Bool = false, limits: Limits = Limits()) {
+    self.limits = limits
+    ceiling = max(1, maximum)
+    connections = min(max(1, start), ceiling)
+    phase = isKnown ? .measuring(Measurement(settling: limits.settling), trial: nil) : .ramp(Measurement())
+    up = Pause(left: isKnown ? limits.rest : 0, next: limits.rest)
+    down = Pause(left: 2 * limits.rest, next: 2 * limits.rest)
+  }
+
+  /// The milliseconds until the next sample should be taken.
+  public var interval: Int64 {
+    switch phase {
+    case .ramp: limits.rampWindow / 2
+    case .measuring(_, let trial): trial != nil && isFast ? limits.fastMeasuring / 3 : 1000
     }
-    if let before, !Self.pays(throughput, over: before.throughput) {
-      connections = min(before.connections, ceiling)
-      self.before = nil
-      doubles = false
-      rest = Self.patience
-      return
+  }
+
+  /// So many bytes arrived.
+  public mutating func observe(_ sample: Sample) {
+    estimate(sample)
+    sinceBreak = sinceBreak == .max ? .max : min(sinceBreak + sample.milliseconds, limits.rest)
+    switch phase {
+    case .ramp(let measurement): ramp(measurement.adding(sample))
+    case .measuring(let measurement, let trial):
+      rest(sample.milliseconds)
+      measure(measurement.adding(sample), trial)
     }
-    guard connections < ceiling else {
-      before = nil
-      return
-    }
-    before = (throughput, connections)
-    connections = min(doubles ? connections * 2 : connections + 1, ceiling)
   }
 
   /// The server refused one of the connections (429, 503, reset at once): one fewer, and never as many again.
   public mutating func refused() {
     ceiling = max(1, connections - 1)
-    connections = ceiling
-    before = nil
-    doubles = false
-    rest = Self.patience
+    setBack(to: ceiling)
   }
 
-  private static func pays(_ throughput: Int64, over before: Int64) -> Bool {
-    Double(throughput) * 100 >= Double(before) * Double(100 + worthwhilePercent)
+  /// A connection broke that had moved bytes. That happens; if it happens again soon, there is one fewer for a while.
+  public mutating func broke() {
+    if sinceBreak < limits.rest { setBack(to: max(1, connections - 1)) }
+    sinceBreak = 0
+  }
+
+  private mutating func setBack(to count: Int) {
+    connections = count
+    up.left = max(up.left, limits.rest)
+    begin(trial: nil)
+  }
+
+  // MARK: Decisions
+
+  /// The rate of one connection: mostly the last second's.
+  private mutating func estimate(_ sample: Sample) {
+    guard sample.settled > 0, !sample.isHeldBack else { return }
+    let rate = (sample.settledBytes / Int64(sample.settled)).perSecond(of: sample.milliseconds)
+    let weight = min(sample.milliseconds, 1000)
+    connectionRate = connectionRate.map { ($0 / 1000 * (1000 - weight)) + rate / 1000 * weight } ?? rate
+  }
+
+  private var isFast: Bool { (connectionRate ?? 0) >= limits.slowRate }
+
+  private mutating func ramp(_ measurement: Measurement) {
+    guard !measurement.isHeldBack else { return begin(trial: nil) }
+    guard measurement.milliseconds >= limits.rampWindow, measurement.bytes > 0, measurement.settledMilliseconds > 0
+    else {
+      phase = .ramp(measurement)
+      return
+    }
+    // A fast connection may be one that begins with a burst: a trial tells.
+    guard measurement.rate < limits.slowRate, !isEnough(measurement.throughput) else { return step(from: measurement) }
+    connections = min(connections * 4, ceiling)
+    phase = .ramp(Measurement())
+    if connections == ceiling { begin(trial: nil) }
+  }
+
+  private mutating func measure(_ measurement: Measurement, _ trial: Trial?) {
+    guard measurement.milliseconds >= (isFast ? limits.fastMeasuring : limits.measuring) else {
+      phase = .measuring(measurement, trial: trial)
+      return
+    }
+    let throughput = measurement.throughput
+    guard let trial else { return step(from: measurement) }
+    let change = Int64(connections - trial.connections)
+    let share = trial.throughput / Int64(trial.connections) * change
+    if change > 0 {
+      // What the trial began with was a burst.
+      if isVoid(trial.throughput, at: throughput) { return rampAgain() }
+      guard throughput - trial.throughput >= share / 100 * limits.gainPercent, throughput > trial.throughput else {
+        up.failed(at: trial.throughput, limits)
+        return retreat(to: trial)
+      }
+      up.succeeded(limits)
+    } else {
+      guard throughput - trial.throughput >= share / 100 * limits.lossPercent else {
+        down.failed(at: trial.throughput, limits)
+        return retreat(to: trial)
+      }
+      down.succeeded(limits)
+      // What was given up is not asked for again at once.
+      up.left = max(up.left, limits.rest)
+      up.verdict = 0
+    }
+    step(from: measurement)
+  }
+
+  private mutating func rampAgain() {
+    up.succeeded(limits)
+    phase = .ramp(Measurement())
+  }
+
+  private mutating func retreat(to trial: Trial) {
+    connections = min(trial.connections, ceiling)
+    begin(trial: nil)
+  }
+
+  /// The next trial, if one is due.
+  private mutating func step(from measurement: Measurement) {
+    let throughput = measurement.throughput
+    let trial = Trial(connections: connections, throughput: throughput)
+    if up.left > 0, isVoid(up.verdict, at: throughput), !measurement.isHeldBack { return rampAgain() }
+    if connections < ceiling, up.left <= 0, throughput > 0, !isEnough(throughput), !measurement.isHeldBack {
+      connections = min(connections + max(1, connections < 4 ? connections : connections / 2), ceiling)
+      begin(trial: trial)
+    } else if connections > 1, down.left <= 0, throughput > 0 {
+      connections -= max(1, connections / 4)
+      begin(trial: trial)
+    } else {
+      begin(trial: nil)
+    }
+  }
+
+  /// Whether a verdict that was based on one throughput is void at another.
+  private func isVoid(_ verdict: Int64, at throughput: Int64) -> Bool {
+    throughput < verdict / 100 * limits.voidPercent
+  }
+
+  private mutating func begin(trial: Trial?) {
+    let settling = trial == nil ? 0 : isFast ? limits.fastSettling : limits.settling
+    phase = .measuring(Measurement(settling: settling), trial: trial)
+  }
+
+  private mutating func rest(_ milliseconds: Int64) {
+    up.left = max(0, up.left - milliseconds)
+    down.left = max(0, down.left - milliseconds)
+  }
+
+  private func isEnough(_ throughput: Int64) -> Bool {
+    throughput >= min(limits.fastThroughput, wanted.map { $0 - $0 / 10 } ?? .max)
+  }
+}
+
+extension ConnectionGovernor.Measurement {
+  fileprivate func adding(_ sample: ConnectionGovernor.Sample) -> Self {
+    var sum = self
+    guard sum.settling <= 0 else {
+      sum.settling -= sample.milliseconds
+      return sum
+    }
+    sum.milliseconds += sample.milliseconds
+    sum.bytes += sample.bytes
+    sum.settledMilliseconds += sample.milliseconds * Int64(sample.settled)
+    sum.settledBytes += sample.settledBytes
+    if sample.isHeldBack { sum.isHeldBack = true }
+    return sum
+  }
+}
+
+extension ConnectionGovernor.Pause {
+  fileprivate mutating func failed(at throughput: Int64, _ limits: ConnectionGovernor.Limits) {
+    (left, next, verdict) = (next, min(next * 2, limits.longestRest), throughput)
+  }
+
+  fileprivate mutating func succeeded(_ limits: ConnectionGovernor.Limits) {
+    (left, next, verdict) = (0, limits.rest, 0)
+  }
+}
+
+extension Int64 {
+  /// Without a product that might overflow.
+  fileprivate func perSecond(of milliseconds: Int64) -> Int64 {
+    self / Swift.max(1, milliseconds) * 1000 + self % Swift.max(1, milliseconds) * 1000 / Swift.max(1, milliseconds)
   }
 }

@@ -3,6 +3,9 @@ public struct TaskSpec: Hashable, Sendable {
   public static let priorities = -1000...1000
   /// A URL may be as long as this, in bytes.
   public static let urlLimit = 8192
+  /// How many connections a task may use at once, and how many it may if it does not say.
+  public static let connectionsLimit = 1...64
+  public static let standardConnections = 16
   /// Parameters may be as long as this, in bytes.
   public static let parametersLimit = 1 << 16
 
@@ -24,6 +27,8 @@ public struct TaskSpec: Hashable, Sendable {
   public var retry: RetryPolicy
   /// Bytes per second, or `nil` for no limit of its own.
   public var rate: Int64?
+  /// It uses at most so many connections at once.
+  public var connections: Int
   /// The name of a credential that lives with the workers.
   public var credential: String?
   public var labels: [String: String]
@@ -37,7 +42,8 @@ public struct TaskSpec: Hashable, Sendable {
     id: UniqueID, kind: TaskKind, source: String, destination: String? = nil, priority: Int = 0,
     queue: String = "default", after: [UniqueID] = [], notBefore: Timestamp? = nil, expect: Expectation = Expectation(),
     ifExists: IfExists = .fail, headers: [HeaderField] = [], retry: RetryPolicy = RetryPolicy(), rate: Int64? = nil,
-    credential: String? = nil, labels: [String: String] = [:], paused: Bool = false,
+    connections: Int = standardConnections, credential: String? = nil, labels: [String: String] = [:],
+    paused: Bool = false,
     parameters: [UInt8]? = nil
   ) {
     self.id = id
@@ -53,6 +59,7 @@ public struct TaskSpec: Hashable, Sendable {
     self.headers = headers
     self.retry = retry
     self.rate = rate
+    self.connections = connections
     self.credential = credential
     self.labels = labels
     self.paused = paused

@@ -36,7 +36,7 @@ package struct CredentialFile: Sendable {
   }
 }
 
-/// Why a file of secrets or certificates cannot be used. For people; of its contents it shows nothing but names.
+/// Why a file of secrets or certificates cannot be used. For people. Of the file's contents, it shows only names.
 package struct UnusableFile: Error, CustomStringConvertible {
   package let description: String
 }

@@ -2,12 +2,12 @@ import Glibc
 import ReelhaulSystem
 import TaskCore
 
-/// Deletes what lies at a storage URL: a file, a symbolic link itself, or a directory with all it holds.
+/// Deletes the entry at a storage URL: a file, a symbolic link itself, or a directory with everything in it.
 ///
-/// It walks beneath the root only, follows no symbolic link, and enters no other file system. Doing it again after a crash
-/// deletes the rest. All calls block.
+/// It works only beneath the root, follows no symbolic link, and enters no other file system. Running it again after a
+/// crash deletes the rest. All calls block.
 package struct Deletion: Sendable {
-  /// Files are all entries but directories; bytes are the sizes of regular files.
+  /// `files` counts all entries except directories; `bytes` is the sum of the sizes of regular files.
   package struct Count: Hashable, Sendable {
     package var files: Int64 = 0
     package var bytes: Int64 = 0
@@ -21,16 +21,16 @@ package struct Deletion: Sendable {
     package static func - (a: Count, b: Count) -> Count { Count(files: a.files - b.files, bytes: a.bytes - b.bytes) }
   }
 
-  /// Asked and told while it works.
+  /// Controls the deletion and receives its progress.
   package protocol Observer: Sendable {
-    /// Whether the run may go on: asked before every change. False ends the deletion with what is done.
+    /// Whether the run may go on. The deletion checks this before every change, and ends if it is false.
     var goesOn: Bool { get }
-    /// So much is gone in this call so far.
+    /// Receives the sum of all that this call has deleted so far.
     func deleted(_ count: Count)
   }
 
   private static let depthLimit = 500
-  /// Entries that are listed at a time: a directory may hold millions.
+  /// How many entries are listed at a time, because a directory may contain millions.
   private static let batch = 4096
 
   private let volume: Volume
@@ -51,12 +51,12 @@ package struct Deletion: Sendable {
     case special
   }
 
-  /// A regular file with its contents: another file, or a changed one, has another version.
+  /// Identifies a regular file and its contents. Another file, or a changed one, has another version.
   package struct Version: Hashable, Sendable {
     package let size: Int64
     private let device: dev_t
     private let inode: ino_t
-    /// A file that is made after another was removed may get its inode.
+    /// Needed besides the inode, because a new file may get the inode of a removed one.
     private let modifiedAt: [Int]
 
     init(_ status: stat) {
@@ -67,7 +67,7 @@ package struct Deletion: Sendable {
     }
   }
 
-  /// What lies there.
+  /// Finds out what the URL names now.
   package func look() throws(StorageError) -> Target {
     try volume.check()
     do throws(SystemError) {
@@ -83,7 +83,7 @@ package struct Deletion: Sendable {
     }
   }
 
-  /// Counts what a directory holds. Nil where the observer ended it.
+  /// Counts everything in a directory. Returns nil if the observer ended the count.
   package func survey() throws(StorageError) -> Count? {
     do throws(SystemError) {
       let parent = try parent()
@@ -95,8 +95,8 @@ package struct Deletion: Sendable {
     }
   }
 
-  /// Deletes what lies there; nothing is no error. Returns whether all is gone, or the observer ended it before.
-  /// Durable when it returns true.
+  /// Deletes the entry; a missing entry is not an error. Returns true if everything is gone, and the deletion is then
+  /// durable. Returns false if the observer ended it before.
   package func run() throws(StorageError) -> Bool {
     try volume.check()
     do throws(SystemError) {
@@ -105,7 +105,7 @@ package struct Deletion: Sendable {
       do throws(SystemError) {
         guard try delete(parent, name, device: parent.status().st_dev, depth: 0, &count) else { return false }
       } catch  where error.errno == ENOENT {
-        // An earlier run may have removed it without having synced that.
+        // An earlier run may have removed the entry without syncing the directory. So the sync still follows.
       }
       try volume.directories.sync(parent)
       return true
@@ -115,16 +115,17 @@ package struct Deletion: Sendable {
     }
   }
 
-  /// Deletes the regular file that was looked at and verified, and no other that has taken its name since:
-  /// it is moved aside under `aside`, compared, and removed or moved back. Returns whether it was there, and the observer
-  /// let it go. Durable when it returns true.
+  /// Deletes only the regular file that was verified, not a file that has taken its name since: moves the file to the
+  /// name `aside`, compares it, and then removes it or moves it back. Returns true if the file was there and is gone,
+  /// and the deletion is then durable. Returns false if the file was missing or the observer ended the call.
   package func runExactly(_ version: Version, aside: StagingName) throws(StorageError) -> Bool {
     try volume.check()
     guard observer.goesOn else { return false }
     do throws(SystemError) {
       let parent = try parent()
       let replaced = SystemError(errno: EAGAIN, operation: "delete \(url): it was replaced while it was verified")
-      // Moving aside is only for a replacement that happens between this look and the next call.
+      // This check finds most replacements. Moving the file aside is for one that happens between here and the next
+      // call.
       guard try Version(parent.status(of: url.name)) == version else { throw replaced }
       try FileDescriptor.rename(from: parent, url.name, to: volume.staging, aside.description)
       guard try Version(volume.staging.status(of: aside.description)) == version else {
@@ -159,7 +160,7 @@ package struct Deletion: Sendable {
       do throws(SystemError) {
         guard try survey(directory, entry, device: device, depth: depth + 1, &count) else { return false }
       } catch  where error.errno == ENOENT {
-        // Somebody else removed it meanwhile.
+        // Another process has removed it in the meantime.
       }
     }
     return true
@@ -184,7 +185,7 @@ package struct Deletion: Sendable {
         do throws(SystemError) {
           guard try delete(directory, entry, device: device, depth: depth + 1, &count) else { return false }
         } catch  where error.errno == ENOENT {
-          // Somebody else removed it meanwhile.
+          // Another process has removed it in the meantime.
         }
       }
     }
@@ -197,11 +198,11 @@ package struct Deletion: Sendable {
   ) throws(SystemError) -> FileDescriptor {
     guard depth < Self.depthLimit else {
       throw SystemError(
-        errno: ENAMETOOLONG, operation: "delete \(url): directories nest more than \(Self.depthLimit) deep")
+        errno: ENAMETOOLONG, operation: "delete \(url): directories are nested more than \(Self.depthLimit) deep")
     }
     let directory = try parent.openDirectory(name)
     guard try directory.status().st_dev == device else {
-      throw SystemError(errno: EXDEV, operation: "delete \(url): \(directory.path) is another file system")
+      throw SystemError(errno: EXDEV, operation: "delete \(url): \(directory.path) is on another file system")
     }
     return directory
   }

@@ -1,10 +1,10 @@
 import ReelhaulSystem
 import TaskCore
 
-/// Compares a file that lies on a volume with what is expected of it.
+/// The result of comparing a file on a volume with the expected digests.
 package enum FileCheck: Hashable, Sendable {
   case same
-  /// In words.
+  /// The difference, for people.
   case differs(String)
   case stopped
 

@@ -4,9 +4,9 @@ import TaskCore
 
 /// One run of a download: the shell that carries out what ``DownloadMachine`` decides.
 ///
-/// It lives on one engine loop. Everything it is told (heads, ends of requests, the end of a sync) is an event for the
-/// machine, and every action only starts something whose end is told again.
-// @unchecked: touched on its loop alone; `run` goes there first.
+/// It runs on one engine loop. It passes everything that happens (a head, the end of a request, a failed sync) to the
+/// machine as an event. An action never blocks: it starts something, and the end of that is again an event.
+// @unchecked: used only on its loop; ``DownloadRun`` calls `fetch` and `stop` there.
 final class Download: @unchecked Sendable {
   let context: DownloadContext
   let spec: TaskSpec
@@ -18,28 +18,31 @@ final class Download: @unchecked Sendable {
   var machine: DownloadMachine
   let throttle: Throttle
   let staging: StagingWriter
-  /// What an earlier run left, and recorded of it.
+  /// The staging file and the checkpoint of an earlier run.
   private let found: (file: StagingFile, checkpoint: DownloadCheckpoint)?
   private var fetches: [Int: (receiver: ChunkReceiver, task: Task<Void, any Error>)] = [:]
-  /// Since all bytes are there.
+  /// Set once all bytes are there.
   private var publication: Publication?
   private(set) var isPublishing = false
-  /// Told to stop; while the file is being published the run goes on to its end or to the next step that can wait.
+  /// The run is to stop. While it publishes the file, it first reaches its end or a step that the next run can
+  /// continue.
   private var isStopping = false
-  /// Until the machine tries again.
+  /// Fires when the machine is to try again.
   private var retry: LoopTimer?
   private var timer: LoopTimer?
-  private var meter = Meter(since: Clocks.boottime())
+  private var meter = Meter()
+  /// Whose connections this run shares with others, once it has begun.
+  private var host: String?
   private var completion: UnsafeContinuation<DownloadOutcome, Never>?
 
-  /// What moved since the last sample, and when progress was told last.
+  /// When the last sample was taken, whether the run held something back since, and when progress was told last.
   private struct Meter {
-    var since: Int64
-    var bytes: Int64 = 0
+    var since = Clocks.boottime()
+    var hasHeldBack = false
     var toldAt: Int64 = 0
   }
 
-  /// - Parameter file: that of `checkpoint`, if it was found again.
+  /// - Parameter file: the staging file of `checkpoint`, if it was found again.
   init(
     _ spec: TaskSpec, source: CurlURL, credential: [HeaderField], destination: StorageURL,
     checkpoint: DownloadCheckpoint?,
@@ -56,9 +59,10 @@ final class Download: @unchecked Sendable {
     staging = StagingWriter(spec, destination: destination, ledger: ledger, context: context)
     machine = DownloadMachine(
       source: source.text, expect: spec.expect, hasCredential: spec.credential != nil,
-      // What was not found again is of an older generation than what is fetched now.
+      // Without its staging file a checkpoint is void, and the download begins the next generation.
       generation: found?.checkpoint.generation ?? checkpoint.map { $0.generation + 1 } ?? 0,
-      limits: context.options.limits)
+      limits: context.options.limits,
+      governor: Self.governor(of: spec, for: source, isLimited: throttle.isLimited, context: context))
     staging.owner = self
   }
 
@@ -67,35 +71,37 @@ final class Download: @unchecked Sendable {
   var options: DownloadOptions { context.options }
   var staged: StagedFile? { staging.staged }
 
-  /// Fetches what is not there yet, and publishes it.
+  /// Fetches the missing bytes and publishes the file.
   func fetch() async -> DownloadOutcome {
     await withUnsafeContinuation { continuation in
       completion = continuation
+      use(source.server)
       let actions = machine.begin(resuming: found?.checkpoint)
       if let (file, checkpoint) = found {
         staging.adopt(
           file, size: checkpoint.identity.size, done: checkpoint.done, isWanted: machine.identity != nil)
       }
       perform(actions)
-      // The task may have been canceled before there was anything to stop.
+      // `stop` may have been called before `fetch`.
       if isStopping { stop() }
     }
   }
 
-  /// Ends the run soon, with what is on disk recorded.
+  /// Ends the run soon, after recording the bytes that are on disk.
   func stop() {
     isStopping = true
     publication?.stop()
-    // Before the start, and while the file is being published, the flag alone is looked at.
+    // Before the start and during publication, setting the flag is enough: `fetch` and `complete` read it.
     if completion != nil, !isPublishing { perform(machine.stop()) }
   }
 
   private func finish(_ outcome: DownloadOutcome) {
-    // A timer that is left keeps the loop from its end.
+    // A timer that is not canceled would keep the loop from ending.
     for timer in [timer, retry] { timer?.cancel() }
     (timer, retry) = (nil, nil)
     staging.close()
     throttle.close()
+    leaveHost()
     completion?.resume(returning: outcome)
     completion = nil
   }
@@ -111,7 +117,7 @@ extension Download {
       case .shorten(let id, let count): fetches[id]?.receiver.shorten(to: count)
       case .openStaging(let generation, let size): staging.open(generation: generation, size: size)
       case .pause(let milliseconds):
-        // Between the half and the whole of it, so that many tasks do not come back together.
+        // A random part between one half and the whole, so that many tasks do not retry at the same moment.
         let jittered = Int64.random(in: milliseconds / 2...milliseconds)
         retry = loop.timer(after: .milliseconds(jittered)) { [self] in perform(machine.retryDue()) }
       case .refreshCredential:
@@ -130,13 +136,17 @@ extension Download {
     let fetch = Fetch(
       Exchange(request, source: source, destination: destination, options: options), receiver: receiver)
     let task = loop.task { [self] in
-      let end = await fetch.run(on: root.client) { place in
-        CurlRequest(request, to: place, spec: spec, credential: credential, context: context)
+      let end = await fetch.run(on: root.client, sharing: root.hosts, pulse: ledger.pulse) { place in
+        var sent = CurlRequest(request, to: place, spec: spec, credential: credential, context: context)
+        sent.receiveBuffer = bufferSize
+        return sent
       }
       fetches[request.id] = nil
+      share()
       perform(
         machine.ended(
-          request.id, at: end.place, received: receiver.received, end.interruption, milliseconds: end.milliseconds))
+          request.id, at: end.place, received: receiver.received, end.interruption,
+          milliseconds: end.milliseconds, delay: end.delay))
     }
     fetches[request.id] = (receiver, task)
   }
@@ -165,7 +175,7 @@ extension Download {
   private func publish(bytes: Int64) async -> Publication.Result {
     await staging.syncing.opened()
     await staged?.opening.opened()
-    // The last sync may have failed, which ended the run.
+    // The sync waited for above may have failed, which ends the run.
     guard machine.isComplete, let staged, let file = staged.file, var identity = machine.identity,
       ledger.mayWrite
     else { return .interrupted }
@@ -185,7 +195,7 @@ extension Download {
     }
   }
 
-  /// The last request is over: what is written is recorded, so that the next run goes on from there.
+  /// Called after the last request: records the written bytes, so that the next run continues from there.
   private func wind(up end: DownloadMachine.End) async {
     if publication?.isVerified != true { await staging.recordRest(generation: machine.generation) }
     switch end {
@@ -195,15 +205,16 @@ extension Download {
   }
 }
 
-// What receivers ask and tell.
+// Calls from the receivers.
 extension Download {
   func received(_ answer: SourceAnswer, from place: Place, of id: Int) -> Reception {
     let (reception, actions) = machine.answered(answer, from: place, of: id)
     perform(actions)
+    if let server = machine.resolved?.server { use(server) }
     return reception
   }
 
-  /// False, and the run ends, once the task may have another owner.
+  /// Returns false and ends the run once the task may have another owner.
   func mayWrite() -> Bool {
     if ledger.mayWrite { return true }
     perform(machine.stop())
@@ -213,12 +224,11 @@ extension Download {
   func wrote(_ count: Int, to file: StagedFile, by receiver: ChunkReceiver) {
     guard file === staged else { return }
     machine.wrote(receiver.id, received: receiver.received)
-    meter.bytes += Int64(count)
     staging.follower?.follow(file.written.prefixEnd)
     tick()
   }
 
-  /// Syncs and reports where that is due.
+  /// Syncs the file and reports progress when they are due.
   private func tick() {
     let now = Clocks.boottime()
     if !isPublishing { staging.syncIfDue(now: now) }
@@ -227,17 +237,72 @@ extension Download {
     ledger.progress(bytesDone: staged.written.count, bytesTotal: machine.identity?.size)
   }
 
+  /// The bytes that one connection gathers before it writes them: as much as flows.
+  var bufferSize: Int {
+    let share = options.writeBuffers / machine.server.connections
+    let rate = spec.rate ?? machine.server.connectionRate ?? .max
+    let flowing = Double(rate) * options.bufferTime.seconds
+    return min(options.writeBuffer, max(16 << 10, Int(min(Double(share), flowing))))
+  }
+
+  /// A limit or the disk made a transfer wait.
+  func heldBack() {
+    meter.hasHeldBack = true
+  }
+
   /// A large download is looked after also while no bytes come.
   private func startTimer() {
     guard timer == nil else { return }
-    timer = loop.timer(after: .seconds(1), every: .seconds(1)) { [self] in
+    meter.since = Clocks.boottime()
+    timer = loop.timer(after: .milliseconds(machine.sampleInterval)) { [self] in
+      timer = nil
       tick()
       let now = Clocks.boottime()
       for (receiver, _) in fetches.values { receiver.flush(before: now - options.exposure.nanoseconds) }
-      let throughput = meter.bytes * 1000 / max(1, (now - meter.since) / 1_000_000)
-      (meter.since, meter.bytes) = (now, 0)
-      perform(machine.sampled(throughput: throughput))
+      share()
+      let sample = DownloadMachine.Sample(
+        milliseconds: (now - meter.since) / 1_000_000, arrived: fetches.mapValues { $0.receiver.arrived },
+        isHeldBack: meter.hasHeldBack)
+      (meter.since, meter.hasHeldBack) = (now, false)
+      perform(machine.sampled(sample))
+      if completion != nil { startTimer() }
     }
+  }
+}
+
+// The connections to the source's host, which others use as well.
+extension Download {
+  /// Begins with as many connections as were right for this host a short time ago.
+  private static func governor(
+    of spec: TaskSpec, for source: CurlURL, isLimited: Bool, context: DownloadContext
+  ) -> ConnectionGovernor {
+    let limits = context.options.limits
+    let most = min(spec.connections, limits.connections)
+    let known = context.root.hosts.experience(of: source.server)
+    var governor = ConnectionGovernor(
+      maximum: most, start: isLimited ? 1 : known?.connections ?? limits.firstConnections, isKnown: known != nil)
+    governor.wanted = spec.rate
+    return governor
+  }
+
+  /// Requests go to `server` from now on.
+  private func use(_ server: String) {
+    guard server != host else { return }
+    leaveHost()
+    host = server
+    root.hosts.enter(server)
+    share()
+  }
+
+  private func share() {
+    if let host { machine.server.allowed = root.hosts.share(of: host) }
+  }
+
+  private func leaveHost() {
+    guard let host else { return }
+    self.host = nil
+    root.hosts.leave(host)
+    if let experience = machine.experience, !throttle.isLimited { root.hosts.learned(experience, of: host) }
   }
 }
 

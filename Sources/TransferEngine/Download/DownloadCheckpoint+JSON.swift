@@ -31,11 +31,11 @@ extension DownloadCheckpoint {
       stage: publishing == nil ? nil : Checkpoint.publishing, payload: payload)
   }
 
-  /// Reads what ``envelope`` wrote; throws where the payload is of a later version or is damaged.
+  /// Reads what ``envelope`` wrote. Throws if the envelope has another version, or if the payload is damaged.
   package init(_ envelope: Checkpoint) throws(DecodingFailure) {
     self = try JSONReader.read(envelope.payload) { reader throws(DecodingFailure) in
       guard envelope.version == Self.version else {
-        throw reader.invalid("a checkpoint of version \(envelope.version), which this program does not know")
+        throw reader.invalid("this program cannot read a checkpoint of version \(envelope.version)")
       }
       var identity: SourceIdentity?
       var volume: UniqueID?
@@ -65,7 +65,7 @@ extension DownloadCheckpoint {
       var done = ByteRanges()
       for index in stride(from: 0, to: bounds.count, by: 2) {
         guard index + 1 < bounds.count, bounds[index] < bounds[index + 1] else {
-          throw reader.invalid("the bounds of the recorded ranges do not pair up")
+          throw reader.invalid("the bounds of the recorded ranges do not form pairs")
         }
         done.insert(bounds[index]..<bounds[index + 1])
       }
@@ -77,7 +77,7 @@ extension DownloadCheckpoint {
 }
 
 extension SourceIdentity {
-  /// Writes the identity as the store keeps it; members without a value are left out.
+  /// Writes the identity in the form that the store keeps; leaves out members without a value.
   func write(to json: inout JSONWriter) {
     json.object { json in
       json.member("finalURL", finalURL)

@@ -1,8 +1,8 @@
 import TaskCore
 
-/// What is known to be on stable storage of a running task: enough for another worker to go on.
+/// The part of a download that is known to be on stable storage, with all that another worker needs to continue.
 package struct DownloadCheckpoint: Hashable, Sendable {
-  /// Counts the versions of the source that this task has met, from 0; each has its own staging file.
+  /// The number of the source's version, counted by this task from 0. Each generation has its own staging file.
   package var generation: Int
   package var identity: SourceIdentity
   /// The UUID of the storage volume that holds the staging file.
@@ -11,14 +11,14 @@ package struct DownloadCheckpoint: Hashable, Sendable {
   package var stagingName: String
   /// The byte ranges on stable storage.
   package var done: ByteRanges
-  /// The CRC32C of the last recorded range's bytes (of at most its last 64 KiB), checked at take-over.
+  /// The CRC32C of the last recorded range (at most its last 64 KiB). The next run checks it before it continues.
   package var tailCRC: UInt32?
   /// Set once the bytes are complete and verified: the file is being published and may be at its destination already.
   package var publishing: Publishing?
 
   package struct Publishing: Hashable, Sendable {
-    /// The SHA-256 of the whole file, 32 bytes. Empty where nothing was hashed, as in measurements: PostgreSQL refuses
-    /// that.
+    /// The SHA-256 of the whole file, 32 bytes. Empty if hashing is off, as in measurements. PostgreSQL refuses an
+    /// empty one.
     package var sha256: [UInt8]
 
     package init(sha256: [UInt8]) {

@@ -10,8 +10,8 @@ package final class DownloadEngine: Sendable {
     self.options = options
   }
 
-  /// Runs one attempt of `spec`, from what `checkpoint` recorded of earlier ones. Cancel the task to stop it: it then
-  /// records what is written, while the ledger lets it, and returns ``DownloadOutcome/stopped``.
+  /// Runs one attempt of `spec`, and continues from `checkpoint`, which earlier runs recorded. Cancel the Swift task to
+  /// stop it: it then records the written bytes, if the ledger allows it, and returns ``DownloadOutcome/stopped``.
   package func run(
     _ spec: TaskSpec, from checkpoint: DownloadCheckpoint?, ledger: any DownloadLedger
   ) async -> DownloadOutcome {
@@ -24,7 +24,7 @@ package final class DownloadEngine: Sendable {
     return await run(spec, to: destination, from: checkpoint, ledger: ledger)
   }
 
-  /// The same to `destination`, whatever the task says.
+  /// Does the same, but writes to `destination` instead of the task's own destination.
   package func run(
     _ spec: TaskSpec, to destination: StorageURL, from checkpoint: DownloadCheckpoint?, ledger: any DownloadLedger
   ) async -> DownloadOutcome {
@@ -40,11 +40,11 @@ package final class DownloadEngine: Sendable {
 
 /// How a run of a download ended.
 package enum DownloadOutcome: Hashable, Sendable {
-  /// The file is at its destination. `sha256` is `nil` where nothing was hashed: the destination existed and was to be
-  /// left as it is, or hashing is off.
+  /// The file is at its destination. `sha256` is `nil` if the file was not hashed: it existed already and was left as
+  /// it is, or hashing is off.
   case succeeded(sha256: [UInt8]?, bytes: Int64)
   case failed(TaskFailure)
-  /// Stopped as asked, or because the task has another owner. What is on disk is recorded as far as it could be.
+  /// The run was canceled, or the task has another owner. The bytes on disk are recorded as far as that was possible.
   case stopped
 }
 

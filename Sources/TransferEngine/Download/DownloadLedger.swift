@@ -1,24 +1,24 @@
 import TaskCore
 
-/// What the engine tells the worker of a run, and asks it.
+/// How a transfer reports to the worker that runs it, and asks whether it may go on.
 package protocol TransferLedger: Sendable {
-  /// How far it is. Cheap, never blocks; called at most four times a second.
+  /// Reports the progress. Cheap and never blocks; a download calls it at most four times a second.
   func progress(bytesDone: Int64, bytesTotal: Int64?)
 
-  /// The run goes on where no byte comes: as its file is verified. Cheap.
+  /// Shows that the run is alive, also while no bytes arrive because it verifies its file. Cheap.
   func pulse()
 
-  /// Which of the task's owners this run is; higher than that of any before it.
+  /// The epoch of this run: higher than that of every earlier run of the task.
   var epoch: Int { get }
 
-  /// Whether this run may touch its files now; asked before every write. Cheap.
+  /// Whether this run may touch its files now. The engine checks it before every write. Cheap.
   var mayWrite: Bool { get }
 }
 
-/// A ledger that records what a download needs to go on.
+/// A ledger that records what the next run of a download needs to continue.
 package protocol DownloadLedger: TransferLedger {
-  /// Records what is on stable storage; returns once the store has committed it. Throws when the task has another owner
-  /// now, and then ``TransferLedger/mayWrite`` is false; any other error is the store's and ends the run without counting
-  /// it.
+  /// Records what is on stable storage, and returns once the store has committed it. Throws if the task has another
+  /// owner now; ``TransferLedger/mayWrite`` is then false. Any other error comes from the store: it ends the run, and
+  /// the run is not counted as an attempt.
   func checkpoint(_ checkpoint: DownloadCheckpoint) async throws
 }

@@ -1,45 +1,49 @@
 import ReelhaulCurl
 import TaskCore
 
-/// How a ``DownloadEngine`` works.
+/// The settings of a ``DownloadEngine``.
 package struct DownloadOptions: Sendable {
   package var limits = DownloadLimits()
-  /// Off, downloads are not hashed unless a digest is expected. For measuring.
+  /// False for measurements: downloads are then hashed only if a digest is expected.
   package var hashes = true
-  /// What is gathered before it is written, in bytes per connection.
+  /// How many bytes each connection gathers before it writes them.
   package var writeBuffer = 256 << 10
-  /// Written bytes go to stable storage at the latest when there are so many …
+  /// And for all connections of a download together.
+  package var writeBuffers = 1 << 20
+  /// A connection that is slow needs no more than what it moves in this time.
+  package var bufferTime = Duration.milliseconds(125)
+  /// The staging file is synced when it has this many unsynced bytes …
   package var syncBytes: Int64 = 64 << 20
-  /// … or after so long: at most this much is fetched again after a crash.
+  /// … or this long after the last sync. After a crash only the bytes since the last recorded sync are fetched again.
   package var syncInterval = Duration.seconds(2)
-  /// Where a sync, or the record of it, is slow: nothing more is received while so many bytes wait that began to wait
-  /// so long ago.
+  /// A limit for slow syncs and slow records: while `syncBytes` or more wait to be recorded, and the last recorded sync
+  /// began this long ago, nothing more is received.
   package var exposure = Duration.seconds(2)
-  /// A transfer that stays below this for so long is given up and asked for again.
+  /// A transfer that stays below this rate for this long is given up and requested again.
   package var lowSpeed = CurlRequest.LowSpeed(bytesPerSecond: 512, seconds: 20)
   package var connectTimeout = Duration.seconds(15)
-  /// Of one chunk; what has arrived by then is kept.
+  /// The time limit of the request for one chunk. The bytes that have arrived by then are kept.
   package var chunkDeadline = Duration.seconds(300)
 
   package init() {}
 }
 
-/// The numbers a download is steered by. Bytes, counts and milliseconds.
+/// The numbers that control a download, in bytes, counts and milliseconds.
 package struct DownloadLimits: Hashable, Sendable {
-  /// Asked for with the first request; a source that is no larger takes one round trip.
+  /// The first request asks for this many bytes. A source that is not larger takes one round trip.
   package var firstChunk: Int64 = 4 << 20
   package var chunks = ChunkScheduler.Limits()
   /// At most, and at the beginning.
-  package var connections = 4
+  package var connections = TaskSpec.connectionsLimit.upperBound
   package var firstConnections = 2
   package var redirects = 10
-  /// Requests that may fail in a row, without progress, before the attempt does.
+  /// The attempt fails when more than this many requests fail in a row without progress.
   package var retries = 4
-  /// The first pause after a failed request; doubles with each.
+  /// The pause after the first failed request; it doubles with each further failure.
   package var retryMilliseconds: Int64 = 100
-  /// Versions of the source that one attempt starts on before it gives up.
+  /// How many versions of the source one attempt starts to fetch before it gives up.
   package var generations = 4
-  /// A larger source is asked once more, when all its bytes are there, whether it is still the same.
+  /// When all bytes of a larger source are there, one more request checks that the source is still the same.
   package var sealAbove: Int64 = 1 << 20
 
   package init() {}

@@ -2,7 +2,7 @@ import ReelhaulCurl
 import ReelhaulSystem
 import TaskCore
 
-/// One run from its first look at the task to its outcome: what earlier runs left decides where it begins.
+/// One run of a download, from the check of the task to its outcome. It begins where earlier runs stopped.
 struct DownloadRun: Sendable {
   let spec: TaskSpec
   let destination: StorageURL
@@ -10,10 +10,10 @@ struct DownloadRun: Sendable {
   let ledger: any DownloadLedger
   let context: DownloadContext
 
-  /// What lies on disk for the task.
+  /// What the files on disk mean for this run.
   private enum Ground: Sendable {
     case ended(DownloadOutcome)
-    /// Fetch, from what was found again or from the start.
+    /// Fetch, and continue the staging file if it was found again.
     case fetch(StagingFile?)
   }
 
@@ -21,7 +21,7 @@ struct DownloadRun: Sendable {
     guard let source = CurlURL(spec.source), source.scheme == "http" || source.scheme == "https",
       !source.hasCredentials
     else {
-      let message = "the source is no http or https URL without credentials"
+      let message = "the source must be an http or https URL without credentials"
       return .failed(TaskFailure(code: .sourceInvalid, message: message, class: .fail))
     }
     let credential: [HeaderField]
@@ -46,7 +46,7 @@ struct DownloadRun: Sendable {
     }
   }
 
-  /// The header fields of the credential that the task names; none where it names none.
+  /// The header fields of the credential that the task names; empty if it names no credential.
   private func credential(for source: CurlURL) async -> Result<[HeaderField], TaskFailure> {
     guard let name = spec.credential else { return .success([]) }
     let file = context.root.credentials
@@ -76,7 +76,7 @@ struct DownloadRun: Sendable {
 
   /// Blocks.
   private func look(_ read: WholeRead) -> Ground {
-    // It may have waited for a thread for long.
+    // This call may have waited a long time for a thread.
     guard ledger.mayWrite else { return .ended(.stopped) }
     do throws(StorageError) {
       if let checkpoint, let publishing = checkpoint.publishing {
@@ -92,17 +92,17 @@ struct DownloadRun: Sendable {
     }
   }
 
-  /// What becomes of the task where its destination exists already.
+  /// Decides what an existing destination means; `nil` if the download is to go on.
   private func occupied(_ read: WholeRead) throws(StorageError) -> DownloadOutcome? {
     let volume = try context.root.storage.volume(destination.root)
     try volume.check()
     let isThere = try volume.hasFile(at: destination, orLink: spec.ifExists == .replace)
     guard isThere, spec.ifExists != .replace else { return nil }
-    guard spec.ifExists == .skip else { throw StorageError(.destinationExists, "\(destination) exists already") }
+    guard spec.ifExists == .skip else { throw StorageError(.destinationExists, "\(destination) already exists") }
     return try ExistingFile(volume: volume, destination: destination, expect: spec.expect, read: read).outcome()
   }
 
-  /// The staging file that the checkpoint speaks of, if its bytes are still those that were recorded.
+  /// The staging file that the checkpoint names, if its last recorded bytes are still the same.
   private func adopt() throws(StorageError) -> StagingFile? {
     guard let checkpoint else { return nil }
     do throws(StorageError) {

@@ -2,14 +2,16 @@ import ReelhaulCurl
 import TaskCore
 
 extension SourceIdentity {
-  /// A modification time this old when it was served will not be given to other bytes as well (RFC 9110, 8.8.2.2).
+  /// If a modification time was at least this old when the server sent it, later changes of the file get another time
+  /// (RFC 9110, 8.8.2.2).
   private static let settledAfterSeconds: Int64 = 60
 
-  /// Whether two equal identities mean equal bytes, so that another worker may go on with the bytes that are there.
+  /// Whether two equal identities mean equal bytes, so that another worker may continue with the bytes that are there.
   ///
-  /// A version id and a strong entity tag are; a weak tag is not. A modification time is where the server's own clock
-  /// was a minute ahead of it: within one second a file may change and keep its time. Only the exact form of a date
-  /// counts: libcurl also reads dates without a time of day, which all versions of a day share.
+  /// An identity with a version id or a strong entity tag is strong. A weak tag alone is not. A modification time is
+  /// strong if the response's `Date` is at least a minute later, because a file may change within one second and keep
+  /// its time. Only the exact form of a date counts: libcurl also reads dates without a time of day, and all versions
+  /// of one day share such a date.
   package var isStrong: Bool {
     if versionID != nil { return true }
     if etag != nil, !etagIsWeak { return true }

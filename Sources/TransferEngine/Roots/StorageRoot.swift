@@ -2,34 +2,36 @@ import ReelhaulCurl
 import ReelhaulSystem
 import TaskCore
 
-/// One storage root with everything that work on it needs: a loop, connections, threads and the volume.
+/// One storage root, with everything that work on it needs: a loop, connections, threads and the volume.
 package struct StorageRoot: Sendable {
-  /// In `storage://NAME/…`.
+  /// The NAME in `storage://NAME/…`.
   package let name: String
   package let storage: Storage
-  /// Where the shells of the transfers live.
+  /// Runs the shells of the transfers.
   package let loop: EventLoop
   package let client: CurlClient
   /// For calls that wait for a device.
   package let files: BlockingPool
-  /// For reads of whole files that lie there already: nothing that moves bytes waits for them.
+  /// For reads of whole files that already exist. They have their own threads, so that transfers do not wait for them.
   package let reads: BlockingPool
   /// For hashing, which takes a core.
   package let digests: BlockingPool
   /// The credentials that tasks may name.
   package let credentials: CredentialFile?
+  /// The connections of all transfers of all roots to each host.
+  let hosts: HostConnections
   /// What all transfers of all roots keep together.
   let limiter: RateLimiter?
 
-  /// Runs a call on the root's volume, as it is mounted when the call gets a thread. Throws ``StorageError`` where
-  /// no volume is mounted, and `CancellationError` once the root is closed.
+  /// Runs a call on the volume that is mounted at the root when the call gets a thread. Throws ``StorageError`` if no
+  /// volume is mounted, and `CancellationError` after the root was closed.
   package func withVolume<Result: Sendable>(
     _ body: @escaping @Sendable (Volume) throws -> Result
   ) async throws -> Result {
     try await files.run { [storage, name] in try body(storage.volume(name)) }
   }
 
-  /// Runs a call that may read a whole file. `pulse` is called now and then until the call gets a thread.
+  /// Runs a call that may read a whole file. Calls `pulse` every 10 seconds until the call gets a thread.
   package func readWhole<Result: Sendable>(
     pulse: @escaping @Sendable () -> Void, _ body: @escaping @Sendable () throws -> Result
   ) async throws -> Result {
@@ -43,7 +45,7 @@ package struct StorageRoot: Sendable {
     }
   }
 
-  /// Ends what still runs and frees the connections and threads. Blocks until the threads have ended.
+  /// Ends all transfers that still run and frees the connections and threads. Blocks until the threads have ended.
   func close() async {
     await client.close()
     files.shutdown()

@@ -2,30 +2,34 @@ import ReelhaulCurl
 import ReelhaulSystem
 import TaskCore
 
-/// The storage roots of this process, each with everything that work on it needs. Made once, and handed to the engine
-/// or handler of every kind of task.
+/// The storage roots of this process, each with everything that work on it needs. The process makes them once and
+/// passes them to the engine or handler of every kind of task.
 ///
-/// Every root has threads of its own, those that write to it included: a root whose file system does not answer holds up
-/// no work on another.
+/// Every root has its own threads. So a root whose file system does not answer delays no work on another root.
 package final class StorageRoots: Sendable {
   /// What the transfers of all roots share.
   package struct Settings: Sendable {
-    /// Asked about every resolved address before it is connected to.
+    /// Decides for every resolved address whether a connection to it is allowed.
     package var permits: CurlOptions.AddressPredicate
     /// The credentials that tasks may name.
     package var credentials: CredentialFile?
-    /// Bytes per second for all transfers together; `nil`: no limit.
+    /// Bytes per second for all transfers together; `nil` for no limit.
     package var rate: Int64?
+    /// Connections to one host, of all transfers together.
+    package var hostConnections: Int
     /// A PEM file in the place of the system's certificates.
     package var caFile: String?
 
+    package static let standardHostConnections = 16
+
     package init(
       permits: @escaping CurlOptions.AddressPredicate, credentials: CredentialFile? = nil, rate: Int64? = nil,
-      caFile: String? = nil
+      hostConnections: Int = standardHostConnections, caFile: String? = nil
     ) {
       self.permits = permits
       self.credentials = credentials
       self.rate = rate
+      self.hostConnections = hostConnections
       self.caFile = caFile
     }
   }
@@ -34,10 +38,11 @@ package final class StorageRoots: Sendable {
   package let storage: Storage
   private let roots: [String: StorageRoot]
 
-  /// - Parameter loop: where the limit of the rate is timed; ``close()`` leaves it running.
+  /// - Parameter loop: Runs the timer of the rate limit. ``close()`` does not end it.
   package init(_ storage: Storage, loop: EventLoop, settings: Settings) {
     self.storage = storage
     let limiter = settings.rate.map { RateLimiter(rate: $0, loop: loop) }
+    let hosts = HostConnections(limit: settings.hostConnections)
     let curl = CurlOptions(permits: settings.permits, caFile: settings.caFile)
     roots = Dictionary(
       uniqueKeysWithValues: storage.roots.keys.map { name in
@@ -47,12 +52,12 @@ package final class StorageRoots: Sendable {
           files: BlockingPool(name: "files-\(name)", threads: 8),
           reads: BlockingPool(name: "reads-\(name)", threads: 4),
           digests: BlockingPool(name: "digests-\(name)", threads: 2), credentials: settings.credentials,
-          limiter: limiter)
+          hosts: hosts, limiter: limiter)
         return (name, root)
       })
   }
 
-  /// `nil` where no root has this name; ``StorageError/unknownRoot(_:)`` is the failure to report then.
+  /// `nil` if no root has this name. Report ``StorageError/unknownRoot(_:)`` then.
   package subscript(name: String) -> StorageRoot? { roots[name] }
 
   /// Ends the transfers that still run and frees the connections and threads. Blocks until the threads have ended.

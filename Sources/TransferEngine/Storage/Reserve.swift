@@ -10,17 +10,17 @@ final class Reserve: Sendable {
   private struct State {
     /// Whether the file system allocates blocks. True until an allocation is refused as unsupported.
     var allocates: Bool
-    /// Until when the lock is not waited for.
+    /// Until this time, no call waits for the lock.
     var distrusted: BootInstant?
   }
 
-  /// After the lock could not be had, it is not waited for again for this time.
+  /// After a wait for the lock has failed, no call waits for it again during this time.
   private static let distrust: Duration = .seconds(60)
 
   /// The lock between processes.
   private let file: FileDescriptor
   private let policy: ReservePolicy
-  /// How long the lock is waited for.
+  /// How long a call waits for the lock.
   private let patience: Duration
   /// The lock between this process's threads, because they share the lock of `file`.
   private let state: Lock<State>
@@ -71,9 +71,9 @@ final class Reserve: Sendable {
     try staged.truncate(to: size)
   }
 
-  /// False if the lock could not be had. Then the caller continues without it, because a process that is frozen while
-  /// it holds the lock must not stop all others. In the worst case the same space is promised twice, and one of the
-  /// two files waits for room.
+  /// Returns false if the lock was not free in time. Then the caller continues without it, because a process that is
+  /// frozen while it holds the lock must not stop all others. In the worst case the same space is promised twice, and
+  /// one of the two files waits for room.
   private func lock(_ state: inout State) throws(SystemError) -> Bool {
     let start = BootInstant.now
     let mayWait = state.distrusted.map { $0 < start } ?? true

@@ -16,7 +16,7 @@ package enum Occupant: Hashable, Sendable {
   case own
   /// Something else.
   case other
-  /// A file on a file system without extended attributes. Only its bytes can tell whose it is.
+  /// A file on a file system without extended attributes. Only its bytes show whether it is this task's.
   case unknown
 }
 
@@ -57,7 +57,8 @@ extension Volume {
     }
   }
 
-  /// Makes the name of a file at `destination` durable: whoever renamed it may have died before that. Blocks.
+  /// Makes the name of a file at `destination` durable: the process that renamed it may have died before it did so.
+  /// Blocks.
   package func syncName(of destination: StorageURL) throws(StorageError) {
     do throws(SystemError) {
       try directories.sync(openParent(of: destination))

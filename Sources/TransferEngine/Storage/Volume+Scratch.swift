@@ -2,7 +2,7 @@ import Glibc
 import ReelhaulSystem
 import TaskCore
 
-/// The name of a scratch directory: which task's run works there. `<task>-<epoch>`
+/// The name of a scratch directory, `<task>-<epoch>`: the run that works there.
 package struct ScratchName: Hashable, Sendable, LosslessStringConvertible {
   package let task: UniqueID
   package let epoch: Int
@@ -24,8 +24,8 @@ package struct ScratchName: Hashable, Sendable, LosslessStringConvertible {
 extension Volume {
   private static let scratch = "scratch"
 
-  /// Makes the scratch directory of a run and returns its path. Directories of earlier runs of the task are removed: they
-  /// own nothing any more. Blocks.
+  /// Makes the scratch directory of a run and returns its path. Removes the directories of the task's earlier runs,
+  /// because nothing needs them any more. Blocks.
   package func makeScratch(_ name: ScratchName) throws(StorageError) -> String {
     try check()
     do throws(SystemError) {
@@ -48,7 +48,7 @@ extension Volume {
 
   private var scratchPath: String { "\(path)/\(StorageURL.reserved)/\(Self.scratch)" }
 
-  /// A scratch directory that nobody has removed yet.
+  /// A scratch directory that still exists.
   package struct Scratch: Hashable, Sendable {
     package var name: ScratchName
     /// Seconds since 1970.
@@ -84,9 +84,9 @@ extension Volume {
     return true
   }
 
-  /// Moves a complete file of a scratch directory of this volume to its destination: data, name and directories are on
-  /// stable storage when it returns. A file that the same `mark` published there before is replaced: an earlier run of
-  /// the task got as far, and its end was not recorded. Blocks.
+  /// Moves a complete file of a scratch directory of this volume to its destination. When it returns, data, name and
+  /// directories are on stable storage. If the existing file was published by the task of `mark`, it is replaced: an
+  /// earlier run of the task published it, and its end was not recorded. Blocks.
   package func publish(
     _ file: String, of scratch: ScratchName, to destination: StorageURL, ifExists: IfExists, mark: StagingName
   ) throws(StorageError) -> (published: Published, bytes: Int64) {
@@ -103,9 +103,9 @@ extension Volume {
       do throws(SystemError) {
         try opened.setAttribute(StagingFile.mark, mark.description)
       } catch  where error.errno == ENOTSUP {
-        // Then an earlier run's file looks like anybody's.
+        // Without a mark, the file of an earlier run cannot be recognised.
       }
-      // As a staging file, so that all rules of publishing hold.
+      // The file becomes a staging file, so that all rules of publishing apply.
       let parts = file.split(separator: "/")
       let parent =
         parts.count == 1
@@ -124,7 +124,7 @@ extension Volume {
     }
   }
 
-  /// Whether what lies at `destination` carries a mark of `task`.
+  /// Whether the file at `destination` has a mark of `task`.
   private func isPublished(at destination: StorageURL, by task: UniqueID) throws(StorageError) -> Bool {
     do throws(SystemError) {
       let file = try root.openBeneath(destination.path, O_RDONLY | O_NONBLOCK)
@@ -136,8 +136,8 @@ extension Volume {
 }
 
 extension Volume {
-  /// Deletes the file at `destination` if one of `tasks` published it; returns whether it did. A file of somebody else
-  /// stays, and so does one on a file system that keeps no marks, because nobody can tell whose it is. Blocks.
+  /// Deletes the file at `destination` if one of `tasks` published it; returns whether it did. Any other file stays. A
+  /// file on a file system without extended attributes stays too, because it has no mark that shows its task. Blocks.
   package func removePublished(at destination: StorageURL, by tasks: [UniqueID]) throws(StorageError) -> Bool {
     try check()
     do throws(StorageError) {

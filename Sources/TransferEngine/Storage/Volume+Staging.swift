@@ -43,7 +43,7 @@ extension Volume {
   }
 
   /// The staging file that another owner of the task left, if it belongs to the task and has at least `minimumSize`
-  /// bytes. Its time is set to now, so that no sweep takes it for forgotten. `staging_missing`, `staging_foreign` and
+  /// bytes. Its time is set to now, so that no sweep removes it as forgotten. `staging_missing`, `staging_foreign` and
   /// `staging_short` require a new generation.
   package func adopt(_ name: StagingName, minimumSize: Int64) throws(StorageError) -> StagingFile {
     try check()

@@ -15,6 +15,8 @@ package struct WorkerConfiguration: Sendable {
   package var allowedNetworks: [CIDR]
   /// Bytes per second for all transfers of the worker together; nil for no limit.
   package var rate: Int64?
+  /// Connections to one host, of all transfers together.
+  package var hostConnections = StorageRoots.Settings.standardHostConnections
   /// A PEM file of certificate authorities that replaces the system's.
   package var caFile: String?
   /// The file with the credentials that tasks may name.

@@ -12,7 +12,8 @@ extension DownloadContext {
         name: "default", storage: storage.storage, loop: loop,
         client: CurlClient(loop: loop, options: CurlOptions(permits: { _ in permits })),
         files: BlockingPool(name: "files", threads: 1), reads: BlockingPool(name: "reads", threads: 1),
-        digests: BlockingPool(name: "digests", threads: 1), credentials: nil, limiter: nil),
+        digests: BlockingPool(name: "digests", threads: 1), credentials: nil,
+        hosts: HostConnections(limit: 16), limiter: nil),
       options: options)
   }
 

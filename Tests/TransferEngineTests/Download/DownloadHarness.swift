@@ -46,6 +46,8 @@ final class DownloadHarness: Sendable {
     options.limits.chunks.shortest = 128 << 10
     options.limits.chunks.longest = 256 << 10
     options.limits.chunks.shortestPart = 32 << 10
+    options.limits.chunks.longestPart = 32 << 10
+    options.limits.chunks.unknownPart = 32 << 10
     options.limits.chunks.grain = 16 << 10
     options.limits.retryMilliseconds = 2
     options.limits.sealAbove = 256 << 10

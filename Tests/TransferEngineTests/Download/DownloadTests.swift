@@ -95,7 +95,7 @@ import Testing
     try await DownloadHarness.run {
       $0.limits.firstChunk = 136 << 10
       $0.limits.chunks.grain = 1 << 10
-      $0.limits.chunks.tailSeconds = 0
+      $0.limits.chunks.tailMilliseconds = 0
       // Holds less than the half that is left to the first request, and more than that without its last read.
       $0.writeBuffer = 67 << 10
     } _: { harness in
@@ -147,7 +147,7 @@ import Testing
       let failure = try #require(await harness.run(wrong).failure)
       #expect(failure.code == .digestMismatch)
       let mismatch = try #require(DigestMismatch(wrong.expect, .init(sha256: file.sha256, md5: nil)))
-      #expect(failure.message == "\(mismatch); it was fetched twice")
+      #expect(failure.message == "\(mismatch); the file was fetched twice")
       try #expect(harness.published == nil)
       let right = harness.spec {
         $0.expect = Expectation(sha256: file.sha256, md5: digest(.md5, of: file.bytes), bytes: file.size)

@@ -1,7 +1,7 @@
 import TaskCore
 
 extension DownloadMachine {
-  /// The head of the answer to request `id` is there: what becomes of its body.
+  /// Decides what to do with the body of the answer to request `id`. Called when the head has arrived.
   mutating func answered(_ answer: SourceAnswer, from place: Place, of id: Int) -> (Reception, [Action]) {
     guard case .working(let work) = state, requests[id] != nil else { return (.refuse, []) }
     requests[id]?.place = place
@@ -15,7 +15,7 @@ extension DownloadMachine {
     case (.whole(let identity, let isDelimited), .probing(let probe)):
       return accept(whole: identity, isDelimited: isDelimited, probe, id)
     case (.part, .whole), (.whole, .ranges), (.whole, .whole), (.whole, .sealing):
-      return refuse(id, .failed(.badResponse("it answers another question", url: place.url)))
+      return refuse(id, .failed(.badResponse("the response does not fit the request", url: place.url)))
     case (.changed(let mismatch), _):
       return refuse(id, .changed(mismatch))
     case (.unranged, _):
@@ -36,7 +36,7 @@ extension DownloadMachine {
     return (.refuse, [])
   }
 
-  /// One of the parts asked for.
+  /// Accepts a part of a known version.
   private mutating func accept(_ range: Range<Int64>, _ ranges: Ranges, _ id: Int) -> (Reception, [Action]) {
     requests[id]?.answer = .accepted(count: Int64(range.count))
     var actions: [Action] = []
@@ -47,24 +47,24 @@ extension DownloadMachine {
       state = .working(.ranges(ranges))
       actions = send()
     }
-    // Another request may have taken a part of it meanwhile.
+    // Another request may have taken over the end of this one in the meantime.
     let count = requests[id]?.shortened ?? Int64(range.count)
     return (.write(offset: range.lowerBound, count: count), actions)
   }
 
-  /// The first part of a source that nothing was known of.
+  /// Accepts the first part of a source that was unknown until now.
   private mutating func begin(
     _ probe: Probe, with range: Range<Int64>, of identity: SourceIdentity, _ id: Int
   ) -> (Reception, [Action]) {
     if let size = identity.size, let refusal = refusal(of: size) { return refuse(id, .failed(refusal)) }
     let size = identity.size ?? range.upperBound
     guard range.upperBound == size || canUseRanges(identity) else {
-      // Parts that nothing ties together may be of two versions; one response is of one.
+      // Without a strong validator, two parts may belong to two versions. One response always belongs to one version.
       return refuse(id, .unranged)
     }
     let place = requests[id]?.place
     if case .first(let former?) = probe.question, former.version.identity.mismatch(with: identity) == nil {
-      // The source has the version again that it had, or another of its servers does.
+      // The source has the former version again, or one of its servers still has it.
       let plan = ChunkScheduler(
         size: former.version.identity.size ?? 0, done: former.received, limits: limits.chunks)
       state = .working(.ranges(Ranges(version: former.version, plan: plan, resolved: place, needsSeal: true)))
@@ -84,7 +84,7 @@ extension DownloadMachine {
     whole identity: SourceIdentity, isDelimited: Bool, _ probe: Probe, _ id: Int
   ) -> (Reception, [Action]) {
     guard isDelimited || expectsDigest || expect.bytes != nil, let place = requests[id]?.place else {
-      let message = "the source does not tell where it ends: a length or a digest must be expected of it"
+      let message = "the source does not say where its file ends: the task must expect a size or a digest"
       return refuse(id, .failed(TaskFailure(code: .lengthUnknown, message: message, class: .fail)))
     }
     if let size = identity.size, let refusal = refusal(of: size) { return refuse(id, .failed(refusal)) }
@@ -96,22 +96,22 @@ extension DownloadMachine {
     return (.write(offset: 0, count: size), [.openStaging(generation: probe.generation, size: size)])
   }
 
-  /// Why a source of this size is not the one expected.
+  /// The failure if a source of this size is not the expected one.
   func refusal(of size: Int64) -> TaskFailure? {
     guard let expected = expect.bytes, expected != size else { return nil }
     return sizeMismatch("\(size)", expected)
   }
 
-  /// The same of a source that does not tell its size, once its body is over, or longer than expected.
+  /// The same for a source that did not announce its size. Called when its body has ended or is longer than expected.
   func refusal(ofBody received: Int64, _ interruption: Interruption?) -> TaskFailure? {
     guard case .working(.whole(let whole)) = state, whole.version.identity.size == nil, let expected = expect.bytes
     else { return nil }
-    if interruption?.isOwn == true { return sizeMismatch("more", expected) }
+    if interruption?.isOwn == true { return sizeMismatch("more than \(expected)", expected) }
     return interruption == nil ? refusal(of: received) : nil
   }
 
   private func sizeMismatch(_ size: String, _ expected: Int64) -> TaskFailure {
     TaskFailure(
-      code: .sizeMismatch, message: "the source has \(size) bytes, \(expected) were expected", class: .fail)
+      code: .sizeMismatch, message: "the source has \(size) bytes, but \(expected) were expected", class: .fail)
   }
 }

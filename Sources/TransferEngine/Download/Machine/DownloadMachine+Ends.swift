@@ -3,35 +3,21 @@ import TaskCore
 extension DownloadMachine {
   /// The first `received` bytes of request `id`'s body are written.
   mutating func wrote(_ id: Int, received: Int64) {
-    guard case .working(.ranges(var ranges)) = state, let running = requests[id], let chunk = running.chunk else {
-      return
-    }
-    ranges.plan.advance(chunk, to: running.offset + received)
-    state = .working(.ranges(ranges))
+    guard let running = requests[id], let chunk = running.chunk else { return }
+    changeRanges { $0.plan.advance(chunk, to: running.offset + received) }
   }
 
-  /// The download moved so many bytes per second since the last sample, about a second ago.
-  mutating func sampled(throughput: Int64) -> [Action] {
-    switch state {
-    case .working(.ranges(var ranges)) where ranges.resolved != nil:
-      ranges.plan.sampled()
-      state = .working(.ranges(ranges))
-    case .waiting(let wait, .ranges(var ranges)) where ranges.resolved != nil:
-      ranges.plan.sampled()
-      state = .waiting(wait, .ranges(ranges))
-    case .working, .waiting, .complete, .restarting, .ending, .ended: return []
-    }
-    if throughput > 0 { server.governor.observe(throughput: throughput) }
-    return send()
-  }
-
-  /// Request `id` is over, and `received` bytes of its body are written; its redirects led to `place`.
+  /// Request `id` has ended at `place`, after redirects, and `received` bytes of its body are written. It took so many
+  /// milliseconds, `delay` of them before its answer began.
   mutating func ended(
-    _ id: Int, at place: Place, received: Int64, _ interruption: Interruption?, milliseconds: Int64
+    _ id: Int, at place: Place, received: Int64, _ interruption: Interruption?, milliseconds: Int64, delay: Int64? = nil
   ) -> [Action] {
     guard var running = requests[id] else { return [] }
     requests[id] = nil
     running.place = place
+    if let delay { changeRanges { $0.plan.delay = delay } }
+    tally.endedBytes += max(0, received - (running.arrived ?? 0))
+    running.arrived = received
     switch state {
     case .restarting, .ending: return settle()
     case .waiting, .complete, .ended: return []
@@ -45,10 +31,13 @@ extension DownloadMachine {
     let work = close(running, in: work, received: received)
     state = .working(work)
     switch running.answer {
+    case .accepted where running.isRetired, nil where running.isRetired: return send()
     case .accepted(let count):
       if received >= 1 << 16, case .ranges = work { tally.retries.reset() }
       if running.isWhole(count, received: received, interruption) {
-        server.connectionRate = received * 1000 / max(1, milliseconds)
+        if received >= limits.firstChunk || milliseconds >= 250 {
+          server.requestRate = received * 1000 / max(1, milliseconds)
+        }
         return arrived(received, work)
       }
       if let refusal = refusal(ofBody: received, interruption) { return end(.failed(refusal)) }
@@ -63,7 +52,7 @@ extension DownloadMachine {
     case .misdirected(let failure): return end(.failed(failure))
     case nil:
       return failed(
-        interruption?.failure ?? .badResponse("no answer", url: running.place.url), running, work)
+        interruption?.failure ?? .badResponse("the server sent no response", url: running.place.url), running, work)
     }
   }
 
@@ -72,7 +61,7 @@ extension DownloadMachine {
     return interruption.isOwn ? .badResponse("the body is longer than announced", url: url) : interruption.failure
   }
 
-  /// What of its chunk has not arrived is fetched by others.
+  /// Gives the missing rest of the chunk back to the scheduler, so that other requests fetch it.
   private func close(_ ended: Running, in work: Work, received: Int64) -> Work {
     guard case .ranges(var ranges) = work, let chunk = ended.chunk else { return work }
     ranges.plan.advance(chunk, to: ended.offset + received)
@@ -91,9 +80,9 @@ extension DownloadMachine {
   }
 }
 
-// Begun anew.
+// New beginnings, and the end.
 extension DownloadMachine {
-  /// The source is another version now: everything so far is void, unless that one comes back.
+  /// The source has another version now: all bytes so far are void, unless the former version comes back.
   private mutating func changed(_ mismatch: IdentityMismatch, _ work: Work) -> [Action] {
     tally.versions += 1
     guard tally.versions <= limits.generations else {
@@ -103,8 +92,8 @@ extension DownloadMachine {
     return restart(.first(former: work.received))
   }
 
-  /// The server sends the whole for a part: ask without `If-Range`, which some honour with a date alone, then without
-  /// a range.
+  /// The server does not send the part: first asks without `If-Range`, in which some servers accept only a date, then
+  /// without a range.
   private mutating func unranged(_ request: Request, _ work: Work) -> [Action] {
     if case .part = request.asked, request.ifRange != nil {
       server.usesIfRange = false
@@ -113,17 +102,17 @@ extension DownloadMachine {
     return restart(.whole)
   }
 
-  /// The bytes do not have the expected digest: once, they are fetched anew.
+  /// The bytes do not have the expected digest: fetches them again, but only once.
   mutating func digestMismatched(_ mismatch: DigestMismatch) -> [Action] {
     tally.digestFailures += 1
     guard tally.digestFailures < 2 else {
-      let message = "\(mismatch); it was fetched twice"
+      let message = "\(mismatch); the file was fetched twice"
       return end(.failed(TaskFailure(code: .digestMismatch, message: message, class: .fail)))
     }
     return restart(.first(former: nil))
   }
 
-  /// Begins on another generation, where the present one has bytes already.
+  /// Starts anew when all requests have ended; a known version's file gets a new generation.
   private mutating func restart(_ question: Probe.Question) -> [Action] {
     state = .restarting(Probe(generation: state.subject.nextGeneration, question: question))
     return cancelAll() + settle()
@@ -142,7 +131,7 @@ extension DownloadMachine {
     requests.ids.map { .cancel($0) }
   }
 
-  /// Goes on with what waited for the last request's end.
+  /// Continues a restart or an end that waited for the last request.
   private mutating func settle() -> [Action] {
     guard requests.isEmpty else { return [] }
     switch state {
@@ -158,7 +147,7 @@ extension DownloadMachine {
 }
 
 extension DownloadMachine.Running {
-  /// Whether everything that was wanted of an accepted response, which announced `count` bytes, has come.
+  /// Whether all wanted bytes of an accepted response have arrived. The response announced `count` bytes.
   fileprivate func isWhole(_ count: Int64?, received: Int64, _ interruption: Interruption?) -> Bool {
     if let shortened, received >= shortened { return true }
     return interruption == nil && (count == nil || received == count)

@@ -1,14 +1,18 @@
 import TaskCore
 
 extension DownloadMachine {
-  /// A request failed: another try, another credential, or the end.
+  /// A request failed: tries again, reads the credential again, or ends the run.
   mutating func failed(_ failure: TaskFailure, _ running: Running, _ work: Work) -> [Action] {
     if case .sealing(let seal) = work { return unsealed(seal, failure, running) }
     if isRefusal(failure, running, work) { return refused(failure, work) }
     guard failure.class == .retry || isStale(failure, running, work) else { return end(.failed(failure)) }
     if !requests.isEmpty {
-      // Others go on: the server may want fewer connections.
-      server.governor.refused()
+      // Others go on: the server may want fewer connections. One that had moved bytes may have broken for other reasons.
+      if case .accepted = running.answer, running.arrived ?? 0 > 0 {
+        server.governor.broke()
+      } else {
+        server.governor.refused()
+      }
       return []
     }
     guard let pause = tally.retries.pause(after: failure) else { return end(.failed(failure)) }
@@ -16,7 +20,7 @@ extension DownloadMachine {
     return [.pause(milliseconds: pause)]
   }
 
-  /// What to go on with: where nothing can be resumed, a new probe.
+  /// The work to continue with after a failure: a new probe, if the received bytes cannot be resumed.
   private func again(_ work: Work, after failure: TaskFailure) -> Work {
     let isStale = Self.staleCodes.contains(failure.code)
     switch work {
@@ -34,8 +38,8 @@ extension DownloadMachine {
     }
   }
 
-  /// All bytes are there, of one version by every answer so far: whoever asks once more may be refused, or the source be
-  /// gone by now.
+  /// The request that seals the download failed. All bytes are there, and every answer so far named the same version.
+  /// So the run still completes: the server may refuse one more request, or the source may be gone by now.
   private mutating func unsealed(_ seal: Seal, _ failure: TaskFailure, _ running: Running) -> [Action] {
     let work = Work.sealing(seal)
     let mayPass =
@@ -48,14 +52,15 @@ extension DownloadMachine {
     return [.pause(milliseconds: pause)]
   }
 
-  /// The source's own server does not let us in, and has not before: no redirect that may lead to a fresh URL, no server
-  /// that has had enough of us.
+  /// Whether the source's own server denies access, and has not accepted a request before. Then a new try does not
+  /// help. A redirect is different: it may lead to a fresh URL. So is a server that accepted a request before: it may
+  /// only limit how many.
   private func isRefusal(_ failure: TaskFailure, _ running: Running, _ work: Work) -> Bool {
     guard failure.code == .http(401) || failure.code == .http(403), !work.isAdmitted else { return false }
     return running.place.url == source || hasCredential && running.place.isAtOrigin
   }
 
-  /// Only another credential can help: the worker's own is read again, once.
+  /// Only another credential can help: reads the worker's credential file again, but only once.
   private mutating func refused(_ failure: TaskFailure, _ work: Work) -> [Action] {
     var failure = failure
     failure.class = .fail
@@ -65,14 +70,14 @@ extension DownloadMachine {
     return [.refreshCredential]
   }
 
-  /// The credential was read again, and is another one or not.
+  /// The credential was read again. `isNew` is true if it has changed.
   mutating func credentialRefreshed(isNew: Bool) -> [Action] {
     guard case .waiting(.credential(let refusal), let work) = state else { return [] }
     state = .working(work)
     return isNew ? send() : end(.failed(refusal))
   }
 
-  /// A signed URL that the source redirected to earlier has expired: the source gives a fresh one.
+  /// Whether a signed URL, to which the source redirected earlier, may have expired. The source then gives a fresh one.
   private func isStale(_ failure: TaskFailure, _ running: Running, _ work: Work) -> Bool {
     work.isAdmitted && running.place.url != source && tally.retries.failures == 0
       && Self.staleCodes.contains(failure.code)
@@ -80,7 +85,7 @@ extension DownloadMachine {
 
   private static let staleCodes: Set<TaskFailure.Code> = [.http(400), .http(401), .http(403), .http(404), .http(410)]
 
-  /// The time of ``Action/pause(milliseconds:)`` is over.
+  /// ``Action/pause(milliseconds:)`` is over.
   mutating func retryDue() -> [Action] {
     guard case .waiting(.retry, let work) = state else { return [] }
     state = .working(work)

@@ -1,7 +1,7 @@
 import TaskCore
 
 extension DownloadMachine {
-  /// What there is to ask now.
+  /// The requests that can be sent now.
   mutating func send() -> [Action] {
     guard case .working(let work) = state else { return [] }
     switch work {
@@ -16,7 +16,7 @@ extension DownloadMachine {
     case .whole:
       return []
     case .sealing(let seal):
-      // One byte, to compare what the answer tells of the source.
+      // One byte is enough: only the head is compared.
       guard requests.isEmpty else { return [] }
       return [ask(.part(0..<1, of: seal.version.identity), at: seal.resolved ?? origin)]
     }
@@ -32,7 +32,7 @@ extension DownloadMachine {
     }
     var actions: [Action] = []
     // The first request finds out where the source is; the others follow.
-    let most = ranges.resolved == nil || ranges.plan.size <= limits.firstChunk ? 1 : server.governor.connections
+    let most = ranges.resolved == nil || ranges.plan.size <= limits.firstChunk ? 1 : server.connections
     while requests.count < most, let grant = ranges.plan.next(connections: most, rate: server.connectionRate) {
       if let shortened = grant.shortened { actions += shorten(to: shortened) }
       actions.append(
@@ -44,7 +44,7 @@ extension DownloadMachine {
     return actions
   }
 
-  /// A new request takes over the end of a running one.
+  /// Shortens a running request, because a new one takes over its end.
   private mutating func shorten(to chunk: ChunkScheduler.Chunk) -> [Action] {
     guard let (id, running) = requests.running.first(where: { $0.value.chunk == chunk.id }) else { return [] }
     let count = chunk.range.upperBound - running.offset
@@ -60,7 +60,8 @@ extension DownloadMachine {
     .request(requests.add(asked, at: place, ifRange: ifRange, chunk: chunk))
   }
 
-  /// Asks once more whether the source is still the same, where that is needed and no digest will tell.
+  /// Completes the download. If needed, and if no digest is expected, first asks once more whether the source is still
+  /// the same.
   mutating func allBytesAreThere(_ seal: Seal, isNeeded: Bool) -> [Action] {
     guard isNeeded, !expectsDigest else { return complete(seal.version) }
     state = .working(.sealing(seal))

@@ -1,7 +1,7 @@
 import TaskCore
 
 extension DownloadMachine {
-  /// What the run is about.
+  /// What the run does now.
   enum State {
     /// Can transition to: waiting, complete, restarting, ending.
     case working(Work)
@@ -9,9 +9,9 @@ extension DownloadMachine {
     case waiting(Wait, Work)
     /// The shell has the bytes. Can transition to: restarting (their digest is wrong), ending.
     case complete(Version)
-    /// A new generation, as soon as no request is left. Can transition to: working, ending.
+    /// A new generation begins as soon as no request is left. Can transition to: working, ending.
     case restarting(Probe)
-    /// The end, as soon as no request is left. Can transition to: ended.
+    /// The run ends as soon as no request is left. Can transition to: ended.
     case ending(End, Subject)
     case ended(Subject)
   }
@@ -19,18 +19,18 @@ extension DownloadMachine {
   enum Work {
     /// Can transition to: ranges, whole.
     case probing(Probe)
-    /// Can transition to: probing (what is there cannot be resumed), sealing.
+    /// Can transition to: probing (the received bytes cannot be resumed), sealing.
     case ranges(Ranges)
     /// Can transition to: probing, sealing.
     case whole(Whole)
-    /// All bytes are there; is the source still the same?
+    /// All bytes are there. One more request checks that the source is still the same.
     case sealing(Seal)
   }
 
   enum Wait {
-    /// For the end of ``Action/pause(milliseconds:)``.
+    /// Until ``Action/pause(milliseconds:)`` is over.
     case retry
-    /// For the credential that is read again after this refusal.
+    /// Until the credential has been read again, after this refusal.
     case credential(TaskFailure)
   }
 
@@ -38,30 +38,30 @@ extension DownloadMachine {
   struct Version: Hashable {
     var identity: SourceIdentity
     let generation: Int
-    /// Its ranges can be recorded and resumed.
+    /// Whether its ranges can be recorded and resumed.
     let isResumable: Bool
   }
 
-  /// Which version a run is about.
+  /// The version that a run fetches.
   enum Subject {
-    /// One that no response has told of.
+    /// No response has named the version yet.
     case unknown(generation: Int)
     case known(Version)
   }
 
-  /// One request asks what the source is.
+  /// One request finds out what the source is.
   struct Probe {
     enum Question {
-      /// For the first chunk. `former`: what was fetched of the version before, which the source may turn out to have
-      /// still.
+      /// Asks for the first chunk. `former` holds the bytes of the version before, because the source may still have
+      /// it.
       case first(former: Former?)
-      /// For the whole source: it does not serve ranges.
+      /// Asks for the whole source, because the server does not send ranges.
       case whole
     }
 
     let generation: Int
     var question = Question.first(former: nil)
-    /// The source's server has let this run in before.
+    /// Whether the source's server has accepted a request of this run before.
     var wasAdmitted = false
   }
 
@@ -70,16 +70,16 @@ extension DownloadMachine {
     let received: ByteRanges
   }
 
-  /// Parts of one version on several connections.
+  /// Fetches parts of one version on several connections.
   struct Ranges {
     var version: Version
     var plan: ChunkScheduler
-    /// Where requests go; `nil`: the next one starts at the source and follows its redirects.
+    /// Where requests go. If `nil`, the next request starts at the source and follows its redirects.
     var resolved: Place?
     let needsSeal: Bool
   }
 
-  /// One version in one response, which runs.
+  /// Fetches one version in one response, which is running.
   struct Whole {
     var version: Version
     let place: Place
@@ -92,23 +92,38 @@ extension DownloadMachine {
     var resolved: Place?
   }
 
-  /// What was learned of the server, whatever version it has.
+  /// Facts about the server that hold for every version of the source.
   struct Server {
     var governor: ConnectionGovernor
-    /// Bytes per second of one connection, as last seen.
-    var connectionRate: Int64?
+    /// Bytes per second of the last request that was answered in whole.
+    var requestRate: Int64?
+    /// How many connections it gives this download at most, because others use it as well.
+    var allowed = Int.max
     /// Some honour `If-Range` with a date alone.
     var usesIfRange = true
+
+    /// Bytes per second of one connection, where that is known. Samples leave out what a server gives at the beginning of
+    /// each answer; requests have it.
+    var connectionRate: Int64? {
+      guard let sampled = governor.connectionRate, let requestRate else {
+        return governor.connectionRate ?? requestRate
+      }
+      return max(sampled, requestRate)
+    }
+    /// How many connections there should be now.
+    var connections: Int { max(1, min(governor.connections, allowed)) }
   }
 
-  /// What is counted over the whole run.
+  /// Counts over the whole run.
   struct Tally {
     var retries: RetryBudget
-    /// Versions of the source that were met.
+    /// How many versions of the source the run has seen.
     var versions = 1
     var digestFailures = 0
-    /// The credential was read again after a refusal.
+    /// Whether the credential was read again after a refusal.
     var hasReadCredential = false
+    /// What arrived since the last sample of requests that are over.
+    var endedBytes: Int64 = 0
   }
 
   /// The requests that run.
@@ -118,7 +133,7 @@ extension DownloadMachine {
 
     var isEmpty: Bool { running.isEmpty }
     var count: Int { running.count }
-    /// In the order in which they began.
+    /// In the order in which the requests began.
     var ids: [Int] { running.keys.sorted() }
 
     subscript(id: Int) -> Running? {
@@ -136,13 +151,18 @@ extension DownloadMachine {
 
   struct Running {
     let request: Request
-    /// Where its redirects led.
+    /// Where the request went last, after redirects.
     var place: Place
-    /// The scheduler's, where the request works on one.
+    /// The id of the scheduler's chunk, if the request fetches one.
     var chunk: Int?
     var answer: Answer?
-    /// Bytes that are still wanted of it, where another request took the rest.
+    /// How many bytes the request is to fetch, after another request took over the rest.
     var shortened: Int64?
+    /// It was ended early because there are too many: the rest of its chunk is for others.
+    var isRetired = false
+    /// The bytes of its body that had arrived at the last sample, and how many per second of late.
+    var arrived: Int64?
+    var pace: Int64?
 
     /// The offset of the body's first byte.
     var offset: Int64 {
@@ -154,12 +174,22 @@ extension DownloadMachine {
       case changed(IdentityMismatch)
       case unranged
       case same
-      /// It tells of the version before.
+      /// The source has the version before again.
       case returned
       case failed(TaskFailure)
-      /// It redirects to where nobody follows.
+      /// It redirects to a URL that is never followed.
       case misdirected(TaskFailure)
     }
+  }
+}
+
+extension DownloadMachine {
+  /// Changes the parts that are being fetched, in place: a copy beside the state would copy the plan with each write.
+  mutating func changeRanges(_ change: (inout Ranges) -> Void) {
+    guard case .working(.ranges(var ranges)) = state else { return }
+    state = .ended(.unknown(generation: 0))
+    change(&ranges)
+    state = .working(.ranges(ranges))
   }
 }
 
@@ -184,7 +214,8 @@ extension DownloadMachine.Work {
     }
   }
 
-  /// Whether the source, or where it redirects to, has let this run in, and is not asked anew since.
+  /// Whether the source, or the server that it redirects to, has accepted a request since the run last began at the
+  /// source.
   var isAdmitted: Bool {
     switch self {
     case .probing(let probe): probe.wasAdmitted
@@ -194,7 +225,7 @@ extension DownloadMachine.Work {
     }
   }
 
-  /// What is there of a version that can be resumed.
+  /// The received bytes; `nil` if the version cannot be resumed.
   var received: DownloadMachine.Former? {
     let (version, received): (DownloadMachine.Version, ByteRanges)
     switch self {
@@ -207,7 +238,8 @@ extension DownloadMachine.Work {
 }
 
 extension DownloadMachine.Subject {
-  /// The generation of a file that begins anew: what was received of a known version is void.
+  /// The generation of a file that begins anew. The bytes of a known version are void, so its number cannot be used
+  /// again.
   var nextGeneration: Int {
     switch self {
     case .unknown(let generation): generation

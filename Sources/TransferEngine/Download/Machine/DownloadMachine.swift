@@ -1,13 +1,13 @@
 import TaskCore
 
-/// Decides how a source is fetched: which requests are made, what is made of their answers, when all bytes are there.
+/// Decides how a source is fetched: which requests to send, what their answers mean, and when all bytes are there.
 /// Pure: events in, actions out; no I/O and no clock.
 ///
-/// The first request asks for the source's first chunk, which is probe and transfer in one. What comes back decides: a
-/// part and a strong validator → ranges on several connections; anything else that is the file → the whole in one
-/// response. A source that changes on the way starts a new generation, with a new staging file.
+/// The first request asks for the source's first chunk, so it is probe and transfer in one. A partial response with a
+/// strong validator leads to ranges on several connections. Any other response with the file leads to one response with
+/// the whole file. If the source changes during the run, a new generation begins, with a new staging file.
 struct DownloadMachine {
-  /// A request the shell has to make.
+  /// A request that the shell sends.
   struct Request: Hashable {
     var id: Int
     var place: Place
@@ -18,19 +18,19 @@ struct DownloadMachine {
 
   enum Action: Hashable {
     case request(Request)
-    /// Ends a request early; its end is reported all the same.
+    /// Ends a request early. The shell still reports its end.
     case cancel(Int)
-    /// A running request takes only its first `count` bytes: another one fetches the rest.
+    /// A running request keeps only its first `count` bytes: another request fetches the rest.
     case shorten(Int, count: Int64)
-    /// A new, empty staging file; an older one is not used any more.
+    /// Opens a new, empty staging file; an older one is no longer used.
     case openStaging(generation: Int, size: Int64?)
-    /// Reports ``retryDue`` after about so long.
+    /// Waits about this long, then reports ``retryDue``.
     case pause(milliseconds: Int64)
-    /// Reports ``credentialRefreshed(isNew:)`` once the task's credential was read again.
+    /// Reads the task's credential again, then reports ``credentialRefreshed(isNew:)``.
     case refreshCredential
-    /// All bytes are written; the file is as long as `bytes`.
+    /// All bytes are written: the file has `bytes` bytes.
     case complete(bytes: Int64)
-    /// No request is left.
+    /// Ends the run. No request is left.
     case end(End)
   }
 
@@ -42,7 +42,7 @@ struct DownloadMachine {
   /// The source's URL, normalised.
   let source: String
   let expect: Expectation
-  /// The task names a credential, which goes to the source's own server.
+  /// Whether the task names a credential. It is sent only to the source's own server.
   let hasCredential: Bool
   let limits: DownloadLimits
   var state: State
@@ -51,18 +51,20 @@ struct DownloadMachine {
   var tally: Tally
 
   init(
-    source: String, expect: Expectation, hasCredential: Bool = false, generation: Int, limits: DownloadLimits
+    source: String, expect: Expectation, hasCredential: Bool = false, generation: Int, limits: DownloadLimits,
+    governor: ConnectionGovernor? = nil
   ) {
     self.source = source
     self.expect = expect
     self.hasCredential = hasCredential
     self.limits = limits
     state = .working(.probing(Probe(generation: generation)))
-    server = Server(governor: ConnectionGovernor(maximum: limits.connections, start: limits.firstConnections))
+    server = Server(
+      governor: governor ?? ConnectionGovernor(maximum: limits.connections, start: limits.firstConnections))
     tally = Tally(retries: RetryBudget(limit: limits.retries, firstMilliseconds: limits.retryMilliseconds))
   }
 
-  /// Starts, from what an earlier run left where its bytes were found again.
+  /// Starts the run, and continues from `checkpoint` if its staging file was found again.
   mutating func begin(resuming checkpoint: DownloadCheckpoint?) -> [Action] {
     guard let checkpoint else { return send() }
     guard let size = checkpoint.identity.size, canUseRanges(checkpoint.identity),
@@ -77,12 +79,12 @@ struct DownloadMachine {
     return send()
   }
 
-  /// Nothing more is to be fetched: the task was paused, canceled or taken away.
+  /// Stops fetching: the task was paused or canceled, or has another owner.
   mutating func stop() -> [Action] {
     end(.stopped)
   }
 
-  /// Something else failed: the disk, the store.
+  /// Ends the run because something other than a request failed, such as the disk or the store.
   mutating func fail(_ failure: TaskFailure) -> [Action] {
     end(.failed(failure))
   }
@@ -94,9 +96,9 @@ struct DownloadMachine {
   var expectsDigest: Bool { expect.sha256 != nil || expect.md5 != nil }
 }
 
-// What the shell asks.
+// Questions of the shell.
 extension DownloadMachine {
-  /// That of the version being fetched, or of the one that a response will tell of.
+  /// The generation of the version being fetched, or of the version that the next response will name.
   var generation: Int {
     switch state.subject {
     case .unknown(let generation): generation
@@ -104,15 +106,20 @@ extension DownloadMachine {
     }
   }
 
-  /// The version being fetched; `nil` until a response told of it.
+  /// The version being fetched; `nil` until a response has named it.
   var version: Version? {
     if case .known(let version) = state.subject { version } else { nil }
   }
 
   var identity: SourceIdentity? { version?.identity }
 
-  /// Whether the recorded ranges can be resumed: not for a source that is fetched whole.
+  /// Whether the recorded ranges can be resumed; false for a source that is fetched whole.
   var isResumable: Bool { version?.isResumable ?? false }
+
+  /// Where requests for parts go, once that is known.
+  var resolved: Place? {
+    if case .working(.ranges(let ranges)) = state { ranges.resolved } else { nil }
+  }
 
   /// The shell has all bytes, and is to publish them.
   var isComplete: Bool {

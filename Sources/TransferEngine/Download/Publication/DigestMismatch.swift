@@ -1,14 +1,14 @@
 import ReelhaulCodec
 import TaskCore
 
-/// A digest of the received file that is not the expected one.
+/// A digest of a file that differs from the expected one.
 struct DigestMismatch: Hashable, Sendable {
   private let name: String
   private let expected: [UInt8]
-  /// nil where it was not computed.
+  /// `nil` if it was not computed.
   private let found: [UInt8]?
 
-  /// nil where the file is as expected.
+  /// Returns `nil` if the digests are as expected.
   init?(_ expect: Expectation, _ digests: FileDigests?) {
     let checks = [("SHA-256", expect.sha256, digests?.sha256), ("MD5", expect.md5, digests?.md5)]
     for case (let name, let expected?, let found) in checks where found != expected {
@@ -21,6 +21,6 @@ struct DigestMismatch: Hashable, Sendable {
 
 extension DigestMismatch: CustomStringConvertible {
   var description: String {
-    "the file's \(name) is \(found.map { Hex.encode($0) } ?? "unknown"), expected was \(Hex.encode(expected))"
+    "the file's \(name) is \(found.map { Hex.encode($0) } ?? "unknown"), but \(Hex.encode(expected)) was expected"
   }
 }

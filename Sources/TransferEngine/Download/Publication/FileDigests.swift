@@ -5,13 +5,13 @@ import ReelhaulSystem
 /// The digests of a whole file.
 struct FileDigests: Hashable, Sendable {
   var sha256: [UInt8]
-  /// `nil` where nobody asked for it.
+  /// `nil` if it was not requested.
   var md5: [UInt8]?
 }
 
 extension FileDigests {
-  /// Reads the file from its start to its end. `goesOn` is asked with every offset that is reached; ECANCELED where it says
-  /// no. Blocks.
+  /// Reads the file from its start to its end. Calls `goesOn` with every offset that it reaches, and throws ECANCELED
+  /// if that returns false. Blocks.
   init(
     of file: borrowing FileDescriptor, withMD5: Bool, while goesOn: (_ offset: Int64) -> Bool
   ) throws(SystemError) {
@@ -21,7 +21,7 @@ extension FileDigests {
   }
 }
 
-/// The digests of a file in the making: its bytes are read in their order.
+/// Computes the digests of a file that is still growing. The bytes are read in order.
 struct FileHasher: ~Copyable {
   private var sha256 = DigestState(.sha256)
   private var md5 = DigestState(.md5)
@@ -31,8 +31,8 @@ struct FileHasher: ~Copyable {
     self.withMD5 = withMD5
   }
 
-  /// Reads on through `range`, or to the file's end, and returns where that was. `goesOn` is asked with every offset that is
-  /// reached; ECANCELED where it says no. Blocks.
+  /// Reads `range`, or up to the file's end, and returns the offset that it reached. Calls `goesOn` with every offset
+  /// that it reaches, and throws ECANCELED if that returns false. Blocks.
   mutating func read(
     _ file: borrowing FileDescriptor, _ range: Range<Int64>, while goesOn: (_ offset: Int64) -> Bool = { _ in true }
   ) throws(SystemError) -> Int64 {

@@ -1,17 +1,17 @@
 import ReelhaulSystem
 import TaskCore
 
-/// The way of one staging file from "all bytes are written" to its destination.
+/// Brings one staging file, in which all bytes are written, to its destination.
 ///
-/// Bytes on stable storage → digests → `publishing` recorded → renamed → directory on stable storage. What a crash
-/// between any two of them leaves is ``PublishRecovery``'s.
-// @unchecked: touched on the loop of the root alone.
+/// Bytes on stable storage → digests → `publishing` recorded → renamed → directory on stable storage. After a crash
+/// between any two of these steps, ``PublishRecovery`` finishes the rest.
+// @unchecked: used only on the root's loop.
 final class Publication: @unchecked Sendable {
   enum Result {
     case ended(DownloadOutcome)
-    /// To be fetched anew.
+    /// The file must be fetched again.
     case digestMismatch(DigestMismatch)
-    /// Told to stop before anything was published.
+    /// The run is to stop, or has lost the task.
     case interrupted
     case failed(TaskFailure)
   }
@@ -23,8 +23,8 @@ final class Publication: @unchecked Sendable {
   private let expect: Expectation
   private let ledger: any TransferLedger
   private var isStopping = false
-  /// The file is whole and verified, and may be recorded as being published: it is the next run's, whatever becomes of
-  /// this one.
+  /// The file is whole and verified, and may be recorded as being published. From now on this run must leave the file
+  /// and its checkpoint to the next run.
   private(set) var isVerified = false
 
   init(
@@ -39,16 +39,16 @@ final class Publication: @unchecked Sendable {
     self.ledger = ledger
   }
 
-  /// Told to stop, it goes on to the next step that can wait, or to its end.
+  /// Stops at the next step that another run can continue, or runs to the end.
   func stop() {
     isStopping = true
   }
 
   /// - Parameters:
-  ///   - bytes: the whole file's.
-  ///   - isReserved: the file is longer than `bytes`, or may be.
-  ///   - follower: has hashed some of the file's bytes; `nil` where nothing is hashed.
-  ///   - record: records that the file is being published; returns once the store has committed it.
+  ///   - bytes: The size of the whole file.
+  ///   - isReserved: The file may be longer than `bytes`.
+  ///   - follower: It has hashed some of the file's bytes; `nil` if hashing is off.
+  ///   - record: Records that the file is being published, and returns once the store has committed this.
   func run(
     bytes: Int64, isReserved: Bool, follower: DigestFollower?, record: (_ sha256: [UInt8]?) async throws -> Void
   ) async -> Result {
@@ -57,7 +57,7 @@ final class Publication: @unchecked Sendable {
       guard ledger.mayWrite else { return .interrupted }
       if let mismatch = DigestMismatch(expect, digests) { return .digestMismatch(mismatch) }
       if isStopping { return .interrupted }
-      // Before it is recorded: whether a commit that fails was made is not known.
+      // Set before recording: if the commit reports an error, it may still have been made.
       isVerified = true
       try await record(digests?.sha256)
       guard ledger.mayWrite else { return .interrupted }
@@ -71,8 +71,8 @@ final class Publication: @unchecked Sendable {
     }
   }
 
-  /// Data to stable storage, and the digests of all bytes, where there are any. Throws `CancellationError` where the run is
-  /// to end before: that of a large file takes minutes.
+  /// Syncs the file and returns the digests of all its bytes; `nil` if hashing is off. This takes minutes for a large
+  /// file. Throws `CancellationError` if the run is to end before.
   private func verify(bytes: Int64, isReserved: Bool, _ follower: DigestFollower?) async throws -> FileDigests? {
     if isReserved { try await root.files.run { [file] in try file.truncate(to: bytes) } }
     guard let follower else {
@@ -88,7 +88,7 @@ final class Publication: @unchecked Sendable {
   private func publish(bytes: Int64, sha256: [UInt8]?) async throws -> Result {
     let (file, destination, ifExists, ledger) = (file, destination, ifExists, ledger)
     let published = try await root.files.run {
-      // It may have waited for a thread for long.
+      // This call may have waited a long time for a thread.
       ledger.mayWrite ? try file.volume.publish(file, to: destination, ifExists: ifExists) : nil
     }
     switch published {

@@ -1,8 +1,8 @@
 import ReelhaulSystem
 import TaskCore
 
-/// Finishes what a run recorded as `publishing` before it died. Where the staging file is gone the rename may have
-/// happened: the destination tells.
+/// Finishes a publication that a run recorded as `publishing` before it died. If the staging file is gone, the rename
+/// may have happened: the file at the destination shows this.
 struct PublishRecovery: Sendable {
   let storage: Storage
   let spec: TaskSpec
@@ -11,7 +11,7 @@ struct PublishRecovery: Sendable {
   let publishing: DownloadCheckpoint.Publishing
   let read: WholeRead
 
-  /// `nil` where nothing of the file is left. Blocks.
+  /// Returns `nil` if the verified file is gone, so that it must be fetched again. Blocks.
   func run() throws(StorageError) -> DownloadOutcome? {
     do throws(StorageError) {
       guard let file = try adopted() else {
@@ -50,13 +50,13 @@ struct PublishRecovery: Sendable {
     }
   }
 
-  /// Whether the bytes are still those that were verified before they were recorded.
+  /// Whether the staging file still has the recorded digest.
   private func isRecordedFile(_ file: StagingFile) throws(StorageError) -> Bool {
     guard let sha256 else { return true }
     return try file.attempt { file throws(SystemError) in try read.digests(of: file, size: size).sha256 } == sha256
   }
 
-  /// Whether the rename had happened: the mark tells, or else size and digest.
+  /// Whether the rename had happened. The mark on the file shows this, or else its size and digest.
   private func destinationIsRecordedFile() throws(StorageError) -> Bool {
     guard let name = StagingName(checkpoint.stagingName) else { return false }
     let volume = try storage.volume(destination.root)

@@ -2,7 +2,7 @@ import Glibc
 import ReelhaulSystem
 import TaskCore
 
-/// A read of a whole file, for its digests: it may take minutes, in which it shows how far it is and can be given up.
+/// Reads a whole file for its digests. This may take minutes: it reports its progress and can be stopped.
 struct WholeRead: Sendable {
   private struct State {
     var isStopped = false
@@ -13,7 +13,8 @@ struct WholeRead: Sendable {
   private let isAllowed: Bool
   private let state = Lock(State())
 
-  /// One that is not allowed is given up where it would begin: for a look that is to be short.
+  /// - Parameter isAllowed: If false, ``digests(of:size:withMD5:)`` fails at once and sets ``wasRefused``. A caller
+  ///   that must be quick can so find out whether a whole read is needed.
   init(_ ledger: any TransferLedger, isAllowed: Bool = true) {
     self.ledger = ledger
     self.isAllowed = isAllowed
@@ -23,13 +24,13 @@ struct WholeRead: Sendable {
     state.withLock { $0.isStopped = true }
   }
 
-  /// Whether the task is still this run's, and nobody told it to stop.
+  /// Whether the run still owns the task, and the read was not stopped.
   var isWanted: Bool { ledger.mayWrite && !state.withLock { $0.isStopped } }
 
-  /// Whether it was to begin, and not allowed.
+  /// Whether a read was needed but not allowed.
   var wasRefused: Bool { state.withLock { $0.wasRefused } }
 
-  /// The digests of a file of `size` bytes. ECANCELED where nobody wants them any more. Blocks.
+  /// The digests of a file of `size` bytes. Throws ECANCELED once ``isWanted`` is false. Blocks.
   func digests(
     of file: borrowing FileDescriptor, size: Int64, withMD5: Bool = false
   ) throws(SystemError) -> FileDigests {

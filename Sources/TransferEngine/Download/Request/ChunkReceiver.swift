@@ -2,29 +2,31 @@ import ReelhaulCurl
 import ReelhaulSystem
 import TaskCore
 
-/// Receives one answer for a ``Download``: asks what becomes of the body, gathers it, and writes it to its place.
-// @unchecked: touched on the download's loop alone.
+/// Receives one answer for a ``Download``: asks it what to do with the body, gathers the bytes and writes them.
+// @unchecked: used only on the download's loop.
 final class ChunkReceiver: FetchReceiver, @unchecked Sendable {
   let id: Int
-  /// Bytes of the body that are written.
+  /// How many bytes of the body are written.
   private(set) var received: Int64 = 0
+  /// With those that are gathered, and not written yet.
+  var arrived: Int64 { received + Int64(filled) }
   private unowned let download: Download
   private var target: Target?
   private var buffer: UnsafeMutableRawBufferPointer?
   private var filled = 0
   private var flushedAt = Clocks.boottime()
-  /// The bytes wanted, where that is fewer than the response has.
+  /// How many bytes are wanted, if another request fetches the rest.
   private var wanted: Int64?
 
   private struct Target {
     var file: StagedFile
-    /// The offset in the file of what is written next.
+    /// The offset in the file of the next write.
     var next: Int64
-    /// `nil` where the length is unknown.
+    /// How many bytes may still come; `nil` if the length is unknown.
     var left: Int64?
   }
 
-  /// - Parameter id: the request's, in ``DownloadMachine``.
+  /// - Parameter id: The id of the request in ``DownloadMachine``.
   init(_ id: Int, of download: Download) {
     self.id = id
     self.download = download
@@ -40,7 +42,7 @@ final class ChunkReceiver: FetchReceiver, @unchecked Sendable {
     guard let file = download.staged else { return .refuse }
     target = Target(file: file, next: offset, left: count)
     if let wanted { shorten(to: wanted) }
-    let capacity = min(count ?? .max, Int64(download.options.writeBuffer))
+    let capacity = min(count ?? .max, Int64(download.bufferSize))
     buffer = .allocate(byteCount: Int(max(capacity, 1)), alignment: 4096)
     return reception
   }
@@ -52,18 +54,22 @@ final class ChunkReceiver: FetchReceiver, @unchecked Sendable {
       return .pause
     }
     if let left = target.left, left < Int64(body.count) || wanted != nil && left == Int64(body.count) {
-      // Another request fetches the rest, none of which is waited for; or else, more than was announced is not the
-      // chunk that was asked for.
+      // If the request was shortened, another one fetches the rest, and this one ends here. Otherwise the body is
+      // longer than announced, so it is not the requested chunk.
       if wanted != nil { _ = gather(UnsafeRawBufferPointer(rebasing: body.prefix(Int(left)))) }
       return .abort
     }
-    if download.staging.mustWaitForRecord(target.file, then: { transfer.resume() }) { return .pause }
-    if download.throttle.holdsBack(body.count, of: transfer) { return .pause }
+    if download.staging.mustWaitForRecord(target.file, then: { transfer.resume() })
+      || download.throttle.holdsBack(body.count, of: transfer)
+    {
+      download.heldBack()
+      return .pause
+    }
     download.ledger.pulse()
     return gather(body) ? .continue : .abort
   }
 
-  /// From now on only the response's first `count` bytes are wanted.
+  /// Keeps only the response's first `count` bytes from now on.
   func shorten(to count: Int64) {
     wanted = count
     target?.left = max(0, count - received - Int64(filled))
@@ -84,7 +90,7 @@ final class ChunkReceiver: FetchReceiver, @unchecked Sendable {
     return filled < buffer.count || target.file.opening.isClosed || flush()
   }
 
-  /// Writes what is gathered. False where nothing may be written any more; the download knows why.
+  /// Writes the gathered bytes. Returns false if no more can be written; the download then knows the reason.
   private func flush() -> Bool {
     guard filled > 0, let target, let buffer else { return true }
     guard download.mayWrite() else { return false }
@@ -102,13 +108,13 @@ final class ChunkReceiver: FetchReceiver, @unchecked Sendable {
     return true
   }
 
-  /// Writes what was gathered since before `time`: a slow connection takes minutes to fill the buffer.
+  /// Writes the gathered bytes if the last write was before `time`: a slow connection takes minutes to fill the buffer.
   func flush(before time: Int64) {
     guard flushedAt < time, let target, !target.file.opening.isClosed else { return }
     _ = flush()
   }
 
-  /// The response is over, whole or not: writes the rest, which may have to wait for the staging file.
+  /// The response has ended, whole or not: writes the rest. It may have to wait until the staging file is open.
   func finish() async {
     guard let target, filled > 0 else { return }
     await target.file.opening.opened()

@@ -1,11 +1,11 @@
 /// The value of a `Content-Range` field (RFC 9110, 14.4), in bytes.
 struct ContentRange: Hashable {
-  /// Half-open; `nil` in `bytes */N`.
+  /// `nil` in `bytes */N`.
   var range: Range<Int64>?
-  /// `nil` where the server writes `*`.
+  /// `nil` if the server sends `*`.
   var total: Int64?
 
-  /// `nil` for anything but `bytes a-b/n`, `bytes a-b/*` and `bytes */n`.
+  /// Accepts `bytes a-b/n`, `bytes a-b/*` and `bytes */n`. Returns `nil` for any other text.
   init?(_ text: String) {
     let words = text.split(separator: " ", omittingEmptySubsequences: true)
     guard words.count == 2, words[0].lowercased() == "bytes" else { return nil }
@@ -26,7 +26,7 @@ struct ContentRange: Hashable {
     range = first..<last + 1
   }
 
-  /// Digits alone: no sign, no white space.
+  /// Accepts only digits: no sign, no white space.
   static func number(_ text: Substring) -> Int64? {
     guard !text.isEmpty, text.utf8.allSatisfy({ $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "9") }) else {
       return nil

@@ -2,8 +2,8 @@ import ReelhaulCurl
 import TaskCore
 
 extension CurlRequest {
-  /// What goes over the wire for a request of ``DownloadMachine``, to where it was redirected; `credential` is the header
-  /// fields of the one that the task names.
+  /// The HTTP request for a request of ``DownloadMachine`` to `place`, to which redirects may have led. `credential`
+  /// has the header fields of the credential that the task names.
   init(
     _ request: DownloadMachine.Request, to place: Place, spec: TaskSpec, credential: [HeaderField],
     context: DownloadContext
@@ -17,7 +17,7 @@ extension CurlRequest {
     case .whole: break
     }
     if let validator = request.ifRange { headers.append(("If-Range", validator)) }
-    // They are for the source's own server, and no other.
+    // The task's header fields and credential go only to the source's own server.
     if place.isAtOrigin {
       let names = Set(credential.map { $0.name.lowercased() })
       let fields = spec.headers.filter { !names.contains($0.name.lowercased()) } + credential
@@ -25,7 +25,7 @@ extension CurlRequest {
     }
     var lowSpeed = options.lowSpeed
     if context.root.limiter != nil {
-      // How little is left for one connection depends on all the others.
+      // The common limit may leave one connection very little, depending on all the others.
       lowSpeed.bytesPerSecond = 1
     } else if let rate = spec.rate {
       let share = rate / Int64(4 * max(1, options.limits.connections))

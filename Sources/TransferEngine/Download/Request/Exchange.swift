@@ -1,14 +1,14 @@
 import ReelhaulCurl
 import TaskCore
 
-/// A request and its redirects: where it goes next, and what the last answer tells. Pure.
+/// Follows one request through its redirects: decides where it goes next, and what the last response means. Pure.
 struct Exchange {
   let asked: ResponseGate.Asked
-  /// What the task names, wherever this request begins.
+  /// The task's source. The request itself may begin at another place.
   let source: CurlURL
-  /// What is fetched is no web page, by the names of the source and the destination.
+  /// Whether the source or the destination has the name of a media file or an archive, and so cannot be a web page.
   let isMedia: Bool
-  /// How many redirects are followed.
+  /// How many redirects are followed at most.
   let limit: Int
   private(set) var place: Place
   private var hops = 0
@@ -22,7 +22,8 @@ struct Exchange {
     self.limit = limit
   }
 
-  /// `nil` for a redirect: to be followed once its response is over. `now` in seconds since 1970, for `Retry-After`.
+  /// Returns `nil` for a redirect that ``follow()`` follows once its response has ended. `now` is in seconds since
+  /// 1970, for `Retry-After`.
   mutating func receive(_ head: CurlHead, now: Int64) -> SourceAnswer? {
     switch ResponseGate(asked: asked, url: place.url, isMedia: isMedia).judge(head) {
     case .part(let range, let identity): return .part(range, of: identity)
@@ -41,7 +42,7 @@ struct Exchange {
     }
   }
 
-  /// Goes on to where the last response redirected to; false where it did not.
+  /// Moves to the target of the last response's redirect. Returns false if the response was not a redirect.
   mutating func follow() -> Bool {
     guard let next else { return false }
     place = next
@@ -55,7 +56,7 @@ struct Exchange {
       return refused(.redirectLoop, "the source redirects more than \(limit) times")
     }
     guard let next = CurlURL(place.url)?.resolving(target), next.scheme == "http" || next.scheme == "https" else {
-      return refused(.redirectRefused, "the source redirects to what is no http or https URL")
+      return refused(.redirectRefused, "the source redirects to a URL that is not http or https")
     }
     guard next.text.utf8.count <= TaskSpec.urlLimit else {
       return refused(.redirectRefused, "the source redirects to a URL of more than \(TaskSpec.urlLimit) bytes")

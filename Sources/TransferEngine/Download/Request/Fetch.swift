@@ -2,26 +2,29 @@ import ReelhaulCurl
 import ReelhaulSystem
 import TaskCore
 
-/// One request, from its first URL through its redirects to the end of the answer's body.
+/// One request, from its first URL through its redirects to the end of the body.
 ///
-/// ``Exchange`` judges what arrives, and a ``FetchReceiver`` takes the answer. A request that failed is not repeated here:
-/// its owner knows whether another connection has its bytes by then.
-// @unchecked: touched on its loop alone.
+/// ``Exchange`` judges the response heads, and a ``FetchReceiver`` receives the final answer. A failed request is not
+/// repeated here: another connection may have fetched its bytes by then, and only the owner knows this.
+// @unchecked: used only on its loop.
 final class Fetch: CurlHandler, @unchecked Sendable {
-  /// How it ended.
+  /// How the request ended.
   struct End {
     /// Where the last request went.
     var place: Place
-    /// `nil` where the response is whole.
+    /// `nil` if the response is whole.
     var interruption: Interruption?
-    /// The time of the last request.
+    /// How long the last request took, without earlier redirects.
     var milliseconds: Int64
+    /// The part of it before the head of the answer; `nil` if none came.
+    var delay: Int64?
   }
 
   private var exchange: Exchange
   private let receiver: any FetchReceiver
   private var reception: Reception?
-  /// What may still be read of a body that nobody wants.
+  private var headAt: Int64?
+  /// How many bytes of an unwanted body may still be read.
   private var skippable = 64 << 10
 
   init(_ exchange: Exchange, receiver: any FetchReceiver) {
@@ -30,27 +33,52 @@ final class Fetch: CurlHandler, @unchecked Sendable {
   }
 
   /// Returns when all is over; soon, where the task is canceled. `request` is asked for every redirect anew.
-  func run(on client: CurlClient, _ request: (_ place: Place) -> CurlRequest) async -> End {
+  ///
+  /// Waits for a connection where the host has all it may have from this process; `pulse` is called now and then meanwhile.
+  func run(
+    on client: CurlClient, sharing hosts: HostConnections, pulse: @escaping @Sendable () -> Void,
+    _ request: (_ place: Place) -> CurlRequest
+  ) async -> End {
     while true {
-      let startedAt = Clocks.boottime()
+      let server = exchange.place.server
+      var startedAt = Clocks.boottime()
       var failure: CurlError?
-      do throws(CurlError) {
-        _ = try await client.perform(request(exchange.place), handler: self)
-      } catch {
-        failure = error
+      if await connect(to: server, of: hosts, on: client.loop, pulse) {
+        startedAt = Clocks.boottime()
+        headAt = nil
+        do throws(CurlError) {
+          _ = try await client.perform(request(exchange.place), handler: self)
+        } catch {
+          failure = error
+        }
+        hosts.giveBack(server)
+      } else {
+        failure = .canceled
       }
       if !Task.isCancelled, exchange.follow() { continue }
       await receiver.finish()
       let place = exchange.place
       return End(
         place: place, interruption: failure.map { Interruption($0, url: place.url) },
-        milliseconds: (Clocks.boottime() - startedAt) / 1_000_000)
+        milliseconds: (Clocks.boottime() - startedAt) / 1_000_000,
+        delay: headAt.map { ($0 - startedAt) / 1_000_000 })
     }
   }
 
+  /// False where the task is canceled before there is a connection.
+  private func connect(
+    to server: String, of hosts: HostConnections, on loop: EventLoop, _ pulse: @escaping @Sendable () -> Void
+  ) async -> Bool {
+    if hosts.take(server) { return true }
+    let waiting = loop.task { while (try? await loop.sleep(for: .seconds(10))) != nil { pulse() } }
+    defer { waiting.cancel() }
+    return (try? await hosts.wait(for: server)) != nil
+  }
+
   func receive(head: CurlHead, of transfer: CurlTransfer) -> CurlVerdict {
+    headAt = Clocks.boottime()
     let answer = exchange.receive(head, now: Clocks.realtimeMicroseconds() / 1_000_000)
-    // Of a redirect, too, the body is read where it is short: its connection may be used again.
+    // The short body of a redirect is read too, so that its connection can be used again.
     let reception = answer.map { receiver.receive($0, from: exchange.place) } ?? .skip
     self.reception = reception
     return reception == .refuse ? .abort : .continue
@@ -68,13 +96,13 @@ final class Fetch: CurlHandler, @unchecked Sendable {
   }
 }
 
-/// Takes the answer to a ``Fetch``, on its loop.
+/// Receives the answer to a ``Fetch``, on its loop.
 protocol FetchReceiver: AnyObject, Sendable {
-  /// The last head is there: what becomes of the body.
+  /// The last head has arrived. Decides what to do with the body.
   func receive(_ answer: SourceAnswer, from place: Place) -> Reception
-  /// Bytes of a body that is written, valid during the call alone.
+  /// Receives bytes of a body that is to be written. They are valid only during the call.
   func receive(body: UnsafeRawBufferPointer, of transfer: CurlTransfer) -> CurlVerdict
-  /// Nothing more comes, whether the body is whole or not.
+  /// The body has ended, whole or not.
   func finish() async
 }
 

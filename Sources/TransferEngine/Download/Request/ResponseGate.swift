@@ -1,14 +1,14 @@
 import ReelhaulCurl
 import TaskCore
 
-/// Decides from a response's head, before a byte of its body is taken, what that body is. Pure.
+/// Decides from a response's head what its body is, before a byte of the body is accepted. Pure.
 ///
-/// libcurl lets everything pass that looks like HTTP: a 206 of another range, without a range, gzip-coded or longer
-/// than asked. Here only what is proven to be the bytes asked for is accepted.
+/// libcurl accepts everything that looks like HTTP: a 206 with another range, without a range, gzip-coded or longer
+/// than requested. The gate accepts a body only if the head proves that it is the requested bytes.
 struct ResponseGate: Hashable {
-  /// What was asked of the server.
+  /// What was requested from the server.
   enum Asked: Hashable {
-    /// The source's first bytes, of which nothing is known yet.
+    /// The first bytes of a source of which nothing is known yet.
     case first(count: Int64)
     /// A part of a known version.
     case part(Range<Int64>, of: SourceIdentity)
@@ -24,16 +24,16 @@ struct ResponseGate: Hashable {
     case redirect(to: String)
     /// The source is another version than the one recorded.
     case changed(IdentityMismatch)
-    /// The server sends the whole source, or says the range is beyond its end: ask anew, without `If-Range` or range.
+    /// The response does not give the range in a usable way. Ask again without `If-Range`, then without a range.
     case unranged
-    /// The response proves nothing; the same request may do better.
+    /// The response proves nothing. The same request may succeed later.
     case refused(String)
     case status(Int)
   }
 
   var asked: Asked
   var url: String
-  /// What is fetched is no web page, by the names of the source and the destination.
+  /// Whether the source or the destination has the name of a media file or an archive, and so cannot be a web page.
   var isMedia = false
 
   func judge(_ head: CurlHead) -> Verdict {
@@ -44,22 +44,22 @@ struct ResponseGate: Hashable {
     case 412: asked == .whole ? .status(412) : .unranged
     case 416: unsatisfiable(head)
     case 101: .refused("status 101: the server switched to another protocol, which was not asked for")
-    case 100..<300: .refused("status \(head.status) carries no file")
-    case 300..<400: .refused("status \(head.status) was not asked for")
+    case 100..<300: .refused("a response with status \(head.status) contains no file")
+    case 300..<400: .refused("the server sent status \(head.status), which does not fit the request")
     default: .status(head.status)
     }
   }
 
   private func partial(_ head: CurlHead) -> Verdict {
-    guard asked != .whole else { return .refused("a part of the file came where the whole was asked for") }
+    guard asked != .whole else { return .refused("the server sent a part of the file, not the whole") }
     if let coding = coding(of: head) { return .refused(coding) }
     if isPage(head) { return .refused(Self.page) }
     if head["content-type"]?.lowercased().hasPrefix("multipart/byteranges") == true {
-      return .refused("the range came in several parts")
+      return .refused("the server sent the range in several parts")
     }
     let values = head.values(of: "content-range")
     guard values.count == 1, let value = ContentRange(values[0]), let range = value.range else {
-      return .refused("the range came without a valid Content-Range")
+      return .refused("the server sent a range without a valid Content-Range")
     }
     guard let length = Self.length(of: head), length ?? Int64(range.count) == Int64(range.count) else {
       return .refused("Content-Length and Content-Range disagree")
@@ -67,18 +67,18 @@ struct ResponseGate: Hashable {
     let identity = SourceIdentity(head: head, url: url, size: value.total)
     switch asked {
     case .whole:
-      return .refused("a part of the file came where the whole was asked for")
+      return .refused("the server sent a part of the file, not the whole")
     case .first(let count):
-      // Without a total no range can be planned, and the end cannot be known from a part; without a length nothing tells
-      // whether the body is the range, or more.
+      // Without a total, the source's end is unknown and no ranges can be planned. Without a length, the body may be
+      // longer than the range.
       guard let total = value.total, length != nil else { return .unranged }
-      guard range == 0..<min(count, total) else { return .refused("another range came than the one asked for") }
+      guard range == 0..<min(count, total) else { return .refused("the server sent a different range than requested") }
       return .part(range, of: identity)
     case .part(let wanted, let known):
       guard length != nil else { return .unranged }
-      // Size before range: a source that was cut short answers with a shorter range, and honestly so.
+      // Identity before range: a source that has become shorter correctly answers with a shorter range.
       if let mismatch = known.mismatch(with: identity) { return .changed(mismatch) }
-      guard range == wanted else { return .refused("another range came than the one asked for") }
+      guard range == wanted else { return .refused("the server sent a different range than requested") }
       return .part(range, of: identity)
     }
   }
@@ -97,7 +97,7 @@ struct ResponseGate: Hashable {
 
   private func redirect(_ head: CurlHead) -> Verdict {
     guard let location = head["location"], !location.isEmpty else {
-      return .refused("a redirect came without a target")
+      return .refused("the server sent a redirect without a target")
     }
     return .redirect(to: location)
   }
@@ -113,13 +113,14 @@ struct ResponseGate: Hashable {
 
   private func coding(of head: CurlHead) -> String? {
     let codings = head.values(of: "content-encoding").filter { !["", "identity"].contains($0.lowercased()) }
-    if !codings.isEmpty { return "the bytes came coded, though identity was asked for" }
+    if !codings.isEmpty { return "the server sent encoded bytes, although identity was requested" }
     let transfers = head.values(of: "transfer-encoding").map { $0.lowercased() }
     guard transfers.isEmpty || transfers == ["chunked"] else { return "the transfer coding is not chunked" }
     return nil
   }
 
-  /// The one length that all `Content-Length` fields agree on, `.some(nil)` without any, `nil` where they are wrong.
+  /// The length on which all `Content-Length` fields agree. Returns `.some(nil)` if there is none or if
+  /// `Transfer-Encoding` overrides it, and `nil` if the fields are wrong.
   private static func length(of head: CurlHead) -> Int64?? {
     let values = Set(head.values(of: "content-length"))
     guard let value = values.first, head["transfer-encoding"] == nil else { return .some(nil) }
@@ -127,10 +128,11 @@ struct ResponseGate: Hashable {
     return .some(length)
   }
 
-  private static let page = "a web page came in the place of the file"
+  private static let page = "the server sent a web page instead of the file"
 
-  /// A login, an error or an outage in the place of the file, with a status of success: for a file that is no page, or
-  /// without any validator where the source had one.
+  /// Whether the body is a web page instead of the file, such as a login or an error with a status of success. An HTML
+  /// response is such a page if the file has the name of a media file or an archive, or if the source had a validator
+  /// and the response has none.
   private func isPage(_ head: CurlHead) -> Bool {
     guard head["content-type"]?.lowercased().hasPrefix("text/html") == true else { return false }
     if isMedia || CurlURL(url).map({ Self.isMedia(path: $0.path) }) == true { return true }
@@ -138,7 +140,7 @@ struct ResponseGate: Hashable {
     return known.hasValidator && !SourceIdentity(head: head, url: url, size: nil).hasValidator
   }
 
-  /// Whether the path names a file that is no web page, by its extension.
+  /// Whether the path has the extension of a media file or an archive.
   static func isMedia(path: String) -> Bool {
     guard let dot = path.lastIndex(of: ".") else { return false }
     return mediaExtensions.contains(path[path.index(after: dot)...].lowercased())

@@ -2,9 +2,9 @@ import TaskCore
 
 /// How often requests may fail in a row, and how long to wait after each failure. Pure.
 struct RetryBudget: Hashable {
-  /// Failures in a row that are followed by another try.
+  /// How many failures in a row are followed by another try.
   let limit: Int
-  /// The wait after the first failure in milliseconds; it doubles with each.
+  /// The wait after the first failure, in milliseconds. It doubles with each further failure.
   let firstMilliseconds: Int64
   private(set) var failures = 0
 
@@ -13,8 +13,8 @@ struct RetryBudget: Hashable {
     self.firstMilliseconds = firstMilliseconds
   }
 
-  /// Milliseconds to wait before the next try; `nil` where there is none: too many tries have failed, or the server asks
-  /// for more patience than a run should have.
+  /// Milliseconds to wait before the next try. Returns `nil` if there is no next try: too many have failed, or the
+  /// server asks for a wait of more than 2 seconds, which is too long for a run.
   mutating func pause(after failure: TaskFailure) -> Int64? {
     failures += 1
     let asked = failure.retryAfter ?? 0
@@ -22,7 +22,7 @@ struct RetryBudget: Hashable {
     return max(Int64(asked) * 1000, firstMilliseconds << (failures - 1))
   }
 
-  /// There is progress.
+  /// Starts counting anew after progress.
   mutating func reset() {
     failures = 0
   }

@@ -1,3 +1,4 @@
+import ReelhaulCurl
 import TaskCore
 
 /// Where a request goes.
@@ -6,39 +7,42 @@ struct Place: Hashable, Sendable {
   var url: String
   /// True if every redirect so far stayed on the source's own server. The task's own header fields go only there.
   var isAtOrigin: Bool
+
+  /// The server that it names, as ``HostConnections`` counts.
+  var server: String { CurlURL(url)?.server ?? url }
 }
 
-/// What the head of an answer tells of the source, after all redirects.
+/// What the head of a response says about the source, after all redirects.
 enum SourceAnswer: Hashable {
   /// The body is this part of the source, to the byte.
   case part(Range<Int64>, of: SourceIdentity)
-  /// The body is the whole source from its start. `isDelimited`: a body that is cut short can be told from a whole one.
+  /// The body is the whole source from its start. If `isDelimited` is true, a body that was cut short can be detected.
   case whole(SourceIdentity, isDelimited: Bool)
-  /// The source is another version than the one asked for.
+  /// The source has another version than the requested one.
   case changed(IdentityMismatch)
-  /// The server does not send the range: ask anew, without `If-Range` or without a range.
+  /// The server does not send the range: ask again without `If-Range`, then without a range.
   case unranged
-  /// The answer proves nothing.
+  /// The head does not prove what the body is.
   case refused(TaskFailure)
-  /// A status that is no success.
+  /// A status that reports a failure.
   case status(TaskFailure)
   /// A redirect that is not followed.
   case misdirected(TaskFailure)
 }
 
-/// What becomes of an answer's body.
+/// What the receiver does with an answer's body.
 enum Reception: Hashable {
-  /// Written from `offset` on; exactly `count` bytes, or whatever comes.
+  /// Writes it from `offset` on: exactly `count` bytes, or all bytes if `count` is `nil`.
   case write(offset: Int64, count: Int64?)
-  /// Nobody wants it; read it where that is cheap, to keep the connection.
+  /// Ignores it. A short body is still read, so that the connection can be used again.
   case skip
-  /// The connection is closed.
+  /// Closes the connection.
   case refuse
 }
 
 /// Why an answer ended before its body was whole.
 struct Interruption: Hashable {
   var failure: TaskFailure
-  /// The receiver took no more.
+  /// Whether the receiver itself ended the transfer.
   var isOwn: Bool
 }

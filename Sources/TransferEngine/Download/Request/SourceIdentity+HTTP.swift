@@ -2,9 +2,10 @@ import ReelhaulCurl
 import TaskCore
 
 extension SourceIdentity {
-  /// The identity that a response tells of: `size` is the whole source's.
+  /// The identity in a response's head. `size` is the size of the whole source.
   init(head: CurlHead, url: String, size: Int64?) {
-    // What is no ASCII is not kept byte by byte: two values might look alike. What is no text cannot be sent back.
+    // Only printable ASCII is kept. Other bytes are not preserved exactly, so two different values could look equal;
+    // and control characters cannot be sent back.
     func value(of name: String) -> String? {
       head[name].flatMap { !$0.isEmpty && $0.utf8.allSatisfy { 0x20..<0x7F ~= $0 } ? $0 : nil }
     }
@@ -12,17 +13,17 @@ extension SourceIdentity {
     let saysWeak = given?.hasPrefix("W/") == true
     var tag = saysWeak ? given.map { String($0.dropFirst(2)) } : given
     if tag == "" || tag == "\"\"" { tag = nil }
-    // `null`, `w/"1"` and whatever else is no tag may stand for any bytes, as a weak one may.
+    // A malformed tag such as `null` or `w/"1"` counts as weak: the server may send it for different bytes.
     let isWeak = tag.map { saysWeak || !Self.isOpaqueTag($0) } ?? false
     let version = value(of: "x-amz-version-id")
     self.init(
       finalURL: URLRedaction.redact(url), size: size, etag: tag, etagIsWeak: isWeak,
       lastModified: value(of: "last-modified"), date: head["date"],
-      // S3's word for an object that is overwritten in place.
+      // S3 sends `null` for an object that is overwritten in place.
       versionID: version == "null" ? nil : version)
   }
 
-  /// RFC 9110, 8.8.3: something between two quotes, without a space or another one.
+  /// RFC 9110, 8.8.3: text between two quotes, without a space or a quote in it.
   private static func isOpaqueTag(_ text: String) -> Bool {
     text.utf8.count > 2 && text.hasPrefix("\"") && text.hasSuffix("\"")
       && text.dropFirst().dropLast().utf8.allSatisfy { $0 > 0x20 && $0 != UInt8(ascii: "\"") }
@@ -30,7 +31,7 @@ extension SourceIdentity {
 
   var hasValidator: Bool { etag != nil || lastModified != nil || versionID != nil }
 
-  /// What goes into `If-Range`: never a weak tag, nor a time that two versions may share.
+  /// The value for `If-Range`: never a weak tag, and never a time that two versions may share.
   var ifRange: String? {
     if let etag, !etagIsWeak { return etag }
     return isStrong ? lastModified : nil

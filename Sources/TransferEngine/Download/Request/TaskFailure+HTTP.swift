@@ -2,15 +2,15 @@ import ReelhaulCurl
 import TaskCore
 
 extension TaskFailure {
-  /// A response's status that is no answer to the request.
+  /// The failure for a status that is not a success.
   static func status(_ status: Int, head: CurlHead, url: String, now: Int64) -> TaskFailure {
     TaskFailure(
       code: .http(status), message: "\(URLRedaction.redact(url)) answered with status \(status)",
       class: Self.class(ofStatus: status), retryAfter: head["retry-after"].flatMap { Self.retryAfter($0, now: now) })
   }
 
-  /// 401 and 403 are retried: following the source's redirects anew may lead to a freshly signed URL. Where the source
-  /// itself refuses, ``DownloadMachine`` knows better.
+  /// 401 and 403 are retried: following the source's redirects again may lead to a freshly signed URL. If the source's
+  /// own server refuses, ``DownloadMachine`` changes the class to `fail`.
   private static func `class`(ofStatus status: Int) -> Class {
     switch status {
     case 401, 403, 408, 425, 429, 500, 502, 503, 504, 520...524: .retry
@@ -18,7 +18,8 @@ extension TaskFailure {
     }
   }
 
-  /// Seconds to wait from a `Retry-After` of either form, within 0…``RetryPolicy/longestRetryAfter``; `nil` for nonsense. `now` in seconds since 1970.
+  /// The seconds to wait, from a `Retry-After` of either form, within 0…``RetryPolicy/longestRetryAfter``. Returns
+  /// `nil` for a value that is neither a number nor a date. `now` is in seconds since 1970.
   static func retryAfter(_ text: String, now: Int64) -> Int? {
     let longest = Int64(RetryPolicy.longestRetryAfter)
     if text.first?.isNumber == true || text.hasPrefix("-") || text.hasPrefix("+") {
@@ -34,7 +35,7 @@ extension TaskFailure {
   init(_ error: CurlError, url: String) {
     let isHosts = error.code == .outOfResources || error.code == .caFile
     let advice =
-      error.code == .addressRefused ? ": its network must be named in REELHAUL_ALLOW_NETWORKS of the workers" : ""
+      error.code == .addressRefused ? ": to allow it, name its network in REELHAUL_ALLOW_NETWORKS of the workers" : ""
     self.init(
       code: Code(rawValue: error.code.name), message: "\(URLRedaction.redact(url)): \(error.message)\(advice)",
       class: isHosts ? .wait : error.isRetryable ? .retry : .fail)

@@ -1,19 +1,20 @@
 import ReelhaulCurl
 import ReelhaulSystem
 
-/// Holds a task's bytes back for its own limit and for its share of the limit that all transfers keep together.
-// @unchecked: touched on its loop alone.
+/// Holds a task's bytes back, to keep the task's own limit and its share of the limit that all transfers have in
+/// common.
+// @unchecked: used only on its loop.
 final class Throttle: @unchecked Sendable {
   private let loop: EventLoop
   private let limiter: RateLimiter?
   private var bucket: TokenBucket?
-  /// What the common limit lets pass before it is asked again.
+  /// The bytes that the common limit has granted and that are left.
   private var share: (number: Int, left: Int, isAsked: Bool)
   private var waiting: [CurlTransfer] = []
-  /// Until the task's own limit lets bytes pass again.
+  /// Fires when the task's own limit lets bytes pass again.
   private var pacer: LoopTimer?
 
-  /// - Parameter rate: the task's own, in bytes per second.
+  /// - Parameter rate: The task's own limit in bytes per second.
   init(rate: Int64?, limiter: RateLimiter?, loop: EventLoop) {
     self.loop = loop
     self.limiter = limiter
@@ -24,7 +25,8 @@ final class Throttle: @unchecked Sendable {
   /// Whether there is any limit.
   var isLimited: Bool { bucket != nil || limiter != nil }
 
-  /// True where `count` bytes must wait for a limit: `transfer` is resumed in time. Else they are counted, and pass.
+  /// Returns true if `count` bytes must wait for a limit; `transfer` is then resumed in time. Otherwise the bytes are
+  /// counted and may pass.
   func holdsBack(_ count: Int, of transfer: CurlTransfer) -> Bool {
     guard isLimited else { return false }
     let now = Clocks.boottime()
@@ -46,15 +48,16 @@ final class Throttle: @unchecked Sendable {
     return false
   }
 
-  /// The task is over: what it has not used of its share is everybody's again.
+  /// The run is over: gives the unused part of its share back to the common limit.
   func close() {
-    // A timer that is left keeps the loop from its end.
+    // A timer that is not canceled would keep the loop from ending.
     pacer?.cancel()
     pacer = nil
     limiter?.leave(share.number, returning: share.left)
   }
 
-  /// Whether the common limit lets `count` bytes pass, at most a portion; if not, it is asked.
+  /// Whether the common limit lets `count` bytes pass, which must not be more than a portion. If not, a portion is
+  /// requested.
   private func mayShare(_ count: Int) -> Bool {
     guard let limiter else { return true }
     if share.left < count, !share.isAsked {
@@ -72,7 +75,7 @@ final class Throttle: @unchecked Sendable {
     resumeWaiting()
   }
 
-  /// Each asks again.
+  /// Each resumed transfer calls ``holdsBack(_:of:)`` again.
   private func resumeWaiting() {
     let transfers = waiting
     waiting = []

@@ -1,12 +1,13 @@
 import ReelhaulSystem
 import TaskCore
 
-/// Hashes a staging file behind its contiguous prefix, through the page cache, so that little is left at the end.
-// @unchecked: the loop's, but for `state`, which the one running job uses.
+/// Hashes the contiguous prefix of a staging file while it grows, through the page cache, so that little is left at the
+/// end.
+// @unchecked: used only on its loop, except `state`, which only the one running job uses.
 final class DigestFollower: @unchecked Sendable {
-  /// Bytes a job hashes at most, so that the threads are shared fairly.
+  /// The most bytes that one job hashes, so that downloads share the threads fairly.
   static let slice: Int64 = 32 << 20
-  /// A job for less is not worth its thread hop.
+  /// The fewest bytes that are worth a job and its change of threads.
   static let least: Int64 = 8 << 20
 
   private let pool: BlockingPool
@@ -17,7 +18,7 @@ final class DigestFollower: @unchecked Sendable {
   /// Closed while a job runs.
   private let running = Latch()
   private var isClosed = false
-  /// Of a job: the state is of no use any more.
+  /// The error of a job. The digest state is invalid after it.
   private var failure: (any Error)?
 
   init(file: StagingFile, withMD5: Bool, pool: BlockingPool, loop: EventLoop) {
@@ -45,13 +46,13 @@ final class DigestFollower: @unchecked Sendable {
     }
   }
 
-  /// No more jobs; those that run end by themselves.
+  /// Starts no more jobs. A running job ends by itself.
   func close() {
     isClosed = true
   }
 
-  /// Waits for the running job, hashes what is left up to `size`, which may be all of a file that was resumed, and syncs.
-  /// `goesOn` is asked before each slice, on the loop; throws `CancellationError` where it says no.
+  /// Waits for the running job, hashes the rest up to `size` (perhaps the whole file, if it was resumed) and syncs.
+  /// Calls `goesOn` on the loop before each slice, and throws `CancellationError` if that returns false.
   func finish(size: Int64, while goesOn: () -> Bool) async throws -> FileDigests {
     isClosed = true
     await running.opened()
@@ -70,7 +71,7 @@ final class DigestFollower: @unchecked Sendable {
     }
   }
 
-  // @unchecked: used by one job at a time; the loop's turn between two jobs orders them.
+  // @unchecked: only one job at a time uses it; the loop starts the next one after the last one has ended.
   private final class State: @unchecked Sendable {
     private var hasher: FileHasher
 

@@ -1,5 +1,5 @@
-/// What the functions of one loop wait for: closed while something goes on, such as a sync.
-// @unchecked: touched on that loop alone.
+/// Lets the functions of one loop wait while something goes on, such as a sync. It is closed during that time.
+// @unchecked: used only on that loop.
 final class Latch: @unchecked Sendable {
   private(set) var isClosed: Bool
   private var waiting: [@Sendable () -> Void] = []
@@ -12,7 +12,7 @@ final class Latch: @unchecked Sendable {
     isClosed = true
   }
 
-  /// Lets all pass who wait, in the order of their coming.
+  /// Lets all waiting callers pass, in the order in which they came.
   func open() {
     isClosed = false
     let waiting = self.waiting
@@ -20,14 +20,14 @@ final class Latch: @unchecked Sendable {
     for pass in waiting { pass() }
   }
 
-  /// Calls `pass` once it is open: at once, where it is already.
+  /// Calls `pass` when the latch is open: at once if it is open now.
   func whenOpen(_ pass: @escaping @Sendable () -> Void) {
     if isClosed { waiting.append(pass) } else { pass() }
   }
 
-  /// Returns once it is open.
+  /// Returns when the latch is open.
   func opened() async {
-    // The loop may take a turn before the body runs, so that the state is asked in there.
+    // The state is read inside the closure, because the loop may run other work before it.
     await withUnsafeContinuation { continuation in whenOpen { continuation.resume() } }
   }
 }

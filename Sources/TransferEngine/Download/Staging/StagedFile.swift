@@ -1,9 +1,9 @@
 import ReelhaulSystem
 import TaskCore
 
-/// The staging file of one generation as a download sees it: which bytes are written, which are on stable storage. It
-/// is opened by another thread while the first bytes arrive.
-// @unchecked: touched on the download's loop alone.
+/// The staging file of one generation as a download sees it: which bytes are written, and which are on stable storage.
+/// Another thread opens the file while the first bytes arrive.
+// @unchecked: used only on the download's loop.
 final class StagedFile: @unchecked Sendable {
   enum State {
     case opening
@@ -12,17 +12,17 @@ final class StagedFile: @unchecked Sendable {
   }
 
   let generation: Int
-  /// `nil` where the server does not tell.
+  /// The size of the source; `nil` if the server does not announce it.
   let size: Int64?
   private(set) var state: State
-  /// Closed until the file is open, or failed to.
+  /// Closed until the file is open or could not be opened.
   let opening: Latch
   private(set) var written: ByteRanges
   private(set) var durable: ByteRanges
-  /// The store knows of it.
+  /// Whether a checkpoint that names the file is recorded.
   var isRecorded: Bool
 
-  /// A new file, being opened.
+  /// A new file that is being opened.
   init(generation: Int, size: Int64?) {
     self.generation = generation
     self.size = size
@@ -33,7 +33,7 @@ final class StagedFile: @unchecked Sendable {
     isRecorded = false
   }
 
-  /// One that an earlier run left, with what it recorded.
+  /// The file of an earlier run, with the ranges that it recorded.
   init(_ file: StagingFile, size: Int64?, done: ByteRanges) {
     generation = file.name.generation
     self.size = size
@@ -65,7 +65,7 @@ final class StagedFile: @unchecked Sendable {
     written.insert(offset..<offset + Int64(bytes.count))
   }
 
-  /// `ranges` were written before a sync that has succeeded.
+  /// A sync has succeeded; `ranges` were written before it.
   func synced(_ ranges: ByteRanges) {
     durable = ranges
   }
@@ -73,12 +73,12 @@ final class StagedFile: @unchecked Sendable {
   var unsynced: Int64 { written.count - durable.count }
 }
 
-/// The checksum by which a new owner knows that the staging file holds what was recorded: CRC32C of the last recorded
-/// range's bytes, of at most its last 64 KiB.
+/// The checksum with which the next run checks that the staging file has the recorded bytes: the CRC32C of the last
+/// recorded range, of at most its last 64 KiB.
 enum TailCheck {
   static let length: Int64 = 64 << 10
 
-  /// `nil` where nothing is recorded. Blocks.
+  /// Returns `nil` if nothing is recorded. Blocks.
   static func crc(of done: ByteRanges, in file: StagingFile) throws(StorageError) -> UInt32? {
     guard let last = done.ranges.last else { return nil }
     let tail = try file.read(max(last.lowerBound, last.upperBound - length)..<last.upperBound)

@@ -1,30 +1,30 @@
 import ReelhaulSystem
 import TaskCore
 
-/// Whose bytes a ``StagingWriter`` collects.
+/// The owner of a ``StagingWriter``, whose bytes it collects.
 protocol StagingOwner: AnyObject {
-  /// The version that the bytes of `generation` are recorded as; `nil` where they cannot be resumed.
+  /// The identity under which the bytes of `generation` are recorded; `nil` if they cannot be resumed.
   func recordable(generation: Int) -> SourceIdentity?
   /// The present file is open.
   func opened(_ file: StagedFile)
-  /// The file, or what is recorded of it, cannot be written.
+  /// The file cannot be written, or its checkpoint cannot be recorded.
   func stagingFailed(_ failure: TaskFailure)
 }
 
-/// Collects a task's bytes in a staging file: opened, synced and recorded while more arrive.
-// @unchecked: touched on its loop alone.
+/// Collects a task's bytes in a staging file. It opens, syncs and records the file while more bytes arrive.
+// @unchecked: used only on its loop.
 final class StagingWriter: @unchecked Sendable {
   private let root: StorageRoot
   private let spec: TaskSpec
   private let destination: StorageURL
   private let ledger: any DownloadLedger
   private let options: DownloadOptions
-  /// Set by the owner itself, before anything begins.
+  /// The owner sets this before the run begins.
   weak var owner: (any StagingOwner)?
   /// The present generation's file.
   private(set) var staged: StagedFile?
   private(set) var follower: DigestFollower?
-  /// Closed while a sync runs and what it covers is recorded.
+  /// Closed while a sync runs and its bytes are being recorded.
   let syncing = Latch()
   private var policy: SyncPolicy
   private var isClosed = false
@@ -46,13 +46,13 @@ final class StagingWriter: @unchecked Sendable {
       now: Clocks.boottime())
   }
 
-  /// The run is over: a file that opens late is left to the next one.
+  /// The run is over. A file that is opened after this is not used.
   func close() {
     isClosed = true
     follower?.close()
   }
 
-  /// Begins a new generation's file. The older one is of no use to anybody any more.
+  /// Begins a new generation's file, and removes the former one.
   func open(generation: Int, size: Int64?) {
     let old = staged
     let new = StagedFile(generation: generation, size: size)
@@ -60,7 +60,7 @@ final class StagingWriter: @unchecked Sendable {
     root.loop.task { [self] in
       let result = await create(generation: generation, size: size, removing: old?.file)
       new.opened(result)
-      // A run that was stopped meanwhile is over: nothing of it may go on.
+      // The run may have ended in the meantime. Then nothing more may happen.
       guard staged === new, !isClosed else { return }
       switch result {
       case .success(let file): opened(new, file)
@@ -69,8 +69,8 @@ final class StagingWriter: @unchecked Sendable {
     }
   }
 
-  /// Goes on with a file that an earlier run left; with `isWanted` false it is only known, until the first answer opens
-  /// another one.
+  /// Continues the file of an earlier run. If `isWanted` is false, the file is only remembered, and removed when the
+  /// first answer opens another one.
   func adopt(_ file: StagingFile, size: Int64?, done: ByteRanges, isWanted: Bool) {
     let new = StagedFile(file, size: size, done: done)
     use(new)
@@ -99,7 +99,7 @@ final class StagingWriter: @unchecked Sendable {
     let (storage, destination, ledger) = (root.storage, destination, ledger)
     let name = StagingName(task: spec.id, epoch: ledger.epoch, generation: generation)
     return await attempt { () throws(StorageError) in
-      // It may have waited for a thread for long.
+      // This call may have waited a long time for a thread.
       guard ledger.mayWrite else { throw StorageError(.other, "the task has another owner") }
       if let old { try old.volume.discard(old.name) }
       let file = try storage.create(for: destination, name: name)
@@ -122,16 +122,17 @@ final class StagingWriter: @unchecked Sendable {
   }
 }
 
-// What is written reaches stable storage, and the store.
+// Syncs and records the written bytes.
 extension StagingWriter {
-  /// Whether so much waits to be recorded that nothing more may be received: `resume` is called when it is.
+  /// Returns true if too many bytes wait to be recorded, so that no more may be received. `resume` is called when they
+  /// are recorded.
   func mustWaitForRecord(_ file: StagedFile, then resume: @escaping @Sendable () -> Void) -> Bool {
     guard syncing.isClosed, policy.mustWait(written: file.written.count, now: Clocks.boottime()) else { return false }
     syncing.whenOpen(resume)
     return true
   }
 
-  /// Starts a sync when enough is written, or long enough ago.
+  /// Starts a sync if enough bytes are unsynced, or if the last sync is long enough ago.
   func syncIfDue(now: Int64) {
     guard !syncing.isClosed, let staged, let file = staged.file, policy.isDue(unsynced: staged.unsynced, now: now)
     else { return }
@@ -139,7 +140,7 @@ extension StagingWriter {
     root.loop.task { [self] in await sync(staged, file) }
   }
 
-  /// Data before offset, and one at a time: what was written before the sync is recorded after it.
+  /// Syncs the file and then records the bytes that were written before the sync. Only one sync runs at a time.
   private func sync(_ staged: StagedFile, _ file: StagingFile) async {
     syncing.close()
     let begun = Clocks.boottime()
@@ -147,9 +148,9 @@ extension StagingWriter {
     let covered = staged.written
     let step = options.syncBytes
     let tail = await attempt { () throws(StorageError) in
-      // What vanished while it was open could still be written to, and would be lost.
+      // A volume that was unmounted can still be written through the open file, but these bytes would be lost.
       try file.volume.check()
-      // Where the length is unknown, space is taken as the file grows.
+      // If the length is unknown, space is reserved as the file grows.
       if staged.size == nil { try file.reserve(covered.end + step) }
       try file.sync()
       return try TailCheck.crc(of: covered, in: file)
@@ -178,16 +179,17 @@ extension StagingWriter {
     }
   }
 
-  /// Records what is written at the end of a run that did not get everything; what cannot be resumed is removed. What was
-  /// recorded of a version that the source may have left is the next run's, as long as no other was begun.
+  /// Records the written bytes at the end of an incomplete run. If they cannot be resumed, removes the staging file.
+  /// But if the file is recorded and the run moved on to a generation without a file, the file stays for the next run:
+  /// the source may still have the recorded version.
   ///
-  /// - Parameter generation: the one that would be fetched next.
+  /// - Parameter generation: The generation that would be fetched next.
   func recordRest(generation: Int) async {
     await syncing.opened()
     guard let staged, let file = staged.file, ledger.mayWrite else { return }
     if owner?.recordable(generation: staged.generation) != nil {
       if staged.unsynced > 0 { await sync(staged, file) }
-      // Nobody knows when it goes on: what is promised to the rest may be others' until then.
+      // The task may wait for a long time. Until then other tasks may use the space that is reserved for the rest.
       let end = staged.written.end
       _ = await attempt { () throws(StorageError) in try file.truncate(to: end) }
     } else if generation == staged.generation || !staged.isRecorded {
@@ -195,13 +197,15 @@ extension StagingWriter {
     }
   }
 
-  /// The run's failure for a storage error. A full disk waits for room, unless this task fills it by itself.
+  /// The run's failure for a storage error. If the disk is full, the task waits for room, unless the task alone fills
+  /// the disk.
   func failure(for error: StorageError) -> TaskFailure {
     var failure = error.failure
     if error.code == .diskFull, let staged, staged.size == nil, !staged.written.isEmpty {
-      // Nothing of a source of unknown length is kept: it is not fetched again every few seconds.
+      // The bytes of a source of unknown length are not kept. The longest back-off prevents fetching it all again every
+      // few seconds.
       failure.retryAfter = RetryPolicy.longestBackoff
-      // One that fills the disk by itself would do so again and again: that counts.
+      // A task that alone fills the disk would do so each time. So the run counts as an attempt.
       if staged.file?.fillsVolume == true { failure.class = .retry }
     }
     return failure
@@ -209,7 +213,7 @@ extension StagingWriter {
 }
 
 extension TaskFailure {
-  /// The ledger did not take a checkpoint.
+  /// The ledger could not record a checkpoint.
   static func unrecorded(_ error: any Error) -> TaskFailure {
     TaskFailure(code: .checkpointFailed, message: "progress could not be recorded: \(error)", class: .wait)
   }

@@ -1,11 +1,11 @@
 import ReelhaulSystem
 
-/// Decides when a staging file goes to stable storage, and when so much waits for that that nothing more may be received.
-/// Pure: it is handed the time, in nanoseconds.
+/// Decides when a staging file is synced, and when so many bytes wait to be recorded that no more may be received.
+/// Pure: the caller passes the time, in nanoseconds.
 struct SyncPolicy: Hashable {
-  /// The file is synced when so many bytes are not …
+  /// The file is synced when it has this many unsynced bytes …
   let bytes: Int64
-  /// … or so long after the last time.
+  /// … or this long after the last sync began.
   let interval: Int64
   /// For how long more than `bytes` may wait to be recorded.
   let exposure: Int64
@@ -14,11 +14,11 @@ struct SyncPolicy: Hashable {
 
   private struct Record: Hashable {
     var bytes: Int64
-    /// What was written before is recorded.
+    /// All bytes written before this time are recorded.
     var since: Int64
   }
 
-  /// - Parameter recorded: the bytes of the file that are recorded already.
+  /// - Parameter recorded: How many bytes of the file are recorded already.
   init(bytes: Int64, interval: Duration, exposure: Duration, recorded: Int64 = 0, now: Int64) {
     self.bytes = bytes
     self.interval = interval.nanoseconds
@@ -27,7 +27,7 @@ struct SyncPolicy: Hashable {
     self.recorded = Record(bytes: recorded, since: now)
   }
 
-  /// Whether a sync is due of a file with so many bytes that are not on stable storage.
+  /// Whether a sync is due for a file with `unsynced` bytes that are not on stable storage.
   func isDue(unsynced: Int64, now: Int64) -> Bool {
     unsynced > 0 && (unsynced >= bytes || now - syncedAt >= interval)
   }
@@ -37,13 +37,12 @@ struct SyncPolicy: Hashable {
     syncedAt = now
   }
 
-  /// The sync that began at `time` is recorded: `bytes` of the file in all.
+  /// The bytes of the sync that began at `time` are recorded; `bytes` of the file are recorded in total.
   mutating func recorded(_ bytes: Int64, since time: Int64) {
     recorded = Record(bytes: bytes, since: time)
   }
 
-  /// Whether too much of a file with so many written bytes would be lost in a crash: while a sync runs, nothing more is
-  /// received.
+  /// Whether a crash would lose too many of the `written` bytes. While a sync runs, no more bytes are then received.
   func mustWait(written: Int64, now: Int64) -> Bool {
     written - recorded.bytes >= bytes && now - recorded.since >= exposure
   }

@@ -1,0 +1,76 @@
+import TaskCore
+
+extension DownloadMachine {
+  /// What arrived since the last sample, as the shell sees it.
+  struct Sample {
+    var milliseconds: Int64
+    /// Of each request that runs, the bytes of its body that have arrived in all.
+    var arrived: [Int: Int64]
+    /// The download itself did not take what could have come: a limit, or a disk that is slow.
+    var isHeldBack: Bool
+  }
+
+  /// The milliseconds until the next sample is due.
+  var sampleInterval: Int64 { server.governor.interval }
+
+  /// Takes a sample: how fast each connection is, and how many there should be from now on.
+  mutating func sampled(_ sample: Sample) -> [Action] {
+    let governed = measure(sample)
+    guard case .working(.ranges(let ranges)) = state, ranges.resolved != nil else { return [] }
+    if !requests.isEmpty { server.governor.observe(governed) }
+    return retire(ranges) + send()
+  }
+
+  private mutating func measure(_ sample: Sample) -> ConnectionGovernor.Sample {
+    var governed = ConnectionGovernor.Sample(
+      milliseconds: sample.milliseconds, bytes: 0, settled: 0, settledBytes: 0, isHeldBack: sample.isHeldBack)
+    for (id, running) in requests.running {
+      guard let arrived = sample.arrived[id], case .accepted = running.answer else { continue }
+      let bytes = max(0, arrived - (running.arrived ?? 0))
+      governed.bytes += bytes
+      if running.arrived != nil {
+        governed.settled += 1
+        governed.settledBytes += bytes
+        requests[id]?.measured(bytes, milliseconds: sample.milliseconds)
+        if let chunk = running.chunk, let pace = requests[id]?.pace {
+          changeRanges { $0.plan.measured(chunk, pace: pace) }
+        }
+      }
+      requests[id]?.arrived = arrived
+    }
+    governed.bytes += tally.endedBytes
+    tally.endedBytes = 0
+    return governed
+  }
+
+  /// Ends requests that are too many, those that would go on for long: the others finish their chunks.
+  private mutating func retire(_ ranges: Ranges) -> [Action] {
+    var actions: [Action] = []
+    var surplus = requests.count - server.connections
+    for id in requests.ids.reversed() where surplus > 0 {
+      surplus -= 1
+      guard let chunk = requests[id]?.chunk, ranges.plan.timeLeft(of: chunk) ?? .max > Self.retirementMilliseconds
+      else { continue }
+      requests[id]?.isRetired = true
+      actions.append(.cancel(id))
+    }
+    return actions
+  }
+
+  /// What the next download from this host should know; `nil` where nothing was learned.
+  var experience: HostConnections.Experience? {
+    guard let rate = server.governor.connectionRate else { return nil }
+    return HostConnections.Experience(connections: server.governor.connections, rate: rate)
+  }
+
+  private static let retirementMilliseconds: Int64 = 500
+}
+
+extension DownloadMachine.Running {
+  /// Mostly the last second counts.
+  fileprivate mutating func measured(_ bytes: Int64, milliseconds: Int64) {
+    let rate = bytes * 1000 / max(1, milliseconds)
+    let weight = min(milliseconds, 1000)
+    pace = pace.map { ($0 * (1000 - weight) + rate * weight) / 1000 } ?? rate
+  }
+}
