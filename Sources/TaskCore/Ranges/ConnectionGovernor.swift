@@ -64,6 +64,7 @@ public struct ConnectionGovernor: Sendable {
   private let limits: Limits
   private var ceiling: Int
   private var sinceBreak: Int64 = .max
+  private var beforeBreaks: Int?
   private var phase: Phase
   private var up: Pause
   private var down: Pause
@@ -143,14 +144,24 @@ public struct ConnectionGovernor: Sendable {
     setBack(to: ceiling)
   }
 
-  /// A connection broke that had moved bytes. That happens; if it happens again soon, there is one fewer for a while.
+  /// A connection broke in its answer. That happens; if it happens again within seconds, there is one fewer for a while.
   public mutating func broke() {
-    if sinceBreak < limits.rest { setBack(to: max(1, connections - 1)) }
+    // Several at once are one event, as when a proxy is restarted.
+    guard sinceBreak > limits.measuring else { return }
+    if sinceBreak < limits.rest {
+      let lasting = lasting
+      setBack(to: max(1, connections - 1))
+      self.beforeBreaks = lasting
+    }
     sinceBreak = 0
   }
 
+  /// How many connections there should be without those that broke of late.
+  public var lasting: Int { max(beforeBreaks ?? 0, connections) }
+
   private mutating func setBack(to count: Int) {
     connections = count
+    beforeBreaks = nil
     up.left = max(up.left, limits.rest)
     begin(trial: nil)
   }
@@ -187,6 +198,7 @@ public struct ConnectionGovernor: Sendable {
       return
     }
     let throughput = measurement.throughput
+    if trial != nil { beforeBreaks = nil }
     guard let trial else { return step(from: measurement) }
     let change = Int64(connections - trial.connections)
     let share = trial.throughput / Int64(trial.connections) * change

@@ -139,6 +139,14 @@ final class HostConnections: Sendable {
       state.hosts[host, default: Host()].experience = (experience, now)
     }
   }
+
+  // MARK: For tests
+
+  /// How many wait for a connection to `host`.
+  func waiting(for host: String) -> Int { state.withLock { $0.hosts[host]?.waiting.count ?? 0 } }
+
+  /// How many hosts are kept.
+  var remembered: Int { state.withLock { $0.hosts.count } }
 }
 
 extension HostConnections.State {

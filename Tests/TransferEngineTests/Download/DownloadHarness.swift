@@ -32,7 +32,8 @@ final class DownloadHarness: Sendable {
     self.roots = StorageRoots(
       storage, loop: loop,
       settings: .init(
-        permits: { policy.permits(sockaddr: $0) }, credentials: credentials, rate: options.rate, caFile: options.caFile)
+        permits: { policy.permits(sockaddr: $0) }, credentials: credentials, rate: options.rate,
+        hostConnections: options.hostConnections, caFile: options.caFile)
     )
     engine = DownloadEngine(roots: self.roots, options: options.download)
   }
@@ -121,6 +122,7 @@ final class DownloadHarness: Sendable {
 @dynamicMemberLookup struct HarnessOptions {
   var download = DownloadOptions()
   var rate: Int64?
+  var hostConnections = 16
   var caFile: String?
 
   subscript<Value>(dynamicMember path: WritableKeyPath<DownloadOptions, Value>) -> Value {

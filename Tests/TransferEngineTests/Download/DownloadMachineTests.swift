@@ -93,6 +93,32 @@ import Testing
     #expect(written == ByteRanges(0..<Self.size))
   }
 
+  @Test("requests that are too many are ended early, and their rest is fetched by others without counting as a failure")
+  func surplusRequestsAreRetired() throws {
+    var machine = try machine()
+    var open = requests(machine.begin(resuming: nil))
+    open += requests(machine.head(head(open[0]), of: open[0].id, now: 0).1)
+    for _ in 0..<8 {
+      for request in open where machine.isUnanswered(request.id) {
+        open += requests(machine.head(head(request), of: request.id, now: 0).1)
+      }
+      open += requests(machine.sampled(milliseconds: 50, arrived: open.map { ($0.id, 100_000) }))
+    }
+    #expect(open.count == 16)
+    machine.allow(4)
+    let retired = machine.sampled(milliseconds: 1000, arrived: open.map { ($0.id, 200_000) }).compactMap {
+      if case .cancel(let id) = $0 { id } else { nil }
+    }
+    #expect(Set(retired) == Set(open.map(\.id).suffix(12)), "the youngest")
+    for id in retired {
+      #expect(machine.ended(id, received: 200_000, error: .canceled, milliseconds: 1000) == [])
+    }
+    #expect(machine.sampled(milliseconds: 1000, arrived: open.prefix(4).map { ($0.id, 300_000) }) == [])
+    machine.allow(5)
+    let next = requests(machine.sampled(milliseconds: 1000, arrived: open.prefix(4).map { ($0.id, 400_000) }))
+    #expect(next.count == 1, "one more is allowed, and the governor was not set back")
+  }
+
   @Test("a changed source starts a new generation after all requests have ended")
   func aChangedSourceStartsAnewOnceAllRequestsHaveEnded() throws {
     var machine = try machine()

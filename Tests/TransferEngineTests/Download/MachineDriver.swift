@@ -47,6 +47,17 @@ import TaskCore
     return noting(machine.ended(id, at: place, received: received, interruption, milliseconds: milliseconds))
   }
 
+  mutating func sampled(milliseconds: Int64, arrived: [(Int, Int64)], isHeldBack: Bool = false) -> [Action] {
+    let sample = DownloadMachine.Sample(
+      milliseconds: milliseconds, arrived: Dictionary(uniqueKeysWithValues: arrived), isHeldBack: isHeldBack)
+    return noting(machine.sampled(sample))
+  }
+
+  /// The host gives this download at most so many connections.
+  mutating func allow(_ connections: Int) { machine.server.allowed = connections }
+
+  func isUnanswered(_ id: Int) -> Bool { machine.requests[id].map { $0.answer == nil } ?? false }
+
   mutating func retryDue() -> [Action] { noting(machine.retryDue()) }
   mutating func stop() -> [Action] { noting(machine.stop()) }
 

@@ -7,8 +7,9 @@ extension DownloadMachine {
     if isRefusal(failure, running, work) { return refused(failure, work) }
     guard failure.class == .retry || isStale(failure, running, work) else { return end(.failed(failure)) }
     if !requests.isEmpty {
-      // Others go on: the server may want fewer connections. One that had moved bytes may have broken for other reasons.
-      if case .accepted = running.answer, running.arrived ?? 0 > 0 {
+      // Others go on: the server may want fewer connections. One that broke in its answer may have done so
+      // for other reasons.
+      if case .accepted = running.answer {
         server.governor.broke()
       } else {
         server.governor.refused()

@@ -60,7 +60,7 @@ extension DownloadMachine {
   /// What the next download from this host should know; `nil` where nothing was learned.
   var experience: HostConnections.Experience? {
     guard let rate = server.governor.connectionRate else { return nil }
-    return HostConnections.Experience(connections: server.governor.connections, rate: rate)
+    return HostConnections.Experience(connections: server.governor.lasting, rate: rate)
   }
 
   private static let retirementMilliseconds: Int64 = 500

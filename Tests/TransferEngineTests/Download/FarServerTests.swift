@@ -1,0 +1,109 @@
+import ReelhaulSystem
+import TaskCore
+import TestKit
+import Testing
+
+@testable import TransferEngine
+
+/// Downloads from servers that are far away, or give each connection little. What is counted is connections and requests:
+/// speed is measured by `reelhaul bench far`.
+struct FarServerTests {
+  private static let size: Int64 = 24 << 20
+
+  /// The real sizes of chunks: those of the harness are for small files.
+  private func download(
+    _ way: FarProxy.Way, hostConnections: Int = 16, size: Int64 = size, tasks: Int = 1,
+    change: @Sendable @escaping (inout TaskSpec) -> Void = { _ in },
+    check: (DownloadHarness, FarProxy) async throws -> Void = { _, _ in }
+  ) async throws {
+    try await DownloadHarness.run {
+      $0.download.limits = DownloadLimits()
+      $0.hostConnections = hostConnections
+    } _: { harness in
+      let file = OriginFile(seed: 5, size: size)
+      harness.origin.serve(DownloadHarness.path, file)
+      let proxy = try FarProxy(to: harness.origin.port, way)
+      defer { proxy.close() }
+      try await withThrowingTaskGroup { group in
+        for number in 0..<tasks {
+          var spec = harness.spec()
+          spec.source = "http://127.0.0.1:\(proxy.port)\(DownloadHarness.path)"
+          spec.destination = "storage://default/in/\(number).mp4"
+          change(&spec)
+          group.addTask { [spec] in
+            let outcome = await harness.run(spec)
+            #expect(outcome == .succeeded(sha256: file.sha256, bytes: file.size))
+          }
+        }
+        try await group.waitForAll()
+      }
+      try await check(harness, proxy)
+    }
+  }
+
+  @Test("a server that gives each connection little is asked on all connections")
+  func aSlowServerIsAskedOnAllConnections() async throws {
+    try await download(.init(delay: .milliseconds(20), jitter: .milliseconds(5), rate: 1 << 20)) { _, proxy in
+      #expect(proxy.most == 16)
+      // Not many more than that: connections are used again.
+      #expect(proxy.accepted <= 48)
+    }
+  }
+
+  @Test("--connections limits a task")
+  func aTaskMayBeLimited() async throws {
+    try await download(.init(rate: 4 << 20), change: { $0.connections = 3 }) { _, proxy in
+      #expect(proxy.most == 3)
+    }
+  }
+
+  @Test("a host gets no more connections than its limit, whatever the number of tasks", arguments: [1, 4, 12])
+  func aHostIsLimited(tasks: Int) async throws {
+    try await download(
+      .init(rate: 8 << 20), hostConnections: 6, size: tasks == 1 ? Self.size : 5 << 20, tasks: tasks
+    ) { _, proxy in
+      // The proxy may see the end of a connection after the beginning of the next.
+      #expect(proxy.most <= 6 + 2)
+      if tasks > 1 { #expect(proxy.most >= 6) }
+    }
+  }
+
+  @Test("a server that refuses connections beyond some is not asked on more, and the file is whole")
+  func aServerThatRefusesIsNotAskedOnMore() async throws {
+    try await download(.init(rate: 4 << 20, connections: 5)) { _, proxy in
+      #expect(proxy.most <= 5)
+    }
+  }
+
+  @Test("a limited task uses one connection where that is enough")
+  func aLimitedTaskUsesOneConnection() async throws {
+    try await download(.init(), size: 6 << 20, change: { $0.rate = 3 << 20 }) { _, proxy in
+      #expect(proxy.most == 1)
+    }
+  }
+
+  @Test("the next download from a host begins with what was right for the one before")
+  func whatWasRightIsRemembered() async throws {
+    try await DownloadHarness.run {
+      $0.download.limits = DownloadLimits()
+    } _: { harness in
+      harness.origin.serve(DownloadHarness.path, OriginFile(seed: 5, size: 24 << 20))
+      let proxy = try FarProxy(to: harness.origin.port, .init(rate: 1 << 20))
+      defer { proxy.close() }
+      for number in 0..<2 {
+        var spec = harness.spec()
+        spec.source = "http://127.0.0.1:\(proxy.port)\(DownloadHarness.path)"
+        spec.destination = "storage://default/in/\(number).mp4"
+        let outcome = await harness.run(spec)
+        guard case .succeeded = outcome else {
+          Issue.record("\(outcome)")
+          return
+        }
+      }
+      // Of the second download the first request alone teaches where the source is.
+      let exchanges = harness.origin.exchanges(DownloadHarness.path)
+      let second = try #require(exchanges.lastIndex { $0.request["range"]?.hasPrefix("bytes=0-") == true })
+      #expect(exchanges[second...].dropFirst(2).prefix(12).allSatisfy { $0.request.inProgress >= 2 })
+    }
+  }
+}

@@ -1,0 +1,99 @@
+import ReelhaulSystem
+import TestKit
+import Testing
+
+@testable import TransferEngine
+
+struct HostConnectionsTests {
+  @Test("a host gets no more connections than the limit, and those who wait get them in their order")
+  func theLimitHoldsAndTheLineIsKept() async throws {
+    let hosts = HostConnections(limit: 2)
+    #expect(hosts.take("a:80") && hosts.take("a:80") && !hosts.take("a:80"))
+    #expect(hosts.take("b:80"), "another host has its own")
+    let order = Lock<[Int]>([])
+    var waiting: [Task<Void, any Error>] = []
+    for number in 0..<5 {
+      waiting.append(
+        Task {
+          try await hosts.wait(for: "a:80")
+          order.withLock { $0.append(number) }
+        })
+      try await eventually("it stands in line") { hosts.waiting(for: "a:80") == number + 1 }
+    }
+    for count in 1...5 {
+      hosts.giveBack("a:80")
+      try await eventually("the next one has it") { order.withLock { $0.count } == count }
+    }
+    #expect(order.withLock { $0 } == [0, 1, 2, 3, 4])
+    #expect(!hosts.take("a:80"), "two are in use still")
+    for _ in 0..<2 { hosts.giveBack("a:80") }
+    #expect(hosts.take("a:80"))
+  }
+
+  @Test("who is canceled while waiting leaves the line, before, within and after")
+  func canceledWaitersLeaveTheLine() async throws {
+    let hosts = HostConnections(limit: 1)
+    #expect(hosts.take("a:80"))
+    let early = Task {
+      withUnsafeCurrentTask { $0?.cancel() }
+      try await hosts.wait(for: "a:80")
+    }
+    await #expect(throws: CancellationError.self) { try await early.value }
+    let late = Task { try await hosts.wait(for: "a:80") }
+    try await eventually("it waits") { hosts.waiting(for: "a:80") == 1 }
+    late.cancel()
+    await #expect(throws: CancellationError.self) { try await late.value }
+    #expect(hosts.waiting(for: "a:80") == 0)
+    hosts.giveBack("a:80")
+    #expect(hosts.take("a:80"))
+  }
+
+  @Test("many that take, wait, are canceled and give back never exceed the limit, and nothing is lost")
+  func neverMoreThanTheLimit() async throws {
+    let hosts = HostConnections(limit: 3)
+    let used = Lock<(now: Int, most: Int)>((0, 0))
+    await withTaskGroup { group in
+      for number in 0..<200 {
+        group.addTask {
+          if !hosts.take("a:80") {
+            let waiting = Task { try await hosts.wait(for: "a:80") }
+            if number % 5 == 0 { waiting.cancel() }
+            guard (try? await waiting.value) != nil else { return }
+          }
+          used.withLock {
+            $0.now += 1
+            $0.most = max($0.most, $0.now)
+          }
+          await Task.yield()
+          used.withLock { $0.now -= 1 }
+          hosts.giveBack("a:80")
+        }
+      }
+    }
+    #expect(used.withLock { $0.most } <= 3)
+    #expect((0..<3).allSatisfy { _ in hosts.take("a:80") } && !hosts.take("a:80"))
+  }
+
+  @Test("transfers of one host share its connections equally, at least one each")
+  func transfersShareEqually() {
+    let hosts = HostConnections(limit: 16)
+    #expect(hosts.share(of: "a:80") == 16)
+    for _ in 0..<5 { hosts.enter("a:80") }
+    #expect(hosts.share(of: "a:80") == 3 && hosts.share(of: "b:80") == 16)
+    for _ in 0..<20 { hosts.enter("a:80") }
+    #expect(hosts.share(of: "a:80") == 1)
+    for _ in 0..<24 { hosts.leave("a:80") }
+    #expect(hosts.share(of: "a:80") == 16)
+  }
+
+  @Test("what was learned of a host is remembered, and of many hosts only some")
+  func experienceIsRemembered() {
+    let hosts = HostConnections(limit: 16)
+    let experience = HostConnections.Experience(connections: 12, rate: 1_000_000)
+    #expect(hosts.experience(of: "a:80") == nil)
+    hosts.learned(experience, of: "a:80")
+    #expect(hosts.experience(of: "a:80") == experience)
+    for number in 0..<5000 { hosts.learned(experience, of: "\(number):80") }
+    #expect(hosts.remembered <= 1001)
+  }
+}
