@@ -1,12 +1,12 @@
 import TaskCore
 
-/// What waits, and for what.
+/// What the waiting tasks need, and how old the events are that wait to be published.
 package struct Backlog: Hashable, Sendable {
   /// The kinds of the tasks that could run now.
   package var kinds: Set<TaskKind>
-  /// The storage roots that these need.
+  /// The storages that these tasks need.
   package var storages: Set<String>
-  /// How long ago the oldest event was written that is not published yet; zero where there is none.
+  /// The age of the oldest event that is not published yet; zero if every event is published.
   package var eventAge: Duration
 
   package init(kinds: Set<TaskKind> = [], storages: Set<String> = [], eventAge: Duration = .zero) {

@@ -1,14 +1,14 @@
 import TaskCore
 
-/// What a removed or canceled task left elsewhere, such as a staging file, and is to be deleted.
+/// The order to delete what a removed or canceled task left elsewhere, such as a staging file.
 package struct Cleanup: Hashable, Sendable {
   package var id: Int64
   package var spec: TaskSpec
-  /// The task's last checkpoint, which is gone from the task.
+  /// The task's last checkpoint. The task itself no longer has it.
   package var checkpoint: Checkpoint?
-  /// Whether the files that the task made go, too.
+  /// Whether the files that the task made are deleted too.
   package var files: Bool
-  /// How often it was claimed, from 1.
+  /// How often the clean-up was claimed, from 1.
   package var attempt: Int
 
   package init(id: Int64, spec: TaskSpec, checkpoint: Checkpoint?, files: Bool, attempt: Int) {
@@ -20,16 +20,16 @@ package struct Cleanup: Hashable, Sendable {
   }
 }
 
-/// The part of the store that keeps clean-ups until they are done. They are written in the transaction that removes or
-/// cancels the task; each is done at least once.
+/// The part of the store that keeps clean-ups until they are done. The transaction that removes or cancels the task
+/// writes them. Each clean-up is done at least once.
 ///
-/// Throws ``StoreError``.
+/// Every call throws ``StoreError``.
 package protocol CleanupStore: Sendable {
-  /// Takes up to `limit` clean-ups whose kind and storages the worker has, for 60 seconds: after that another worker may
-  /// take them. Nothing where the worker's lease is over.
+  /// Claims up to `limit` clean-ups whose kind and storages the worker has, for 60 seconds. After that, another worker
+  /// may claim them. Returns none if the worker's lease is over.
   func claimCleanups(_ worker: WorkerID, limit: Int) async throws -> [Cleanup]
-  /// They are done.
+  /// Deletes clean-ups that are done.
   func finishCleanups(_ ids: [Int64]) async throws
-  /// It is tried again after `delay`; `error` is kept for people.
+  /// Lets a clean-up be claimed again after `delay`. `error` is kept for people to read.
   func postponeCleanup(_ id: Int64, after delay: Duration, error: String) async throws
 }

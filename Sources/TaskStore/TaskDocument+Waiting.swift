@@ -1,12 +1,13 @@
 import TaskCore
 
 extension TaskDocument {
-  /// Whether a queued task was not tried yet and needs a storage root: perhaps nobody has it.
+  /// Whether a queued task was never tried and needs a storage. Perhaps no worker has it.
   var mayWaitForStorage: Bool {
     state == .queued && error == nil && runAt == nil && !LaneKey(spec).storages.isEmpty
   }
 
-  /// Adds the reason where no worker has the roots. `usable` are the roots of each live worker; empty: there is none.
+  /// Adds the reason if no worker has the task's storages. `usable` has the storages of each live worker; it is empty
+  /// if there is no live worker.
   func explained(usable: [Set<String>]) -> TaskDocument {
     guard mayWaitForStorage, !usable.isEmpty, let lack = LaneKey(spec).lack(of: usable) else { return self }
     var document = self
@@ -17,7 +18,8 @@ extension TaskDocument {
 }
 
 extension LaneKey {
-  /// What no worker has that it needs, in words; nil where one has all of it. `usable` are the roots of each worker.
+  /// Describes the storages that the tasks need and no worker has; nil if one worker has all of them. `usable` has the
+  /// storages of each worker.
   package func lack(of usable: [Set<String>]) -> String? {
     guard !usable.contains(where: { $0.isSuperset(of: storages) }) else { return nil }
     let missing = storages.filter { root in !usable.contains { $0.contains(root) } }

@@ -41,13 +41,13 @@ import Testing
   @Test(
     "the audit finds every kind of damage",
     arguments: [
-      ("update bucket set used = used + 1 where scope = 'kind'", "kind noop counts 1 and runs 0"),
+      ("update bucket set used = used + 1 where scope = 'kind'", "kind noop counts 1 runs but has 0"),
       ("delete from ready", "is queued and in {}"),
       ("insert into delayed select task_id, now() from ready", "is queued and in {ready, delayed}"),
-      ("update lane set ready = false", "is off and has waiting tasks"),
-      ("update lane set head = 9223372036854775807", "looks from 9223372036854775807 on"),
+      ("update lane set ready = false", "is off but has waiting tasks"),
+      ("update lane set head = 9223372036854775807", "has its head at 9223372036854775807"),
       ("update ready set epoch = 7", ",7,0,1) instead of"),
-      ("update task set state = 'blocked'", "is blocked by nothing"),
+      ("update task set state = 'blocked'", "is blocked but waits for no task"),
       ("insert into intent values (1, gen_random_uuid(), 'pause')", "which worker 1 does not run"),
     ])
   func theAuditFinds(_ damage: String, _ finding: String) async throws {

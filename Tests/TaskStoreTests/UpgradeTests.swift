@@ -16,7 +16,7 @@ import TransferEngine
       #expect(plan.pending == Array(Schema.migrations.dropFirst()))
       #expect(plan.needsRoutines)
       let refusal = await #expect(throws: StoreError.self) { try await store.bind(topicPrefix: "reelhaul.") }
-      #expect("\(String(describing: refusal))".contains("'reelhaul migrate' brings it up"))
+      #expect("\(String(describing: refusal))".contains("'reelhaul migrate' updates it"))
 
       #expect(try await migrator.apply() == MigrationResult(plan))
       #expect(try await migrator.plan().isUpToDate)

@@ -1,5 +1,6 @@
--- Counters follow the rows of `run`, whoever writes them: `used` is their number, in the same transaction. Statement
--- triggers with transition tables: one update per bucket and statement, and the locks are held for the commit only.
+-- Triggers keep the counters: `used` is the number of rows of `run`, updated in the transaction that changes `run`.
+-- They are statement triggers with transition tables: a statement updates each bucket once, at its end, so that the
+-- locks are held for the commit only.
 create function count_runs() returns trigger language plpgsql as $$
 declare
   buckets int[];
@@ -9,7 +10,7 @@ begin
     from (select bucket_id, sum(n)::int n
             from (select kind_id, queue_id, host_id, storage_id, source_storage_id, count(*) n
                     from changed
-                   group by kind_id, queue_id, host_id, storage_id, source_storage_id) c  -- runs alike, together
+                   group by kind_id, queue_id, host_id, storage_id, source_storage_id) c  -- equal runs together
            cross join lateral (values (1), (c.kind_id), (c.queue_id), (c.host_id), (c.storage_id),
                                       (nullif(c.source_storage_id, 0))) scope (bucket_id)
            where bucket_id is not null
@@ -36,7 +37,6 @@ create trigger run_begins after insert on run
 create trigger run_ends after delete on run
   referencing old table as changed for each statement execute function count_runs();
 
--- Rows of `run` never change their buckets.
 create function refuse_move() returns trigger language plpgsql as $$
 begin
   raise exception 'a run cannot change its buckets';
@@ -45,14 +45,15 @@ end $$;
 create trigger run_stays before update of kind_id, queue_id, host_id, storage_id, source_storage_id, task_id on run
   for each row execute function refuse_move();
 
--- The gate: one claim at a time. Claiming is then plain reading followed by one write; fairness is exact, limits cannot
--- race, and nothing deadlocks. The key names the schema, so that fleets in one database do not wait for each other.
+-- The gate lets one claim run at a time. So a claim can read first and then write; fairness is exact, claims cannot
+-- race for a limit, and nothing deadlocks. The key contains the schema's name, so that fleets in one database do not
+-- wait for each other.
 create function pass_gate() returns void language sql as $$
   select pg_advisory_xact_lock(hashtextextended('reelhaul.gate.' || current_schema(), 0))
 $$;
 
--- How much may run at once; null: no limit but the declared one. What runs already is never stopped. Needs the gate: a
--- claim has read the old value.
+-- Sets how many tasks may run at once; null: only the declared limit. Running tasks are never stopped. Passes the gate,
+-- because a running claim has read the old value.
 create function set_limit(bucket_scope text, bucket_name text, new_limit int) returns void language plpgsql as $$
 begin
   perform pass_gate();
@@ -61,12 +62,12 @@ begin
   perform put_limits_in_force(array[bucket_scope], array[bucket_name]);
 end $$;
 
--- What handlers declare about their kinds; null: no limit. The last declaration holds.
+-- Sets the limits that handlers declare for their kinds; null: no limit. The last declaration is valid.
 create function declare_limits(kinds text[], limits int[]) returns void language plpgsql as $$
 declare
   scopes text[] := array_fill('kind'::text, array[cardinality(kinds)]);
 begin
-  -- Registering must not wait for claims where nothing changes.
+  -- If nothing changes, registering must not wait for claims.
   if not exists (
     select from unnest(kinds, limits) u(kind, declared) left join bucket b on b.scope = 'kind' and b.name = u.kind
      where b.declared_limit is distinct from u.declared)
@@ -87,7 +88,7 @@ create function put_limits_in_force(scopes text[], names text[]) returns void la
     from unnest(scopes, names) u(scope, name) where b.scope = u.scope and b.name = u.name
 $$;
 
--- A queue's share among queues whose tasks have equal priority.
+-- Sets a queue's share among queues whose tasks have equal priority.
 create function set_weight(queue_name text, new_weight float8) returns void language plpgsql as $$
 begin
   perform pass_gate();

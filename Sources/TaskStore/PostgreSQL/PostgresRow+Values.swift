@@ -2,7 +2,7 @@ import ReelhaulPostgres
 import TaskCore
 
 extension PostgresRows {
-  /// The row of a statement that returns one.
+  /// The row of a statement that returns exactly one.
   var only: PostgresRow {
     get throws {
       guard let row = first else { throw PostgresError(.protocol, "the statement returned no row") }
@@ -12,11 +12,11 @@ extension PostgresRows {
 }
 
 extension PostgresRow {
-  /// A word of ours.
+  /// One of a fixed set of words. Throws ``StoreError/schema(_:)`` for any other word.
   func known<Word: RawRepresentable<String>>(_ column: Int) throws -> Word {
     let text = try text(column)
     guard let word = Word(rawValue: text) else {
-      throw StoreError.schema("the database knows \(Word.self) “\(text)”, which this program does not")
+      throw StoreError.schema("the database contains \(Word.self) “\(text)”, which this program does not know")
     }
     return word
   }

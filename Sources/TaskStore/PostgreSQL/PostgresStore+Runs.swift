@@ -9,7 +9,7 @@ extension PostgresStore {
       let taken = try await pool.query(
         StoreQueries.claim, .int32(worker.rawValue), .int32(Int32(clamping: limit)), .int64(number))
       guard !taken.isEmpty else { return [] as [Claim] }
-      // Outside the gate: what the tasks are.
+      // A separate statement, so that the gate is not held while the tasks are read.
       return try await pool.query(StoreQueries.claimed, .uuids(try taken.map { UniqueID(try $0.uuid(0)) })).map(claim)
     }
   }
