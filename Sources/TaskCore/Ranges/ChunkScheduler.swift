@@ -1,21 +1,22 @@
 /// The chunk plan of one download of known size: which connection fetches which bytes.
 ///
-/// Pure: the shell says what arrived and asks for more; no byte is handed out twice at a time and none is lost. Chunks
-/// are taken from the front, so that the hash can follow the contiguous prefix; their length adapts to what a connection
-/// moves in about three seconds; at the end idle connections take over half of what a slow one has left.
+/// Pure: the shell reports the bytes that arrived and asks for more work. No byte belongs to two running chunks at the
+/// same time, and no byte is lost. Chunks are taken from the front, so that the hash can follow the contiguous prefix.
+/// Their length adapts to the bytes that a connection moves in about three seconds. At the end, an idle connection
+/// takes over half of the rest of a slow one.
 public struct ChunkScheduler: Sendable {
   public struct Limits: Hashable, Sendable {
-    /// Bytes of the shortest chunk that is planned; the last of a range, and shares of a small rest, may be shorter.
+    /// The shortest planned chunk, in bytes. The last chunk of a range, and shares of a small rest, may be shorter.
     public var shortest: Int64 = 4 << 20
     public var longest: Int64 = 64 << 20
-    /// What a chunk should take, in seconds.
+    /// How long one chunk should take, in seconds.
     public var seconds: Int64 = 3
-    /// A running chunk is split only where both halves have as many bytes.
+    /// A running chunk is split only if both halves have at least this many bytes …
     public var shortestPart: Int64 = 1 << 20
-    /// And only where its connection needs longer, in seconds, for what it has left: of a second half that would soon be
-    /// here, much is on its way already and would be sent again.
+    /// … and only if its connection needs longer than this for the rest, in seconds. Otherwise much of the second half
+    /// is on its way already, and would be sent twice.
     public var tailSeconds: Int64 = 1
-    /// Chunks begin and end at multiples of this, gaps apart.
+    /// Chunks begin and end at multiples of this number of bytes, except at the ends of a gap.
     public var grain: Int64 = 256 << 10
 
     public init() {}
@@ -27,20 +28,21 @@ public struct ChunkScheduler: Sendable {
     public let range: Range<Int64>
   }
 
-  /// An answer to a connection that asks for work.
+  /// Work for a connection that asked for it.
   public struct Grant: Hashable, Sendable {
     public let chunk: Chunk
-    /// The running chunk that ends earlier now, because the new one is its second half: its connection must take no
+    /// The running chunk that now ends earlier, because the new chunk is its second half. Its connection must accept no
     /// byte from the new end on.
     public let shortened: Chunk?
   }
 
   private struct Running {
-    /// Bytes below it have arrived.
+    /// The chunk's bytes below this offset have arrived.
     var position: Int64
     var range: Range<Int64>
-    /// Where it was when a second began, and how far it came in the last whole one.
+    /// The position at the last sample.
     var mark: Int64?
+    /// The bytes that arrived in the last whole second.
     var pace: Int64?
 
     var left: Int64 { range.upperBound - position }
@@ -48,9 +50,9 @@ public struct ChunkScheduler: Sendable {
 
   public let size: Int64
   public let limits: Limits
-  /// The bytes that have arrived, those done before included.
+  /// The bytes that have arrived, including those of earlier runs.
   public private(set) var received: ByteRanges
-  /// Neither received nor handed out.
+  /// The bytes that are neither received nor part of a running chunk.
   private var free: ByteRanges
   private var running: [Int: Running] = [:]
   private var nextID = 0
@@ -64,16 +66,16 @@ public struct ChunkScheduler: Sendable {
 
   public var isComplete: Bool { received.count == size }
 
-  /// The chunks that connections are at, in the order they were handed out.
+  /// The running chunks, in the order in which they began.
   public var runningChunks: [Chunk] {
     running.sorted { $0.key < $1.key }.map { Chunk(id: $0.key, range: $0.value.range) }
   }
 
-  /// Work for one more connection, or `nil` where there is none worth a connection.
+  /// Returns work for one more connection, or `nil` if no rest is worth a connection.
   ///
   /// - Parameters:
-  ///   - connections: how many there are to share what is left, this one included.
-  ///   - rate: bytes per second of one connection, as observed; `nil` at first.
+  ///   - connections: The number of connections that share the rest, this one included.
+  ///   - rate: The measured bytes per second of one connection; `nil` at first.
   public mutating func next(connections: Int, rate: Int64?) -> Grant? {
     if let gap = free.ranges.first {
       let length = length(in: gap, connections: connections, rate: rate)
@@ -84,7 +86,7 @@ public struct ChunkScheduler: Sendable {
     return split(rate: rate)
   }
 
-  /// A second has passed since the last call: what has arrived in it tells how fast each connection is.
+  /// Call this every second: the bytes that have arrived since the last call show how fast each connection is.
   public mutating func sampled() {
     for (id, chunk) in running {
       running[id]?.pace = chunk.mark.map { chunk.position - $0 }
@@ -92,9 +94,9 @@ public struct ChunkScheduler: Sendable {
     }
   }
 
-  /// Bytes of the chunk below `offset` have arrived.
+  /// Reports that the chunk's bytes below `offset` have arrived.
   ///
-  /// Ignored for a chunk that is closed; what lies beyond the chunk's end belongs to another one and does not count.
+  /// Ignores a closed chunk, and bytes beyond the chunk's end, because these belong to another chunk.
   public mutating func advance(_ id: Int, to offset: Int64) {
     guard var chunk = running[id] else { return }
     let end = min(offset, chunk.range.upperBound)
@@ -104,7 +106,8 @@ public struct ChunkScheduler: Sendable {
     running[id] = chunk
   }
 
-  /// The chunk's connection is done with it, or has failed: what has not arrived goes to the next that asks.
+  /// Ends a chunk, because its connection has finished or failed. The bytes that have not arrived are free for other
+  /// connections.
   public mutating func close(_ id: Int) {
     guard let chunk = running.removeValue(forKey: id) else { return }
     free.insert(chunk.position..<chunk.range.upperBound)
@@ -129,8 +132,8 @@ public struct ChunkScheduler: Sendable {
     return isRestWorthAConnection ? end - gap.lowerBound : min(available, limits.longest + limits.shortestPart)
   }
 
-  /// The second half of what the chunk has to do that has the most left, of those that are slow. One whose pace is not
-  /// known yet is taken to be as fast as others were, and without those to be fast.
+  /// Takes the second half of the rest of the slow chunk that has the longest rest. If the pace of a chunk is not known
+  /// yet, it counts as fast as `rate`; without a rate, it counts as fast and is not split.
   private mutating func split(rate: Int64?) -> Grant? {
     let slow = running.filter { _, chunk in
       chunk.left >= 2 * limits.shortestPart

@@ -1,11 +1,12 @@
-/// How many connections one download uses: more while that makes it faster, fewer where the server refuses them.
+/// Decides how many connections one download uses: more while that makes it faster, fewer if the server refuses them.
 ///
-/// Pure: one sample of the download's throughput goes in about every second, the number of connections comes out. It
-/// doubles while each step brings a tenth more throughput, steps back when one does not, and tries one more now and then.
+/// Pure: a sample of the download's throughput goes in about every second, and the number of connections comes out. The
+/// number doubles as long as each step brings a tenth more throughput. If a step does not, the number goes back, and
+/// from time to time one more connection is tried.
 public struct ConnectionGovernor: Sendable {
-  /// A step must bring this many percent.
+  /// How much more throughput a step must bring, in percent.
   public static let worthwhilePercent: Int64 = 10
-  /// Samples between a step that did not pay and the next try.
+  /// How many samples pass between a step that brought too little and the next try.
   public static let patience = 10
 
   /// How many connections there should be now.
@@ -22,7 +23,8 @@ public struct ConnectionGovernor: Sendable {
     connections = min(max(1, start), ceiling)
   }
 
-  /// The download moved `throughput` bytes per second since the last sample, with as many connections as were asked for.
+  /// Reports that the download moved `throughput` bytes per second since the last sample, with ``connections``
+  /// connections.
   public mutating func observe(throughput: Int64) {
     if rest > 0 {
       rest -= 1
@@ -43,7 +45,8 @@ public struct ConnectionGovernor: Sendable {
     connections = min(doubles ? connections * 2 : connections + 1, ceiling)
   }
 
-  /// The server refused one of the connections (429, 503, reset at once): one fewer, and never as many again.
+  /// Reports that the server refused a connection (429, 503, or an immediate reset). The download then uses one
+  /// connection fewer, and never more than that again.
   public mutating func refused() {
     ceiling = max(1, connections - 1)
     connections = ceiling
