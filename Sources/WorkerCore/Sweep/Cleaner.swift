@@ -3,10 +3,10 @@ import ReelhaulTelemetry
 import TaskCore
 import TaskStore
 
-/// Works off what removed and canceled tasks left elsewhere: the handler of the task's kind knows what that is.
+/// Deletes what removed and canceled tasks left elsewhere, by calling the handler of the task's kind.
 ///
-/// Each clean-up is done at least once, by any worker that has the kind and the storage. One that fails is tried again
-/// after a while, for as long as it takes.
+/// Each clean-up is done at least once, by any worker that has the kind and the storages. If it fails, it is tried
+/// again later, until it succeeds.
 package actor Cleaner {
   private let loop: EventLoop
   private let store: any CleanupStore
@@ -15,9 +15,9 @@ package actor Cleaner {
   private let log: Logger
   private var outage = Outage()
 
-  /// The mean time between two looks.
+  /// The mean time between two claims of clean-ups.
   private static let interval = Duration.seconds(2)
-  /// They are leased for a minute, and done one after the other.
+  /// The most clean-ups in one claim. They are claimed for a minute, and done one after the other.
   private static let batch = 20
   private static let longestWait = 3600
 
@@ -45,7 +45,7 @@ package actor Cleaner {
     }
   }
 
-  /// Takes some clean-ups and does them.
+  /// Claims some clean-ups and does them.
   package func clean() async {
     guard let lease = await keeper.lease else { return }
     do {
@@ -63,7 +63,7 @@ package actor Cleaner {
     } catch {
       let wait = Duration.seconds(min(Self.longestWait, 15 << min(cleanup.attempt, 8)))
       log.warning(
-        "what a task left cannot be deleted; it is tried again",
+        "a clean-up failed and is tried again",
         ["task": .of(cleanup.spec.id), "attempt": .integer(cleanup.attempt), "error": .text("\(error)")])
       return try await store.postponeCleanup(cleanup.id, after: wait, error: "\(error)")
     }
