@@ -15,7 +15,7 @@ package protocol KindHandler: Sendable {
   /// nothing more and soon returns ``RunOutcome/stopped``.
   func run(_ claim: Claim, ledger: RunLedger) async -> RunOutcome
 
-  /// Deletes what runs of a task left elsewhere. It may be called again, and then finds nothing to do. What it throws
+  /// Deletes what runs of a task left elsewhere. It may be called again after it has finished. If it throws, the error
   /// is logged, and it is called again later.
   func cleanUp(_ cleanup: Cleanup) async throws
 }
