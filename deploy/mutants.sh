@@ -2,16 +2,16 @@
 # Plants the bugs of Tests/mutants one at a time, and runs the tests that must notice each.
 #
 #   deploy/mutants.sh                  all of them
-#   deploy/mutants.sh NAME…            those whose file names contain one of the words
+#   deploy/mutants.sh NAME…            the patches whose file names contain one of the words
 #   deploy/mutants.sh --sample N       N of the quick ones (see below)
-#   deploy/mutants.sh --list           what there is; plants nothing
+#   deploy/mutants.sh --list           lists the patches and plants nothing
 #
-# A patch begins with two comment lines: the guarantee that it breaks, and `# Suites: REGEX`, the tests that must notice.
-# A third line, `# Quick`, marks a patch that only pure tests are run for: they start no server and end within seconds.
-# `--sample N` takes N of the quick ones, evenly spread over their sorted names; where it begins follows from the commit,
-# so that one commit always gives the same sample, and all have their turn as commits go by.
+# A patch begins with two comment lines: the guarantee that it breaks, and `# Suites: REGEX`, the tests that must
+# notice. A third line, `# Quick`, marks a patch for which only pure tests are run: they start no server and end within
+# seconds. `--sample N` takes N of the quick patches, evenly spread over their sorted names. The first one depends on
+# the commit, so that one commit always gives the same sample, and different commits give different ones.
 #
-# Works on a copy of the working tree with a build of its own, which is made once and is gone at the end; with
+# It works on a copy of the working tree with its own build, which is made once and removed at the end. With
 # REELHAUL_MUTANTS=DIR the copy is DIR, and stays for the next run. Exits 1 if a mutant survives, if a patch no longer
 # applies or does not build, or if its tests fail without it.
 set -euo pipefail
@@ -100,7 +100,7 @@ while IFS= read -r -d '' file; do
   [ -f "$root/$file" ] || rm "$copy/$file"
 done < <(cd "$copy" && find Sources Tests -type f -print0)
 
-# A bug may leave a variable that is not used: no reason not to build it.
+# A planted bug may leave an unused variable, and must still build.
 sed -i '/treatAllWarnings/d' "$copy/Package.swift"
 
 build() { (cd "$copy" && swift build --build-tests) >"$log" 2>&1; }
@@ -114,7 +114,7 @@ run() {
   return 1
 }
 
-# One build, and all the tests without a bug: what fails now would seem to notice everything.
+# Builds once, and runs all tests without a bug: a test that fails now would seem to notice every bug.
 echo "Without a bug: builds, and runs ${#patches[@]} suites"
 build || { cat "$log"; fail "the working tree does not build"; }
 all=$(for patch in "${patches[@]}"; do suites_of "$patch"; done | sort -u | paste -sd'|')

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds Examples/Transcode against the products alone, runs its tests, and kills its worker in the middle of a task.
+# Builds Examples/Transcode against only the products, runs its tests, and kills its worker in the middle of a task.
 # test.sh calls it after the main build.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -19,7 +19,7 @@ bin=$(swift build --package-path "$example" --show-bin-path)
 [ -x "$reelhaul" ] || die "build the main package first: swift build"
 
 directory=$(mktemp -d "${TMPDIR:-/tmp}/reelhaul-example.XXXXXX")
-# PostgreSQL runs as another user where this script runs as root.
+# If this script runs as root, PostgreSQL runs as another user.
 chmod 755 "$directory"
 origin='' fleet='' workers=()
 

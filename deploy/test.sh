@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what is missing, lints, builds and runs every test. `deploy/test.sh --filter NAME` runs some.
+# Installs missing packages, lints, builds and runs every test. `deploy/test.sh --filter NAME` runs some tests.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=deploy/install.sh

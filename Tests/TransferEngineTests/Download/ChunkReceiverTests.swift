@@ -7,8 +7,8 @@ import Testing
 @testable import TransferEngine
 
 @Suite struct ChunkReceiverTests {
-  /// A response that another request takes the end of is over with the last byte that is still wanted of it; one that
-  /// comes whole is left to end by itself, so that its connection can be used again.
+  /// If another request takes over the end of a response, the response is aborted with its last wanted byte. A response
+  /// that arrives complete is left to end by itself, so that its connection can be used again.
   @Test("a shortened chunk aborts its response at the last wanted byte", arguments: [true, false])
   func aResponseEndsWithItsLastWantedByte(isShortened: Bool) async throws {
     let (part, count) = (16 << 10, 4)

@@ -4,9 +4,9 @@ import TaskStore
 import Testing
 import WorkerCore
 
-/// Several workers, the real decisions, virtual time; processes killed, frozen between any two steps and cut off, clocks that
-/// run slow, stand still and jump, messages late, lost and doubled, a disk that loses what was not synced and a broker
-/// that loses what it has not acknowledged.
+/// Simulates several workers with the real decision types in virtual time. Processes are killed, frozen between any two
+/// steps and cut off. Clocks run slow, stand still and jump. Messages are late, lost and doubled. A disk loses bytes
+/// that are not synced, and a broker loses messages that it has not acknowledged.
 @MainActor @Suite struct FleetSimulationTests {
   @Test(
     "every task ends, once and whole, with one owner at a time and no event lost", arguments: 0..<40 as Range<UInt64>)
@@ -47,7 +47,7 @@ import WorkerCore
     #expect(try await simulation.store.audit() == [])
     #expect(try await simulation.store.pendingRows() == nil, "every event is relayed")
     #expect(fleet.acts >= tasks.count)
-    // What has succeeded is there, whatever happens.
+    // The file of a succeeded task exists, whatever happens.
     simulation.disk.cutPower()
     for task in tasks {
       let document = try #require(try await simulation.store.task(task))
@@ -95,7 +95,7 @@ import WorkerCore
     }
   }
 
-  /// Some tasks are paused and resumed, some canceled, whatever they do at that moment.
+  /// Pauses and resumes some tasks and cancels others, whatever they do at that moment.
   private func meddle(with task: UniqueID, _ simulation: Simulation, _ log: CommandLog) {
     func send(_ action: ControlAction, after delay: Duration) {
       let id = UniqueID(high: simulation.random.next(), low: simulation.random.next())
@@ -113,7 +113,7 @@ import WorkerCore
     }
   }
 
-  /// Kills, freezes, cuts off and drains a worker now and then.
+  /// From time to time, kills, freezes, cuts off or drains a worker.
   private func trouble(_ worker: SimulatedWorker, _ simulation: Simulation) {
     simulation.after(simulation.milliseconds(1000...15_000)) { [self] in
       guard simulation.isFaulty else { return }
@@ -129,7 +129,7 @@ import WorkerCore
     }
   }
 
-  /// Now and then the machine goes down that has the disk and the workers.
+  /// From time to time, the machine with the disk and all workers loses its power.
   private func cutPower(_ workers: [SimulatedWorker], _ simulation: Simulation) {
     simulation.after(simulation.milliseconds(5000...40_000)) { [self] in
       guard simulation.isFaulty else { return }

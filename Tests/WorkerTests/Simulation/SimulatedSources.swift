@@ -1,20 +1,20 @@
 import TaskCore
 
-/// What the tasks download: a few blocks each, of a version that changes now and then.
+/// The sources that the tasks download: a few blocks each, with a version that changes from time to time.
 @MainActor final class SimulatedSources {
-  /// Bytes of a block.
+  /// The size of a block in bytes.
   static let block: Int64 = 1000
 
   private var versions: [UniqueID: Int] = [:]
 
   func version(of task: UniqueID) -> Int { versions[task] ?? 1 }
 
-  /// From now on other bytes are served, as many as before.
+  /// Serves other bytes from now on, as many as before.
   func replace(_ task: UniqueID) { versions[task] = version(of: task) + 1 }
 
   func blocks(of task: UniqueID) -> Int { 2 + Int(task.low % 7) }
 
-  /// What a response says of the source.
+  /// What a response says about the source.
   func identity(of task: UniqueID) -> SourceIdentity {
     SourceIdentity(
       finalURL: "http://origin/\(task)", size: Int64(blocks(of: task)) * Self.block,

@@ -5,14 +5,14 @@ import Testing
 import TransferEngine
 import WorkerCore
 
-/// A worker process: the deciding values of the real one, with a shell that lives in virtual time and may be killed
-/// or stopped at any moment.
+/// A worker process: the decision types of the real one, with a shell that runs in virtual time and may be killed or
+/// stopped at any moment.
 @MainActor final class SimulatedWorker {
   struct Run {
     var claim: Claim
     var worker: WorkerID
     var stop: StopReason?
-    /// Of the source that the bytes are of; nil before its first answer.
+    /// The identity of the source to which the bytes belong; nil before the first answer.
     var identity: SourceIdentity?
     var generation = 0
     var file: StagingName?
@@ -24,10 +24,10 @@ import WorkerCore
   let log: CommandLog
   let fleet: FleetObserver
   let index: Int
-  /// Counts the lives of the process; what was sent in an earlier one is lost.
+  /// Counts the lives of the process. Messages that were sent in an earlier life are lost.
   private var life = 0
   private var isStopped = false
-  /// No call arrives anywhere before.
+  /// Before this time, no call of the worker arrives anywhere.
   private var cutOffUntil: BootInstant
   private var clock: WorkerClock
   private var mailbox: [Simulation.Step] = []
@@ -72,7 +72,7 @@ import WorkerCore
   /// The time on this worker's clock.
   var now: BootInstant { clock.time(at: simulation.now) }
 
-  /// Whether the lease allows to touch the world.
+  /// Whether the lease allows changes to the world.
   var mayAct: Bool { fence?.isOpen(at: now) == true }
 
   // MARK: The process
@@ -104,7 +104,7 @@ import WorkerCore
     later(simulation.milliseconds(100...5000)) { try await $0.start() }
   }
 
-  /// SIGTERM; the process ends with ``exitCode``.
+  /// SIGTERM. The process ends with ``exitCode``.
   func terminate(thenRestart: Bool = false) {
     restarts = thenRestart
     later(.zero) { $0.handle(.stopRequested) }
@@ -117,8 +117,8 @@ import WorkerCore
     if restarts { restart() }
   }
 
-  /// SIGSTOP, and SIGCONT after `duration`: what arrived meanwhile is handled in any order. Its clock may have stood still
-  /// meanwhile, or jumped.
+  /// SIGSTOP, and SIGCONT after `duration`. Messages that arrived meanwhile are handled in any order. The worker's
+  /// clock may have stopped or jumped in that time.
   func stop(for duration: Duration) {
     isStopped = true
     let life = life
@@ -137,22 +137,22 @@ import WorkerCore
     }
   }
 
-  /// Its network is gone for a while: it works on, and reaches neither store nor broker.
+  /// The worker loses its network for a while. It continues to work, but reaches neither the store nor the broker.
   func cutOff(for duration: Duration) {
     cutOffUntil = max(cutOffUntil, simulation.now + duration)
   }
 
-  /// Runs `body` when this worker's clock says so.
+  /// Runs `body` when the worker's own clock shows `time`.
   func wake(at time: BootInstant, _ body: @escaping @MainActor (SimulatedWorker) async throws -> Void) {
     later(clock.wait(until: time, from: simulation.now), body)
   }
 
-  /// Runs `body` now; where the process has just been frozen, as the next thing that it does, whatever the time is then.
+  /// Runs `body` now, or, if the process has just been frozen, first of all when it continues, however late that is.
   func thereupon(_ body: @escaping @MainActor (SimulatedWorker) async throws -> Void) async throws {
     try await deliver(life) { try await body(self) }
   }
 
-  /// Runs `body` after a while, in this life, and not while the process is stopped.
+  /// Runs `body` after `delay`, but only in this life, and not while the process is stopped.
   func later(_ delay: Duration, _ body: @escaping @MainActor (SimulatedWorker) async throws -> Void) {
     let life = life
     simulation.after(delay) { [self] in
@@ -165,7 +165,8 @@ import WorkerCore
     if isStopped { mailbox.append(step) } else { try await step() }
   }
 
-  /// A call to the store, sent after `delay` whatever becomes of the process: it may not arrive, and its answer may not.
+  /// A call to the store. It is sent after `delay` even if the process stops or dies. The call or its answer may get
+  /// lost.
   func call<Answer: Sendable>(
     after delay: Duration = .zero, _ request: @escaping @MainActor (MemoryStore) async throws -> Answer,
     then reply: @escaping @MainActor (SimulatedWorker, Answer?) async throws -> Void

@@ -3,7 +3,7 @@ import TaskCore
 import TaskStore
 import WorkerCore
 
-/// A fleet in virtual time: one queue of things that happen, one seed that decides everything.
+/// A fleet in virtual time: one queue of events, and one seed that decides everything.
 @MainActor final class Simulation {
   typealias Step = @MainActor () async throws -> Void
 
@@ -31,7 +31,7 @@ import WorkerCore
 
   func after(_ delay: Duration, _ step: @escaping Step) {
     let event = Event(at: now + delay, step: step)
-    // Latest first, so that the next one is taken from the end.
+    // The latest event comes first, so that the next one can be taken from the end.
     var (low, high) = (0, events.count)
     while low < high {
       let middle = (low + high) / 2
@@ -40,7 +40,7 @@ import WorkerCore
     events.insert(event, at: low)
   }
 
-  /// Lets everything happen up to `end`, or until `isOver` holds.
+  /// Runs all events up to `end`, or until `isOver` returns true.
   func run(until end: BootInstant, _ isOver: () async throws -> Bool = { false }) async throws {
     var steps = 0
     while let event = events.last, event.at <= end {
@@ -68,7 +68,7 @@ import WorkerCore
     Double.random(in: 0..<1, using: &random) < probability && isFaulty
   }
 
-  /// Heads or tails.
+  /// A random choice with equal chances.
   var isLucky: Bool { Bool.random(using: &random) }
 
   /// Usually a millisecond or two, sometimes seconds.
