@@ -55,7 +55,7 @@ for patch in "$mutants"/*.patch; do
   if [ "$sample" -gt 0 ]; then grep -q '^# Quick$' "$patch" || continue; fi
   patches+=("$patch")
 done
-[ ${#patches[@]} -gt 0 ] || fail "no patch is meant"
+[ ${#patches[@]} -gt 0 ] || fail "no patch matches"
 
 if [ "$sample" -gt 0 ] && [ "$sample" -lt ${#patches[@]} ]; then
   start=$((16#$(git rev-parse HEAD 2>/dev/null | cut -c1-6 || echo 0) % ${#patches[@]}))
@@ -82,7 +82,7 @@ else
 fi
 log=$copy/mutants.log
 
-# Only files that differ are copied, and they are new then: the compiler looks at the time of a file, not at its bytes.
+# Copies only files that differ, because the compiler compares the times of files, not their bytes.
 restore() {
   local file
   for file in "$@"; do
@@ -105,7 +105,7 @@ sed -i '/treatAllWarnings/d' "$copy/Package.swift"
 
 build() { (cd "$copy" && swift build --build-tests) >"$log" 2>&1; }
 
-# Runs the tests; 0 if they pass, 1 if they fail or hang, 2 if there are none. A mutant may block for ever.
+# Runs the tests. Returns 0 if they pass, 1 if they fail or hang (a mutant may block for ever), and 2 if there are none.
 run() {
   if (cd "$copy" && timeout --kill-after=10 240 swift test --skip-build --no-parallel --filter "$1") >"$log" 2>&1; then
     if grep -q 'Test run with 0 tests' "$log"; then return 2; fi

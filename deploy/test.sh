@@ -33,8 +33,8 @@ fi
 
 # Modules whose tests start real services run one test at a time, because a starved server would fail the wrong test.
 real='^(Chaos|Curl|Integration|Kafka|LocalFleet|Postgres|ReelhaulClient|TaskStore|TransferEngine|Worker)Tests\.'
-say "Test: what is pure, in parallel"
+say "Test: pure suites, in parallel"
 run --skip "$real"
 deploy/test-example.sh
-say "Test: real parts, one test at a time"
+say "Test: suites with real parts, one test at a time"
 run --no-parallel --filter "$real"

@@ -36,7 +36,7 @@ struct SchemaMigration {
     for migration in result.migrations {
       say("schema: migration \(migration.number), \(migration.name), \(isDry ? "is to be applied" : "applied")")
     }
-    if result.routines { say("schema: functions, views and triggers \(isDry ? "are to be made anew" : "made anew")") }
+    if result.routines { say("schema: functions, views and triggers \(isDry ? "would be replaced" : "replaced")") }
     if let topicPrefix, !isDry { try await store.bind(topicPrefix: topicPrefix) }
   }
 
