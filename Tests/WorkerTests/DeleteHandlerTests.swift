@@ -49,7 +49,7 @@ import WorkerCore
       ] {
         let failure = try #require(failure(try await bench.run(delete("film.mp4", expect: expect))))
         #expect(failure.code.rawValue == code && failure.class == .fail)
-        #expect(failure.message.contains("storage://default/film.mp4") && failure.message.contains("stays"))
+        #expect(failure.message.contains("storage://default/film.mp4") && failure.message.contains("is not deleted"))
       }
       #expect(bench.exists("film.mp4"))
     }

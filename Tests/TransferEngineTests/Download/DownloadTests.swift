@@ -286,7 +286,7 @@ import Testing
           #expect(outcome == .succeeded(sha256: expectation.sha256, bytes: 1000))
         } else {
           #expect(outcome.failure?.code == .destinationExists)
-          #expect(outcome.failure?.message.contains("another file") == true)
+          #expect(outcome.failure?.message.contains("a different file") == true)
         }
       }
       try #expect(harness.published == old.bytes)
