@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# From a bare Debian 12 machine with Swift to the main job: installs what is missing, builds, and runs a fleet of three
-# workers that download a dozen videos while one worker is killed, one task paused and one canceled. `--keep` leaves
-# the fleet running.
+# Shows the main job on a bare Debian 12 machine with Swift: installs missing packages, builds, and runs a fleet of
+# three workers that download a dozen videos while one worker is killed, one task paused and one canceled. `--keep`
+# leaves the fleet running.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=deploy/install.sh

@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2034
-# Sourced by demo.sh and test.sh: what a bare Debian 12 machine with Swift still needs.
+# Sourced by demo.sh and test.sh: installs the packages that a bare Debian 12 machine with Swift lacks.
 
 build_packages=(libcurl4-openssl-dev libpq-dev librdkafka-dev libssl-dev libuv1-dev pkg-config)
 runtime_packages=(ca-certificates nginx-light postgresql procps)
@@ -13,7 +13,7 @@ die() {
   exit 1
 }
 
-# need PACKAGE...: installs those that are missing.
+# need PACKAGE...: installs the missing packages.
 need() {
   local missing=() package
   for package in "$@"; do

@@ -2,9 +2,9 @@
 # Plants the bugs of Tests/mutants one at a time, and runs the tests that must notice each.
 #
 #   deploy/mutants.sh                  all of them
-#   deploy/mutants.sh NAME…            those whose file names contain one of the words
+#   deploy/mutants.sh NAME…            the patches whose file names contain one of the words
 #   deploy/mutants.sh --sample N       N of the quick ones (see below)
-#   deploy/mutants.sh --list           what there is; plants nothing
+#   deploy/mutants.sh --list           lists the patches and plants nothing
 #
 # A patch begins with two comment lines: the guarantee that it breaks, and `# Suites: REGEX`, the tests that must notice.
 # A third line, `# Quick`, marks a patch that only pure tests are run for: they start no server and end within seconds.
@@ -59,7 +59,7 @@ for patch in "$mutants"/*.patch; do
   if [ "$sample" -gt 0 ]; then grep -q '^# Quick$' "$patch" || continue; fi
   patches+=("$patch")
 done
-[ ${#patches[@]} -gt 0 ] || fail "no patch is meant"
+[ ${#patches[@]} -gt 0 ] || fail "no patch matches"
 
 if [ "$sample" -gt 0 ] && [ "$sample" -lt ${#patches[@]} ]; then
   commit=$(git rev-parse HEAD 2>/dev/null || echo 0)
@@ -119,7 +119,7 @@ else
   log=$copy/mutants.log
 fi
 
-# Only files that differ are copied, and they are new then: the compiler looks at the time of a file, not at its bytes.
+# Copies only files that differ, because the compiler compares the times of files, not their bytes.
 restore() {
   local file
   for file in "$@"; do
@@ -141,7 +141,7 @@ fi
 
 build() { (cd "$copy" && swift build --build-tests --explicit-target-dependency-import-check error) >"$log" 2>&1; }
 
-# Runs the tests; 0 if they pass, 1 if they fail or hang, 2 if there are none. A mutant may block for ever.
+# Runs the tests. Returns 0 if they pass, 1 if they fail or hang (a mutant may block for ever), and 2 if there are none.
 run() {
   if (cd "$copy" && timeout --kill-after=10 240 swift test --skip-build --no-parallel --filter "$1") >"$log" 2>&1; then
     if grep -q 'Test run with 0 tests' "$log"; then return 2; fi
@@ -150,7 +150,7 @@ run() {
   return 1
 }
 
-# One build, and all the tests without a bug: what fails now would seem to notice everything.
+# Builds once, and runs all tests without a bug: a test that fails now would seem to notice every bug.
 echo "Without a bug: builds, and runs ${#patches[@]} suites"
 build || { cat "$log"; fail "the working tree does not build"; }
 all=$(for patch in "${patches[@]}"; do suites_of "$patch"; done | sort -u | paste -sd'|')

@@ -22,7 +22,7 @@ bin=$(swift build --package-path "$example" --show-bin-path)
 [ -x "$reelhaul" ] || die "build the main package first: swift build"
 
 directory=$(mktemp -d "${TMPDIR:-/tmp}/reelhaul-example.XXXXXX")
-# PostgreSQL runs as another user where this script runs as root.
+# If this script runs as root, PostgreSQL runs as another user.
 chmod 755 "$directory"
 origin='' fleet='' workers=()
 
@@ -36,7 +36,7 @@ clean() {
   local code=$? worker
   trap - EXIT
   for worker in "${workers[@]}"; do
-    # A worker leads a session, which an ffmpeg that survived it is in.
+    # A worker leads its own session, so this also ends an ffmpeg that has survived its worker.
     pkill -KILL -s "$worker" || true
     wait "$worker" 2>/dev/null || true
   done
@@ -72,7 +72,7 @@ has_state() { [ "$(member state)" = "$1" ]; }
 is_over() { has_state succeeded || has_state failed || has_state canceled; }
 transcodes() { pgrep -x -s "$worker" ffmpeg >/dev/null; }
 
-# How often the origin was asked for the video: a download may take several requests.
+# The number of requests for the video at the origin. One download may need several.
 requests() { grep -c 'GET /clip.mp4' "$directory/origin.log"; }
 
 say "Example: start a fleet and an origin"
@@ -101,7 +101,7 @@ before=$(requests)
 video=$directory/data/storage/default/films/clip.mp4
 [ ! -e "$video" ] || die "the video is there although its worker died before it was complete"
 
-say "Example: another worker goes on"
+say "Example: another worker continues"
 start_worker
 until_true 90 "the task is over" is_over
 has_state succeeded || die "the task is $(member state): $("$reelhaul" show "$task")"

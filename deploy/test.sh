@@ -37,7 +37,7 @@ real='^(Chaos|Curl|Integration|Kafka|LocalFleet|Postgres|ReelhaulClient|Reelhaul
 say "Test: what is pure, in parallel"
 run --skip "$real"
 deploy/test-example.sh
-say "Test: real parts, one test at a time"
+say "Test: suites with real parts, one test at a time"
 run --no-parallel --filter "$real"
 say "Mutants: ten bugs that the tests must notice"
 deploy/mutants.sh --sample 10

@@ -1,9 +1,9 @@
 import CommandLineKit
 import ReelhaulSystem
 
-/// Other programs, run and timed.
+/// Runs and times other programs.
 enum BenchCommandLine {
-  /// Runs a program to its end; throws where it cannot be started or does not exit 0.
+  /// Runs a program to its end. Throws if it cannot be started, or if its exit code is not 0.
   static func run(
     _ executable: String, _ arguments: [String], environment: [String: String] = [:], output: String = "/dev/null"
   ) async throws {
@@ -15,7 +15,7 @@ enum BenchCommandLine {
     do {
       process = try ChildProcess(executable, arguments, options)
     } catch {
-      throw WorkError("\(error)", hint: "The benchmarks race curl, sha256sum and aria2c.")
+      throw WorkError("\(error)", hint: "The benchmarks compare with curl, sha256sum and aria2c: install them.")
     }
     let status = await process.wait()
     guard status == .exited(0) else {

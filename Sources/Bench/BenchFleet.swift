@@ -7,7 +7,7 @@ import ReelhaulSystem
 import TaskCore
 import TaskStore
 
-/// A fleet of `reelhaul up` in a temporary directory, for one benchmark: real processes, as a user has them.
+/// A fleet of `reelhaul up` in a temporary directory, for one benchmark. Its processes are the same as a user's.
 final class BenchFleet: Sendable {
   enum Broker: Hashable {
     case embedded
@@ -34,7 +34,7 @@ final class BenchFleet: Sendable {
     _ bench: BenchContext, workers: Int, broker: Broker = .embedded, environment: [String: String] = [:]
   ) async throws -> BenchFleet {
     let directory = try TemporaryDirectory(prefix: "reelhaul-bench")
-    // PostgreSQL runs as another user when this one is root.
+    // If this user is root, PostgreSQL runs as another user, and must be able to enter the directory.
     chmod(directory.path, 0o755)
     let data = "\(directory.path)/data"
     var options = ChildProcess.Options()
@@ -56,13 +56,13 @@ final class BenchFleet: Sendable {
       process: process)
   }
 
-  /// Drains it and removes what it made.
+  /// Drains the fleet and waits for its end.
   func stop() async {
     process.kill(SIGTERM)
     _ = await process.wait()
   }
 
-  /// Runs one command of the measured program against the fleet; throws where it does not exit 0.
+  /// Runs one command of the measured program against the fleet. Throws if its exit code is not 0.
   func run(_ arguments: [String], output: String = "/dev/null") async throws {
     try await BenchCommandLine.run(executable, arguments, environment: settings, output: output)
   }
@@ -80,8 +80,8 @@ final class BenchFleet: Sendable {
     try await withPool { try await body(PostgresStore(pool: $0)) }
   }
 
-  /// Returns once so many tasks have succeeded in all, and everything that happened is published: when that was seen, in
-  /// nanoseconds of the clock since boot.
+  /// Waits until `count` tasks have succeeded in total and all events are published. Returns the time when this was
+  /// seen, in nanoseconds of the clock since boot.
   @discardableResult
   func finished(_ count: Int) async throws -> Int64 {
     try await withPool { pool in
@@ -105,7 +105,7 @@ final class BenchFleet: Sendable {
     try await PostgresPool.with(PostgresConfiguration(url: settings["REELHAUL_POSTGRES"] ?? ""), body)
   }
 
-  /// The process ids of its workers.
+  /// The process ids of the fleet's workers.
   func workers() async throws -> [Int32] {
     try await withStore { try await $0.workers().filter(\.isLive).map(\.pid) }
   }

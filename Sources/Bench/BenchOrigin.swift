@@ -2,7 +2,7 @@ import Glibc
 import LocalFleet
 import ReelhaulSystem
 
-/// nginx with files made for a benchmark.
+/// An nginx that serves files made for a benchmark.
 final class BenchOrigin: Sendable {
   let directory: TemporaryDirectory
   private let files: TemporaryDirectory

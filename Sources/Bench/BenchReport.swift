@@ -1,7 +1,7 @@
 import CommandLineKit
 import ReelhaulCodec
 
-/// The figures of one benchmark: medians of runs made side by side, and what they are held against.
+/// The figures of one benchmark, each the median of several runs, and the targets that they are compared with.
 struct BenchReport {
   struct Figure {
     var name: String
@@ -104,7 +104,7 @@ struct BenchReport {
     }
   }
 
-  /// Whole from 100 on, with three decimals below; a dash where there is no figure.
+  /// Without decimals from 100 on, with three decimals below that; a dash if there is no figure.
   static func text(_ value: Double) -> String {
     guard value.isFinite else { return "–" }
     if value.magnitude >= 100 { return String(Int(value.rounded())) }

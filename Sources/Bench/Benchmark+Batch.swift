@@ -17,7 +17,7 @@ extension Benchmark {
       }
       var runs: [Double] = []
       for _ in 0..<5 {
-        // A broker anew for each run: the development broker keeps 5 MB of a partition.
+        // A new broker for each run, because the development broker keeps only 5 MB of a partition.
         let fleet = try await BenchFleet.start(bench, workers: 0, broker: broker)
         let file = "\(fleet.directory.path)/lines"
         try writeLines(count, to: file)

@@ -6,7 +6,7 @@ import TaskCore
 import TransferEngine
 
 extension Benchmark {
-  /// The transfer engine alone, without a store and without hashing, against curl.
+  /// Compares the transfer engine alone, without a store and without hashing, with curl.
   static let engine = Benchmark(
     name: "engine", summary: "2 GiB through the transfer engine alone, without hashing, against curl -o"
   ) { bench in
@@ -37,7 +37,7 @@ extension Benchmark {
       }
       let c = try await BenchCommandLine.time { try await BenchCommandLine.run("sync", [target]) }
       unlink(target)
-      // The first one warms up.
+      // The first run only warms up.
       if run > 0 {
         ours.append(a)
         theirs.append(b)
@@ -50,7 +50,7 @@ extension Benchmark {
     var report = BenchReport("engine")
     report.add("reelhaul's engine", ours, "s")
     report.add("curl -o", theirs, "s")
-    // What of the difference is the disk's: the engine's file is on it.
+    // Shows how much of the difference is the disk's work: the engine also writes its file to the disk.
     report.add("curl -o, then sync", synced, "s")
     report.atMost(1.1, "ratio", report.median("reelhaul's engine") / report.median("curl -o"))
     report.print(bench)

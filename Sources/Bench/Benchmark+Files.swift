@@ -4,7 +4,7 @@ import TaskCore
 import TaskStore
 
 extension Benchmark {
-  /// One large file through the whole fleet, against curl and sha256sum.
+  /// Compares one large file through the whole fleet with curl and sha256sum.
   static let largeFile = Benchmark(
     name: "large-file", summary: "2 GiB through the whole fleet, against curl -o and sha256sum"
   ) { bench in
@@ -26,7 +26,7 @@ extension Benchmark {
         try await BenchCommandLine.run("sha256sum", [target])
       }
       unlink(target)
-      // The first one warms up.
+      // The first run only warms up.
       if run > 0 {
         ours.append(a)
         theirs.append(b)
@@ -42,7 +42,7 @@ extension Benchmark {
     report.print(bench)
   }
 
-  /// Many small files, each a durable task, against aria2.
+  /// Compares many small files, each a durable task, with aria2.
   static let smallFiles = Benchmark(
     name: "small-files", summary: "2,000 files of 64 KiB as 2,000 durable tasks, against aria2"
   ) { bench in

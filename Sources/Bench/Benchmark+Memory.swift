@@ -4,7 +4,7 @@ import TaskCore
 import TaskStore
 
 extension Benchmark {
-  /// What a worker keeps in memory: idle, with running transfers, with a backlog, and the most it ever took.
+  /// Measures the memory of a worker: idle, with running transfers, with a backlog, and its peak.
   static let memory = Benchmark(
     name: "memory", summary: "A worker's resident memory: idle, with running transfers, with a backlog"
   ) { bench in
@@ -46,7 +46,7 @@ extension Benchmark {
     report.print(bench)
   }
 
-  /// A line of the process's status: `VmRSS` is what is resident now, `VmHWM` the most that ever was.
+  /// A value of the process's status: `VmRSS` is the present resident memory, `VmHWM` its peak.
   private static func mebibytes(_ name: String, of pid: Int32) throws -> Double {
     let status = try TextFile.read("/proc/\(pid)/status")
     let line = status.split(separator: "\n").first { $0.hasPrefix("\(name):") }

@@ -4,7 +4,7 @@ import ReelhaulSystem
 import TaskCore
 
 extension Benchmark {
-  /// Everything around the work: tasks that do nothing, from the Kafka record to the event `succeeded`.
+  /// Measures everything around the work: tasks that do nothing, from the Kafka record to the event `succeeded`.
   static let noop = Benchmark(
     name: "noop", summary: "Tasks that do nothing, from Kafka record to succeeded with its event"
   ) { bench in
@@ -12,7 +12,7 @@ extension Benchmark {
     let fleet = try await BenchFleet.start(bench, workers: 2, environment: ["REELHAUL_CONCURRENCY": "500"])
     let kafka = try fleet.kafka()
     let client = try ReelhaulClient(kafka, topicPrefix: fleet.topics.prefix, source: "/reelhaul/bench")
-    // Reads in between: whoever reads events does it elsewhere.
+    // Reads only between the runs, because in a real fleet events are read on other machines.
     let events = try KafkaConsumer(
       try KafkaConfiguration(bootstrap: kafka.bootstrap, properties: ["queued.max.messages.kbytes": "65536"]),
       group: "bench", topics: [fleet.topics.events])
@@ -30,7 +30,7 @@ extension Benchmark {
       events.resume()
       try await seen(specs, events)
       events.pause()
-      // The first one warms up.
+      // The first run only warms up.
       if run > 0 { runs.append(Double(count) / (Double(end - start) / 1e9)) }
     }
     await events.close()
@@ -42,7 +42,7 @@ extension Benchmark {
     report.print(bench)
   }
 
-  /// Returns once each of the tasks has its event `succeeded`.
+  /// Returns once the event `succeeded` of every task has been read.
   private static func seen(_ specs: [TaskSpec], _ events: KafkaConsumer) async throws {
     let type = KafkaHeader("ce_type", "reelhaul.task.succeeded")
     var missing = Set(specs.map { Array($0.id.utf8) })

@@ -1,17 +1,17 @@
 import CommandLineKit
 
-/// One measurement of the fleet or of a part of it, held against a target.
+/// One measurement of the fleet or of a part of it, compared with a target.
 package struct Benchmark: Sendable {
   package var name: String
   /// One line, without a full stop.
   package var summary: String
-  /// Measures, and prints the figures.
+  /// Measures and prints the figures.
   package var run: @Sendable (BenchContext) async throws -> Void
 
   package static let all: [Benchmark] = [.engine, .largeFile, .far, .smallFiles, .batch, .noop, .memory]
 }
 
-/// What a benchmark has to work with.
+/// The inputs of a benchmark.
 package struct BenchContext: Sendable {
   let console: Console
   let environment: [String: String]

@@ -1,18 +1,18 @@
 /// One of the demo's films.
 struct DemoFilm: Sendable, Hashable {
-  /// What happens to it besides being downloaded.
+  /// What happens to the film's task during the download.
   enum Role: Sendable, Hashable {
     case plain, paused, canceled, killed
   }
 
   let name: String
-  /// About how large, in bytes.
+  /// The approximate size in bytes.
   let size: Int64
   let role: Role
 
   var fileName: String { "\(name).mp4" }
 
-  /// A dozen from 5 to 500 MB. The largest is the one whose worker is killed: it runs the longest.
+  /// Twelve films from 5 to 500 MB. The worker of the largest film is killed, because its download runs the longest.
   static let all: [DemoFilm] = [
     film("arrival", 500, .killed), film("backlot", 256, .canceled), film("crane-shot", 160, .paused),
     film("dailies", 96), film("establishing", 64), film("flashback", 48), film("gaffer", 32), film("hero", 24),

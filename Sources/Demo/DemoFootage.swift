@@ -3,7 +3,7 @@ import Glibc
 import LocalFleet
 import ReelhaulSystem
 
-/// Makes the demo's films with ffmpeg: real MP4 files, each of its own length and contents.
+/// Makes the demo's films with ffmpeg: real MP4 files with different lengths and contents.
 struct DemoFootage {
   let directory: String
   private let log: String
@@ -29,7 +29,7 @@ struct DemoFootage {
       ])
     defer { unlink(clip) }
     for film in missing {
-      // The clip again and again, as far as the film's size; under another name until it is whole.
+      // Repeats the clip until the film has its size. The film has another name until it is complete.
       let unfinished = "\(directory)/unfinished.mp4"
       try await ffmpeg(
         [

@@ -1,25 +1,25 @@
 import CommandLineKit
 import TaskCore
 
-/// What came of each of the demo's films, and whether it is as it must be.
+/// The result of each of the demo's films, and whether it is as expected.
 struct DemoReport {
   struct Line {
     var film: DemoFilm
     var task: TaskDocument
-    /// Of the origin's file.
+    /// The size of the origin's file.
     var originSize: Int64
     var originSHA256: [UInt8]
-    /// Of the downloaded file; nil where there is none.
+    /// The digest of the downloaded file; nil if there is no file.
     var fileSHA256: [UInt8]?
-    /// Body bytes the origin sent for it.
+    /// The body bytes that the origin sent for the film.
     var sent: Int64
-    /// The workers that were seen with it, in order.
+    /// The workers that owned the task, in order.
     var workers: [String]
 
     /// Bytes that were fetched more than once.
     var again: Int64 { max(0, sent - originSize) }
 
-    /// What is wrong; nil where all is as it must be.
+    /// What is wrong; nil if everything is as expected.
     var complaint: String? {
       if film.role == .canceled {
         if task.state != .canceled { return "\(task.state.rawValue), not canceled" }
@@ -37,13 +37,13 @@ struct DemoReport {
   static let limit: Int64 = 64 << 20
 
   let lines: [Line]
-  /// Beside the lines.
+  /// What is wrong in addition to the complaints of the lines.
   let complaints: [String]
 
   var isGood: Bool { complaints.isEmpty && lines.allSatisfy { $0.complaint == nil } }
 
   static let legend =
-    "REFETCHED: bytes the origin sent more than once, after the kill and where a range was split while it was on its way."
+    "REFETCHED: bytes that the origin sent more than once, after the kill or when a range was split while it was on its way."
 
   var table: Table {
     var table = Table([

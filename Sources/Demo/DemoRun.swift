@@ -5,7 +5,7 @@ import ReelhaulClient
 import TaskCore
 import TaskStore
 
-/// The demo while its tasks run: looks at them, does what the script says, remembers who had what.
+/// Runs the demo: reads the tasks, carries out the script's actions, and remembers which workers owned each task.
 struct DemoRun {
   let films: [UniqueID: DemoFilm]
   let fleet: LocalFleet
@@ -13,9 +13,9 @@ struct DemoRun {
   let store: any TaskReader & FleetReader
   private(set) var script: DemoScript
   private(set) var documents: [TaskDocument] = []
-  /// The names of the workers that were seen with a task, in order.
+  /// The names of the workers that owned a task, in order.
   private(set) var workers: [UniqueID: [String]] = [:]
-  /// Every worker that was seen.
+  /// Every worker that has been seen.
   private var names: [UniqueID: WorkerDocument] = [:]
   private var stage: any DemoStage
   private let order: [UniqueID]
@@ -65,7 +65,7 @@ struct DemoRun {
     if workers[task]?.last != name { workers[task, default: []].append(name) }
   }
 
-  /// The name of its place, with a number from the second process in that place on.
+  /// The name of the worker's place. From the second process in that place on, a number is added.
   private func name(of worker: WorkerDocument) -> String {
     let place = worker.labels["name"] ?? worker.host
     let earlier = names.values.count { $0.labels["name"] == place && $0.id < worker.id }
@@ -79,14 +79,14 @@ struct DemoRun {
       say("Pausing \(title(id))")
     case .resume(let id):
       try await client.resume(id)
-      say("Resuming \(title(id)): it did not move while it was paused")
+      say("Resuming \(title(id)): it made no progress while it was paused")
     case .cancel(let id):
       try await client.cancel(id)
       say("Canceling \(title(id))")
     case .kill(let worker, let id):
       guard let pid = names[worker]?.pid, let slot = fleet.workers.first(where: { $0.pid == pid }) else { return }
       slot.kill(SIGKILL)
-      say("SIGKILL to \(slot.name) (\(pid)) in the middle of \(title(id)); another worker goes on after its lease")
+      say("SIGKILL to \(slot.name) (\(pid)) in the middle of \(title(id)); another worker continues after its lease")
     }
   }
 

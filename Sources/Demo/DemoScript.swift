@@ -1,6 +1,7 @@
 import TaskCore
 
-/// What the demo does to its tasks, decided from how far they are. Pure: documents in, actions out, each once.
+/// Decides from the progress of the demo's tasks what happens to them. Pure: documents in, actions out, each action
+/// once.
 struct DemoScript {
   enum Action: Hashable {
     case pause(UniqueID)
@@ -10,16 +11,16 @@ struct DemoScript {
     case kill(worker: UniqueID, task: UniqueID)
   }
 
-  /// The part of a film that is there before something happens to it.
+  /// The part of a film that must be downloaded before something happens to it.
   private static let threshold = 0.2
-  /// How many looks a paused task stays paused; it must not move meanwhile.
+  /// For how many looks a paused task stays paused. It must make no progress during them.
   private static let pausedLooks = 12
 
   private let roles: [UniqueID: DemoFilm.Role]
   private var done: Set<Action> = []
   private var pausedFor = 0
   private var pausedAt: Int64?
-  /// What went against the script, in words.
+  /// What happened against the script, for people.
   private(set) var complaints: [String] = []
 
   init(_ roles: [UniqueID: DemoFilm.Role]) {
@@ -27,7 +28,7 @@ struct DemoScript {
   }
 
   mutating func look(at tasks: [TaskDocument]) -> [Action] {
-    // A killed worker's share of the commands waits until the group misses it: the others come first.
+    // The kill comes last: the commands on a killed worker's partitions wait until the group notices its death.
     let areSteered = tasks.allSatisfy(isSteered)
     return tasks.flatMap { task in
       switch roles[task.spec.id] ?? .plain {
@@ -47,7 +48,7 @@ struct DemoScript {
   private mutating func pauseAndResume(_ task: TaskDocument) -> [Action] {
     if task.state == .paused {
       if let pausedAt, pausedAt != task.bytesDone, pausedFor < Self.pausedLooks {
-        complaints.append("\(task.title) moved while it was paused")
+        complaints.append("\(task.title) made progress while it was paused")
       }
       pausedAt = task.bytesDone
       pausedFor += 1
@@ -56,7 +57,7 @@ struct DemoScript {
     return isUnderWay(task) ? once(.pause(task.spec.id)) : []
   }
 
-  /// The pause or the cancel of the task has had its effect, or comes too late.
+  /// Whether the pause or the cancel of the task has taken effect, or is too late.
   private func isSteered(_ task: TaskDocument) -> Bool {
     switch roles[task.spec.id] ?? .plain {
     case .plain, .killed: true
@@ -74,10 +75,10 @@ struct DemoScript {
     done.insert(action).inserted ? [action] : []
   }
 
-  /// What the script wanted to happen and did not.
+  /// The parts of the script that did not happen.
   var missing: [String] {
     var missing: [String] = []
-    if !done.contains(where: \.isKill) { missing.append("no worker was killed in mid-transfer") }
+    if !done.contains(where: \.isKill) { missing.append("no worker was killed during a transfer") }
     if !done.contains(where: { if case .resume = $0 { true } else { false } }) {
       missing.append("no task was paused and resumed")
     }

@@ -8,11 +8,11 @@ import ReelhaulSystem
 import TaskCore
 import TaskStore
 
-/// The main job, shown: a dozen films from a local origin, while one worker is killed, one task paused and one canceled.
+/// Downloads twelve films from a local origin, while one worker is killed, one task is paused and one is canceled.
 package struct Demonstration {
   private static let limit: Duration = .seconds(300)
   private static let interval: Duration = .milliseconds(200)
-  /// Bytes per second of each connection, so that the films take some seconds and parallel ranges are worth something.
+  /// Bytes per second of each connection: slow enough that the films take some seconds and parallel ranges help.
   private static let rate = 6 << 20
 
   private let fleet: LocalFleet
@@ -21,7 +21,7 @@ package struct Demonstration {
   private let stage: any DemoStage
   private let keepsFilms: Bool
   private let directory: String
-  /// Another place for every run, so that a demo can be played again on the same fleet.
+  /// A different directory for every run, so that a demo can be repeated on the same fleet.
   private let place: String
 
   /// `kafka`: the fleet's broker. `keepsFilms`: whether the downloaded films stay in the fleet's storage.
@@ -37,7 +37,7 @@ package struct Demonstration {
     place = "demo-\(Clocks.realtimeMicroseconds() / 1_000_000)"
   }
 
-  /// Returns whether everything came out as it must.
+  /// Returns whether every result is as expected.
   package func play() async throws -> Bool {
     for path in [directory, "\(directory)/films", "\(directory)/origin"] { mkdir(path, 0o755) }
     let footage = DemoFootage(directory: "\(directory)/films", log: "\(directory)/ffmpeg.log")

@@ -2,14 +2,14 @@ import Glibc
 import ReelhaulDigest
 import ReelhaulSystem
 
-/// Digests of whole files, off the cooperative threads.
+/// Computes digests of whole files, outside the cooperative thread pool.
 struct FileDigest {
   struct Value: Sendable {
     var size: Int64
     var sha256: [UInt8]
   }
 
-  /// nil where there is no such file.
+  /// Returns nil if the file does not exist.
   static func of(_ path: String, on pool: BlockingPool) async throws -> Value? {
     try await pool.run {
       guard access(path, F_OK) == 0 else { return nil }

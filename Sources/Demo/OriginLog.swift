@@ -1,6 +1,6 @@
-/// Lines of `/name bytes`, as the demo's origin writes them.
+/// Reads the log of the demo's origin, whose lines are `/name bytes`.
 enum OriginLog {
-  /// The sum of bytes for each name, without its slash; what is no such line is passed over.
+  /// The sum of bytes for each name, without its slash. Other lines are ignored.
   static func sent(_ text: String) -> [String: Int64] {
     var sums: [String: Int64] = [:]
     for line in text.split(separator: "\n") {

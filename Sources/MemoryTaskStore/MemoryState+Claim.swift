@@ -16,7 +16,7 @@ extension MemoryState {
       for bucket in buckets(of: task) { used[bucket, default: 0] += 1 }
     }
 
-    // Waiting tasks of this worker by priority and queue, each queue's in the order of their positions.
+    // The waiting tasks that this worker can run, by priority and queue, in the order of their positions.
     var waiting: [Int: [String: [(position: Int, id: UniqueID)]]] = [:]
     for (id, task) in tasks {
       guard case .ready(let position) = task.place else { continue }
@@ -47,8 +47,8 @@ extension MemoryState {
     return claims
   }
 
-  /// Gives one start to the queue that is owed most of it, of those that are `due`: each of these earns its part of
-  /// the start, by weight, and the one that gets it pays for it. Nil if there is none.
+  /// Lets the queue start a task that is owed most among the `due` queues. Each due queue earns its share of the start,
+  /// by weight, and the queue that starts the task pays for it. Returns nil if no queue is due.
   private mutating func serve(_ due: [String]) -> String? {
     guard !due.isEmpty else { return nil }
     let former = virtualTime
@@ -66,7 +66,7 @@ extension MemoryState {
     }
     let chosen = due.indices.min(by: isBefore) ?? 0
 
-    // Queues that wait, but not for this, move along.
+    // The tags of queues that wait but are not due advance like the virtual time, so that they neither gain nor lose.
     for (name, queue) in queues where !queue.isIdle && !due.contains(name) {
       queues[name]?.tag = queue.tag + virtualTime - former
     }

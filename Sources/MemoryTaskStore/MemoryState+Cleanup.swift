@@ -5,12 +5,13 @@ import TaskStore
 struct MemoryCleanup {
   var cleanup: Cleanup
   var runAt: Timestamp
-  /// Until then a worker works on it.
+  /// Until this time, the worker that claimed it works on it.
   var claimedUntil: Timestamp?
 }
 
 extension MemoryState {
-  /// Keeps what a task has elsewhere: what its checkpoint tells of, and with `files` the files that it made.
+  /// Adds a clean-up for a task that has a checkpoint. With `files`, adds one for every task, and the handler deletes
+  /// the files that the task made.
   mutating func leaveToCleanUp(_ task: MemoryTask, files: Bool) {
     guard files || task.checkpoint != nil else { return }
     lastCleanup += 1

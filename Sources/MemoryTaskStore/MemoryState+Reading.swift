@@ -6,7 +6,7 @@ extension MemoryState {
     tasks[id].map { $0.document(boot: boot(of: $0)) }
   }
 
-  /// The roots that each live worker can use.
+  /// For each live worker, the storages that it can use.
   var usableStorage: [Set<String>] {
     workers.values.filter { !$0.isDead && $0.leaseUntil > now }.map { Set($0.registration.volumes.keys) }
   }
@@ -84,7 +84,7 @@ extension MemoryState {
       check((task.run != nil) == state.isOwned, "runs at \(String(describing: task.run))")
       check(task.run.map { workers[$0.worker] != nil } ?? true, "its worker does not exist")
       check(task.machine.waitsForOthers == !task.waitsFor.isEmpty, "waits for \(task.waitsFor.count) others")
-      check(state != .blocked || !task.waitsFor.isEmpty, "is blocked by nothing")
+      check(state != .blocked || !task.waitsFor.isEmpty, "waits for no task")
       check(state != .canceled && state != .succeeded || task.checkpoint == nil, "has a checkpoint")
       check((task.finishedAt != nil) == state.isFinal, "ended at \(String(describing: task.finishedAt))")
     }

@@ -51,7 +51,7 @@ extension MemoryState {
   mutating func checkpoint(_ write: CheckpointWrite) -> Bool {
     guard let task = tasks[write.taskID], task.isOwned(by: write.epoch) else { return false }
     tasks[write.taskID]?.checkpoint = write.checkpoint
-    // Refused if the task is publishing already.
+    // The machine refuses the move if the task is publishing already.
     if write.checkpoint.stage == Checkpoint.publishing { _ = try? move(write.taskID, .publishing) }
     return true
   }

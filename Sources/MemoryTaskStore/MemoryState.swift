@@ -2,9 +2,9 @@ import ReelhaulSystem
 import TaskCore
 import TaskStore
 
-/// Everything ``MemoryStore`` knows. Its methods are the transactions; `now` is the time of the transaction.
+/// The state of ``MemoryStore``. Its methods are the transactions; `now` is the time of the transaction.
 ///
-/// ``TaskMachine`` decides about every move of a task; here its actions are carried out.
+/// ``TaskMachine`` decides about every move of a task, and this type carries out its actions.
 struct MemoryState {
   struct Worker {
     var registration: WorkerRegistration
@@ -15,19 +15,20 @@ struct MemoryState {
     var isDead = false
   }
 
-  /// What limits how much may run.
+  /// A scope whose running tasks are counted and can be limited.
   struct Bucket: Hashable {
     var scope: LimitScope
     var name: String
   }
 
-  /// Fair queueing: each start is earned by all queues that could have had it, and paid by the one that has it.
+  /// The state of fair queueing. All queues that could have started a task earn a share of each start, and the queue
+  /// that starts it pays for it.
   struct Queue {
     var weight = 1.0
-    /// Rises by 1 / weight for each start: the queue is owed (virtual time - tag) * weight. Relative to the virtual time
-    /// while the queue is idle.
+    /// Rises by 1 / weight for each start of the queue; the queue is owed (virtual time - tag) * weight tasks. While
+    /// the queue is idle, the tag is relative to the virtual time.
     var tag = 0.0
-    /// No task waits.
+    /// Whether no task waits.
     var isIdle = true
     /// The virtual time of its last start.
     var servedAt = 0.0
@@ -36,19 +37,20 @@ struct MemoryState {
   var now: Timestamp
   var topicPrefix: String?
   var tasks: [UniqueID: MemoryTask] = [:]
-  /// Removed ids, and whether they had succeeded: a submit that is delivered again does not bring them back.
+  /// The ids of removed tasks, and whether these had succeeded. A submit that is delivered again does not create them
+  /// again.
   var removed: [UniqueID: Bool] = [:]
   /// The answers to control commands.
   var inbox: [UniqueID: CommandOutcome] = [:]
   var workers: [WorkerID: Worker] = [:]
-  /// Those that were set.
+  /// The limits that an operator has set.
   var limits: [Bucket: Int] = [:]
-  /// Those that handlers declare, by kind.
+  /// The limits that handlers declare, by kind.
   var declaredLimits: [String: Int] = [:]
   /// Of former names of kinds: the name that counts.
   var presentNames: [String: String] = [:]
   var queues: [String: Queue] = [:]
-  /// Rises by 1 / (weights of the queues that could run) for each start.
+  /// Rises by 1 / (sum of the weights of the due queues) for each start.
   var virtualTime = 0.0
   var outbox: [OutboxBatch] = []
   var cleanups: [Int64: MemoryCleanup] = [:]
@@ -58,7 +60,7 @@ struct MemoryState {
   var lastRow: Int64 = 0
   var lastPosition = 0
 
-  /// Moves a task as the machine says; returns what was done.
+  /// Moves a task as the machine decides; returns the actions that were carried out.
   @discardableResult
   mutating func move(_ id: UniqueID, _ event: TaskMachine.Event) throws(IllegalTransition) -> [TaskMachine.Action] {
     guard var task = tasks[id] else { return [] }
@@ -77,7 +79,8 @@ struct MemoryState {
     switch action {
     case .enqueue(let place): enqueue(id, place)
     case .dequeue: tasks[id]?.place = nil
-    case .beginRun, .tellWorker, .withdrawIntent: break  // the claim's; and what renewals ask the machine
+    // `claim` begins the run itself, and renewals read the intents from the machine.
+    case .beginRun, .tellWorker, .withdrawIntent: break
     case .endRun:
       let boot = tasks[id].flatMap(boot(of:))
       tasks[id]?.endRun(boot: boot)
@@ -106,7 +109,7 @@ struct MemoryState {
     }
   }
 
-  /// Lets a queued task wait for its time, or behind all others.
+  /// Lets a queued task wait for its time, or at the end of all tasks that may run now.
   mutating func append(_ id: UniqueID, notBefore: Timestamp? = nil) {
     if let notBefore, notBefore > now {
       tasks[id]?.place = .delayed(until: notBefore)
@@ -133,7 +136,7 @@ struct MemoryState {
     Bucket(scope: scope, name: scope == .kind ? presentNames[name] ?? name : name)
   }
 
-  /// The limit that holds; nil: none.
+  /// The valid limit; nil for no limit.
   func limit(of bucket: Bucket) -> Int? {
     limits[bucket] ?? (bucket.scope == .kind ? declaredLimits[bucket.name] : nil)
   }

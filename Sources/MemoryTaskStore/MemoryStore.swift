@@ -2,7 +2,7 @@ import ReelhaulSystem
 import TaskCore
 import TaskStore
 
-/// The store in memory: for simulations and tests, and the plainest statement of what a store does.
+/// The store in memory, for simulations and tests. It is also the simplest description of what a store does.
 package final class MemoryStore: TaskStore {
   private let state: Lock<MemoryState>
   private let clock: @Sendable () -> Timestamp
@@ -14,7 +14,7 @@ package final class MemoryStore: TaskStore {
     state = Lock(MemoryState(now: clock()))
   }
 
-  /// One transaction.
+  /// Runs `body` as one transaction.
   func transaction<Result>(_ body: (inout MemoryState) -> Result) -> Result {
     state.withLock { state in
       state.now = clock()
@@ -73,7 +73,7 @@ package final class MemoryStore: TaskStore {
     transaction { $0.sweep() }
   }
 
-  /// Nothing outlives its tasks here.
+  /// Does nothing: this store keeps no data of tasks that are gone.
   package func tidy() async throws {}
 
   package func lead(_ worker: WorkerID, seconds: Int) async throws -> Bool {
@@ -152,14 +152,14 @@ package final class MemoryStore: TaskStore {
   }
 }
 
-// Time travel, for tests and simulations.
+// Changes of time, for tests and simulations.
 extension MemoryStore {
-  /// The worker's lease is over from now on.
+  /// Ends the worker's lease now.
   package func expireLease(of worker: WorkerID) {
     transaction { $0.workers[worker]?.leaseUntil = Timestamp(microseconds: $0.now.microseconds - 1) }
   }
 
-  /// A delayed task's time has come.
+  /// Makes a delayed task due now.
   package func makeDue(_ task: UniqueID) {
     transaction { state in
       if case .delayed? = state.tasks[task]?.place { state.tasks[task]?.place = .delayed(until: state.now) }

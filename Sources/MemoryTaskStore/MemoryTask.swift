@@ -1,20 +1,20 @@
 import TaskCore
 import TaskStore
 
-/// A task of ``MemoryStore``: the state machine that decides about it, and what else there is to know.
+/// A task of ``MemoryStore``: the state machine that decides about it, and its other data.
 struct MemoryTask {
   /// Where a queued task waits.
   enum Place {
-    /// May run now; lower positions first among equals.
+    /// The task may run now; within a queue, lower positions come first.
     case ready(position: Int)
-    /// May run later.
+    /// The task may run later.
     case delayed(until: Timestamp)
   }
 
-  /// What a worker that owns a task has told of it.
+  /// The run of a task, with the progress that its worker has reported.
   struct Run {
     var worker: WorkerID
-    /// The number of the call that took it.
+    /// The number of the call that claimed the task.
     var claimCall: Int64
     var startedAt: Timestamp
     var bytesDone: Int64?
@@ -28,13 +28,13 @@ struct MemoryTask {
   /// What must be mounted by the worker that runs it.
   let storages: [String]
   var machine: TaskMachine
-  /// Of a queued task, and of no other.
+  /// Only a queued task has a place.
   var place: Place?
-  /// Of a task that runs or is being published, and of no other.
+  /// Only a task that runs or is being published has a run.
   var run: Run?
-  /// What it still comes after.
+  /// The tasks that must still succeed before this one.
   var waitsFor: Set<UniqueID>
-  /// The epoch that was last ended by its owner.
+  /// The last epoch that its own worker settled.
   var settledEpoch = 0
   var createdAt: Timestamp
   var startedAt: Timestamp?
@@ -69,7 +69,7 @@ struct MemoryTask {
 
   func isOwned(by epoch: Int) -> Bool { run != nil && machine.epoch == epoch }
 
-  /// `boot` is that of the worker that runs it.
+  /// - Parameter boot: The boot of the worker that runs the task.
   func document(boot: UniqueID?) -> TaskDocument {
     var runAt: Timestamp?
     if case .delayed(let until) = place { runAt = until }
@@ -81,11 +81,11 @@ struct MemoryTask {
       sha256: sha256, output: output, error: error)
   }
 
-  /// Keeps of a run that ends what outlives it.
+  /// Ends the run, and keeps the part of its data that the task needs later.
   mutating func endRun(boot: UniqueID?) {
     guard let run else { return }
     startedAt = run.startedAt
-    // What the run had besides is lost.
+    // Bytes that are not in the checkpoint are lost.
     bytesDone = checkpoint?.bytesDone ?? 0
     bytesTotal = run.bytesTotal ?? bytesTotal
     generation = checkpoint?.generation ?? generation

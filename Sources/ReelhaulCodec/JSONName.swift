@@ -5,7 +5,7 @@ import Glibc
 /// It borrows the reader's bytes and must not outlive the call it was handed to.
 package struct JSONName {
   private let borrowed: UnsafeBufferPointer<UInt8>
-  /// The name without escapes, where it was written with some.
+  /// The name without escapes, if it was written with escapes.
   private let unescaped: [UInt8]?
   /// FNV-1a of the name.
   package let hash: UInt64

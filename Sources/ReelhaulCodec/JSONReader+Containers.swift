@@ -1,6 +1,6 @@
 extension JSONReader {
-  /// Reads an object: `body` gets every member whose value is not `null` and must consume its value. Members that are none
-  /// of the `known` ones are refused where the reader shall, also those that are `null`.
+  /// Reads an object: `body` gets every member whose value is not `null`, and must consume the value. If the reader
+  /// refuses unknown names, members that are not `known` are errors, even if they are `null`.
   package mutating func object(
     known: [String]? = nil, _ body: (inout JSONReader, JSONName) throws(DecodingFailure) -> Void
   ) throws(DecodingFailure) {
@@ -50,7 +50,7 @@ extension JSONReader {
     } while try another(before: UInt8(ascii: "]"))
   }
 
-  /// The member `wanted` of the object that comes next, which stays unread; nil where it is absent.
+  /// The member `wanted` of the next object; nil if it is absent. The object stays unread.
   package mutating func peek(_ wanted: StaticString) throws(DecodingFailure) -> String? {
     let start = position
     var value: String?

@@ -82,7 +82,7 @@ package struct JSONReader: ~Copyable {
     return bytes[position]
   }
 
-  /// The first byte of a value, left unread; remembers where the value begins.
+  /// The first byte of a value, which stays unread. Remembers where the value begins.
   mutating func begin() throws(DecodingFailure) -> UInt8 {
     let byte = try peek()
     valueStart = position

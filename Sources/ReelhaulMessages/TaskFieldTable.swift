@@ -3,8 +3,8 @@ import TaskCore
 
 /// The members of a task's JSON object, made from ``TaskField/all`` once.
 ///
-/// A name is found by its hash in one step, and a member is plain data without references: 100,000 tasks a second are read
-/// and written by this table. `@unchecked Sendable`: nobody writes to the memory behind `standard`.
+/// A name is found by its hash in one step, and a member is plain data without references: 100,000 tasks a second are
+/// read and written by this table. `@unchecked Sendable`: nobody writes to the memory behind `standard`.
 struct TaskFieldTable: @unchecked Sendable {
   /// A field, or an object of some.
   struct Member: Sendable {
@@ -60,7 +60,7 @@ struct TaskFieldTable: @unchecked Sendable {
     self.standard = UnsafePointer(memory)
   }
 
-  /// The number of the member of that name; nil where there is no such member.
+  /// The number of the member with this name; nil if there is no such member.
   func index(of name: JSONName) -> Int? {
     let index = slots[Self.slot(of: name.hash, multiplier)]
     guard index != Self.none, members[Int(index)].name ~= name else { return nil }
@@ -113,7 +113,7 @@ extension TaskFieldTable {
     }
   }
 
-  /// Writes the object `name`, also where it has no members.
+  /// Writes the object `name`, even if it has no members.
   func write(object name: String, of spec: TaskSpec, to json: inout JSONWriter) {
     let member = members[index(named: name)]
     withUnsafePointer(to: spec) { spec in

@@ -1,14 +1,14 @@
-/// What went wrong between us and PostgreSQL, and what it says about the statement.
+/// An error in the work with PostgreSQL, and its consequence for the statement.
 package struct PostgresError: Error, Hashable, Sendable, CustomStringConvertible {
   /// A bounded set, usable as a metric's label.
   package struct Code: Hashable, Sendable, CustomStringConvertible {
     package let description: String
 
-    /// No connection, or it was lost where nothing can have been applied.
+    /// There is no connection, or it was lost before anything can have been applied.
     package static let connection = Code(description: "connection")
     /// The server refused the statement; ``PostgresError/sqlState`` says why. Nothing of it was applied.
     package static let server = Code(description: "server")
-    /// The reply, a value or a parameter is not what was agreed: a mistake in the program or a strange server.
+    /// The reply, a value or a parameter is unexpected: the cause is a mistake in the program or an unusual server.
     package static let `protocol` = Code(description: "protocol")
     /// The deadline passed; nothing was applied.
     package static let timeout = Code(description: "timeout")
@@ -23,16 +23,16 @@ package struct PostgresError: Error, Hashable, Sendable, CustomStringConvertible
   }
 
   package var code: Code
-  /// Five characters, where the server gave a reason (SQLSTATE, PostgreSQL's appendix A).
+  /// Five characters, if the server gave a reason (SQLSTATE, PostgreSQL's appendix A).
   package var sqlState: String?
   package var message: String
   package var detail: String?
   package var hint: String?
-  /// The violated constraint, where there is one.
+  /// The violated constraint, if there is one.
   package var constraint: String?
   /// Which statement of a pipeline failed, counted from 0.
   package var statementIndex: Int?
-  /// The server ended the session with it (FATAL, PANIC).
+  /// Whether the server ended the session with this error (FATAL, PANIC).
   package var endsSession = false
 
   package init(_ code: Code, _ message: String, sqlState: String? = nil) {
@@ -41,7 +41,7 @@ package struct PostgresError: Error, Hashable, Sendable, CustomStringConvertible
     self.sqlState = sqlState
   }
 
-  /// Nothing was applied, and the same call may well succeed a little later.
+  /// Whether nothing was applied and the same call may succeed a little later.
   package var isRetryable: Bool {
     switch code {
     case .connection, .timeout, .unavailable: !isPermanent
@@ -50,16 +50,17 @@ package struct PostgresError: Error, Hashable, Sendable, CustomStringConvertible
     }
   }
 
-  /// Trying to connect again is useless until somebody changes something: a wrong password, no such database.
+  /// Whether connecting again cannot succeed until somebody changes something, such as a wrong password.
   package var isPermanent: Bool { sqlState.map(SQLState.isRefusal) ?? false }
 
-  /// A deadlock or a serialization failure: nothing was applied, and the same call may well succeed at once.
+  /// A deadlock or a serialization failure: nothing was applied, and the same call may succeed at once.
   package var isLostRace: Bool { sqlState.map(SQLState.isLostRace) ?? false }
 
-  /// A schema, table, column or function that the statement needs is not there.
+  /// Whether a schema, table, column or function that the statement needs does not exist.
   package var isForeignSchema: Bool { sqlState.map(SQLState.isForeignSchema) ?? false }
 
-  /// The server had no right, no time or no working disk for the statement: no value in it is at fault.
+  /// Whether the cause is on the server (a missing right, a timeout, a disk that does not work) and not in a value of
+  /// the statement.
   package var isServersFault: Bool { sqlState.map(SQLState.isServersFault) ?? false }
 
   package var description: String {
@@ -70,7 +71,7 @@ package struct PostgresError: Error, Hashable, Sendable, CustomStringConvertible
   }
 }
 
-/// What the classes of SQLSTATE mean for whoever meets them.
+/// The meaning of SQLSTATE values for callers.
 enum SQLState {
   static let statementUnknown = "26000"
   static let statementExists = "42P05"
@@ -78,8 +79,8 @@ enum SQLState {
   static let queryCanceled = "57014"
   static let insufficientPrivilege = "42501"
 
-  /// Conditions that pass: a lost race, a deadlock, a lock timeout, a server short of something or going down,
-  /// a prepared statement the server no longer knows.
+  /// Conditions that pass: a lost race, a deadlock, a lock timeout, a server that lacks resources or shuts down, and a
+  /// prepared statement that the server no longer knows.
   static func isTransient(_ state: String) -> Bool {
     switch state {
     case _ where isLostRace(state): true

@@ -57,14 +57,14 @@ extension FileDescriptor {
     return status
   }
 
-  /// Opens the directory `name`; ELOOP or ENOTDIR where it is a symbolic link or no directory.
+  /// Opens the directory `name`. Throws ELOOP if it is a symbolic link, and ENOTDIR if it is not a directory.
   package borrowing func openDirectory(_ name: EntryName) throws(SystemError) -> FileDescriptor {
     let descriptor = name.call { rh_open_beneath(raw, $0, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0) }
     guard descriptor >= 0 else { throw SystemError(errno: -descriptor, operation: "open \(path)/\(name)") }
     return FileDescriptor(raw: descriptor, path: "\(path)/\(name)")
   }
 
-  /// Removes an entry that is no directory.
+  /// Removes an entry that is not a directory.
   package borrowing func remove(_ name: EntryName) throws(SystemError) {
     guard name.call({ unlinkat(raw, $0, 0) }) == 0 else { throw .last("remove \(path)/\(name)") }
   }

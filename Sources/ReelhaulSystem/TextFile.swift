@@ -7,7 +7,7 @@ package enum TextFile {
     String(decoding: try bytes(of: path, limit: limit), as: UTF8.self)
   }
 
-  /// The same as it is, also where it is not UTF-8.
+  /// The same, but as bytes, which need not be UTF-8.
   package static func bytes(of path: String, limit: Int = 1 << 20) throws(SystemError) -> [UInt8] {
     let file = try FileDescriptor.open(path, O_RDONLY)
     var buffer = [UInt8](repeating: 0, count: limit + 1)

@@ -1,4 +1,4 @@
-// The types in which a producer speaks; the rest of TaskCore is Reelhaul's own.
+// The types that a producer needs. The rest of TaskCore is internal to Reelhaul.
 @_exported import struct TaskCore.Expectation
 @_exported import struct TaskCore.HeaderField
 @_exported import enum TaskCore.IfExists

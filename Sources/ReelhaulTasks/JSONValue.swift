@@ -31,9 +31,9 @@ package enum JSONValue {
   }
 }
 
-/// JSON that is not what a type needs.
+/// A JSON value does not fit a type.
 package struct InvalidJSON: Error, Hashable, Sendable, CustomStringConvertible {
-  /// Where: `steps[2].codec`; empty for the value as a whole.
+  /// The place of the error, such as `steps[2].codec`; empty for the whole value.
   package var path: String
   package var reason: String
 

@@ -1,4 +1,4 @@
-/// A kind of task: what its producers and its workers agree on.
+/// The definition of a kind of task, which its producers and its workers share.
 ///
 /// ```swift
 /// struct Thumbnails: TaskDefinition {
@@ -7,21 +7,22 @@
 /// }
 /// ```
 ///
-/// A service that only submits such tasks needs nothing else; the worker's `TaskHandler` is a definition that can run.
+/// A service that only submits such tasks needs nothing else. The worker's `TaskHandler` is a definition that can also
+/// run.
 public protocol TaskDefinition: Sendable {
-  /// What a task of this kind needs to know; `parameters` on the wire, at most 64 KiB of JSON. A new field must be
-  /// optional: tasks submitted before it was added have no value for it.
+  /// The input of a task of this kind: the field `parameters` of a task, at most 64 KiB of JSON. A field that you add
+  /// later must be optional, because tasks that were submitted before have no value for it.
   associatedtype Parameters: Codable & Sendable
-  /// What a task that succeeded gives back; `output` on the wire, at most 64 KiB of JSON.
+  /// The result of a succeeded task: the field `output` of a task document, at most 64 KiB of JSON.
   associatedtype Output: Codable & Sendable = NoOutput
 
   /// The kind's name in messages and in the database: 1 to 32 letters, digits, `.`, `_` or `-`. It is written out,
   /// because renaming a Swift type must not orphan the tasks that wait.
   static var kind: String { get }
-  /// Former names of the kind. Tasks submitted under one of them are carried out, too.
+  /// Former names of the kind. Tasks that were submitted with one of them are carried out too.
   static var aliases: [String] { get }
-  /// Checks what the types cannot say. Producers call it before they submit, workers before they run. Throws any error;
-  /// its description becomes the reason.
+  /// Checks rules that the types cannot express. Producers call it before they submit a task, workers before they run
+  /// it. It may throw any error, whose description becomes the reason.
   static func validate(_ parameters: Parameters) throws
 }
 
@@ -30,7 +31,7 @@ extension TaskDefinition {
   public static func validate(_ parameters: Parameters) throws {}
 }
 
-/// The output of a kind that gives nothing back: `null` in the task document.
+/// The output of a kind that has no result: `null` in the task document.
 public struct NoOutput: Codable, Hashable, Sendable {
   public init() {}
 

@@ -12,10 +12,10 @@ extension TaskSpec {
   /// ```
   ///
   /// - Parameters:
-  ///   - id: makes the submit idempotent; a new one by default.
-  ///   - source: a URL that the task reads, if any: limits of hosts and storages follow it, and workers that lack a
-  ///     `storage://` root do not claim the task.
-  ///   - destination: the same for a URL that the task writes.
+  ///   - id: Makes the submit idempotent. A new id by default.
+  ///   - source: The URL that the task reads, if any. The limits of its host or storage apply to the task, and workers
+  ///     without its `storage://` root do not claim the task.
+  ///   - destination: The same for the URL that the task writes.
   ///
   /// Throws ``InvalidTask``.
   public init<Definition: TaskDefinition>(
@@ -35,7 +35,7 @@ extension TaskSpec {
     try validate()
   }
 
-  /// The parameters as `definition` has them. Throws ``InvalidTask`` naming the place that does not fit.
+  /// Decodes the parameters for `definition`. Throws ``InvalidTask``, which names the field that does not fit.
   public func parameters<Definition: TaskDefinition>(
     of definition: Definition.Type
   ) throws(InvalidTask) -> Definition.Parameters {

@@ -5,24 +5,24 @@ import WorkerCore
 
 /// When a run is stopped.
 public enum HandlerMoment: Hashable, Sendable {
-  /// Behind the nth checkpoint of the run, from 1: it is recorded, and its call has not returned.
+  /// After the nth checkpoint of the run, from 1: it is recorded, and its call has not returned.
   case checkpoint(Int)
-  /// Behind the nth report of the run, from 1.
+  /// After the nth report of the run, from 1.
   case report(Int)
 }
 
 /// How a run is stopped.
 public enum HandlerStop: Hashable, Sendable {
-  /// The process dies: the handler's code does not go on, not even to clean up.
+  /// The process dies: the handler's code does not continue, not even to clean up.
   case crash
-  /// Somebody pauses the task.
+  /// The task is paused.
   case pause
-  /// Somebody cancels the task.
+  /// The task is canceled.
   case cancel
   /// The worker ends and hands its tasks back.
   case drain
-  /// The worker loses its lease, another owner may have the task, and the handler goes on unaware: whatever it records is
-  /// refused.
+  /// The worker loses its lease, and the task may have another owner. The handler does not know this and continues, but
+  /// every record of it is refused.
   case leaseLost
   /// The attempt takes longer than its policy allows.
   case timeout
@@ -38,17 +38,17 @@ public enum HandlerStop: Hashable, Sendable {
   }
 }
 
-/// One run of a handler, as a test sees it.
+/// The result of one run of a handler.
 public struct HandlerRun<Handler: TaskHandler>: Sendable {
   public enum Outcome: Sendable {
     case succeeded(Handler.Output)
-    /// The attempt failed; `failure.isRetryable` tells whether another one is made.
+    /// The attempt failed; `failure.isRetryable` says whether the task may be tried again.
     case failed(TaskFailure)
-    /// It was told to stop, and did.
+    /// The run had to stop, and did.
     case stopped(TaskStopReason?)
-    /// It was stopped as a process that dies.
+    /// The run ended as if its process had died.
     case crashed
-    /// The task had another owner at its end: what it returned or threw is void.
+    /// The run had lost its task before it ended: its result or error has no effect.
     case ownershipLost
   }
 
@@ -61,23 +61,23 @@ public struct HandlerRun<Handler: TaskHandler>: Sendable {
   /// From 1.
   public let attempt: Int
   public let epoch: Int
-  /// What the run got of earlier ones.
+  /// The checkpoint with which the run began; nil if there was none.
   public let firstCheckpoint: Handler.Checkpoint?
-  /// What it recorded, in order.
+  /// The checkpoints that the run recorded, in order.
   public let checkpoints: [Handler.Checkpoint]
   public let reports: [Report]
 
-  /// The output of a run that succeeded.
+  /// The output if the run succeeded.
   public var output: Handler.Output? { if case .succeeded(let output) = outcome { output } else { nil } }
-  /// The failure of a run that failed.
+  /// The failure if the run failed.
   public var failure: TaskFailure? { if case .failed(let failure) = outcome { failure } else { nil } }
   public var isCrashed: Bool { if case .crashed = outcome { true } else { false } }
   public var isOwnershipLost: Bool { if case .ownershipLost = outcome { true } else { false } }
-  /// Why it was told to stop, where it did; nil otherwise.
+  /// Why the run stopped, if it was stopped; otherwise nil.
   public var stopped: TaskStopReason? { if case .stopped(let reason) = outcome { reason } else { nil } }
 }
 
-/// Listens to one run, and stops it at its moment.
+/// Records one run, and stops it at the planned moment.
 final class RunRecorder: RunObserver {
   typealias OnStop = @Sendable (HandlerStop, Task<Void, Never>) async -> Void
 
@@ -108,7 +108,7 @@ final class RunRecorder: RunObserver {
 
   func onStop(_ body: @escaping OnStop) { state.withLock { $0.onStop = body } }
 
-  /// What `body` ends with; nil once the process has died.
+  /// The outcome of `body`; nil if the process has died.
   func outcome(of body: @escaping @Sendable () async -> RunOutcome) async -> RunOutcome? {
     await withCheckedContinuation { continuation in
       state.withLock { $0.end = continuation }
@@ -151,7 +151,7 @@ final class RunRecorder: RunObserver {
     finish(nil)
   }
 
-  /// The process is dead: the handler's code never goes on.
+  /// Never returns: the process is dead, so the handler's code must not continue.
   private func forever() async {
     await withUnsafeContinuation { (_: UnsafeContinuation<Void, Never>) in }
   }

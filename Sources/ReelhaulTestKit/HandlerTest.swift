@@ -8,7 +8,8 @@ import TaskStore
 import TransferEngine
 import WorkerCore
 
-/// Runs a handler as a worker would, without Kafka and PostgreSQL: with leases, epochs, checkpoints, retries and events.
+/// Runs a handler like a worker, with leases, epochs, checkpoints, retries and events, but without Kafka and
+/// PostgreSQL.
 ///
 /// ```swift
 /// let test = try await HandlerTest(Transcode.Parameters(video: "a.mp4")) { Transcode() }
@@ -36,10 +37,10 @@ public actor HandlerTest<Handler: TaskHandler> {
   private var plan: (moment: Moment, stop: Stop)?
   private var runCount = 0
 
-  /// Submits a task with `parameters`. `change` sets what else it has, such as labels or a destination; `make` makes the
-  /// handler of each run.
+  /// Submits a task with `parameters`. `change` sets its other fields, such as labels or a destination. `make` makes
+  /// the handler for each run.
   ///
-  /// Throws ``InvalidTask`` where a producer could not submit it either.
+  /// Throws ``InvalidTask`` if a producer could not submit the task either.
   public init(
     _ parameters: Handler.Parameters, change: (inout TaskSpec) -> Void = { _ in },
     _ make: @escaping @Sendable () -> Handler
@@ -62,12 +63,12 @@ public actor HandlerTest<Handler: TaskHandler> {
 
   public nonisolated var id: UniqueID { spec.id }
 
-  /// Stops the next run at a moment; a run that ends before is not stopped.
+  /// Stops the next run at a moment, unless the run ends before it.
   public func stop(after moment: Moment, as stop: Stop) {
     plan = (moment, stop)
   }
 
-  /// Runs the task once: to its end, or until it is stopped. Throws ``HandlerTestError`` where the task cannot run now.
+  /// Runs the task once, to its end or until it is stopped. Throws ``HandlerTestError`` if the task cannot run now.
   @discardableResult
   public func run() async throws -> HandlerRun<Handler> {
     let recorder = RunRecorder(plan)
@@ -105,8 +106,8 @@ public actor HandlerTest<Handler: TaskHandler> {
     return try await settle(outcome, adapter, recorder, claim, ledger, worker)
   }
 
-  /// Runs the task again, in a fresh instance, after a stop or a failed attempt: a paused task is resumed, a crashed
-  /// worker's lease is over, a waiting task's time has come.
+  /// Runs the task again with a new handler, after a stop or a failed attempt. It first resumes a paused task, retries
+  /// a failed or canceled one, makes a waiting one due, and ends the lease of a crashed worker.
   @discardableResult
   public func resume() async throws -> HandlerRun<Handler> {
     switch try await state {
@@ -126,7 +127,7 @@ public actor HandlerTest<Handler: TaskHandler> {
     }
   }
 
-  /// Where the task is.
+  /// The state of the task.
   public var state: TaskState {
     get async throws { try await store.states(of: [spec.id])[spec.id] ?? .canceled }
   }

@@ -1,6 +1,6 @@
 extension TaskDocument {
-  /// A short name for people: the label `title`, else the last name of the destination, else that of the source, else
-  /// the id.
+  /// A short name for people: the label `title`, or else the last name of the destination, or else the last name of the
+  /// source, or else the id.
   package var title: String {
     if let title = spec.labels["title"], !title.isEmpty { return title }
     for url in [spec.destination, spec.source] {

@@ -1,10 +1,10 @@
 import TaskCore
 
-/// What waits, and for what.
+/// What the waiting tasks need, and how old the events are that wait to be published.
 package struct Backlog: Hashable, Sendable {
   /// The kinds of the tasks that could run now.
   package var kinds: Set<TaskKind>
-  /// The storage roots that these need.
+  /// The storages that these tasks need.
   package var storages: Set<String>
   /// The two roots of those that need two, which one worker must have together.
   package var pairs: Set<StoragePair>

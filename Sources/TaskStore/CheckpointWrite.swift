@@ -1,6 +1,6 @@
 import TaskCore
 
-/// A checkpoint by the owner of a task's epoch.
+/// A checkpoint that the run with this epoch records.
 package struct CheckpointWrite: Hashable, Sendable {
   package var taskID: UniqueID
   package var epoch: Int

@@ -1,10 +1,10 @@
 import TaskCore
 
-/// A task that a worker owns from now on, and how far it had come.
+/// A task that a worker has claimed, with its last checkpoint.
 package struct Claim: Hashable, Sendable {
   package var spec: TaskSpec
   package var epoch: Int
-  /// This attempt's number, from 1.
+  /// The number of this attempt, from 1.
   package var attempt: Int
   package var checkpoint: Checkpoint?
 

@@ -1,14 +1,14 @@
 import TaskCore
 
-/// What a removed or canceled task left elsewhere, such as a staging file, and is to be deleted.
+/// The order to delete what a removed or canceled task left elsewhere, such as a staging file.
 package struct Cleanup: Hashable, Sendable {
   package var id: Int64
   package var spec: TaskSpec
-  /// The task's last checkpoint, which is gone from the task.
+  /// The task's last checkpoint. The task itself no longer has it.
   package var checkpoint: Checkpoint?
-  /// Whether the files that the task made go, too.
+  /// Whether the files that the task made are deleted too.
   package var files: Bool
-  /// How often it was claimed, from 1.
+  /// How often the clean-up was claimed, from 1.
   package var attempt: Int
 
   package init(id: Int64, spec: TaskSpec, checkpoint: Checkpoint?, files: Bool, attempt: Int) {
@@ -35,14 +35,14 @@ package struct CleanupLine: Hashable, Sendable {
 /// The part of the store that keeps clean-ups until they are done. They are written in the transaction that removes or
 /// cancels the task; each is done at least once.
 ///
-/// Throws ``StoreError``.
+/// Every call throws ``StoreError``.
 package protocol CleanupStore: Sendable {
   /// Takes up to `limit` clean-ups whose kind and storages the worker has, for 60 seconds: after that another worker may
   /// take them. None of the lines `busy`; nothing where the worker's lease is over.
   func claimCleanups(_ worker: WorkerID, limit: Int, except busy: Set<CleanupLine>) async throws -> [Cleanup]
   /// They are done.
   func finishCleanups(_ ids: [Int64]) async throws
-  /// It is tried again after `delay`; `error` is kept for people.
+  /// Lets a clean-up be claimed again after `delay`. `error` is kept for people to read.
   func postponeCleanup(_ id: Int64, after delay: Duration, error: String) async throws
 }
 

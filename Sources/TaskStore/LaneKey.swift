@@ -1,15 +1,18 @@
 import TaskCore
 
-/// What makes waiting tasks alike to a claim: they have the same priority and are limited by the same buckets.
+/// The key of a lane. Waiting tasks with the same key are equal for a claim: they have the same priority, and the same
+/// buckets limit them.
 package struct LaneKey: Hashable, Sendable {
   package var priority: Int
   package var queue: String
   package var kind: TaskKind
-  /// The remote host the bytes come from or go to, in lower case and without its port; empty where there is none.
+  /// The remote host from which the bytes come or to which they go, in lower case and without its port; empty if there
+  /// is none.
   package var host: String
-  /// The storage that must be mounted, the destination's where there are two; empty where any worker will do.
+  /// The storage that the worker must have mounted. If there are two, it is the destination's. Empty if any worker can
+  /// run the task.
   package var storage: String
-  /// The source's storage, which must be mounted by the same worker; empty where it is the same or there is none.
+  /// The source's storage, which the same worker must have mounted; empty if it is the same storage or there is none.
   package var sourceStorage: String
 
   package init(_ spec: TaskSpec) {
@@ -17,7 +20,7 @@ package struct LaneKey: Hashable, Sendable {
     queue = spec.queue
     kind = spec.kind
     (host, storage, sourceStorage) = ("", "", "")
-    // Where both ends have a host, it is the source's that is asked.
+    // If both ends have a host, the source's host counts, because it comes last in the loop.
     for url in [spec.destination, spec.source].compactMap({ $0 }).compactMap({ try? ResourceURL($0) }) {
       switch url {
       case .web(let url): host = url.host.last == "." ? String(url.host.dropLast()) : url.host

@@ -1,4 +1,4 @@
-/// What a limit on running tasks can be set for.
+/// The parts of a fleet whose running tasks can be limited.
 package enum LimitScope: String, Sendable, CaseIterable {
   /// The whole fleet; its name is empty.
   case total
@@ -9,18 +9,18 @@ package enum LimitScope: String, Sendable, CaseIterable {
   case storage
 }
 
-/// One limit, how much of it is used, and of a queue its share.
+/// One limit, how much of it is used, and for a queue its share.
 package struct LimitUse: Sendable, Hashable {
   package var scope: LimitScope
   /// Empty for ``LimitScope/total``.
   package var name: String
-  /// Tasks that run now.
+  /// How many tasks run now.
   package var running: Int
-  /// nil: no limit.
+  /// Nil for no limit.
   package var limit: Int?
   /// A queue's share among queues with tasks of equal priority; nil for other scopes.
   package var weight: Double?
-  /// What handlers declare of a kind: its limit where nobody has set another.
+  /// The limit that a handler declares for its kind. It is valid unless an operator has set another.
   package var declared: Int?
   /// Former names of a kind, which count here, in order.
   package var formerNames: [String]
@@ -38,7 +38,7 @@ package struct LimitUse: Sendable, Hashable {
     self.formerNames = formerNames
   }
 
-  /// How many more can start; nil: any number.
+  /// How many more tasks can start; nil for any number.
   package var room: Int? { limit.map { max(0, $0 - running) } }
 
   /// Whether it is the limit of what has this name, now or formerly.

@@ -5,7 +5,7 @@ package struct OutboxBatch: Sendable {
   package var row: Int64
   package var kind: TaskEvent.Kind
   package var at: Timestamp
-  /// Tasks and the numbers of their events.
+  /// The tasks, and the numbers of their events.
   package var events: [(task: UniqueID, sequence: Int)]
 
   package init(row: Int64, kind: TaskEvent.Kind, at: Timestamp, events: [(task: UniqueID, sequence: Int)]) {
@@ -16,13 +16,13 @@ package struct OutboxBatch: Sendable {
   }
 }
 
-/// Events that are to be published, and what they tell of.
+/// Events to publish, and the tasks that they belong to.
 package struct PendingEvents: Sendable {
   /// In the order of their rows.
   package var batches: [OutboxBatch]
-  /// The tasks of the events, as they were when the batches were read or later; those that were removed are not here.
+  /// The tasks of the events, as they were when the batches were read or later. Removed tasks are missing.
   package var tasks: [UniqueID: TaskDocument]
-  /// The last batch has the first events of its row only.
+  /// Whether the last batch has only the first events of its row.
   private var isCut = false
 
   package init(batches: [OutboxBatch] = [], tasks: [UniqueID: TaskDocument] = [:]) {
@@ -32,10 +32,10 @@ package struct PendingEvents: Sendable {
 
   package var eventCount: Int { batches.reduce(0) { $0 + $1.events.count } }
 
-  /// The rows whose events are all here.
+  /// The rows of which all events are included.
   package var wholeRows: [Int64] { (isCut ? batches.dropLast() : batches[...]).map(\.row) }
 
-  /// The first events of the row after those, where the others are not here.
+  /// The first events of the row after ``wholeRows``, if its other events were cut off; otherwise nil.
   package var cutBatch: OutboxBatch? { isCut ? batches.last : nil }
 
   /// Keeps the first events, as many as come to `bytes` with their tasks, and at least one. `size` is that of a task in

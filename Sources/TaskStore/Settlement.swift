@@ -4,12 +4,12 @@ import TaskCore
 package struct Settlement: Hashable, Sendable {
   package enum Outcome: Hashable, Sendable {
     case succeeded(sha256: [UInt8]?, bytes: Int64, output: [UInt8]? = nil)
-    /// A counted attempt failed; `retryIn` is nil where the task is to fail for good.
+    /// The attempt failed and counts. `retryIn` is nil if the task fails for good.
     case failed(TaskFailure, retryIn: Duration?)
-    /// An attempt failed that made progress: those before it count no longer, and it does not either.
+    /// The attempt failed but made progress. The number of attempts starts from 0 again.
     case progressed(TaskFailure, retryIn: Duration)
-    /// Back to the queue after `delay` without counting the attempt, or to where an intent wants it (paused,
-    /// canceled). `reason` is why it waits, or nil for a plain hand-back.
+    /// The attempt does not count. The task returns to its queue after `delay`, or is paused or canceled if an intent
+    /// says so. `reason` is why it waits; nil if the worker only hands it back.
     case released(reason: TaskFailure?, delay: Duration)
   }
   package var taskID: UniqueID

@@ -1,18 +1,18 @@
 /// Why a call of the store failed.
 package enum StoreError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// The database cannot be reached now; the call may be repeated.
+  /// The database cannot be reached now. The call may be repeated.
   case unavailable(String)
-  /// The database refused the statement: a bug or a wrong schema; or, where `isServersFault`, it had no right, no time or no
-  /// working disk for it.
+  /// The database refused the statement. The cause is a bug or a wrong schema. If `isServersFault` is true, the cause
+  /// is on the server: a missing right, a timeout, or a disk that does not work.
   case failed(String, isServersFault: Bool = false)
-  /// The schema is not the one this program needs, as far as can be told an older one.
+  /// The schema does not fit this program. It is probably older, and a migration may help.
   case schema(String)
-  /// The schema is a newer one, or another program's: no migration of this one mends that.
+  /// The schema is newer than this program, or belongs to another program. A migration by this program cannot help.
   case otherSchema(String)
   case otherFleet(OtherFleet)
 
-  /// Whether one of the `count` items that were to be written may be at fault. Where one alone fails for want of a right,
-  /// of time or of a working disk, it is not: the call may be repeated, as where the database cannot be reached.
+  /// Whether one of the `count` items of the call may have caused the error. If the server is at fault and the call had
+  /// only one item, the item is not the cause: the call may be repeated, as if the database could not be reached.
   package func blamesItems(of count: Int) -> Bool {
     switch self {
     case .unavailable, .schema, .otherSchema, .otherFleet: false
@@ -20,7 +20,7 @@ package enum StoreError: Error, Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// Whether the store is not this program's or not this fleet's: no waiting mends that.
+  /// Whether the store belongs to another program or another fleet. Waiting does not help then.
   package var isFinal: Bool {
     switch self {
     case .unavailable, .failed, .schema: false
@@ -36,9 +36,9 @@ package enum StoreError: Error, Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// A fleet met the store of another one.
+/// The store belongs to another fleet.
 package struct OtherFleet: Hashable, Sendable, CustomStringConvertible {
-  /// The topic prefix of the fleet whose store it is.
+  /// The topic prefix of the fleet that owns the store.
   package var recorded: String
   package var configured: String
 
@@ -49,8 +49,8 @@ package struct OtherFleet: Hashable, Sendable, CustomStringConvertible {
 
   package var description: String {
     """
-    this database is that of the fleet with the topic prefix "\(recorded)", and "\(configured)" is configured: \
-    events would be published under the wrong one
+    this database belongs to the fleet with the topic prefix "\(recorded)", but "\(configured)" is configured: \
+    its events would be published to the wrong topics
     """
   }
 }

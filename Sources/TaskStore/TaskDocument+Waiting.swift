@@ -17,7 +17,8 @@ extension TaskDocument {
 }
 
 extension LaneKey {
-  /// What no worker has that it needs, in words; nil where one has all of it. `usable` are the roots of each worker.
+  /// Describes the storages that the tasks need and no worker has; nil if one worker has all of them. `usable` has the
+  /// storages of each worker.
   package func lack(of usable: [Set<String>]) -> String? {
     guard !usable.contains(where: { $0.isSuperset(of: storages) }) else { return nil }
     let missing = storages.filter { root in !usable.contains { $0.contains(root) } }

@@ -1,8 +1,8 @@
 import TaskCore
 
-/// Which tasks to list; nil: all.
+/// Selects the tasks to list. Nil selects every state, or every queue.
 package struct TaskFilter: Hashable, Sendable {
-  /// ``TaskStatus/queued`` means all that are queued, whatever they wait for.
+  /// ``TaskStatus/queued`` selects all queued tasks, whatever they wait for.
   package var state: TaskStatus?
   package var queue: String?
   /// 1…10,000.

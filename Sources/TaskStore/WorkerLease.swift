@@ -1,16 +1,16 @@
 import TaskCore
 
-/// What a worker process says about itself when it begins its lease.
+/// The description of a worker process when its lease begins.
 package struct WorkerRegistration: Sendable {
   /// A new UUID for every start of a process.
   package var boot: UniqueID
   package var host: String
   package var pid: Int32
   package var leaseSeconds: Int
-  /// The kinds of task it has handlers for.
+  /// The kinds that it has handlers for.
   package var kinds: [TaskKind]
-  /// How many tasks of a kind may run at once in the fleet, as its handler declares; it holds until a later registration
-  /// of the kind, or an operator, says otherwise.
+  /// How many tasks of a kind may run at once in the fleet, as its handler declares. The limit is valid until a later
+  /// registration or an operator changes it.
   package var kindLimits: [TaskKind: Int]
   /// Of those of its kinds that are former names: the name that the kind has now. They count as that kind.
   package var formerNames: [TaskKind: TaskKind]
@@ -35,7 +35,7 @@ package struct WorkerRegistration: Sendable {
   }
 }
 
-/// A worker process's number in the store, from its registration on.
+/// The number that the store gives a worker process at its registration.
 package struct WorkerID: Hashable, Sendable {
   package let rawValue: Int32
 
@@ -46,9 +46,9 @@ package struct WorkerID: Hashable, Sendable {
 
 /// The answer to a renewal.
 package struct Renewal: Hashable, Sendable {
-  /// False: the lease is gone for good. Stop everything and register anew.
+  /// False if the lease is gone for good. Then stop everything and register again.
   package var isAlive: Bool
-  /// What the worker shall do about its running tasks.
+  /// The intents for the worker's running tasks.
   package var intents: [UniqueID: Intent]
 
   package init(isAlive: Bool, intents: [UniqueID: Intent] = [:]) {

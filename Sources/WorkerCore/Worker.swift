@@ -7,9 +7,10 @@ import TaskStore
 
 /// One worker: its services on one control loop, and their end in order.
 ///
-/// A task passes through them one way: ``Ingester`` → store → ``Claimer`` → ``Runner`` → store → ``Relay``.
-/// ``LeaseKeeper`` allows it, for the volumes that ``VolumeWatch`` sees; ``Sweeper`` recovers what other workers lost,
-/// ``StagingSweeper`` the space it took; ``SignalListener`` speeds intents up.
+/// Every task goes the same way: ``Ingester`` → store → ``Claimer`` → ``Runner`` → store → ``Relay``.
+/// ``LeaseKeeper`` holds the lease under which the worker may run tasks, for the volumes that ``VolumeWatch`` finds.
+/// ``Sweeper`` requeues the tasks of lost workers, ``StagingSweeper`` frees the space of files that no task needs,
+/// ``Cleaner`` cleans up after removed and canceled tasks, and ``SignalListener`` delivers intents sooner.
 package actor Worker {
   private let loop: EventLoop
   private let parts: WorkerParts
@@ -29,7 +30,7 @@ package actor Worker {
   private var drainTimer: LoopTimer?
   /// In the order in which they started.
   private var services: [(service: Service, task: Task<Void, any Error>)] = []
-  /// Whether the first lease has begun: ends when it does, and with false when the drain begins before.
+  /// Ends with true when the first lease begins, or with false if the drain begins before that.
   private var begun: Task<Bool, any Error>?
   private var isRefused = false
   private var exitCode: Int32?
@@ -83,7 +84,7 @@ package actor Worker {
     hints.connect(claimer, relay)
   }
 
-  /// Starts the services. Neither Kafka nor PostgreSQL needs to be there yet.
+  /// Starts the services. Kafka and PostgreSQL may still be unreachable.
   package func start() {
     let begun = loop.task { [keeper] in
       await keeper.begun()
@@ -135,7 +136,7 @@ package actor Worker {
     ]
   }
 
-  /// Begins the drain; the second call ends it at once.
+  /// Begins the drain. A second call ends it at once.
   package func requestStop() {
     handle(.stopRequested)
   }
@@ -145,13 +146,14 @@ package actor Worker {
     handle(.stopNeeded)
   }
 
-  /// Waits for the end of the drain: 0, ``DrainMachine/unfinished``, or ``WorkerProcess/misconfigured``.
+  /// Waits for the end of the drain and returns the exit code: 0, ``DrainMachine/unfinished``, or
+  /// ``WorkerProcess/misconfigured``.
   package func finished() async -> Int32 {
     if let exitCode { return exitCode }
     return await withCheckedContinuation { waiters.append($0) }
   }
 
-  /// The tasks that run here.
+  /// How many tasks run here.
   package var running: Int {
     get async { await runner.running }
   }
@@ -161,7 +163,7 @@ package actor Worker {
     get async { await runner.hasDetached ? true : await cleaner.isBusy }
   }
 
-  /// The store is another's: no waiting mends that.
+  /// Ends the worker, because the store belongs to another fleet or program and waiting does not help.
   private func refuse(_ refusal: StoreError) {
     log.error("the worker ends: \(refusal)", ["advice": .text(refusal.advice ?? "")])
     isRefused = true
@@ -211,19 +213,20 @@ package actor Worker {
     }
   }
 
-  /// Ends the services that end in `step`, the last that started first; waits until `deadline` at most, where there is one.
+  /// Ends the services that end in `step`, in the reverse order of their start. Waits until `deadline` at most, if
+  /// there is one.
   private func stop(_ step: Service.Step, until deadline: BootInstant? = nil) async {
     for (service, task) in services.reversed() {
       let isAwaited = service.stop.awaited == step
       if isAwaited { await service.stop.finish?(deadline) }
       if service.stop.canceled == step { task.cancel() }
       if isAwaited, await !hasEnded(task, by: deadline) {
-        log.debug("the drain goes on without the end of a service", ["service": .text(service.name)])
+        log.debug("the drain continues although a service has not ended", ["service": .text(service.name)])
       }
     }
   }
 
-  /// Waits for the task's end, until `deadline` at most; false where it has not ended by then.
+  /// Waits for the end of the task, until `deadline` at most. Returns false if it has not ended by then.
   private func hasEnded(_ task: Task<Void, any Error>, by deadline: BootInstant?) async -> Bool {
     guard let deadline else {
       _ = await task.result

@@ -1,4 +1,5 @@
-/// Wakes services of one worker after events in others. Services are made before they can know each other.
+/// Wakes services of one worker after events in other services. It connects services that are created before each
+/// other.
 ///
 /// A hint only shortens a wait. Without hints a worker would do the same work later.
 // @unchecked: connected once, before the services that call it start.

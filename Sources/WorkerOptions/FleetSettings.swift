@@ -2,9 +2,9 @@ import CommandLineKit
 import ReelhaulKafka
 import ReelhaulPostgres
 
-/// Where a fleet's services are, as options, environment and settings file say it.
+/// Reads from options, environment and settings file where a fleet's services are.
 ///
-/// `hints` are sentences that the message of a missing setting adds: one of them may name the misspelt variable.
+/// `hints` are sentences that the message of a missing setting adds. One of them may name a misspelt variable.
 package enum FleetSettings {
   package static func kafka(_ arguments: Arguments, hints: [String] = []) throws -> KafkaConfiguration {
     var environment = ["REELHAUL_KAFKA": arguments[.kafka] ?? ""]

@@ -33,16 +33,16 @@ extension OptionSpec {
     help: "Connections of one worker to one host, for all its tasks together")
   package static let caFile = OptionSpec(
     "ca-file", .file, environment: "REELHAUL_CA_FILE", group: "Worker",
-    help: "A PEM file of the authorities that https servers are trusted by, in the place of the system's")
+    help: "A PEM file of certificate authorities that replaces the system's")
   package static let credentials = OptionSpec(
     "credentials", .file, environment: "REELHAUL_CREDENTIALS", group: "Worker",
-    help: "A JSON file of the credentials that tasks may name, and of the hosts each is for")
+    help: "A JSON file with the credentials that tasks may name, and the hosts of each")
   package static let initStorage = OptionSpec(
     "init-storage", .flag, environment: "REELHAUL_INIT_STORAGE", group: "Worker",
-    help: "Make the storage roots where they are not there yet; not where they are mounted")
+    help: "Create missing storage roots; do not use it for mounted ones")
   package static let labels = OptionSpec(
     "labels", .text, valueName: "K=V,…", environment: "REELHAUL_LABELS", group: "Worker",
-    help: "What 'reelhaul workers --json' tells of it besides")
+    help: "Labels of the worker in 'reelhaul workers --json'")
   package static let logLevel = OptionSpec(
     "log-level", .choice(LogLevel.allCases.map(\.name)), default: LogLevel.info.name,
     environment: "REELHAUL_LOG_LEVEL", group: "Worker", help: "How much is logged to standard error")

@@ -2,7 +2,7 @@ import CommandLineKit
 import Glibc
 import ReelhaulSystem
 
-/// Finds the settings file before anything else is read: `--config`, else `REELHAUL_CONFIG`, else none.
+/// Finds the settings file before anything else is read: `--config`, or else `REELHAUL_CONFIG`, or else none.
 package enum SettingsLoader {
   package static func load(_ words: [String], environment: [String: String]) throws -> Settings {
     let named = path(in: words) ?? environment["REELHAUL_CONFIG"]

@@ -4,9 +4,9 @@ import TransferEngine
 import WorkerCore
 
 extension WorkerConfiguration {
-  /// - Parameter hints: what the message of a missing setting adds.
+  /// - Parameter hints: Sentences that the message of a missing setting adds.
   package init(_ arguments: Arguments, hints: [String] = []) throws {
-    // Its URL is read here for its mistakes: a worker retries what is only unreachable.
+    // The URL is parsed here only to find mistakes in it. A worker keeps trying if the database is only unreachable.
     _ = try FleetSettings.postgres(arguments, hints: hints)
     var settings = WorkerSettings()
     settings.topics = try FleetSettings.topics(arguments)
@@ -27,7 +27,7 @@ extension WorkerConfiguration {
     initialisesStorage = arguments[flag: .initStorage]
   }
 
-  /// All mistakes in how a worker is to work; where its services are and what files it reads is not looked at.
+  /// All mistakes in a worker's settings, except the addresses of its services and the contents of its files.
   package static func mistakes(in settings: Settings) -> [UsageError] {
     OptionSpec.working.compactMap { option in
       do throws(UsageError) {
@@ -57,7 +57,7 @@ extension WorkerConfiguration {
     }
   }
 
-  /// A worker that waited for a file to be mended would fail task after task meanwhile.
+  /// Checks a file before the worker starts: with a wrong file, the worker would fail task after task.
   private static func check(
     _ option: OptionSpec, _ path: String?, _ body: (String) throws -> Void
   ) throws(UsageError) {
@@ -65,7 +65,7 @@ extension WorkerConfiguration {
     do {
       try body(path)
     } catch {
-      throw UsageError("\(option.setting): \(error)", hint: "'reelhaul doctor' checks it, too.")
+      throw UsageError("\(option.setting): \(error)", hint: "'reelhaul doctor' checks it too.")
     }
   }
 }

@@ -20,7 +20,7 @@ struct Context: Sendable {
   /// The terminal of standard output.
   var terminal: Terminal { console.terminal }
 
-  /// Tells a person something beside the result, on standard error.
+  /// Prints a note for people on standard error, separate from the result.
   func note(_ text: String) { console.note(text) }
 
   func print(_ table: Table) { console.print(table) }

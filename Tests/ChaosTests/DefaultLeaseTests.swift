@@ -13,7 +13,7 @@ import Testing
   private static let rate: Int64 = 60_000_000
   private static let second: Int64 = 1_000_000
 
-  /// A fleet of two with a 500 MB download that one of them is running for a random while.
+  /// Starts a fleet of two workers with a 500 MB download, which one of them has been running for a random time.
   private func start(
     _ number: Int, rate: Int64
   ) async throws -> (fleet: TestFleet, file: OriginFile, task: UniqueID, running: TaskDocument, owner: ChildProcess) {
@@ -59,7 +59,7 @@ import Testing
     await fleet.stop()
   }
 
-  /// Sleeps of a worker: longer than the lease, and shorter than it but longer, or nearly, than two thirds.
+  /// A worker sleeps: longer than the lease, or shorter than the lease but longer than about two thirds of it.
   @Test(
     "with the default lease, a worker that sleeps too long loses its task and stays harmless",
     arguments: [30, 14, 12, 10, 8]) func sleep(_ seconds: Int) async throws

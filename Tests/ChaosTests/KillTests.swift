@@ -6,11 +6,11 @@ import TaskStore
 import TestKit
 import Testing
 
-/// The death of workers in mid-transfer, and their end in order.
+/// The death of workers during transfers, and their orderly end.
 @Suite(.serialized) struct KillTests {
   private static let checkpointBytes: Int64 = 64 << 20
-  /// What the origin has sent and the worker has not received when it stops: the socket buffers of four connections
-  /// that a rate limit keeps full.
+  /// The bytes that the origin has sent and the worker has not received when it stops: the socket buffers of four
+  /// connections, which a rate limit keeps full.
   private static let inFlight: Int64 = 4 * (8 << 20)
 
   /// One 500 MB download whose worker is killed ten times, at random moments.
@@ -27,7 +27,7 @@ import Testing
     for kill in 1...10 {
       let running = try await fleet.wait(for: task, "being run the \(kill). time") { $0.state == .running }
       try await fleet.loop.sleep(for: .milliseconds(Int.random(in: 50...700)))
-      // None, for a moment, where a busy machine let the lease end.
+      // There may be none for a moment, if the machine was so busy that the lease ended.
       var found: ChildProcess?
       try await fleet.eventually("it has an owner") {
         found = try await fleet.owner(of: task)
@@ -40,7 +40,7 @@ import Testing
       let taken = try await fleet.wait(for: task, "a take-over") { $0.epoch > running.epoch && $0.state == .running }
       #expect(taken.bytesDone <= size)
       let takeOver = try #require(try await fleet.takeOver(of: task, from: running.epoch))
-      // Not before the lease is over, and not later than some sweeps behind it, which come within 600 ms each.
+      // The task is taken over when the lease is over, and at most a few sweeps later; a sweep comes within 600 ms.
       #expect(takeOver.claimedAt >= takeOver.leaseUntil)
       #expect(takeOver.renewals <= TakeOver.prompt, "take-over \(kill)")
     }
@@ -54,7 +54,7 @@ import Testing
     await fleet.stop()
   }
 
-  /// What one kill may cost, measured exactly: at most 64 MiB, or 2 s of bytes.
+  /// The bytes that one kill may cost, measured exactly: at most 64 MiB, or the bytes of 2 s.
   @Test("one kill costs at most 64 MiB or 2 s of bytes")
   func oneKillCostsLittle() async throws {
     let fleet = try await TestFleet.start(workers: 2, leaseSeconds: 6)
@@ -93,7 +93,7 @@ import Testing
     let taken = try await fleet.wait(for: task, "a take-over") { $0.epoch > first.epoch }
     #expect(taken.bytesDone >= first.bytesDone)
     try await fleet.wait(for: task, .succeeded)
-    // Its owner ended the run, not the sweep after the lease.
+    // The owner itself ended the run, not a sweep after the end of the lease.
     let ends = try await fleet.journal().filter { $0.change == "DELETE run" && $0.task == task }
     #expect(ends.first?.role == "drained")
     #expect(try digest(.sha256, of: TestFleet.contents(fleet.path("/drain.mp4"))) == file.content.sha256(size: size))

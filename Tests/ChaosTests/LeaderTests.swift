@@ -8,8 +8,8 @@ import TaskStore
 import TestKit
 import Testing
 
-/// The leader of the relay cannot reach Kafka, or does not run at all, for longer than its term and with documents on their
-/// way. Another leads and publishes newer ones; then what the former sent arrives.
+/// The leader of the relay cannot reach Kafka, or does not run at all, for longer than its term, while its messages are
+/// on their way. Another worker leads and publishes newer documents. Then the messages of the former leader arrive.
 @Suite(.serialized, .enabled(if: TestKafka.isAvailable)) struct LeaderTests {
   @Test("messages of a former relay leader change nothing", arguments: [false, true]) func aFormerLeaderChangesNothing(
     isFrozen: Bool
@@ -22,7 +22,7 @@ import Testing
     try await fleet.eventually("both are there") { try await fleet.store.workers().count { $0.isLive } == 2 }
 
     kafka.proxy.setSilent(true)
-    // Into the database: the way through Kafka is closed for one of them.
+    // The tasks are written directly to the database, because the way through Kafka is closed for one worker.
     let specs = (0..<200).map { _ in Self.spec(isPaused: true) }
     _ = try await fleet.store.apply(specs.map { .submit($0) })
     // Long enough for the former leader to read them and give them to its producer.
@@ -35,7 +35,7 @@ import Testing
     kafka.proxy.setSilent(false)
     if isFrozen { former.kill(SIGCONT) }
 
-    // It leads again, so what it had before has arrived or never will.
+    // It leads again, so its earlier messages have arrived or never will.
     next.kill(SIGTERM)
     #expect(await next.wait() == .exited(0))
     try await expectPublished(Self.spec(), by: former, fleet)

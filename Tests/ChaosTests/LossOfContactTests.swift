@@ -9,8 +9,8 @@ import TaskStore
 import TestKit
 import Testing
 
-/// A worker that lives and cannot reach the database: frozen, or cut off, or with a database that hangs. It stops by
-/// itself before another takes its task, comes back as a new worker, and changes nothing of what was its own.
+/// A living worker cannot reach the database: it is frozen or cut off, or the database hangs. It stops by itself before
+/// another worker takes its task, comes back as a new worker, and changes nothing of its former tasks.
 @Suite(.serialized) struct LossOfContactTests {
   enum Loss: CaseIterable {
     /// SIGSTOP for the worker.
@@ -21,20 +21,21 @@ import Testing
     case hungSessions
   }
 
-  /// Two thirds of it, the fence, and its end are further apart than a busy machine holds up a worker.
+  /// A busy machine may delay a worker. The lease is so long that the delay is shorter than the time between the fence,
+  /// at two thirds of the lease, and the end of the lease.
   private static let leaseSeconds = 12
   private static let rate: Int64 = 12_000_000
-  /// More than a worker fetches in a whole lease.
+  /// More bytes than a worker fetches during a whole lease.
   private static let size: Int64 = 200_000_000
   private static let role = "lost"
-  /// What a worker writes without a transfer, its log: far less than what it would fetch.
+  /// The bytes that a worker writes without a transfer, for its log: far fewer than a transfer would write.
   private static let noise = 2 << 20
 
-  /// Somebody changes a table for longer than a lease: what waits for it must not cost the lease.
+  /// Somebody changes a table for longer than a lease. Calls that wait for it must not cost the lease.
   @Test("a table that is locked for longer than a lease costs no lease")
   func aLockedTableCostsNoLease() async throws {
     let fleet = try await TestFleet.start(workers: 1, leaseSeconds: 3)
-    // Some come to their end meanwhile: what records it waits, and has their runs locked.
+    // Some tasks end meanwhile. The call that records this waits while it has their runs locked.
     var tasks: [UniqueID] = []
     for megabytes in [Int64(3), 4, 5, 15] {
       fleet.origin.serve("/\(megabytes).mp4", OriginFile(seed: 4, size: megabytes * 1_000_000))
@@ -43,7 +44,7 @@ import Testing
     for task in tasks { try await fleet.wait(for: task, "some bytes") { $0.state == .running && $0.bytesDone > 0 } }
     try await fleet.pool.withConnection { connection in
       _ = try await connection.script("begin; lock table task in access exclusive mode")
-      // Each of them is a call that waits.
+      // Each command is a call that waits.
       for _ in 0..<20 {
         try await fleet.client.submit(TaskSpec(id: .make(), kind: .noop, source: "noop://host/"))
       }
@@ -53,7 +54,7 @@ import Testing
     await fleet.stop()
   }
 
-  /// A worker that has no lease is no member of the group: its share of the commands would wait for it.
+  /// A worker without a lease must leave the group, because the commands on its partitions would wait for it.
   @Test("a worker that is cut off from PostgreSQL leaves its commands to others", .enabled(if: TestKafka.isAvailable))
   func aWorkerCutOffLeavesItsCommandsToOthers() async throws {
     let kafka = try await TestKafka.shared()
@@ -105,7 +106,7 @@ import Testing
     case .hungSessions: stopped = try await stopSessions(fleet)
     }
     defer { for session in stopped { kill(session, SIGCONT) } }
-    // Two thirds of the lease are over, and a bit.
+    // A little more than two thirds of the lease are over.
     try await fleet.eventually("the lease is nearly over") {
       let lease = try await fleet.pool.query(
         "select extract(epoch from lease_until - clock_timestamp())::float8 from worker order by id limit 1")
@@ -130,7 +131,7 @@ import Testing
     #expect(done.epoch == taken.epoch && done.worker == taken.worker, "the task was taken back")
     #expect(
       try digest(.sha256, of: TestFleet.contents(fleet.path("/film.mp4"))) == file.content.sha256(size: Self.size))
-    // The process is of use again, as another worker.
+    // The process works again, as another worker.
     try await fleet.eventually("it comes back") {
       try await fleet.store.workers().contains { $0.isLive && $0.pid == worker.pid && $0.id != first.worker }
     }
@@ -145,9 +146,9 @@ import Testing
     proxy.close()
   }
 
-  /// Stops the sessions of the worker at a moment at which they hold no lock that others wait for.
+  /// Stops the sessions of the worker at a moment when they hold no lock for which others wait.
   private func stopSessions(_ fleet: TestFleet) async throws -> [pid_t] {
-    // No new ones.
+    // The worker gets no new sessions.
     _ = try await fleet.pool.query(PostgresStatement("alter role \(Self.role) nologin", writes: true))
     while true {
       let pids = try await sessions(fleet, "true")
@@ -163,7 +164,7 @@ import Testing
     return try await fleet.pool.query(PostgresStatement(query)).map { try $0.int32(0) }
   }
 
-  /// What the process gave to `write` and its kin so far; what it sends over sockets does not count.
+  /// The bytes that the process has written with `write` and similar calls; bytes sent over sockets do not count.
   private func bytesWritten(by process: ChildProcess) throws -> Int {
     let file = try FileDescriptor.open("/proc/\(process.pid)/io", O_RDONLY)
     let text = try [UInt8](unsafeUninitializedCapacity: 4096) { buffer, count in

@@ -7,7 +7,7 @@ import TaskStore
 import TestKit
 import Testing
 
-/// Every command comes twice, while members join the group and die without a word, every 500 ms.
+/// Every command comes twice, while every 500 ms members join the group and die without leaving it.
 @Suite(.serialized, .enabled(if: TestKafka.isAvailable)) struct RebalanceStormTests {
   @Test("during a storm of rebalances every command takes effect once")
   func eachCommandTakesEffectOnce() async throws {

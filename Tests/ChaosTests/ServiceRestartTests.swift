@@ -8,7 +8,7 @@ import TaskStore
 import TestKit
 import Testing
 
-/// PostgreSQL and Kafka go away and come back; the fleet recovers by itself and nothing is lost.
+/// PostgreSQL and Kafka stop and come back. The fleet recovers by itself, and nothing is lost.
 @Suite(.serialized) struct ServiceRestartTests {
   @Test("downloads succeed although PostgreSQL crashes")
   func postgresCrashes() async throws {
@@ -25,7 +25,7 @@ import Testing
     try await fleet.wait(for: tasks[0].0, "some bytes") { $0.bytesDone > 10_000_000 }
     for _ in 0..<2 {
       await postgres.stop(.immediate)
-      // Commands produced while the database is away wait in Kafka.
+      // Commands that are produced while the database is down wait in Kafka.
       let path = "/during-\(tasks.count).mp4"
       let file = OriginFile(seed: UInt64(40 + tasks.count), size: 1_000_000)
       fleet.origin.serve(path, file)
@@ -42,7 +42,9 @@ import Testing
     await postgres.remove()
   }
 
-  @Test("downloads go on while Kafka restarts", .enabled(if: TestKafka.isAvailable)) func kafkaRestarts() async throws {
+  @Test("downloads continue while Kafka restarts", .enabled(if: TestKafka.isAvailable)) func kafkaRestarts()
+    async throws
+  {
     let directory = try TemporaryDirectory(prefix: "reelhaul-kafka")
     let kafka = try await TestKafka.start(in: directory.path)
     let fleet = try await TestFleet.start(workers: 2, broker: .running(kafka.bootstrap))
@@ -53,7 +55,7 @@ import Testing
     let task = try await fleet.download("/kafka.mp4") { $0.rate = 12_000_000 }
     try await fleet.wait(for: task, "some bytes") { $0.bytesDone > 5_000_000 }
     await kafka.kill()
-    // What runs goes on without a broker.
+    // Running tasks continue without a broker.
     let before = try #require(try await fleet.store.task(task)).bytesDone
     end.open()
     try await fleet.wait(for: task, "progress without Kafka") { $0.bytesDone > before }
@@ -69,8 +71,10 @@ import Testing
     await kafka.stop()
   }
 
-  /// A broker that hangs, connections and all.
-  @Test("downloads go on while Kafka is frozen", .enabled(if: TestKafka.isAvailable)) func kafkaFreezes() async throws {
+  /// A broker that hangs, with all its connections.
+  @Test("downloads continue while Kafka is frozen", .enabled(if: TestKafka.isAvailable)) func kafkaFreezes()
+    async throws
+  {
     let directory = try TemporaryDirectory(prefix: "reelhaul-kafka")
     let kafka = try await TestKafka.start(in: directory.path)
     let fleet = try await TestFleet.start(workers: 2, broker: .running(kafka.bootstrap))
@@ -82,7 +86,7 @@ import Testing
     let pid = try #require(await kafka.pid)
     kill(pid, SIGSTOP)
     defer { kill(pid, SIGCONT) }
-    // What runs ends without a broker; what is produced meanwhile waits with its producer.
+    // Running tasks end without a broker. Commands that are produced meanwhile wait in their producer.
     async let during = fleet.download("/during.mp4")
     try await fleet.wait(for: task, .succeeded)
     kill(pid, SIGCONT)

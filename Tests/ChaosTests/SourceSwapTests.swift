@@ -7,7 +7,7 @@ import TaskStore
 import TestKit
 import Testing
 
-/// The source is replaced by another file of the same size: the result is the new one, whole, every time.
+/// The source is replaced by another file of the same size. The result is always the complete new file.
 @Suite(.serialized) struct SourceSwapTests {
   private static let size: Int64 = 120_000_000
 
@@ -63,7 +63,7 @@ import Testing
   func betweenTwoChunks() async throws {
     try await withFleet { fleet, new in
       let origin = fleet.origin
-      // The file changes as the third request for it arrives: a few chunks are old by then.
+      // The file changes when its third request arrives: a few chunks are then from the old file.
       origin.script("/video.mp4") { request in
         if request.number == 3 { origin.serve("/video.mp4", new) }
         return []
@@ -75,7 +75,8 @@ import Testing
       let fresh = new.content.sha256(size: Self.size)
       let actual = digest(.sha256, of: bytes)
       #expect(actual == done.sha256)
-      // Whole, whichever version it is; and not the old one once a response of the new one was seen.
+      // The file is complete, whichever version it is. It is not the old version once the worker has seen a response of
+      // the new one.
       let requests = origin.exchanges("/video.mp4").count
       #expect(requests >= 3 ? actual == fresh : actual == old)
     }

@@ -10,10 +10,11 @@ import TaskStore
 import TestKit
 import Testing
 
-/// Everything at once: workers are killed and frozen, PostgreSQL crashes, Kafka is killed, and people pause, resume, cancel and
-/// prioritise at random. Afterwards every file is right or its task canceled, and nothing is left over.
+/// Everything happens at once: workers are killed and frozen, PostgreSQL crashes, Kafka is killed, and people pause,
+/// resume, cancel and prioritise at random. After that, every file is correct or its task canceled, and nothing is left
+/// over.
 @Suite(.serialized, .enabled(if: TestKafka.isAvailable)) struct StormTests {
-  /// `REELHAUL_STORM_SEED` repeats a storm's decisions; its moments are the machine's.
+  /// `REELHAUL_STORM_SEED` repeats the decisions of a storm. Their moments depend on the machine.
   @Test("a storm of faults loses nothing and does nothing twice")
   func nothingIsLostOrDoneTwice() async throws {
     let seed = getenv("REELHAUL_STORM_SEED").flatMap { UInt64(String(cString: $0)) } ?? .random(in: 0..<1 << 32)
@@ -148,7 +149,7 @@ private final class Storm: Sendable {
   private func killKafka(_ random: inout SplitMix64) async throws {
     await kafka.kill()
     try await fleet.loop.sleep(for: .milliseconds(Int.random(in: 0...3000, using: &random)))
-    // On a machine under load it may not be up in time.
+    // On a busy machine it may not be ready in time.
     while (try? await kafka.start()) == nil { try Task.checkCancellation() }
     count("kills of Kafka")
   }
@@ -167,7 +168,7 @@ private final class Storm: Sendable {
 
   // MARK: After it
 
-  /// Resumes what was paused until every task is over.
+  /// Resumes paused tasks until every task is over.
   func settle() async throws {
     do {
       try await fleet.eventually("every task is over: \(fleet.prefix)", within: .seconds(600)) {
@@ -198,7 +199,7 @@ private final class Storm: Sendable {
       let path = fleet.path("/" + (spec.destination?.split(separator: "/").last ?? ""))
       let file = try? TestFleet.contents(path)
       #expect(file != nil || task.state == .canceled)
-      // A cancel may come between the file's appearance and the record of it; then too it is whole.
+      // A cancel may come after the file appears and before this is recorded. The file is complete then too.
       if let file { #expect(digest(.sha256, of: file) == film.sha256, "\(path)") }
       count("\(task.state)")
     }
@@ -211,7 +212,7 @@ private final class Storm: Sendable {
     print("storm: \(counts.withLock { $0 })")
   }
 
-  /// The sweep of a new worker finds that nothing is needed any more, once it is old enough.
+  /// The sweep of a new worker removes all staging files, once they are old enough.
   private func checkStaging() async throws {
     let path = fleet.path("/.reelhaul/staging")
     let staging = try FileDescriptor.open(path, O_RDONLY | O_DIRECTORY)

@@ -9,7 +9,7 @@ import TaskStore
 import TestKit
 import Testing
 
-/// Somebody deletes the fleet's topics while it works. What they held is lost; what the fleet has still to tell is not.
+/// Somebody deletes the fleet's topics while it works. Their records are lost, but no event that is not published yet.
 @Suite(.enabled(if: TestKafka.isAvailable)) struct TopicLossTests {
   @Test("a fleet continues once its deleted topics are created again")
   func aFleetGoesOnOnceItsTopicsAreMadeAgain() async throws {
@@ -19,7 +19,7 @@ import Testing
     fleet.origin.serve("/film.mp4", OriginFile(seed: 80, size: 40_000_000))
     let gate = fleet.origin.hold("/film.mp4", from: 20_000_000)
 
-    // Nothing was published yet, so that everything must be found in the end.
+    // Nothing was published yet, so everything must be found at the end.
     let outbound = [topics.events, topics.tasks, topics.progress, topics.deadLetters, topics.signals]
     try await TestKafka.delete(outbound, at: kafka.bootstrap)
     let film = try await fleet.download("/film.mp4")
@@ -27,7 +27,7 @@ import Testing
     try await fleet.eventually("the workers say what is missing") {
       outbound.allSatisfy { fleet.logs().contains($0) } && fleet.logs().contains("'reelhaul migrate'")
     }
-    // A signal cannot be sent, and holds up nothing.
+    // A signal cannot be sent, and this delays nothing.
     try await fleet.client.pause(film)
     try await fleet.wait(for: film, .paused)
     try await fleet.client.resume(film)

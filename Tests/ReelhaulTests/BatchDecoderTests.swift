@@ -26,7 +26,7 @@ import Testing
     #expect(spec.destination == "storage://default/film.mp4")
   }
 
-  /// Wherever in the line its name stands.
+  /// The position of the name in the line does not matter.
   @Test(
     "a line with a command is read as a command, wherever the name stands in it",
     arguments: [
@@ -103,7 +103,7 @@ import Testing
     #expect(outcome.bad.first?.reason.hasPrefix(reason) == true, "\(outcome.bad)")
   }
 
-  /// As it was written: with `task.` where there is a `task`.
+  /// Errors name fields as they were written: with `task.` if there is a `task`.
   @Test(
     "an error names the field as it was written in the line",
     arguments: [
@@ -130,7 +130,7 @@ import Testing
     #expect(decode(ids[1]).bad.first?.reason.hasPrefix("id: differs from the ") == true)
   }
 
-  /// People's own names, and every field that a task has.
+  /// All names for people, and every field that a task has.
   @Test("every known field is accepted")
   func knownFieldsAreAccepted() throws {
     let line = #"""
@@ -145,7 +145,7 @@ import Testing
     #expect(outcome.commands.count == 1)
   }
 
-  /// A handler may have a kind of its own: it is told of once, and sent.
+  /// A worker may have a handler for the kind: the kind is reported once, and the command is sent.
   @Test("a kind that is not built in is reported once and sent")
   func aKindThatIsNotBuiltInIsReported() {
     let lines = ["noop", "donwload", "transcode", "donwload"].enumerated().map { number, kind in

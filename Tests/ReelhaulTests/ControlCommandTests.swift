@@ -10,7 +10,7 @@ import Testing
       sequence: sequence, createdAt: Timestamp(microseconds: 0))
   }
 
-  /// A task that was retried and failed again before anybody looked.
+  /// The task is retried and fails again before the command looks at it.
   @Test("a retry counts as done even if the task fails again at once")
   func aRetryHasEffectAlsoWhereItFailsAtOnce() {
     #expect(!ControlAction.retry.hasEffect(on: task(.failed, sequence: 5), since: 5))

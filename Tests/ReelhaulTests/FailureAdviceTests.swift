@@ -12,7 +12,7 @@ import Testing
     return task
   }
 
-  /// Another attempt by itself meets the same again.
+  /// Another attempt would fail with the same error.
   @Test(
     "the advice names what must change before a retry",
     arguments: [

@@ -113,7 +113,7 @@ import Testing
     let store = MemoryStore()
     _ = try await store.apply([.submit(Self.task("storage://nas/a").spec)])
     let findings = try await FleetDoctor(store: store, topicPrefix: "a.", audits: true).examine()
-    // Nobody works: what the task lacks besides is not the thing to say.
+    // No worker is live. This is the finding; the task's other needs are not reported.
     #expect(findings.map(\.check) == ["fleet", "workers", "events", "limits", "audit"])
     #expect(findings.map(\.status) == [.ok, .warning, .ok, .ok, .ok])
     try await store.bind(topicPrefix: "b.")

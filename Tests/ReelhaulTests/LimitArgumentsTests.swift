@@ -49,7 +49,7 @@ import Testing
     #expect(doubt(.queue, "tape", [worker]) == nil, "a queue is there once a task names it")
   }
 
-  @Test("a limit is a whole number or none")
+  @Test("a limit is a whole number or the word none")
   func limitsAreWholeNumbersOrNone() throws {
     #expect(try LimitArguments.limit("none") == nil)
     #expect(try LimitArguments.limit("0") == 0)

@@ -5,7 +5,7 @@ import Testing
 @Suite struct LineSplitterTests {
   private static let text = "one\n\n  \ntwo\r\n0123456789ABC\nlast"
 
-  /// However the bytes come, the lines are the same.
+  /// The lines are the same for every division of the bytes into blocks.
   @Test("lines are the same whatever the size of the blocks", arguments: [1, 2, 3, 5, 7, 100])
   func cutsBlocksOfAnySize(_ size: Int) {
     var splitter = LineSplitter(limit: 10)

@@ -5,7 +5,7 @@ import Testing
 @testable import reelhaul
 
 @Suite struct ProgramTests {
-  /// By name, which is all that a failing test needs to show of one.
+  /// The commands by name, because a failing test needs to show only the name.
   private static let commands = Dictionary(uniqueKeysWithValues: Program.commands.map { ($0.spec.name, $0.spec) })
 
   @Test("every option of a command has a unique name and letter", arguments: commands.keys.sorted())
@@ -40,7 +40,7 @@ import Testing
     if spec.positionals.contains(where: { $0.name == "TASK" }) { _ = try TaskID.parse(arguments.positionals) }
   }
 
-  /// An example that is pasted does what it says.
+  /// An example can be pasted into a shell and does what its text says.
   @Test("every example of a download is a valid task", arguments: Subcommand.download.spec.examples)
   func examplesOfDownloadsAreTasks(_ example: Example) throws {
     let words = example.line.replacing("'A film'", with: "film").split(separator: " ").dropFirst().map(String.init)

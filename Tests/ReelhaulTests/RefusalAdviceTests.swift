@@ -6,7 +6,7 @@ import Testing
 @Suite struct RefusalAdviceTests {
   private static let actions = ControlAction.names.compactMap { ControlAction(name: $0, priority: 1) }
 
-  /// What it tells people to type is not refused in its turn.
+  /// The command that the advice suggests must not be refused.
   @Test("the command that the advice names is allowed in this state", arguments: TaskState.allCases)
   func theAdvisedCommandIsAllowed(_ state: TaskState) throws {
     let task = UniqueID(high: 1, low: 2)

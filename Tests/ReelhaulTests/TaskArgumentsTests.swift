@@ -51,7 +51,7 @@ import WorkerOptions
           id: spec.id, kind: .download, source: "https://a.example/x.mp4", destination: "storage://default/x.mp4"))
   }
 
-  /// By the word that was typed, never by the field of JSON that it becomes.
+  /// Errors name the word that was typed, never the field of JSON that it becomes.
   @Test(
     "errors name the option, not the field",
     arguments: [
@@ -97,7 +97,7 @@ import WorkerOptions
     #expect(throws: UsageError.self) { try spec(words[0], words[1]) }
   }
 
-  @Test("every field of a task has an option, except for those that stand in the command itself")
+  @Test("every field of a task has an option, except the fields that are part of the command itself")
   func fieldsHaveOptions() {
     #expect(TaskField.all.filter { OptionSpec($0) == nil }.map(\.path) == ["kind", "source"])
     #expect(OptionSpec.submitting + [.parameters] == TaskField.all.compactMap(OptionSpec.init))
@@ -127,7 +127,7 @@ import WorkerOptions
   }
 
   @Test(
-    "parameters that are no JSON are refused, with the byte and the reason",
+    "parameters that are not JSON are refused, with the byte and the reason",
     arguments: [
       ("{", "--parameters must be JSON: ends in the middle of a value (byte 1)"),
       ("", "--parameters must be JSON: there is nothing to read (byte 0)"),

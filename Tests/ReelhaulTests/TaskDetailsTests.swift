@@ -22,7 +22,7 @@ import Testing
     #expect(line.hasPrefix(state == .running || state == .publishing ? "worker " : "last worker "))
   }
 
-  /// A column of nothing says nothing.
+  /// An empty column has no information.
   @Test("list has a column for errors only if a task has one")
   func errorsAreListedIfThereAreAny() {
     var failed = document(.failed)
@@ -33,7 +33,7 @@ import Testing
     #expect(lines[0].contains("ERROR") && lines[1].contains("http_404") && !lines[2].contains("http_404"))
   }
 
-  /// What went wrong with an earlier attempt is not what a running task is about.
+  /// The error of an earlier attempt is not important for a running task.
   @Test(
     "show calls the error of an earlier attempt the last error",
     arguments: [
@@ -126,7 +126,7 @@ import Testing
     #expect((WaitReason.hold(of: document(state), states: [:]) != nil) == (state == .paused))
   }
 
-  /// Each task for itself, whatever is asked for together.
+  /// Each task has its own list, even if several are requested together.
   @Test("each of several tasks has its own reason to wait")
   func everyTaskHasItsOwnReason() async throws {
     let store = MemoryStore()
@@ -139,7 +139,7 @@ import Testing
     #expect(reports.map { $0.waits?.prefix(12) } == ["for 00000000", "for a worker"])
   }
 
-  /// A task that is there already is the one that was submitted first.
+  /// An existing task is the one that was submitted first.
   @Test("the differences between two tasks with the same id are named")
   func anotherTaskOfTheSameIDIsToldApart() throws {
     let first = TaskSpec(

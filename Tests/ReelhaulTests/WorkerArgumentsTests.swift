@@ -16,7 +16,7 @@ import WorkerOptions
     return try WorkerConfiguration(arguments)
   }
 
-  /// Whichever of the two gave it.
+  /// The value may come from the flag or from the environment.
   @Test(
     "a file that cannot be used is named with its flag and variable",
     arguments: [
@@ -37,7 +37,7 @@ import WorkerOptions
     #expect(error?.message.hasPrefix("\(flag) (\(key)): \(empty)") == true, "\(error?.message ?? "")")
   }
 
-  /// All of them, whichever way each is checked: a worker that does not start tells of the first alone.
+  /// All mistakes, however each is checked. A worker that does not start reports only the first one.
   @Test("the doctor reports every mistake in a worker's settings")
   func theDoctorTellsOfEveryMistake() throws {
     let wrong = [

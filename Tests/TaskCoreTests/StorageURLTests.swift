@@ -32,7 +32,7 @@ import Testing
   @Test(
     "an invalid storage URL is refused with its reason",
     arguments: [
-      ("https://a/b", "begin"), ("storage://a", "names no file"), ("storage://a/", "empty"), ("storage:///b", "root"),
+      ("https://a/b", "begin"), ("storage://a", "has no path"), ("storage://a/", "empty"), ("storage:///b", "root"),
       ("storage://../b", "root"), ("storage://a b/c", "root"), ("storage://a//b", "empty"), ("storage://a/b/", "empty"),
       ("storage://a/../b", ".."), ("storage://a/b/%2e%2E/c", ".."), ("storage://a/.", "."),
       ("storage://a/b%2Fc", "control"),

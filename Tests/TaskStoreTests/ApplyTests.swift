@@ -32,7 +32,7 @@ import Testing
     }
   }
 
-  /// The most of everything that passes validation.
+  /// The largest values that pass validation.
   @Test("the largest valid values are read back as they were submitted", arguments: StoreKind.allCases)
   func extremesComeBackAsTheyWere(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
@@ -115,7 +115,7 @@ import Testing
     }
   }
 
-  /// Every command to a task in every state in which no worker owns it does what the state machine says.
+  /// In every state without an owner, every command has the effect that the state machine decides.
   @Test("commands to tasks without a worker follow the state machine", arguments: StoreKind.allCases)
   func commandsToRestingTasksFollowTheMachine(_ kind: StoreKind) async throws {
     let actions: [ControlAction] = [.pause, .resume, .cancel, .retry, .prioritize(3), .remove]

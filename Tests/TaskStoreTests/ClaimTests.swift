@@ -3,7 +3,7 @@ import TaskStore
 import TestKit
 import Testing
 
-/// Who is claimed, and in which order.
+/// Which tasks are claimed, and in which order.
 @Suite struct ClaimTests {
   @Test("tasks with higher priority are always claimed first", arguments: StoreKind.allCases)
   func priorityIsStrict(_ kind: StoreKind) async throws {
@@ -30,7 +30,7 @@ import Testing
       #expect(try await fixture.control(.prioritize(10), specs[2].id) == .applied)
       let claim = try #require(try await fixture.store.claim(worker, limit: 1).first)
       #expect(claim.spec.id == specs[2].id && claim.spec.priority == 10)
-      // A running task's is felt when it comes back.
+      // The new priority of a running task takes effect when the task returns to its queue.
       #expect(try await fixture.control(.prioritize(-10), specs[2].id) == .applied)
       try await fixture.settle(claim, .handBack)
       #expect(Set(try await fixture.store.claim(worker, limit: 2).map(\.spec.id)) == Set(specs[..<2].map(\.id)))

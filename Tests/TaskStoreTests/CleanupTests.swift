@@ -4,7 +4,7 @@ import TaskStore
 import TestKit
 import Testing
 
-/// What tasks leave elsewhere is kept until a worker has deleted it.
+/// The store keeps the clean-up of a task until a worker has done it.
 @Suite struct CleanupTests {
   @Test("removing a task with a checkpoint leaves the checkpoint to clean up", arguments: StoreKind.allCases)
   func removal(_ kind: StoreKind) async throws {
@@ -80,7 +80,7 @@ import Testing
       #expect(try await fixture.store.task(spec.id)?.bytesDone == 0)
       let again = try #require(try await fixture.store.claim(worker, limit: 1).first)
       #expect(again.checkpoint == nil && again.epoch == 2)
-      // Nothing is left behind twice.
+      // A second cancel adds no second clean-up.
       try await fixture.control(.cancel, spec.id)
       try await fixture.settle(again, .handBack)
       try await fixture.store.finishCleanups(cleanups.map(\.id))
@@ -131,7 +131,7 @@ import Testing
     }
   }
 
-  /// A task with a checkpoint, paused.
+  /// A paused task with a checkpoint.
   private func paused(
     _ spec: TaskSpec, _ fixture: StoreFixture, _ worker: WorkerID
   ) async throws -> CheckpointWrite {

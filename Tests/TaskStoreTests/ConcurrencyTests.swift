@@ -4,7 +4,7 @@ import TaskStore
 import TestKit
 import Testing
 
-/// Several workers, random commands, lost leases: at the end everything is in its place.
+/// Several workers, random commands and lost leases. At the end, every task is in its place.
 @Suite struct ConcurrencyTests {
   @Test("with many workers at once, limits hold and no task runs twice", arguments: StoreKind.allCases)
   func capsHoldAndNothingRunsTwice(_ kind: StoreKind) async throws {
@@ -22,7 +22,7 @@ import Testing
     }
   }
 
-  /// Claims and ends tasks until none is left; the ids of those it ran.
+  /// Claims and ends tasks until none is left. Returns the ids of the tasks that it ran.
   private func finishAll(_ fixture: StoreFixture) async throws -> [UniqueID] {
     let worker = try await fixture.worker()
     var ran: [UniqueID] = []
@@ -58,13 +58,13 @@ import Testing
         group.addTask { try await limit(fixture) }
         try await group.waitForAll()
       }
-      // Every event of every task once, numbered from 1 on without a gap.
+      // Every event of every task comes once, numbered from 1 without a gap.
       var events: [TaskEvent] = []
       while case let more = try await fixture.store.takeEvents(limit: 1000), !more.isEmpty { events += more }
       for (_, events) in Dictionary(grouping: events, by: \.taskID) {
         #expect(events.map(\.sequence) == Array(1...events.count))
       }
-      // Whatever can run still does.
+      // Every task that can run is run now.
       let worker = try await fixture.worker()
       while true {
         _ = try await fixture.store.sweep()
@@ -97,7 +97,7 @@ import Testing
     }
   }
 
-  /// Limits that change while tasks run; none is left at the end.
+  /// Changes limits while tasks run, and removes all of them at the end.
   private func limit(_ fixture: StoreFixture) async throws {
     var random = SplitMix64(seed: 200)
     for _ in 0..<60 {

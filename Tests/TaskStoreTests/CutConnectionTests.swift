@@ -6,8 +6,8 @@ import TaskStore
 import TestKit
 import Testing
 
-/// The connection dies at each request of a task's life in turn, before the database has it and before its answer is
-/// there: the call is made again, and its effect is the same as if nothing had happened.
+/// The connection is cut at each request in the life of a task, once before the database gets the request and once
+/// before its answer arrives. The call is repeated, and the effect must be the same as without the cut.
 @Suite struct CutConnectionTests {
   @Test("every call takes effect once, wherever its connection is cut", arguments: [CuttingProxy.Cut.before, .after])
   func everyCallTakesEffectOnce(_ cut: CuttingProxy.Cut) async throws {
@@ -26,12 +26,12 @@ import Testing
         #expect(happened == expected, "cut at piece \(piece)")
         piece += 1
       }
-      // The session's start, and more than a request a call.
+      // The start of the session has pieces, and most calls have more than one.
       #expect(piece > 20)
     }
   }
 
-  /// What became of seven tasks that meet everything a store does: their documents and events in words.
+  /// The documents and events, as text, of seven tasks that use every function of a store.
   private func life(_ url: String, _ direct: PostgresPool) async throws -> [String] {
     let loop = EventLoop(name: "cut")
     let pool = PostgresPool(loop: loop, configuration: try PostgresConfiguration(url: url), size: 1)
@@ -44,7 +44,7 @@ import Testing
 
 private struct Life {
   let store: PostgresStore
-  /// For what no store does: to end a lease early.
+  /// A direct connection for changes that no store makes, such as ending a lease early.
   let direct: PostgresPool
   private let ids = (0..<7).map { _ in UniqueID.random() }
 
@@ -114,7 +114,7 @@ private struct Life {
     return lines
   }
 
-  /// Makes a call again as often as the database could not be reached in it.
+  /// Repeats a call while the database cannot be reached.
   @discardableResult
   private func insist<Result>(_ call: () async throws -> Result) async throws -> Result {
     for _ in 0..<100 {

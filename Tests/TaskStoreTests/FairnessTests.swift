@@ -2,7 +2,7 @@ import TaskCore
 import TaskStore
 import Testing
 
-/// Limits, and shares of queues.
+/// Limits and the shares of queues.
 @Suite struct FairnessTests {
   @Test("queues share claims by their weights", arguments: StoreKind.allCases)
   func queuesShareByWeight(_ kind: StoreKind) async throws {
@@ -71,7 +71,7 @@ import Testing
         #expect(try await fixture.store.claim(worker, limit: 10).isEmpty)
         try await fixture.settle(claims[0], .success)
         #expect(try await fixture.store.claim(worker, limit: 10).count == 1)
-        // Lowered below what runs: nothing is stopped, nothing begins.
+        // The limit is lower than the number of running tasks: none is stopped, and none begins.
         try await fixture.store.setLimit(scope, name: name, to: 1)
         try await fixture.settle(claims[1], .success)
         #expect(try await fixture.store.claim(worker, limit: 10).isEmpty)

@@ -1,7 +1,7 @@
 import TaskStore
 import Testing
 
-/// A store is one fleet's.
+/// A store belongs to one fleet.
 @Suite struct FleetTests {
   @Test("only one of several topic prefixes can bind the store", arguments: StoreKind.allCases)
   func ofManyFleetsOneGetsTheStore(_ kind: StoreKind) async throws {

@@ -11,7 +11,8 @@ import Testing
     (.released(reason: .reset, delay: .seconds(1)), .released(delay: .seconds(1))),
   ]
 
-  /// The worker is told until it ends the run, which then goes where the state machine says.
+  /// Renewals return the intent until the worker ends the run. The task then gets the state that the state machine
+  /// decides.
   @Test("an intent is repeated until the run ends, and then decides the state", arguments: StoreKind.allCases)
   func anIntentStaysUntilTheTaskIsSettled(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in

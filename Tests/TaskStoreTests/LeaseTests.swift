@@ -51,7 +51,7 @@ import Testing
       let spec = TaskSpec.noop()
       let worker = try await Self.runs(spec, store)
       _ = try await pool.query("update worker set lease_until = now() - interval '1 s'")
-      // The sweep passes by runs that are locked.
+      // The sweep skips runs that are locked.
       try await pool.holding("select from run for update") { _ in
         let expired = try await store.sweep().expired
         #expect(expired == 0)
@@ -75,19 +75,19 @@ import Testing
   }
 
   @Test(
-    "what must not happen side by side waits",
+    "a call that must not run at the same time as another one waits",
     arguments: [
       ("select pass_gate()", "select * from claim(1, 1, 99)"),
       ("select pass_gate()", "select set_limit('total', '', 5)"),
       ("select pass_gate()", "select set_weight('default', 2)"),
       ("select * from claim(1, 1, 99)", "select * from claim(1, 1, 99)"),
-      // A batch with dependencies or removals, and any other.
+      // A batch with dependencies or removals, and any other batch.
       ("select begin_apply(true, '{}')", "select begin_apply(false, '{}')"),
       ("select begin_apply(false, '{}')", "select begin_apply(true, '{}')"),
       ("select begin_creation()", "select begin_creation()"),
-      // Whoever has a task's row, and whoever would change it.
+      // One transaction that has locked a task's row, and one that would change it.
       ("select lock_tasks((select array_agg(id) from task))", "select lock_tasks((select array_agg(id) from task))"),
-      // A lane that tasks go into, and its removal.
+      // A lane into which tasks are put, and its deletion.
       ("select hold_lanes((select array_agg(id) from lane))", "select from lane for update"),
     ])
   func exclusion(held: String, waiting: String) async throws {
@@ -110,7 +110,7 @@ import Testing
     }
   }
 
-  /// A worker that runs the task `spec`.
+  /// Registers a worker that runs the task `spec`.
   private static func runs(_ spec: TaskSpec, _ store: PostgresStore) async throws -> WorkerID {
     let worker = try await store.register(.sample)
     _ = try await store.apply([.submit(spec)])
@@ -120,8 +120,8 @@ import Testing
 }
 
 extension PostgresPool {
-  /// Runs `body` while a transaction that has carried out `held` is open, and commits it. `waits` tells whether a
-  /// statement, carried out beside it, would wait for one of its locks.
+  /// Runs `body` while a transaction that has run `held` is open, and then commits it. `waits` returns whether a
+  /// statement of another session would wait for one of its locks.
   fileprivate func holding(
     _ held: String, _ body: (_ waits: (String) async throws -> Bool) async throws -> Void
   ) async throws {
@@ -131,7 +131,7 @@ extension PostgresPool {
         try await body { statement in
           try await withConnection { other in
             do {
-              // The holder goes nowhere meanwhile: however long it waits, it waits in vain.
+              // The holder's transaction does not end meanwhile, so a longer wait would not help.
               _ = try await other.script("begin; set local lock_timeout = '100ms'; \(statement)")
               _ = try await other.script("rollback")
               return false

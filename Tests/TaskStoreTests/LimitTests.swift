@@ -3,7 +3,7 @@ import TaskStore
 import TestKit
 import Testing
 
-/// Tasks that touch two storages, and limits that handlers declare.
+/// Tasks that use two storages, and limits that handlers declare.
 @Suite struct LimitTests {
   private static func copy(from source: String = "a", to destination: String = "b") -> TaskSpec {
     TaskSpec(
@@ -53,7 +53,7 @@ import Testing
       #expect(touching == 3)
       let use = try await fixture.store.limits().first { $0.scope == .storage && $0.name == limited }
       #expect(use?.running == 3)
-      // Only those that do not touch the full storage may run besides.
+      // Besides these, only tasks that do not use the full storage may run.
       #expect(claims.count == (limited == "b" ? 7 : 3))
       for claim in claims { try await fixture.settle(claim, .success) }
       #expect(try await fixture.store.limits().allSatisfy { $0.running == 0 })

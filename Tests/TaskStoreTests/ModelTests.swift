@@ -4,8 +4,8 @@ import TaskStore
 import TestKit
 import Testing
 
-/// The two stores do the same operations, one after the other, and answer the same: what PostgreSQL does is what the
-/// state machine says, which is what the memory store runs on.
+/// The two stores carry out the same operations, one after the other, and must give the same answers. The memory store
+/// uses the state machine, so this proves that PostgreSQL follows it too.
 @Suite struct ModelTests {
   @Test("random operations have the same results in PostgreSQL and in memory", arguments: 0..<8 as Range<UInt64>)
   func postgresDoesWhatTheMachineSays(seed: UInt64) async throws {
@@ -26,7 +26,7 @@ private struct Model {
   private let stores: [StoreFixture]
   private var random: SplitMix64
   private let ids: [UniqueID]
-  /// Tasks are removed and never come back: the operations move on to further ones.
+  /// Removed tasks never come back, so the operations move on to new tasks.
   private var steps = 0
   /// The same worker in both stores.
   private var workers: [[WorkerID]] = []
@@ -41,7 +41,7 @@ private struct Model {
   private mutating func pick(_ count: Int) -> Int { Int.random(in: 0..<count, using: &random) }
   private mutating func uuid() -> UniqueID { UniqueID(high: random.next(), low: random.next()) }
 
-  /// The same of both stores; the answers must be equal.
+  /// Makes the same call to both stores. The answers must be equal.
   @discardableResult
   private func both<Answer: Equatable>(
     _ what: String, _ call: (StoreFixture, Int) async throws -> Answer
@@ -88,7 +88,7 @@ private struct Model {
         batch.append(.submit(spec))
       }
     }
-    // New tasks first, as PostgreSQL takes them: positions in the queue are not part of the contract of a batch.
+    // New tasks come first, as in PostgreSQL: the positions in the queue are not part of the contract of a batch.
     batch = batch.filter(\.isSubmit) + batch.filter { !$0.isSubmit }
     if let repeated = batch.randomElement(using: &random) { batch.append(repeated) }
     try await both("\(batch)") { store, _ in try await store.store.apply(batch) }
@@ -133,7 +133,7 @@ private struct Model {
     try await both("renew") { store, index in try await store.store.renew(worker[index], samples: samples) }
   }
 
-  /// A lease that is over, a worker that retires, a delay that is over; and then the sweep.
+  /// Ends a lease, retires a worker or makes a task due, and then sweeps.
   private mutating func passTime() async throws {
     switch pick(4) {
     case 0:
@@ -157,7 +157,7 @@ private struct Model {
     for store in stores { try await store.store.setLimit(scope, name: name, to: limit) }
   }
 
-  /// Documents but for the time of day, workers, counts, and the events with their numbers.
+  /// Compares documents without their times, workers, counts, and the events with their numbers.
   mutating func compareEverything() async throws {
     for id in ids {
       try await both("\(id)") { store, _ in

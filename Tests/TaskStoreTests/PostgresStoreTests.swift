@@ -4,9 +4,9 @@ import TaskStore
 import TestKit
 import Testing
 
-/// What only the store in PostgreSQL can get wrong.
+/// Tests for faults that only the store in PostgreSQL can have.
 @Suite struct PostgresStoreTests {
-  /// Events of tasks that are long are handed out a few at a time, each once and in order.
+  /// Events with large tasks are read a few at a time, each once and in order.
   @Test("events with large tasks are read a few at a time, each once and in order")
   func eventsAreCutToWhatMemoryHolds() async throws {
     try await withPostgresStore { store, _ in
@@ -37,17 +37,16 @@ import Testing
     }
   }
 
-  /// The audit finds what it is there to find.
   @Test(
     "the audit finds every kind of damage",
     arguments: [
-      ("update bucket set used = used + 1 where scope = 'kind'", "kind noop counts 1 and runs 0"),
+      ("update bucket set used = used + 1 where scope = 'kind'", "kind noop counts 1 runs but has 0"),
       ("delete from ready", "is queued and in {}"),
       ("insert into delayed select task_id, now() from ready", "is queued and in {ready, delayed}"),
-      ("update lane set ready = false", "is off and has waiting tasks"),
-      ("update lane set head = 9223372036854775807", "looks from 9223372036854775807 on"),
+      ("update lane set ready = false", "is off but has waiting tasks"),
+      ("update lane set head = 9223372036854775807", "has its head at 9223372036854775807"),
       ("update ready set epoch = 7", ",7,0,1) instead of"),
-      ("update task set state = 'blocked'", "is blocked by nothing"),
+      ("update task set state = 'blocked'", "is blocked but waits for no task"),
       ("insert into intent values (1, gen_random_uuid(), 'pause')", "which worker 1 does not run"),
     ])
   func theAuditFinds(_ damage: String, _ finding: String) async throws {
@@ -82,7 +81,7 @@ import Testing
     }
   }
 
-  /// With more than a few, it looks among all tasks.
+  /// With more than a few delayed tasks, the listing scans all tasks.
   @Test("among many delayed tasks, scheduled and retried ones are listed apart")
   func manyDelayedTasksAreListedByWhatTheyWaitFor() async throws {
     try await withPostgresStore { store, _ in
@@ -100,7 +99,7 @@ import Testing
     }
   }
 
-  /// The names of hosts come and go without end.
+  /// New names of hosts never stop coming.
   @Test("hosts that no task needs are forgotten")
   func hostsThatNobodyNeedsAreForgotten() async throws {
     try await withPostgresStore { store, pool in
@@ -128,14 +127,14 @@ import Testing
         #expect(try await hosts().isSuperset(of: claims.map { LaneKey($0.spec).host }))
         let ends = claims.map { Settlement(taskID: $0.spec.id, epoch: $0.epoch, outcome: .success) }
         #expect(try await store.settle(ends).allSatisfy { $0 })
-        // Finds the lanes empty.
+        // This claim finds the lanes empty.
         _ = try await store.claim(worker, limit: 50)
         try await store.tidy()
       }
       #expect(try await hosts() == ["limited", "failed", "paused", "later"])
       #expect(try await pool.query("select count(*) from bucket")[0].int64(0) < 40)
       let listed = try await store.tasks(TaskFilter(queue: "q", limit: 200))
-      #expect(listed.count == 101, "what has ended is still of its queue")
+      #expect(listed.count == 101, "an ended task still belongs to its queue")
       _ = try await store.apply([
         .control(.init(id: .random(), taskID: failed.id, action: .retry)),
         .control(.init(id: .random(), taskID: paused.id, action: .resume)),
@@ -144,7 +143,7 @@ import Testing
     }
   }
 
-  /// Producers may name a queue for every customer; each costs every claim a look.
+  /// Producers may use a queue for every customer, and every claim looks at each queue.
   @Test("queues that no task needs are forgotten")
   func queuesThatNobodyNeedsAreForgotten() async throws {
     try await withPostgresStore { store, pool in
@@ -164,7 +163,7 @@ import Testing
         #expect(there.isSuperset(of: queues), "while its tasks run")
         let ends = claims.map { Settlement(taskID: $0.spec.id, epoch: $0.epoch, outcome: .success) }
         #expect(try await store.settle(ends).allSatisfy { $0 })
-        // Finds the lanes empty.
+        // This claim finds the lanes empty.
         _ = try await store.claim(worker, limit: 50)
       }
       for round in 0..<5 {

@@ -4,10 +4,11 @@ import TaskStore
 import TestKit
 import Testing
 
-/// What the calls of the hot paths read.
+/// How much the calls of the hot paths read.
 @Suite struct QueryPlanTests {
-  /// A vacuum that has just met the tables of a queue empty leaves statistics by which it is cheapest to read all of
-  /// them. Nobody may: soon they are full again, and a call for ten tasks would read every row, some of them once a task.
+  /// After a vacuum of empty tables, the statistics make it seem cheapest to read these tables completely. No call may
+  /// do this: soon the tables are full again, and a call for ten tasks would read every row, some of them once per
+  /// task.
   @Test("no call reads a whole table after statistics of empty tables")
   func noCallReadsAllOfATableThatWasEmptyOnce() async throws {
     try await withPostgresStore { store, pool in
@@ -51,7 +52,7 @@ import Testing
     }
   }
 
-  /// Whoever asks for them does so a few times a second.
+  /// Callers read these a few times a second.
   @Test("queued tasks are listed without reading ended ones")
   func queuedTasksAreFoundWithoutReadingWhatHasEnded() async throws {
     try await withPostgresStore { store, pool in
@@ -75,7 +76,7 @@ import Testing
   private static let empty =
     "begin; " + tables.split(separator: ", ").map { "delete from \($0);" }.joined() + " commit"
 
-  /// 10,000 rows in every table: what of them is read all cannot be missed.
+  /// 10,000 rows in every table, so that a complete read of a table cannot be missed.
   private static let fill = """
     begin;
     insert into task (id, state, priority, lane_id, pos, spec)
@@ -93,7 +94,7 @@ import Testing
     commit
     """
 
-  /// Each for the ten tasks `ids`; `new_ids` are ten that nobody knows.
+  /// Each statement is for the ten tasks `ids`; `new_ids` are ten unknown ids.
   private static let calls =
     [
       "begin_apply(false, ids)", "claim((select id from worker), 10, 2)", "claimed(ids)", "task_documents(ids)",
@@ -124,8 +125,8 @@ import Testing
 }
 
 extension PostgresPool {
-  /// The pages that a statement reads, which changes nothing. It is run twice: what the first one reads is what is known
-  /// of the tables.
+  /// The pages that a statement reads. The statement must change nothing. It is run twice, because the first run also
+  /// reads the catalogs.
   fileprivate func buffers(_ statement: String) async throws -> Int {
     let explained = "explain (analyze, buffers, timing off) \(statement)"
     let results = try await withConnection { connection in

@@ -50,7 +50,7 @@ import Testing
     }
   }
 
-  /// Not what the run told last: that is lost, or was recorded after it.
+  /// Not the last sample of the run: its bytes are lost, or more were recorded after it.
   @Test("a task without a worker shows its recorded bytes", arguments: StoreKind.allCases)
   func aTaskAtRestTellsWhatIsRecordedOfIt(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
@@ -73,7 +73,7 @@ import Testing
     }
   }
 
-  /// Neither while the task waits again, nor while another worker owns it, nor once that one has ended it.
+  /// This holds while the task waits again, while another worker owns it, and after that worker has ended it.
   @Test("no write with an old epoch takes effect", arguments: StoreKind.allCases)
   func nothingOfAnOldEpochTakesEffect(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
@@ -200,7 +200,7 @@ import Testing
       try #require(first.count == 3 && second.count == 2)
       #expect(try await claim(2, limit: 5) == second)
       #expect(try await fixture.settle(second[0], .success))
-      #expect(try await claim(2, limit: 5) == [second[1]], "what it has ended is not told again")
+      #expect(try await claim(2, limit: 5) == [second[1]], "a task whose run has ended is not returned again")
       #expect(try await claim(3, limit: 9).count == 5)
       let events = try await fixture.store.pendingEvents(limit: 100).events
       #expect(events.count { $0.kind == .started } == 10)

@@ -4,7 +4,7 @@ import TaskStore
 import TestKit
 import Testing
 
-/// Each start belongs, by weight, to the queues that could have had it.
+/// Each start is shared, by weight, among the queues that could have had it.
 @Suite struct SharingTests {
   @Test("queues of a random fleet have their shares, in memory", arguments: 0..<40 as Range<UInt64>)
   func sharesInMemory(seed: UInt64) async throws {
@@ -29,19 +29,19 @@ import Testing
   }
 }
 
-/// Who could have had each start, and who had it.
+/// For each start, the queues that could have had it and the queue that had it.
 private struct Ledger {
   struct Start {
     var queue: Int
-    /// Each queue's part of it, by weight; nothing if the queue could not have had it.
+    /// The share of each queue, by weight; 0 if the queue could not have had the start.
     var earned: [Double]
   }
 
   let weights: [Double]
   private(set) var starts: [Start] = []
-  /// What each queue has earned and not had.
+  /// The starts that each queue has earned but not had.
   private(set) var owed: [Double]
-  /// The most starts that a queue earned, one after the other, before it had one.
+  /// The most starts that a queue earned in a row before it had one.
   private(set) var longestWait = 0.0
   private var waited: [Double]
 
@@ -65,8 +65,8 @@ private struct Ledger {
     starts.append(Start(queue: queue, earned: earned))
   }
 
-  /// The windows of 40 starts in which a queue could run all the time, and had less or more than its share by more
-  /// than two tasks and 15 %; the worst first, at most 4.
+  /// The windows of 40 starts in which a queue could run all the time but had too few or too many: the difference to
+  /// its share is more than two tasks and 15 %. The worst come first, at most 4.
   func unfairWindows() -> [String] {
     var unfair: [(by: Double, text: String)] = []
     for first in starts.indices.dropLast(39) {
@@ -83,14 +83,14 @@ private struct Ledger {
   }
 }
 
-/// A random fleet, and what a store should know of it.
+/// A random fleet, and the state that a store should have of it.
 private struct Fleet: CustomStringConvertible {
   struct Lane {
     var kind: TaskKind
     var host: String
     var storage: String
     var priority: Int
-    /// So many tasks wait in it while its queue is fed.
+    /// How many tasks wait in it while its queue gets new tasks.
     var depth: Int
     var waiting = 0
   }
@@ -98,7 +98,7 @@ private struct Fleet: CustomStringConvertible {
   struct Queue {
     var weight: Double
     var lanes: [Lane]
-    /// Off: no new tasks, the queue runs dry.
+    /// If false, the queue gets no new tasks and becomes empty.
     var isFed = true
   }
 
@@ -122,7 +122,7 @@ private struct Fleet: CustomStringConvertible {
   private var workers: [Worker] = []
   private var limits: [Bucket: Int] = [:]
   private var used: [Bucket: Int] = [:]
-  /// Limits that hold something up for a while, and what they are otherwise.
+  /// Limits that are low for a while, and their values at other times.
   private var held: [(bucket: Bucket, limit: Int?)] = []
   private var churns = false
   private(set) var ledger = Ledger(weights: [])
@@ -205,7 +205,7 @@ private struct Fleet: CustomStringConvertible {
     try await fixture.store.setLimit(bucket.scope, name: bucket.name, to: limit)
   }
 
-  /// Time passes: tasks come, some end, a limit is held or let go, and the workers claim.
+  /// Time passes: tasks come, some end, a limit is set or removed, and the workers claim.
   mutating func step() async throws {
     if churns, chance(8) {
       let queue = Int.random(in: 0..<queues.count, using: &random)
@@ -267,8 +267,8 @@ private struct Fleet: CustomStringConvertible {
     guard free > 0, let id = workers[index].id else { return }
     let claims = try await fixture.store.claim(id, limit: free)
     workers[index].running += claims
-    // The starts of one call come at the same time: they count in the order that is fairest, each with the limits as
-    // full as those before it leave them.
+    // The starts of one call come at the same time. They are counted in the order that is fairest; each one finds the
+    // limits as the earlier ones leave them.
     var left = claims.map { place(of: $0) }
     while !left.isEmpty {
       let due = due(for: index)
@@ -291,7 +291,7 @@ private struct Fleet: CustomStringConvertible {
       queues[queue].lanes[lane].waiting -= 1
       for bucket in buckets(queue, lane) { used[bucket, default: 0] += 1 }
     }
-    #expect(claims.count == free || due(for: index).isEmpty, "a task could run and did not")
+    #expect(claims.count == free || due(for: index).isEmpty, "a task could run but was not claimed")
   }
 
   private func share(_ queue: Int, _ due: [Int]) -> Double {
@@ -318,7 +318,7 @@ private struct Fleet: CustomStringConvertible {
     ]
   }
 
-  /// A task waits there, the worker can run it, and every bucket has room.
+  /// Whether a task waits in this lane, the worker can run it, and every bucket has room.
   private func isOpen(_ place: (queue: Int, lane: Int), for worker: Int) -> Bool {
     let lane = queues[place.queue].lanes[place.lane]
     return lane.waiting > 0 && workers[worker].kinds.contains(lane.kind)

@@ -6,19 +6,19 @@ import TaskStore
 import TestKit
 import Testing
 
-/// Every implementation of the protocol; all pass one suite.
+/// Every implementation of the protocol. All of them pass the same suite.
 enum StoreKind: String, CaseIterable, CustomTestStringConvertible {
   case memory, postgres
 
   var testDescription: String { rawValue }
 }
 
-/// An empty store, and what a test may do to its time.
+/// An empty store, with functions that change its time for a test.
 struct StoreFixture: Sendable {
   var store: any TaskStore
-  /// The worker's lease is over.
+  /// Ends the worker's lease.
   var expireLease: @Sendable (WorkerID) async throws -> Void
-  /// A delayed task's time has come.
+  /// Makes a delayed task due.
   var makeDue: @Sendable (UniqueID) async throws -> Void
 
   func worker(
@@ -49,7 +49,7 @@ struct StoreFixture: Sendable {
     try await store.task(id)?.state
   }
 
-  /// Kinds of the events of one task in order; the numbers must run from 1 without a gap.
+  /// The kinds of the events of one task, in order. Their numbers must run from 1 without a gap.
   func events(_ id: UniqueID) async throws -> [TaskEvent.Kind] {
     let events = try await store.pendingEvents(limit: 10_000).events.filter { $0.taskID == id }
     #expect(events.map(\.sequence) == Array(1...max(1, events.count)))
@@ -57,7 +57,7 @@ struct StoreFixture: Sendable {
   }
 }
 
-/// Runs `body` on an empty store; afterwards the store must audit clean.
+/// Runs `body` on an empty store. After that, the audit must find nothing.
 func withStore(_ kind: StoreKind, _ body: @escaping @Sendable (StoreFixture) async throws -> Void) async throws {
   switch kind {
   case .memory:
@@ -82,7 +82,8 @@ func withStore(_ kind: StoreKind, _ body: @escaping @Sendable (StoreFixture) asy
   }
 }
 
-/// The same with the pool behind the store. No call may have waited in a ring: the store would repeat it, late.
+/// The same, with the pool behind the store. No calls may have waited for each other in a circle: the store would
+/// repeat such a call, but late.
 func withPostgresStore(
   schema: @escaping @Sendable (PostgresPool) async throws -> Void = { _ = try await Schema.migrator($0).apply() },
   _ body: @escaping @Sendable (PostgresStore, PostgresPool) async throws -> Void
@@ -96,7 +97,7 @@ func withPostgresStore(
     try await body(store, pool)
     #expect(try await store.audit() == [])
   }.result
-  await pool.close()  // with it the sessions report what they counted
+  await pool.close()  // ends the sessions, which then report their counters
   let last = PostgresPool(loop: loop, configuration: configuration, size: 1)
   let deadlocks = await loop.task {
     try await last.query("select deadlocks from pg_stat_database where datname = current_database()").first?.int64(0)
@@ -108,14 +109,14 @@ func withPostgresStore(
 }
 
 extension TaskStore {
-  /// A claim with a number of its own.
+  /// Claims tasks with a new call number.
   func claim(_ worker: WorkerID, limit: Int) async throws -> [Claim] {
     try await claim(worker, limit: limit, call: ClaimCalls.next())
   }
 }
 
 extension TaskStore {
-  /// Takes the next events off the outbox, as the relay does; `repeating` makes each of the calls that do it.
+  /// Takes the next events from the outbox, like the relay. `repeating` makes each of the calls for this.
   func takeEvents(
     limit: Int, repeating call: (() async throws -> Void) async throws -> Void = { try await $0() }
   ) async throws -> [TaskEvent] {

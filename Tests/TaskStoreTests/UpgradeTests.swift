@@ -5,9 +5,9 @@ import TestKit
 import Testing
 import TransferEngine
 
-/// A database that the first version of the schema left behind goes on with this one.
+/// A database with the first version of the schema continues with this one.
 @Suite struct UpgradeTests {
-  @Test("a database of the first version is brought up in place, and its tasks go on")
+  @Test("a database of the first version is upgraded in place, and its tasks continue")
   func upgrade() async throws {
     try await withFirstVersion { store, pool in
       let migrator = Schema.migrator(pool)
@@ -16,7 +16,7 @@ import TransferEngine
       #expect(plan.pending == Array(Schema.migrations.dropFirst()))
       #expect(plan.needsRoutines)
       let refusal = await #expect(throws: StoreError.self) { try await store.bind(topicPrefix: "reelhaul.") }
-      #expect("\(String(describing: refusal))".contains("'reelhaul migrate' brings it up"))
+      #expect("\(String(describing: refusal))".contains("'reelhaul migrate' updates it"))
 
       #expect(try await migrator.apply() == MigrationResult(plan))
       #expect(try await migrator.plan().isUpToDate)
@@ -32,7 +32,7 @@ import TransferEngine
       #expect(try await store.tasks(TaskFilter(state: .scheduled)).map(\.spec.id) == [.first(3)])
       #expect(try await store.takeEvents(limit: 100).count == 35)
 
-      // Those that ran when the schema changed go on in their worker.
+      // Tasks that ran while the schema changed continue in their worker.
       #expect(try await store.renew(.first, samples: []).intents == [.first(12): .pause])
       try await settle(store, 6, epoch: 1, .succeeded(sha256: Array(repeating: 0xAB, count: 32), bytes: 67_108_864))
       try await settle(store, 12, epoch: 1, .handBack)
@@ -40,7 +40,7 @@ import TransferEngine
       try await settle(store, 5, epoch: 1, .handBack)
       #expect(try await store.task(.first(5))?.bytesDone == 41_943_040)
 
-      // A worker of this version takes what waits, with what is recorded of it.
+      // A worker of this version claims the waiting tasks with their checkpoints.
       let worker = try await store.register(.downloads)
       let claims = try await store.claim(worker, limit: 10)
       #expect(Set(claims.map(\.spec.id)) == [.first(2), .first(5), .first(13), .first(16)])
@@ -97,17 +97,17 @@ func withFirstVersion(
 }
 
 extension UniqueID {
-  /// A task of the kept database, by its number.
+  /// The id of a task in the stored database, by its number.
   static func first(_ number: Int) -> UniqueID {
     UniqueID(high: 0x0199_0000_0000_7000, low: 0x8000_0000_0000_0000 | UInt64(number))
   }
 
-  /// The volume `default` of the kept database.
+  /// The volume `default` of the stored database.
   static let volume = UniqueID("6f9619ff-8b86-4d01-b42d-00cf4fc964ff")!
 }
 
 extension WorkerID {
-  /// The worker of the kept database.
+  /// The worker of the stored database.
   static let first = WorkerID(rawValue: 1)
 }
 

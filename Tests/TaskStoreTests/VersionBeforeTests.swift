@@ -5,8 +5,8 @@ import TestKit
 import Testing
 import TransferEngine
 
-/// Workers of the version before work side by side with those of this one: their statements, word for word, against
-/// this version's schema.
+/// Workers of the version before work at the same time as workers of this one. The tests run their exact statements
+/// against this version's schema.
 @Suite struct VersionBeforeTests {
   @Test("a worker of the version before registers, and reads the history it knows")
   func register() async throws {
@@ -181,7 +181,7 @@ private enum Before {
 /// The schema changes while workers of both versions use it.
 @Suite struct UpgradeUnderLoadTests {
   @Test(
-    "workers of the version before lose nothing while the schema is upgraded, and those of this one go on beside them")
+    "workers of the version before lose nothing during an upgrade, and workers of this version run beside them")
   func upgrade() async throws {
     try await withFirstVersion { store, pool in
       let worker = try await Before.register(.random(), pool)
@@ -193,7 +193,7 @@ private enum Before {
       }
       try await finish(store)
       let succeeded = try await pool.query("select count(*) from task where state = 'succeeded'")
-      // And five of those that were there.
+      // And five of the tasks that existed before.
       #expect(try succeeded[0].int64(0) == 85)
       #expect(try await store.tasks(TaskFilter(state: .queued)).allSatisfy { $0.runAt != nil })
     }
@@ -223,7 +223,7 @@ private enum Before {
     try await Task.sleep(for: .milliseconds(50))
     let first = try await Schema.migrator(pool).apply()
     #expect(first.routines && first.migrations.count == Schema.migrations.count - 1)
-    // And again and again, as by builds whose functions differ.
+    // The functions change repeatedly, as with builds whose functions differ.
     for number in 0..<5 {
       let routines = Routines(sql: "\(Schema.routines.sql)-- \(number)", tables: Schema.routines.tables)
       let result = try await Migrator(pool, Schema.migrations, routines: routines).apply()
@@ -234,7 +234,7 @@ private enum Before {
     try await finish(store)
   }
 
-  /// A worker of this version takes what waits.
+  /// A worker of this version claims and ends the waiting tasks.
   private func finish(_ store: PostgresStore) async throws {
     let worker = try await store.register(.downloads)
     while case let claims = try await store.claim(worker, limit: 5), !claims.isEmpty {
@@ -244,7 +244,7 @@ private enum Before {
     }
   }
 
-  /// As the version before repeats a call: where the schema is not the one it knows, or it lost a race.
+  /// Repeats a call like the version before: if the schema is not the one that it knows, or if it lost a race.
   private func repeated<Result>(_ call: () async throws -> Result) async throws -> Result {
     for _ in 0..<200 {
       do {

@@ -13,7 +13,7 @@ import Testing
       let a = TaskSpec.noop()
       let b = TaskSpec.noop()
       let c = TaskSpec.noop(after: [a.id, b.id])
-      // Submitted before one of them is known.
+      // The tasks are submitted before one of their dependencies is known.
       try await fixture.submit(a, c)
       try await fixture.submit(b)
       let claims = try await fixture.store.claim(worker, limit: 10)
@@ -53,7 +53,7 @@ import Testing
     }
   }
 
-  /// Each comes after the one that is submitted after it; the last frees a thousand.
+  /// Each task depends on the one that is submitted after it. The last one releases a thousand.
   @Test("a chain that is submitted backwards runs forwards", arguments: StoreKind.allCases)
   func aChainSubmittedBackwardsRunsForwards(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
@@ -72,7 +72,8 @@ import Testing
     }
   }
 
-  /// A ring waits until somebody breaks it; what comes after a removed task waits unless that one had succeeded.
+  /// Tasks that wait for each other in a circle wait until somebody cancels one. A task that depends on a removed task
+  /// waits, unless the removed task had succeeded.
   @Test(
     "a ring waits until it is broken, and a removed predecessor counts only if it had succeeded",
     arguments: StoreKind.allCases)

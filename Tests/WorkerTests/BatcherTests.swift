@@ -7,7 +7,7 @@ import Testing
 @testable import WorkerCore
 
 @Suite struct BatcherTests {
-  /// A store's write, answered when the test says so.
+  /// A write of a store. The test decides when it is answered.
   private actor Writes {
     private(set) var calls: [[Int]] = []
     private var results: [Result<Void, StoreError>]
@@ -27,7 +27,7 @@ import Testing
     }
   }
 
-  /// Lets nobody pass until it is opened.
+  /// Blocks all callers until it is opened.
   private actor Gate {
     private var isOpen = false
     private var waiting: [CheckedContinuation<Void, Never>] = []
@@ -102,7 +102,7 @@ import Testing
       let first = submit(20..<21, to: batcher, on: loop)
       while await writes.calls.isEmpty { await Task.yield() }
       let others = submit(21..<61, to: batcher, on: loop)
-      // The loop runs in order: once this has run, all forty have asked.
+      // The loop runs its work in order: once this has run, all forty callers have submitted their items.
       _ = try await loop.task { await batcher.waitingCount }.value
       await gate.open()
       for task in first + others { _ = try await task.value }

@@ -19,7 +19,7 @@ import WorkerCore
     #expect(planner.next(free: 4000, now: at(0)) == .claim(500))
   }
 
-  @Test("an empty backlog is asked less and less often")
+  @Test("while the backlog is empty, claims become rarer")
   func asksEverMoreRarelyWhenEmpty() {
     var planner = ClaimPlanner(concurrency: 32, seed: 1)
     var now = at(0)

@@ -50,7 +50,7 @@ import WorkerCore
       ] {
         let failure = try #require(failure(try await bench.run(delete("film.mp4", expect: expect))))
         #expect(failure.code.rawValue == code && failure.class == .fail)
-        #expect(failure.message.contains("storage://default/film.mp4") && failure.message.contains("stays"))
+        #expect(failure.message.contains("storage://default/film.mp4") && failure.message.contains("is not deleted"))
       }
       #expect(bench.exists("film.mp4"))
     }
@@ -94,20 +94,20 @@ import WorkerCore
     }
   }
 
-  @Test("a run that goes on from the plan of a crashed one tells all files") func resume() async throws {
+  @Test("a run that continues the plan of a crashed one counts all files") func resume() async throws {
     try await DeleteBench.run { bench in
       for number in 0..<20 { try bench.make("talks/\(number)", "film") }
       let spec = delete("talks", #"{"recursive":true}"#)
       let first = try await bench.claim(spec)
       #expect(await bench.handler.run(first.claim, ledger: first.ledger) == output(80, #"{"files":20,"bytes":80}"#))
-      // As if the first run had deleted 13 of them.
+      // The state after a first run has deleted 13 of them.
       for number in 0..<7 { try bench.make("talks/\(number)", "film") }
       let second = try await bench.crash(first)
       #expect(second.claim.epoch > first.claim.epoch && second.claim.checkpoint?.bytesTotal == 80)
       #expect(await bench.handler.run(second.claim, ledger: second.ledger) == output(80, #"{"files":20,"bytes":80}"#))
       #expect(second.ledger.bytesDone == 80)
       let third = try await bench.crash(second)
-      // All is gone: it is the work of this task, and not absent.
+      // Everything is gone, but this task deleted it. So it does not count as absent.
       #expect(await bench.handler.run(third.claim, ledger: third.ledger) == output(80, #"{"files":20,"bytes":80}"#))
       #expect(!bench.exists("talks"))
     }
@@ -130,7 +130,7 @@ import WorkerCore
     }
   }
 
-  @Test("behind a closed fence, and after the task is lost, nothing is deleted", arguments: [true, false])
+  @Test("nothing is deleted once the fence is closed or the task is lost", arguments: [true, false])
   func fence(closes: Bool) async throws {
     try await DeleteBench.run { bench in
       try bench.make("film.mp4", "film")
@@ -193,7 +193,7 @@ private func failure(_ outcome: RunOutcome) -> TaskFailure? {
   if case .failed(let failure) = outcome { failure } else { nil }
 }
 
-/// A handler with a root of its own, and the runs that it is given.
+/// A handler with its own root, and the runs that the test gives it.
 private final class DeleteBench: Sendable {
   struct Run: Sendable {
     var claim: Claim
@@ -246,7 +246,7 @@ private final class DeleteBench: Sendable {
     return try await nextRun()
   }
 
-  /// What a new worker claims.
+  /// The claim of a new worker.
   private func nextRun() async throws -> Run {
     let boot = boots.withLock { boots in
       boots += 1
@@ -267,7 +267,7 @@ private final class DeleteBench: Sendable {
     return Run(claim: claim, ledger: RunLedger(claim: claim, lease: lease, store: batcher))
   }
 
-  /// The worker of a run is gone before it could tell the end; another one owns the task then.
+  /// The worker of a run ends before it can settle the run. Another worker then owns the task.
   func crash(_ run: Run) async throws -> Run {
     store.expireLease(of: run.ledger.lease.worker)
     _ = try await store.sweep()
@@ -280,7 +280,7 @@ private final class DeleteBench: Sendable {
       let run = try await claim(spec)
       return await handler.run(run.claim, ledger: run.ledger)
     }
-    // No producer could submit it.
+    // No producer could submit this task.
     let claim = Claim(spec: spec, epoch: 1, attempt: 1, checkpoint: nil)
     let run = run(of: claim, WorkerID(rawValue: 1), 1)
     return await handler.run(claim, ledger: run.ledger)

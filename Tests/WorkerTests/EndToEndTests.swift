@@ -40,8 +40,8 @@ import WorkerCore
     }
   }
 
-  /// A root that is marked late, moved away under a running download and moved back: the task waits and says why, no
-  /// attempt is burnt, and the worker goes on without a restart.
+  /// The root is marked late, moved away during a download, and moved back. The task waits and says why, no attempt is
+  /// counted, and the worker continues without a restart.
   @Test("a root that comes and goes needs no restart and counts no attempt", .timeLimit(.minutes(10)))
   func aRootThatComesAndGoesNeedsNoRestart() async throws {
     try await RealFleet.run { fleet in
@@ -131,7 +131,7 @@ import WorkerCore
         try await eventually("it is paused") { try await fleet.store.task(spec.id)?.state == .paused }
         #expect(try storage.volume("default").staged().map(\.name.task) == [spec.id])
         try await fleet.send(.control(.init(id: .random(), taskID: spec.id, action: .cancel)))
-        // The sweep keeps what is younger than a minute.
+        // The sweep keeps files that are younger than a minute.
         try await eventually("its staging file is gone", within: .seconds(40)) {
           try storage.volume("default").staged().isEmpty
         }
@@ -140,7 +140,7 @@ import WorkerCore
     }
   }
 
-  @Test("remove with files deletes what the task published, and nobody else's file", .timeLimit(.minutes(10)))
+  @Test("remove with files deletes the file that the task published, and no other file", .timeLimit(.minutes(10)))
   func removeWithFiles() async throws {
     try await RealFleet.run { fleet in
       fleet.origin.serve("/e.mp4", OriginFile(seed: 14, size: 100_000))

@@ -21,7 +21,7 @@ import WorkerCore
     #expect(!fence.isOpen(at: at(0)))
   }
 
-  /// Somebody may have been told no, and let go of what nobody else has.
+  /// A thread may have seen the fence closed, and given up a write for good.
   @Test("a fence that has reached its deadline cannot be extended")
   func onceReachedItStaysClosed() {
     let fence = Fence(until: at(1000))

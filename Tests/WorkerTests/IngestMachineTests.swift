@@ -63,7 +63,7 @@ import Testing
     #expect(machine.handle(.delivered) == [.resume, .commit, .poll])
   }
 
-  /// Every other command is applied, in order, whichever are poison.
+  /// All commands except the refused ones are applied, in order, whichever ones are refused.
   @Test("bisection finds the refused commands and applies all others in order", arguments: 0..<100 as Range<UInt64>)
   func findsThePoison(seed: UInt64) {
     var random = SplitMix64(seed: seed)

@@ -41,7 +41,7 @@ import Testing
     _ = machine.tick(now: at(500))
     #expect(
       machine.renewed(first, sentAt: at(500), isAlive: true, now: at(9000)) == [.extend(first, fence: at(10_500))],
-      "an answer that was long on its way extends from when it was asked for")
+      "a late answer extends the lease from the time when the renewal was sent")
   }
 
   @Test("without an answer the worker stops at two thirds of its lease")
@@ -62,7 +62,8 @@ import Testing
     _ = machine.tick(now: at(500))
     #expect(
       machine.renewed(first, sentAt: at(500), isAlive: true, now: at(30_000)) == [.abandon(first), .register])
-    // Woken between the fence and where that answer would move it: what asked meanwhile was refused, and is given up.
+    // The worker wakes between the fence and the time to which the answer would move it. Writes in between were refused
+    // and have been given up, so the lease must end.
     machine = held()
     _ = machine.tick(now: at(500))
     #expect(machine.renewed(first, sentAt: at(500), isAlive: true, now: at(10_000)) == [.abandon(first), .register])
@@ -161,7 +162,7 @@ import Testing
     #expect(machine.renewed(first, sentAt: at(500), isAlive: false, now: at(501)) == [])
   }
 
-  /// Whatever is delayed, lost or stopped: while the machine lets tasks run, the store's lease holds.
+  /// While the machine lets tasks run, the store's lease is valid, whatever is delayed, lost or stopped.
   @Test("with random delays and losses the worker never acts after its lease", arguments: 0..<200 as Range<UInt64>)
   func neverActsAfterItsLease(seed: UInt64) {
     var random = SplitMix64(seed: seed)

@@ -6,7 +6,7 @@ import Testing
 
 @testable import WorkerCore
 
-/// A run asks whether it still owns its task, and believes the answer.
+/// A run checks whether it still owns its task, and obeys the answer.
 @Suite struct OwnershipTests {
   private func ledger(
     _ store: any TaskStore, _ fence: Fence, loop: EventLoop, claim: Claim? = nil, worker: WorkerID? = nil
@@ -20,7 +20,7 @@ import Testing
   @Test("a run whose checkpoint the store refuses has lost its task, and writes nothing more")
   func refusedCheckpoint() async throws {
     let loop = EventLoop(name: "ownership-test")
-    // The store does not know the task: it has another owner, or is gone.
+    // The store does not have the task with this owner: it has another owner, or is gone.
     let ledger = ledger(TestStore(), Fence(until: .now + .seconds(3600)), loop: loop)
     #expect(ledger.mayWrite)
     await #expect(throws: OwnershipLost.self) { try await ledger.checkpoint(Checkpoint.sample) }

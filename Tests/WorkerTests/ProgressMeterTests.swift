@@ -13,7 +13,7 @@ import WorkerCore
     #expect(meter.reading == .init(bytesDone: 100_000, bytesTotal: 1_000_000, rate: 10_000))
   }
 
-  /// A run looks at its source before it fetches: that does not make it slow.
+  /// A run first looks at its source before it fetches. This time must not count as slowness.
   @Test("the first rates are the average since the first byte")
   func theFirstRatesAreTheAverageFromTheFirstByteOn() {
     var meter = meter(total: 1_000_000)

@@ -3,7 +3,7 @@ import Testing
 import WorkerCore
 
 @Suite struct RelayPlannerTests {
-  /// Under a term that is used until 4 s.
+  /// A leader whose term may be used until 4 s.
   private func leader() -> RelayPlanner {
     var planner = RelayPlanner(now: at(0), seed: 1)
     planner.led(true, sentAt: at(0), now: at(0))
@@ -33,7 +33,7 @@ import WorkerCore
     var planner = leader()
     #expect(planner.next(now: at(2)) == .read(rows: 200))
     planner.read(rows: 3, events: 120, of: 200, now: at(3))
-    #expect(planner.next(now: at(3)) == publish(readingAhead: nil), "that was all there is")
+    #expect(planner.next(now: at(3)) == publish(readingAhead: nil), "no more rows wait")
     planner.published()
     planner.hint()
     let gathered = at(3) + RelayPlanner.gathering(after: 120)
@@ -52,7 +52,7 @@ import WorkerCore
       return at(0).duration(to: until)
     }
     #expect(gathering(1) < gathering(100) && gathering(100) < gathering(1000))
-    #expect(gathering(7000) == gathering(1000), "never so long that somebody who watches would notice")
+    #expect(gathering(7000) == gathering(1000), "it stays too short for people to notice")
   }
 
   @Test("if there is more, the next round is read while the last is published")
@@ -122,7 +122,7 @@ import WorkerCore
     #expect(planner.next(now: at(100)) == .read(rows: 100))
   }
 
-  /// Neither hints, of which a busy fleet has many, nor the end of half a term make it try again at once.
+  /// Neither hints, of which a busy fleet has many, nor the renewal at half the term lets it try again at once.
   @Test("after failures the relay waits longer and longer", arguments: [3, 3000]) func afterAFailureItPauses(
     failure: Int
   ) {
@@ -133,7 +133,7 @@ import WorkerCore
       planner.failed(now: now)
       planner.hint()
       guard case .wait(let until) = planner.next(now: now) else {
-        Issue.record("it goes on at once")
+        Issue.record("it continues at once")
         return
       }
       pauses.append(now.duration(to: until))
@@ -212,7 +212,7 @@ import WorkerCore
     var planner = leader()
     planner.read(rows: 1, events: 1, of: 200, now: at(1))
     planner.drain(until: at(20_000), now: at(1))
-    #expect(planner.next(now: at(1)) == publish(readingAhead: nil), "what it has in hand")
+    #expect(planner.next(now: at(1)) == publish(readingAhead: nil), "the round that it has read")
     planner.published()
     #expect(planner.next(now: at(2)) == .look)
     planner.looked(5...9)
@@ -221,12 +221,12 @@ import WorkerCore
     planner.published()
     #expect(planner.next(now: at(7)) == .look)
     planner.looked(9...12)
-    #expect(planner.next(now: at(7)) == .read(rows: 200), "row 9 waits still")
+    #expect(planner.next(now: at(7)) == .read(rows: 200), "row 9 still waits")
     planner.read(rows: 1, events: 1, of: 200, now: at(7))
     planner.published()
     #expect(planner.next(now: at(12)) == .look)
     planner.looked(10...900)
-    #expect(planner.next(now: at(12)) == .end, "what others write is theirs to wait for")
+    #expect(planner.next(now: at(12)) == .end, "a worker does not wait for the events of others")
   }
 
   @Test("a drain with an empty outbox ends at once")

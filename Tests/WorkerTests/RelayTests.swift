@@ -5,7 +5,7 @@ import TaskStore
 import TestKit
 import Testing
 
-/// The outbox is emptied behind Kafka, never before it.
+/// Rows leave the outbox only after Kafka has their events.
 @Suite struct RelayTests {
   @Test("events that Kafka has not acknowledged stay in the outbox, and are published again")
   func lostRound() async throws {
@@ -17,7 +17,7 @@ import Testing
       try await eventually("a round waits for its acknowledgement") { bench.sink.isWaitedFor }
       try await eventually("the task is over") { try await bench.state(spec.id) == .succeeded }
       #expect(try await bench.store.pendingRows()?.lowerBound == 1, "the round that is under way is still there")
-      // The round is lost, with all that waits.
+      // The round is lost, together with all waiting messages.
       bench.sink.close()
       try await eventually("the outbox is empty") { try await bench.store.pendingRows() == nil }
     }
@@ -40,7 +40,7 @@ import Testing
     try expectHistory(of: spec.id, in: bench)
   }
 
-  /// Every number from 1 on is there, the last snapshot is the newest.
+  /// Checks that every number from 1 on exists, and that the last snapshot is the newest.
   private func expectHistory(of task: UniqueID, in bench: WorkerBench) throws {
     let events = try bench.sink.messages(to: bench.topics.events).map { try TaskEventJSON.decode($0.value ?? []) }
       .filter { $0.taskID == task }

@@ -9,7 +9,7 @@ import Testing
   private let second = WorkerID(rawValue: 2)
   private let gone = TaskFailure(code: .storageVolumeGone, message: "gone", class: .wait)
 
-  /// Two runs at once; a run may stand still for 600 s, and take 60 s to stop.
+  /// Two runs at once. A run may make no progress for 600 s, and may take 60 s to stop.
   private var table = RunTable(concurrency: 2, watchdog: Watchdog())
 
   private func claim(_ number: UInt64, storage: String = "default", epoch: Int = 1) -> Claim {
@@ -49,7 +49,7 @@ import Testing
     #expect((table.free, table.running, table.isIdle) == (2, 0, true))
   }
 
-  @Test("more runs than slots leave no slot free, and never fewer than none")
+  @Test("more runs than slots leave no slot free, and the number never becomes negative")
   mutating func overfull() {
     for number in 1...3 { _ = begin(claim(UInt64(number))) }
     #expect(table.free == 0)
@@ -58,7 +58,7 @@ import Testing
 
   // MARK: Stopping
 
-  @Test("a run is told to stop once, and keeps the first reason")
+  @Test("a run is stopped once, and keeps the first reason")
   mutating func stopsOnce() {
     let run = begin(claim(1))
     #expect(table.stop(id(1), .intent(.pause), now: at(10)) == [.stop(run, .intent(.pause))])
@@ -88,7 +88,7 @@ import Testing
 
   // MARK: Losing the task
 
-  @Test("a lost lease detaches its own runs alone, and hands nothing back")
+  @Test("a lost lease detaches only its own runs, and hands nothing back")
   mutating func lostLease() {
     let lost = begin(claim(1), under: first)
     let kept = begin(claim(2), under: second)
@@ -146,7 +146,7 @@ import Testing
     #expect((table.free, table.running) == (1, 0), "its handler still holds its slot")
   }
 
-  @Test("a run that was told to pause and does not is handed back for the pause")
+  @Test("the task of a run that does not stop for a pause is handed back for the pause")
   mutating func doesNotPause() {
     let run = begin(claim(1))
     _ = table.stop(id(1), .intent(.pause), now: at(1000))
@@ -216,7 +216,7 @@ import Testing
     #expect((table.free, table.hasDetached) == (1, false))
   }
 
-  @Test("a run on a root that does not answer keeps the reason it was told to stop for")
+  @Test("a run on a root that does not answer keeps its reason to stop")
   mutating func hangingWhileStopping() {
     let run = begin(claim(1))
     _ = table.stop(id(1), .intent(.cancel), now: at(0))
@@ -234,7 +234,7 @@ import Testing
     #expect(
       hanging.map { table[$0]?.phase } == [false, false, true].map { .detached(holdsSlot: $0, isHandingBack: true) })
     #expect(table.free == 1)
-    // Once a handler has returned, another run may hang in its place.
+    // Once a handler has returned, another run may hang without a slot instead.
     table.returned(hanging[0])
     let next = begin(claim(4))
     _ = table.rootHangs("default", gone)
@@ -244,7 +244,7 @@ import Testing
 
   // MARK: Progress
 
-  @Test("progress is published when it changes, and told to the store for the runs of the lease alone")
+  @Test("progress is published when it changes, and recorded only for the runs of the lease")
   mutating func progress() {
     let runs = [begin(claim(1), under: first), begin(claim(2), under: second)]
     #expect(table.takePublished() == [])
@@ -256,7 +256,7 @@ import Testing
     #expect(table.takeRenewed(of: first, now: at(1001)) == [])
   }
 
-  @Test("the progress of a detached run is told to nobody")
+  @Test("the progress of a detached run is not published")
   mutating func detachedProgress() {
     let run = begin(claim(1))
     table.observe(run, bytesDone: 500, bytesTotal: 1000, pulses: 0, now: at(1000))

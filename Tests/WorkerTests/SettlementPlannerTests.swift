@@ -75,7 +75,7 @@ import WorkerCore
     #expect(delay <= .seconds(1), "as after a first attempt")
   }
 
-  /// Whatever a source does: every attempt brings what is least, or nothing, and now and then another version.
+  /// A source that behaves badly: every attempt brings the smallest progress or none, and sometimes another version.
   @Test("no task is tried for ever, whatever its source does", arguments: 1...20 as ClosedRange<UInt64>)
   func noTaskIsTriedForEver(seed: UInt64) {
     var random = SplitMix64(seed: seed)

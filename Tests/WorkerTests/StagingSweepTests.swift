@@ -12,7 +12,7 @@ import WorkerCore
   private static let minute = StagingSweepPlanner.quiet
   private static let week = StagingSweepPlanner.kept
 
-  /// From what age on, in seconds, the file of a task in this state is discarded; nil: never.
+  /// The age in seconds from which the file of a task in this state is discarded; nil for never.
   private static let table: [(TaskState?, Int?)] = [
     (.succeeded, minute), (.canceled, minute), (.failed, week), (.paused, nil), (.queued, nil), (.blocked, nil),
     (.running, nil), (.publishing, nil), (nil, week),
@@ -29,7 +29,7 @@ import WorkerCore
     }
   }
 
-  /// From what age on, in seconds, the scratch directory of a task in this state is discarded; nil: never.
+  /// The age in seconds from which the scratch directory of a task in this state is discarded; nil for never.
   private static let scratchTable: [(TaskState?, Int?)] = [
     (.succeeded, minute), (.canceled, minute), (.failed, minute), (.paused, minute), (.queued, minute),
     (.blocked, minute), (.running, nil), (.publishing, nil), (nil, week),
@@ -47,7 +47,7 @@ import WorkerCore
     }
   }
 
-  @Test("the sweep removes the scratch directories of runs that are over, with what they hold")
+  @Test("the sweep removes the scratch directories of ended runs, with everything in them")
   func removesScratchDirectories() async throws {
     let directory = try TemporaryDirectory()
     let storage = Storage(roots: ["default": directory.path])
@@ -78,7 +78,7 @@ import WorkerCore
     #expect(Set(try volume.scratches().map(\.name)) == Set(kept.dropLast() + [old]))
     await sweeper.sweep()
     #expect(Set(try volume.scratches().map(\.name)) == Set(kept.dropLast()))
-    // Touched just now.
+    // It was changed just now.
     _ = try volume.makeScratch(kept[2])
     await sweeper.sweep()
     #expect(Set(try volume.scratches().map(\.name)) == Set(kept))
@@ -117,14 +117,14 @@ import WorkerCore
   {
     let directory = try TemporaryDirectory()
     try Volume.initialise(name: "default", path: directory.path)
-    // Whoever opens a pipe that nobody writes to waits, as in a file system whose server is gone.
+    // Opening a pipe without a writer blocks, like a file system whose server is gone.
     let marker = "\(directory.path)/.reelhaul/volume"
     #expect(unlink(marker) == 0 && mkfifo(marker, 0o600) == 0)
     let loop = EventLoop(name: "sweep")
     let sweeper = StagingSweeper(
       loop: loop, store: MemoryStore(), storage: Storage(roots: ["default": directory.path]), log: quietLog)
     let sweep = loop.task { await sweeper.sweep() }
-    // For it to begin.
+    // Gives the sweep time to begin.
     try await Task.sleep(for: .seconds(1))
     sweep.cancel()
     _ = await sweep.result

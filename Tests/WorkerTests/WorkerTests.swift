@@ -11,7 +11,8 @@ import TransferEngine
 import WorkerCore
 
 @Suite struct WorkerTests {
-  /// Four fifths of it are waited for Kafka; in the last one the lease is given up, also by a machine that is busy.
+  /// The drain waits for Kafka during four fifths of this time. The last fifth is enough to give up the lease, even on
+  /// a busy machine.
   private static let drainWithoutKafka = Duration.seconds(15)
 
   @Test("a worker carries tasks from the command to the events")
@@ -86,8 +87,8 @@ import WorkerCore
     #expect(headers["dead-letter-reason"]?.isEmpty == false)
   }
 
-  /// The commands are in order: no fault of the server makes dead letters of them.
-  @Test("commands wait while the database refuses them, and become no dead letters")
+  /// The commands are valid: a fault of the server must not turn them into dead letters.
+  @Test("commands wait while the database refuses them, and do not become dead letters")
   func commandsWaitWhileTheServerDoesNotLetThemBeApplied() async throws {
     let bench = try WorkerBench()
     bench.store.setForbidden(true)
@@ -122,7 +123,7 @@ import WorkerCore
 
   @Test("a signal stops a run before the next renewal")
   func aSignalStopsARunAtOnce() async throws {
-    // No regular renewal comes by while the test lasts: without the signal nobody would learn of the intent.
+    // There is no regular renewal during the test: without the signal, the worker would not learn of the intent.
     let bench = try WorkerBench {
       $0.leaseSeconds = 86_400
       $0.renewalInterval = .seconds(3600)
@@ -201,9 +202,9 @@ import WorkerCore
     }
     #expect(code == 0)
     #expect(try await bench.store.counts() == [.queued: 5])
-    for spec in specs { #expect(try await bench.store.task(spec.id)?.attempt == 0, "no attempt is burnt") }
+    for spec in specs { #expect(try await bench.store.task(spec.id)?.attempt == 0, "no attempt is counted") }
     let events = try bench.sink.messages(to: bench.topics.events).map { try TaskEventJSON.decode($0.value ?? []).kind }
-    #expect(events.count { $0 == .released } == 5, "its last events are published, too")
+    #expect(events.count { $0 == .released } == 5, "its last events are published too")
     #expect(try await bench.store.pendingRows() == nil)
     #expect(try await bench.store.workers().isEmpty, "the lease is given up")
     #expect(try await bench.store.audit() == [])
@@ -243,17 +244,17 @@ import WorkerCore
   func aDrainDoesNotWaitForARootThatHangs() async throws {
     let bench = try WorkerBench { $0.drainLimit = .seconds(60) }
     let spec = download()
-    // Whoever opens a pipe that nobody writes to waits, as in a file system whose server is gone.
+    // Opening a pipe without a writer blocks, like a file system whose server is gone.
     let marker = try #require(bench.storage.roots["default"]) + "/.reelhaul/volume"
     let code = try await bench.run {
       bench.submit([spec])
       try await eventually("it runs") { bench.handler.ledger(spec.id) != nil }
       #expect(unlink(marker) == 0 && mkfifo(marker, 0o600) == 0)
-      // The watch looks every second, and lets the run go after five that it hangs.
+      // The watch looks every second, and detaches a run that has hung for five seconds.
       try await Task.sleep(for: .seconds(4))
     }
     let writer = open(marker, O_WRONLY | O_NONBLOCK)
-    #expect(writer >= 0, "somebody waits there")
+    #expect(writer >= 0, "a call waits there")
     close(writer)
     #expect(code == 0)
     #expect(try await bench.state(spec.id) == .queued)
@@ -276,7 +277,7 @@ import WorkerCore
           let task = try await bench.store.task(spec.id)
           return task?.state == .queued && task?.error?.code == .storageVolumeGone
         }
-        #expect(try await bench.store.task(spec.id)?.attempt == 0, "no attempt is burnt")
+        #expect(try await bench.store.task(spec.id)?.attempt == 0, "no attempt is counted")
       }
       let other = noop()
       bench.submit([other])

@@ -9,10 +9,10 @@ typedef struct {
   size_t length;
 } rh_migration;
 
-/// All migrations, by number: they make and change the tables.
+/// All migrations, in the order of their numbers. They make and change the tables.
 extern const rh_migration *const rh_migrations;
 extern const size_t rh_migration_count;
 
-/// All functions, views and triggers as they are to be, in UTF-8, not NUL-terminated.
+/// The present version of all functions, views and triggers, in UTF-8, not NUL-terminated.
 extern const char *const rh_routines;
 extern const size_t rh_routines_length;

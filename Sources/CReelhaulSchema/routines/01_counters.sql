@@ -1,5 +1,6 @@
--- Counters follow the rows of `run`, whoever writes them: `used` is their number, in the same transaction. Statement
--- triggers with transition tables: one update per bucket and statement, and the locks are held for the commit only.
+-- Triggers keep the counters: `used` is the number of rows of `run`, updated in the transaction that changes `run`.
+-- They are statement triggers with transition tables: a statement updates each bucket once, at its end, so that the
+-- locks are held for the commit only.
 create function count_runs() returns trigger language plpgsql as $$
 declare
   buckets int[];
@@ -9,7 +10,7 @@ begin
     from (select bucket_id, sum(n)::int n
             from (select kind_id, queue_id, host_id, storage_id, source_storage_id, count(*) n
                     from changed
-                   group by kind_id, queue_id, host_id, storage_id, source_storage_id) c  -- runs alike, together
+                   group by kind_id, queue_id, host_id, storage_id, source_storage_id) c  -- equal runs together
            cross join lateral (values (1), (c.kind_id), (c.queue_id), (c.host_id), (c.storage_id),
                                       (nullif(c.source_storage_id, 0))) scope (bucket_id)
            where bucket_id is not null
@@ -36,7 +37,6 @@ create trigger run_begins after insert on run
 create trigger run_ends after delete on run
   referencing old table as changed for each statement execute function count_runs();
 
--- Rows of `run` never change their buckets.
 create function refuse_move() returns trigger language plpgsql as $$
 begin
   raise exception 'a run cannot change its buckets';
@@ -45,8 +45,9 @@ end $$;
 create trigger run_stays before update of kind_id, queue_id, host_id, storage_id, source_storage_id, task_id on run
   for each row execute function refuse_move();
 
--- The gate: one claim at a time. Claiming is then plain reading followed by one write; fairness is exact, limits cannot
--- race, and nothing deadlocks. The key names the schema, so that fleets in one database do not wait for each other.
+-- The gate lets one claim run at a time. So a claim can read first and then write; fairness is exact, claims cannot
+-- race for a limit, and nothing deadlocks. The key contains the schema's name, so that fleets in one database do not
+-- wait for each other.
 create function pass_gate() returns void language sql as $$
   select pg_advisory_xact_lock(hashtextextended('reelhaul.gate.' || current_schema(), 0))
 $$;
@@ -73,7 +74,7 @@ create function declare_kinds(kinds text[], limits int[], present_names text[]) 
 declare
   scopes text[] := array_fill('kind'::text, array[cardinality(kinds)]);
 begin
-  -- Registering must not wait for claims where nothing changes.
+  -- If nothing changes, registering must not wait for claims.
   if not exists (
     select from unnest(kinds, limits, present_names) u(kind, declared, present)
       left join bucket b on b.scope = 'kind' and b.name = u.kind
@@ -113,7 +114,7 @@ create function put_limits_in_force(scopes text[], names text[]) returns void la
     from unnest(scopes, names) u(scope, name) where b.scope = u.scope and b.name = u.name
 $$;
 
--- A queue's share among queues whose tasks have equal priority.
+-- Sets a queue's share among queues whose tasks have equal priority.
 create function set_weight(queue_name text, new_weight float8) returns void language plpgsql as $$
 begin
   perform pass_gate();

@@ -2,12 +2,13 @@ create function creation_key() returns bigint language sql stable as $$
   select hashtextextended('reelhaul.creation.' || current_schema(), 0)
 $$;
 
--- Buckets and lanes come into being one transaction after the other: ids stay dense, and nobody waits in a ring.
+-- Only one transaction at a time creates buckets and lanes. So ids stay dense, and transactions cannot wait for each
+-- other in a circle.
 create function begin_creation() returns void language sql as $$
   select pg_advisory_xact_lock(creation_key())
 $$;
 
--- Creates the buckets that are missing, and the rows of `queue` that belong to them.
+-- Creates the missing buckets, and the rows of `queue` that belong to them.
 create function ensure_buckets(scopes text[], names text[]) returns void language plpgsql as $$
 begin
   perform begin_creation();
@@ -31,7 +32,7 @@ begin
    where b.scope = 'queue' and b.name = any(names) and not exists (select from queue q where q.id = b.id);
 end $$;
 
--- The lanes for these keys, in their order; missing ones are created.
+-- Returns the lanes for these keys, in the order of the keys; creates missing ones.
 --
 -- This and all functions of the hot paths are planned `by_index`: 99_plans.sql says what that is. Where a vacuum has just
 -- found such a table empty, a plan would rather read all of an index, in its order, than look up key by key. So joins by
@@ -60,10 +61,10 @@ begin
     if array_position(ids, null) is null then
       return ids;
     end if;
-    -- One that is there may be deleted before it is held; not again and again.
+    -- Another transaction may delete a lane after this one has found it, but not again and again.
     tries := tries + 1;
     if tries > 10 then
-      raise exception 'lanes could not be made';
+      raise exception 'the lanes could not be created in 10 tries';
     end if;
 
     perform ensure_buckets(
@@ -87,8 +88,8 @@ begin
   end loop;
 end $$;
 
--- Before tasks go into these lanes, each of which is there once: until this transaction ends no claim switches them off,
--- and nobody deletes them. `wake_lanes` knows them.
+-- Must be called before tasks are put into these lanes; no lane is listed twice. Until this transaction ends, no claim
+-- switches the lanes off, and no transaction deletes them. `wake_lanes` wakes them.
 create function hold_lanes(lanes int[]) returns void language plpgsql as $$
 declare
   held  int[] := coalesce(nullif(current_setting('reelhaul.lanes', true), ''), '{}');
@@ -97,16 +98,16 @@ begin
   perform from lane where id = any(lanes) order by id for key share;
   get diagnostics there = row_count;
   if there < cardinality(lanes) then
-    -- Deleted since it was looked up: whoever repeats the call makes it anew.
-    raise exception 'a lane is gone' using errcode = 'serialization_failure';
+    -- A lane was deleted after it was looked up. The caller repeats the call, and that creates the lane again.
+    raise exception 'a lane was deleted in the meantime' using errcode = 'serialization_failure';
   end if;
   if not lanes <@ held then
     perform set_config('reelhaul.lanes', (held || lanes)::text, true);
   end if;
 end $$;
 
--- Claims look again at the lanes that this transaction put rows into. Once in a transaction, when all are in: two that
--- wake the same lanes one by one would wait for each other.
+-- Marks the lanes that this transaction has put rows into, so that claims look at them again. It is called only once in
+-- a transaction, after all rows: two transactions that wake the same lanes one by one would wait for each other.
 create function wake_lanes() returns void
 language plpgsql set reelhaul.plans = 'by_index' as $$
 declare
@@ -119,7 +120,8 @@ begin
   end if;
 end $$;
 
--- The first of `count` positions behind all that is in `ready`. A transaction's ordinals go on from call to call.
+-- Returns the first of `count` positions behind all rows of `ready`. The ordinals of a transaction continue from call
+-- to call.
 create function reserve_positions(count int) returns bigint language plpgsql as $$
 declare
   taken bigint := coalesce(nullif(current_setting('reelhaul.positions', true), ''), '0')::bigint;
@@ -128,8 +130,8 @@ begin
   return (pg_current_xact_id()::text::bigint << 20) + taken;
 end $$;
 
--- Puts queued tasks into `ready`, at the end or in front. Their rows in `task` are locked and up to date; the lanes are
--- to be woken.
+-- Puts queued tasks into `ready`, at the end or in front. The caller has locked and updated their rows in `task`, and
+-- calls `wake_lanes` later.
 create function enqueue(tasks uuid[], in_front boolean) returns void
 language plpgsql set reelhaul.plans = 'by_index' as $$
 declare

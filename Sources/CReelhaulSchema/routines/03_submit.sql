@@ -1,4 +1,4 @@
--- One row of the outbox for a statement that changed tasks; nothing where it changed none.
+-- Adds one row to the outbox for a statement that changed tasks; does nothing if it changed no task.
 create function publish(event text, tasks uuid[], numbers int[]) returns void language plpgsql as $$
 begin
   if cardinality(tasks) > 0 then
@@ -6,8 +6,8 @@ begin
   end if;
 end $$;
 
--- The one order in which task rows are locked. Those that come after others are last: who ends a run locks its task
--- first, and then what comes after it.
+-- Locks task rows in the one order that all functions use. Tasks with dependencies come last, because a transaction
+-- that ends a run first locks its task and then the tasks that wait for it.
 create function lock_tasks(ids uuid[]) returns void
 language plpgsql set reelhaul.plans = 'by_index' as $$
 begin
@@ -15,10 +15,10 @@ begin
     order by exists (select from task_dependency d where d.task_id = t.id offset 0), t.id for no key update of t;
 end $$;
 
--- The first statement of every batch of commands: makes room in the inbox and locks the tasks that the batch names;
--- `wake_lanes` is the last. Batches go side by side. One with dependencies or removals goes alone, so that no task comes
--- into being, or comes back, between its look and its commit; so does one that would create lanes while it has tasks
--- locked.
+-- The first statement of every batch of commands; `wake_lanes` is the last. It prepares the inbox and locks the tasks
+-- that the batch names. Batches run at the same time. A batch with dependencies or removals runs alone, so that no task
+-- is created, or created again, between its look and its commit. A batch that may create lanes while it has tasks
+-- locked runs alone too.
 create function begin_apply(alone boolean, tasks uuid[]) returns void language plpgsql as $$
 declare
   key bigint := hashtextextended('reelhaul.apply.' || current_schema(), 0);
@@ -55,7 +55,7 @@ begin
   perform hold_lanes(lanes);
 
   if cardinality(dependents) > 0 then
-    -- One that succeeds later finds the rows written below.
+    -- A task that succeeds later finds the rows written below.
     select coalesce(array_agg(u.id), '{}'), coalesce(array_agg(u.after_id), '{}') into waiting, unmet
       from unnest(dependents, dependencies) u(id, after_id)
      where not exists (select from task t where t.id = u.after_id and t.state = 'succeeded' offset 0)
@@ -69,7 +69,7 @@ begin
            u.priority, lanes[u.lane_number], base + u.ordinal - 1, u.not_before, u.spec
       from unnest(ids, lane_numbers, priorities, not_befores, pauses, specs)
            with ordinality u(id, lane_number, priority, not_before, is_paused, spec, ordinal)
-     where not exists (select from task t where t.id = u.id offset 0)  -- a conflict would wait for whoever changes it
+     where not exists (select from task t where t.id = u.id offset 0)  -- a conflict would wait for the task's lock
        and not exists (select from removed_task r where r.id = u.id offset 0)
      order by u.id  -- two batches with the same new tasks wait in one order
         on conflict do nothing

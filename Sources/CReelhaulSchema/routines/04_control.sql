@@ -1,4 +1,5 @@
--- The lane beside this one at another rank; made where it is missing, and not deleted before this transaction ends.
+-- Returns the lane that differs from this one only in its rank; creates it if it is missing. No transaction can delete
+-- it before this one ends.
 create function sibling_lane(lane int, other_rank smallint) returns int language plpgsql as $$
 declare
   sibling int;
@@ -19,7 +20,7 @@ begin
   return sibling;
 end $$;
 
--- Takes a queued task out of `ready` or `delayed`. False: a claim was faster, it runs.
+-- Takes a queued task out of `ready` or `delayed`. Returns false if a claim was faster, so that the task runs.
 create function withdraw(t task) returns boolean language plpgsql as $$
 begin
   delete from ready where lane_id = t.lane_id and pos = t.pos and task_id = t.id;
@@ -30,8 +31,8 @@ begin
   return found;
 end $$;
 
--- Makes resting tasks wait again: for what they come after, for their time, or for a worker. Their rows are locked;
--- `event` is what is told about them.
+-- Makes resting tasks wait again: for their dependencies, for their time, or for a worker. The caller has locked their
+-- rows. `event` is the kind of the event to publish.
 create function release_tasks(tasks uuid[], event text) returns void
 language plpgsql set reelhaul.plans = 'by_index' as $$
 declare
@@ -56,13 +57,13 @@ begin
   perform enqueue(able, false);
 end $$;
 
--- The name of the storage that a URL is of; empty where it is of none.
+-- The name of the storage in a URL; empty if it is not a storage URL.
 create function storage_name(url text) returns text language sql immutable as $$
   select coalesce(substring(url from '(?i)^storage://([^/]*)'), '')
 $$;
 
--- Makes rows of `cleanup` of what these tasks have elsewhere: what their checkpoints tell of, and with `also_files` the
--- files that they made. The checkpoints go.
+-- Moves the checkpoints of these tasks into rows of `cleanup`, so that a handler can remove what they name. With
+-- `also_files`, every task gets a row, also without a checkpoint, and the handler deletes the files that the task made.
 create function leave_to_clean_up(tasks uuid[], also_files boolean) returns void
 language plpgsql set reelhaul.plans = 'by_index' as $$
 begin
@@ -80,7 +81,7 @@ begin
    where also_files or g.task_id is not null;
 end $$;
 
--- Creates the inbox's days that are missing and drops those that are over: commands are recognised for seven days.
+-- Creates the missing partitions of the inbox and drops old ones: the ids of commands are kept for seven days.
 create function tend_inbox() returns void language plpgsql as $$
 declare
   today date := (now() at time zone 'utc')::date;
@@ -107,10 +108,10 @@ end $$;
 
 select tend_inbox();
 
--- Carries out pause, resume, cancel, retry, remove and prioritize, in order; one answer per command: applied, duplicate,
--- intended (with the boot of the worker that runs the task) or refused (with code and reason). `begin_apply` has locked
--- the tasks: no one else settles, sweeps or controls them; a claim still may take one. `priorities` are of prioritize,
--- `files` of remove: whether the task's files go, too.
+-- Carries out pause, resume, cancel, retry, remove and prioritize, in order. Returns one answer per command: applied,
+-- duplicate, intended (with the boot of the worker that runs the task) or refused (with code and reason). `begin_apply`
+-- has locked the tasks: no other transaction settles, sweeps or controls them, but a claim may still take one.
+-- `priorities` belong to prioritize. `files` belongs to remove: true if the task's files are to be deleted too.
 create function control(ids uuid[], tasks uuid[], actions text[], priorities smallint[], files boolean[])
 returns table (outcome text, worker_boot uuid, code text, reason text)
 language plpgsql set reelhaul.plans = 'by_index' as $$
@@ -174,7 +175,7 @@ begin
         elsif command.action = 'resume' and pending = 'pause' then
           delete from intent where worker_id = r.worker_id and task_id = t.id;
         elsif command.action = 'prioritize' then
-          -- Felt when the task comes back to the queue.
+          -- The new priority takes effect when the task returns to its queue.
           update task
              set priority = command.priority, lane_id = sibling_lane(t.lane_id, (-command.priority)::smallint),
                  sequence = greatest(t.sequence, r.sequence) + 1
@@ -198,7 +199,7 @@ begin
         update task
            set attempt = 0, error_code = null, error_message = null, error_class = null, error_retry_after = null,
                state = 'queued', finished_at = null,
-               -- What it had went with its checkpoint.
+               -- A canceled task has lost its bytes together with its checkpoint.
                bytes_done = (select c.bytes_done from checkpoint c where c.task_id = t.id)
          where id = t.id;
         perform release_tasks(array[t.id], 'retrying');

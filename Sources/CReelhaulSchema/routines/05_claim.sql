@@ -1,16 +1,18 @@
--- Fairness among queues, as far as a claim of several tasks at once can have it. Each start is shared, by weight, by the
--- queues that could have had it: those are *due*, which have a waiting task with room in every bucket, at the highest
--- priority there is, of a kind and storage the worker has. A due queue earns its part of a start, and the queue that
--- gets it pays for it. The one that is owed most comes next.
+-- Fairness among queues, as exact as it can be when a claim takes several tasks at once. Every task that starts is
+-- shared, by weight, among all queues that could have started one instead. These queues are *due*: each has a waiting
+-- task with room in every bucket, at the highest waiting priority, of a kind and storage that the worker has. Every due
+-- queue earns its share of the start, and the queue whose task starts pays for it. The queue that is owed most comes
+-- next.
 --
--- In virtual time: `v` advances by 1 / (weights of the due queues) for each start, and the tag of a queue by 1 / weight
--- for each of its own. A queue is owed (v - tag) * weight tasks. A queue that waits but is not due (its host is full, the
--- worker has not got its kind, there is a higher priority) moves along with v, so it neither gains nor loses: what one
--- worker or one priority serves does not change the order among queues that could not run there. A queue without waiting
--- tasks is *idle*: its cursor_lane is -1, its tag is relative to v, and at most a task from it; so it comes back at v.
+-- In virtual time: `v` advances by 1 / (sum of the weights of the due queues) for each start. The tag of a queue
+-- advances by 1 / weight for each start of its own. A queue is owed (v - tag) * weight tasks. A queue may wait without
+-- being due: its host is full, the worker does not have its kind, or there is a higher priority. The tag of such a
+-- queue advances like v, so it neither gains nor loses. So the starts of one worker or one priority do not change the
+-- order among queues that could not run there. A queue without waiting tasks is *idle*: its cursor_lane is -1, and its
+-- tag is relative to v and at most one task away from it; so it comes back at about v.
 
--- How `places` are shared at `v` by queues that begin at `starts`: they rise to one level of virtual time. What remains
--- goes, one by one, to those that would be owed most.
+-- Shares `places` at `v` among queues that begin at `starts`: raises all of them to one level of virtual time. The
+-- remaining places go, one by one, to the queue that would be owed most.
 create function apportion(v float8, starts float8[], weights float8[], places int) returns int[] language plpgsql immutable as $$
 declare
   n      int := cardinality(starts);
@@ -37,7 +39,7 @@ begin
         below := below + 1; total := total + weights[i]; area := area + (starts[i] - base) * weights[i];
       end if;
     end loop;
-    exit when below >= former;  -- more again is a rounding error
+    exit when below >= former;  -- it can only fall, except by a rounding error
     level := area / total;
     former := below;
   end loop;
@@ -61,11 +63,11 @@ begin
   return parts;
 end $$;
 
--- The functions below without settings of their own are parts of `claim`, planned under its settings; those in SQL are
--- merged into the statements that call them.
+-- The functions below that have no settings are parts of `claim`, and are planned under its settings. PostgreSQL
+-- inlines those in SQL into the statements that call them.
 
--- Up to 16 queues that are due, the lowest tag first; among equals the one that was served longest ago. `hosts` are the
--- hosts with room if these are few. No queue is owed more than 8 tasks, whatever happened.
+-- Up to 16 queues that are due, the lowest tag first; among equal tags, the queue that was served longest ago. `hosts`
+-- has the hosts with room, if `few` is true. A queue is never owed more than 8 tasks.
 create function due_queues(at_rank smallint, v float8, done int[], kinds int[], storages int[], hosts int[], few boolean)
 returns table (id int, start float8, weight float8, cursor_host int, cursor_lane int, room int)
 language sql stable as $$
@@ -93,7 +95,8 @@ language sql stable as $$
    limit 16
 $$;
 
--- Up to `fan` lanes of a queue with room, in the order of its ring: by host and id, behind (after_host, after_lane).
+-- Up to `fan` lanes of a queue that have room, behind (after_host, after_lane), in the order of the queue's ring: by
+-- host and id.
 create function open_lanes(
   at_rank smallint, queue int, kinds int[], storages int[], hosts int[], few boolean,
   after_host int, after_lane int, fan int)
@@ -120,7 +123,7 @@ language sql stable as $$
      order by r.host_id, r.id limit fan) of_many
 $$;
 
--- The first `asked` rows of a lane: those in front, then those from its head on.
+-- The first `asked` rows of a lane: first the rows in front, then the rows from its head on.
 create function first_rows(lane int, head bigint, asked int) returns table (rows tid[], first_pos bigint)
 language sql stable as $$
   select array_agg(z.tuple), min(z.pos) filter (where z.pos >= 0)
@@ -172,7 +175,7 @@ begin
          select room[coalesce(counted[x.kind_id], x.kind_id)] kind,
                 coalesce(room[x.host_id], (select run_limit - used from bucket where id = x.host_id)) host,
                 coalesce(room[x.storage_id], (select run_limit - used from bucket where id = x.storage_id)) storage,
-                -- Null where there is no second storage: `least` passes over it.
+                -- Null if there is no second storage: `least` ignores nulls.
                 coalesce(room[x.source_storage_id],
                          (select run_limit - used from bucket where id = x.source_storage_id)) source
          offset 0) free
@@ -243,12 +246,13 @@ begin
   end if;
 end $$;
 
--- The virtual time after a round, the `step` by which queues that were not due move along, and the tags of the queues
--- that were listed: those at `due`, and others that turned out to have nothing.
+-- Returns the virtual time after a round, the `step` by which the tags of queues that were not due advance, and the
+-- tags of all listed queues. `due` has the indexes of the due ones; the others turned out to have no rows.
 --
--- All of them have earned what was taken, by weight. Queues that got less than their quota were due until there was no
--- more room: they keep what they were owed, or one task, and the virtual time follows those that went on. Where 16 queues
--- are listed there may be more that are due: then it is the lowest start, which cannot pass any of them.
+-- All due queues have earned the tasks that were taken, by weight. A queue that got less than its quota was due until
+-- there was no more room: it keeps what it was owed, or one task, and the virtual time follows the queues that went on.
+-- If 16 queues are listed, more may be due: then the virtual time is the lowest start, which cannot be ahead of any of
+-- them.
 create function advance(
   inout v float8, starts float8[], out tags float8[], weights float8[], quotas int[], gots int[], due int[],
   out step float8)
@@ -259,7 +263,7 @@ declare
   weight float8 := 0;
   taken  int    := 0;
   lowest float8 := 'Infinity';  -- one task behind the queue with the lowest start
-  slowest float8 := 'Infinity'; -- and behind the lowest tag of those that got their quota
+  slowest float8 := 'Infinity'; -- one task behind the lowest tag of the queues that got their quota
   before float8;
 begin
   tags := starts;
@@ -298,7 +302,7 @@ end $$;
 create function begin_runs(claimer int, call bigint, picked tid[], counted int[], out tasks uuid[], out sequences int[])
 language plpgsql as $$
 begin
-  -- Never waits for a command that is taking a task out of `ready`: that may be waiting for this claim.
+  -- Skips locked rows: a command that takes a task out of `ready` may itself wait for this claim.
   with free as materialized (select ctid tuple from ready where ctid = any(picked) for update skip locked),
   taken as (delete from ready r using free where r.ctid = free.tuple returning r.*),
   begun as (
@@ -311,8 +315,8 @@ begin
   select array_agg(task_id), array_agg(sequence) into tasks, sequences from begun;
 end $$;
 
--- Switches lanes off that seem empty: locks first (whoever inserts holds KEY SHARE), then looks again with a new
--- snapshot. Queues that have no other lane to look at are idle from now on.
+-- Switches off lanes that seem empty. Locks them first (a transaction that inserts rows holds KEY SHARE), then looks
+-- again with a new snapshot. Queues without any other lane that is on become idle.
 create function switch_off(dry int[], v float8) returns void language plpgsql as $$
 declare
   locked int[];
@@ -345,9 +349,10 @@ begin
   end if;
 end $$;
 
--- Takes up to `wanted` tasks for a worker that has a current lease: highest priority first, fair among queues, round
--- the lanes of each queue, within the limit of every bucket. `call` counts the worker's calls: one that is repeated,
--- because its answer was lost, answers with what it took. Run it as its own transaction: the gate is held to its end.
+-- Takes up to `wanted` tasks for a worker that has a current lease: highest priority first, fair among queues, around
+-- the lanes of each queue, within the limit of every bucket. `call` is the number of the worker's call: if a call is
+-- repeated because its answer was lost, it returns the tasks that it took the first time. Run it as its own
+-- transaction, because the gate is held until the transaction ends.
 create function claim(claimer int, wanted int, call bigint)
 returns setof uuid language plpgsql set reelhaul.plans = 'by_index'
 set enable_bitmapscan = off set enable_memoize = off as $$
@@ -356,19 +361,19 @@ declare
   left_over  int;
   at_rank    smallint := -32768;
   v          float8;                                              -- the virtual time
-  horizon    bigint;                                              -- no later commit comes below it
-  kinds      int[];                                               -- those the worker handles that have room
-  storages   int[];                                               -- those it has mounted that have room
-  hosts      int[];                                               -- those with room, where they are few
+  horizon    bigint;                                              -- no later commit adds a position below it
+  kinds      int[];                                               -- kinds that the worker handles and that have room
+  storages   int[];                                               -- storages that it has mounted and that have room
+  hosts      int[];                                               -- hosts with room, if `few`
   few        boolean;
   counted    int[];                                               -- of former names of kinds: what they count as
   room       int[];                                               -- run_limit - used, by bucket, when first met
-  done       int[];                                               -- queues with nothing left at this rank
+  done       int[];                                               -- queues with no more rows at this rank
   picked     tid[];
   dry        int[];                                               -- lanes that seem empty
   took       uuid[];          took_sequences int[];
   all_took   uuid[] := '{}';  all_sequences  int[] := '{}';
-  -- The queues of a round: those that are due, in the order of their starts.
+  -- The queues of a round: the due ones, in the order of their starts.
   n          int;
   ids        int[];           starts  float8[];  tags    float8[];  weights float8[];
   at_hosts   int[];           at_lanes int[];    rooms   int[];     quotas  int[];
@@ -423,7 +428,7 @@ begin
     exit when not found;
     done := '{}';
 
-    loop  -- rounds, while something is taken or a queue turns out to have nothing
+    loop  -- rounds, while rows are taken or a queue turns out to have none
       select array_agg(d.id), array_agg(d.start), array_agg(d.weight), array_agg(d.cursor_host),
              array_agg(d.cursor_lane), array_agg(d.room)
         into ids, starts, weights, at_hosts, at_lanes, rooms
@@ -470,7 +475,7 @@ begin
                  or cursor_lane < 0 or cursor_lane <> at_lanes[array_position(ids, id)]
              end;
 
-      -- Every round is written before the next one looks.
+      -- Every round is written before the next one reads.
       if picked is not null then
         select b.tasks, b.sequences into took, took_sequences from begin_runs(claimer, call, picked, counted) b;
         all_took := all_took || took; all_sequences := all_sequences || took_sequences;
@@ -488,7 +493,7 @@ begin
   return query select unnest(all_took);
 end $$;
 
--- What a worker needs to begin the tasks it claimed; outside the gate. In the order of `tasks`.
+-- Returns what a worker needs to begin the tasks that it claimed, in the order of `tasks`. Runs outside the gate.
 create function claimed(tasks uuid[])
 returns table (
   task_id uuid, epoch int, attempt smallint, priority smallint, spec json,

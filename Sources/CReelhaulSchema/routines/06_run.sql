@@ -1,4 +1,5 @@
--- Makes this the schema of the fleet with these topics, unless it is a fleet's already; returns that one's prefix.
+-- Binds this schema to the fleet with this topic prefix, unless it belongs to a fleet already. Returns the prefix of
+-- the fleet that has it.
 create function bind_fleet(prefix text) returns text language sql as $$
   insert into fleet (topic_prefix) values (prefix) on conflict do nothing;
   select topic_prefix from fleet
@@ -18,7 +19,8 @@ create function register_worker(
   returning id
 $$;
 
--- Prolongs a lease. No row: it is gone for good. Otherwise one row per intent, or one with nulls where there is none.
+-- Prolongs a lease. Returns no row if the lease is gone for good. Otherwise returns one row per intent, or one row of
+-- nulls if there is no intent.
 create function renew(renewed int) returns table (task_id uuid, what text) language plpgsql as $$
 begin
   return query
@@ -28,12 +30,12 @@ begin
     select i.task_id, i.what from alive left join intent i on i.worker_id = alive.id;
 end $$;
 
--- What storage a worker can use from now on: claims follow.
+-- Sets the storages that a worker can use from now on. Claims follow it.
 create function announce(worker_id int, its_volume_names text[], its_volume_ids uuid[]) returns void language sql as $$
   update worker set volume_names = its_volume_names, volume_ids = its_volume_ids where id = worker_id and not dead
 $$;
 
--- Gives a lease up; what the worker still runs is swept.
+-- Gives up a lease. The sweep requeues the tasks that the worker still runs.
 create function retire(retired int) returns void language plpgsql as $$
 begin
   update worker set dead = true, lease_until = least(lease_until, now()) where id = retired;
@@ -41,8 +43,8 @@ begin
   delete from leader where worker_id = retired;
 end $$;
 
--- How far running tasks are. Samples of an epoch that is over change nothing, nor those of a run that is locked: they
--- come with the lease, which must not wait for whoever has it.
+-- Records the progress of running tasks. Ignores samples of an epoch that is over. Skips a run that is locked: samples
+-- come together with the renewal of the lease, which must not wait for a lock.
 create function record_progress(tasks uuid[], epochs int[], done bigint[], totals bigint[], rates bigint[])
 returns void
 language plpgsql set reelhaul.plans = 'by_index' as $$
@@ -57,8 +59,8 @@ begin
    where r.ctid = s.tuple;
 end $$;
 
--- Records what runs have made safe. One answer per write: whether the epoch owns the task. A checkpoint that begins
--- publishing moves its task to that phase.
+-- Records checkpoints of runs. Returns one answer per checkpoint: whether its epoch owns the task. A checkpoint with
+-- the stage `publishing` moves its task to that phase.
 create function record_checkpoints(
   tasks uuid[], epochs int[], versions smallint[], generations int[], dones bigint[], totals bigint[], stages text[],
   payloads json[]
@@ -78,7 +80,7 @@ begin
            cross join lateral (select phase from run where task_id = u.id and epoch = u.epoch for no key update) r) o;
 
   insert into checkpoint as c (task_id, epoch, version, generation, bytes_done, bytes_total, stage, payload)
-  select distinct on (u.task_id)  -- the last of several
+  select distinct on (u.task_id)  -- only the last checkpoint of a task
          u.task_id, u.epoch, u.version, u.generation, u.done, u.total, u.stage, u.payload
     from unnest(tasks, epochs, versions, generations, dones, totals, stages, payloads)
          with ordinality u(task_id, epoch, version, generation, done, total, stage, payload, ordinal)
@@ -90,7 +92,7 @@ begin
          payload = excluded.payload;
 
   if publishers is not null then
-    perform lock_tasks(publishers);  -- the number of an event must not be given twice
+    perform lock_tasks(publishers);  -- so that no two events of a task get the same number
     with begun as (
       update run r set phase = 'publishing', sequence = greatest(r.sequence, t.sequence) + 1
         from unnest(publishers) u(id) join task t on t.id = any(array[u.id])
@@ -104,7 +106,7 @@ begin
   return (select array_agg(n = any(owned) order by n) from generate_series(1, cardinality(tasks)) n);
 end $$;
 
--- Takes or keeps a role for some seconds; false while another worker has it.
+-- Takes or keeps a role for some seconds. Returns false while another worker has it.
 create function lead(wanted_role text, candidate int, seconds int) returns boolean language plpgsql as $$
 begin
   insert into leader as l (role, worker_id, until)

@@ -1,7 +1,8 @@
--- Ends the runs in these rows of `run`, which the caller has locked in the order of their tasks. The arrays run in
--- parallel; `outcomes` are succeeded, failed (`delays` null: for good), progressed (failed, but attempts are counted
--- anew), released, or lost with its worker. An intent decides where a task goes that did not succeed; released and lost
--- runs do not count as attempts. It ends with the buckets: while they are locked nobody else claims or settles.
+-- Ends the runs in these rows of `run`. The caller has locked the rows in the order of their tasks. All arrays have one
+-- element per run. `outcomes` are succeeded, failed (`delays` null: for good), progressed (failed, but attempts are
+-- counted from 0 again), released, and lost with its worker. If a task has not succeeded, its intent decides what
+-- becomes of it. Released and lost runs do not count as attempts. The buckets are locked last, because no other
+-- transaction can claim or settle while they are locked.
 create function end_runs(
   tuples tid[], tasks uuid[], outcomes text[], delays interval[], digests bytea[], sizes bigint[], outputs json[],
   codes text[], messages text[], classes text[], retry_afters int[]
@@ -14,7 +15,7 @@ declare
   canceled  uuid[];
   intents   tid[];
 begin
-  perform lock_tasks(tasks);  -- after this no control command can leave an intent behind
+  perform lock_tasks(tasks);  -- from now on no control command can add an intent
 
   with ended as materialized (
     select r.*, u.*, i.*
@@ -44,7 +45,8 @@ begin
            sequence = greatest(t.sequence, d.sequence) + 1,
            started_at = d.started_at,
            finished_at = case when d.verdict in ('succeeded', 'failed', 'canceled') then now() end,
-           -- What is recorded; the run may have had more, and lost it, or recorded more than it last told.
+           -- The recorded bytes: the run may have lost unrecorded ones, or recorded more than its last sample of
+           -- progress.
            bytes_done = case d.verdict when 'succeeded' then d.size
                           else coalesce((select c.bytes_done from checkpoint c where c.task_id = t.id), 0) end,
            bytes_total = case d.verdict when 'succeeded' then d.size else coalesce(d.bytes_total, t.bytes_total) end,
@@ -88,7 +90,8 @@ begin
   delete from run where ctid = any(tuples);
 end $$;
 
--- Lets go on what waited for these tasks only. Without index-only scans: one of the whole primary key would seem as good.
+-- Releases the tasks that now wait for no other task. Index-only scans are off, because the planner would consider a
+-- scan of the whole primary key as good as a lookup.
 create function unblock(succeeded uuid[]) returns void
 language plpgsql set reelhaul.plans = 'by_index' set enable_indexonlyscan = off as $$
 declare
@@ -100,7 +103,7 @@ begin
   if candidates is null then
     return;
   end if;
-  -- Two that end at the same time: whoever gets the row last sees both gone.
+  -- If two dependencies end at the same time, the transaction that locks the row last sees that both have ended.
   perform lock_tasks(candidates);
   delete from task_dependency d using unnest(succeeded) u(id) where d.after_id = any(array[u.id]);
   select array_agg(id) into able from task t
@@ -111,7 +114,7 @@ begin
   end if;
 end $$;
 
--- Ends runs. One answer per settlement: whether it took effect, now or when it was sent before.
+-- Ends runs. Returns one answer per settlement: whether it took effect, in this call or in an earlier one.
 create function settle(
   ids uuid[], epochs int[], outcomes text[], delay_microseconds bigint[], digests bytea[], sizes bigint[],
   outputs json[], codes text[], messages text[], classes text[], retry_afters int[]

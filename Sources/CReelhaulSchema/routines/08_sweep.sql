@@ -1,4 +1,4 @@
--- The lanes that no task is in that may still run. What has succeeded keeps the number of its lane and never comes back.
+-- The lanes without any task that may still run. A succeeded task keeps the number of its lane, but never runs again.
 create view unused_lane as
   select l.id from lane l
    where not l.ready
@@ -7,8 +7,8 @@ create view unused_lane as
      and not exists (select from run r join task t on t.id = r.task_id where t.lane_id = l.id)
      and not exists (select from delayed d join task t on t.id = d.task_id where t.lane_id = l.id);
 
--- Deletes unused lanes, up to 10,000. Claims do not wait for it, and submits only where they use such a lane again: to
--- look at all that is delayed takes seconds where that is a million.
+-- Deletes up to 10,000 unused lanes. Claims do not wait for it. A submit waits only if it uses such a lane again,
+-- because looking at a million delayed tasks takes seconds.
 create function tidy_lanes() returns void language plpgsql as $$
 declare
   unused int[];
@@ -17,21 +17,22 @@ begin
     return;
   end if;
   select array_agg(id) into unused from (select id from unused_lane limit 10000) u;
-  -- Lock first (whoever puts a task into a lane holds KEY SHARE), then look again with a new snapshot.
+  -- Locks first (a transaction that puts a task into a lane holds KEY SHARE), then looks again with a new snapshot.
   select array_agg(id) into unused from (select id from lane where id = any(unused) for update skip locked) locked;
   if unused is not null then
     delete from lane where id in (select id from unused_lane where id = any(unused));
   end if;
 end $$;
 
--- Frees the buckets of hosts and queues that no lane is for and nothing is known of: their names come and go without
--- end, and every claim looks at every queue. A queue that had more than its share keeps its place until the others are
--- there; and the last that was served keeps the virtual time. Waits for nobody, and claims do not wait for it.
+-- Frees the buckets of hosts and queues that have no lane and no settings. New names of hosts and queues never stop
+-- coming, and every claim looks at every queue. A queue that had more than its share stays until the others have caught
+-- up. The queue that was served last stays too, because it holds the virtual time. This function waits for no lock, and
+-- claims do not wait for it.
 create function tidy_buckets() returns void language plpgsql as $$
 declare
   freed int[];
 begin
-  -- Meanwhile no lane is made, and so no bucket comes into use.
+  -- While this lock is held, no lane is created, and so no bucket comes into use.
   if not pg_try_advisory_xact_lock(creation_key()) then
     return;
   end if;
@@ -52,8 +53,9 @@ begin
   end if;
 end $$;
 
--- Requeues what workers held whose lease is over, and makes due what was delayed; up to 5,000 tasks each. Never waits
--- for a worker that is alive: it locks the worker's row, and looks at the lease under that lock.
+-- Requeues the tasks of workers whose lease is over, and moves delayed tasks whose time has come to `ready`; up to
+-- 5,000 tasks each. It locks a worker's row and checks the lease under that lock, but skips locked rows, so it never
+-- waits for a worker that is alive.
 create function sweep() returns table (expired int, due int)
 language plpgsql set reelhaul.plans = 'by_index' as $$
 declare
@@ -75,7 +77,7 @@ begin
             for update skip locked) l;
   perform lock_tasks(lost);
 
-  -- The task's row first: a control command that has it may be taking it out of `delayed`.
+  -- Locks the task's row first: a control command that has locked it may be taking it out of `delayed`.
   select array_agg(id) into delays_over
     from (select t.id
             from (select task_id from delayed where run_at <= now() order by run_at limit 5000) d

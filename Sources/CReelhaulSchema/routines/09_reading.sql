@@ -1,5 +1,5 @@
--- A task as it is shown: what rests in `task`, overridden by the run that owns it. Rows are not looked for where a task
--- of that state has none: a key of null ends the lookup before it touches the index, a `case` before it begins.
+-- A task in the form that is shown: the row of `task`, overridden by the run that owns it. A task has rows in some
+-- tables only in certain states; in other states a null key or a `case` saves the lookup.
 create view task_document as
   select t.id, coalesce(r.phase, t.state::text) state, t.priority, t.spec,
          coalesce(r.attempt, t.attempt) attempt, coalesce(r.epoch, t.epoch) epoch,
@@ -25,12 +25,12 @@ begin
      order by u.ordinal;
 end $$;
 
--- The newest tasks, of one state and one queue where these are given. Two states are told apart here alone: queued tasks
--- that are `scheduled` for a time, and those that are `retrying` at one.
+-- The newest tasks, of one state and one queue if these are given. Two more states exist only here: queued tasks that
+-- are `scheduled` for a time, and queued tasks that are `retrying` at a time after a failure.
 create function list_tasks(of_state text, of_queue text, most int) returns setof task_document
 language plpgsql set reelhaul.plans = 'by_index' as $$
 declare
-  few     constant int := 2000;  -- where more wait, they are found soon among all tasks
+  few     constant int := 2000;  -- if more wait, a scan of all tasks finds enough of them soon
   delays  constant bool := coalesce(of_state in ('scheduled', 'retrying'), false);
   queue   int;
   lanes   int[];
@@ -82,7 +82,7 @@ begin
     select array_agg(id) into ids
       from (select id from task t
              where (of_state is null or t.state::text = of_state)
-               -- Not by its lane: that of what has succeeded may be gone.
+               -- Not by the lane, because the lane of a succeeded task may be deleted.
                and (of_queue is null or coalesce(t.spec ->> 'queue', 'default') = of_queue)
                and (of_state is distinct from 'queued' or not exists (select from run r where r.task_id = t.id))
              order by created_at desc, id desc limit most) newest;
@@ -90,7 +90,8 @@ begin
   return query select d.* from task_documents(ids) d order by d.created_at desc, d.id desc;
 end $$;
 
--- Every violation of "each task is in exactly one place, counters equal rows", in words. One statement: one snapshot.
+-- Describes every violation of "each task is in exactly one place, and counters equal rows". It is one statement, so
+-- that it uses one snapshot.
 create function audit() returns setof text language sql set work_mem = '64MB' as $$
   with places as (
     select coalesce(t.id, w.task_id, d.task_id, r.task_id) id, coalesce(t.state::text, 'missing') state,
@@ -122,49 +123,49 @@ create function audit() returns setof text language sql set work_mem = '64MB' as
   select format('task %s runs for worker %s, which does not exist', r.task_id, r.worker_id)
     from run r where not exists (select from worker w where w.id = r.worker_id)
   union all
-  select format('%s %s counts %s and runs %s', b.scope, b.name, b.used, coalesce(c.n, 0))
+  select format('%s %s counts %s runs but has %s', b.scope, b.name, b.used, coalesce(c.n, 0))
     from bucket b left join counts c on c.bucket_id = b.id where b.used <> coalesce(c.n, 0)
   union all
-  select format('lane %s is off and has waiting tasks', l.id)
+  select format('lane %s is off but has waiting tasks', l.id)
     from lane l where not l.ready and exists (select from ready r where r.lane_id = l.id)
   union all
   select format('task %s is %s in lane %s, which does not exist', t.id, t.state, t.lane_id)
     from task t where t.state <> 'succeeded' and not exists (select from lane l where l.id = t.lane_id)
   union all
-  select format('lane %s is of bucket %s, which is no %s', l.id, k.id, k.scope)
+  select format('lane %s uses bucket %s, which is not a %s', l.id, k.id, k.scope)
     from lane l
    cross join lateral (values ('queue', l.queue_id), ('kind', l.kind_id), ('host', l.host_id),
                               ('storage', l.storage_id), ('storage', l.source_storage_id)) k (scope, id)
    where k.id <> 0 and not exists (select from bucket b where b.id = k.id and b.scope = k.scope)
   union all
-  select format('lane %s looks from %s on and has a task at %s', l.id, l.head, r.pos)
+  select format('lane %s has its head at %s but a task at %s', l.id, l.head, r.pos)
     from ready r join lane l on l.id = r.lane_id where r.pos >= 0 and r.pos < l.head
   union all
   select format('lane %s has a task at %s, ahead of all transactions: was the database restored from elsewhere?',
                 r.lane_id, r.pos)
     from ready r where r.pos >> 20 > (select pg_snapshot_xmax(pg_current_snapshot())::text::bigint)
   union all
-  select format('task %s is blocked by nothing', t.id)
+  select format('task %s is blocked but waits for no task', t.id)
     from task t where t.halted = 'blocked' and not exists (select from task_dependency d where d.task_id = t.id)
   union all
-  select format('task %s is %s and waits for others', t.id, coalesce(t.state::text, 'missing'))
+  select format('task %s is %s but waits for other tasks', t.id, coalesce(t.state::text, 'missing'))
     from task_dependency d left join task t on t.id = d.task_id
    where t.id is null or t.state not in ('blocked', 'paused', 'canceled')
   union all
   select format('intent to %s task %s, which worker %s does not run', i.what, i.task_id, i.worker_id)
     from intent i where not exists (select from run r where r.task_id = i.task_id and r.worker_id = i.worker_id)
   union all
-  select format('task %s is %s and has a checkpoint', c.task_id, coalesce(t.state::text, 'missing'))
+  select format('task %s is %s but has a checkpoint', c.task_id, coalesce(t.state::text, 'missing'))
     from checkpoint c left join task t on t.id = c.task_id
    where coalesce(t.state in ('succeeded', 'canceled'), true)
   union all
-  select format('clean-up %s deletes the files of task %s, which is there', c.id, c.task_id)
+  select format('clean-up %s deletes the files of task %s, which still exists', c.id, c.task_id)
     from cleanup c where c.files and exists (select from task t where t.id = c.task_id)
   union all
   select format('clean-up %s of task %s has the specification of %s', c.id, c.task_id, c.spec ->> 'id')
     from cleanup c where c.spec ->> 'id' is distinct from c.task_id::text
   union all
-  select format('%s %s has the limit %s in force, and is to have %s', scope, name, run_limit,
+  select format('%s %s has the limit %s in force instead of %s', scope, name, run_limit,
                 coalesce(operator_limit, declared_limit, unlimited()))
     from bucket where run_limit <> coalesce(operator_limit, declared_limit, unlimited())
 $$;

@@ -1,13 +1,14 @@
--- What workers of the version before call: they go on while the fleet is replaced one worker after the other. This file
--- can go with the release after the one that brings it, when no database is upgraded from the first version any more.
+-- The routines that workers of the version before call, so that they continue to work while the fleet is upgraded one
+-- worker after the other. Remove this file one release later, when no database is upgraded from the first version any
+-- more.
 
--- The history as the version before reads it when a worker of it registers: one migration, with its own checksum. It
--- would take a longer history for a newer schema that it cannot work with.
+-- The history of migrations in the form that a worker of the version before reads when it registers: one migration,
+-- with its own checksum. It would take a longer history as a sign of a newer schema, and refuse it.
 create view schema_migration as
   select number, name, 1248641941136920980 checksum, applied_at from schema_history where number = 1;
 
--- Its `claimed` returns the columns of a download's checkpoint. The columns of the envelope come first, for workers of
--- this version.
+-- In the version before, `claimed` returns the columns of a download's checkpoint. The columns of the envelope come
+-- first, for workers of this version.
 drop function claimed(uuid[]);
 
 create function claimed(tasks uuid[])
@@ -30,7 +31,7 @@ begin
       left join checkpoint c on c.task_id = any(array[u.id]);
 end $$;
 
--- The recorded ranges in the payload of a download; null where it has none.
+-- The recorded ranges in the payload of a download; null if it has none.
 create function download_ranges(payload json) returns int8multirange language sql immutable as $$
   select coalesce(range_agg(int8range(bounds[n], bounds[n + 1])), '{}')
     from (select array_agg(b::bigint order by i) bounds
@@ -84,7 +85,7 @@ returns table (outcome text, worker_boot uuid, code text, reason text) language 
   select * from control(ids, tasks, actions, priorities, array_fill(false, array[cardinality(ids)]))
 $$;
 
--- It declares nothing: what newer workers declared of these kinds stays.
+-- Workers of the version before declare no limits. So the limits that newer workers declared for these kinds stay.
 create function register_worker(
   its_boot uuid, its_host text, its_pid int, seconds int, its_kinds text[],
   its_volume_names text[], its_volume_ids uuid[], its_label_names text[], its_label_values text[]

@@ -1,7 +1,8 @@
 import Glibc
 import ReelhaulSystem
 
-/// Ends the program in the middle of its work: it was told twice to stop, or nobody reads its output.
+/// Ends the program in the middle of its work, because it got two signals to stop, or because its output has no reader
+/// any more.
 package enum ProgramEnd {
   private static let handlers = Lock<[@Sendable () -> Void]>([])
 

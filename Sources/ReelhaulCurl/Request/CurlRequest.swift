@@ -57,7 +57,7 @@ package enum CurlVerdict: Sendable {
 package protocol CurlHandler: AnyObject, Sendable {
   /// The final response's head is complete; informational (1xx) ones are left out. Before any body byte.
   func receive(head: CurlHead, of transfer: CurlTransfer) -> CurlVerdict
-  /// Body bytes, valid during the call alone; at most 16 KiB.
+  /// Receives body bytes, at most 16 KiB. They are valid only during the call.
   func receive(body: UnsafeRawBufferPointer, of transfer: CurlTransfer) -> CurlVerdict
 }
 
@@ -66,7 +66,7 @@ package struct CurlStatistics: Hashable, Sendable {
   /// Body bytes received.
   package var bytes: Int64
   package var total: Duration
-  /// Connections opened for it: 0 where one was reused.
+  /// How many connections were opened for the request; 0 if one was reused.
   package var newConnections: Int
 
   package init(bytes: Int64, total: Duration, newConnections: Int) {

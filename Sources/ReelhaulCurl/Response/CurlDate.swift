@@ -3,7 +3,7 @@ import Glibc
 
 /// A date of HTTP's header fields.
 package enum CurlDate {
-  /// Seconds since 1970, or `nil` for what is no date, in any of the forms that libcurl reads.
+  /// Seconds since 1970, from a date in any of the forms that libcurl reads; `nil` for any other text.
   package static func seconds(_ text: String) -> Int64? {
     let time = curl_getdate(text, nil)
     return time == -1 ? nil : Int64(time)

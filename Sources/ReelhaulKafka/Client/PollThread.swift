@@ -47,7 +47,7 @@ final class PollThread: Sendable {
   }
 }
 
-/// Tells a poll thread to stop, without ever touching a client that is gone.
+/// Stops a poll thread. Never uses a client that has been freed.
 final class StoppableHandle: Sendable {
   private let handle: KafkaHandle
   private let stopping = Lock(false)
@@ -58,7 +58,7 @@ final class StoppableHandle: Sendable {
 
   var isStopping: Bool { stopping.withLock { $0 } }
 
-  /// Ends the thread's wait; to be told to stop has done so.
+  /// Ends the thread's wait. Does nothing after ``stop()``, which has ended the wait already.
   func wake() {
     stopping.withLock { if !$0 { handle.wake() } }
   }
@@ -74,6 +74,6 @@ final class StoppableHandle: Sendable {
 }
 
 extension BootInstant {
-  /// Milliseconds until then, rounded up, never negative: the form of librdkafka's timeouts.
+  /// The milliseconds that are left, rounded up and never negative, as librdkafka's timeouts require.
   var millisecondsLeft: Int32 { Int32(clamping: (remaining.nanoseconds + 999_999) / 1_000_000) }
 }

@@ -132,7 +132,7 @@ struct AssignmentLedger {
     for partition in partitions { entries[partition]?.isRevoked = true }
   }
 
-  /// Those of `partitions` that have records which are handed out and not committed.
+  /// The partitions among `partitions` with records that are handed out but not committed.
   func busy(_ partitions: [TopicPartition]) -> [TopicPartition] {
     partitions.filter { entries[$0].map { $0.handedOut > $0.committed } ?? false }
   }

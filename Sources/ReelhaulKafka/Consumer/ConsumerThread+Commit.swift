@@ -1,11 +1,11 @@
 import CReelhaulKafka
 import ReelhaulSystem
 
-/// What is done is committed behind the records, which come and go meanwhile: the group is asked for its offsets, then all
-/// that is done by then is committed at once.
+/// Commits run while records come and go: the thread asks the group for its offsets, and then commits all ranges that
+/// are done by that time.
 extension ConsumerThread {
-  /// Asks the group before every commit, and now and then: an offset of a deleted topic would pass by as many records of the
-  /// new one.
+  /// Asks the group before every commit, and from time to time. If a topic is deleted and created again, an offset of
+  /// the old topic would skip that many records of the new one.
   func askGroup() {
     let now = BootInstant.now
     if exchange.expire(now: now) { handle.notice(.uncommitted(KafkaError(RD_KAFKA_RESP_ERR__TIMED_OUT, "commit"))) }
@@ -28,7 +28,7 @@ extension ConsumerThread {
       if !ranges.isEmpty {
         commit(ranges)
       } else if ledger.hasUncommitted {
-        // Where it begins could not be found out.
+        // The beginning of the partition's log could not be found out.
         exchange.failed(mayPass: true, now: .now)
       }
     }
@@ -58,11 +58,11 @@ extension ConsumerThread {
     if !mayPass { handle.notice(.uncommitted(KafkaError(code, "commit"))) }
   }
 
-  /// The group is between two generations, or its coordinator on the move. What stays this member's can be committed in
-  /// the next one; what does not comes again at its next owner.
+  /// Whether the group is between two generations, or its coordinator moves. Partitions that stay with this member can
+  /// be committed in the next generation. The records of the others come again at their next owner.
   ///
-  /// librdkafka 2.0 takes a commit that meets the group's next generation for a lost assignment, and gives everything
-  /// back.
+  /// If a commit arrives in the group's next generation, librdkafka 2.0 treats this as a lost assignment and gives back
+  /// all partitions.
   private static func isPassing(_ code: rd_kafka_resp_err_t) -> Bool {
     switch code {
     case RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION, RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS,

@@ -1,9 +1,9 @@
 import CReelhaulKafka
 import ReelhaulSystem
 
-/// The thread behind a ``KafkaConsumer``: polls, collects records until somebody waits for them, answers rebalances and
-/// sends commits. The events of one queue arrive in one order, so a record is never taken for a partition that is gone.
-// @unchecked: `shared` has its own lock; everything else is touched by the thread alone.
+/// The thread behind a ``KafkaConsumer``: polls, collects records until a task waits for them, answers rebalances and
+/// sends commits. The events of one queue arrive in order, so a record is never accepted for a partition that is gone.
+// @unchecked: `shared` has its own lock; only the thread uses everything else.
 final class ConsumerThread: @unchecked Sendable {
   enum Request {
     case commit([KafkaBatch.Range])
@@ -19,7 +19,7 @@ final class ConsumerThread: @unchecked Sendable {
     var requests: [Request] = []
     var assignment: [TopicPartition] = []
     var deadline: BootInstant?
-    /// The client may be gone.
+    /// Whether the client may be freed already.
     var hasEnded = false
   }
 
@@ -38,21 +38,22 @@ final class ConsumerThread: @unchecked Sendable {
   var flow = FlowControl()
   var exchange = GroupExchange()
   let inquirer: GroupInquirer
-  /// Given by the group, and not taken yet: where it is with them is being asked.
+  /// The partitions that the group has assigned and that are not taken yet, because the group's offsets are being asked
+  /// for.
   var coming: [TopicPartition]?
   var revocation: Revocation?
   var nextLook = BootInstant.now
   var stalls = StallDetector()
-  /// The next question is to search for partitions that bring nothing.
+  /// Whether the next question to the group also searches for partitions that bring no records.
   var shallSearch = false
   var isClosing = false
   private var isMember = false
-  /// Whether the group has ever given it its share, perhaps of nothing.
+  /// Whether the group has ever assigned partitions to this member, perhaps an empty set.
   var wasAssigned = false
   private var copier = RecordCopier()
   private var collected: [KafkaRecord] = []
   private var collectedBytes = 0
-  /// Since when the buffer is full and nobody waits.
+  /// Since when the buffer has been full while no task waits.
   private var fullSince: BootInstant?
   private var isDrained = false
 
@@ -111,7 +112,7 @@ final class ConsumerThread: @unchecked Sendable {
       inquirer.abandon()
       return handle.abandon()
     }
-    // Nobody waits for it: librdkafka 2.0 may not come to an end where a topic was deleted.
+    // A separate thread, for which nothing waits: librdkafka 2.0 may never finish if a topic was deleted.
     Thread(name: "kafka-consumer-end") { [handle, inquirer] in
       inquirer.shutdown()
       handle.destroy()
@@ -155,7 +156,7 @@ final class ConsumerThread: @unchecked Sendable {
 
   private var isFull: Bool { collected.count >= options.records || collectedBytes >= options.bytes }
 
-  /// Hands a batch to who waits: a full one, or what there is when nothing more comes at once.
+  /// Hands a batch to the waiting task: a full one, or a smaller one if no more records come at once.
   private func deliver() {
     guard !collected.isEmpty, isFull || isDrained, let waiter = batches.take() else { return }
     let records = takeCollected()
@@ -244,7 +245,7 @@ final class ConsumerThread: @unchecked Sendable {
     collectedBytes += record.size
   }
 
-  /// Forgets collected records of partitions that go.
+  /// Drops collected records of partitions that leave this member.
   func discard(_ partitions: [TopicPartition]) {
     let gone = Set(partitions)
     collected.removeAll { gone.contains($0.topicPartition) }

@@ -1,18 +1,18 @@
 import ReelhaulSystem
 
-/// What is on its way to a group: one request at a time, a question for its offsets or a commit. Answers to requests that
-/// are no longer waited for come too late, and change nothing.
+/// The request that is under way to a group: a question for its offsets, or a commit. There is only one at a time. An
+/// answer to a former request comes too late and changes nothing.
 struct GroupExchange {
   private enum Request {
     case question(number: Int)
     case commit([KafkaBatch.Range], number: Int, until: BootInstant)
   }
 
-  /// After an error that may pass.
+  /// The wait after an error that may pass.
   private static let retryInterval = Duration.milliseconds(50)
-  /// After one that will not pass by itself.
+  /// The wait after an error that does not pass by itself.
   private static let errorInterval = Duration.seconds(5)
-  /// How long a commit may go unanswered before it is sent again: longer than librdkafka waits for an answer.
+  /// After this time without an answer, a commit is sent again. It is longer than librdkafka waits for an answer.
   private static let patience = Duration.seconds(90)
 
   private var request: Request?
@@ -20,13 +20,14 @@ struct GroupExchange {
   private var shallAsk = false
   private var rest: BootInstant?
 
-  /// Ask soon, though nothing waits to be committed.
+  /// Asks soon, even if nothing waits to be committed.
   mutating func askSoon() { shallAsk = true }
 
-  /// When there is something to do for what waits to be committed; `nil`: an answer comes first.
+  /// When the next commit may begin; `nil` while an answer is awaited.
   var nextCommit: BootInstant? { request == nil ? rest ?? .now : nil }
 
-  /// The number of a question, where it is time to ask one. `isAwaited`: something waits to be committed.
+  /// The number of a new question if it is time to ask; otherwise `nil`. `isAwaited`: whether something waits to be
+  /// committed.
   mutating func question(isAwaited: Bool, now: BootInstant) -> Int? {
     guard request == nil, shallAsk || isAwaited && rest ?? now <= now else { return nil }
     shallAsk = false
@@ -36,14 +37,14 @@ struct GroupExchange {
     return requests
   }
 
-  /// Whether it is the answer to the present question.
+  /// Returns whether this is the answer to the present question.
   mutating func answered(_ number: Int) -> Bool {
     guard case .question(number: number) = request else { return false }
     request = nil
     return true
   }
 
-  /// The shares of the group have changed: what it says of the former ones is of no use.
+  /// Drops the present question, because the assignment has changed and the answer would be about the former one.
   mutating func dropQuestion() {
     if case .question = request { request = nil }
   }
@@ -55,21 +56,21 @@ struct GroupExchange {
     return requests
   }
 
-  /// What the present commit is of, if that is its answer.
+  /// The ranges of the present commit if this is its answer; otherwise `nil`.
   mutating func committed(_ number: Int) -> [KafkaBatch.Range]? {
     guard case .commit(let ranges, number: number, _) = request else { return nil }
     request = nil
     return ranges
   }
 
-  /// Whether the present commit has been given up for want of an answer.
+  /// Gives up the present commit if it got no answer in time. Returns whether it did.
   mutating func expire(now: BootInstant) -> Bool {
     guard case .commit(_, _, let deadline) = request, deadline <= now else { return false }
     request = nil
     return true
   }
 
-  /// The present request came to nothing.
+  /// The present request has failed.
   mutating func failed(mayPass: Bool, now: BootInstant) {
     request = nil
     rest = now.advanced(by: mayPass ? Self.retryInterval : Self.errorInterval)

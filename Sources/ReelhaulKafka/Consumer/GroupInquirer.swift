@@ -4,9 +4,9 @@ import ReelhaulSystem
 struct GroupQuestion: Sendable {
   /// The partitions to ask the group about.
   var partitions: [TopicPartition]
-  /// Those for which the group may have no offset: the beginning of their logs is looked up.
+  /// The partitions for which the group may have no offset. The beginning of their logs is looked up.
   var unknown: Set<TopicPartition> = []
-  /// Those for which both ends of the log are looked up.
+  /// The partitions for which both ends of the log are looked up.
   var searched: [TopicPartition] = []
 }
 
@@ -18,14 +18,14 @@ enum GroupAnswer: Sendable {
     var committed: [TopicPartition: Int64] = [:]
     /// The partitions for which the group has no offset.
     var absent: [TopicPartition] = []
-    /// The beginnings and ends of logs that were asked for and could be found out.
+    /// The requested beginnings and ends of logs that could be found out.
     var starts: [TopicPartition: Int64] = [:]
     var ends: [TopicPartition: Int64] = [:]
   }
 }
 
 /// Asks a group for its offsets, and the leaders of partitions for the offsets of their logs, on its own thread:
-/// librdkafka's calls block, and a coordinator that waits for members to join answers nothing else meanwhile.
+/// librdkafka's calls block, and while a coordinator waits for members to join, it answers nothing else.
 ///
 /// Do not use `ListConsumerGroupOffsets`, the asynchronous call of librdkafka 2.0: it never drops a coordinator that
 /// has moved.

@@ -1,6 +1,6 @@
 import ReelhaulSystem
 
-/// A member of a consumer group: hands over batches of records, and commits them when told so.
+/// A member of a consumer group: hands over batches of records, and commits them with ``commit(_:)``.
 ///
 /// Delivery is at least once. A record of a batch that was not committed comes again, here or at another member, so
 /// what is done with it must be idempotent. Rebalances are cooperative: partitions that stay are not disturbed.
@@ -29,7 +29,7 @@ package final class KafkaConsumer: Sendable {
   private let worker: ConsumerThread
   private let thread: PollThread
 
-  /// Joins the group soon, unless `isMember` is false; does not wait for it.
+  /// Joins the group soon, without waiting, unless `isMember` is false.
   package init(
     _ configuration: KafkaConfiguration, group: String, topics: [String], options: Options = Options(),
     isMember: Bool = true
@@ -66,13 +66,14 @@ package final class KafkaConsumer: Sendable {
     try await worker.batches.next { [worker] in worker.wake() }
   }
 
-  /// The batch that reads as far as this is done: its offsets are committed soon, and before ``close(within:)`` returns.
-  /// While a member joins that takes as long as its joining. What is no longer this member's comes again at its owner.
+  /// Notes that the batch with these ranges is done. Its offsets are committed soon, and before ``close(within:)``
+  /// returns; while a member joins the group, this takes until it has joined. Records of partitions that have left this
+  /// member come again at their new owner.
   package func commit(_ ranges: [KafkaBatch.Range]) {
     worker.add(.commit(ranges))
   }
 
-  /// Joins the group soon, where it is no member yet.
+  /// Joins the group soon, unless it is a member already.
   package func join() {
     worker.add(.join)
   }
@@ -83,13 +84,13 @@ package final class KafkaConsumer: Sendable {
     worker.add(.leave)
   }
 
-  /// Fetches no more records, of partitions to come neither. The member stays in its group. What was fetched before
-  /// may still be handed over.
+  /// Fetches no more records, also from partitions that are assigned later. The member stays in its group. Records that
+  /// were fetched before may still be handed over.
   package func pause() {
     worker.add(.pause)
   }
 
-  /// Takes back ``pause()``.
+  /// Ends the effect of ``pause()``.
   package func resume() {
     worker.add(.resume)
   }
@@ -99,8 +100,8 @@ package final class KafkaConsumer: Sendable {
     worker.assignment.sorted { ($0.topic, $0.partition) < ($1.topic, $1.partition) }
   }
 
-  /// Leaves the group, in `timeout` and a little; the client is freed once no question is under way. ``next()`` returns
-  /// `nil` from now on; commit before closing what is done.
+  /// Leaves the group, in `timeout` or a little more. The client is freed when no question to the group is under way.
+  /// ``next()`` returns `nil` from now on. Commit all batches that are done before closing.
   package func close(within timeout: Duration = .seconds(5)) async {
     worker.stop(by: BootInstant.now + timeout)
     await thread.ended()

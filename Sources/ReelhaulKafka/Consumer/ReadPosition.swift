@@ -42,7 +42,7 @@ struct ReadPosition {
       if expected < logStart() { return .gap(expected: expected) }
     }
     guard sought == expected else { return .seek(expected) }
-    // The seek was in vain: the record does not exist, or the log began again.
+    // The seek did not help: the record does not exist, or the log began again.
     hasHoles = offset > expected
     return .accept
   }

@@ -1,13 +1,13 @@
 import ReelhaulSystem
 
-/// Writes records and says when the cluster has them.
+/// Writes records, and reports when the cluster has acknowledged them.
 ///
-/// Safe from any task or thread. What was sent before ``close(within:)`` is answered: acknowledged, or failed.
+/// Safe from any task or thread. Every record sent before ``close(within:)`` gets a result: acknowledged or failed.
 package final class KafkaProducer: Sendable {
   package enum Guarantee: Sendable {
-    /// Idempotent, all in-sync replicas: written once, in order.
+    /// All in-sync replicas have the record. It is written once, in order.
     case everyReplica
-    /// The partition's leader has it; may be lost or doubled. For samples.
+    /// Only the partition's leader has the record. It may get lost or be written twice. For samples.
     case leader
   }
 
@@ -60,12 +60,13 @@ package final class KafkaProducer: Sendable {
     if let first = deliveries.failures.first { _ = try deliveries[first].get() }
   }
 
-  /// Writes the messages in order, and returns what became of each.
+  /// Writes the messages in order, and returns the result of each.
   package func deliver(_ messages: [KafkaMessage]) async -> Deliveries {
     await enqueue(messages).value()
   }
 
-  /// Has the messages written after all that came before them, and does not wait: the sender bounds what it has on its way.
+  /// Writes the messages after all earlier ones, without waiting. The sender must limit the number of its pending
+  /// messages.
   package func enqueue(_ messages: [KafkaMessage]) -> PendingDeliveries {
     let pending = PendingDeliveries()
     let batch = SendBatch(messages) { pending.settle($0) }
@@ -73,7 +74,7 @@ package final class KafkaProducer: Sendable {
     return pending
   }
 
-  /// Writes a record soon, or drops it: no waiting, no order with ``sendAll(_:)``, and nobody hears of a failure.
+  /// Writes a record soon, or drops it. It does not wait, keeps no order with ``sendAll(_:)`` and reports no failure.
   package func offer(_ message: KafkaMessage) {
     worker.offer(message)
   }
@@ -81,7 +82,7 @@ package final class KafkaProducer: Sendable {
   /// How many offered messages were dropped or not acknowledged.
   package var dropped: Int { worker.dropped }
 
-  /// Accepts nothing more, waits up to `timeout` for what is on its way, fails the rest, and frees the client.
+  /// Accepts no more messages, waits up to `timeout` for pending ones, fails the rest, and frees the client.
   package func close(within timeout: Duration = .seconds(10)) async {
     worker.stop(by: BootInstant.now + timeout)
     await thread.ended()

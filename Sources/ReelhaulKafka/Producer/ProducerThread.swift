@@ -2,16 +2,17 @@ import CReelhaulKafka
 import Glibc
 import ReelhaulSystem
 
-/// The thread behind a ``KafkaProducer``: gives messages to librdkafka, never more than the window allows, and hears
-/// of their delivery. A full window only waits, so a slow broker slows its senders and nothing is lost to a full queue.
-// @unchecked: `shared` has its own lock; everything else is touched by the thread alone.
+/// The thread behind a ``KafkaProducer``: gives messages to librdkafka, never more than the window allows, and receives
+/// their results. If the window is full, messages wait. So a slow broker slows its senders, and no message is lost
+/// because a queue is full.
+// @unchecked: `shared` has its own lock; only the thread uses everything else.
 final class ProducerThread: @unchecked Sendable {
   private struct Shared {
     var batches: [SendBatch] = []
     var offers: [KafkaMessage] = []
     var dropped = 0
     var isOpen = true
-    /// The thread is, or is about to be, waiting for events: whoever adds work must wake it.
+    /// Whether the thread waits for events, or is about to: a caller that adds work must wake it.
     var isWaiting = false
     var deadline: BootInstant?
   }
@@ -34,7 +35,7 @@ final class ProducerThread: @unchecked Sendable {
 
   // MARK: From any thread
 
-  /// `false` when the producer is closed; the batch is not touched then.
+  /// Returns `false` if the producer is closed; the batch is then unchanged.
   func add(_ batch: SendBatch) -> Bool {
     shared.withLock { shared in
       guard shared.isOpen else { return false }
@@ -44,7 +45,7 @@ final class ProducerThread: @unchecked Sendable {
     }
   }
 
-  /// Drops the message when as many as the window holds wait already.
+  /// Drops the message if a full window of messages is waiting already.
   func offer(_ message: KafkaMessage) {
     shared.withLock { shared in
       guard shared.isOpen, shared.offers.count < window.messages else {
@@ -82,7 +83,7 @@ final class ProducerThread: @unchecked Sendable {
       deadline = takeWork() ?? deadline
       fill(&topics)
       if let deadline, open.isEmpty && offers.isEmpty && inFlight == 0 || deadline.hasPassed { break }
-      // A waker takes part only when nothing is left to do but to wait.
+      // New work wakes the thread from this wait. While the producer closes, the wait is 100 ms at most.
       let wait = deadline.map { min($0.millisecondsLeft, 100) } ?? 1000
       drain(milliseconds: wait)
     }
@@ -140,7 +141,7 @@ final class ProducerThread: @unchecked Sendable {
     return code
   }
 
-  /// Takes events: the first with a wait, then what is there.
+  /// Handles events: waits for the first one, then takes all available ones.
   private func drain(milliseconds: Int32) {
     var wait = milliseconds
     for _ in 0..<64 {
@@ -168,7 +169,7 @@ final class ProducerThread: @unchecked Sendable {
     }
   }
 
-  /// Bytes that a message takes on its way, roughly: its headers are few and short.
+  /// The approximate number of bytes of a pending message; its headers are few and short.
   private static func size(key: Int, value: Int) -> Int { 512 + key + value }
 
   private func settle(_ slot: UnsafeMutablePointer<SendBatch.Slot>, _ result: SendBatch.Result) {
@@ -186,7 +187,7 @@ final class ProducerThread: @unchecked Sendable {
     pending.removeAll()
   }
 
-  /// The end: what is not acknowledged by now is answered as failed.
+  /// Ends the thread's work: fails all messages that are not acknowledged.
   private func abandon() {
     failPending(RD_KAFKA_RESP_ERR__DESTROY)
     if inFlight > 0 {

@@ -14,7 +14,7 @@ struct TopicHandles: ~Copyable {
     for (_, handle) in handles { rd_kafka_topic_destroy(handle) }
   }
 
-  /// Nil if the name cannot be a topic's.
+  /// Nil if the name cannot be the name of a topic.
   mutating func handle(_ name: String) -> OpaquePointer? {
     for (known, handle) in handles where known == name { return handle }
     guard let handle = rd_kafka_topic_new(client, name, nil) else { return nil }
@@ -55,7 +55,7 @@ extension TopicHandles {
     return list
   }
 
-  /// `nil` becomes NULL; empty becomes a pointer to nothing, which is not the same to Kafka.
+  /// `nil` becomes NULL. An empty array becomes a pointer to zero bytes, because Kafka distinguishes the two.
   private static func withBytes<Result>(_ bytes: [UInt8]?, _ body: (UnsafeRawBufferPointer) -> Result) -> Result {
     guard let bytes else { return body(UnsafeRawBufferPointer(start: nil, count: 0)) }
     guard !bytes.isEmpty else {

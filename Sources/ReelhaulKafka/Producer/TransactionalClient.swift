@@ -1,23 +1,24 @@
 import CReelhaulKafka
 import ReelhaulSystem
 
-/// The blocking side of ``TransactionalProducer``: one transactional librdkafka client, from its making to ``drop()``.
-// @unchecked: handed from one caller to the next, never used by two at once.
+/// The blocking part of ``TransactionalProducer``: one transactional librdkafka client, from its creation to
+/// ``drop()``.
+// @unchecked: only one caller at a time uses it.
 final class TransactionalClient: @unchecked Sendable {
   private let handle: KafkaHandle
   private let stopper: StoppableHandle
-  /// Takes the delivery reports, which a commit waits for.
+  /// Handles the delivery reports, for which a commit waits.
   private let thread: PollThread
   private var topics: TopicHandles?
 
   init(_ configuration: KafkaConfiguration, id: String, milliseconds: Int) throws(KafkaError) {
     let timeout = String(milliseconds)
-    // What lingers is sent once a transaction is committed, at the latest.
+    // A commit sends lingering messages at once.
     let handle = try KafkaHandle(
       .producer, configuration, defaults: KafkaHandle.producing(.init(), linger: 50),
       required: [
         "transactional.id": id, "enable.idempotence": "true", "acks": "all", "transaction.timeout.ms": timeout,
-        // librdkafka wants both within the transaction's.
+        // librdkafka requires that both are not longer than the transaction's timeout.
         "message.timeout.ms": timeout, "socket.timeout.ms": timeout,
       ])
     let stopper = StoppableHandle(handle)
@@ -32,9 +33,9 @@ final class TransactionalClient: @unchecked Sendable {
     }
   }
 
-  /// Once, before anything else.
+  /// Must be called once, before all other calls.
   func fence(by deadline: BootInstant) throws(KafkaError) {
-    try check(rd_kafka_init_transactions(handle.raw, deadline.millisecondsLeft), "former producers cannot be shut out")
+    try check(rd_kafka_init_transactions(handle.raw, deadline.millisecondsLeft), "earlier producers cannot be fenced")
   }
 
   /// Begins a transaction with the messages.
@@ -58,7 +59,8 @@ final class TransactionalClient: @unchecked Sendable {
     try check(rd_kafka_commit_transaction(handle.raw, deadline.millisecondsLeft), "the transaction is not committed")
   }
 
-  /// Throws where there is nothing to abort, as after a commit whose outcome is open: the client is of no more use.
+  /// Throws if there is nothing to abort, as after a commit with an unknown outcome. The client cannot be used after
+  /// that.
   func abort(by deadline: BootInstant) throws(KafkaError) {
     try check(rd_kafka_abort_transaction(handle.raw, deadline.millisecondsLeft), "the transaction is not aborted")
   }

@@ -1,14 +1,14 @@
 import CReelhaulKafka
 import ReelhaulSystem
 
-/// The thread behind a ``KafkaReader``. While nobody waits and its buffer is full it does not poll, and librdkafka stops
-/// fetching: without a group there is nobody to miss it.
-// @unchecked: `stopper` and `batches` are for all threads; everything else is touched by the thread alone.
+/// The thread behind a ``KafkaReader``. While no task waits and its buffer is full, it does not poll, and librdkafka
+/// stops fetching. It has no group, so no coordinator expects it to poll.
+// @unchecked: `stopper` and `batches` are for all threads; only the thread uses everything else.
 final class ReaderThread: @unchecked Sendable {
   let batches = Rendezvous<[KafkaRecord]>()
   private let handle: KafkaHandle
   private let topics: [String]
-  /// Topics that shall be there, and those of them that the last look did not find.
+  /// The topics that should exist, and those that were missing at the last look.
   private let expected: Set<String>
   private var missing: Set<String> = []
   private let start: KafkaReader.Start
@@ -22,8 +22,9 @@ final class ReaderThread: @unchecked Sendable {
   private var collectedBytes = 0
   private var nextLook = BootInstant.now
 
-  /// How often new partitions are looked for, and how many milliseconds a look may take: so long a stop waits for it.
-  /// A topic that was away for less, and has as many records again by then, goes unnoticed.
+  /// How often the thread looks for new partitions, and how many milliseconds a look may take; a stop may wait that
+  /// long. If a topic is deleted, created again and refilled with as many records between two looks, this is not
+  /// noticed.
   private static let lookInterval = Duration.seconds(1)
   private static let lookPatience: Int32 = 1000
 
@@ -109,7 +110,7 @@ final class ReaderThread: @unchecked Sendable {
 
   private var isFull: Bool { collected.count >= limit.records || collectedBytes >= limit.bytes }
 
-  /// Takes what is there; waits for a first record only.
+  /// Takes the available records; waits only for the first one.
   private func poll() {
     var wait: Int32 = collected.isEmpty || !batches.isAwaited ? min(1000, max(1, nextLook.millisecondsLeft)) : 0
     while !isFull, let event = handle.poll(milliseconds: wait) {
@@ -136,8 +137,8 @@ final class ReaderThread: @unchecked Sendable {
     collectedBytes += record.size
   }
 
-  /// Starts to read the partitions that are not read yet, and forgets those that are gone: librdkafka does not go on with one
-  /// whose topic was deleted and made again.
+  /// Starts to read new partitions, and drops partitions that are gone, because librdkafka does not continue with a
+  /// partition whose topic was deleted and created again.
   private func look(
     _ handles: inout TopicHandles, from start: KafkaReader.Start, milliseconds: Int32
   ) throws(KafkaError) {
@@ -150,7 +151,7 @@ final class ReaderThread: @unchecked Sendable {
       if let topic = handles.handle(partition.topic) { rd_kafka_consume_stop(topic, partition.partition) }
       positions[partition] = nil
     }
-    // One without a leader holds up no others.
+    // A partition without a leader must not delay the others.
     var failure: KafkaError?
     for topic in topics {
       for partition in 0..<Int32(clamping: known[topic] ?? 0) {
@@ -169,11 +170,11 @@ final class ReaderThread: @unchecked Sendable {
   private func begin(
     _ partition: TopicPartition, _ topic: OpaquePointer, from start: KafkaReader.Start, milliseconds: Int32
   ) throws(KafkaError) {
-    // The end is a number from here on: "the end" would be where it is when librdkafka gets to ask.
+    // The end must be a number now: the symbolic "end" would be resolved later, when librdkafka asks for it.
     let deadline = BootInstant.now + .milliseconds(Int(milliseconds))
     var low: Int64 = 0
     var high: Int64 = 0
-    // A new topic's leaders are not all there at once.
+    // Not all partitions of a new topic have leaders at once.
     try handle.retrying(until: deadline) { () throws(KafkaError) in
       let code = rd_kafka_query_watermark_offsets(
         handle.raw, partition.topic, partition.partition, &low, &high, max(1, deadline.millisecondsLeft))

@@ -5,11 +5,11 @@ import TaskCore
 struct TaskDraft {
   static let names = TaskFieldTable.tasks.names
 
-  /// What the producer gave, and the defaults of all else.
+  /// The producer's fields, and the defaults of all other fields.
   private let fields: TaskSpec
   /// The members that were there: bit n for the table's member n.
   private let found: UInt64
-  /// The offset of the draft's last byte, where what is missing should have been.
+  /// The offset of the draft's last byte, which errors about missing fields name.
   let end: Int
 
   private static let (id, kind, source) = (bit(of: "id"), bit(of: "kind"), bit(of: "source"))
@@ -34,7 +34,7 @@ struct TaskDraft {
 
   var hasKind: Bool { found & Self.kind != 0 }
 
-  /// The task, with an id from `makeID` where it has none of its own; one without a kind is a download.
+  /// The task. Without an id of its own it gets one from `makeID`, and without a kind it is a download.
   func spec(makeID: () -> UniqueID) throws(DecodingFailure) -> TaskSpec {
     guard found & Self.source != 0 || !fields.kind.needsSource else {
       throw DecodingFailure(.missing("source"), offset: end)

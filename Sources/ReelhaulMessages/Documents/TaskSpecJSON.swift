@@ -22,7 +22,7 @@ package enum TaskSpecJSON {
     json.object { TaskFieldTable.tasks.write(spec, to: &$0) }
   }
 
-  /// Writes one of the objects within a task, `expect`, as a member; also where it is empty.
+  /// Writes an object within a task, such as `expect`, as a member, even if it is empty.
   package static func write(object name: String, of spec: TaskSpec, to json: inout JSONWriter) {
     TaskFieldTable.tasks.write(object: name, of: spec, to: &json)
   }

@@ -2,11 +2,11 @@ import ReelhaulSystem
 
 /// One session, on the control loop. Requests of several tasks are served one after the other.
 ///
-/// Cancellation of the calling task, or a passed deadline, asks the server to cancel the statement and waits for its
-/// answer: the session stays in step, and what was done is known. A server that does not answer that either loses
-/// the session.
+/// If the calling task is canceled or the deadline has passed, the connection asks the server to cancel the statement
+/// and waits for the answer. So the session can still be used, and the outcome is known. If the server does not answer
+/// this either, the session is closed.
 package actor PostgresConnection {
-  /// One request between being asked for and being answered.
+  /// One request that has not been answered yet.
   private struct Operation {
     let id: Int
     let request: Request
@@ -16,7 +16,8 @@ package actor PostgresConnection {
     /// Why the server was asked to cancel it.
     var interruption: PostgresError?
     var hasRetried = false
-    /// The answer, held back until the cancel request has returned: a late one would hit the next statement.
+    /// The answer. It is held back until the cancel request has returned, because a late cancel request would hit the
+    /// next statement.
     var outcome: Result<[PostgresRows], PostgresError>?
   }
 
@@ -40,10 +41,11 @@ package actor PostgresConnection {
   /// Called once, on the loop, when an established session is lost.
   private var onLoss: (@Sendable () -> Void)?
 
-  /// After a cancel request: how long the server may take to react.
+  /// How long the server may take to react to a cancel request.
   private static let grace: Duration = .seconds(5)
 
-  /// `resolving` and `canceling`: for calls of libpq that block, and may never return where the server is silent.
+  /// `resolving` and `canceling` run calls of libpq that block, and that may never return if the server does not
+  /// answer.
   init(
     loop: EventLoop, configuration: PostgresConfiguration, resolving: BlockingPool, canceling: BlockingPool
   ) {
@@ -112,7 +114,7 @@ package actor PostgresConnection {
     onLoss = body
   }
 
-  /// Ends the session; whoever waits gets an error.
+  /// Ends the session. Waiting callers get an error.
   package func close() {
     isClosed = true
     lose(PostgresError(.connection, "the connection was closed"), isLoss: false)
@@ -120,7 +122,7 @@ package actor PostgresConnection {
 
   // MARK: Connecting
 
-  /// Connects, or throws. Exactly once.
+  /// Connects, or throws. Must be called exactly once.
   func connect() async throws(PostgresError) {
     let given = parameters()
     let target: ConnectionTarget
@@ -151,7 +153,7 @@ package actor PostgresConnection {
     var parameters = configuration.parameters
     parameters["client_encoding"] = "UTF8"
     parameters["fallback_application_name"] = configuration.applicationName
-    // Looking for Kerberos credentials blocks; whoever wants them says so in the URL.
+    // Off by default, because looking for Kerberos credentials blocks. The URL can switch it on.
     parameters["gssencmode"] = parameters["gssencmode"] ?? "disable"
     // Cancel requests have only this limit.
     parameters["tcp_user_timeout"] =
@@ -160,7 +162,7 @@ package actor PostgresConnection {
   }
 
   private func continueConnecting() {
-    // libpq may close the descriptor and open another with the same number: the watch must be gone before.
+    // The watch must end first, because libpq may close the descriptor and open another one with the same number.
     poll?.close()
     poll = nil
     switch session?.continueConnecting() {
@@ -229,7 +231,7 @@ package actor PostgresConnection {
     pump()
   }
 
-  /// Queues a batch in libpq and returns what was sent, or `nil` where libpq refuses.
+  /// Queues a batch in libpq and returns the steps that were sent, or `nil` if libpq refuses.
   private func send(_ queries: [PostgresQuery], on session: Session) -> [Exchange<PostgresRows>.Step]? {
     var steps: [Exchange<PostgresRows>.Step] = []
     var preparing: Set<String> = []
@@ -257,7 +259,7 @@ package actor PostgresConnection {
     guard let session else { return }
     let wantsWriting = session.flush()
     let isAlive = session.consume()
-    // A dead session answers for ever; what it has to say is said in a few replies per step.
+    // libpq returns replies of a dead session without end. The useful ones come first, so their number is limited.
     var budget = isAlive ? Int.max : 4096
     while budget > 0, current?.outcome == nil, current?.exchange.isComplete == false,
       let reply = session.nextReply()
@@ -351,7 +353,7 @@ package actor PostgresConnection {
     )
   }
 
-  /// One timer serves many requests: it is moved on only when it fires.
+  /// One timer serves many requests: it gets a new time only when it fires.
   private func timerFired() {
     timer = nil
     guard let operation = current else { return }

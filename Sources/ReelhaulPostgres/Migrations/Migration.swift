@@ -7,7 +7,7 @@ package struct Migration: Sendable, Equatable {
   package let name: String
   /// Any number of statements; they run in one transaction.
   package let sql: String
-  /// The checksums of other contents that left the same tables behind, so that databases made by these go on from here.
+  /// The checksums of former contents that made the same tables. Databases that were made by them continue from here.
   package let formerChecksums: [Int64]
 
   package init(number: Int, name: String, sql: String, formerChecksums: [Int64] = []) {
@@ -25,15 +25,15 @@ package struct Migration: Sendable, Equatable {
   }
 }
 
-/// The functions, views and triggers of a schema as they are to be: unlike tables they hold no data, so all of them are
-/// dropped and made anew whenever they differ.
+/// The present functions, views and triggers of a schema. They hold no data, so all of them are dropped and made again
+/// whenever they differ.
 ///
-/// A migration must not depend on one of them: functions that tables depend on belong to the migrations.
+/// A migration must not depend on one of them. Functions that tables depend on belong to the migrations.
 package struct Routines: Sendable, Equatable {
-  /// Statements that make them, in a schema that has none of them.
+  /// The statements that make the routines in a schema without any of them.
   package let sql: String
-  /// The tables that every call of them touches first, in the order in which calls lock their rows. They are locked
-  /// while the routines change, so that a call that has begun ends with the routines it began with.
+  /// The tables that the routines use first, in the order in which calls lock their rows. They are locked while the
+  /// routines change, so that a call ends with the routines with which it began.
   package let tables: [String]
 
   package init(sql: String, tables: [String]) {

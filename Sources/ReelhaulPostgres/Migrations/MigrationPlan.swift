@@ -11,12 +11,12 @@ package struct MigrationPlan: Sendable, Equatable {
   package let current: Int
   /// The migrations to apply, in order.
   package let pending: [Migration]
-  /// Whether the functions, views and triggers are to be made anew: they differ from this program's.
+  /// Whether the functions, views and triggers must be made again, because they differ from this program's.
   package let needsRoutines: Bool
 
   package var isUpToDate: Bool { pending.isEmpty && !needsRoutines }
 
-  /// `routines`: the checksums of those that the database has, and of those that it is to have.
+  /// `routines` has the checksums of the database's routines and of this program's.
   init(
     recorded: [Record], known: [Migration], routines: (recorded: Int64?, known: Int64?) = (nil, nil)
   ) throws(MigrationError) {
@@ -34,7 +34,7 @@ package struct MigrationPlan: Sendable, Equatable {
     let pending = Array(known.dropFirst(recorded.count))
     current = recorded.count
     self.pending = pending
-    // Routines are made for the tables that they find.
+    // A migration may change tables that routines use, so the routines are made again after it.
     needsRoutines = routines.known.map { $0 != routines.recorded || !pending.isEmpty } ?? false
   }
 }
@@ -42,7 +42,7 @@ package struct MigrationPlan: Sendable, Equatable {
 /// What a migrator has done, or would do.
 package struct MigrationResult: Sendable, Equatable {
   package var migrations: [Migration] = []
-  /// Whether functions, views and triggers were made anew.
+  /// Whether functions, views and triggers were made again.
   package var routines = false
 
   package init() {}
@@ -64,7 +64,7 @@ package enum MigrationError: Error, Hashable, Sendable, CustomStringConvertible 
   package var description: String {
     switch self {
     case .newerSchema(let database, let program):
-      "the database's schema has version \(database), this program knows \(program): upgrade the program"
+      "the database's schema has version \(database), but this program knows only \(program): upgrade the program"
     case .foreignTable(let name):
       "the database's table \(name) belongs to another program: it lacks the columns number, name and checksum"
     case .changed(let number, let name):

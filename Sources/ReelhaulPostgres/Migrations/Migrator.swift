@@ -1,21 +1,22 @@
 import ReelhaulSystem
 
-/// Brings a database's schema up to date: all that is pending in one transaction, and one migrator at a time, held apart
-/// by an advisory lock of the transaction, so that PgBouncer may stand in between.
+/// Brings a database's schema up to date. It applies everything that is pending in one transaction. An advisory lock
+/// lets only one migrator run at a time; it belongs to the transaction, so that it also works with PgBouncer.
 ///
-/// Programs may work with the schema meanwhile. They never wait for it longer than ``lockTimeout`` and the change itself:
-/// where a table is in use, the migrator steps back and tries again. A call that began before the change and reaches its
-/// first table after it may find a function or a column gone: it fails as a whole, and is repeated with the new ones.
+/// Programs may use the schema at the same time. They never wait longer than ``lockTimeout`` and the change itself: if
+/// a table is in use, the migrator gives up its locks and tries again. A call that began before the change and reaches
+/// its first table after it may miss a function or a column. It then fails as a whole, and is repeated with the new
+/// schema.
 package struct Migrator: Sendable {
   private let pool: PostgresPool
   private let migrations: [Migration]
   private let routines: Routines?
-  /// For all migrations together: building an index may take long.
+  /// The time limit for all migrations together; building an index may take long.
   package var timeout: Duration = .seconds(3600)
-  /// How long it waits for each table, and everybody else behind it. For all tables together less than PostgreSQL's
-  /// `deadlock_timeout`, so that no program's call is chosen as the victim of a deadlock.
+  /// How long the migrator waits for each table; other callers wait behind it. The sum for all tables is less than
+  /// PostgreSQL's `deadlock_timeout`, so that no program's call becomes the victim of a deadlock.
   package var lockTimeout: Duration = .milliseconds(150)
-  /// How long tables may be in use, as while they are vacuumed or copied by `pg_dump`.
+  /// How long tables may be in use, for example by a vacuum or by `pg_dump`.
   package var patience: Duration = .seconds(600)
 
   package init(_ pool: PostgresPool, _ migrations: [Migration], routines: Routines? = nil) {
@@ -29,7 +30,7 @@ package struct Migrator: Sendable {
     try await pool.transaction(level: .repeatableRead) { try await plan(in: $0).plan }
   }
 
-  /// Applies what is pending, all or nothing, and tells what that was.
+  /// Applies everything that is pending, or nothing, and returns what it applied.
   @discardableResult
   package func apply() async throws -> MigrationResult {
     let end = BootInstant.now + patience
@@ -69,7 +70,7 @@ package struct Migrator: Sendable {
     return MigrationResult(plan)
   }
 
-  /// `history`: the table that has it; nil where there is none yet.
+  /// `history` is the name of the history's table; nil if it does not exist yet.
   private func plan(in transaction: PostgresTransaction) async throws -> (plan: MigrationPlan, history: String?) {
     for table in [Self.history, Self.formerHistory] {
       let found = try await transaction.query(Self.table, .text(table))
@@ -97,7 +98,8 @@ package struct Migrator: Sendable {
 }
 
 extension PostgresError {
-  /// A table was in use for too long, or a lost race with whoever uses it: nothing was changed.
+  /// Whether a table was in use for too long, or the migrator lost a race with another transaction. Nothing was
+  /// changed.
   fileprivate var isMissedLock: Bool { ["55P03", "40P01", "40001"].contains(sqlState) }
 }
 
@@ -105,7 +107,8 @@ extension PostgresError {
 
 extension Migrator {
   private static let history = "schema_history"
-  /// As it was called until a history could have more than one line that the version before must not see.
+  /// The former name of the table. The new name hides histories with more than one line from workers of the version
+  /// before.
   private static let formerHistory = "schema_migration"
 
   /// `reelhaul` in ASCII.
@@ -128,8 +131,8 @@ extension Migrator {
     """
   }
 
-  /// Whether it is there, and has our columns. The name is looked up in what is there now, the rest in the transaction's
-  /// snapshot: for that, a table that was made since is not there yet.
+  /// Whether the table exists and has our columns. Its name is looked up among the present tables, but the rest is read
+  /// in the transaction's snapshot, in which a table that was made since then does not exist yet.
   private static let table: PostgresStatement = """
     SELECT t.oid IS NOT NULL AND EXISTS (SELECT FROM pg_class c WHERE c.oid = t.oid) AS exists,
            3 = (SELECT count(*) FROM pg_attribute
@@ -145,7 +148,7 @@ extension Migrator {
     "INSERT INTO schema_history (number, name, checksum) VALUES ($1, $2, $3)"
   private static let recordedRoutines: PostgresStatement = "SELECT checksum FROM schema_routines"
 
-  /// `schema_routines` has one line: the checksum of the routines that are there, and what they are.
+  /// `schema_routines` has one line: the checksum and the names of the present routines.
   private static let createTables = """
     CREATE TABLE IF NOT EXISTS schema_history (
       number int PRIMARY KEY CHECK (number > 0),
@@ -163,8 +166,8 @@ extension Migrator {
     );
     """
 
-  /// Nothing of somebody else's goes with them: where another program's view needs one of ours, this fails and says so.
-  /// Functions may depend on views, by their types, and not the other way round.
+  /// Drops only our own routines: if another program's view depends on one of them, the statement fails and says so.
+  /// Functions may depend on views, because they use their types, but views do not depend on functions.
   private static let dropRoutines = """
     DO $do$
     DECLARE
@@ -184,8 +187,8 @@ extension Migrator {
     END $do$
     """
 
-  /// What is there in this schema, each as `kind identity`: compared after the routines were made, it tells which they
-  /// are.
+  /// All routines in this schema, each as `kind identity`. The difference before and after making the routines shows
+  /// which ones are ours.
   private static let objectNames = """
     SELECT 'trigger ' || format('%I ON %s', tgname, tgrelid::regclass) object FROM pg_trigger
      WHERE NOT tgisinternal AND tgparentid = 0
@@ -199,7 +202,7 @@ extension Migrator {
 
   private static let objects = PostgresStatement(objectNames)
 
-  /// $1: the checksum; $2: what was there before.
+  /// $1: the checksum; $2: the names of the objects that existed before.
   private static let recordRoutines = PostgresStatement(
     """
     WITH made AS (

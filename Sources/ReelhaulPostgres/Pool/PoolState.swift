@@ -1,9 +1,9 @@
 import ReelhaulSystem
 
-/// Which connections a pool has and who waits for one: events in, actions out.
+/// The connections of a pool and the callers that wait for one. Pure: events in, actions out.
 ///
-/// Connections are opened when somebody waits, never more than `size`. While the server cannot be reached one attempt
-/// at a time is made, after a growing delay.
+/// Connections are opened when a caller waits, never more than `size`. While the server cannot be reached, only one
+/// attempt at a time is made, after a growing delay.
 struct PoolState {
   typealias Connection = Int
   typealias Waiter = Int
@@ -19,13 +19,13 @@ struct PoolState {
   let size: Int
   let waiterLimit: Int
 
-  /// The last used comes first: it is the warmest.
+  /// The connection that was used last is lent first, because its caches are warm.
   private(set) var idle: [Connection] = []
   private(set) var lent: Set<Connection> = []
   private(set) var waiters: [(id: Waiter, deadline: BootInstant)] = []
   private(set) var connecting = 0
   private(set) var isClosed = false
-  /// Of attempts to connect in a row: nearly full jitter.
+  /// The delays between failed attempts to connect, with nearly full jitter.
   private var backoff = Backoff(base: .milliseconds(50), limit: .seconds(5), spread: 0.1...1)
   private var lastFailure: PostgresError?
 
@@ -76,14 +76,14 @@ struct PoolState {
     return [.connect(after: delay)]
   }
 
-  /// Back from its borrower; one that is not usable is closed.
+  /// A connection is returned; it is closed if it is not usable.
   mutating func returned(_ connection: Connection, isUsable: Bool) -> [Action] {
     guard lent.remove(connection) != nil else { return [] }
     if isClosed || !isUsable { return [.close(connection)] + grow() }
     return offer(connection)
   }
 
-  /// Lost while nobody had it. A lent one is dealt with when it is returned.
+  /// An idle connection is lost. A lost connection that is lent is handled when it is returned.
   mutating func lost(_ connection: Connection) -> [Action] {
     guard let index = idle.firstIndex(of: connection) else { return [] }
     idle.remove(at: index)
@@ -97,7 +97,7 @@ struct PoolState {
     return late.map { .fail($0.id, error) }
   }
 
-  /// Idle connections are closed now, lent ones when they come back.
+  /// Closes idle connections now, and lent ones when they are returned.
   mutating func close() -> [Action] {
     isClosed = true
     defer { idle = [] }

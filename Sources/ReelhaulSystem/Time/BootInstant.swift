@@ -1,8 +1,8 @@
-/// A point in time of `CLOCK_BOOTTIME`: it never jumps, and goes on while the process is stopped or the machine sleeps.
-/// Leases, deadlines and waits are measured with it.
+/// A point in time of `CLOCK_BOOTTIME`, which never jumps, and which advances while the process is stopped or the
+/// machine sleeps. Leases, deadlines and waits are measured with it.
 ///
-/// What decides takes it as an argument; only the shells read the clock. `ContinuousClock` reads the same clock, but its
-/// instants cannot be made from a number, as tests and the simulation of a fleet need.
+/// What decides takes it as an argument; only the shells read the clock. `ContinuousClock` reads the same clock, but
+/// its instants cannot be made from a number, as tests and the simulation of a fleet need.
 package struct BootInstant: InstantProtocol {
   /// Since the machine was started.
   package var nanoseconds: Int64

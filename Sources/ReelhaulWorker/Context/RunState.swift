@@ -7,24 +7,24 @@ import TaskStore
 import TransferEngine
 import WorkerCore
 
-/// One run of a handler, as its ``TaskContext`` and its transfers share it.
+/// The state of one run of a handler. Its ``TaskContext`` and its transfers share it.
 package final class RunState: Sendable {
   /// The payload of the envelope: the handler's own checkpoint, and those of the transfers it has begun.
   struct Payload: Sendable {
     /// One JSON value; nil before the handler's first checkpoint.
     var checkpoint: [UInt8]?
-    /// By the name of the transfer.
+    /// The checkpoints of transfers, by name.
     var transfers: [String: Checkpoint] = [:]
   }
 
   let ledger: RunLedger
-  /// Told of what the handler does; tests listen.
+  /// Receives the actions of the handler; used by tests.
   private let observer: (any RunObserver)?
   let roots: StorageRoots?
   private let payload: Lock<Payload>
   private let stage: Lock<String?>
   let scratchDirectory: ScratchDirectory
-  /// One record at a time, so that an older payload never overtakes a newer one.
+  /// Lets one checkpoint be recorded at a time, so that an older payload never overwrites a newer one.
   private let recording = AsyncGate()
 
   init(ledger: RunLedger, payload: Payload, roots: StorageRoots?, observer: (any RunObserver)? = nil) {
@@ -60,7 +60,7 @@ package final class RunState: Sendable {
     await observer?.checkpointed(json)
   }
 
-  /// Of a transfer: nil forgets it.
+  /// Records the checkpoint of a transfer; nil deletes it.
   func checkpoint(_ checkpoint: Checkpoint?, ofTransfer name: String) async throws {
     try await record { $0.transfers[name] = checkpoint }
   }
@@ -114,16 +114,16 @@ package final class RunState: Sendable {
     try await scratchDirectory.path()
   }
 
-  /// The run has ended.
+  /// Ends the run: removes its scratch directory.
   func end() async {
     await scratchDirectory.remove()
   }
 }
 
-/// What listens to a run.
+/// Receives the actions of a run's handler.
 package protocol RunObserver: Sendable {
   func reported(done: Int64, total: Int64?)
-  /// The checkpoint is recorded; the handler goes on when this returns.
+  /// A checkpoint is recorded. The handler continues when this call returns.
   func checkpointed(_ json: [UInt8]) async
 }
 
@@ -183,7 +183,7 @@ enum PayloadJSON {
     guard let envelope else { return RunState.Payload() }
     return try JSONReader.read(envelope.payload) { reader throws(DecodingFailure) in
       guard envelope.version == version else {
-        throw reader.invalid("a checkpoint of version \(envelope.version), which this program does not know")
+        throw reader.invalid("this program cannot read a checkpoint of version \(envelope.version)")
       }
       var payload = RunState.Payload()
       try reader.object { reader, name throws(DecodingFailure) in
@@ -219,7 +219,7 @@ extension Checkpoint {
   }
 }
 
-/// Lets one caller in at a time, in their order.
+/// Runs the bodies of its callers one at a time, in the order of the calls.
 actor AsyncGate {
   private var isBusy = false
   private var waiting: [CheckedContinuation<Void, Never>] = []

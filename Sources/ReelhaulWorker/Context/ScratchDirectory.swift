@@ -3,10 +3,10 @@ import ReelhaulTasks
 import TaskStore
 import TransferEngine
 
-/// The scratch directory of one run, made when it is asked for first.
+/// The scratch directory of one run. It is made when it is first needed.
 ///
-/// It lies in the volume of the task's storage (so that results can be moved into place), else in another volume of the
-/// worker, else among the system's temporary files. Its name has the epoch: no other run ever uses it.
+/// It is on the volume of the task's storage, so that results can be moved to their place. Otherwise it is on another
+/// volume of the worker, or among the system's temporary files. Its name contains the epoch, so no other run uses it.
 struct ScratchDirectory: Sendable {
   private enum Place: Sendable {
     case volume(StorageRoot)
@@ -25,7 +25,7 @@ struct ScratchDirectory: Sendable {
     place = names.lazy.compactMap { roots?[$0] }.first.map(Place.volume) ?? .system
   }
 
-  /// The root on whose volume it lies; nil where it is among the system's temporary files.
+  /// The root with the scratch directory; nil if the directory is among the system's temporary files.
   var root: StorageRoot? {
     if case .volume(let root) = place { root } else { nil }
   }

@@ -1,11 +1,11 @@
 import ReelhaulTasks
 
-/// What a handler knows of its run, and how it tells how far it is. Callable from any thread.
+/// A handler's view of its run, with which it also reports and records its progress. Callable from any thread.
 public struct TaskContext<Checkpoint: Codable & Sendable>: Sendable {
   public let task: TaskInfo
-  /// What an earlier run recorded last; nil where the task begins.
+  /// The last checkpoint that an earlier run recorded; nil if there is none.
   public let lastCheckpoint: Checkpoint?
-  /// Lines in the worker's log that name the task.
+  /// Writes lines to the worker's log; each line names the task.
   public let logger: TaskLogger
   package let run: RunState
 
@@ -19,25 +19,26 @@ public struct TaskContext<Checkpoint: Codable & Sendable>: Sendable {
   public var id: UniqueID { task.id }
   /// The number of this attempt, from 1.
   public var attempt: Int { task.attempt }
-  /// The number of this owner of the task, higher than that of any before it: a fencing token for systems of your own.
+  /// The number of this claim of the task, higher than every earlier one. Use it as a fencing token for your own
+  /// systems.
   public var epoch: Int { task.epoch }
   public var labels: [String: String] { task.labels }
-  /// When the attempt is stopped, if its policy has a timeout.
+  /// When the attempt will be stopped; nil if its policy has no timeout.
   public var deadline: ContinuousClock.Instant? { task.deadline }
 
-  /// Tells how far the run is, in any unit. Costs next to nothing: call it as often as you like; at most four samples a
-  /// second leave the worker. It also shows that the run is alive: one that reports nothing for ten minutes is stopped.
+  /// Reports the progress, in any unit. It is cheap, so call it as often as you like; the worker publishes at most four
+  /// samples a second. It also shows that the run is alive: a run without any report for ten minutes is stopped.
   public func report(done: Int64, total: Int64? = nil) {
     run.report(done: done, total: total)
   }
 
-  /// Shows that the run is alive where there is no progress to tell of.
+  /// Shows that the run is alive while there is no progress to report.
   public func heartbeat() {
     run.heartbeat()
   }
 
-  /// Records `checkpoint`; it is in the database when this returns, and the next run gets it. `stage` says in a word what
-  /// comes next, for people.
+  /// Records `checkpoint`. When this returns, it is in the database, and the next run will get it. `stage` is one word
+  /// for people that says what comes next.
   ///
   /// Throws ``OwnershipLostError`` where the task has another owner now, a permanent ``TaskError`` where the JSON is
   /// longer than 64 KiB or nests more than 32 deep, and one that waits where the database refuses it.
@@ -45,13 +46,13 @@ public struct TaskContext<Checkpoint: Codable & Sendable>: Sendable {
     try await run.checkpoint(RunState.encode(checkpoint), stage: stage)
   }
 
-  /// Why the run is to stop; nil while it is not. Swift's `Task.isCancelled` is true at the same time.
+  /// Why the run must stop; nil if it need not. Swift's `Task.isCancelled` is true at the same time.
   public var stopReason: TaskStopReason? { run.stopReason }
 
-  /// A directory of this run alone, empty at first, on the file system of the task's storage where the worker has one.
-  /// It is removed when the run ends, and what a run that crashed left in its own is removed later.
+  /// A directory for this run only, empty at first. If the worker has a storage, the directory is on its file system.
+  /// It is removed when the run ends. The directory of a crashed run is removed later.
   ///
-  /// Throws ``TaskError``, which waits, where it cannot be made.
+  /// Throws a ``TaskError`` that waits if the directory cannot be made.
   public func scratch() async throws -> String {
     try await run.scratch()
   }
@@ -60,7 +61,7 @@ public struct TaskContext<Checkpoint: Codable & Sendable>: Sendable {
   public var transfer: TaskTransfer { TaskTransfer(run: run) }
 }
 
-/// A task as a run of it sees it.
+/// A task as its handler sees it.
 public struct TaskInfo: Sendable {
   public let id: UniqueID
   public let kind: String
@@ -69,25 +70,25 @@ public struct TaskInfo: Sendable {
   public let epoch: Int
   public let priority: Int
   public let queue: String
-  /// URLs as they were submitted; empty and nil where the task has none.
+  /// The URLs as they were submitted. If the task has none, `source` is empty and `destination` is nil.
   public let source: String
   public let destination: String?
   public let labels: [String: String]
   public let deadline: ContinuousClock.Instant?
 }
 
-/// Why a run is to stop.
+/// Why a run must stop.
 public enum TaskStopReason: String, Hashable, Sendable {
-  /// Somebody paused the task: it goes on later, from its last checkpoint.
+  /// The task was paused. It continues later from its last checkpoint.
   case pause
-  /// Somebody canceled the task.
+  /// The task was canceled.
   case cancel
-  /// The worker ends: another one goes on with the task.
+  /// The worker ends, and another one will continue the task.
   case drain
   /// The run showed no sign of life for ten minutes.
   case stalled
   /// The attempt took longer than its policy allows.
   case timedOut = "timed_out"
-  /// The task has another owner, or will have soon: touch nothing any more.
+  /// The task has another owner, or will have one soon: change nothing any more.
   case abandoned
 }

@@ -6,34 +6,34 @@ import TaskStore
 import TransferEngine
 import WorkerCore
 
-/// The fleet's own transfer engine as calls of a handler: resumable, verified, within the task's rate and the worker's
-/// rate, network policy and credentials.
+/// The fleet's own transfer engine, for use by handlers. Transfers are resumable and verified, and respect the task's
+/// rate and the worker's rate, network policy and credentials.
 ///
-/// What a transfer has on disk is recorded with the run's checkpoint. When the task goes on elsewhere, the same call goes
-/// on from there. The calls throw ``TaskError`` with the code that a download task would fail with, `CancellationError`
-/// once the run is to stop, and ``OwnershipLostError``; let them through.
+/// The bytes on disk are recorded with the run's checkpoint. When another run makes the same call, the transfer
+/// continues from there. The calls throw ``TaskError`` with the code with which a download task would fail,
+/// `CancellationError` when the run must stop, and ``OwnershipLostError``. Do not catch these errors.
 public struct TaskTransfer: Sendable {
   let run: RunState
 
-  /// A file that a transfer has brought.
+  /// A file that a transfer has made.
   public struct File: Hashable, Sendable {
-    /// Where it is: a path of the scratch directory, or a `storage://` URL.
+    /// A path in the scratch directory, or a `storage://` URL.
     public var location: String
     public var bytes: Int64
     /// 64 hexadecimal digits.
     public var sha256: String?
   }
 
-  /// What is asked of a transfer besides its source.
+  /// The options of a transfer.
   public struct Options: Sendable {
-    /// What the file must be; anything else is a permanent failure.
+    /// The expected digest and size. A different file is a permanent failure.
     public var expect = Expectation()
     public var ifExists = IfExists.fail
     /// Request header fields; secrets belong in a credential.
     public var headers: [String: String] = [:]
     /// The name of a credential that the workers have.
     public var credential: String?
-    /// Called with the bytes that are there and the bytes of the whole, some times a second, in any thread.
+    /// Called a few times a second with the received bytes and the bytes of the whole file, on any thread.
     public var onProgress: (@Sendable (_ done: Int64, _ total: Int64?) -> Void)?
 
     public init() {}
@@ -49,7 +49,7 @@ public struct TaskTransfer: Sendable {
     } catch {
       throw TaskError.permanent("\"\(name)\" cannot be the name of a file: \(error.reason)")
     }
-    // An earlier call of this run for the same file left it there.
+    // An earlier call of this run may have made the same file.
     var options = options
     options.ifExists = .replace
     let (bytes, sha256) = try await download(source, to: place, named: "scratch/\(name)", options)
@@ -57,7 +57,7 @@ public struct TaskTransfer: Sendable {
   }
 
   /// Downloads `source`, an `http` or `https` URL, to `destination`, a `storage://` URL of a root that this worker has.
-  /// The file appears there whole and verified, or not at all.
+  /// The file appears there only when it is complete and verified.
   public func download(
     _ source: String, to destination: String, _ options: Options = Options()
   ) async throws -> File {
@@ -66,9 +66,9 @@ public struct TaskTransfer: Sendable {
     return File(location: destination, bytes: bytes, sha256: sha256)
   }
 
-  /// Moves a file of the scratch directory into its place: whole, durable, and replacing nothing unless `ifExists` says
-  /// so. Where an earlier run of this task had published there already, its file is replaced. With ``IfExists/skip`` the
-  /// file at the destination stays, and the scratch file is removed.
+  /// Moves a file of the scratch directory to `destination`, complete and durable. It replaces an existing file only if
+  /// `ifExists` says so, or if an earlier run of this task published that file. With ``IfExists/skip`` the file at the
+  /// destination stays, and the scratch file is removed.
   public func publish(
     _ path: String, to destination: String, ifExists: IfExists = .fail
   ) async throws -> File {
@@ -95,10 +95,11 @@ public struct TaskTransfer: Sendable {
     }
   }
 
-  /// The path of the file at `url`, a `storage://` URL of a root that this worker has, for a program that reads it. Never
-  /// write to it: others see the file. The path is this worker's own, so a checkpoint holds the URL in its place.
+  /// The path of the file at `url`, a `storage://` URL of a root that this worker has, for a program that reads it.
+  /// Never write to the file, because others see it. The path is only valid on this worker, so put the URL into a
+  /// checkpoint, not the path.
   ///
-  /// Throws ``TaskError``: one that waits where this worker lacks the root, one that is tried again where no file is there.
+  /// Throws a ``TaskError``: it waits if this worker lacks the root, and is tried again if there is no file.
   public func path(of url: String) async throws -> String {
     let place = try Self.place(url)
     guard let root = run.roots?[place.root] else { throw Self.withoutStorage }
@@ -140,7 +141,7 @@ public struct TaskTransfer: Sendable {
     }
   }
 
-  /// The staging files of a transfer have an id of their own, which is the same in every run of the task.
+  /// The id in the names of a transfer's staging files. It is the same in every run of the task.
   static func id(of name: String, in run: RunState) -> UniqueID { id(of: name, task: run.ledger.claim.spec.id) }
 
   static func id(of name: String, task: UniqueID) -> UniqueID {
@@ -173,7 +174,7 @@ extension TaskError {
   }
 }
 
-/// Records a transfer with the run that makes it.
+/// Records the checkpoints of a transfer with those of its run.
 private final class HandlerTransferLedger: DownloadLedger {
   private let run: RunState
   private let name: String

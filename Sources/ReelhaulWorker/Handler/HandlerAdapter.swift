@@ -7,12 +7,12 @@ import TaskStore
 import TransferEngine
 import WorkerCore
 
-/// Wraps every run of every handler: to measure, to trace, to open a resource. Calls `next` once; what that throws decides
-/// what becomes of the task, unless the middleware throws another error.
+/// Wraps every run of every handler, to measure, to trace or to open a resource. It must call `next` once. The error
+/// that `next` throws decides what happens to the task, unless the middleware throws another error.
 public typealias TaskMiddleware =
   @Sendable (_ task: TaskInfo, _ next: @Sendable () async throws -> Void) async throws -> Void
 
-/// A handler of somebody's own as the worker runs it.
+/// Runs a ``TaskHandler`` as a handler of the worker.
 package struct HandlerAdapter<Handler: TaskHandler>: KindHandler {
   let handler: Handler
   let middleware: [TaskMiddleware]
@@ -48,7 +48,7 @@ package struct HandlerAdapter<Handler: TaskHandler>: KindHandler {
   }
 
   package func run(_ claim: Claim, ledger: RunLedger) async -> RunOutcome {
-    // Never on the worker's own loop: what the handler does may block.
+    // Never on the worker's own loop, because a handler may block.
     await withTaskExecutorPreference(globalConcurrentExecutor) { await execute(claim, ledger) }
   }
 
@@ -79,7 +79,7 @@ package struct HandlerAdapter<Handler: TaskHandler>: KindHandler {
       payload = try PayloadJSON.decode(claim.checkpoint)
       last = try payload.checkpoint.map { try JSONValue.decode(Handler.Checkpoint.self, from: $0) }
     } catch {
-      // A newer worker may have written it: this one must not begin anew over its work.
+      // A newer worker may have written the checkpoint. This worker must not begin anew and so destroy its work.
       let message = "this worker cannot read the checkpoint: \(error); cancel and retry the task to begin anew"
       return .failed(TaskFailure(code: .checkpointUnreadable, message: message, class: .wait))
     }
@@ -118,13 +118,13 @@ package struct HandlerAdapter<Handler: TaskHandler>: KindHandler {
     return output
   }
 
-  /// nil of a kind without output.
+  /// Returns nil if the kind has no output.
   private static func encode(_ output: Handler.Output) throws -> [UInt8]? {
     guard Handler.Output.self != NoOutput.self else { return nil }
     let json = try RunState.encode(output)
     guard json.count <= TaskDocument.outputLimit else {
       throw TaskError.permanent(
-        "the output has \(json.count) bytes, and may have \(TaskDocument.outputLimit)",
+        "the output has \(json.count) bytes, but may have at most \(TaskDocument.outputLimit)",
         code: TaskFailure.Code.outputTooLong.rawValue)
     }
     return json
@@ -134,10 +134,11 @@ package struct HandlerAdapter<Handler: TaskHandler>: KindHandler {
     if error is OwnershipLostError { return .stopped }
     if error is CancellationError {
       guard ledger.stopReason == nil else { return .stopped }
-      // Nobody told it to stop: it is handed back as one that is, but not to run again at once and for ever.
-      return .failed(TaskFailure(code: .handlerCanceled, message: "The handler canceled itself.", class: .wait))
+      // The run need not have stopped. The task is handed back and waits, because at once it would run again for ever.
+      return .failed(
+        TaskFailure(code: .handlerCanceled, message: "the handler threw CancellationError by itself", class: .wait))
     }
-    // A run that is told to stop may end with any error: a child process that was killed, a stream that was closed.
+    // A run that must stop may end with any error, for example because its child process was killed.
     if ledger.stopReason != nil, (error as? TaskError)?.meaning != .permanent { return .stopped }
     return .failed(TaskFailure(error))
   }

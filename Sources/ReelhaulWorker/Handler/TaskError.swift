@@ -1,6 +1,6 @@
 import TaskCore
 
-/// What a failure of a handler means for its task.
+/// An error of a handler that says what happens to its task.
 public struct TaskError: Error, Hashable, Sendable, CustomStringConvertible {
   package enum Meaning: Hashable, Sendable {
     case permanent
@@ -8,7 +8,7 @@ public struct TaskError: Error, Hashable, Sendable, CustomStringConvertible {
     case wait(Duration)
   }
 
-  /// A stable snake_case word for programs and metrics.
+  /// A stable snake_case name for programs and metrics.
   public var code: String
   /// One sentence for people.
   public var message: String
@@ -19,14 +19,14 @@ public struct TaskError: Error, Hashable, Sendable, CustomStringConvertible {
     TaskError(code: code, message: message, meaning: .permanent)
   }
 
-  /// Another attempt may succeed, not before `after` has passed; this one counts. `after`: up to an hour; nil: as the
-  /// policy says.
+  /// Another attempt may succeed; this one counts. The next attempt begins when `after`, up to an hour, has passed, or
+  /// as the policy says if `after` is nil.
   public static func retry(_ message: String, after: Duration? = nil, code: String = "failed") -> TaskError {
     TaskError(code: code, message: message, meaning: .retry(after: after))
   }
 
-  /// The task cannot run now through no fault of its own: it waits for `duration`, 5 seconds at least and up to an
-  /// hour, and the attempt does not count.
+  /// The task cannot run now, and is not at fault: it waits for `duration`, at least 5 seconds and up to an hour. The
+  /// attempt does not count.
   public static func wait(_ message: String, for duration: Duration, code: String = "waiting") -> TaskError {
     TaskError(code: code, message: message, meaning: .wait(duration))
   }
@@ -34,15 +34,15 @@ public struct TaskError: Error, Hashable, Sendable, CustomStringConvertible {
   public var description: String { message }
 }
 
-/// This run does not own its task any more: another worker may run it. Stop, and touch nothing.
+/// This run no longer owns its task, and another worker may run it. Stop, and change nothing any more.
 public struct OwnershipLostError: Error, Hashable, Sendable, CustomStringConvertible {
   public init() {}
 
-  public var description: String { "the run does not own its task any more" }
+  public var description: String { "the run no longer owns its task" }
 }
 
 extension TaskFailure {
-  /// The failure that an error of a handler is. Its text is bounded, and what looks like a secret is masked.
+  /// The failure for an error of a handler. Its text is limited in length, and parts that look like secrets are masked.
   init(_ error: any Error) {
     let (code, text, meaning) =
       (error as? TaskError).map { ($0.code, $0.message, $0.meaning) }

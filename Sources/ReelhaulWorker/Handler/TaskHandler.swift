@@ -21,9 +21,9 @@ import ReelhaulTasks
 /// try await ReelhaulWorker.run(handlers: [Thumbnails()])
 /// ```
 ///
-/// One value of the type serves all its runs at once, in any thread.
+/// One value of the type serves all runs, at the same time and on any thread.
 public protocol TaskHandler: TaskDefinition {
-  /// What a run records so that another worker can go on: at most 64 KiB of JSON.
+  /// The data that a run records so that another worker can continue: at most 64 KiB of JSON.
   associatedtype Checkpoint: Codable & Sendable = NoCheckpoint
 
   /// Attempts, back-off, timeout and concurrency of the kind.
@@ -31,13 +31,13 @@ public protocol TaskHandler: TaskDefinition {
 
   /// Carries out one attempt.
   ///
-  /// It may be called again for the same task after a crash, a pause or a hand-over, then with
-  /// ``TaskContext/lastCheckpoint``; what it did after that checkpoint it does again. The task is canceled when it is
-  /// to stop: it then records a checkpoint, if there is something to record, and throws `CancellationError` within a
-  /// minute, or the worker gives it up.
+  /// It may be called again for the same task after a crash, a pause or a hand-over. It then gets
+  /// ``TaskContext/lastCheckpoint``, and repeats the work after that checkpoint. When the run must stop, its Swift task
+  /// is canceled. The handler then records a checkpoint if it has made progress, and throws `CancellationError` within
+  /// a minute; otherwise the worker gives the run up.
   ///
-  /// Throws ``TaskError`` to say what a failure means. Any other error is an attempt that failed, and is tried again as
-  /// ``policy`` says. `CancellationError` is no failure: the task is handed back.
+  /// Throw ``TaskError`` to say what a failure means. Any other error is a failed attempt, which is tried again as
+  /// ``policy`` says. `CancellationError` is not a failure: the task is handed back.
   func run(_ parameters: Parameters, context: TaskContext<Checkpoint>) async throws -> Output
 
   /// Removes what runs of a task that was canceled or removed left elsewhere: a temporary object, an upload that was
@@ -52,16 +52,16 @@ extension TaskHandler {
   public func cleanUp(_ parameters: Parameters, after checkpoint: Checkpoint, storage: TaskStorage) async throws {}
 }
 
-/// The checkpoint of a kind that records none: each run begins anew.
+/// The checkpoint type of a kind that records no checkpoints: each run begins anew.
 public struct NoCheckpoint: Codable, Hashable, Sendable {}
 
-/// How the tasks of a kind are run. What a task says itself (`--max-attempts`, `--retry-after`) wins.
+/// How the tasks of a kind are run. A task's own settings (`--max-attempts`, `--retry-after`) have priority.
 public struct TaskPolicy: Hashable, Sendable {
-  /// Attempts that may fail, the first included: 1 to 100.
+  /// How many attempts may fail, the first included: 1 to 100.
   public var maxAttempts: Int
-  /// When the next attempt is made.
+  /// When the next attempt begins.
   public var backoff: Backoff
-  /// The longest an attempt may take; nil: any time. It is then stopped and has failed.
+  /// How long an attempt may take; nil for no limit. After that time it is stopped and has failed.
   public var timeout: Duration?
   /// How many tasks of the kind run at once in the whole fleet, those of its aliases included; nil: any number.
   /// `reelhaul limit kind NAME N` wins.
@@ -70,7 +70,7 @@ public struct TaskPolicy: Hashable, Sendable {
   public enum Backoff: Hashable, Sendable {
     /// A random time up to 1, 2, 4 … 300 seconds.
     case exponential
-    /// These seconds before attempt 2, 3, …; the last one repeats. At most 100, each from 0 to 86,400.
+    /// The seconds before attempt 2, 3, …; the last value repeats. At most 100 values, each from 0 to 86,400.
     case seconds([Int])
   }
 

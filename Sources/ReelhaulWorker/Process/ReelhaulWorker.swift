@@ -7,27 +7,27 @@ import TaskCore
 import WorkerCore
 import WorkerOptions
 
-/// A whole worker as one call: it takes commands from Kafka, claims tasks of the kinds it has handlers for, keeps their
-/// lease, records what they do, and drains on SIGTERM and SIGINT.
+/// A whole worker as one call. It applies commands from Kafka, claims tasks of the kinds that it has handlers for,
+/// renews its lease, records the results, and drains on SIGTERM and SIGINT.
 public enum ReelhaulWorker {
-  /// Runs a worker until it is told to stop and has handed its tasks back.
+  /// Runs a worker until a signal stops it and it has handed its tasks back.
   ///
-  /// It is configured as `reelhaul worker` is: by the environment (`REELHAUL_KAFKA`, `REELHAUL_POSTGRES`,
-  /// `REELHAUL_STORAGE`, …) and the file that `REELHAUL_CONFIG` names.
+  /// It is configured like `reelhaul worker`: by the environment (`REELHAUL_KAFKA`, `REELHAUL_POSTGRES`,
+  /// `REELHAUL_STORAGE`, …) and by the file that `REELHAUL_CONFIG` names.
   ///
   /// - Parameters:
-  ///   - handlers: one for each kind. Two for one kind are refused.
-  ///   - middleware: wraps every run of `handlers`, the first outermost.
-  ///   - builtIn: whether the worker also carries out downloads and deletes.
-  ///   - environment: in the place of the process's own.
+  ///   - handlers: One handler for each kind. Two handlers for one kind are an error.
+  ///   - middleware: Wraps every run of `handlers`; the first one is the outermost.
+  ///   - builtIn: Whether the worker also carries out downloads and deletes.
+  ///   - environment: Replaces the environment of the process.
   ///
-  /// Throws ``WorkerError`` where the configuration, Kafka or the database refuses the worker, two handlers have one
-  /// kind, or the drain was cut short.
+  /// Throws ``WorkerError`` if the configuration is wrong, if Kafka or the database refuses the worker, if two handlers
+  /// have one kind, or if the drain was cut short.
   public static func run(
     handlers: [any TaskHandler], middleware: [TaskMiddleware] = [], builtIn: Bool = true,
     environment: [String: String]? = nil
   ) async throws {
-    // Before anything writes: a peer that hangs up must be an error of that write, not the end of the process.
+    // Must come before any write: a closed connection must be an error of the write, not the end of the process.
     signal(SIGPIPE, SIG_IGN)
     let configuration: WorkerConfiguration
     let level: LogLevel
@@ -55,7 +55,7 @@ public enum ReelhaulWorker {
       throw WorkerError(code: WorkerProcess.misconfigured, message: "\(error)")
     }
     guard code == 0 else {
-      throw WorkerError(code: code, message: "the worker ended with \(code): its log says why")
+      throw WorkerError(code: code, message: "the worker ended with exit code \(code); its log has the reason")
     }
   }
 
@@ -71,7 +71,7 @@ public enum ReelhaulWorker {
         throw WorkerError(
           code: WorkerProcess.misconfigured,
           message:
-            "\"\(name)\" of \(type(of: handler)) is no name of a kind: 1 to 32 letters, digits, \".\", \"_\" or \"-\"")
+            "the kind \"\(name)\" of \(type(of: handler)) must be 1 to 32 letters, digits, \".\", \"_\" or \"-\"")
       }
     }
     guard (1...100).contains(handler.policy.maxAttempts), handler.policy.concurrency ?? 0 >= 0 else {
@@ -95,8 +95,8 @@ public enum ReelhaulWorker {
 
 /// Why a worker could not start, or did not end well.
 public struct WorkerError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// The exit code that `reelhaul worker` would have: 2 for a mistake that no waiting mends, 1 where the drain was cut
-  /// short.
+  /// The exit code that `reelhaul worker` would have: 2 for an error for which waiting does not help, 1 if the drain
+  /// was cut short.
   public var code: Int32
   public var message: String
 

@@ -1,11 +1,12 @@
-/// What a producer asks for. A submit is idempotent by its task's id, a control by the command's.
+/// A command of a producer. A submit is idempotent by the id of its task, a control by the id of the command.
 public enum Command: Hashable, Sendable {
-  // Indirect: a task has many fields, and commands are handed on by the thousand.
+  // Indirect, because a task has many fields, and commands are passed on in large numbers.
   indirect case submit(TaskSpec)
   case control(Control)
 
   public struct Control: Hashable, Sendable {
-    /// The command's own id. Where the message has none, the decoder derives one from where the record lies.
+    /// The command's own id. If the message has none, the decoder derives one from the record's topic, partition and
+    /// offset.
     public var id: UniqueID
     public var taskID: UniqueID
     public var action: ControlAction

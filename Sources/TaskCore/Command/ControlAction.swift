@@ -1,17 +1,17 @@
-/// What a control command asks for.
+/// The action of a control command.
 public enum ControlAction: Hashable, Sendable {
   case pause
   case resume
   case cancel
   case retry
-  /// `files`: the files that the task made are deleted, too.
+  /// With `files`, the files that the task made are deleted too.
   case remove(files: Bool)
   case prioritize(Int)
 
-  /// The task's files stay.
+  /// Removes the task but not its files.
   public static let remove = ControlAction.remove(files: false)
 
-  /// The word in commands, on the command line and in URLs.
+  /// The name in commands, on the command line and in URLs.
   public var name: String {
     switch self {
     case .pause: "pause"
@@ -23,10 +23,10 @@ public enum ControlAction: Hashable, Sendable {
     }
   }
 
-  /// All of them, in the order that people read them.
+  /// All names, in the order in which they are shown to people.
   public static let names = ["pause", "resume", "cancel", "retry", "remove", "prioritize"]
 
-  /// `nil` where there is no such action; `priority` is that of `prioritize`, which needs one, and `files` that of
+  /// Returns `nil` if there is no such action. `priority` belongs to `prioritize`, which requires it, and `files` to
   /// `remove`.
   public init?(name: String, priority: Int? = nil, files: Bool = false) {
     switch name {

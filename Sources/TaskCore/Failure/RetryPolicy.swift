@@ -1,11 +1,11 @@
-/// When a failed attempt is made again.
+/// How often and when a failed task is tried again.
 public struct RetryPolicy: Hashable, Sendable {
   public static let attempts = 1...100
   public static let intervalSeconds = 0...86_400
 
-  /// Attempts in a row that make no progress, the first included; 1…100.
+  /// How many attempts in a row may make no progress, the first included; 1…100.
   public var maxAttempts: Int
-  /// Seconds before attempt 2, 3, …; the last one repeats. Empty: exponential back-off with full jitter.
+  /// Seconds before attempt 2, 3, …; the last interval repeats. If empty, exponential back-off with full jitter.
   public var intervals: [Int]
 
   public init(maxAttempts: Int = 8, intervals: [Int] = []) {
@@ -14,32 +14,33 @@ public struct RetryPolicy: Hashable, Sendable {
   }
 }
 
-/// What becomes of a task after an attempt that did not succeed.
+/// What happens to a task after an attempt that did not succeed.
 public enum RetryDecision: Hashable, Sendable {
-  /// Another attempt after the delay; this one counts.
+  /// The task is tried again after the delay; this attempt counts.
   case retry(after: Duration)
   /// The task fails for good.
   case fail
-  /// Back to the queue for the delay; the attempt does not count.
+  /// The task returns to its queue and waits for the delay; the attempt does not count.
   case wait(Duration)
 }
 
 extension RetryPolicy {
   /// The longest back-off without intervals, in seconds.
   public static let longestBackoff = 300
-  /// What a server may make a task wait at most, in seconds.
+  /// The longest time for which a server can make a task wait, in seconds.
   public static let longestRetryAfter = 3600
-  /// How long a task waits at first that could not run through no fault of its own, in seconds; spread, so that the tasks of
-  /// one full disk do not come back together.
+  /// How long a task waits the first time that something else is at fault, such as a full disk, in seconds. It is a
+  /// random time in this range, so that many tasks do not return at the same moment.
   public static let waitSeconds = 5.0...10.0
-  /// So often that doubles.
+  /// How often the wait doubles.
   public static let waitDoublings = 3
 
-  /// What to do after `failure`, with `attempt` attempts made in vain, this one included; 0 where it made progress.
-  /// `uncounted` times the task was handed back before without one of them being counted.
+  /// Decides what to do after `failure`. `attempt` is the number of attempts in a row without progress, this one
+  /// included; 0 if this one made progress. `uncounted` is how often the task was handed back before without counting
+  /// the attempt.
   ///
-  /// The delay is the interval for that attempt, or a random time up to 1, 2, 4 … 300 s (full jitter); never less than
-  /// the failure's `retryAfter`, of which up to an hour counts.
+  /// The delay is the interval for this attempt, or a random time up to 1, 2, 4 … 300 s (full jitter). It is at least
+  /// the failure's `retryAfter`, but not more than an hour of that.
   public func decision(
     after failure: TaskFailure, attempt: Int, uncounted: Int = 0, using generator: inout some RandomNumberGenerator
   ) -> RetryDecision {
@@ -52,7 +53,7 @@ extension RetryPolicy {
     }
   }
 
-  /// What the failure asks to wait at least.
+  /// The shortest wait that the failure allows.
   public static func least(after failure: TaskFailure) -> Duration {
     .seconds(min(max(failure.retryAfter ?? 0, 0), longestRetryAfter))
   }
@@ -65,7 +66,7 @@ extension RetryPolicy {
   private func delay(afterAttempt attempt: Int, using generator: inout some RandomNumberGenerator) -> Duration {
     let index = max(attempt, 1) - 1
     guard intervals.isEmpty else { return .seconds(intervals[min(index, intervals.count - 1)]) }
-    // Not `Backoff`, which counts in memory: these attempts are counted in the database, by whichever worker ran them.
+    // `Backoff` does not fit here: it counts in memory, and these attempts are counted in the database, across workers.
     let ceiling = min(1 << min(index, 30), Self.longestBackoff)
     return .seconds(Double.random(in: 0...Double(ceiling), using: &generator))
   }

@@ -1,7 +1,7 @@
 extension TaskFailure {
   /// A stable snake_case word for programs and metrics: `http_404`, `digest_mismatch`, `disk_full` …
   ///
-  /// Open: a handler may bring its own words, and libcurl's rarer results are `curl_<number>`.
+  /// The set is open: a handler may define its own codes, and rare results of libcurl are `curl_<number>`.
   public struct Code: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
     public let rawValue: String
 
@@ -13,14 +13,14 @@ extension TaskFailure {
   }
 }
 
-/// Answers of an HTTP server.
+/// Responses of an HTTP server.
 extension TaskFailure.Code {
   private static let httpPrefix = "http_"
 
-  /// The server answered with this status, and the status is no answer to the request.
+  /// The server answered with this status, which reports a failure.
   public static func http(_ status: Int) -> Self { Self(rawValue: "\(httpPrefix)\(status)") }
 
-  /// The status of ``http(_:)``; nil if the code is another one.
+  /// The status in a code that ``http(_:)`` made; nil for any other code.
   public var httpStatus: Int? {
     guard rawValue.hasPrefix(Self.httpPrefix), let status = Int(rawValue.dropFirst(Self.httpPrefix.count)),
       self == .http(status)
@@ -30,13 +30,13 @@ extension TaskFailure.Code {
 
   /// The response contradicts the request, or is not HTTP.
   public static let badResponse = Self(rawValue: "bad_response")
-  /// The source redirects more often than is followed.
+  /// The source redirects more often than the worker follows.
   public static let redirectLoop = Self(rawValue: "redirect_loop")
   /// The source redirects to a URL that is never followed.
   public static let redirectRefused = Self(rawValue: "redirect_refused")
 }
 
-/// Connections: the words of `CurlError.Code`.
+/// Connections: the names of `CurlError.Code`.
 extension TaskFailure.Code {
   /// The resolved address is in a network that the workers may not reach.
   public static let addressRefused = Self(rawValue: "address_refused")
@@ -58,10 +58,10 @@ extension TaskFailure.Code {
 /// The source and its bytes.
 extension TaskFailure.Code {
   public static let digestMismatch = Self(rawValue: "digest_mismatch")
-  /// The source tells no length, and nothing else would show that its bytes are complete.
+  /// The source announces no length, and nothing else would show that its bytes are complete.
   public static let lengthUnknown = Self(rawValue: "length_unknown")
   public static let sizeMismatch = Self(rawValue: "size_mismatch")
-  /// The source is another version in every answer.
+  /// The source keeps changing while it is fetched.
   public static let sourceChanging = Self(rawValue: "source_changing")
   public static let sourceInvalid = Self(rawValue: "source_invalid")
 }
@@ -70,7 +70,7 @@ extension TaskFailure.Code {
 extension TaskFailure.Code {
   /// The credential is for other hosts.
   public static let credentialRefused = Self(rawValue: "credential_refused")
-  /// The worker has no credential of that name.
+  /// The worker has no credential with this name.
   public static let credentialUnknown = Self(rawValue: "credential_unknown")
   /// The worker's file of credentials cannot be used.
   public static let credentialsUnusable = Self(rawValue: "credentials_unusable")
@@ -89,13 +89,13 @@ extension TaskFailure.Code {
   public static let storageDenied = Self(rawValue: "storage_denied")
   public static let storageError = Self(rawValue: "storage_error")
   public static let storageIOError = Self(rawValue: "storage_io_error")
-  /// The root's directory is not there, or no running worker has the root.
+  /// The root's directory does not exist, or no running worker has the root.
   public static let storageMissing = Self(rawValue: "storage_missing")
   public static let storageNotInitialised = Self(rawValue: "storage_not_initialised")
   public static let storageReadOnly = Self(rawValue: "storage_read_only")
-  /// The worker has no root of that name.
+  /// The worker has no root with this name.
   public static let storageUnknown = Self(rawValue: "storage_unknown")
-  /// Another volume is mounted at the root than the one that holds the task's bytes.
+  /// The volume at the root is not the one that holds the task's bytes.
   public static let storageVolumeGone = Self(rawValue: "storage_volume_gone")
   public static let tooManyFiles = Self(rawValue: "too_many_files")
 }
@@ -104,21 +104,21 @@ extension TaskFailure.Code {
 extension TaskFailure.Code {
   /// Progress could not be recorded.
   public static let checkpointFailed = Self(rawValue: "checkpoint_failed")
-  /// The worker does not carry out tasks of this kind.
+  /// The worker has no handler for this kind.
   public static let noHandler = Self(rawValue: "no_handler")
   /// The store refused the end of the run.
   public static let settlementRefused = Self(rawValue: "settlement_refused")
-  /// The transfer stood still for too long.
-  /// A delete found a directory, and was not told to delete directories.
+  /// A delete found a directory, but its task does not allow deleting directories.
   public static let isDirectory = Self(rawValue: "is_directory")
-  /// A handler threw `CancellationError` and was not told to stop.
+  /// A handler threw `CancellationError` although its run was not to stop.
   public static let handlerCanceled = Self(rawValue: "handler_canceled")
-  /// The parameters do not decode, or the kind's own check refuses them.
+  /// The parameters cannot be decoded, or the kind's own check refuses them.
   public static let parametersInvalid = Self(rawValue: "parameters_invalid")
-  /// A worker of this version cannot read what another one recorded.
+  /// This worker cannot read the checkpoint that another one recorded.
   public static let checkpointUnreadable = Self(rawValue: "checkpoint_unreadable")
   public static let outputTooLong = Self(rawValue: "output_too_long")
   /// The attempt took longer than the policy of its kind allows.
   public static let runTimedOut = Self(rawValue: "run_timed_out")
+  /// The run made no progress for too long.
   public static let stalled = Self(rawValue: "stalled")
 }

@@ -1,20 +1,20 @@
 /// Why an attempt ended without success, and what that means for the task.
 public struct TaskFailure: Error, Hashable, Sendable {
-  /// What a failure asks for; it is decided where the failure is seen, and nowhere else.
+  /// The consequence of a failure. Only the code that detects the failure decides it.
   public enum Class: String, Sendable, CaseIterable {
-    /// Another attempt may succeed; it counts.
+    /// Another attempt may succeed; the failed one counts.
     case retry
     /// No attempt will succeed.
     case fail
-    /// Not the task's fault (disk full, volume gone …): it waits and no attempt is counted.
+    /// The task is not at fault (disk full, volume gone …): it waits, and the attempt does not count.
     case wait
   }
 
   public var code: Code
-  /// One sentence for people, free of secrets and of signed query strings.
+  /// One sentence for people, without secrets and without signed query strings.
   public var message: String
   public var `class`: Class
-  /// Seconds the server or the host asked to wait at least.
+  /// The shortest wait in seconds, if the server or the host asks for one.
   public var retryAfter: Int?
 
   public init(code: Code, message: String, class: Class, retryAfter: Int? = nil) {

@@ -1,17 +1,18 @@
-/// One field of a task, said once: reading, writing, checking, comparing and the command line follow from it.
+/// The only definition of one field of a task. Reading, writing, checking, comparing and the command line follow from
+/// it.
 ///
-/// `TaskField.all` is the table. docs/add-a-field.md says how a field gets into it.
+/// `TaskField.all` is the table of all fields; docs/add-a-field.md describes how to add one.
 package struct TaskField: Sendable {
   /// The name in JSON.
   package let name: StaticString
-  /// The member of the task that holds the field, such as `expect`; nil where the task itself does.
+  /// The member of the task that contains the field, such as `expect`; nil if it is a field of the task itself.
   package let object: StaticString?
   package let value: Value
-  /// How the command line gives it; nil where it is no option.
+  /// The option of the command line; nil if there is none.
   package let option: Option?
-  /// False for a field that may differ from the submission: it can be changed later.
+  /// False if the field can change after the submission.
   let staysAsSubmitted: Bool
-  /// What the value's kind does not check already.
+  /// A check in addition to the one that the value's type implies.
   let check: (@Sendable (TaskSpec) throws(InvalidTask) -> Void)?
 
   init(
@@ -26,7 +27,7 @@ package struct TaskField: Sendable {
     self.check = check
   }
 
-  /// As errors name it: `priority`, `expect.sha256`.
+  /// The name in errors: `priority`, `expect.sha256`.
   package var path: String { object.map { "\($0).\(name)" } ?? "\(name)" }
 
   /// The name in the task's own object: `priority`, `expect`.
@@ -34,7 +35,8 @@ package struct TaskField: Sendable {
 }
 
 extension TaskField {
-  /// What a field holds, and where. A value that is as in ``TaskSpec/standard`` is left out of JSON.
+  /// The type of a field's value, and its place in a task. JSON leaves out a value that equals that of
+  /// ``TaskSpec/standard``.
   package enum Value: Sendable {
     case id(Place<UniqueID>)
     case ids(Place<[UniqueID]>)
@@ -49,26 +51,26 @@ extension TaskField {
     /// A number of bytes, or of bytes a second.
     case bytes(Place<Int64?>, from: Int64)
     case time(Place<Timestamp?>)
-    /// So many bytes, in JSON as hexadecimal digits.
+    /// `count` bytes; in JSON, hexadecimal digits.
     case digest(Place<[UInt8]?>, count: Int)
     case ifExists(Place<IfExists>)
     case headers(Place<[HeaderField]>)
     case seconds(Place<[Int]>)
     case labels(Place<[String: String]>)
     case flag(Place<Bool>)
-    /// A JSON value of any kind, as its text without white space between tokens; at most `limit` bytes.
+    /// Any JSON value, as text without white space between tokens; at most `limit` bytes.
     case json(Place<[UInt8]?>, limit: Int)
   }
 
-  /// Where a value is within a task: its offset in memory. Submits are read and written by the hundred thousand a second,
-  /// and an offset costs neither a reference count nor a call, which a key path does.
+  /// The place of a value in a task, as an offset in memory. The codec reads and writes a hundred thousand submits a
+  /// second or more, and an offset costs no reference count and no call, unlike a key path.
   package struct Place<Member: Sendable>: Sendable {
     @usableFromInline let offset: Int
 
     /// `path` must lead to a stored property, through stored properties.
     init(_ path: WritableKeyPath<TaskSpec, Member>) {
       guard let offset = MemoryLayout<TaskSpec>.offset(of: path) else {
-        preconditionFailure("\(path) is no stored property")
+        preconditionFailure("\(path) is not a stored property")
       }
       self.offset = offset
     }
@@ -84,7 +86,7 @@ extension TaskField {
     }
   }
 
-  /// An option of the command line: the words; its kind and its default follow from the value.
+  /// The texts of an option of the command line. Its type and default follow from the value.
   package struct Option: Sendable {
     package enum Group: String, Sendable {
       case task = "Task"
@@ -94,7 +96,7 @@ extension TaskField {
 
     package let name: String
     package let short: Character?
-    /// The placeholder in help; nil for that of the value's kind.
+    /// The placeholder in help; nil for the usual one of the value's type.
     package let valueName: String?
     package let group: Group
     package let help: String
@@ -110,6 +112,6 @@ extension TaskField {
 }
 
 extension TaskSpec {
-  /// A task that was given nothing: the defaults of all fields.
+  /// A task with the defaults of all fields.
   package static let standard = TaskSpec(id: UniqueID(high: 0, low: 0), kind: .download, source: "")
 }

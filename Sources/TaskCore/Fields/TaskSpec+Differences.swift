@@ -1,6 +1,6 @@
 extension TaskSpec {
-  /// The fields, as producers write them, in which the task differs from another submission of its id; without those that
-  /// may be changed later.
+  /// The names of the fields in which the task differs from another submission with the same id. Fields that can change
+  /// later are ignored.
   package func differences(from other: TaskSpec) -> [String] {
     var names: [String] = []
     for field in TaskField.all where field.staysAsSubmitted && !field.value.isSame(in: self, other) {
@@ -11,7 +11,7 @@ extension TaskSpec {
 }
 
 extension TaskField.Value {
-  /// Whether two tasks have the same here.
+  /// Whether two tasks have equal values in this field.
   package func isSame(in a: TaskSpec, _ b: TaskSpec) -> Bool {
     withUnsafePointer(to: a) { a in withUnsafePointer(to: b) { b in isSame(in: a, b) } }
   }
@@ -28,7 +28,7 @@ extension TaskField.Value {
     case .time(let place): place(a).pointee == place(b).pointee
     case .digest(let place, _), .json(let place, _): place(a).pointee == place(b).pointee
     case .ifExists(let place): place(a).pointee == place(b).pointee
-    // A store keeps no order of them.
+    // A store does not keep the order of header fields.
     case .headers(let place): Set(place(a).pointee) == Set(place(b).pointee)
     case .seconds(let place): place(a).pointee == place(b).pointee
     case .labels(let place): place(a).pointee == place(b).pointee

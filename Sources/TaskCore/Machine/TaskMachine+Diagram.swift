@@ -24,7 +24,7 @@ extension TaskMachine {
     let label: String
   }
 
-  /// Moves with the same ends are one arrow.
+  /// Moves with the same start and end become one arrow.
   private static var arrows: [Arrow] {
     var ends: [[TaskState?]] = []
     for move in transitions where !ends.contains([move.from, move.to]) { ends.append([move.from, move.to]) }

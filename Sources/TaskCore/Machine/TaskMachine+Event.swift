@@ -1,42 +1,42 @@
 extension TaskMachine {
   /// What happens to a task.
   public enum Event: Hashable, Sendable {
-    /// The last task that this one comes after has succeeded.
+    /// The last task that this one waits for has succeeded.
     case dependenciesSatisfied
-    /// A worker takes it.
+    /// A worker claims the task.
     case claimed
-    /// Its worker has all bytes, verified, and is about to publish them.
+    /// The worker has verified all bytes and is about to publish them.
     case publishing
     case succeeded
-    /// A counted attempt failed; `retryIn` is `nil` where the task fails for good.
+    /// The attempt failed and counts; `retryIn` is `nil` if the task fails for good.
     case failed(retryIn: Duration?)
-    /// An attempt failed that made progress: attempts are counted anew.
+    /// The attempt failed but made progress: the number of attempts starts from 0 again.
     case progressed(retryIn: Duration)
-    /// Its worker hands it back; the attempt does not count.
+    /// The worker hands the task back; the attempt does not count.
     case released(delay: Duration)
-    /// Its worker's lease is over; the attempt does not count.
+    /// The worker's lease is over; the attempt does not count.
     case leaseExpired
     case control(ControlAction)
   }
 
-  /// What the store does besides recording the machine's new fields, in the same transaction.
+  /// What the store does in addition to recording the machine's new fields, in the same transaction.
   public enum Action: Hashable, Sendable {
-    /// Give it a place among those that may run (or wait for their time: a `notBefore` ahead still holds).
+    /// Put the task among the tasks that may run now, or later if its `notBefore` lies ahead.
     case enqueue(QueuePlace)
-    /// Take it from among those that may run.
+    /// Take the task out of its place among the waiting tasks.
     case dequeue
-    /// Record the worker's ownership.
+    /// Record that a worker owns the task.
     case beginRun
-    /// End the worker's ownership; what it held of every limit is free again.
+    /// Record that no worker owns the task. Its share of every limit is free again.
     case endRun
-    /// Let the worker know, with every renewal until the run ends.
+    /// Return the intent with every renewal of the worker's lease until the run ends.
     case tellWorker(Intent)
-    /// Forget what the worker was told.
+    /// Delete the intent.
     case withdrawIntent
     case setPriority(Int)
-    /// Tasks that come after this one may have become free to run.
+    /// Tell the tasks that wait for this one that it has succeeded.
     case satisfyDependents
-    /// Delete the task and its checkpoint; its staging file goes when nobody has known it for long.
+    /// Delete the task and its checkpoint. The store keeps a clean-up for what the task left elsewhere.
     case delete
     /// Write the event to the outbox, with the machine's ``TaskMachine/sequence``.
     case publish(TaskEvent.Kind)
@@ -44,7 +44,7 @@ extension TaskMachine {
 
   public enum QueuePlace: Hashable, Sendable {
     case back
-    /// Before all others of its lane: it had its turn and lost it through no fault of its own.
+    /// Before all other tasks of its lane, because it had its turn and is not at fault that the run ended.
     case front
     case after(Duration)
   }

@@ -31,7 +31,7 @@ extension TaskMachine {
 
   // MARK: Shared by all states
 
-  /// Back to where a task waits for its turn.
+  /// Makes the task wait again: for its dependencies, or in its queue.
   mutating func returnToQueue() -> [Action] {
     state = waitsForOthers ? .blocked : .queued
     return waitsForOthers ? [] : [.enqueue(.back)]

@@ -1,4 +1,4 @@
-// The states in which a worker owns the task: controls become intents, and the run's end decides.
+// The states in which a worker owns the task. A control becomes an intent, which takes effect when the run ends.
 extension TaskMachine {
   /// Can transition to: publishing, succeeded, queued, paused, canceled, failed.
   mutating func running(_ event: Event) throws(IllegalTransition) -> [Action] {
@@ -48,7 +48,7 @@ extension TaskMachine {
     return [.endRun, .enqueue(place), publish(.released)]
   }
 
-  /// Where a pending intent wants the task; `nil` where there is none.
+  /// Carries out a pending intent; returns `nil` if there is none.
   private mutating func followIntent() -> [Action]? {
     guard let intent else { return nil }
     self.intent = nil

@@ -1,24 +1,24 @@
 extension TaskMachine {
   /// A legal move from one state to another.
   public struct Transition: Hashable, Sendable {
-    /// `nil`: the task is submitted.
+    /// `nil` if the event submits the task.
     public let from: TaskState?
     /// The name of the event.
     public let event: String
-    /// The intent that was pending, where the move needs one.
+    /// The intent that must be pending for this move, if any.
     public let intent: Intent?
-    /// `nil`: the task is removed.
+    /// `nil` if the event removes the task.
     public let to: TaskState?
   }
 
-  /// One event of every sort.
+  /// At least one event of every case.
   static let sampleEvents: [Event] = [
     .dependenciesSatisfied, .claimed, .publishing, .succeeded, .failed(retryIn: .seconds(1)), .failed(retryIn: nil),
     .progressed(retryIn: .seconds(1)), .released(delay: .zero), .leaseExpired, .control(.pause), .control(.resume),
     .control(.cancel), .control(.retry), .control(.remove), .control(.prioritize(1)),
   ]
 
-  /// Every move that changes the state, found by asking the machine itself.
+  /// Every move that changes the state. The list is made by trying every event in every state.
   public static let transitions: [Transition] = {
     var found: [Transition] = []
     func add(_ transition: Transition) {

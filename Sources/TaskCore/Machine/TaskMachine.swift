@@ -1,13 +1,13 @@
 /// The states of one task and every legal move between them.
 ///
-/// Pure: an event goes in; a new state and the actions that belong to it come out, or an ``IllegalTransition`` and
-/// nothing has changed. No clock, no I/O: times come with the events. Every store follows it; the diagram in
-/// docs/state-machine.md is written by it.
+/// Pure: an event goes in, and a new state and its actions come out. If the event is not legal, it throws
+/// ``IllegalTransition`` and changes nothing. It has no clock and no I/O: times come with the events. Every store
+/// follows it. The diagram in docs/state-machine.md is generated from it.
 public struct TaskMachine: Hashable, Sendable {
   public internal(set) var state: TaskState
-  /// What its worker has been told; only of a task that runs or is being published.
+  /// The pending intent; only a task that runs or is being published has one.
   public internal(set) var intent: Intent?
-  /// Whether a task that this one comes after has not succeeded yet.
+  /// Whether a task that this one waits for has not succeeded yet.
   public internal(set) var waitsForOthers: Bool
   /// Attempts that count, the current one included.
   public internal(set) var attempt: Int
@@ -17,7 +17,7 @@ public struct TaskMachine: Hashable, Sendable {
   public internal(set) var sequence: Int
   public internal(set) var isRemoved = false
 
-  /// A task as a store has recorded it.
+  /// A task in the state that a store has recorded.
   public init(
     state: TaskState, intent: Intent? = nil, waitsForOthers: Bool = false, attempt: Int = 0, epoch: Int = 0,
     sequence: Int = 1
@@ -30,8 +30,8 @@ public struct TaskMachine: Hashable, Sendable {
     self.sequence = sequence
   }
 
-  /// A new task, and what its store shall do. It goes to `paused` where it was added so, else to `blocked` where it comes
-  /// after others, else to `queued`.
+  /// Returns a new task and the actions of its store. The task is `paused` if it was submitted paused, otherwise
+  /// `blocked` if it waits for other tasks, otherwise `queued`.
   public static func submit(paused: Bool, waitsForOthers: Bool) -> (TaskMachine, [Action]) {
     var task = TaskMachine(state: .queued, waitsForOthers: waitsForOthers, sequence: 0)
     if paused { task.state = .paused } else if waitsForOthers { task.state = .blocked }
@@ -55,8 +55,8 @@ public struct TaskMachine: Hashable, Sendable {
   }
 }
 
-/// What the worker of a running task is told to do: to stop, and to hand the task back. It decides where the task goes
-/// when the run ends without success; success is faster than any intent.
+/// A pause or cancel that waits for the end of a run. The worker stops the run and hands the task back. The intent
+/// decides the task's next state if the run ends without success; if the run succeeds first, the intent has no effect.
 public enum Intent: String, Sendable, CaseIterable {
   case pause
   case cancel
@@ -66,7 +66,7 @@ public enum Intent: String, Sendable, CaseIterable {
 public struct IllegalTransition: Error, Hashable, Sendable {
   /// The name of the event.
   public let event: String
-  /// What the task is: its state, or that it is being canceled or is removed.
+  /// The task's state, or that it is being canceled or is removed.
   public let condition: String
 }
 

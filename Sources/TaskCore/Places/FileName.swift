@@ -1,6 +1,7 @@
-// For the standard library's normalisation, which has no public name yet. utf8proc or libunistring would be one more C
-// library, in a module that imports none, with Unicode tables of another version than String's own comparison;
-// Foundation would bring all of ICU. If a toolchain takes the name away, this does not compile; nothing fails later.
+// For `_nfc`, the standard library's normalisation, which has no public name yet. utf8proc or libunistring would be one
+// more C library, in a module that imports none, and its Unicode tables may have another version than those of String's
+// comparison. Foundation would bring all of ICU. If a toolchain removes the name, this does not compile: nothing can
+// fail later, at run time.
 @_spi(_Unicode) import Swift
 
 extension String {
@@ -14,9 +15,9 @@ extension String {
 }
 
 extension StorageURL {
-  /// A name for the file behind `source`, a URL: its last path segment, made safe; `download` where it has none.
+  /// A file name made from the URL `source`: its last path segment, made safe; `download` if it has none.
   ///
-  /// Unsafe characters become `_`, and a name that is too long loses its middle, not its extension.
+  /// Unsafe characters become `_`. A name that is too long is cut before its extension.
   public static func fileName(ofSource source: String) -> String {
     let hierarchy = source.prefix { $0 != "?" && $0 != "#" }
     let start = hierarchy.range(ofSchemeSeparator: "://") ?? hierarchy.startIndex
@@ -42,7 +43,7 @@ extension StorageURL {
 }
 
 extension Substring {
-  /// Where the text after the first `separator` begins.
+  /// The index behind the first `separator`.
   fileprivate func range(ofSchemeSeparator separator: String) -> Index? {
     indices.first { self[$0...].hasPrefix(separator) }.map { index($0, offsetBy: separator.count) }
   }

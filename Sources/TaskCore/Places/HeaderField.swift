@@ -1,4 +1,4 @@
-/// A header field of the request that a task makes; never a secret one.
+/// A header field of the request that a task makes. A task must not contain a secret one.
 public struct HeaderField: Hashable, Sendable {
   public var name: String
   public var value: String
@@ -10,7 +10,8 @@ public struct HeaderField: Hashable, Sendable {
 }
 
 extension HeaderField {
-  /// A name with one of these among its words is taken for a secret: `X-Api-Key`, `Private-Token`, `Proxy-Authorization`.
+  /// A field is treated as a secret if its name contains one of these words: `X-Api-Key`, `Private-Token`,
+  /// `Proxy-Authorization`.
   private static let secretWords: Set<Substring> = [
     "authorization", "authentication", "auth", "cookie", "cookie2", "token", "key", "apikey", "secret", "password",
     "signature", "credential", "credentials",
@@ -22,15 +23,15 @@ extension HeaderField {
     "proxy-connection", "upgrade", "expect",
   ]
 
-  /// Whether it is a credential, which has no place in a task.
+  /// Whether the name looks like that of a secret. A secret must not be in a task.
   public var isSecret: Bool {
     name.lowercased().split { "-_.".contains($0) }.contains { Self.secretWords.contains($0) }
   }
 
-  /// Whether the transfer must decide about it alone.
+  /// Whether only the transfer itself may set this field.
   public var isReserved: Bool { Self.reservedNames.contains(name.lowercased()) }
 
-  /// Whether name and value are such that they end where they seem to, and fit into a request.
+  /// Whether name and value can be sent: they are short enough, and contain no byte that would end them too early.
   public var isSendable: Bool { isToken && hasSendableValue }
 
   var hasSendableValue: Bool {

@@ -1,12 +1,13 @@
-/// An IPv4 address as a URL's host, in the forms that libcurl reads: `192.0.2.7`, and inet_aton's old ones with fewer,
-/// octal or hexadecimal numbers (`0x7f.1`, `2130706433`).
+/// An IPv4 address as a URL's host, in the forms that libcurl reads: `192.0.2.7`, and the old forms of inet_aton with
+/// fewer, octal or hexadecimal numbers (`0x7f.1`, `2130706433`).
 ///
-/// Written by hand, since TaskCore imports the standard library alone. A test holds the dotted form to `inet_pton`.
+/// Written by hand, because TaskCore imports only the standard library. A test compares the dotted form with
+/// `inet_pton`.
 enum IPv4Literal {
   typealias Bytes = Slice<UnsafeBufferPointer<UInt8>>
 
-  /// Whether a label consists of digits, or of hexadecimal ones behind `0x`. Such a host's last label makes it an
-  /// address (WHATWG, "ends in a number"): what is none then can never be resolved.
+  /// Whether a label consists of digits, or of hexadecimal digits after `0x`. If the last label of a host is such a
+  /// number, the host must be an address (WHATWG, "ends in a number"): no other name with this ending can be resolved.
   static func isNumber(_ label: Bytes) -> Bool {
     guard let first = label.first, digit(first, base: 10) != nil else { return false }
     return label.allSatisfy { digit($0, base: 10) != nil }
@@ -21,7 +22,7 @@ enum IPv4Literal {
       rest = rest[part.endIndex...].dropFirst()
       parts += 1
       let isLast = part.endIndex == host.endIndex
-      // The last number fills the bytes that are left.
+      // The last number fills all remaining bytes.
       guard parts <= 4, let number = number(part), number < (isLast ? 1 << (8 * (5 - parts)) : 256) else {
         return false
       }
@@ -29,7 +30,7 @@ enum IPv4Literal {
     }
   }
 
-  /// Whether it is four decimal numbers without leading zeros: the only form that IPv6 addresses may end in.
+  /// Whether it is four decimal numbers without leading zeros: the only form allowed at the end of an IPv6 address.
   static func isDotted(_ text: Bytes) -> Bool {
     let parts = text.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
     return parts.count == 4
@@ -41,13 +42,13 @@ enum IPv4Literal {
       }
   }
 
-  /// As strtoul reads it, the base from its prefix.
+  /// Reads a number like strtoul, which takes the base from the prefix.
   private static func number(_ part: Bytes) -> UInt64? {
     if let digits = hexadecimal(part) { return number(digits, base: 16) }
     return number(part, base: part.first == UInt8(ascii: "0") ? 8 : 10)
   }
 
-  /// `nil` for what is no number, or greater than any address.
+  /// Returns `nil` if the text is not a number, or if it is greater than every address.
   private static func number(_ digits: Bytes, base: UInt64) -> UInt64? {
     var number: UInt64 = 0
     for byte in digits {

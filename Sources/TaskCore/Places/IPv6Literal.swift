@@ -1,11 +1,12 @@
 /// An IPv6 address between the brackets of a URL's host (RFC 4291, without a zone).
 ///
-/// Written by hand, since TaskCore imports the standard library alone, and since `inet_pton` does not tell what is wrong.
-/// A test holds the two to the same answers. Addresses that are connected to are judged by `NetworkPolicy`, in binary.
+/// Written by hand, because TaskCore imports only the standard library, and because `inet_pton` does not say what is
+/// wrong. A test checks that both give the same answers. This is only a check of the text: `NetworkPolicy` judges the
+/// binary addresses of connections.
 enum IPv6Literal {
   typealias Bytes = Slice<UnsafeBufferPointer<UInt8>>
 
-  /// What is wrong with `text`; `nil` for an address.
+  /// Describes what is wrong with `text`; `nil` if it is an address.
   static func problem(of text: Bytes) -> InvalidIPv6? {
     let colon = UInt8(ascii: ":")
     var rest = text
@@ -40,7 +41,7 @@ enum IPv6Literal {
   }
 }
 
-/// Why what stands between the brackets of a URL's host is no IPv6 address.
+/// Why the text between the brackets of a URL's host is not an IPv6 address.
 public enum InvalidIPv6: Error, Hashable, Sendable, CaseIterable {
   case bracket
   case zone
@@ -53,11 +54,11 @@ public enum InvalidIPv6: Error, Hashable, Sendable, CaseIterable {
 extension InvalidIPv6: CustomStringConvertible {
   public var description: String {
     switch self {
-    case .bracket: "the \"]\" behind an IPv6 address is missing"
-    case .zone: "a zone (%eth0) means something on one machine only: write the IPv6 address without it"
+    case .bracket: "the \"]\" after an IPv6 address is missing"
+    case .zone: "a zone (%eth0) has a meaning only on one machine: write the IPv6 address without it"
     case .group: "every group of an IPv6 address must be one to four hexadecimal digits, with one colon between two"
     case .groups: "an IPv6 address must have eight groups; \"::\" stands for one or more of them"
-    case .gaps: "\"::\" may stand only once in an IPv6 address"
+    case .gaps: "\"::\" may appear only once in an IPv6 address"
     case .ipv4Tail: "an IPv4 address at the end of an IPv6 address must be four numbers from 0 to 255"
     }
   }

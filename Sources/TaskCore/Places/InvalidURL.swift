@@ -1,4 +1,4 @@
-/// Why a text is no ``ResourceURL``. The descriptions never repeat a URL, which may hold secrets.
+/// Why a text is not a ``ResourceURL``. The descriptions never repeat the URL, because it may contain secrets.
 public enum InvalidURL: Error, Hashable, Sendable {
   case empty
   case tooLong
@@ -9,7 +9,7 @@ public enum InvalidURL: Error, Hashable, Sendable {
   case userinfo
   case host
   case internationalHost
-  /// The host ends in a number and is no IPv4 address.
+  /// The host ends in a number but is not an IPv4 address.
   case ipv4
   case ipv6(InvalidIPv6)
   case port
@@ -34,7 +34,7 @@ extension InvalidURL: CustomStringConvertible {
     case .ipv6(let error): error.description
     case .port: "the port must be a number from 1 to 65535"
     case .percentEncoding(let offset): "\"%\" at byte \(offset) must be followed by two hexadecimal digits"
-    case .encodedNUL(let offset): "an encoded NUL at byte \(offset)"
+    case .encodedNUL(let offset): "the encoded NUL at byte \(offset) is not allowed"
     case .storage(let error): error.description
     }
   }

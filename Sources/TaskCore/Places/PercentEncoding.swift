@@ -1,6 +1,6 @@
 /// Percent-encoding (RFC 3986, 2.1).
 enum PercentEncoding {
-  /// The bytes that `text` stands for; `nil` where a `%` is not followed by two hexadecimal digits.
+  /// The decoded bytes; `nil` if a `%` is not followed by two hexadecimal digits.
   static func decode(_ text: some Sequence<UInt8>) -> [UInt8]? {
     var output: [UInt8] = []
     var iterator = text.makeIterator()
@@ -17,7 +17,7 @@ enum PercentEncoding {
     return output
   }
 
-  /// `text` with the bytes encoded for which `mustEncode` holds.
+  /// Encodes the bytes of `text` for which `mustEncode` returns true.
   static func encode(_ text: some Collection<UInt8>, where mustEncode: (UInt8) -> Bool) -> String {
     guard text.contains(where: mustEncode) else { return String(decoding: text, as: UTF8.self) }
     var output: [UInt8] = []
@@ -31,8 +31,9 @@ enum PercentEncoding {
     return String(decoding: output, as: UTF8.self)
   }
 
-  /// The value of a hexadecimal digit. ReelhaulCodec has the same eight lines: neither module imports the other, and the
-  /// standard library's `Character.hexDigitValue` takes 24 ns for a digit instead of 2; an id has 32.
+  /// The value of a hexadecimal digit. ReelhaulCodec has the same eight lines, because neither module imports the
+  /// other. The standard library's `Character.hexDigitValue` takes 24 ns for a digit instead of 2, and an id has 32
+  /// digits.
   static func hexDigit(_ byte: UInt8) -> UInt8? {
     switch byte {
     case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")

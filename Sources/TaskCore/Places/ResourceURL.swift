@@ -1,4 +1,4 @@
-/// Where bytes come from or go to.
+/// A place from which bytes come or to which they go.
 public enum ResourceURL: Hashable, Sendable {
   /// `https://host:port/path?query` or `http://…`
   case web(WebURL)
@@ -21,7 +21,7 @@ public enum ResourceURL: Hashable, Sendable {
 }
 
 extension ResourceURL: CustomStringConvertible {
-  /// Fit for logs: without the values of a query.
+  /// For logs: it does not show the values of a query.
   public var description: String {
     switch self {
     case .web(let url): url.description

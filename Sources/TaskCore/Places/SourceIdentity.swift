@@ -1,17 +1,17 @@
-/// What tells one version of a source from another. A task's bytes belong to exactly one.
+/// Identifies one version of a source. All bytes of a task belong to exactly one version.
 public struct SourceIdentity: Hashable, Sendable {
-  /// The URL after redirects, redacted: for people.
+  /// The URL after redirects, redacted; only for people.
   public var finalURL: String
-  /// The whole length in bytes, or `nil` where the server does not tell.
+  /// The whole length in bytes; `nil` if the server does not announce it.
   public var size: Int64?
   /// The entity tag as sent, quotes included, `W/` removed.
   public var etag: String?
   public var etagIsWeak: Bool
   /// The `Last-Modified` value as sent.
   public var lastModified: String?
-  /// The `Date` of the same response, as sent: it tells whether `lastModified` was settled by then.
+  /// The `Date` of the same response, as sent. It shows how old `lastModified` was at that time.
   public var date: String?
-  /// The version of the object, where the server keeps several (`x-amz-version-id`).
+  /// The version of the object, if the server keeps several versions (`x-amz-version-id`).
   public var versionID: String?
 
   public init(
@@ -28,7 +28,7 @@ public struct SourceIdentity: Hashable, Sendable {
   }
 }
 
-/// How a source turned out to be another one than was recorded.
+/// How a source differs from the recorded one.
 public enum IdentityMismatch: Error, Hashable, Sendable {
   case size(recorded: Int64, seen: Int64)
   case versionID
@@ -48,10 +48,11 @@ extension IdentityMismatch: CustomStringConvertible {
 }
 
 extension SourceIdentity {
-  /// In what `seen` differs from this recorded identity, or `nil` where it is the same source.
+  /// How `seen` differs from this recorded identity; `nil` if it is the same version.
   ///
-  /// Strict: whatever validator was recorded must be there again and be equal. Sizes are compared where both are told: a
-  /// server may tell it with a range and not with the whole. URLs are not, since redirectors sign and spread them.
+  /// The comparison is strict: every recorded validator must be present and equal. Sizes are compared if both are
+  /// known, because a server may announce the size with a range but not with the whole file. URLs are not compared,
+  /// because redirects may lead to different servers and to newly signed URLs.
   public func mismatch(with seen: SourceIdentity) -> IdentityMismatch? {
     if let size, let now = seen.size, size != now { return .size(recorded: size, seen: now) }
     if versionID != seen.versionID { return .versionID }

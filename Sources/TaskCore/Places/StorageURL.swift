@@ -8,12 +8,12 @@ public struct StorageURL: Hashable, Sendable {
   /// The directories and the file, at least one.
   public let names: [String]
 
-  /// The directory in each root that belongs to Reelhaul. No path may begin with it in any spelling: there are file
-  /// systems that do not tell upper from lower case.
+  /// The directory in each root that belongs to Reelhaul. No path may begin with it, in upper or lower case, because
+  /// some file systems do not distinguish them.
   public static let reserved = ".reelhaul"
-  /// Bytes of a name.
+  /// The most bytes in a name.
   public static let nameLimit = 255
-  /// Bytes of a path.
+  /// The most bytes in a path.
   public static let pathLimit = 2048
 
   public init(_ text: String) throws(InvalidStorageURL) {
@@ -24,7 +24,7 @@ public struct StorageURL: Hashable, Sendable {
     self = try url.get()
   }
 
-  /// A file of a scratch directory, which no URL that somebody writes can name.
+  /// A file in a scratch directory. No text can be parsed into such a URL, because ``reserved`` is refused.
   package init(root: String, scratch directory: String, file: String) throws(InvalidStorageURL) {
     self.root = root
     names = [Self.reserved, "scratch", directory, try Self.checked(Array(file.utf8))]
@@ -34,7 +34,7 @@ public struct StorageURL: Hashable, Sendable {
     guard Self.hasScheme(text) else { throw InvalidStorageURL("it does not begin with \(Self.scheme)") }
     let place = text.dropFirst(Self.scheme.utf8.count)
     let name = place.prefix { $0 != UInt8(ascii: "/") }
-    guard name.endIndex < place.endIndex else { throw InvalidStorageURL("it names no file: storage://NAME/PATH") }
+    guard name.endIndex < place.endIndex else { throw InvalidStorageURL("it has no path: write storage://NAME/PATH") }
     root = String(decoding: name, as: UTF8.self)
     guard Self.isRootName(root) else {
       throw InvalidStorageURL("its root's name is not 1 to 63 of letters, digits, '-', '_' and '.'")
@@ -55,7 +55,7 @@ public struct StorageURL: Hashable, Sendable {
 
   private static let scheme = "storage://"
 
-  /// In either case, as all schemes.
+  /// Upper and lower case are equal, as in all schemes.
   static func hasScheme(_ text: some Sequence<UInt8>) -> Bool {
     text.starts(with: scheme.utf8) { byte, wanted in
       byte == wanted || (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) && byte | 0x20 == wanted
@@ -80,7 +80,7 @@ public struct StorageURL: Hashable, Sendable {
     return composed
   }
 
-  /// `nil` where an escape is not `%XX`, or what they stand for is not UTF-8.
+  /// Returns `nil` if an escape is not `%XX`, or if the decoded bytes are not UTF-8.
   static func unescaped(_ text: some Collection<UInt8>) -> String? {
     guard text.contains(UInt8(ascii: "%")) else { return String(decoding: text, as: UTF8.self) }
     return PercentEncoding.decode(text).flatMap { String(validating: $0, as: UTF8.self) }
@@ -88,7 +88,7 @@ public struct StorageURL: Hashable, Sendable {
 }
 
 extension StorageURL: CustomStringConvertible {
-  /// Equal for equal URLs; reading it gives the same URL.
+  /// The canonical text: equal for equal URLs, and parsing it gives the same URL.
   public var description: String {
     var text = "storage://\(root)"
     for name in names {

@@ -1,7 +1,8 @@
-/// Makes URLs fit for logs, events and documents.
+/// Removes possible secrets from URLs, so that logs, events and documents may contain them.
 public enum URLRedaction {
-  /// `url` without what may be secret in it: userinfo is dropped, the values of the query are replaced by `***`, the
-  /// fragment is dropped. What has no name and value is hidden wholly. Works on text that is no valid URL, too.
+  /// Returns `url` without the parts that may be secret: removes the userinfo and the fragment, and replaces the values
+  /// of the query by `***`. Replaces a parameter without a name and a value completely. Also works on text that is not
+  /// a valid URL.
   public static func redact(_ url: String) -> String {
     guard url.utf8.contains(where: { $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") || $0 == UInt8(ascii: "@") })
     else { return url }
@@ -22,7 +23,7 @@ public enum URLRedaction {
     }
   }
 
-  /// A token may end in `=`, the padding of Base64: no name stands before that.
+  /// A token may end in `=`, the padding of Base64. The text before such a `=` is not a name, and is hidden too.
   private static func hideValue(of parameter: Substring) -> String {
     guard !parameter.isEmpty else { return "" }
     let name = parameter.prefix { $0 != "=" }

@@ -12,7 +12,7 @@ extension WebURL {
   private init(utf8 text: Bytes) throws(InvalidURL) {
     let (scheme, rest) = try Self.scheme(text)
     let authority = rest.prefix { $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }
-    // Before its percent sign is taken for an encoding's.
+    // This check must come before the check of percent-encodings, which would complain about the zone's percent sign.
     if authority.first == UInt8(ascii: "["), authority.contains(UInt8(ascii: "%")) { throw .ipv6(.zone) }
     try Self.check(text)
     let (host, port) = try Self.hostAndPort(authority)
@@ -83,7 +83,7 @@ extension WebURL {
     guard host.allSatisfy({ $0 < 0x80 }) else { throw .internationalHost }
     guard host.count <= 253 else { throw .host }
     var label = 0
-    // A dot may end it.
+    // A dot at the end is allowed.
     let name = host.last == UInt8(ascii: ".") ? host.dropLast() : host
     for byte in name {
       if byte == UInt8(ascii: "."), label > 0 {
@@ -96,7 +96,7 @@ extension WebURL {
       label += 1
     }
     guard label > 0 else { throw .host }
-    // No domain ends in a number: what does is an address, or nothing.
+    // No domain ends in a number: such a host must be an address.
     let last = name.lastIndex(of: UInt8(ascii: ".")).map { name[$0...].dropFirst() } ?? name
     guard !IPv4Literal.isNumber(last) || IPv4Literal.isAddress(host) else { throw .ipv4 }
   }

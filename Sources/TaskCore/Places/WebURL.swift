@@ -1,4 +1,4 @@
-/// An `http` or `https` URL, parsed strictly: what two programs could read differently is refused.
+/// An `http` or `https` URL, parsed strictly: a text that two programs could read differently is refused.
 public struct WebURL: Hashable, Sendable {
   public enum Scheme: String, Sendable, CaseIterable {
     case https
@@ -8,9 +8,9 @@ public struct WebURL: Hashable, Sendable {
   public let scheme: Scheme
   /// In lower case, an IPv6 address without its brackets.
   public let host: String
-  /// The port, where one is written.
+  /// The port, if the URL contains one.
   public let port: UInt16?
-  /// As it is sent: percent-encoded, at least `/`.
+  /// The path as it is sent: percent-encoded, at least `/`.
   public let path: String
   /// Without the question mark.
   public let query: String?
@@ -23,7 +23,8 @@ public struct WebURL: Hashable, Sendable {
     self.query = query
   }
 
-  /// The URL as it is sent: non-ASCII characters percent-encoded, no fragment. May hold secrets; ``description`` does not.
+  /// The URL as it is sent: non-ASCII characters percent-encoded, no fragment. It may contain secrets; ``description``
+  /// does not.
   public var text: String { origin + path + (query.map { "?\($0)" } ?? "") }
 
   /// `https://host:port`
@@ -33,6 +34,6 @@ public struct WebURL: Hashable, Sendable {
 }
 
 extension WebURL: CustomStringConvertible {
-  /// Fit for logs: without the values of the query.
+  /// For logs: it does not show the values of the query.
   public var description: String { URLRedaction.redact(text) }
 }

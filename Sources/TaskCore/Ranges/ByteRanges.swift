@@ -1,4 +1,4 @@
-/// A set of byte offsets as sorted, disjoint, non-adjacent, half-open ranges: PostgreSQL's `int8multirange`.
+/// A set of byte offsets as sorted, disjoint, non-adjacent, half-open ranges, like PostgreSQL's `int8multirange`.
 public struct ByteRanges: Hashable, Sendable {
   public private(set) var ranges: [Range<Int64>] = []
 
@@ -17,13 +17,13 @@ public struct ByteRanges: Hashable, Sendable {
   /// The number of bytes in the set.
   public var count: Int64 { ranges.reduce(0) { $0 + ($1.upperBound - $1.lowerBound) } }
 
-  /// The end of the bytes that are there without a gap from offset 0 on: 0 where the first byte is missing.
+  /// The end of the bytes that reach from offset 0 without a gap; 0 if the first byte is missing.
   public var prefixEnd: Int64 {
     guard let first = ranges.first, first.lowerBound <= 0 else { return 0 }
     return first.upperBound
   }
 
-  /// The offset behind the last byte, 0 for an empty set.
+  /// The offset behind the last byte; 0 for an empty set.
   public var end: Int64 { ranges.last?.upperBound ?? 0 }
 
   public func contains(_ offset: Int64) -> Bool {
@@ -39,7 +39,7 @@ public struct ByteRanges: Hashable, Sendable {
       && ranges[index].upperBound >= range.upperBound
   }
 
-  /// What of `range` is not in the set.
+  /// The parts of `range` that are not in the set.
   public func missing(in range: Range<Int64>) -> ByteRanges {
     var missing = ByteRanges(range)
     missing.subtract(self)
@@ -101,7 +101,8 @@ public struct ByteRanges: Hashable, Sendable {
     partitionPoint(from: start) { $0.lowerBound > offset }
   }
 
-  /// The first index from `start` on at which `holds`, which is false for all before and true for all after it.
+  /// The first index from `start` on for which `holds` is true. It must be false for all indices before, and true for
+  /// all after.
   private func partitionPoint(from start: Int, where holds: (Range<Int64>) -> Bool) -> Int {
     var (low, high) = (start, ranges.endIndex)
     while low < high {

@@ -1,11 +1,12 @@
 /// The chunk plan of one download of known size: which connection fetches which bytes.
 ///
-/// Pure: the shell says what arrived and asks for more; no byte is handed out twice at a time and none is lost. Chunks
-/// are taken from the front, so that the hash can follow the contiguous prefix; their length adapts to what a connection
-/// moves in about three seconds; at the end idle connections take over half of what a slow one has left.
+/// Pure: the shell reports the bytes that arrived and asks for more work. No byte belongs to two running chunks at the
+/// same time, and no byte is lost. Chunks are taken from the front, so that the hash can follow the contiguous prefix.
+/// Their length adapts to the bytes that a connection moves in about three seconds. At the end, an idle connection
+/// takes over half of the rest of a slow one.
 public struct ChunkScheduler: Sendable {
   public struct Limits: Hashable, Sendable {
-    /// Bytes of the shortest chunk that is planned; the last of a range, and shares of a small rest, may be shorter.
+    /// The shortest planned chunk, in bytes. The last chunk of a range, and shares of a small rest, may be shorter.
     public var shortest: Int64 = 4 << 20
     public var longest: Int64 = 64 << 20
     /// How long a chunk should take, in milliseconds: short, so that the hash can follow closely, but many times the delay of
@@ -34,16 +35,16 @@ public struct ChunkScheduler: Sendable {
     public let range: Range<Int64>
   }
 
-  /// An answer to a connection that asks for work.
+  /// Work for a connection that asked for it.
   public struct Grant: Hashable, Sendable {
     public let chunk: Chunk
-    /// The running chunk that ends earlier now, because the new one is its second half: its connection must take no
+    /// The running chunk that now ends earlier, because the new chunk is its second half. Its connection must accept no
     /// byte from the new end on.
     public let shortened: Chunk?
   }
 
   private struct Running {
-    /// Bytes below it have arrived.
+    /// The chunk's bytes below this offset have arrived.
     var position: Int64
     var range: Range<Int64>
     /// Bytes per second, as measured.
@@ -58,7 +59,7 @@ public struct ChunkScheduler: Sendable {
   public var delay: Int64?
   /// The bytes that have arrived, those done before included.
   public private(set) var received: ByteRanges
-  /// Neither received nor handed out.
+  /// The bytes that are neither received nor part of a running chunk.
   private var free: ByteRanges
   private var running: [Int: Running] = [:]
   private var nextID = 0
@@ -72,16 +73,16 @@ public struct ChunkScheduler: Sendable {
 
   public var isComplete: Bool { received.count == size }
 
-  /// The chunks that connections are at, in the order they were handed out.
+  /// The running chunks, in the order in which they began.
   public var runningChunks: [Chunk] {
     running.sorted { $0.key < $1.key }.map { Chunk(id: $0.key, range: $0.value.range) }
   }
 
-  /// Work for one more connection, or `nil` where there is none worth a connection.
+  /// Returns work for one more connection, or `nil` if no rest is worth a connection.
   ///
   /// - Parameters:
-  ///   - connections: how many there are to share what is left, this one included.
-  ///   - rate: bytes per second of one connection, as observed; `nil` at first.
+  ///   - connections: The number of connections that share the rest, this one included.
+  ///   - rate: The measured bytes per second of one connection; `nil` at first.
   public mutating func next(connections: Int, rate: Int64?) -> Grant? {
     if let gap = free.ranges.first {
       let length = length(in: gap, connections: connections, rate: rate)
@@ -103,9 +104,9 @@ public struct ChunkScheduler: Sendable {
     return milliseconds(for: chunk.left, at: pace)
   }
 
-  /// Bytes of the chunk below `offset` have arrived.
+  /// Reports that the chunk's bytes below `offset` have arrived.
   ///
-  /// Ignored for a chunk that is closed; what lies beyond the chunk's end belongs to another one and does not count.
+  /// Ignores a closed chunk, and bytes beyond the chunk's end, because these belong to another chunk.
   public mutating func advance(_ id: Int, to offset: Int64) {
     guard var chunk = running[id] else { return }
     let end = min(offset, chunk.range.upperBound)
@@ -115,7 +116,8 @@ public struct ChunkScheduler: Sendable {
     running[id] = chunk
   }
 
-  /// The chunk's connection is done with it, or has failed: what has not arrived goes to the next that asks.
+  /// Ends a chunk, because its connection has finished or failed. The bytes that have not arrived are free for other
+  /// connections.
   public mutating func close(_ id: Int) {
     guard let chunk = running.removeValue(forKey: id) else { return }
     free.insert(chunk.position..<chunk.range.upperBound)

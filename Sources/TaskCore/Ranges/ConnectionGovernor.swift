@@ -138,7 +138,8 @@ public struct ConnectionGovernor: Sendable {
     }
   }
 
-  /// The server refused one of the connections (429, 503, reset at once): one fewer, and never as many again.
+  /// Reports that the server refused a connection (429, 503, or an immediate reset). The download then uses one
+  /// connection fewer, and never more than that again.
   public mutating func refused() {
     ceiling = max(1, connections - 1)
     setBack(to: ceiling)

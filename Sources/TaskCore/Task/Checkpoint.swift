@@ -1,6 +1,6 @@
-/// What a run has recorded of its work: enough for another worker to go on.
+/// The recorded progress of a task, with all that another worker needs to continue.
 ///
-/// The envelope is the same for every kind of task; ``payload`` belongs to the kind, which alone reads and writes it.
+/// The envelope is the same for every kind of task. Only the kind itself reads and writes ``payload``.
 public struct Checkpoint: Hashable, Sendable {
   /// The longest ``payload``, in bytes.
   public static let payloadLimit = 256 << 10
@@ -8,15 +8,15 @@ public struct Checkpoint: Hashable, Sendable {
   /// task, too.
   public static let publishing = "publishing"
 
-  /// The version of the payload's form: whoever reads a later one than it knows begins anew.
+  /// The version of the payload's format. Each kind decides what to do with a version that it does not know.
   public var version: Int
-  /// Counts the versions of the source that this task has met, from 0.
+  /// The number of the source's version, counted by this task from 0.
   public var generation: Int
-  /// How much of the work is safe: bytes for transfers, the kind's own unit otherwise.
+  /// How much of the work is recorded: bytes for transfers, otherwise the kind's own unit.
   public var bytesDone: Int64
-  /// How much there is to do, where it is known.
+  /// How much work there is in total, if known.
   public var bytesTotal: Int64?
-  /// What the run is doing, in a word of the kind; nil where the kind has no stages.
+  /// The present stage, a word that the kind defines; nil if the kind has no stages.
   public var stage: String?
   /// One JSON value.
   public var payload: [UInt8]

@@ -1,4 +1,4 @@
-/// What the bytes must turn out to be.
+/// What the received bytes must be equal to.
 public struct Expectation: Hashable, Sendable {
   /// 32 bytes, or `nil`.
   public var sha256: [UInt8]?
@@ -13,7 +13,7 @@ public struct Expectation: Hashable, Sendable {
   }
 }
 
-/// What to do when the destination exists already.
+/// What to do if the destination already exists.
 public enum IfExists: String, Sendable, CaseIterable {
   /// The task fails with `destination_exists`.
   case fail

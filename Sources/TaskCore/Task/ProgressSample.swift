@@ -1,4 +1,4 @@
-/// How far a running task has come, told a few times a second; losing one costs nothing.
+/// The progress of a running task, sampled a few times a second. A lost sample does no harm.
 public struct ProgressSample: Hashable, Sendable {
   public var taskID: UniqueID
   public var epoch: Int
@@ -15,10 +15,10 @@ public struct ProgressSample: Hashable, Sendable {
     self.rate = rate
   }
 
-  /// Seconds left at the current rate, where both are known.
+  /// Seconds left at the current rate, if the total and the rate are known.
   public var eta: Int64? { Self.eta(bytesDone: bytesDone, bytesTotal: bytesTotal, rate: rate) }
 
-  /// Seconds that the bytes left take, rounded up; 0 where more came than was to come.
+  /// Seconds that the remaining bytes take, rounded up; 0 if more bytes came than expected.
   static func eta(bytesDone: Int64, bytesTotal: Int64?, rate: Int64?) -> Int64? {
     guard let bytesTotal, let rate, rate > 0 else { return nil }
     let (seconds, rest) = max(0, bytesTotal - bytesDone).quotientAndRemainder(dividingBy: rate)

@@ -1,4 +1,4 @@
-/// A task as people and programs see it: the CLI's `--json`, the API, the `tasks` topic.
+/// A task in the form that people and programs see: in `--json` of the CLI, and in the topic `tasks`.
 public struct TaskDocument: Sendable, Hashable {
   /// The longest ``output``, in bytes.
   public static let outputLimit = 64 << 10
@@ -10,7 +10,7 @@ public struct TaskDocument: Sendable, Hashable {
   /// Bytes per second of a running task.
   public var rate: Int64?
   public var attempt: Int
-  /// The worker that owns it, or the last one that did.
+  /// The boot of the worker that owns the task, or of the last owner.
   public var worker: UniqueID?
   public var epoch: Int
   public var generation: Int
@@ -19,10 +19,10 @@ public struct TaskDocument: Sendable, Hashable {
   public var createdAt: Timestamp
   public var startedAt: Timestamp?
   public var finishedAt: Timestamp?
-  /// When a queued task may run, where that lies ahead.
+  /// When a queued task may run, if that lies ahead.
   public var runAt: Timestamp?
   public var sha256: [UInt8]?
-  /// What a task that succeeded gives back: one JSON value.
+  /// The result of a succeeded task: one JSON value.
   public var output: [UInt8]?
   public var error: TaskFailure?
 
@@ -51,7 +51,7 @@ public struct TaskDocument: Sendable, Hashable {
     self.error = error
   }
 
-  /// Seconds left at the current rate, where both are known.
+  /// Seconds left at the current rate, if the total and the rate are known.
   public var eta: Int64? {
     guard state == .running else { return nil }
     return ProgressSample.eta(bytesDone: bytesDone, bytesTotal: bytesTotal, rate: rate)

@@ -2,9 +2,9 @@
 public struct TaskEvent: Sendable, Hashable {
   public enum Kind: String, Sendable, CaseIterable {
     case submitted, started, publishing, succeeded, failed, retrying
-    /// A worker has handed it back, or was lost.
+    /// The worker has handed the task back, or was lost.
     case released
-    /// What it came after has succeeded.
+    /// All tasks that it waited for have succeeded.
     case unblocked
     case paused, resumed, canceled, prioritized, removed
   }
@@ -13,7 +13,7 @@ public struct TaskEvent: Sendable, Hashable {
   public var sequence: Int
   public var kind: Kind
   public var at: Timestamp
-  /// The task when the event was published, which may be later than the event; `nil` once it is removed.
+  /// The task at the time when the event was published, which may be later than the event; `nil` if it is removed.
   public var task: TaskDocument?
 
   public init(taskID: UniqueID, sequence: Int, kind: Kind, at: Timestamp, task: TaskDocument?) {
@@ -24,7 +24,7 @@ public struct TaskEvent: Sendable, Hashable {
     self.task = task
   }
 
-  /// The same for every publication of this event and no other: a version 8 UUID mixed from task and sequence.
+  /// The id of this event, equal for every publication of it: a version 8 UUID, computed from task and sequence.
   public var id: UniqueID {
     let mixed = UInt64(bitPattern: Int64(sequence)) &* 0x9E37_79B9_7F4A_7C15
     return UniqueID(

@@ -1,4 +1,4 @@
-/// What sort of work a task is. Open: a handler registered with a worker may bring its own.
+/// The kind of work of a task. The set is open: a worker may register handlers for its own kinds.
 public struct TaskKind: RawRepresentable, Hashable, Sendable {
   public let rawValue: String
 
@@ -10,16 +10,16 @@ public struct TaskKind: RawRepresentable, Hashable, Sendable {
   public static let upload = TaskKind(rawValue: "upload")
   public static let copy = TaskKind(rawValue: "copy")
   public static let delete = TaskKind(rawValue: "delete")
-  /// Does nothing and succeeds; for measuring everything around the work.
+  /// Does nothing and succeeds, to measure everything around the work.
   public static let noop = TaskKind(rawValue: "noop")
 
-  /// Those that every worker carries out, unless it is told to do without.
+  /// The kinds that every worker carries out, unless it is configured otherwise.
   public static let standard: [TaskKind] = [.download, .delete, .noop]
 
-  /// Whether `name` can be a kind's: 1 to 32 letters, digits, `.`, `_` or `-`.
+  /// Whether `name` can be the name of a kind: 1 to 32 letters, digits, `.`, `_` or `-`.
   package static func isName(_ name: String) -> Bool { TaskSpec.isName(name, limit: 32) }
 
-  /// Whether a task of this kind reads from somewhere; a handler's own kind may not.
+  /// Whether a task of this kind must have a source. Kinds of your own need none.
   public var needsSource: Bool {
     switch self {
     case .download, .upload, .copy, .delete: true

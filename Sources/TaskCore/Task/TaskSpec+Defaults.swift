@@ -1,6 +1,6 @@
 extension TaskSpec {
-  /// Where a download goes whose producer named no destination: `storage://default/` and the last name of the source,
-  /// or the task's id where the source has none of its own.
+  /// Sets the destination of a download that has none: `storage://default/` and the last name of the source, or the
+  /// task's id if the source has no name.
   public mutating func fillInDestination() {
     guard kind == .download, destination == nil else { return }
     let name = StorageURL.fileName(ofSource: source)

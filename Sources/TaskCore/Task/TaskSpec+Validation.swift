@@ -13,7 +13,7 @@ extension TaskSpec {
     }
   }
 
-  /// What there is to check, in the order of the fields: the kind of a value, then what is the field's own.
+  /// One check. The checks run in the order of the fields: first that of a field's value type, then the field's own.
   private enum Check {
     case value(field: Int, TaskField.Value)
     case own(@Sendable (TaskSpec) throws(InvalidTask) -> Void)
@@ -28,7 +28,7 @@ extension TaskSpec {
     return steps
   }()
 
-  /// Checks a transfer that a handler makes; its destination is known to be good.
+  /// Checks a transfer that a handler makes. Its destination is already checked.
   package func validateTransfer() throws(InvalidTask) {
     var transfer = self
     transfer.destination = "storage://default/checked"
@@ -50,14 +50,14 @@ extension TaskSpec {
       try check("destination", destination, is: .any)
     case .delete:
       try check("source", source, is: .storage)
-      guard destination == nil else { throw InvalidTask("destination", "a delete has none") }
+      guard destination == nil else { throw InvalidTask("destination", "a delete must not have one") }
     default:
       try checkText("source", source)
       try checkText("destination", destination ?? "")
     }
   }
 
-  /// What a handler's own kind names is its own affair, as long as it can be stored and shown.
+  /// A kind of your own decides what its texts mean. They must only be fit for storing and showing.
   private func checkText(_ field: String, _ text: String) throws(InvalidTask) {
     guard text.utf8.count <= Self.urlLimit else { throw InvalidTask(field, InvalidURL.tooLong.description) }
     for (offset, byte) in text.utf8.enumerated() where byte <= 0x20 || byte == 0x7F {
@@ -120,7 +120,7 @@ extension TaskSpec {
 
   func checkLabels() throws(InvalidTask) {
     guard labels.count <= 64 else { throw InvalidTask("labels", "more than 64 labels") }
-    // Every event has them, and must fit into a message.
+    // Every event contains the labels, and must fit into a message.
     guard labels.reduce(0, { $0 + $1.key.utf8.count + $1.value.utf8.count }) <= 1 << 16 else {
       throw InvalidTask("labels", "longer than \(1 << 16) bytes together")
     }
@@ -134,14 +134,14 @@ extension TaskSpec {
     }
   }
 
-  /// Whether `name` can be a queue's or a credential's: at most `limit` bytes of letters, digits, `.`, `_` and `-`.
+  /// Whether `name` can be the name of a queue or a credential: at most `limit` letters, digits, `.`, `_` and `-`.
   package static func isName(_ name: String, limit: Int) -> Bool {
     (1...limit).contains(name.utf8.count) && name.utf8.allSatisfy(\.isOfName)
   }
 }
 
 extension TaskField.Value {
-  /// What is wrong with the value, as far as its kind tells; nil if nothing is.
+  /// Describes what is wrong with the value according to its type; nil if nothing is wrong.
   fileprivate func complaint(about spec: UnsafePointer<TaskSpec>) -> String? {
     switch self {
     case .kind(let place): Self.complaint(aboutName: place(spec).pointee.rawValue, limit: 32)
@@ -154,12 +154,12 @@ extension TaskField.Value {
     case .digest(let place, let count):
       (place(spec).pointee?.count ?? count) == count ? nil : "must be \(2 * count) hexadecimal digits"
     case .json(let place, let limit): place(spec).pointee.flatMap { Self.complaint(aboutJSON: $0, limit: limit) }
-    // The fields' own checks look at these.
+    // These fields have checks of their own.
     case .id, .ids, .text, .optionalText, .time, .ifExists, .headers, .seconds, .labels, .flag: nil
     }
   }
 
-  /// Whether ``complaint(about:)`` looks at such values at all.
+  /// Whether ``complaint(about:)`` checks values of this type.
   fileprivate var hasComplaints: Bool {
     switch self {
     case .kind, .name, .optionalName, .integer, .bytes, .digest, .json: true
@@ -169,7 +169,7 @@ extension TaskField.Value {
 
   private static func complaint(aboutJSON json: [UInt8], limit: Int) -> String? {
     guard (1...limit).contains(json.count) else { return "must be a JSON value of at most \(limit) bytes" }
-    // PostgreSQL keeps such a text, and fails whenever it looks for a member in it.
+    // PostgreSQL would store such a text, but fail each time it reads a member of it.
     var rest = json[...]
     while let backslash = rest.firstIndex(of: UInt8(ascii: "\\")) {
       rest = rest[(backslash + 1)...]
@@ -185,7 +185,7 @@ extension TaskField.Value {
 }
 
 extension UInt8 {
-  /// One of those that the names of queues, credentials and storage roots consist of: letters, digits, `.`, `_`, `-`.
+  /// Whether names of queues, credentials and storage roots may contain it: letters, digits, `.`, `_` and `-`.
   var isOfName: Bool {
     switch self {
     case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
@@ -198,9 +198,9 @@ extension UInt8 {
 
 /// Why a task cannot be accepted.
 public struct InvalidTask: Error, Hashable, Sendable {
-  /// The field as it is named in JSON: `source`, `expect.sha256` …
+  /// The field's name in JSON: `source`, `expect.sha256` …
   public var field: String
-  /// What is wrong with it, for people; it never repeats a URL or a header's value.
+  /// What is wrong with it, for people. It never repeats a URL or a header's value.
   public var message: String
 
   public init(_ field: String, _ message: String) {

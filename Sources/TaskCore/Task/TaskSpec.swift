@@ -1,7 +1,7 @@
-/// A task as it was submitted: what never changes afterwards, `priority` apart.
+/// A task as it was submitted. Nothing of it changes later, except `priority`.
 public struct TaskSpec: Hashable, Sendable {
   public static let priorities = -1000...1000
-  /// A URL may be as long as this, in bytes.
+  /// The most bytes in a URL.
   public static let urlLimit = 8192
   /// How many connections a task may use at once, and how many it may if it does not say.
   public static let connectionsLimit = 1...64
@@ -11,9 +11,10 @@ public struct TaskSpec: Hashable, Sendable {
 
   public var id: UniqueID
   public var kind: TaskKind
-  /// The URL the bytes come from: `https://…`, `http://…`, `storage://NAME/PATH`. Of a delete: what is deleted.
+  /// The URL from which the bytes come: `https://…`, `http://…`, `storage://NAME/PATH`. A delete deletes this URL.
   public var source: String
-  /// The URL the bytes go to; a submitted download without one gets `storage://default/` and the source's last name.
+  /// The URL to which the bytes go. A submitted download without one gets `storage://default/` and the source's last
+  /// name.
   public var destination: String?
   /// −1000…1000; higher runs first, strictly.
   public var priority: Int
@@ -25,17 +26,17 @@ public struct TaskSpec: Hashable, Sendable {
   public var ifExists: IfExists
   public var headers: [HeaderField]
   public var retry: RetryPolicy
-  /// Bytes per second, or `nil` for no limit of its own.
+  /// Bytes per second; `nil` for no limit of its own.
   public var rate: Int64?
   /// It uses at most so many connections at once.
   public var connections: Int
   /// The name of a credential that lives with the workers.
   public var credential: String?
   public var labels: [String: String]
-  /// Added, not started: the task waits in `paused`.
+  /// If true, the task is added but not started: it waits in `paused`.
   public var paused: Bool
-  /// What the task's handler is given: one JSON value of at most ``parametersLimit`` bytes, as UTF-8 text. As it is read,
-  /// white space between tokens is left out; a program that sets it itself must set valid JSON.
+  /// The parameters for the task's handler: one JSON value of at most ``parametersLimit`` bytes, as UTF-8 text. Reading
+  /// a task removes white space between tokens. A program that sets the property itself must set valid JSON.
   public var parameters: [UInt8]?
 
   public init(

@@ -1,4 +1,4 @@
-/// Where a task is.
+/// The state of a task.
 public enum TaskState: String, Sendable, CaseIterable {
   case blocked
   case queued
@@ -20,13 +20,13 @@ public enum TaskState: String, Sendable, CaseIterable {
   }
 }
 
-/// A task's state in the word that people are told: of a queued one also why it does not run yet.
+/// A task's state in the form that people see. For a queued task it also says why the task does not run yet.
 package enum TaskStatus: String, Sendable, CaseIterable {
   case blocked
   case queued
-  /// Queued, and not to run before its time.
+  /// Queued, but must not run before its time.
   case scheduled
-  /// Queued after something went wrong, and not to run before its time.
+  /// Queued after a failure, and must not run before its time.
   case retrying
   case running
   case publishing

@@ -1,4 +1,5 @@
-/// A 128-bit identifier (RFC 9562), ordered as its bytes are; a version 7 orders by its time of creation.
+/// A 128-bit identifier (RFC 9562), ordered by its bytes. Identifiers of version 7 are ordered by their time of
+/// creation.
 public struct UniqueID: Hashable, Comparable, Sendable {
   public let high: UInt64
   public let low: UInt64
@@ -8,7 +9,7 @@ public struct UniqueID: Hashable, Comparable, Sendable {
     self.low = low
   }
 
-  /// A version 7 UUID for `milliseconds` since 1970, its other 74 bits from `generator`.
+  /// A version 7 UUID for `milliseconds` since 1970. Its other 74 bits come from `generator`.
   public init(milliseconds: UInt64, using generator: inout some RandomNumberGenerator) {
     let random: UInt64 = generator.next()
     high = (milliseconds << 16) | 0x7000 | (random & 0x0FFF)
@@ -27,7 +28,7 @@ public struct UniqueID: Hashable, Comparable, Sendable {
 }
 
 extension UniqueID: LosslessStringConvertible {
-  /// Reads the 36-character form, in either case; `nil` for anything else.
+  /// Reads the 36-character form, in upper or lower case. Returns `nil` for any other text.
   public init?(_ text: String) {
     var text = text
     guard let id = text.withUTF8({ UniqueID(utf8: $0[...]) }) else { return nil }
@@ -75,7 +76,7 @@ extension UniqueID: LosslessStringConvertible {
     }
     let (second, third) = (Self.digits(high), Self.digits(low >> 32))
     put(Self.digits(high >> 32), at: 0)
-    // Four digits and four more, which move behind a dash; what follows covers the rest.
+    // Each call writes eight digits. Four of them are moved behind a dash, and the next call overwrites the rest.
     put(second, at: 9)
     put(second << 32, at: 14)
     put(third, at: 19)

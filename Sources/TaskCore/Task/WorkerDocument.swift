@@ -1,14 +1,14 @@
-/// A worker as people and programs see it.
+/// A worker in the form that people and programs see.
 public struct WorkerDocument: Hashable, Sendable {
   public var id: UniqueID
   public var host: String
   public var pid: Int32
   public var startedAt: Timestamp
   public var leaseUntil: Timestamp
-  /// `live`, or `expired` until the sweep has taken its tasks.
+  /// Shown as `live`, or as `expired` until the sweep has requeued its tasks.
   public var isLive: Bool
   public var running: Int
-  /// What it carries out.
+  /// The kinds that it carries out.
   public var kinds: Set<TaskKind>
   public var volumes: [String: UniqueID]
   public var labels: [String: String]

@@ -27,7 +27,7 @@ struct DigitScanner {
     return value
   }
 
-  /// One digit or more behind a decimal point, in millionths; what comes after the sixth is dropped.
+  /// The digits after a decimal point, at least one, in millionths. Digits after the sixth are ignored.
   mutating func millionths() -> Int64? {
     var value: Int64 = 0
     var unit: Int64 = 100_000

@@ -10,8 +10,8 @@ public struct Timestamp: Hashable, Comparable, Sendable {
 }
 
 extension Timestamp: LosslessStringConvertible {
-  /// The RFC 3339 form in UTC with microseconds: `2026-11-21T14:17:26.000123Z`. It has room for the years 1 to 9999: a
-  /// time before or after them is written as their first or last microsecond.
+  /// The RFC 3339 form in UTC with microseconds: `2026-11-21T14:17:26.000123Z`. The form can only express the years 1
+  /// to 9999: an earlier or later time is written as the first or the last microsecond of them.
   public var description: String {
     String(unsafeUninitializedCapacity: Self.textLength, initializingUTF8With: write)
   }
@@ -43,10 +43,11 @@ extension Timestamp: LosslessStringConvertible {
     return next
   }
 
-  /// Reads an RFC 3339 time with `Z` or an offset, in UTC of the years 1 to 9999; digits after the sixth of the fraction are dropped.
+  /// Reads an RFC 3339 time with `Z` or an offset. In UTC, the year must be within 1…9999. Digits of the fraction after
+  /// the sixth are ignored.
   ///
-  /// A second 60 is a leap second, which RFC 3339 (5.6, 5.7) allows at the end of a month in UTC alone; anywhere else it
-  /// is refused. As Unix time has none, it is read as the second that follows, the first of the next month.
+  /// A second 60 is a leap second. RFC 3339 (5.6, 5.7) allows it only at the end of a month in UTC; it is refused
+  /// anywhere else. Unix time has no leap seconds, so it is read as the next second, the first of the next month.
   public init(rfc3339 text: String) throws(InvalidTimestamp) {
     var scanner = DigitScanner(text)
     guard let year = scanner.number(4), scanner.take("-"), let month = scanner.number(2), scanner.take("-"),
@@ -103,11 +104,11 @@ extension Int64 {
   }
 }
 
-/// Why a text is no ``Timestamp``.
+/// Why a text is not a ``Timestamp``.
 public enum InvalidTimestamp: Error, Hashable, Sendable {
-  /// No time of RFC 3339, or none of the years 1 to 9999.
+  /// The text is not a time of RFC 3339, or the year is not within 1…9999.
   case form
-  /// A second 60 where none can have been.
+  /// A second 60 that cannot be a leap second.
   case leapSecond
 }
 

@@ -1,8 +1,8 @@
 import TaskCore
 
-/// A part of a batch in which all submits can go before all controls without changing what the batch means.
+/// A part of a batch of commands. In it, all submits can run before all controls without changing the result.
 struct CommandSegment {
-  /// New task ids, each once, with its index in the batch.
+  /// The submitted tasks, each id once, with the indices in the batch.
   var submits: [(index: Int, spec: TaskSpec)] = []
   var controls: [(index: Int, control: Command.Control)] = []
   private var submitted: Set<UniqueID> = []
@@ -34,7 +34,8 @@ struct CommandSegment {
     return (segments, duplicates)
   }
 
-  /// It reads what other batches may be about to write, or creates lanes behind locked tasks; see `begin_apply`.
+  /// Whether the batch must run alone: it reads rows that another batch may be writing, or it creates lanes while it
+  /// has tasks locked; see `begin_apply`.
   var goesAlone: Bool {
     submits.contains { !$0.spec.after.isEmpty }
       || controls.contains { control in
@@ -45,7 +46,7 @@ struct CommandSegment {
       }
   }
 
-  /// The tasks that controls steer and that new tasks come after.
+  /// The tasks that controls name, and the tasks that new tasks wait for.
   var namedTasks: [UniqueID] {
     controls.map(\.control.taskID) + submits.flatMap(\.spec.after)
   }

@@ -3,9 +3,9 @@ import ReelhaulPostgres
 import TaskCore
 
 extension PostgresStore {
-  /// No further row of the outbox is read after so many events.
+  /// After this many events, no further row of the outbox is read.
   private static let eventsAtOnce: Int64 = 10_000
-  /// What the events of one reading come to with the specifications of their tasks, about.
+  /// The approximate size of the events that one call returns, with the specifications of their tasks.
   private static let bytesAtOnce = 3 << 20
 
   package func pendingRows() async throws -> ClosedRange<Int64>? {
@@ -27,7 +27,7 @@ extension PostgresStore {
     return try await withTasks(PendingEvents(batches: batches, tasks: [:]))
   }
 
-  /// Adds the tasks of the events, of the first as many as fit; the others wait for the next reading.
+  /// Adds the tasks of the events. Keeps as many of the first events as fit; the others wait for the next call.
   private func withTasks(_ events: PendingEvents) async throws -> PendingEvents {
     var seen: Set<UniqueID> = []
     let all = events.batches.flatMap(\.events).map(\.task)
@@ -37,7 +37,7 @@ extension PostgresStore {
       var pending = events
       var sizes: [UniqueID: Int] = [:]
       pending.tasks.reserveCapacity(ids.count)
-      // A task is told of with each of its events.
+      // Each event includes its task, so a task with several events counts several times.
       let share = Int64(Self.bytesAtOnce * ids.count / all.count)
       var bytes: Int64 = 0
       let rows = try await pool.query(StoreQueries.pendingDocuments, .uuids(ids), .int64(share))
@@ -49,7 +49,7 @@ extension PostgresStore {
         pending.tasks[task.spec.id] = task
         sizes[task.spec.id] = try row.bytes(spec).count
       }
-      // What lies between those that are here was removed; where more had fitted, all that is not here was.
+      // A missing task before the last row was removed. If the query did not stop at its limit, all missing tasks were.
       let end = bytes < share ? ids.count : (ids.lastIndex { sizes[$0] != nil } ?? -1) + 1
       for id in ids[..<end] { sizes[id] = sizes[id] ?? 0 }
       pending.cut(to: Self.bytesAtOnce) { sizes[$0] }
@@ -107,7 +107,7 @@ extension PostgresStore {
     return try await explained(documents)
   }
 
-  /// With the reason where tasks wait for storages that no worker has.
+  /// Adds the reason to tasks that wait for a storage that no worker has.
   private func explained(_ documents: [TaskDocument]) async throws -> [TaskDocument] {
     guard documents.contains(where: \.mayWaitForStorage) else { return documents }
     let usable = try await call {

@@ -3,10 +3,10 @@ import ReelhaulPostgres
 import ReelhaulSystem
 import TaskCore
 
-/// The store in PostgreSQL: every call is a few statements over arrays, most of them one function of the schema.
+/// The store in PostgreSQL. Every call is a few statements over arrays; most calls are one function of the schema.
 ///
-/// Every call may be repeated when it throws ``StoreError/unavailable(_:)``, even if it is not known whether it was
-/// applied: commands and runs have ids and epochs, and a claim has a number.
+/// A call that throws ``StoreError/unavailable(_:)`` may be repeated, even though it may have been applied: commands
+/// have ids, runs have epochs, and claims have numbers.
 package final class PostgresStore: TaskStore {
   let pool: PostgresPool
 
@@ -14,7 +14,7 @@ package final class PostgresStore: TaskStore {
     self.pool = pool
   }
 
-  /// Runs a call, decoding included; repeats it where the server chose it as the victim of a deadlock or a lost race.
+  /// Runs a call and decodes its result. Repeats it if the server ended it because of a deadlock or a lost race.
   func call<Result>(_ body: () async throws -> Result) async throws -> Result {
     var attempt = 1
     while true {
@@ -25,7 +25,7 @@ package final class PostgresStore: TaskStore {
       } catch let error as PostgresError {
         throw StoreError(error)
       } catch let error as DecodingFailure {
-        throw StoreError.schema("the database holds what this program cannot read: \(error)")
+        throw StoreError.schema("the database contains a value that this program cannot read: \(error)")
       }
     }
   }
@@ -68,7 +68,7 @@ package final class PostgresStore: TaskStore {
   }
 
   package func renew(_ worker: WorkerID, samples: [ProgressSample]) async throws -> Renewal {
-    // One transaction, the lease last: its row is locked no longer than need be.
+    // One transaction. The lease comes last, so that its row is locked as briefly as possible.
     var queries = [StoreQueries.renew(.int32(worker.rawValue))]
     if !samples.isEmpty { queries.insert(progress(samples), at: 0) }
     return try await call {
@@ -155,15 +155,15 @@ package final class PostgresStore: TaskStore {
 }
 
 extension MigrationPlan {
-  /// What keeps this program from working with the database, and what mends it.
+  /// Why this program cannot work with the database, and the command that helps.
   fileprivate var need: String {
-    if current == 0 { return "the database has no schema of reelhaul yet: 'reelhaul migrate' makes it" }
+    if current == 0 { return "the database has no schema of reelhaul yet: 'reelhaul migrate' creates it" }
     if pending.isEmpty {
-      return "the functions of the database's schema are not this program's: 'reelhaul migrate' replaces them"
+      return "the functions in the database differ from those of this program: 'reelhaul migrate' replaces them"
     }
     return """
-      the database's schema has version \(current), this program needs \(current + pending.count): \
-      'reelhaul migrate' brings it up
+      the database's schema has version \(current), but this program needs version \(current + pending.count): \
+      'reelhaul migrate' updates it
       """
   }
 }

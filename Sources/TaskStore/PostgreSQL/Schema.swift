@@ -1,9 +1,9 @@
 import CReelhaulSchema
 import ReelhaulPostgres
 
-/// The schema as it is built into the program: the history of its tables, and its functions, views and triggers.
+/// The schema that is built into the program: the migrations of its tables, and its functions, views and triggers.
 package enum Schema {
-  /// In order, from 1.
+  /// In the order of their numbers, from 1.
   package static let migrations = UnsafeBufferPointer(start: rh_migrations, count: rh_migration_count).map {
     migration in
     let number = Int(migration.number)
@@ -19,7 +19,7 @@ package enum Schema {
     Migrator(pool, migrations, routines: routines)
   }
 
-  /// 1: the first version, whose one migration made the routines, too. The second migration drops those.
+  /// In the first version, migration 1 also made the routines. Migration 2 drops them.
   private static let formerChecksums: [Int: [Int64]] = [1: [1_248_641_941_136_920_980]]
 
   private static func text(_ start: UnsafePointer<CChar>?, _ length: Int) -> String {

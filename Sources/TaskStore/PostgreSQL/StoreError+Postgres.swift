@@ -3,7 +3,7 @@ import ReelhaulPostgres
 extension StoreError {
   init(_ error: PostgresError) {
     if error.isForeignSchema {
-      self = .schema("the database's schema is not the one this program needs: \(error.message)")
+      self = .schema("the database's schema does not fit this program: \(error.message)")
     } else if error.code == .server, !error.isRetryable {
       self = .failed(error.description, isServersFault: error.isServersFault)
     } else {

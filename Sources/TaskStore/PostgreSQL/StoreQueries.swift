@@ -1,19 +1,21 @@
 import ReelhaulPostgres
 
-/// The statements of ``PostgresStore``, each a call of a function of the schema, or a plain read.
+/// The statements of ``PostgresStore``. Each calls a function of the schema, or is a simple read.
 enum StoreQueries {
   // MARK: Commands
 
-  /// $1: the batch must go alone; $2: the tasks it names, new ones apart.
+  /// $1: whether the batch must run alone; $2: the existing tasks that it names.
   static let beginApply = PostgresStatement("select begin_apply($1, $2)", writes: true)
 
   static let endApply = PostgresStatement("select wake_lanes()", writes: true)
 
-  /// $1–$6: the lanes' keys; $7–$12: the tasks; $13, $14: who comes after whom. One row: the ids that were new.
+  /// $1–$6: the keys of the lanes; $7–$12: the tasks; $13, $14: pairs of a task and one that it waits for. Returns one
+  /// row: the ids of the new tasks.
   static let submit = PostgresStatement(
     "select submit($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)", writes: true)
 
-  /// $1: command ids, $2: task ids, $3: actions, $4: priorities, $5: whether files go, too. One row per command, in order.
+  /// $1: command ids; $2: task ids; $3: actions; $4: priorities; $5: whether files are deleted too. Returns one row per
+  /// command, in order.
   static let control = PostgresStatement(
     "select outcome, worker_boot, code, reason from control($1, $2, $3, $4, $5)", writes: true)
 
@@ -26,7 +28,7 @@ enum StoreQueries {
   static let register = PostgresStatement(
     "select register_worker($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)", writes: true)
 
-  /// No row: the lease is gone. Otherwise a row per intent, or one of nulls.
+  /// Returns no row if the lease is gone. Otherwise returns a row per intent, or one row of nulls.
   static let renew = PostgresStatement("select task_id, what from renew($1)", writes: true)
 
   static let recordProgress = PostgresStatement("select record_progress($1, $2, $3, $4, $5)", writes: true)
@@ -37,10 +39,10 @@ enum StoreQueries {
 
   // MARK: Runs
 
-  /// $1: worker, $2: how many, $3: the number of the call.
+  /// $1: worker; $2: how many tasks; $3: the number of the call.
   static let claim = PostgresStatement("select claim($1, $2, $3)", writes: true)
 
-  /// Spec and checkpoint of tasks just claimed.
+  /// $1: the ids of tasks that were just claimed.
   static let claimed = PostgresStatement(
     """
     select task_id, epoch, attempt, priority, spec,
@@ -94,8 +96,8 @@ enum StoreQueries {
 
   static let pendingRows = PostgresStatement("select min(id) lowest, max(id) highest from outbox")
 
-  /// $1: rows at most; $2: events after which no further row is begun; $3: rows that are not read. Never `id > last`:
-  /// a lower id may commit later.
+  /// $1: the largest number of rows; $2: the number of events after which no further row is read; $3: the rows that are
+  /// not read. It never uses `id > last`, because a lower id may commit later.
   static let pendingEvents = PostgresStatement(
     """
     select id, kind, at, task_ids, sequences
@@ -106,7 +108,8 @@ enum StoreQueries {
     """)
 
   static let discardEvents = PostgresStatement("delete from outbox where id = any($1)", writes: true)
-  /// $1: row; $2: how many; $3, $4: task and number of the first, which is another one once they are gone.
+  /// $1: row; $2: how many; $3, $4: task and number of the first event. If the events are already removed, another
+  /// event is the first, and the statement does nothing.
   static let discardFirstEvents = PostgresStatement(
     """
     update outbox set task_ids = task_ids[$2 + 1:], sequences = sequences[$2 + 1:]
@@ -130,7 +133,8 @@ enum StoreQueries {
       from (select d.*, sum(pg_column_size(spec)) over (rows unbounded preceding) bytes from task_documents($1) d) sized
      where bytes - pg_column_size(spec) < $2
     """)
-  /// $1: ids. A row per task that exists, found by its key whatever the tables' statistics say.
+  /// $1: ids. Returns a row per task that exists. The function finds tasks by their keys, whatever the statistics of
+  /// the tables are.
   static let states = PostgresStatement("select id, state from task_documents($1)")
   static let list = PostgresStatement("select \(documentColumns) from list_tasks($1, $2, $3)")
 
@@ -146,7 +150,7 @@ enum StoreQueries {
      order by w.id
     """)
 
-  /// The sets of roots that live workers can use; no row where there is no worker.
+  /// The sets of storages that live workers can use; no row if there is no live worker.
   static let usableStorage = PostgresStatement(
     "select distinct volume_names from worker where not dead and lease_until > now()")
 

@@ -1,7 +1,8 @@
 import ReelhaulSystem
 
-/// The way out: no new work, stop what runs and hand it back, see the last events published, flush, give up the lease,
-/// exit. Each step waits for the one before; the limit, or a second signal, cuts it short.
+/// The steps of a worker's end: take no new work, stop the runs and hand their tasks back, publish the last events,
+/// flush, give up the lease, exit. Each step waits for the one before. The time limit, or a second signal, ends the
+/// drain at once.
 package struct DrainMachine: Sendable {
   package enum Event: Hashable, Sendable {
     /// SIGTERM or SIGINT.

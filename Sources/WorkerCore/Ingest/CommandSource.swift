@@ -31,13 +31,13 @@ package struct CommandRecord: Sendable {
     self.headers = headers
   }
 
-  /// Its command, with an id derived from where the record lies if it brings none.
+  /// The record's command. If it has no id, the id is derived from the record's topic, partition and offset.
   func command() throws(Rejection) -> Command {
     try CommandDecoder.decode(value, headers: headers, origin: origin)
   }
 }
 
-/// Records that are taken through the store together.
+/// Records that are applied to the store together.
 package struct CommandBatch: Sendable {
   package let records: [CommandRecord]
   /// Tells the source that none of the records is needed again. Does not wait for it.

@@ -41,8 +41,8 @@ package actor Ingester {
     self.onApplied = onApplied
   }
 
-  /// Runs until its task is canceled or the source is closed. A batch that has begun is finished if store and broker
-  /// allow it; otherwise it comes again.
+  /// Runs until its task is canceled or the source is closed. A batch that has begun is finished if the store and the
+  /// broker answer; otherwise it is delivered again.
   package func run() async {
     var actions = machine.start()[...]
     while let action = actions.popFirst() {

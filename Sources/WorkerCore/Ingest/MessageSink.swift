@@ -10,12 +10,12 @@ package protocol MessageSink: Sendable {
 
 extension KafkaProducer: MessageSink {}
 
-/// Where the leader of the relay publishes.
+/// The connection with which the leader of the relay publishes.
 package protocol RoundSink: Sendable {
-  /// Shuts out whoever led before: what they have not published by now, they never will.
+  /// Fences earlier leaders: after this call, no message of them can be published.
   func fence(within limit: Duration) async throws
-  /// Writes the messages in order, all or none, and returns once they are there. After a fatal ``KafkaError`` they may
-  /// be, and nothing more is taken before the next ``fence(within:)``.
+  /// Writes all messages in order, or none, and returns once they are committed. After a fatal ``KafkaError`` it is
+  /// unknown whether they are, and the sink accepts no more messages before the next ``fence(within:)``.
   func publish(_ messages: some Sequence<KafkaMessage> & Sendable, within limit: Duration) async throws
 }
 

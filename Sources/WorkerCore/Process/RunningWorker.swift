@@ -23,7 +23,7 @@ package final class RunningWorker: Sendable {
 
   /// Makes the parts and starts them, without waiting.
   ///
-  /// Throws ``KafkaError`` or ``PostgresError`` where the configuration is refused, and ``DuplicateKind``.
+  /// Throws ``KafkaError`` or ``PostgresError`` if the configuration is refused, and ``DuplicateKind``.
   package static func start(
     _ configuration: WorkerConfiguration, kinds: WorkerKinds = WorkerKinds(), log: Logger
   ) async throws -> RunningWorker {
@@ -96,7 +96,7 @@ package final class RunningWorker: Sendable {
     return (try? await made.value) ?? []
   }
 
-  /// Waits for the end of the drain and returns the exit code: 0 only if the drain was complete and was asked for.
+  /// Waits for the end of the drain and returns the exit code: 0 only if the drain was requested and complete.
   package func finished() async -> Int32 {
     let code = await worker.finished()
     return isLost.withLock { $0 } ? DrainMachine.unfinished : code
@@ -124,7 +124,7 @@ extension Logger {
     return { error in
       if let error {
         self.log(
-          outage.withLock { $0.failed() }, "PostgreSQL cannot be reached; the worker tries again until it can",
+          outage.withLock { $0.failed() }, "PostgreSQL cannot be reached; the worker keeps trying",
           ["server": .text(target), "error": .text("\(error)")])
       } else if outage.withLock({ $0.recovered() }) {
         self.notice("PostgreSQL is reached again", ["server": .text(target)])

@@ -4,7 +4,8 @@ extension StoreError {
   /// What to do about a store that belongs to another fleet or program.
   package var advice: String? {
     switch self {
-    case .otherSchema: "Use the program that made the schema, or another database or schema (of 'up': --data-dir)."
+    case .otherSchema:
+      "Use the program that made the schema, or another database or schema (with 'up', another --data-dir)."
     case .otherFleet:
       """
       Correct REELHAUL_TOPIC_PREFIX (--topic-prefix), or give this fleet a database or a schema of its own. \

@@ -1,7 +1,7 @@
 import ReelhaulTelemetry
 import TransferEngine
 
-/// What handlers are made with: the parts of the worker that they may use.
+/// The parts of the worker that handlers may use.
 package struct HandlerServices: Sendable {
   package let roots: StorageRoots
   package let log: Logger
@@ -16,7 +16,7 @@ package struct HandlerServices: Sendable {
 package struct WorkerKinds: Sendable {
   package typealias Make = @Sendable (HandlerServices) -> [any KindHandler]
 
-  /// Those that every worker has, unless it is told to do without.
+  /// The handlers that every worker has, unless it is configured otherwise.
   package static let builtIn: Make = { services in
     [
       DownloadHandler(roots: services.roots),
@@ -27,7 +27,7 @@ package struct WorkerKinds: Sendable {
 
   private let makes: [Make]
 
-  /// - Parameter more: makes the handlers of somebody's own.
+  /// - Parameter more: Makes the handlers for kinds of your own.
   package init(builtIn: Bool = true, more: Make? = nil) {
     makes = (builtIn ? [Self.builtIn] : []) + (more.map { [$0] } ?? [])
   }

@@ -39,7 +39,7 @@ package enum WorkerProcess {
 
 /// The limit of open files of this process.
 enum FileLimit {
-  /// Raises it to what the system allows: every connection and every staging file is one.
+  /// Raises the limit as far as the system allows, because every connection and every staging file is an open file.
   static func raise() {
     var limit = rlimit()
     guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0, limit.rlim_cur < limit.rlim_max else {

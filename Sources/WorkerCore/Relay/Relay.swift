@@ -85,7 +85,7 @@ package actor Relay {
   }
 
   private func look() async throws {
-    // Without a lease this worker cannot lead, and the database may be away.
+    // Without a lease this worker cannot lead, and the database may be unreachable.
     planner.looked(await keeper.lease == nil ? nil : try await store.pendingRows())
   }
 

@@ -24,7 +24,7 @@ package struct RelayPlanner: Sendable {
     /// Ask which rows wait; answer with ``looked(_:now:)``.
     case look
     case wait(until: BootInstant)
-    /// The worker may go.
+    /// The relay is done, so the worker may end.
     case end
   }
 

@@ -25,7 +25,7 @@ package actor LeaseKeeper {
   /// Finished when the first lease begins.
   private let beginning = AsyncStream.makeStream(of: Never.self)
   private var refusal: StoreError?
-  /// The volumes that the store knows of.
+  /// The volumes that were last announced to the store.
   private var announced: [String: UniqueID] = [:]
 
   /// The lease for new claims; nil if there is none.
@@ -173,11 +173,11 @@ package actor LeaseKeeper {
   }
 
   private func retreat() {
-    log.warning("the worker has no lease: it leaves its commands to others until the store can be reached again")
+    log.warning("the worker has no lease: it leaves commands to other workers until the store can be reached again")
     commands.leave()
   }
 
-  // MARK: Telling
+  // MARK: Logging
 
   private func report(_ message: String, _ error: any Error) {
     log.log(outage.failed(), message, ["error": .text("\(error)")])

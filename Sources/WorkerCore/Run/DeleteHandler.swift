@@ -4,11 +4,11 @@ import TaskCore
 import TaskStore
 import TransferEngine
 
-/// Deletes what lies at a `storage://` URL, on the threads of its root.
+/// Deletes the file or directory at a `storage://` URL, on the threads of its root.
 ///
-/// It is exact: a file whose digest or size is not the expected one stays. It is idempotent: an absent file is a
-/// success, and the output says that it was absent. A directory needs `{"recursive": true}` as parameters. The output
-/// is `{"files": N, "bytes": N}`.
+/// It is exact: a file without the expected digest or size is not deleted. It is idempotent: if the file is absent, the
+/// task succeeds, and the output says so. A directory needs the parameters `{"recursive": true}`. The output is
+/// `{"files": N, "bytes": N}`.
 package struct DeleteHandler: KindHandler {
   package let kind = TaskKind.delete
   private let roots: StorageRoots
@@ -81,7 +81,7 @@ private final class DeleteRun: Sendable {
       throw StorageError(.destinationInvalid, "\(url) is not a regular file, and has no digest or size to compare")
     case .directory where !isRecursive:
       throw TaskFailure(
-        code: .isDirectory, message: "\(url) is a directory; only with --recursive is it deleted", class: .fail)
+        code: .isDirectory, message: "\(url) is a directory: use --recursive to delete it", class: .fail)
     case .file(let version) where isExact:
       guard try await verify(size: version.size) else { return .stopped }
       try await record(DeletePlan(total: Deletion.Count(files: 1, bytes: version.size), volume: volume))
@@ -92,7 +92,7 @@ private final class DeleteRun: Sendable {
       return succeeded(watch.count)
     case .file, .directory, .special: break
     }
-    // What is left of the plan of an earlier run tells how much that run deleted after its last record.
+    // An earlier run may have deleted files after its last record. The plan minus the remaining files shows how many.
     guard let left = try await onVolume(volume, { try $0.survey() }) else { return .stopped }
     let before = plan.map { $0.deleted(leaving: left) } ?? Deletion.Count()
     try await record(DeletePlan(total: before + left, volume: volume))
@@ -101,7 +101,7 @@ private final class DeleteRun: Sendable {
     return succeeded(before + watch.count)
   }
 
-  /// All calls are for one volume: on another one, nothing that is absent was deleted.
+  /// All calls use one volume, because on another volume a missing file does not mean that it was deleted.
   private func onVolume<Result: Sendable>(
     _ id: UniqueID, _ body: @escaping @Sendable (Deletion) throws -> Result
   ) async throws -> Result {
@@ -118,12 +118,13 @@ private final class DeleteRun: Sendable {
     try await ledger.checkpoint(plan.envelope)
   }
 
-  /// Throws where the file is another one than expected; false where the run was stopped.
+  /// Throws if the file is not the expected one. Returns false if the run was stopped.
   private func verify(size: Int64) async throws -> Bool {
     let expect = claim.spec.expect
     if let expected = expect.bytes, expected != size {
       throw TaskFailure(
-        code: .sizeMismatch, message: "\(url) has \(size) bytes, expected were \(expected): it stays", class: .fail)
+        code: .sizeMismatch, message: "\(url) is not deleted: it has \(size) bytes, but \(expected) were expected",
+        class: .fail)
     }
     guard expect.sha256 != nil || expect.md5 != nil else { return true }
     let pulse: @Sendable () -> Void = { [ledger] in ledger.pulse() }
@@ -134,7 +135,7 @@ private final class DeleteRun: Sendable {
     case .stopped: return false
     case .same: return true
     case .differs(let what):
-      throw TaskFailure(code: .digestMismatch, message: "\(url) stays: \(what)", class: .fail)
+      throw TaskFailure(code: .digestMismatch, message: "\(url) is not deleted: \(what)", class: .fail)
     }
   }
 
@@ -168,11 +169,11 @@ private final class DeleteRun: Sendable {
   }
 }
 
-/// What a deletion found to delete, as it is recorded.
+/// The recorded plan of a deletion.
 private struct DeletePlan: Hashable, Sendable {
-  /// All of it, with what earlier runs deleted.
+  /// Everything to delete, including what earlier runs have deleted.
   var total: Deletion.Count
-  /// Where it is deleted.
+  /// The volume on which it is deleted.
   var volume: UniqueID?
 
   init(total: Deletion.Count, volume: UniqueID) {
@@ -203,7 +204,8 @@ private struct DeletePlan: Hashable, Sendable {
     self.volume = volume
   }
 
-  /// How much is gone where `left` is still there. Somebody may have added files meanwhile.
+  /// How much is deleted if `left` still exists. It is never negative, because somebody may have added files since
+  /// then.
   func deleted(leaving left: Deletion.Count) -> Deletion.Count {
     let gone = total - left
     return Deletion.Count(files: max(0, gone.files), bytes: max(0, gone.bytes))
@@ -221,7 +223,7 @@ private struct DeletePlan: Hashable, Sendable {
   }
 }
 
-/// Tells the worker how far a deletion is, and the deletion whether it may go on.
+/// Reports the progress of a deletion to the worker, and tells the deletion whether it may go on.
 private final class DeleteWatch: Deletion.Observer {
   private struct State {
     var isStopped = false
@@ -244,7 +246,7 @@ private final class DeleteWatch: Deletion.Observer {
     return ledger.mayWrite && !state.withLock { $0.isStopped }
   }
 
-  /// Of this run.
+  /// What this run has deleted.
   var count: Deletion.Count { state.withLock { $0.count } }
 
   func begin(_ before: Deletion.Count, of total: Deletion.Count) {

@@ -14,7 +14,7 @@ package struct DownloadHandler: KindHandler {
   }
 
   package func run(_ claim: Claim, ledger: RunLedger) async -> RunOutcome {
-    // What cannot be read is of another version of this program: the bytes are fetched anew.
+    // A checkpoint that cannot be read comes from another version of this program: then the bytes are fetched again.
     let checkpoint = claim.checkpoint.flatMap { try? DownloadCheckpoint($0) }
     return switch await engine.run(claim.spec, from: checkpoint, ledger: ledger) {
     case .succeeded(let sha256, let bytes): .succeeded(sha256: sha256, bytes: bytes)
@@ -36,10 +36,10 @@ extension RunLedger: DownloadLedger {
 }
 
 extension StorageRoots {
-  /// Deletes the staging files that downloads of a task recorded; with ``Cleanup/files`` also the file at the task's
-  /// destination, if one of `publishers` (the ids that the downloads had) put it there.
+  /// Deletes the staging files that downloads of a task recorded. With ``Cleanup/files`` it also deletes the file at
+  /// the task's destination, if one of `publishers` (the ids of the downloads) published it.
   ///
-  /// Throws ``StorageError`` where another volume is mounted than the one with the staging file.
+  /// Throws ``StorageError`` if the volume with the staging file is not mounted.
   package func cleanUp(_ cleanup: Cleanup, checkpoints: [Checkpoint], publishers: [UniqueID]) async throws {
     let destination = cleanup.spec.destination.flatMap { try? StorageURL($0) }
     for case let checkpoint? in checkpoints.map({ try? DownloadCheckpoint($0) }) {
@@ -51,7 +51,7 @@ extension StorageRoots {
     _ = try await root.withVolume { try $0.removePublished(at: destination, by: publishers) }
   }
 
-  /// Looks at the root `first` before all others: another one may hang.
+  /// Tries the root `first` before all others, because another root may hang.
   private func discard(_ name: StagingName, on volume: UniqueID, preferring first: String?) async throws {
     let names = storage.roots.keys.sorted { ($0 != first ? 1 : 0, $0) < ($1 != first ? 1 : 0, $1) }
     for case let root? in names.map({ self[$0] }) {

@@ -1,22 +1,22 @@
 import TaskCore
 import TaskStore
 
-/// What carries out the tasks of one kind.
+/// Carries out the tasks of one kind.
 package protocol KindHandler: Sendable {
   /// The name of the kind.
   var kind: TaskKind { get }
-  /// Former names of the kind, whose tasks are carried out, too.
+  /// Former names of the kind. Their tasks are carried out too.
   var aliases: [TaskKind] { get }
   var policy: KindPolicy { get }
-  /// The type that somebody wrote, for messages.
+  /// The name of the handler's own type, for messages.
   var typeName: String { get }
 
-  /// Carries out one run. Canceled, it records what it has, stops touching anything and returns
-  /// ``RunOutcome/stopped``, soon; the same when the ledger throws.
+  /// Carries out one run. When it is canceled or the ledger throws, it records its progress if possible, changes
+  /// nothing more and soon returns ``RunOutcome/stopped``.
   func run(_ claim: Claim, ledger: RunLedger) async -> RunOutcome
 
-  /// Deletes what runs of a task left elsewhere. It may be called again, and then finds nothing to do. What it throws is
-  /// logged, and it is called again later.
+  /// Deletes what runs of a task left elsewhere. It may be called again after it has finished. If it throws, the error
+  /// is logged, and it is called again later.
   func cleanUp(_ cleanup: Cleanup) async throws
 }
 
@@ -27,13 +27,13 @@ extension KindHandler {
   package func cleanUp(_ cleanup: Cleanup) async throws {}
 }
 
-/// How tasks of a kind are run, where a task does not say it itself.
+/// How tasks of a kind are run, unless a task has its own settings.
 package struct KindPolicy: Hashable, Sendable {
-  /// For tasks that have the standard one.
+  /// The retry policy for tasks that have the standard one.
   package var retry: RetryPolicy?
-  /// The longest a run may take; then it is stopped, and the attempt has failed.
+  /// How long a run may take. After that it is stopped, and the attempt has failed.
   package var timeout: Duration?
-  /// How many tasks of the kind run at once in the whole fleet; nil: any number.
+  /// How many tasks of the kind may run at once in the whole fleet; nil for any number.
   package var concurrency: Int?
 
   package init(retry: RetryPolicy? = nil, timeout: Duration? = nil, concurrency: Int? = nil) {
@@ -42,7 +42,7 @@ package struct KindPolicy: Hashable, Sendable {
     self.concurrency = concurrency
   }
 
-  /// How a task is retried: as it says itself, and as its kind says where the task has the standard value.
+  /// The retry policy of a task: each value of the task's own policy, or the kind's if the task has the standard value.
   package func retry(of task: TaskSpec) -> RetryPolicy {
     guard let retry else { return task.retry }
     let standard = RetryPolicy()
@@ -52,9 +52,9 @@ package struct KindPolicy: Hashable, Sendable {
   }
 }
 
-/// The handlers of a worker, each kind with one.
+/// The handlers of a worker, one for each kind.
 package struct HandlerTable: Sendable {
-  /// By name and by former name.
+  /// The handlers by the present and former names of their kinds.
   private let byKind: [TaskKind: any KindHandler]
   package let all: [any KindHandler]
 
@@ -74,7 +74,7 @@ package struct HandlerTable: Sendable {
 
   package subscript(_ kind: TaskKind) -> (any KindHandler)? { byKind[kind] }
 
-  /// Everything that this worker claims.
+  /// All kinds that this worker claims.
   package var kinds: [TaskKind] { byKind.keys.sorted { $0.rawValue < $1.rawValue } }
 
   /// How many tasks of a kind its handler lets run at once, those of its former names included.
@@ -88,7 +88,7 @@ package struct HandlerTable: Sendable {
   }
 }
 
-/// Two handlers claim to be the one of a kind.
+/// Two handlers are registered for one kind.
 package struct DuplicateKind: Error, Hashable, Sendable, CustomStringConvertible {
   package var kind: TaskKind
   package var handlers: [String]
@@ -99,6 +99,6 @@ package struct DuplicateKind: Error, Hashable, Sendable, CustomStringConvertible
   }
 
   package var description: String {
-    "the kind \(kind.rawValue) has two handlers, \(handlers.joined(separator: " and ")): register one of them"
+    "the kind \(kind.rawValue) has two handlers, \(handlers.joined(separator: " and ")): register only one of them"
   }
 }

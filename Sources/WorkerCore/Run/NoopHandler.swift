@@ -1,7 +1,7 @@
 import TaskCore
 import TaskStore
 
-/// Does nothing and succeeds, for measuring everything around the work.
+/// Does nothing and succeeds, to measure everything around the work.
 package struct NoopHandler: KindHandler {
   package let kind = TaskKind.noop
 

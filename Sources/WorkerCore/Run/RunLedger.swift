@@ -3,7 +3,7 @@ import Synchronization
 import TaskCore
 import TaskStore
 
-/// Where one run records what it has done: checkpoints go to the store, progress is left for the sampler.
+/// Records the work of one run: checkpoints go to the store, and the sampler reads the progress from here.
 ///
 /// Callable from any thread.
 package final class RunLedger: Sendable {
@@ -31,10 +31,10 @@ package final class RunLedger: Sendable {
     generation = Atomic(claim.checkpoint?.generation ?? 0)
   }
 
-  /// Returns once the store has committed it.
+  /// Returns once the store has committed the checkpoint.
   ///
-  /// Throws ``OwnershipLost`` when this run no longer owns the task, ``StoreError`` where the store refuses it, and
-  /// ``CheckpointTooLong``.
+  /// Throws ``OwnershipLost`` if this run no longer owns the task, ``StoreError`` if the store refuses the checkpoint,
+  /// and ``CheckpointTooLong``.
   package func checkpoint(_ checkpoint: Checkpoint) async throws {
     guard mayWrite else { throw OwnershipLost() }
     guard checkpoint.payload.count <= Checkpoint.payloadLimit else {
@@ -53,7 +53,7 @@ package final class RunLedger: Sendable {
 
   package var epoch: Int { claim.epoch }
 
-  /// Costs two stores to memory.
+  /// Cheap: it only stores two numbers in memory.
   package func progress(bytesDone: Int64, bytesTotal: Int64?) {
     done.store(bytesDone, ordering: .relaxed)
     total.store(bytesTotal ?? Self.unknown, ordering: .relaxed)
@@ -63,13 +63,13 @@ package final class RunLedger: Sendable {
     pulses.add(1, ordering: .relaxed)
   }
 
-  /// Whether this run may touch the world now: asked before every write to a file.
+  /// Whether this run may change anything now. It is checked before every write to a file.
   package var mayWrite: Bool { !isLost && lease.fence.isOpen }
 
-  /// Nothing may be written for this run any more.
+  /// Whether this run has lost its task, so that nothing more may be written for it.
   package var isLost: Bool { lost.load(ordering: .acquiring) }
 
-  /// Why the run is to stop; nil while it is not.
+  /// Why the run must stop; nil if it need not.
   package var stopReason: StopReason? { isLost || !lease.fence.isOpen ? .abandoned : stop.withLock { $0 } }
 
   package func tellToStop(_ reason: StopReason) {
@@ -82,7 +82,7 @@ package final class RunLedger: Sendable {
 
   package var bytesDone: Int64 { done.load(ordering: .relaxed) }
 
-  /// Changes while the run goes on.
+  /// The number of pulses. It changes while the run is alive.
   var pulseCount: Int { pulses.load(ordering: .relaxed) }
 
   package var bytesTotal: Int64? {
@@ -90,10 +90,10 @@ package final class RunLedger: Sendable {
     return bytes == Self.unknown ? nil : bytes
   }
 
-  /// The version of the source that was recorded last.
+  /// The generation of the last recorded checkpoint.
   var recordedGeneration: Int { generation.load(ordering: .relaxed) }
 
-  /// Bytes of that version that this run put on stable storage.
+  /// How many bytes of this generation this run has recorded.
   package var newBytes: Int64 {
     let isSameGeneration = recordedGeneration == claim.checkpoint?.generation ?? 0
     let before = isSameGeneration ? claim.checkpoint?.bytesDone ?? 0 : 0
@@ -106,6 +106,6 @@ package struct CheckpointTooLong: Error, Hashable, Sendable, CustomStringConvert
   package var bytes: Int
 
   package var description: String {
-    "the checkpoint has \(bytes) bytes, and may have \(Checkpoint.payloadLimit)"
+    "the checkpoint has \(bytes) bytes, but may have at most \(Checkpoint.payloadLimit)"
   }
 }

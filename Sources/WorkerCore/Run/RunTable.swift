@@ -4,9 +4,9 @@ import TaskStore
 
 /// The runs of one worker, each in one phase, from its claim to the return of its handler.
 ///
-/// A run is *current* while its task is its own. A run that lost its task, or that did not stop in time, is *detached*:
-/// it may write nothing, and the table only waits for its handler, which may never return. Where a detached run owed the
-/// store the end of its task, the worker *hands* the task *back* in its place.
+/// A run is *current* while it owns its task. A run that lost its task, or did not stop in time, is *detached*: it may
+/// write nothing more, and the table only waits for its handler, which may never return. If the end of a detached run's
+/// task must still be written, the worker *hands back* the task instead of the run.
 package struct RunTable: Sendable {
   /// Names one run. A task that is claimed again gets another run.
   package struct ID: Hashable, Comparable, Sendable {
@@ -18,15 +18,15 @@ package struct RunTable: Sendable {
   package enum Phase: Hashable, Sendable {
     /// Can transition to: stopping, detached, the end.
     case running
-    /// The handler was told to stop. Can transition to: detached, the end.
+    /// The handler is to stop. Can transition to: detached, the end.
     case stopping(StopReason, since: BootInstant)
-    /// The task is no longer this run's, and the handler has not returned. A run on a root that does not answer holds
-    /// no slot, so that it holds up no other task. Can transition to: itself once it is handed back, handingBack, the end.
+    /// The run no longer owns the task, and the handler has not returned. A run on a root that does not answer holds no
+    /// slot, so that it delays no other task. Can transition to: itself once it is handed back, handingBack, the end.
     case detached(holdsSlot: Bool, isHandingBack: Bool)
     /// The handler has returned before the task was handed back. Can transition to: the end.
     case handingBack
 
-    /// nil of a run that is not detached.
+    /// Nil if the run is not detached.
     fileprivate var detachedHoldsSlot: Bool? {
       if case .detached(let holdsSlot, _) = self { holdsSlot } else { nil }
     }
@@ -41,20 +41,20 @@ package struct RunTable: Sendable {
   }
 
   package enum Action: Hashable, Sendable {
-    /// Cancel the handler: it records what it has, and returns.
+    /// Cancel the handler, so that it records its progress and returns.
     case stop(ID, StopReason)
     /// Refuse every further write of the run, and cancel its handler.
     case detach(ID)
-    /// Write the end of the task of a detached run; answer with ``handedBack(_:)``. The reason is the one the run was
-    /// told to stop for, nil where it was not told.
+    /// Write the end of the task of a detached run; answer with ``handedBack(_:)``. The reason is why the run had to
+    /// stop; nil if it did not have to.
     case handBack(ID, RunOutcome, StopReason?)
   }
 
   package struct Run: Sendable {
     package let claim: Claim
-    /// Names the lease that the task was claimed under.
+    /// The worker of the lease under which the task was claimed.
     package let worker: WorkerID
-    /// When it is stopped at the latest.
+    /// When the run is stopped at the latest.
     fileprivate let deadline: BootInstant?
     package fileprivate(set) var phase: Phase
     fileprivate var meter: ProgressMeter
@@ -66,13 +66,13 @@ package struct RunTable: Sendable {
     }
   }
 
-  /// The tasks that may run at once.
+  /// How many tasks may run at once.
   private let concurrency: Int
   private let watchdog: Watchdog
   private var runs: [ID: Run] = [:]
   /// The current run of every task that runs here.
   private var current: [UniqueID: ID] = [:]
-  /// All other runs; there is hardly ever one.
+  /// All other runs; usually there is none.
   private var former: Set<ID> = []
   private var lastNumber = 0
 
@@ -81,7 +81,7 @@ package struct RunTable: Sendable {
     self.watchdog = watchdog
   }
 
-  // MARK: Asking
+  // MARK: State
 
   /// How many more runs may begin.
   package var free: Int {
@@ -91,20 +91,20 @@ package struct RunTable: Sendable {
   /// How many tasks run here.
   package var running: Int { current.count }
 
-  /// Whether the handler of a detached run has not returned: what it waits for may never come.
+  /// Whether the handler of a detached run has not returned. It may wait for something that never comes.
   package var hasDetached: Bool { count { $0.detachedHoldsSlot != nil } > 0 }
 
-  /// Whether no task runs here, and all tasks that are to be handed back are.
+  /// Whether no task runs here, and no task has still to be handed back.
   package var isIdle: Bool { current.isEmpty && count(\.isHandingBack) == 0 }
 
   /// Whether the task runs here.
   package func isRunning(_ task: UniqueID) -> Bool { current[task] != nil }
 
-  /// nil once the run has ended.
+  /// Nil once the run has ended.
   package subscript(id: ID) -> Run? { runs[id] }
 
-  /// Why the run ends, which decides what is written for its task: nil where it ends by itself,
-  /// ``StopReason/abandoned`` where the task is no longer its own.
+  /// Why the run ends, which decides what is written for its task. Nil if it ends by itself, ``StopReason/abandoned``
+  /// if it no longer owns the task.
   package func stopReason(of id: ID) -> StopReason? {
     switch runs[id]?.phase {
     case .running: nil
@@ -115,13 +115,13 @@ package struct RunTable: Sendable {
 
   // MARK: Beginning and ending
 
-  /// A claimed task runs from now on. `meter` begins with what is known of the task's progress.
+  /// Begins the run of a claimed task. `meter` begins with the task's recorded progress.
   package mutating func begin(
     _ claim: Claim, under worker: WorkerID, meter: ProgressMeter, deadline: BootInstant? = nil
   ) -> ID {
     lastNumber += 1
     let id = ID(number: lastNumber)
-    // The store released the task and gave it out again before this worker saw the answer to the release. The former
+    // The store released the task and gave it to this worker again before the answer to the release came. The former
     // run still waits for that answer, and has nothing more to write.
     if let former = current[claim.spec.id] {
       detach(former, claim.spec.id, .detached(holdsSlot: true, isHandingBack: false))
@@ -131,7 +131,7 @@ package struct RunTable: Sendable {
     return id
   }
 
-  /// The handler has returned, and wrote the end of its task if it was to write one.
+  /// The handler has returned, and the end of its task is written if the run still owned it.
   package mutating func returned(_ id: ID) {
     switch runs[id]?.phase {
     case .running, .stopping:
@@ -142,7 +142,7 @@ package struct RunTable: Sendable {
     }
   }
 
-  /// The task of a detached run is handed back, or turned out to be another's.
+  /// The task of a detached run is handed back, or has another owner.
   package mutating func handedBack(_ id: ID) {
     switch runs[id]?.phase {
     case .detached(let holdsSlot, _): runs[id]?.phase = .detached(holdsSlot: holdsSlot, isHandingBack: false)
@@ -158,19 +158,19 @@ package struct RunTable: Sendable {
 
   // MARK: Stopping
 
-  /// Tells the run of `task` to stop. A run that stops already keeps its reason.
+  /// Stops the run of `task`. A run that is already stopping keeps its reason.
   package mutating func stop(_ task: UniqueID, _ reason: StopReason, now: BootInstant) -> [Action] {
     guard let id = current[task], case .running? = runs[id]?.phase else { return [] }
     runs[id]?.phase = .stopping(reason, since: now)
     return [.stop(id, reason)]
   }
 
-  /// Tells every run to stop.
+  /// Stops every run.
   package mutating func stopAll(_ reason: StopReason, now: BootInstant) -> [Action] {
     currentRuns { _ in true }.flatMap { stop($1.claim.spec.id, reason, now: now) }
   }
 
-  /// The lease of `worker` is lost, and its tasks with it: there is nothing to hand back.
+  /// Detaches all runs of the lost lease of `worker`. Their tasks are lost with it, so none is handed back.
   package mutating func leaseLost(_ worker: WorkerID) -> [Action] {
     currentRuns { $0.worker == worker }.map { id, run in
       detach(id, run.claim.spec.id, .detached(holdsSlot: true, isHandingBack: false))
@@ -178,10 +178,10 @@ package struct RunTable: Sendable {
     }
   }
 
-  /// The storage `root` does not answer: hands back the tasks that use it.
+  /// Hands back the tasks that use `root`, because this storage does not answer.
   package mutating func rootHangs(_ root: String, _ failure: TaskFailure) -> [Action] {
     currentRuns { LaneKey($0.claim.spec).storages.contains(root) }.flatMap { id, run in
-      // As many as may run at once hold no slot: whatever comes and goes, there is a limit.
+      // At most `concurrency` runs may exist without a slot, so that the number of hanging runs is limited.
       let holdsSlot = count { $0.detachedHoldsSlot == false } >= concurrency
       return handBack(id, run, .failed(failure), holdsSlot: holdsSlot)
     }
@@ -201,13 +201,13 @@ package struct RunTable: Sendable {
 
   // MARK: Watching
 
-  /// What the run has done so far; `pulses` counts its signs of life besides bytes.
+  /// Records the progress of a run. `pulses` counts its signs of life other than bytes.
   package mutating func observe(_ id: ID, bytesDone: Int64, bytesTotal: Int64?, pulses: Int, now: BootInstant) {
     runs[id]?.meter.observe(bytesDone: bytesDone, bytesTotal: bytesTotal, pulses: pulses, now: now)
   }
 
-  /// Stops the runs that stand still or take too long, and hands back the tasks of those that were told to stop and did
-  /// not.
+  /// Stops the runs that make no progress or take too long. Hands back the tasks of runs that should have stopped and
+  /// did not.
   package mutating func look(now: BootInstant) -> [Action] {
     var actions: [Action] = []
     for (_, run) in currentRuns(where: { $0.deadline.map { now >= $0 } ?? false }) {
@@ -239,7 +239,7 @@ package struct RunTable: Sendable {
     return samples
   }
 
-  /// The progress that the next renewal of the lease of `worker` tells the store.
+  /// The progress that the next renewal of the lease of `worker` records.
   package mutating func takeRenewed(of worker: WorkerID, now: BootInstant) -> [ProgressSample] {
     var samples: [ProgressSample] = []
     for id in current.values where runs[id]?.worker == worker {
@@ -251,7 +251,7 @@ package struct RunTable: Sendable {
 
   // MARK: Looking through the table
 
-  /// Those of the current runs, oldest first.
+  /// The current runs for which `isMeant` returns true, oldest first.
   private func currentRuns(where isMeant: (Run) -> Bool) -> [(ID, Run)] {
     var found: [(ID, Run)] = []
     for id in current.values {

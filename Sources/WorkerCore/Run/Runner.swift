@@ -3,10 +3,10 @@ import ReelhaulTelemetry
 import TaskCore
 import TaskStore
 
-/// Carries out what ``RunTable`` decides: starts a handler for every claim, cancels handlers, and writes what runs end
-/// with.
+/// Carries out the decisions of ``RunTable``: starts a handler for every claim, cancels handlers, and writes the ends
+/// of runs.
 package actor Runner {
-  /// What carries out one run.
+  /// The ledger and the Swift task of one run.
   private struct Work {
     let ledger: RunLedger
     let task: Task<Void, any Error>
@@ -20,7 +20,7 @@ package actor Runner {
   private let onFree: @Sendable () async -> Void
   private var planner = SettlementPlanner(seed: .random(in: 0 ... .max))
   private var table: RunTable
-  /// Of every run whose handler has not returned.
+  /// One entry for every run whose handler has not returned.
   private var works: [RunTable.ID: Work] = [:]
   private var idleWaiters: [CheckedContinuation<Void, Never>] = []
 
@@ -43,7 +43,7 @@ package actor Runner {
 
   package var running: Int { table.running }
 
-  /// Whether runs that were detached have not returned: what they wait for may never come.
+  /// Whether a detached run has not returned. It may wait for something that never comes.
   package var hasDetached: Bool { table.hasDetached }
 
   /// Whether the task runs here.
@@ -70,7 +70,7 @@ package actor Runner {
       outcome = await handler.run(ledger.claim, ledger: ledger)
     } else {
       let failure = TaskFailure(
-        code: .noHandler, message: "The worker does not carry out tasks of kind \(kind.rawValue).", class: .wait)
+        code: .noHandler, message: "this worker has no handler for the kind \(kind.rawValue)", class: .wait)
       outcome = .failed(failure)
     }
     await settle(id, ledger, outcome)
@@ -99,61 +99,61 @@ package actor Runner {
     while true {
       do {
         if try await !store.settle(settlement, under: ledger.lease) {
-          log.notice("the task was another's when it was settled", fields(claim))
+          log.notice("the task had another owner when it was settled", fields(claim))
         }
         return
       } catch is OwnershipLost {
         return
       } catch {
-        // Without its row the task would run here for ever: hand it back with what stood in the way.
+        // If nothing were written, the task would run here for ever. So it is handed back with the error.
         let failure = TaskFailure(
-          code: .settlementRefused, message: "The store refused the end of the run: \(error)", class: .wait)
+          code: .settlementRefused, message: "the store refused the end of the run: \(error)", class: .wait)
         settlement.outcome = .released(reason: failure, delay: .seconds(60))
-        log.error("a run's end cannot be written", ["task": .of(claim.spec.id), "error": .text("\(error)")])
+        log.error("the end of a run cannot be written", ["task": .of(claim.spec.id), "error": .text("\(error)")])
         try? await loop.sleep(for: .seconds(1))
       }
     }
   }
 
-  /// The task's own policy; what the task leaves at its standard is the kind's.
+  /// The task's own policy; the kind's policy replaces values that the task leaves at the standard.
   private func retry(of claim: Claim) -> RetryPolicy {
     handlers[claim.spec.kind]?.policy.retry(of: claim.spec) ?? claim.spec.retry
   }
 
   // MARK: Stopping
 
-  /// Follows the intents of a renewal; those of tasks that stop already change nothing.
+  /// Follows the intents of a renewal. An intent for a task that is already stopping changes nothing.
   package func follow(_ intents: [UniqueID: Intent]) {
     for (task, intent) in intents { perform(table.stop(task, .intent(intent), now: .now)) }
   }
 
-  /// Tells every run to stop and returns when all are settled.
+  /// Stops every run, and returns when all are settled.
   package func drain() async {
     perform(table.stopAll(.drain, now: .now))
     guard !table.isIdle else { return }
     await withCheckedContinuation { idleWaiters.append($0) }
   }
 
-  /// Detaches every run of a lease that is lost. Its fence is closed before.
+  /// Detaches every run of a lost lease. The caller has closed its fence.
   package func leaseLost(_ lease: Lease) {
     perform(table.leaseLost(lease.worker))
     noteIdle()
   }
 
-  /// The storage `root` does not answer: hands the tasks of its runs back, which may never return.
+  /// Hands back the tasks of the runs that use `root`, because this storage does not answer and they may never return.
   package func rootHangs(_ root: String, _ failure: TaskFailure) {
     perform(table.rootHangs(root, failure), telling: "a storage does not answer: a task that uses it is handed back")
   }
 
-  /// `handBack` is what the log says of a task that is handed back.
+  /// `handBack` is the log message for a task that is handed back.
   private func perform(
     _ actions: [RunTable.Action], telling handBack: String = "a run does not stop: its task is handed back"
   ) {
     for action in actions {
       switch action {
       case .stop(let id, let reason):
-        if reason == .stalled { tell(.warning, "a run stands still: it is stopped", id) }
-        if reason == .timedOut { tell(.warning, "a run takes longer than its kind may: it is stopped", id) }
+        if reason == .stalled { tell(.warning, "a run makes no progress and is stopped", id) }
+        if reason == .timedOut { tell(.warning, "a run takes longer than its kind allows and is stopped", id) }
         works[id]?.ledger.tellToStop(reason)
         works[id]?.task.cancel()
       case .detach(let id):
@@ -186,7 +186,7 @@ package actor Runner {
 
   // MARK: Watching
 
-  /// Reads the progress of every run, acts on those that stand still, and returns what is to be published.
+  /// Reads the progress of every run, stops runs that make none, and returns the samples to publish.
   package func sample(now: BootInstant) -> [ProgressSample] {
     for (id, work) in works {
       let ledger = work.ledger
@@ -198,12 +198,12 @@ package actor Runner {
     return samples
   }
 
-  /// What the next renewal tells the store about the runs of `lease`.
+  /// The samples that the next renewal of `lease` records.
   package func renewalSamples(of lease: Lease, now: BootInstant) -> [ProgressSample] {
     table.takeRenewed(of: lease.worker, now: now)
   }
 
-  // MARK: Telling
+  // MARK: Logging
 
   private func tell(_ level: LogLevel, _ message: String, _ id: RunTable.ID) {
     guard let claim = table[id]?.claim else { return }

@@ -1,15 +1,15 @@
 import TaskCore
 
-/// Why a running task is told to stop.
+/// Why a run must stop.
 package enum StopReason: Hashable, Sendable {
-  /// Somebody paused or canceled it.
+  /// The task was paused or canceled.
   case intent(Intent)
-  /// The worker shuts down and hands it back.
+  /// The worker shuts down and hands the task back.
   case drain
   /// The watchdog saw no progress for too long.
   case stalled
-  /// It took longer than its kind's policy allows.
+  /// The run took longer than the policy of its kind allows.
   case timedOut
-  /// The lease, or this epoch's ownership, is lost: nothing may be written for it any more.
+  /// The lease, or this epoch's ownership of the task, is lost: nothing more may be written for the run.
   case abandoned
 }

@@ -1,12 +1,13 @@
 import ReelhaulSystem
 
-/// Decides what to do about a run that makes no progress. Nobody else can: to the store its worker is alive.
+/// Decides what to do about a run that makes no progress. Only the worker itself can decide this: the store sees only
+/// that the worker is alive.
 package struct Watchdog: Sendable {
   package enum Verdict: Hashable, Sendable {
     case fine
-    /// Tell it to stop.
+    /// The run must stop.
     case stop
-    /// It was told to stop and did not: detach it, and hand its task back. Its later writes are refused.
+    /// The run should have stopped and did not: detach it and hand its task back. Its later writes are refused.
     case detach
   }
 

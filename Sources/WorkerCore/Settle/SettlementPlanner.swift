@@ -4,15 +4,15 @@ import TaskStore
 
 /// Decides what the end of a run means for its task: done, another attempt at a time, or failed for good.
 ///
-/// An attempt that fails after progress starts the count of attempts again, because a long file over a bad line must
-/// not run out of attempts. A failure that is not the task's fault does not count. Every attempt fails for good,
-/// counts, or adds bytes to one of at most ``versions`` versions of the source, so no task is tried for ever.
+/// If an attempt makes progress and then fails, the count of attempts starts again, because a long file over a bad
+/// connection must not run out of attempts. A failure that is not the task's fault does not count. Every attempt fails
+/// for good, counts, or adds bytes to one of at most ``versions`` versions of the source, so no task is tried for ever.
 package struct SettlementPlanner: Sendable {
   /// What is known about a run at its end.
   package struct Run: Sendable {
     /// From 1.
     package var attempt: Int
-    /// The number of the claim, from 1. The difference to `attempt` are the claims that did not count.
+    /// The number of the claim, from 1. The difference to `attempt` is the number of claims that did not count.
     package var epoch: Int
     package var retry: RetryPolicy
     package var outcome: RunOutcome
@@ -38,7 +38,7 @@ package struct SettlementPlanner: Sendable {
       self.generation = generation
     }
 
-    /// Any failing server sends less than this before it fails.
+    /// The limit is high, because even a server that always fails may send a few bytes first.
     fileprivate var madeProgress: Bool {
       newBytes >= min(SettlementPlanner.progress, max(1, (size ?? .max) / 100))
         && generation < SettlementPlanner.versions
@@ -65,11 +65,11 @@ package struct SettlementPlanner: Sendable {
     case .failed(let failure):
       return settlement(of: failure, in: run)
     case .stopped where run.stop == .stalled:
-      let failure = TaskFailure(code: .stalled, message: "The transfer stood still for too long.", class: .retry)
+      let failure = TaskFailure(code: .stalled, message: "the run made no progress for too long", class: .retry)
       return settlement(of: failure, in: run)
     case .stopped where run.stop == .timedOut:
       let failure = TaskFailure(
-        code: .runTimedOut, message: "The attempt took longer than its kind may.", class: .retry)
+        code: .runTimedOut, message: "the attempt took longer than its kind allows", class: .retry)
       return settlement(of: failure, in: run)
     case .stopped:
       return .released(reason: nil, delay: .zero)

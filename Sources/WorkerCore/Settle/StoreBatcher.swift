@@ -2,7 +2,7 @@ import ReelhaulSystem
 import ReelhaulTelemetry
 import TaskStore
 
-/// Writes checkpoints and settlements of running tasks, each gathered into calls of many.
+/// Writes checkpoints and settlements of running tasks. Many checkpoints share one call, and so do many settlements.
 package struct StoreBatcher: Sendable {
   private static let limit = 500
 
@@ -25,7 +25,7 @@ package struct StoreBatcher: Sendable {
   }
 }
 
-/// The task is another's now, or nobody's: whoever catches this stops and writes nothing more for it.
+/// The run no longer owns the task. Code that catches this error stops, and writes nothing more for the task.
 package struct OwnershipLost: Error, Hashable, Sendable {
   package init() {}
 }

@@ -12,7 +12,7 @@ package struct Signal: Hashable, Sendable {
     self.taskID = taskID
   }
 
-  /// The signal of a record with this key; nil if the key is no task id.
+  /// The signal of a record with this key; nil if the key is not a task id.
   package init?(key: [UInt8]?) {
     guard let key, let taskID = UniqueID(String(decoding: key, as: UTF8.self)) else { return nil }
     self.taskID = taskID
@@ -24,7 +24,7 @@ package struct Signal: Hashable, Sendable {
   }
 }
 
-/// Where signals come from: a reader of all partitions, or a test's list.
+/// The source of signals: a reader of all partitions, or a test's list.
 package protocol SignalSource: Sendable {
   /// Waits for signals; `nil` once the source is closed.
   func next() async throws -> [Signal]?

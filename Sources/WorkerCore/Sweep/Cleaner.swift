@@ -3,7 +3,7 @@ import ReelhaulTelemetry
 import TaskCore
 import TaskStore
 
-/// Works off what removed and canceled tasks left elsewhere: the handler of the task's kind knows what that is.
+/// Deletes what removed and canceled tasks left elsewhere, by calling the handler of the task's kind.
 ///
 /// Each clean-up is done at least once, by any worker that has the kind and the storages. One that fails is tried again
 /// after a while, for as long as it takes. Clean-ups of one kind and the same storages are a line: they are done one after
@@ -19,7 +19,7 @@ package actor Cleaner {
   private var outage = Outage()
   private var lines: [CleanupLine: Task<Void, any Error>] = [:]
 
-  /// The mean time between two looks.
+  /// The mean time between two claims of clean-ups.
   private static let interval = Duration.seconds(2)
   private static let batch = 20
   private static let longestWait = 3600

@@ -56,7 +56,7 @@ package struct StagingSweepPlanner: Sendable {
     }.map(\.name)
   }
 
-  /// The scratch directories to discard: no later run uses the one of an earlier run.
+  /// The scratch directories to discard. A run never uses the directory of an earlier run.
   package func discardedScratches(_ states: [UniqueID: TaskState]) -> [ScratchName] {
     scratches.filter { entry in
       switch states[entry.name.task] {

@@ -3,10 +3,10 @@ import ReelhaulTelemetry
 import TaskStore
 import TransferEngine
 
-/// Removes staging files and scratch directories that no task will need again, from time to time: files that a dead run
-/// left to a task which was canceled or succeeded elsewhere, files of tasks that failed long ago, and scratch
-/// directories of runs that are over. Every worker does this at random
-/// moments for the volumes that it has mounted. A file system that does not answer delays only the sweeps.
+/// From time to time, removes staging files and scratch directories that no task will need again: staging files of dead
+/// runs whose task was canceled or succeeded elsewhere, staging files of tasks that failed long ago, and scratch
+/// directories of runs that are over. Every worker does this at random moments for the volumes that it has mounted. A
+/// file system that does not answer delays only the sweeps.
 ///
 /// A task may be retried at the same moment. If its run has adopted the file by then, the file's time has changed and
 /// it is kept. A later run finds the file missing and starts again.

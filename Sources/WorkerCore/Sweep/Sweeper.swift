@@ -2,8 +2,8 @@ import ReelhaulSystem
 import ReelhaulTelemetry
 import TaskStore
 
-/// From time to time, queues the tasks of workers whose lease is over again, and makes delayed tasks due. Rarely, it
-/// tidies the store. Every worker does this at random moments, so no particular worker is needed.
+/// From time to time, requeues the tasks of workers whose lease is over, and wakes delayed tasks. Rarely, it tidies the
+/// store. Every worker does this at random moments, so no particular worker is needed.
 package actor Sweeper {
   private let loop: EventLoop
   private let store: any HousekeepingStore
@@ -55,7 +55,7 @@ package actor Sweeper {
       tidiesAt = .now + Self.pause
       try await store.tidy()
     } catch {
-      // A drain may end it between two steps.
+      // A drain may cancel the sweep between two steps.
       guard !Task.isCancelled else { return }
       log.log(outage.failed(), "the sweep failed", ["error": .text("\(error)")])
     }

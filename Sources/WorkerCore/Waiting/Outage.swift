@@ -1,6 +1,6 @@
 import ReelhaulTelemetry
 
-/// Repeated failures of one thing. The first is worth a warning; the others are not news.
+/// Repeated failures with one cause. The first is logged as a warning, the others for debugging.
 package struct Outage: Sendable {
   private var isOn = false
 

@@ -23,7 +23,7 @@ extension Subcommand {
 
   static let prioritize = control(
     "prioritize", "Change the priority of tasks",
-    "Higher runs first. A running task goes on; the new priority applies if it is queued again.",
+    "Higher runs first. A running task continues; the new priority applies if it is queued again.",
     options: [.newPriority], example: "\(Example.task) --priority 100"
   ) { arguments in
     guard let priority = arguments.integer(.newPriority) else {
@@ -59,7 +59,7 @@ extension OptionSpec {
   fileprivate static let newPriority = OptionSpec(
     "priority", short: "p", .priority, help: "The new priority; higher runs first")
   fileprivate static let alsoFiles = OptionSpec(
-    "files", .flag, help: "Delete the files that the tasks have made, too")
+    "files", .flag, help: "Also delete the files that the tasks have made")
 }
 
 struct ControlCommand {

@@ -3,7 +3,7 @@ import TaskCore
 import TaskStore
 import WorkerOptions
 
-/// Checks the fleet through its store: the workers, tasks that wait in vain, and events that are not published.
+/// Checks the fleet through its store: the workers, tasks that no worker can run, and events that are not published.
 struct FleetDoctor {
   /// How long an event may wait before it is a warning.
   private static let eventPatience = Duration.seconds(60)

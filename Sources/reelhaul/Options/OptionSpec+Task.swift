@@ -4,13 +4,13 @@ import WorkerOptions
 
 /// The options of a task, made from the table of its fields.
 extension OptionSpec {
-  /// For commands that submit a task of a kind of reelhaul's own: what its handler needs is in its fields.
+  /// For commands that submit a task of a built-in kind, whose handlers need only the fields of the task.
   static let submitting = TaskField.all.compactMap(OptionSpec.init).filter { $0 != parameters }
 
   /// `--parameters`, for commands that submit tasks of any kind.
   static let parameters = of("parameters")
 
-  /// The option that gives the field; nil where the command line gives it in another way.
+  /// The option for the field; nil if the command line sets the field in another way.
   init?(_ field: TaskField) {
     guard let option = field.option else { return nil }
     self.init(
@@ -57,7 +57,7 @@ extension TaskField.Value {
     }
   }
 
-  /// What a task has that is given nothing, as help shows it; nil where that is nothing.
+  /// The field's default in the form that help shows; nil if there is no default.
   fileprivate var standardText: String? {
     withUnsafePointer(to: TaskSpec.standard) { standard in
       switch self {

@@ -17,7 +17,7 @@ enum TaskDetails {
     }
   }
 
-  /// As many bytes of the parameters are shown here; `--json` has all.
+  /// How many bytes of the parameters are shown here; `--json` shows all.
   private static let shownParameters = 1000
 
   private static func identity(_ task: TaskDocument) -> [(String, String)] {

@@ -57,7 +57,7 @@ extension TaskField.Value {
         // White space between tokens does not count, so a file may be longer than its value.
         json = try TextFile.bytes(of: path, limit: 16 * limit)
       } catch {
-        throw UsageError("\(option.spelling): \(error)", hint: "After @ stands the name of a file.")
+        throw UsageError("\(option.spelling): \(error)", hint: "Write the name of a file after @.")
       }
     }
     do throws(DecodingFailure) {

@@ -6,17 +6,17 @@ import Testing
 
 @testable import TransferEngine
 
-/// A named credential goes to the hosts it is for, and nowhere else.
+/// A named credential is sent only to its own hosts.
 @Suite struct DownloadCredentialTests {
   static let file = OriginFile(seed: 71, size: 600_000)
 
-  /// What a credential test has: an origin behind TLS, and the worker's file, with one bearer token for it.
+  /// The parts of a credential test: an origin behind TLS, and the worker's file with one bearer token for it.
   private struct Stage {
     let harness: DownloadHarness
     let relay: TLSRelay
     let path: String
 
-    /// Puts another file in the place of the old one.
+    /// Replaces the credential file.
     func write(_ token: String, host: String? = nil, mode: mode_t = 0o600) throws {
       let host = host ?? "127.0.0.1:\(relay.port)"
       let text = #"{"studio": {"hosts": ["\#(host)"], "bearer": "\#(token)"}}"#

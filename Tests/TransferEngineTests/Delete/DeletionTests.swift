@@ -66,7 +66,7 @@ import TransferEngine
     #expect(steps.map { $0.count { $0 == .synced("a") } } == [1, 2])
   }
 
-  @Test("what is absent is deleted already", arguments: ["film.mp4", "a/film.mp4", "a/b/c/film.mp4"])
+  @Test("deleting a missing file succeeds", arguments: ["film.mp4", "a/film.mp4", "a/b/c/film.mp4"])
   func absent(path: String) throws {
     let observer = DeletionObserver()
     let deletion = try deletion(path, observer)
@@ -74,10 +74,10 @@ import TransferEngine
     #expect(try deletion.survey() == .init())
     #expect(try deletion.run())
     #expect(observer.count == .init())
-    #expect(!exists("a"), "nothing is made")
+    #expect(!exists("a"), "the call creates nothing")
   }
 
-  @Test("a directory is deleted with all it holds: other names, links and FIFOs included; what a link names stays")
+  @Test("a directory is deleted with everything in it, also links and FIFOs; the target of a link stays")
   func directory() throws {
     try makeDirectory("talks/deep/er")
     try makeDirectory("talks/empty")
@@ -123,7 +123,7 @@ import TransferEngine
     #expect(!exists("many"))
   }
 
-  @Test("an observer that says no lets nothing be deleted")
+  @Test("nothing is deleted if the observer forbids it")
   func stoppedBefore() throws {
     try make("film.mp4")
     let deletion = try deletion("film.mp4", DeletionObserver(stopAfter: 0))
@@ -183,7 +183,7 @@ import TransferEngine
       try make("new", "new")
       #expect(rename("\(fixture.root)/new", "\(fixture.root)/film.mp4") == 0)
     case .removedAndMade:
-      // It may get the same inode.
+      // The new file may get the same inode.
       #expect(unlink("\(fixture.root)/film.mp4") == 0)
       try make("film.mp4", "new!")
     case .written: try make("film.mp4", "new!")
@@ -195,7 +195,7 @@ import TransferEngine
     #expect(try fixture.storage.volume("default").staged().isEmpty)
   }
 
-  @Test("directories that nest too deep are refused, and nothing is deleted where a survey comes first")
+  @Test("directories that are nested too deep are refused, and nothing is deleted if a survey comes first")
   func depth() throws {
     try makeDirectory("deep/" + Array(repeating: "d", count: 510).joined(separator: "/"))
     let error = #expect(throws: StorageError.self) { _ = try deletion("deep").survey() }
@@ -215,7 +215,7 @@ import TransferEngine
     _ = disk
   }
 
-  @Test("a missing permission is told with the path")
+  @Test("the error for a missing permission names the path")
   func permission() throws {
     try makeDirectory("a")
     try make("a/film.mp4")
@@ -224,7 +224,7 @@ import TransferEngine
     let deletion = try deletion("a/film.mp4")
     let result = Lock<StorageError?>(nil)
     let thread = Thread(name: "other-user") {
-      // Of this thread only.
+      // This changes only the rights of this thread.
       if geteuid() == 0 { actAsNobody() }
       do throws(StorageError) {
         _ = try deletion.run()
@@ -254,7 +254,7 @@ import TransferEngine
 
 private struct Unexpected: Error {}
 
-/// From now on this thread's calls on files are those of an unprivileged user. Swift does not import the function.
+/// Gives this thread's file operations the rights of an unprivileged user. Swift does not import the function.
 private func actAsNobody() {
   typealias Function = @convention(c) (uid_t) -> Int32
   guard let symbol = dlsym(nil, "setfsuid") else { return }

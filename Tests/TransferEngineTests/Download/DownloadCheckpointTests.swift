@@ -4,7 +4,7 @@ import Testing
 
 @testable import TransferEngine
 
-/// What a download leaves in the envelope of its checkpoint.
+/// The contents of the envelope of a download's checkpoint.
 @Suite struct DownloadCheckpointTests {
   private static let identity = SourceIdentity(
     finalURL: "https://edge/a", size: 9000, etag: "\"x\"", etagIsWeak: true,
@@ -21,7 +21,7 @@ import Testing
     #expect(try DownloadCheckpoint(checkpoint.envelope) == checkpoint)
   }
 
-  @Test("the envelope tells how much is safe, of how much, of which version of the source")
+  @Test("the envelope has the recorded bytes, the total bytes and the generation")
   func envelope() {
     let envelope = Self.full.envelope
     #expect((envelope.bytesDone, envelope.bytesTotal) == (4904, 9000))
@@ -29,7 +29,7 @@ import Testing
   }
 
   @Test(
-    "a file that is being published is at the stage that the store knows",
+    "the checkpoint of a file that is being published has the stage that the store knows",
     arguments: [[], [UInt8](repeating: 3, count: 32)])
   func publishing(sha256: [UInt8]) throws {
     var checkpoint = Self.full

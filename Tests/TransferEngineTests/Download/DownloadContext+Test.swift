@@ -4,8 +4,8 @@ import ReelhaulSystem
 @testable import TransferEngine
 
 extension DownloadContext {
-  /// For a single download without an engine: one thread each for files and digests. `permits`: any address may be reached,
-  /// or none.
+  /// A context for a single download without an engine, with one thread each for files and digests. `permits` allows
+  /// every address, or none.
   init(loop: EventLoop, storage: StorageFixture, permits: Bool, options: DownloadOptions = DownloadOptions()) {
     self.init(
       root: StorageRoot(
@@ -17,7 +17,7 @@ extension DownloadContext {
       options: options)
   }
 
-  /// Ends all but the loop.
+  /// Ends everything except the loop.
   func close() async {
     await root.client.close()
     root.files.shutdown()

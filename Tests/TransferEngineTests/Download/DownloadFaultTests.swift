@@ -8,7 +8,8 @@ import Testing
 
 @testable import TransferEngine
 
-/// Servers that misbehave: whatever they do, the file at the destination is right, or there is none and an honest error.
+/// Servers that misbehave. In every case the file at the destination is correct, or there is no file and an honest
+/// error.
 @Suite struct DownloadFaultTests {
   static let size: Int64 = 1_000_003
   static let file = OriginFile(seed: 21, size: size)
@@ -16,10 +17,10 @@ import Testing
 
   struct Case: Sendable, CustomTestStringConvertible {
     var name: String
-    /// `nil`: the file arrives.
+    /// The expected failure; `nil` if the file arrives.
     var code: TaskFailure.Code?
     var file = DownloadFaultTests.file
-    /// What ends up at the destination, where not `file`.
+    /// The file at the destination, if it is not `file`.
     var result: OriginFile?
     var script: @Sendable (OriginRequest) -> [OriginFault]
     var testDescription: String { name }

@@ -8,8 +8,8 @@ import Testing
 
 @testable import TransferEngine
 
-/// An origin, a storage root of its own, and an engine that may reach loopback. Chunks are small, so that small files
-/// are fetched as large ones are.
+/// An origin, a storage root, and an engine that may reach loopback. Chunks are small, so that small files are fetched
+/// like large ones.
 final class DownloadHarness: Sendable {
   let origin: OriginServer
   let storage: Storage
@@ -103,13 +103,13 @@ final class DownloadHarness: Sendable {
     get throws { try storage.volume("default").staged().map(\.name.description) }
   }
 
-  /// Runs until an answer is held at `gate` and so many bytes are written, and returns what was recorded: as a run that is
-  /// canceled leaves a task.
+  /// Runs a download, cancels it when an answer is held at `gate` and `written` bytes are written, and returns the
+  /// recorded checkpoint.
   func interrupted(_ spec: TaskSpec, at gate: OriginGate, written: Int64) async throws -> DownloadCheckpoint? {
     let ledger = RecordingLedger()
     let task = Task { await run(spec, ledger: ledger) }
     await gate.reached()
-    // What was sent before it may not have been received yet.
+    // Bytes that were sent before the gate may not have been received yet.
     try await eventually("\(written) bytes are written") { ledger.progress.last ?? 0 >= written }
     task.cancel()
     let outcome = await task.value
@@ -132,7 +132,7 @@ final class DownloadHarness: Sendable {
 }
 
 extension NetworkPolicy {
-  /// What a local fleet allows.
+  /// The networks that a local fleet allows.
   static let loopback = NetworkPolicy(allowed: [CIDR(constant: "127.0.0.0/8"), CIDR(constant: "::1")])
 }
 

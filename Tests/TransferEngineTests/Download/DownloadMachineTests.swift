@@ -5,7 +5,7 @@ import Testing
 @testable import ReelhaulCurl
 @testable import TransferEngine
 
-/// The machine alone, without a socket or a file.
+/// Tests the machine without sockets and files.
 @Suite struct DownloadMachineTests {
   typealias Machine = MachineDriver
 
@@ -22,7 +22,7 @@ import Testing
       expect: expect, generation: 0, limits: limits)
   }
 
-  /// The answer of a server that is in order.
+  /// The head of a server that behaves correctly.
   private func head(_ request: Machine.Request, etag: String = "\"1\"", size: Int64 = size) -> CurlHead {
     let range: Range<Int64>
     switch request.asked {
@@ -78,7 +78,7 @@ import Testing
         Issue.record("\(reception)")
         return
       }
-      // Some requests are cut short, and what they lack is fetched by others.
+      // Some requests are cut short, and other requests fetch the missing bytes.
       let received = Bool.random(using: &generator) ? count : Int64.random(in: 1 << 16...count, using: &generator)
       written.insert(offset..<offset + received)
       let error = received == count ? nil : CurlError(.cut, isRetryable: true, message: "")
@@ -134,7 +134,7 @@ import Testing
     #expect(machine.identity == nil)
   }
 
-  /// One of the source's servers was behind, or ahead, for a moment.
+  /// For a moment, one of the source's servers had an older or a newer version.
   @Test("a version that comes back is continued with its bytes")
   func aVersionThatComesBackIsGoneOnWith() throws {
     var machine = try machine()
@@ -147,7 +147,7 @@ import Testing
       requests(machine.ended(first.id, received: 4 << 20, error: .canceled, milliseconds: 1)).first)
     #expect(probe.asked == .first(count: 4 << 20) && machine.generation == 1)
     let (reception, actions) = machine.head(head(probe), of: probe.id, now: 0)
-    #expect(reception == .refuse && actions == [], "what is there is not fetched again, nor thrown away")
+    #expect(reception == .refuse && actions == [], "the received bytes are kept and not fetched again")
     #expect(machine.generation == 0 && machine.isResumable)
     let next = try #require(requests(machine.ended(probe.id, received: 0, error: .aborted, milliseconds: 1)).first)
     guard case .part(let range, Self.identity) = next.asked else {
@@ -157,7 +157,7 @@ import Testing
     #expect(range.lowerBound == 4 << 20)
   }
 
-  /// Up to the question whether the source is still the same.
+  /// Runs a machine until it asks whether the source is still the same.
   private func sealing() throws -> (machine: Machine, seal: Machine.Request) {
     var machine = try machine()
     let checkpoint = DownloadCheckpoint(
@@ -178,7 +178,7 @@ import Testing
       machine.ended(seal.id, received: 0, error: .aborted, milliseconds: 1) == [.complete(bytes: Self.size)])
   }
 
-  /// An outage: no answer, an error, a page with a status of success.
+  /// An outage: no response, an error, or a web page with a status of success.
   @Test(
     "the last question is repeated some times before the file counts as complete",
     arguments: [
@@ -210,7 +210,7 @@ import Testing
     #expect(requests(actions).first?.asked == .first(count: 4 << 20))
   }
 
-  /// Every range is redirected on its own.
+  /// Every request for a range is redirected separately.
   @Test("redirects are counted for each request")
   func redirectsAreCountedForEachRequest() throws {
     var machine = try machine {
@@ -238,7 +238,7 @@ import Testing
     #expect(failure.code == .redirectLoop)
   }
 
-  /// Whoever was redirected to could choose where at home they go.
+  /// Otherwise the server to which the source redirects could choose which of the source's URLs gets the secrets.
   @Test("headers are not sent to the source's host after another host redirects back to it")
   func headersDoNotReturnByARedirect() throws {
     var machine = try machine()
@@ -323,7 +323,7 @@ import Testing
     let error = CurlError(.connectFailed, isRetryable: true, message: "no")
     guard case .end(.failed(let failure)) = machine.ended(request.id, received: 0, error: error, milliseconds: 1).first
     else {
-      Issue.record("the machine goes on")
+      Issue.record("the machine continues")
       return
     }
     #expect(failure.code == .connectFailed)

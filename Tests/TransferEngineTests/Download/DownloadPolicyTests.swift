@@ -61,7 +61,7 @@ import Testing
       source.withLock { $0 = harness.origin.url(DownloadHarness.path, host: name) }
       let spec = harness.spec { $0.source = source.withLock { $0 } }
       #expect(await harness.run(spec) == .succeeded(sha256: Self.file.sha256, bytes: Self.file.size))
-      // As another worker, or this one a minute later, resolves it.
+      // Another worker, or the same worker a minute later, resolves the name differently.
       try await DownloadHarness.run { later in
         let failure = await later.run(later.spec { $0.source = spec.source }).failure
         #expect(failure?.code == .addressRefused)

@@ -8,13 +8,13 @@ import Testing
 
 @testable import TransferEngine
 
-/// Runs that end early and are gone on with, as after a pause or a worker's death.
+/// Runs that end early and are continued, as after a pause or the death of a worker.
 @Suite struct DownloadResumeTests {
   static let size: Int64 = 1_500_001
   static let file = OriginFile(seed: 31, size: size)
   static let other = OriginFile(seed: 32, size: size)
 
-  /// Serves `file` with the second half of it held back, runs until the first is written, and cancels.
+  /// Serves `file` but holds back its second half, runs until the first half is written, and cancels.
   private func half(
     _ harness: DownloadHarness, _ spec: TaskSpec, _ file: OriginFile = file
   ) async throws -> DownloadCheckpoint? {
@@ -23,13 +23,13 @@ import Testing
     harness.origin.script(DownloadHarness.path) { request in
       (request.range?.first ?? 0) >= 700_000 || request.range == nil ? [.hold(after: 50_000, gate)] : []
     }
-    // What cannot be told apart comes in one response.
+    // If two versions cannot be distinguished, all bytes come in one response.
     let checkpoint = try await harness.interrupted(spec, at: gate, written: file.etag == nil ? 0 : 700_000)
     harness.origin.script(DownloadHarness.path) { _ in [] }
     return checkpoint
   }
 
-  /// What a crash may cost stays bounded where the store, or the disk, takes its time.
+  /// The bytes that a crash can lose stay bounded, even if the store or the disk is slow.
   @Test("slow recording slows the download, so that a crash costs a bounded number of bytes")
   func aSlowRecordHoldsUpWhatIsReceived() async throws {
     let bound: Int64 = 1 << 20
@@ -43,9 +43,9 @@ import Testing
       let (records, record) = AsyncStream.makeStream(of: Void.self)
       let ledger = RecordingLedger { _ in for await _ in records {} }
       async let outcome = harness.run(harness.spec(), ledger: ledger)
-      // Time enough for most of the file.
+      // This is enough time for most of the file.
       try await Task.sleep(for: .seconds(1))
-      // The first sync's bytes, as many again, and what the connections have gathered.
+      // The bytes of the first sync, as many again, and the bytes in the buffers of the connections.
       #expect(ledger.progress.max() ?? 0 <= 3 * bound)
       record.finish()
       #expect(await outcome == .succeeded(sha256: file.content.sha256(size: file.size), bytes: file.size))
@@ -73,7 +73,7 @@ import Testing
     }
   }
 
-  /// An outage, with a status of success: what is there is not given up for a page.
+  /// An outage that sends a web page with a status of success: the recorded bytes are not given up for it.
   @Test("a web page in the middle of a download costs no recorded bytes")
   func aPageInTheMiddleCostsNothing() async throws {
     try await DownloadHarness.run { harness in
@@ -97,8 +97,8 @@ import Testing
     }
   }
 
-  /// One server of several is ahead, and then another answers; or the run ends before.
-  @Test("another version for a moment costs no recorded bytes", arguments: [true, false])
+  /// One of several servers has a newer version, and then another server answers, or the run ends before.
+  @Test("a source that has another version only for a moment costs no recorded bytes", arguments: [true, false])
   func aMomentOfAnotherVersionCostsNothing(endsThere: Bool) async throws {
     try await DownloadHarness.run { harness in
       let spec = harness.spec()
@@ -124,7 +124,7 @@ import Testing
     }
   }
 
-  /// A server may claim any size, and a pause may last.
+  /// A server may announce any size, and a pause may be long.
   @Test("a stopped run gives back the space that it has not filled")
   func aStoppedRunHoldsNoSpace() async throws {
     try await DownloadHarness.run { harness in
@@ -137,7 +137,7 @@ import Testing
     }
   }
 
-  /// A weak tag ties no ranges together, and the whole comes in chunks; the last answer tells of a size.
+  /// With a weak tag no ranges can be combined, and the whole file comes chunked. The last answer announces a size.
   @Test("a size that not every answer tells is not another version")
   func aSizeThatIsNotAlwaysToldIsNoOther() async throws {
     try await DownloadHarness.run { harness in
@@ -163,7 +163,7 @@ import Testing
     }
   }
 
-  /// What curl, wget2 and others take for "there is nothing left to fetch".
+  /// An answer that curl, wget2 and others treat as "there is nothing left to fetch".
   @Test("a complete answer as long as the offset is not taken for the end of the file")
   func aWholeAnswerAsLongAsTheOffsetIsNotTheEnd() async throws {
     try await DownloadHarness.run { harness in
@@ -191,7 +191,7 @@ import Testing
     }
   }
 
-  /// Its run died between recording and renaming; what is renamed is what was verified.
+  /// The first run died between recording and renaming. The second run renames only the verified file.
   @Test("an interrupted publication is finished only with the verified bytes", arguments: [false, true])
   func aRecordedPublishIsFinishedWithTheVerifiedBytesAlone(areOthers: Bool) async throws {
     try await DownloadHarness.run { harness in
@@ -269,7 +269,8 @@ import Testing
     }
   }
 
-  /// The root is moved away under a running download: it stops, and goes on from what was recorded once it is back.
+  /// The root is moved away during a download. The download stops, and continues from its checkpoint once the root is
+  /// back.
   @Test("a download whose root vanishes stops, and continues when the root is back", arguments: [false, true])
   func aVolumeThatVanishesIsWaitedFor(isReplaced: Bool) async throws {
     try await DownloadHarness.run {
@@ -291,7 +292,7 @@ import Testing
       gate.open()
       let failure = await run.value.failure
       #expect(failure?.code == .storageVolumeGone && failure?.class == .wait, "\(String(describing: failure))")
-      #expect(ledger.checkpoints.count <= before + 1, "at most the one that was on its way")
+      #expect(ledger.checkpoints.count <= before + 1, "at most the checkpoint that was under way")
       if isReplaced {
         #expect(await harness.run(spec, from: ledger.last).failure?.code == .storageVolumeGone)
         try #expect(harness.stagedNames.isEmpty)
@@ -347,7 +348,8 @@ import Testing
     }
   }
 
-  /// Whatever keeps a whole file from its place, it is published once that is put right, and not fetched again.
+  /// If something prevents the publication of a complete file, the file is published once the cause is gone, and is not
+  /// fetched again.
   @Test("a failed publication is repeated without another download", arguments: [false, true])
   func aFailedPublishIsMadeUpFor(acceptsRanges: Bool) async throws {
     try await DownloadHarness.run { harness in
@@ -357,7 +359,7 @@ import Testing
       let ledger = RecordingLedger { if $0.publishing != nil { try write([], to: obstacle) } }
       #expect(await harness.run(spec, ledger: ledger).failure?.code == .destinationInvalid)
       let before = harness.origin.exchanges(DownloadHarness.path).count
-      // It is in the way as long as it likes.
+      // The obstacle may stay as long as it likes.
       #expect(await harness.run(spec, from: ledger.last).failure?.code == .destinationInvalid)
       unlink(obstacle)
       let outcome = await harness.run(spec, from: ledger.last)
@@ -368,7 +370,7 @@ import Testing
     }
   }
 
-  /// What came in one response is of no use until it is whole and verified.
+  /// The bytes of a single response cannot be used until they are complete and verified.
   @Test("a part of a response without ranges is not kept")
   func aPartOfOneResponseIsNotKept() async throws {
     try await DownloadHarness.run { harness in
@@ -449,7 +451,7 @@ import Testing
     }
   }
 
-  /// Canceled before `publishing` is recorded the run stops, and from then on it is too late: file and outcome agree.
+  /// A cancel before `publishing` is recorded stops the run. A later cancel is too late. File and outcome always agree.
   @Test("a cancel stops the run before publishing is recorded, and is too late afterwards", arguments: [false, true])
   func aCancelRacesThePublish(isTooLate: Bool) async throws {
     try await DownloadHarness.run {

@@ -8,7 +8,7 @@ import Testing
 @testable import TransferEngine
 
 @Suite struct DownloadStopTests {
-  /// The head has come, the staging file is still being made, and the task is paused.
+  /// The task is paused when the head has arrived and the staging file is still being made.
   @Test("a run that is stopped before its staging file exists leaves nothing running")
   func nothingGoesOnAfterARunThatWasStoppedBeforeItHadItsFile() async throws {
     let origin = try OriginServer()
@@ -35,7 +35,7 @@ import Testing
     origin.close()
   }
 
-  /// A limit of a byte a second: what came first is paid off after hours.
+  /// With a limit of one byte per second, the debt of the first bytes lasts for hours.
   @Test("a rate limit leaves no timer behind after the end of a run")
   func aLimitKeepsNothingWaitingBehindTheEnd() async throws {
     let origin = try OriginServer()
@@ -71,7 +71,7 @@ import Testing
     try await eventually("the loop has nothing left to do", within: .seconds(30)) { hasEnded.withLock { $0 } }
   }
 
-  /// All its bytes are here, and are being hashed.
+  /// All bytes of the file have arrived and are being hashed.
   @Test("a run that is stopped while its file is verified keeps all bytes")
   func aRunThatIsStoppedWhileItsFileIsVerifiedKeepsAll() async throws {
     let size: Int64 = 1 << 20
@@ -98,7 +98,7 @@ import Testing
     origin.close()
   }
 
-  /// Files that lie there are looked through for hours.
+  /// Reading existing files may take hours.
   @Test("reading whole existing files delays no download")
   func nothingWaitsForLooksAtWholeFiles() async throws {
     try await DownloadHarness.run { harness in
@@ -125,7 +125,7 @@ import Testing
   }
 }
 
-/// One of a pool's threads, doing nothing until it is told to end.
+/// Blocks one thread of a pool until it is released.
 private struct BusyThread {
   private let writer: Int32
   private let call: Task<Void, any Error>
@@ -151,7 +151,7 @@ private struct BusyThread {
 }
 
 @Suite struct DigestFollowerTests {
-  /// Slice by slice, and no further than it is wanted.
+  /// Hashing goes slice by slice, and stops when the digests are no longer wanted.
   @Test("the rest of a file is hashed in slices and can be stopped", arguments: [1, 3, 4]) func theRestIsHashedInSlices(
     wanted: Int
   ) async throws {

@@ -8,7 +8,7 @@ import Testing
 
 @testable import TransferEngine
 
-/// Downloads over https: the same promises, and a server that is who it says.
+/// Downloads over https, with the same guarantees and an authenticated server.
 @Suite struct DownloadTLSTests {
   static let size: Int64 = 1_500_001
   static let file = OriginFile(seed: 51, size: size)
@@ -54,7 +54,8 @@ import Testing
     }
   }
 
-  /// Each file in one request: behind the next one over the same connection, surplus would be an answer.
+  /// Each file takes one request. If a second request used the same connection, the surplus bytes would be taken for
+  /// its response.
   @Test("over TLS, bytes after a response are not taken for another file")
   func surplusBytesAreNotAnotherFile() async throws {
     let file = OriginFile(seed: 52, size: 100_001)
@@ -96,11 +97,11 @@ import Testing
     }
   }
 
-  /// Without TLS's farewell the end of a connection proves nothing about the bytes before it.
+  /// Without the closing message of TLS, the end of a connection proves nothing about the bytes before it.
   @Test("over TLS, a download continues after lost connections", arguments: [false, true])
   func cutAndResetConnectionsAreGoneOnWith(reset: Bool) async throws {
     try await run { harness, relay in
-      // A reset may take with it what was on its way: every second answer is whole.
+      // A reset may destroy bytes that are on their way. So only every second answer is cut.
       harness.origin.script(DownloadHarness.path) {
         $0.number.isMultiple(of: 2) ? [.cut(after: 100_000, reset: reset)] : []
       }
@@ -108,13 +109,13 @@ import Testing
     }
   }
 
-  @Test("over TLS, a body of unknown length is no file unless something expected confirms it")
+  @Test("over TLS, a body of unknown length is accepted only if an expected size or digest confirms it")
   func aCutBodyOfUnknownLengthIsNoFile() async throws {
     try await run { harness, relay in
       harness.origin.serve(DownloadHarness.path, Self.file.with { $0.tellsLength = false })
       harness.origin.always(DownloadHarness.path, .cut(after: 700_000))
       #expect(await harness.run(spec(harness, relay)).failure?.class == .retry)
-      // A body that ends with its connection, which anybody can bring about, and libcurl does not notice.
+      // The end of the connection ends the body. An attacker can cause this, and libcurl does not notice it.
       harness.origin.serve(DownloadHarness.path, Self.file.with { $0.acceptsRanges = false })
       harness.origin.always(DownloadHarness.path, .header("Content-Length", nil), .cut(after: 700_000))
       #expect(await harness.run(spec(harness, relay)).failure?.code == .lengthUnknown)

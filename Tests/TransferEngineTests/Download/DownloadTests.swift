@@ -7,7 +7,7 @@ import Testing
 
 @testable import TransferEngine
 
-/// Downloads from servers that are in order.
+/// Downloads from servers that behave correctly.
 @Suite struct DownloadTests {
   @Test(
     "a file of any size arrives, is verified and leaves no staging file",
@@ -89,7 +89,7 @@ import Testing
     }
   }
 
-  /// Another request takes over the end of the first one before there is a file to write to.
+  /// Another request takes over the end of the first one before the staging file is open.
   @Test("bytes that arrive before the staging file is open are kept")
   func bytesBeforeTheFileIsOpenAreKept() async throws {
     try await DownloadHarness.run {
@@ -106,7 +106,7 @@ import Testing
       #expect(try reserve.tryLock())
       let run = Task { await harness.run(harness.spec()) }
       _ = await harness.origin.first { $0.request.number == 2 }
-      // For the bodies to come.
+      // Gives the bodies time to arrive.
       try await Task.sleep(for: .milliseconds(200))
       reserve.unlock()
       #expect(await run.value == .succeeded(sha256: file.sha256, bytes: file.size))
@@ -185,7 +185,8 @@ import Testing
     }
   }
 
-  /// Nothing is written before the length, and nothing more than expected where the length comes last.
+  /// Nothing is written if the announced length is wrong. If the length becomes known only at the end, no more bytes
+  /// than expected are written.
   @Test(
     "the expected size is checked before a byte is written",
     arguments: [(299_999, true), (300_001, true), (299_999, false), (300_001, false)] as [(Int64, Bool)])
@@ -203,7 +204,7 @@ import Testing
     }
   }
 
-  /// The numbers at the ends of what a server can say.
+  /// The smallest and the largest numbers that a server can send.
   @Test(
     "absurd lengths of a range are refused",
     arguments: [
@@ -241,7 +242,7 @@ import Testing
     }
   }
 
-  /// A file of 1000 bytes is at its destination, and the source is another one now.
+  /// A file of 1000 bytes is at its destination, and the source has changed since then.
   private func fetchedAndChanged(
     _ harness: DownloadHarness, newSize: Int64
   ) async -> (old: OriginFile, new: OriginFile) {
@@ -252,7 +253,7 @@ import Testing
     return (old, new)
   }
 
-  @Test("an existing destination is kept, skipped or replaced as asked")
+  @Test("an existing destination fails the task, is skipped or is replaced, as the task says")
   func anExistingDestinationIsRespected() async throws {
     try await DownloadHarness.run { harness in
       let (old, new) = await fetchedAndChanged(harness, newSize: 2000)
@@ -265,7 +266,7 @@ import Testing
     }
   }
 
-  /// What succeeds with an expectation is as expected, also where the file was there.
+  /// A task with an expectation succeeds only with the expected file, even if the file existed before.
   @Test("an existing file is skipped only if it is the expected one")
   func onlyTheExpectedFileIsSkipped() async throws {
     try await DownloadHarness.run { harness in
@@ -284,7 +285,7 @@ import Testing
           #expect(outcome == .succeeded(sha256: expectation.sha256, bytes: 1000))
         } else {
           #expect(outcome.failure?.code == .destinationExists)
-          #expect(outcome.failure?.message.contains("another file") == true)
+          #expect(outcome.failure?.message.contains("a different file") == true)
         }
       }
       try #expect(harness.published == old.bytes)
@@ -314,7 +315,7 @@ import Testing
       let start = Clocks.boottime()
       #expect(
         await harness.run(harness.spec { $0.rate = 1_000_000 }) == .succeeded(sha256: file.sha256, bytes: 400_000))
-      // A quarter of a second's bytes pass at once; the other 150,000 need 0.15 s at least.
+      // The bytes of a quarter of a second pass at once. The other 150,000 need at least 0.15 s.
       #expect(Clocks.boottime() - start >= 140_000_000)
     }
   }
@@ -335,7 +336,7 @@ import Testing
           }
         }
       }
-      // Half a megabyte passes at once; the other 0.7 need 0.35 s at least.
+      // Half a megabyte passes at once. The other 0.7 MB need at least 0.35 s.
       #expect(Clocks.boottime() - start >= 340_000_000)
     }
   }

@@ -4,11 +4,11 @@ import TestKit
 import Testing
 import TransferEngine
 
-/// A power cut takes all that was not synced: what is recorded must be there afterwards.
+/// A power cut destroys all bytes that are not synced. All recorded bytes must still exist after it.
 @Suite struct DurabilityTests {
   private static let size: Int64 = 2 << 20
 
-  /// What a run has recorded, each with the bytes of its file that were on stable storage at that moment.
+  /// The checkpoints of a run, each with the bytes of its file that were on stable storage at that moment.
   private final class Records: Sendable {
     private let records = Lock<[(checkpoint: DownloadCheckpoint, stable: ByteRanges)]>([])
 
@@ -21,7 +21,7 @@ import TransferEngine
 
     var all: [(checkpoint: DownloadCheckpoint, stable: ByteRanges)] { records.withLock { $0 } }
 
-    /// Those of which a power cut would have taken bytes.
+    /// The checkpoints of which a power cut would have destroyed bytes.
     var ahead: [DownloadCheckpoint] {
       all.filter { !$0.checkpoint.done.subtracting($0.stable).isEmpty }.map(\.checkpoint)
     }
@@ -31,7 +31,7 @@ import TransferEngine
   func writesDuringSync() async throws {
     try await DownloadHarness.run {
       $0.syncBytes = 64 << 10
-      // All may arrive while the first sync runs.
+      // All bytes may arrive while the first sync runs.
       $0.exposure = .seconds(3600)
     } _: { harness in
       let file = OriginFile(seed: 70, size: Self.size)
@@ -125,7 +125,7 @@ import TransferEngine
           steps[..<rename].contains {
             if case .synced(let path) = $0 { path.hasPrefix(".reelhaul/staging/") } else { false }
           })
-        #expect(steps[..<rename].contains(.synced("")), "the directory that was made has its name")
+        #expect(steps[..<rename].contains(.synced("")), "the name of the new directory is durable")
         #expect(steps[rename...].contains(.synced("in")))
       }
     }
@@ -141,7 +141,7 @@ import TransferEngine
       _ = await harness.run(spec, ledger: ledger)
       #expect(ledger.last?.publishing != nil)
       await DiskWatch.run(below: harness.directory.path) { disk in
-        // As if the first owner had died right after the rename.
+        // The state after the first owner has died right after the rename.
         let outcome = await harness.run(spec, from: ledger.last)
         #expect(outcome == .succeeded(sha256: file.sha256, bytes: file.size))
         #expect(disk.steps.contains(.synced("in")))

@@ -4,7 +4,7 @@ import Testing
 
 @testable import TransferEngine
 
-/// The words are a contract: operators' alerts and producers' programs compare them.
+/// The codes are a contract, because operators' alerts and producers' programs compare them.
 @Suite struct FailureWordsTests {
   @Test(
     "a storage's errors have these words, and these consequences",

@@ -5,9 +5,9 @@ import TestKit
 import Testing
 import TransferEngine
 
-/// A source that does not tell its length, and a disk with no room for it.
+/// A source that does not announce its length, and a disk without room for it.
 @Suite(.enabled(if: SmallDisk.isPossible)) struct FullDiskTests {
-  /// Who filled the disk?
+  /// It matters whether the task itself or something else has filled the disk.
   @Test(
     "a disk that others filled lets the task wait, and one that it filled itself counts",
     arguments: [(true, TaskFailure.Class.wait), (false, .retry)])

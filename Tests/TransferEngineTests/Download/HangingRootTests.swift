@@ -5,7 +5,7 @@ import TestKit
 import Testing
 import TransferEngine
 
-/// A root whose file system does not answer: to open its marker, a pipe, takes until somebody writes to it.
+/// A root whose file system does not answer: its marker is a pipe, and opening it blocks until somebody writes to it.
 final class HangingRoot: Sendable {
   private let directory: TemporaryDirectory
   private let marker: String
@@ -20,7 +20,7 @@ final class HangingRoot: Sendable {
 
   var path: String { directory.path }
 
-  /// Lets go what hangs for as long as the result is held: it finds no marker then.
+  /// Lets hanging calls return while the result is held: they find no marker then.
   func answers() throws -> FileDescriptor {
     try FileDescriptor.open(marker, O_RDWR)
   }
@@ -33,7 +33,7 @@ final class HangingRoot: Sendable {
     try await DownloadHarness.run(roots: ["hanging": root.path]) { harness in
       let file = OriginFile(seed: 60, size: 300_000)
       harness.origin.serve(DownloadHarness.path, file)
-      // More than there are threads.
+      // More downloads than threads.
       let hanging = (0..<20).map { index in
         let spec = harness.spec { $0.destination = "storage://hanging/\(index)" }
         return Task { await harness.run(spec) }

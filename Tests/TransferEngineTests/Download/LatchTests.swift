@@ -20,7 +20,7 @@ import Testing
     #expect(passed.withLock { $0 } == [1, 2, 3])
   }
 
-  /// What comes while it opens waits for the next time, and is not lost.
+  /// A caller that comes while the latch opens waits for the next opening, and is not lost.
   @Test("calls that come while the latch opens and closes again wait for the next time")
   func itMayCloseAgainWhileTheyPass() {
     let latch = Latch(isClosed: true)
@@ -37,7 +37,7 @@ import Testing
     #expect(passed.withLock { $0 } == [1, 2])
   }
 
-  /// Opened and closed by the loop between any two turns of those who wait: nobody is left behind.
+  /// The loop opens and closes the latch between any two turns of the waiting tasks. No task waits for ever.
   @Test("no waiting task misses an opening", .timeLimit(.minutes(10))) func nobodyMissesAnOpening() async throws {
     let loop = EventLoop(name: "latch")
     let latch = Latch(isClosed: true)

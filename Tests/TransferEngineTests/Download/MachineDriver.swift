@@ -3,8 +3,8 @@ import TaskCore
 @testable import ReelhaulCurl
 @testable import TransferEngine
 
-/// The machine with its requests' exchanges, as ``Fetch`` and ``Download`` connect them, without a socket or a file:
-/// heads and errors in, actions out. A request that is redirected comes again, to its new place.
+/// The machine with the exchanges of its requests, connected as in ``Fetch`` and ``Download`` but without sockets and
+/// files: heads and errors in, actions out. A redirected request comes again, with its new place.
 @dynamicMemberLookup struct MachineDriver {
   typealias Request = DownloadMachine.Request
   typealias Action = DownloadMachine.Action
@@ -61,7 +61,7 @@ import TaskCore
   mutating func retryDue() -> [Action] { noting(machine.retryDue()) }
   mutating func stop() -> [Action] { noting(machine.stop()) }
 
-  /// The machine's state without what belongs to it.
+  /// The machine's state without its values.
   enum Phase: Equatable {
     case fetching
     case sealing

@@ -2,7 +2,7 @@ import ReelhaulSystem
 import TaskCore
 import TransferEngine
 
-/// Keeps what a download records; `onCheckpoint` may refuse it.
+/// Keeps the checkpoints and the progress of a download; `onCheckpoint` may refuse a checkpoint.
 final class RecordingLedger: DownloadLedger {
   struct Refused: Error {}
 
@@ -14,7 +14,7 @@ final class RecordingLedger: DownloadLedger {
 
   private static let owners = Lock(0)
 
-  /// Every ledger is that of a later owner.
+  /// Every ledger belongs to a later owner.
   let epoch = owners.withLock { count in
     count += 1
     return count

@@ -91,7 +91,7 @@ import Testing
     #expect(judge(.whole, 200, same) == .whole(Self.known))
     #expect(judge(.first(count: 10), 200, same) == .whole(Self.known))
     guard case .refused = judge(.whole, 206, good) else {
-      Issue.record("a part passed for the whole")
+      Issue.record("a part was accepted as the whole")
       return
     }
   }
@@ -113,14 +113,14 @@ import Testing
     }
   }
 
-  /// Decoded alike, they would not be told apart.
+  /// After decoding, the different values would look equal.
   @Test("an entity tag that is not ASCII is ignored")
   func aTagThatIsNotASCIIIsIgnored() {
     let head = CurlHead(status: 200, fields: [.init(name: "etag", value: "\"\u{FFFD}\"")])
     #expect(SourceIdentity(head: head, url: Self.url, size: 1).etag == nil)
   }
 
-  /// What stands for any bytes makes no two ranges parts of one file.
+  /// An identity that several versions can share does not prove that two ranges belong to one file.
   @Test(
     "only a well-formed strong entity tag is strong",
     arguments: [
@@ -135,14 +135,13 @@ import Testing
     #expect((identity.ifRange != nil) == (isWeak == false))
   }
 
-  @Test("the version id null is no version", arguments: ["null", ""]) func anObjectWithoutVersionsHasNone(value: String)
-  {
+  @Test("the version id null is ignored", arguments: ["null", ""]) func anObjectWithoutVersionsHasNone(value: String) {
     let head = CurlHead(status: 200, fields: [.init(name: "x-amz-version-id", value: value)])
     let identity = SourceIdentity(head: head, url: Self.url, size: 1)
     #expect(identity.versionID == nil && !identity.isStrong)
   }
 
-  /// The range's own place is what counts; the size need not be told twice.
+  /// Only the position of the range matters; the size need not be announced again.
   @Test("later answers need not tell the size")
   func aSizeIsToldWithTheFirstAnswer() {
     var seen = Self.known
@@ -152,7 +151,7 @@ import Testing
     #expect(judge(part, 200, chunked) == .unranged)
   }
 
-  /// A login or an outage, wherever it comes from and however it is cut.
+  /// A login page or an outage, whatever its source and its ranges are.
   @Test("a web page is not accepted as a new version")
   func aPageIsNoNewVersion() {
     let html = ["content-type": "text/html", "content-length": "33"]
@@ -173,7 +172,7 @@ import Testing
       Issue.record("a page's range passed")
       return
     }
-    // A page that is fetched, and has changed.
+    // A web page that is itself the source, and that has changed.
     var tagged = whole
     tagged.fields.append(.init(name: "etag", value: "\"2\""))
     #expect(
@@ -192,7 +191,7 @@ import Testing
     #expect(page.judge(head) == .whole(SourceIdentity(finalURL: "http://a/page", size: nil)))
   }
 
-  @Test("the size in a 416 tells whether the source has changed")
+  @Test("the size in a 416 shows whether the source has changed")
   func beyondTheEndTheSizeTells() {
     #expect(judge(part, 416, ["content-range": "bytes */150"]) == .changed(.size(recorded: 1000, seen: 150)))
     #expect(judge(part, 416, ["content-range": "bytes */1000"]) == .unranged)

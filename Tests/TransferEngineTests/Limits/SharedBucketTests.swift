@@ -5,8 +5,8 @@ import Testing
 @Suite struct SharedBucketTests {
   static let second: Int64 = 1_000_000_000
 
-  /// Lets `transfers` take from a bucket for `seconds` of virtual time; each wants so many bytes per second, or all it
-  /// can get for `nil`. Returns what each got.
+  /// Lets `transfers` take from a bucket for `seconds` of virtual time. Each wants this many bytes per second, or as
+  /// many as it can get if `nil`. Returns the bytes that each got.
   private func run(rate: Int64, seconds: Int64, _ transfers: [Int64?]) -> [Int64] {
     var bucket = SharedBucket(rate: rate, now: 0)
     var got = [Int64](repeating: 0, count: transfers.count)
@@ -34,7 +34,7 @@ import Testing
     let total = got.reduce(0, +)
     #expect(total <= rate * 20 + rate / 4 + Int64(bucket.portion))
     #expect(Double(total) >= Double(rate) * 20 * 0.98)
-    // The first burst is whose comes first.
+    // The transfer that comes first gets the first burst.
     #expect((got.max() ?? 0) - (got.min() ?? 0) <= rate / 4 + 2 * Int64(bucket.portion))
   }
 

@@ -6,7 +6,7 @@ import TaskCore
 import TestKit
 import Testing
 
-/// The origin is what the engine's tests are measured with, so it is checked with another client: the `curl` command.
+/// The engine's tests rely on the origin, so it is checked with another client: the `curl` command.
 @Suite struct OriginServerTests {
   let origin: OriginServer
   let directory: TemporaryDirectory
@@ -67,7 +67,7 @@ import Testing
   }
 
   @Test(
-    "the test origin misbehaves as told",
+    "the test origin makes the scripted faults",
     arguments: [
       (OriginFault.ignoresRange, "HTTP/1.1 200", 300_001),
       (.shiftsRange(start: 1, end: 0), "Content-Range: bytes 101-199/300001", 99),

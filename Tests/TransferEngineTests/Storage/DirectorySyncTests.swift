@@ -12,7 +12,7 @@ import Testing
     directory = try TemporaryDirectory()
   }
 
-  /// What one caller got.
+  /// The result of one caller.
   enum Result: Hashable { case synced, failed }
 
   @Test("callers share the sync that follows the running one", arguments: [false, true])

@@ -76,7 +76,7 @@ import TransferEngine
     #expect(code { try publish(fixture.staged("a"), "link/a") } == .destinationInvalid)
     #expect(code { try publish(fixture.staged("a"), "link/new/a") } == .destinationInvalid)
     #expect(code { try publish(fixture.staged("a"), "file") } == .destinationInvalid)
-    // What is replaced is the link itself.
+    // The link itself is replaced.
     #expect(try publish(fixture.staged("a"), "file", .replace) == .published)
     #expect(try FileDescriptor.open(outside, O_RDONLY | O_DIRECTORY).entries().isEmpty)
     #expect(throws: StorageError.self) { _ = try volume.open(fixture.url("link/a")) }
@@ -116,7 +116,7 @@ import TransferEngine
     #expect(try volume.occupant(of: fixture.url("a"), name: file.name) == .nothing)
   }
 
-  /// As NFS and some FUSE: a link, then a removal.
+  /// NFS and some FUSE file systems need a link and then a removal.
   @Test("on a file system without renameat2 the file is linked and the staging name removed")
   func withoutRenameNoReplaceTheFileIsLinked() throws {
     let volume = try linking()
@@ -142,7 +142,7 @@ import TransferEngine
     #expect(try volume.staged().isEmpty)
   }
 
-  /// The volume of ``fixture``, as one that cannot rename without replacing.
+  /// The volume of ``fixture``, opened so that it cannot rename without replacing.
   private func linking() throws -> Volume {
     try Volume(name: "default", path: fixture.root, policy: ReservePolicy()) { _, _, _, _ throws(SystemError) in
       throw SystemError(errno: EINVAL, operation: "rename")

@@ -45,12 +45,13 @@ import Testing
     let second = try file(storage)
     #expect(throws: StorageError.self) { try second.reserve(5 * mebibyte) }
     try second.reserve(3 * mebibyte)
-    // Growing counts what the file holds already, so many small steps get no further than one big one.
+    // The bytes that the file already has count too, so many small steps get no more space than one big step.
     #expect(throws: StorageError.self) { try first.reserve(7 * mebibyte) }
     try storage.volume("default").discard(second.name)
   }
 
-  /// What fits into the empty volume waits until it is empty enough; what never will fails, and says why.
+  /// A file that fits into the empty volume waits until there is room. A file that never fits fails, and the error says
+  /// why.
   @Test(
     "a file larger than its volume fails for good, and one that fits the empty volume waits",
     .enabled(if: SmallDisk.isPossible),
@@ -71,7 +72,7 @@ import Testing
     throws
   {
     let disk = try SmallDisk(mebibytes: 10)
-    // Two storages on one volume, as two processes have them.
+    // Two storages on one volume, like those of two processes.
     let storages = try [storage(on: disk, share: 100), storage(on: disk, share: 100)]
     let granted = Lock<[StagingFile]>([])
     let mebibyte = self.mebibyte
@@ -85,7 +86,7 @@ import Testing
     for thread in threads { thread.join() }
     let files = granted.withLock { $0 }
     #expect((8...10).contains(files.count))
-    // Every promise is kept.
+    // Every promised byte can be written.
     let bytes = [UInt8](repeating: 1, count: Int(mebibyte))
     for file in files {
       try bytes.withUnsafeBytes { try file.write($0, at: 0) }
@@ -103,7 +104,7 @@ import Testing
     #expect(error?.isVoid == false)
   }
 
-  /// A worker that is frozen while it reserves, say.
+  /// For example, a worker may be frozen while it reserves.
   @Test("a lock that is never released does not stop reservations")
   func aLockThatIsNeverReleasedIsPassedBy() throws {
     let directory = try TemporaryDirectory()
@@ -120,7 +121,7 @@ import Testing
     frozen.unlock()
     let file = try files.openBeneath("3", O_RDWR | O_CREAT)
     try reserve.take(mebibyte, for: file, named: "3", in: files)
-    #expect(try frozen.tryLock(), "who takes the lock gives it back")
+    #expect(try frozen.tryLock(), "a caller that takes the lock gives it back")
   }
 
   @Test("promises count on file systems that cannot allocate blocks", .enabled(if: SmallDisk.isPossible))

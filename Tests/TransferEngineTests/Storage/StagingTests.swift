@@ -44,7 +44,7 @@ import Testing
     #expect(try first.size == 10)
   }
 
-  /// Nothing recorded speaks of them; another task's stay.
+  /// No checkpoint names them. The files of other tasks stay.
   @Test("a new staging file removes those of earlier owners")
   func aNewFileReplacesThoseOfEarlierOwners() throws {
     let other = try fixture.staged("another task's")
@@ -54,7 +54,7 @@ import Testing
     #expect(try Set(volume.staged().map(\.name)) == [other.name, newest.name])
   }
 
-  /// A worker that was frozen goes on where it was: its file must not take the place of the present owner's.
+  /// A worker that was frozen continues where it was. Its file must not replace the present owner's.
   @Test("a late file of a former owner never replaces the present owner's file")
   func aFormerOwnersLateFileIsSeparate() throws {
     let present = try fixture.staged("right", task: task, epoch: 2)
@@ -65,7 +65,7 @@ import Testing
       try volume.adopt(StagingName(task: task, epoch: 1, generation: 1), minimumSize: 5).read(0..<5) == [0, 0, 0, 0, 0])
   }
 
-  @Test("a staging file that is there already is never opened as a new one")
+  @Test("an existing staging file is never opened as a new one")
   func newFilesAreNew() throws {
     let file = try fixture.staged("mine", task: task)
     let error = #expect(throws: StorageError.self) { try volume.create(file.name) }
@@ -134,7 +134,7 @@ import Testing
     }
     #expect(error?.code == .ioError)
     #expect(error?.failure.class == .wait)
-    // Though the device would take it now.
+    // The device would accept the sync now.
     #expect(throws: StorageError.self) { try file.sync() }
     #expect(throws: StorageError.self) { try file.write("more") }
     #expect(throws: StorageError.self) { try file.volume.publish(file, to: fixture.url("a"), ifExists: .fail) }

@@ -5,7 +5,7 @@ import TestKit
 import Testing
 import TransferEngine
 
-/// A storage with one initialised root, `default`, in a directory of its own.
+/// A storage with one initialised root, `default`, in its own directory.
 struct StorageFixture {
   let directory: TemporaryDirectory
   let root: String
@@ -22,7 +22,7 @@ struct StorageFixture {
     try StorageURL("storage://default/\(path)")
   }
 
-  /// A staging file that holds `text`.
+  /// A staging file that contains `text`.
   func staged(_ text: String, task: UniqueID = .random(), epoch: Int = 1) throws -> StagingFile {
     let file = try storage.create(for: url("x"), name: StagingName(task: task, epoch: epoch, generation: 1))
     try file.write(text)
@@ -37,7 +37,7 @@ struct StorageFixture {
   var staging: String { "\(root)/.reelhaul/staging" }
 }
 
-/// A directory, FIFO or socket, as `kind` of the `S_IF…` says.
+/// Makes a directory, FIFO or socket; `kind` is one of the `S_IF…` constants.
 func makeEntry(_ kind: mode_t, at path: String) throws {
   guard (kind == S_IFDIR ? mkdir(path, 0o755) : mknod(path, kind | 0o600, 0)) == 0 else {
     throw SystemError.last("make \(path)")

@@ -81,7 +81,7 @@ import TransferEngine
     for isAnew in [false, true] {
       let file = try fixture.staged("bytes")
       if isAnew { #expect(unlink(marker) == 0) }
-      // In the same file the first time, in another one the second time.
+      // The first time the marker changes in the same file, the second time in a new file.
       let written = try FileDescriptor.open(marker, O_WRONLY | O_CREAT)
       try written.write("\(other)\n", at: 0)
       var times = [timespec](repeating: timespec(tv_sec: isAnew ? 2 : 1, tv_nsec: 0), count: 2)

@@ -2,7 +2,7 @@ import ReelhaulMessages
 import ReelhaulSystem
 import WorkerCore
 
-/// Commands and signals as a test sends them, one batch a call.
+/// Commands and signals that a test sends, one batch per call.
 final class ListSource: CommandSource, SignalSource {
   private struct State {
     var records: [CommandRecord] = []
@@ -16,7 +16,7 @@ final class ListSource: CommandSource, SignalSource {
 
   private let state = Lock(State())
 
-  /// Adds records as one batch, or to the batch that nobody has taken yet.
+  /// Adds records as one batch, or to the last batch if it was not taken yet.
   func send(_ values: [[UInt8]], key: [UInt8]? = nil) {
     let reader = state.withLock { state in
       for value in values {

@@ -1,5 +1,5 @@
 import Glibc
 import ReelhaulTelemetry
 
-/// Where tests log: they check behaviour, not lines.
+/// The log of tests, which is discarded: tests check behaviour, not log lines.
 let quietLog = Logger(level: .error, descriptor: open("/dev/null", O_WRONLY | O_CLOEXEC))

@@ -9,7 +9,7 @@ import Testing
 import TransferEngine
 import WorkerCore
 
-/// Workers with real parts: a database of its own, a development broker, an origin, a storage root.
+/// Workers with real parts: a new database, a development broker, an origin and a storage root.
 final class RealFleet: Sendable {
   let broker: DevelopmentBroker
   let kafka: KafkaConfiguration
@@ -62,7 +62,7 @@ final class RealFleet: Sendable {
     await Task.detached { [loop] in loop.shutdown() }.value
   }
 
-  /// Runs `body` beside a worker, then drains it.
+  /// Runs `body` while a worker runs, and then drains the worker.
   func withWorker(
     _ adjust: (inout WorkerConfiguration) -> Void = { _ in }, _ body: (RunningWorker) async throws -> Void
   ) async throws {
@@ -91,7 +91,7 @@ final class RealFleet: Sendable {
       })
   }
 
-  /// Reads a topic from its beginning until `count` records that `accept` takes are there.
+  /// Reads a topic from its beginning until it has `count` records that `accept` accepts.
   func read<Value>(_ count: Int, from topic: String, _ accept: (KafkaRecord) throws -> Value?) async throws -> [Value] {
     let reader = try await KafkaReader.open(kafka, topics: [topic], from: .beginning)
     var values: [Value] = []

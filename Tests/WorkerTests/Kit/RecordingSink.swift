@@ -2,15 +2,15 @@ import ReelhaulKafka
 import ReelhaulSystem
 import WorkerCore
 
-/// Keeps what is produced, and like a broker refuses values of more than 1 MiB.
+/// Keeps the produced messages. Like a broker, it refuses values of more than 1 MiB.
 final class RecordingSink: MessageSink, RoundSink {
   private let messages = Lock<[KafkaMessage]>([])
-  /// The calls that a broker which is away leaves without an answer; nil while it answers.
+  /// The calls without an answer while the broker is unreachable; nil while it answers.
   private let unanswered = Lock<[CheckedContinuation<Void, any Error>]?>(nil)
 
   private let refusal = Lock<(error: KafkaError?, count: Int)>((nil, 0))
 
-  /// From now on rounds fail with this, until it is nil. Returns how many have failed before.
+  /// Lets rounds fail with this error from now on, or succeed again if it is nil. Returns how many have failed before.
   @discardableResult
   func refuse(_ error: KafkaError?) -> Int {
     refusal.withLock { refusal in
@@ -22,12 +22,12 @@ final class RecordingSink: MessageSink, RoundSink {
   /// How many rounds have failed.
   var refused: Int { refusal.withLock { $0.count } }
 
-  /// From now on nothing is acknowledged.
+  /// Acknowledges nothing from now on.
   func goAway() { unanswered.withLock { $0 = $0 ?? [] } }
 
   var isWaitedFor: Bool { unanswered.withLock { $0?.isEmpty == false } }
 
-  /// Fails what waits, as a producer that is closed.
+  /// Fails all waiting calls, like a closed producer.
   func close() {
     let calls = unanswered.withLock { calls in
       defer { calls = nil }

@@ -3,7 +3,7 @@ import TaskCore
 import TaskStore
 import WorkerCore
 
-/// Runs that last until they are told to stop or what to end with.
+/// A handler whose runs last until they are stopped or get their outcome from the test.
 final class ScriptedHandler: KindHandler {
   let kind = TaskKind.download
   private struct State {
@@ -63,7 +63,7 @@ final class ScriptedHandler: KindHandler {
     waiting?.resume(returning: outcome)
   }
 
-  /// From now on runs do not stop when they are told to.
+  /// From now on runs do not stop when they are canceled.
   func hang() { state.withLock { $0.hangs = true } }
 
   func ledger(_ id: UniqueID) -> RunLedger? { state.withLock { $0.ledgers[id] } }

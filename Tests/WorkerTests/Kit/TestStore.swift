@@ -3,15 +3,15 @@ import ReelhaulSystem
 import TaskCore
 import TaskStore
 
-/// A store that can be taken away, behind which the calls are those of another.
+/// A store that passes calls to another store, and that a test can make unreachable.
 final class TestStore: TaskStore {
   private struct Faults {
     var isAway = false
-    /// Claims that are carried out and whose answers are lost.
+    /// The number of claims that are carried out but whose answers get lost.
     var lostClaims = 0
-    /// A batch with this task is refused.
+    /// Batches with this task are refused.
     var poison: UniqueID?
-    /// Nothing may be applied.
+    /// Whether the store refuses all commands.
     var isForbidden = false
     var refusals = 0
     var sweeps = 0

@@ -9,7 +9,7 @@ import Testing
 import TransferEngine
 import WorkerCore
 
-/// One worker with parts of a test: a store in memory, lists for topics.
+/// One worker with the parts of a test: a store in memory, and lists instead of topics.
 final class WorkerBench: Sendable {
   let loop = EventLoop(name: "worker")
   let store: TestStore
@@ -42,7 +42,7 @@ final class WorkerBench: Sendable {
       log: log)
   }
 
-  /// Runs `body` while the worker works, then drains it; returns the exit code.
+  /// Runs `body` while the worker runs, then drains the worker. Returns the exit code.
   @discardableResult
   func run(_ body: () async throws -> Void) async throws -> Int32 {
     await worker.start()

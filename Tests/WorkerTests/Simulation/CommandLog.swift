@@ -1,6 +1,6 @@
 import TaskCore
 
-/// The `commands` topic: batches that are handed out until somebody commits them, and sometimes again after that.
+/// The `commands` topic. Batches are handed out until a worker commits them, and sometimes again after that.
 @MainActor final class CommandLog {
   struct Batch {
     var commands: [Command]
@@ -19,7 +19,7 @@ import TaskCore
     batches.append(Batch(commands: commands))
   }
 
-  /// The next batch for a worker: the oldest that nobody has, or rarely one that somebody else had already.
+  /// The next batch for a worker: the oldest one that no worker has, or rarely one that another worker had before.
   func next(for worker: Int) -> Int? {
     if !batches.isEmpty, simulation.fault(0.1) { return batches.indices.randomElement(using: &simulation.random) }
     guard let index = batches.firstIndex(where: { !$0.isCommitted && $0.holder == nil }) else { return nil }
@@ -31,7 +31,7 @@ import TaskCore
     batches[index].isCommitted = true
   }
 
-  /// The group's rebalance after a member is gone.
+  /// The rebalance of the group after a member is gone.
   func release(_ worker: Int) {
     for index in batches.indices where batches[index].holder == worker { batches[index].holder = nil }
   }

@@ -4,12 +4,12 @@ import TestKit
 import Testing
 import TransferEngine
 
-/// Sees everything the simulated workers do to the world, and holds it against the invariants.
+/// Observes every effect of the simulated workers, and checks it against the invariants.
 @MainActor final class FleetObserver {
   private let simulation: Simulation
   private(set) var acts = 0
   private(set) var events: [UniqueID: [TaskEvent]] = [:]
-  /// Of the compacted topic: the sequence of each task's last snapshot, `nil` once it is removed.
+  /// The compacted topic: the sequence of each task's last snapshot; `nil` once the task is removed.
   private(set) var snapshots: [UniqueID: Int?] = [:]
   /// What the last owner of each task has recorded.
   private var checkpoints: [UniqueID: Checkpoint] = [:]
@@ -137,7 +137,7 @@ import TransferEngine
     }
   }
 
-  /// The task's file has its name: it is whole, of one version, and on stable storage.
+  /// The task's file has got its name: it must be whole, of one version, and on stable storage.
   func published(_ task: UniqueID) {
     let file = simulation.disk.published[task]
     simulation.check(file?.blocks.count == simulation.sources.blocks(of: task), "its file is not whole", of: task)
@@ -153,7 +153,8 @@ import TransferEngine
     return producer
   }
 
-  /// A round arrives at the broker; `false` where it is refused, nil where the broker loses it before it is acknowledged.
+  /// A round arrives at the broker. Returns `false` if it is refused, and nil if the broker loses it before it
+  /// acknowledges it.
   func published(_ pending: PendingEvents, by producer: Int) -> Bool? {
     guard producer == self.producer else { return false }
     if simulation.fault(0.05) {
@@ -172,7 +173,7 @@ import TransferEngine
     return true
   }
 
-  /// Every event of a task, once each and in order, as a consumer that skips what it has seen gets them.
+  /// Every event of a task, each once and in order, as seen by a consumer that skips repeated events.
   func history(of task: UniqueID) -> [TaskEvent] {
     var last = 0
     return (events[task] ?? []).filter { event in

@@ -58,7 +58,7 @@ import WorkerCore
     let rows = try await simulation.store.pendingRows()
     simulation.check(rows == nil, "not every event is relayed")
     #expect(fleet.acts >= tasks.count)
-    // What has succeeded is there, whatever happens.
+    // The file of a succeeded task exists, whatever happens.
     simulation.disk.cutPower()
     for task in tasks {
       let document = try #require(try await simulation.store.task(task))
@@ -144,7 +144,7 @@ import WorkerCore
     try simulation.verify()
   }
 
-  /// Some tasks are paused and resumed, some canceled, whatever they do at that moment.
+  /// Pauses and resumes some tasks and cancels others, whatever they do at that moment.
   private func meddle(with task: UniqueID, _ simulation: Simulation, _ log: CommandLog) {
     func send(_ action: ControlAction, after delay: Duration) {
       let id = UniqueID(high: simulation.random.next(), low: simulation.random.next())
@@ -162,7 +162,7 @@ import WorkerCore
     }
   }
 
-  /// Kills, freezes, cuts off and drains a worker now and then.
+  /// From time to time, kills, freezes, cuts off or drains a worker.
   private func trouble(_ worker: SimulatedWorker, _ simulation: Simulation) {
     simulation.after(simulation.milliseconds(3000...20_000)) { [self] in
       guard simulation.isFaulty else { return }

@@ -1,20 +1,20 @@
 import TaskCore
 
-/// The storage that all workers share. A power cut takes what was not synced: bytes, and names.
+/// The storage that all workers share. A power cut destroys bytes and names that are not synced.
 @MainActor final class SimulatedDisk {
   struct File {
-    /// The staging name, which stays with the file as a mark.
+    /// The staging name. It stays with the file as a mark.
     let mark: String
-    /// The version of the source that each block is of.
+    /// The version of the source to which each block belongs.
     var blocks: [Int: Int] = [:]
     var stable: [Int: Int] = [:]
-    /// A power cut may undo its last rename.
+    /// If false, a power cut may undo its last rename.
     var isNameStable = false
   }
 
   enum Renamed { case done, exists, missing }
 
-  /// A sync under way: what it covers, and before which power cut.
+  /// A sync that is under way: the bytes that it covers, and the number of power cuts at its start.
   struct Sync {
     fileprivate let mark: String
     fileprivate let covered: [Int: Int]
@@ -22,9 +22,9 @@ import TaskCore
   }
 
   private let simulation: Simulation
-  /// By staging name.
+  /// The staging files by name.
   private(set) var staged: [String: File] = [:]
-  /// By the task whose destination it is.
+  /// The published files, by the task that published them.
   private(set) var published: [UniqueID: File] = [:]
   private(set) var cuts = 0
 
@@ -38,13 +38,13 @@ import TaskCore
 
   func remove(_ name: String) { staged[name] = nil }
 
-  /// Writes a block of the `version` of the source. All who write one file write the same.
+  /// Writes a block of the `version` of the source. All writers of one file write the same bytes.
   func write(_ block: Int, of version: Int, to name: String) {
     let former = staged[name]?.blocks.updateValue(version, forKey: block)
     simulation.check(former == nil || former == version, "a block of \(name) is overwritten with another version")
   }
 
-  /// What is written now is stable once the sync has ended.
+  /// All bytes that are written now are on stable storage once the sync has ended.
   func beginSync(_ name: String) -> Sync {
     Sync(mark: name, covered: staged[name]?.blocks ?? [:], cuts: cuts)
   }
@@ -57,7 +57,7 @@ import TaskCore
     }
   }
 
-  /// Gives a file its name, unless another one has it.
+  /// Gives a file its name, unless another file has it.
   func rename(_ name: String, to task: UniqueID) -> Renamed {
     guard var file = staged[name] else { return .missing }
     guard published[task] == nil else { return .exists }
@@ -69,7 +69,7 @@ import TaskCore
 
   func syncDirectory(of task: UniqueID) { published[task]?.isNameStable = true }
 
-  /// Everything that was not synced is gone, or some of it is.
+  /// Destroys all or some of the data that is not synced.
   func cutPower() {
     cuts += 1
     simulation.note("power cut")
@@ -81,7 +81,7 @@ import TaskCore
     for name in staged.keys.sorted() { staged[name].map { staged[name] = survivor(of: $0) } }
     for task in published.keys.sorted() {
       published[task].map { published[task] = survivor(of: $0) }
-      // What is there after the restart is there for good.
+      // Everything that exists after the restart is on stable storage.
       published[task]?.isNameStable = true
     }
   }

@@ -10,14 +10,14 @@ import TaskCore
 
   func version(of task: UniqueID) -> Int { versions[task] ?? 1 }
 
-  /// From now on other bytes are served, as many as before.
+  /// Serves other bytes from now on, as many as before.
   func replace(_ task: UniqueID) { versions[task] = version(of: task) + 1 }
 
   func blocks(of task: UniqueID) -> Int { isLong(task) ? 20 + Int(task.low % 17) : 2 + Int(task.low % 7) }
 
   private func isLong(_ task: UniqueID) -> Bool { task.low.isMultiple(of: 3) }
 
-  /// What a response says of the source.
+  /// What a response says about the source.
   func identity(of task: UniqueID) -> SourceIdentity {
     SourceIdentity(
       finalURL: "http://origin/\(task)", size: Int64(blocks(of: task)) * Self.block,

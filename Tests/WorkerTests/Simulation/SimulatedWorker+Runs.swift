@@ -4,7 +4,7 @@ import TaskStore
 import TransferEngine
 import WorkerCore
 
-// A run: block by block, recorded behind the disk, published once.
+// A run: it fetches block by block, records only synced bytes, and publishes once.
 extension SimulatedWorker {
   func begin(_ claim: Claim, _ id: WorkerID) async throws {
     runs[claim.spec.id] = Run(claim: claim, worker: id)
@@ -19,7 +19,7 @@ extension SimulatedWorker {
     return run
   }
 
-  /// Goes on with what was recorded, if it is there; else with another file.
+  /// Continues with the recorded file if it exists; otherwise with a new one.
   private func adopt(_ checkpoint: DownloadCheckpoint, _ task: UniqueID) {
     runs[task]?.generation = checkpoint.generation + 1
     guard checkpoint.identity.isStrong, let file = disk.staged[checkpoint.stagingName] else { return }
@@ -48,7 +48,7 @@ extension SimulatedWorker {
     }
   }
 
-  /// One answer of the server, and the block that it brings.
+  /// Handles one answer of the server, with the block in it.
   private func step(_ claim: Claim) {
     let task = claim.spec.id
     later(simulation.milliseconds(10...2000)) { worker in
@@ -58,7 +58,7 @@ extension SimulatedWorker {
       let seen = worker.simulation.sources.identity(of: task)
       var void: StagingName?
       if let known = run.identity, known.mismatch(with: seen) != nil {
-        // While a sync runs, what it covers may still be recorded.
+        // While a sync runs, its bytes may still be recorded.
         if run.isSyncing { return worker.step(claim) }
         void = run.file
         run.generation += 1
@@ -82,7 +82,7 @@ extension SimulatedWorker {
     }
   }
 
-  /// Syncs what is written by now, and records it when the sync has ended; meanwhile more is written.
+  /// Syncs the bytes that are written now, and records them when the sync has ended. More bytes are written meanwhile.
   private func sync(_ claim: Claim, then next: @escaping @MainActor (SimulatedWorker) -> Void) {
     guard let run = run(of: claim), let file = run.file, let identity = run.identity, !run.isSyncing else { return }
     runs[claim.spec.id]?.isSyncing = true
@@ -117,7 +117,7 @@ extension SimulatedWorker {
 
   // MARK: Publishing
 
-  /// All is written: synced, recorded as being published, renamed.
+  /// All blocks are written: syncs, records `publishing`, and renames.
   private func complete(_ claim: Claim) {
     guard let run = run(of: claim), let file = run.file, let identity = run.identity else { return }
     if run.isSyncing { return later(.milliseconds(5)) { $0.complete(claim) } }
@@ -151,13 +151,13 @@ extension SimulatedWorker {
     later(duration) { $0.settle(claim, .succeeded(sha256: nil, bytes: 1)) }
   }
 
-  /// Finishes what a former owner has recorded as being published.
+  /// Finishes a publication that a former owner has recorded.
   private func recover(_ claim: Claim, _ checkpoint: DownloadCheckpoint) async throws {
     let task = claim.spec.id
     if disk.staged[checkpoint.stagingName] != nil, let file = StagingName(checkpoint.stagingName) {
       try await publish(claim, file)
     } else if disk.published[task]?.mark == checkpoint.stagingName {
-      // It may have died before it synced the directory.
+      // The former owner may have died before it synced the directory.
       try await act(claim) { $0.syncDirectory(claim) }
     } else {
       runs[task]?.generation = checkpoint.generation + 1
@@ -182,7 +182,7 @@ extension SimulatedWorker {
       })
   }
 
-  /// Writes until there is an answer, as long as the fence is open.
+  /// Repeats a write until it is answered, while the fence is open.
   private func write(
     _ claim: Claim, _ request: @escaping @MainActor (MemoryStore) async throws -> [Bool],
     then done: @escaping @MainActor (SimulatedWorker, Bool) async throws -> Void

@@ -24,7 +24,7 @@ extension SimulatedWorker {
             try await worker.perform(worker.ingest.handle(outcomes.map { .applied($0) } ?? .unavailable))
           })
       case .deliver:
-        // Hints and dead letters: the simulation's commands need neither.
+        // The commands of the simulation need no hints and no dead letters.
         later(simulation.latency) { try await $0.perform($0.ingest.handle(.delivered)) }
       case .commit:
         if let batch { log.commit(batch) }
@@ -105,7 +105,7 @@ extension SimulatedWorker {
     tickRelay()
   }
 
-  /// What is read ahead is read before the round is there: the hardest order.
+  /// The next round is read before the present one has arrived at the broker, because this is the hardest order.
   private func publish(_ current: PendingEvents, readingAhead limit: Int?) {
     guard let limit else { return send(current) { $0.tickRelay() } }
     let rows = current.wholeRows
@@ -114,14 +114,14 @@ extension SimulatedWorker {
       then: { worker, next in worker.send(current) { $0.take(next, of: limit) } })
   }
 
-  /// It may arrive long after the term, and after the process is stopped or dead.
+  /// The round may arrive long after the term, and after the process has stopped or died.
   private func send(_ current: PendingEvents, then next: @escaping @MainActor (SimulatedWorker) -> Void) {
     let producer = producer
     let delay = simulation.fault(0.02) ? simulation.milliseconds(0...20_000) : .zero
     call(
       after: delay, { [fleet] _ in fleet.published(current, by: producer) },
       then: { worker, isTaken in
-        // Not acknowledged, or refused: the rows stay.
+        // If the round is not acknowledged or is refused, the rows stay.
         guard isTaken == .some(true) else { return worker.relayFailed(isShutOut: isTaken != .some(nil)) }
         worker.discard(current.wholeRows, then: next)
       })

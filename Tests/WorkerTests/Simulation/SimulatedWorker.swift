@@ -6,14 +6,14 @@ import Testing
 import TransferEngine
 import WorkerCore
 
-/// A worker process: the deciding values of the real one, with a shell that lives in virtual time and may be killed
-/// or stopped at any moment.
+/// A worker process: the decision types of the real one, with a shell that runs in virtual time and may be killed or
+/// stopped at any moment.
 @MainActor final class SimulatedWorker {
   struct Run {
     var claim: Claim
     var worker: WorkerID
     var stop: StopReason?
-    /// Of the source that the bytes are of; nil before its first answer.
+    /// The identity of the source to which the bytes belong; nil before the first answer.
     var identity: SourceIdentity?
     var generation = 0
     var file: StagingName?
@@ -31,7 +31,7 @@ import WorkerCore
   let log: CommandLog
   let fleet: FleetObserver
   let index: Int
-  /// Counts the lives of the process; what was sent in an earlier one is lost.
+  /// Counts the lives of the process. Messages that were sent in an earlier life are lost.
   private var life = 0
   private(set) var isStopped = false
   /// No call arrives anywhere before.
@@ -79,7 +79,7 @@ import WorkerCore
   /// The time on this worker's clock.
   var now: BootInstant { clock.time(at: simulation.now) }
 
-  /// Whether the lease allows to touch the world.
+  /// Whether the lease allows changes to the world.
   var mayAct: Bool { fence?.isOpen(at: now) == true }
 
   // MARK: The process
@@ -112,7 +112,7 @@ import WorkerCore
     later(simulation.milliseconds(100...5000)) { try await $0.start() }
   }
 
-  /// SIGTERM; the process ends with ``exitCode``.
+  /// SIGTERM. The process ends with ``exitCode``.
   func terminate(thenRestart: Bool = false) {
     restarts = thenRestart
     later(.zero) { $0.handle(.stopRequested) }
@@ -125,8 +125,8 @@ import WorkerCore
     if restarts { restart() }
   }
 
-  /// SIGSTOP, and SIGCONT after `duration`: what arrived meanwhile is handled in any order. Its clock may have stood still
-  /// meanwhile, or jumped.
+  /// SIGSTOP, and SIGCONT after `duration`. Messages that arrived meanwhile are handled in any order. The worker's
+  /// clock may have stopped or jumped in that time.
   func stop(for duration: Duration) {
     guard !isStopped else { return }
     simulation.note("process \(self.index) is frozen for \(duration)")
@@ -148,13 +148,13 @@ import WorkerCore
     }
   }
 
-  /// Its network is gone for a while: it works on, and reaches neither store nor broker.
+  /// The worker loses its network for a while. It continues to work, but reaches neither the store nor the broker.
   func cutOff(for duration: Duration) {
     simulation.note("process \(self.index) is cut off for \(duration)")
     cutOffUntil = max(cutOffUntil, simulation.now + duration)
   }
 
-  /// Runs `body` when this worker's clock says so.
+  /// Runs `body` when the worker's own clock shows `time`.
   func wake(at time: BootInstant, _ body: @escaping @MainActor (SimulatedWorker) async throws -> Void) {
     later(clock.wait(until: time, from: simulation.now), body)
   }
@@ -169,7 +169,7 @@ import WorkerCore
     try await deliver(life) { try await body(self) }
   }
 
-  /// Runs `body` after a while, in this life, and not while the process is stopped.
+  /// Runs `body` after `delay`, but only in this life, and not while the process is stopped.
   func later(_ delay: Duration, _ body: @escaping @MainActor (SimulatedWorker) async throws -> Void) {
     let life = life
     simulation.after(delay) { [self] in

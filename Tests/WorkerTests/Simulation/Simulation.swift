@@ -4,7 +4,7 @@ import TaskCore
 import TaskStore
 import WorkerCore
 
-/// A fleet in virtual time: one queue of things that happen, one seed that decides everything.
+/// A fleet in virtual time: one queue of events, and one seed that decides everything.
 @MainActor final class Simulation {
   typealias Step = @MainActor () async throws -> Void
 
@@ -41,7 +41,7 @@ import WorkerCore
 
   func after(_ delay: Duration, _ step: @escaping Step) {
     let event = Event(at: now + delay, step: step)
-    // Latest first, so that the next one is taken from the end.
+    // The latest event comes first, so that the next one can be taken from the end.
     var (low, high) = (0, events.count)
     while low < high {
       let middle = (low + high) / 2
@@ -50,7 +50,7 @@ import WorkerCore
     events.insert(event, at: low)
   }
 
-  /// Lets everything happen up to `end`, or until `isOver` holds.
+  /// Runs all events up to `end`, or until `isOver` returns true.
   func run(until end: BootInstant, _ isOver: () async throws -> Bool = { false }) async throws {
     var steps = 0
     while let event = events.last, event.at <= end {

@@ -1,13 +1,13 @@
 import ReelhaulSystem
 import WorkerCore
 
-/// The boot clock of one worker, which is not the world's: it began at another time, runs slow or fast, and while its
-/// process is frozen it may stand still or jump ahead, as a virtual machine's does.
+/// The boot clock of one worker. It differs from the world's clock: it began at another time and runs slower or faster.
+/// While its process is frozen, it may stand still or jump ahead, like the clock of a virtual machine.
 struct WorkerClock {
-  /// The slowest and the fastest one, in seconds of its own for one of the world. A lease leaves room for the slowest:
-  /// two thirds of it last less than the whole, the time included that ``standstill`` may take.
+  /// The slowest and the fastest rate, in seconds of this clock per second of the world. A lease tolerates the slowest:
+  /// two thirds of the lease on this clock, plus ``standstill``, are shorter than the whole lease.
   static let rates = 0.85...1.25
-  /// For how long it may stand still, once in ``pause``.
+  /// How long the clock may stand still, once in ``pause``.
   static let standstill = Duration.milliseconds(1500)
   static let pause = Duration.seconds(30)
 
@@ -24,9 +24,9 @@ struct WorkerClock {
     BootInstant(nanoseconds: Int64(Double(world.nanoseconds) * rate)) + ahead
   }
 
-  /// How long the world takes until it is `time` here.
+  /// How long it takes in the world until this clock shows `time`.
   func wait(until time: BootInstant, from world: BootInstant) -> Duration {
-    // Rounded up: woken a nanosecond early, a worker would find nothing to do, for ever.
+    // Rounded up, because a worker that wakes a nanosecond early would find nothing to do, for ever.
     max(.zero, self.time(at: world).duration(to: time)) / rate + .nanoseconds(2)
   }
 
@@ -34,7 +34,8 @@ struct WorkerClock {
     ahead = ahead + duration
   }
 
-  /// It has not gone on for the last `duration` of the world's, of which so much counts as the lease has room for.
+  /// The clock did not advance during the last `duration` of the world's time. Only as much of it counts as the lease
+  /// can tolerate.
   mutating func standStill(for duration: Duration, at world: BootInstant) {
     if let stoodStill, stoodStill.duration(to: world) < Self.pause { return }
     stoodStill = world
