@@ -13,8 +13,8 @@ struct FarServerTests {
   /// The real sizes of chunks: those of the harness are for small files.
   private func download(
     _ way: FarProxy.Way, hostConnections: Int = 16, size: Int64 = size, tasks: Int = 1,
-    change: @Sendable @escaping (inout TaskSpec) -> Void = { _ in },
-    check: (DownloadHarness, FarProxy) async throws -> Void = { _, _ in }
+    connections: Int = TaskSpec.standardConnections, rate: Int64? = nil,
+    _ check: (DownloadHarness, FarProxy) async throws -> Void = { _, _ in }
   ) async throws {
     try await DownloadHarness.run {
       $0.download.limits = DownloadLimits()
@@ -29,7 +29,7 @@ struct FarServerTests {
           var spec = harness.spec()
           spec.source = "http://127.0.0.1:\(proxy.port)\(DownloadHarness.path)"
           spec.destination = "storage://default/in/\(number).mp4"
-          change(&spec)
+          (spec.connections, spec.rate) = (connections, rate)
           group.addTask { [spec] in
             let outcome = await harness.run(spec)
             #expect(outcome == .succeeded(sha256: file.sha256, bytes: file.size))
@@ -52,7 +52,7 @@ struct FarServerTests {
 
   @Test("--connections limits a task")
   func aTaskMayBeLimited() async throws {
-    try await download(.init(rate: 4 << 20), change: { $0.connections = 3 }) { _, proxy in
+    try await download(.init(rate: 4 << 20), connections: 3) { _, proxy in
       #expect(proxy.most == 3)
     }
   }
@@ -77,7 +77,7 @@ struct FarServerTests {
 
   @Test("a limited task uses one connection where that is enough")
   func aLimitedTaskUsesOneConnection() async throws {
-    try await download(.init(), size: 6 << 20, change: { $0.rate = 3 << 20 }) { _, proxy in
+    try await download(.init(), size: 6 << 20, rate: 3 << 20) { _, proxy in
       #expect(proxy.most == 1)
     }
   }
