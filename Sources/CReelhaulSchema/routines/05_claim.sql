@@ -317,7 +317,11 @@ end $$;
 
 -- Switches off lanes that seem empty. Locks them first (a transaction that inserts rows holds KEY SHARE), then looks
 -- again with a new snapshot. Queues without any other lane that is on become idle.
-create function switch_off(dry int[], v float8) returns void language plpgsql as $$
+--
+-- A queue that this call has `served` was due until its last task, and not until the call had all of its tasks: it has
+-- earned no part of the others. The time of its last task lies between `v_before`, the virtual time before the call, and
+-- `v`, about half a task before its tag.
+create function switch_off(dry int[], v_before float8, v float8, served int[]) returns void language plpgsql as $$
 declare
   locked int[];
   queues int[];
@@ -335,7 +339,10 @@ begin
     returning queue_id)
   select array_agg(distinct queue_id) into queues from off;
   if queues is not null then
-    update queue q set tag = greatest(-1 / weight, least(1 / weight, tag - v)), cursor_lane = -1
+    update queue q
+       set tag = greatest(-1 / weight, least(1 / weight, tag - case
+                   when id = any(served) then greatest(v_before, least(v, tag - 0.5 / weight)) else v end)),
+           cursor_lane = -1
      where id = any(queues) and cursor_lane >= 0
        and not exists (
          with recursive ranks as (
@@ -361,6 +368,8 @@ declare
   left_over  int;
   at_rank    smallint := -32768;
   v          float8;                                              -- the virtual time
+  v_before   float8;                                              -- before this call
+  served     int[]  := '{}';                                      -- queues that got something
   horizon    bigint;                                              -- no later commit adds a position below it
   kinds      int[];                                               -- kinds that the worker handles and that have room
   storages   int[];                                               -- storages that it has mounted and that have room
@@ -399,6 +408,7 @@ begin
   select array_fill(null::int, array[max(id)]) into room from bucket;
   select least(wanted, run_limit - used) into left_over from bucket where id = 1;
   select max(start) into v from queue;
+  v_before := v;
   kinds := '{}';
   for part in
     select b.id, b.counts_as, c.id kind,
@@ -455,7 +465,7 @@ begin
             done := done || ids[i]; progress := true;
           end if;
           if gots[i] > 0 then
-            progress := true;
+            progress := true; served := served || ids[i];
           end if;
           continue when part.empty;
         end if;
@@ -487,7 +497,7 @@ begin
   end loop;
 
   if dry is not null then
-    perform switch_off(dry, v);
+    perform switch_off(dry, v_before, v, served);
   end if;
   perform publish('started', all_took, all_sequences);
   return query select unnest(all_took);
