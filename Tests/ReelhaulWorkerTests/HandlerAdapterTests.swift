@@ -1,3 +1,4 @@
+import MemoryTaskStore
 import ReelhaulSystem
 import ReelhaulTelemetry
 import ReelhaulTestKit

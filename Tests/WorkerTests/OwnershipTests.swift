@@ -1,3 +1,4 @@
+import MemoryTaskStore
 import ReelhaulSystem
 import TaskCore
 import TaskStore

@@ -1,3 +1,4 @@
+import MemoryTaskStore
 import TaskCore
 import TaskStore
 import TestKit
