@@ -95,7 +95,7 @@ import Testing
 
   @Test("requests that are too many are ended early, and their rest is fetched by others without counting as a failure")
   func surplusRequestsAreRetired() throws {
-    var machine = try machine()
+    var machine = try machine { $0.connections = 16 }
     var open = requests(machine.begin(resuming: nil))
     open += requests(machine.head(head(open[0]), of: open[0].id, now: 0).1)
     for _ in 0..<8 {
