@@ -31,9 +31,9 @@ private struct Run {
   private var ages: [Int64] = []
   private var random = SplitMix64(seed: 1)
 
-  init(_ link: Link, maximum: Int = 16, start: Int = 2, isKnown: Bool = false) {
+  init(_ link: Link, maximum: Int = 16, start: Int = 2) {
     self.link = link
-    governor = ConnectionGovernor(maximum: maximum, start: start, isKnown: isKnown)
+    governor = ConnectionGovernor(maximum: maximum, start: start)
   }
 
   mutating func go(seconds count: Int64) {
@@ -164,8 +164,41 @@ struct ConnectionGovernorTests {
 
   @Test("a server that is known begins with what was right for it")
   func beginsWithWhatIsKnown() {
-    #expect(ConnectionGovernor(maximum: 16, start: 12, isKnown: true).connections == 12)
-    #expect(ConnectionGovernor(maximum: 4, start: 12, isKnown: true).connections == 4)
+    #expect(ConnectionGovernor(maximum: 16, start: 12, rate: 1_000_000).connections == 12)
+    #expect(ConnectionGovernor(maximum: 4, start: 12, rate: 1_000_000).connections == 4)
+  }
+
+  @Test("a number that is known for a host is given up as soon as each connection brings less")
+  func whatIsKnownIsGivenUpWhenItNoLongerHolds() {
+    var run = Run(Link(connection: mebibyte))
+    run.governor = ConnectionGovernor(maximum: 16, start: 2, rate: 100 * mebibyte)
+    run.go(seconds: 4)
+    #expect(run.governor.connections == 16, "\(run.seconds)")
+  }
+
+  @Test("a download that shares its host has its share at once, and all as soon as it is alone")
+  func theShareOfAHostIsKept() {
+    var run = Run(Link(connection: mebibyte))
+    run.governor.allowed = 3
+    run.go(seconds: 5)
+    #expect(run.seconds.allSatisfy { $0 == 3 }, "\(run.seconds)")
+    #expect(!run.governor.isSettled, "it did not find out more than its share")
+    run.governor.allowed = 16
+    run.go(seconds: 1)
+    #expect(run.governor.connections == 16)
+    run.governor.allowed = 1
+    #expect(run.governor.connections == 1)
+  }
+
+  @Test("an answer that the download holds back is no verdict on a trial")
+  func whatIsHeldBackIsNoVerdict() {
+    var run = Run(Link(total: 600 * mebibyte))
+    run.go(seconds: 1)
+    let before = run.governor.connections
+    for _ in 0..<20 {
+      run.governor.observe(.init(milliseconds: 1000, bytes: 0, settled: before, settledBytes: 0, isHeldBack: true))
+      #expect(run.governor.connections <= before)
+    }
   }
 
   @Test("the number of connections never again reaches a number that was refused")

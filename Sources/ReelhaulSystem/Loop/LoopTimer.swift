@@ -33,6 +33,18 @@ package final class LoopTimer: @unchecked Sendable {
 }
 
 extension EventLoop {
+  /// Calls `body` every `interval`, until the task that it returns is canceled.
+  package func repeating(
+    every interval: Duration, _ body: @escaping @Sendable () -> Void
+  ) -> Task<Void, any Error> {
+    task { [self] in
+      while true {
+        try await sleep(for: interval)
+        body()
+      }
+    }
+  }
+
   /// Runs `body` on the loop once `after` has passed, never earlier, and then repeatedly if `every` is given. Call it
   /// on the loop.
   @discardableResult

@@ -122,7 +122,7 @@ public struct TaskTransfer: Sendable {
       id: Self.id(of: name, in: run), kind: .download, source: source, destination: "\(place)",
       expect: options.expect, ifExists: options.ifExists,
       headers: options.headers.sorted { $0.key < $1.key }.map { HeaderField(name: $0.key, value: $0.value) },
-      rate: task.rate, credential: options.credential ?? task.credential)
+      rate: task.rate, connections: task.connections, credential: options.credential ?? task.credential)
     do throws(InvalidTask) {
       try spec.validateTransfer()
     } catch {

@@ -61,6 +61,15 @@ public struct ConnectionGovernor: Sendable {
   /// The throughput that is wanted, in bytes per second; `nil`: as much as there is.
   public var wanted: Int64?
 
+  /// How many connections the host gives this download at most, because others use it as well.
+  public var allowed = Int.max {
+    didSet {
+      if connections > most { setBack(to: most) }
+      // What was held down by others finds out again how much it can use.
+      if allowed > oldValue, connections >= oldValue { reset() }
+    }
+  }
+
   private let limits: Limits
   private var ceiling: Int
   private var sinceBreak: Int64 = .max
@@ -108,13 +117,15 @@ public struct ConnectionGovernor: Sendable {
 
   /// Starts with `start` connections and never uses more than `maximum`.
   ///
-  /// - Parameter isKnown: `start` is what was right for this host a short time ago.
-  public init(maximum: Int, start: Int = 1, isKnown: Bool = false, limits: Limits = Limits()) {
+  /// - Parameter rate: bytes per second of one connection, if `start` is what was right for this host a short time ago.
+  ///   The download then begins without the ramp.
+  public init(maximum: Int, start: Int = 1, rate: Int64? = nil, limits: Limits = Limits()) {
     self.limits = limits
     ceiling = max(1, maximum)
     connections = min(max(1, start), ceiling)
-    phase = isKnown ? .measuring(Measurement(settling: limits.settling), trial: nil) : .ramp(Measurement())
-    up = Pause(left: isKnown ? limits.rest : 0, next: limits.rest)
+    phase = rate != nil ? .measuring(Measurement(settling: limits.settling), trial: nil) : .ramp(Measurement())
+    up = Pause(left: rate != nil ? limits.rest : 0, next: limits.rest)
+    up.verdict = min(rate ?? 0, 1 << 50) * Int64(min(connections, 1 << 10))
     down = Pause(left: 2 * limits.rest, next: 2 * limits.rest)
   }
 
@@ -157,8 +168,15 @@ public struct ConnectionGovernor: Sendable {
     sinceBreak = 0
   }
 
-  /// How many connections there should be without those that broke of late.
+  /// The number before connections broke of late.
   public var lasting: Int { max(beforeBreaks ?? 0, connections) }
+
+  private var most: Int { max(1, min(ceiling, allowed)) }
+
+  /// No trial runs, and the number was not only set by others' use of the host.
+  public var isSettled: Bool {
+    if case .measuring(_, nil) = phase { connections < allowed || allowed >= ceiling } else { false }
+  }
 
   private mutating func setBack(to count: Int) {
     connections = count
@@ -188,9 +206,9 @@ public struct ConnectionGovernor: Sendable {
     }
     // A fast connection may be one that begins with a burst: a trial tells.
     guard measurement.rate < limits.slowRate, !isEnough(measurement.throughput) else { return step(from: measurement) }
-    connections = min(connections * 4, ceiling)
+    connections = min(connections * 4, most)
     phase = .ramp(Measurement())
-    if connections == ceiling { begin(trial: nil) }
+    if connections == most { begin(trial: nil) }
   }
 
   private mutating func measure(_ measurement: Measurement, _ trial: Trial?) {
@@ -199,13 +217,15 @@ public struct ConnectionGovernor: Sendable {
       return
     }
     let throughput = measurement.throughput
-    if trial != nil { beforeBreaks = nil }
     guard let trial else { return step(from: measurement) }
+    beforeBreaks = nil
+    // What the download held back itself is no verdict.
+    guard !measurement.isHeldBack else { return retreat(to: trial) }
     let change = Int64(connections - trial.connections)
     let share = trial.throughput / Int64(trial.connections) * change
     if change > 0 {
       // What the trial began with was a burst.
-      if isVoid(trial.throughput, at: throughput) { return rampAgain() }
+      if isVoid(trial.throughput, at: throughput) { return reset() }
       guard throughput - trial.throughput >= share / 100 * limits.gainPercent, throughput > trial.throughput else {
         up.failed(at: trial.throughput, limits)
         return retreat(to: trial)
@@ -217,20 +237,20 @@ public struct ConnectionGovernor: Sendable {
         return retreat(to: trial)
       }
       down.succeeded(limits)
-      // What was given up is not asked for again at once.
+      // No connection that was given up is opened again at once.
       up.left = max(up.left, limits.rest)
       up.verdict = 0
     }
     step(from: measurement)
   }
 
-  private mutating func rampAgain() {
+  private mutating func reset() {
     up.succeeded(limits)
     phase = .ramp(Measurement())
   }
 
   private mutating func retreat(to trial: Trial) {
-    connections = min(trial.connections, ceiling)
+    connections = min(trial.connections, most)
     begin(trial: nil)
   }
 
@@ -238,9 +258,9 @@ public struct ConnectionGovernor: Sendable {
   private mutating func step(from measurement: Measurement) {
     let throughput = measurement.throughput
     let trial = Trial(connections: connections, throughput: throughput)
-    if up.left > 0, isVoid(up.verdict, at: throughput), !measurement.isHeldBack { return rampAgain() }
-    if connections < ceiling, up.left <= 0, throughput > 0, !isEnough(throughput), !measurement.isHeldBack {
-      connections = min(connections + max(1, connections < 4 ? connections : connections / 2), ceiling)
+    if up.left > 0, isVoid(up.verdict, at: throughput), !measurement.isHeldBack { return reset() }
+    if connections < most, up.left <= 0, throughput > 0, !isEnough(throughput), !measurement.isHeldBack {
+      connections = min(connections + max(1, connections < 4 ? connections : connections / 2), most)
       begin(trial: trial)
     } else if connections > 1, down.left <= 0, throughput > 0 {
       connections -= max(1, connections / 4)

@@ -31,7 +31,7 @@ final class Download: @unchecked Sendable {
   private var retry: LoopTimer?
   private var timer: LoopTimer?
   private var meter = Meter()
-  /// Whose connections this run shares with others, once it has begun.
+  /// The server that the run has entered in ``HostConnections``, while it fetches.
   private var host: String?
   private var completion: UnsafeContinuation<DownloadOutcome, Never>?
 
@@ -124,6 +124,7 @@ extension Download {
         loop.task { [self] in await refreshCredential() }
       case .complete(let bytes):
         isPublishing = true
+        leaveHost()
         loop.task { [self] in await complete(bytes: bytes) }
       case .end(let end):
         loop.task { [self] in await wind(up: end) }
@@ -132,17 +133,18 @@ extension Download {
   }
 
   private func start(_ request: DownloadMachine.Request) {
+    if host == nil { use(request.place.server) }
     let receiver = ChunkReceiver(request.id, of: self)
     let fetch = Fetch(
       Exchange(request, source: source, destination: destination, options: options), receiver: receiver)
     let task = loop.task { [self] in
-      let end = await fetch.run(on: root.client, sharing: root.hosts, pulse: ledger.pulse) { place in
+      let end = await fetch.run(on: root.client, sharing: root.hosts, of: root.name, pulse: ledger.pulse) { place in
         var sent = CurlRequest(request, to: place, spec: spec, credential: credential, context: context)
         sent.receiveBuffer = bufferSize
         return sent
       }
       fetches[request.id] = nil
-      share()
+      updateAllowed()
       perform(
         machine.ended(
           request.id, at: end.place, received: receiver.received, end.interruption,
@@ -208,9 +210,12 @@ extension Download {
 // Calls from the receivers.
 extension Download {
   func received(_ answer: SourceAnswer, from place: Place, of id: Int) -> Reception {
+    switch answer {
+    case .part, .whole: use(place.server)
+    default: break
+    }
     let (reception, actions) = machine.answered(answer, from: place, of: id)
     perform(actions)
-    if let server = machine.resolved?.server { use(server) }
     return reception
   }
 
@@ -239,7 +244,7 @@ extension Download {
 
   /// The bytes that one connection gathers before it writes them: as much as flows.
   var bufferSize: Int {
-    let share = options.writeBuffers / machine.server.connections
+    let share = options.writeBuffers / machine.server.governor.connections
     let rate = spec.rate ?? machine.server.connectionRate ?? .max
     let flowing = Double(rate) * options.bufferTime.seconds
     return min(options.writeBuffer, max(16 << 10, Int(min(Double(share), flowing))))
@@ -259,10 +264,10 @@ extension Download {
       tick()
       let now = Clocks.boottime()
       for (receiver, _) in fetches.values { receiver.flush(before: now - options.exposure.nanoseconds) }
-      share()
+      updateAllowed()
       let sample = DownloadMachine.Sample(
         milliseconds: (now - meter.since) / 1_000_000, arrived: fetches.mapValues { $0.receiver.arrived },
-        isHeldBack: meter.hasHeldBack)
+        isHeldBack: meter.hasHeldBack || fetches.values.contains { $0.receiver.isPaused })
       (meter.since, meter.hasHeldBack) = (now, false)
       perform(machine.sampled(sample))
       if completion != nil { startTimer() }
@@ -280,7 +285,8 @@ extension Download {
     let most = min(spec.connections, limits.connections)
     let known = context.root.hosts.experience(of: source.server)
     var governor = ConnectionGovernor(
-      maximum: most, start: isLimited ? 1 : known?.connections ?? limits.firstConnections, isKnown: known != nil)
+      maximum: most, start: isLimited ? 1 : known?.connections ?? limits.firstConnections,
+      rate: isLimited ? nil : known?.rate)
     governor.wanted = spec.rate
     return governor
   }
@@ -291,18 +297,26 @@ extension Download {
     leaveHost()
     host = server
     root.hosts.enter(server)
-    share()
+    updateAllowed()
   }
 
-  private func share() {
-    if let host { machine.server.allowed = root.hosts.share(of: host) }
+  private func updateAllowed() {
+    guard let host else { return }
+    let share = root.hosts.share(of: host)
+    if share != machine.server.governor.allowed { machine.server.governor.allowed = share }
   }
 
   private func leaveHost() {
     guard let host else { return }
     self.host = nil
     root.hosts.leave(host)
-    if let experience = machine.experience, !throttle.isLimited { root.hosts.learned(experience, of: host) }
+    // A task that may not have more has found out nothing that holds for others.
+    guard let experience = machine.experience, !throttle.isLimited,
+      spec.connections >= TaskSpec.standardConnections || experience.connections < spec.connections
+    else { return }
+    root.hosts.learned(experience, of: host)
+    // The next download asks there first.
+    if source.server != host { root.hosts.learned(experience, of: source.server) }
   }
 }
 

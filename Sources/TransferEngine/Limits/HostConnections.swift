@@ -1,24 +1,56 @@
 import ReelhaulSystem
 
-/// The connections of all transfers of this process to each host: never more than the limit, shared equally, and what
-/// was learned of a host for the next transfer.
+/// The requests that all transfers of this process have running at each host: never more than the limit, with an equal
+/// share for each transfer. It also remembers what a transfer learned of a host, for the next one.
 ///
 /// A host is a name or address with its port, as ``CurlURL/server`` gives it. The threads of all loops may call it.
+///
+/// A storage root may always have one request at a host, even beyond the limit. A root whose file system does not answer
+/// gives nothing back, and must not stop the others.
 final class HostConnections: Sendable {
-  /// What the last transfer of a host found out.
+  /// What a transfer found out about a host.
   struct Experience: Hashable {
     var connections: Int
     /// Bytes per second of one connection.
-    var rate: Int64?
+    var rate: Int64
   }
 
   fileprivate struct Host {
-    var used = 0
+    /// Requests that run, by storage root.
+    var used: [String: Int] = [:]
     var transfers = 0
-    var waiting: [(number: Int, continuation: UnsafeContinuation<Bool, Never>)] = []
+    var waiting: [Waiter] = []
     var experience: (Experience, at: Int64)?
 
-    var isIdle: Bool { used == 0 && transfers == 0 && waiting.isEmpty }
+    var isIdle: Bool { used.isEmpty && transfers == 0 && waiting.isEmpty }
+
+    func hasRoom(for root: String, limit: Int) -> Bool {
+      used[root] == nil || used.values.reduce(0, +) < limit
+    }
+
+    /// Unless others wait, or there is no room.
+    mutating func take(_ root: String, limit: Int) -> Bool {
+      guard hasRoom(for: root, limit: limit), waiting.isEmpty || used[root] == nil else { return false }
+      used[root, default: 0] += 1
+      return true
+    }
+
+    mutating func giveBack(_ root: String) {
+      used[root] = used[root].flatMap { $0 > 1 ? $0 - 1 : nil }
+    }
+
+    /// The first who waits and has room now: it has a connection from now on.
+    mutating func admit(limit: Int) -> Waiter? {
+      guard let index = waiting.firstIndex(where: { hasRoom(for: $0.root, limit: limit) }) else { return nil }
+      used[waiting[index].root, default: 0] += 1
+      return waiting.remove(at: index)
+    }
+  }
+
+  fileprivate struct Waiter {
+    let number: Int
+    let root: String
+    let continuation: UnsafeContinuation<Bool, Never>
   }
 
   fileprivate struct State {
@@ -28,11 +60,11 @@ final class HostConnections: Sendable {
     var canceled: Set<Int> = []
   }
 
-  /// For how long an experience is of use, in nanoseconds, and of how many hosts one is kept.
+  /// How long an experience is of use, in nanoseconds, and how many hosts are remembered.
   private static let memory = Duration.seconds(600).nanoseconds
   private static let hostsRemembered = 1000
 
-  /// The connections that a host gets at most.
+  /// The requests that run at a host at most.
   let limit: Int
   private let state = Lock(State())
 
@@ -42,61 +74,55 @@ final class HostConnections: Sendable {
 
   // MARK: Connections
 
-  /// Takes a connection to `host` if one is free and nobody waits for one.
-  func take(_ host: String) -> Bool {
-    state.withLock { state in
-      let free = state.hosts[host].map { $0.used < limit && $0.waiting.isEmpty } ?? true
-      if free { state.hosts[host, default: Host()].used += 1 }
-      return free
-    }
+  /// Takes a connection to `host` for a transfer of `root`, if one is free and nobody waits for one.
+  func take(_ host: String, for root: String) -> Bool {
+    state.withLock { $0.hosts[host, default: Host()].take(root, limit: limit) }
   }
 
-  /// Takes a connection to `host`, as soon as one is free and it is this caller's turn. Throws where the task is
-  /// canceled meanwhile.
-  func wait(for host: String) async throws(CancellationError) {
+  /// Takes a connection to `host` as soon as one is free and it is this caller's turn. Throws if the task is canceled
+  /// meanwhile.
+  func wait(for host: String, for root: String) async throws(CancellationError) {
     let number = state.withLock { state in
       state.lastNumber += 1
       return state.lastNumber
     }
     let isTaken = await withTaskCancellationHandler {
       await withUnsafeContinuation { (continuation: UnsafeContinuation<Bool, Never>) in
-        let answer: Bool? = state.withLock { state in
+        let answer = state.withLock { state -> Bool? in
           if state.canceled.remove(number) != nil { return false }
-          if state.hosts[host, default: Host()].used < limit, state.hosts[host, default: Host()].waiting.isEmpty {
-            state.hosts[host, default: Host()].used += 1
-            return true
-          }
-          state.hosts[host, default: Host()].waiting.append((number, continuation))
+          if state.hosts[host, default: Host()].take(root, limit: limit) { return true }
+          state.hosts[host]?.waiting.append(Waiter(number: number, root: root, continuation: continuation))
           return nil
         }
         if let answer { continuation.resume(returning: answer) }
       }
     } onCancel: {
-      let waiter = state.withLock { state -> UnsafeContinuation<Bool, Never>? in
-        guard let index = state.hosts[host]?.waiting.firstIndex(where: { $0.number == number }) else {
-          state.canceled.insert(number)
-          return nil
-        }
-        return state.hosts[host]?.waiting.remove(at: index).continuation
-      }
-      waiter?.resume(returning: false)
+      cancel(number, at: host)
     }
     state.withLock { _ = $0.canceled.remove(number) }
     guard isTaken else { throw CancellationError() }
   }
 
-  /// Gives a connection back that was taken: the next one that waits has it.
-  func giveBack(_ host: String) {
-    let next = state.withLock { state -> UnsafeContinuation<Bool, Never>? in
-      guard var entry = state.hosts[host] else { return nil }
-      defer { state.keep(entry, of: host) }
-      guard !entry.waiting.isEmpty else {
-        entry.used -= 1
+  private func cancel(_ number: Int, at host: String) {
+    let waiter = state.withLock { state -> Waiter? in
+      guard let index = state.hosts[host]?.waiting.firstIndex(where: { $0.number == number }) else {
+        state.canceled.insert(number)
         return nil
       }
-      return entry.waiting.removeFirst().continuation
+      return state.hosts[host]?.waiting.remove(at: index)
     }
-    next?.resume(returning: true)
+    waiter?.continuation.resume(returning: false)
+  }
+
+  /// Gives a connection back that was taken. Who waits for one may have it.
+  func giveBack(_ host: String, for root: String) {
+    let next = state.withLock { state -> Waiter? in
+      guard var entry = state.hosts[host] else { return nil }
+      entry.giveBack(root)
+      defer { state.keep(entry, of: host) }
+      return entry.admit(limit: limit)
+    }
+    next?.continuation.resume(returning: true)
   }
 
   // MARK: Shares
@@ -106,7 +132,7 @@ final class HostConnections: Sendable {
     state.withLock { $0.hosts[host, default: Host()].transfers += 1 }
   }
 
-  /// It does not use it any more.
+  /// A transfer no longer uses `host`.
   func leave(_ host: String) {
     state.withLock { state in
       guard var entry = state.hosts[host] else { return }
@@ -115,14 +141,14 @@ final class HostConnections: Sendable {
     }
   }
 
-  /// How many connections one transfer may have to `host`, at least one.
+  /// How many connections one transfer may have to `host`: at least one.
   func share(of host: String) -> Int {
     state.withLock { max(1, limit / max(1, $0.hosts[host]?.transfers ?? 1)) }
   }
 
   // MARK: Experience
 
-  /// What is known of `host`, if it is not too old.
+  /// What is known of `host`; `nil` if nothing is, or it is too old.
   func experience(of host: String) -> Experience? {
     let now = Clocks.boottime()
     return state.withLock { state in
@@ -130,6 +156,7 @@ final class HostConnections: Sendable {
     }
   }
 
+  /// Remembers what a transfer found out about `host`.
   func learned(_ experience: Experience, of host: String) {
     let now = Clocks.boottime()
     state.withLock { state in
@@ -145,12 +172,12 @@ final class HostConnections: Sendable {
   /// How many wait for a connection to `host`.
   func waiting(for host: String) -> Int { state.withLock { $0.hosts[host]?.waiting.count ?? 0 } }
 
-  /// How many hosts are kept.
+  /// How many hosts are remembered or in use.
   var remembered: Int { state.withLock { $0.hosts.count } }
 }
 
 extension HostConnections.State {
-  /// A host that nobody uses is forgotten, unless something was learned of it.
+  /// Forgets a host that nobody uses, unless something was learned of it.
   fileprivate mutating func keep(_ host: HostConnections.Host, of name: String) {
     hosts[name] = host.isIdle && host.experience == nil ? nil : host
   }

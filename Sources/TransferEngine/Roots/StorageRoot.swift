@@ -35,9 +35,7 @@ package struct StorageRoot: Sendable {
   package func readWhole<Result: Sendable>(
     pulse: @escaping @Sendable () -> Void, _ body: @escaping @Sendable () throws -> Result
   ) async throws -> Result {
-    let waiting = loop.task { [loop] in
-      while (try? await loop.sleep(for: .seconds(10))) != nil { pulse() }
-    }
+    let waiting = loop.repeating(every: .seconds(10), pulse)
     defer { waiting.cancel() }
     return try await reads.run {
       waiting.cancel()

@@ -101,7 +101,11 @@ package actor Cleaner {
     }
     guard isInTime else {
       work.cancel()
-      if !Task.isCancelled { try await postpone(cleanup, "it takes longer than \(patience)") }
+      do {
+        if !Task.isCancelled { try await postpone(cleanup, "it takes longer than \(patience)") }
+      } catch {
+        noteOutage(error)
+      }
       // The line is not free before: what this one waits for holds up the next, too.
       _ = await work.result
       return false

@@ -54,7 +54,7 @@ import TaskCore
   }
 
   /// The host gives this download at most so many connections.
-  mutating func allow(_ connections: Int) { machine.server.allowed = connections }
+  mutating func allow(_ connections: Int) { machine.server.governor.allowed = connections }
 
   func isUnanswered(_ id: Int) -> Bool { machine.requests[id].map { $0.answer == nil } ?? false }
 

@@ -8,44 +8,45 @@ struct HostConnectionsTests {
   @Test("a host gets no more connections than the limit, and those who wait get them in their order")
   func theLimitHoldsAndTheLineIsKept() async throws {
     let hosts = HostConnections(limit: 2)
-    #expect(hosts.take("a:80") && hosts.take("a:80") && !hosts.take("a:80"))
-    #expect(hosts.take("b:80"), "another host has its own")
+    #expect(
+      hosts.take("a:80", for: "default") && hosts.take("a:80", for: "default") && !hosts.take("a:80", for: "default"))
+    #expect(hosts.take("b:80", for: "default"), "another host has its own")
     let order = Lock<[Int]>([])
     var waiting: [Task<Void, any Error>] = []
     for number in 0..<5 {
       waiting.append(
         Task {
-          try await hosts.wait(for: "a:80")
+          try await hosts.wait(for: "a:80", for: "default")
           order.withLock { $0.append(number) }
         })
       try await eventually("it stands in line") { hosts.waiting(for: "a:80") == number + 1 }
     }
     for count in 1...5 {
-      hosts.giveBack("a:80")
+      hosts.giveBack("a:80", for: "default")
       try await eventually("the next one has it") { order.withLock { $0.count } == count }
     }
     #expect(order.withLock { $0 } == [0, 1, 2, 3, 4])
-    #expect(!hosts.take("a:80"), "two are in use still")
-    for _ in 0..<2 { hosts.giveBack("a:80") }
-    #expect(hosts.take("a:80"))
+    #expect(!hosts.take("a:80", for: "default"), "two are in use still")
+    for _ in 0..<2 { hosts.giveBack("a:80", for: "default") }
+    #expect(hosts.take("a:80", for: "default"))
   }
 
   @Test("who is canceled while waiting leaves the line, before, within and after")
   func canceledWaitersLeaveTheLine() async throws {
     let hosts = HostConnections(limit: 1)
-    #expect(hosts.take("a:80"))
+    #expect(hosts.take("a:80", for: "default"))
     let early = Task {
       withUnsafeCurrentTask { $0?.cancel() }
-      try await hosts.wait(for: "a:80")
+      try await hosts.wait(for: "a:80", for: "default")
     }
     await #expect(throws: CancellationError.self) { try await early.value }
-    let late = Task { try await hosts.wait(for: "a:80") }
+    let late = Task { try await hosts.wait(for: "a:80", for: "default") }
     try await eventually("it waits") { hosts.waiting(for: "a:80") == 1 }
     late.cancel()
     await #expect(throws: CancellationError.self) { try await late.value }
     #expect(hosts.waiting(for: "a:80") == 0)
-    hosts.giveBack("a:80")
-    #expect(hosts.take("a:80"))
+    hosts.giveBack("a:80", for: "default")
+    #expect(hosts.take("a:80", for: "default"))
   }
 
   @Test("many that take, wait, are canceled and give back never exceed the limit, and nothing is lost")
@@ -55,8 +56,8 @@ struct HostConnectionsTests {
     await withTaskGroup { group in
       for number in 0..<200 {
         group.addTask {
-          if !hosts.take("a:80") {
-            let waiting = Task { try await hosts.wait(for: "a:80") }
+          if !hosts.take("a:80", for: "default") {
+            let waiting = Task { try await hosts.wait(for: "a:80", for: "default") }
             if number % 5 == 0 { waiting.cancel() }
             guard (try? await waiting.value) != nil else { return }
           }
@@ -66,12 +67,28 @@ struct HostConnectionsTests {
           }
           await Task.yield()
           used.withLock { $0.now -= 1 }
-          hosts.giveBack("a:80")
+          hosts.giveBack("a:80", for: "default")
         }
       }
     }
     #expect(used.withLock { $0.most } <= 3)
-    #expect((0..<3).allSatisfy { _ in hosts.take("a:80") } && !hosts.take("a:80"))
+    #expect((0..<3).allSatisfy { _ in hosts.take("a:80", for: "default") } && !hosts.take("a:80", for: "default"))
+  }
+
+  @Test("a storage that gives nothing back does not keep another from its one connection")
+  func aStorageThatHangsHoldsUpNoOther() async throws {
+    let hosts = HostConnections(limit: 2)
+    for _ in 0..<2 { #expect(hosts.take("a:80", for: "hangs")) }
+    let stuck = Task { try await hosts.wait(for: "a:80", for: "hangs") }
+    try await eventually("it waits") { hosts.waiting(for: "a:80") == 1 }
+    #expect(hosts.take("a:80", for: "default"), "ahead of the line")
+    #expect(!hosts.take("a:80", for: "default"))
+    let next = Task { try await hosts.wait(for: "a:80", for: "default") }
+    try await eventually("it waits") { hosts.waiting(for: "a:80") == 2 }
+    hosts.giveBack("a:80", for: "default")
+    try await next.value
+    stuck.cancel()
+    await #expect(throws: CancellationError.self) { try await stuck.value }
   }
 
   @Test("transfers of one host share its connections equally, at least one each")

@@ -7,12 +7,13 @@ extension DownloadMachine {
     if isRefusal(failure, running, work) { return refused(failure, work) }
     guard failure.class == .retry || isStale(failure, running, work) else { return end(.failed(failure)) }
     if !requests.isEmpty {
-      // Others go on: the server may want fewer connections. One that broke in its answer may have done so
-      // for other reasons.
-      if case .accepted = running.answer {
-        server.governor.broke()
-      } else {
+      // While others are answered, one that is not was one too many. Otherwise the reason may be another.
+      if !running.isAccepted, requests.running.values.contains(where: \.isAccepted),
+        !Self.staleCodes.contains(failure.code)
+      {
         server.governor.refused()
+      } else {
+        server.governor.broke()
       }
       return []
     }

@@ -32,7 +32,7 @@ extension DownloadMachine {
     }
     var actions: [Action] = []
     // The first request finds out where the source is; the others follow.
-    let most = ranges.resolved == nil || ranges.plan.size <= limits.firstChunk ? 1 : server.connections
+    let most = ranges.resolved == nil || ranges.plan.size <= limits.firstChunk ? 1 : server.governor.connections
     while requests.count < most, let grant = ranges.plan.next(connections: most, rate: server.connectionRate) {
       if let shortened = grant.shortened { actions += shorten(to: shortened) }
       actions.append(

@@ -11,7 +11,7 @@ extension DownloadMachine {
   }
 
   /// The milliseconds until the next sample is due.
-  var sampleInterval: Int64 { server.governor.interval }
+  var sampleInterval: Int64 { resolved == nil ? 1000 : server.governor.interval }
 
   /// Takes a sample: how fast each connection is, and how many there should be from now on.
   mutating func sampled(_ sample: Sample) -> [Action] {
@@ -46,7 +46,7 @@ extension DownloadMachine {
   /// Ends requests that are too many, those that would go on for long: the others finish their chunks.
   private mutating func retire(_ ranges: Ranges) -> [Action] {
     var actions: [Action] = []
-    var surplus = requests.count - server.connections
+    var surplus = requests.count - server.governor.connections
     for id in requests.ids.reversed() where surplus > 0 {
       surplus -= 1
       guard let chunk = requests[id]?.chunk, ranges.plan.timeLeft(of: chunk) ?? .max > Self.retirementMilliseconds
@@ -57,9 +57,10 @@ extension DownloadMachine {
     return actions
   }
 
-  /// What the next download from this host should know; `nil` where nothing was learned.
+  /// What the next download from this host should know; `nil` if this one found out nothing that holds for others, because
+  /// a trial runs or it may not have as many connections as are usual.
   var experience: HostConnections.Experience? {
-    guard let rate = server.governor.connectionRate else { return nil }
+    guard let rate = server.governor.connectionRate, server.governor.isSettled else { return nil }
     return HostConnections.Experience(connections: server.governor.lasting, rate: rate)
   }
 

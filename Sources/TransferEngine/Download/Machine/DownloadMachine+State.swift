@@ -97,8 +97,6 @@ extension DownloadMachine {
     var governor: ConnectionGovernor
     /// Bytes per second of the last request that was answered in whole.
     var requestRate: Int64?
-    /// How many connections it gives this download at most, because others use it as well.
-    var allowed = Int.max
     /// Some honour `If-Range` with a date alone.
     var usesIfRange = true
 
@@ -110,8 +108,6 @@ extension DownloadMachine {
       }
       return max(sampled, requestRate)
     }
-    /// How many connections there should be now.
-    var connections: Int { max(1, min(governor.connections, allowed)) }
   }
 
   /// Counts over the whole run.
@@ -163,6 +159,10 @@ extension DownloadMachine {
     /// The bytes of its body that had arrived at the last sample, and how many per second of late.
     var arrived: Int64?
     var pace: Int64?
+
+    var isAccepted: Bool {
+      if case .accepted = answer { true } else { false }
+    }
 
     /// The offset of the body's first byte.
     var offset: Int64 {

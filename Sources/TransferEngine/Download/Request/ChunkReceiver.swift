@@ -8,6 +8,8 @@ final class ChunkReceiver: FetchReceiver, @unchecked Sendable {
   let id: Int
   /// How many bytes of the body are written.
   private(set) var received: Int64 = 0
+  /// A limit or the disk makes it wait.
+  private(set) var isPaused = false
   /// With those that are gathered, and not written yet.
   var arrived: Int64 { received + Int64(filled) }
   private unowned let download: Download
@@ -62,9 +64,11 @@ final class ChunkReceiver: FetchReceiver, @unchecked Sendable {
     if download.staging.mustWaitForRecord(target.file, then: { transfer.resume() })
       || download.throttle.holdsBack(body.count, of: transfer)
     {
+      isPaused = true
       download.heldBack()
       return .pause
     }
+    isPaused = false
     download.ledger.pulse()
     return gather(body) ? .continue : .abort
   }

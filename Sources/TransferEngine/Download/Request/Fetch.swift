@@ -36,22 +36,22 @@ final class Fetch: CurlHandler, @unchecked Sendable {
   ///
   /// Waits for a connection where the host has all it may have from this process; `pulse` is called now and then meanwhile.
   func run(
-    on client: CurlClient, sharing hosts: HostConnections, pulse: @escaping @Sendable () -> Void,
+    on client: CurlClient, sharing hosts: HostConnections, of root: String, pulse: @escaping @Sendable () -> Void,
     _ request: (_ place: Place) -> CurlRequest
   ) async -> End {
     while true {
       let server = exchange.place.server
       var startedAt = Clocks.boottime()
       var failure: CurlError?
-      if await connect(to: server, of: hosts, on: client.loop, pulse) {
+      headAt = nil
+      if await connect(to: server, of: hosts, for: root, on: client.loop, pulse) {
         startedAt = Clocks.boottime()
-        headAt = nil
         do throws(CurlError) {
           _ = try await client.perform(request(exchange.place), handler: self)
         } catch {
           failure = error
         }
-        hosts.giveBack(server)
+        hosts.giveBack(server, for: root)
       } else {
         failure = .canceled
       }
@@ -67,12 +67,13 @@ final class Fetch: CurlHandler, @unchecked Sendable {
 
   /// False where the task is canceled before there is a connection.
   private func connect(
-    to server: String, of hosts: HostConnections, on loop: EventLoop, _ pulse: @escaping @Sendable () -> Void
+    to server: String, of hosts: HostConnections, for root: String, on loop: EventLoop,
+    _ pulse: @escaping @Sendable () -> Void
   ) async -> Bool {
-    if hosts.take(server) { return true }
-    let waiting = loop.task { while (try? await loop.sleep(for: .seconds(10))) != nil { pulse() } }
+    if hosts.take(server, for: root) { return true }
+    let waiting = loop.repeating(every: .seconds(10), pulse)
     defer { waiting.cancel() }
-    return (try? await hosts.wait(for: server)) != nil
+    return (try? await hosts.wait(for: server, for: root)) != nil
   }
 
   func receive(head: CurlHead, of transfer: CurlTransfer) -> CurlVerdict {
