@@ -11,7 +11,7 @@ import Testing
     try await share(.memory, seed)
   }
 
-  @Test("queues of a random fleet have their shares, in PostgreSQL", arguments: 0..<32 as Range<UInt64>)
+  @Test("queues of a random fleet have their shares, in PostgreSQL", arguments: 0..<19 as Range<UInt64>)
   func sharesInPostgreSQL(seed: UInt64) async throws {
     try await share(.postgres, seed)
   }
