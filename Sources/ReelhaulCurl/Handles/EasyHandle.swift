@@ -148,10 +148,10 @@ final class EasyHandle {
     try check(rh_easy_set_long(raw, CURLOPT_CONNECTTIMEOUT_MS, Self.milliseconds(request.connectTimeout)))
     try check(rh_easy_set_long(raw, CURLOPT_TIMEOUT_MS, request.deadline.map(Self.milliseconds) ?? 0))
     try check(rh_easy_set_long(raw, CURLOPT_LOW_SPEED_LIMIT, request.lowSpeed?.bytesPerSecond ?? 0))
+    try check(rh_easy_set_long(raw, CURLOPT_LOW_SPEED_TIME, request.lowSpeed?.seconds ?? 0))
     if let size = request.receiveBuffer, size < receiveBuffer {
       try check(rh_easy_set_long(raw, CURLOPT_BUFFERSIZE, size))
     }
-    try check(rh_easy_set_long(raw, CURLOPT_LOW_SPEED_TIME, request.lowSpeed?.seconds ?? 0))
   }
 
   private func setHeaders(_ fields: [(name: String, value: String)]) throws(CurlError) {

@@ -1,40 +1,39 @@
-/// How many connections one download uses: more while each brings its share, fewer where they do not or are refused.
+/// Decides how many connections one download uses: more while each brings its share, fewer if they do not, or if the
+/// server refuses them.
 ///
-/// Pure: samples of what arrived go in, the number of connections comes out. While one connection is slow, which a far
-/// or throttling server makes it, the number grows at once, without a trial: there it costs nothing. Later it changes by
-/// trials, up and down. A trial compares the throughput of the time before with that of the time after, when the new
-/// connections had time to move bytes. A verdict is void as soon as the throughput is no longer what it was based on, so a
-/// burst at the beginning misleads nobody for long.
+/// Pure: the input is samples of the bytes that arrived. At the beginning, while a connection is slow, the number grows at
+/// once (the ramp): servers that are far away or throttle do not mind. Later it changes by trials, up and down. A trial
+/// compares the throughput before a change with the throughput after it, when new connections had time to move bytes. Its
+/// verdict is void as soon as the throughput falls far below the one that it was based on. So a burst at the beginning
+/// cannot keep a download at few connections.
 public struct ConnectionGovernor: Sendable {
   /// The numbers it is steered by. Bytes per second and milliseconds.
   public struct Limits: Hashable, Sendable {
-    /// A connection below this rate is slow: others are opened without a trial.
+    /// A connection with a lower rate is slow, and others are opened without a trial.
     public var slowRate: Int64 = 24 << 20
-    /// Nobody needs more than this throughput: the disk or a core is the limit next.
+    /// A download with this throughput gets no more connections: the disk or a core is the next limit.
     public var fastThroughput: Int64 = 1 << 30
-    /// What a slow connection is judged by.
+    /// The time that the ramp measures between two steps.
     public var rampWindow: Int64 = 100
-    /// How long after a change nothing is measured, and how long the measurement takes, where connections are slow.
+    /// After a change, the time without and the time of a measurement, if connections are slow …
     public var settling: Int64 = 1000
     public var measuring: Int64 = 1000
-    /// The same where they are fast: they show sooner what they bring.
+    /// … and if they are fast, because then a shorter time tells enough.
     public var fastSettling: Int64 = 100
     public var fastMeasuring: Int64 = 150
-    /// Before a trial is made again that failed; doubles with each failure …
-    public var rest: Int64 = 5000
-    /// … up to this.
+    /// The time until a failed trial is repeated. It doubles with each failure, up to `longestRest`.
     public var longestRest: Int64 = 60_000
-    /// A trial with more connections pays if it brings this share of what the new ones would bring at best, and one with
-    /// fewer if it costs less than the other share.
+    /// A trial with more connections succeeds if it brings this share of what the new ones can bring at best. A trial with
+    /// fewer succeeds if it costs less than `lossPercent` of what the closed ones brought at best.
     public var gainPercent: Int64 = 40
     public var lossPercent: Int64 = 30
-    /// A verdict is void when the throughput falls below this share of the one that it was based on.
+    /// A verdict is void if the throughput falls below this share of the one that it was based on.
     public var voidPercent: Int64 = 60
 
     public init() {}
   }
 
-  /// What arrived since the sample before.
+  /// The bytes that arrived since the last sample.
   public struct Sample: Hashable, Sendable {
     public var milliseconds: Int64
     /// On all connections.
@@ -42,7 +41,7 @@ public struct ConnectionGovernor: Sendable {
     /// The connections that received during the whole time, and their bytes.
     public var settled: Int
     public var settledBytes: Int64
-    /// The download itself did not take what could have come: a limit, or a disk that is slow.
+    /// The download itself made a connection wait, for a limit or a slow disk.
     public var isHeldBack: Bool
 
     public init(milliseconds: Int64, bytes: Int64, settled: Int, settledBytes: Int64, isHeldBack: Bool = false) {
@@ -137,7 +136,7 @@ public struct ConnectionGovernor: Sendable {
     }
   }
 
-  /// So many bytes arrived.
+  /// Takes a sample.
   public mutating func observe(_ sample: Sample) {
     estimate(sample)
     sinceBreak = sinceBreak == .max ? .max : min(sinceBreak + sample.milliseconds, limits.rest)
@@ -219,12 +218,12 @@ public struct ConnectionGovernor: Sendable {
     let throughput = measurement.throughput
     guard let trial else { return step(from: measurement) }
     beforeBreaks = nil
-    // What the download held back itself is no verdict.
-    guard !measurement.isHeldBack else { return retreat(to: trial) }
     let change = Int64(connections - trial.connections)
     let share = trial.throughput / Int64(trial.connections) * change
     if change > 0 {
-      // What the trial began with was a burst.
+      // If the download itself held bytes back, nobody knows what more connections would have brought.
+      guard !measurement.isHeldBack else { return retreat(to: trial) }
+      // The trial began during a burst.
       if isVoid(trial.throughput, at: throughput) { return reset() }
       guard throughput - trial.throughput >= share / 100 * limits.gainPercent, throughput > trial.throughput else {
         up.failed(at: trial.throughput, limits)
