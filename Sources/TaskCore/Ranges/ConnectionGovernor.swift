@@ -22,6 +22,7 @@ public struct ConnectionGovernor: Sendable {
     public var fastSettling: Int64 = 100
     public var fastMeasuring: Int64 = 150
     /// The time until a failed trial is repeated. It doubles with each failure, up to `longestRest`.
+    public var rest: Int64 = 5000
     public var longestRest: Int64 = 60_000
     /// A trial with more connections succeeds if it brings this share of what the new ones can bring at best. A trial with
     /// fewer succeeds if it costs less than `lossPercent` of what the closed ones brought at best.
