@@ -17,7 +17,11 @@ package struct Deletion: Sendable {
       self.bytes = bytes
     }
 
-    package static func + (a: Count, b: Count) -> Count { Count(files: a.files + b.files, bytes: a.bytes + b.bytes) }
+    /// Saturates: sparse files and hard links may add up to more than any disk holds.
+    package static func + (a: Count, b: Count) -> Count {
+      let (bytes, overflows) = a.bytes.addingReportingOverflow(b.bytes)
+      return Count(files: a.files + b.files, bytes: overflows ? .max : bytes)
+    }
     package static func - (a: Count, b: Count) -> Count { Count(files: a.files - b.files, bytes: a.bytes - b.bytes) }
   }
 

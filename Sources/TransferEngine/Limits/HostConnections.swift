@@ -116,13 +116,15 @@ final class HostConnections: Sendable {
 
   /// Gives a connection back that was taken. Who waits for one may have it.
   func giveBack(_ host: String, for root: String) {
-    let next = state.withLock { state -> Waiter? in
-      guard var entry = state.hosts[host] else { return nil }
+    let next = state.withLock { state -> [Waiter] in
+      guard var entry = state.hosts[host] else { return [] }
       entry.giveBack(root)
       defer { state.keep(entry, of: host) }
-      return entry.admit(limit: limit)
+      var next: [Waiter] = []
+      while let waiter = entry.admit(limit: limit) { next.append(waiter) }
+      return next
     }
-    next?.continuation.resume(returning: true)
+    for waiter in next { waiter.continuation.resume(returning: true) }
   }
 
   // MARK: Shares

@@ -57,8 +57,12 @@ package struct ProgressMeter: Sendable {
     if bytesDone != reading.bytesDone || pulses != self.pulses { lastProgress = now }
     self.pulses = pulses
     reading = Reading(
-      bytesDone: bytesDone, bytesTotal: bytesTotal ?? reading.bytesTotal, rate: Int64(smoothedRate.rounded()))
+      bytesDone: bytesDone, bytesTotal: bytesTotal ?? reading.bytesTotal,
+      rate: Int64(min(smoothedRate.rounded(), Self.highestRate)))
   }
+
+  /// Far above any disk, and low enough for sums over a fleet.
+  private static let highestRate = 1e15
 
   /// The sample for the `progress` topic, if something has changed since the last one.
   package mutating func takePublished() -> Reading? {

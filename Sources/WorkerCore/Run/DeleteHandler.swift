@@ -260,7 +260,7 @@ private final class DeleteWatch: Deletion.Observer {
   func deleted(_ count: Deletion.Count) {
     let (done, total) = state.withLock { state in
       state.count = count
-      return (state.before.bytes + count.bytes, state.total)
+      return ((state.before + count).bytes, state.total)
     }
     ledger.progress(bytesDone: done, bytesTotal: total)
   }

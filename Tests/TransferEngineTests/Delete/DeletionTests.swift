@@ -35,6 +35,12 @@ import TransferEngine
     return error?.code
   }
 
+  @Test("sizes that add up to more than any disk holds do not overflow")
+  func sumsSaturate() {
+    let sum = Deletion.Count(files: 1, bytes: .max) + Deletion.Count(files: 1, bytes: .max)
+    #expect(sum == Deletion.Count(files: 2, bytes: .max))
+  }
+
   @Test("a file is deleted and counted")
   func file() throws {
     try makeDirectory("a")

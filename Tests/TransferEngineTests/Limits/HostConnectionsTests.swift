@@ -91,6 +91,20 @@ struct HostConnectionsTests {
     await #expect(throws: CancellationError.self) { try await stuck.value }
   }
 
+  @Test("a connection that is given back serves everyone who has room then")
+  func everyoneWithRoomIsServed() async throws {
+    let hosts = HostConnections(limit: 2)
+    #expect(hosts.take("a:80", for: "one") && hosts.take("a:80", for: "two"))
+    let first = Task { try await hosts.wait(for: "a:80", for: "two") }
+    try await eventually("it waits") { hosts.waiting(for: "a:80") == 1 }
+    let second = Task { try await hosts.wait(for: "a:80", for: "one") }
+    try await eventually("it waits") { hosts.waiting(for: "a:80") == 2 }
+    hosts.giveBack("a:80", for: "one")
+    try await first.value
+    // Its storage has no connection now, and so may have one.
+    try await second.value
+  }
+
   @Test("transfers of one host share its connections equally, at least one each")
   func transfersShareEqually() {
     let hosts = HostConnections(limit: 16)

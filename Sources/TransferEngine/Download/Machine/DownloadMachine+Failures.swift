@@ -8,9 +8,9 @@ extension DownloadMachine {
     guard failure.class == .retry || isStale(failure, running, work) else { return end(.failed(failure)) }
     if !requests.isEmpty {
       // While others are answered, one that is not was one too many. Otherwise the reason may be another.
-      if !running.isAccepted, requests.running.values.contains(where: \.isAccepted),
-        !Self.staleCodes.contains(failure.code)
-      {
+      let isSurplus = running.sawOthers || requests.running.values.contains(where: \.isAccepted)
+      let mayBeStale = Self.staleCodes.contains(failure.code) && running.place.url != source
+      if !running.isAccepted, isSurplus, !mayBeStale {
         server.governor.refused()
       } else {
         server.governor.broke()

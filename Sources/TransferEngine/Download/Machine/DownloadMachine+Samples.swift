@@ -24,7 +24,16 @@ extension DownloadMachine {
   private mutating func measure(_ sample: Sample) -> ConnectionGovernor.Sample {
     var governed = ConnectionGovernor.Sample(
       milliseconds: sample.milliseconds, bytes: 0, settled: 0, settledBytes: 0, isHeldBack: sample.isHeldBack)
+    let isAnswered = requests.running.values.contains(where: \.isAccepted)
     for (id, running) in requests.running {
+      if running.answer == nil {
+        requests[id]?.unanswered += sample.milliseconds
+        if isAnswered { requests[id]?.sawOthers = true }
+        // Others take over what it may never get.
+        if let chunk = running.chunk, running.unanswered >= Self.patienceMilliseconds {
+          changeRanges { $0.plan.measured(chunk, pace: 0) }
+        }
+      }
       guard let arrived = sample.arrived[id], case .accepted = running.answer else { continue }
       let bytes = max(0, arrived - (running.arrived ?? 0))
       governed.bytes += bytes
@@ -65,6 +74,8 @@ extension DownloadMachine {
   }
 
   private static let retirementMilliseconds: Int64 = 500
+  /// After so long without an answer a request counts as standing still.
+  private static let patienceMilliseconds: Int64 = 1000
 }
 
 extension DownloadMachine.Running {

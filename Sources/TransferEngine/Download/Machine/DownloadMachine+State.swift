@@ -156,6 +156,9 @@ extension DownloadMachine {
     var shortened: Int64?
     /// It was ended early because there are too many: the rest of its chunk is for others.
     var isRetired = false
+    /// Milliseconds without an answer, and whether others were answered meanwhile.
+    var unanswered: Int64 = 0
+    var sawOthers = false
     /// The bytes of its body that had arrived at the last sample, and how many per second of late.
     var arrived: Int64?
     var pace: Int64?
