@@ -97,7 +97,7 @@ import Testing
   /// Each statement is for the ten tasks `ids`; `new_ids` are ten unknown ids.
   private static let calls =
     [
-      "begin_apply(false, ids)", "claim((select id from worker), 10, 2)", "claimed(ids)", "task_documents(ids)",
+      "begin_apply(false, ids)", "claim_tasks((select id from worker), 10, 2)", "claimed(ids)", "task_documents(ids)",
       "control(new_ids, ids, \(ten("'pause'::text")), \(ten("0::smallint")))",
       """
       submit('{0}', '{default}', '{noop}', '{example.com}', '{""}', new_ids, \(ten("1")), \(ten("0::smallint")),

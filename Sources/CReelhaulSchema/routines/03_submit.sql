@@ -6,6 +6,9 @@ begin
   end if;
 end $$;
 
+-- A row of the outbox has specifications only up to this size, in bytes: the relay reads whole rows.
+create function bytes_in_events() returns int language sql immutable as $$ select 1048576 $$;
+
 -- Locks task rows in the one order that all functions use. Tasks with dependencies come last, because a transaction
 -- that ends a run first locks its task and then the tasks that wait for it.
 create function lock_tasks(ids uuid[]) returns void
@@ -51,6 +54,7 @@ declare
   waiting uuid[] := '{}';
   unmet   uuid[] := '{}';
   added   uuid[];
+  plain   json[];  -- the specifications of those that wait for a worker now
 begin
   perform hold_lanes(lanes);
 
@@ -73,7 +77,7 @@ begin
        and not exists (select from removed_task r where r.id = u.id offset 0)
      order by u.id  -- two batches with the same new tasks wait in one order
         on conflict do nothing
-    returning id, state, lane_id, pos, not_before),
+    returning id, state, lane_id, pos, not_before, spec),
   now_ready as (
     insert into ready (lane_id, pos, task_id, epoch, attempt, sequence)
     select lane_id, pos, id, 0, 0, 1 from new
@@ -81,7 +85,9 @@ begin
   later as (
     insert into delayed (task_id, run_at)
     select id, not_before from new where state = 'queued' and not_before > now())
-  select coalesce(array_agg(id), '{}') into added from new;
+  select coalesce(array_agg(id), '{}'),
+         array_agg(case when state = 'queued' and (not_before is null or not_before <= now()) then spec end)
+    into added, plain from new;
 
   if cardinality(waiting) > 0 then
     insert into task_dependency (task_id, after_id)
@@ -89,6 +95,10 @@ begin
         on conflict do nothing;
   end if;
 
-  perform publish('submitted', added, array_fill(1, array[cardinality(added)]));
+  if cardinality(added) > 0 then
+    insert into outbox (kind, task_ids, sequences, specs)
+    values ('submitted', added, array_fill(1, array[cardinality(added)]),
+            case when pg_column_size(plain) <= bytes_in_events() then plain end);
+  end if;
   return added;
 end $$;

@@ -360,8 +360,11 @@ end $$;
 -- the lanes of each queue, within the limit of every bucket. `call` is the number of the worker's call: if a call is
 -- repeated because its answer was lost, it returns the tasks that it took the first time. Run it as its own
 -- transaction, because the gate is held until the transaction ends.
-create function claim(claimer int, wanted int, call bigint)
-returns setof uuid language plpgsql set reelhaul.plans = 'by_index'
+--
+-- A task that starts for the first time, and was never changed before, comes with its specification: its epoch and its
+-- attempt are 1, and it has no checkpoint. `claimed` returns what a worker needs to know of the others.
+create function claim_tasks(claimer int, wanted int, call bigint)
+returns table (task_id uuid, spec json) language plpgsql set reelhaul.plans = 'by_index'
 set enable_bitmapscan = off set enable_memoize = off as $$
 #variable_conflict use_column
 declare
@@ -399,7 +402,7 @@ begin
    where id = claimer and not dead and lease_until > now() and claim_call < call;
   if not found then
     return query
-      select r.task_id from worker w join run r on r.worker_id = w.id and r.claim_call = call
+      select r.task_id, null::json from worker w join run r on r.worker_id = w.id and r.claim_call = call
        where w.id = claimer and not w.dead and w.lease_until > now();
     return;
   end if;
@@ -499,11 +502,20 @@ begin
   if dry is not null then
     perform switch_off(dry, v_before, v, served);
   end if;
-  perform publish('started', all_took, all_sequences);
-  return query select unnest(all_took);
+  return query
+    with begun as materialized (
+      select u.id, u.sequence, t.spec, t.created_at
+        from unnest(all_took, all_sequences) u(id, sequence)
+        left join task t on t.id = any(case when u.sequence = 2 then array[u.id] end)),  -- the first event after submitted
+    told as (
+      insert into outbox (kind, task_ids, sequences, worker, specs, created_ats)
+      select 'started', array_agg(b.id), array_agg(b.sequence), (select boot from worker where id = claimer),
+             case when sum(pg_column_size(b.spec)) <= bytes_in_events() then array_agg(b.spec) end, array_agg(b.created_at)
+        from begun b having count(*) > 0)
+    select b.id, b.spec from begun b;
 end $$;
 
--- Returns what a worker needs to begin the tasks that it claimed, in the order of `tasks`. Runs outside the gate.
+-- Returns what a worker needs to begin tasks that it claimed. Runs outside the gate.
 create function claimed(tasks uuid[])
 returns table (
   task_id uuid, epoch int, attempt smallint, priority smallint, spec json,

@@ -90,6 +90,48 @@ begin
   delete from run where ctid = any(tuples);
 end $$;
 
+-- Ends runs with success, as `end_runs` does, without what only other outcomes need. All runs are of one worker.
+-- Their tasks are updated in the order of `tuples`: none of them waits for another, so that is the order of `lock_tasks`.
+create function succeed(
+  its_worker int, tuples tid[], tasks uuid[], digests bytea[], sizes bigint[], outputs json[]
+) returns void
+language plpgsql set reelhaul.plans = 'by_index' as $$
+declare
+  boot     uuid := (select w.boot from worker w where w.id = its_worker);
+  recorded bool := exists (select from unnest(tasks) u(id) join checkpoint c on c.task_id = any(array[u.id]));
+begin
+  with changed as (
+    update task t
+       set state = 'succeeded', attempt = r.attempt, epoch = r.epoch, settled_epoch = r.epoch,
+           sequence = greatest(t.sequence, r.sequence) + 1, started_at = r.started_at, finished_at = now(),
+           bytes_done = u.size, bytes_total = u.size,
+           generation = coalesce(case when recorded then (select generation from checkpoint c where c.task_id = t.id) end,
+                                 t.generation),
+           worker = boot, sha256 = u.digest, output = u.output,
+           error_code = null, error_message = null, error_class = null, error_retry_after = null
+      from unnest(tuples, digests, sizes, outputs) u(tuple, digest, size, output)
+      join run r on r.ctid = u.tuple
+     where t.id = any(array[r.task_id])
+    returning t.id, t.sequence, t.bytes_done, t.sha256, t.output, t.generation)
+  insert into outbox (kind, task_ids, sequences, sizes, digests, outputs, generations)
+  select 'succeeded', array_agg(id), array_agg(sequence), array_agg(bytes_done), array_agg(sha256),
+         array_agg(output), array_agg(generation)
+    from changed;
+
+  -- A command that has asked to stop one of these tasks has written its intent under the lock of the task, so before.
+  if exists (select from intent where worker_id = its_worker) then
+    delete from intent where ctid = any(array(
+      select i.tuple from unnest(tasks) u(id)
+       cross join lateral (select ctid tuple from intent where worker_id = its_worker and task_id = u.id offset 0) i));
+  end if;
+  if recorded then
+    delete from checkpoint where task_id = any(tasks);
+  end if;
+  perform unblock(tasks);
+  perform wake_lanes();
+  delete from run where ctid = any(tuples);
+end $$;
+
 -- Releases the tasks that now wait for no other task. Index-only scans are off, because the planner would consider a
 -- scan of the whole primary key as good as a lookup.
 create function unblock(succeeded uuid[]) returns void
@@ -126,17 +168,25 @@ begin
   select array_agg(r.tuple) tuples, array_agg(u.id) tasks, array_agg(u.outcome) outcomes,
          array_agg(make_interval(secs => u.delay / 1e6)) delays, array_agg(u.digest) digests, array_agg(u.size) sizes,
          array_agg(u.output) outputs, array_agg(u.code) codes, array_agg(u.message) messages, array_agg(u.class) classes,
-         array_agg(u.retry_after) retry_afters
+         array_agg(u.retry_after) retry_afters,
+         case when min(r.worker_id) = max(r.worker_id) and bool_and(u.outcome = 'succeeded')
+                   and coalesce(sum(pg_column_size(u.output)), 0) <= bytes_in_events()
+              then min(r.worker_id) end plain_worker
     into f
     from (select * from unnest(ids, epochs, outcomes, delay_microseconds, digests, sizes, outputs, codes, messages,
                                classes, retry_afters)
                         u(id, epoch, outcome, delay, digest, size, output, code, message, class, retry_after)
            order by id) u
-   cross join lateral (select ctid tuple from run where task_id = u.id and epoch = u.epoch for update) r;
+   cross join lateral (
+     select ctid tuple, worker_id from run where task_id = u.id and epoch = u.epoch for update) r;
 
   if f.tuples is not null then
-    perform end_runs(f.tuples, f.tasks, f.outcomes, f.delays, f.digests, f.sizes, f.outputs, f.codes, f.messages,
-                     f.classes, f.retry_afters);
+    if f.plain_worker is not null then
+      perform succeed(f.plain_worker, f.tuples, f.tasks, f.digests, f.sizes, f.outputs);
+    else
+      perform end_runs(f.tuples, f.tasks, f.outcomes, f.delays, f.digests, f.sizes, f.outputs, f.codes, f.messages,
+                       f.classes, f.retry_afters);
+    end if;
     if cardinality(f.tuples) = cardinality(ids) then
       return array_fill(true, array[cardinality(ids)]);
     end if;

@@ -7,6 +7,10 @@
 create view schema_migration as
   select number, name, 1248641941136920980 checksum, applied_at from schema_history where number = 1;
 
+create function claim(claimer int, wanted int, call bigint) returns setof uuid language sql as $$
+  select task_id from claim_tasks(claimer, wanted, call)
+$$;
+
 -- In the version before, `claimed` returns the columns of a download's checkpoint. The columns of the envelope come
 -- first, for workers of this version.
 drop function claimed(uuid[]);

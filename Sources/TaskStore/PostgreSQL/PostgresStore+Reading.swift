@@ -1,5 +1,6 @@
 import ReelhaulMessages
 import ReelhaulPostgres
+import ReelhaulSystem
 import TaskCore
 
 extension PostgresStore {
@@ -19,52 +20,44 @@ extension PostgresStore {
   }
 
   package func pendingEvents(limit: Int, excluding excluded: [Int64]) async throws -> PendingEvents {
-    let batches = try await call {
+    let rows = try await call {
       try await pool.query(
-        StoreQueries.pendingEvents, .int64(Int64(limit)), .int64(Self.eventsAtOnce), .int64Array(excluded)
-      ).decode(batch)
+        StoreQueries.pendingEvents, .int64(Int64(limit)), .int64(Self.eventsAtOnce), .int64Array(excluded),
+        .int64(Int64(Self.bytesAtOnce))
+      ).decode(OutboxRow.reader)
     }
-    return try await withTasks(PendingEvents(batches: batches, tasks: [:]))
+    return try await withTasks(rows)
   }
 
-  /// Adds the tasks of the events. Keeps as many of the first events as fit; the others wait for the next call.
-  private func withTasks(_ events: PendingEvents) async throws -> PendingEvents {
-    var seen: Set<UniqueID> = []
-    let all = events.batches.flatMap(\.events).map(\.task)
-    let ids = all.filter { seen.insert($0).inserted }
-    guard !ids.isEmpty else { return events }
+  /// Adds the tasks of the events. Reads those of which the rows do not tell enough. Keeps as many of the first events
+  /// as fit; the others wait for the next call.
+  private func withTasks(_ rows: [OutboxRow]) async throws -> PendingEvents {
+    var pending = PendingEvents(batches: rows.map(\.batch))
+    guard !rows.isEmpty else { return pending }
+    var (known, missing) = snapshots.withLock { $0.follow(rows) }
     return try await call {
-      var pending = events
-      var sizes: [UniqueID: Int] = [:]
-      pending.tasks.reserveCapacity(ids.count)
       // Each event includes its task, so a task with several events counts several times.
-      let share = Int64(Self.bytesAtOnce * ids.count / all.count)
-      var bytes: Int64 = 0
-      let rows = try await pool.query(StoreQueries.pendingDocuments, .uuids(ids), .int64(share))
-      let document = try document(rows.columns)
-      let (total, spec) = (try rows.columns["bytes"], try rows.columns["spec"])
-      for row in rows {
-        bytes = try row.int64(total)
-        let task = try document(row)
-        pending.tasks[task.spec.id] = task
-        sizes[task.spec.id] = try row.bytes(spec).count
+      let all = pending.eventCount
+      let share = Int64(Self.bytesAtOnce * missing.count / max(all, 1))
+      var ids = missing[...]
+      if !missing.isEmpty {
+        let rows = try await pool.query(StoreQueries.pendingDocuments, .uuids(missing), .int64(share))
+        let document = try document(rows.columns)
+        let (total, spec) = (try rows.columns["bytes"], try rows.columns["spec"])
+        var bytes: Int64 = 0
+        for row in rows {
+          bytes = try row.int64(total)
+          let snapshot = TaskSnapshot(task: try document(row), size: try row.bytes(spec).count)
+          known[snapshot.task.spec.id] = snapshot
+        }
+        // A missing task before the last row was removed. If the query did not stop at its limit, all missing tasks were.
+        ids = missing[..<(bytes < share ? missing.count : (missing.lastIndex { known[$0] != nil } ?? -1) + 1)]
       }
-      // A missing task before the last row was removed. If the query did not stop at its limit, all missing tasks were.
-      let end = bytes < share ? ids.count : (ids.lastIndex { sizes[$0] != nil } ?? -1) + 1
-      for id in ids[..<end] { sizes[id] = sizes[id] ?? 0 }
-      pending.cut(to: Self.bytesAtOnce) { sizes[$0] }
+      snapshots.withLock { $0.keep(ids.compactMap { known[$0] }) }
+      pending.tasks = known.mapValues(\.task)
+      let gone = Set(ids).subtracting(known.keys)
+      pending.cut(to: Self.bytesAtOnce) { known[$0]?.size ?? (gone.contains($0) ? 0 : nil) }
       return pending
-    }
-  }
-
-  private func batch(_ columns: PostgresColumns) throws -> (PostgresRow) throws -> OutboxBatch {
-    let (id, kind, at) = (try columns["id"], try columns["kind"], try columns["at"])
-    let (tasks, sequences) = (try columns["task_ids"], try columns["sequences"])
-    return { row in
-      let numbers = try row.array(sequences) { cell throws(PostgresError) in Int(try cell.int32()) }
-      return OutboxBatch(
-        row: try row.int64(id), kind: try row.known(kind), at: try row.time(at),
-        events: Array(zip(try row.ids(tasks), numbers)))
     }
   }
 

@@ -8,10 +8,18 @@ extension PostgresStore {
     try await call {
       let taken = try await pool.query(
         StoreQueries.claim, .int32(worker.rawValue), .int32(Int32(clamping: limit)), .int64(number))
-      guard !taken.isEmpty else { return [] as [Claim] }
-      // Outside the gate: what the tasks are.
-      return try await pool.query(StoreQueries.claimed, .uuids(try taken.values { UniqueID(try $0.uuid()) })).decode(
-        claim)
+      let (id, spec) = (try taken.columns["task_id"], try taken.columns["spec"])
+      // What the others are, is read outside the gate.
+      let others = try taken.filter { try $0[spec] == nil }.map { try $0.id(id) }
+      var known: [UniqueID: Claim] = [:]
+      if !others.isEmpty {
+        let claims = try await pool.query(StoreQueries.claimed, .uuids(others)).decode(claim)
+        for claim in claims { known[claim.spec.id] = claim }
+      }
+      return try taken.compactMap { row in
+        guard let spec = try row[spec]?.bytes() else { return known[try row.id(id)] }
+        return Claim(spec: try TaskSpecJSON.decode(spec), epoch: 1, attempt: 1, checkpoint: nil)
+      }
     }
   }
 

@@ -9,6 +9,8 @@ import TaskCore
 /// have ids, runs have epochs, and claims have numbers.
 package final class PostgresStore: TaskStore {
   let pool: PostgresPool
+  /// For the worker that relays.
+  let snapshots = Lock(RunningSnapshots())
 
   package init(pool: PostgresPool) {
     self.pool = pool

@@ -39,10 +39,11 @@ enum StoreQueries {
 
   // MARK: Runs
 
-  /// $1: worker; $2: how many tasks; $3: the number of the call.
-  static let claim = PostgresStatement("select claim($1, $2, $3)", writes: true)
+  /// $1: worker; $2: how many tasks; $3: the number of the call. Returns specifications only of tasks that start for the
+  /// first time.
+  static let claim = PostgresStatement("select task_id, spec from claim_tasks($1, $2, $3)", writes: true)
 
-  /// $1: the ids of tasks that were just claimed.
+  /// $1: the ids of the other tasks that were just claimed.
   static let claimed = PostgresStatement(
     """
     select task_id, epoch, attempt, priority, spec,
@@ -97,13 +98,16 @@ enum StoreQueries {
   static let pendingRows = PostgresStatement("select min(id) lowest, max(id) highest from outbox")
 
   /// $1: the largest number of rows; $2: the number of events after which no further row is read; $3: the rows that are
-  /// not read. It never uses `id > last`, because a lower id may commit later.
+  /// not read; $4: bytes of specifications and outputs after which no further row is read. It never uses `id > last`,
+  /// because a lower id may commit later.
   static let pendingEvents = PostgresStatement(
     """
-    select id, kind, at, task_ids, sequences
-      from (select o.*, sum(cardinality(task_ids)) over (order by id) - cardinality(task_ids) before
-              from (select * from outbox where id <> all($3) order by id limit $1) o) counted
-     where before < $2
+    select id, kind, at, task_ids, sequences, specs, created_ats, worker, sizes, digests, outputs, generations
+      from (select o.*, sum(cardinality(task_ids)) over earlier before, sum(bytes) over earlier bytes_before
+              from (select *, coalesce(pg_column_size(specs), 0) + coalesce(pg_column_size(outputs), 0) bytes
+                      from outbox where id <> all($3) order by id limit $1) o
+            window earlier as (order by id rows between unbounded preceding and 1 preceding)) counted
+     where coalesce(before, 0) < $2 and coalesce(bytes_before, 0) < $4
      order by id
     """)
 
@@ -112,7 +116,10 @@ enum StoreQueries {
   /// event is the first, and the statement does nothing.
   static let discardFirstEvents = PostgresStatement(
     """
-    update outbox set task_ids = task_ids[$2 + 1:], sequences = sequences[$2 + 1:]
+    update outbox
+       set task_ids = task_ids[$2 + 1:], sequences = sequences[$2 + 1:], specs = specs[$2 + 1:],
+           created_ats = created_ats[$2 + 1:], sizes = sizes[$2 + 1:], digests = digests[$2 + 1:],
+           outputs = outputs[$2 + 1:], generations = generations[$2 + 1:]
      where id = $1 and task_ids[1] = $3 and sequences[1] = $4
     """, writes: true)
 
