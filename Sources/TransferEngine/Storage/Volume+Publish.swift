@@ -129,10 +129,11 @@ extension Volume {
   }
 
   /// Opens the directory in which `url` lies.
-  func parent(of url: StorageURL) throws(SystemError) -> FileDescriptor {
+  func parent(of url: StorageURL, crossesMounts: Bool = true) throws(SystemError) -> FileDescriptor {
     let directories = url.names.dropLast()
     return try root.openBeneath(
-      directories.isEmpty ? "." : directories.joined(separator: "/"), O_RDONLY | O_DIRECTORY)
+      directories.isEmpty ? "." : directories.joined(separator: "/"), O_RDONLY | O_DIRECTORY,
+      crossesMounts: crossesMounts)
   }
 
   /// Opens the directory of `destination`, and creates missing directories durably.
