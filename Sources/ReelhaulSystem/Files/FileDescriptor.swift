@@ -27,7 +27,7 @@ package struct FileDescriptor: ~Copyable, Sendable {
   package borrowing func openBeneath(
     _ path: String, _ flags: Int32, mode: mode_t = 0o644, crossesMounts: Bool = true
   ) throws(SystemError) -> FileDescriptor {
-    let full = "\(self.path)/\(path)"
+    let full = path == "." ? self.path : "\(self.path)/\(path)"
     let result = rh_open_beneath(raw, path, flags, mode, crossesMounts)
     if !crossesMounts, result == -EXDEV { throw .otherFileSystem(full) }
     return FileDescriptor(raw: try Self.check(result, "open \(full)"), path: full)

@@ -109,7 +109,7 @@ private final class DeleteRun: Sendable {
   /// The place of the plan. Without a plan, a file whose name is exactly as the task spells it comes first: others may
   /// have made it, in decomposed Unicode.
   private func place(_ plan: DeletePlan?) async throws -> DeletePlace {
-    let mounted = try await root.withVolume { $0.id }
+    let mounted = try await root.delete(pulse: ledger.pulse) { $0.id }
     if let plan { return DeletePlace(volume: plan.volume ?? mounted, isSpelled: plan.isSpelled) }
     var place = DeletePlace(
       volume: mounted, isSpelled: !spelled.path.utf8.elementsEqual(composed.path.utf8))
