@@ -39,8 +39,9 @@ extension FileDescriptor {
         }
         return length
       }
-      guard length >= 0 else { throw SystemError(errno: Int32(-length), operation: "list \(path)") }
-      if length == 0 { break }
+      // A directory that was removed meanwhile has no entries.
+      if length == 0 || length == -Int(ENOENT) { break }
+      guard length > 0 else { throw SystemError(errno: Int32(-length), operation: "list \(path)") }
     }
     return names
   }

@@ -20,9 +20,11 @@ package func removeTree(_ path: String) {
 }
 
 private func remove(_ name: EntryName, in parent: borrowing FileDescriptor) {
-  guard (try? parent.remove(name)) == nil, let directory = try? parent.openDirectory(name) else { return }
-  while let entries = try? directory.nextEntries(), !entries.isEmpty {
-    for entry in entries { remove(entry, in: directory) }
+  guard (try? parent.remove(name)) == nil else { return }
+  if let directory = try? parent.openDirectory(name) {
+    while let entries = try? directory.nextEntries(), !entries.isEmpty {
+      for entry in entries { remove(entry, in: directory) }
+    }
   }
   try? parent.removeDirectory(name)
 }

@@ -128,7 +128,7 @@ extension Volume {
     }
   }
 
-  /// Opens the directory in which `url` lies.
+  /// Opens the directory in which `url` lies. Unless it `crossesMounts`, EXDEV if that is on another mount.
   func parent(of url: StorageURL, crossesMounts: Bool = true) throws(SystemError) -> FileDescriptor {
     let directories = url.names.dropLast()
     return try root.openBeneath(
