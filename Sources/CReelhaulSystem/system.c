@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <grp.h>
 #include <linux/openat2.h>
 #include <malloc.h>
@@ -38,13 +37,19 @@ static int result(long value) { return value < 0 ? -errno : (int)value; }
 
 int rh_open(const char *path, int flags, mode_t mode) { return result(open(path, flags | O_CLOEXEC, mode)); }
 
-int rh_open_beneath(int directory, const char *path, int flags, mode_t mode) {
+int rh_open_beneath(int directory, const char *path, int flags, mode_t mode, bool crosses_mounts) {
   struct open_how how = {
       .flags = (uint64_t)(flags | O_CLOEXEC),
       .mode = (flags & O_CREAT) ? mode : 0,
-      .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
+      .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | (crosses_mounts ? 0 : RESOLVE_NO_XDEV),
   };
   return result(syscall(SYS_openat2, directory, path, &how, sizeof how));
+}
+
+const int rh_o_path = O_PATH;
+
+int rh_list(int directory, void *buffer, size_t capacity) {
+  return result(syscall(SYS_getdents64, directory, buffer, capacity));
 }
 
 int rh_fallocate(int fd, int64_t offset, int64_t length) { return result(fallocate(fd, 0, offset, length)); }
@@ -102,14 +107,6 @@ uint32_t rh_crc32c(uint32_t crc, const void *data, size_t length) {
   for (; length > 0; p++, length--) crc = crc_table[(crc ^ *p) & 255] ^ (crc >> 8);
   return ~crc;
 }
-
-static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *place) {
-  (void)status, (void)type, (void)place;
-  remove(path);
-  return 0;
-}
-
-void rh_remove_tree(const char *path) { nftw(path, remove_entry, 32, FTW_DEPTH | FTW_PHYS); }
 
 // Between fork and exec only async-signal-safe calls are allowed. A failure is reported through the pipe.
 static int become(const rh_spawn *request, pid_t parent) {

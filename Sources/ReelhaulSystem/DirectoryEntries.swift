@@ -10,10 +10,9 @@ package struct EntryName: Hashable, Sendable, CustomStringConvertible {
     bytes = Array(text.utf8CString)
   }
 
-  fileprivate init?(_ entry: UnsafeMutablePointer<dirent>) {
-    bytes = withUnsafeBytes(of: &entry.pointee.d_name) { name in
-      name.prefix { $0 != 0 }.map { CChar(bitPattern: $0) } + [0]
-    }
+  /// Nil for `.` and `..`. `name` may go on behind its zero.
+  fileprivate init?(_ name: Slice<UnsafeMutableRawBufferPointer>) {
+    bytes = name.prefix { $0 != 0 }.map { CChar(bitPattern: $0) } + [0]
     if self == EntryName(".") || self == EntryName("..") { return nil }
   }
 
@@ -25,43 +24,56 @@ package struct EntryName: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension FileDescriptor {
-  /// Up to `limit` entries of this directory, `.` and `..` left out, in no order.
-  package borrowing func entryNames(limit: Int) throws(SystemError) -> [EntryName] {
-    let copy = rh_open_beneath(raw, ".", O_RDONLY | O_DIRECTORY, 0)
-    guard copy >= 0 else { throw SystemError(errno: -copy, operation: "list \(path)") }
-    // From here on the stream owns the descriptor.
-    guard let stream = fdopendir(copy) else {
-      close(copy)
-      throw .last("list \(path)")
-    }
-    defer { closedir(stream) }
+  /// The next entries of this open directory, in no order and without `.` and `..`: a portion that fits into memory,
+  /// because a directory may hold millions. It is empty only at the end. See ``rewind()``.
+  package borrowing func nextEntries() throws(SystemError) -> [EntryName] {
     var names: [EntryName] = []
-    while names.count < limit {
-      // Only the error number tells a failed read from the end.
-      errno = 0
-      guard let entry = readdir(stream) else {
-        guard errno == 0 else { throw .last("list \(path)") }
-        break
+    while names.isEmpty {
+      let length = withUnsafeTemporaryAllocation(byteCount: 32 << 10, alignment: 8) { buffer in
+        let length = Int(rh_list(raw, buffer.baseAddress!, buffer.count))
+        var start = 0
+        while start < length {
+          let end = start + Int(buffer.load(fromByteOffset: start + Self.entryLength, as: UInt16.self))
+          if let name = EntryName(buffer[start + Self.entryName..<end]) { names.append(name) }
+          start = end
+        }
+        return length
       }
-      if let name = EntryName(entry) { names.append(name) }
+      // A directory that was removed meanwhile has no entries.
+      if length == 0 || length == -Int(ENOENT) { break }
+      guard length > 0 else { throw SystemError(errno: Int32(-length), operation: "list \(path)") }
     }
     return names
   }
 
-  /// Of the entry itself, not of what a symbolic link points to.
-  package borrowing func status(of name: EntryName) throws(SystemError) -> stat {
-    var status = stat()
-    guard name.call({ fstatat(raw, $0, &status, AT_SYMLINK_NOFOLLOW) }) == 0 else {
-      throw .last("stat \(path)/\(name)")
-    }
-    return status
+  private static let entryLength = MemoryLayout<dirent>.offset(of: \.d_reclen)!
+  private static let entryName = MemoryLayout<dirent>.offset(of: \.d_name)!
+
+  /// Lets ``nextEntries()`` begin again, with what there is now.
+  package borrowing func rewind() throws(SystemError) {
+    guard lseek(raw, 0, SEEK_SET) == 0 else { throw .last("list \(path)") }
   }
 
-  /// Opens the directory `name`. Throws ELOOP if it is a symbolic link, and ENOTDIR if it is not a directory.
+  /// Of the entry itself, not of what a symbolic link points to. Throws EXDEV if something is mounted there.
+  package borrowing func status(of name: EntryName) throws(SystemError) -> stat {
+    try open(name, rh_o_path).status()
+  }
+
+  /// Opens the directory `name`. Throws ELOOP if it is a symbolic link, ENOTDIR if it is not a directory, and EXDEV if
+  /// it is on another file system.
   package borrowing func openDirectory(_ name: EntryName) throws(SystemError) -> FileDescriptor {
-    let descriptor = name.call { rh_open_beneath(raw, $0, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0) }
-    guard descriptor >= 0 else { throw SystemError(errno: -descriptor, operation: "open \(path)/\(name)") }
-    return FileDescriptor(raw: descriptor, path: "\(path)/\(name)")
+    let directory = try open(name, O_RDONLY | O_DIRECTORY)
+    // Not all file systems are mounts: a Btrfs subvolume is none.
+    guard try directory.status().st_dev == status().st_dev else { throw .otherFileSystem(directory.path) }
+    return directory
+  }
+
+  private borrowing func open(_ name: EntryName, _ flags: Int32) throws(SystemError) -> FileDescriptor {
+    let path = "\(self.path)/\(name)"
+    let result = name.call { rh_open_beneath(raw, $0, flags | O_NOFOLLOW, 0, false) }
+    if result == -EXDEV { throw .otherFileSystem(path) }
+    guard result >= 0 else { throw SystemError(errno: -result, operation: "open \(path)") }
+    return FileDescriptor(raw: result, path: path)
   }
 
   /// Removes an entry that is not a directory.

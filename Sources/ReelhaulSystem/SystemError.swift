@@ -16,6 +16,11 @@ package struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
     SystemError(errno: Glibc.errno, operation: operation)
   }
 
+  /// A call that stays on one file system met `path`, which is on another one.
+  package static func otherFileSystem(_ path: String) -> SystemError {
+    SystemError(errno: EXDEV, operation: "\(path) is on another file system, which is not entered")
+  }
+
   /// `open /videos/a.mp4: No such file or directory`
   package var description: String { "\(operation): \(reason)" }
 

@@ -90,6 +90,23 @@ func send(_ byte: UInt8, to descriptor: Int32) {
     #expect(bytes[4...].withUnsafeBytes { crc32c($0, continuing: half) } == 0xE306_9283)
   }
 
+  @Test("a directory of thousands of names is listed in portions, each name once, and again after a rewind")
+  func listsInPortions() throws {
+    let root = try root()
+    let names = Set((0..<5000).map { "a name that is not so short \($0)" })
+    for name in names { _ = try root.openBeneath(name, O_WRONLY | O_CREAT) }
+    for _ in 0..<2 {
+      var listed: [String] = []
+      while case let next = try root.nextEntries(), !next.isEmpty {
+        #expect(next.count < 1000)
+        listed += next.map(\.description)
+      }
+      #expect(listed.count == names.count && Set(listed) == names)
+      try root.rewind()
+    }
+    #expect(try Set(root.entries()) == names)
+  }
+
   @Test("a temporary directory is removed with its contents")
   func aTemporaryDirectoryGoesWithItsContents() throws {
     var temporary: TemporaryDirectory? = try TemporaryDirectory()

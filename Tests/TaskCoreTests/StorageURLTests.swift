@@ -29,6 +29,13 @@ import Testing
     #expect(try decomposed == StorageURL("storage://a/%C3%A9.mp4"))
   }
 
+  @Test("names may stay as they are spelled, under the same rules")
+  func keepsTheSpelling() throws {
+    let decomposed = try StorageURL(spelled: "storage://a/e\u{301}.mp4")
+    #expect(Array(decomposed.path.utf8) == Array("e\u{301}.mp4".utf8))
+    #expect(throws: InvalidStorageURL.self) { try StorageURL(spelled: "storage://a/../e\u{301}") }
+  }
+
   @Test(
     "an invalid storage URL is refused with its reason",
     arguments: [

@@ -113,6 +113,73 @@ import WorkerCore
     }
   }
 
+  @Test("a name in any Unicode form is deleted if it is exactly as the task spells it; otherwise the composed one is")
+  func spellings() async throws {
+    try await DeleteBench.run { bench in
+      let (composed, decomposed) = ("\u{e9}.mp4", "e\u{301}.mp4")
+      let (one, absent) = (output(4, #"{"files":1,"bytes":4}"#), output(0, #"{"files":0,"bytes":0,"absent":true}"#))
+      for expect in [Expected(), Expected(sha256: filmDigest)] {
+        try bench.make(decomposed, "film")
+        #expect(try await bench.run(delete(composed, expect: expect)) == absent)
+        try bench.make(composed, "film")
+        #expect(try await bench.run(delete(decomposed, expect: expect)) == one)
+        #expect(bench.exists(composed) && !bench.exists(decomposed))
+        #expect(try await bench.run(delete(decomposed, expect: expect)) == one)
+        #expect(!bench.exists(composed))
+      }
+    }
+  }
+
+  @Test("a task that has deleted a decomposed name does not delete the composed one after a crash")
+  func spellingIsKept() async throws {
+    try await DeleteBench.run { bench in
+      let (composed, decomposed) = ("\u{e9}.mp4", "e\u{301}.mp4")
+      try bench.make(composed, "film")
+      try bench.make(decomposed, "film")
+      let first = try await bench.claim(delete(decomposed))
+      let one = output(4, #"{"files":1,"bytes":4}"#)
+      #expect(await bench.handler.run(first.claim, ledger: first.ledger) == one)
+      let second = try await bench.crash(first)
+      #expect(await bench.handler.run(second.claim, ledger: second.ledger) == one)
+      #expect(bench.exists(composed) && !bench.exists(decomposed))
+    }
+  }
+
+  @Test("file operations of transfers that hang, however many, hold up no deletion at their root")
+  func transfersHang() async throws {
+    try await DeleteBench.run { bench in
+      try bench.make("film.mp4", "film")
+      let root = try #require(bench.roots["default"])
+      let run = try await bench.claim(delete("film.mp4"))
+      let gate = Condition(false)
+      for _ in 0..<32 { root.files.submit { gate.wait(until: { $0 }, then: { _ in }) } }
+      try await bench.goesOn(gate) {
+        let outcome = await bench.handler.run(run.claim, ledger: run.ledger)
+        #expect(outcome == output(4, #"{"files":1,"bytes":4}"#))
+      }
+    }
+  }
+
+  @Test("deletions that hang, however many, hold up no file operation of a transfer at their root")
+  func deletionsHang() async throws {
+    try await DeleteBench.run { bench in
+      let root = try #require(bench.roots["default"])
+      let gate = Condition(false)
+      let started = Lock(0)
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for _ in 0..<32 {
+          group.addTask {
+            started.withLock { $0 += 1 }
+            try await root.delete(pulse: {}) { _ in gate.wait(until: { $0 }, then: { _ in }) }
+          }
+        }
+        try await eventually("deletions begin") { started.withLock { $0 } == 32 }
+        try await bench.goesOn(gate) { try await root.withVolume { _ in } }
+        try await group.waitForAll()
+      }
+    }
+  }
+
   @Test("a deletion that began on one volume says nothing of another one at the same root") func otherVolume()
     async throws
   {
@@ -208,7 +275,7 @@ private final class DeleteBench: Sendable {
   let root: String
   private let loop = EventLoop(name: "delete-test")
   private let directory: TemporaryDirectory
-  private let roots: StorageRoots
+  let roots: StorageRoots
   private let boots = Lock(UInt64(0))
 
   private init() throws {
@@ -232,6 +299,19 @@ private final class DeleteBench: Sendable {
     await bench.roots.close()
     await Task.detached { [loop = bench.loop] in loop.shutdown() }.value
     try result.get()
+  }
+
+  /// Fails unless `body` ends while the gate is closed. Opens it then.
+  func goesOn(_ gate: Condition<Bool>, _ body: @escaping @Sendable () async throws -> Void) async throws {
+    let isDone = Lock(false)
+    async let end: Void = {
+      try await body()
+      isDone.withLock { $0 = true }
+    }()
+    try? await eventually("it waits", within: .seconds(60)) { isDone.withLock { $0 } }
+    gate.withLock { $0 = true }
+    gate.broadcast()
+    try await end
   }
 
   func make(_ path: String, _ text: String) throws {

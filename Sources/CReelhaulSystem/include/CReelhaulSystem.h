@@ -1,5 +1,6 @@
 #pragma once
 // Typed functions for calls that Swift cannot make (variadics, macros) or must not inline (thread-local state).
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -19,7 +20,12 @@ int64_t rh_realtime_ns(void);
 /// open(2) with O_CLOEXEC.
 int rh_open(const char *path, int flags, mode_t mode);
 /// openat2(2) with RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS: `path` cannot leave `directory`.
-int rh_open_beneath(int directory, const char *path, int flags, mode_t mode);
+/// Unless it crosses mounts, also with RESOLVE_NO_XDEV: -EXDEV if something is mounted at `path` or on the way.
+int rh_open_beneath(int directory, const char *path, int flags, mode_t mode, bool crosses_mounts);
+/// O_PATH of open(2).
+extern const int rh_o_path;
+/// getdents64(2): the number of bytes of `struct dirent` that it has put into `buffer`, or 0 at the end.
+int rh_list(int directory, void *buffer, size_t capacity);
 /// Allocates blocks and sets the size: fallocate(2), without the C library's slow emulation.
 int rh_fallocate(int fd, int64_t offset, int64_t length);
 /// renameat2(2) with RENAME_NOREPLACE.
@@ -37,10 +43,6 @@ int rh_die_with_parent(int signal, pid_t parent);
 
 /// CRC32C (Castagnoli) of `length` bytes, continuing from `crc` (start with 0).
 uint32_t rh_crc32c(uint32_t crc, const void *data, size_t length);
-
-
-/// Removes a file, or a directory with its contents. Does not follow links. Continues if an entry cannot be removed.
-void rh_remove_tree(const char *path);
 
 /// The process that rh_spawn_process starts.
 typedef struct {

@@ -10,7 +10,21 @@ package func makeDirectories(_ path: String) throws(SystemError) {
   }
 }
 
-/// Removes a file, or a directory with its contents. Ignores entries that are absent or cannot be removed.
+/// Removes a file, or a directory with its contents. Follows no link and enters no other file system. Ignores entries
+/// that are absent or cannot be removed.
 package func removeTree(_ path: String) {
-  rh_remove_tree(path)
+  let parts = path.split(separator: "/")
+  let above = (path.hasPrefix("/") ? "/" : "./") + parts.dropLast().joined(separator: "/")
+  guard let name = parts.last, let parent = try? FileDescriptor.open(above, rh_o_path | O_DIRECTORY) else { return }
+  remove(EntryName(String(name)), in: parent)
+}
+
+private func remove(_ name: EntryName, in parent: borrowing FileDescriptor) {
+  guard (try? parent.remove(name)) == nil else { return }
+  if let directory = try? parent.openDirectory(name) {
+    while let entries = try? directory.nextEntries(), !entries.isEmpty {
+      for entry in entries { remove(entry, in: directory) }
+    }
+  }
+  try? parent.removeDirectory(name)
 }

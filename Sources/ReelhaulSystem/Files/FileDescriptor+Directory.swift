@@ -19,9 +19,13 @@ extension FileDescriptor {
   }
 
   /// The names in this directory, without `.` and `..`, in no particular order. Names that are not UTF-8 are repaired:
-  /// whoever acts on any name that there is uses ``entryNames(limit:)``.
+  /// whoever acts on any name that there is uses ``nextEntries()``.
   package borrowing func entries() throws(SystemError) -> [String] {
-    try entryNames(limit: .max).map(\.description)
+    // This one has a position of its own, because several threads may list one open directory.
+    let directory = try openBeneath(".", O_RDONLY | O_DIRECTORY)
+    var names: [String] = []
+    while case let next = try directory.nextEntries(), !next.isEmpty { names += next.map(\.description) }
+    return names
   }
 
   /// Renames between open directories. Replaces an existing file with the new name.

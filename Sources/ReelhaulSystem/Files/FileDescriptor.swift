@@ -22,12 +22,15 @@ package struct FileDescriptor: ~Copyable, Sendable {
   }
 
   /// Opens `path` below this directory. Symbolic links, `..` and absolute paths cannot lead out of it: they fail with
-  /// ELOOP or EXDEV.
+  /// ELOOP or EXDEV. Unless it `crossesMounts`, it also fails with EXDEV if something is mounted at `path` or on the
+  /// way.
   package borrowing func openBeneath(
-    _ path: String, _ flags: Int32, mode: mode_t = 0o644
+    _ path: String, _ flags: Int32, mode: mode_t = 0o644, crossesMounts: Bool = true
   ) throws(SystemError) -> FileDescriptor {
-    let full = "\(self.path)/\(path)"
-    return FileDescriptor(raw: try Self.check(rh_open_beneath(raw, path, flags, mode), "open \(full)"), path: full)
+    let full = path == "." ? self.path : "\(self.path)/\(path)"
+    let result = rh_open_beneath(raw, path, flags, mode, crossesMounts)
+    if !crossesMounts, result == -EXDEV { throw .otherFileSystem(full) }
+    return FileDescriptor(raw: try Self.check(result, "open \(full)"), path: full)
   }
 
   package borrowing func size() throws(SystemError) -> Int64 {

@@ -17,9 +17,18 @@ public struct StorageURL: Hashable, Sendable {
   public static let pathLimit = 2048
 
   public init(_ text: String) throws(InvalidStorageURL) {
+    try self.init(text, composes: true)
+  }
+
+  /// The file whose names are exactly as in `text`, in whatever normalisation form. Others may make such files.
+  package init(spelled text: String) throws(InvalidStorageURL) {
+    try self.init(text, composes: false)
+  }
+
+  private init(_ text: String, composes: Bool) throws(InvalidStorageURL) {
     var text = text
     let url: Result<StorageURL, InvalidStorageURL> = text.withUTF8 { bytes in
-      Result { () throws(InvalidStorageURL) in try StorageURL(utf8: bytes[...]) }
+      Result { () throws(InvalidStorageURL) in try StorageURL(utf8: bytes[...], composes: composes) }
     }
     self = try url.get()
   }
@@ -27,10 +36,10 @@ public struct StorageURL: Hashable, Sendable {
   /// A file in a scratch directory. No text can be parsed into such a URL, because ``reserved`` is refused.
   package init(root: String, scratch directory: String, file: String) throws(InvalidStorageURL) {
     self.root = root
-    names = [Self.reserved, "scratch", directory, try Self.checked(Array(file.utf8))]
+    names = [Self.reserved, "scratch", directory, try Self.checked(Array(file.utf8), composes: true)]
   }
 
-  private init(utf8 text: Slice<UnsafeBufferPointer<UInt8>>) throws(InvalidStorageURL) {
+  private init(utf8 text: Slice<UnsafeBufferPointer<UInt8>>, composes: Bool) throws(InvalidStorageURL) {
     guard Self.hasScheme(text) else { throw InvalidStorageURL("it does not begin with \(Self.scheme)") }
     let place = text.dropFirst(Self.scheme.utf8.count)
     let name = place.prefix { $0 != UInt8(ascii: "/") }
@@ -41,7 +50,7 @@ public struct StorageURL: Hashable, Sendable {
     }
     names = try place[name.endIndex...].dropFirst()
       .split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
-      .map { name throws(InvalidStorageURL) in try Self.checked(name) }
+      .map { name throws(InvalidStorageURL) in try Self.checked(name, composes: composes) }
     guard names[0].lowercased() != Self.reserved else { throw InvalidStorageURL("\(Self.reserved) is reserved") }
     guard names.reduce(names.count, { $0 + $1.utf8.count }) <= Self.pathLimit else {
       throw InvalidStorageURL("its path is longer than \(Self.pathLimit) bytes")
@@ -66,18 +75,18 @@ public struct StorageURL: Hashable, Sendable {
     TaskSpec.isName(name, limit: 63) && name.utf8.first != UInt8(ascii: ".")
   }
 
-  private static func checked(_ escaped: some Collection<UInt8>) throws(InvalidStorageURL) -> String {
+  private static func checked(_ escaped: some Collection<UInt8>, composes: Bool) throws(InvalidStorageURL) -> String {
     guard let name = unescaped(escaped) else { throw InvalidStorageURL("an escape in it is not %XX of valid UTF-8") }
     guard !name.isEmpty else { throw InvalidStorageURL("a name in its path is empty") }
     guard name != "." && name != ".." else { throw InvalidStorageURL("\(name) is not a name") }
     guard name.unicodeScalars.allSatisfy({ $0.properties.generalCategory != .control && $0 != "/" }) else {
       throw InvalidStorageURL("a name in its path has a control character or an escaped '/'")
     }
-    let composed = name.composed
-    guard composed.utf8.count <= nameLimit else {
+    let result = composes ? name.composed : name
+    guard result.utf8.count <= nameLimit else {
       throw InvalidStorageURL("a name in its path is longer than \(nameLimit) bytes")
     }
-    return composed
+    return result
   }
 
   /// Returns `nil` if an escape is not `%XX`, or if the decoded bytes are not UTF-8.

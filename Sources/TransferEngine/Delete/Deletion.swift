@@ -34,8 +34,6 @@ package struct Deletion: Sendable {
   }
 
   private static let depthLimit = 500
-  /// How many entries are listed at a time, because a directory may contain millions.
-  private static let batch = 4096
 
   private let volume: Volume
   private let url: StorageURL
@@ -92,7 +90,7 @@ package struct Deletion: Sendable {
     do throws(SystemError) {
       let parent = try parent()
       var count = Count()
-      return try survey(parent, name, device: parent.status().st_dev, depth: 0, &count) ? count : nil
+      return try survey(parent, name, depth: 0, &count) ? count : nil
     } catch {
       if error.errno == ENOENT { return Count() }
       throw StorageError(error, storage: volume.name)
@@ -107,7 +105,7 @@ package struct Deletion: Sendable {
       let parent = try parent()
       var count = Count()
       do throws(SystemError) {
-        guard try delete(parent, name, device: parent.status().st_dev, depth: 0, &count) else { return false }
+        guard try delete(parent, name, depth: 0, &count) else { return false }
       } catch  where error.errno == ENOENT {
         // An earlier run may have removed the entry without syncing the directory. So the sync still follows.
       }
@@ -130,7 +128,7 @@ package struct Deletion: Sendable {
       let replaced = SystemError(errno: EAGAIN, operation: "delete \(url): it was replaced while it was verified")
       // This check finds most replacements. Moving the file aside is for one that happens between here and the next
       // call.
-      guard try Version(parent.status(of: url.name)) == version else { throw replaced }
+      guard try Version(parent.status(of: name)) == version else { throw replaced }
       try FileDescriptor.rename(from: parent, url.name, to: volume.staging, aside.description)
       guard try Version(volume.staging.status(of: aside.description)) == version else {
         try volume.moveNoReplace(aside.description, to: parent, url.name)
@@ -148,10 +146,15 @@ package struct Deletion: Sendable {
 
   private var name: EntryName { EntryName(url.name) }
 
-  private func parent() throws(SystemError) -> FileDescriptor { try volume.parent(of: url) }
+  /// A volume is one file system: nothing on another one is deleted, and none that is not mounted now counts as absent.
+  private func parent() throws(SystemError) -> FileDescriptor {
+    let parent = try volume.parent(of: url, crossesMounts: false)
+    guard try parent.status().st_dev == volume.root.status().st_dev else { throw .otherFileSystem(parent.path) }
+    return parent
+  }
 
   private func survey(
-    _ parent: borrowing FileDescriptor, _ name: EntryName, device: dev_t, depth: Int, _ count: inout Count
+    _ parent: borrowing FileDescriptor, _ name: EntryName, depth: Int, _ count: inout Count
   ) throws(SystemError) -> Bool {
     guard observer.goesOn else { return false }
     let status = try parent.status(of: name)
@@ -159,19 +162,21 @@ package struct Deletion: Sendable {
       count = count + Self.count(of: status)
       return true
     }
-    let directory = try enter(parent, name, device: device, depth: depth)
-    for entry in try directory.entryNames(limit: .max) {
-      do throws(SystemError) {
-        guard try survey(directory, entry, device: device, depth: depth + 1, &count) else { return false }
-      } catch  where error.errno == ENOENT {
-        // Another process has removed it in the meantime.
+    let directory = try enter(parent, name, depth: depth)
+    while case let entries = try directory.nextEntries(), !entries.isEmpty {
+      for entry in entries {
+        do throws(SystemError) {
+          guard try survey(directory, entry, depth: depth + 1, &count) else { return false }
+        } catch  where error.errno == ENOENT {
+          // Another process has removed it in the meantime.
+        }
       }
     }
     return true
   }
 
   private func delete(
-    _ parent: borrowing FileDescriptor, _ name: EntryName, device: dev_t, depth: Int, _ count: inout Count
+    _ parent: borrowing FileDescriptor, _ name: EntryName, depth: Int, _ count: inout Count
   ) throws(SystemError) -> Bool {
     guard observer.goesOn else { return false }
     let status = try parent.status(of: name)
@@ -181,34 +186,35 @@ package struct Deletion: Sendable {
       observer.deleted(count)
       return true
     }
-    let directory = try enter(parent, name, device: device, depth: depth)
-    while true {
-      let entries = try directory.entryNames(limit: Self.batch)
-      if entries.isEmpty { break }
-      for entry in entries {
-        do throws(SystemError) {
-          guard try delete(directory, entry, device: device, depth: depth + 1, &count) else { return false }
-        } catch  where error.errno == ENOENT {
-          // Another process has removed it in the meantime.
+    let directory = try enter(parent, name, depth: depth)
+    // Some file systems skip entries if others are removed meanwhile. So the listing is repeated until it finds none.
+    var isEmpty = false
+    while !isEmpty {
+      isEmpty = true
+      while case let entries = try directory.nextEntries(), !entries.isEmpty {
+        for entry in entries {
+          do throws(SystemError) {
+            guard try delete(directory, entry, depth: depth + 1, &count) else { return false }
+            isEmpty = false
+          } catch  where error.errno == ENOENT {
+            // Another process has removed it in the meantime.
+          }
         }
       }
+      try directory.rewind()
     }
     try parent.removeDirectory(name)
     return true
   }
 
   private func enter(
-    _ parent: borrowing FileDescriptor, _ name: EntryName, device: dev_t, depth: Int
+    _ parent: borrowing FileDescriptor, _ name: EntryName, depth: Int
   ) throws(SystemError) -> FileDescriptor {
     guard depth < Self.depthLimit else {
       throw SystemError(
         errno: ENAMETOOLONG, operation: "delete \(url): directories are nested more than \(Self.depthLimit) deep")
     }
-    let directory = try parent.openDirectory(name)
-    guard try directory.status().st_dev == device else {
-      throw SystemError(errno: EXDEV, operation: "delete \(url): \(directory.path) is on another file system")
-    }
-    return directory
+    return try parent.openDirectory(name)
   }
 
   private static func count(of status: stat) -> Count {

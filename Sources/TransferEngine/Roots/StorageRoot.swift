@@ -14,6 +14,8 @@ package struct StorageRoot: Sendable {
   package let files: BlockingPool
   /// For reads of whole files that already exist. They have their own threads, so that transfers do not wait for them.
   package let reads: BlockingPool
+  /// For deletions, which may take long: transfers do not wait for them.
+  let deletes: BlockingPool
   /// For hashing, which takes a core.
   package let digests: BlockingPool
   /// The credentials that tasks may name.
@@ -35,9 +37,23 @@ package struct StorageRoot: Sendable {
   package func readWhole<Result: Sendable>(
     pulse: @escaping @Sendable () -> Void, _ body: @escaping @Sendable () throws -> Result
   ) async throws -> Result {
+    try await run(on: reads, pulse: pulse, body)
+  }
+
+  /// Like ``withVolume(_:)``, for a call that deletes. Calls `pulse` every 10 seconds until the call gets a thread.
+  package func delete<Result: Sendable>(
+    pulse: @escaping @Sendable () -> Void, _ body: @escaping @Sendable (Volume) throws -> Result
+  ) async throws -> Result {
+    try await run(on: deletes, pulse: pulse) { [storage, name] in try body(storage.volume(name)) }
+  }
+
+  private func run<Result: Sendable>(
+    on threads: BlockingPool, pulse: @escaping @Sendable () -> Void,
+    _ body: @escaping @Sendable () throws -> Result
+  ) async throws -> Result {
     let waiting = loop.repeating(every: .seconds(10), pulse)
     defer { waiting.cancel() }
-    return try await reads.run {
+    return try await threads.run {
       waiting.cancel()
       return try body()
     }
@@ -48,6 +64,7 @@ package struct StorageRoot: Sendable {
     await client.close()
     files.shutdown()
     reads.shutdown()
+    deletes.shutdown()
     digests.shutdown()
     loop.shutdown()
   }

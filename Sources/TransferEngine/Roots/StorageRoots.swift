@@ -51,6 +51,7 @@ package final class StorageRoots: Sendable {
           name: name, storage: storage, loop: loop, client: CurlClient(loop: loop, options: curl),
           files: BlockingPool(name: "files-\(name)", threads: 8),
           reads: BlockingPool(name: "reads-\(name)", threads: 4),
+          deletes: BlockingPool(name: "deletes-\(name)", threads: 4),
           digests: BlockingPool(name: "digests-\(name)", threads: 2), credentials: settings.credentials,
           hosts: hosts, limiter: limiter)
         return (name, root)

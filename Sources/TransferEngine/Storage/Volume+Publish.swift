@@ -128,11 +128,12 @@ extension Volume {
     }
   }
 
-  /// Opens the directory in which `url` lies.
-  func parent(of url: StorageURL) throws(SystemError) -> FileDescriptor {
+  /// Opens the directory in which `url` lies. Unless it `crossesMounts`, EXDEV if that is on another mount.
+  func parent(of url: StorageURL, crossesMounts: Bool = true) throws(SystemError) -> FileDescriptor {
     let directories = url.names.dropLast()
     return try root.openBeneath(
-      directories.isEmpty ? "." : directories.joined(separator: "/"), O_RDONLY | O_DIRECTORY)
+      directories.isEmpty ? "." : directories.joined(separator: "/"), O_RDONLY | O_DIRECTORY,
+      crossesMounts: crossesMounts)
   }
 
   /// Opens the directory of `destination`, and creates missing directories durably.

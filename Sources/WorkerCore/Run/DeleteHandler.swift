@@ -45,7 +45,10 @@ private final class DeleteRun: Sendable {
   private let claim: Claim
   private let ledger: RunLedger
   private let root: StorageRoot
-  private let url: StorageURL
+  /// With the names that Reelhaul gives files, in composed Unicode.
+  private let composed: StorageURL
+  /// With the names as the task spells them.
+  private let spelled: StorageURL
   private let isRecursive: Bool
   private let watch: DeleteWatch
 
@@ -53,11 +56,13 @@ private final class DeleteRun: Sendable {
     self.claim = claim
     self.ledger = ledger
     do throws(InvalidStorageURL) {
-      url = try StorageURL(claim.spec.source)
+      composed = try StorageURL(claim.spec.source)
     } catch {
       throw TaskFailure(code: .sourceInvalid, message: "the source: \(error)", class: .fail)
     }
-    guard let root = roots[url.root] else { throw StorageError.unknownRoot(url.root) }
+    // A decomposed name may be too long where the composed one is not. Then there is no such file.
+    spelled = (try? StorageURL(spelled: claim.spec.source)) ?? composed
+    guard let root = roots[composed.root] else { throw StorageError.unknownRoot(composed.root) }
     self.root = root
     isRecursive = try Self.isRecursive(claim.spec.parameters)
     watch = DeleteWatch(ledger)
@@ -68,14 +73,14 @@ private final class DeleteRun: Sendable {
   func run() async throws -> RunOutcome {
     guard watch.goesOn else { return .stopped }
     let plan = try DeletePlan(claim.checkpoint)
-    let mounted = try await root.withVolume { $0.id }
-    let volume = plan?.volume ?? mounted
+    let place = try await place(plan)
+    let url = url(at: place)
     let isExact = claim.spec.expect != Expectation()
-    switch try await onVolume(volume, { try $0.look() }) {
+    switch try await at(place, { try $0.look() }) {
     case .absent:
       guard let plan else { return succeeded(Deletion.Count(), wasAbsent: true) }
       // The earlier run may have ended before its last change was durable.
-      guard try await onVolume(volume, { try $0.run() }) else { return .stopped }
+      guard try await at(place, { try $0.run() }) else { return .stopped }
       return succeeded(plan.total)
     case .special where isExact, .directory where isExact:
       throw StorageError(.destinationInvalid, "\(url) is not a regular file, and has no digest or size to compare")
@@ -83,32 +88,47 @@ private final class DeleteRun: Sendable {
       throw TaskFailure(
         code: .isDirectory, message: "\(url) is a directory: use --recursive to delete it", class: .fail)
     case .file(let version) where isExact:
-      guard try await verify(size: version.size) else { return .stopped }
-      try await record(DeletePlan(total: Deletion.Count(files: 1, bytes: version.size), volume: volume))
+      guard try await verify(url, size: version.size) else { return .stopped }
+      try await record(DeletePlan(total: Deletion.Count(files: 1, bytes: version.size), place: place))
       let aside = StagingName(task: claim.spec.id, epoch: claim.epoch, generation: 0)
-      guard try await onVolume(volume, { try $0.runExactly(version, aside: aside) }) else {
+      guard try await at(place, { try $0.runExactly(version, aside: aside) }) else {
         return watch.goesOn ? succeeded(Deletion.Count(), wasAbsent: true) : .stopped
       }
       return succeeded(watch.count)
     case .file, .directory, .special: break
     }
     // An earlier run may have deleted files after its last record. The plan minus the remaining files shows how many.
-    guard let left = try await onVolume(volume, { try $0.survey() }) else { return .stopped }
+    guard let left = try await at(place, { try $0.survey() }) else { return .stopped }
     let before = plan.map { $0.deleted(leaving: left) } ?? Deletion.Count()
-    try await record(DeletePlan(total: before + left, volume: volume))
+    try await record(DeletePlan(total: before + left, place: place))
     watch.begin(before, of: before + left)
-    guard try await onVolume(volume, { try $0.run() }) else { return .stopped }
+    guard try await at(place, { try $0.run() }) else { return .stopped }
     return succeeded(before + watch.count)
   }
 
-  /// All calls use one volume, because on another volume a missing file does not mean that it was deleted.
-  private func onVolume<Result: Sendable>(
-    _ id: UniqueID, _ body: @escaping @Sendable (Deletion) throws -> Result
+  /// The place of the plan. Without a plan, a file whose name is exactly as the task spells it comes first: others may
+  /// have made it, in decomposed Unicode.
+  private func place(_ plan: DeletePlan?) async throws -> DeletePlace {
+    let mounted = try await root.delete(pulse: ledger.pulse) { $0.id }
+    if let plan { return DeletePlace(volume: plan.volume ?? mounted, isSpelled: plan.isSpelled) }
+    var place = DeletePlace(
+      volume: mounted, isSpelled: !spelled.path.utf8.elementsEqual(composed.path.utf8))
+    if place.isSpelled, try await at(place, { try $0.look() }) == .absent { place.isSpelled = false }
+    return place
+  }
+
+  private func url(at place: DeletePlace) -> StorageURL { place.isSpelled ? spelled : composed }
+
+  /// All calls use one place, because at another one a missing file does not mean that it was deleted.
+  private func at<Result: Sendable>(
+    _ place: DeletePlace, _ body: @escaping @Sendable (Deletion) throws -> Result
   ) async throws -> Result {
-    try await root.withVolume { [url, watch] volume in
-      guard volume.id == id else {
+    let url = url(at: place)
+    return try await root.delete(pulse: ledger.pulse) { [watch] volume in
+      guard volume.id == place.volume else {
         throw StorageError(
-          .volumeGone, "storage \(volume.name): the deletion began on volume \(id), but \(volume.id) is mounted")
+          .volumeGone,
+          "storage \(volume.name): the deletion began on volume \(place.volume), but \(volume.id) is mounted")
       }
       return try body(Deletion(url, on: volume, observer: watch))
     }
@@ -119,7 +139,7 @@ private final class DeleteRun: Sendable {
   }
 
   /// Throws if the file is not the expected one. Returns false if the run was stopped.
-  private func verify(size: Int64) async throws -> Bool {
+  private func verify(_ url: StorageURL, size: Int64) async throws -> Bool {
     let expect = claim.spec.expect
     if let expected = expect.bytes, expected != size {
       throw TaskFailure(
@@ -127,8 +147,7 @@ private final class DeleteRun: Sendable {
         class: .fail)
     }
     guard expect.sha256 != nil || expect.md5 != nil else { return true }
-    let pulse: @Sendable () -> Void = { [ledger] in ledger.pulse() }
-    let mismatch = try await root.readWhole(pulse: pulse) { [root, url, expect, watch] in
+    let mismatch = try await root.readWhole(pulse: ledger.pulse) { [root, watch] in
       try FileCheck.mismatch(of: url, on: root.storage.volume(url.root), expect: expect) { watch.goesOn }
     }
     switch mismatch {
@@ -169,22 +188,33 @@ private final class DeleteRun: Sendable {
   }
 }
 
+/// Where a deletion deletes.
+private struct DeletePlace: Hashable, Sendable {
+  var volume: UniqueID
+  /// Whether the name is the one that the task spells, not the composed one.
+  var isSpelled: Bool
+}
+
 /// The recorded plan of a deletion.
 private struct DeletePlan: Hashable, Sendable {
   /// Everything to delete, including what earlier runs have deleted.
   var total: Deletion.Count
   /// The volume on which it is deleted.
   var volume: UniqueID?
+  /// See ``DeletePlace``. After a crash the task must not turn to a file of the other spelling.
+  var isSpelled: Bool
 
-  init(total: Deletion.Count, volume: UniqueID) {
+  init(total: Deletion.Count, place: DeletePlace) {
     self.total = total
-    self.volume = volume
+    volume = place.volume
+    isSpelled = place.isSpelled
   }
 
   init?(_ checkpoint: Checkpoint?) throws(TaskFailure) {
     guard let checkpoint else { return nil }
     var total = Deletion.Count()
     var volume: UniqueID?
+    var isSpelled = false
     do throws(DecodingFailure) {
       try JSONReader.read(checkpoint.payload) { reader throws(DecodingFailure) in
         try reader.object { reader, name throws(DecodingFailure) in
@@ -192,6 +222,7 @@ private struct DeletePlan: Hashable, Sendable {
           case "files": total.files = try reader.integer()
           case "bytes": total.bytes = try reader.integer()
           case "volume": volume = try UniqueID(reader.string())
+          case "spelled": isSpelled = try reader.bool()
           default: try reader.skip()
           }
         }
@@ -202,6 +233,7 @@ private struct DeletePlan: Hashable, Sendable {
     }
     self.total = total
     self.volume = volume
+    self.isSpelled = isSpelled
   }
 
   /// How much is deleted if `left` still exists. It is never negative, because somebody may have added files since
@@ -217,6 +249,7 @@ private struct DeletePlan: Hashable, Sendable {
         json.member("files", total.files)
         json.member("bytes", total.bytes)
         if let volume { json.member("volume", "\(volume)") }
+        json.member("spelled", isSpelled)
       }
     }
     return Checkpoint(bytesTotal: total.bytes, payload: payload)

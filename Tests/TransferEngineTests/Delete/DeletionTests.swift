@@ -210,6 +210,60 @@ import TransferEngine
     #expect(exists("deep"))
   }
 
+  enum Mounted: CaseIterable { case directory, emptyDirectory, file }
+
+  @Test(
+    "what is mounted below a root stays, also if it is of the same file system, and nothing beside it is deleted",
+    .enabled(if: BindMount.isPossible, "bind mounts need root"), arguments: Mounted.allCases)
+  func bindMount(_ mounted: Mounted) throws {
+    try makeDirectory("a/place/deep")
+    try makeDirectory("elsewhere/deep")
+    try make("a/beside")
+    try make("a/file")
+    try make("elsewhere/file")
+    if mounted == .directory { try make("elsewhere/deep/stays") }
+    let at = mounted == .file ? "a/file" : "a/place"
+    let from = mounted == .file ? "elsewhere/file" : "elsewhere"
+    let mount = try BindMount(of: "\(fixture.root)/\(from)", at: "\(fixture.root)/\(at)")
+    try withExtendedLifetime(mount) {
+      // The directory above it, the mount itself, and what is beneath it.
+      let paths = ["a", at] + (mounted == .file ? [] : ["\(at)/file", "\(at)/deep", "\(at)/deep/absent"])
+      for path in paths {
+        let deletion = try deletion(path)
+        var calls = [{ _ = try deletion.survey() }]
+        if path != "a" {
+          calls += [{ _ = try deletion.look() }, { _ = try deletion.run() }]
+        }
+        for call in calls {
+          let error = #expect(throws: StorageError.self) { try call() }
+          #expect(error?.failure.class == .fail && error?.code == .destinationInvalid)
+          #expect(error?.message.contains("\(fixture.root)/\(at)") == true, "\(path): \(error?.message ?? "")")
+          #expect(error?.message.contains("is on another file system") == true)
+        }
+      }
+      #expect(exists("a/beside") && exists("elsewhere/file") && exists("elsewhere/deep"))
+      #expect(throws: StorageError.self) { try deletion("a").run() }
+      #expect(exists("elsewhere/file") && exists("elsewhere/deep"))
+      #expect(exists("elsewhere/deep/stays") == (mounted == .directory))
+      removeTree("\(fixture.root)/a")
+      #expect(exists("elsewhere/file") && exists("elsewhere/deep"))
+      #expect(exists("elsewhere/deep/stays") == (mounted == .directory))
+    }
+  }
+
+  @Test("a file on another file system below the root stays", .enabled(if: SmallDisk.isPossible))
+  func fileOnAnotherFileSystem() throws {
+    try makeDirectory("disk")
+    try withExtendedLifetime(SmallDisk(mebibytes: 1, at: "\(fixture.root)/disk")) { _ in
+      try make("disk/stays")
+      let deletion = try deletion("disk/stays")
+      for call in [{ _ = try deletion.look() }, { _ = try deletion.survey() }, { _ = try deletion.run() }] {
+        #expect(code(call) == .destinationInvalid)
+      }
+      #expect(exists("disk/stays"))
+    }
+  }
+
   @Test("another file system below the directory is not entered", .enabled(if: SmallDisk.isPossible))
   func otherFileSystem() throws {
     try makeDirectory("a/disk")

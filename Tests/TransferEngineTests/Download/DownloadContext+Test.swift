@@ -12,6 +12,7 @@ extension DownloadContext {
         name: "default", storage: storage.storage, loop: loop,
         client: CurlClient(loop: loop, options: CurlOptions(permits: { _ in permits })),
         files: BlockingPool(name: "files", threads: 1), reads: BlockingPool(name: "reads", threads: 1),
+        deletes: BlockingPool(name: "deletes", threads: 1),
         digests: BlockingPool(name: "digests", threads: 1), credentials: nil,
         hosts: HostConnections(limit: 16), limiter: nil),
       options: options)
@@ -22,6 +23,7 @@ extension DownloadContext {
     await root.client.close()
     root.files.shutdown()
     root.reads.shutdown()
+    root.deletes.shutdown()
     root.digests.shutdown()
   }
 }

@@ -77,16 +77,35 @@ final class SmallDisk: Sendable {
   }
 
   deinit {
-    try? Self.run("umount", "-l", path)
+    try? run("umount", "-l", path)
   }
 
   func makeReadOnly() throws {
-    try Self.run("mount", "-o", "remount,ro", path)
+    try run("mount", "-o", "remount,ro", path)
   }
 
-  private static func run(_ arguments: String...) throws {
-    guard try ChildProcess(arguments[0], Array(arguments.dropFirst())).waitBlocking() == .exited(0) else {
-      throw SystemError(errno: EPERM, operation: arguments.joined(separator: " "))
-    }
+}
+
+/// A directory or file that is also mounted at another path. Only root can mount one.
+final class BindMount: Sendable {
+  private let path: String
+
+  static let isPossible =
+    geteuid() == 0
+    && (try? TemporaryDirectory()).map { (try? BindMount(of: $0.path, at: $0.path)) != nil } == true
+
+  init(of source: String, at path: String) throws {
+    self.path = path
+    try run("mount", "--bind", source, path)
+  }
+
+  deinit {
+    try? run("umount", "-l", path)
+  }
+}
+
+private func run(_ arguments: String...) throws {
+  guard try ChildProcess(arguments[0], Array(arguments.dropFirst())).waitBlocking() == .exited(0) else {
+    throw SystemError(errno: EPERM, operation: arguments.joined(separator: " "))
   }
 }
