@@ -24,6 +24,10 @@ static const char former_names[] = {
 #embed "migrations/0006_former_names.sql"
 };
 
+static const char losses[] = {
+#embed "migrations/0007_losses.sql"
+};
+
 static const rh_migration migrations[] = {
     {1, "schema", tables, sizeof tables},
     {2, "envelope", envelope, sizeof envelope},
@@ -31,6 +35,7 @@ static const rh_migration migrations[] = {
     {4, "cleanup", cleanup, sizeof cleanup},
     {5, "declared_limits", declared_limits, sizeof declared_limits},
     {6, "former_names", former_names, sizeof former_names},
+    {7, "losses", losses, sizeof losses},
 };
 const rh_migration *const rh_migrations = migrations;
 const size_t rh_migration_count = sizeof migrations / sizeof migrations[0];
