@@ -240,6 +240,19 @@ private struct Strange: Error, CustomStringConvertible { var description: String
     await test.close()
   }
 
+  /// PostgreSQL would store it, and then no worker could claim the task.
+  @Test("a text with NUL fails the task at once, in an output and in a checkpoint", arguments: [true, false])
+  func textsWithNUL(inCheckpoint: Bool) async throws {
+    try await withScript { context -> String in
+      if inCheckpoint { try await context.checkpoint(.init(text: "a\u{0}b")) }
+      return "a\u{0}b"
+    } test: { test in
+      let run = try await test.run()
+      #expect(run.failure?.code.rawValue == "json_invalid" && run.failure?.isRetryable == false)
+      #expect(run.checkpoints.isEmpty && run.failure?.message.contains("NUL") == true)
+    }
+  }
+
   @Test("the stage of a checkpoint has at most 256 bytes, and no NUL")
   func stages() async throws {
     let stored = Lock<[String?]>([])

@@ -80,11 +80,15 @@ package final class RunState: Sendable {
 
   /// Throws a permanent ``TaskError`` if the value cannot be written as JSON: no attempt would succeed.
   static func encode(_ value: some Encodable) throws -> [UInt8] {
+    let complaint: String
     do {
-      return try JSONValue.encode(value)
+      let json = try JSONValue.encode(value)
+      guard TaskSpec.hasNUL(json: json) else { return json }
+      complaint = "a text has the character NUL, which the store cannot keep"
     } catch let error as InvalidJSON {
-      throw TaskError.permanent("\(type(of: value)) cannot be recorded: \(error)", code: "json_invalid")
+      complaint = "\(error)"
     }
+    throw TaskError.permanent("\(type(of: value)) cannot be recorded: \(complaint)", code: "json_invalid")
   }
 
   private static func tooLong(_ message: String) -> TaskError {

@@ -112,6 +112,8 @@ package actor Relay {
       log.warning(
         "the document of a task is too long for Kafka: its events lack output, parameters, labels and after",
         ["error": .text("\(error)"), "bytes": .integer(EventMessages.excerpt)])
+      // After a refusal by a broker, librdkafka (2.0) skips sequence numbers, and its next transaction fails.
+      try await fence(until)
       try await send(round, until, cut: true)
     }
     try await store.discardEvents(round.wholeRows)
