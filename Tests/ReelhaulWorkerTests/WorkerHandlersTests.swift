@@ -27,6 +27,7 @@ import Testing
 
   @Test(
     "a worker whose handler has a policy that cannot be followed does not start, and its error names type and value",
+    .timeLimit(.minutes(1)),
     arguments: [
       (TaskPolicy(backoff: .seconds([])), "backoff has 1 to 100 values, not 0"),
       (TaskPolicy(backoff: .seconds([5, -1])), "not -1"), (TaskPolicy(backoff: .seconds([86_401])), "not 86401"),
