@@ -24,8 +24,12 @@ static const char former_names[] = {
 #embed "migrations/0006_former_names.sql"
 };
 
+static const char losses[] = {
+#embed "migrations/0007_losses.sql"
+};
+
 static const char event_details[] = {
-#embed "migrations/0007_event_details.sql"
+#embed "migrations/0008_event_details.sql"
 };
 
 static const rh_migration migrations[] = {
@@ -35,7 +39,8 @@ static const rh_migration migrations[] = {
     {4, "cleanup", cleanup, sizeof cleanup},
     {5, "declared_limits", declared_limits, sizeof declared_limits},
     {6, "former_names", former_names, sizeof former_names},
-    {7, "event_details", event_details, sizeof event_details},
+    {7, "losses", losses, sizeof losses},
+    {8, "event_details", event_details, sizeof event_details},
 };
 const rh_migration *const rh_migrations = migrations;
 const size_t rh_migration_count = sizeof migrations / sizeof migrations[0];

@@ -51,6 +51,7 @@ extension MemoryState {
   mutating func checkpoint(_ write: CheckpointWrite) -> Bool {
     guard let task = tasks[write.taskID], task.isOwned(by: write.epoch) else { return false }
     tasks[write.taskID]?.checkpoint = write.checkpoint
+    tasks[write.taskID]?.checkpointEpoch = write.epoch
     // The machine refuses the move if the task is publishing already.
     if write.checkpoint.stage == Checkpoint.publishing { _ = try? move(write.taskID, .publishing) }
     return true
@@ -61,6 +62,7 @@ extension MemoryState {
       return tasks[settlement.taskID]?.settledEpoch == settlement.epoch
     }
     tasks[settlement.taskID]?.settledEpoch = settlement.epoch
+    tasks[settlement.taskID]?.losses = 0
     switch settlement.outcome {
     case .succeeded(let sha256, let bytes, let output):
       end(settlement.taskID, .succeeded, nil)
@@ -87,8 +89,8 @@ extension MemoryState {
     var result = SweepResult(expired: 0, due: 0)
     for (id, worker) in workers where worker.leaseUntil < now { workers[id]?.isDead = true }
     let lost = tasks.filter { task in task.value.run.flatMap { workers[$0.worker]?.isDead } ?? false }
-    for id in lost.keys.sorted() {
-      end(id, .leaseExpired, nil)
+    for (id, task) in lost.sorted(by: { $0.key < $1.key }) {
+      lose(id, task)
       result.expired += 1
     }
     dropDeadWorkers()
@@ -102,6 +104,23 @@ extension MemoryState {
       result.due += 1
     }
     return result
+  }
+
+  /// A run ended with its worker. The same rules stand in `end_runs`.
+  private mutating func lose(_ id: UniqueID, _ task: MemoryTask) {
+    let losses = task.checkpointEpoch == task.machine.epoch ? 0 : task.losses + 1
+    if losses >= RetryPolicy.mostLosses, task.machine.intent == nil {
+      let message =
+        "\(RetryPolicy.mostLosses) workers in a row ended, or lost contact, before the run recorded a checkpoint"
+      end(id, .failed(retryIn: nil), TaskFailure(code: .lostRepeatedly, message: message, class: .fail))
+    } else if losses > 1 {
+      let byte = UInt8(truncatingIfNeeded: id.low >> (8 * (min(losses, RetryPolicy.mostLosses) - 1)))
+      end(id, .released(delay: .milliseconds(125) * Int(byte)), nil)
+    } else {
+      end(id, .leaseExpired, nil)
+    }
+    let isKept = [.queued, .paused].contains(tasks[id]?.machine.state)
+    tasks[id]?.losses = isKept ? losses : 0
   }
 
   private mutating func dropDeadWorkers() {

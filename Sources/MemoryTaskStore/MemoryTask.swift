@@ -47,6 +47,10 @@ struct MemoryTask {
   var output: [UInt8]?
   var error: TaskFailure?
   var checkpoint: Checkpoint?
+  /// The epoch that recorded the checkpoint.
+  var checkpointEpoch: Int?
+  /// How many runs in a row were lost before their first checkpoint.
+  var losses = 0
 
   init(spec: TaskSpec, machine: TaskMachine, waitsFor: Set<UniqueID>, createdAt: Timestamp) {
     let lane = LaneKey(spec)

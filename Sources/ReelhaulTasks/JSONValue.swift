@@ -4,12 +4,17 @@ import ReelhaulCodec
 /// The JSON of parameters, checkpoints and outputs: dates as ISO 8601, data as Base64, members in the order of their
 /// names.
 package enum JSONValue {
-  /// Throws ``InvalidJSON`` where no reader would take it: it nests too deep.
+  /// Throws ``InvalidJSON`` where no reader would take it: it nests too deep, or has a number that is not finite.
   package static func encode(_ value: some Encodable) throws -> [UInt8] {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
     encoder.dateEncodingStrategy = .iso8601
-    let json = Array(try encoder.encode(value))
+    let json: [UInt8]
+    do {
+      json = Array(try encoder.encode(value))
+    } catch EncodingError.invalidValue(_, let context) {
+      throw InvalidJSON(path: InvalidJSON.path(context.codingPath), reason: context.debugDescription)
+    }
     do throws(DecodingFailure) {
       return try JSONReader.read(json, limit: .max) { reader throws(DecodingFailure) in try reader.raw() }
     } catch {
@@ -56,7 +61,7 @@ extension InvalidJSON {
     }
   }
 
-  private static func path(_ keys: [any CodingKey]) -> String {
+  fileprivate static func path(_ keys: [any CodingKey]) -> String {
     keys.reduce(into: "") { path, key in
       if let index = key.intValue {
         path += "[\(index)]"

@@ -11,7 +11,7 @@ struct ApacheKafkaTests {
   private func setUp(_ name: String, partitions: Int = 4) async throws -> KafkaConfiguration {
     let configuration = try KafkaConfiguration(bootstrap: await TestKafka.shared().bootstrap)
     let admin = try KafkaAdmin(configuration)
-    #expect(try await admin.ensureTopics([TopicSpec(name: name, partitions: partitions)]) == [])
+    #expect(try await admin.ensureTopics([TopicSpec(name: name, partitions: partitions)]).differences == [])
     await admin.close()
     return configuration
   }
@@ -20,8 +20,26 @@ struct ApacheKafkaTests {
   func missingTopicsHaveNoDifferences() async throws {
     let admin = try KafkaAdmin(KafkaConfiguration(bootstrap: await TestKafka.shared().bootstrap))
     #expect(try await admin.differences(TopicPlan(prefix: "never-made.").topics) == [])
-    #expect(try await admin.ensureTopics([]) == [])
+    #expect(try await admin.ensureTopics([]).differences == [])
     await admin.close()
+  }
+
+  @Test("of several processes that create the topics at once, each topic is reported by one")
+  func aTopicIsCreatedByOne() async throws {
+    let configuration = try KafkaConfiguration(bootstrap: await TestKafka.shared().bootstrap)
+    let plan = (0..<8).map { TopicSpec(name: "race-\($0)", partitions: 1) }
+    let created = try await withThrowingTaskGroup(of: Set<String>.self) { group in
+      for _ in 0..<3 {
+        group.addTask {
+          let admin = try KafkaAdmin(configuration)
+          let created = try await admin.ensureTopics(plan).created
+          await admin.close()
+          return created
+        }
+      }
+      return try await group.reduce(into: []) { $0 += Array($1) }
+    }
+    #expect(created.sorted() == plan.map(\.name))
   }
 
   @Test("the planned topics are created once, and differences are reported")
@@ -29,14 +47,14 @@ struct ApacheKafkaTests {
     let configuration = try KafkaConfiguration(bootstrap: await TestKafka.shared().bootstrap)
     let admin = try KafkaAdmin(configuration)
     let plan = TopicPlan(prefix: "plan.", partitions: 8)
-    #expect(try await admin.ensureTopics(plan.topics) == [])
-    #expect(try await admin.ensureTopics(plan.topics) == [], "made once, and as planned")
+    #expect(try await admin.ensureTopics(plan.topics).differences == [])
+    #expect(try await admin.ensureTopics(plan.topics).differences == [], "made once, and as planned")
     #expect(try await admin.metadata().topics["plan.commands"] == 8)
     let other = [
       TopicSpec(name: plan.tasks, partitions: 5, settings: ["cleanup.policy": "delete", "retention.ms": "604800000"])
     ]
     #expect(
-      try await admin.ensureTopics(other).map(\.description) == [
+      try await admin.ensureTopics(other).differences.map(\.description) == [
         "plan.tasks: partitions is 12, planned 5", "plan.tasks: cleanup.policy is compact, planned delete",
       ])
     await #expect(throws: KafkaError.self) {

@@ -56,6 +56,26 @@ import Testing
     }
   }
 
+  @Test(
+    "a round that is too long for the cluster's topic is refused as one, and works after a fence once it is short",
+    .enabled(if: TestKafka.isAvailable))
+  func aRoundThatTheClusterFindsTooLong() async throws {
+    let configuration = try KafkaConfiguration(bootstrap: await TestKafka.shared().bootstrap)
+    let admin = try KafkaAdmin(configuration)
+    _ = try await admin.ensureTopics([TopicSpec(name: "short", partitions: 1, settings: ["max.message.bytes": "10000"])]
+    )
+    await admin.close()
+    let producer = TransactionalProducer(configuration, id: "short-relay", timeout: .seconds(20))
+    try await producer.fence(within: Self.limit)
+    let large = KafkaMessage(topic: "short", key: nil, value: (0..<50_000).map { _ in .random(in: 0...255) })
+    let error = await #expect(throws: KafkaError.self) { try await producer.publish([large], within: Self.limit) }
+    #expect(error?.code == .messageTooLarge && error?.isFatal == false, "\(String(describing: error))")
+    try await producer.fence(within: Self.limit)
+    try await producer.publish([Self.message("fits", topic: "short")], within: Self.limit)
+    #expect(try await Self.values(of: "short", until: "fits", configuration) == ["fits"])
+    await producer.close()
+  }
+
   @Test("nothing can be published before the fence")
   func nothingIsTakenBeforeTheFence() async throws {
     try await withDevelopmentBroker(topics: [TopicSpec(name: "t", partitions: 1)]) { configuration in

@@ -21,12 +21,18 @@ import Testing
       (.digestMismatch, "--sha256 or --md5 was wrong"), (.sizeMismatch, "--bytes was wrong"),
       (.lengthUnknown, "with --bytes"), (.addressRefused, "REELHAUL_ALLOW_NETWORKS; then 'reelhaul retry"),
       (.credentialRefused, "REELHAUL_CREDENTIALS"), (.http(404), "URL was wrong"),
-      (.certificateUntrusted, "REELHAUL_CA_FILE"),
+      (.certificateUntrusted, "REELHAUL_CA_FILE"), (.parametersInvalid, "Submit a new task with right --parameters"),
+      (.lostRepeatedly, "logs of the workers"),
     ])
   func adviceNamesTheRemedy(_ code: TaskFailure.Code, _ words: String) throws {
     let advice = try #require(FailureAdvice.of(task(.failed, code)))
     #expect(advice.contains(words), "\(advice)")
     #expect(TaskDetails.lines(TaskReport(task: task(.failed, code), waits: nil)).contains { $0.hasSuffix(advice) })
+  }
+
+  @Test("a task with wrong parameters is not advised to retry")
+  func wrongParametersAreNotRetried() {
+    #expect(FailureAdvice.of(task(.failed, .parametersInvalid))?.contains("retry") == false)
   }
 
   @Test("after a refused skip the advice offers only replace")

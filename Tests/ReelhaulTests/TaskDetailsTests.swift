@@ -57,6 +57,7 @@ import Testing
     task.spec.expect = TaskCore.Expectation(sha256: [1, 0xAB], md5: [2], bytes: 77)
     task.spec.ifExists = .skip
     task.spec.rate = 1 << 20
+    task.spec.connections = 4
     task.spec.headers = [HeaderField(name: "Referer", value: "hush"), HeaderField(name: "X-Any", value: "hush")]
     task.spec.credential = "studio"
     task.spec.retry.intervals = [5, 30]
@@ -66,12 +67,13 @@ import Testing
     }
     for line in [
       "not before 2026-01-31T20:00:00.000000Z", "expected sha256 01ab", "expected md5 02", "expected bytes 77",
-      "if exists skip", "rate limit 1.0 MiB/s", "headers Referer, X-Any", "credential studio", "retry after 5 s, 30 s",
+      "if exists skip", "rate limit 1.0 MiB/s", "connections at most 4", "headers Referer, X-Any", "credential studio",
+      "retry after 5 s, 30 s",
       "error http_503: busy (asked to wait 60 s)",
     ] {
       #expect(lines.contains(line), "\(line)")
     }
-    #expect(lines.count == plain + 10)
+    #expect(lines.count == plain + 11)
     #expect(!lines.contains { $0.contains("hush") })
     let document = String(
       decoding: JSONWriter.write { TaskReport.write(TaskReport(task: task, waits: "for you"), to: &$0) }, as: UTF8.self)
@@ -80,7 +82,7 @@ import Testing
         """
         "labels":{},"parameters":null,"status":"failed","waits":"for you",\
         "spec":{"notBefore":"2026-01-31T20:00:00.000000Z","expect":{"sha256":"01ab","md5":"02","bytes":77},"ifExists":"skip","headers":["Referer","X-Any"],\
-        "retryAfter":[5,30],"rate":1048576,"credential":"studio"}}
+        "retryAfter":[5,30],"rate":1048576,"connections":4,"credential":"studio"}}
         """), "\(document)")
   }
 

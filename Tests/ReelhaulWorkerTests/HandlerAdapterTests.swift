@@ -30,6 +30,32 @@ import WorkerCore
     #expect(!wasRun.withLock { $0 })
   }
 
+  /// Fails with a text that PostgreSQL would refuse, and that nobody may read.
+  private struct Leaking: TaskHandler {
+    struct Parameters: Codable, Sendable {}
+    struct Checkpoint: Codable, Sendable { var part: Int }
+    static let kind = "leaking"
+
+    func run(_ parameters: Parameters, context: TaskContext<Checkpoint>) async throws -> NoOutput { NoOutput() }
+
+    func cleanUp(_ parameters: Parameters, after checkpoint: Checkpoint, storage: TaskStorage) async throws {
+      throw TaskError.retry(
+        "DELETE https://user:hunter2@host/a?sig=abcdef\u{0}failed " + String(repeating: "x", count: 1 << 20))
+    }
+  }
+
+  @Test("the error of a clean-up is masked and can be stored, as that of a run")
+  func cleanUpErrors() async throws {
+    let cleanup = Cleanup(
+      id: 1, spec: try TaskSpec(Leaking.self, .init()),
+      checkpoint: Checkpoint(version: 1, payload: Array(#"{"checkpoint":{"part":2}}"#.utf8)), files: false, attempt: 1)
+    let adapter = HandlerAdapter(Leaking(), roots: nil, log: Logger(level: .error))
+    let failure = await #expect(throws: TaskFailure.self) { try await adapter.cleanUp(cleanup) }
+    let message = try #require(failure?.message)
+    #expect(message.contains("host/a") && message.count <= 1000 && !message.utf8.contains(0))
+    for secret in ["hunter2", "abcdef"] { #expect(!message.contains(secret)) }
+  }
+
   private func run(_ handler: Scripted<Int>, from checkpoint: Checkpoint) async throws -> RunOutcome {
     let loop = EventLoop(name: "adapter-test")
     let log = Logger(level: .error)

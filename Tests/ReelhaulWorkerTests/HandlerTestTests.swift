@@ -1,4 +1,5 @@
 import Glibc
+import ReelhaulSystem
 import ReelhaulTestKit
 import Testing
 
@@ -182,6 +183,122 @@ private struct Strange: Error, CustomStringConvertible { var description: String
       #expect(failure.message.contains("Strange") && failure.message.contains("host/a"))
       _ = try await test.resume()
       #expect(try await test.state == .failed)
+    }
+  }
+
+  @Test("an error with a NUL, or of megabytes in one character, becomes one that can be stored")
+  func storableErrors() async throws {
+    let megabytes = "e" + String(repeating: "\u{301}", count: 1 << 20)
+    for text in ["a\u{0}b", megabytes] {
+      for error in [TaskError.retry(text, code: text), Strange(description: text)] as [any Error] {
+        try await withScript { _ -> Int in
+          throw error
+        } test: { test in
+          let failure = try #require(try await test.run().failure)
+          #expect(!failure.message.utf8.contains(0) && !failure.code.rawValue.utf8.contains(0))
+          #expect(failure.message.utf8.count <= 16_100 && failure.code.rawValue.utf8.count <= 66)
+          #expect(failure.message.contains(text == megabytes ? "e\u{301}" : "a b") || text == megabytes)
+        }
+      }
+    }
+  }
+
+  @Test("a handler that throws OwnershipLostError although it owns its task has failed an attempt")
+  func ownershipLostWithoutCause() async throws {
+    try await withScript(policy: TaskPolicy(maxAttempts: 2)) { _ -> Int in
+      throw OwnershipLostError()
+    } test: { test in
+      let failure = try #require(try await test.run().failure)
+      #expect(failure.code.rawValue == "handler_error" && failure.message.contains("no longer owns"))
+      _ = try await test.resume()
+      #expect(try await test.state == .failed)
+    }
+  }
+
+  @Test("a number that is not finite fails the task at once, in an output and in a checkpoint")
+  func notFinite() async throws {
+    try await withScript { _ in
+      ["loudness": [1, Double.nan]]
+    } test: { test in
+      let failure = try #require(try await test.run().failure)
+      #expect(failure.code.rawValue == "json_invalid" && !failure.isRetryable)
+      #expect(failure.message.contains("loudness[1]"), "\(failure.message)")
+    }
+    struct Measuring: TaskHandler {
+      struct Parameters: Codable, Sendable {}
+      struct Checkpoint: Codable, Sendable { var level: Double }
+      static let kind = "measuring"
+
+      func run(_ parameters: Parameters, context: TaskContext<Checkpoint>) async throws -> NoOutput {
+        try await context.checkpoint(Checkpoint(level: .infinity))
+        return NoOutput()
+      }
+    }
+    let test = try await HandlerTest(Measuring.Parameters()) { Measuring() }
+    let failure = try #require(try await test.run().failure)
+    #expect(failure.code.rawValue == "json_invalid" && !failure.isRetryable && failure.message.contains("level"))
+    await test.close()
+  }
+
+  /// PostgreSQL would store it, and then no worker could claim the task.
+  @Test("a text with NUL fails the task at once, in an output and in a checkpoint", arguments: [true, false])
+  func textsWithNUL(inCheckpoint: Bool) async throws {
+    try await withScript { context -> String in
+      if inCheckpoint { try await context.checkpoint(.init(text: "a\u{0}b")) }
+      return "a\u{0}b"
+    } test: { test in
+      let run = try await test.run()
+      #expect(run.failure?.code.rawValue == "json_invalid" && run.failure?.isRetryable == false)
+      #expect(run.checkpoints.isEmpty && run.failure?.message.contains("NUL") == true)
+    }
+  }
+
+  @Test("the stage of a checkpoint has at most 256 bytes, and no NUL")
+  func stages() async throws {
+    let stored = Lock<[String?]>([])
+    try await withScript { context -> String in
+      for stage in ["cut\u{0}ting", String(repeating: "s", count: 256)] {
+        try await context.checkpoint(.init(text: "one"), stage: stage)
+        stored.withLock { $0.append(context.run.recordedStage) }
+      }
+      do {
+        try await context.checkpoint(.init(text: "two"), stage: String(repeating: "s", count: 257))
+        return "recorded"
+      } catch let error as TaskError {
+        return error.message
+      }
+    } test: { test in
+      let run = try await test.run()
+      #expect(run.output == "the stage has 257 bytes, and may have 256" && run.checkpoints.count == 2)
+      #expect(stored.withLock { $0 } == ["cut ting", String(repeating: "s", count: 256)])
+    }
+  }
+
+  @Test("a file that cannot be published is still in the scratch directory, and goes with the run")
+  func failedPublish() async throws {
+    try await withScript { context -> [String] in
+      let scratch = try await context.scratch()
+      mkdir("\(scratch)/out", 0o755)
+      for (index, name) in ["film.mp4", "out/film.mp4"].enumerated() {
+        close(open("\(scratch)/\(name)", O_WRONLY | O_CREAT | O_CLOEXEC, 0o644))
+        _ = try await context.transfer.publish("\(scratch)/\(name)", to: "storage://default/\(index).mp4")
+        close(open("\(scratch)/\(name)", O_WRONLY | O_CREAT | O_CLOEXEC, 0o644))
+        await #expect(throws: TaskError.self) {
+          _ = try await context.transfer.publish("\(scratch)/\(name)", to: "storage://default/0.mp4/x.mp4")
+        }
+        // The file is back at its path, and can be published elsewhere.
+        _ = try await context.transfer.publish("\(scratch)/\(name)", to: "storage://default/other-\(index).mp4")
+        close(open("\(scratch)/\(name)", O_WRONLY | O_CREAT | O_CLOEXEC, 0o644))
+        await #expect(throws: TaskError.self) {
+          _ = try await context.transfer.publish("\(scratch)/\(name)", to: "storage://default/0.mp4/x.mp4")
+        }
+      }
+      return [scratch]
+    } test: { test in
+      let scratch = try #require(try await test.run().output?.first)
+      #expect(access(scratch, F_OK) != 0)
+      let staging = try FileDescriptor.open("\(test.storagePath)/.reelhaul/staging", O_RDONLY | O_DIRECTORY)
+      #expect(try staging.entries() == [])
     }
   }
 

@@ -24,4 +24,23 @@ import Testing
       #expect(error?.message.contains("the kind \(kind) has two handlers") == true, "\(String(describing: error))")
     }
   }
+
+  @Test(
+    "a worker whose handler has a policy that cannot be followed does not start, and its error names type and value",
+    .timeLimit(.minutes(1)),
+    arguments: [
+      (TaskPolicy(backoff: .seconds([])), "backoff has 1 to 100 values, not 0"),
+      (TaskPolicy(backoff: .seconds([5, -1])), "not -1"), (TaskPolicy(backoff: .seconds([86_401])), "not 86401"),
+      (TaskPolicy(backoff: .seconds(Array(repeating: 1, count: 101))), "not 101"),
+      (TaskPolicy(maxAttempts: 0), "maxAttempts is 1 to 100, not 0"), (TaskPolicy(timeout: .zero), "timeout"),
+      (TaskPolicy(timeout: .seconds(-1)), "timeout"), (TaskPolicy(concurrency: -1), "concurrency"),
+    ])
+  func policies(_ policy: TaskPolicy, _ words: String) async throws {
+    let environment = ["REELHAUL_KAFKA": "127.0.0.1:1", "REELHAUL_POSTGRES": "postgres://a@127.0.0.1:1/a"]
+    let error = await #expect(throws: WorkerError.self) {
+      try await ReelhaulWorker.run(handlers: [Scripted(policy: policy) { _ in 1 }], environment: environment)
+    }
+    #expect(error?.code == 2)
+    #expect(error?.message.contains("Scripted") == true && error?.message.contains(words) == true)
+  }
 }

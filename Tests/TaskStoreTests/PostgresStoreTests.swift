@@ -37,6 +37,37 @@ import Testing
     }
   }
 
+  /// A relay knows tasks from earlier events. Another one may have led in the meantime.
+  @Test("a relay that missed events of a task does not continue from what it knew")
+  func aRelayThatMissedEventsReadsTheTask() async throws {
+    try await withPostgresStore { first, pool in
+      let second = PostgresStore(pool: pool)
+      let worker = try await first.register(.sample)
+      let spec = TaskSpec.noop()
+      _ = try await first.apply([.submit(spec)])
+      func settle(_ outcome: Settlement.Outcome) async throws {
+        for claim in try await first.claim(worker, limit: 1) {
+          _ = try await first.settle([Settlement(taskID: spec.id, epoch: claim.epoch, outcome: outcome)])
+        }
+      }
+      let failure = TaskFailure(code: .http(503), message: "busy", class: .retry)
+      try await settle(.failed(failure, retryIn: .zero))
+      let begun = try await first.takeEvents(limit: 2)
+      #expect(begun.map(\.task?.state) == [.running, .running])
+      let retried = try await second.takeEvents(limit: 1)
+      #expect(retried.map(\.kind) == [.retrying])
+      try await settle(.success)
+      let again = try await second.takeEvents(limit: 1)
+      #expect(again.map(\.kind) == [.started])
+      let events = try await first.takeEvents(limit: 1)
+      let last = try #require(events.first)
+      #expect(last.kind == .succeeded)
+      let task = try await first.task(spec.id)
+      #expect(last.task == task)
+      #expect(task?.attempt == 2)
+    }
+  }
+
   @Test(
     "the audit finds every kind of damage",
     arguments: [

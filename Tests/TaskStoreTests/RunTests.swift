@@ -229,6 +229,82 @@ import Testing
     }
   }
 
+  @Test("a task that is lost five times in a row before its first checkpoint has failed", arguments: StoreKind.allCases)
+  func aTaskThatKillsItsWorkers(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let spec = TaskSpec.noop(UniqueID(high: 1, low: 0x5030_8000))
+      try await fixture.submit(spec)
+      for round in 0..<2 {
+        for loss in 1...RetryPolicy.mostLosses {
+          try await lose(spec.id, fixture)
+          let document = try #require(try await fixture.store.task(spec.id))
+          let waits = document.runAt.map { $0 > document.createdAt } ?? false
+          guard loss == RetryPolicy.mostLosses else {
+            #expect(document.state == .queued && document.attempt == 0 && document.error == nil)
+            // The waits of the second, the third and the fourth loss are bytes of the id, in eighths of a second.
+            #expect(waits == (loss > 1))
+            if waits { try await fixture.makeDue(spec.id) }
+            continue
+          }
+          #expect(document.state == .failed && document.attempt == 1 && document.error?.code == .lostRepeatedly)
+          #expect(document.error?.isRetryable == false && document.error?.message.hasPrefix("5 workers") == true)
+        }
+        #expect(try await fixture.events(spec.id).last == .failed)
+        if round == 0 { try await fixture.control(.retry, spec.id) }
+      }
+    }
+  }
+
+  @Test(
+    "a task of workers that die goes on for as long as it records checkpoints, or its owners end it",
+    arguments: StoreKind.allCases, [true, false])
+  func workersThatDieFailNoTask(_ kind: StoreKind, isRecorded: Bool) async throws {
+    try await withStore(kind) { fixture in
+      let spec = TaskSpec.noop(UniqueID(high: 1, low: 1))
+      try await fixture.submit(spec)
+      for _ in 0..<3 {
+        for _ in 1..<RetryPolicy.mostLosses { try await lose(spec.id, fixture) }
+        if isRecorded {
+          try await lose(spec.id, fixture) { claim in
+            let recorded = try await fixture.store.checkpoint([.sample(spec.id, epoch: claim.epoch)])
+            #expect(recorded == [true])
+          }
+        } else {
+          let claim = try #require(try await fixture.store.claim(fixture.worker(), limit: 1).first)
+          try await fixture.settle(claim, .handBack)
+        }
+      }
+      #expect(try await fixture.state(spec.id) == .queued)
+    }
+  }
+
+  @Test("an intent wins over the end of a task that is lost again and again", arguments: StoreKind.allCases)
+  func anIntentWinsOverLosses(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      for (action, state) in [(ControlAction.pause, TaskState.paused), (.cancel, .canceled)] {
+        let spec = TaskSpec.noop(UniqueID(high: 1, low: 1 + UInt64(state == .paused ? 0 : 1)))
+        try await fixture.submit(spec)
+        for _ in 1..<RetryPolicy.mostLosses { try await lose(spec.id, fixture) }
+        try await lose(spec.id, fixture) { _ in try await fixture.control(action, spec.id) }
+        let document = try #require(try await fixture.store.task(spec.id))
+        #expect(document.state == state && document.error == nil && document.attempt == 0)
+      }
+    }
+  }
+
+  /// Lets the next worker claim the task and die.
+  private func lose(
+    _ task: UniqueID, _ fixture: StoreFixture, _ body: (Claim) async throws -> Void = { _ in }
+  ) async throws {
+    _ = try await fixture.store.sweep()
+    let worker = try await fixture.worker()
+    let claim = try #require(try await fixture.store.claim(worker, limit: 1).first)
+    #expect(claim.spec.id == task)
+    try await body(claim)
+    try await fixture.expireLease(worker)
+    #expect(try await fixture.store.sweep().expired == 1)
+  }
+
   @Test("the tasks of a retired worker are queued again", arguments: StoreKind.allCases)
   func tasksOfARetiredWorkerAreSwept(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in

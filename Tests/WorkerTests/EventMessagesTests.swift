@@ -38,6 +38,35 @@ import WorkerCore
     #expect(try TaskDocumentJSON.decode(try #require(snapshots[0].value)).spec.id == first)
   }
 
+  @Test("documents that are cut lack the long fields, say so, and are bounded")
+  func cutDocuments() throws {
+    var long = document(first)
+    long.spec.source = "https://a.example/" + String(repeating: "a", count: TaskSpec.urlLimit - 18)
+    long.spec.destination = "storage://default/" + String(repeating: "a", count: TaskSpec.urlLimit - 18)
+    long.spec.labels = ["title": String(repeating: "a", count: 3 << 20)]
+    long.spec.after = (0..<1000).map { UniqueID(high: 3, low: $0) }
+    long.spec.parameters = Array("[1]".utf8)
+    long.output = Array("[2]".utf8)
+    long.error = TaskFailure(code: .http(503), message: String(repeating: "e", count: 1000), class: .retry)
+    let pending = PendingEvents(
+      batches: [batch(.submitted, (first, 1), (second, 1)), batch(.started, (first, 2))],
+      tasks: [first: long, second: document(second)])
+    let whole = TaskDocumentJSON.encode(long).count
+    for message in EventMessages(pending, topics: topics, source: "/workers/h/1", cut: true) {
+      let isCut = message.key == first.utf8
+      #expect((message.value?.count ?? 0) < 2 * EventMessages.excerpt)
+      #expect(
+        message.headers.filter { $0.name == "task-cut" }.map(\.value) == (isCut ? [Array("\(whole)".utf8)] : []))
+      guard message.topic == topics.tasks else { continue }
+      let kept = try TaskDocumentJSON.decode(message.value ?? [])
+      #expect(kept.spec.source == (isCut ? long : document(second)).spec.source && kept.spec.labels.isEmpty)
+      #expect(kept.error?.code == (isCut ? .http(503) : nil) && kept.spec.parameters == nil && kept.spec.after == [])
+    }
+    for message in EventMessages(pending, topics: topics, source: "/workers/h/1") {
+      #expect(!message.headers.contains { $0.name == "task-cut" })
+    }
+  }
+
   @Test("events have CloudEvents headers, equal each time they are sent")
   func headersAreThoseOfCloudEventsAndTheSameEachTime() throws {
     let pending = PendingEvents(

@@ -36,6 +36,14 @@ import WorkerCore
     #expect(meter.lastProgress == at(500))
   }
 
+  @Test("a wild report gives a rate that sums over a fleet can hold")
+  func aWildRateIsBounded() {
+    var meter = meter()
+    meter.observe(bytesDone: .max, bytesTotal: .max, now: at(1))
+    #expect(meter.reading.rate == 1_000_000_000_000_000)
+    #expect(meter.reading.bytesDone == .max)
+  }
+
   @Test("unchanged progress is not published")
   func unchangedProgressIsNotPublished() {
     var meter = meter()

@@ -40,6 +40,30 @@ import Testing
     try expectHistory(of: spec.id, in: bench)
   }
 
+  @Test("events of a task that is too long for Kafka are published without its long fields, and hold up no others")
+  func aTaskThatIsTooLong() async throws {
+    let bench = try WorkerBench()
+    var long = noop()
+    long.labels = ["note": String(repeating: "a", count: 4000)]
+    long.parameters = Array("\"\(String(repeating: "a", count: 60_000))\"".utf8)
+    let short = noop()
+    bench.sink.limitValues(to: 50_000)
+    try await bench.run {
+      bench.submit([long, short])
+      for spec in [long, short] {
+        try await eventually("the task is over") { try await bench.state(spec.id) == .succeeded }
+      }
+      try await eventually("the outbox is empty") { try await bench.store.pendingRows() == nil }
+    }
+    for spec in [long, short] { try expectHistory(of: spec.id, in: bench) }
+    for message in bench.sink.messages(to: bench.topics.tasks) {
+      let isLong = message.key == Array(long.id.description.utf8)
+      #expect(message.headers.contains { $0.name == "task-cut" } == isLong)
+      let spec = try TaskDocumentJSON.decode(message.value ?? []).spec
+      #expect(spec.labels.isEmpty && spec.parameters == nil)
+    }
+  }
+
   /// Checks that every number from 1 on exists, and that the last snapshot is the newest.
   private func expectHistory(of task: UniqueID, in bench: WorkerBench) throws {
     let events = try bench.sink.messages(to: bench.topics.events).map { try TaskEventJSON.decode($0.value ?? []) }

@@ -3,6 +3,10 @@
 -- counted from 0 again), released, and lost with its worker. If a task has not succeeded, its intent decides what
 -- becomes of it. Released and lost runs do not count as attempts. The buckets are locked last, because no other
 -- transaction can claim or settle while they are locked.
+--
+-- A task may be what kills its workers. So the fifth run in a row that is lost before its first checkpoint fails the
+-- task (`RetryPolicy.mostLosses`). After the second, each task waits for a time of its own, up to 32 s, so that tasks which
+-- only ran beside the one at fault do not run beside it again.
 create function end_runs(
   tuples tid[], tasks uuid[], outcomes text[], delays interval[], digests bytea[], sizes bigint[], outputs json[],
   codes text[], messages text[], classes text[], retry_afters int[]
@@ -18,21 +22,27 @@ begin
   perform lock_tasks(tasks);  -- from now on no control command can add an intent
 
   with ended as materialized (
-    select r.*, u.*, i.*
+    select r.*, u.*, i.*, l.losses, l.losses >= 5 and i.what is null given_up,
+           case when l.losses > 1 then make_interval(secs => get_byte(uuid_send(r.task_id), 16 - least(l.losses, 5)) / 8.0)
+                else u.asked end delay
       from unnest(tuples, outcomes, delays, digests, sizes, outputs, codes, messages, classes, retry_afters)
-           u(tuple, outcome, delay, digest, size, output, code, message, class, retry_after)
+           u(tuple, outcome, asked, digest, size, output, code, message, class, retry_after)
       join run r on r.ctid = u.tuple
       left join lateral (select what, ctid intent from intent where worker_id = r.worker_id and task_id = r.task_id offset 0) i
-        on true),
+        on true
+     cross join lateral (
+       select case when u.outcome = 'lost'
+                    and not exists (select from checkpoint c where c.task_id = r.task_id and c.epoch = r.epoch)
+                then 1 + (select t.losses from task t where t.id = any(array[r.task_id])) else 0 end losses) l),
   decided as (
     select e.*,
            case when e.outcome = 'succeeded' then 'succeeded'
                 when e.what = 'cancel' then 'canceled'
                 when e.what = 'pause' then 'paused'
-                when e.outcome = 'failed' and e.delay is null then 'failed'
+                when e.given_up or (e.outcome = 'failed' and e.delay is null) then 'failed'
                 when e.outcome in ('failed', 'progressed') then 'retrying'
                 else 'released' end verdict,
-           case when e.outcome in ('released', 'lost') then e.attempt - 1
+           case when e.outcome in ('released', 'lost') and not e.given_up then e.attempt - 1
                 when e.outcome = 'progressed' then 0 else e.attempt end counted,
            coalesce(e.delay, interval '0') > interval '0' waits
       from ended e),
@@ -42,6 +52,7 @@ begin
            attempt = d.counted,
            epoch = d.epoch,
            settled_epoch = case d.outcome when 'lost' then t.settled_epoch else d.epoch end,
+           losses = case when d.verdict in ('released', 'paused') then d.losses else 0 end,
            sequence = greatest(t.sequence, d.sequence) + 1,
            started_at = d.started_at,
            finished_at = case when d.verdict in ('succeeded', 'failed', 'canceled') then now() end,
@@ -54,9 +65,11 @@ begin
            worker = (select boot from worker w where w.id = d.worker_id),
            sha256 = case d.verdict when 'succeeded' then d.digest end,
            output = case d.verdict when 'succeeded' then d.output end,
-           error_code = case when d.verdict not in ('succeeded', 'canceled') then d.code end,
-           error_message = case when d.verdict not in ('succeeded', 'canceled') then d.message end,
-           error_class = case when d.verdict not in ('succeeded', 'canceled') then d.class end,
+           error_code = case when d.given_up then 'lost_repeatedly'
+                          when d.verdict not in ('succeeded', 'canceled') then d.code end,
+           error_message = case when d.given_up then '5 workers in a row ended, or lost contact, before the run recorded a checkpoint'
+                             when d.verdict not in ('succeeded', 'canceled') then d.message end,
+           error_class = case when d.given_up then 'fail' when d.verdict not in ('succeeded', 'canceled') then d.class end,
            error_retry_after = case when d.verdict not in ('succeeded', 'canceled') then d.retry_after end
       from decided d
      where t.id = any(array[d.task_id])

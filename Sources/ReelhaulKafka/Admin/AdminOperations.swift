@@ -12,25 +12,32 @@ struct AdminOperations: Sendable {
     try patiently { () throws(KafkaError) in try ask() }
   }
 
-  func ensure(_ plan: [TopicSpec]) throws(KafkaError) -> [TopicDifference] {
+  func ensure(_ plan: [TopicSpec]) throws(KafkaError) -> (created: Set<String>, differences: [TopicDifference]) {
     let start = BootInstant.now
     let cluster = try metadata()
     let plan = plan.map { $0.replicated(over: cluster.brokers.count) }
     let missing = plan.filter { cluster.topics[$0.name] == nil }
+    var created: Set<String> = []
     if !missing.isEmpty {
       try patiently(since: start) { () throws(KafkaError) in
         // The metadata is asked for again, because the controller may have changed.
-        if hasAdminProtocol(try ask()) { try create(missing) } else { try createByUse(missing) }
+        if hasAdminProtocol(try ask()) {
+          try create(missing, &created)
+        } else {
+          try createByUse(missing)
+          created = Set(missing.map(\.name))
+        }
       }
     }
-    return try patiently(since: start) { () throws(KafkaError) in
+    let differences = try patiently(since: start) { () throws(KafkaError) in
       let cluster = try ask()
       // Not all brokers know new topics at once.
       guard missing.allSatisfy({ cluster.topics[$0.name] != nil }) else {
         throw KafkaError(RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, "new topics")
       }
-      return try differences(plan, cluster)
+      return try self.differences(plan, cluster)
     }
+    return (created, differences)
   }
 
   /// How the existing topics differ from the plan.
@@ -77,7 +84,8 @@ struct AdminOperations: Sendable {
     return cluster.brokers.contains { $0.id == controller }
   }
 
-  private func create(_ topics: [TopicSpec]) throws(KafkaError) {
+  /// Adds the names of the topics that did not exist to `created`.
+  private func create(_ topics: [TopicSpec], _ created: inout Set<String>) throws(KafkaError) {
     var requests: [OpaquePointer?] = []
     defer { for request in requests { rd_kafka_NewTopic_destroy(request) } }
     for topic in topics {
@@ -91,15 +99,16 @@ struct AdminOperations: Sendable {
     let event = try perform(RD_KAFKA_ADMIN_OP_CREATETOPICS, RD_KAFKA_EVENT_CREATETOPICS_RESULT) { options in
       rd_kafka_CreateTopics(handle.raw, &requests, requests.count, options, handle.answers)
     }
-    try Self.check(event)
+    try Self.check(event, &created)
   }
 
-  private static func check(_ event: borrowing KafkaEvent) throws(KafkaError) {
+  private static func check(_ event: borrowing KafkaEvent, _ created: inout Set<String>) throws(KafkaError) {
     var count = 0
     let results = rd_kafka_CreateTopics_result_topics(rd_kafka_event_CreateTopics_result(event.raw), &count)
     for index in 0..<count {
       let result = results?[index]
       let code = rd_kafka_topic_result_error(result)
+      if code == RD_KAFKA_RESP_ERR_NO_ERROR { created.insert(String(cString: rd_kafka_topic_result_name(result))) }
       guard code != RD_KAFKA_RESP_ERR_NO_ERROR, code != RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS else { continue }
       let name = String(cString: rd_kafka_topic_result_name(result))
       let reason = rd_kafka_topic_result_error_string(result).map { String(cString: $0) } ?? ""

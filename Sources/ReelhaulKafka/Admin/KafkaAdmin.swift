@@ -20,9 +20,12 @@ package final class KafkaAdmin: Sendable {
     try await client.run { [operations] () throws(KafkaError) in try operations.metadata() }
   }
 
-  /// Creates the missing topics, and reports how the others differ from the plan. A broker without the admin protocol
-  /// creates them with its own number of partitions, and does not report its settings.
-  package func ensureTopics(_ topics: [TopicSpec]) async throws(KafkaError) -> [TopicDifference] {
+  /// Creates the missing topics, and reports how the others differ from the plan. `created` has those that this call
+  /// created: another process may have been first. A broker without the admin protocol creates them with its own number
+  /// of partitions, and reports neither its settings nor who was first.
+  package func ensureTopics(
+    _ topics: [TopicSpec]
+  ) async throws(KafkaError) -> (created: Set<String>, differences: [TopicDifference]) {
     try await client.run { [operations] () throws(KafkaError) in try operations.ensure(topics) }
   }
 

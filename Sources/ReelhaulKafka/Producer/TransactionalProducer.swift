@@ -47,7 +47,7 @@ package final class TransactionalProducer: Sendable {
   /// Writes the messages in order, in one transaction, and returns when it is committed.
   ///
   /// After a fatal error the transaction may or may not be committed, and ``fence(within:)`` must come before the next
-  /// one. After any other error it is not committed.
+  /// one. After any other error it is not committed; after `messageTooLarge` of a broker, a fence must come first, too.
   package func publish(
     _ messages: some Sequence<KafkaMessage> & Sendable, within limit: Duration
   ) async throws(KafkaError) {

@@ -48,11 +48,17 @@ package final class RunState: Sendable {
 
   /// The longest checkpoint of a handler, in bytes of JSON.
   private static let checkpointLimit = 64 << 10
+  /// The longest stage, in bytes.
+  private static let stageLimit = 256
 
   func checkpoint(_ json: [UInt8], stage: String?) async throws {
     guard json.count <= Self.checkpointLimit else {
       throw Self.tooLong("the checkpoint has \(json.count) bytes, and may have \(Self.checkpointLimit)")
     }
+    guard stage?.utf8.count ?? 0 <= Self.stageLimit else {
+      throw Self.tooLong("the stage has \(stage?.utf8.count ?? 0) bytes, and may have \(Self.stageLimit)")
+    }
+    let stage = stage?.storable(limit: Self.stageLimit)
     try await record { payload in
       payload.checkpoint = json
       self.stage.withLock { $0 = stage }
@@ -65,17 +71,24 @@ package final class RunState: Sendable {
     try await record { $0.transfers[name] = checkpoint }
   }
 
+  /// For tests.
+  package var recordedStage: String? { stage.withLock { $0 } }
+
   func checkpoint(ofTransfer name: String) -> Checkpoint? {
     payload.withLock { $0.transfers[name] }
   }
 
-  /// Throws a permanent ``TaskError`` where the value cannot be one of JSON.
+  /// Throws a permanent ``TaskError`` if the value cannot be written as JSON: no attempt would succeed.
   static func encode(_ value: some Encodable) throws -> [UInt8] {
+    let complaint: String
     do {
-      return try JSONValue.encode(value)
+      let json = try JSONValue.encode(value)
+      guard TaskSpec.hasNUL(json: json) else { return json }
+      complaint = "a text has the character NUL, which the store cannot keep"
     } catch let error as InvalidJSON {
-      throw TaskError.permanent("\(type(of: value)) cannot be recorded: \(error)", code: "json_invalid")
+      complaint = "\(error)"
     }
+    throw TaskError.permanent("\(type(of: value)) cannot be recorded: \(complaint)", code: "json_invalid")
   }
 
   private static func tooLong(_ message: String) -> TaskError {

@@ -38,10 +38,11 @@ public struct TaskContext<Checkpoint: Codable & Sendable>: Sendable {
   }
 
   /// Records `checkpoint`. When this returns, it is in the database, and the next run will get it. `stage` is one word
-  /// for people that says what comes next.
+  /// for people that says what comes next, of at most 256 bytes.
   ///
   /// Throws ``OwnershipLostError`` where the task has another owner now, a permanent ``TaskError`` where the JSON is
-  /// longer than 64 KiB or nests more than 32 deep, and one that waits where the database refuses it.
+  /// longer than 64 KiB, nests more than 32 deep or would have a number that is not finite, or where the stage is too
+  /// long, and one that waits where the database refuses it.
   public func checkpoint(_ checkpoint: Checkpoint, stage: String? = nil) async throws {
     try await run.checkpoint(RunState.encode(checkpoint), stage: stage)
   }

@@ -53,17 +53,24 @@ package struct HandlerAdapter<Handler: TaskHandler>: KindHandler {
   }
 
   package func cleanUp(_ cleanup: Cleanup) async throws {
-    try await withTaskExecutorPreference(globalConcurrentExecutor) {
-      let payload = try PayloadJSON.decode(cleanup.checkpoint)
-      let names = payload.transfers.keys.map { TaskTransfer.id(of: $0, task: cleanup.spec.id) }
-      let destination = cleanup.spec.destination.map { TaskTransfer.id(of: $0, task: cleanup.spec.id) }
-      try await roots?.cleanUp(
-        cleanup, checkpoints: Array(payload.transfers.values), publishers: names + [destination].compactMap(\.self))
-      guard let checkpoint = payload.checkpoint else { return }
-      try await handler.cleanUp(
-        cleanup.spec.parameters(of: Handler.self), after: JSONValue.decode(Handler.Checkpoint.self, from: checkpoint),
-        storage: TaskStorage(roots: roots))
+    do {
+      try await withTaskExecutorPreference(globalConcurrentExecutor) { try await deleteRest(cleanup) }
+    } catch {
+      // The error is stored and logged, as that of a run.
+      throw TaskFailure(error)
     }
+  }
+
+  private func deleteRest(_ cleanup: Cleanup) async throws {
+    let payload = try PayloadJSON.decode(cleanup.checkpoint)
+    let names = payload.transfers.keys.map { TaskTransfer.id(of: $0, task: cleanup.spec.id) }
+    let destination = cleanup.spec.destination.map { TaskTransfer.id(of: $0, task: cleanup.spec.id) }
+    try await roots?.cleanUp(
+      cleanup, checkpoints: Array(payload.transfers.values), publishers: names + [destination].compactMap(\.self))
+    guard let checkpoint = payload.checkpoint else { return }
+    try await handler.cleanUp(
+      cleanup.spec.parameters(of: Handler.self), after: JSONValue.decode(Handler.Checkpoint.self, from: checkpoint),
+      storage: TaskStorage(roots: roots))
   }
 
   private func execute(_ claim: Claim, _ ledger: RunLedger) async -> RunOutcome {
@@ -131,14 +138,14 @@ package struct HandlerAdapter<Handler: TaskHandler>: KindHandler {
   }
 
   private static func outcome(of error: any Error, _ ledger: RunLedger) -> RunOutcome {
-    if error is OwnershipLostError { return .stopped }
     if error is CancellationError {
       guard ledger.stopReason == nil else { return .stopped }
       // The run need not have stopped. The task is handed back and waits, because at once it would run again for ever.
       return .failed(
         TaskFailure(code: .handlerCanceled, message: "the handler threw CancellationError by itself", class: .wait))
     }
-    // A run that must stop may end with any error, for example because its child process was killed.
+    // A run that must stop, or that has lost its task, may end with any error, for example because its child process was
+    // killed. OwnershipLostError is an ordinary error unless the run has lost its task: at once it would run again for ever.
     if ledger.stopReason != nil, (error as? TaskError)?.meaning != .permanent { return .stopped }
     return .failed(TaskFailure(error))
   }

@@ -47,9 +47,8 @@ extension TaskFailure {
     let (code, text, meaning) =
       (error as? TaskError).map { ($0.code, $0.message, $0.meaning) }
       ?? ("handler_error", "\(type(of: error)): \(error)", .retry(after: nil))
-    let failureCode = TaskFailure.Code(rawValue: Self.storable(code, limit: 64))
-    let message = SecretMask.masked(
-      Self.storable(text, limit: 16 * TaskFailure.textLimit), limit: TaskFailure.textLimit)
+    let failureCode = TaskFailure.Code(rawValue: code.storable(limit: 64))
+    let message = SecretMask.masked(text.storable(limit: 16 * TaskFailure.textLimit), limit: TaskFailure.textLimit)
     self =
       switch meaning {
       case .permanent: TaskFailure(code: failureCode, message: message, class: .fail)
@@ -61,10 +60,12 @@ extension TaskFailure {
   }
 
   private static let textLimit = 1000
+}
 
+extension String {
   /// At most `limit` bytes, because one character may have any number of them, and without NUL, which PostgreSQL refuses.
-  private static func storable(_ text: String, limit: Int) -> String {
-    String(decoding: text.utf8.prefix(limit).map { $0 == 0 ? 0x20 : $0 }, as: UTF8.self)
+  func storable(limit: Int) -> String {
+    String(decoding: utf8.prefix(limit).map { $0 == 0 ? 0x20 : $0 }, as: UTF8.self)
   }
 }
 

@@ -1,4 +1,5 @@
 import ReelhaulTasks
+import TaskCore
 
 /// A kind of task that a worker can carry out.
 ///
@@ -70,7 +71,7 @@ public struct TaskPolicy: Hashable, Sendable {
   public enum Backoff: Hashable, Sendable {
     /// A random time up to 1, 2, 4 … 300 seconds.
     case exponential
-    /// The seconds before attempt 2, 3, …; the last value repeats. At most 100 values, each from 0 to 86,400.
+    /// The seconds before attempt 2, 3, …; the last value repeats. 1 to 100 values, each from 0 to 86,400.
     case seconds([Int])
   }
 
@@ -81,5 +82,18 @@ public struct TaskPolicy: Hashable, Sendable {
     self.backoff = backoff
     self.timeout = timeout
     self.concurrency = concurrency
+  }
+}
+
+extension TaskPolicy {
+  /// What is wrong with the policy; nil if a worker can follow it.
+  var complaint: String? {
+    if !RetryPolicy.attempts.contains(maxAttempts) { return "maxAttempts is 1 to 100, not \(maxAttempts)" }
+    if let concurrency, concurrency < 0 { return "concurrency is not negative, but it is \(concurrency)" }
+    if let timeout, timeout <= .zero { return "timeout is longer than zero, but it is \(timeout)" }
+    guard case .seconds(let seconds) = backoff else { return nil }
+    if !(1...100).contains(seconds.count) { return "backoff has 1 to 100 values, not \(seconds.count)" }
+    return seconds.first { !RetryPolicy.intervalSeconds.contains($0) }
+      .map { "each value of backoff is 0 to 86400 seconds, not \($0)" }
   }
 }

@@ -74,11 +74,9 @@ public enum ReelhaulWorker {
             "the kind \"\(name)\" of \(type(of: handler)) must be 1 to 32 letters, digits, \".\", \"_\" or \"-\"")
       }
     }
-    guard (1...100).contains(handler.policy.maxAttempts), handler.policy.concurrency ?? 0 >= 0 else {
+    if let complaint = handler.policy.complaint {
       throw WorkerError(
-        code: WorkerProcess.misconfigured,
-        message: "the policy of \(type(of: handler)) is out of range: maxAttempts is 1 to 100, concurrency not negative"
-      )
+        code: WorkerProcess.misconfigured, message: "the policy of \(type(of: handler)) is out of range: \(complaint)")
     }
   }
 

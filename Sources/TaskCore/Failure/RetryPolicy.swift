@@ -32,6 +32,9 @@ extension RetryPolicy {
   /// How long a task waits the first time that something else is at fault, such as a full disk, in seconds. It is a
   /// random time in this range, so that many tasks do not return at the same moment.
   public static let waitSeconds = 5.0...10.0
+  /// How many runs in a row may be lost with their workers before their first checkpoint. Then the task fails, because
+  /// it may be what kills the workers.
+  public static let mostLosses = 5
   /// How often the wait doubles.
   public static let waitDoublings = 3
 

@@ -117,6 +117,8 @@ extension TaskFailure.Code {
   /// This worker cannot read the checkpoint that another one recorded.
   public static let checkpointUnreadable = Self(rawValue: "checkpoint_unreadable")
   public static let outputTooLong = Self(rawValue: "output_too_long")
+  /// Worker after worker ended, or lost contact, before the run recorded a checkpoint: the task may be the cause.
+  public static let lostRepeatedly = Self(rawValue: "lost_repeatedly")
   /// The attempt took longer than the policy of its kind allows.
   public static let runTimedOut = Self(rawValue: "run_timed_out")
   /// The run made no progress for too long.

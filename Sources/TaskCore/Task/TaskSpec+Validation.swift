@@ -169,18 +169,24 @@ extension TaskField.Value {
 
   private static func complaint(aboutJSON json: [UInt8], limit: Int) -> String? {
     guard (1...limit).contains(json.count) else { return "must be a JSON value of at most \(limit) bytes" }
-    // PostgreSQL would store such a text, but fail each time it reads a member of it.
-    var rest = json[...]
-    while let backslash = rest.firstIndex(of: UInt8(ascii: "\\")) {
-      rest = rest[(backslash + 1)...]
-      if rest.starts(with: "u0000".utf8) { return "contains \\u0000, which the store cannot keep" }
-      rest = rest.dropFirst()
-    }
-    return nil
+    return TaskSpec.hasNUL(json: json) ? "contains \\u0000, which the store cannot keep" : nil
   }
 
   private static func complaint(aboutName name: String, limit: Int) -> String? {
     TaskSpec.isName(name, limit: limit) ? nil : "must be 1 to \(limit) letters, digits, \".\", \"_\" or \"-\""
+  }
+}
+
+extension TaskSpec {
+  /// Whether a text in `json` has the character NUL. PostgreSQL would store it, but fail each time it reads a member.
+  package static func hasNUL(json: [UInt8]) -> Bool {
+    var rest = json[...]
+    while let backslash = rest.firstIndex(of: UInt8(ascii: "\\")) {
+      rest = rest[(backslash + 1)...]
+      if rest.starts(with: "u0000".utf8) { return true }
+      rest = rest.dropFirst()
+    }
+    return false
   }
 }
 

@@ -32,9 +32,12 @@ package final class Storage: Sendable {
   }
 
   /// Marks every root that has no mark as a volume. Only for roots that are not mounts: an empty mount point would
-  /// become a separate volume.
-  package func initialise() throws(StorageError) {
-    for (name, path) in roots { try Volume.initialise(name: name, path: path) }
+  /// become a separate volume. Returns the names of the roots that this call marked.
+  @discardableResult
+  package func initialise() throws(StorageError) -> Set<String> {
+    var marked: Set<String> = []
+    for (name, path) in roots where try Volume.initialise(name: name, path: path) { marked.insert(name) }
+    return marked
   }
 
   /// The volume that is mounted at the root `name` now.

@@ -86,16 +86,17 @@ extension Volume {
 
   /// Moves a complete file of a scratch directory of this volume to its destination. When it returns, data, name and
   /// directories are on stable storage. If the existing file was published by the task of `mark`, it is replaced: an
-  /// earlier run of the task published it, and its end was not recorded. Blocks.
+  /// earlier run of the task published it, and its end was not recorded. If it throws, the file is still in the scratch
+  /// directory, unless it is at its destination. Blocks.
   package func publish(
     _ file: String, of scratch: ScratchName, to destination: StorageURL, ifExists: IfExists, mark: StagingName
   ) throws(StorageError) -> (published: Published, bytes: Int64) {
     try check()
     let staged: StagingFile
     let bytes: Int64
+    let path = file.split(separator: "/").map(String.init)
     do throws(SystemError) {
-      let directory = try root.openBeneath(
-        "\(StorageURL.reserved)/\(Self.scratch)/\(scratch)", O_RDONLY | O_DIRECTORY)
+      let directory = try open(scratch)
       let opened = try directory.openBeneath(file, O_RDWR)
       let status = try opened.status()
       guard status.st_mode & S_IFMT == S_IFREG else { throw SystemError(errno: EISDIR, operation: "publish \(file)") }
@@ -106,22 +107,37 @@ extension Volume {
         // Without a mark, the file of an earlier run cannot be recognised.
       }
       // The file becomes a staging file, so that all rules of publishing apply.
-      let parts = file.split(separator: "/")
-      let parent =
-        parts.count == 1
-        ? try directory.openBeneath(".", O_RDONLY | O_DIRECTORY)
-        : try directory.openBeneath(parts.dropLast().joined(separator: "/"), O_RDONLY | O_DIRECTORY)
-      try FileDescriptor.rename(from: parent, String(parts[parts.count - 1]), to: staging, mark.description)
+      let parent = try directory.openBeneath(Self.parent(of: path), O_RDONLY | O_DIRECTORY)
+      try FileDescriptor.rename(from: parent, path[path.count - 1], to: staging, mark.description)
       staged = StagingFile(name: mark, volume: self, file: opened)
     } catch {
       throw StorageError(error, storage: name)
     }
     do throws(StorageError) {
-      return (try publish(staged, to: destination, ifExists: ifExists), bytes)
+      do throws(StorageError) {
+        return (try publish(staged, to: destination, ifExists: ifExists), bytes)
+      } catch {
+        guard error.code == .destinationExists, try isPublished(at: destination, by: mark.task) else { throw error }
+        return (try publish(staged, to: destination, ifExists: .replace), bytes)
+      }
     } catch {
-      guard error.code == .destinationExists, try isPublished(at: destination, by: mark.task) else { throw error }
-      return (try publish(staged, to: destination, ifExists: .replace), bytes)
+      // The run may publish it elsewhere, and its end removes the scratch directory. No run looks among staging files.
+      try? takeBack(mark, to: path, of: scratch)
+      throw error
     }
+  }
+
+  private func takeBack(_ mark: StagingName, to path: [String], of scratch: ScratchName) throws(SystemError) {
+    let parent = try open(scratch).openBeneath(Self.parent(of: path), O_RDONLY | O_DIRECTORY)
+    try FileDescriptor.rename(from: staging, mark.description, to: parent, path[path.count - 1])
+  }
+
+  private func open(_ scratch: ScratchName) throws(SystemError) -> FileDescriptor {
+    try root.openBeneath("\(StorageURL.reserved)/\(Self.scratch)/\(scratch)", O_RDONLY | O_DIRECTORY)
+  }
+
+  private static func parent(of path: [String]) -> String {
+    path.count == 1 ? "." : path.dropLast().joined(separator: "/")
   }
 
   /// Whether the file at `destination` has a mark of `task`.

@@ -93,17 +93,19 @@ package final class Volume: Sendable {
     }
   }
 
-  /// Marks the directory `path` as a volume. Does nothing if it is one already.
-  package static func initialise(name: String, path: String) throws(StorageError) {
+  /// Marks the directory `path` as a volume. Does nothing if it is one already. Returns whether this call marked it.
+  @discardableResult
+  package static func initialise(name: String, path: String) throws(StorageError) -> Bool {
     do throws(SystemError) {
       try makeDirectories(path)
       let root = try FileDescriptor.open(path, O_RDONLY | O_DIRECTORY)
       try make(StorageURL.reserved, in: root)
       let own = try root.openBeneath(StorageURL.reserved, O_RDONLY | O_DIRECTORY)
       try make("staging", in: own)
-      try writeMarker(own)
+      let isNew = try writeMarker(own)
       try own.sync()
       try root.sync()
+      return isNew
     } catch {
       throw StorageError(error, storage: name)
     }
@@ -116,8 +118,9 @@ package final class Volume: Sendable {
     }
   }
 
-  /// Writes the marker so that it appears completely. If two processes write one, the first marker stays.
-  private static func writeMarker(_ own: borrowing FileDescriptor) throws(SystemError) {
+  /// Writes the marker so that it appears completely. If two processes write one, the first marker stays. Returns
+  /// whether it is this one.
+  private static func writeMarker(_ own: borrowing FileDescriptor) throws(SystemError) -> Bool {
     let id = UniqueID(milliseconds: Clocks.realtimeMilliseconds())
     let draft = "volume-\(id)"
     let file = try own.openBeneath(draft, O_WRONLY | O_CREAT | O_EXCL)
@@ -125,9 +128,11 @@ package final class Volume: Sendable {
     try file.sync()
     do throws(SystemError) {
       try FileDescriptor.renameNoReplace(from: own, draft, to: own, "volume")
+      return true
     } catch {
       try own.remove(draft)
       guard error.errno == EEXIST else { throw error }
+      return false
     }
   }
 

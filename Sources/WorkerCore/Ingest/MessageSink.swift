@@ -15,7 +15,8 @@ package protocol RoundSink: Sendable {
   /// Fences earlier leaders: after this call, no message of them can be published.
   func fence(within limit: Duration) async throws
   /// Writes all messages in order, or none, and returns once they are committed. After a fatal ``KafkaError`` it is
-  /// unknown whether they are, and the sink accepts no more messages before the next ``fence(within:)``.
+  /// unknown whether they are, and the sink accepts no more messages before the next ``fence(within:)``. After
+  /// `messageTooLarge` they are not committed, and a fence must come first, too.
   func publish(_ messages: some Sequence<KafkaMessage> & Sendable, within limit: Duration) async throws
 }
 

@@ -11,36 +11,53 @@ package struct EventMessages: Sequence, Sendable {
   private let pending: PendingEvents
   private let topics: TopicPlan
   private let source: String
+  private let isCut: Bool
+
+  /// The longest document of a task that is never cut, in bytes.
+  package static let excerpt = 16 << 10
 
   /// `source` names the worker in the events, as a CloudEvents source.
-  package init(_ pending: PendingEvents, topics: TopicPlan, source: String) {
+  ///
+  /// - Parameter cut: whether to leave `output`, `parameters`, `labels` and `after` out of documents that are longer
+  ///   than ``excerpt``. The other fields are bounded. Their events have the header `task-cut`, with the number of bytes
+  ///   of the whole document.
+  package init(_ pending: PendingEvents, topics: TopicPlan, source: String, cut: Bool = false) {
     self.pending = pending
     self.topics = topics
     self.source = source
+    isCut = cut
   }
 
   package func makeIterator() -> Iterator {
-    Iterator(pending, topics, source)
+    Iterator(pending, topics, source, isCut)
   }
 
   package struct Iterator: IteratorProtocol {
     private let pending: PendingEvents
     private let topics: TopicPlan
     private let source: String
+    private let isCut: Bool
     /// The number of each task's last event.
     private let last: [UniqueID: Int]
-    /// Snapshots as JSON, of tasks with more events to come.
-    private var documents: [UniqueID: [UInt8]] = [:]
+    /// Snapshots, of tasks with more events to come.
+    private var documents: [UniqueID: Document] = [:]
     private var batch = 0
     private var place = 0
     /// The headers of the batch, to which each event adds its id.
     private var headers: [KafkaHeader] = []
     private var snapshot: KafkaMessage?
 
-    fileprivate init(_ pending: PendingEvents, _ topics: TopicPlan, _ source: String) {
+    private struct Document {
+      var json: [UInt8]
+      /// The header that says that the document is cut.
+      var headers: [KafkaHeader] = []
+    }
+
+    fileprivate init(_ pending: PendingEvents, _ topics: TopicPlan, _ source: String, _ isCut: Bool) {
       self.pending = pending
       self.topics = topics
       self.source = source
+      self.isCut = isCut
       var last: [UniqueID: Int] = [:]
       last.reserveCapacity(pending.tasks.count)
       for (id, sequence) in pending.batches.lazy.flatMap(\.events) where sequence > last[id, default: 0] {
@@ -75,16 +92,29 @@ package struct EventMessages: Sequence, Sendable {
       let key = id.utf8
       let isLast = event.sequence == last[id]
       // A removed task has no document.
-      let document = documents[id] ?? pending.tasks[id].map(TaskDocumentJSON.encode)
+      let document = documents[id] ?? pending.tasks[id].map(document(of:))
       if isLast {
         documents[id] = nil
-        snapshot = KafkaMessage(topic: topics.tasks, key: key, value: document)
+        snapshot = KafkaMessage(
+          topic: topics.tasks, key: key, value: document?.json, headers: document?.headers ?? [])
       } else {
         documents[id] = document
       }
       return KafkaMessage(
-        topic: topics.events, key: key, value: TaskEventJSON.encode(event, task: document),
-        headers: headers + [KafkaHeader("ce_id", event.id.utf8)])
+        topic: topics.events, key: key, value: TaskEventJSON.encode(event, task: document?.json),
+        headers: headers + [KafkaHeader("ce_id", event.id.utf8)] + (document?.headers ?? []))
+    }
+
+    private func document(of task: TaskDocument) -> Document {
+      let json = TaskDocumentJSON.encode(task)
+      guard isCut, json.count > EventMessages.excerpt else { return Document(json: json) }
+      var task = task
+      task.output = nil
+      task.spec.parameters = nil
+      task.spec.labels = [:]
+      task.spec.after = []
+      return Document(
+        json: TaskDocumentJSON.encode(task), headers: [KafkaHeader("task-cut", String(json.count))])
     }
   }
 }

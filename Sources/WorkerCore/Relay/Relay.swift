@@ -104,12 +104,27 @@ package actor Relay {
   }
 
   private func publish(_ round: PendingEvents, _ until: BootInstant) async throws {
-    try await sink.publish(
-      EventMessages(round, topics: topics, source: source), within: BootInstant.now.duration(to: until))
+    do {
+      try await send(round, until)
+    } catch let error as KafkaError where error.code == .messageTooLarge && !error.isFatal {
+      // A topic accepts smaller records than this fleet makes. Repeating would never help, and would block all later
+      // events.
+      log.warning(
+        "the document of a task is too long for Kafka: its events lack output, parameters, labels and after",
+        ["error": .text("\(error)"), "bytes": .integer(EventMessages.excerpt)])
+      // After a refusal by a broker, librdkafka (2.0) skips sequence numbers, and its next transaction fails.
+      try await fence(until)
+      try await send(round, until, cut: true)
+    }
     try await store.discardEvents(round.wholeRows)
     if let batch = round.cutBatch { try await store.discardFirstEvents(batch) }
     planner.published()
     outage.recovered()
+  }
+
+  private func send(_ round: PendingEvents, _ until: BootInstant, cut: Bool = false) async throws {
+    try await sink.publish(
+      EventMessages(round, topics: topics, source: source, cut: cut), within: BootInstant.now.duration(to: until))
   }
 
   private func take(_ next: PendingEvents, of limit: Int) {

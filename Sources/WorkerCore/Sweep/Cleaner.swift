@@ -113,7 +113,7 @@ package actor Cleaner {
     do {
       try await work.value
     } catch {
-      try await postpone(cleanup, "\(error)")
+      try await postpone(cleanup, (error as? TaskFailure)?.message ?? "\(error)")
       return true
     }
     try await store.finishCleanups([cleanup.id])

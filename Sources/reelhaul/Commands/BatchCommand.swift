@@ -16,6 +16,8 @@ extension Subcommand {
         A task's fields: \(TaskField.overview). Here rate is a \
         limit, as --rate of 'reelhaul download'; in the documents that other commands print it is what moves now.
 
+        A task of a kind that is not built in is sent with a remark: it waits for a worker with a handler for this kind.
+
         Lines that Kafka did not acknowledge are named too. They may still have arrived. Sending a line again is safe \
         if it has its own id.
         """,

@@ -66,12 +66,13 @@ extension Subcommand {
         throw CommandFailure(.failed, "storage \(name): there is no directory \(path): mount it or create it first")
       }
     }
-    if !isDry { try storage.initialise() }
+    // Another process may have marked a root meanwhile.
+    let marked = try isDry ? [] : storage.initialise()
     let after = storage.volumes
     return storage.roots.sorted { $0.key < $1.key }.map { name, path in
       StorageReport(
         name: name, path: path, volume: after[name].map { "\($0)" },
-        status: before[name] != nil ? .unchanged : isDry ? .pending : .marked)
+        status: marked.contains(name) ? .marked : isDry && before[name] == nil ? .pending : .unchanged)
     }
   }
 }

@@ -11,7 +11,7 @@ extension Subcommand {
         one is there, the task waits, and 'reelhaul show' says so. With --source or --to, limits of hosts and storages \
         apply to the task, and only workers that have these storages run it.
         """,
-      options: [.source, .parameters] + OptionSpec.submitting + [.wait, .json] + OptionSpec.producing,
+      options: [.source, .parameters] + OptionSpec.ofAnyKind + [.wait, .json] + OptionSpec.producing,
       positionals: [PositionalSpec("KIND", help: "the kind of task, as its handler names it")],
       examples: [
         Example(
@@ -57,6 +57,15 @@ extension OptionSpec {
     "source", .text, valueName: "URL", group: "Task", help: "The URL that the task reads, if its kind has one")
   fileprivate static let recursive = OptionSpec(
     "recursive", short: "r", .flag, group: "Task", help: "Delete a directory with all it holds")
+
+  /// The same options as for a download, which alone has a default for its destination.
+  fileprivate static let ofAnyKind = submitting.map { option in
+    var option = option
+    if option.name == "to" {
+      option.help = "Where it goes, if its kind has a destination: storage://NAME/PATH; only a download has a default"
+    }
+    return option
+  }
 
   /// What a delete can be given: no destination, and nothing that only a transfer has.
   fileprivate static let deleting = submitting.filter {

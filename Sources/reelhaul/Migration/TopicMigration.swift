@@ -26,13 +26,15 @@ struct TopicMigration {
   private func run(_ admin: KafkaAdmin, isDry: Bool) async throws -> TopicsReport {
     let present = try await admin.metadata().topics
     let isComplete = plan.topics.allSatisfy { present[$0.name] != nil }
-    let differences = try await isDry ? admin.differences(plan.topics) : admin.ensureTopics(plan.topics)
+    let (created, differences) =
+      try await isDry ? ([], admin.differences(plan.topics)) : admin.ensureTopics(plan.topics)
     let made = isDry || isComplete ? present : try await admin.metadata().topics
     return TopicsReport(
       topics: plan.topics.map { topic in
         TopicsReport.Topic(
           name: topic.name, partitions: made[topic.name] ?? topic.partitions,
-          status: present[topic.name] != nil ? .unchanged : isDry ? .pending : .created,
+          status: created.contains(topic.name)
+            ? .created : isDry && present[topic.name] == nil ? .pending : .unchanged,
           differences: differences.filter { $0.topic == topic.name })
       })
   }

@@ -38,6 +38,12 @@ enum FailureAdvice {
       return "Submit a new task if it needs another --credential; or, once the source allows the request, \(retry)."
     case .credentialRefused:
       return "Add the host to the credential, in the workers' REELHAUL_CREDENTIALS file; then \(retry)."
+    case .parametersInvalid: return "Submit a new task with right --parameters; the error names what is wrong."
+    case .lostRepeatedly:
+      return """
+        The logs of the workers that ran it say why they ended: a crash, or too little memory. Once the handler of \
+        "\(spec.kind.rawValue)" is mended, \(retry).
+        """
     case .addressRefused: return "Add the network to the workers' REELHAUL_ALLOW_NETWORKS; then \(retry)."
     case .certificateUntrusted:
       return "Add the server's authority to the workers' REELHAUL_CA_FILE; then \(retry)."

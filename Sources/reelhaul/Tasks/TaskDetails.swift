@@ -47,6 +47,7 @@ enum TaskDetails {
       ("expected bytes", spec.expect.bytes.map { "\($0)" }),
       ("if exists", spec.ifExists == .fail ? nil : spec.ifExists.rawValue),
       ("rate limit", spec.rate.map { ByteCount($0).rate }),
+      ("connections", spec.connections == TaskSpec.standardConnections ? nil : "at most \(spec.connections)"),
       ("headers", list(spec.headers.map(\.name))),
       ("credential", spec.credential),
       ("retry after", list(spec.retry.intervals.map { "\($0) s" })),

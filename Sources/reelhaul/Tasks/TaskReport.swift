@@ -29,6 +29,7 @@ struct TaskReport {
         json.member("headers", spec.headers.map(\.name))
         json.member("retryAfter", spec.retry.intervals)
         json.member("rate", orNull: spec.rate)
+        json.member("connections", spec.connections)
         json.member("credential", orNull: spec.credential)
       }
     }

@@ -119,6 +119,28 @@ import Testing
     #expect(next.count == 1, "one more is allowed, and the governor was not set back")
   }
 
+  @Test(
+    "one request too many that the source refuses costs a connection for good, also as a 403",
+    arguments: [403, 429, 503])
+  func aRefusalAtTheSourceSetsTheGovernorBack(status: Int) throws {
+    var machine = try machine { $0.connections = 16 }
+    var open = requests(machine.begin(resuming: nil))
+    open += requests(machine.head(head(open[0]), of: open[0].id, now: 0).1)
+    while open.count < 4 {
+      for request in open where machine.isUnanswered(request.id) {
+        open += requests(machine.head(head(request), of: request.id, now: 0).1)
+      }
+      open += requests(machine.sampled(milliseconds: 50, arrived: open.map { ($0.id, 100_000) }))
+    }
+    let connections = machine.server.governor.connections
+    let last = try #require(open.last { machine.isUnanswered($0.id) })
+    _ = machine.head(CurlHead(status: status), of: last.id, now: 0)
+    let actions = machine.ended(last.id, received: 0, error: .aborted, milliseconds: 1)
+    #expect(!actions.contains { if case .pause = $0 { true } else { false } }, "the others go on")
+    #expect(machine.phase == .fetching)
+    #expect(machine.server.governor.connections == connections - 1)
+  }
+
   @Test("a changed source starts a new generation after all requests have ended")
   func aChangedSourceStartsAnewOnceAllRequestsHaveEnded() throws {
     var machine = try machine()

@@ -24,15 +24,17 @@ import TransferEngine
   func ofManyThatInitialiseOneRootOneWins() throws {
     let path = "\(fixture.directory.path)/new"
     let ids = Lock<Set<UniqueID>>([])
+    let winners = Lock(0)
     let threads = (0..<8).map { index in
       Thread(name: "init-\(index)") {
         let storage = Storage(roots: ["a": path])
-        try? storage.initialise()
+        if (try? storage.initialise()) == ["a"] { winners.withLock { $0 += 1 } }
         ids.withLock { _ = $0.insert(storage.volumes["a"] ?? UniqueID(high: 0, low: UInt64(index))) }
       }
     }
     for thread in threads { thread.join() }
     #expect(ids.withLock { $0.count } == 1)
+    #expect(winners.withLock { $0 } == 1, "one of them reports that it has marked the root")
     let left = try FileDescriptor.open("\(path)/.reelhaul", O_RDONLY | O_DIRECTORY).entries()
     #expect(Set(left).isSubset(of: ["volume", "staging", "reserve"]))
   }

@@ -2,11 +2,15 @@ import ReelhaulKafka
 import ReelhaulSystem
 import WorkerCore
 
-/// Keeps the produced messages. Like a broker, it refuses values of more than 1 MiB.
+/// Keeps the produced messages. Like a broker, it refuses long values: of more than 1 MiB, unless a test says otherwise.
 final class RecordingSink: MessageSink, RoundSink {
   private let messages = Lock<[KafkaMessage]>([])
   /// The calls without an answer while the broker is unreachable; nil while it answers.
   private let unanswered = Lock<[CheckedContinuation<Void, any Error>]?>(nil)
+
+  private let limit = Lock(1 << 20)
+
+  func limitValues(to bytes: Int) { limit.withLock { $0 = bytes } }
 
   private let refusal = Lock<(error: KafkaError?, count: Int)>((nil, 0))
 
@@ -44,7 +48,8 @@ final class RecordingSink: MessageSink, RoundSink {
       }
       if !isAway { call.resume() }
     }
-    guard messages.allSatisfy({ $0.value?.count ?? 0 <= 1 << 20 }) else {
+    let limit = limit.withLock { $0 }
+    guard messages.allSatisfy({ $0.value?.count ?? 0 <= limit }) else {
       throw KafkaError(code: .messageTooLarge, message: "too large")
     }
     self.messages.withLock { $0 += messages }
