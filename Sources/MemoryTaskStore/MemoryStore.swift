@@ -131,6 +131,10 @@ package final class MemoryStore: TaskStore {
     transaction { state in ids.reduce(into: [:]) { $0[$1] = state.tasks[$1]?.machine.state } }
   }
 
+  package func ids(ending: IDEnding, limit: Int) async throws -> [UniqueID] {
+    transaction { state in Array(state.tasks.keys.filter(ending.matches).sorted(by: >).prefix(limit)) }
+  }
+
   package func tasks(_ filter: TaskFilter) async throws -> [TaskDocument] {
     transaction { $0.documents(filter) }
   }

@@ -84,6 +84,8 @@ package protocol TaskReader: Sendable {
   func tasks(_ ids: [UniqueID]) async throws -> [UniqueID: TaskDocument]
   /// The effective states of the tasks with these ids that exist.
   func states(of ids: [UniqueID]) async throws -> [UniqueID: TaskState]
+  /// Up to `limit` ids of tasks that end like this, in falling order. Looks at every task's id.
+  func ids(ending: IDEnding, limit: Int) async throws -> [UniqueID]
   /// Newest first.
   func tasks(_ filter: TaskFilter) async throws -> [TaskDocument]
 }

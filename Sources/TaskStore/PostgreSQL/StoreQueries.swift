@@ -136,6 +136,15 @@ enum StoreQueries {
   /// $1: ids. Returns a row per task that exists. The function finds tasks by their keys, whatever the statistics of
   /// the tables are.
   static let states = PostgresStatement("select id, state from task_documents($1)")
+  /// $1: whole bytes that the id ends with; $2: all its last digits; $3: the most rows. Without an index of its own,
+  /// which every submit would pay for: comparing bytes first, a million ids take 0.1 to 0.2 s.
+  static let idsEnding = PostgresStatement(
+    """
+    select id from task
+     where case when substring(uuid_send(id) from 17 - octet_length($1)) = $1
+                then replace(id::text, '-', '') like '%' || $2 end
+     order by id desc limit $3
+    """)
   static let list = PostgresStatement("select \(documentColumns) from list_tasks($1, $2, $3)")
 
   static let workers = PostgresStatement(

@@ -187,6 +187,10 @@ final class TestStore: TaskStore {
     return try await inner.states(of: ids)
   }
 
+  func ids(ending: IDEnding, limit: Int) async throws -> [UniqueID] {
+    try await inner.ids(ending: ending, limit: limit)
+  }
+
   func tasks(_ filter: TaskFilter) async throws -> [TaskDocument] { try await inner.tasks(filter) }
 
   func workers() async throws -> [WorkerDocument] { try await inner.workers() }
