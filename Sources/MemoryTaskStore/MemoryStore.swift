@@ -53,6 +53,16 @@ package final class MemoryStore: TaskStore {
     transaction { $0.workers[worker]?.registration.volumes = volumes }
   }
 
+  package func renewed(within time: Duration) async throws -> [WorkerID] {
+    transaction { state in
+      state.workers.filter { _, worker in
+        !worker.isDead
+          && worker.leaseUntil.advanced(bySeconds: -worker.registration.leaseSeconds).microseconds
+            > state.now.microseconds - time.microseconds
+      }.map(\.key).sorted { $0.rawValue < $1.rawValue }
+    }
+  }
+
   package func retire(_ worker: WorkerID) async throws {
     transaction { $0.retire(worker) }
   }

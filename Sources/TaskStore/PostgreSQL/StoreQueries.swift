@@ -35,6 +35,14 @@ enum StoreQueries {
 
   static let announce = PostgresStatement("select announce($1, $2, $3)", writes: true)
 
+  /// $1: microseconds.
+  static let renewedWithin = PostgresStatement(
+    """
+    select id from worker
+     where not dead and lease_until - lease_seconds * interval '1 s' > clock_timestamp() - $1 * interval '1 us'
+     order by id
+    """)
+
   static let retire = PostgresStatement("select retire($1)", writes: true)
 
   // MARK: Runs
