@@ -11,8 +11,9 @@ import TaskStore
 package final class DealtCommandSource: CommandSource {
   /// The time between two looks at the leases.
   package static let interval = Duration.milliseconds(250)
-  /// A worker that has not renewed its lease for this time reads no commands: three renewals.
-  private static let patience = Duration.milliseconds(1500)
+  /// A worker that has not renewed its lease for this time reads no commands, as far as others are concerned: it has
+  /// missed two renewals.
+  private static let patience = Duration.milliseconds(1200)
 
   private struct State {
     var worker: WorkerID?
