@@ -53,6 +53,16 @@ package final class MemoryStore: TaskStore {
     transaction { $0.workers[worker]?.registration.volumes = volumes }
   }
 
+  package func renewed(within time: Duration) async throws -> [WorkerID] {
+    transaction { state in
+      state.workers.filter { _, worker in
+        !worker.isDead
+          && worker.leaseUntil.advanced(bySeconds: -worker.registration.leaseSeconds).microseconds
+            > state.now.microseconds - time.microseconds
+      }.map(\.key).sorted { $0.rawValue < $1.rawValue }
+    }
+  }
+
   package func retire(_ worker: WorkerID) async throws {
     transaction { $0.retire(worker) }
   }
@@ -129,6 +139,10 @@ package final class MemoryStore: TaskStore {
 
   package func states(of ids: [UniqueID]) async throws -> [UniqueID: TaskState] {
     transaction { state in ids.reduce(into: [:]) { $0[$1] = state.tasks[$1]?.machine.state } }
+  }
+
+  package func ids(ending: IDEnding, limit: Int) async throws -> [UniqueID] {
+    transaction { state in Array(state.tasks.keys.filter(ending.matches).sorted(by: >).prefix(limit)) }
   }
 
   package func tasks(_ filter: TaskFilter) async throws -> [TaskDocument] {

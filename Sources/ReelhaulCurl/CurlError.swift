@@ -49,6 +49,8 @@ package struct CurlError: Error, Hashable, Sendable {
   package var isRetryable: Bool
   /// A message for people. It names at most the host, never the URL's query.
   package var message: String
+  /// For ``Code/addressRefused``: the addresses, each the bytes of a `sockaddr`.
+  package var refusedAddresses: [[UInt8]] = []
 
   package init(_ code: Code, isRetryable: Bool = false, message: String) {
     self.code = code

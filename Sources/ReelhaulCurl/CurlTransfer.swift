@@ -18,8 +18,9 @@ package final class CurlTransfer: @unchecked Sendable {
   var collector = HeadCollector()
   /// Why the transfer ends, if the cause is known more exactly than libcurl's result tells.
   var failure: CurlError?
-  /// An address was refused. The transfer failed for this reason, unless another address could be connected to.
-  var refusedAddress = false
+  /// The refused addresses, each the bytes of a `sockaddr`. The transfer failed for this reason, unless another address
+  /// could be connected to.
+  var refusedAddresses: [[UInt8]] = []
   var isCanceled = false
   /// HTTP/2 is also offered, because the server refused HTTP/1.1.
   var offersHTTP2 = false
@@ -79,8 +80,10 @@ extension CurlTransfer {
       return CurlError(
         .badResponse, isRetryable: true, message: easy.detail.isEmpty ? "the answer is not HTTP" : easy.detail)
     }
-    if refusedAddress, result == CURLE_COULDNT_CONNECT {
-      return CurlError(.addressRefused, message: "the network policy does not permit the address")
+    if !refusedAddresses.isEmpty, result == CURLE_COULDNT_CONNECT {
+      var error = CurlError(.addressRefused, message: "the network policy does not permit the address")
+      error.refusedAddresses = refusedAddresses
+      return error
     }
     if result == CURLE_PEER_FAILED_VERIFICATION {
       return .certificate(verdict: easy.certificateVerdict, detail: easy.detail)

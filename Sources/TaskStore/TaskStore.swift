@@ -29,6 +29,8 @@ package protocol LeaseStore: Sendable {
   func renew(_ worker: WorkerID, samples: [ProgressSample]) async throws -> Renewal
   /// Sets the storages that the worker can use from now on. Its next claim follows this.
   func announce(_ worker: WorkerID, volumes: [String: UniqueID]) async throws
+  /// The workers that have begun or renewed their lease within the last `time`, in the order of their registration.
+  func renewed(within time: Duration) async throws -> [WorkerID]
   /// Gives up the lease at once. The worker must have settled or released its tasks; a sweep requeues the others.
   func retire(_ worker: WorkerID) async throws
 }
@@ -84,6 +86,8 @@ package protocol TaskReader: Sendable {
   func tasks(_ ids: [UniqueID]) async throws -> [UniqueID: TaskDocument]
   /// The effective states of the tasks with these ids that exist.
   func states(of ids: [UniqueID]) async throws -> [UniqueID: TaskState]
+  /// Up to `limit` ids of tasks that end like this, in falling order. Looks at every task's id.
+  func ids(ending: IDEnding, limit: Int) async throws -> [UniqueID]
   /// Newest first.
   func tasks(_ filter: TaskFilter) async throws -> [TaskDocument]
 }

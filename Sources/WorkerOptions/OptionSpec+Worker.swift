@@ -43,14 +43,16 @@ extension OptionSpec {
   package static let labels = OptionSpec(
     "labels", .text, valueName: "K=V,…", environment: "REELHAUL_LABELS", group: "Worker",
     help: "Labels of the worker in 'reelhaul workers --json'")
+  package static let dealCommands = OptionSpec(
+    "deal-commands", .flag, environment: "REELHAUL_DEAL_COMMANDS", group: "Worker",
+    help: "Share commands by leases, not by Kafka's group protocol; set by 'up' for its development broker only")
   package static let logLevel = OptionSpec(
     "log-level", .choice(LogLevel.allCases.map(\.name)), default: LogLevel.info.name,
     environment: "REELHAUL_LOG_LEVEL", group: "Worker", help: "How much is logged to standard error")
 
   package static let working: [OptionSpec] = [
     .storage, .initStorage, .allowNetworks, .caFile, .credentials, .workerRate, .hostConnections, .lease, .concurrency,
-    .drain, .labels,
-    .logLevel,
+    .drain, .labels, .dealCommands, .logLevel,
   ]
 }
 

@@ -24,6 +24,7 @@ extension WorkerConfiguration {
     credentials = arguments[.credentials]
     try Self.check(.caFile, caFile) { try CertificateFile.check($0) }
     try Self.check(.credentials, credentials) { _ = try CredentialFile(path: $0).credentials() }
+    dealsCommands = arguments[flag: .dealCommands]
     initialisesStorage = arguments[flag: .initStorage]
   }
 

@@ -317,6 +317,35 @@ import Testing
     await fleet.stop()
   }
 
+  @Test("tasks are named by the last digits of their ids; an ending of several ids lists their tasks")
+  func tasksAreNamedByTheEndsOfTheirIDs() async throws {
+    let fleet = try await TestFleet.start(workers: 1)
+    let url = fleet.origin.url("/absent.mp4")
+    let ids = ["1aabcdef", "2aabcdef"].map { "019adf3e-5a00-7cc1-9d3e-6d2f\($0)" }
+    for (index, id) in ids.enumerated() {
+      let to = "storage://default/\(index).mp4"
+      #expect(try await fleet.run(["download", url, "--id", id, "--paused", "--to", to]).status == .exited(0))
+      try await fleet.wait(for: #require(UniqueID(id)), .paused)
+    }
+    let shown = try await fleet.run(["show", "2AABCDEF", "--json"])
+    #expect(shown.status == .exited(0) && shown.output.contains(ids[1]), "\(shown.output)")
+    let several = try await fleet.run(["cancel", "aabcdef"])
+    #expect(several.status == .exited(2))
+    for id in ids { #expect(several.output.contains("\(id) download paused \(url)"), "\(several.output)") }
+    #expect(try await fleet.run(["show", "bbcdef"]).status == .exited(4))
+    #expect(try await fleet.run(["show", "bcdef"]).status == .exited(2))
+    let after = try await fleet.run(["download", url, "--after", "1aabcdef", "--to", "storage://default/2.mp4"])
+    let follower = try #require(UniqueID(after.output.split(separator: "\n").last.map(String.init) ?? ""))
+    try await fleet.wait(for: follower, .blocked)
+    let predecessor = try #require(UniqueID(ids[0]))
+    #expect(try await fleet.store.task(follower)?.spec.after == [predecessor])
+    #expect(try await fleet.run(["cancel", "1aabcdef", "--wait"]).status == .exited(0))
+    #expect(try await fleet.store.task(predecessor)?.state == .canceled)
+    let refused = try await fleet.run(["cancel", "2aabcdef"], environment: ["REELHAUL_POSTGRES": ""])
+    #expect(refused.status == .exited(2) && refused.output.contains("needs PostgreSQL"), "\(refused.output)")
+    await fleet.stop()
+  }
+
   @Test("limits are set, shown and removed, and tell why a task waits")
   func limitsAreSetAndSeen() async throws {
     let fleet = try await TestFleet.start(workers: 1)

@@ -1,12 +1,15 @@
 import Glibc
 import ReelhaulSystem
+import TaskCore
 import TestKit
 import Testing
 
 /// Starts and stops `reelhaul up` repeatedly with the same directory.
 @Suite struct UpTests {
   /// `errors`: the file for its sentences, if they must be separate from its output.
-  private func start(_ directory: TemporaryDirectory, errors: String? = nil) async throws -> ChildProcess {
+  private func start(
+    _ directory: TemporaryDirectory, workers: Int = 1, errors: String? = nil
+  ) async throws -> ChildProcess {
     let data = "\(directory.path)/data"
     // Removes the file of a killed `up`. The new `up` writes it again when it is ready.
     unlink("\(data)/reelhaul.env")
@@ -15,7 +18,7 @@ import Testing
     options.stderr = errors ?? options.stdout
     // A setting for another broker than its own.
     options.environment = ["REELHAUL_KAFKA_SECURITY_PROTOCOL": "SSL"]
-    let process = try ChildProcess(TestFleet.binary, ["up", "--workers", "1", "--data-dir", data], options)
+    let process = try ChildProcess(TestFleet.binary, ["up", "--workers", "\(workers)", "--data-dir", data], options)
     try await eventually("the fleet is ready", every: .milliseconds(50)) {
       let log = try TestFleet.contents("\(directory.path)/up.log")
       try #require(process.status == nil, "\(String(decoding: log, as: UTF8.self))")
@@ -78,6 +81,45 @@ import Testing
     up.kill(SIGINT)
     #expect(await up.wait() == .exited(128 + SIGINT))
     #expect(access("\(directory.path)/data/reelhaul.env", F_OK) != 0)
+  }
+
+  /// The development broker's own group would delay commands by 3 to 10 seconds each time.
+  @Test("the first command to a fleet that is ready, and those after a worker was killed, are applied soon and once")
+  func commandsAreAppliedSoon() async throws {
+    let directory = try TemporaryDirectory(prefix: "reelhaul-up")
+    chmod(directory.path, 0o755)
+    let up = try await start(directory, workers: 2)
+    // Enough for all partitions.
+    let ids = (0..<300).map { _ in UniqueID.random() }
+    func send(_ lines: [String]) async throws {
+      let path = "\(directory.path)/commands-\(UInt32.random(in: 0 ... .max))"
+      try FileDescriptor.open(path, O_WRONLY | O_CREAT).write(lines.joined(separator: "\n"), at: 0)
+      let (status, output) = try await run(directory, ["batch", path])
+      #expect(status == .exited(0), "\(output)")
+    }
+    func count(_ state: String) async throws -> Int {
+      let (_, list) = try await run(directory, ["list", "--state", state, "--json", "--limit", "10000"])
+      return list.split(separator: #""state":"\#(state)""#).count - 1
+    }
+    try await send(ids.map { #"{"id":"\#($0)","kind":"noop","source":"noop://host/x","paused":true}"# })
+    try await eventually("the first commands are applied", within: .seconds(2)) {
+      try await count("paused") == ids.count
+    }
+    let (_, workers) = try await run(directory, ["workers", "--json"])
+    let number = try #require(workers.firstMatch(of: /"pid":([0-9]+)/)?.1)
+    #expect(kill(try #require(Int32(number)), SIGKILL) == 0)
+    try await send(ids.map { #"{"command":"prioritize","taskId":"\#($0)","priority":7}"# })
+    try await send(ids.map { #"{"command":"resume","taskId":"\#($0)"}"# })
+    // 2 s, and a little for the machine.
+    try await eventually("a killed worker's share is applied by the other", within: .seconds(4)) {
+      try await count("paused") == 0
+    }
+    try await eventually("all run") { try await count("succeeded") == ids.count }
+    let (_, list) = try await run(directory, ["list", "--json", "--limit", "10000"])
+    #expect(list.split(separator: #""priority":7,"#).count - 1 == ids.count)
+    #expect(list.split(separator: #""epoch":1,"#).count - 1 == ids.count, "each has run once")
+    up.kill(SIGINT)
+    #expect(await up.wait() == .exited(0))
   }
 
   @Test("up removes reelhaul.env even if the reader of its output is gone")

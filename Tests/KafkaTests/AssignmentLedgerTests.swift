@@ -50,6 +50,22 @@ import Testing
     #expect(ledger.receive(other, 0, logStart: 0) == nil)
   }
 
+  @Test("where others read the same partition, their larger offset neither restarts it nor is taken back")
+  func theOffsetsOfOthersStay() {
+    var ledger = AssignmentLedger()
+    ledger.isShared = true
+    ledger.assign([partition], GroupAnswer.Offsets(committed: [partition: 3]))
+    #expect(ledger.receive(partition, 3, logStart: 0) == .accept)
+    let range = ledger.handOut([record(3)])[0]
+    ledger.done(range)
+    #expect(ledger.learn(.init(committed: [partition: 9])) == [])
+    #expect(ledger.uncommitted == [] && !ledger.hasUncommitted)
+    #expect(ledger.receive(partition, 4, logStart: 0) == .accept)
+    ledger.done(ledger.handOut([record(10)])[0])
+    #expect(ledger.learn(.init(committed: [partition: 9])) == [])
+    #expect(ledger.uncommitted.map(\.next) == [11])
+  }
+
   @Test("records of a partition that is being revoked are dropped")
   func takesNothingOfWhatGoes() {
     var ledger = AssignmentLedger()

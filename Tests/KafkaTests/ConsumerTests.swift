@@ -1,5 +1,6 @@
 import ReelhaulKafka
 import ReelhaulSystem
+import TestKit
 import Testing
 
 @Suite struct ConsumerTests {
@@ -48,6 +49,74 @@ import Testing
       let second = try KafkaConsumer(configuration, group: "g", topics: ["t"], options: options)
       #expect(try await read(Int(10 - next), from: second).map(\.offset) == Array(next..<10))
       await second.close()
+      await producer.close()
+    }
+  }
+
+  @Test("partitions that are given instead of assigned are read at once, from the group's offsets, and change hands")
+  func givenPartitionsChangeHands() async throws {
+    try await withDevelopmentBroker(topics: Self.topic) { configuration in
+      let producer = try KafkaProducer(configuration)
+      func send(_ texts: [String]) async throws {
+        for partition in 0..<4 as Range<Int32> {
+          try await producer.sendAll(
+            texts.map { KafkaMessage(topic: "t", key: nil, value: bytes($0), partition: partition) })
+        }
+      }
+      func partitions(_ range: Range<Int32>) -> [TopicPartition] { range.map { TopicPartition("t", $0) } }
+      let first = try KafkaConsumer(configuration, group: "g", topics: ["t"], isMember: false)
+      let second = try KafkaConsumer(configuration, group: "g", topics: ["t"], isMember: false)
+      let group = try GroupObserver(configuration, group: "g", topic: "t")
+      #expect(try await !group.hasEveryPartition())
+      first.take(partitions(0..<4))
+      try await eventually("every partition is read") { try await group.hasEveryPartition() }
+      try await send(["a", "b"])
+      #expect(try await read(8, from: first).count == 8)
+      try await eventually("all are committed") { try await group.position().unread == 0 }
+      first.take(partitions(0..<1))
+      second.take(partitions(1..<4))
+      try await eventually("they have changed hands") { first.assignment.count == 1 && second.assignment.count == 3 }
+      try await send(["c"])
+      #expect(try await read(1, from: first).map(\.partition) == [0])
+      let others = try await read(3, from: second)
+      #expect(others.map(\.partition).sorted() == [1, 2, 3] && others.allSatisfy { text($0.value) == "c" })
+      // Nobody takes care of partition 0 for a while; its records wait.
+      first.take([])
+      try await eventually("it is given back") { first.assignment == [] }
+      try await send(["d"])
+      #expect(try await read(3, from: second).map(\.partition).sorted() == [1, 2, 3])
+      second.take(partitions(0..<4))
+      #expect(try await read(1, from: second).map(\.partition) == [0])
+      await first.close()
+      await second.close()
+      try await eventually("all are committed") { try await group.position().unread == 0 }
+      await producer.close()
+    }
+  }
+
+  @Test("records of a partition that two consumers read come to both once, also to the one that is behind")
+  func bothReadTheSame() async throws {
+    try await withDevelopmentBroker(topics: Self.topic) { configuration in
+      let producer = try KafkaProducer(configuration)
+      let ahead = try KafkaConsumer(configuration, group: "g", topics: ["t"], isMember: false)
+      let behind = try KafkaConsumer(
+        configuration, group: "g", topics: ["t"], options: .init(records: 1), isMember: false)
+      let group = try GroupObserver(configuration, group: "g", topic: "t")
+      for consumer in [ahead, behind] { consumer.take([TopicPartition("t", 0)]) }
+      try await eventually("both read") { ahead.assignment.count == 1 && behind.assignment.count == 1 }
+      try await producer.sendAll(
+        (0..<9).map { KafkaMessage(topic: "t", key: nil, value: bytes("\($0)"), partition: 0) })
+      #expect(try await read(9, from: ahead).map(\.offset) == Array(0..<9))
+      try await eventually("all are committed") { try await group.position().unread == 0 }
+      for offset in 0..<9 as Range<Int64> {
+        #expect(try await read(1, from: behind).map(\.offset) == [offset])
+        // It asks the group before it commits, and hears of the larger offset.
+        try await Task.sleep(for: .milliseconds(20))
+      }
+      #expect(try await group.position() == .init(committed: 9, unread: 0))
+      await ahead.close()
+      await behind.close()
+      try await eventually("nothing is taken back") { try await group.position() == .init(committed: 9, unread: 0) }
       await producer.close()
     }
   }

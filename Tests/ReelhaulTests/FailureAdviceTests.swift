@@ -35,6 +35,15 @@ import Testing
     #expect(FailureAdvice.of(task(.failed, .parametersInvalid))?.contains("retry") == false)
   }
 
+  @Test("the advice about an address that hands out credentials is a warning and names no setting")
+  func anAddressWithCredentialsIsNotToBeAllowed() throws {
+    var task = task(.failed, .addressRefused)
+    task.error?.message = "http://a.example/f.mp4: refused: \(TaskFailure.credentialsWarning)"
+    let advice = try #require(FailureAdvice.of(task))
+    #expect(advice.hasPrefix("Check where the URL came from"), "\(advice)")
+    #expect(TaskDetails.lines(TaskReport(task: task, waits: nil)).allSatisfy { !$0.contains("REELHAUL_") })
+  }
+
   @Test("after a refused skip the advice offers only replace")
   func aFileThatWasToBeSkippedIsNotSkippedTheNextTime() throws {
     let advice = try #require(FailureAdvice.of(task(.failed, .destinationExists, ifExists: .skip)))

@@ -29,6 +29,19 @@ import Testing
     }
   }
 
+  @Test("workers that have just renewed are told from those that have not, or are gone", arguments: StoreKind.allCases)
+  func recentRenewals(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let store = fixture.store
+      let workers = [try await fixture.worker(), try await fixture.worker(), try await fixture.worker()]
+      #expect(try await store.renewed(within: .seconds(600)) == workers)
+      try await fixture.expireLease(workers[1])
+      #expect(try await store.renewed(within: .seconds(600)) == [workers[0], workers[2]])
+      try await store.retire(workers[0])
+      #expect(try await store.renewed(within: .seconds(600)) == [workers[2]])
+    }
+  }
+
   @Test("a worker that renews at this moment is not swept, and the sweep does not wait for it")
   func renewalUnderWay() async throws {
     try await withPostgresStore { store, pool in

@@ -50,6 +50,33 @@ import Testing
     }
   }
 
+  @Test("tasks are found by the last digits of their ids", arguments: StoreKind.allCases)
+  func tasksAreFoundByTheEndsOfTheirIDs(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let lows: [UInt64] = [0x8000_0000_00ab_cdef, 0x8000_0000_10ab_cdef, 0x8000_0000_12ab_cdef, 0x8000_0000_0abc_de00]
+      let specs = lows.enumerated().map { index, low in
+        var spec = TaskSpec.noop()
+        spec.id = UniqueID(high: 0x019a_0000_0000_7000 + UInt64(index), low: low)
+        return spec
+      }
+      for spec in specs { try await fixture.submit(spec) }
+      func found(_ text: String, limit: Int = 10) async throws -> [Int] {
+        let ids = try await fixture.store.ids(ending: #require(IDEnding(text)), limit: limit)
+        return ids.map { id in specs.firstIndex { $0.id == id } ?? -1 }
+      }
+      #expect(try await found("abcdef") == [2, 1, 0])
+      #expect(try await found("ABCDEF", limit: 2) == [2, 1])
+      // An odd number of digits ends within a byte.
+      #expect(try await found("0abcdef") == [1, 0])
+      #expect(try await found("10abcdef") == [1])
+      #expect(try await found("12-ab-cdef") == [2])
+      #expect(try await found("abcde0") == [])
+      let whole = specs[3].id.description
+      #expect(try await found(String(whole.dropFirst())) == [3])
+      #expect(try await found(whole.filter { $0 != "-" }) == [3])
+    }
+  }
+
   /// Not the last sample of the run: its bytes are lost, or more were recorded after it.
   @Test("a task without a worker shows its recorded bytes", arguments: StoreKind.allCases)
   func aTaskAtRestTellsWhatIsRecordedOfIt(_ kind: StoreKind) async throws {

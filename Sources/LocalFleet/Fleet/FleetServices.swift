@@ -65,10 +65,10 @@ struct FleetServices: Sendable {
     }
   }
 
-  /// Settings that the broker requires: the development broker waits a whole session for each change of its group.
-  var workerSettings: [String: String] {
-    guard case .development = broker else { return [:] }
-    return ["REELHAUL_KAFKA_SESSION_TIMEOUT_MS": "4000", "REELHAUL_KAFKA_HEARTBEAT_INTERVAL_MS": "500"]
+  /// Whether workers share the commands by their leases: the development broker lets a group wait for seconds at each
+  /// change.
+  var dealsCommands: Bool {
+    if case .development = broker { true } else { false }
   }
 
   /// Whether the broker keeps its records when it is stopped.

@@ -38,7 +38,7 @@ package final class LocalFleet: Sendable {
     let services = try await FleetServices.start(options, say)
     let environment = environment(options, services)
     let own = ["REELHAUL_LABELS": "", "REELHAUL_CONFIG": "", "REELHAUL_INIT_STORAGE": "1"]
-    let settings = [services.workerSettings, options.workerSettings, own].reduce(environment) { settings, next in
+    let settings = [options.workerSettings, own].reduce(environment) { settings, next in
       settings.merging(next) { $1 }
     }
     var workers: [WorkerSlot] = []
@@ -66,6 +66,9 @@ package final class LocalFleet: Sendable {
   /// Whether commands that no worker has applied survive ``stop(within:)``.
   package var keepsCommands: Bool { services.keepsRecords }
 
+  /// Whether workers share the commands by their leases, within a moment of each change.
+  package var dealsCommands: Bool { services.dealsCommands }
+
   /// Drains the workers, then stops the services.
   ///
   /// - Parameter drained: runs between the two.
@@ -83,6 +86,8 @@ package final class LocalFleet: Sendable {
       "REELHAUL_KAFKA": services.bootstrap,
       "REELHAUL_POSTGRES": services.postgresURL,
       "REELHAUL_TOPIC_PREFIX": options.topicPrefix,
+      // Also for workers that a user starts: all of them must share in the same way.
+      "REELHAUL_DEAL_COMMANDS": services.dealsCommands ? "1" : "",
       "REELHAUL_STORAGE": "default=\(options.layout.storage)",
       // This machine is allowed for local origins, but no other private network.
       "REELHAUL_ALLOW_NETWORKS": "127.0.0.0/8,::1/128",

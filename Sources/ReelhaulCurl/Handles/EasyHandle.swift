@@ -120,8 +120,9 @@ final class EasyHandle {
     let length = Int(min(address.pointee.addrlen, UInt32(MemoryLayout<sockaddr_storage>.size)))
     // libcurl stores the whole address from `addr` on, although it is longer than the field's type.
     let start = UnsafeRawPointer(address) + (MemoryLayout<curl_sockaddr>.offset(of: \.addr) ?? 0)
-    guard permits(UnsafeRawBufferPointer(start: start, count: length)) else {
-      transfer?.refusedAddress = true
+    let bytes = UnsafeRawBufferPointer(start: start, count: length)
+    guard permits(bytes) else {
+      transfer?.refusedAddresses.append(Array(bytes))
       errno = EACCES
       return CURL_SOCKET_BAD
     }

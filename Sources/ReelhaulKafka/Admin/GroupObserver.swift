@@ -29,6 +29,18 @@ package final class GroupObserver: Sendable {
     milliseconds = Int32(clamping: timeout.milliseconds)
   }
 
+  /// Whether the group has an offset in every partition: so each of them was read by a member, at least once.
+  package func hasEveryPartition() async throws(KafkaError) -> Bool {
+    try await client.run { [self] () throws(KafkaError) in
+      defer { handle.drain() }
+      let count = try ClusterMetadata.ask(handle.raw, milliseconds: milliseconds).topics[topic] ?? 0
+      let list = PartitionList((0..<Int32(count)).map { TopicPartition(topic, $0) })
+      let code = list.lend { rd_kafka_committed(handle.raw, $0, milliseconds) }
+      guard code == RD_KAFKA_RESP_ERR_NO_ERROR else { throw KafkaError(code, "the group's committed offsets") }
+      return count > 0 && list.offsets.count == count
+    }
+  }
+
   package func position() async throws(KafkaError) -> Position {
     try await client.run { [self] () throws(KafkaError) in try look() }
   }

@@ -24,6 +24,9 @@ struct AssignmentLedger {
 
   private var entries: [TopicPartition: Entry] = [:]
   private var epochs = 0
+  /// Whether others may read and commit the same partitions. Then a larger offset of the group is theirs, and a smaller
+  /// one is not committed.
+  var isShared = false
 
   var partitions: [TopicPartition] { entries.filter { !$0.value.isRevoked }.map(\.key) }
 
@@ -58,8 +61,9 @@ struct AssignmentLedger {
       guard offset != nil || absent.contains(partition) else { return nil }
       let told = entry.told ?? offset ?? -1
       entries[partition]?.told = told
-      if let offset, offset <= max(told, entry.handedOut) {
+      if let offset, isShared || offset <= max(told, entry.handedOut) {
         entries[partition]?.isKnown = true
+        if isShared { entries[partition]?.committed = max(entry.committed, offset) }
         return nil
       }
       entries[partition]?.start = answer.starts[partition]

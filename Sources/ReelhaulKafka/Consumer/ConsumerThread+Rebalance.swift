@@ -11,6 +11,16 @@ extension ConsumerThread {
     }
   }
 
+  /// Gives back and takes partitions, one after the other, until they are the ``wanted`` ones.
+  func changePartitions() {
+    guard let wanted, coming == nil, revocation == nil else { return }
+    let present = Set(ledger.partitions)
+    let leaving = present.subtracting(wanted)
+    if !leaving.isEmpty { revoke(Array(leaving)) }
+    let fresh = wanted.subtracting(present)
+    if revocation == nil, !fresh.isEmpty { assign(Array(fresh)) }
+  }
+
   /// Asks for the group's offsets before it takes its new partitions, because only then a gap right at the start is
   /// noticed.
   private func assign(_ partitions: [TopicPartition]) {
@@ -62,7 +72,7 @@ extension ConsumerThread {
     flow.release(revocation.partitions, on: handle)
     ledger.remove(revocation.partitions)
     let list = PartitionList(revocation.partitions)
-    if String(cString: rd_kafka_rebalance_protocol(handle.raw)) == "COOPERATIVE" {
+    if wanted != nil || String(cString: rd_kafka_rebalance_protocol(handle.raw)) == "COOPERATIVE" {
       report(list.lend { rd_kafka_incremental_unassign(handle.raw, $0) }, "unassign")
     } else {
       // The member has left a broken group, and no longer takes part in the group's protocol.

@@ -9,6 +9,7 @@ final class ConsumerThread: @unchecked Sendable {
     case commit([KafkaBatch.Range])
     case answer(GroupAnswer, to: Int)
     case share([TopicPartition], GroupAnswer)
+    case take([TopicPartition])
     case join
     case leave
     case pause
@@ -42,6 +43,8 @@ final class ConsumerThread: @unchecked Sendable {
   /// for.
   var coming: [TopicPartition]?
   var revocation: Revocation?
+  /// The partitions to read, if they do not come from the group.
+  var wanted: Set<TopicPartition>?
   var nextLook = BootInstant.now
   var stalls = StallDetector()
   /// Whether the next question to the group also searches for partitions that bring no records.
@@ -99,6 +102,7 @@ final class ConsumerThread: @unchecked Sendable {
     var deadline: BootInstant?
     repeat {
       deadline = takeRequests()
+      changePartitions()
       askGroup()
       deliver()
       finishRevocation()
@@ -145,6 +149,9 @@ final class ConsumerThread: @unchecked Sendable {
       case .commit(let ranges): for range in ranges { ledger.done(range) }
       case .answer(let answer, let number): answered(answer, to: number)
       case .share(let partitions, let answer): take(partitions, answer)
+      case .take(let partitions):
+        wanted = Set(partitions)
+        ledger.isShared = true
       case .join: join()
       case .leave: leave()
       case .pause: flow.isPaused = true

@@ -84,6 +84,12 @@ package final class KafkaConsumer: Sendable {
     worker.add(.leave)
   }
 
+  /// Reads exactly these partitions soon, from the group's committed offsets, without being a member of the group. For
+  /// consumers that never ``join()``. Others may read the same partitions: both get their records then.
+  package func take(_ partitions: [TopicPartition]) {
+    worker.add(.take(partitions))
+  }
+
   /// Fetches no more records, also from partitions that are assigned later. The member stays in its group. Records that
   /// were fetched before may still be handed over.
   package func pause() {

@@ -38,12 +38,7 @@ package enum CommandDecoder {
     }
     switch line {
     case .task(let draft): return .submit(try draft.submission(makeID: makeID))
-    case .command(let envelope):
-      guard !envelope.hasIDBesidesItsTasks else {
-        throw Rejection(
-          .invalidField, "id: differs from the \"id\" of the task; a submit is identified only by the task's id")
-      }
-      return try envelope.command(makeID: makeID)
+    case .command(let envelope): return try envelope.command(makeID: makeID)
     }
   }
 

@@ -45,12 +45,6 @@ struct CommandEnvelope {
     }
   }
 
-  /// Whether this is a submit whose id differs from its task's id. The submit's id would have no effect.
-  var hasIDBesidesItsTasks: Bool {
-    guard let id, let taskID = task?.id else { return false }
-    return id != taskID
-  }
-
   func command(makeID: () -> UniqueID) throws(Rejection) -> Command {
     guard let command else {
       throw Rejection(.missingField, "\"command\" is missing; expected one of \(Self.commands)")
@@ -61,6 +55,7 @@ struct CommandEnvelope {
     return .control(Command.Control(id: id ?? makeID(), taskID: taskID, action: action))
   }
 
+  /// The task of a submit. Its own id identifies the command, and the message's `id` stands in for it.
   private func submission(makeID: () -> UniqueID) throws(Rejection) -> TaskSpec {
     guard let task else { throw Rejection(.missingField, "\"task\" is missing: it is the task to submit") }
     return try task.submission(in: "task") { id ?? makeID() }

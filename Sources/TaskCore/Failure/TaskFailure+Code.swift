@@ -55,6 +55,15 @@ extension TaskFailure.Code {
   public static let tlsFailed = Self(rawValue: "tls_failed")
 }
 
+extension TaskFailure {
+  /// The end of the message of an ``Code/addressRefused``, if the address is link-local or a metadata service.
+  package static let credentialsWarning =
+    "it is link-local or a metadata service, and such an address hands out a machine's credentials"
+
+  /// Whether the message ends with ``credentialsWarning``.
+  package var warnsOfCredentials: Bool { code == .addressRefused && message.hasSuffix(Self.credentialsWarning) }
+}
+
 /// The source and its bytes.
 extension TaskFailure.Code {
   public static let digestMismatch = Self(rawValue: "digest_mismatch")

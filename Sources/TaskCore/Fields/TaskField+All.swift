@@ -22,7 +22,8 @@ extension TaskField {
     TaskField(
       "queue", .name(Place(\.queue), limit: 100), option: Option("queue", short: "q", "NAME", help: "Its queue")),
     TaskField(
-      "after", .ids(Place(\.after)), option: Option("after", "TASK", help: "Run once that task has succeeded")
+      "after", .ids(Place(\.after)),
+      option: Option("after", "TASK", help: "Run once that task has succeeded; its id, or the end of it")
     ) { spec throws(InvalidTask) in try spec.checkAfter() },
     TaskField(
       "notBefore", .time(Place(\.notBefore)),

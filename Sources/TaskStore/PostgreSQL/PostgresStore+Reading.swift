@@ -1,3 +1,4 @@
+import ReelhaulCodec
 import ReelhaulMessages
 import ReelhaulPostgres
 import ReelhaulSystem
@@ -88,6 +89,16 @@ extension PostgresStore {
       let (id, state) = (try rows.columns["id"], try rows.columns["state"])
       for row in rows { states[try row.id(id)] = try row.known(state) as TaskState }
       return states
+    }
+  }
+
+  package func ids(ending: IDEnding, limit: Int) async throws -> [UniqueID] {
+    let bytes = Hex.decode(String(ending.digits.suffix(ending.digits.count / 2 * 2)))
+    return try await call {
+      let rows = try await pool.query(
+        StoreQueries.idsEnding, .bytea(bytes), .text(ending.digits), .int32(Int32(clamping: limit)))
+      let id = try rows.columns["id"]
+      return try rows.map { try $0.id(id) }
     }
   }
 

@@ -101,6 +101,14 @@ package final class PostgresStore: TaskStore {
     }
   }
 
+  package func renewed(within time: Duration) async throws -> [WorkerID] {
+    try await call {
+      try await pool.query(StoreQueries.renewedWithin, .int64(time.microseconds)).values {
+        WorkerID(rawValue: try $0.int32())
+      }
+    }
+  }
+
   package func retire(_ worker: WorkerID) async throws {
     _ = try await call { try await pool.query(StoreQueries.retire, .int32(worker.rawValue)) }
   }

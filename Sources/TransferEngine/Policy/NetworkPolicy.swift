@@ -22,6 +22,12 @@ package struct NetworkPolicy: Hashable, Sendable {
     IPAddress(sockaddr: bytes).map(permits) ?? false
   }
 
+  /// Whether the address is link-local or a cloud's metadata service: whoever reaches these gets credentials of the
+  /// machine.
+  package static func givesCredentials(_ address: IPAddress) -> Bool {
+    metadata.contains { $0.contains(address) } || address.embedded.map(givesCredentials) ?? false
+  }
+
   /// IPv4 is public except for the special blocks. IPv6 is public only in global unicast and NAT64, without their
   /// special blocks.
   private static func isPublic(_ address: IPAddress) -> Bool {
@@ -30,6 +36,19 @@ package struct NetworkPolicy: Hashable, Sendable {
     case .v6: global.contains { $0.contains(address) } && !special.contains { $0.contains(address) }
     }
   }
+
+  /// The networks of the clouds' metadata services, and all link-local addresses.
+  private static let metadata = [
+    CIDR(constant: "169.254.0.0/16"),  // link-local, and nearly every cloud
+    CIDR(constant: "100.100.100.200"),  // Alibaba
+    CIDR(constant: "168.63.129.16"),  // Azure's platform services
+    CIDR(constant: "192.0.0.192"),  // Oracle, formerly
+    CIDR(constant: "fe80::/10"),  // link-local
+    CIDR(constant: "fd00:ec2::/32"),  // Amazon: fd00:ec2::254 and its neighbours
+    CIDR(constant: "fd20:ce::254"),  // Google
+    CIDR(constant: "fd00:42::42"),  // Scaleway
+    CIDR(constant: "fd00:c1::a9fe:a9fe"),  // Oracle
+  ]
 
   private static let global = [CIDR(constant: "2000::/3"), CIDR(constant: "64:ff9b::/96")]
 

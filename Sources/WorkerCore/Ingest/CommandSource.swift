@@ -1,13 +1,14 @@
 import ReelhaulKafka
 import ReelhaulMessages
 import TaskCore
+import TaskStore
 
 /// The source of commands: a member of the consumer group, or a test's list.
 package protocol CommandSource: Sendable {
   /// Waits for records; `nil` once the source is closed.
   func next() async throws -> CommandBatch?
-  /// Joins the group, or stays in it. From now on a share of the commands comes here.
-  func join()
+  /// Joins the group, or stays in it. From now on a share of the commands comes here. `worker` has begun its lease.
+  func join(as worker: WorkerID)
   /// Leaves the group. Other members get the share, including its uncommitted commands.
   func leave()
   /// Stops fetching for now, but stays in the group.
@@ -49,7 +50,7 @@ package struct CommandBatch: Sendable {
   }
 }
 
-/// The consumer group as the source of commands. The consumer becomes a member with ``join()``.
+/// The consumer group as the source of commands. The consumer becomes a member with ``join(as:)``.
 package struct KafkaCommandSource: CommandSource {
   private let consumer: KafkaConsumer
 
@@ -64,7 +65,7 @@ package struct KafkaCommandSource: CommandSource {
     }
   }
 
-  package func join() { consumer.join() }
+  package func join(as worker: WorkerID) { consumer.join() }
 
   package func leave() { consumer.leave() }
 

@@ -7,6 +7,8 @@ package struct WorkerConfiguration: Sendable {
   package var kafka: KafkaConfiguration
   /// A PostgreSQL URL.
   package var postgres: String
+  /// Whether commands are dealt out by leases instead of the group's protocol. Only for the development broker.
+  package var dealsCommands = false
   /// The names of storages and their directories.
   package var storage: [String: String]
   /// Creates missing directories of `storage` and marks them as volumes. Only for directories that are not mounts.

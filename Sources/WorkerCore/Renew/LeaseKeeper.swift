@@ -134,7 +134,7 @@ package actor LeaseKeeper {
   private func begin(_ worker: WorkerID, _ fence: BootInstant) {
     lease = Lease(worker: worker, boot: boot, fence: Fence(until: fence))
     beginning.continuation.finish()
-    commands.join()
+    commands.join(as: worker)
     log.info("the worker is registered", ["worker": .of(boot), "number": .integer(worker.rawValue)])
   }
 

@@ -74,19 +74,25 @@ struct ControlCommand {
   }
 
   func run() async throws -> ExitCode {
-    let tasks = try TaskID.parse(context.arguments.positionals)
-    let commands = tasks.map { Command.control(.init(id: .make(), taskID: $0, action: action)) }
+    let names = try TaskID.parse(context.arguments.positionals)
     guard context.arguments[.postgres] != nil else {
+      let tasks = try names.map { name throws(UsageError) in
+        guard case .whole(let id) = name else {
+          throw Fleet.unconfigured("naming a task by the end of its id needs PostgreSQL", .postgres, context.arguments)
+        }
+        return id
+      }
       if context.arguments[flag: .waitForEffect] {
         throw Fleet.unconfigured("--wait needs PostgreSQL", .postgres, context.arguments)
       }
-      try await Fleet.send(commands, context)
+      try await Fleet.send(commands(tasks), context)
       return .done
     }
     return try await Fleet.withStore(context) { store in
+      let tasks = try await TaskLookup(store).ids(names)
       var known: [TaskDocument] = []
       for task in tasks { known.append(try await check(task, in: store)) }
-      try await Fleet.send(commands, context)
+      try await Fleet.send(commands(tasks), context)
       guard context.arguments[flag: .waitForEffect] else { return .done }
       let before = Dictionary(known.map { ($0.spec.id, $0.sequence) }) { $1 }
       let hasEffect: @Sendable (TaskDocument) -> Bool = { [action] in
@@ -99,6 +105,10 @@ struct ControlCommand {
       }
       return .done
     }
+  }
+
+  private func commands(_ tasks: [UniqueID]) -> [Command] {
+    tasks.map { .control(.init(id: .make(), taskID: $0, action: action)) }
   }
 
   private func check(_ id: UniqueID, in store: any TaskReader) async throws -> TaskDocument {

@@ -29,7 +29,7 @@ extension Subcommand {
       ],
       exits: ExitCode.meanings(.done, .failed, .usage, .unreachable))
   ) { context in
-    let spec = try TaskSpec(kind: .download, source: context.arguments.positionals[0], context.arguments).checked()
+    let spec = try await TaskSpec.of(.download, source: context.arguments.positionals[0], context).checked()
     return try await Submission(spec, context).run()
   }
 }

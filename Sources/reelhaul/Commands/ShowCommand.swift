@@ -10,9 +10,10 @@ extension Subcommand {
       examples: [Example("reelhaul show \(Example.task) --json | jq .error", "Why it failed")],
       exits: ExitCode.meanings(.done, .usage, .unreachable, .notFound))
   ) { context in
-    let id = try TaskID.parse(context.arguments.positionals)[0]
+    let names = try TaskID.parse(context.arguments.positionals)
     return try await Fleet.withStore(context) { store in
-      let task = try await TaskLookup(store).get(id)
+      let lookup = TaskLookup(store)
+      let task = try await lookup.get(lookup.ids(names)[0])
       let report = try await TaskReport.of([task], in: store)[0]
       if context.wantsJSON {
         context.output.json(report)

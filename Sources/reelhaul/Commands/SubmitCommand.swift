@@ -22,7 +22,7 @@ extension Subcommand {
       exits: ExitCode.meanings(.done, .failed, .usage, .unreachable))
   ) { context in
     let kind = TaskKind(rawValue: context.arguments.positionals[0])
-    let spec = try TaskSpec(kind: kind, source: context.arguments[.source] ?? "", context.arguments).checked()
+    let spec = try await TaskSpec.of(kind, source: context.arguments[.source] ?? "", context).checked()
     return try await Submission(spec, context).run()
   }
 
@@ -46,7 +46,7 @@ extension Subcommand {
       ],
       exits: ExitCode.meanings(.done, .failed, .usage, .unreachable))
   ) { context in
-    var spec = try TaskSpec(kind: .delete, source: context.arguments.positionals[0], context.arguments)
+    var spec = try await TaskSpec.of(.delete, source: context.arguments.positionals[0], context)
     if context.arguments[flag: .recursive] { spec.parameters = Array(#"{"recursive":true}"#.utf8) }
     return try await Submission(spec.checked(), context).run()
   }

@@ -11,16 +11,19 @@ extension Subcommand {
         for each change. Ends when the named tasks have ended. Without names it follows all running tasks until it is interrupted.
         """,
       options: [.json] + OptionSpec.reading,
-      positionals: [PositionalSpec("TASK", .many(atLeast: 0), help: "the tasks' ids; all unfinished ones by default")],
+      positionals: [
+        PositionalSpec("TASK", .many(atLeast: 0), help: "the tasks' ids, or their ends; all unfinished ones by default")
+      ],
       examples: [
         Example("reelhaul watch", "All running tasks"),
         Example("reelhaul watch $(reelhaul download https://example.com/film.mp4)", "One task until its end"),
       ],
       exits: ExitCode.meanings(.done, .failed, .usage, .unreachable, .notFound))
   ) { context in
-    let ids = try TaskID.parse(context.arguments.positionals)
+    let names = try TaskID.parse(context.arguments.positionals)
     return try await Fleet.withStore(context) { store in
       let watch = TaskWatch(store, context)
+      let ids = try await TaskLookup(store).ids(names)
       guard !ids.isEmpty else { return try await watch.runForever() }
       var known: [TaskDocument] = []
       for id in ids { known.append(try await TaskLookup(store).get(id)) }

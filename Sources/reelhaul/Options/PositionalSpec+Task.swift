@@ -2,8 +2,8 @@ import CommandLineKit
 import WorkerOptions
 
 extension PositionalSpec {
-  static let task = PositionalSpec("TASK", help: "the task's id")
-  static let tasks = PositionalSpec("TASK", .many(atLeast: 1), help: "the tasks' ids")
+  static let task = PositionalSpec("TASK", help: "the task's id, or its last 6 digits or more")
+  static let tasks = PositionalSpec("TASK", .many(atLeast: 1), help: "the tasks' ids, or their last 6 digits or more")
 }
 
 extension Example {

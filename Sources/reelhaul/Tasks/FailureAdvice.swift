@@ -6,7 +6,7 @@ enum FailureAdvice {
   static func of(_ task: TaskDocument) -> String? {
     let retry = "'reelhaul retry \(task.spec.id)' tries again"
     switch task.state {
-    case .failed: return task.error.flatMap { of($0.code, task.spec, retry) } ?? "\(retry)."
+    case .failed: return task.error.flatMap { of($0, task.spec, retry) } ?? "\(retry)."
     case .canceled: return "\(retry)."
     case .queued, .paused: return task.error.flatMap { waiting($0.code) }
     case .blocked, .running, .publishing, .succeeded: return nil
@@ -20,8 +20,8 @@ enum FailureAdvice {
   }
 
   /// Advice for errors that another attempt would meet again.
-  private static func of(_ code: TaskFailure.Code, _ spec: TaskSpec, _ retry: String) -> String? {
-    switch code {
+  private static func of(_ error: TaskFailure, _ spec: TaskSpec, _ retry: String) -> String? {
+    switch error.code {
     case .destinationExists:
       let choices = spec.ifExists == .fail ? "skip or replace" : "replace"
       return "Submit a new task with --if-exists \(choices), or another --to; or, once that file is gone, \(retry)."
@@ -44,6 +44,8 @@ enum FailureAdvice {
         The logs of the workers that ran it say why they ended: a crash, or too little memory. Once the handler of \
         "\(spec.kind.rawValue)" is mended, \(retry).
         """
+    case .addressRefused where error.warnsOfCredentials:
+      return "Check where the URL came from, and where it leads: such an address hands out a machine's credentials."
     case .addressRefused: return "Add the network to the workers' REELHAUL_ALLOW_NETWORKS; then \(retry)."
     case .certificateUntrusted:
       return "Add the server's authority to the workers' REELHAUL_CA_FILE; then \(retry)."

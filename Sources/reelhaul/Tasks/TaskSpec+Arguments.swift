@@ -11,25 +11,47 @@ extension TaskSpec {
     try self.init(kind: .download, source: source, arguments)
   }
 
-  /// The task of any kind that the command line describes, with an id of its own where none is given.
-  init(kind: TaskKind, source: String, _ arguments: Arguments) throws {
+  /// The task of any kind that the command line describes, with an id of its own where none is given. `named` are the
+  /// ids of tasks that are named by an ending.
+  init(kind: TaskKind, source: String, _ arguments: Arguments, named: [String: UniqueID] = [:]) throws {
     self.init(id: .make(), kind: kind, source: source)
     for field in TaskField.all {
       guard let option = OptionSpec(field) else { continue }
-      try field.value.take(option, from: arguments, into: &self)
+      try field.value.take(option, from: arguments, named: named, into: &self)
     }
+  }
+
+  /// The same; asks the store which tasks are meant by the ends of their ids.
+  static func of(_ kind: TaskKind, source: String, _ context: Context) async throws -> TaskSpec {
+    var endings: [(String, TaskID)] = []
+    for field in TaskField.all {
+      guard case .ids = field.value, let option = OptionSpec(field) else { continue }
+      for text in context.arguments.all(option) {
+        if let name = TaskID(text), case .ending = name { endings.append((text, name)) }
+      }
+    }
+    guard !endings.isEmpty else { return try TaskSpec(kind: kind, source: source, context.arguments) }
+    let ids = try await Fleet.withStore(context) { [names = endings.map(\.1)] in try await TaskLookup($0).ids(names) }
+    let named = Dictionary(zip(endings.map(\.0), ids)) { $1 }
+    return try TaskSpec(kind: kind, source: source, context.arguments, named: named)
   }
 }
 
 extension TaskField.Value {
   /// Sets the field to what the command line gives, or leaves it as it is.
-  fileprivate func take(_ option: OptionSpec, from arguments: Arguments, into spec: inout TaskSpec) throws(UsageError) {
+  fileprivate func take(
+    _ option: OptionSpec, from arguments: Arguments, named: [String: UniqueID], into spec: inout TaskSpec
+  ) throws(UsageError) {
     guard option.takesValue ? arguments.given(option) != nil : arguments[flag: option] else { return }
     let text = arguments[option] ?? ""
     switch self {
     case .id(let place): place.set(&spec, try Self.uuid(text, of: option))
     case .ids(let place):
-      place.set(&spec, try arguments.all(option).map { text throws(UsageError) in try Self.uuid(text, of: option) })
+      let ids = try arguments.all(option).map { text throws(UsageError) in
+        if let id = named[text] { return id }
+        return try Self.uuid(text, of: option)
+      }
+      place.set(&spec, ids)
     case .kind(let place): place.set(&spec, TaskKind(rawValue: text))
     case .text(let place, _), .name(let place, _): place.set(&spec, text)
     case .optionalText(let place, _), .optionalName(let place, _): place.set(&spec, text)

@@ -150,7 +150,7 @@ struct UpRun {
     if case .run(let arguments) = invocation { _ = try WorkerConfiguration(arguments) }
   }
 
-  /// Waits until every worker has its lease.
+  /// Waits until every worker has its lease and its share of the commands.
   private func waitUntilReady(_ fleet: LocalFleet) async throws {
     let configuration = try PostgresConfiguration(url: fleet.environment["REELHAUL_POSTGRES"] ?? "")
     _ = try await PostgresPool.with(configuration) { pool in
@@ -159,12 +159,26 @@ struct UpRun {
       while true {
         let live = Set(try await store.workers().filter(\.isLive).map(\.pid))
         let waiting = fleet.workers.filter { worker in worker.pid.map { !live.contains($0) } ?? true }
-        guard let first = waiting.first else { return }
+        guard let first = waiting.first else { break }
         guard BootInstant.now < deadline else {
           throw CommandFailure(.failed, "\(first.name) does not get ready", hint: "Its log: \(first.logFile)")
         }
         try await Task.sleep(for: .milliseconds(50))
       }
+    }
+    if fleet.dealsCommands { try await waitUntilDealt(fleet) }
+  }
+
+  /// Waits until all workers have seen each other's leases, and all partitions are read.
+  private func waitUntilDealt(_ fleet: LocalFleet) async throws {
+    let deadline = BootInstant.now + Self.readiness
+    try await Task.sleep(for: DealtCommandSource.interval * 2)
+    while try await commands(of: fleet)?.hasEveryPartition() == false {
+      guard BootInstant.now < deadline else {
+        throw CommandFailure(
+          .failed, "the workers do not read all commands", hint: "Their logs are in \(fleet.layout.logs).")
+      }
+      try await Task.sleep(for: .milliseconds(50))
     }
   }
 

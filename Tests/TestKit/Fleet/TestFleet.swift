@@ -156,10 +156,12 @@ package final class TestFleet: Sendable {
   }
 
   /// Runs one command of the program until it ends.
-  package func run(_ arguments: [String]) async throws -> (status: ReelhaulSystem.ExitStatus, output: String) {
+  package func run(
+    _ arguments: [String], environment extra: [String: String] = [:]
+  ) async throws -> (status: ReelhaulSystem.ExitStatus, output: String) {
     let path = "\(directory.path)/run-\(UInt32.random(in: 0 ... .max))"
     var options = ChildProcess.Options()
-    options.environment = environment
+    options.environment = environment.merging(extra) { $1 }
     options.stdout = path
     options.stderr = path
     let status = await (try ChildProcess(Self.binary, arguments, options)).wait()

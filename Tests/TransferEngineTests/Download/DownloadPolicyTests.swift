@@ -52,6 +52,22 @@ import Testing
     }
   }
 
+  @Test(
+    "whoever is refused a metadata service or a link-local address is warned, and told no setting that allows it",
+    arguments: [
+      ("169.254.169.254", true), ("[::ffff:169.254.170.2]", true), ("[64:ff9b::a9fe:a9fe]", true),
+      ("[fd00:ec2::254]", true), ("[fe80::1]", true), ("100.100.100.200", true), ("0xa9fea9fe", true),
+      ("10.0.0.1", false), ("100.100.100.201", false), ("[fd00::1]", false),
+    ])
+  func aMetadataServiceIsWarnedOf(host: String, gives: Bool) async throws {
+    try await DownloadHarness.run(policy: NetworkPolicy()) { harness in
+      let failure = await harness.run(harness.spec { $0.source = "http://\(host)/latest" }).failure
+      #expect(failure?.code == .addressRefused)
+      #expect(failure?.warnsOfCredentials == gives, "\(String(describing: failure))")
+      #expect(failure?.message.contains("REELHAUL_ALLOW_NETWORKS") == !gives)
+    }
+  }
+
   @Test("a host name is judged by the address that it has now")
   func aNameIsJudgedByTheAddressItHasNow() async throws {
     let name = TestNames.name { $0 == 0 ? ["127.0.0.1"] : ["169.254.169.254"] }

@@ -1,5 +1,6 @@
 import ReelhaulMessages
 import ReelhaulSystem
+import TaskStore
 import WorkerCore
 
 /// Commands and signals that a test sends, one batch per call.
@@ -76,7 +77,7 @@ final class ListSource: CommandSource, SignalSource {
 
   var isMember: Bool { state.withLock { $0.isMember } }
 
-  func join() { state.withLock { $0.isMember = true } }
+  func join(as worker: WorkerID) { state.withLock { $0.isMember = true } }
 
   func leave() { state.withLock { $0.isMember = false } }
 

@@ -187,6 +187,15 @@ final class TestStore: TaskStore {
     return try await inner.states(of: ids)
   }
 
+  func renewed(within time: Duration) async throws -> [WorkerID] {
+    try reach()
+    return try await inner.renewed(within: time)
+  }
+
+  func ids(ending: IDEnding, limit: Int) async throws -> [UniqueID] {
+    try await inner.ids(ending: ending, limit: limit)
+  }
+
   func tasks(_ filter: TaskFilter) async throws -> [TaskDocument] { try await inner.tasks(filter) }
 
   func workers() async throws -> [WorkerDocument] { try await inner.workers() }

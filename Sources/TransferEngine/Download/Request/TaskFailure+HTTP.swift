@@ -34,11 +34,18 @@ extension TaskFailure {
   /// A transfer that ended without a whole response.
   init(_ error: CurlError, url: String) {
     let isHosts = error.code == .outOfResources || error.code == .caFile
-    let advice =
-      error.code == .addressRefused ? ": to allow it, name its network in REELHAUL_ALLOW_NETWORKS of the workers" : ""
     self.init(
-      code: Code(rawValue: error.code.name), message: "\(URLRedaction.redact(url)): \(error.message)\(advice)",
+      code: Code(rawValue: error.code.name),
+      message: "\(URLRedaction.redact(url)): \(error.message)\(Self.advice(error))",
       class: isHosts ? .wait : error.isRetryable ? .retry : .fail)
+  }
+
+  /// What the message says in addition. Nobody is told how to allow an address that gives away credentials.
+  private static func advice(_ error: CurlError) -> String {
+    guard error.code == .addressRefused else { return "" }
+    let addresses = error.refusedAddresses.compactMap { $0.withUnsafeBytes(IPAddress.init(sockaddr:)) }
+    return addresses.contains(where: NetworkPolicy.givesCredentials)
+      ? ": \(credentialsWarning)" : ": to allow it, name its network in REELHAUL_ALLOW_NETWORKS of the workers"
   }
 
   static func badResponse(_ reason: String, url: String) -> TaskFailure {
