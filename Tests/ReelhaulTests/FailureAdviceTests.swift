@@ -19,7 +19,8 @@ import Testing
       (TaskFailure.Code.destinationExists, "--if-exists skip or replace, or another --to"),
       (.destinationInvalid, "another --to"),
       (.digestMismatch, "--sha256 or --md5 was wrong"), (.sizeMismatch, "--bytes was wrong"),
-      (.lengthUnknown, "with --bytes"), (.addressRefused, "REELHAUL_ALLOW_NETWORKS; then 'reelhaul retry"),
+      (.lengthUnknown, "with --bytes"), (.lengthUnknown, "with --allow-unframed"), (.fetchesDiffer, "with --bytes"),
+      (.addressRefused, "REELHAUL_ALLOW_NETWORKS; then 'reelhaul retry"),
       (.credentialRefused, "REELHAUL_CREDENTIALS"), (.http(404), "URL was wrong"),
       (.certificateUntrusted, "REELHAUL_CA_FILE"),
     ])

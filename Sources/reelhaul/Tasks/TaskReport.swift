@@ -30,6 +30,7 @@ struct TaskReport {
         json.member("retryAfter", spec.retry.intervals)
         json.member("rate", orNull: spec.rate)
         json.member("credential", orNull: spec.credential)
+        json.member("allowUnframed", spec.allowUnframed)
       }
     }
   }
