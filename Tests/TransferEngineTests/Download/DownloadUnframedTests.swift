@@ -130,8 +130,8 @@ import Testing
         $0.ifExists = .replace
       }
       harness.origin.serve("/chunked.mp4", Self.file.withoutValidators().with { $0.tellsLength = false })
+      // No verification is told, so nothing was compared.
       #expect(await harness.run(chunked) == .succeeded(sha256: Self.file.sha256, bytes: Self.size))
-      #expect(harness.origin.exchanges("/chunked.mp4").count == 1)
     }
   }
 
