@@ -35,6 +35,46 @@ import Testing
     await fleet.stop()
   }
 
+  @Test("a server that does not say where its file ends needs --allow-unframed, and show says what proved the file")
+  func aFileWithoutAnEndIsProven() async throws {
+    let fleet = try await TestFleet.start(workers: 1)
+    let file = OriginFile(seed: 6, size: 300_000)
+    let film = MP4.file(media: 300_000)
+    fleet.origin.serve("/talk.bin", file)
+    fleet.origin.always("/talk.bin", .unframed())
+    fleet.origin.serve("/film.mp4", file)
+    fleet.origin.always("/film.mp4", .unframed(film))
+    fleet.origin.serve("/cut.bin", file)
+    fleet.origin.script("/cut.bin") { [.unframed(), .cut(after: Int64(1000 * $0.number))] }
+
+    let refused = try await fleet.run(["download", fleet.origin.url("/talk.bin"), "--wait"])
+    #expect(refused.status == .exited(1))
+    #expect(
+      refused.output.contains("length_unknown") && refused.output.contains("--allow-unframed"), "\(refused.output)")
+    let differing = try await fleet.run([
+      "download", fleet.origin.url("/cut.bin"), "--allow-unframed", "--max-attempts", "1", "--wait",
+    ])
+    #expect(differing.status == .exited(1))
+    #expect(differing.output.contains("fetches_differ"), "\(differing.output)")
+    #expect(access(fleet.path("/cut.bin"), F_OK) != 0)
+
+    for (name, bytes, proof) in [
+      ("/talk.bin", file.content.bytes(0..<file.size), "two_fetches"), ("/film.mp4", film, "container"),
+    ] {
+      let id = UniqueID.random()
+      let done = try await fleet.run([
+        "download", fleet.origin.url(name), "--id", "\(id)", "--allow-unframed", "--wait", "--json",
+      ])
+      #expect(done.status == .exited(0), "\(done.output)")
+      #expect(done.output.contains("\"output\":{\"verified\":\"\(proof)\"}"), "\(done.output)")
+      #expect(done.output.contains("\"allowUnframed\":true"), "\(done.output)")
+      #expect(try TestFleet.contents(fleet.path(name)) == bytes)
+      let shown = try await fleet.run(["show", "\(id)"])
+      #expect(shown.output.contains("{\"verified\":\"\(proof)\"}"), "\(shown.output)")
+    }
+    await fleet.stop()
+  }
+
   @Test("a file is deleted once, and the second delete says that it was absent")
   func aFileIsDeletedOnce() async throws {
     let fleet = try await TestFleet.start(workers: 1)

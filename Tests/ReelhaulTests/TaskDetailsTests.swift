@@ -61,6 +61,7 @@ import Testing
     task.spec.headers = [HeaderField(name: "Referer", value: "hush"), HeaderField(name: "X-Any", value: "hush")]
     task.spec.credential = "studio"
     task.spec.retry.intervals = [5, 30]
+    task.spec.allowUnframed = true
     task.error = TaskFailure(code: .http(503), message: "busy", class: .retry, retryAfter: 60)
     let lines = TaskDetails.lines(TaskReport(task: task, waits: nil)).map {
       $0.split(separator: " ", omittingEmptySubsequences: true).joined(separator: " ")
@@ -68,12 +69,12 @@ import Testing
     for line in [
       "not before 2026-01-31T20:00:00.000000Z", "expected sha256 01ab", "expected md5 02", "expected bytes 77",
       "if exists skip", "rate limit 1.0 MiB/s", "connections at most 4", "headers Referer, X-Any", "credential studio",
-      "retry after 5 s, 30 s",
+      "retry after 5 s, 30 s", "allow unframed yes",
       "error http_503: busy (asked to wait 60 s)",
     ] {
       #expect(lines.contains(line), "\(line)")
     }
-    #expect(lines.count == plain + 11)
+    #expect(lines.count == plain + 12)
     #expect(!lines.contains { $0.contains("hush") })
     let document = String(
       decoding: JSONWriter.write { TaskReport.write(TaskReport(task: task, waits: "for you"), to: &$0) }, as: UTF8.self)
@@ -82,8 +83,16 @@ import Testing
         """
         "labels":{},"parameters":null,"status":"failed","waits":"for you",\
         "spec":{"notBefore":"2026-01-31T20:00:00.000000Z","expect":{"sha256":"01ab","md5":"02","bytes":77},"ifExists":"skip","headers":["Referer","X-Any"],\
-        "retryAfter":[5,30],"rate":1048576,"connections":4,"credential":"studio"}}
+        "retryAfter":[5,30],"rate":1048576,"connections":4,"credential":"studio","allowUnframed":true}}
         """), "\(document)")
+  }
+
+  @Test("show has the output of a task that succeeded")
+  func theOutputIsShown() {
+    var task = document(.succeeded)
+    task.output = Array(#"{"verified":"two_fetches"}"#.utf8)
+    let lines = TaskDetails.lines(TaskReport(task: task, waits: nil))
+    #expect(lines.contains { $0.hasPrefix("output ") && $0.hasSuffix(#" {"verified":"two_fetches"}"#) })
   }
 
   @Test("show names the predecessors of a blocked task")

@@ -122,7 +122,8 @@ public struct TaskTransfer: Sendable {
       id: Self.id(of: name, in: run), kind: .download, source: source, destination: "\(place)",
       expect: options.expect, ifExists: options.ifExists,
       headers: options.headers.sorted { $0.key < $1.key }.map { HeaderField(name: $0.key, value: $0.value) },
-      rate: task.rate, connections: task.connections, credential: options.credential ?? task.credential)
+      rate: task.rate, connections: task.connections, credential: options.credential ?? task.credential,
+      allowUnframed: task.allowUnframed)
     do throws(InvalidTask) {
       try spec.validateTransfer()
     } catch {
@@ -131,7 +132,7 @@ public struct TaskTransfer: Sendable {
     let checkpoint = run.checkpoint(ofTransfer: name).flatMap { try? DownloadCheckpoint($0) }
     let ledger = HandlerTransferLedger(run: run, name: name, onProgress: options.onProgress)
     switch await DownloadEngine(roots: roots).run(spec, to: place, from: checkpoint, ledger: ledger) {
-    case .succeeded(let sha256, let bytes):
+    case .succeeded(let sha256, let bytes, _):
       if run.checkpoint(ofTransfer: name) != nil { try await run.checkpoint(nil, ofTransfer: name) }
       return (bytes, sha256.map { Hex.encode($0) })
     case .failed(let failure): throw ledger.lost ? OwnershipLostError() : TaskError(failure)

@@ -67,6 +67,8 @@ extension TaskFailure {
 /// The source and its bytes.
 extension TaskFailure.Code {
   public static let digestMismatch = Self(rawValue: "digest_mismatch")
+  /// Two fetches of a source that announces no length have different bytes: one was cut short, or the source changes.
+  public static let fetchesDiffer = Self(rawValue: "fetches_differ")
   /// The source announces no length, and nothing else would show that its bytes are complete.
   public static let lengthUnknown = Self(rawValue: "length_unknown")
   public static let sizeMismatch = Self(rawValue: "size_mismatch")

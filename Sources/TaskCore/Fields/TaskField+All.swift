@@ -73,6 +73,14 @@ extension TaskField {
     TaskField(
       "paused", .flag(Place(\.paused)), option: Option("paused", help: "Add it without starting it")),
     TaskField(
+      "allowUnframed", .flag(Place(\.allowUnframed)),
+      option: Option(
+        "allow-unframed", group: .checks,
+        help: """
+          Accept a file whose end only the connection's end marks, if the checks above, its MP4 boxes or a second equal \
+          fetch prove that it is whole
+          """)),
+    TaskField(
       "parameters", .json(Place(\.parameters), limit: TaskSpec.parametersLimit),
       option: Option(
         "parameters", "JSON|@FILE", help: "What the task's handler is given: a JSON value, or a file of one")),

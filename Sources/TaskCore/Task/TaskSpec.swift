@@ -38,6 +38,9 @@ public struct TaskSpec: Hashable, Sendable {
   /// The parameters for the task's handler: one JSON value of at most ``parametersLimit`` bytes, as UTF-8 text. Reading
   /// a task removes white space between tokens. A program that sets the property itself must set valid JSON.
   public var parameters: [UInt8]?
+  /// If true, a download takes a body that only the end of the connection ends, once something proves that it is whole:
+  /// what is expected, the file's own format, or a second fetch with the same bytes.
+  public var allowUnframed: Bool
 
   public init(
     id: UniqueID, kind: TaskKind, source: String, destination: String? = nil, priority: Int = 0,
@@ -45,7 +48,7 @@ public struct TaskSpec: Hashable, Sendable {
     ifExists: IfExists = .fail, headers: [HeaderField] = [], retry: RetryPolicy = RetryPolicy(), rate: Int64? = nil,
     connections: Int = standardConnections, credential: String? = nil, labels: [String: String] = [:],
     paused: Bool = false,
-    parameters: [UInt8]? = nil
+    parameters: [UInt8]? = nil, allowUnframed: Bool = false
   ) {
     self.id = id
     self.kind = kind
@@ -65,5 +68,6 @@ public struct TaskSpec: Hashable, Sendable {
     self.labels = labels
     self.paused = paused
     self.parameters = parameters
+    self.allowUnframed = allowUnframed
   }
 }

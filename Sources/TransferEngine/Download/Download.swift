@@ -21,6 +21,8 @@ final class Download: @unchecked Sendable {
   /// The staging file and the checkpoint of an earlier run.
   private let found: (file: StagingFile, checkpoint: DownloadCheckpoint)?
   private var fetches: [Int: (receiver: ChunkReceiver, task: Task<Void, any Error>)] = [:]
+  /// The SHA-256 of the last body that was only compared.
+  private var fetched: [UInt8]?
   /// Set once all bytes are there.
   private var publication: Publication?
   private(set) var isPublishing = false
@@ -59,6 +61,7 @@ final class Download: @unchecked Sendable {
     staging = StagingWriter(spec, destination: destination, ledger: ledger, context: context)
     machine = DownloadMachine(
       source: source.text, expect: spec.expect, hasCredential: spec.credential != nil,
+      allowsUnframed: spec.allowUnframed,
       // Without its staging file a checkpoint is void, and the download begins the next generation.
       generation: found?.checkpoint.generation ?? checkpoint.map { $0.generation + 1 } ?? 0,
       limits: context.options.limits,
@@ -122,6 +125,8 @@ extension Download {
         retry = loop.timer(after: .milliseconds(jittered)) { [self] in perform(machine.retryDue()) }
       case .refreshCredential:
         loop.task { [self] in await refreshCredential() }
+      case .inspect(let bytes):
+        loop.task { [self] in await inspect(bytes: bytes) }
       case .complete(let bytes):
         isPublishing = true
         leaveHost()
@@ -144,6 +149,7 @@ extension Download {
         return sent
       }
       fetches[request.id] = nil
+      if let digest = receiver.comparedDigest() { fetched = digest }
       updateAllowed()
       perform(
         machine.ended(
@@ -160,6 +166,18 @@ extension Download {
     let read = try? await root.files.run { try file.fields(of: name, for: source) }
     credential = read ?? former
     perform(machine.credentialRefreshed(isNew: credential != former))
+  }
+
+  private func inspect(bytes: Int64) async {
+    guard let file = staged?.file else { return }
+    let result = await staging.attempt { () throws(StorageError) in
+      var boxes = MediaBoxes(size: bytes) { range throws(StorageError) in try file.read(range) }
+      return try boxes.addUp()
+    }
+    switch result {
+    case .success(let addsUp): perform(machine.inspected(addsUp: addsUp))
+    case .failure(let error): stagingFailed(staging.failure(for: error))
+    }
   }
 
   private func complete(bytes: Int64) async {
@@ -181,8 +199,10 @@ extension Download {
     guard machine.isComplete, let staged, let file = staged.file, var identity = machine.identity,
       ledger.mayWrite
     else { return .interrupted }
+    let proof = machine.version?.proof
     let publication = Publication(
-      of: file, to: destination, ifExists: spec.ifExists, expect: spec.expect, root: root, ledger: ledger)
+      of: file, to: destination, ifExists: spec.ifExists, expect: spec.expect, verification: proof, root: root,
+      ledger: ledger)
     self.publication = publication
     if isStopping { publication.stop() }
     identity.size = bytes
@@ -191,8 +211,12 @@ extension Download {
     var checkpoint = DownloadCheckpoint(
       generation: staged.generation, identity: identity, volume: file.volume.id,
       stagingName: file.name.description, done: done)
-    return await publication.run(bytes: bytes, isReserved: staged.size == nil, follower: staging.follower) { sha256 in
-      checkpoint.publishing = .init(sha256: sha256 ?? [])
+    // A file that an earlier run received has the space that this run had reserved.
+    let isReserved = staged.size == nil || machine.isUnproven
+    return await publication.run(
+      bytes: bytes, isReserved: isReserved, fetched: machine.isUnproven ? fetched : nil, follower: staging.follower
+    ) { sha256 in
+      checkpoint.publishing = .init(sha256: sha256 ?? [], verification: proof)
       try await ledger.checkpoint(checkpoint)
     }
   }
@@ -324,6 +348,8 @@ extension Download: StagingOwner {
   func recordable(generation: Int) -> SourceIdentity? {
     machine.isResumable && machine.generation == generation ? machine.identity : nil
   }
+
+  var isUnproven: Bool { machine.isUnproven }
 
   func opened(_ file: StagedFile) {
     if throttle.isLimited || (file.size ?? .max) > options.limits.firstChunk { startTimer() }

@@ -7,7 +7,8 @@ extension DownloadCheckpoint {
 
   /// The checkpoint in the envelope that the store keeps.
   ///
-  /// `done` is written as a flat list of bounds: `[0, 4096, 8192, 9000]` are two ranges.
+  /// `done` is written as a flat list of bounds: `[0, 4096, 8192, 9000]` are two ranges. Unproven bytes are not counted:
+  /// an attempt that recorded nothing else made no progress.
   package var envelope: Checkpoint {
     let payload = JSONWriter.write { json in
       json.object { json in
@@ -24,10 +25,12 @@ extension DownloadCheckpoint {
         }
         json.member("tailCRC", tailCRC.map(Int64.init))
         json.member("publishing", hex: publishing?.sha256)
+        json.member("verified", publishing?.verification?.rawValue)
+        if isUnproven { json.member("unproven", true) }
       }
     }
     return Checkpoint(
-      version: Self.version, generation: generation, bytesDone: done.count, bytesTotal: identity.size,
+      version: Self.version, generation: generation, bytesDone: isUnproven ? 0 : done.count, bytesTotal: identity.size,
       stage: publishing == nil ? nil : Checkpoint.publishing, payload: payload)
   }
 
@@ -43,6 +46,8 @@ extension DownloadCheckpoint {
       var bounds: [Int64] = []
       var tailCRC: UInt32?
       var publishing: Publishing?
+      var verification: Verification?
+      var isUnproven = false
       try reader.object { reader, name throws(DecodingFailure) in
         switch name {
         case "identity": identity = try SourceIdentity(from: &reader)
@@ -56,9 +61,12 @@ extension DownloadCheckpoint {
             throw reader.invalid("expected hexadecimal digits")
           }
           publishing = Publishing(sha256: sha256)
+        case "verified": verification = Verification(rawValue: try reader.string(limit: 64))
+        case "unproven": isUnproven = try reader.bool()
         default: try reader.skip()
         }
       }
+      publishing?.verification = verification
       guard let identity else { throw reader.missing("identity") }
       guard let volume else { throw reader.missing("volume") }
       guard let stagingName else { throw reader.missing("staging") }
@@ -71,7 +79,7 @@ extension DownloadCheckpoint {
       }
       return DownloadCheckpoint(
         generation: envelope.generation, identity: identity, volume: volume, stagingName: stagingName, done: done,
-        tailCRC: tailCRC, publishing: publishing)
+        tailCRC: tailCRC, publishing: publishing, isUnproven: isUnproven)
     }
   }
 }

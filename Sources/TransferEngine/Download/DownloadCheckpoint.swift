@@ -15,20 +15,25 @@ package struct DownloadCheckpoint: Hashable, Sendable {
   package var tailCRC: UInt32?
   /// Set once the bytes are complete and verified: the file is being published and may be at its destination already.
   package var publishing: Publishing?
+  /// Whether the bytes are those of one body, which ended with its connection, and nothing has proven yet that they are
+  /// all.
+  package var isUnproven: Bool
 
   package struct Publishing: Hashable, Sendable {
     /// The SHA-256 of the whole file, 32 bytes. Empty if hashing is off, as in measurements. PostgreSQL refuses an
     /// empty one.
     package var sha256: [UInt8]
+    package var verification: Verification?
 
-    package init(sha256: [UInt8]) {
+    package init(sha256: [UInt8], verification: Verification? = nil) {
       self.sha256 = sha256
+      self.verification = verification
     }
   }
 
   package init(
     generation: Int, identity: SourceIdentity, volume: UniqueID, stagingName: String, done: ByteRanges = ByteRanges(),
-    tailCRC: UInt32? = nil, publishing: Publishing? = nil
+    tailCRC: UInt32? = nil, publishing: Publishing? = nil, isUnproven: Bool = false
   ) {
     self.generation = generation
     self.identity = identity
@@ -37,5 +42,6 @@ package struct DownloadCheckpoint: Hashable, Sendable {
     self.done = done
     self.tailCRC = tailCRC
     self.publishing = publishing
+    self.isUnproven = isUnproven
   }
 }

@@ -41,8 +41,8 @@ package final class DownloadEngine: Sendable {
 /// How a run of a download ended.
 package enum DownloadOutcome: Hashable, Sendable {
   /// The file is at its destination. `sha256` is `nil` if the file was not hashed: it existed already and was left as
-  /// it is, or hashing is off.
-  case succeeded(sha256: [UInt8]?, bytes: Int64)
+  /// it is, or hashing is off. The verification is that of a body that needed one.
+  case succeeded(sha256: [UInt8]?, bytes: Int64, Verification? = nil)
   case failed(TaskFailure)
   /// The run was canceled, or the task has another owner. The bytes on disk are recorded as far as that was possible.
   case stopped

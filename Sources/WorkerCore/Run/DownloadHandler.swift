@@ -17,7 +17,8 @@ package struct DownloadHandler: KindHandler {
     // A checkpoint that cannot be read comes from another version of this program: then the bytes are fetched again.
     let checkpoint = claim.checkpoint.flatMap { try? DownloadCheckpoint($0) }
     return switch await engine.run(claim.spec, from: checkpoint, ledger: ledger) {
-    case .succeeded(let sha256, let bytes): .succeeded(sha256: sha256, bytes: bytes)
+    case .succeeded(let sha256, let bytes, let verification):
+      .succeeded(sha256: sha256, bytes: bytes, output: verification?.output)
     case .failed(let failure): .failed(failure)
     case .stopped: .stopped
     }

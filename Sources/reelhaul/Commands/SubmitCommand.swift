@@ -69,6 +69,6 @@ extension OptionSpec {
 
   /// What a delete can be given: no destination, and nothing that only a transfer has.
   fileprivate static let deleting = submitting.filter {
-    !["to", "if-exists", "header", "credential", "rate"].contains($0.name)
+    !["to", "if-exists", "header", "credential", "rate", "allow-unframed"].contains($0.name)
   }
 }

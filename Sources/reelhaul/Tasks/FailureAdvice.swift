@@ -31,7 +31,9 @@ enum FailureAdvice {
     case .digestMismatch:
       return "Submit a new task if --sha256 or --md5 was wrong; or, once the source is right, \(retry)."
     case .sizeMismatch: return "Submit a new task if --bytes was wrong; or, once the source is right, \(retry)."
-    case .lengthUnknown: return "Submit a new task with --bytes, --sha256 or --md5."
+    case .lengthUnknown: return "Submit a new task with --bytes, --sha256 or --md5, or with --allow-unframed."
+    case .fetchesDiffer:
+      return "Submit a new task with --bytes, --sha256 or --md5; or, once the source stays the same, \(retry)."
     case .sourceInvalid: return "Submit a new task with another URL."
     case .http(404), .http(410): return "Submit a new task if the URL was wrong; or, once the file is there, \(retry)."
     case .http(401), .http(403):

@@ -17,8 +17,11 @@ enum TaskDetails {
     }
   }
 
-  /// How many bytes of the parameters are shown here; `--json` shows all.
-  private static let shownParameters = 1000
+  /// The beginning of a JSON value; `--json` shows all of it.
+  private static func shown(_ json: [UInt8]) -> String {
+    let limit = 1000
+    return String(decoding: json.prefix(limit), as: UTF8.self) + (json.count > limit ? "…" : "")
+  }
 
   private static func identity(_ task: TaskDocument) -> [(String, String)] {
     let spec = task.spec
@@ -28,10 +31,7 @@ enum TaskDetails {
       ("queue", spec.queue), ("priority", "\(spec.priority)"),
     ]
     if !spec.after.isEmpty { rows.append(("after", spec.after.map { "\($0)" }.joined(separator: " "))) }
-    if let parameters = spec.parameters {
-      let text = String(decoding: parameters.prefix(shownParameters), as: UTF8.self)
-      rows.append(("parameters", parameters.count > shownParameters ? text + "…" : text))
-    }
+    if let parameters = spec.parameters { rows.append(("parameters", shown(parameters))) }
     for (key, value) in spec.labels.sorted(by: { $0.key < $1.key }) where key != "title" {
       rows.append(("label \(key)", value))
     }
@@ -51,6 +51,7 @@ enum TaskDetails {
       ("headers", list(spec.headers.map(\.name))),
       ("credential", spec.credential),
       ("retry after", list(spec.retry.intervals.map { "\($0) s" })),
+      ("allow unframed", spec.allowUnframed ? "yes" : nil),
     ]
     return texts.compactMap { name, text in text.map { (name, $0) } }
   }
@@ -84,6 +85,7 @@ enum TaskDetails {
   private static func outcome(_ task: TaskDocument) -> [(String, String)] {
     var rows: [(String, String)] = []
     if let digest = task.sha256 { rows.append(("sha256", Hex.encode(digest))) }
+    if let output = task.output { rows.append(("output", shown(output))) }
     if let error = task.error, task.state != .succeeded {
       let wait = error.retryAfter.map { " (asked to wait \($0) s)" } ?? ""
       rows.append((task.hasLeftErrorBehind ? "last error" : "error", "\(error.code): \(error.message)\(wait)"))

@@ -31,6 +31,7 @@ struct TaskReport {
         json.member("rate", orNull: spec.rate)
         json.member("connections", spec.connections)
         json.member("credential", orNull: spec.credential)
+        json.member("allowUnframed", spec.allowUnframed)
       }
     }
   }

@@ -33,6 +33,8 @@ package enum OriginFault: Sendable {
   case headerFlood(Int)
   /// Chunked, without a length.
   case chunked
+  /// HTTP/1.0: the whole file without a length, ended by the end of the connection, of the given bytes or the file's.
+  case unframed([UInt8]? = nil)
 
   // Faults of the sending.
 
@@ -105,6 +107,13 @@ package enum OriginFault: Sendable {
     case .chunked:
       response["Content-Length"] = nil
       response.isChunked = true
+    case .unframed(let bytes):
+      Self.ignoresRange.apply(to: &response, request: request, file: file)
+      if let bytes { response.body = [.bytes(bytes)] }
+      response["Content-Length"] = nil
+      response["Accept-Ranges"] = nil
+      response.isChunked = false
+      response.version = "1.0"
     case .cut(let offset, let reset):
       response.insert(reset ? .reset : .close, after: offset)
     case .hold(let offset, let gate):

@@ -43,6 +43,7 @@ package struct OriginResponse: Sendable {
   package var prelude: [Step] = []
   package var body: [Step]
   package var isChunked = false
+  package var version = "1.1"
 
   package init(status: Int, body: [Step]) {
     self.status = status
@@ -90,7 +91,7 @@ package struct OriginResponse: Sendable {
   }
 
   var head: [UInt8] {
-    var text = "HTTP/1.1 \(status) \(status < 300 ? "Fine" : "Otherwise")\r\n"
+    var text = "HTTP/\(version) \(status) \(status < 300 ? "Fine" : "Otherwise")\r\n"
     for (name, value) in headers { text += "\(name): \(value)\r\n" }
     if isChunked { text += "Transfer-Encoding: chunked\r\n" }
     return Array((text + "\r\n").utf8)

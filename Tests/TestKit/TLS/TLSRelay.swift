@@ -3,8 +3,8 @@ import Glibc
 import ReelhaulSystem
 
 /// Speaks TLS on a free loopback port and plain TCP to the server behind it, byte for byte. Events of that server's
-/// connection also happen to the encrypted one: its end is an end without TLS's `close_notify`, and its reset is a
-/// reset.
+/// connection also happen to the encrypted one: its end is an end without TLS's `close_notify`, unless `saysGoodbye`, and
+/// its reset is a reset.
 package final class TLSRelay: Sendable {
   package let port: UInt16
   private let target: UInt16
@@ -12,14 +12,16 @@ package final class TLSRelay: Sendable {
   private let isOpen = Lock(true)
   // OpenSSL counts the references to a context under its own locks.
   private nonisolated(unsafe) let context: OpaquePointer
+  private let saysGoodbye: Bool
   private nonisolated(unsafe) let requiredProtocol: UnsafeMutablePointer<CChar>?
 
   /// - Parameters:
   ///   - requiring: the only ALPN protocol that it speaks, for example `h2`; other clients are refused.
   ///   - highestVersion: the highest TLS version, in its wire form: 0x0303 for 1.2. Nil: all versions.
+  ///   - saysGoodbye: whether it sends `close_notify` before it ends a connection.
   package init(
     to target: UInt16, as server: TestCertificates.Server = .valid, requiring requiredProtocol: String? = nil,
-    highestVersion: Int32? = nil
+    highestVersion: Int32? = nil, saysGoodbye: Bool = false
   ) throws {
     let certificates = try TestCertificates.shared.get()
     guard let context = SSL_CTX_new(TLS_server_method()),
@@ -28,6 +30,7 @@ package final class TLSRelay: Sendable {
     else { throw TestFleetError("OpenSSL does not take the certificate of \(server)") }
     if let highestVersion { rh_tls_limit_version(context, highestVersion) }
     self.context = context
+    self.saysGoodbye = saysGoodbye
     self.requiredProtocol = requiredProtocol.map { strdup($0) }
     if let text = self.requiredProtocol { rh_tls_require(context, text) }
     self.target = target
@@ -91,7 +94,7 @@ package final class TLSRelay: Sendable {
       }
       if ends[1].revents != 0 {
         let count = recv(server, &buffer, buffer.count, 0)
-        if count < 0 { reset(client) }
+        if count < 0 { reset(client) } else if count == 0, saysGoodbye { SSL_shutdown(tls) }
         guard count > 0 else { return }
         guard SSL_write(tls, buffer, Int32(count)) == Int32(count) else { return }
       }

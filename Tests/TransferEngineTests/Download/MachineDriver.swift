@@ -14,10 +14,14 @@ import TaskCore
   private let destination: StorageURL
   private var exchanges: [Int: (request: Request, exchange: Exchange)] = [:]
 
-  init(source: CurlURL, destination: StorageURL, expect: Expectation, generation: Int, limits: DownloadLimits) {
+  init(
+    source: CurlURL, destination: StorageURL, expect: Expectation, allowsUnframed: Bool = false, generation: Int,
+    limits: DownloadLimits
+  ) {
     self.source = source
     self.destination = destination
-    machine = DownloadMachine(source: source.text, expect: expect, generation: generation, limits: limits)
+    machine = DownloadMachine(
+      source: source.text, expect: expect, allowsUnframed: allowsUnframed, generation: generation, limits: limits)
   }
 
   subscript<Value>(dynamicMember path: KeyPath<DownloadMachine, Value>) -> Value { machine[keyPath: path] }
@@ -59,6 +63,10 @@ import TaskCore
   func isUnanswered(_ id: Int) -> Bool { machine.requests[id].map { $0.answer == nil } ?? false }
 
   mutating func retryDue() -> [Action] { noting(machine.retryDue()) }
+  mutating func inspected(addsUp: Bool) -> [Action] { noting(machine.inspected(addsUp: addsUp)) }
+  mutating func digestMismatched(_ mismatch: DigestMismatch) -> [Action] {
+    noting(machine.digestMismatched(mismatch))
+  }
   mutating func stop() -> [Action] { noting(machine.stop()) }
 
   /// The machine's state without its values.

@@ -14,7 +14,9 @@ extension DownloadMachine {
       return refuse(id, .same)
     case (.whole(let identity, let isDelimited), .probing(let probe)):
       return accept(whole: identity, isDelimited: isDelimited, probe, id)
-    case (.part, .whole), (.whole, .ranges), (.whole, .whole), (.whole, .sealing):
+    case (.whole(let identity, _), .comparing(let version)):
+      return compare(identity, with: version, id)
+    case (.part, .whole), (.part, .comparing), (.whole, .ranges), (.whole, .whole), (.whole, .sealing):
       return refuse(id, .failed(.badResponse("the response does not fit the request", url: place.url)))
     case (.changed(let mismatch), _):
       return refuse(id, .changed(mismatch))
@@ -83,17 +85,37 @@ extension DownloadMachine {
   private mutating func accept(
     whole identity: SourceIdentity, isDelimited: Bool, _ probe: Probe, _ id: Int
   ) -> (Reception, [Action]) {
-    guard isDelimited || expectsDigest || expect.bytes != nil, let place = requests[id]?.place else {
+    guard isDelimited || expectation != nil || allowsUnframed, let place = requests[id]?.place else {
       let message = "the source does not say where its file ends: the task must expect a size or a digest"
       return refuse(id, .failed(TaskFailure(code: .lengthUnknown, message: message, class: .fail)))
     }
     if let size = identity.size, let refusal = refusal(of: size) { return refuse(id, .failed(refusal)) }
-    let version = Version(identity: identity, generation: probe.generation, isResumable: false)
+    let version = Version(
+      identity: identity, generation: probe.generation, isResumable: false,
+      proof: !isDelimited && allowsUnframed ? expectation : nil)
     let needsSeal = (identity.size ?? .max) > limits.sealAbove && (identity.hasValidator || identity.size != nil)
-    state = .working(.whole(Whole(version: version, place: place, needsSeal: needsSeal)))
+    let needsProof = !isDelimited && expectation == nil
+    state = .working(.whole(Whole(version: version, place: place, needsSeal: needsSeal, needsProof: needsProof)))
     let size = identity.size ?? expect.bytes
     requests[id]?.answer = .accepted(count: size)
     return (.write(offset: 0, count: size), [.openStaging(generation: probe.generation, size: size)])
+  }
+
+  /// The second body is only compared. Its validators do not matter: bytes that are equal are the same version.
+  private mutating func compare(
+    _ identity: SourceIdentity, with version: Version, _ id: Int
+  ) -> (Reception, [Action]) {
+    let size = version.identity.size ?? 0
+    if let seen = identity.size, seen != size { return refuse(id, .failed(.fetchesDiffer(size, "\(seen)"))) }
+    requests[id]?.answer = .accepted(count: size)
+    return (.compare(count: size), [])
+  }
+
+  /// What the task expects of its file, the strongest of it.
+  private var expectation: Verification? {
+    if expect.sha256 != nil { return .sha256 }
+    if expect.md5 != nil { return .md5 }
+    return expect.bytes == nil ? nil : .bytes
   }
 
   /// The failure if a source of this size is not the expected one.

@@ -41,6 +41,11 @@ extension DownloadMachine {
         return arrived(received, work)
       }
       if let refusal = refusal(ofBody: received, interruption) { return end(.failed(refusal)) }
+      if case .comparing(let version) = work, interruption?.isOwn ?? true {
+        let size = version.identity.size ?? 0
+        let seen = interruption == nil ? "\(received)" : "more"
+        return failed(.fetchesDiffer(size, seen), running, work)
+      }
       return failed(Self.failure(ofBody: interruption, url: running.place.url), running, work)
     case .changed(let mismatch): return changed(mismatch, work)
     case .unranged: return unranged(running.request, work)
@@ -70,13 +75,41 @@ extension DownloadMachine {
   }
 
   private mutating func arrived(_ received: Int64, _ work: Work) -> [Action] {
-    tally.retries.reset()
+    if case .comparing(let version) = work { return complete(version) }
+    // A body that proves nothing is no progress: one that is always cut would be fetched for ever.
+    guard case .whole(var whole) = work, whole.needsProof else {
+      tally.retries.reset()
+      return arrived(work, received)
+    }
+    whole.version.identity.size = received
+    state = .waiting(.inspection, .whole(whole))
+    return [.inspect(bytes: received)]
+  }
+
+  private mutating func arrived(_ work: Work, _ received: Int64) -> [Action] {
     guard case .whole(var whole) = work else { return send() }
     whole.version.identity.size = received
     state = .working(.whole(whole))
     if let refusal = refusal(of: received) { return end(.failed(refusal)) }
+    return seal(whole)
+  }
+
+  private mutating func seal(_ whole: Whole) -> [Action] {
     let seal = Seal(version: whole.version, received: ByteRanges(), resolved: whole.place)
     return allBytesAreThere(seal, isNeeded: whole.needsSeal)
+  }
+
+  /// The written bytes have been looked at. If their boxes do not add up, a second body must have the same bytes.
+  mutating func inspected(addsUp: Bool) -> [Action] {
+    guard case .waiting(.inspection, .whole(var whole)) = state else { return [] }
+    if addsUp {
+      tally.retries.reset()
+      whole.version.proof = .container
+      state = .working(.whole(whole))
+      return seal(whole)
+    }
+    state = .working(.comparing(.unproven(whole.version.identity, generation: whole.version.generation)))
+    return send()
   }
 }
 
@@ -104,6 +137,11 @@ extension DownloadMachine {
 
   /// The bytes do not have the expected digest: fetches them again, but only once.
   mutating func digestMismatched(_ mismatch: DigestMismatch) -> [Action] {
+    if case .complete(let version) = state, version.proof == .twoFetches {
+      let size = version.identity.size ?? 0
+      let work = Work.comparing(version)
+      return retry(work, after: .fetchesDiffer(size, "\(size) other"))
+    }
     tally.digestFailures += 1
     guard tally.digestFailures < 2 else {
       let message = "\(mismatch); the file was fetched twice"

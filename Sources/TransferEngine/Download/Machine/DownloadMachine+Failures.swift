@@ -17,6 +17,11 @@ extension DownloadMachine {
       }
       return []
     }
+    return retry(work, after: failure)
+  }
+
+  /// Waits and tries again, or ends the run. No request runs.
+  mutating func retry(_ work: Work, after failure: TaskFailure) -> [Action] {
     guard let pause = tally.retries.pause(after: failure) else { return end(.failed(failure)) }
     state = .waiting(.retry, again(work, after: failure))
     return [.pause(milliseconds: pause)]
@@ -36,7 +41,10 @@ extension DownloadMachine {
         Probe(generation: work.subject.nextGeneration, wasAdmitted: ranges.resolved != nil))
     case .whole:
       return .probing(Probe(generation: work.subject.nextGeneration, question: .whole, wasAdmitted: !isStale))
-    case .sealing: return work
+    case .comparing where failure.code == .fetchesDiffer:
+      // Either body may be the one that is cut.
+      return .probing(Probe(generation: work.subject.nextGeneration, question: .whole, wasAdmitted: true))
+    case .comparing, .sealing: return work
     }
   }
 

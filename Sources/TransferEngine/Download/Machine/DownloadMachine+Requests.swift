@@ -15,6 +15,9 @@ extension DownloadMachine {
       return send(ranges)
     case .whole:
       return []
+    case .comparing:
+      guard requests.isEmpty else { return [] }
+      return [ask(.whole, at: origin)]
     case .sealing(let seal):
       // One byte is enough: only the head is compared.
       guard requests.isEmpty else { return [] }

@@ -21,8 +21,10 @@ extension DownloadMachine {
     case probing(Probe)
     /// Can transition to: probing (the received bytes cannot be resumed), sealing.
     case ranges(Ranges)
-    /// Can transition to: probing, sealing.
+    /// Can transition to: probing, sealing, comparing.
     case whole(Whole)
+    /// All bytes of one body are there. A second one must have the same. Can transition to: probing.
+    case comparing(Version)
     /// All bytes are there. One more request checks that the source is still the same.
     case sealing(Seal)
   }
@@ -32,6 +34,8 @@ extension DownloadMachine {
     case retry
     /// Until the credential has been read again, after this refusal.
     case credential(TaskFailure)
+    /// Until the written bytes have been looked at.
+    case inspection
   }
 
   /// A version of the source.
@@ -40,6 +44,16 @@ extension DownloadMachine {
     let generation: Int
     /// Whether its ranges can be recorded and resumed.
     let isResumable: Bool
+    /// What proves that its bytes are whole, if their end alone does not.
+    var proof: Verification?
+
+    /// The version of a body that a second one must confirm. The validators of such servers prove nothing: without them
+    /// nobody takes the bytes for proven ones.
+    static func unproven(_ identity: SourceIdentity, generation: Int) -> Version {
+      Version(
+        identity: SourceIdentity(finalURL: identity.finalURL, size: identity.size), generation: generation,
+        isResumable: true, proof: .twoFetches)
+    }
   }
 
   /// The version that a run fetches.
@@ -84,6 +98,8 @@ extension DownloadMachine {
     var version: Version
     let place: Place
     let needsSeal: Bool
+    /// Whether nothing will prove that the body is whole, once it has ended.
+    let needsProof: Bool
   }
 
   struct Seal {
@@ -213,6 +229,7 @@ extension DownloadMachine.Work {
     case .probing(let probe): .unknown(generation: probe.generation)
     case .ranges(let ranges): .known(ranges.version)
     case .whole(let whole): .known(whole.version)
+    case .comparing(let version): .known(version)
     case .sealing(let seal): .known(seal.version)
     }
   }
@@ -223,7 +240,7 @@ extension DownloadMachine.Work {
     switch self {
     case .probing(let probe): probe.wasAdmitted
     case .ranges(let ranges): ranges.resolved != nil
-    case .whole: true
+    case .whole, .comparing: true
     case .sealing(let seal): seal.resolved != nil
     }
   }
@@ -232,7 +249,7 @@ extension DownloadMachine.Work {
   var received: DownloadMachine.Former? {
     let (version, received): (DownloadMachine.Version, ByteRanges)
     switch self {
-    case .probing, .whole: return nil
+    case .probing, .whole, .comparing: return nil
     case .ranges(let ranges): (version, received) = (ranges.version, ranges.plan.received)
     case .sealing(let seal): (version, received) = (seal.version, seal.received)
     }

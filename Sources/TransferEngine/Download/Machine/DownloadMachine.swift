@@ -28,6 +28,8 @@ struct DownloadMachine {
     case pause(milliseconds: Int64)
     /// Reads the task's credential again, then reports ``credentialRefreshed(isNew:)``.
     case refreshCredential
+    /// Looks whether the written bytes are a file whose boxes add up, then reports ``inspected(addsUp:)``.
+    case inspect(bytes: Int64)
     /// All bytes are written: the file has `bytes` bytes.
     case complete(bytes: Int64)
     /// Ends the run. No request is left.
@@ -44,6 +46,8 @@ struct DownloadMachine {
   let expect: Expectation
   /// Whether the task names a credential. It is sent only to the source's own server.
   let hasCredential: Bool
+  /// Whether a body that only the end of its connection ends may be proven in another way than by an expectation.
+  let allowsUnframed: Bool
   let limits: DownloadLimits
   var state: State
   var requests = Requests()
@@ -51,12 +55,13 @@ struct DownloadMachine {
   var tally: Tally
 
   init(
-    source: String, expect: Expectation, hasCredential: Bool = false, generation: Int, limits: DownloadLimits,
-    governor: ConnectionGovernor? = nil
+    source: String, expect: Expectation, hasCredential: Bool = false, allowsUnframed: Bool = false, generation: Int,
+    limits: DownloadLimits, governor: ConnectionGovernor? = nil
   ) {
     self.source = source
     self.expect = expect
     self.hasCredential = hasCredential
+    self.allowsUnframed = allowsUnframed
     self.limits = limits
     state = .working(.probing(Probe(generation: generation)))
     server = Server(
@@ -67,7 +72,11 @@ struct DownloadMachine {
   /// Starts the run, and continues from `checkpoint` if its staging file was found again.
   mutating func begin(resuming checkpoint: DownloadCheckpoint?) -> [Action] {
     guard let checkpoint else { return send() }
-    guard let size = checkpoint.identity.size, canUseRanges(checkpoint.identity),
+    if checkpoint.isUnproven, let size = checkpoint.identity.size, checkpoint.done == ByteRanges(0..<size) {
+      state = .working(.comparing(.unproven(checkpoint.identity, generation: generation)))
+      return send()
+    }
+    guard let size = checkpoint.identity.size, canUseRanges(checkpoint.identity), !checkpoint.isUnproven,
       checkpoint.done.ranges.last.map({ $0.upperBound <= size }) ?? true
     else {
       state = .working(.probing(Probe(generation: generation + 1)))
@@ -113,13 +122,16 @@ extension DownloadMachine {
 
   var identity: SourceIdentity? { version?.identity }
 
-  /// Whether the recorded ranges can be resumed; false for a source that is fetched whole.
+  /// Whether the recorded ranges can be resumed; false for a source that is fetched whole, until it is compared.
   var isResumable: Bool { version?.isResumable ?? false }
 
   /// Where requests for parts go, once that is known.
   var resolved: Place? {
     if case .working(.ranges(let ranges)) = state { ranges.resolved } else { nil }
   }
+
+  /// The bytes are those of one body, which nothing has proven to be whole yet.
+  var isUnproven: Bool { version?.proof == .twoFetches }
 
   /// The shell has all bytes, and is to publish them.
   var isComplete: Bool {

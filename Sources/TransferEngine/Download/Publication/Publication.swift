@@ -21,6 +21,7 @@ final class Publication: @unchecked Sendable {
   private let destination: StorageURL
   private let ifExists: IfExists
   private let expect: Expectation
+  private let verification: Verification?
   private let ledger: any TransferLedger
   private var isStopping = false
   /// The file is whole and verified, and may be recorded as being published. From now on this run must leave the file
@@ -28,13 +29,14 @@ final class Publication: @unchecked Sendable {
   private(set) var isVerified = false
 
   init(
-    of file: StagingFile, to destination: StorageURL, ifExists: IfExists, expect: Expectation, root: StorageRoot,
-    ledger: any TransferLedger
+    of file: StagingFile, to destination: StorageURL, ifExists: IfExists, expect: Expectation,
+    verification: Verification?, root: StorageRoot, ledger: any TransferLedger
   ) {
     self.file = file
     self.destination = destination
     self.ifExists = ifExists
     self.expect = expect
+    self.verification = verification
     self.root = root
     self.ledger = ledger
   }
@@ -47,14 +49,17 @@ final class Publication: @unchecked Sendable {
   /// - Parameters:
   ///   - bytes: The size of the whole file.
   ///   - isReserved: The file may be longer than `bytes`.
+  ///   - fetched: The SHA-256 of a second body, which the file must have too.
   ///   - follower: It has hashed some of the file's bytes; `nil` if hashing is off.
   ///   - record: Records that the file is being published, and returns once the store has committed this.
   func run(
-    bytes: Int64, isReserved: Bool, follower: DigestFollower?, record: (_ sha256: [UInt8]?) async throws -> Void
+    bytes: Int64, isReserved: Bool, fetched: [UInt8]?, follower: DigestFollower?,
+    record: (_ sha256: [UInt8]?) async throws -> Void
   ) async -> Result {
     do {
       let digests = try await verify(bytes: bytes, isReserved: isReserved, follower)
       guard ledger.mayWrite else { return .interrupted }
+      let expect = fetched.map { Expectation(sha256: $0) } ?? expect
       if let mismatch = DigestMismatch(expect, digests) { return .digestMismatch(mismatch) }
       if isStopping { return .interrupted }
       // Set before recording: if the commit reports an error, it may still have been made.
@@ -93,7 +98,7 @@ final class Publication: @unchecked Sendable {
     }
     switch published {
     case nil: return .interrupted
-    case .published: return .ended(.succeeded(sha256: sha256, bytes: bytes))
+    case .published: return .ended(.succeeded(sha256: sha256, bytes: bytes, verification))
     case .skipped:
       let existing = ExistingFile(
         volume: file.volume, destination: destination, expect: expect, read: WholeRead(ledger))

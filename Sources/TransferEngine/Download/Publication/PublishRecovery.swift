@@ -17,7 +17,7 @@ struct PublishRecovery: Sendable {
       guard let file = try adopted() else {
         guard try destinationIsRecordedFile() else { return nil }
         try storage.volume(destination.root).syncName(of: destination)
-        return .succeeded(sha256: sha256, bytes: size)
+        return .succeeded(sha256: sha256, bytes: size, publishing.verification)
       }
       let isRecorded = try isRecordedFile(file)
       guard read.isWanted else { return .stopped }
@@ -26,7 +26,7 @@ struct PublishRecovery: Sendable {
         return nil
       }
       switch try file.volume.publish(file, to: destination, ifExists: spec.ifExists) {
-      case .published: return .succeeded(sha256: sha256, bytes: size)
+      case .published: return .succeeded(sha256: sha256, bytes: size, publishing.verification)
       case .skipped:
         return try existing(on: file.volume, expecting: spec.expect).outcome()
       }

@@ -1,12 +1,14 @@
 import ReelhaulCurl
+import ReelhaulDigest
 import ReelhaulSystem
 import TaskCore
 
-/// Receives one answer for a ``Download``: asks it what to do with the body, gathers the bytes and writes them.
+/// Receives one answer for a ``Download``: asks it what to do with the body, gathers the bytes and writes them, or only
+/// hashes them to compare them with those of an earlier answer.
 // @unchecked: used only on the download's loop.
 final class ChunkReceiver: FetchReceiver, @unchecked Sendable {
   let id: Int
-  /// How many bytes of the body are written.
+  /// How many bytes of the body are written or hashed.
   private(set) var received: Int64 = 0
   /// A limit or the disk makes it wait.
   private(set) var isPaused = false
@@ -19,6 +21,7 @@ final class ChunkReceiver: FetchReceiver, @unchecked Sendable {
   private var flushedAt = Clocks.boottime()
   /// How many bytes are wanted, if another request fetches the rest.
   private var wanted: Int64?
+  private var comparison: Comparison?
 
   private struct Target {
     var file: StagedFile
@@ -26,6 +29,11 @@ final class ChunkReceiver: FetchReceiver, @unchecked Sendable {
     var next: Int64
     /// How many bytes may still come; `nil` if the length is unknown.
     var left: Int64?
+  }
+
+  private struct Comparison: ~Copyable {
+    var digest = DigestState(.sha256)
+    var left: Int64
   }
 
   /// - Parameter id: The id of the request in ``DownloadMachine``.
@@ -40,6 +48,7 @@ final class ChunkReceiver: FetchReceiver, @unchecked Sendable {
 
   func receive(_ answer: SourceAnswer, from place: Place) -> Reception {
     let reception = download.received(answer, from: place, of: id)
+    if case .compare(let count) = reception { comparison = Comparison(left: count) }
     guard case .write(let offset, let count) = reception else { return reception }
     guard let file = download.staged else { return .refuse }
     target = Target(file: file, next: offset, left: count)
@@ -50,6 +59,7 @@ final class ChunkReceiver: FetchReceiver, @unchecked Sendable {
   }
 
   func receive(body: UnsafeRawBufferPointer, of transfer: CurlTransfer) -> CurlVerdict {
+    if comparison != nil { return compare(body, of: transfer) }
     guard let target else { return .abort }
     if target.file.opening.isClosed, filled + body.count > (buffer?.count ?? 0) {
       target.file.opening.whenOpen { transfer.resume() }
@@ -61,16 +71,34 @@ final class ChunkReceiver: FetchReceiver, @unchecked Sendable {
       if wanted != nil { _ = gather(UnsafeRawBufferPointer(rebasing: body.prefix(Int(left)))) }
       return .abort
     }
-    if download.staging.mustWaitForRecord(target.file, then: { transfer.resume() })
+    let mustWait =
+      download.staging.mustWaitForRecord(target.file, then: { transfer.resume() })
       || download.throttle.holdsBack(body.count, of: transfer)
-    {
-      isPaused = true
-      download.heldBack()
-      return .pause
-    }
-    isPaused = false
-    download.ledger.pulse()
+    if noting(mustWait) { return .pause }
     return gather(body) ? .continue : .abort
+  }
+
+  /// Notes whether a limit or the disk makes it wait, or that it is alive.
+  private func noting(_ mustWait: Bool) -> Bool {
+    isPaused = mustWait
+    if mustWait { download.heldBack() } else { download.ledger.pulse() }
+    return mustWait
+  }
+
+  private func compare(_ body: UnsafeRawBufferPointer, of transfer: CurlTransfer) -> CurlVerdict {
+    guard let left = comparison?.left, left >= Int64(body.count), download.mayWrite() else { return .abort }
+    if noting(download.throttle.holdsBack(body.count, of: transfer)) { return .pause }
+    comparison?.digest.update(body)
+    comparison?.left -= Int64(body.count)
+    received += Int64(body.count)
+    return .continue
+  }
+
+  /// The SHA-256 of a body that was compared; `nil` for any other, and when it was asked before.
+  func comparedDigest() -> [UInt8]? {
+    guard comparison != nil else { return nil }
+    defer { comparison = nil }
+    return comparison?.digest.finish()
   }
 
   /// Keeps only the response's first `count` bytes from now on.

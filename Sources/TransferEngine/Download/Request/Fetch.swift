@@ -88,7 +88,7 @@ final class Fetch: CurlHandler, @unchecked Sendable {
   func receive(body: UnsafeRawBufferPointer, of transfer: CurlTransfer) -> CurlVerdict {
     switch reception {
     case nil, .refuse: return .abort
-    case .write: return receiver.receive(body: body, of: transfer)
+    case .write, .compare: return receiver.receive(body: body, of: transfer)
     case .skip:
       guard skippable >= body.count else { return .abort }
       skippable -= body.count
@@ -101,7 +101,7 @@ final class Fetch: CurlHandler, @unchecked Sendable {
 protocol FetchReceiver: AnyObject, Sendable {
   /// The last head has arrived. Decides what to do with the body.
   func receive(_ answer: SourceAnswer, from place: Place) -> Reception
-  /// Receives bytes of a body that is to be written. They are valid only during the call.
+  /// Receives bytes of a body that is to be written or compared. They are valid only during the call.
   func receive(body: UnsafeRawBufferPointer, of transfer: CurlTransfer) -> CurlVerdict
   /// The body has ended, whole or not.
   func finish() async

@@ -34,6 +34,8 @@ enum SourceAnswer: Hashable {
 enum Reception: Hashable {
   /// Writes it from `offset` on: exactly `count` bytes, or all bytes if `count` is `nil`.
   case write(offset: Int64, count: Int64?)
+  /// Only compares it with the bytes that are written: exactly `count`.
+  case compare(count: Int64)
   /// Ignores it. A short body is still read, so that the connection can be used again.
   case skip
   /// Closes the connection.

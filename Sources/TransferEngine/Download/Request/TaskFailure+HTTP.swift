@@ -48,6 +48,13 @@ extension TaskFailure {
       ? ": \(credentialsWarning)" : ": to allow it, name its network in REELHAUL_ALLOW_NETWORKS of the workers"
   }
 
+  /// A second body, of `seen` bytes, is not the first one, which had `size`.
+  static func fetchesDiffer(_ size: Int64, _ seen: String) -> TaskFailure {
+    let message =
+      "the source does not say where its file ends, and two fetches differ: \(size) bytes and then \(seen)"
+    return TaskFailure(code: .fetchesDiffer, message: message, class: .retry)
+  }
+
   static func badResponse(_ reason: String, url: String) -> TaskFailure {
     TaskFailure(code: .badResponse, message: "\(URLRedaction.redact(url)): \(reason)", class: .retry)
   }

@@ -5,6 +5,8 @@ import TaskCore
 protocol StagingOwner: AnyObject {
   /// The identity under which the bytes of `generation` are recorded; `nil` if they cannot be resumed.
   func recordable(generation: Int) -> SourceIdentity?
+  /// Whether nothing has proven yet that the bytes are all.
+  var isUnproven: Bool { get }
   /// The present file is open.
   func opened(_ file: StagedFile)
   /// The file cannot be written, or its checkpoint cannot be recorded.
@@ -85,7 +87,7 @@ final class StagingWriter: @unchecked Sendable {
   }
 
   private func opened(_ staged: StagedFile, _ file: StagingFile) {
-    if options.hashes || spec.expect.sha256 != nil || spec.expect.md5 != nil {
+    if options.hashes || spec.allowUnframed || spec.expect.sha256 != nil || spec.expect.md5 != nil {
       follower = DigestFollower(
         file: file, withMD5: spec.expect.md5 != nil, pool: root.digests, loop: root.loop)
       follower?.follow(staged.written.prefixEnd)
@@ -109,7 +111,7 @@ final class StagingWriter: @unchecked Sendable {
   }
 
   /// Runs a blocking call on the pool.
-  private func attempt<Value: Sendable>(
+  func attempt<Value: Sendable>(
     _ body: @escaping @Sendable () throws(StorageError) -> Value
   ) async -> Result<Value, StorageError> {
     do {
@@ -170,7 +172,8 @@ extension StagingWriter {
     guard staged === self.staged, let identity = owner?.recordable(generation: staged.generation) else { return }
     let checkpoint = DownloadCheckpoint(
       generation: staged.generation, identity: identity, volume: file.volume.id,
-      stagingName: file.name.description, done: done, tailCRC: tailCRC)
+      stagingName: file.name.description, done: done, tailCRC: tailCRC,
+      isUnproven: owner?.isUnproven ?? false)
     do {
       try await ledger.checkpoint(checkpoint)
       staged.isRecorded = true
