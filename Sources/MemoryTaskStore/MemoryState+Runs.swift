@@ -108,7 +108,8 @@ extension MemoryState {
 
   /// A run ended with its worker. The same rules stand in `end_runs`.
   private mutating func lose(_ id: UniqueID, _ task: MemoryTask) {
-    let losses = task.checkpointEpoch == task.machine.epoch ? 0 : task.losses + 1
+    let isCounted = task.spec.kind != .download && task.checkpointEpoch != task.machine.epoch
+    let losses = isCounted ? task.losses + 1 : 0
     if losses >= RetryPolicy.mostLosses, task.machine.intent == nil {
       let message =
         "\(RetryPolicy.mostLosses) workers in a row ended, or lost contact, before the run recorded a checkpoint"

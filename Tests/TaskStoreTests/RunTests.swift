@@ -305,6 +305,19 @@ import Testing
     }
   }
 
+  @Test("a download goes on at once, however often its workers die", arguments: StoreKind.allCases)
+  func workersThatDieDelayNoDownload(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      var spec = TaskSpec.noop(UniqueID(high: 1, low: 0x5030_8000))
+      spec.kind = .download
+      spec.destination = "storage://default/a.mp4"
+      try await fixture.submit(spec)
+      for _ in 0..<(2 * RetryPolicy.mostLosses) { try await lose(spec.id, fixture) }
+      let document = try #require(try await fixture.store.task(spec.id))
+      #expect(document.state == .queued && document.runAt == nil && document.attempt == 0)
+    }
+  }
+
   @Test("an intent wins over the end of a task that is lost again and again", arguments: StoreKind.allCases)
   func anIntentWinsOverLosses(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
