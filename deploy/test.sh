@@ -45,10 +45,10 @@ deploy/test-example.sh
 # Modules whose tests start real services run one test at a time, because a starved server would fail the wrong test.
 # There are two lanes of them: most of these tests wait most of the time.
 say "Test: suites with real parts, two at a time"
-run --no-parallel --filter '^(Curl|Kafka|Postgres|TaskStore|TransferEngine|Worker)Tests\.' >"$logs/parts" &
+run --no-parallel --filter '^(Curl|Kafka|Postgres|ReelhaulClient|ReelhaulWorker|TaskStore|TransferEngine|Worker)Tests\.' >"$logs/parts" &
 parts=$!
 passed=true
-run --no-parallel --filter '^(Chaos|Integration|LocalFleet|ReelhaulClient|ReelhaulWorker)Tests\.' | tee "$logs/fleets" ||
+run --no-parallel --filter '^(Chaos|Integration|LocalFleet)Tests\.' | tee "$logs/fleets" ||
   passed=false
 wait $parts || passed=false
 cat "$logs/parts"

@@ -502,6 +502,18 @@ begin
   if dry is not null then
     perform switch_off(dry, v_before, v, served);
   end if;
+  if cardinality(all_took) = 0 then
+    return;
+  end if;
+  begin
+    lock table task in access share mode nowait;
+  exception when lock_not_available then
+    -- Somebody changes the table. This transaction must not wait for it, because it has locked the row of the worker,
+    -- which the renewal of the lease needs.
+    perform publish('started', all_took, all_sequences);
+    return query select u.id, null::json from unnest(all_took) u(id);
+    return;
+  end;
   return query
     with begun as materialized (
       select u.id, u.sequence, t.spec, t.created_at
@@ -511,7 +523,7 @@ begin
       insert into outbox (kind, task_ids, sequences, worker, specs, created_ats)
       select 'started', array_agg(b.id), array_agg(b.sequence), (select boot from worker where id = claimer),
              case when sum(pg_column_size(b.spec)) <= bytes_in_events() then array_agg(b.spec) end, array_agg(b.created_at)
-        from begun b having count(*) > 0)
+        from begun b)
     select b.id, b.spec from begun b;
 end $$;
 

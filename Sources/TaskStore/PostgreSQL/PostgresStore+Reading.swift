@@ -37,22 +37,23 @@ extension PostgresStore {
     guard !rows.isEmpty else { return pending }
     var (known, missing) = snapshots.withLock { $0.follow(rows) }
     return try await call {
-      // Each event includes its task, so a task with several events counts several times.
-      let all = pending.eventCount
-      let share = Int64(Self.bytesAtOnce * missing.count / max(all, 1))
-      var ids = missing[...]
+      var ids = missing.map(\.id)
       if !missing.isEmpty {
-        let rows = try await pool.query(StoreQueries.pendingDocuments, .uuids(missing), .int64(share))
+        // Each event includes its task, so a task with several events counts several times.
+        let share = Int64(Self.bytesAtOnce * missing.count / pending.eventCount)
+        let events = Dictionary(uniqueKeysWithValues: missing.map { ($0.id, $0.event) })
+        let rows = try await pool.query(StoreQueries.pendingDocuments, .uuids(ids), .int64(share))
         let document = try document(rows.columns)
         let (total, spec) = (try rows.columns["bytes"], try rows.columns["spec"])
         var bytes: Int64 = 0
         for row in rows {
           bytes = try row.int64(total)
-          let snapshot = TaskSnapshot(task: try document(row), size: try row.bytes(spec).count)
-          known[snapshot.task.spec.id] = snapshot
+          let task = try document(row)
+          known[task.spec.id] = TaskSnapshot(
+            task: task, size: try row.bytes(spec).count, event: events[task.spec.id] ?? task.sequence)
         }
         // A missing task before the last row was removed. If the query did not stop at its limit, all missing tasks were.
-        ids = missing[..<(bytes < share ? missing.count : (missing.lastIndex { known[$0] != nil } ?? -1) + 1)]
+        if bytes >= share { ids = Array(ids.prefix(through: ids.lastIndex { known[$0] != nil } ?? 0)) }
       }
       snapshots.withLock { $0.keep(ids.compactMap { known[$0] }) }
       pending.tasks = known.mapValues(\.task)

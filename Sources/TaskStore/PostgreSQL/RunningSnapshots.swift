@@ -2,10 +2,13 @@ import ReelhaulMessages
 import ReelhaulPostgres
 import TaskCore
 
-/// A task as it was after one of its events, and the size of its specification in bytes.
+/// A task as it was after one of its events or later.
 struct TaskSnapshot {
   var task: TaskDocument
+  /// The size of its specification in bytes.
   var size: Int
+  /// The number of the event.
+  var event: Int
 }
 
 /// A row of the outbox with what it tells about its tasks.
@@ -72,10 +75,11 @@ struct OutboxRow {
   }
 }
 
-/// The tasks that run, as they were after the last event that this process has relayed. With the details in the outbox
-/// they give the documents of most events, which then need not be read.
+/// Tasks with events to come, as they were after the last event that this process has relayed: those that run, and those
+/// that were read when more had happened to them. With the details in the outbox they give the documents of most events,
+/// which then need not be read; and the documents of a task do not go back in time.
 ///
-/// A snapshot is used only if the event is the next one of its task. So one that is outdated, because another worker has
+/// A snapshot is continued only by the very next event of its task. So one that is outdated, because another worker has
 /// relayed meanwhile, is never used. About the newest 4,000 are kept.
 struct RunningSnapshots {
   private static let limit = 2048
@@ -84,21 +88,24 @@ struct RunningSnapshots {
   private var young: [UniqueID: TaskSnapshot] = [:]
   private var old: [UniqueID: TaskSnapshot] = [:]
 
-  /// The tasks of the events after the last event of each in `rows`, and the ids of tasks that must be read.
-  mutating func follow(_ rows: [OutboxRow]) -> (known: [UniqueID: TaskSnapshot], missing: [UniqueID]) {
+  /// The tasks of the events in `rows`, each after its last event, and the tasks that must be read, with the numbers of
+  /// their last events.
+  mutating func follow(_ rows: [OutboxRow]) -> (known: [UniqueID: TaskSnapshot], missing: [(id: UniqueID, event: Int)])
+  {
     var known: [UniqueID: TaskSnapshot] = [:]
-    var missing: [UniqueID] = []
-    var isMissing: Set<UniqueID> = []
+    var missing: [(id: UniqueID, event: Int)] = []
+    var places: [UniqueID: Int] = [:]
     known.reserveCapacity(rows.reduce(0) { $0 + $1.batch.events.count })
     for row in rows {
-      for (event, detail) in zip(row.batch.events, row.details) where !isMissing.contains(event.task) {
-        let last = known[event.task] ?? take(event.task)
-        if let next = row.snapshot(after: last, sequence: event.sequence, detail) {
-          known[event.task] = next
+      for ((id, event), detail) in zip(row.batch.events, row.details) {
+        if let place = places[id] {
+          missing[place].event = event
+        } else if let next = row.snapshot(after: known[id] ?? take(id), event, detail) {
+          known[id] = next
         } else {
-          known[event.task] = nil
-          missing.append(event.task)
-          isMissing.insert(event.task)
+          known[id] = nil
+          places[id] = missing.count
+          missing.append((id, event))
         }
       }
     }
@@ -106,16 +113,14 @@ struct RunningSnapshots {
     return (known, missing)
   }
 
-  /// Keeps those that run.
+  /// Keeps those with events to come.
   mutating func keep(_ snapshots: some Sequence<TaskSnapshot>) {
-    for snapshot in snapshots where snapshot.task.state == .running || snapshot.task.state == .publishing {
+    for snapshot in snapshots {
+      let task = snapshot.task
+      guard task.state == .running || task.state == .publishing || task.sequence > snapshot.event else { continue }
       if young.count >= Self.limit { (old, young) = (young, [:]) }
-      young[snapshot.task.spec.id] = snapshot
+      young[task.spec.id] = snapshot
     }
-  }
-
-  mutating func removeAll() {
-    self = RunningSnapshots()
   }
 
   private mutating func take(_ id: UniqueID) -> TaskSnapshot? {
@@ -124,22 +129,26 @@ struct RunningSnapshots {
 }
 
 extension OutboxRow {
-  /// The task after its event `sequence`; nil if that cannot be told from `last`, the task after its last known event.
-  fileprivate func snapshot(after last: TaskSnapshot?, sequence: Int, _ detail: Detail?) -> TaskSnapshot? {
-    if let last, last.task.sequence >= sequence { return last }
+  /// The task after its event number `event`; nil if that cannot be told from `last`, the task after an earlier one.
+  fileprivate func snapshot(after last: TaskSnapshot?, _ event: Int, _ detail: Detail?) -> TaskSnapshot? {
+    if var last, last.task.sequence >= event {
+      last.event = event
+      return last
+    }
     let at = batch.at
     switch detail {
     case .submitted(let spec, let size):
-      return TaskSnapshot(task: TaskDocument(spec: spec, state: .queued, sequence: sequence, createdAt: at), size: size)
+      let task = TaskDocument(spec: spec, state: .queued, sequence: event, createdAt: at)
+      return TaskSnapshot(task: task, size: size, event: event)
     case .firstStart(let spec, let size, let createdAt):
       let task = TaskDocument(
-        spec: spec, state: .running, attempt: 1, worker: worker, epoch: 1, sequence: sequence, createdAt: createdAt,
+        spec: spec, state: .running, attempt: 1, worker: worker, epoch: 1, sequence: event, createdAt: createdAt,
         startedAt: at)
-      return TaskSnapshot(task: task, size: size)
+      return TaskSnapshot(task: task, size: size, event: event)
     case .succeeded(let bytes, let sha256, let output, let generation):
-      guard var next = last, next.task.sequence == sequence - 1 else { return nil }
+      guard var next = last, next.task.sequence == event - 1 else { return nil }
       next.task.state = .succeeded
-      next.task.sequence = sequence
+      (next.task.sequence, next.event) = (event, event)
       next.task.finishedAt = at
       (next.task.bytesDone, next.task.bytesTotal, next.task.rate) = (bytes ?? 0, bytes, nil)
       (next.task.sha256, next.task.output, next.task.error) = (sha256, output, nil)

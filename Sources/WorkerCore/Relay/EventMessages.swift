@@ -92,9 +92,10 @@ package struct EventMessages: Sequence, Sendable {
       let key = id.utf8
       let isLast = event.sequence == last[id]
       // A removed task has no document.
-      let document = documents[id] ?? pending.tasks[id].map(document(of:))
+      let shared = documents.isEmpty ? nil : documents[id]
+      let document = shared ?? pending.tasks[id].map(document(of:))
       if isLast {
-        documents[id] = nil
+        if shared != nil { documents[id] = nil }
         snapshot = KafkaMessage(
           topic: topics.tasks, key: key, value: document?.json, headers: document?.headers ?? [])
       } else {
