@@ -42,15 +42,21 @@ import Testing
       tasks.append(try await fleet.download("/\(megabytes).mp4") { $0.rate = 1_000_000 })
     }
     for task in tasks { try await fleet.wait(for: task, "some bytes") { $0.state == .running && $0.bytesDone > 0 } }
+    // And some can be claimed meanwhile.
+    try await fleet.store.setLimit(.kind, name: "noop", to: 0)
+    let held = TaskSpec(id: .make(), kind: .noop, source: "noop://host/")
+    try await fleet.client.submit(held)
+    try await fleet.wait(for: held.id, .queued)
     try await fleet.pool.withConnection { connection in
       _ = try await connection.script("begin; lock table task in access exclusive mode")
+      try await fleet.store.setLimit(.kind, name: "noop", to: nil)
       // Each command is a call that waits.
       for _ in 0..<20 {
         try await fleet.client.submit(TaskSpec(id: .make(), kind: .noop, source: "noop://host/"))
       }
       _ = try await connection.script("select pg_sleep(8); commit")
     }
-    for task in tasks { #expect(try await fleet.wait(for: task, .succeeded).epoch == 1) }
+    for task in tasks + [held.id] { #expect(try await fleet.wait(for: task, .succeeded).epoch == 1) }
     await fleet.stop()
   }
 
