@@ -76,7 +76,7 @@ final class BenchFleet: Sendable {
 
   var topics: TopicPlan { TopicPlan(prefix: settings["REELHAUL_TOPIC_PREFIX"] ?? "reelhaul.") }
 
-  func withStore<Result: Sendable>(_ body: @Sendable (any FleetReader) async throws -> Result) async throws -> Result {
+  func withStore<Result: Sendable>(_ body: @Sendable (any TaskStore) async throws -> Result) async throws -> Result {
     try await withPool { try await body(PostgresStore(pool: $0)) }
   }
 
@@ -99,10 +99,10 @@ final class BenchFleet: Sendable {
   private static let isBusy = PostgresStatement(
     "select exists (select from ready) or exists (select from run) or exists (select from outbox)")
 
-  private func withPool<Result: Sendable>(
-    _ body: @Sendable (PostgresPool) async throws -> Result
+  func withPool<Result: Sendable>(
+    size: Int = 2, _ body: @Sendable (PostgresPool) async throws -> Result
   ) async throws -> Result {
-    try await PostgresPool.with(PostgresConfiguration(url: settings["REELHAUL_POSTGRES"] ?? ""), body)
+    try await PostgresPool.with(PostgresConfiguration(url: settings["REELHAUL_POSTGRES"] ?? ""), size: size, body)
   }
 
   /// The process ids of the fleet's workers.

@@ -69,6 +69,72 @@ import Testing
     }
   }
 
+  @Test("running tasks are listed without reading the tasks that do not run")
+  func runningTasksAreFoundByTheirRuns() async throws {
+    try await withPostgresStore { store, pool in
+      _ = try await store.register(.sample)
+      _ = try await store.apply([.submit(.noop())])
+      _ = try await pool.withConnection { connection in
+        try await connection.script(
+          """
+          insert into task (id, state, priority, lane_id, pos, spec)
+          select gen_random_uuid(), 'queued', 0, lane_id, n, spec from task, generate_series(1, 200) n;
+          insert into run (task_id, epoch, worker_id, claim_call, queue_id, kind_id, host_id, storage_id, attempt,
+                           sequence)
+          select t.id, 1, w.id, 1, l.queue_id, l.kind_id, l.host_id, l.storage_id, 1, 2
+            from task t join lane l on l.id = t.lane_id cross join worker w where t.pos <= 200;
+          insert into task (id, state, priority, lane_id, created_at, pos, spec)
+          select gen_random_uuid(), 'queued', 0, lane_id, now() + interval '1 h', n, spec
+            from (select * from task limit 1) t, generate_series(1, 5000) n;
+          analyze task
+          """)
+      }
+      #expect(try await store.tasks(TaskFilter(state: .running, limit: 10)).count == 10)
+      #expect(try await pool.buffers("select * from list_tasks('running', null, 10)") < 1500)
+      _ = try await pool.withConnection { try await $0.script(Self.empty) }
+    }
+  }
+
+  /// While a snapshot is held, for a dump or a long query, vacuum cannot remove the rows of tasks that have started.
+  @Test("what waits is found without reading the rows of tasks that started while a snapshot is held")
+  func startedTasksAreNotReadAgain() async throws {
+    try await withPostgresStore { store, pool in
+      _ = try await store.apply([.submit(.noop())])
+      _ = try await pool.withConnection { connection in
+        try await connection.script(
+          "insert into ready select lane_id, n, gen_random_uuid(), 0, 0, 1 from task, generate_series(1, 15000) n")
+        try await connection.script("begin isolation level repeatable read; select from ready limit 1")
+        _ = try await pool.query("delete from ready where pos <= 15000")
+        _ = try await pool.query("update lane set head = 15001")
+        for call in ["waiting_needs()", "list_tasks('queued', null, 10)", "list_tasks('queued', 'default', 10)"] {
+          #expect(try await pool.buffers("select * from \(call)") < 60, "\(call)")
+        }
+        try await connection.script("rollback")
+      }
+      #expect(try await store.backlog().kinds == [.noop])
+      #expect(try await store.tasks(TaskFilter(state: .queued)).count == 1)
+    }
+  }
+
+  @Test("of many waiting tasks, a list reads few")
+  func listsReadOnlyTheFirstOfManyWaitingTasks() async throws {
+    try await withPostgresStore { store, pool in
+      _ = try await store.apply([.submit(.noop())])
+      _ = try await pool.withConnection { connection in
+        try await connection.script(
+          """
+          insert into task (id, state, priority, lane_id, created_at, pos, spec)
+          select gen_random_uuid(), 'queued', 0, lane_id, now() + n * interval '1 ms', n, spec
+            from task, generate_series(1, 30000) n;
+          insert into ready select lane_id, pos, id, 0, 0, 1 from task where pos <= 30000;
+          analyze task
+          """)
+      }
+      #expect(try await store.tasks(TaskFilter(state: .queued, limit: 10)).count == 10)
+      #expect(try await pool.buffers("select * from list_tasks('queued', null, 10)") < 150)
+    }
+  }
+
   private static let tables = """
     run, ready, task, delayed, checkpoint, intent, task_dependency, removed_task, command_inbox
     """

@@ -26,9 +26,10 @@ begin
 end $$;
 
 -- The newest tasks, of one state and one queue if these are given. Two more states exist only here: queued tasks that
--- are `scheduled` for a time, and queued tasks that are `retrying` at a time after a failure.
+-- are `scheduled` for a time, and queued tasks that are `retrying` at a time after a failure. No bitmap scans: they read
+-- all waiting rows before the first is returned.
 create function list_tasks(of_state text, of_queue text, most int) returns setof task_document
-language plpgsql set reelhaul.plans = 'by_index' as $$
+language plpgsql set reelhaul.plans = 'by_index' set enable_bitmapscan = off as $$
 declare
   few     constant int := 2000;  -- if more wait, a scan of all tasks finds enough of them soon
   delays  constant bool := coalesce(of_state in ('scheduled', 'retrying'), false);
@@ -47,9 +48,13 @@ begin
 
   if of_state = 'queued' or delays then
     select coalesce(array_agg(task_id), '{}') into waiting
-      from (select task_id from ready where lanes is null and not delays
-            union all
-            select r.task_id from unnest(lanes) l(id) join ready r on r.lane_id = l.id where not delays
+      from (select r.task_id
+              from lane l
+             cross join lateral (  -- not below the head: there may be many dead rows
+               select task_id from ready where lane_id = l.id and pos < 0
+               union all
+               select task_id from ready where lane_id = l.id and pos >= l.head) r
+             where l.ready and (lanes is null or l.id = any(lanes)) and not delays
             union all
             select task_id from delayed where not delays or run_at > clock_timestamp()
             limit few + 1) w;
@@ -57,7 +62,9 @@ begin
 
   if cardinality(waiting) <= few then
     select array_agg(id) into ids
-      from (select t.id from unnest(waiting) w(id) join task t on t.id = any(array[w.id])
+      from (select t.id
+              from unnest(waiting) w(id)
+             cross join lateral (select * from task where id = w.id offset 0) t
              where (lanes is null or t.lane_id = any(lanes))
                and (not delays or (t.error_code is null) = (of_state = 'scheduled'))
              order by t.created_at desc, t.id desc limit most) newest;
@@ -70,7 +77,9 @@ begin
              order by created_at desc, id desc limit most) newest;
   elsif of_state in ('running', 'publishing') then
     select array_agg(id) into ids
-      from (select t.id from run r join task t on t.id = any(array[r.task_id])
+      from (select t.id
+              from run r
+             cross join lateral (select * from task where id = r.task_id offset 0) t  -- not all tasks from the newest on
              where r.phase = of_state and (lanes is null or t.lane_id = any(lanes))
              order by t.created_at desc, t.id desc limit most) newest;
   elsif of_state in ('blocked', 'paused', 'canceled', 'failed') then
@@ -88,6 +97,25 @@ begin
              order by created_at desc, id desc limit most) newest;
   end if;
   return query select d.* from task_documents(ids) d order by d.created_at desc, d.id desc;
+end $$;
+
+-- What the tasks need that could run now: each kind with its storages, which are empty where it needs none.
+create function waiting_needs() returns table (kind text, storage text, source_storage text)
+language plpgsql set reelhaul.plans = 'by_index' set enable_bitmapscan = off as $$
+begin
+  return query
+    select k.name, s.name, coalesce(o.name, '')
+      from (select distinct kind_id, storage_id, source_storage_id from lane where ready) n
+      join bucket k on k.id = n.kind_id
+      join bucket s on s.id = n.storage_id
+      left join bucket o on o.id = nullif(n.source_storage_id, 0)
+     where exists (
+       select from lane l
+        where l.ready
+          and (l.kind_id, l.storage_id, l.source_storage_id) = (n.kind_id, n.storage_id, n.source_storage_id)
+          and (exists (select from ready r where r.lane_id = l.id and r.pos < 0 offset 0)
+               or exists (select from ready r where r.lane_id = l.id and r.pos >= l.head offset 0))
+       offset 0);
 end $$;
 
 -- Describes every violation of "each task is in exactly one place, and counters equal rows". It is one statement, so

@@ -185,10 +185,7 @@ enum StoreQueries {
     select w.kind, w.storage, w.source_storage,
            coalesce((select (extract(epoch from now() - at) * 1000000)::bigint from outbox order by id limit 1), 0) event_age
       from (values (true)) always
-      left join (select distinct k.name kind, s.name storage, coalesce(o.name, '') source_storage
-                   from lane l join bucket k on k.id = l.kind_id join bucket s on s.id = l.storage_id
-                   left join bucket o on o.id = nullif(l.source_storage_id, 0)
-                  where l.ready and exists (select from ready r where r.lane_id = l.id)) w on true
+      left join waiting_needs() w on true
     """)
 
   static let counts = PostgresStatement(
