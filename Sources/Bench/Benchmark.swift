@@ -8,7 +8,7 @@ package struct Benchmark: Sendable {
   /// Measures and prints the figures.
   package var run: @Sendable (BenchContext) async throws -> Void
 
-  package static let all: [Benchmark] = [.engine, .largeFile, .far, .smallFiles, .batch, .noop, .memory]
+  package static let all: [Benchmark] = [.engine, .largeFile, .far, .smallFiles, .batch, .noop, .memory, .limited]
 }
 
 /// The inputs of a benchmark.
