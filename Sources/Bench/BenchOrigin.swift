@@ -15,8 +15,9 @@ final class BenchOrigin: Sendable {
   }
 
   /// `files`: names and sizes in bytes; the contents are pseudo-random.
-  /// `rate`: bytes per second and connection, or nil for no limit.
-  static func start(_ files: [(name: String, size: Int)], rate: Int? = nil) async throws -> BenchOrigin {
+  /// `rate`: bytes per second and connection, or nil for no limit. `hosts`: how many it is for its clients.
+  static func start(_ files: [(name: String, size: Int)], rate: Int? = nil, hosts: Int = 1) async throws -> BenchOrigin
+  {
     let directory = try TemporaryDirectory(prefix: "reelhaul-origin")
     chmod(directory.path, 0o755)
     var random = Xorshift(state: 0x9E37_79B9_7F4A_7C15)
@@ -26,7 +27,7 @@ final class BenchOrigin: Sendable {
       try write(size, to: "\(directory.path)/\(name)", &block, &random)
     }
     let ours = try TemporaryDirectory(prefix: "reelhaul-nginx")
-    let nginx = try await NginxOrigin.start(serving: directory.path, files: ours.path, rate: rate)
+    let nginx = try await NginxOrigin.start(serving: directory.path, files: ours.path, rate: rate, hosts: hosts)
     return BenchOrigin(directory: directory, files: ours, nginx: nginx)
   }
 
@@ -42,7 +43,8 @@ final class BenchOrigin: Sendable {
     }
   }
 
-  func url(_ name: String) -> String { nginx.url("/\(name)") }
+  /// `host` is counted from 1.
+  func url(_ name: String, host: Int = 1) -> String { nginx.url("/\(name)", host: host) }
 
   func stop() async { await nginx.close() }
 }

@@ -13,7 +13,7 @@ extension Benchmark {
     let fleet = try await BenchFleet.start(bench, workers: 1, environment: ["REELHAUL_CONCURRENCY": String(running)])
     guard let worker = try await fleet.workers().first else { throw WorkError("there is no worker") }
     var report = BenchReport("memory")
-    report.add("idle", [try mebibytes("VmRSS", of: worker)], "MiB")
+    report.add("idle", [try ProcessUse.mebibytes("VmRSS", of: worker)], "MiB")
     var samples: [[Double]] = []
     for backlog in [0, 50_000] {
       let lines = "\(fleet.directory.path)/lines-\(backlog)"
@@ -32,25 +32,17 @@ extension Benchmark {
       var sizes: [Double] = []
       for _ in 0..<20 {
         try await Task.sleep(for: .milliseconds(250))
-        sizes.append(try mebibytes("VmRSS", of: worker))
+        sizes.append(try ProcessUse.mebibytes("VmRSS", of: worker))
       }
       samples.append(sizes)
     }
     report.add("\(running) running", samples[0], "MiB")
     report.add("\(running) running, 50,000 waiting", samples[1], "MiB")
-    let peak = try mebibytes("VmHWM", of: worker)
+    let peak = try ProcessUse.mebibytes("VmHWM", of: worker)
     report.add("peak", [peak], "MiB")
     report.atMost(64 + 2 * Double(running), "MiB at the peak", peak)
     await fleet.stop()
     await origin.stop()
     report.print(bench)
-  }
-
-  /// A value of the process's status: `VmRSS` is the present resident memory, `VmHWM` its peak.
-  private static func mebibytes(_ name: String, of pid: Int32) throws -> Double {
-    let status = try TextFile.read("/proc/\(pid)/status")
-    let line = status.split(separator: "\n").first { $0.hasPrefix("\(name):") }
-    let kilobytes = line?.split(whereSeparator: { $0 == " " || $0 == "\t" }).dropFirst().first
-    return Double(kilobytes ?? "0").map { $0 / 1024 } ?? 0
   }
 }

@@ -8,7 +8,9 @@ package struct Benchmark: Sendable {
   /// Measures and prints the figures.
   package var run: @Sendable (BenchContext) async throws -> Void
 
-  package static let all: [Benchmark] = [.engine, .largeFile, .far, .smallFiles, .batch, .noop, .backlog, .memory]
+  package static let all: [Benchmark] = [
+    .engine, .largeFile, .far, .smallFiles, .batch, .noop, .backlog, .memory, .limited,
+  ]
 }
 
 /// The inputs of a benchmark.

@@ -17,9 +17,9 @@ package final class NginxOrigin: Sendable {
     process.kill(SIGTERM)
   }
 
-  /// `path` begins with a slash.
-  package func url(_ path: String) -> String {
-    "http://127.0.0.1:\(port)\(path)"
+  /// `path` begins with a slash. `host`: one of the addresses that nginx listens on, counted from 1.
+  package func url(_ path: String, host: Int = 1) -> String {
+    "http://127.0.0.\(host):\(port)\(path)"
   }
 
   /// Starts nginx and returns once it listens. Another process can take the free port before nginx binds it, so a few
@@ -29,13 +29,15 @@ package final class NginxOrigin: Sendable {
   ///   - root: the directory to serve.
   ///   - files: an existing directory for nginx's own files.
   ///   - rate: bytes per second and connection; nil for no limit.
+  ///   - hosts: how many loopback addresses it listens on, from 127.0.0.1 on: each is another host for its clients.
   ///   - http2: only HTTP/2, without TLS: for a server behind one that speaks TLS.
   package static func start(
-    serving root: String, files: String, rate: Int? = nil, http2: Bool = false
+    serving root: String, files: String, rate: Int? = nil, hosts: Int = 1, http2: Bool = false
   ) async throws -> NginxOrigin {
     for _ in 0..<5 {
       let port = try FreePort.find()
-      if let origin = try await start(serving: root, files: files, rate: rate, http2: http2, port: port) {
+      let text = configuration(root: root, files: files, port: port, rate: rate, hosts: hosts, http2: http2)
+      if let origin = try await start(text, files: files, port: port) {
         return origin
       }
     }
@@ -47,11 +49,8 @@ package final class NginxOrigin: Sendable {
     LocalFile.isExecutable("/usr/sbin/nginx") ? "/usr/sbin/nginx" : "nginx"
   }
 
-  private static func start(
-    serving root: String, files: String, rate: Int?, http2: Bool, port: Int
-  ) async throws -> NginxOrigin? {
+  private static func start(_ text: String, files: String, port: Int) async throws -> NginxOrigin? {
     for left in ["access.log", "nginx.pid"] { unlink("\(files)/\(left)") }
-    let text = configuration(root: root, files: files, port: port, rate: rate, http2: http2)
     try LocalFile.write("\(files)/nginx.conf", text)
     var options = ChildProcess.Options()
     options.stdout = "\(files)/error.log"
@@ -81,34 +80,37 @@ package final class NginxOrigin: Sendable {
   /// nginx is closed.
   package var accessLog: String { "\(files)/access.log" }
 
-  private static func configuration(root: String, files: String, port: Int, rate: Int?, http2: Bool) -> String {
-    """
-    \(geteuid() == 0 ? "user root;" : "")
-    daemon off;
-    worker_processes 2;
-    pid \(files)/nginx.pid;
-    events { worker_connections 1024; }
-    http {
-      log_format bytes '$uri $body_bytes_sent';
-      # All but the request for one byte that every download ends with.
-      map $http_range $counts { "bytes=0-0" 0; default 1; }
-      access_log \(files)/access.log bytes if=$counts;
-      sendfile on;
-      tcp_nopush on;
-      types { video/mp4 mp4; }
-      default_type application/octet-stream;
-      client_body_temp_path \(files)/body;
-      proxy_temp_path \(files)/proxy;
-      fastcgi_temp_path \(files)/fastcgi;
-      uwsgi_temp_path \(files)/uwsgi;
-      scgi_temp_path \(files)/scgi;
-      server {
-        listen 127.0.0.1:\(port) backlog=1024\(http2 ? " http2" : "");
-        root \(root);
-        \(rate.map { "limit_rate \($0);" } ?? "")
+  private static func configuration(
+    root: String, files: String, port: Int, rate: Int?, hosts: Int, http2: Bool
+  ) -> String {
+    let listens = (1...hosts).map { "listen 127.0.0.\($0):\(port) backlog=1024\(http2 ? " http2" : "");" }
+    return """
+      \(geteuid() == 0 ? "user root;" : "")
+      daemon off;
+      worker_processes 2;
+      pid \(files)/nginx.pid;
+      events { worker_connections 8192; }
+      http {
+        log_format bytes '$uri $body_bytes_sent';
+        # All but the request for one byte that every download ends with.
+        map $http_range $counts { "bytes=0-0" 0; default 1; }
+        access_log \(files)/access.log bytes if=$counts;
+        sendfile on;
+        tcp_nopush on;
+        types { video/mp4 mp4; }
+        default_type application/octet-stream;
+        client_body_temp_path \(files)/body;
+        proxy_temp_path \(files)/proxy;
+        fastcgi_temp_path \(files)/fastcgi;
+        uwsgi_temp_path \(files)/uwsgi;
+        scgi_temp_path \(files)/scgi;
+        server {
+          \(listens.joined(separator: "\n        "))
+          root \(root);
+          \(rate.map { "limit_rate \($0);" } ?? "")
+        }
       }
-    }
 
-    """
+      """
   }
 }

@@ -153,6 +153,37 @@ struct ConnectionGovernorTests {
     #expect(run.governor.connections >= 6, "\(run.seconds)")
   }
 
+  @Test(
+    "a download whose limit one connection carries opens one, however slowly its bytes begin",
+    arguments: [true, false])
+  func smallLimit(isShared: Bool) {
+    let rate: Int64 = 100 << 10
+    var governor = ConnectionGovernor(maximum: 16, start: 1)
+    if isShared { governor.share = rate } else { governor.wanted = rate }
+    var most = 1
+    for number: Int64 in 0..<200 {
+      // The first windows have less than the limit, and no byte was held back yet.
+      let isHeldBack = number > 4
+      let bytes = (isHeldBack ? rate : rate / 2) * governor.interval / 1000
+      governor.observe(
+        .init(
+          milliseconds: governor.interval, bytes: bytes, settled: 1, settledBytes: bytes, isHeldBack: isHeldBack))
+      // Others begin and end.
+      governor.allowed = number % 2 == 0 ? 8 : 16
+      governor.allowed = number % 3 == 0 ? 1 : 16
+      most = max(most, governor.connections)
+    }
+    #expect(most == 1)
+  }
+
+  @Test("a small limit that one connection does not carry gets more")
+  func smallLimitOfASlowServer() {
+    var run = Run(Link(connection: 30 << 10), start: 1)
+    run.governor.wanted = 100 << 10
+    run.go(seconds: 30)
+    #expect((3...4).contains(run.governor.connections))
+  }
+
   @Test("what the run itself holds back is no reason for more connections")
   func whatIsHeldBackIsNoReason() {
     var governor = ConnectionGovernor(maximum: 16, start: 1)

@@ -13,6 +13,9 @@ public struct ConnectionGovernor: Sendable {
     public var slowRate: Int64 = 24 << 20
     /// A download with this throughput gets no more connections: the disk or a core is the next limit.
     public var fastThroughput: Int64 = 1 << 30
+    /// A download that is to have less than this has no ramp: its bytes come in lumps, of which a short time tells
+    /// nothing.
+    public var smallThroughput: Int64 = 1 << 20
     /// The time that the ramp measures between two steps.
     public var rampWindow: Int64 = 100
     /// After a change, the time without and the time of a measurement, if connections are slow …
@@ -60,6 +63,9 @@ public struct ConnectionGovernor: Sendable {
   public private(set) var connectionRate: Int64?
   /// The throughput that is wanted, in bytes per second; `nil`: as much as there is.
   public var wanted: Int64?
+  /// The equal part of a limit that the download has in common with others, in bytes per second; `nil`: there is no
+  /// such limit. It may have more while others have less.
+  public var share: Int64?
 
   /// How many connections the host gives this download at most, because others use it as well.
   public var allowed = Int.max {
@@ -198,7 +204,7 @@ public struct ConnectionGovernor: Sendable {
   private var isFast: Bool { (connectionRate ?? 0) >= limits.slowRate }
 
   private mutating func ramp(_ measurement: Measurement) {
-    guard !measurement.isHeldBack else { return begin(trial: nil) }
+    guard !measurement.isHeldBack, !isSmall else { return begin(trial: nil) }
     guard measurement.milliseconds >= limits.rampWindow, measurement.bytes > 0, measurement.settledMilliseconds > 0
     else {
       phase = .ramp(measurement)
@@ -284,6 +290,8 @@ public struct ConnectionGovernor: Sendable {
     up.left = max(0, up.left - milliseconds)
     down.left = max(0, down.left - milliseconds)
   }
+
+  private var isSmall: Bool { min(wanted ?? .max, share ?? .max) < limits.smallThroughput }
 
   private func isEnough(_ throughput: Int64) -> Bool {
     throughput >= min(limits.fastThroughput, wanted.map { $0 - $0 / 10 } ?? .max)

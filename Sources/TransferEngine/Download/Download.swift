@@ -250,6 +250,11 @@ extension Download {
     return false
   }
 
+  /// Bytes have arrived, and are not written yet.
+  func arrived() {
+    staging.arrived(now: Clocks.boottime())
+  }
+
   func wrote(_ count: Int, to file: StagedFile, by receiver: ChunkReceiver) {
     guard file === staged else { return }
     machine.wrote(receiver.id, received: receiver.received)
@@ -266,12 +271,18 @@ extension Download {
     ledger.progress(bytesDone: staged.written.count, bytesTotal: machine.identity?.size)
   }
 
-  /// The bytes that one connection gathers before it writes them: as much as flows.
+  /// The bytes that one connection gathers before it writes them, and that it reads at once: as much as flows.
   var bufferSize: Int {
+    let known = machine.server.connectionRate ?? throttle.commonShare
+    let rate = min(known ?? .max, spec.rate ?? .max)
+    return rate == .max ? min(options.writeBuffer, options.firstBuffer) : bufferSize(at: rate)
+  }
+
+  /// `rate`: bytes per second of the connection.
+  func bufferSize(at rate: Int64) -> Int {
     let share = options.writeBuffers / machine.server.governor.connections
-    let rate = spec.rate ?? machine.server.connectionRate ?? .max
     let flowing = Double(rate) * options.bufferTime.seconds
-    return min(options.writeBuffer, max(16 << 10, Int(min(Double(share), flowing))))
+    return min(options.writeBuffer, max(32 << 10, Int(min(Double(share), flowing))))
   }
 
   /// A limit or the disk made a transfer wait.
@@ -326,6 +337,7 @@ extension Download {
 
   private func updateAllowed() {
     guard let host else { return }
+    machine.server.governor.share = throttle.commonShare
     let share = root.hosts.share(of: host)
     if share != machine.server.governor.allowed { machine.server.governor.allowed = share }
   }
@@ -350,6 +362,13 @@ extension Download: StagingOwner {
   }
 
   var isUnproven: Bool { machine.isUnproven }
+
+  /// What a limit or the disk holds back is no stall: more comes as soon as it may.
+  func standsStill() -> Bool {
+    guard !isPublishing, !fetches.values.contains(where: { $0.receiver.isPaused }) else { return false }
+    for (receiver, _) in fetches.values { receiver.flush(before: .max) }
+    return true
+  }
 
   func opened(_ file: StagedFile) {
     if throttle.isLimited || (file.size ?? .max) > options.limits.firstChunk { startTimer() }

@@ -12,6 +12,8 @@ package struct DownloadOptions: Sendable {
   package var writeBuffers = 1 << 20
   /// A connection that is slow needs no more than what it moves in this time.
   package var bufferTime = Duration.milliseconds(125)
+  /// What it has while its rate is not known.
+  package var firstBuffer = 64 << 10
   /// The staging file is synced when it has this many unsynced bytes …
   package var syncBytes: Int64 = 64 << 20
   /// … or this long after the last sync. After a crash only the bytes since the last recorded sync are fetched again.

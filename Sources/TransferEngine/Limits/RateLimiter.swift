@@ -6,11 +6,13 @@ final class RateLimiter: Sendable {
     var bucket: SharedBucket
     var waiting: [Int: @Sendable () -> Void] = [:]
     var lastTransfer = 0
+    var transfers = 0
     var isTimed = false
   }
 
   /// The bytes of one grant.
   let portion: Int
+  private let rate: Int64
   private let loop: EventLoop
   private let state: Lock<State>
 
@@ -20,6 +22,7 @@ final class RateLimiter: Sendable {
   init(rate: Int64, loop: EventLoop) {
     let bucket = SharedBucket(rate: rate, now: Clocks.boottime())
     portion = bucket.portion
+    self.rate = rate
     state = Lock(State(bucket: bucket))
     self.loop = loop
   }
@@ -28,9 +31,13 @@ final class RateLimiter: Sendable {
   func enter() -> Int {
     state.withLock { state in
       state.lastTransfer += 1
+      state.transfers += 1
       return state.lastTransfer
     }
   }
+
+  /// The bytes per second of one transfer, if all use the limit equally.
+  var share: Int64 { state.withLock { max(1, rate / Int64(max(1, $0.transfers))) } }
 
   /// Returns whether a portion is granted now. If not, calls `whenGranted` once it is granted, on some thread and
   /// never within this call. A transfer may wait for only one portion at a time.
@@ -49,6 +56,7 @@ final class RateLimiter: Sendable {
   func leave(_ transfer: Int, returning bytes: Int) {
     state.withLock { state in
       state.waiting[transfer] = nil
+      state.transfers -= 1
       state.bucket.leave(transfer, returning: bytes, now: Clocks.boottime())
     }
   }

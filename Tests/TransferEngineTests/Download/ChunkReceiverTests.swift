@@ -29,6 +29,41 @@ import Testing
     #expect(received.bytes == Int64(Self.announced))
   }
 
+  @Test(
+    "a connection gathers as much as flows: of its task's limit, of its share of the worker's, else what is usual",
+    arguments: [(100 << 10, nil, 32), (nil, 100 << 10, 32), (nil, nil, 64), (4 << 20, nil, 512 / 2)]
+      as [(Int64?, Int64?, Int)])
+  func buffers(own: Int64?, common: Int64?, kibibytes: Int) async throws {
+    let storage = try StorageFixture()
+    let loop = EventLoop(name: "receiver-test")
+    let context = DownloadContext(loop: loop, storage: storage, permits: false, rate: common)
+    var spec = TaskSpec(
+      id: .random(), kind: .download, source: "http://a/film.mp4", destination: "storage://default/film.mp4")
+    spec.rate = own
+    let (source, destination) = (try #require(CurlURL("http://a/film.mp4")), try storage.url("film.mp4"))
+    let size = try await loop.task { [spec] in
+      Download(
+        spec, source: source, credential: [], destination: destination, checkpoint: nil, file: nil,
+        ledger: RecordingLedger(), context: context
+      ).bufferSize
+    }.value
+    #expect(size == kibibytes << 10)
+    await context.close()
+    loop.shutdown()
+  }
+
+  @Test("a connection that is faster than was known takes a larger buffer, and loses no byte")
+  func growingBuffer() async throws {
+    try await DownloadHarness.run {
+      ($0.writeBuffer, $0.firstBuffer, $0.bufferTime) = (1 << 20, 4 << 10, .nanoseconds(1))
+      $0.limits.firstConnections = 1
+    } _: { harness in
+      let file = OriginFile(seed: 78, size: 1 << 20)
+      harness.origin.serve(DownloadHarness.path, file)
+      #expect(await harness.run(harness.spec()) == .succeeded(sha256: file.sha256, bytes: file.size))
+    }
+  }
+
   /// What becomes of so many parts of a response that announced four, and how many bytes are written; `wanted` is how many
   /// bytes are still wanted of it when they come.
   private func receive(parts: Int, wanted: Int? = nil) async throws -> (verdicts: [CurlVerdict], bytes: Int64) {

@@ -6,7 +6,12 @@ import ReelhaulSystem
 extension DownloadContext {
   /// A context for a single download without an engine, with one thread each for files and digests. `permits` allows
   /// every address, or none.
-  init(loop: EventLoop, storage: StorageFixture, permits: Bool, options: DownloadOptions = DownloadOptions()) {
+  ///
+  /// - Parameter rate: the common limit.
+  init(
+    loop: EventLoop, storage: StorageFixture, permits: Bool, rate: Int64? = nil,
+    options: DownloadOptions = DownloadOptions()
+  ) {
     self.init(
       root: StorageRoot(
         name: "default", storage: storage.storage, loop: loop,
@@ -14,7 +19,7 @@ extension DownloadContext {
         files: BlockingPool(name: "files", threads: 1), reads: BlockingPool(name: "reads", threads: 1),
         deletes: BlockingPool(name: "deletes", threads: 1),
         digests: BlockingPool(name: "digests", threads: 1), credentials: nil,
-        hosts: HostConnections(limit: 16), limiter: nil),
+        hosts: HostConnections(limit: 16), limiter: rate.map { RateLimiter(rate: $0, loop: loop) }),
       options: options)
   }
 

@@ -91,6 +91,47 @@ import TransferEngine
     }
   }
 
+  @Test("a run that stands still records at once what it has, and once", arguments: [Self.size, 100_000])
+  func stalledRun(size: Int64) async throws {
+    try await DownloadHarness.run {
+      $0.syncInterval = .seconds(3600)
+    } _: { harness in
+      let file = OriginFile(seed: 76, size: size)
+      harness.origin.serve(DownloadHarness.path, file)
+      let gate = harness.origin.hold(DownloadHarness.path, from: size - 10_000)
+      try await DiskWatch.run(below: harness.directory.path) { disk in
+        let records = Records()
+        let ledger = records.ledger(disk)
+        let task = Task { await harness.run(harness.spec(), ledger: ledger) }
+        await gate.reached()
+        // Also the bytes that were only gathered in memory.
+        try await eventually("all bytes before the stall are recorded") {
+          ledger.last.map { $0.done.contains(0..<size - 10_000) } ?? false
+        }
+        let count = ledger.checkpoints.count
+        try await Task.sleep(for: .seconds(1))
+        #expect(ledger.checkpoints.count == count)
+        #expect(records.ahead == [])
+        gate.open()
+        #expect(await task.value == .succeeded(sha256: file.sha256, bytes: size))
+      }
+    }
+  }
+
+  @Test("a run that its limit holds back is not one that stands still")
+  func limitedRun() async throws {
+    try await DownloadHarness.run {
+      $0.syncInterval = .seconds(3600)
+    } _: { harness in
+      let file = OriginFile(seed: 77, size: 200_000)
+      harness.origin.serve(DownloadHarness.path, file)
+      let ledger = RecordingLedger()
+      let outcome = await harness.run(harness.spec { $0.rate = 64 << 10 }, ledger: ledger)
+      #expect(outcome == .succeeded(sha256: file.sha256, bytes: file.size))
+      #expect(ledger.checkpoints.allSatisfy { $0.publishing != nil })
+    }
+  }
+
   @Test("a run that has lost its task writes nothing more to its file")
   func formerOwner() async throws {
     try await DownloadHarness.run { harness in

@@ -31,6 +31,34 @@ import Testing
     #expect(!policy.mustWait(written: 1600, now: 4 * Self.second - 1))
     #expect(policy.mustWait(written: 1600, now: 4 * Self.second))
   }
+
+  @Test("a run stands still when nothing arrives for a fifth of a second")
+  func stall() {
+    var policy = policy
+    policy.arrived(now: 10_000_000)
+    #expect(policy.stallsAt == 210_000_000)
+    policy.arrived(now: 50_000_000)
+    #expect(policy.stallsAt == 250_000_000)
+  }
+
+  @Test("bytes that come in lumps are no stalls, and a stall is no reason for the next one")
+  func lumps() {
+    var policy = policy
+    var stalls = 0
+    for lump: Int64 in 1...60 {
+      // A hundred packets, and nothing for the rest of the second.
+      for packet: Int64 in 0..<100 {
+        let now = lump * Self.second + packet * 100_000
+        if policy.stallsAt.map({ $0 <= now }) ?? false { stalls += 1 }
+        policy.arrived(now: now)
+      }
+    }
+    #expect(stalls == 1, "only the first pause looks like one")
+    #expect(policy.stallsAt == nil)
+    // The bytes flow for a minute: what was is forgotten.
+    for packet: Int64 in 0..<6000 { policy.arrived(now: 61 * Self.second + packet * 10_000_000) }
+    #expect(policy.stallsAt == 61 * Self.second + 59_990_000_000 + 200_000_000)
+  }
 }
 
 @Suite struct RetryBudgetTests {

@@ -19,6 +19,8 @@ final class ChunkReceiver: FetchReceiver, @unchecked Sendable {
   private var buffer: UnsafeMutableRawBufferPointer?
   private var filled = 0
   private var flushedAt = Clocks.boottime()
+  /// When the body began.
+  private var begunAt: Int64 = 0
   /// How many bytes are wanted, if another request fetches the rest.
   private var wanted: Int64?
   private var comparison: Comparison?
@@ -55,6 +57,7 @@ final class ChunkReceiver: FetchReceiver, @unchecked Sendable {
     if let wanted { shorten(to: wanted) }
     let capacity = min(count ?? .max, Int64(download.bufferSize))
     buffer = .allocate(byteCount: Int(max(capacity, 1)), alignment: 4096)
+    begunAt = Clocks.boottime()
     return reception
   }
 
@@ -75,6 +78,7 @@ final class ChunkReceiver: FetchReceiver, @unchecked Sendable {
       download.staging.mustWaitForRecord(target.file, then: { transfer.resume() })
       || download.throttle.holdsBack(body.count, of: transfer)
     if noting(mustWait) { return .pause }
+    download.arrived()
     return gather(body) ? .continue : .abort
   }
 
@@ -119,7 +123,21 @@ final class ChunkReceiver: FetchReceiver, @unchecked Sendable {
       filled += count
       rest = rest.dropFirst(count)
     }
-    return filled < buffer.count || target.file.opening.isClosed || flush()
+    guard filled == buffer.count, !target.file.opening.isClosed else { return true }
+    guard flush() else { return false }
+    grow()
+    return true
+  }
+
+  /// Takes a larger buffer where more flows than was known. Not in the first moments: many servers begin with a burst.
+  private func grow() {
+    let elapsed = flushedAt - begunAt
+    guard elapsed >= download.options.bufferTime.nanoseconds, let buffer else { return }
+    let rate = Int64(Double(received) / (Double(elapsed) / 1e9))
+    let size = Int(min(Int64(download.bufferSize(at: rate)), target?.left ?? .max))
+    guard size >= 2 * buffer.count else { return }
+    buffer.deallocate()
+    self.buffer = .allocate(byteCount: size, alignment: 4096)
   }
 
   /// Writes the gathered bytes. Returns false if no more can be written; the download then knows the reason.

@@ -8,6 +8,10 @@ final class Throttle: @unchecked Sendable {
   private let loop: EventLoop
   private let limiter: RateLimiter?
   private var bucket: TokenBucket?
+  /// The bytes that the task's own limit lets pass at once. Single reads would wake a slow transfer for very little.
+  private let portion: Int
+  /// What is left of the last portion.
+  private var left = 0
   /// The bytes that the common limit has granted and that are left.
   private var share: (number: Int, left: Int, isAsked: Bool)
   private var waiting: [CurlTransfer] = []
@@ -19,18 +23,22 @@ final class Throttle: @unchecked Sendable {
     self.loop = loop
     self.limiter = limiter
     bucket = rate.map { TokenBucket(rate: $0, now: Clocks.boottime()) }
+    portion = Int(min(max((rate ?? 0) / 2, 16 << 10), 256 << 10))
     share = (limiter?.enter() ?? 0, 0, false)
   }
 
   /// Whether there is any limit.
   var isLimited: Bool { bucket != nil || limiter != nil }
 
-  /// Returns true if `count` bytes must wait for a limit; `transfer` is then resumed in time. Otherwise the bytes are
-  /// counted and may pass.
+  /// The task's equal part of the common limit, in bytes per second; `nil` if there is none.
+  var commonShare: Int64? { limiter?.share }
+
+  /// Returns true if `count` bytes, at most 16 KiB, must wait for a limit; `transfer` is then resumed in time. Otherwise
+  /// the bytes are counted and may pass.
   func holdsBack(_ count: Int, of transfer: CurlTransfer) -> Bool {
     guard isLimited else { return false }
     let now = Clocks.boottime()
-    if let wait = bucket?.wait(now: now), wait > 0 {
+    if left < count, let wait = bucket?.wait(now: now), wait > 0 {
       waiting.append(transfer)
       if pacer == nil {
         pacer = loop.timer(after: .nanoseconds(wait)) { [self] in
@@ -44,7 +52,12 @@ final class Throttle: @unchecked Sendable {
       waiting.append(transfer)
       return true
     }
-    bucket?.take(count, now: now)
+    guard bucket != nil else { return false }
+    if left < count {
+      bucket?.take(portion, now: now)
+      left += portion
+    }
+    left -= count
     return false
   }
 

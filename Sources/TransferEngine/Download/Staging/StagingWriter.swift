@@ -9,6 +9,8 @@ protocol StagingOwner: AnyObject {
   var isUnproven: Bool { get }
   /// The present file is open.
   func opened(_ file: StagedFile)
+  /// No bytes arrive: writes those that are gathered. Returns false if this is no stall.
+  func standsStill() -> Bool
   /// The file cannot be written, or its checkpoint cannot be recorded.
   func stagingFailed(_ failure: TaskFailure)
 }
@@ -30,6 +32,8 @@ final class StagingWriter: @unchecked Sendable {
   let syncing = Latch()
   private var policy: SyncPolicy
   private var isClosed = false
+  /// Fires when the run may stand still.
+  private var stall: LoopTimer?
 
   init(
     _ spec: TaskSpec, destination: StorageURL, ledger: any DownloadLedger, context: DownloadContext
@@ -51,6 +55,8 @@ final class StagingWriter: @unchecked Sendable {
   /// The run is over. A file that is opened after this is not used.
   func close() {
     isClosed = true
+    stall?.cancel()
+    stall = nil
     follower?.close()
   }
 
@@ -136,10 +142,42 @@ extension StagingWriter {
 
   /// Starts a sync if enough bytes are unsynced, or if the last sync is long enough ago.
   func syncIfDue(now: Int64) {
-    guard !syncing.isClosed, let staged, let file = staged.file, policy.isDue(unsynced: staged.unsynced, now: now)
-    else { return }
+    guard let staged, policy.isDue(unsynced: staged.unsynced, now: now) else { return }
+    startSync()
+  }
+
+  private func startSync() {
+    guard !syncing.isClosed, let staged, let file = staged.file else { return }
     syncing.close()
     root.loop.task { [self] in await sync(staged, file) }
+  }
+
+  /// Bytes have arrived. If no more do, they are recorded at once: a crash during a stall then costs nothing.
+  func arrived(now: Int64) {
+    policy.arrived(now: now)
+    if stall == nil { watchForStall(now: now) }
+  }
+
+  private func watchForStall(now: Int64) {
+    guard !isClosed, let time = policy.stallsAt else { return }
+    // Not before the sync that runs, or the opening of the file, had time to end.
+    stall = root.loop.timer(after: .nanoseconds(max(time - now, 50_000_000))) { [self] in
+      stall = nil
+      let now = Clocks.boottime()
+      guard let time = policy.stallsAt else { return }
+      if time <= now { recordStalled(now: now) } else { watchForStall(now: now) }
+    }
+  }
+
+  private func recordStalled(now: Int64) {
+    guard let staged, owner?.recordable(generation: staged.generation) != nil, owner?.standsStill() == true else {
+      return
+    }
+    if syncing.isClosed || staged.opening.isClosed {
+      watchForStall(now: now)
+    } else if staged.unsynced > 0 {
+      startSync()
+    }
   }
 
   /// Syncs the file and then records the bytes that were written before the sync. Only one sync runs at a time.

@@ -1,6 +1,7 @@
 import ReelhaulSystem
 
-/// Decides when a staging file is synced, and when so many bytes wait to be recorded that no more may be received.
+/// Decides when a staging file is synced, when a run stands still, and when so many bytes wait to be recorded that no
+/// more may be received.
 /// Pure: the caller passes the time, in nanoseconds.
 struct SyncPolicy: Hashable {
   /// The file is synced when it has this many unsynced bytes …
@@ -10,6 +11,9 @@ struct SyncPolicy: Hashable {
   /// For how long more than `bytes` may wait to be recorded.
   let exposure: Int64
   private var syncedAt: Int64
+  private var arrivedAt: Int64
+  /// The longest time without bytes of late.
+  private var gap: Int64 = 0
   private var recorded: Record
 
   private struct Record: Hashable {
@@ -24,6 +28,7 @@ struct SyncPolicy: Hashable {
     self.interval = interval.nanoseconds
     self.exposure = exposure.nanoseconds
     syncedAt = now
+    arrivedAt = now
     self.recorded = Record(bytes: recorded, since: now)
   }
 
@@ -31,6 +36,23 @@ struct SyncPolicy: Hashable {
   func isDue(unsynced: Int64, now: Int64) -> Bool {
     unsynced > 0 && (unsynced >= bytes || now - syncedAt >= interval)
   }
+
+  /// Bytes arrived.
+  mutating func arrived(now: Int64) {
+    let elapsed = max(0, now - arrivedAt)
+    // A gap is forgotten after many times its length.
+    gap = max(elapsed, gap - elapsed / 16)
+    arrivedAt = max(arrivedAt, now)
+  }
+
+  /// When the run stands still, unless bytes arrive before: what it has is then recorded at once. `nil` if its bytes
+  /// come in lumps, so that the interval is over first.
+  var stallsAt: Int64? {
+    let patience = max(Self.shortestStall, 4 * min(gap, interval))
+    return patience < interval ? arrivedAt + patience : nil
+  }
+
+  private static let shortestStall = Duration.milliseconds(200).nanoseconds
 
   /// A sync begins.
   mutating func began(now: Int64) {

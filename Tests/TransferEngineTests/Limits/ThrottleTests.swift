@@ -1,0 +1,43 @@
+import ReelhaulSystem
+import TaskCore
+import Testing
+
+@testable import ReelhaulCurl
+@testable import TransferEngine
+
+@Suite struct ThrottleTests {
+  @Test("a task's own limit passes half a second at once, so that a slow transfer is seldom resumed")
+  func portions() async throws {
+    let storage = try StorageFixture()
+    let loop = EventLoop(name: "throttle-test")
+    let context = DownloadContext(loop: loop, storage: storage, permits: false)
+    let passed = try await loop.task {
+      let transfer = CurlTransfer(
+        request: CurlRequest(url: "http://a/film.mp4"), handler: Sink(), client: context.root.client)
+      let throttle = Throttle(rate: 100 << 10, limiter: nil, loop: loop)
+      var passed = 0
+      while !throttle.holdsBack(1 << 10, of: transfer) { passed += 1 }
+      throttle.close()
+      return passed
+    }.value
+    #expect(passed == 50)
+    await context.close()
+    loop.shutdown()
+  }
+
+  @Test("a transfer's share of the common limit follows how many there are")
+  func shares() {
+    let loop = EventLoop(name: "throttle-test")
+    let limiter = RateLimiter(rate: 1000, loop: loop)
+    let transfers = (0..<4).map { _ in limiter.enter() }
+    #expect(limiter.share == 250)
+    for transfer in transfers.dropFirst() { limiter.leave(transfer, returning: 0) }
+    #expect(limiter.share == 1000)
+    loop.shutdown()
+  }
+}
+
+private final class Sink: CurlHandler {
+  func receive(head: CurlHead, of transfer: CurlTransfer) -> CurlVerdict { .continue }
+  func receive(body: UnsafeRawBufferPointer, of transfer: CurlTransfer) -> CurlVerdict { .continue }
+}
