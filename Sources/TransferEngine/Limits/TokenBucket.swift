@@ -26,6 +26,9 @@ struct TokenBucket: Hashable {
     return debt
   }
 
+  /// Nanoseconds in which `bytes` may pass, or as many as may at once if these are fewer.
+  func wait(for bytes: Int64) -> Int64 { Int64(Double(min(bytes, burst)) / Double(rate) * 1_000_000_000) }
+
   private var debt: Int64 {
     tokens >= 0 ? 0 : Int64((Double(-tokens) / Double(rate) * 1_000_000_000).rounded(.up))
   }

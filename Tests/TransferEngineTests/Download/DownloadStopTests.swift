@@ -133,6 +133,8 @@ private struct BusyThread {
   init(of pool: BlockingPool) throws {
     var pipe: [Int32] = [-1, -1]
     guard Glibc.pipe(&pipe) == 0 else { throw SystemError.last("pipe") }
+    // A child process of another test that had the writing end, too, would keep the thread busy.
+    for end in pipe { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
     let reader = pipe[0]
     writer = pipe[1]
     call = Task {

@@ -8,10 +8,9 @@ final class Throttle: @unchecked Sendable {
   private let loop: EventLoop
   private let limiter: RateLimiter?
   private var bucket: TokenBucket?
-  /// The bytes that the task's own limit lets pass at once. Single reads would wake a slow transfer for very little.
-  private let portion: Int
-  /// What is left of the last portion.
-  private var left = 0
+  /// What a transfer that was held back by the task's own limit gets at once, in nanoseconds of the limit. Single reads
+  /// would wake a slow transfer for very little.
+  private let portion: Int64
   /// The bytes that the common limit has granted and that are left.
   private var share: (number: Int, left: Int, isAsked: Bool)
   private var waiting: [CurlTransfer] = []
@@ -23,7 +22,7 @@ final class Throttle: @unchecked Sendable {
     self.loop = loop
     self.limiter = limiter
     bucket = rate.map { TokenBucket(rate: $0, now: Clocks.boottime()) }
-    portion = Int(min(max((rate ?? 0) / 2, 16 << 10), 256 << 10))
+    portion = bucket?.wait(for: 256 << 10) ?? 0
     share = (limiter?.enter() ?? 0, 0, false)
   }
 
@@ -33,15 +32,15 @@ final class Throttle: @unchecked Sendable {
   /// The task's equal part of the common limit, in bytes per second; `nil` if there is none.
   var commonShare: Int64? { limiter?.share }
 
-  /// Returns true if `count` bytes, at most 16 KiB, must wait for a limit; `transfer` is then resumed in time. Otherwise
-  /// the bytes are counted and may pass.
+  /// Returns true if `count` bytes must wait for a limit; `transfer` is then resumed in time. Otherwise the bytes are
+  /// counted and may pass.
   func holdsBack(_ count: Int, of transfer: CurlTransfer) -> Bool {
     guard isLimited else { return false }
     let now = Clocks.boottime()
-    if left < count, let wait = bucket?.wait(now: now), wait > 0 {
+    if let wait = bucket?.wait(now: now), wait > 0 || pacer != nil {
       waiting.append(transfer)
       if pacer == nil {
-        pacer = loop.timer(after: .nanoseconds(wait)) { [self] in
+        pacer = loop.timer(after: .nanoseconds(wait + portion)) { [self] in
           pacer = nil
           resumeWaiting()
         }
@@ -52,12 +51,7 @@ final class Throttle: @unchecked Sendable {
       waiting.append(transfer)
       return true
     }
-    guard bucket != nil else { return false }
-    if left < count {
-      bucket?.take(portion, now: now)
-      left += portion
-    }
-    left -= count
+    bucket?.take(count, now: now)
     return false
   }
 
