@@ -16,7 +16,7 @@ directory=$(mktemp -d "${TMPDIR:-/tmp}/reelhaul-peers.XXXXXX")
 chmod 755 "$directory" # PostgreSQL may run as another user
 up=
 finish() {
-  if [ -n "$up" ]; then kill "$up" 2>/dev/null && wait "$up" || true; fi
+  if [ -n "$up" ]; then kill "$up" 2>/dev/null || true; wait "$up" || true; fi
   rm -rf "$directory"
 }
 trap finish EXIT
@@ -32,10 +32,11 @@ until [ -e "$directory/data/reelhaul.env" ]; do
   kill -0 "$up" 2>/dev/null || die "the fleet did not start: $(cat "$directory/up.log")"
   sleep 0.1
 done
+# shellcheck disable=SC1091
 url=$(. "$directory/data/reelhaul.env" && echo "$REELHAUL_POSTGRES")
 psql -q "$url" -c 'create database peer'
 "$directory/venv/bin/python" deploy/bench-pgqueuer.py "$(sed -E 's|(//[^/]*/)[^?]*|\1peer|' <<<"$url")" >"$directory/peer.json"
-kill "$up" && wait "$up" || true
+kill "$up"; wait "$up" || true
 up=
 
 say "reelhaul"
