@@ -305,12 +305,18 @@ import Testing
     }
   }
 
-  @Test("a download goes on at once, however often its workers die", arguments: StoreKind.allCases)
+  @Test("downloads and deletes go on at once, however often their workers die", arguments: StoreKind.allCases)
   func workersThatDieDelayNoDownload(_ kind: StoreKind) async throws {
+    for its in [TaskKind.download, .delete] {
+      try await goesOn(its, kind)
+    }
+  }
+
+  private func goesOn(_ its: TaskKind, _ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
       var spec = TaskSpec.noop(UniqueID(high: 1, low: 0x5030_8000))
-      spec.kind = .download
-      spec.destination = "storage://default/a.mp4"
+      spec.kind = its
+      (spec.source, spec.destination) = ("storage://default/a.mp4", its == .download ? "storage://default/b.mp4" : nil)
       try await fixture.submit(spec)
       for _ in 0..<(2 * RetryPolicy.mostLosses) { try await lose(spec.id, fixture) }
       let document = try #require(try await fixture.store.task(spec.id))
@@ -337,7 +343,7 @@ import Testing
     _ task: UniqueID, _ fixture: StoreFixture, _ body: (Claim) async throws -> Void = { _ in }
   ) async throws {
     _ = try await fixture.store.sweep()
-    let worker = try await fixture.worker()
+    let worker = try await fixture.worker(kinds: [.noop, .download, .delete])
     let claim = try #require(try await fixture.store.claim(worker, limit: 1).first)
     #expect(claim.spec.id == task)
     try await body(claim)

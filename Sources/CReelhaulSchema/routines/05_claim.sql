@@ -362,7 +362,8 @@ end $$;
 -- transaction, because the gate is held until the transaction ends.
 --
 -- A task that starts for the first time, and was never changed before, comes with its specification: its epoch and its
--- attempt are 1, and it has no checkpoint. `claimed` returns what a worker needs to know of the others.
+-- attempt are 1, and it has no checkpoint. `claimed` returns what a worker needs to know of the others. The answer has at
+-- most 64 KiB of specifications, so that it is sent at once: a worker that does not read it must not hold the gate.
 create function claim_tasks(claimer int, wanted int, call bigint)
 returns table (task_id uuid, spec json) language plpgsql set reelhaul.plans = 'by_index'
 set enable_bitmapscan = off set enable_memoize = off as $$
@@ -506,23 +507,26 @@ begin
     return;
   end if;
   begin
-    lock table task in access share mode nowait;
+    lock table task in row exclusive mode nowait;
   exception when lock_not_available then
-    -- Somebody changes the table. This transaction must not wait for it, because it has locked the row of the worker,
-    -- which the renewal of the lease needs.
+    -- Somebody changes the table or its indexes. This transaction must not wait for it, because it has locked the row of
+    -- the worker, which the renewal of the lease needs.
     perform publish('started', all_took, all_sequences);
     return query select u.id, null::json from unnest(all_took) u(id);
     return;
   end;
   return query
     with begun as materialized (
-      select u.id, u.sequence, t.spec, t.created_at
-        from unnest(all_took, all_sequences) u(id, sequence)
-        left join task t on t.id = any(case when u.sequence = 2 then array[u.id] end)),  -- the first event after submitted
+      select n.id, n.sequence, n.created_at,
+             case when sum(pg_column_size(n.spec)) over (rows unbounded preceding) <= 65536 then n.spec end spec
+        from (select u.id, u.sequence, t.spec, t.created_at
+                from unnest(all_took, all_sequences) u(id, sequence)
+                left join task t
+                  on t.id = any(case when u.sequence = 2 then array[u.id] end)) n),  -- the first event after submitted
     told as (
       insert into outbox (kind, task_ids, sequences, worker, specs, created_ats)
       select 'started', array_agg(b.id), array_agg(b.sequence), (select boot from worker where id = claimer),
-             case when sum(pg_column_size(b.spec)) <= bytes_in_events() then array_agg(b.spec) end, array_agg(b.created_at)
+             array_agg(b.spec), array_agg(b.created_at)
         from begun b)
     select b.id, b.spec from begun b;
 end $$;

@@ -6,8 +6,8 @@
 --
 -- A task may be what kills its workers. So the fifth run in a row that is lost before its first checkpoint fails the
 -- task (`RetryPolicy.mostLosses`). After the second, each task waits for a time of its own, up to 32 s, so that tasks which
--- only ran beside the one at fault do not run beside it again. Downloads never count: their first checkpoint comes after
--- seconds, and they run nobody's code but ours.
+-- only ran beside the one at fault do not run beside it again. Downloads and deletes never count: their first checkpoint
+-- comes late, and they run nobody's code but ours.
 create function end_runs(
   tuples tid[], tasks uuid[], outcomes text[], delays interval[], digests bytea[], sizes bigint[], outputs json[],
   codes text[], messages text[], classes text[], retry_afters int[]
@@ -19,7 +19,7 @@ declare
   succeeded uuid[];
   canceled  uuid[];
   intents   tid[];
-  downloads int := coalesce((select id from bucket where scope = 'kind' and name = 'download'), 0);
+  trusted   int[] := array(select id from bucket where scope = 'kind' and name in ('download', 'delete'));
 begin
   perform lock_tasks(tasks);  -- from now on no control command can add an intent
 
@@ -33,7 +33,7 @@ begin
       left join lateral (select what, ctid intent from intent where worker_id = r.worker_id and task_id = r.task_id offset 0) i
         on true
      cross join lateral (
-       select case when u.outcome = 'lost' and r.kind_id <> downloads
+       select case when u.outcome = 'lost' and r.kind_id <> all(trusted)
                     and not exists (select from checkpoint c where c.task_id = r.task_id and c.epoch = r.epoch)
                 then 1 + (select t.losses from task t where t.id = any(array[r.task_id])) else 0 end losses) l),
   decided as (

@@ -156,11 +156,13 @@ package final class PostgresStore: TaskStore {
   }
 
   package func lead(_ worker: WorkerID, seconds: Int) async throws -> Bool {
-    try await call {
+    let leads = try await call {
       try await pool.query(StoreQueries.lead, .int32(worker.rawValue), .int32(Int32(clamping: seconds))).value {
         try $0.bool()
       }
     }
+    if !leads { snapshots.withLock { $0 = RunningSnapshots() } }
+    return leads
   }
 }
 

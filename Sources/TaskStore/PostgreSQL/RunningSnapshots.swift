@@ -83,6 +83,8 @@ struct OutboxRow {
 /// relayed meanwhile, is never used. About the newest 4,000 are kept.
 struct RunningSnapshots {
   private static let limit = 2048
+  /// Longer ones are read again, so that all of them together need few megabytes.
+  private static let longest = 4096
 
   /// Two ages: when the younger is full, it becomes the older one.
   private var young: [UniqueID: TaskSnapshot] = [:]
@@ -117,7 +119,9 @@ struct RunningSnapshots {
   mutating func keep(_ snapshots: some Sequence<TaskSnapshot>) {
     for snapshot in snapshots {
       let task = snapshot.task
-      guard task.state == .running || task.state == .publishing || task.sequence > snapshot.event else { continue }
+      guard task.state == .running || task.state == .publishing || task.sequence > snapshot.event,
+        snapshot.size + (task.output?.count ?? 0) <= Self.longest
+      else { continue }
       if young.count >= Self.limit { (old, young) = (young, [:]) }
       young[task.spec.id] = snapshot
     }

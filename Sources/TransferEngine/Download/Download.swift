@@ -169,6 +169,8 @@ extension Download {
   }
 
   private func inspect(bytes: Int64) async {
+    // What was received may still be waiting for its file.
+    await staged?.opening.opened()
     guard let file = staged?.file else { return }
     let result = await staging.attempt { () throws(StorageError) in
       var boxes = MediaBoxes(size: bytes) { range throws(StorageError) in try file.read(range) }

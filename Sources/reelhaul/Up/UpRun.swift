@@ -166,7 +166,7 @@ struct UpRun {
         try await Task.sleep(for: .milliseconds(50))
       }
     }
-    if fleet.dealsCommands { try await waitUntilDealt(fleet) }
+    if fleet.dealsCommands, !fleet.workers.isEmpty { try await waitUntilDealt(fleet) }
   }
 
   /// Waits until all workers have seen each other's leases, and all partitions are read.

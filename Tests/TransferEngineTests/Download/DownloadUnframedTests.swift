@@ -48,6 +48,16 @@ import Testing
     }
   }
 
+  @Test("empty bodies prove nothing")
+  func emptyBodiesProveNothing() async throws {
+    try await run { harness, spec in
+      harness.origin.always(DownloadHarness.path, .unframed([]))
+      let failure = await harness.run(spec).failure
+      #expect(failure?.code == .badResponse && failure?.class == .retry)
+      try #expect(harness.published == nil)
+    }
+  }
+
   @Test("two equal bodies are compared even if downloads are not hashed otherwise")
   func bodiesAreComparedWithoutHashing() async throws {
     try await run {

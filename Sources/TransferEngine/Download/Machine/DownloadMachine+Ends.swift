@@ -38,6 +38,11 @@ extension DownloadMachine {
         if received >= limits.firstChunk || milliseconds >= 250 {
           server.requestRate = received * 1000 / max(1, milliseconds)
         }
+        if received == 0, case .whole(let whole) = work, whole.needsProof {
+          // Two such bodies are equal, and yet prove nothing.
+          let reason = "the body is empty, and does not say that it is whole"
+          return failed(.badResponse(reason, url: running.place.url), running, work)
+        }
         return arrived(received, work)
       }
       if let refusal = refusal(ofBody: received, interruption) { return end(.failed(refusal)) }
