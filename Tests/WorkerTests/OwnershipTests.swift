@@ -50,6 +50,16 @@ import Testing
     await Task.detached { loop.shutdown() }.value
   }
 
+  @Test("a payload of more than 256 KiB is refused, and costs the run nothing")
+  func longPayload() async throws {
+    let loop = EventLoop(name: "ownership-test")
+    let ledger = ledger(TestStore(), Fence(until: .now + .seconds(3600)), loop: loop)
+    let long = Checkpoint(payload: [UInt8](repeating: UInt8(ascii: "1"), count: 256 << 10 + 1))
+    await #expect(throws: CheckpointTooLong.self) { try await ledger.checkpoint(long) }
+    #expect(ledger.mayWrite)
+    await Task.detached { loop.shutdown() }.value
+  }
+
   @Test("a run writes nothing once the fence of its lease is closed")
   func closedFence() async throws {
     let loop = EventLoop(name: "ownership-test")

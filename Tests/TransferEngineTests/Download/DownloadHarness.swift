@@ -40,9 +40,11 @@ final class DownloadHarness: Sendable {
 
   static func run<Result>(
     policy: NetworkPolicy = .loopback, credentials: CredentialFile? = nil, roots: [String: String] = [:],
-    _ change: (inout HarnessOptions) -> Void = { _ in }, _ body: (DownloadHarness) async throws -> Result
+    trustsTestAuthority: Bool = false, _ change: (inout HarnessOptions) -> Void = { _ in },
+    _ body: (DownloadHarness) async throws -> Result
   ) async throws -> Result {
     var options = HarnessOptions()
+    if trustsTestAuthority { options.caFile = try TestCertificates.shared.get().authority }
     options.limits.firstChunk = 128 << 10
     options.limits.chunks.shortest = 128 << 10
     options.limits.chunks.longest = 256 << 10
@@ -101,6 +103,18 @@ final class DownloadHarness: Sendable {
 
   var stagedNames: [String] {
     get throws { try storage.volume("default").staged().map(\.name.description) }
+  }
+
+  /// Runs a download whose worker dies once it has recorded that it publishes: that checkpoint.
+  func diedPublishing(_ spec: TaskSpec) async throws -> DownloadCheckpoint {
+    let recorded = Lock<DownloadCheckpoint?>(nil)
+    let ledger = RecordingLedger { checkpoint in
+      guard checkpoint.publishing != nil else { return }
+      recorded.withLock { $0 = checkpoint }
+      throw RecordingLedger.Refused()
+    }
+    #expect(await run(spec, ledger: ledger).failure?.code == .checkpointFailed)
+    return try #require(recorded.withLock { $0 })
   }
 
   /// Runs a download, cancels it when an answer is held at `gate` and `written` bytes are written, and returns the

@@ -191,35 +191,6 @@ import Testing
     }
   }
 
-  /// The first run died between recording and renaming. The second run renames only the verified file.
-  @Test("an interrupted publication is finished only with the verified bytes", arguments: [false, true])
-  func aRecordedPublishIsFinishedWithTheVerifiedBytesAlone(areOthers: Bool) async throws {
-    try await DownloadHarness.run { harness in
-      let spec = harness.spec()
-      harness.origin.serve(DownloadHarness.path, Self.file)
-      let recorded = Lock<DownloadCheckpoint?>(nil)
-      let ledger = RecordingLedger { checkpoint in
-        guard checkpoint.publishing != nil else { return }
-        recorded.withLock { $0 = checkpoint }
-        throw RecordingLedger.Refused()
-      }
-      #expect(await harness.run(spec, ledger: ledger).failure?.code == .checkpointFailed)
-      try #expect(harness.published == nil, "a file has no name before it is recorded that it gets one")
-      let checkpoint = try #require(recorded.withLock { $0 })
-      let before = harness.origin.exchanges(DownloadHarness.path).count
-      if areOthers {
-        let volume = try harness.storage.volume("default")
-        let file = try volume.adopt(try #require(StagingName(checkpoint.stagingName)), minimumSize: Self.size)
-        try file.write("other bytes")
-      }
-      let outcome = await harness.run(spec, from: checkpoint)
-      #expect(outcome == .succeeded(sha256: Self.file.sha256, bytes: Self.size))
-      try #expect(harness.published == Self.file.bytes)
-      #expect((harness.origin.exchanges(DownloadHarness.path).count > before) == areOthers)
-      #expect(try harness.storage.volume("default").staged() == [])
-    }
-  }
-
   @Test("a former owner creates no staging file")
   func aFormerOwnerMakesNoFile() async throws {
     try await DownloadHarness.run { harness in
@@ -319,57 +290,6 @@ import Testing
     }
   }
 
-  @Test("a crash while publishing is finished without another download", arguments: [false, true], [false, true])
-  func aCrashWhilePublishingIsFinished(afterTheRename: Bool, acceptsRanges: Bool) async throws {
-    try await DownloadHarness.run { harness in
-      let spec = harness.spec()
-      harness.origin.serve(DownloadHarness.path, Self.file.with { $0.acceptsRanges = acceptsRanges })
-      let ledger: RecordingLedger
-      if afterTheRename {
-        ledger = RecordingLedger()
-        _ = await harness.run(spec, ledger: ledger)
-      } else {
-        let recorded = Lock<DownloadCheckpoint?>(nil)
-        let dying = RecordingLedger { checkpoint in
-          recorded.withLock { if checkpoint.publishing != nil { $0 = checkpoint } }
-          if checkpoint.publishing != nil { throw RecordingLedger.Refused() }
-        }
-        #expect(await harness.run(spec, ledger: dying).failure?.code == .checkpointFailed)
-        ledger = RecordingLedger()
-        try await ledger.checkpoint(#require(recorded.withLock { $0 }))
-      }
-      let checkpoint = try #require(ledger.last)
-      #expect(checkpoint.publishing != nil)
-      let before = harness.origin.exchanges(DownloadHarness.path).count
-      let outcome = await harness.run(spec, from: checkpoint)
-      #expect(outcome == .succeeded(sha256: Self.file.sha256, bytes: Self.size))
-      try #expect(harness.published == Self.file.bytes)
-      #expect(harness.origin.exchanges(DownloadHarness.path).count == before)
-    }
-  }
-
-  /// If something prevents the publication of a complete file, the file is published once the cause is gone, and is not
-  /// fetched again.
-  @Test("a failed publication is repeated without another download", arguments: [false, true])
-  func aFailedPublishIsMadeUpFor(acceptsRanges: Bool) async throws {
-    try await DownloadHarness.run { harness in
-      let spec = harness.spec()
-      harness.origin.serve(DownloadHarness.path, Self.file.with { $0.acceptsRanges = acceptsRanges })
-      let obstacle = "\(harness.directory.path)/in"
-      let ledger = RecordingLedger { if $0.publishing != nil { try write([], to: obstacle) } }
-      #expect(await harness.run(spec, ledger: ledger).failure?.code == .destinationInvalid)
-      let before = harness.origin.exchanges(DownloadHarness.path).count
-      // The obstacle may stay as long as it likes.
-      #expect(await harness.run(spec, from: ledger.last).failure?.code == .destinationInvalid)
-      unlink(obstacle)
-      let outcome = await harness.run(spec, from: ledger.last)
-      #expect(outcome == .succeeded(sha256: Self.file.sha256, bytes: Self.size))
-      try #expect(harness.published == Self.file.bytes)
-      try #expect(harness.stagedNames.isEmpty)
-      #expect(harness.origin.exchanges(DownloadHarness.path).count == before)
-    }
-  }
-
   /// The bytes of a single response cannot be used until they are complete and verified.
   @Test("a part of a response without ranges is not kept")
   func aPartOfOneResponseIsNotKept() async throws {
@@ -378,38 +298,6 @@ import Testing
       let gate = harness.origin.hold(DownloadHarness.path, from: 700_000)
       try #expect(await harness.interrupted(harness.spec(), at: gate, written: 600_000) == nil)
       try #expect(harness.stagedNames.isEmpty)
-    }
-  }
-
-  @Test("a published file that was removed is fetched again")
-  func aPublishedFileThatIsGoneIsFetchedAnew() async throws {
-    try await DownloadHarness.run { harness in
-      let spec = harness.spec()
-      harness.origin.serve(DownloadHarness.path, Self.file)
-      let ledger = RecordingLedger()
-      _ = await harness.run(spec, ledger: ledger)
-      unlink("\(harness.directory.path)/in/film.mp4")
-      let checkpoint = try #require(ledger.last)
-      let outcome = await harness.run(spec, from: checkpoint)
-      #expect(outcome == .succeeded(sha256: Self.file.sha256, bytes: Self.size))
-      try #expect(harness.published == Self.file.bytes)
-    }
-  }
-
-  @Test("a file of somebody else at the destination is not taken for the one that was about to be published")
-  func aFileOfSomebodyElseIsNotAdopted() async throws {
-    try await DownloadHarness.run { harness in
-      let spec = harness.spec()
-      harness.origin.serve(DownloadHarness.path, Self.file)
-      let ledger = RecordingLedger()
-      _ = await harness.run(spec, ledger: ledger)
-      #expect(ledger.last?.publishing != nil)
-      // As if the first owner had died before the rename, and somebody else had been faster.
-      let path = "\(harness.directory.path)/in/film.mp4"
-      unlink(path)
-      try write(Self.other.bytes, to: path)
-      #expect(await harness.run(spec, from: ledger.last).failure?.code == .destinationExists)
-      try #expect(harness.published == Self.other.bytes)
     }
   }
 
@@ -448,49 +336,6 @@ import Testing
       }
       #expect(await task.value == .stopped)
       try #expect(harness.published == nil)
-    }
-  }
-
-  /// A cancel before `publishing` is recorded stops the run. A later cancel is too late. File and outcome always agree.
-  @Test("a cancel stops the run before publishing is recorded, and is too late afterwards", arguments: [false, true])
-  func aCancelRacesThePublish(isTooLate: Bool) async throws {
-    try await DownloadHarness.run {
-      $0.syncBytes = 200_000
-    } _: { harness in
-      harness.origin.serve(DownloadHarness.path, Self.file)
-      let run = Lock<Task<DownloadOutcome, Never>?>(nil)
-      let ledger = RecordingLedger { checkpoint in
-        guard (checkpoint.publishing != nil) == isTooLate else { return }
-        run.withLock { $0?.cancel() }
-      }
-      let spec = harness.spec()
-      let outcome = await run.withLock { run in
-        let task = Task { await harness.run(spec, ledger: ledger) }
-        run = task
-        return task
-      }.value
-      #expect(outcome == (isTooLate ? .succeeded(sha256: Self.file.sha256, bytes: Self.size) : .stopped))
-      try #expect(harness.published == (isTooLate ? Self.file.bytes : nil))
-      try #expect(harness.stagedNames.isEmpty == isTooLate)
-    }
-  }
-
-  @Test("a run that has lost its task publishes nothing")
-  func withoutOwnershipNothingIsPublished() async throws {
-    try await DownloadHarness.run { harness in
-      harness.origin.serve(DownloadHarness.path, Self.file)
-      let gate = OriginGate()
-      harness.origin.script(DownloadHarness.path) { $0.number >= 3 ? [.hold(after: 0, gate)] : [] }
-      let ledger = RecordingLedger()
-      let spec = harness.spec()
-      let task = Task { await harness.run(spec, ledger: ledger) }
-      await gate.reached()
-      ledger.revoke()
-      let recorded = ledger.checkpoints.count
-      gate.open()
-      #expect(await task.value == .stopped)
-      try #expect(harness.published == nil)
-      #expect(ledger.checkpoints.count == recorded)
     }
   }
 

@@ -19,11 +19,7 @@ import Testing
     _ change: @escaping @Sendable (inout HarnessOptions) -> Void = { _ in },
     _ body: (DownloadHarness, TLSRelay) async throws -> Void
   ) async throws {
-    let authority = try TestCertificates.shared.get().authority
-    try await DownloadHarness.run {
-      $0.caFile = authority
-      change(&$0)
-    } _: { harness in
+    try await DownloadHarness.run(trustsTestAuthority: true, change) { harness in
       harness.origin.serve(DownloadHarness.path, Self.file)
       let relay = try TLSRelay(to: harness.origin.port, as: server, highestVersion: highestVersion)
       defer { relay.close() }

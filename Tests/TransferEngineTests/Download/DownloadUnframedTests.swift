@@ -21,11 +21,7 @@ import Testing
     over way: Way = .plain, _ change: @escaping @Sendable (inout HarnessOptions) -> Void = { _ in },
     _ body: (DownloadHarness, TaskSpec) async throws -> Void
   ) async throws {
-    let authority = try TestCertificates.shared.get().authority
-    try await DownloadHarness.run {
-      $0.caFile = authority
-      change(&$0)
-    } _: { harness in
+    try await DownloadHarness.run(trustsTestAuthority: true, change) { harness in
       harness.origin.serve(DownloadHarness.path, Self.file)
       let relay = way == .plain ? nil : try TLSRelay(to: harness.origin.port, saysGoodbye: way == .tlsWithGoodbye)
       defer { relay?.close() }
@@ -202,14 +198,7 @@ import Testing
   func theVerificationIsRecorded() async throws {
     try await run { harness, spec in
       harness.origin.always(DownloadHarness.path, .unframed())
-      let refused = Lock<DownloadCheckpoint?>(nil)
-      let failing = RecordingLedger { checkpoint in
-        guard checkpoint.publishing != nil else { return }
-        refused.withLock { $0 = checkpoint }
-        throw RecordingLedger.Refused()
-      }
-      #expect(await harness.run(spec, ledger: failing).failure?.code == .checkpointFailed)
-      let checkpoint = try #require(refused.withLock { $0 })
+      let checkpoint = try await harness.diedPublishing(spec)
       let read = try DownloadCheckpoint(checkpoint.envelope)
       #expect(read == checkpoint)
       let outcome = await harness.run(spec, from: read)

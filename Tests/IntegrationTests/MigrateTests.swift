@@ -1,0 +1,171 @@
+import Glibc
+import ReelhaulPostgres
+import ReelhaulSystem
+import TaskCore
+import TaskStore
+import TestKit
+import Testing
+
+/// `migrate`, and what the other commands say of a database that it has not prepared for them.
+@Suite struct MigrateTests {
+  @Test("a database that belongs to another topic prefix is refused until its fleet is given the new one")
+  func aFleetOfAnotherPrefixIsRefused() async throws {
+    let fleet = try await TestFleet.start(workers: 1)
+    let file = OriginFile(seed: 5, size: 1000)
+    fleet.origin.serve("/a.mp4", file)
+    let other = ["--topic-prefix", "other."]
+    for words in [["migrate"], ["migrate", "--plan"], ["worker"], ["doctor"]] {
+      let refused = try await fleet.run(words + other)
+      #expect(refused.status == .exited(2), "\(words): \(refused.output)")
+      for name in [fleet.prefix, "other.", "REELHAUL_TOPIC_PREFIX", "docs/operations.md"] {
+        #expect(refused.output.contains(name), "\(words): \(refused.output)")
+      }
+    }
+    // `up` reads no such variable, so its error names none.
+    let directory = try TemporaryDirectory(prefix: "reelhaul-up")
+    let postgres = try #require(fleet.environment["REELHAUL_POSTGRES"])
+    let up = try await fleet.run(
+      ["up", "--workers", "0", "--data-dir", "\(directory.path)/data", "--postgres", postgres] + other)
+    #expect(up.status == .exited(2) && up.output.contains("Correct --topic-prefix, or"), "\(up.output)")
+    let doctor = try await fleet.run(["doctor", "--topic-prefix", "a b."])
+    #expect(doctor.status == .exited(2), "\(doctor.output)")
+    for finding in ["--topic-prefix (REELHAUL_TOPIC_PREFIX): ", "broker", "database", "schema", "events"] {
+      #expect(doctor.output.contains(finding), "what else there is to say is said: \(doctor.output)")
+    }
+    let task = try await fleet.download("/a.mp4")
+    try await fleet.wait(for: task, .succeeded)
+    #expect(try await fleet.problemsOfEvents() == [])
+
+    // The statement from docs/operations.md.
+    let change = "update fleet set topic_prefix = 'other.' where not exists (select from worker where not dead)"
+    try await fleet.pool.withConnection { _ = try await $0.script(change) }
+    #expect(try await fleet.run(["migrate"]).status == .exited(0), "a fleet that works keeps its prefix")
+    let worker = try #require(fleet.running.first)
+    worker.kill(SIGTERM)
+    #expect(await worker.wait() == .exited(0))
+    try await fleet.pool.withConnection { _ = try await $0.script(change) }
+    #expect(try await fleet.run(["migrate"]).status == .exited(2))
+    #expect(try await fleet.run(["migrate"] + other).status == .exited(0))
+    await fleet.stop()
+  }
+
+  @Test("a worker waits for a missing schema, and refuses the schema of another program")
+  func aWorkerTellsOfASchemaThatIsNotItsOwn() async throws {
+    let fleet = try await TestFleet.start(workers: 0)
+    let url = try await TestPostgres.shared.database()
+    let worker = try fleet.startWorker(["REELHAUL_POSTGRES": url])
+    try await fleet.eventually("it says what to do") {
+      fleet.logs().contains("no schema of reelhaul yet: 'reelhaul migrate'")
+    }
+    #expect(try await fleet.run(["migrate", "--postgres", url]).status == .exited(0))
+    try await fleet.eventually("it has its lease") { fleet.logs().contains("the worker is registered") }
+    worker.kill(SIGTERM)
+    #expect(await worker.wait() == .exited(0))
+
+    let newer = "insert into schema_history (number, name, checksum) values (1000, 'later', 0)"
+    let foreign = "drop table schema_history cascade; create table schema_history (version int)"
+    for (change, word) in [(newer, "upgrade the program"), (foreign, "belongs to another program")] {
+      try await fleet.pool.withConnection { _ = try await $0.script(change) }
+      for (words, code) in [(["worker"], 2 as Int32), (["migrate"], 1), (["doctor"], 1)] {
+        let refused = try await fleet.run(words)
+        #expect(refused.status == .exited(code), "\(words): \(refused.output)")
+        #expect(
+          refused.output.contains(word) && refused.output.contains("another database or schema"), "\(refused.output)")
+      }
+    }
+    await fleet.stop()
+  }
+
+  @Test(
+    "migrate checks all its settings before it writes anything",
+    arguments: [("--kafka", "broker", "Kafka's address must be"), ("--storage", "films", "--storage")])
+  func aMigrationReadsAllThatItIsGivenFirst(option: String, value: String, reason: String) async throws {
+    let fleet = try await TestFleet.start(workers: 0)
+    let url = try await TestPostgres.shared.database()
+    let refused = try await fleet.run(["migrate", "--postgres", url, option, value])
+    #expect(refused.status == .exited(2) && refused.output.contains(reason), "\(refused.output)")
+    let plan = try await fleet.run(["migrate", "--plan", "--postgres", url])
+    #expect(plan.output.contains("is to be applied"), "nothing was written: \(plan.output)")
+    await fleet.stop()
+  }
+
+  @Test("migrate --json tells every migration, the routines, the topics and the storages, and what was done to each")
+  func aMigrationIsToldAsOneDocument() async throws {
+    let fleet = try await TestFleet.start(workers: 0)
+    let url = try await TestPostgres.shared.database()
+    let directory = try TemporaryDirectory(prefix: "reelhaul-migrate")
+    let words = [
+      "migrate", "--json", "--postgres", url, "--topic-prefix", "told.", "--storage", "films=\(directory.path)",
+    ]
+    let last = Schema.migrations.count
+    /// The document that is expected before its storages.
+    func schema(plan: Bool, before: Int, _ status: (Int) -> String, _ routines: String) -> String {
+      let migrations = Schema.migrations.map { migration in
+        """
+        {"number":\(migration.number),"name":"\(migration.name)","checksum":"\(migration.checksum)",\
+        "status":"\(status(migration.number))"}
+        """
+      }
+      return """
+        {"plan":\(plan),"schema":{"before":\(before),"after":\(last)},"migrations":[\(migrations.joined(separator: ","))],\
+        "routines":{"checksum":"\(Schema.routines.checksum)","status":"\(routines)"},"storages":[{"name":"films",
+        """.replacing("\n", with: "")
+    }
+    func told(_ extra: [String] = []) async throws -> String {
+      let outcome = try await fleet.run(words + extra)
+      #expect(outcome.status == .exited(0), "\(outcome.output)")
+      return outcome.output
+    }
+
+    let plan = try await told(["--plan"])
+    #expect(plan.hasPrefix(schema(plan: true, before: 0, { _ in "pending" }, "pending")), "\(plan)")
+    #expect(plan.contains(#""volume":null,"status":"pending"}"#), "\(plan)")
+    #expect(plan.contains(#"{"name":"told.commands","partitions":48,"status":"pending","differences":[]}"#), "\(plan)")
+
+    let done = try await told()
+    #expect(done.hasPrefix(schema(plan: false, before: 0, { _ in "applied" }, "applied")), "\(done)")
+    #expect(done.contains(#""status":"marked"}"#) && !done.contains("null"), "\(done)")
+    // The development broker gives every topic as many partitions as it was started with.
+    #expect(done.contains(#"{"name":"told.commands","partitions":4,"status":"created","differences":[{"setting":"#))
+    #expect(!done.contains("pending") && !done.contains("unchanged"), "\(done)")
+
+    let again = try await told()
+    #expect(again.hasPrefix(schema(plan: false, before: last, { _ in "unchanged" }, "unchanged")), "\(again)")
+    for word in ["applied", "created", "marked", "pending"] { #expect(!again.contains("\"\(word)\""), "\(again)") }
+
+    // What a program of another version left behind.
+    let loop = EventLoop(name: "test")
+    let pool = PostgresPool(loop: loop, configuration: try PostgresConfiguration(url: url), size: 1)
+    try await pool.withConnection { _ = try await $0.script("update schema_routines set checksum = 0") }
+    await pool.close()
+    loop.shutdown()
+    let routines = try await told(["--plan"])
+    #expect(routines.hasPrefix(schema(plan: true, before: last, { _ in "unchanged" }, "pending")), "\(routines)")
+
+    let refused = try await fleet.run(words + ["--topic-prefix", "other."])
+    #expect(refused.status == .exited(2) && !refused.output.contains("{"), "a failure prints no document")
+    await fleet.stop()
+  }
+
+  @Test("a missing PostgreSQL schema is reported with CREATE SCHEMA, and can be used once it exists")
+  func aSchemaOfItsOwnIsMadeFirst() async throws {
+    let fleet = try await TestFleet.start(workers: 0)
+    let database = try await TestPostgres.shared.database()
+    let url = database + (database.contains("?") ? "&" : "?") + "options=-csearch_path%3Dfilms"
+    let own = ["--postgres", url, "--topic-prefix", "films."]
+    for (words, code) in [(["migrate"], 3 as Int32), (["migrate", "--plan"], 3), (["doctor"], 1)] {
+      let refused = try await fleet.run(words + own)
+      #expect(refused.status == .exited(code), "\(words): \(refused.output)")
+      #expect(refused.output.contains("CREATE SCHEMA films;"), "\(words): \(refused.output)")
+    }
+    let loop = EventLoop(name: "test")
+    let pool = PostgresPool(loop: loop, configuration: try PostgresConfiguration(url: database), size: 1)
+    try await pool.withConnection { _ = try await $0.script("CREATE SCHEMA films") }
+    await pool.close()
+    loop.shutdown()
+    let done = try await fleet.run(["migrate"] + own)
+    #expect(done.status == .exited(0))
+    #expect(done.output.contains("topic films.commands: made, with 4 partitions"), "what is there: \(done.output)")
+    await fleet.stop()
+  }
+}
