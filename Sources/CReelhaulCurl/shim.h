@@ -26,6 +26,19 @@ static inline CURLcode rh_easy_set_receiver(CURL *easy, CURLoption option, curl_
   return (curl_easy_setopt)(easy, option, value);
 }
 
+/// CURLOPT_READFUNCTION.
+static inline CURLcode rh_easy_set_sender(CURL *easy, curl_read_callback value) {
+  return (curl_easy_setopt)(easy, CURLOPT_READFUNCTION, value);
+}
+
+static inline CURLcode rh_easy_set_seek(CURL *easy, curl_seek_callback value) {
+  return (curl_easy_setopt)(easy, CURLOPT_SEEKFUNCTION, value);
+}
+
+static inline CURLcode rh_easy_set_offset(CURL *easy, CURLoption option, curl_off_t value) {
+  return (curl_easy_setopt)(easy, option, value);
+}
+
 static inline CURLcode rh_easy_set_opensocket(CURL *easy, curl_opensocket_callback value) {
   return (curl_easy_setopt)(easy, CURLOPT_OPENSOCKETFUNCTION, value);
 }

@@ -100,7 +100,7 @@ package final class CurlClient: @unchecked Sendable {
     if case .failure(let error) = outcome, error.code == .tlsFailed, !transfer.offersHTTP2 {
       // The handshake may have failed because there was no common protocol: try once more and also offer HTTP/2.
       transfer.offersHTTP2 = true
-      return start(transfer)
+      if transfer.rewind() { return start(transfer) }
     }
     finish(transfer, outcome)
   }

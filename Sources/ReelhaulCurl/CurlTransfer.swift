@@ -67,6 +67,16 @@ extension CurlTransfer {
     return verdict
   }
 
+  /// Fills `buffer` with the next bytes of the request's body.
+  func supply(_ buffer: UnsafeMutableRawBufferPointer) -> CurlSupply {
+    guard let body = request.body else { return .bytes(0) }
+    let supply = body.read(into: buffer, of: self)
+    if case .abort = supply { failure = .aborted }
+    return supply
+  }
+
+  func rewind() -> Bool { request.body?.rewind() ?? true }
+
   /// The cause of the end, from libcurl's result and the events before it.
   func error(result: CURLcode, of easy: EasyHandle) -> CurlError {
     if let failure { return failure }

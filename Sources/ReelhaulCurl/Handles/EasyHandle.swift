@@ -144,7 +144,7 @@ final class EasyHandle {
     let version = offersHTTP2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1
     try check(rh_easy_set_long(raw, CURLOPT_HTTP_VERSION, Int(version)))
     try check(rh_easy_set_string(raw, CURLOPT_URL, request.url))
-    if case .head = request.method { try check(rh_easy_set_long(raw, CURLOPT_NOBODY, 1)) }
+    try setMethod(request)
     try setHeaders(request.headers)
     try check(rh_easy_set_long(raw, CURLOPT_CONNECTTIMEOUT_MS, Self.milliseconds(request.connectTimeout)))
     try check(rh_easy_set_long(raw, CURLOPT_TIMEOUT_MS, request.deadline.map(Self.milliseconds) ?? 0))
@@ -153,6 +153,42 @@ final class EasyHandle {
     if let size = request.receiveBuffer, size < receiveBuffer {
       try check(rh_easy_set_long(raw, CURLOPT_BUFFERSIZE, size))
     }
+  }
+
+  private func setMethod(_ request: CurlRequest) throws(CurlError) {
+    switch request.method {
+    case .get: return
+    case .head: return try check(rh_easy_set_long(raw, CURLOPT_NOBODY, 1))
+    case .put, .post, .patch:
+      try check(rh_easy_set_long(raw, CURLOPT_UPLOAD, 1))
+      try check(rh_easy_set_offset(raw, CURLOPT_INFILESIZE_LARGE, curl_off_t(request.body?.size ?? 0)))
+      try setSender()
+    case .delete, .options: break
+    }
+    try check(rh_easy_set_string(raw, CURLOPT_CUSTOMREQUEST, request.method.rawValue))
+  }
+
+  private func setSender() throws(CurlError) {
+    let context = Unmanaged.passUnretained(self).toOpaque()
+    try check(rh_easy_set_pointer(raw, CURLOPT_READDATA, context))
+    try check(rh_easy_set_pointer(raw, CURLOPT_SEEKDATA, context))
+    // How long it waits for a server that may refuse the request before its body.
+    try check(rh_easy_set_long(raw, CURLOPT_EXPECT_100_TIMEOUT_MS, 500))
+    try check(rh_easy_set_long(raw, CURLOPT_UPLOAD_BUFFERSIZE, 256 << 10))
+    try check(
+      rh_easy_set_sender(raw) { bytes, size, count, context in
+        let buffer = UnsafeMutableRawBufferPointer(start: bytes, count: size * count)
+        switch EasyHandle.of(UnsafeMutableRawPointer(context)).transfer?.supply(buffer) {
+        case .bytes(let count): return count
+        case .pause: return Int(CURL_READFUNC_PAUSE)
+        case .abort, nil: return Int(CURL_READFUNC_ABORT)
+        }
+      })
+    try check(
+      rh_easy_set_seek(raw) { context, offset, origin in
+        guard offset == 0, origin == SEEK_SET else { return CURL_SEEKFUNC_CANTSEEK }
+        return EasyHandle.of(context).transfer?.rewind() == true ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_FAIL
+      })
   }
 
   private func setHeaders(_ fields: [(name: String, value: String)]) throws(CurlError) {

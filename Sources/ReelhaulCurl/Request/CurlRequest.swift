@@ -1,8 +1,13 @@
 /// One HTTP request. Redirects are not followed: the first response is the result.
 package struct CurlRequest: Sendable {
-  package enum Method: Sendable {
-    case get
-    case head
+  package enum Method: String, Sendable {
+    case get = "GET"
+    case head = "HEAD"
+    case put = "PUT"
+    case post = "POST"
+    case patch = "PATCH"
+    case delete = "DELETE"
+    case options = "OPTIONS"
   }
 
   /// Aborts a transfer that stays below `bytesPerSecond` for `seconds`. Time in which the transfer is paused does not
@@ -26,6 +31,8 @@ package struct CurlRequest: Sendable {
   package var lowSpeed: LowSpeed?
   /// The limit for the whole transfer from its start, including pauses.
   package var deadline: Duration?
+  /// The body to send; nil for none. A PUT, POST or PATCH without one has an empty body.
+  package var body: (any CurlBody)?
   /// Bytes that are read at once, if that is to be less than the client's ``CurlOptions/receiveBuffer``.
   package var receiveBuffer: Int?
 

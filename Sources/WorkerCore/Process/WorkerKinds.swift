@@ -20,6 +20,7 @@ package struct WorkerKinds: Sendable {
   package static let builtIn: Make = { services in
     [
       DownloadHandler(roots: services.roots),
+      UploadHandler(roots: services.roots),
       DeleteHandler(roots: services.roots),
       NoopHandler(),
     ]

@@ -1,0 +1,181 @@
+import ReelhaulCodec
+import ReelhaulCurl
+import ReelhaulDigest
+import ReelhaulSystem
+import TaskCore
+
+/// One PUT or POST of the whole file to a URL, which may be presigned. It cannot be resumed.
+struct PutTarget: UploadTarget {
+  let url: CurlURL
+  let lane: HTTPLane
+  let method: CurlRequest.Method
+  /// The task's own header fields and those of its credential.
+  let fields: [HeaderField]
+  let contentType: String?
+  let ledger: any TransferLedger
+
+  private static let redirects = 5
+  /// Each direction must move this much.
+  private static let lowSpeed = CurlRequest.LowSpeed(bytesPerSecond: 512, seconds: 60)
+
+  var location: String { URLRedaction.redact(url.text) }
+
+  func plan(size: Int64) throws(TaskFailure) -> UploadPlan {
+    UploadPlan(segmentSize: max(1, size), parallel: 1, publishesAtOnce: true)
+  }
+
+  func look() async throws -> UploadedObject? {
+    // A presigned URL is for one method alone.
+    guard method == .put, !isPresigned else { return nil }
+    let answer = try await call(CurlRequest(.head, url: url.text, headers: headers()))
+    guard answer.isSuccess else { return nil }
+    return UploadedObject(size: answer.size, etag: answer.head["etag"])
+  }
+
+  func begin(_ upload: UploadOrder) async throws -> [UInt8] { Array("{}".utf8) }
+
+  func resume(_ upload: UploadOrder, session: [UInt8], source: any UploadSource) async throws -> UploadStanding {
+    guard upload.mayBeThere, let there = try await look(), there.size == upload.size else { return .open([:]) }
+    guard try await isEqual(upload, source) else { return .open([:]) }
+    var object = there
+    object.verified = .sha256
+    return .finished(object)
+  }
+
+  func forget(_ upload: UploadOrder, since milliseconds: Int64) async throws {}
+
+  func send(_ segment: UploadSegment, of upload: UploadOrder, session: [UInt8]) async throws -> UploadReceipt {
+    var place = url
+    for _ in 0...Self.redirects {
+      var more: [(name: String, value: String)] = [("Content-Type", contentType ?? "application/octet-stream")]
+      if let sha256 = upload.sha256 { more.append(("Repr-Digest", "sha-256=:\(Base64.encode(sha256)):")) }
+      if upload.ifExists == .fail, method == .put, !isPresigned { more.append(("If-None-Match", "*")) }
+      let body = upload.body.streaming(segment.range)
+      var request = CurlRequest(
+        method, url: place.text, headers: (place.isSameOrigin(as: url) ? headers() : []) + more,
+        lowSpeed: Self.lowSpeed)
+      request.body = body
+      let answer: HTTPAnswer
+      do {
+        answer = try await call(request, to: place)
+      } catch {
+        throw body.failure ?? error
+      }
+      switch answer.status {
+      case 200..<300: return UploadReceipt(segment: segment.number, etag: answer.head["etag"] ?? "")
+      case 307, 308:
+        guard let next = answer.head["location"].flatMap(place.resolving), ["http", "https"].contains(next.scheme),
+          !next.hasCredentials, !(place.scheme == "https" && next.scheme == "http")
+        else {
+          throw TaskFailure(
+            code: .redirectRefused, message: "\(location) redirects to a URL that is never followed", class: .fail)
+        }
+        place = next
+      case 412 where upload.ifExists == .fail:
+        throw TaskFailure(
+          code: .destinationExists,
+          message: upload.mayBeThere
+            ? "\(location) exists: it may be what an earlier attempt of this task sent, but its bytes differ or cannot be read"
+            : "\(location) exists already: use --if-exists", class: .fail)
+      default: throw failure(answer)
+      }
+    }
+    throw TaskFailure(code: .redirectLoop, message: "\(location) redirects more often than is followed", class: .fail)
+  }
+
+  func finish(_ upload: UploadOrder, session: [UInt8], receipts: [UploadReceipt]) async throws -> UploadedObject {
+    guard var object = try await look() else {
+      return UploadedObject(etag: receipts.first.flatMap { $0.etag.isEmpty ? nil : $0.etag })
+    }
+    object.verified = object.size == nil ? .none : .size
+    return object
+  }
+
+  func abort(session: [UInt8]) async throws {}
+
+  // MARK: Requests
+
+  private var isPresigned: Bool {
+    let query = url.text.split(separator: "?", maxSplits: 1).dropFirst().first?.lowercased() ?? ""
+    return ["signature=", "sig=", "x-amz-", "x-goog-"].contains { query.contains($0) }
+  }
+
+  private func headers() -> [(name: String, value: String)] { fields.map { ($0.name, $0.value) } }
+
+  private func call(_ request: CurlRequest, to place: CurlURL? = nil) async throws -> HTTPAnswer {
+    do throws(CurlError) {
+      return try await lane.call(request, pulse: ledger.pulse)
+    } catch {
+      throw TaskFailure(error, url: (place ?? url).text)
+    }
+  }
+
+  private func failure(_ answer: HTTPAnswer) -> TaskFailure {
+    var failure = TaskFailure.status(
+      answer.status, head: answer.head, url: url.text, now: Clocks.realtimeMicroseconds() / 1_000_000)
+    switch answer.status {
+    case 401, 403: failure.class = .fail
+    case 507: failure.class = .wait
+    default: break
+    }
+    return failure
+  }
+
+  /// Whether the object at the URL has the bytes of the source: an earlier run may have sent them all.
+  private func isEqual(_ upload: UploadOrder, _ source: any UploadSource) async throws -> Bool {
+    let hasher = BodyHasher(limit: upload.size)
+    let request = CurlRequest(url: url.text, headers: headers(), lowSpeed: Self.lowSpeed)
+    do throws(CurlError) {
+      _ = try await lane.connected(to: url.server, pulse: ledger.pulse) { () async throws(CurlError) in
+        try await lane.client.perform(request, handler: hasher)
+      }
+    } catch {
+      guard error.code == .aborted else { throw TaskFailure(error, url: url.text) }
+      return false
+    }
+    guard let seen = hasher.digest() else { return false }
+    var own = DigestState(.sha256)
+    var offset: Int64 = 0
+    while offset < upload.size {
+      let end = min(upload.size, offset + 1 << 20)
+      let bytes = try await source.read(offset..<end)
+      bytes.withUnsafeBytes { own.update($0) }
+      ledger.pulse()
+      offset = end
+    }
+    return own.finish() == seen
+  }
+}
+
+extension HTTPAnswer {
+  /// The length of the whole object, from an answer to HEAD.
+  var size: Int64? { head["content-encoding"] == nil ? head["content-length"].flatMap { Int64($0) } : nil }
+}
+
+/// Hashes the body of a 200, and ends where it is longer than expected.
+// @unchecked: used only on the client's loop, and after its end by the caller.
+private final class BodyHasher: CurlHandler, @unchecked Sendable {
+  private let limit: Int64
+  private var state = DigestState(.sha256)
+  private var count: Int64 = 0
+  private var isWhole = false
+
+  init(limit: Int64) {
+    self.limit = limit
+  }
+
+  /// Nil unless the body had the expected length.
+  func digest() -> [UInt8]? { isWhole && count == limit ? state.finish() : nil }
+
+  func receive(head: CurlHead, of transfer: CurlTransfer) -> CurlVerdict {
+    isWhole = head.status == 200
+    return isWhole ? .continue : .abort
+  }
+
+  func receive(body: UnsafeRawBufferPointer, of transfer: CurlTransfer) -> CurlVerdict {
+    count += Int64(body.count)
+    guard count <= limit else { return .abort }
+    state.update(body)
+    return .continue
+  }
+}

@@ -1,0 +1,132 @@
+import ReelhaulCurl
+import ReelhaulSystem
+import Synchronization
+
+/// Makes the bodies of one run's requests: what they have in common are the source, the limits of the rate and the
+/// count of what was sent.
+// @unchecked: used only on its loop.
+package final class UploadBodies: @unchecked Sendable {
+  let source: any UploadSource
+  fileprivate let loop: EventLoop
+  fileprivate let throttle: Throttle
+  /// Whether the run still owns its task: no byte is sent otherwise.
+  fileprivate let mayWrite: @Sendable () -> Bool
+  private let sent = Atomic<Int64>(0)
+
+  init(
+    source: any UploadSource, throttle: Throttle, loop: EventLoop, mayWrite: @escaping @Sendable () -> Bool
+  ) {
+    self.source = source
+    self.throttle = throttle
+    self.loop = loop
+    self.mayWrite = mayWrite
+  }
+
+  /// Bytes that were given to requests which have not ended yet.
+  var inFlight: Int64 { sent.load(ordering: .relaxed) }
+
+  fileprivate func count(_ bytes: Int64) { sent.add(bytes, ordering: .relaxed) }
+
+  /// A body that reads the source as it is sent, some blocks ahead.
+  func streaming(_ range: Range<Int64>) -> UploadBody { UploadBody(range, from: self, all: nil) }
+
+  /// The body of bytes that are read already, because their checksum must be sent before them.
+  func holding(_ bytes: [UInt8]) -> UploadBody {
+    UploadBody(0..<Int64(bytes.count), from: self, all: bytes)
+  }
+}
+
+/// The body of one request.
+// @unchecked: used only on its loop.
+package final class UploadBody: CurlBody, @unchecked Sendable {
+  private static let block: Int64 = 1 << 20
+  /// Blocks that are read before they are needed.
+  private static let ahead = 2
+
+  private let range: Range<Int64>
+  private let bodies: UploadBodies
+  private let all: [UInt8]?
+  /// Blocks that are read, and how much of the first is sent.
+  private var blocks: [[UInt8]] = []
+  private var used = 0
+  private var sent: Int64 = 0
+  /// Where the next block begins.
+  private var next: Int64
+  /// Counts the rewinds: a block that was read for an earlier start is not used.
+  private var turn = 0
+  private var reading: Task<Void, any Error>?
+  private var waiting: CurlTransfer?
+  /// Why the source could not be read.
+  private(set) var failure: (any Error)?
+
+  fileprivate init(_ range: Range<Int64>, from bodies: UploadBodies, all: [UInt8]?) {
+    self.range = range
+    self.bodies = bodies
+    self.all = all
+    next = range.lowerBound
+    _ = rewind()
+  }
+
+  deinit { bodies.count(-sent) }
+
+  package var size: Int64 { Int64(range.count) }
+
+  package func read(into buffer: UnsafeMutableRawBufferPointer, of transfer: CurlTransfer) -> CurlSupply {
+    guard failure == nil, bodies.mayWrite() else { return .abort }
+    guard let block = blocks.first else {
+      guard reading != nil || next < range.upperBound else { return .bytes(0) }
+      waiting = transfer
+      readAhead()
+      return .pause
+    }
+    // The portions of a limit are of this size.
+    let count = min(buffer.count, block.count - used, bodies.throttle.isLimited ? 16 << 10 : .max)
+    if bodies.throttle.holdsBack(count, of: transfer) { return .pause }
+    block.withUnsafeBytes { buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[used..<used + count])) }
+    used += count
+    sent += Int64(count)
+    bodies.count(Int64(count))
+    if used == block.count {
+      blocks.removeFirst()
+      used = 0
+      readAhead()
+    }
+    return .bytes(count)
+  }
+
+  package func rewind() -> Bool {
+    turn += 1
+    reading?.cancel()
+    reading = nil
+    used = 0
+    bodies.count(-sent)
+    sent = 0
+    blocks = all.map { $0.isEmpty ? [] : [$0] } ?? []
+    next = all == nil ? range.lowerBound : range.upperBound
+    return failure == nil
+  }
+
+  private func readAhead() {
+    guard reading == nil, blocks.count < Self.ahead, next < range.upperBound else { return }
+    let (turn, block) = (turn, next..<min(range.upperBound, next + Self.block))
+    reading = bodies.loop.task { [self] in
+      let result: Result<[UInt8], any Error>
+      do {
+        result = .success(try await bodies.source.read(block))
+      } catch {
+        result = .failure(error)
+      }
+      guard turn == self.turn else { return }
+      reading = nil
+      switch result {
+      case .success(let bytes):
+        blocks.append(bytes)
+        next = block.upperBound
+        readAhead()
+      case .failure(let error): failure = error
+      }
+      waiting?.resume()
+      waiting = nil
+    }
+  }
+}

@@ -1,0 +1,82 @@
+import ReelhaulCodec
+import TaskCore
+
+/// What the next run of an upload needs to continue.
+package struct UploadCheckpoint: Hashable, Sendable {
+  private static let version = 1
+
+  package var generation = 0
+  package var identity: UploadIdentity
+  package var plan: UploadPlan
+  /// When an upload was about to be begun, in milliseconds since 1970. Without a session nobody knows whether it was.
+  package var intendedAt: Int64
+  package var session: [UInt8]?
+  package var bytesDone: Int64 = 0
+  /// Whether the whole file may be at the destination: it was about to be finished, or sent as a whole.
+  package var isPublishing = false
+
+  package var envelope: Checkpoint {
+    let payload = JSONWriter.write { json in
+      json.object { json in
+        json.member("size", identity.size)
+        json.member("version", identity.version)
+        json.member("segmentSize", plan.segmentSize)
+        json.member("parallel", plan.parallel)
+        if plan.keepsParts { json.member("keepsParts", true) }
+        if plan.publishesAtOnce { json.member("publishesAtOnce", true) }
+        json.member("intendedAt", intendedAt)
+        if let session {
+          json.name("session")
+          json.raw(session)
+        }
+        if isPublishing { json.member("publishing", true) }
+      }
+    }
+    return Checkpoint(
+      version: Self.version, generation: generation, bytesDone: bytesDone, bytesTotal: identity.size,
+      stage: isPublishing && !plan.publishesAtOnce ? Checkpoint.publishing : nil, payload: payload)
+  }
+
+  package init(identity: UploadIdentity, plan: UploadPlan, generation: Int, intendedAt: Int64) {
+    self.identity = identity
+    self.plan = plan
+    self.generation = generation
+    self.intendedAt = intendedAt
+  }
+
+  /// Reads what ``envelope`` wrote. Throws if the envelope has another version, or if the payload is damaged.
+  package init(_ envelope: Checkpoint) throws(DecodingFailure) {
+    let version = envelope.version
+    self = try JSONReader.read(envelope.payload) { reader throws(DecodingFailure) in
+      guard version == Self.version else {
+        throw reader.invalid("this program cannot read a checkpoint of version \(version)")
+      }
+      var identity = UploadIdentity(size: 0, version: "")
+      var plan = UploadPlan(segmentSize: 0, parallel: 1)
+      var intendedAt: Int64 = 0
+      var session: [UInt8]?
+      var isPublishing = false
+      try reader.object { reader, name throws(DecodingFailure) in
+        switch name {
+        case "size": identity.size = try reader.integer(0...Int64.max)
+        case "version": identity.version = try reader.string()
+        case "segmentSize": plan.segmentSize = try reader.integer(1...Int64.max)
+        case "parallel": plan.parallel = try reader.integer(1...10_000)
+        case "keepsParts": plan.keepsParts = try reader.bool()
+        case "publishesAtOnce": plan.publishesAtOnce = try reader.bool()
+        case "intendedAt": intendedAt = try reader.integer(0...Int64.max)
+        case "session": session = try reader.raw()
+        case "publishing": isPublishing = try reader.bool()
+        default: try reader.skip()
+        }
+      }
+      guard plan.segmentSize > 0 else { throw reader.missing("segmentSize") }
+      var checkpoint = UploadCheckpoint(
+        identity: identity, plan: plan, generation: envelope.generation, intendedAt: intendedAt)
+      checkpoint.session = session
+      checkpoint.bytesDone = envelope.bytesDone
+      checkpoint.isPublishing = isPublishing
+      return checkpoint
+    }
+  }
+}

@@ -1,0 +1,86 @@
+import ReelhaulCurl
+import ReelhaulSystem
+import TaskCore
+
+/// Runs uploads, many at a time.
+package struct UploadEngine: Sendable {
+  private let roots: StorageRoots
+
+  package init(roots: StorageRoots) {
+    self.roots = roots
+  }
+
+  /// Runs one attempt of `spec`, and continues from `checkpoint`, which earlier runs recorded. Cancel the Swift task to
+  /// stop it.
+  package func run(
+    _ spec: TaskSpec, from checkpoint: UploadCheckpoint?, ledger: any UploadLedger
+  ) async -> UploadOutcome {
+    do {
+      let (url, root) = try source(of: spec)
+      let target = try await target(of: spec, root: root, ledger: ledger)
+      let run = UploadRun(spec, to: target, from: checkpoint, ledger: ledger, lane: root.lane) {
+        try await StorageSource.open(url, in: root)
+      }
+      let task = root.loop.task { await run.run() }
+      return try await withTaskCancellationHandler {
+        try await task.value
+      } onCancel: {
+        task.cancel()
+      }
+    } catch let failure as TaskFailure {
+      return .failed(failure)
+    } catch {
+      return .stopped
+    }
+  }
+
+  /// Gives up what a checkpoint names, so that nothing is left of it at the destination.
+  package func abort(_ spec: TaskSpec, from checkpoint: UploadCheckpoint) async throws {
+    guard let session = checkpoint.session else { return }
+    let root = try source(of: spec).1
+    let target = try await target(of: spec, root: root, ledger: IdleLedger())
+    try await root.loop.task { try await target.abort(session: session) }.value
+  }
+
+  private func source(of spec: TaskSpec) throws(TaskFailure) -> (StorageURL, StorageRoot) {
+    let url: StorageURL
+    do throws(InvalidStorageURL) {
+      url = try StorageURL(spec.source)
+    } catch {
+      throw TaskFailure(code: .sourceInvalid, message: "the source: \(error)", class: .fail)
+    }
+    guard let root = roots[url.root] else { throw StorageError.unknownRoot(url.root).failure }
+    return (url, root)
+  }
+
+  private func target(
+    of spec: TaskSpec, root: StorageRoot, ledger: any TransferLedger
+  ) async throws -> any UploadTarget {
+    let text = spec.destination ?? ""
+    guard let url = CurlURL(text), url.scheme == "http" || url.scheme == "https", !url.hasCredentials else {
+      throw TaskFailure(
+        code: .destinationInvalid, message: "the destination must be an http or https URL without credentials",
+        class: .fail)
+    }
+    return PutTarget(
+      url: url, lane: root.lane, method: .put, fields: try await fields(of: spec, for: url, root: root),
+      contentType: nil, ledger: ledger)
+  }
+
+  /// The task's header fields and those of its credential, which win.
+  private func fields(of spec: TaskSpec, for url: CurlURL, root: StorageRoot) async throws -> [HeaderField] {
+    guard let name = spec.credential else { return spec.headers }
+    let file = root.credentials
+    let secret = try await root.files.run { try file.fields(of: name, for: url) }
+    let names = Set(secret.map { $0.name.lowercased() })
+    return spec.headers.filter { !names.contains($0.name.lowercased()) } + secret
+  }
+}
+
+/// The ledger of calls that no run makes.
+private struct IdleLedger: TransferLedger {
+  var epoch: Int { 0 }
+  var mayWrite: Bool { true }
+  func progress(bytesDone: Int64, bytesTotal: Int64?) {}
+  func pulse() {}
+}

@@ -1,0 +1,20 @@
+import TaskCore
+
+/// A ledger that records what the next run of an upload needs to continue.
+package protocol UploadLedger: TransferLedger {
+  /// Returns once the store has committed it. Throws if the task has another owner now; ``TransferLedger/mayWrite`` is
+  /// then false. Any other error comes from the store: it ends the run, and the run is not counted as an attempt.
+  func checkpoint(_ checkpoint: UploadCheckpoint) async throws
+}
+
+/// How a run of an upload ended.
+package enum UploadOutcome: Hashable, Sendable {
+  /// `bytes` is the size of the file, and 0 if an existing one was left as it is.
+  case succeeded(UploadedObject, bytes: Int64)
+  case failed(TaskFailure)
+  /// The run was canceled, or the task has another owner.
+  case stopped
+}
+
+/// The upload that a session names is not there any more: the file is sent anew.
+package struct UploadGone: Error, Hashable, Sendable {}

@@ -1,0 +1,126 @@
+import ReelhaulSystem
+import TaskCore
+
+/// Sends the segments of one upload, some at once: more while all goes well, and fewer where the server complains.
+// @unchecked: used only on its loop.
+final class UploadQueue: @unchecked Sendable {
+  private let order: UploadOrder
+  private let session: [UInt8]
+  private let target: any UploadTarget
+  private let ledger: any UploadLedger
+  private let loop: EventLoop
+  private var receipts: [Int: UploadReceipt]
+  private var partial: [Int: Int64]
+  private var missing: [Int]
+  /// How many may be sent at once now, and ever.
+  private var window: Int
+  private let parallel: Int
+  private var done: Int64
+  /// Failed requests since the last that was a success.
+  private var failures = 0
+  /// Nothing is sent before.
+  private var notBefore = BootInstant.now
+
+  private static let firstWindow = 4
+  private static let retries = 5
+  /// A server that asks for a longer pause gets it between two attempts.
+  private static let longestPause = 10
+
+  init(
+    _ order: UploadOrder, session: [UInt8], target: any UploadTarget, ledger: any UploadLedger, loop: EventLoop,
+    parallel: Int, receipts: [Int: UploadReceipt], partial: [Int: Int64]
+  ) {
+    self.order = order
+    self.session = session
+    self.target = target
+    self.ledger = ledger
+    self.loop = loop
+    self.parallel = max(1, parallel)
+    self.receipts = receipts
+    self.partial = partial
+    window = min(self.parallel, Self.firstWindow)
+    // From the end, because the next is taken from there.
+    missing = (0..<order.plan.segments(of: order.size)).filter { receipts[$0] == nil }.reversed()
+    done = receipts.keys.reduce(0) { $0 + Int64(order.plan.range(of: $1, size: order.size).count) }
+    done += partial.values.reduce(0, +)
+  }
+
+  /// Returns the receipts of all segments. `recorded` is called after each, with the bytes that the server has.
+  func run(_ recorded: (Int64) async throws -> Void) async throws -> [Int: UploadReceipt] {
+    let progress = loop.repeating(every: .milliseconds(250)) { [self] in tell() }
+    defer { progress.cancel() }
+    tell()
+    try await withThrowingTaskGroup(of: (Int, Result<UploadReceipt, any Error>).self) { group in
+      var running = 0
+      while running > 0 || !missing.isEmpty {
+        while running < window, let number = missing.popLast() {
+          running += 1
+          let segment = segment(number)
+          let pause = notBefore
+          group.addTask { [self] in (number, await send(segment, after: pause)) }
+        }
+        guard let (number, result) = try await group.next() else { break }
+        running -= 1
+        switch result {
+        case .success(let receipt):
+          let range = order.plan.range(of: number, size: order.size)
+          done += Int64(range.count) - (partial.removeValue(forKey: number) ?? 0)
+          receipts[number] = receipt
+          failures = 0
+          window = min(parallel, window + 1)
+          try await recorded(done)
+        case .failure(let error):
+          try await failed(number, error)
+        }
+      }
+    }
+    tell()
+    return receipts
+  }
+
+  private func segment(_ number: Int) -> UploadSegment {
+    let range = order.plan.range(of: number, size: order.size)
+    return UploadSegment(number: number, range: range, offset: range.lowerBound + (partial[number] ?? 0))
+  }
+
+  private func send(_ segment: UploadSegment, after pause: BootInstant) async -> Result<UploadReceipt, any Error> {
+    do {
+      let wait = pause - .now
+      if wait > .zero { try await loop.sleep(for: wait) }
+      guard ledger.mayWrite else { throw CancellationError() }
+      return .success(try await target.send(segment, of: order, session: session))
+    } catch {
+      return .failure(error)
+    }
+  }
+
+  /// Puts a segment back that can be sent again soon; throws if the run must end.
+  private func failed(_ number: Int, _ error: any Error) async throws {
+    try Task.checkCancellation()
+    guard let failure = error as? TaskFailure, failure.class == .retry, ledger.mayWrite else { throw error }
+    failures += 1
+    window = max(1, window / 2)
+    let asked = failure.retryAfter ?? 0
+    guard failures <= Self.retries * window, asked <= Self.longestPause else { throw failure }
+    notBefore = .now + max(.seconds(asked), .milliseconds(100 << min(failures, 6)))
+    missing.append(number)
+    guard order.plan.keepsParts else { return }
+    // The server may have kept more than it said, or less.
+    switch try await target.resume(order, session: session, source: order.body.source) {
+    case .gone, .finished: throw UploadGone()
+    case .open(let there, let parts):
+      done += (parts[number] ?? 0) - (partial[number] ?? 0)
+      partial[number] = parts[number]
+      if let receipt = there[number], missing.last == number {
+        missing.removeLast()
+        receipts[number] = receipt
+        partial[number] = nil
+        done += Int64(order.plan.range(of: number, size: order.size).count)
+      }
+    }
+  }
+
+  private func tell() {
+    ledger.progress(bytesDone: min(order.size, done + order.body.inFlight), bytesTotal: order.size)
+  }
+}

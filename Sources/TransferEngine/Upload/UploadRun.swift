@@ -1,0 +1,170 @@
+import ReelhaulSystem
+import TaskCore
+
+/// One run of an upload, from the look at its source to its outcome. It begins where earlier runs stopped.
+// @unchecked: used only on its loop.
+final class UploadRun: @unchecked Sendable {
+  private let spec: TaskSpec
+  private let target: any UploadTarget
+  private let open: @Sendable () async throws -> any UploadSource
+  private let ledger: any UploadLedger
+  private let lane: HTTPLane
+  private let throttle: Throttle
+  private var state: UploadCheckpoint?
+  private var recordedAt = BootInstant.now
+
+  /// How many versions of the source, or lost uploads, one run begins anew for.
+  private static let beginnings = 4
+  private static let recordInterval = Duration.seconds(2)
+
+  /// - Parameter open: opens the source as it is now.
+  init(
+    _ spec: TaskSpec, to target: any UploadTarget, from checkpoint: UploadCheckpoint?, ledger: any UploadLedger,
+    lane: HTTPLane, open: @escaping @Sendable () async throws -> any UploadSource
+  ) {
+    self.spec = spec
+    self.target = target
+    self.open = open
+    self.ledger = ledger
+    self.lane = lane
+    state = checkpoint
+    throttle = Throttle(rate: spec.rate, limiter: lane.limiter, loop: lane.loop)
+  }
+
+  func run() async -> UploadOutcome {
+    defer { throttle.close() }
+    let pulse = lane.loop.repeating(every: .seconds(10), ledger.pulse)
+    defer { pulse.cancel() }
+    do {
+      for _ in 0..<Self.beginnings {
+        do {
+          return try await attempt()
+        } catch is UploadSourceChanged {
+          continue
+        } catch is UploadGone {
+          state?.session = nil
+          state?.bytesDone = 0
+          continue
+        }
+      }
+      return .failed(
+        TaskFailure(code: .sourceChanging, message: "the source keeps changing while it is uploaded", class: .retry))
+    } catch let failure as TaskFailure {
+      if failure.class == .fail { await giveUp() }
+      return Task.isCancelled || !ledger.mayWrite ? .stopped : .failed(failure)
+    } catch {
+      guard !Task.isCancelled, ledger.mayWrite, !(error is CancellationError) else { return .stopped }
+      return .failed(
+        TaskFailure(code: .checkpointFailed, message: "progress could not be recorded: \(error)", class: .wait))
+    }
+  }
+
+  /// Nothing will continue this upload.
+  private func giveUp() async {
+    guard ledger.mayWrite, let session = state?.session else { return }
+    try? await target.abort(session: session)
+  }
+
+  private func attempt() async throws -> UploadOutcome {
+    let source = try await open()
+    let order = try await prepare(source)
+    var receipts: [Int: UploadReceipt] = [:]
+    var partial: [Int: Int64] = [:]
+    if let session = state?.session {
+      switch try await target.resume(order, session: session, source: source) {
+      case .gone: throw UploadGone()
+      case .finished(let object): return try succeeded(object, order)
+      case .open(let there, let parts): (receipts, partial) = (there, parts)
+      }
+    } else if let outcome = try await begin(order) {
+      return outcome
+    }
+    guard let session = state?.session else { throw UploadGone() }
+    let queue = UploadQueue(
+      order, session: session, target: target, ledger: ledger, loop: lane.loop,
+      parallel: min(order.plan.parallel, spec.connections), receipts: receipts, partial: partial)
+    if order.plan.publishesAtOnce { try await record { $0.isPublishing = true } }
+    receipts = try await queue.run { [self] done in
+      guard recordedAt + Self.recordInterval <= .now else { return }
+      try await record { $0.bytesDone = done }
+    }
+    try await source.check()
+    try await record {
+      $0.bytesDone = order.size
+      $0.isPublishing = true
+    }
+    let sorted = receipts.values.sorted { $0.segment < $1.segment }
+    return try succeeded(try await target.finish(order, session: session, receipts: sorted), order)
+  }
+
+  /// Makes the state fit the source, and checks what the task expects of it.
+  private func prepare(_ source: any UploadSource) async throws -> UploadOrder {
+    let earlier = state
+    if earlier?.identity != source.identity {
+      if let session = earlier?.session { try await target.abort(session: session) }
+      state = UploadCheckpoint(
+        identity: source.identity, plan: try target.plan(size: source.identity.size),
+        generation: earlier.map { $0.generation + 1 } ?? 0, intendedAt: 0)
+      try await check(source)
+    }
+    guard let state else { throw UploadGone() }
+    return UploadOrder(
+      task: spec.id, generation: state.generation, size: state.identity.size, plan: state.plan,
+      ifExists: spec.ifExists, sha256: spec.expect.sha256, mayBeThere: earlier?.isPublishing ?? false,
+      body: UploadBodies(source: source, throttle: throttle, loop: lane.loop) { [ledger] in ledger.mayWrite })
+  }
+
+  private func check(_ source: any UploadSource) async throws {
+    guard let source = source as? StorageSource else { return }
+    let stop = Lock(false)
+    let difference = try await withTaskCancellationHandler {
+      try await source.mismatch(spec.expect) { [ledger] _ in
+        ledger.pulse()
+        return ledger.mayWrite && !stop.withLock { $0 }
+      }
+    } onCancel: {
+      stop.withLock { $0 = true }
+    }
+    if let difference {
+      throw TaskFailure(code: .digestMismatch, message: "\(spec.source) is not uploaded: \(difference)", class: .fail)
+    }
+  }
+
+  /// Opens an upload, unless the destination decides the outcome.
+  private func begin(_ order: UploadOrder) async throws -> UploadOutcome? {
+    if let state, state.intendedAt > 0 { try await target.forget(order, since: state.intendedAt) }
+    if order.ifExists != .replace || order.mayBeThere, let there = try await target.look() {
+      let isOwn = there.owner == UploadedObject.Owner(task: spec.id, generation: order.generation)
+      if isOwn { return try succeeded(there, order) }
+      switch order.ifExists {
+      case .skip: return .succeeded(there, bytes: 0)
+      case .fail where !order.mayBeThere:
+        throw TaskFailure(
+          code: .destinationExists, message: "\(target.location) exists already: use --if-exists", class: .fail)
+      default: break
+      }
+    }
+    try await record { $0.intendedAt = Int64(Clocks.realtimeMilliseconds()) }
+    let session = try await target.begin(order)
+    try await record { $0.session = session }
+    return nil
+  }
+
+  private func record(_ change: (inout UploadCheckpoint) -> Void) async throws {
+    guard var next = state else { return }
+    change(&next)
+    state = next
+    guard ledger.mayWrite else { throw CancellationError() }
+    try await ledger.checkpoint(next)
+    recordedAt = .now
+  }
+
+  private func succeeded(_ object: UploadedObject, _ order: UploadOrder) throws -> UploadOutcome {
+    if let size = object.size, size != order.size {
+      throw TaskFailure(
+        code: .sizeMismatch, message: "\(target.location) has \(size) bytes, but \(order.size) were uploaded",
+        class: .retry)
+    }
+    return .succeeded(object, bytes: order.size)
+  }
+}

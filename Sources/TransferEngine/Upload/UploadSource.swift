@@ -1,0 +1,116 @@
+import Glibc
+import ReelhaulSystem
+import TaskCore
+
+/// The bytes that are uploaded. They are one version of a file: every read fails once it is another one.
+package protocol UploadSource: Sendable {
+  var identity: UploadIdentity { get }
+
+  /// Exactly these bytes. Throws ``UploadSourceChanged`` if the source is not the same any more.
+  func read(_ range: Range<Int64>) async throws -> [UInt8]
+
+  /// Throws ``UploadSourceChanged`` if the source is not the same any more.
+  func check() async throws
+}
+
+/// Identifies a version of a source.
+package struct UploadIdentity: Hashable, Sendable {
+  package var size: Int64
+  /// What tells it from other versions: of a file its inode and times, of a URL its validator.
+  package var version: String
+}
+
+/// The source was changed while it was uploaded.
+package struct UploadSourceChanged: Error, Hashable, Sendable {}
+
+/// A file of a storage root. It is held open: a file that is renamed over it is another version.
+final class StorageSource: UploadSource {
+  let identity: UploadIdentity
+  private let file: FileDescriptor
+  private let url: StorageURL
+  private let volume: Volume
+  private let root: StorageRoot
+
+  /// Blocks.
+  private init(_ url: StorageURL, on volume: Volume, root: StorageRoot) throws {
+    guard try volume.hasFile(at: url) else {
+      throw TaskFailure(code: .sourceMissing, message: "there is no file \(url)", class: .retry)
+    }
+    file = try volume.open(url)
+    self.url = url
+    self.volume = volume
+    self.root = root
+    identity = UploadIdentity(try file.status())
+  }
+
+  /// Throws ``TaskFailure``, and `CancellationError` if the root was closed.
+  static func open(_ url: StorageURL, in root: StorageRoot) async throws -> StorageSource {
+    try await failing(root) { try await root.withVolume { try StorageSource(url, on: $0, root: root) } }
+  }
+
+  func read(_ range: Range<Int64>) async throws -> [UInt8] {
+    try await Self.failing(root) { try await root.files.run { [self] in try readNow(range) } }
+  }
+
+  func check() async throws {
+    try await Self.failing(root) {
+      try await root.files.run { [self] in
+        // The name may lead to another file by now.
+        guard try volume.hasFile(at: url), try UploadIdentity(volume.open(url).status()) == identity else {
+          throw UploadSourceChanged()
+        }
+      }
+    }
+  }
+
+  /// The first difference from what is expected, for people; nil if there is none. Reads the whole file.
+  func mismatch(_ expect: Expectation, while goesOn: @escaping @Sendable (_ offset: Int64) -> Bool) async throws
+    -> String?
+  {
+    if let bytes = expect.bytes, bytes != identity.size {
+      return "it has \(identity.size) bytes, but \(bytes) were expected"
+    }
+    guard expect.sha256 != nil || expect.md5 != nil else { return nil }
+    return try await Self.failing(root) {
+      try await root.readWhole(pulse: {}) { [self] in
+        let digests = try FileDigests(of: file, withMD5: expect.md5 != nil, while: goesOn)
+        return DigestMismatch(expect, digests)?.description
+      }
+    }
+  }
+
+  private static func failing<Result>(
+    _ root: StorageRoot, _ body: () async throws -> Result
+  ) async throws -> Result {
+    do {
+      return try await body()
+    } catch let error as StorageError {
+      throw error.failure
+    } catch let error as SystemError where error.errno != ECANCELED {
+      throw StorageError(error, storage: root.name).failure
+    }
+  }
+
+  /// Blocks.
+  private func readNow(_ range: Range<Int64>) throws -> [UInt8] {
+    var failure: SystemError?
+    let bytes = [UInt8](unsafeUninitializedCapacity: range.count) { buffer, count in
+      do throws(SystemError) {
+        count = try file.read(into: UnsafeMutableRawBufferPointer(buffer), at: range.lowerBound)
+      } catch {
+        failure = error
+      }
+    }
+    if let failure { throw failure }
+    guard bytes.count == range.count, try UploadIdentity(file.status()) == identity else { throw UploadSourceChanged() }
+    return bytes
+  }
+}
+
+extension UploadIdentity {
+  fileprivate init(_ status: stat) {
+    size = Int64(status.st_size)
+    version =
+      "\(status.st_dev)-\(status.st_ino)-\(status.st_mtim.tv_sec).\(status.st_mtim.tv_nsec)-\(status.st_ctim.tv_sec).\(status.st_ctim.tv_nsec)"
+  }
+}

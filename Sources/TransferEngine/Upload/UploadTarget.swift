@@ -1,0 +1,160 @@
+import TaskCore
+
+/// A place that files are uploaded to, in the words of its protocol: one type for each protocol.
+///
+/// A file is cut into segments of one size, of which the last may be shorter; what a segment is depends on the protocol:
+/// a part of an S3 multipart upload, a partial upload of tus, or the whole file. ``UploadRun`` decides which segments are
+/// sent when. What a target needs to find its upload again is its session, a JSON value that the run records.
+///
+/// Every call throws a ``TaskFailure`` with the class that decides what becomes of the attempt, and ends soon with
+/// `CancellationError` or a failure if its task is canceled. Nothing here is retried by the target itself.
+package protocol UploadTarget: Sendable {
+  /// The destination for people and outputs, without secrets.
+  var location: String { get }
+
+  /// How a file of `size` bytes is cut. It is asked once for each generation, and the answer is recorded.
+  func plan(size: Int64) throws(TaskFailure) -> UploadPlan
+
+  /// What is at the destination; nil if nothing is, or if the protocol cannot tell.
+  func look() async throws -> UploadedObject?
+
+  /// Opens an upload. It appears at the destination only with ``finish(_:session:receipts:)``, if the plan says so.
+  /// Returns its session.
+  func begin(_ upload: UploadOrder) async throws -> [UInt8]
+
+  /// What the server has of an upload that an earlier run began. `source` gives the bytes to compare with.
+  func resume(_ upload: UploadOrder, session: [UInt8], source: any UploadSource) async throws -> UploadStanding
+
+  /// An earlier run recorded that it would begin an upload, and ended before it recorded the session: gives up what it
+  /// may have left, as far as it is provably its own.
+  func forget(_ upload: UploadOrder, since milliseconds: Int64) async throws
+
+  /// Sends the rest of a segment from `offset` on, which is 0 or what ``UploadStanding`` said of the segment.
+  func send(_ segment: UploadSegment, of upload: UploadOrder, session: [UInt8]) async throws -> UploadReceipt
+
+  /// Makes one file of the segments, and says what is there then. It is safe to call it again after a lost answer.
+  func finish(_ upload: UploadOrder, session: [UInt8], receipts: [UploadReceipt]) async throws -> UploadedObject
+
+  /// Gives the upload up, so that nothing is left of it. An upload that is not there is success.
+  func abort(session: [UInt8]) async throws
+}
+
+/// How a file is cut for a target.
+package struct UploadPlan: Hashable, Sendable {
+  /// Bytes of each segment but the last.
+  package var segmentSize: Int64
+  /// How many segments may be sent at once.
+  package var parallel: Int
+  /// Whether the server keeps what arrived of a segment that was cut off, so that it can be continued.
+  package var keepsParts: Bool
+  /// Whether the bytes are at the destination as soon as they are sent, without ``UploadTarget/finish(_:session:receipts:)``.
+  package var publishesAtOnce: Bool
+
+  package init(segmentSize: Int64, parallel: Int, keepsParts: Bool = false, publishesAtOnce: Bool = false) {
+    self.segmentSize = segmentSize
+    self.parallel = parallel
+    self.keepsParts = keepsParts
+    self.publishesAtOnce = publishesAtOnce
+  }
+
+  /// At least one: an empty file is one empty segment.
+  package func segments(of size: Int64) -> Int {
+    max(1, Int((size + segmentSize - 1) / max(1, segmentSize)))
+  }
+
+  package func range(of segment: Int, size: Int64) -> Range<Int64> {
+    let start = Int64(segment) * segmentSize
+    return start..<min(size, start + segmentSize)
+  }
+}
+
+/// One file to upload, as a run and all its successors see it.
+package struct UploadOrder: Sendable {
+  package let task: UniqueID
+  /// Counts the versions of the source.
+  package let generation: Int
+  package let size: Int64
+  package let plan: UploadPlan
+  package let ifExists: IfExists
+  /// Of the whole file, if the task says it.
+  package let sha256: [UInt8]?
+  /// Whether an earlier run may have sent the whole file already.
+  package let mayBeThere: Bool
+  package let body: UploadBodies
+}
+
+/// What is at a destination.
+package struct UploadedObject: Hashable, Sendable {
+  package var size: Int64?
+  package var etag: String?
+  package var versionID: String?
+  /// Where it is, if the server chose the place.
+  package var location: String?
+  /// The task and generation that uploaded it, if the object says so.
+  package var owner: Owner?
+  /// What proved that its bytes are those of the source.
+  package var verified: UploadVerification
+  /// What is not guaranteed, for people.
+  package var remark: String?
+
+  package struct Owner: Hashable, Sendable {
+    package var task: UniqueID
+    package var generation: Int
+
+    package init(task: UniqueID, generation: Int) {
+      self.task = task
+      self.generation = generation
+    }
+  }
+
+  package init(
+    size: Int64? = nil, etag: String? = nil, versionID: String? = nil, location: String? = nil, owner: Owner? = nil,
+    verified: UploadVerification = .none, remark: String? = nil
+  ) {
+    self.size = size
+    self.etag = etag
+    self.versionID = versionID
+    self.location = location
+    self.owner = owner
+    self.verified = verified
+    self.remark = remark
+  }
+}
+
+/// What proved that the uploaded bytes are those of the source.
+package enum UploadVerification: String, Hashable, Sendable {
+  case sha256, crc32c, md5, size, none
+}
+
+/// What a server has of an upload.
+package enum UploadStanding: Sendable {
+  /// The server does not know the upload any more.
+  case gone
+  /// It has these whole segments, and so many bytes of others.
+  case open([Int: UploadReceipt], partial: [Int: Int64] = [:])
+  /// The upload is finished.
+  case finished(UploadedObject)
+}
+
+/// What a server said of a whole segment.
+package struct UploadReceipt: Hashable, Sendable {
+  package var segment: Int
+  package var etag: String
+  /// In the form of the protocol.
+  package var checksum: String?
+
+  package init(segment: Int, etag: String = "", checksum: String? = nil) {
+    self.segment = segment
+    self.etag = etag
+    self.checksum = checksum
+  }
+}
+
+/// The rest of a segment that is to be sent.
+package struct UploadSegment: Sendable {
+  package let number: Int
+  /// Of the segment, in the file.
+  package let range: Range<Int64>
+  /// Where the rest begins, within the file.
+  package let offset: Int64
+}

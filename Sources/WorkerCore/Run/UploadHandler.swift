@@ -1,0 +1,60 @@
+import ReelhaulCodec
+import TaskCore
+import TaskStore
+import TransferEngine
+
+/// Carries out uploads with the transfer engine.
+package struct UploadHandler: KindHandler {
+  package let kind = TaskKind.upload
+  private let engine: UploadEngine
+
+  package init(roots: StorageRoots) {
+    engine = UploadEngine(roots: roots)
+  }
+
+  package func run(_ claim: Claim, ledger: RunLedger) async -> RunOutcome {
+    let checkpoint: UploadCheckpoint?
+    do throws(DecodingFailure) {
+      checkpoint = try claim.checkpoint.map { envelope throws(DecodingFailure) in try UploadCheckpoint(envelope) }
+    } catch {
+      // It may name an upload that only a worker of another version can find again.
+      return .failed(
+        TaskFailure(
+          code: .checkpointUnreadable, message: "this worker cannot read the checkpoint: \(error)", class: .wait))
+    }
+    return switch await engine.run(claim.spec, from: checkpoint, ledger: ledger) {
+    case .succeeded(let object, let bytes):
+      .succeeded(
+        sha256: claim.spec.expect.sha256, bytes: bytes, output: object.output(at: claim.spec.destination ?? "", bytes))
+    case .failed(let failure): .failed(failure)
+    case .stopped: .stopped
+    }
+  }
+
+  package func cleanUp(_ cleanup: Cleanup) async throws {
+    guard let checkpoint = try cleanup.checkpoint.map({ try UploadCheckpoint($0) }) else { return }
+    try await engine.abort(cleanup.spec, from: checkpoint)
+  }
+}
+
+extension RunLedger: UploadLedger {
+  package func checkpoint(_ checkpoint: UploadCheckpoint) async throws {
+    try await self.checkpoint(checkpoint.envelope)
+  }
+}
+
+extension UploadedObject {
+  /// The output of an upload.
+  fileprivate func output(at destination: String, _ bytes: Int64) -> [UInt8] {
+    JSONWriter.write { json in
+      json.object { json in
+        json.member("location", URLRedaction.redact(location ?? destination))
+        json.member("etag", etag)
+        json.member("versionId", versionID)
+        json.member("bytes", bytes)
+        json.member("verified", verified.rawValue)
+        json.member("remark", remark)
+      }
+    }
+  }
+}
