@@ -74,6 +74,8 @@ extension TaskFailure.Code {
   public static let sizeMismatch = Self(rawValue: "size_mismatch")
   /// The source keeps changing while it is fetched.
   public static let sourceChanging = Self(rawValue: "source_changing")
+  /// The server has more bytes of an upload than were sent to it.
+  public static let uploadAhead = Self(rawValue: "upload_ahead")
   /// An upload's source does not exist.
   public static let sourceMissing = Self(rawValue: "source_missing")
   public static let sourceInvalid = Self(rawValue: "source_invalid")

@@ -51,6 +51,31 @@ struct HTTPLane: Sendable {
   }
 }
 
+extension HTTPLane {
+  /// Like ``call(_:limit:pulse:)``, and throws ``TaskFailure``.
+  func answer(
+    _ request: CurlRequest, limit: Int = 1 << 20, pulse: @escaping @Sendable () -> Void
+  ) async throws -> HTTPAnswer {
+    do throws(CurlError) {
+      return try await call(request, limit: limit, pulse: pulse)
+    } catch {
+      throw TaskFailure(error, url: request.url)
+    }
+  }
+}
+
+extension TaskFailure {
+  /// The failure for an answer that refuses what was to be stored.
+  init(refusing answer: HTTPAnswer, url: String) {
+    self = .status(answer.status, head: answer.head, url: url, now: Clocks.realtimeMicroseconds() / 1_000_000)
+    switch answer.status {
+    case 401, 403: self.class = .fail
+    case 423, 507: self.class = .wait
+    default: break
+    }
+  }
+}
+
 extension StorageRoot {
   var lane: HTTPLane { HTTPLane(name: name, loop: loop, client: client, hosts: hosts, limiter: limiter) }
 }

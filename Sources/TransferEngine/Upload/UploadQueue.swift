@@ -71,6 +71,7 @@ final class UploadQueue: @unchecked Sendable {
           try await recorded(done)
         case .failure(let error):
           try await failed(number, error)
+          try await recorded(done)
         }
       }
     }

@@ -103,7 +103,7 @@ final class UploadRun: @unchecked Sendable {
     if earlier?.identity != source.identity {
       if let session = earlier?.session { try await target.abort(session: session) }
       state = UploadCheckpoint(
-        identity: source.identity, plan: try target.plan(size: source.identity.size),
+        identity: source.identity, plan: try await target.plan(size: source.identity.size),
         generation: earlier.map { $0.generation + 1 } ?? 0, intendedAt: 0)
       try await check(source)
     }

@@ -13,7 +13,7 @@ package protocol UploadTarget: Sendable {
   var location: String { get }
 
   /// How a file of `size` bytes is cut. It is asked once for each generation, and the answer is recorded.
-  func plan(size: Int64) throws(TaskFailure) -> UploadPlan
+  func plan(size: Int64) async throws -> UploadPlan
 
   /// What is at the destination; nil if nothing is, or if the protocol cannot tell.
   func look() async throws -> UploadedObject?

@@ -20,7 +20,7 @@ struct PutTarget: UploadTarget {
 
   var location: String { URLRedaction.redact(url.text) }
 
-  func plan(size: Int64) throws(TaskFailure) -> UploadPlan {
+  func plan(size: Int64) async throws -> UploadPlan {
     UploadPlan(segmentSize: max(1, size), parallel: 1, publishesAtOnce: true)
   }
 
@@ -57,7 +57,7 @@ struct PutTarget: UploadTarget {
       request.body = body
       let answer: HTTPAnswer
       do {
-        answer = try await call(request, to: place)
+        answer = try await call(request)
       } catch {
         throw body.failure ?? error
       }
@@ -77,7 +77,7 @@ struct PutTarget: UploadTarget {
           message: upload.mayBeThere
             ? "\(location) exists: it may be what an earlier attempt of this task sent, but its bytes differ or cannot be read"
             : "\(location) exists already: use --if-exists", class: .fail)
-      default: throw failure(answer)
+      default: throw TaskFailure(refusing: answer, url: url.text)
       }
     }
     throw TaskFailure(code: .redirectLoop, message: "\(location) redirects more often than is followed", class: .fail)
@@ -102,23 +102,8 @@ struct PutTarget: UploadTarget {
 
   private func headers() -> [(name: String, value: String)] { fields.map { ($0.name, $0.value) } }
 
-  private func call(_ request: CurlRequest, to place: CurlURL? = nil) async throws -> HTTPAnswer {
-    do throws(CurlError) {
-      return try await lane.call(request, pulse: ledger.pulse)
-    } catch {
-      throw TaskFailure(error, url: (place ?? url).text)
-    }
-  }
-
-  private func failure(_ answer: HTTPAnswer) -> TaskFailure {
-    var failure = TaskFailure.status(
-      answer.status, head: answer.head, url: url.text, now: Clocks.realtimeMicroseconds() / 1_000_000)
-    switch answer.status {
-    case 401, 403: failure.class = .fail
-    case 507: failure.class = .wait
-    default: break
-    }
-    return failure
+  private func call(_ request: CurlRequest) async throws -> HTTPAnswer {
+    try await lane.answer(request, pulse: ledger.pulse)
   }
 
   /// Whether the object at the URL has the bytes of the source: an earlier run may have sent them all.
