@@ -33,6 +33,8 @@ package struct CurlRequest: Sendable {
   package var deadline: Duration?
   /// The body to send; nil for none. A PUT, POST or PATCH without one has an empty body.
   package var body: (any CurlBody)?
+  /// Whether `.` and `..` between the slashes of the path are sent as they are.
+  package var keepsPath = false
   /// Bytes that are read at once, if that is to be less than the client's ``CurlOptions/receiveBuffer``.
   package var receiveBuffer: Int?
 
