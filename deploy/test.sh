@@ -19,7 +19,7 @@ swift build --build-tests --explicit-target-dependency-import-check error
 
 bundle=$(swift build --show-bin-path)/reelhaulPackageTests.xctest
 logs=$(mktemp -d)
-trap 'kill $(jobs -p) 2>/dev/null; rm -rf "$logs"' EXIT
+trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$logs"' EXIT
 
 # Runs tests, not through `swift test`, which would wait for another one in the same tree.
 run() {

@@ -1,3 +1,4 @@
+import CommandLineKit
 import ReelhaulClient
 import ReelhaulSystem
 import TaskCore
@@ -36,7 +37,11 @@ actor HeldBacklog {
     isOver = false
     let before = ended
     async let following: Void = follow(refills)
-    while ended == before { try await Task.sleep(for: .milliseconds(5)) }
+    while ended == before, !isOver { try await Task.sleep(for: .milliseconds(5)) }
+    if ended == before {
+      try await following
+      throw WorkError("no tasks wait that the workers could end")
+    }
     let (start, first) = (Clocks.boottime(), ended)
     let result = try await body()
     let rate = Double((ended - first) * Self.batch) / (Double(Clocks.boottime() - start) / 1e9)
@@ -49,6 +54,7 @@ actor HeldBacklog {
 
   /// Tasks of a lane end in order, so the last task of a batch stands for all.
   private func follow(_ refills: Bool) async throws {
+    defer { isOver = true }
     while !isOver, let last = pending.first {
       guard try await store.states(of: [last])[last] == .succeeded else {
         try await Task.sleep(for: .milliseconds(5))

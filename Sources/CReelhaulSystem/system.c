@@ -13,6 +13,7 @@
 #include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
@@ -44,6 +45,14 @@ int rh_open_beneath(int directory, const char *path, int flags, mode_t mode, boo
       .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | (crosses_mounts ? 0 : RESOLVE_NO_XDEV),
   };
   return result(syscall(SYS_openat2, directory, path, &how, sizeof how));
+}
+
+int rh_stat_beneath(int directory, const char *name, struct stat *status) {
+  int fd = rh_open_beneath(directory, name, O_PATH | O_NOFOLLOW, 0, false);
+  if (fd < 0) return fd;
+  int outcome = result(fstat(fd, status));
+  close(fd);
+  return outcome;
 }
 
 const int rh_o_path = O_PATH;

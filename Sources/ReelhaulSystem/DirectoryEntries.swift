@@ -10,10 +10,10 @@ package struct EntryName: Hashable, Sendable, CustomStringConvertible {
     bytes = Array(text.utf8CString)
   }
 
-  /// Nil for `.` and `..`. `name` may go on behind its zero.
-  fileprivate init?(_ name: Slice<UnsafeMutableRawBufferPointer>) {
-    bytes = name.prefix { $0 != 0 }.map { CChar(bitPattern: $0) } + [0]
-    if self == EntryName(".") || self == EntryName("..") { return nil }
+  /// Nil for `.` and `..`. `name` ends with a zero.
+  fileprivate init?(_ name: UnsafePointer<CChar>) {
+    if strcmp(name, ".") == 0 || strcmp(name, "..") == 0 { return nil }
+    bytes = Array(UnsafeBufferPointer(start: name, count: strlen(name) + 1))
   }
 
   package var description: String { String(decoding: bytes.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self) }
@@ -33,9 +33,9 @@ extension FileDescriptor {
         let length = Int(rh_list(raw, buffer.baseAddress!, buffer.count))
         var start = 0
         while start < length {
-          let end = start + Int(buffer.load(fromByteOffset: start + Self.entryLength, as: UInt16.self))
-          if let name = EntryName(buffer[start + Self.entryName..<end]) { names.append(name) }
-          start = end
+          let name = buffer.baseAddress! + start + Self.entryName
+          if let name = EntryName(name.assumingMemoryBound(to: CChar.self)) { names.append(name) }
+          start += Int(buffer.load(fromByteOffset: start + Self.entryLength, as: UInt16.self))
         }
         return length
       }
@@ -56,24 +56,26 @@ extension FileDescriptor {
 
   /// Of the entry itself, not of what a symbolic link points to. Throws EXDEV if something is mounted there.
   package borrowing func status(of name: EntryName) throws(SystemError) -> stat {
-    try open(name, rh_o_path).status()
+    var status = stat()
+    let result = name.call { rh_stat_beneath(raw, $0, &status) }
+    guard result >= 0 else { throw failure(-result, "stat", name) }
+    return status
   }
 
   /// Opens the directory `name`. Throws ELOOP if it is a symbolic link, ENOTDIR if it is not a directory, and EXDEV if
   /// it is on another file system.
   package borrowing func openDirectory(_ name: EntryName) throws(SystemError) -> FileDescriptor {
-    let directory = try open(name, O_RDONLY | O_DIRECTORY)
+    let result = name.call { rh_open_beneath(raw, $0, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, false) }
+    guard result >= 0 else { throw failure(-result, "open", name) }
+    let directory = FileDescriptor(raw: result, path: "\(path)/\(name)")
     // Not all file systems are mounts: a Btrfs subvolume is none.
     guard try directory.status().st_dev == status().st_dev else { throw .otherFileSystem(directory.path) }
     return directory
   }
 
-  private borrowing func open(_ name: EntryName, _ flags: Int32) throws(SystemError) -> FileDescriptor {
+  private borrowing func failure(_ errno: Int32, _ operation: String, _ name: EntryName) -> SystemError {
     let path = "\(self.path)/\(name)"
-    let result = name.call { rh_open_beneath(raw, $0, flags | O_NOFOLLOW, 0, false) }
-    if result == -EXDEV { throw .otherFileSystem(path) }
-    guard result >= 0 else { throw SystemError(errno: -result, operation: "open \(path)") }
-    return FileDescriptor(raw: result, path: path)
+    return errno == EXDEV ? .otherFileSystem(path) : SystemError(errno: errno, operation: "\(operation) \(path)")
   }
 
   /// Removes an entry that is not a directory.

@@ -24,6 +24,8 @@ package struct PendingEvents: Sendable {
   package var tasks: [UniqueID: TaskDocument]
   /// Whether the last batch has only the first events of its row.
   private var isCut = false
+  /// Whether more events wait than the store returns at once, whatever the limit of rows.
+  package var hasMore = false
 
   package init(batches: [OutboxBatch] = [], tasks: [UniqueID: TaskDocument] = [:]) {
     self.batches = batches
@@ -46,7 +48,7 @@ package struct PendingEvents: Sendable {
       for (place, event) in batch.events.enumerated() {
         let isFirst = index == 0 && place == 0
         guard let size = size(event.task), isFirst || left >= size else {
-          isCut = place > 0
+          (isCut, hasMore) = (place > 0, true)
           batches[index].events.removeSubrange(place...)
           batches.removeSubrange((isCut ? index + 1 : index)...)
           return

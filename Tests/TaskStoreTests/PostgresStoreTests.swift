@@ -1,3 +1,4 @@
+import ReelhaulCodec
 import ReelhaulPostgres
 import TaskCore
 import TaskStore
@@ -34,6 +35,37 @@ import Testing
       }
       #expect(sequences.count == 80)
       #expect(sequences.values.allSatisfy { $0 == [1, 2] })
+    }
+  }
+
+  @Test("events with large outputs are read a few at a time, and the relay hears that more wait")
+  func largeOutputsCount() async throws {
+    try await withPostgresStore { store, pool in
+      let worker = try await store.register(.sample)
+      let specs = (0..<80).map { _ in TaskSpec.noop() }
+      _ = try await store.apply(specs.map { .submit($0) })
+      let claims = try await store.claim(worker, limit: 100)
+      _ = try await store.takeEvents(limit: 100)
+      // Random, because PostgreSQL would compress anything else.
+      let output = Array("\"\(Hex.encode((0..<30_000).map { _ in UInt8.random(in: 0...255) }))\"".utf8)
+      for claim in claims {
+        let outcome = Settlement.Outcome.succeeded(sha256: nil, bytes: 1, output: output)
+        _ = try await store.settle([Settlement(taskID: claim.spec.id, epoch: claim.epoch, outcome: outcome)])
+      }
+      // One store knows the tasks from its earlier events, another one reads them.
+      for store in [store, PostgresStore(pool: pool)] {
+        let pending = try await store.pendingEvents(limit: 100)
+        #expect((1...53).contains(pending.eventCount), "3 MiB")
+        #expect(pending.hasMore)
+      }
+      var ended = 0
+      while case let pending = try await store.pendingEvents(limit: 100), !pending.batches.isEmpty {
+        ended += pending.eventCount
+        #expect(pending.hasMore == (ended < 80))
+        try await store.discardEvents(pending.wholeRows)
+        if let batch = pending.cutBatch { try await store.discardFirstEvents(batch) }
+      }
+      #expect(ended == 80)
     }
   }
 

@@ -52,7 +52,7 @@ import WorkerCore
       batches: [batch(.submitted, (first, 1), (second, 1)), batch(.started, (first, 2))],
       tasks: [first: long, second: document(second)])
     let whole = TaskDocumentJSON.encode(long).count
-    for message in EventMessages(pending, topics: topics, source: "/workers/h/1", cut: true) {
+    for message in EventMessages(pending, topics: topics, source: "/workers/h/1", cutAbove: EventMessages.excerpt) {
       let isCut = message.key == first.utf8
       #expect((message.value?.count ?? 0) < 2 * EventMessages.excerpt)
       #expect(

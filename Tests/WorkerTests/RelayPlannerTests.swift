@@ -76,6 +76,16 @@ import WorkerCore
     #expect(planner.next(now: at(5)) == publish(readingAhead: 200))
   }
 
+  @Test("after a round that is full of bytes the next one is read at once")
+  func aRoundThatIsFullOfBytes() {
+    var planner = leader()
+    planner.read(rows: 40, events: 40, of: 200, hasMore: true, now: at(3))
+    #expect(planner.next(now: at(3)) == publish(readingAhead: 200))
+    planner.published()
+    planner.read(rows: 40, events: 40, of: 200, now: at(4))
+    #expect(planner.next(now: at(4)) == publish(readingAhead: nil))
+  }
+
   @Test("a round from a term that is over is not published")
   func aRoundOfATermThatIsOverIsNotPublished() {
     var planner = leader()

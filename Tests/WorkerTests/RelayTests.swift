@@ -64,6 +64,31 @@ import Testing
     }
   }
 
+  @Test("a task that is too long for Kafka costs no other task of its round a field")
+  func othersAreNotCut() async throws {
+    let bench = try WorkerBench()
+    var (long, other) = (noop(), noop())
+    // As JSON, a quote is two bytes.
+    for number in 0..<15 { long.labels["label-\(number)"] = String(repeating: "\"", count: 4096) }
+    other.parameters = Array("\"\(String(repeating: "a", count: 60_000))\"".utf8)
+    long.parameters = other.parameters
+    bench.sink.limitValues(to: 140_000)
+    try await bench.run {
+      bench.submit([long, other])
+      for spec in [long, other] {
+        try await eventually("the task is over") { try await bench.state(spec.id) == .succeeded }
+      }
+      try await eventually("the outbox is empty") { try await bench.store.pendingRows() == nil }
+    }
+    for spec in [long, other] { try expectHistory(of: spec.id, in: bench) }
+    for message in bench.sink.messages(to: bench.topics.tasks) {
+      let isLong = message.key == Array(long.id.description.utf8)
+      #expect(message.headers.contains { $0.name == "task-cut" } == isLong)
+      let kept = try TaskDocumentJSON.decode(message.value ?? []).spec.parameters
+      #expect(kept == (isLong ? nil : other.parameters))
+    }
+  }
+
   /// Checks that every number from 1 on exists, and that the last snapshot is the newest.
   private func expectHistory(of task: UniqueID, in bench: WorkerBench) throws {
     let events = try bench.sink.messages(to: bench.topics.events).map { try TaskEventJSON.decode($0.value ?? []) }

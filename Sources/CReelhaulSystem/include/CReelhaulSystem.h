@@ -5,6 +5,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct stat;
+
 /// The event loop that owns the calling thread, or NULL. It must not be inlined: the optimiser would keep the
 /// thread-local value across a suspension point, after which the thread may be another one.
 void *rh_current_loop(void);
@@ -22,6 +24,8 @@ int rh_open(const char *path, int flags, mode_t mode);
 /// openat2(2) with RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS: `path` cannot leave `directory`.
 /// Unless it crosses mounts, also with RESOLVE_NO_XDEV: -EXDEV if something is mounted at `path` or on the way.
 int rh_open_beneath(int directory, const char *path, int flags, mode_t mode, bool crosses_mounts);
+/// lstat(2) of `name` in `directory`: -EXDEV if something is mounted there.
+int rh_stat_beneath(int directory, const char *name, struct stat *status);
 /// O_PATH of open(2).
 extern const int rh_o_path;
 /// getdents64(2): the number of bytes of `struct dirent` that it has put into `buffer`, or 0 at the end.

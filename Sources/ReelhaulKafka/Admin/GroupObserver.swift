@@ -31,36 +31,43 @@ package final class GroupObserver: Sendable {
 
   /// Whether the group has an offset in every partition: so each of them was read by a member, at least once.
   package func hasEveryPartition() async throws(KafkaError) -> Bool {
-    try await client.run { [self] () throws(KafkaError) in
-      defer { handle.drain() }
-      let count = try ClusterMetadata.ask(handle.raw, milliseconds: milliseconds).topics[topic] ?? 0
-      let list = PartitionList((0..<Int32(count)).map { TopicPartition(topic, $0) })
-      let code = list.lend { rd_kafka_committed(handle.raw, $0, milliseconds) }
-      guard code == RD_KAFKA_RESP_ERR_NO_ERROR else { throw KafkaError(code, "the group's committed offsets") }
-      return count > 0 && list.offsets.count == count
+    try await look { [self] () throws(KafkaError) in
+      let (partitions, committed) = try offsets()
+      return !partitions.isEmpty && committed.count == partitions.count
     }
   }
 
   package func position() async throws(KafkaError) -> Position {
-    try await client.run { [self] () throws(KafkaError) in try look() }
+    try await look { [self] () throws(KafkaError) in try lookOnce() }
   }
 
   private var handle: KafkaHandle { client.handle }
 
   /// Tries again while partitions move, as those of a new topic do.
-  private func look() throws(KafkaError) -> Position {
-    let deadline = BootInstant.now + .milliseconds(milliseconds)
-    return try handle.retrying(until: deadline) { () throws(KafkaError) in try lookOnce() }
+  private func look<Result: Sendable>(
+    _ once: @escaping @Sendable () throws(KafkaError) -> Result
+  ) async throws(KafkaError) -> Result {
+    try await client.run { [self] () throws(KafkaError) in
+      let deadline = BootInstant.now + .milliseconds(milliseconds)
+      return try handle.retrying(until: deadline) { () throws(KafkaError) in
+        defer { handle.drain() }
+        return try once()
+      }
+    }
   }
 
-  private func lookOnce() throws(KafkaError) -> Position {
-    defer { handle.drain() }
+  /// The partitions of the topic, and the offsets that the group has committed there.
+  private func offsets() throws(KafkaError) -> (partitions: [TopicPartition], committed: [TopicPartition: Int64]) {
     let cluster = try ClusterMetadata.ask(handle.raw, milliseconds: milliseconds)
     let partitions = (0..<Int32(cluster.topics[topic] ?? 0)).map { TopicPartition(topic, $0) }
     let list = PartitionList(partitions)
     let code = list.lend { rd_kafka_committed(handle.raw, $0, milliseconds) }
     guard code == RD_KAFKA_RESP_ERR_NO_ERROR else { throw KafkaError(code, "the group's committed offsets") }
-    let committed = list.offsets
+    return (partitions, list.offsets)
+  }
+
+  private func lookOnce() throws(KafkaError) -> Position {
+    let (partitions, committed) = try offsets()
     let starts = try handle.offsets(of: partitions, at: .first, milliseconds: milliseconds)
     let ends = try handle.offsets(of: partitions, at: .last, milliseconds: milliseconds)
     guard ends.count == partitions.count else {

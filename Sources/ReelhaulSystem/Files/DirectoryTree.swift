@@ -19,12 +19,20 @@ package func removeTree(_ path: String) {
   remove(EntryName(String(name)), in: parent)
 }
 
-private func remove(_ name: EntryName, in parent: borrowing FileDescriptor) {
-  guard (try? parent.remove(name)) == nil else { return }
+/// Whether the entry is gone.
+@discardableResult
+private func remove(_ name: EntryName, in parent: borrowing FileDescriptor) -> Bool {
+  guard (try? parent.remove(name)) == nil else { return true }
   if let directory = try? parent.openDirectory(name) {
-    while let entries = try? directory.nextEntries(), !entries.isEmpty {
-      for entry in entries { remove(entry, in: directory) }
+    // Some file systems skip entries if others are removed meanwhile. So the listing is repeated until it removes none.
+    var isDone = false
+    while !isDone {
+      isDone = true
+      while let entries = try? directory.nextEntries(), !entries.isEmpty {
+        for entry in entries where remove(entry, in: directory) { isDone = false }
+      }
+      if (try? directory.rewind()) == nil { break }
     }
   }
-  try? parent.removeDirectory(name)
+  return (try? parent.removeDirectory(name)) != nil
 }

@@ -7,7 +7,7 @@ import TaskCore
 extension PostgresStore {
   /// After this many events, no further row of the outbox is read.
   private static let eventsAtOnce: Int64 = 10_000
-  /// The approximate size of the events that one call returns, with the specifications of their tasks.
+  /// The approximate size of the events that one call returns, with the specifications and outputs of their tasks.
   private static let bytesAtOnce = 3 << 20
 
   package func pendingRows() async throws -> ClosedRange<Int64>? {
@@ -34,7 +34,8 @@ extension PostgresStore {
   /// as fit; the others wait for the next call.
   private func withTasks(_ rows: [OutboxRow]) async throws -> PendingEvents {
     var pending = PendingEvents(batches: rows.map(\.batch))
-    guard !rows.isEmpty else { return pending }
+    guard let last = rows.last else { return pending }
+    pending.hasMore = last.hasNext
     var (known, missing) = snapshots.withLock { $0.follow(rows) }
     return try await call {
       var ids = missing.map(\.id)
@@ -58,7 +59,7 @@ extension PostgresStore {
       snapshots.withLock { $0.keep(ids.compactMap { known[$0] }) }
       pending.tasks = known.mapValues(\.task)
       let gone = Set(ids).subtracting(known.keys)
-      pending.cut(to: Self.bytesAtOnce) { known[$0]?.size ?? (gone.contains($0) ? 0 : nil) }
+      pending.cut(to: Self.bytesAtOnce) { known[$0]?.bytes ?? (gone.contains($0) ? 0 : nil) }
       return pending
     }
   }

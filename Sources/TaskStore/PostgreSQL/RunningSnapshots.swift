@@ -9,6 +9,9 @@ struct TaskSnapshot {
   var size: Int
   /// The number of the event.
   var event: Int
+
+  /// The bytes of its fields that may be long.
+  var bytes: Int { size + (task.output?.count ?? 0) }
 }
 
 /// A row of the outbox with what it tells about its tasks.
@@ -22,6 +25,8 @@ struct OutboxRow {
   }
 
   var batch: OutboxBatch
+  /// Whether another row follows, returned or not.
+  var hasNext: Bool
   /// The boot of the worker that starts the tasks.
   var worker: UniqueID?
   /// One per event.
@@ -32,7 +37,7 @@ struct OutboxRow {
     let (tasks, sequences) = (try columns["task_ids"], try columns["sequences"])
     let (specs, createdAts, worker) = (try columns["specs"], try columns["created_ats"], try columns["worker"])
     let (sizes, digests) = (try columns["sizes"], try columns["digests"])
-    let (outputs, generations) = (try columns["outputs"], try columns["generations"])
+    let (outputs, generations, hasNext) = (try columns["outputs"], try columns["generations"], try columns["has_next"])
     return { row in
       let numbers = try row.array(sequences) { cell throws(PostgresError) in Int(try cell.int32()) }
       let batch = OutboxBatch(
@@ -70,7 +75,9 @@ struct OutboxRow {
         }
       default: break
       }
-      return OutboxRow(batch: batch, worker: try row[worker].map { UniqueID(try $0.uuid()) }, details: details)
+      return OutboxRow(
+        batch: batch, hasNext: try row.bool(hasNext), worker: try row[worker].map { UniqueID(try $0.uuid()) },
+        details: details)
     }
   }
 }
@@ -120,7 +127,7 @@ struct RunningSnapshots {
     for snapshot in snapshots {
       let task = snapshot.task
       guard task.state == .running || task.state == .publishing || task.sequence > snapshot.event,
-        snapshot.size + (task.output?.count ?? 0) <= Self.longest
+        snapshot.bytes <= Self.longest
       else { continue }
       if young.count >= Self.limit { (old, young) = (young, [:]) }
       young[task.spec.id] = snapshot

@@ -110,8 +110,9 @@ enum StoreQueries {
   /// because a lower id may commit later.
   static let pendingEvents = PostgresStatement(
     """
-    select id, kind, at, task_ids, sequences, specs, created_ats, worker, sizes, digests, outputs, generations
-      from (select o.*, sum(cardinality(task_ids)) over earlier before, sum(bytes) over earlier bytes_before
+    select id, kind, at, task_ids, sequences, specs, created_ats, worker, sizes, digests, outputs, generations, has_next
+      from (select o.*, sum(cardinality(task_ids)) over earlier before, sum(bytes) over earlier bytes_before,
+                   lead(id) over (order by id) is not null has_next
               from (select *, coalesce(pg_column_size(specs), 0) + coalesce(pg_column_size(outputs), 0) bytes
                       from outbox where id <> all($3) order by id limit $1) o
             window earlier as (order by id rows between unbounded preceding and 1 preceding)) counted
@@ -141,12 +142,15 @@ enum StoreQueries {
     """
 
   static let documents = PostgresStatement("select \(documentColumns) from task_documents($1)")
-  /// $1: ids; $2: bytes of specifications after which no further task is read. `bytes`: how many they come to so far.
+  /// $1: ids; $2: bytes of specifications and outputs after which no further task is read. `bytes`: how many they come
+  /// to so far.
   static let pendingDocuments = PostgresStatement(
     """
     select \(documentColumns), bytes
-      from (select d.*, sum(pg_column_size(spec)) over (rows unbounded preceding) bytes from task_documents($1) d) sized
-     where bytes - pg_column_size(spec) < $2
+      from (select s.*, sum(size) over (rows unbounded preceding) bytes
+              from (select *, pg_column_size(spec) + coalesce(pg_column_size(output), 0) size
+                      from task_documents($1)) s) sized
+     where bytes - size < $2
     """)
   /// $1: ids. Returns a row per task that exists. The function finds tasks by their keys, whatever the statistics of
   /// the tables are.

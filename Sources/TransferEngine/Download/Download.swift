@@ -201,6 +201,8 @@ extension Download {
     guard machine.isComplete, let staged, let file = staged.file, var identity = machine.identity,
       ledger.mayWrite
     else { return .interrupted }
+    // The first body may have been cut: it is published only if a second one is equal.
+    if machine.isUnproven, fetched == nil { return .failed(.fetchesDiffer(bytes, "none")) }
     let proof = machine.version?.proof
     let publication = Publication(
       of: file, to: destination, ifExists: spec.ifExists, expect: spec.expect, verification: proof, root: root,

@@ -42,19 +42,19 @@ package struct StorageRoot: Sendable {
 
   /// Like ``withVolume(_:)``, for a call that deletes. Calls `pulse` every 10 seconds until the call gets a thread.
   package func delete<Result: Sendable>(
-    pulse: @escaping @Sendable () -> Void, _ body: @escaping @Sendable (Volume) throws -> Result
+    pulse: (@Sendable () -> Void)? = nil, _ body: @escaping @Sendable (Volume) throws -> Result
   ) async throws -> Result {
     try await run(on: deletes, pulse: pulse) { [storage, name] in try body(storage.volume(name)) }
   }
 
   private func run<Result: Sendable>(
-    on threads: BlockingPool, pulse: @escaping @Sendable () -> Void,
+    on threads: BlockingPool, pulse: (@Sendable () -> Void)?,
     _ body: @escaping @Sendable () throws -> Result
   ) async throws -> Result {
-    let waiting = loop.repeating(every: .seconds(10), pulse)
-    defer { waiting.cancel() }
+    let waiting = pulse.map { loop.repeating(every: .seconds(10), $0) }
+    defer { waiting?.cancel() }
     return try await threads.run {
-      waiting.cancel()
+      waiting?.cancel()
       return try body()
     }
   }

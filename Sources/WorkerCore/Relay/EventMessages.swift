@@ -11,32 +11,32 @@ package struct EventMessages: Sequence, Sendable {
   private let pending: PendingEvents
   private let topics: TopicPlan
   private let source: String
-  private let isCut: Bool
+  private let limit: Int?
 
   /// The longest document of a task that is never cut, in bytes.
   package static let excerpt = 16 << 10
 
   /// `source` names the worker in the events, as a CloudEvents source.
   ///
-  /// - Parameter cut: whether to leave `output`, `parameters`, `labels` and `after` out of documents that are longer
-  ///   than ``excerpt``. The other fields are bounded. Their events have the header `task-cut`, with the number of bytes
-  ///   of the whole document.
-  package init(_ pending: PendingEvents, topics: TopicPlan, source: String, cut: Bool = false) {
+  /// - Parameter limit: leaves `output`, `parameters`, `labels` and `after` out of documents of more bytes, at least
+  ///   ``excerpt``. The other fields are bounded. Their events have the header `task-cut`, with the number of bytes of
+  ///   the whole document.
+  package init(_ pending: PendingEvents, topics: TopicPlan, source: String, cutAbove limit: Int? = nil) {
     self.pending = pending
     self.topics = topics
     self.source = source
-    isCut = cut
+    self.limit = limit
   }
 
   package func makeIterator() -> Iterator {
-    Iterator(pending, topics, source, isCut)
+    Iterator(pending, topics, source, limit)
   }
 
   package struct Iterator: IteratorProtocol {
     private let pending: PendingEvents
     private let topics: TopicPlan
     private let source: String
-    private let isCut: Bool
+    private let limit: Int?
     /// The number of each task's last event.
     private let last: [UniqueID: Int]
     /// Snapshots, of tasks with more events to come.
@@ -50,14 +50,14 @@ package struct EventMessages: Sequence, Sendable {
     private struct Document {
       var json: [UInt8]
       /// The header that says that the document is cut.
-      var headers: [KafkaHeader] = []
+      var cut: KafkaHeader?
     }
 
-    fileprivate init(_ pending: PendingEvents, _ topics: TopicPlan, _ source: String, _ isCut: Bool) {
+    fileprivate init(_ pending: PendingEvents, _ topics: TopicPlan, _ source: String, _ limit: Int?) {
       self.pending = pending
       self.topics = topics
       self.source = source
-      self.isCut = isCut
+      self.limit = limit
       var last: [UniqueID: Int] = [:]
       last.reserveCapacity(pending.tasks.count)
       for (id, sequence) in pending.batches.lazy.flatMap(\.events) where sequence > last[id, default: 0] {
@@ -97,25 +97,27 @@ package struct EventMessages: Sequence, Sendable {
       if isLast {
         if shared != nil { documents[id] = nil }
         snapshot = KafkaMessage(
-          topic: topics.tasks, key: key, value: document?.json, headers: document?.headers ?? [])
+          topic: topics.tasks, key: key, value: document?.json, headers: document?.cut.map { [$0] } ?? [])
       } else {
         documents[id] = document
       }
+      var its = headers
+      its.reserveCapacity(headers.count + 2)
+      its.append(KafkaHeader("ce_id", event.id.utf8))
+      if let cut = document?.cut { its.append(cut) }
       return KafkaMessage(
-        topic: topics.events, key: key, value: TaskEventJSON.encode(event, task: document?.json),
-        headers: headers + [KafkaHeader("ce_id", event.id.utf8)] + (document?.headers ?? []))
+        topic: topics.events, key: key, value: TaskEventJSON.encode(event, task: document?.json), headers: its)
     }
 
     private func document(of task: TaskDocument) -> Document {
       let json = TaskDocumentJSON.encode(task)
-      guard isCut, json.count > EventMessages.excerpt else { return Document(json: json) }
+      guard let limit, json.count > limit else { return Document(json: json) }
       var task = task
       task.output = nil
       task.spec.parameters = nil
       task.spec.labels = [:]
       task.spec.after = []
-      return Document(
-        json: TaskDocumentJSON.encode(task), headers: [KafkaHeader("task-cut", String(json.count))])
+      return Document(json: TaskDocumentJSON.encode(task), cut: KafkaHeader("task-cut", String(json.count)))
     }
   }
 }

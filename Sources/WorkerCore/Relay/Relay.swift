@@ -104,17 +104,24 @@ package actor Relay {
   }
 
   private func publish(_ round: PendingEvents, _ until: BootInstant) async throws {
-    do {
-      try await send(round, until)
-    } catch let error as KafkaError where error.code == .messageTooLarge && !error.isFatal {
-      // A topic accepts smaller records than this fleet makes. Repeating would never help, and would block all later
-      // events.
-      log.warning(
-        "the document of a task is too long for Kafka: its events lack output, parameters, labels and after",
-        ["error": .text("\(error)"), "bytes": .integer(EventMessages.excerpt)])
-      // After a refusal by a broker, librdkafka (2.0) skips sequence numbers, and its next transaction fails.
-      try await fence(until)
-      try await send(round, until, cut: true)
+    // The other tasks of a round are cut only if this is not enough.
+    var limits = [128 << 10, EventMessages.excerpt][...]
+    var limit: Int?
+    while true {
+      do {
+        let messages = EventMessages(round, topics: topics, source: source, cutAbove: limit)
+        try await sink.publish(messages, within: BootInstant.now.duration(to: until))
+        break
+      } catch let error as KafkaError where error.code == .messageTooLarge && !error.isFatal && !limits.isEmpty {
+        // A topic accepts smaller records than this fleet makes. Repeating would never help, and would block all later
+        // events.
+        limit = limits.removeFirst()
+        log.warning(
+          "the document of a task is too long for Kafka: its events lack output, parameters, labels and after",
+          ["error": .text("\(error)"), "bytes": .integer(limit ?? 0)])
+        // After a refusal by a broker, librdkafka (2.0) skips sequence numbers, and its next transaction fails.
+        try await fence(until)
+      }
     }
     try await store.discardEvents(round.wholeRows)
     if let batch = round.cutBatch { try await store.discardFirstEvents(batch) }
@@ -122,15 +129,11 @@ package actor Relay {
     outage.recovered()
   }
 
-  private func send(_ round: PendingEvents, _ until: BootInstant, cut: Bool = false) async throws {
-    try await sink.publish(
-      EventMessages(round, topics: topics, source: source, cut: cut), within: BootInstant.now.duration(to: until))
-  }
-
   private func take(_ next: PendingEvents, of limit: Int) {
     round = next
     planner.read(
-      rows: next.batches.count, events: next.eventCount, of: limit, isCut: next.cutBatch != nil, now: .now)
+      rows: next.batches.count, events: next.eventCount, of: limit, isCut: next.cutBatch != nil,
+      hasMore: next.hasMore, now: .now)
     // Only an empty round ends the outage here. For other rounds Kafka's answer decides.
     if next.batches.isEmpty { outage.recovered() }
   }

@@ -15,10 +15,10 @@ package struct RelayPlanner: Sendable {
     case lead(seconds: Int)
     /// Fence earlier leaders by this time; answer with ``fenced()``.
     case fence(until: BootInstant)
-    /// Read a round of at most `rows` rows; answer with ``read(rows:events:of:isCut:now:)``.
+    /// Read a round of at most `rows` rows; answer with ``read(rows:events:of:isCut:hasMore:now:)``.
     case read(rows: Int)
     /// Publish the round that was read last by this time, and discard its rows; answer with ``published()``. Meanwhile
-    /// read up to `readingAhead` rows that are not among them, and answer with ``read(rows:events:of:isCut:now:)``
+    /// read up to `readingAhead` rows that are not among them, and answer with ``read(rows:events:of:isCut:hasMore:now:)``
     /// after that.
     case publish(readingAhead: Int?, until: BootInstant)
     /// Ask which rows wait; answer with ``looked(_:now:)``.
@@ -144,8 +144,10 @@ package struct RelayPlanner: Sendable {
   }
 
   /// A round of `rows` rows with `events` events was read, of at most `limit` rows. `isCut`: the last row was not read
-  /// completely.
-  package mutating func read(rows: Int, events: Int, of limit: Int, isCut: Bool = false, now: BootInstant) {
+  /// completely. `hasMore`: other events were left out, because this round is full without them.
+  package mutating func read(
+    rows: Int, events: Int, of limit: Int, isCut: Bool = false, hasMore: Bool = false, now: BootInstant
+  ) {
     guard rows > 0 else {
       isBehind = false
       drain?.mustLook = true
@@ -155,7 +157,7 @@ package struct RelayPlanner: Sendable {
     }
     hasRound = true
     self.isCut = isCut
-    isBehind = isCut || rows >= limit || events >= self.events
+    isBehind = isCut || hasMore || rows >= limit || events >= self.events
     empty.reset()
     emptyUntil = nil
     gathersUntil = isBehind || drain != nil ? nil : now + Self.gathering(after: events)

@@ -173,8 +173,12 @@ struct UpRun {
   private func waitUntilDealt(_ fleet: LocalFleet) async throws {
     let deadline = BootInstant.now + Self.readiness
     try await Task.sleep(for: DealtCommandSource.interval * 2)
-    while try await commands(of: fleet)?.hasEveryPartition() == false {
+    guard let commands = commands(of: fleet) else { return }
+    // A request may fail while the broker is busy with a new group.
+    while await (try? commands.hasEveryPartition()) != true {
       guard BootInstant.now < deadline else {
+        // If it is the broker that fails, its error is the reason.
+        if try await commands.hasEveryPartition() { return }
         throw CommandFailure(
           .failed, "the workers do not read all commands", hint: "Their logs are in \(fleet.layout.logs).")
       }

@@ -141,7 +141,7 @@ extension SimulatedWorker {
   private func take(_ pending: PendingEvents?, of limit: Int) {
     guard let pending else { return relayFailed() }
     round = pending
-    relay.read(rows: pending.batches.count, events: pending.eventCount, of: limit, now: now)
+    relay.read(rows: pending.batches.count, events: pending.eventCount, of: limit, hasMore: pending.hasMore, now: now)
     isRelaying = false
     tickRelay()
   }

@@ -155,7 +155,8 @@ extension StagingWriter {
   /// Bytes have arrived. If no more do, they are recorded at once: a crash during a stall then costs nothing.
   func arrived(now: Int64) {
     policy.arrived(now: now)
-    if stall == nil { watchForStall(now: now) }
+    guard stall == nil, let staged, owner?.recordable(generation: staged.generation) != nil else { return }
+    watchForStall(now: now)
   }
 
   private func watchForStall(now: Int64) {
