@@ -1,4 +1,5 @@
 import CommandLineKit
+import ReelhaulMessages
 import TaskCore
 import WorkerOptions
 
@@ -8,7 +9,7 @@ extension TaskSpec {
     var spec = self
     spec.fillInDestination()
     do {
-      try spec.validate()
+      try spec.validateWithParameters()
     } catch {
       throw UsageError("\(Self.spelling(of: error.field)): \(error.message)")
     }
