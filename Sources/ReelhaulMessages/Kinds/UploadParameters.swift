@@ -15,6 +15,7 @@ package struct UploadParameters: Hashable, Sendable {
     case crc32c, sha256, none
   }
 
+  package static let names = ["method", "partSize", "contentType", "metadata", "storageClass", "checksum"]
   /// The least part of a multipart upload, except the last, and the largest, in bytes.
   package static let partSizes: ClosedRange<Int64> = 5 << 20...5 << 30
   /// The same for servers of tus, which have no least part: a request for every few bytes would never end.
@@ -58,8 +59,7 @@ package struct UploadParameters: Hashable, Sendable {
   }
 
   private mutating func read(from reader: inout JSONReader) throws(DecodingFailure) {
-    let names = ["method", "partSize", "contentType", "metadata", "storageClass", "checksum"]
-    try reader.object(known: names) { reader, name throws(DecodingFailure) in
+    try reader.object(known: Self.names) { reader, name throws(DecodingFailure) in
       switch name {
       case "method": method = try reader.choice()
       case "partSize": partSize = try reader.integer(1...Self.partSizes.upperBound)
