@@ -7,7 +7,7 @@ package struct LaneKey: Hashable, Sendable {
   package var queue: String
   package var kind: TaskKind
   /// The remote host from which the bytes come or to which they go, in lower case and without its port; empty if there
-  /// is none.
+  /// is none. For `s3://`, whose host only the workers' credentials know, `BUCKET.s3`.
   package var host: String
   /// The storage that the worker must have mounted. If there are two, it is the destination's. Empty if any worker can
   /// run the task.
@@ -23,12 +23,18 @@ package struct LaneKey: Hashable, Sendable {
     // If both ends have a host, the source's host counts, because it comes last in the loop.
     for url in [spec.destination, spec.source].compactMap({ $0 }).compactMap({ try? ResourceURL($0) }) {
       switch url {
-      case .web(let url): host = url.host.last == "." ? String(url.host.dropLast()) : url.host
+      case .web(let url): host = Self.host(of: url)
+      case .tus(let url): host = Self.host(of: url.endpoint)
+      case .s3(let url): host = "\(url.bucket.lowercased()).s3"
       case .storage(let url) where storage.isEmpty: storage = url.root
       case .storage(let url) where url.root != storage: sourceStorage = url.root
       case .storage: break
       }
     }
+  }
+
+  private static func host(of url: WebURL) -> String {
+    url.host.last == "." ? String(url.host.dropLast()) : url.host
   }
 
   /// Both storages, where there are two.

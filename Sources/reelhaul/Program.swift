@@ -7,7 +7,7 @@ enum Program {
 
   static let commands: [Subcommand] = [
     .up, .migrate, .worker, .doctor,
-    .download, .delete, .submit, .batch,
+    .download, .upload, .copy, .delete, .submit, .batch,
     .pause, .resume, .cancel, .retry, .remove, .prioritize,
     .list, .show, .watch, .workers,
     .limits, .limit, .weight,

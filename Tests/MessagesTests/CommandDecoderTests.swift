@@ -111,7 +111,7 @@ struct CommandDecoderTests {
       (#""kind":"upload""#, "task.source: a task of kind upload needs a storage://NAME/PATH URL"),
       (
         #""kind":"copy","destination":"file:///x""#,
-        "\"file\" is not supported: expected an http://, https:// or storage"
+        "\"file\" is not supported: expected an http://, https://, s3://BUCKET/KEY, storage"
       ),
       (#""notBefore":"2026-01-15T12:00:60Z""#, "task.notBefore: second 60 exists only at the end of a month in UTC"),
       (#""maxAttempts":0"#, "task.maxAttempts"),

@@ -69,7 +69,7 @@ import WorkerOptions
     let error = #expect(throws: UsageError.self) { try spec(words) }
     #expect(error?.message.hasPrefix(start) == true, "\(error?.message ?? "")")
     let source = #expect(throws: UsageError.self) { try spec([], of: "storage://default/a") }
-    #expect(source?.message == "URL: a task of kind download needs an http:// or https:// URL here")
+    #expect(source?.message == "URL: a task of kind download needs an http://, https:// or s3://BUCKET/KEY URL here")
   }
 
   @Test("a label that is given twice is refused")

@@ -87,6 +87,28 @@ import Testing
         """), "\(document)")
   }
 
+  @Test("show has what an upload made line by line, without the values of a query")
+  func theOutputOfAnUploadIsShown() {
+    var task = document(.succeeded)
+    task.spec.kind = .upload
+    task.spec.destination = "https://a.example/b?sig=hush"
+    let output = UploadOutput(
+      location: "https://a.example/b?sig=hush", etag: "\"1f\"", bytes: 9, verified: .crc32c)
+    task.output = output.json
+    let lines = TaskDetails.lines(TaskReport(task: task, waits: nil)).map {
+      $0.split(separator: " ", omittingEmptySubsequences: true).joined(separator: " ")
+    }
+    for line in [
+      "destination https://a.example/b?sig=***", "location https://a.example/b?sig=***", "etag \"1f\"",
+      "verified crc32c",
+    ] {
+      #expect(lines.contains(line), "\(line)")
+    }
+    #expect(!lines.contains { $0.hasPrefix("output") || $0.hasPrefix("version") || $0.contains("hush") })
+    task.output = Array(#"{"verified":"other"}"#.utf8)
+    #expect(TaskDetails.lines(TaskReport(task: task, waits: nil)).contains { $0.hasSuffix(#"{"verified":"other"}"#) })
+  }
+
   @Test("show has the output of a task that succeeded")
   func theOutputIsShown() {
     var task = document(.succeeded)

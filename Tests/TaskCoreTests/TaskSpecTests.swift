@@ -62,17 +62,66 @@ struct TaskSpecTests {
   @Test(
     "an error about a URL offers the schemes that are accepted there",
     arguments: [
-      (.download, "x.mp4", "storage://default/a", "not an absolute URL: expected an http:// or https:// URL"),
+      (
+        .download, "x.mp4", "storage://default/a",
+        "not an absolute URL: expected an http://, https:// or s3://BUCKET/KEY URL"
+      ),
       (
         .download, "ftp://a/b", "storage://default/a",
-        "the scheme \"ftp\" is not supported: expected an http:// or https:// URL"
+        "the scheme \"ftp\" is not supported: expected an http://, https:// or s3://BUCKET/KEY URL"
       ),
-      (.download, "storage://default/../a", nil, "a task of kind download needs an http:// or https:// URL here"),
+      (
+        .download, "storage://default/../a", nil,
+        "a task of kind download needs an http://, https:// or s3://BUCKET/KEY URL here"
+      ),
       (.download, "http://a/b", "a.mp4", "a task of kind download needs a storage://NAME/PATH URL here"),
       (.download, "http://a/b", "http://a b/", "a task of kind download needs a storage://NAME/PATH URL here"),
       (
         .copy, "http://a/b", "a.mp4",
-        "not an absolute URL: expected an http://, https:// or storage://NAME/PATH URL"
+        """
+        not an absolute URL: expected an http://, https://, s3://BUCKET/KEY, storage://NAME/PATH, tus+http:// or \
+        tus+https:// URL
+        """
+      ),
+      (
+        .upload, "https://a/b", "https://a/c", "a task of kind upload needs a storage://NAME/PATH URL here"
+      ),
+      (
+        .upload, "storage://default/a", "storage://default/b",
+        """
+        a task of kind upload needs an http://, https://, s3://BUCKET/KEY, tus+http:// or tus+https:// URL here
+        """
+      ),
+      (
+        .upload, "storage://default/a", "tus://a/files",
+        """
+        the scheme "tus" is not supported: expected an http://, https://, s3://BUCKET/KEY, tus+http:// or tus+https:// URL
+        """
+      ),
+      (
+        .upload, "storage://default/a", nil,
+        "a task of kind upload needs an http://, https://, s3://BUCKET/KEY, tus+http:// or tus+https:// URL here"
+      ),
+      (
+        .download, "tus+https://a/files/1", "storage://default/a",
+        "a task of kind download needs an http://, https:// or s3://BUCKET/KEY URL here"
+      ),
+      (
+        .copy, "tus+https://a/files/1", "storage://default/a",
+        "a task of kind copy needs an http://, https://, s3://BUCKET/KEY or storage://NAME/PATH URL here"
+      ),
+      (.copy, "s3://films/a", "S3://films/%61", "it is the source itself"),
+      (.copy, "storage://default/a", "storage://default/a", "it is the source itself"),
+      (.download, "s3://films/a/", "storage://default/a", "its key ends with \"/\": add the object's name"),
+      (.upload, "storage://default/a", "s3://films/a/", "its key ends with \"/\": add the object's name"),
+      (.upload, "storage://default/a", "s3://films/a?versionId=1", "the store names the version it makes"),
+      (.upload, "storage://default/a", "s3://films", "the key is missing: write s3://BUCKET/KEY"),
+      (
+        .delete, "a.mp4", nil,
+        """
+        not an absolute URL: expected an http://, https://, s3://BUCKET/KEY, storage://NAME/PATH, tus+http:// or \
+        tus+https:// URL
+        """
       ),
     ] as [(TaskKind, String, String?, String)])
   func offersTheSchemesThatAreTaken(kind: TaskKind, source: String, destination: String?, message: String) {
@@ -80,6 +129,24 @@ struct TaskSpecTests {
       try TaskSpec(id: id, kind: kind, source: source, destination: destination).validate()
     }
     #expect(error?.message == message)
+  }
+
+  @Test(
+    "each kind takes its sorts of URLs",
+    arguments: [
+      (.download, "s3://films/a.mp4?versionId=1", "storage://default/a"),
+      (.upload, "storage://default/a", "s3://films/a"), (.upload, "storage://default/a", "https://a/b?sig=1"),
+      (.upload, "storage://default/a", "http://a/b"), (.upload, "storage://default/a", "tus+https://a/files/"),
+      (.upload, "storage://default/a", "tus+http://a/files"),
+      (.copy, "https://a/b", "storage://default/b"), (.copy, "storage://default/a", "storage://default/b"),
+      (.copy, "s3://films/a", "tus+https://a/files"), (.copy, "http://a/b", "s3://films/a"),
+      (.copy, "s3://films/a?versionId=1", "s3://films/a"), (.copy, "storage://default/a", "https://a/b"),
+      (.delete, "storage://default/a", nil), (.delete, "s3://films/a?versionId=1", nil),
+      (.delete, "s3://films/a/", nil),
+      (.delete, "https://a/b", nil), (.delete, "http://a/b", nil), (.delete, "tus+https://a/files/1", nil),
+    ] as [(TaskKind, String, String?)])
+  func takesItsSortsOfURLs(kind: TaskKind, source: String, destination: String?) throws {
+    try TaskSpec(id: id, kind: kind, source: source, destination: destination).validate()
   }
 
   @Test(
@@ -105,6 +172,7 @@ struct TaskSpecTests {
       ("https://a/100%25", "storage://default/100%25"),
       ("https://a/", "storage://default/\(id)"), ("https://a/..", "storage://default/\(id)"),
       ("https://a/%2e%2e%2fetc", "storage://default/.._etc"),
+      ("s3://films/2026/My%20film.mp4?versionId=1", "storage://default/My film.mp4"),
     ])
   func aDownloadGoesToItsSourcesName(source: String, expected: String) throws {
     var spec = TaskSpec(id: id, kind: .download, source: source)

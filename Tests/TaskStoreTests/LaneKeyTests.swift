@@ -12,7 +12,8 @@ import Testing
       ("http://[2001:DB8::1]:80/", nil, "2001:db8::1", []),
       ("storage://in/x", "https://s3.example?x", "s3.example", ["in"]), ("storage://in/x", nil, "", ["in"]),
       ("storage://in/x", "storage://out/y", "", ["out", "in"]), ("storage://in/x", "storage://in/y", "", ["in"]),
-      ("noop:", nil, "", []),
+      ("noop:", nil, "", []), ("storage://in/x", "s3://Films/x", "films.s3", ["in"]),
+      ("storage://in/x", "tus+https://Up.example.:8443/files", "up.example", ["in"]),
     ] as [(String, String?, String, [String])])
   func hostAndStorages(_ source: String, _ destination: String?, _ host: String, _ storages: [String]) {
     let lane = LaneKey(TaskSpec(id: .random(), kind: .copy, source: source, destination: destination))

@@ -54,7 +54,7 @@ struct TaskDraft {
     }
     spec.fillInDestination()
     do throws(InvalidTask) {
-      try spec.validate()
+      try spec.validateWithParameters()
     } catch {
       throw Rejection(.invalidField, (member.map { "\($0)." } ?? "") + error.description)
     }

@@ -16,6 +16,7 @@ public enum InvalidURL: Error, Hashable, Sendable {
   case percentEncoding(offset: Int)
   case encodedNUL(offset: Int)
   case storage(InvalidStorageURL)
+  case s3(InvalidS3URL)
 }
 
 extension InvalidURL: CustomStringConvertible {
@@ -36,6 +37,7 @@ extension InvalidURL: CustomStringConvertible {
     case .percentEncoding(let offset): "\"%\" at byte \(offset) must be followed by two hexadecimal digits"
     case .encodedNUL(let offset): "the encoded NUL at byte \(offset) is not allowed"
     case .storage(let error): error.description
+    case .s3(let error): error.description
     }
   }
 }

@@ -17,6 +17,22 @@ enum PercentEncoding {
     return output
   }
 
+  /// Checks that a URL has no space, no control character, no `%` without two digits, and no encoded NUL. Errors name
+  /// the byte, counted from `start`.
+  static func check(_ text: some RandomAccessCollection<UInt8>, from start: Int = 0) throws(InvalidURL) {
+    var offset = start
+    for index in text.indices {
+      switch text[index] {
+      case 0...0x20, 0x7F: throw .character(offset: offset)
+      case UInt8(ascii: "%"):
+        guard let decoded = decode(text[index...].prefix(3)) else { throw .percentEncoding(offset: offset) }
+        guard decoded != [0] else { throw .encodedNUL(offset: offset) }
+      default: break
+      }
+      offset += 1
+    }
+  }
+
   /// Encodes the bytes of `text` for which `mustEncode` returns true.
   static func encode(_ text: some Collection<UInt8>, where mustEncode: (UInt8) -> Bool) -> String {
     guard text.contains(where: mustEncode) else { return String(decoding: text, as: UTF8.self) }

@@ -64,12 +64,7 @@ public struct StorageURL: Hashable, Sendable {
 
   private static let scheme = "storage://"
 
-  /// Upper and lower case are equal, as in all schemes.
-  static func hasScheme(_ text: some Sequence<UInt8>) -> Bool {
-    text.starts(with: scheme.utf8) { byte, wanted in
-      byte == wanted || (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) && byte | 0x20 == wanted
-    }
-  }
+  static func hasScheme(_ text: some Sequence<UInt8>) -> Bool { ResourceURL.begins(text, with: scheme) }
 
   public static func isRootName(_ name: String) -> Bool {
     TaskSpec.isName(name, limit: 63) && name.utf8.first != UInt8(ascii: ".")

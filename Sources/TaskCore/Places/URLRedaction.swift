@@ -6,6 +6,8 @@ public enum URLRedaction {
   public static func redact(_ url: String) -> String {
     guard url.utf8.contains(where: { $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") || $0 == UInt8(ascii: "@") })
     else { return url }
+    // Its only parameter is a version, which people need and which is no secret.
+    if let object = try? S3URL(url) { return object.description }
     let withoutFragment = url.prefix { $0 != "#" }
     let parts = withoutFragment.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
     let text = dropUserinfo(parts[0])

@@ -14,7 +14,7 @@ extension WebURL {
     let authority = rest.prefix { $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }
     // This check must come before the check of percent-encodings, which would complain about the zone's percent sign.
     if authority.first == UInt8(ascii: "["), authority.contains(UInt8(ascii: "%")) { throw .ipv6(.zone) }
-    try Self.check(text)
+    try PercentEncoding.check(text)
     let (host, port) = try Self.hostAndPort(authority)
     let target = rest[authority.endIndex...].prefix { $0 != UInt8(ascii: "#") }
     let path = target.prefix { $0 != UInt8(ascii: "?") }
@@ -39,21 +39,6 @@ extension WebURL {
 
   private static func encode(_ text: Bytes) -> String {
     PercentEncoding.encode(text) { $0 >= 0x80 }
-  }
-
-  private static func check(_ text: Bytes) throws(InvalidURL) {
-    for index in text.indices {
-      let offset = index - text.startIndex
-      switch text[index] {
-      case 0...0x20, 0x7F: throw .character(offset: offset)
-      case UInt8(ascii: "%"):
-        guard let decoded = PercentEncoding.decode(text[index...].prefix(3)) else {
-          throw .percentEncoding(offset: offset)
-        }
-        guard decoded != [0] else { throw .encodedNUL(offset: offset) }
-      default: break
-      }
-    }
   }
 
   private static func hostAndPort(_ authority: Bytes) throws(InvalidURL) -> (String, UInt16?) {

@@ -40,22 +40,41 @@ extension TaskSpec {
   func checkURLs() throws(InvalidTask) {
     switch kind {
     case .download:
-      try check("source", source, is: .web)
-      try check("destination", destination, is: .storage)
+      _ = try checkSource([.web, .s3])
+      _ = try checkDestination(.storage)
     case .upload:
-      try check("source", source, is: .storage)
-      try check("destination", destination, is: .web)
+      _ = try checkSource(.storage)
+      _ = try checkDestination([.web, .s3, .tus])
     case .copy:
-      try check("source", source, is: .any)
-      try check("destination", destination, is: .any)
+      let source = try checkSource([.web, .s3, .storage])
+      guard try checkDestination([.web, .s3, .storage, .tus]) != source else {
+        throw InvalidTask("destination", "it is the source itself")
+      }
     case .delete:
-      try check("source", source, is: .storage)
+      _ = try check("source", source, is: [.web, .s3, .storage, .tus])
       guard destination == nil else { throw InvalidTask("destination", "a delete must not have one") }
     default:
       try checkText("source", source)
       try checkText("destination", destination ?? "")
     }
   }
+
+  /// What is transferred is one object: only a delete may name all objects below a key.
+  private func checkSource(_ places: Places) throws(InvalidTask) -> ResourceURL {
+    let url = try check("source", source, is: places)
+    if case .s3(let object) = url, object.isFolder { throw InvalidTask("source", Self.folder) }
+    return url
+  }
+
+  private func checkDestination(_ places: Places) throws(InvalidTask) -> ResourceURL {
+    let url = try check("destination", destination, is: places)
+    guard case .s3(let object) = url else { return url }
+    guard !object.isFolder else { throw InvalidTask("destination", Self.folder) }
+    guard object.versionID == nil else { throw InvalidTask("destination", "the store names the version it makes") }
+    return url
+  }
+
+  private static let folder = "its key ends with \"/\": add the object's name"
 
   /// A kind of your own decides what its texts mean. They must only be fit for storing and showing.
   private func checkText(_ field: String, _ text: String) throws(InvalidTask) {
@@ -65,21 +84,42 @@ extension TaskSpec {
     }
   }
 
-  private enum Place: String {
-    case web = "an http:// or https:// URL"
-    case storage = "a storage://NAME/PATH URL"
-    case any = "an http://, https:// or storage://NAME/PATH URL"
+  /// Sorts of URLs. A text with an unknown scheme, or without one, counts as `web`.
+  private struct Places: OptionSet, CustomStringConvertible {
+    let rawValue: Int
+    static let web = Places(rawValue: 1)
+    static let s3 = Places(rawValue: 2)
+    static let storage = Places(rawValue: 4)
+    static let tus = Places(rawValue: 8)
+
+    /// The sort of a text.
+    static func of(_ text: String) -> Places {
+      if StorageURL.hasScheme(text.utf8) { return .storage }
+      if S3URL.hasScheme(text.utf8) { return .s3 }
+      return TusURL.hasScheme(text.utf8) ? .tus : .web
+    }
+
+    var description: String {
+      let all: [(Places, [String])] = [
+        (.web, ["http://", "https://"]), (.s3, ["s3://BUCKET/KEY"]), (.storage, ["storage://NAME/PATH"]),
+        (.tus, ["tus+http://", "tus+https://"]),
+      ]
+      let words = all.filter { contains($0.0) }.flatMap(\.1)
+      let article = words.first?.hasPrefix("storage") == true ? "a" : "an"
+      guard words.count > 1 else { return "\(article) \(words.joined()) URL" }
+      return "\(article) \(words.dropLast().joined(separator: ", ")) or \(words[words.count - 1]) URL"
+    }
   }
 
-  private func check(_ field: String, _ text: String?, is place: Place) throws(InvalidTask) {
-    guard let text, place == .any || (place == .storage) == StorageURL.hasScheme(text.utf8) else {
-      throw InvalidTask(field, "a task of kind \(kind.rawValue) needs \(place.rawValue) here")
+  private func check(_ field: String, _ text: String?, is places: Places) throws(InvalidTask) -> ResourceURL {
+    guard let text, places.contains(.of(text)) else {
+      throw InvalidTask(field, "a task of kind \(kind.rawValue) needs \(places) here")
     }
     do throws(InvalidURL) {
-      _ = try ResourceURL(text)
+      return try ResourceURL(text)
     } catch {
       switch error {
-      case .noScheme, .unsupportedScheme: throw InvalidTask(field, "\(error): expected \(place.rawValue)")
+      case .noScheme, .unsupportedScheme: throw InvalidTask(field, "\(error): expected \(places)")
       default: throw InvalidTask(field, error.description)
       }
     }

@@ -11,9 +11,11 @@ public struct TaskSpec: Hashable, Sendable {
 
   public var id: UniqueID
   public var kind: TaskKind
-  /// The URL from which the bytes come: `https://…`, `http://…`, `storage://NAME/PATH`. A delete deletes this URL.
+  /// The URL from which the bytes come: `https://…`, `http://…`, `storage://NAME/PATH`, `s3://BUCKET/KEY`. A delete
+  /// deletes this URL, which may also be that of an upload, `tus+https://…`.
   public var source: String
-  /// The URL to which the bytes go. A submitted download without one gets `storage://default/` and the source's last
+  /// The URL to which the bytes go: of a download `storage://`, of an upload `https://`, `http://`, `s3://` or
+  /// `tus+https://`, of a copy any of them. A submitted download without one gets `storage://default/` and the source's last
   /// name.
   public var destination: String?
   /// −1000…1000; higher runs first, strictly.

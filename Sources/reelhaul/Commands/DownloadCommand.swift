@@ -5,7 +5,7 @@ import WorkerOptions
 extension Subcommand {
   static let download = Subcommand(
     CommandSpec(
-      name: "download", synonyms: ["get", "fetch"], summary: "Fetch a file over HTTP or HTTPS into storage",
+      name: "download", synonyms: ["get", "fetch"], summary: "Fetch a file over HTTP, HTTPS or S3 into storage",
       discussion: """
         Submits a task and prints its id once Kafka has it. The workers fetch the file in parallel ranges, \
         continue after any interruption from the bytes on disk, verify the file and then move it to its destination. \
@@ -15,12 +15,14 @@ extension Subcommand {
         or cannot be reached, it prints the task as it was sent, and says so. Only --wait needs PostgreSQL.
         """,
       options: OptionSpec.submitting + [.wait, .json] + OptionSpec.producing,
-      positionals: [PositionalSpec("URL", help: "the file to fetch: http:// or https://")],
+      positionals: [PositionalSpec("URL", help: "the file to fetch: http://, https:// or s3://BUCKET/KEY")],
       examples: [
         Example("reelhaul download https://example.com/film.mp4 --label title='A film' --wait", "Fetch it and watch"),
         Example(
           "reelhaul download https://example.com/film.mp4 --to storage://default/films/a.mp4 --if-exists skip",
           "Choose the destination; do nothing if the file exists"),
+        Example(
+          "reelhaul download s3://films/film.mp4 --credential archive", "Fetch an object of a store"),
         Example(
           """
           reelhaul download https://example.com/film.mp4 --rate 5MiB --not-before +2h --sha256 \

@@ -21,13 +21,14 @@ enum FailureAdvice {
 
   /// Advice for errors that another attempt would meet again.
   private static func of(_ error: TaskFailure, _ spec: TaskSpec, _ retry: String) -> String? {
+    let to = spec.kind == .copy ? "DESTINATION" : "--to"
     switch error.code {
     case .destinationExists:
       let choices = spec.ifExists == .fail ? "skip or replace" : "replace"
-      return "Submit a new task with --if-exists \(choices), or another --to; or, once that file is gone, \(retry)."
+      return "Submit a new task with --if-exists \(choices), or another \(to); or, once that file is gone, \(retry)."
     case .destinationInvalid:
-      return "Submit a new task with another --to; or, once nothing is in the way there, \(retry)."
-    case .fileTooLarge: return "Submit a new task with --to on a larger storage."
+      return "Submit a new task with another \(to); or, once nothing is in the way there, \(retry)."
+    case .fileTooLarge: return "Submit a new task with \(to) on a larger storage."
     case .digestMismatch:
       return "Submit a new task if --sha256 or --md5 was wrong; or, once the source is right, \(retry)."
     case .sizeMismatch: return "Submit a new task if --bytes was wrong; or, once the source is right, \(retry)."

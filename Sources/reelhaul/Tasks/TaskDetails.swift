@@ -1,5 +1,6 @@
 import CommandLineKit
 import ReelhaulCodec
+import ReelhaulMessages
 import TaskCore
 import WorkerOptions
 
@@ -82,10 +83,22 @@ enum TaskDetails {
     ].compactMap { name, time in time.map { (name, "\($0) (\($0.relative))") } }
   }
 
+  /// The output; that of an upload or copy line by line. Its bytes are those of the task.
+  private static func result(_ output: [UInt8], of kind: TaskKind) -> [(String, String)] {
+    guard [.upload, .copy].contains(kind), let upload = try? UploadOutput(json: output) else {
+      return [("output", shown(output))]
+    }
+    let texts = [
+      ("location", URLRedaction.redact(upload.location)), ("etag", upload.etag), ("version", upload.versionID),
+      ("verified", upload.verified.rawValue),
+    ]
+    return texts.compactMap { name, text in text.map { (name, $0) } }
+  }
+
   private static func outcome(_ task: TaskDocument) -> [(String, String)] {
     var rows: [(String, String)] = []
     if let digest = task.sha256 { rows.append(("sha256", Hex.encode(digest))) }
-    if let output = task.output { rows.append(("output", shown(output))) }
+    if let output = task.output { rows += result(output, of: task.spec.kind) }
     if let error = task.error, task.state != .succeeded {
       let wait = error.retryAfter.map { " (asked to wait \($0) s)" } ?? ""
       rows.append((task.hasLeftErrorBehind ? "last error" : "error", "\(error.code): \(error.message)\(wait)"))

@@ -63,7 +63,7 @@ extension TaskField.Value {
     case .headers(let place):
       place.set(&spec, try arguments.all(option).map { text throws(UsageError) in try Self.header(text, of: option) })
     case .seconds(let place): place.set(&spec, try Self.intervals(text, of: option))
-    case .labels(let place): place.set(&spec, try Self.labels(arguments.all(option), of: option))
+    case .labels(let place): place.set(&spec, try arguments.pairs(option))
     case .flag(let place): place.set(&spec, true)
     case .json(let place, let limit): place.set(&spec, try Self.json(text, limit: limit, of: option))
     }
@@ -135,19 +135,5 @@ extension TaskField.Value {
       }
       return seconds
     }
-  }
-
-  private static func labels(_ texts: [String], of option: OptionSpec) throws(UsageError) -> [String: String] {
-    var labels: [String: String] = [:]
-    for text in texts {
-      guard let equals = text.firstIndex(of: "="), equals > text.startIndex else {
-        throw UsageError("\(option.spelling) must be KEY=VALUE, not \"\(text)\"")
-      }
-      let name = String(text[..<equals])
-      guard labels.updateValue(String(text[text.index(after: equals)...]), forKey: name) == nil else {
-        throw UsageError("\(option.spelling) names \(name) twice")
-      }
-    }
-    return labels
   }
 }

@@ -1,22 +1,21 @@
 import CommandLineKit
+import ReelhaulMessages
 import TaskCore
 import WorkerOptions
 
 extension TaskSpec {
   /// The task with its destination filled in. Throws for every mistake that can be found before the task runs.
-  func checked() throws(UsageError) -> TaskSpec {
+  ///
+  /// Errors name the word of the command line that gives a field: its option, or what `words` has for it.
+  func checked(_ words: [String: String] = ["source": "URL"]) throws(UsageError) -> TaskSpec {
     var spec = self
     spec.fillInDestination()
     do {
-      try spec.validate()
+      try spec.validateWithParameters()
     } catch {
-      throw UsageError("\(Self.spelling(of: error.field)): \(error.message)")
+      let word = words[error.field] ?? TaskField.named(error.field).flatMap(OptionSpec.init)?.spelling ?? error.field
+      throw UsageError("\(word): \(error.message)")
     }
     return spec
-  }
-
-  /// The word of the command line that gives the field: its option, or the URL, which is the source.
-  private static func spelling(of path: String) -> String {
-    path == "source" ? "URL" : TaskField.named(path).flatMap(OptionSpec.init)?.spelling ?? path
   }
 }

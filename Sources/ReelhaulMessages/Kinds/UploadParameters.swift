@@ -1,0 +1,164 @@
+import ReelhaulCodec
+import TaskCore
+
+/// The `parameters` of an upload, and of a copy that leads to the same places:
+/// `{"method", "partSize", "contentType", "metadata", "storageClass", "checksum"}`. All of them may be absent.
+package struct UploadParameters: Hashable, Sendable {
+  /// The request that carries the bytes.
+  package enum Method: String, CaseIterable, Sendable {
+    case put = "PUT"
+    case post = "POST"
+  }
+
+  /// What the server is given to compare the bytes with.
+  package enum Checksum: String, CaseIterable, Sendable {
+    case crc32c, sha256, none
+  }
+
+  package static let names = ["method", "partSize", "contentType", "metadata", "storageClass", "checksum"]
+  /// The least part of a multipart upload, except the last, and the largest, in bytes.
+  package static let partSizes: ClosedRange<Int64> = 5 << 20...5 << 30
+  /// The same for servers of tus, which have no least part: a request for every few bytes would never end.
+  package static let tusPartSizes: ClosedRange<Int64> = 64 << 10...5 << 30
+  /// The most bytes of all names and values of ``metadata`` together.
+  package static let metadataLimit = 2 << 10
+
+  /// Nil for PUT.
+  package var method: Method?
+  /// Bytes; nil if the upload chooses.
+  package var partSize: Int64?
+  package var contentType: String?
+  package var metadata: [String: String] = [:]
+  package var storageClass: String?
+  /// Nil if the upload chooses.
+  package var checksum: Checksum?
+
+  package init() {}
+
+  /// The parameters of an upload or a copy, checked, also against its destination. Errors name the field, such as
+  /// `parameters.partSize`.
+  package init(_ spec: TaskSpec) throws(InvalidTask) {
+    self.init()
+    if let json = spec.parameters { try read(json) }
+    try check(for: spec.destination.flatMap { try? ResourceURL($0) })
+    guard !spec.headers.contains(where: { $0.name.lowercased() == "content-type" }) else {
+      throw InvalidTask("headers", "Content-Type is the parameter contentType of an upload")
+    }
+  }
+
+  private mutating func read(_ json: [UInt8]) throws(InvalidTask) {
+    do throws(DecodingFailure) {
+      self = try JSONReader.read(json, refusingUnknownNames: true) { reader throws(DecodingFailure) in
+        var parameters = UploadParameters()
+        try parameters.read(from: &reader)
+        return parameters
+      }
+    } catch {
+      throw InvalidTask(error)
+    }
+  }
+
+  private mutating func read(from reader: inout JSONReader) throws(DecodingFailure) {
+    try reader.object(known: Self.names) { reader, name throws(DecodingFailure) in
+      switch name {
+      case "method": method = try reader.choice()
+      case "partSize": partSize = try reader.integer(1...Self.partSizes.upperBound)
+      case "contentType": contentType = try reader.string()
+      case "metadata": metadata = try reader.strings()
+      case "storageClass": storageClass = try reader.string()
+      case "checksum": checksum = try reader.choice()
+      default: try reader.skip()
+      }
+    }
+  }
+
+  /// The JSON of what is given; nil if nothing is.
+  package var json: [UInt8]? {
+    guard self != UploadParameters() else { return nil }
+    return JSONWriter.write { json in
+      json.object { json in
+        json.member("method", method?.rawValue)
+        json.member("partSize", partSize)
+        json.member("contentType", contentType)
+        if !metadata.isEmpty { json.member("metadata", metadata) }
+        json.member("storageClass", storageClass)
+        json.member("checksum", checksum?.rawValue)
+      }
+    }
+  }
+}
+
+// MARK: Checks
+
+extension UploadParameters {
+  /// `destination` is nil where the text is no URL, which is an error of another field.
+  private func check(for destination: ResourceURL?) throws(InvalidTask) {
+    if let destination { try checkPlaces(destination) }
+    try checkPartSize(destination)
+    if let contentType, contentType.isEmpty || !HeaderField(name: "content-type", value: contentType).isSendable {
+      throw InvalidTask("parameters.contentType", "is empty, too long or has control characters")
+    }
+    if let storageClass, !TaskSpec.isName(storageClass, limit: 64) {
+      throw InvalidTask("parameters.storageClass", "must be 1 to 64 letters, digits, \".\", \"_\" or \"-\"")
+    }
+    try checkMetadata()
+  }
+
+  /// A parameter that its destination ignores would be a promise that nobody keeps.
+  private func checkPlaces(_ destination: ResourceURL) throws(InvalidTask) {
+    let place =
+      switch destination {
+      case .web: "http(s)://"
+      case .s3: "s3://"
+      case .tus: "tus+http(s)://"
+      case .storage: "storage://"
+      }
+    let given: [(name: String, isGiven: Bool, places: [String])] = [
+      ("method", method != nil, ["http(s)://"]), ("partSize", partSize != nil, ["s3://", "tus+http(s)://"]),
+      ("contentType", contentType != nil, ["http(s)://", "s3://", "tus+http(s)://"]),
+      ("metadata", !metadata.isEmpty, ["s3://", "tus+http(s)://"]), ("storageClass", storageClass != nil, ["s3://"]),
+      ("checksum", checksum != nil, ["http(s)://", "s3://", "tus+http(s)://"]),
+    ]
+    for parameter in given where parameter.isGiven && !parameter.places.contains(place) {
+      throw InvalidTask(
+        "parameters.\(parameter.name)",
+        "only a destination \(parameter.places.joined(separator: " or ")) can have it, not \(place)")
+    }
+  }
+
+  private func checkPartSize(_ destination: ResourceURL?) throws(InvalidTask) {
+    guard let partSize, let destination else { return }
+    let sizes = if case .tus = destination { Self.tusPartSizes } else { Self.partSizes }
+    guard sizes.contains(partSize) else {
+      throw InvalidTask("parameters.partSize", "must be from \(sizes.lowerBound) to \(sizes.upperBound)")
+    }
+  }
+
+  private func checkMetadata() throws(InvalidTask) {
+    var names: Set<String> = []
+    for (name, value) in metadata.sorted(by: { $0.key < $1.key }) {
+      guard HeaderField(name: name, value: "").isSendable else {
+        throw InvalidTask("parameters.metadata", "a name is empty or not a token of HTTP")
+      }
+      guard HeaderField(name: name, value: value).isSendable else {
+        throw InvalidTask("parameters.metadata", "the value of \(name) is too long or has control characters")
+      }
+      let lowercased = name.lowercased()
+      guard !lowercased.hasPrefix("reelhaul-") else {
+        throw InvalidTask("parameters.metadata", "names that begin with reelhaul- belong to the upload itself")
+      }
+      guard names.insert(lowercased).inserted else { throw InvalidTask("parameters.metadata", "\(name) appears twice") }
+    }
+    guard metadata.reduce(0, { $0 + $1.key.utf8.count + $1.value.utf8.count }) <= Self.metadataLimit else {
+      throw InvalidTask("parameters.metadata", "longer than \(Self.metadataLimit) bytes together")
+    }
+  }
+}
+
+extension InvalidTask {
+  /// A failure within the field `parameters`.
+  init(_ failure: DecodingFailure) {
+    let path = failure.path.map { $0.hasPrefix("[") ? $0 : ".\($0)" }.joined()
+    self.init("parameters\(path)", "\(failure.problem)")
+  }
+}

@@ -1,0 +1,157 @@
+import ReelhaulCodec
+import ReelhaulMessages
+import TaskCore
+import Testing
+
+@Suite struct UploadParametersTests {
+  private func parameters(
+    _ json: String?, to destination: String = "s3://films/a", kind: TaskKind = .upload
+  ) throws(InvalidTask) -> UploadParameters {
+    try UploadParameters(
+      TaskSpec(
+        id: UniqueID(high: 1, low: 2), kind: kind, source: "storage://default/a", destination: destination,
+        parameters: json.map { Array($0.utf8) }))
+  }
+
+  @Test("all parameters go both ways, and none are none")
+  func goBothWays() throws {
+    let text = """
+      {"partSize":5242880,"contentType":"video/mp4; x=ü","metadata":{"a":"1","b":"ü"},"storageClass":"GLACIER_IR",\
+      "checksum":"sha256"}
+      """
+    let read = try parameters(text)
+    #expect(read.partSize == 5 << 20 && read.metadata == ["a": "1", "b": "ü"] && read.checksum == .sha256)
+    #expect(read.json.map { String(decoding: $0, as: UTF8.self) } == text)
+    let post = try parameters(#"{"method":"POST"}"#, to: "https://a/b?sig=1", kind: .copy)
+    #expect(post.method == .post && post.json == Array(#"{"method":"POST"}"#.utf8))
+    for empty in [nil, "{}", #"{"metadata":{},"method":null}"#] {
+      #expect(try parameters(empty) == UploadParameters() && parameters(empty).json == nil)
+    }
+    #expect(try parameters(#"{"partSize":65536}"#, to: "tus+https://a/b").partSize == 65536)
+    #expect(try parameters(nil, to: "storage://default/b", kind: .copy) == UploadParameters())
+  }
+
+  @Test(
+    "a wrong parameter is refused with its path",
+    arguments: [
+      ("[]", "parameters: expected an object"), ("null", "parameters: expected an object"),
+      (#"{"partsize":1}"#, #"parameters.partsize: there is no such field; did you mean "partSize"?"#),
+      (
+        #"{"acl":null}"#,
+        "parameters.acl: there is no such field; there are method, partSize, contentType, metadata, storageClass, checksum"
+      ),
+      (#"{"method":"PATCH"}"#, "parameters.method: expected one of PUT, POST"),
+      (#"{"checksum":"md5"}"#, "parameters.checksum: expected one of crc32c, sha256, none"),
+      (#"{"partSize":5242879}"#, "parameters.partSize: must be from 5242880 to 5368709120"),
+      (#"{"partSize":5368709121}"#, "parameters.partSize: "),
+      (#"{"partSize":"5MiB"}"#, "parameters.partSize: expected"),
+      (#"{"contentType":""}"#, "parameters.contentType: is empty"),
+      (#"{"contentType":"a\r\nb"}"#, "parameters.contentType: is empty, too long or has control characters"),
+      (#"{"storageClass":"a b"}"#, "parameters.storageClass: must be 1 to 64"),
+      (#"{"metadata":{"a":1}}"#, "parameters.metadata.a: expected a string"),
+      (#"{"metadata":{"a b":""}}"#, "parameters.metadata: a name is empty or not a token of HTTP"),
+      (#"{"metadata":{"a":"\n"}}"#, "parameters.metadata: the value of a is too long or has control characters"),
+      (#"{"metadata":{"A":"1","a":"2"}}"#, "parameters.metadata: a appears twice"),
+      (#"{"metadata":{"Reelhaul-Task":"1"}}"#, "parameters.metadata: names that begin with reelhaul-"),
+      (
+        #"{"metadata":{"a":"\#(String(repeating: "x", count: 2048))"}}"#, "parameters.metadata: longer than 2048 bytes"
+      ),
+      (#"{"checksum":"none","checksum":"none"}"#, "parameters: the name \"checksum\" appears twice"),
+    ])
+  func refuses(json: String, start: String) {
+    let error = #expect(throws: InvalidTask.self) { try parameters(json) }
+    #expect(error?.description.hasPrefix(start) == true, "\(error?.description ?? "")")
+  }
+
+  @Test("metadata of exactly the limit is taken")
+  func takesTheLimit() throws {
+    _ = try parameters(#"{"metadata":{"a":"\#(String(repeating: "x", count: 2047))"}}"#)
+  }
+
+  @Test(
+    "a parameter that the destination would ignore is refused",
+    arguments: [
+      ("s3://films/a", ["method"]), ("https://a/b", ["partSize", "metadata", "storageClass"]),
+      ("tus+http://a/b", ["method", "storageClass"]),
+      ("storage://default/b", ["method", "partSize", "contentType", "metadata", "storageClass", "checksum"]),
+    ])
+  func refusesWhatIsIgnored(destination: String, refused: [String]) {
+    let values = [
+      "method": #""PUT""#, "partSize": "8388608", "contentType": #""a/b""#, "metadata": #"{"a":"b"}"#,
+      "storageClass": #""STANDARD""#, "checksum": #""none""#,
+    ]
+    for name in UploadParameters.names {
+      let json = #"{"\#(name)":\#(values[name] ?? "")}"#
+      var field: String?
+      do throws(InvalidTask) { _ = try parameters(json, to: destination, kind: .copy) } catch { field = error.field }
+      #expect(field == (refused.contains(name) ? "parameters.\(name)" : nil), "\(json)")
+    }
+  }
+
+  @Test(
+    "a submit with wrong parameters is rejected with their path",
+    arguments: [
+      (
+        #""kind":"upload","source":"storage://default/a","destination":"s3://films/a","parameters":{"partSize":1}"#,
+        "task.parameters.partSize: must be from 5242880 to 5368709120"
+      ),
+      (
+        #""kind":"copy","source":"https://a/b","destination":"storage://default/a","parameters":{"method":"PUT"}"#,
+        "task.parameters.method: only a destination http(s):// can have it, not storage://"
+      ),
+      (
+        #""kind":"upload","source":"storage://default/a","destination":"s3://films/a","headers":{"content-TYPE":"a/b"}"#,
+        "task.headers: Content-Type is the parameter contentType of an upload"
+      ),
+      (
+        #""kind":"delete","source":"s3://films/a/""#,
+        #"task.source: its key ends with "/", so all objects below it are deleted: this needs recursive"#
+      ),
+      (
+        #""kind":"delete","source":"s3://films/a","parameters":{"recursive":true}"#,
+        #"task.source: a recursive delete of s3:// needs a key that ends with "/""#
+      ),
+      (
+        #""kind":"delete","source":"https://a/b","parameters":{"recursive":true}"#,
+        "task.parameters.recursive: only storage:// and s3:// have anything below a URL"
+      ),
+      (
+        #""kind":"delete","source":"storage://default/a","parameters":{"recusive":true}"#,
+        #"task.parameters.recusive: there is no such field; did you mean "recursive"?"#
+      ),
+    ])
+  func refusesAtTheSubmission(fields: String, reason: String) {
+    let text = Array(#"{"command":"submit","task":{\#(fields)}}"#.utf8)
+    #expect(throws: Rejection(.invalidField, reason)) {
+      try CommandDecoder.decode(text) { UniqueID(high: 1, low: 2) }
+    }
+  }
+
+  @Test(
+    "right deletes, uploads and copies are taken",
+    arguments: [
+      #""kind":"delete","source":"s3://films/a/","parameters":{"recursive":true}"#,
+      #""kind":"delete","source":"s3://films/a?versionId=1""#, #""kind":"delete","source":"tus+https://a/files/1""#,
+      #""kind":"delete","source":"storage://default/a","parameters":{"recursive":true}"#,
+      #""kind":"upload","source":"storage://default/a","destination":"tus+https://a/files","parameters":{"metadata":{"a":"b"}}"#,
+      #""kind":"copy","source":"s3://films/a","destination":"https://a/b","parameters":{"method":"POST"}"#,
+    ])
+  func takesAtTheSubmission(fields: String) throws {
+    let command = try CommandDecoder.decode(line: Array("{\(fields)}".utf8)) { UniqueID(high: 1, low: 2) }
+    if case .control = command { Issue.record("not a submit") }
+  }
+}
+
+@Suite struct UploadOutputTests {
+  @Test("the output of an upload goes both ways, and hides the values of a query")
+  func goesBothWays() throws {
+    let output = UploadOutput(
+      location: "s3://films/a?versionId=1", etag: "\"1f-2\"", versionID: "1", bytes: 9, verified: .sha256)
+    #expect(try UploadOutput(json: output.json) == output)
+    let bare = UploadOutput(location: "https://a/b?sig=1", bytes: 0, verified: .none)
+    #expect(
+      String(decoding: bare.json, as: UTF8.self)
+        == #"{"location":"https://a/b?sig=***","etag":null,"versionId":null,"bytes":0,"verified":"none"}"#)
+    #expect(throws: DecodingFailure.self) { try UploadOutput(json: Array(#"{"location":"a","bytes":1}"#.utf8)) }
+  }
+}
