@@ -122,17 +122,19 @@ let package = Package(
     .systemLibrary(name: "CTLS", path: "Tests/CTLS", pkgConfig: "libssl", providers: [.apt(["libssl-dev"])]),
     .target(name: "CResolver", path: "Tests/CResolver"),
     .target(name: "CDisk", path: "Tests/CDisk"),
+    .target(name: "CStore", path: "Tests/CStore"),
     .executableTarget(
       name: "HandlerWorker", dependencies: ["ReelhaulWorker"], path: "Tests/HandlerWorker", swiftSettings: strict),
     .target(
       name: "TestKit",
       dependencies: [
-        "CTLS", "CResolver", "CDisk", "ReelhaulSystem", "ReelhaulKafka", "ReelhaulPostgres", "LocalFleet",
+        "CTLS", "CResolver", "CDisk", "CStore", "ReelhaulSystem", "ReelhaulKafka", "ReelhaulPostgres", "LocalFleet",
         "ReelhaulClient",
         "TaskCore", "ReelhaulMessages",
         "TaskStore", "ReelhaulDigest",
       ],
       path: "Tests/TestKit", swiftSettings: strict),
+    tests("Store", ["TestKit", "LocalFleet", "ReelhaulDigest", "ReelhaulSystem"]),
     tests("System", ["ReelhaulSystem", "TestKit"]),
     tests("Digest", ["ReelhaulDigest", "ReelhaulCodec"]),
     tests("Curl", ["ReelhaulCurl", "ReelhaulSystem", "TestKit"]),

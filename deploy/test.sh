@@ -8,7 +8,9 @@ cd "$(dirname "$0")/.."
 
 need_swift
 need "${build_packages[@]}" "${runtime_packages[@]}" ffmpeg kcat openjdk-17-jre-headless openssl \
-  pgbouncer python3 shellcheck
+  pgbouncer python3 python3-venv shellcheck
+
+deploy/peers.sh
 
 say "Lint"
 swift format lint --strict --recursive Sources Tests Package.swift Examples/*/{Package.swift,Sources,Tests}
@@ -38,14 +40,14 @@ if [ $# -gt 0 ]; then
 fi
 
 say "Test: what is pure, in parallel"
-real='^(Chaos|Curl|Integration|Kafka|LocalFleet|Postgres|ReelhaulClient|ReelhaulWorker|TaskStore|TransferEngine|Worker)Tests\.'
+real='^(Chaos|Curl|Integration|Kafka|LocalFleet|Postgres|ReelhaulClient|ReelhaulWorker|Store|TaskStore|TransferEngine|Worker)Tests\.'
 run --skip "$real" | tee "$logs/pure" || { failures "$logs/pure"; exit 1; }
 deploy/test-example.sh
 
 # Modules whose tests start real services run one test at a time, because a starved server would fail the wrong test.
 # There are two lanes of them: most of these tests wait most of the time.
 say "Test: suites with real parts, two at a time"
-run --no-parallel --filter '^(Curl|Kafka|Postgres|ReelhaulClient|ReelhaulWorker|TaskStore|TransferEngine|Worker)Tests\.' >"$logs/parts" &
+run --no-parallel --filter '^(Curl|Kafka|Postgres|ReelhaulClient|ReelhaulWorker|Store|TaskStore|TransferEngine|Worker)Tests\.' >"$logs/parts" &
 parts=$!
 passed=true
 run --no-parallel --filter '^(Chaos|Integration|LocalFleet)Tests\.' | tee "$logs/fleets" ||

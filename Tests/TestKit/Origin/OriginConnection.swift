@@ -8,9 +8,8 @@ struct OriginConnection {
 
   static let hangUp = Int16(truncatingIfNeeded: 0x2000 | POLLHUP | POLLERR)  // POLLRDHUP
 
-  /// Answers requests until either side ends the connection, and closes the socket.
+  /// Answers requests until either side ends the connection.
   func serve() {
-    defer { server.end(socket) }
     var received: [UInt8] = []
     while let request = readRequest(&received) {
       let (exchange, response) = server.begin(request)
@@ -90,16 +89,6 @@ struct OriginConnection {
   }
 
   private func send(_ bytes: [UInt8]) -> Bool {
-    bytes.withUnsafeBytes { buffer in
-      var rest = buffer[...]
-      while !rest.isEmpty {
-        let count = Glibc.send(
-          socket, UnsafeRawBufferPointer(rebasing: rest).baseAddress, rest.count, Int32(MSG_NOSIGNAL))
-        if count < 0, errno == EINTR { continue }
-        guard count > 0 else { return false }
-        rest = rest.dropFirst(count)
-      }
-      return true
-    }
+    LoopbackServer.send(bytes, to: socket)
   }
 }

@@ -1,11 +1,8 @@
-import Glibc
 import ReelhaulSystem
 import TaskCore
 
 /// An HTTP/1.1 origin on a free loopback port. It serves generated files of any size, makes the mistakes that a test
 /// asks for, and remembers every request.
-///
-/// It uses plain sockets and one thread per connection, so it shares no code with the tested client.
 package final class OriginServer: Sendable {
   /// Decides the faults of the answer to one request; `[]` for none.
   package typealias Script = @Sendable (OriginRequest) -> [OriginFault]
@@ -17,27 +14,17 @@ package final class OriginServer: Sendable {
     /// The number of requests so far, by path.
     var counts: [String: Int] = [:]
     var inProgress = 0
-    var sockets: Set<Int32> = []
-    var acceptor: Thread?
-    var connections: [Int32: Thread] = [:]
-    var ended: [Thread] = []
     var waiting: [(predicate: @Sendable (OriginExchange) -> Bool, CheckedContinuation<OriginExchange, Never>)] = []
-    var isClosed = false
   }
 
-  package let port: UInt16
-  private let listener: Int32
+  package var port: UInt16 { listener.port }
+  private let listener: LoopbackServer
   private let state = Lock(State())
 
   /// - Parameter receiveBuffer: the number of bytes that it accepts before it reads them; nil for the usual number.
   package init(receiveBuffer: Int32? = nil) throws {
-    (listener, port) = try LoopbackPort.bound()
-    if var receiveBuffer {
-      setsockopt(listener, SOL_SOCKET, SO_RCVBUF, &receiveBuffer, socklen_t(MemoryLayout<Int32>.size))
-    }
-    guard listen(listener, 512) == 0 else { throw SystemError.last("listen on 127.0.0.1") }
-    let acceptor = Thread(name: "origin") { [self] in accept() }
-    state.withLock { $0.acceptor = acceptor }
+    listener = try LoopbackServer(name: "origin", receiveBuffer: receiveBuffer)
+    listener.start { [self] socket in OriginConnection(socket: socket, server: self).serve() }
   }
 
   package func url(_ path: String, host: String = "127.0.0.1") -> String {
@@ -68,7 +55,7 @@ package final class OriginServer: Sendable {
   }
 
   /// The number of open connections.
-  package var connections: Int { state.withLock { $0.sockets.count } }
+  package var connections: Int { listener.connections }
 
   /// Every request for `path` so far, in the order of arrival.
   package func exchanges(_ path: String) -> [OriginExchange] {
@@ -100,18 +87,7 @@ package final class OriginServer: Sendable {
 
   /// Ends every connection and waits for the threads.
   package func close() {
-    let acceptor = state.withLock { state in
-      state.isClosed = true
-      for socket in state.sockets { shutdown(socket, Int32(SHUT_RDWR)) }
-      defer { state.acceptor = nil }
-      return state.acceptor
-    }
-    guard let acceptor else { return }
-    shutdown(listener, Int32(SHUT_RDWR))
-    acceptor.join()
-    let threads = state.withLock { Array($0.connections.values) + $0.ended }
-    for thread in threads { thread.join() }
-    Glibc.close(listener)
+    guard listener.close() else { return }
     // The scripts may hold a reference to the server.
     state.withLock { $0.scripts = [:] }
   }
@@ -154,38 +130,5 @@ extension OriginServer {
   func finish(_ exchange: Int) {
     state.withLock { $0.inProgress -= 1 }
     update(exchange) { $0.isFinished = true }
-  }
-
-  private func accept() {
-    while true {
-      let socket = Glibc.accept(listener, nil, nil)
-      if socket < 0, errno == EINTR || errno == ECONNABORTED { continue }
-      guard socket >= 0 else { return }
-      _ = fcntl(socket, F_SETFD, FD_CLOEXEC)
-      let ended = state.withLock { state in
-        guard !state.isClosed else {
-          Glibc.close(socket)
-          return [Thread]()
-        }
-        state.sockets.insert(socket)
-        // The thread's last step takes the same lock, so its entry is in the table by then.
-        state.connections[socket] = Thread(name: "origin") { [self] in
-          OriginConnection(socket: socket, server: self).serve()
-        }
-        defer { state.ended = [] }
-        return state.ended
-      }
-      for thread in ended { thread.join() }
-    }
-  }
-
-  /// Removes a connection from the table and closes it.
-  func end(_ socket: Int32) {
-    state.withLock { state in
-      state.sockets.remove(socket)
-      if let thread = state.connections.removeValue(forKey: socket) { state.ended.append(thread) }
-      // Under the lock, because otherwise close() could shut down a new socket with the same number.
-      Glibc.close(socket)
-    }
   }
 }
