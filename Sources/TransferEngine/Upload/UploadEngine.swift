@@ -1,4 +1,5 @@
 import ReelhaulCurl
+import ReelhaulMessages
 import ReelhaulSystem
 import TaskCore
 
@@ -56,24 +57,45 @@ package struct UploadEngine: Sendable {
   private func target(
     of spec: TaskSpec, root: StorageRoot, ledger: any TransferLedger
   ) async throws -> any UploadTarget {
-    let text = spec.destination ?? ""
-    guard let url = CurlURL(text), url.scheme == "http" || url.scheme == "https", !url.hasCredentials else {
-      throw TaskFailure(
-        code: .destinationInvalid, message: "the destination must be an http or https URL without credentials",
-        class: .fail)
+    let (place, parameters): (ResourceURL, UploadParameters)
+    do {
+      place = try ResourceURL(spec.destination ?? "")
+      parameters = try UploadParameters(spec)
+    } catch let error as InvalidURL {
+      throw TaskFailure(code: .destinationInvalid, message: "the destination: \(error)", class: .fail)
+    } catch {
+      throw TaskFailure(code: .parametersInvalid, message: "\(error)", class: .fail)
     }
-    return PutTarget(
-      url: url, lane: root.lane, method: .put, fields: try await fields(of: spec, for: url, root: root),
-      contentType: nil, ledger: ledger)
+    switch place {
+    case .web(let web):
+      let (url, fields) = try await self.fields(of: spec, for: web, root: root)
+      return PutTarget(
+        url: url, lane: root.lane, method: parameters.method == .post ? .post : .put, fields: fields,
+        contentType: parameters.contentType, ledger: ledger)
+    case .tus(let tus):
+      let (url, fields) = try await self.fields(of: spec, for: tus.endpoint, root: root)
+      return TusTarget(
+        endpoint: url, lane: root.lane, fields: fields, name: StorageURL.fileName(ofSource: spec.source),
+        parameters: parameters, ledger: ledger)
+    case .s3(let s3):
+      throw TaskFailure(code: .destinationInvalid, message: "\(s3) cannot be uploaded to yet", class: .fail)
+    case .storage:
+      throw TaskFailure(
+        code: .destinationInvalid, message: "an upload does not go to a storage: that is a copy", class: .fail)
+    }
   }
 
-  /// The task's header fields and those of its credential, which win.
-  private func fields(of spec: TaskSpec, for url: CurlURL, root: StorageRoot) async throws -> [HeaderField] {
-    guard let name = spec.credential else { return spec.headers }
-    let file = root.credentials
-    let secret = try await root.files.run { try file.fields(of: name, for: url) }
+  /// The URL, and the task's header fields with those of its credential, which win.
+  private func fields(
+    of spec: TaskSpec, for place: WebURL, root: StorageRoot
+  ) async throws -> (CurlURL, [HeaderField]) {
+    guard let url = CurlURL(place.text) else {
+      throw TaskFailure(code: .destinationInvalid, message: "the destination cannot be sent", class: .fail)
+    }
+    guard let name = spec.credential else { return (url, spec.headers) }
+    let secret = try await root.files.run { [file = root.credentials] in try file.fields(of: name, for: url) }
     let names = Set(secret.map { $0.name.lowercased() })
-    return spec.headers.filter { !names.contains($0.name.lowercased()) } + secret
+    return (url, spec.headers.filter { !names.contains($0.name.lowercased()) } + secret)
   }
 }
 

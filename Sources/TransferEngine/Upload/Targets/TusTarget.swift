@@ -1,6 +1,7 @@
 import ReelhaulCodec
 import ReelhaulCurl
 import ReelhaulDigest
+import ReelhaulMessages
 import ReelhaulSystem
 import TaskCore
 
@@ -14,11 +15,11 @@ struct TusTarget: UploadTarget {
   let fields: [HeaderField]
   /// The name of the file, for the server.
   let name: String
-  let contentType: String?
+  let parameters: UploadParameters
   let ledger: any TransferLedger
 
   /// The bytes of one request. A server may forget what it has of a request that was cut off.
-  private static let piece: Int64 = 8 << 20
+  private static let standardPiece: Int64 = 8 << 20
   /// Smaller files are not worth several uploads.
   private static let leastSegment: Int64 = 64 << 20
   private static let parallel: Int64 = 4
@@ -55,7 +56,8 @@ struct TusTarget: UploadTarget {
       throw TaskFailure(code: .destinationInvalid, message: "\(location) does not create uploads", class: .fail)
     }
     var session = Session(
-      hashes: server.extensions.contains("checksum") && server.hashes.contains("sha256"),
+      hashes: parameters.checksum != UploadParameters.Checksum.none && server.extensions.contains("checksum")
+        && server.hashes.contains("sha256"),
       terminates: server.extensions.contains("termination"))
     let count = upload.plan.segments(of: upload.size)
     for segment in 0..<count {
@@ -95,7 +97,7 @@ struct TusTarget: UploadTarget {
     var bodies: [UploadBody] = []
     var offset = segment.offset
     while offset < segment.range.upperBound {
-      let piece = offset..<min(segment.range.upperBound, offset + Self.piece)
+      let piece = offset..<min(segment.range.upperBound, offset + (parameters.partSize ?? Self.standardPiece))
       // The last byte finishes the upload.
       if piece.upperBound == segment.range.upperBound { try await upload.body.source.check() }
       var headers = headers(for: url)
@@ -251,10 +253,12 @@ struct TusTarget: UploadTarget {
 
   private func metadata(_ upload: UploadOrder) -> (name: String, value: String) {
     let pairs = [
-      ("filename", name), ("filetype", contentType ?? "application/octet-stream"), ("reelhaul-task", "\(upload.task)"),
+      ("filename", name), ("filetype", parameters.contentType ?? "application/octet-stream"),
+      ("reelhaul-task", "\(upload.task)"),
       ("reelhaul-generation", "\(upload.generation)"),
     ]
-    return ("Upload-Metadata", pairs.map { "\($0) \(Base64.encode($1.utf8))" }.joined(separator: ","))
+    let own = parameters.metadata.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+    return ("Upload-Metadata", (pairs + own).map { "\($0) \(Base64.encode($1.utf8))" }.joined(separator: ","))
   }
 }
 
