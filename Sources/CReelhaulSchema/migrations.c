@@ -57,6 +57,8 @@ static const char routines[] = {
     ,
 #embed "routines/05_claim.sql"
     ,
+#embed "routines/05_claim_tasks.sql"
+    ,
 #embed "routines/06_run.sql"
     ,
 #embed "routines/07_settle.sql"

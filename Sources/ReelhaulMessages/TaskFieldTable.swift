@@ -4,7 +4,8 @@ import TaskCore
 /// The members of a task's JSON object, made from ``TaskField/all`` once.
 ///
 /// A name is found by its hash in one step, and a member is plain data without references: 100,000 tasks a second are
-/// read and written by this table. `@unchecked Sendable`: nobody writes to the memory behind `standard`.
+/// read and written by this table.
+// @unchecked: nobody writes to the memory behind `standard`.
 struct TaskFieldTable: @unchecked Sendable {
   /// A field, or an object of some.
   struct Member: Sendable {

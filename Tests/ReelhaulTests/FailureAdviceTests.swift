@@ -38,8 +38,7 @@ import Testing
 
   @Test("the advice about an address that hands out credentials is a warning and names no setting")
   func anAddressWithCredentialsIsNotToBeAllowed() throws {
-    var task = task(.failed, .addressRefused)
-    task.error?.message = "http://a.example/f.mp4: refused: \(TaskFailure.credentialsWarning)"
+    let task = task(.failed, .addressGivesCredentials)
     let advice = try #require(FailureAdvice.of(task))
     #expect(advice.hasPrefix("Check where the URL came from"), "\(advice)")
     #expect(TaskDetails.lines(TaskReport(task: task, waits: nil)).allSatisfy { !$0.contains("REELHAUL_") })

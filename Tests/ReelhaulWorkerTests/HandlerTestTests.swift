@@ -203,6 +203,16 @@ private struct Strange: Error, CustomStringConvertible { var description: String
     }
   }
 
+  @Test("the code of an error is at most 64 bytes long, and no character of it is cut")
+  func longCode() async throws {
+    try await withScript { _ -> Int in
+      throw TaskError.permanent("no", code: "e" + String(repeating: "\u{e9}", count: 40))
+    } test: { test in
+      let failure = try #require(try await test.run().failure)
+      #expect(failure.code.rawValue == "e" + String(repeating: "\u{e9}", count: 31))
+    }
+  }
+
   @Test("a handler that throws OwnershipLostError although it owns its task has failed an attempt")
   func ownershipLostWithoutCause() async throws {
     try await withScript(policy: TaskPolicy(maxAttempts: 2)) { _ -> Int in

@@ -69,6 +69,32 @@ import Testing
     }
   }
 
+  @Test("a success that is settled beside a failure comes with what its document needs")
+  func aSuccessBesideAFailure() async throws {
+    try await withPostgresStore { store, pool in
+      let worker = try await store.register(.sample)
+      _ = try await store.apply([.submit(.noop()), .submit(.noop())])
+      let claims = try await store.claim(worker, limit: 2)
+      let digest = [UInt8](repeating: 7, count: 32)
+      let failure = TaskFailure(code: .http(404), message: "gone", class: .fail)
+      let outcomes =
+        [
+          .failed(failure, retryIn: nil), .succeeded(sha256: digest, bytes: 5, output: Array("[1]".utf8)),
+        ] as [Settlement.Outcome]
+      _ = try await store.settle(
+        zip(claims, outcomes).map { Settlement(taskID: $0.spec.id, epoch: $0.epoch, outcome: $1) })
+      let rows = try await pool.query(
+        """
+        select kind, sizes[1], digests[1], outputs[1]::text, generations[1] from outbox
+         where kind in ('failed', 'succeeded') order by kind
+        """)
+      let ends = try rows.map { try ($0.text(0), $0[1]?.int64(), $0[2]?.bytes(), $0[3]?.text(), $0[4]?.int32()) }
+      try #require(ends.map(\.0) == ["failed", "succeeded"])
+      #expect(ends[0].1 == nil && ends[0].3 == nil)
+      #expect(ends[1].1 == 5 && ends[1].2 == digest && ends[1].3 == "[1]" && ends[1].4 == 0)
+    }
+  }
+
   /// A relay knows tasks from earlier events. Another one may have led in the meantime.
   @Test("a relay that missed events of a task does not continue from what it knew")
   func aRelayThatMissedEventsReadsTheTask() async throws {

@@ -5,9 +5,9 @@
 -- transaction can claim or settle while they are locked.
 --
 -- A task may be what kills its workers. So the fifth run in a row that is lost before its first checkpoint fails the
--- task (`RetryPolicy.mostLosses`). After the second, each task waits for a time of its own, up to 32 s, so that tasks which
--- only ran beside the one at fault do not run beside it again. Downloads and deletes never count: their first checkpoint
--- comes late, and they run nobody's code but ours.
+-- task (`RetryPolicy.mostLosses`). After the second, each task waits for a time of its own, up to 32 s, so that tasks
+-- which only ran beside the one at fault do not run beside it again. Downloads and deletes never count: their first
+-- checkpoint comes late, and they run nobody's code but ours.
 create function end_runs(
   tuples tid[], tasks uuid[], outcomes text[], delays interval[], digests bytea[], sizes bigint[], outputs json[],
   codes text[], messages text[], classes text[], retry_afters int[]
@@ -19,7 +19,6 @@ declare
   succeeded uuid[];
   canceled  uuid[];
   intents   tid[];
-  trusted   int[] := array(select id from bucket where scope = 'kind' and name in ('download', 'delete'));
 begin
   perform lock_tasks(tasks);  -- from now on no control command can add an intent
 
@@ -33,7 +32,8 @@ begin
       left join lateral (select what, ctid intent from intent where worker_id = r.worker_id and task_id = r.task_id offset 0) i
         on true
      cross join lateral (
-       select case when u.outcome = 'lost' and r.kind_id <> all(trusted)
+       select case when u.outcome = 'lost'
+                    and r.kind_id <> all(array(select id from bucket where scope = 'kind' and name in ('download', 'delete')))
                     and not exists (select from checkpoint c where c.task_id = r.task_id and c.epoch = r.epoch)
                 then 1 + (select t.losses from task t where t.id = any(array[r.task_id])) else 0 end losses) l),
   decided as (
@@ -75,10 +75,16 @@ begin
            error_retry_after = case when d.verdict not in ('succeeded', 'canceled') then d.retry_after end
       from decided d
      where t.id = any(array[d.task_id])
-    returning t.id, t.sequence, d.verdict, d.waits, d.delay, d.intent),
+    returning t.id, t.sequence, t.bytes_done, t.sha256, t.output, t.generation, d.verdict, d.waits, d.delay, d.intent),
   told as (
-    insert into outbox (kind, task_ids, sequences)
-    select verdict, array_agg(id), array_agg(sequence) from changed group by verdict),
+    insert into outbox (kind, task_ids, sequences, sizes, digests, outputs, generations)
+    select verdict, array_agg(id), array_agg(sequence), array_agg(bytes_done) filter (where is_whole),
+           array_agg(sha256) filter (where is_whole), array_agg(output) filter (where is_whole),
+           array_agg(generation) filter (where is_whole)
+      from (select *, verdict = 'succeeded'
+                        and coalesce(sum(pg_column_size(output)) over (), 0) <= bytes_in_events() is_whole
+              from changed) c
+     group by verdict),
   later as (
     insert into delayed (task_id, run_at)
     select id, now() + delay from changed where verdict in ('retrying', 'released') and waits)
@@ -106,7 +112,8 @@ begin
 end $$;
 
 -- Ends runs with success, as `end_runs` does, without what only other outcomes need. All runs are of one worker.
--- Their tasks are updated in the order of `tuples`: none of them waits for another, so that is the order of `lock_tasks`.
+-- Their tasks are updated in the order of `tuples`: none of them waits for another, so that is the order of
+-- `lock_tasks`.
 create function succeed(
   its_worker int, tuples tid[], tasks uuid[], digests bytea[], sizes bigint[], outputs json[]
 ) returns void

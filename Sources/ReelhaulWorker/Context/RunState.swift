@@ -58,7 +58,7 @@ package final class RunState: Sendable {
     guard stage?.utf8.count ?? 0 <= Self.stageLimit else {
       throw Self.tooLong("the stage has \(stage?.utf8.count ?? 0) bytes, and may have \(Self.stageLimit)")
     }
-    let stage = stage?.storable(limit: Self.stageLimit)
+    let stage = stage?.storable
     try await record { payload in
       payload.checkpoint = json
       self.stage.withLock { $0 = stage }

@@ -144,8 +144,9 @@ package struct HandlerAdapter<Handler: TaskHandler>: KindHandler {
       return .failed(
         TaskFailure(code: .handlerCanceled, message: "the handler threw CancellationError by itself", class: .wait))
     }
-    // A run that must stop, or that has lost its task, may end with any error, for example because its child process was
-    // killed. OwnershipLostError is an ordinary error unless the run has lost its task: at once it would run again for ever.
+    // A run that must stop, or that has lost its task, may end with any error, for example because its child process
+    // was killed. OwnershipLostError is an ordinary error unless the run has lost its task: at once it would run again
+    // for ever.
     if ledger.stopReason != nil, (error as? TaskError)?.meaning != .permanent { return .stopped }
     return .failed(TaskFailure(error))
   }

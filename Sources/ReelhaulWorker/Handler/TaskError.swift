@@ -63,9 +63,17 @@ extension TaskFailure {
 }
 
 extension String {
-  /// At most `limit` bytes, because one character may have any number of them, and without NUL, which PostgreSQL refuses.
+  /// At most `limit` bytes, because one character may have any number of them.
   func storable(limit: Int) -> String {
-    String(decoding: utf8.prefix(limit).map { $0 == 0 ? 0x20 : $0 }, as: UTF8.self)
+    var bytes = utf8.prefix(limit)
+    // A scalar that would be cut is left out.
+    while bytes.endIndex.samePosition(in: unicodeScalars) == nil { bytes = bytes.dropLast() }
+    return String(Substring(bytes)).storable
+  }
+
+  /// Without NUL, which PostgreSQL refuses.
+  var storable: String {
+    utf8.contains(0) ? String(decoding: utf8.map { $0 == 0 ? 0x20 : $0 }, as: UTF8.self) : self
   }
 }
 

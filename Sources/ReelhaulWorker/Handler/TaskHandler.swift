@@ -88,12 +88,14 @@ public struct TaskPolicy: Hashable, Sendable {
 extension TaskPolicy {
   /// What is wrong with the policy; nil if a worker can follow it.
   var complaint: String? {
-    if !RetryPolicy.attempts.contains(maxAttempts) { return "maxAttempts is 1 to 100, not \(maxAttempts)" }
+    func text(_ range: ClosedRange<Int>) -> String { "\(range.lowerBound) to \(range.upperBound)" }
+    let (attempts, interval, intervals) = (RetryPolicy.attempts, RetryPolicy.intervalSeconds, 1...100)
+    if !attempts.contains(maxAttempts) { return "maxAttempts is \(text(attempts)), not \(maxAttempts)" }
     if let concurrency, concurrency < 0 { return "concurrency is not negative, but it is \(concurrency)" }
     if let timeout, timeout <= .zero { return "timeout is longer than zero, but it is \(timeout)" }
     guard case .seconds(let seconds) = backoff else { return nil }
-    if !(1...100).contains(seconds.count) { return "backoff has 1 to 100 values, not \(seconds.count)" }
-    return seconds.first { !RetryPolicy.intervalSeconds.contains($0) }
-      .map { "each value of backoff is 0 to 86400 seconds, not \($0)" }
+    if !intervals.contains(seconds.count) { return "backoff has \(text(intervals)) values, not \(seconds.count)" }
+    return seconds.first { !interval.contains($0) }
+      .map { "each value of backoff is \(text(interval)) seconds, not \($0)" }
   }
 }

@@ -36,8 +36,11 @@ extension TaskFailure.Code {
   public static let redirectRefused = Self(rawValue: "redirect_refused")
 }
 
-/// Connections: the names of `CurlError.Code`.
+/// Connections: the names of `CurlError.Code`, and one more.
 extension TaskFailure.Code {
+  /// The resolved address is refused as in ``addressRefused``, and is link-local or a metadata service: such an address
+  /// hands out a machine's credentials.
+  public static let addressGivesCredentials = Self(rawValue: "address_gives_credentials")
   /// The resolved address is in a network that the workers may not reach.
   public static let addressRefused = Self(rawValue: "address_refused")
   /// The worker's file of trusted authorities cannot be used.
@@ -53,15 +56,6 @@ extension TaskFailure.Code {
   public static let noResponse = Self(rawValue: "no_response")
   public static let timedOut = Self(rawValue: "timed_out")
   public static let tlsFailed = Self(rawValue: "tls_failed")
-}
-
-extension TaskFailure {
-  /// The end of the message of an ``Code/addressRefused``, if the address is link-local or a metadata service.
-  package static let credentialsWarning =
-    "it is link-local or a metadata service, and such an address hands out a machine's credentials"
-
-  /// Whether the message ends with ``credentialsWarning``.
-  package var warnsOfCredentials: Bool { code == .addressRefused && message.hasSuffix(Self.credentialsWarning) }
 }
 
 /// The source and its bytes.

@@ -13,7 +13,7 @@ package final class RunningWorker: Sendable {
   private let leases: PostgresPool
   private let roots: StorageRoots
   private let worker: Worker
-  private let dealt: DealtCommandSource?
+  private let commands: any CommandSource
   /// Ends the worker when a Kafka client is lost for good, because only a new process has new clients.
   private let fatal: AsyncStream<Void>
   private let isLost = Lock(false)
@@ -63,20 +63,20 @@ package final class RunningWorker: Sendable {
       let handlers = try kinds.table(HandlerServices(roots: roots, log: log))
       let kafka = try KafkaParts(configuration, loop: loop, log: log, onFatal: { lost.yield() })
       let store = PostgresStore(pool: leases)
-      let dealt =
+      let commands: any CommandSource =
         configuration.dealsCommands
-        ? DealtCommandSource(kafka.consumer, topics: configuration.settings.topics, store: store, loop: loop) : nil
-      self.dealt = dealt
+        ? DealtCommandSource(kafka.consumer, topics: configuration.settings.topics, store: store, loop: loop)
+        : KafkaCommandSource(kafka.consumer)
+      self.commands = commands
       worker = Worker(
         loop: loop, settings: configuration.settings,
         parts: WorkerParts(
           store: PostgresStore(pool: pool), leases: store,
-          commands: dealt ?? KafkaCommandSource(kafka.consumer) as any CommandSource, signals: kafka.signals,
-          messages: kafka.messages,
+          commands: commands, signals: kafka.signals, messages: kafka.messages,
           rounds: kafka.rounds, progress: kafka.progress,
           handlers: handlers, storage: storage,
           flush: { limit in
-            dealt?.leave()
+            commands.leave()
             await kafka.close(within: limit)
             lost.finish()
           }),
@@ -118,7 +118,7 @@ package final class RunningWorker: Sendable {
   /// Ends the remaining parts, after ``finished()``.
   package func close(_ signals: [LoopSignal] = []) async {
     _ = try? await loop.task { for signal in signals { signal.close() } }.value
-    dealt?.leave()
+    commands.leave()
     await roots.close()
     await pool.close()
     await leases.close()

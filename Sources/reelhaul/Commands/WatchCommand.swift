@@ -23,10 +23,11 @@ extension Subcommand {
     let names = try TaskID.parse(context.arguments.positionals)
     return try await Fleet.withStore(context) { store in
       let watch = TaskWatch(store, context)
-      let ids = try await TaskLookup(store).ids(names)
+      let lookup = TaskLookup(store)
+      let ids = try await lookup.ids(names)
       guard !ids.isEmpty else { return try await watch.runForever() }
       var known: [TaskDocument] = []
-      for id in ids { known.append(try await TaskLookup(store).get(id)) }
+      for id in ids { known.append(try await lookup.get(id)) }
       let documents = try await watch.run(ids, known: known, until: \.state.isFinal)
       guard let sentence = FailureAdvice.sentence(documents.filter { $0.state != .succeeded }) else { return .done }
       context.note(sentence)

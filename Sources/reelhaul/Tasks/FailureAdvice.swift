@@ -47,7 +47,7 @@ enum FailureAdvice {
         The logs of the workers that ran it say why they ended: a crash, or too little memory. Once the handler of \
         "\(spec.kind.rawValue)" is mended, \(retry).
         """
-    case .addressRefused where error.warnsOfCredentials:
+    case .addressGivesCredentials:
       return "Check where the URL came from, and where it leads: such an address hands out a machine's credentials."
     case .addressRefused: return "Add the network to the workers' REELHAUL_ALLOW_NETWORKS; then \(retry)."
     case .certificateUntrusted:

@@ -3,7 +3,8 @@ import ReelhaulSystem
 import TaskCore
 import TaskStore
 
-/// Finds tasks by what the command line calls them, and a task that may just have been submitted and may not be in the store yet.
+/// Finds tasks by what the command line calls them, and a task that may just have been submitted and may not be in the
+/// store yet.
 struct TaskLookup {
   /// The greatest age of a missing task's id at which the fleet gets time to store the task.
   private static let fresh: Int64 = 60_000

@@ -99,9 +99,10 @@ import Testing
     fault("redirect to file:", fails: .redirectRefused, .redirect(to: "file:///etc/passwd")),
     fault("redirect without end", fails: .redirectRefused, .redirect(to: "/" + String(repeating: "x", count: 9000))),
     fault("redirect with credentials", fails: .redirectRefused, .redirect(to: "http://u:p@127.0.0.1/x")),
-    fault("redirect to metadata", fails: .addressRefused, .redirect(to: "http://169.254.169.254/latest")),
+    fault("redirect to metadata", fails: .addressGivesCredentials, .redirect(to: "http://169.254.169.254/latest")),
     fault(
-      "redirect to mapped metadata", fails: .addressRefused, .redirect(to: "http://[::ffff:169.254.169.254]/latest")),
+      "redirect to mapped metadata", fails: .addressGivesCredentials,
+      .redirect(to: "http://[::ffff:169.254.169.254]/latest")),
     fault("redirect loop", fails: .redirectLoop, .redirect(to: "/film.mp4")),
     Case(name: "same-size swap within a chunk", result: other) {
       $0.number == 2 ? [.swap(after: 5000, to: other)] : []

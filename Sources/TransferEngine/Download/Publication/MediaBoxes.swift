@@ -23,8 +23,8 @@ struct MediaBoxes<Failure: Error> {
 
   /// Whether the boxes prove that no byte is missing: the first is `ftyp`, the last one ends with the file, and all
   /// chunks that the one `moov` refers to begin in an `mdat`. A box that reaches to the end of the file wherever that is
-  /// proves nothing, and neither do the fragments of a live recording, which may be cut between any two. What may be missing is a box at the
-  /// end that no track refers to.
+  /// proves nothing, and neither do the fragments of a live recording, which may be cut between any two. Only a box at
+  /// the end that no track refers to may be missing.
   mutating func addUp() throws(Failure) -> Bool {
     guard let boxes = try boxes(in: 0..<size), boxes.first?.type == Self.ftyp else { return false }
     let movies = boxes.filter { $0.type == Self.moov }

@@ -34,18 +34,22 @@ extension TaskFailure {
   /// A transfer that ended without a whole response.
   init(_ error: CurlError, url: String) {
     let isHosts = error.code == .outOfResources || error.code == .caFile
+    let (code, advice) = Self.refusal(error) ?? (Code(rawValue: error.code.name), "")
     self.init(
-      code: Code(rawValue: error.code.name),
-      message: "\(URLRedaction.redact(url)): \(error.message)\(Self.advice(error))",
+      code: code, message: "\(URLRedaction.redact(url)): \(error.message)\(advice)",
       class: isHosts ? .wait : error.isRetryable ? .retry : .fail)
   }
 
-  /// What the message says in addition. Nobody is told how to allow an address that gives away credentials.
-  private static func advice(_ error: CurlError) -> String {
-    guard error.code == .addressRefused else { return "" }
+  /// The code of a refused address, and what the message says in addition; nil for another error. Nobody is told how to
+  /// allow an address that gives away credentials.
+  private static func refusal(_ error: CurlError) -> (Code, advice: String)? {
+    guard error.code == .addressRefused else { return nil }
     let addresses = error.refusedAddresses.compactMap { $0.withUnsafeBytes(IPAddress.init(sockaddr:)) }
-    return addresses.contains(where: NetworkPolicy.givesCredentials)
-      ? ": \(credentialsWarning)" : ": to allow it, name its network in REELHAUL_ALLOW_NETWORKS of the workers"
+    guard addresses.contains(where: NetworkPolicy.givesCredentials) else {
+      return (.addressRefused, ": to allow it, name its network in REELHAUL_ALLOW_NETWORKS of the workers")
+    }
+    let reason = "it is link-local or a metadata service, and such an address hands out a machine's credentials"
+    return (.addressGivesCredentials, ": \(reason)")
   }
 
   /// A second body, of `seen` bytes, is not the first one, which had `size`.

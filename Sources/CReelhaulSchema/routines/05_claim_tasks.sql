@@ -1,0 +1,250 @@
+-- Moves rows of `ready` into `run`. `counted`: by former names of kinds, what they count as.
+create function begin_runs(claimer int, call bigint, picked tid[], counted int[], out tasks uuid[], out sequences int[])
+language plpgsql as $$
+begin
+  -- Skips locked rows: a command that takes a task out of `ready` may itself wait for this claim.
+  with free as materialized (select ctid tuple from ready where ctid = any(picked) for update skip locked),
+  taken as (delete from ready r using free where r.ctid = free.tuple returning r.*),
+  begun as (
+    insert into run (task_id, epoch, worker_id, claim_call, queue_id, kind_id, host_id, storage_id, source_storage_id,
+                     attempt, sequence)
+    select t.task_id, t.epoch + 1, claimer, call, z.queue_id, coalesce(counted[z.kind_id], z.kind_id), z.host_id,
+           z.storage_id, z.source_storage_id, t.attempt + 1, t.sequence + 1
+      from taken t join lane z on z.id = t.lane_id
+    returning task_id, sequence)
+  select array_agg(task_id), array_agg(sequence) into tasks, sequences from begun;
+end $$;
+
+-- Switches off lanes that seem empty. Locks them first (a transaction that inserts rows holds KEY SHARE), then looks
+-- again with a new snapshot. Queues without any other lane that is on become idle.
+--
+-- A queue that this call has `served` was due until its last task, and not until the call had all of its tasks: it has
+-- earned no part of the others. The time of its last task lies between `v_before`, the virtual time before the call, and
+-- `v`, about half a task before its tag.
+create function switch_off(dry int[], v_before float8, v float8, served int[]) returns void language plpgsql as $$
+declare
+  locked int[];
+  queues int[];
+begin
+  select array_agg(id) into locked
+    from (select id from lane where id = any(dry) and ready for update skip locked) l;
+  if locked is null then
+    return;
+  end if;
+  with off as (
+    update lane z set ready = false
+     where id = any(locked)
+       and not exists (select from ready r where r.lane_id = z.id and r.pos < 0)
+       and not exists (select from ready r where r.lane_id = z.id and r.pos >= z.head)
+    returning queue_id)
+  select array_agg(distinct queue_id) into queues from off;
+  if queues is not null then
+    update queue q
+       set tag = greatest(-1 / weight, least(1 / weight, tag - case
+                   when id = any(served) then greatest(v_before, least(v, tag - 0.5 / weight)) else v end)),
+           cursor_lane = -1
+     where id = any(queues) and cursor_lane >= 0
+       and not exists (
+         with recursive ranks as (
+           (select rank from lane where ready order by rank limit 1)
+           union all
+           select (select l.rank from lane l where l.ready and l.rank > ranks.rank order by l.rank limit 1)
+             from ranks where rank is not null)
+         select from ranks r
+          cross join lateral (
+            select from lane l where l.ready and l.rank = r.rank and l.queue_id = q.id limit 1) other);
+  end if;
+end $$;
+
+-- Takes up to `wanted` tasks for a worker that has a current lease: highest priority first, fair among queues, around
+-- the lanes of each queue, within the limit of every bucket. `call` is the number of the worker's call: if a call is
+-- repeated because its answer was lost, it returns the tasks that it took the first time. Run it as its own
+-- transaction, because the gate is held until the transaction ends.
+--
+-- A task that starts for the first time, and was never changed before, comes with its specification: its epoch and its
+-- attempt are 1, and it has no checkpoint. `claimed` returns what a worker needs to know of the others. The answer has at
+-- most 64 KiB of specifications, so that it is sent at once: a worker that does not read it must not hold the gate.
+create function claim_tasks(claimer int, wanted int, call bigint)
+returns table (task_id uuid, spec json) language plpgsql set reelhaul.plans = 'by_index'
+set enable_bitmapscan = off set enable_memoize = off as $$
+#variable_conflict use_column
+declare
+  left_over  int;
+  at_rank    smallint := -32768;
+  v          float8;                                              -- the virtual time
+  v_before   float8;                                              -- before this call
+  served     int[]  := '{}';                                      -- queues that got something
+  horizon    bigint;                                              -- no later commit adds a position below it
+  kinds      int[];                                               -- kinds that the worker handles and that have room
+  storages   int[];                                               -- storages that it has mounted and that have room
+  hosts      int[];                                               -- hosts with room, if `few`
+  few        boolean;
+  counted    int[];                                               -- of former names of kinds: what they count as
+  room       int[];                                               -- run_limit - used, by bucket, when first met
+  done       int[];                                               -- queues with no more rows at this rank
+  picked     tid[];
+  dry        int[];                                               -- lanes that seem empty
+  took       uuid[];          took_sequences int[];
+  all_took   uuid[] := '{}';  all_sequences  int[] := '{}';
+  -- The queues of a round: the due ones, in the order of their starts.
+  n          int;
+  ids        int[];           starts  float8[];  tags    float8[];  weights float8[];
+  at_hosts   int[];           at_lanes int[];    rooms   int[];     quotas  int[];
+  gots       int[];
+  others     boolean;
+  part       record;
+  progress   boolean;
+  due        int[];
+  step       float8;
+begin
+  perform pass_gate();
+
+  update worker set claim_call = call
+   where id = claimer and not dead and lease_until > now() and claim_call < call;
+  if not found then
+    return query
+      select r.task_id, null::json from worker w join run r on r.worker_id = w.id and r.claim_call = call
+       where w.id = claimer and not w.dead and w.lease_until > now();
+    return;
+  end if;
+
+  horizon := pg_snapshot_xmin(pg_current_snapshot())::text::bigint << 20;
+  select array_fill(null::int, array[max(id)]) into room from bucket;
+  select least(wanted, run_limit - used) into left_over from bucket where id = 1;
+  select max(start) into v from queue;
+  v_before := v;
+  kinds := '{}';
+  for part in
+    select b.id, b.counts_as, c.id kind,
+           -- What began under a former name before it was known to be one counts there.
+           c.run_limit - c.used - coalesce((select sum(f.used) from bucket f where f.counts_as = c.id), 0) places
+      from worker w cross join lateral unnest(w.kinds) k(name)
+      join bucket b on b.scope = 'kind' and b.name = k.name
+      join bucket c on c.id = coalesce(b.counts_as, b.id)
+     where w.id = claimer
+  loop
+    counted[part.id] := part.counts_as;
+    room[part.kind] := part.places;
+    if part.places > 0 then
+      kinds := kinds || part.id;
+    end if;
+  end loop;
+  select coalesce(array_agg(b.id), '{}') || 0 into storages
+    from worker w cross join lateral unnest(w.volume_names || ''::text) s(name)
+    join bucket b on b.scope = 'storage' and b.name = s.name and b.used < b.run_limit where w.id = claimer;
+  select coalesce(array_agg(id), '{}') into hosts
+    from (select id from bucket where scope = 'host' and used < run_limit order by id limit 33) open;
+  few := cardinality(hosts) <= 32;
+
+  <<ranks>>
+  while left_over > 0 loop
+    select rank into at_rank from lane where ready and rank > at_rank order by rank limit 1;
+    exit when not found;
+    done := '{}';
+
+    loop  -- rounds, while rows are taken or a queue turns out to have none
+      select array_agg(d.id), array_agg(d.start), array_agg(d.weight), array_agg(d.cursor_host),
+             array_agg(d.cursor_lane), array_agg(d.room)
+        into ids, starts, weights, at_hosts, at_lanes, rooms
+        from due_queues(at_rank, v, done, kinds, storages, hosts, few) d;
+      exit when ids is null;
+      n := cardinality(ids);
+      quotas := apportion(v, starts, weights, left_over);
+      gots := array_fill(0, array[n]);
+      due := '{}'; progress := false;
+      others := n > 1 and (few or n < 16);
+
+      for i in 1..n loop
+        room[ids[i]] := coalesce(room[ids[i]], rooms[i]);
+        if quotas[i] > 0 and left_over > 0 then
+          select * into part
+            from pick_rows(
+              v, at_rank, ids[i], least(quotas[i], left_over, room[ids[i]]),
+              case when others and i < n then starts[i:] end, case when others and i < n then weights[i:] end,
+              horizon, few, counted, left_over, room, kinds, storages, hosts, picked, dry, at_hosts[i], at_lanes[i]);
+          left_over := part.left_over; room := part.room; kinds := part.kinds; storages := part.storages;
+          hosts := part.hosts; picked := part.picked; dry := part.dry;
+          at_hosts[i] := part.at_host; at_lanes[i] := part.at_lane; gots[i] := part.got;
+          if gots[i] < quotas[i] and part.ended then
+            done := done || ids[i]; progress := true;
+          end if;
+          if gots[i] > 0 then
+            progress := true; served := served || ids[i];
+          end if;
+          continue when part.empty;
+        end if;
+        due := due || i;
+      end loop;
+
+      select p.v, p.step, p.tags into v, step, tags
+        from advance(v, starts, weights, quotas, gots, due) p;
+      update queue
+         set tag = case when array_position(ids, id) is null then tag + step else tags[array_position(ids, id)] end,
+             start = case when gots[array_position(ids, id)] > 0 then v else start end,
+             cursor_host = coalesce(at_hosts[array_position(ids, id)], cursor_host),
+             cursor_lane = coalesce(greatest(at_lanes[array_position(ids, id)], 0), cursor_lane)
+       where case
+               when array_position(ids, id) is null then step > 0 and cursor_lane >= 0 and (n < 16 or tag < starts[n])
+               else tag <> tags[array_position(ids, id)] or cursor_host <> at_hosts[array_position(ids, id)]
+                 or cursor_lane < 0 or cursor_lane <> at_lanes[array_position(ids, id)]
+             end;
+
+      -- Every round is written before the next one reads.
+      if picked is not null then
+        select b.tasks, b.sequences into took, took_sequences from begin_runs(claimer, call, picked, counted) b;
+        all_took := all_took || took; all_sequences := all_sequences || took_sequences;
+        picked := null;
+      end if;
+      exit ranks when left_over <= 0;
+      exit when not progress;
+    end loop;
+  end loop;
+
+  if dry is not null then
+    perform switch_off(dry, v_before, v, served);
+  end if;
+  if cardinality(all_took) = 0 then
+    return;
+  end if;
+  begin
+    lock table task in row exclusive mode nowait;
+  exception when lock_not_available then
+    -- Somebody changes the table or its indexes. This transaction must not wait for it, because it has locked the row of
+    -- the worker, which the renewal of the lease needs.
+    perform publish('started', all_took, all_sequences);
+    return query select u.id, null::json from unnest(all_took) u(id);
+    return;
+  end;
+  return query
+    with begun as materialized (
+      select n.id, n.sequence, n.created_at,
+             case when sum(pg_column_size(n.spec)) over (rows unbounded preceding) <= 65536 then n.spec end spec
+        from (select u.id, u.sequence, t.spec, t.created_at
+                from unnest(all_took, all_sequences) u(id, sequence)
+                left join task t
+                  on t.id = any(case when u.sequence = 2 then array[u.id] end)) n),  -- the first event after submitted
+    told as (
+      insert into outbox (kind, task_ids, sequences, worker, specs, created_ats)
+      select 'started', array_agg(b.id), array_agg(b.sequence), (select boot from worker where id = claimer),
+             array_agg(b.spec), array_agg(b.created_at)
+        from begun b)
+    select b.id, b.spec from begun b;
+end $$;
+
+-- Returns what a worker needs to begin tasks that it claimed. Runs outside the gate.
+create function claimed(tasks uuid[])
+returns table (
+  task_id uuid, epoch int, attempt smallint, priority smallint, spec json,
+  checkpoint_version smallint, generation int, bytes_done bigint, bytes_total bigint, stage text, payload json
+)
+language plpgsql set reelhaul.plans = 'by_index' as $$
+#variable_conflict use_column
+begin
+  return query
+    select t.id, r.epoch, r.attempt, t.priority, t.spec,
+           c.version, c.generation, c.bytes_done, c.bytes_total, c.stage, c.payload
+      from unnest(tasks) u(id)
+      join run r on r.task_id = any(array[u.id])
+      join task t on t.id = any(array[u.id])
+      left join checkpoint c on c.task_id = any(array[u.id]);
+end $$;
