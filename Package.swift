@@ -156,7 +156,7 @@ let package = Package(
       [
         "TransferEngine", "TaskCore", "ReelhaulCodec", "ReelhaulCurl", "ReelhaulDigest", "LocalFleet", "ReelhaulSystem",
         "TestKit",
-      ]),
+      ], exclude: ["Resources"]),
     tests(
       "Worker",
       [

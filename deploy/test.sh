@@ -8,7 +8,8 @@ cd "$(dirname "$0")/.."
 
 need_swift
 need "${build_packages[@]}" "${runtime_packages[@]}" ffmpeg kcat openjdk-17-jre-headless openssl \
-  pgbouncer python3 shellcheck
+  pgbouncer python3 python3-venv shellcheck
+deploy/peers.sh
 
 say "Lint"
 swift format lint --strict --recursive Sources Tests Package.swift Examples/*/{Package.swift,Sources,Tests}
