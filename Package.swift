@@ -158,7 +158,7 @@ let package = Package(
       [
         "TransferEngine", "TaskCore", "ReelhaulCodec", "ReelhaulCurl", "ReelhaulDigest", "LocalFleet", "ReelhaulSystem",
         "TestKit",
-      ]),
+      ], exclude: ["Resources"]),
     tests(
       "Worker",
       [

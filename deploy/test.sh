@@ -9,7 +9,6 @@ cd "$(dirname "$0")/.."
 need_swift
 need "${build_packages[@]}" "${runtime_packages[@]}" ffmpeg kcat openjdk-17-jre-headless openssl \
   pgbouncer python3 python3-venv shellcheck
-
 deploy/peers.sh
 
 say "Lint"

@@ -78,7 +78,8 @@ package struct UploadEngine: Sendable {
         endpoint: url, lane: root.lane, fields: fields, name: StorageURL.fileName(ofSource: spec.source),
         parameters: parameters, ledger: ledger)
     case .s3(let s3):
-      throw TaskFailure(code: .destinationInvalid, message: "\(s3) cannot be uploaded to yet", class: .fail)
+      let client = S3Client(bucket: s3.bucket, root: root, credential: spec.credential, pulse: ledger.pulse)
+      return S3Target(client: client, key: s3.key, parameters: parameters)
     case .storage:
       throw TaskFailure(
         code: .destinationInvalid, message: "an upload does not go to a storage: that is a copy", class: .fail)
@@ -93,7 +94,7 @@ package struct UploadEngine: Sendable {
       throw TaskFailure(code: .destinationInvalid, message: "the destination cannot be sent", class: .fail)
     }
     guard let name = spec.credential else { return (url, spec.headers) }
-    let secret = try await root.files.run { [file = root.credentials] in try file.fields(of: name, for: url) }
+    let secret = try await root.credentials.fields(of: name, for: url, on: root.files)
     let names = Set(secret.map { $0.name.lowercased() })
     return (url, spec.headers.filter { !names.contains($0.name.lowercased()) } + secret)
   }

@@ -43,7 +43,9 @@ import Testing
     /// The bytes of the only object; nil if there is none.
     func uploaded(_ harness: UploadHarness) -> [UInt8]? {
       harness.store.objects.values.first?.bytes
-        ?? (self == .tus ? harness.store.uploads.values.first { $0.length == $0.size }?.pieces.flatMap { $0.bytes(0..<$0.size) ?? [] } : nil)
+        ?? (self == .tus
+          ? harness.store.uploads.values.first { $0.length == $0.size }?.pieces.flatMap { $0.bytes(0..<$0.size) ?? [] }
+          : nil)
     }
   }
 
@@ -115,7 +117,9 @@ import Testing
     }
   }
 
-  @Test("a run that is stopped is continued by the next, and what the server has is not sent again", arguments: Way.allCases)
+  @Test(
+    "a run that is stopped is continued by the next, and what the server has is not sent again", arguments: Way.allCases
+  )
   func resumes(way: Way) async throws {
     try await UploadHarness.run { harness in
       let bytes = Self.bytes(way.size)
@@ -226,7 +230,9 @@ import Testing
     }
   }
 
-  @Test("an answer that says no for good ends the upload, and nothing stays open", arguments: Way.allCases, [400, 401, 403, 413])
+  @Test(
+    "an answer that says no for good ends the upload, and nothing stays open", arguments: Way.allCases,
+    [400, 401, 403, 413])
   func refused(way: Way, status: Int) async throws {
     try await UploadHarness.run { harness in
       try harness.put(Self.bytes(way.size))
