@@ -67,10 +67,10 @@ extension S3Error {
       case UInt8(ascii: "A")...UInt8(ascii: "Z"):
         // A new word begins after a small letter, and at the last capital of several if a small letter follows.
         let before = index > 0 ? letters[index - 1] : 0
-        let follows = isSmall(before) || isCapital(before) && isSmall(next)
+        let follows = isSmall(before) || isDigit(before) || isCapital(before) && isSmall(next)
         if follows, output.last != UInt8(ascii: "_") { output.append(UInt8(ascii: "_")) }
         output.append(byte | 0x20)
-      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"): output.append(byte)
+      case _ where isSmall(byte) || isDigit(byte): output.append(byte)
       default: if !output.isEmpty, output.last != UInt8(ascii: "_") { output.append(UInt8(ascii: "_")) }
       }
     }
@@ -78,9 +78,9 @@ extension S3Error {
     return String(decoding: output, as: UTF8.self)
   }
 
-  private static func isSmall(_ byte: UInt8) -> Bool {
-    (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte) || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
-  }
+  private static func isSmall(_ byte: UInt8) -> Bool { (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte) }
+
+  private static func isDigit(_ byte: UInt8) -> Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) }
 
   private static func isCapital(_ byte: UInt8) -> Bool { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) }
 }

@@ -4,7 +4,7 @@ import Testing
 @testable import TransferEngine
 
 @Suite struct AWSCredentialsTests {
-  private struct Home: ~Copyable {
+  private final class Home {
     let directory: TemporaryDirectory
 
     init(credentials: String? = nil, config: String? = nil) throws {

@@ -9,7 +9,7 @@ import Testing
 /// Credentials that a program prints.
 @Suite struct CredentialCommandTests {
   /// A worker's file with one credential, `a`, whose command is a shell script.
-  private final class Stage {
+  private final class Stage: Sendable {
     let directory: TemporaryDirectory
     let file: CredentialFile
     let files = BlockingPool(name: "files", threads: 1)

@@ -79,7 +79,7 @@ import Testing
         "pathStyle": "\(credential.pathStyle)",
       ])
     }
-    let answers = try ReferenceCases.answers("urls.py", cases)
+    let answers = try ReferenceCases.answers("s3-urls.py", cases)
     #expect(answers == expected)
   }
 }

@@ -107,7 +107,7 @@ import Testing
         "region": ReferenceCases.quoted(credential.region), "payload": ReferenceCases.quoted(payload),
       ])
     }
-    let answers = try ReferenceCases.answers("sign.py", cases)
+    let answers = try ReferenceCases.answers("s3-sign.py", cases)
     try #require(answers.count == expected.count)
     for (answer, expected) in zip(answers, expected) {
       let fields = try strings(answer)

@@ -115,7 +115,7 @@ import Testing
         "body": ReferenceCases.quoted(String(decoding: writer.bytes, as: UTF8.self)),
       ]
     }
-    let answers = try ReferenceCases.answers("xml.py", cases)
+    let answers = try ReferenceCases.answers("s3-documents.py", cases)
     try #require(answers.count == keys.count)
     for (answer, key) in zip(answers, keys) {
       #expect(answer.contains("\"Deleted\": [{\"Key\": \(ReferenceCases.quoted(key))}]"))
