@@ -1,11 +1,13 @@
 """A tus server of others: `tus_server.py tuspyserver|tussi PORT DIRECTORY`, with its uploads under /files."""
 
+import os
 import sys
 
 import uvicorn
 from fastapi import FastAPI, Request
 
 kind, port, directory = sys.argv[1:]
+os.makedirs(directory, exist_ok=True)
 app = FastAPI()
 if kind == "tuspyserver":
     from tuspyserver import create_tus_router

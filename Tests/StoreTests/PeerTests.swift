@@ -24,6 +24,7 @@ struct PeerTests {
   @Test("rclone's S3, which refuses another secret")
   func rclone() async throws {
     let store = try await RcloneStore.start()
+    defer { store.process.stop() }
     try await roundTrip(store.account)
     var stranger = store.account
     stranger.secretAccessKey = "another"
@@ -32,12 +33,15 @@ struct PeerTests {
 
   @Test("moto's S3")
   func moto() async throws {
-    try await roundTrip(try await MotoStore.start().account)
+    let store = try await MotoStore.start()
+    defer { store.process.stop() }
+    try await roundTrip(store.account)
   }
 
   @Test("SeaweedFS's S3, which refuses another secret, and its tus")
   func seaweed() async throws {
     let store = try await SeaweedStore.start()
+    defer { store.process.stop() }
     try await roundTrip(store.account)
     var stranger = store.account
     stranger.secretAccessKey = "another"
@@ -51,6 +55,7 @@ struct PeerTests {
   @Test("other tus servers", arguments: TusServer.Kind.allCases)
   func tus(_ kind: TusServer.Kind) async throws {
     let server = try await TusServer.start(kind)
+    defer { server.process.stop() }
     let film = try Film(size: 3 << 20)
     let url = try await TusReference.upload(film.path, to: server.url, metadata: ["filename": "film.mp4"])
     #expect(url.hasPrefix(server.process.url()))
@@ -61,6 +66,7 @@ struct PeerTests {
   @Test("nginx takes a PUT")
   func nginx() async throws {
     let server = try await NginxDAV.start()
+    defer { server.stop() }
     let film = try Film(size: 1 << 20)
     let answer = try await CurlCommand.run("-T", film.path, server.url("/new/film.mp4"))
     #expect(answer.status == 201)

@@ -105,15 +105,15 @@ struct S3StoreTests {
   func copy() async throws {
     let store = try StoreServer()
     defer { store.close() }
-    store.put("films/zeros", zeros: 1 << 40)
+    store.put("films/zeros", zeros: 1 << 34)
     store.put("films/film", OriginContent(seed: 3), size: 12 << 20)
     let boto = S3Reference(store.account)
     try await boto.run("copy", "films", "whole", "film")
     try await boto.run("copy", "films", "parts", "film", "\(5 << 20)")
-    try await boto.run("copy", "films", "more", "zeros", "\(1 << 38)")
+    try await boto.run("copy", "films", "more", "zeros", "\(1 << 32)")
     #expect(store.objects["films/whole"]?.matches(OriginContent(seed: 3)) == true)
     #expect(store.objects["films/parts"]?.matches(OriginContent(seed: 3)) == true)
-    #expect(store.objects["films/more"]?.size == 1 << 40)
+    #expect(store.objects["films/more"]?.size == 1 << 34)
     #expect(store.exchanges(.uploadPartCopy).count == 7)
     #expect(store.bytesReceived < 10_000)
   }
@@ -144,7 +144,8 @@ struct S3StoreTests {
     account.sessionToken = "new"
     #expect(await statuses(account) == [200])
     store.script { _ in [.clockSkew(seconds: 7200)] }
-    // boto3 corrects its clock and tries again.
-    #expect(await statuses(account) == [403, 200])
+    #expect(await statuses(account) == [403])
+    store.script { _ in [.clockSkew(seconds: 600)] }
+    #expect(await statuses(account) == [200])
   }
 }
