@@ -47,7 +47,8 @@ def get(bucket, key):
     row("storageClass", answer.get("StorageClass", ""))
     row("versionId", answer.get("VersionId", ""))
     for name, value in answer["Metadata"].items():
-        row("x-amz-meta-" + name, value)
+        # Some stores write header names with capitals.
+        row("x-amz-meta-" + name.lower(), value)
 
 
 def list_objects(bucket, prefix=""):
