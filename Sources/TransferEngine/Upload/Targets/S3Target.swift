@@ -122,17 +122,18 @@ struct S3Target: UploadTarget {
       call.query = ["partNumber": "\(segment.number + 1)", "uploadId": uploadID]
     } else {
       call.headers += objectFields(upload)
-      if upload.ifExists == .fail { call.headers.append(HeaderField(name: "If-None-Match", value: "*")) }
+      call.headers += condition(upload)
     }
     let head: CurlHead
     do {
       head = try await client.send(call).head
     } catch let error as S3Error {
       if session.uploadID != nil, error.status == 404, error.code != "NoSuchBucket" { throw UploadGone() }
-      if error.status == 412, let there = try await own(upload) {
+      if error.status == 412 {
+        // A 412 may come from this task's own object of the try before.
+        guard let there = try await own(upload) else { throw try await occupied(upload) }
         return UploadReceipt(segment: segment.number, etag: there.etag ?? "", checksum: nil)
       }
-      if error.status == 412 { throw exists }
       throw client.failure(error, key)
     }
     guard let etag = head["etag"] else { throw TaskFailure.badResponse("a part has no ETag", url: location) }
@@ -197,7 +198,7 @@ struct S3Target: UploadTarget {
     call.body = { [body = upload.body] in body.document(xml) }
     call.payloadHash = Hex.encode(digest(.sha256, of: xml))
     call.isSlow = true
-    if upload.ifExists == .fail { call.headers.append(HeaderField(name: "If-None-Match", value: "*")) }
+    call.headers += condition(upload)
     do {
       _ = try await client.document(S3CompletedUpload.self, call)
     } catch let error as S3Error {
@@ -206,7 +207,7 @@ struct S3Target: UploadTarget {
       switch error.status {
       case 412:
         try? await abort(session: Session(uploadID: uploadID).json)
-        throw exists
+        throw try await occupied(upload)
       case 404 where error.code != "NoSuchBucket": throw UploadGone()
       case 409: throw UploadGone()
       default: break
@@ -277,8 +278,15 @@ struct S3Target: UploadTarget {
     do { return try await body() } catch { throw client.failure(error, key) }
   }
 
-  private var exists: TaskFailure {
-    TaskFailure(code: .destinationExists, message: "\(location) exists already: use --if-exists", class: .fail)
+  /// Whose object is in the way: this task's own of an earlier version is replaced, and any other is not.
+  private func occupied(_ upload: UploadOrder) async throws -> any Error {
+    if try await look()?.owner?.task == upload.task { return UploadGone() }
+    return TaskFailure(code: .destinationExists, message: "\(location) exists already: use --if-exists", class: .fail)
+  }
+
+  private func condition(_ upload: UploadOrder) -> [HeaderField] {
+    if let etag = upload.replaces { return [HeaderField(name: "If-Match", value: etag)] }
+    return upload.ifExists == .fail ? [HeaderField(name: "If-None-Match", value: "*")] : []
   }
 
   private var damaged: TaskFailure {
