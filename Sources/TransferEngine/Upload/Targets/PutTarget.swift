@@ -71,6 +71,10 @@ struct PutTarget: UploadTarget {
             code: .redirectRefused, message: "\(location) redirects to a URL that is never followed", class: .fail)
         }
         place = next
+      case 412 where upload.mayBeThere && upload.ifExists == .fail:
+        // What an earlier run sent may have arrived only now.
+        if try await isEqual(upload, upload.body.source) { return UploadReceipt(segment: segment.number) }
+        fallthrough
       case 412 where upload.ifExists == .fail:
         throw TaskFailure(
           code: .destinationExists,
