@@ -17,7 +17,7 @@ final class UploadHarness: Sendable {
   static let source = "storage://default/in/film.mp4"
 
   private init(_ options: StoreOptions) throws {
-    store = try StoreServer(options: options)
+    store = try StoreServer(receiveBuffer: 64 << 10, options: options)
     directory = try TemporaryDirectory()
     let credentials = "\(directory.path)/credentials.json"
     let json = """
