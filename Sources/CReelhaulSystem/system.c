@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/fs.h>
 #include <linux/openat2.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -62,6 +63,14 @@ int rh_list(int directory, void *buffer, size_t capacity) {
 }
 
 int rh_fallocate(int fd, int64_t offset, int64_t length) { return result(fallocate(fd, 0, offset, length)); }
+
+int64_t rh_copy_range(int from, int to, int64_t offset, int64_t length) {
+  off_t in = offset, out = offset;
+  ssize_t count = copy_file_range(from, &in, to, &out, (size_t)length, 0);
+  return count < 0 ? -errno : count;
+}
+
+int rh_clone(int from, int to) { return result(ioctl(to, FICLONE, from)); }
 
 int rh_rename_noreplace(int from_dir, const char *from, int to_dir, const char *to) {
   return result(renameat2(from_dir, from, to_dir, to, RENAME_NOREPLACE));

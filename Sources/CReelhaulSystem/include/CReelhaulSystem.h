@@ -34,6 +34,10 @@ extern const int rh_o_path;
 int rh_list(int directory, void *buffer, size_t capacity);
 /// Allocates blocks and sets the size: fallocate(2), without the C library's slow emulation.
 int rh_fallocate(int fd, int64_t offset, int64_t length);
+/// copy_file_range(2) between equal offsets. Returns the number of copied bytes, 0 at the end of `from`.
+int64_t rh_copy_range(int from, int to, int64_t offset, int64_t length);
+/// ioctl_ficlone(2): `to` shares all blocks of `from`.
+int rh_clone(int from, int to);
 /// renameat2(2) with RENAME_NOREPLACE.
 int rh_rename_noreplace(int from_dir, const char *from, int to_dir, const char *to);
 /// fsetxattr(2) and fgetxattr(2). The latter returns the number of bytes of the attribute.

@@ -64,7 +64,7 @@ public struct StorageURL: Hashable, Sendable {
 
   private static let scheme = "storage://"
 
-  static func hasScheme(_ text: some Sequence<UInt8>) -> Bool { ResourceURL.begins(text, with: scheme) }
+  package static func hasScheme(_ text: some Sequence<UInt8>) -> Bool { ResourceURL.begins(text, with: scheme) }
 
   public static func isRootName(_ name: String) -> Bool {
     TaskSpec.isName(name, limit: 63) && name.utf8.first != UInt8(ascii: ".")

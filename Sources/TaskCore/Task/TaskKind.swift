@@ -14,7 +14,7 @@ public struct TaskKind: RawRepresentable, Hashable, Sendable {
   public static let noop = TaskKind(rawValue: "noop")
 
   /// The kinds that every worker carries out, unless it is configured otherwise.
-  public static let standard: [TaskKind] = [.download, .upload, .delete, .noop]
+  public static let standard: [TaskKind] = [.download, .upload, .copy, .delete, .noop]
 
   /// Whether `name` can be the name of a kind: 1 to 32 letters, digits, `.`, `_` or `-`.
   package static func isName(_ name: String) -> Bool { TaskSpec.isName(name, limit: 32) }

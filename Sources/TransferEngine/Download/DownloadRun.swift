@@ -11,7 +11,7 @@ struct DownloadRun: Sendable {
   let context: DownloadContext
 
   /// What the files on disk mean for this run.
-  private enum Ground: Sendable {
+  enum Ground: Sendable {
     case ended(DownloadOutcome)
     /// Fetch, and continue the staging file if it was found again.
     case fetch(StagingFile?)
@@ -57,7 +57,8 @@ struct DownloadRun: Sendable {
     }
   }
 
-  private func survey() async -> Ground {
+  /// Finishes what an earlier run began to publish, and looks at the destination and the staging file.
+  func survey() async -> Ground {
     let (glance, read) = (WholeRead(ledger, isAllowed: false), WholeRead(ledger))
     do {
       return try await withTaskCancellationHandler {

@@ -64,6 +64,9 @@ package final class StorageRoots: Sendable {
   /// `nil` if no root has this name. Report ``StorageError/unknownRoot(_:)`` then.
   package subscript(name: String) -> StorageRoot? { roots[name] }
 
+  /// The root that lends its loop and connections to transfers that touch no storage.
+  var any: StorageRoot? { roots.keys.min().flatMap { roots[$0] } }
+
   /// Ends the transfers that still run and frees the connections and threads. Blocks until the threads have ended.
   package func close() async {
     for root in roots.values { await root.close() }

@@ -52,6 +52,20 @@ package final class StagingFile: Sendable {
     changes.add(1, ordering: .releasing)
   }
 
+  /// Copies `range` of `source` to the same place. Returns where it ended, which is earlier only if `source` ends there.
+  func copy(_ range: Range<Int64>, from source: borrowing FileDescriptor) throws(StorageError) -> Int64 {
+    let end = try attempt { file throws(SystemError) in try file.copy(range, from: source) }
+    changes.add(1, ordering: .releasing)
+    return end
+  }
+
+  /// Makes the empty file share all blocks of `source`; false if that is not possible.
+  func clone(_ source: borrowing FileDescriptor) throws(StorageError) -> Bool {
+    let isCloned = try attempt { file throws(SystemError) in try file.clone(source) }
+    changes.add(1, ordering: .releasing)
+    return isCloned
+  }
+
   /// The bytes of `range`; fewer if the file ends before.
   package func read(_ range: Range<Int64>) throws(StorageError) -> [UInt8] {
     try attempt { file throws(SystemError) in try file.read(range) }

@@ -17,11 +17,9 @@ package struct UploadEngine: Sendable {
     _ spec: TaskSpec, from checkpoint: UploadCheckpoint?, ledger: any UploadLedger
   ) async -> UploadOutcome {
     do {
-      let (url, root) = try source(of: spec)
+      let (root, open) = try source(of: spec, pulse: ledger.pulse)
       let target = try await target(of: spec, root: root, ledger: ledger)
-      let run = UploadRun(spec, to: target, from: checkpoint, ledger: ledger, lane: root.lane) {
-        try await StorageSource.open(url, in: root)
-      }
+      let run = UploadRun(spec, to: target, from: checkpoint, ledger: ledger, lane: root.lane, open: open)
       let task = root.loop.task { await run.run() }
       return try await withTaskCancellationHandler {
         try await task.value
@@ -38,20 +36,41 @@ package struct UploadEngine: Sendable {
   /// Gives up what a checkpoint names, so that nothing is left of it at the destination.
   package func abort(_ spec: TaskSpec, from checkpoint: UploadCheckpoint) async throws {
     guard let session = checkpoint.session else { return }
-    let root = try source(of: spec).1
+    let root = try source(of: spec, pulse: {}).root
     let target = try await target(of: spec, root: root, ledger: IdleLedger())
     try await root.loop.task { try await target.abort(session: session) }.value
   }
 
-  private func source(of spec: TaskSpec) throws(TaskFailure) -> (StorageURL, StorageRoot) {
-    let url: StorageURL
-    do throws(InvalidStorageURL) {
-      url = try StorageURL(spec.source)
+  /// The root on whose loop the upload runs, and what opens the source as it is now.
+  private func source(
+    of spec: TaskSpec, pulse: @escaping @Sendable () -> Void
+  ) throws(TaskFailure) -> (root: StorageRoot, open: @Sendable () async throws -> any UploadSource) {
+    let place: ResourceURL
+    do throws(InvalidURL) {
+      place = try ResourceURL(spec.source)
     } catch {
       throw TaskFailure(code: .sourceInvalid, message: "the source: \(error)", class: .fail)
     }
-    guard let root = roots[url.root] else { throw StorageError.unknownRoot(url.root).failure }
-    return (url, root)
+    switch place {
+    case .storage(let url):
+      guard let root = roots[url.root] else { throw StorageError.unknownRoot(url.root).failure }
+      return (root, { try await StorageSource.open(url, in: root) })
+    case .web(let web):
+      guard let root = roots.any, let url = CurlURL(web.text) else {
+        throw StorageError(.unknownRoot, "this worker has no storage, whose connections a copy needs").failure
+      }
+      return (
+        root,
+        {
+          // A credential that is not for the source is for the destination, or the target refuses it.
+          let secret = try await root.secret(of: spec, for: url) ?? []
+          let fields = spec.headers.filter { !secret.hasField($0.name) } + secret
+          return try await WebSource.open(url, fields: fields, lane: root.lane, pulse: pulse)
+        }
+      )
+    case .s3, .tus:
+      throw TaskFailure(code: .sourceInvalid, message: "\(place) cannot be copied from yet", class: .fail)
+    }
   }
 
   private func target(
@@ -86,18 +105,40 @@ package struct UploadEngine: Sendable {
     }
   }
 
-  /// The URL, and the task's header fields with those of its credential, which win.
+  /// The URL, and the task's header fields with those of its credential, which win. The header fields of a task whose
+  /// source is an http(s) URL are for that.
   private func fields(
     of spec: TaskSpec, for place: WebURL, root: StorageRoot
   ) async throws -> (CurlURL, [HeaderField]) {
     guard let url = CurlURL(place.text) else {
       throw TaskFailure(code: .destinationInvalid, message: "the destination cannot be sent", class: .fail)
     }
-    guard let name = spec.credential else { return (url, spec.headers) }
-    let secret = try await root.credentials.fields(of: name, for: url, on: root.files)
-    let names = Set(secret.map { $0.name.lowercased() })
-    return (url, spec.headers.filter { !names.contains($0.name.lowercased()) } + secret)
+    let source = StorageURL.hasScheme(spec.source.utf8) ? nil : CurlURL(spec.source)
+    var secret = try await root.secret(of: spec, for: url)
+    if secret == nil, let source, try await root.secret(of: spec, for: source) != nil { secret = [] }
+    guard let secret else {
+      let message = "the credential \"\(spec.credential ?? "")\" is not for \(url.scheme)://\(url.server)"
+      throw TaskFailure(code: .credentialRefused, message: message, class: .fail)
+    }
+    return (url, (source == nil ? spec.headers : []).filter { !secret.hasField($0.name) } + secret)
   }
+}
+
+extension StorageRoot {
+  /// The header fields of the task's credential for `url`; nil if the credential is not for it.
+  fileprivate func secret(of spec: TaskSpec, for url: CurlURL) async throws(TaskFailure) -> [HeaderField]? {
+    guard let name = spec.credential else { return [] }
+    do throws(TaskFailure) {
+      return try await credentials.fields(of: name, for: url, on: files)
+    } catch {
+      guard error.code == .credentialRefused else { throw error }
+      return nil
+    }
+  }
+}
+
+extension [HeaderField] {
+  fileprivate func hasField(_ name: String) -> Bool { contains { $0.name.lowercased() == name.lowercased() } }
 }
 
 /// The ledger of calls that no run makes.

@@ -115,7 +115,6 @@ final class UploadRun: @unchecked Sendable {
   }
 
   private func check(_ source: any UploadSource) async throws {
-    guard let source = source as? StorageSource else { return }
     let stop = Lock(false)
     let difference = try await withTaskCancellationHandler {
       try await source.mismatch(spec.expect) { [ledger] _ in

@@ -11,6 +11,11 @@ package protocol UploadSource: Sendable {
 
   /// Throws ``UploadSourceChanged`` if the source is not the same any more.
   func check() async throws
+
+  /// The first difference from what is expected, for people; nil if there is none. Reads the whole source if a digest is
+  /// expected, and calls `goesOn` with every offset that it reaches: false ends it.
+  func mismatch(_ expect: Expectation, while goesOn: @escaping @Sendable (_ offset: Int64) -> Bool) async throws
+    -> String?
 }
 
 /// Identifies a version of a source.
@@ -63,13 +68,10 @@ final class StorageSource: UploadSource {
     }
   }
 
-  /// The first difference from what is expected, for people; nil if there is none. Reads the whole file.
   func mismatch(_ expect: Expectation, while goesOn: @escaping @Sendable (_ offset: Int64) -> Bool) async throws
     -> String?
   {
-    if let bytes = expect.bytes, bytes != identity.size {
-      return "it has \(identity.size) bytes, but \(bytes) were expected"
-    }
+    if let difference = identity.mismatch(expect) { return difference }
     guard expect.sha256 != nil || expect.md5 != nil else { return nil }
     return try await Self.failing(root) {
       try await root.readWhole(pulse: {}) { [self] in
@@ -77,6 +79,23 @@ final class StorageSource: UploadSource {
         return DigestMismatch(expect, digests)?.description
       }
     }
+  }
+
+  /// Lets `file`, which is empty, share all blocks; false if that is not possible. Blocks.
+  func clone(to file: StagingFile) throws -> Bool {
+    guard try file.clone(self.file) else { return false }
+    try checkFile()
+    return true
+  }
+
+  /// Copies a part to the same place in `file`. Blocks.
+  func copy(_ range: Range<Int64>, to file: StagingFile) throws {
+    guard try file.copy(range, from: self.file) == range.upperBound else { throw UploadSourceChanged() }
+    try checkFile()
+  }
+
+  private func checkFile() throws {
+    guard try UploadIdentity(file.status()) == identity else { throw UploadSourceChanged() }
   }
 
   private static func failing<Result>(
@@ -102,12 +121,18 @@ final class StorageSource: UploadSource {
       }
     }
     if let failure { throw failure }
-    guard bytes.count == range.count, try UploadIdentity(file.status()) == identity else { throw UploadSourceChanged() }
+    guard bytes.count == range.count else { throw UploadSourceChanged() }
+    try checkFile()
     return bytes
   }
 }
 
 extension UploadIdentity {
+  func mismatch(_ expect: Expectation) -> String? {
+    guard let bytes = expect.bytes, bytes != size else { return nil }
+    return "it has \(size) bytes, but \(bytes) were expected"
+  }
+
   fileprivate init(_ status: stat) {
     size = Int64(status.st_size)
     version =

@@ -21,6 +21,7 @@ package struct WorkerKinds: Sendable {
     [
       DownloadHandler(roots: services.roots),
       UploadHandler(roots: services.roots),
+      CopyHandler(roots: services.roots),
       DeleteHandler(roots: services.roots),
       NoopHandler(),
     ]

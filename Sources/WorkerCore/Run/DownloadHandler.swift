@@ -16,17 +16,24 @@ package struct DownloadHandler: KindHandler {
   package func run(_ claim: Claim, ledger: RunLedger) async -> RunOutcome {
     // A checkpoint that cannot be read comes from another version of this program: then the bytes are fetched again.
     let checkpoint = claim.checkpoint.flatMap { try? DownloadCheckpoint($0) }
-    return switch await engine.run(claim.spec, from: checkpoint, ledger: ledger) {
-    case .succeeded(let sha256, let bytes, let verification):
-      .succeeded(sha256: sha256, bytes: bytes, output: verification?.output)
-    case .failed(let failure): .failed(failure)
-    case .stopped: .stopped
-    }
+    return RunOutcome(await engine.run(claim.spec, from: checkpoint, ledger: ledger))
   }
 
   package func cleanUp(_ cleanup: Cleanup) async throws {
     try await roots.cleanUp(
       cleanup, checkpoints: [cleanup.checkpoint].compactMap(\.self), publishers: [cleanup.spec.id])
+  }
+}
+
+extension RunOutcome {
+  init(_ outcome: DownloadOutcome) {
+    self =
+      switch outcome {
+      case .succeeded(let sha256, let bytes, let verification):
+        .succeeded(sha256: sha256, bytes: bytes, output: verification?.output)
+      case .failed(let failure): .failed(failure)
+      case .stopped: .stopped
+      }
   }
 }
 

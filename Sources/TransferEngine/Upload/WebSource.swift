@@ -1,0 +1,213 @@
+import ReelhaulCurl
+import ReelhaulDigest
+import ReelhaulSystem
+import Synchronization
+import TaskCore
+
+/// A file of an http(s) server, of which every read asks for its range. A file that the server does not give in ranges,
+/// or without a validator that tells its versions apart, is held in memory if it is short.
+final class WebSource: UploadSource {
+  let identity: UploadIdentity
+  private let server: SourceServer
+  private let version: SourceIdentity
+  /// All bytes, if they are held.
+  private let held: [UInt8]?
+
+  /// The longest file that is held.
+  static let longestHeld: Int64 = 64 << 20
+  /// The first request asks for so many bytes: a file that is not longer needs no other.
+  private static let firstRange: Int64 = 64 << 10
+
+  private init(_ server: SourceServer, _ version: SourceIdentity, size: Int64, held: [UInt8]?) {
+    self.server = server
+    self.version = version
+    self.held = held
+    // Bytes that are held are their own validator. A weak one proves nothing to the next run.
+    var name = [version.versionID, version.etag, version.lastModified].map { $0 ?? "" }.joined(separator: "|")
+    if !version.isStrong { name += "|\(UInt64.random(in: 0...UInt64.max))" }
+    identity = UploadIdentity(
+      size: size, version: held.map { "sha256 \(Base64.encode(digest(.sha256, of: $0)))" } ?? name)
+  }
+
+  /// - Parameters:
+  ///   - fields: The task's header fields and those of its credential. They go only to the server of `url`.
+  ///   - pulse: Called now and then while a request waits.
+  static func open(
+    _ url: CurlURL, fields: [HeaderField], lane: HTTPLane, pulse: @escaping @Sendable () -> Void
+  ) async throws -> WebSource {
+    let server = SourceServer(url, fields: fields, lane: lane, pulse: pulse)
+    if case .part(let bytes, let version) = try await server.get(.first(count: firstRange)), let size = version.size {
+      if Int64(bytes.count) == size { return WebSource(server, version, size: size, held: bytes) }
+      if version.hasValidator { return WebSource(server, version, size: size, held: nil) }
+    }
+    guard case .whole(let bytes, let version) = try await server.get(.whole) else {
+      throw TaskFailure.badResponse("the server does not send the whole file", url: url.text)
+    }
+    return WebSource(server, version, size: Int64(bytes.count), held: bytes)
+  }
+
+  func read(_ range: Range<Int64>) async throws -> [UInt8] {
+    if let held { return Array(held[Int(range.lowerBound)..<Int(range.upperBound)]) }
+    guard !range.isEmpty else { return [] }
+    guard case .part(let bytes, _) = try await server.get(.part(range, of: version)) else {
+      throw UploadSourceChanged()
+    }
+    return bytes
+  }
+
+  func check() async throws {
+    if held == nil { _ = try await read(0..<1) }
+  }
+
+  func mismatch(_ expect: Expectation, while goesOn: @escaping @Sendable (_ offset: Int64) -> Bool) async throws
+    -> String?
+  {
+    if let difference = identity.mismatch(expect) { return difference }
+    guard expect.sha256 != nil || expect.md5 != nil else { return nil }
+    var sha256 = DigestState(.sha256)
+    var md5 = DigestState(.md5)
+    var offset: Int64 = 0
+    while offset < identity.size {
+      let end = min(identity.size, offset + 4 << 20)
+      let bytes = try await read(offset..<end)
+      bytes.withUnsafeBytes {
+        sha256.update($0)
+        if expect.md5 != nil { md5.update($0) }
+      }
+      offset = end
+      guard goesOn(offset) else { throw CancellationError() }
+    }
+    let digests = FileDigests(sha256: sha256.finish(), md5: expect.md5 == nil ? nil : md5.finish())
+    return DigestMismatch(expect, digests)?.description
+  }
+}
+
+/// Asks one URL for bytes, follows its redirects, and tries again what may succeed then.
+private final class SourceServer: Sendable {
+  enum Bytes: Sendable {
+    case part([UInt8], of: SourceIdentity)
+    case whole([UInt8], SourceIdentity)
+    case unranged
+  }
+
+  private let url: CurlURL
+  private let fields: [HeaderField]
+  private let lane: HTTPLane
+  private let pulse: @Sendable () -> Void
+  private let limits = DownloadLimits()
+  /// Where the redirects led to. After a failure they are followed anew.
+  private let place: Lock<Place>
+
+  init(_ url: CurlURL, fields: [HeaderField], lane: HTTPLane, pulse: @escaping @Sendable () -> Void) {
+    self.url = url
+    self.fields = fields
+    self.lane = lane
+    self.pulse = pulse
+    place = Lock(Place(url: url.text, isAtOrigin: true))
+  }
+
+  /// Throws ``UploadSourceChanged`` if a part of a version is asked for, and the source has another one.
+  func get(_ asked: ResponseGate.Asked) async throws -> Bytes {
+    var budget = RetryBudget(limit: limits.retries, firstMilliseconds: 200)
+    while true {
+      do {
+        return try await once(asked)
+      } catch let failure as TaskFailure {
+        place.withLock { $0 = Place(url: url.text, isAtOrigin: true) }
+        guard failure.class == .retry, let pause = budget.pause(after: failure) else { throw failure }
+        // A random part, so that the connections of an upload do not all try again at the same moment.
+        try await lane.loop.sleep(for: .milliseconds(Int64.random(in: pause / 2...pause)))
+      }
+    }
+  }
+
+  private func once(_ asked: ResponseGate.Asked) async throws -> Bytes {
+    let receiver = SourceReceiver()
+    let exchange = Exchange(
+      asked, at: place.withLock { $0 }, source: url, isMedia: ResponseGate.isMedia(path: url.path),
+      redirects: limits.redirects)
+    let end = await Fetch(exchange, receiver: receiver)
+      .run(on: lane.client, sharing: lane.hosts, of: lane.name, pulse: pulse) { request(asked, to: $0) }
+    try Task.checkCancellation()
+    switch receiver.answer {
+    case nil: throw end.interruption?.failure ?? .badResponse("there was no answer", url: end.place.url)
+    case .changed: throw UploadSourceChanged()
+    case .unranged:
+      if case .part = asked { throw UploadSourceChanged() }
+      return .unranged
+    case .refused(let failure), .misdirected(let failure): throw failure
+    case .status(var failure):
+      // No other signature can be had of the source's own server.
+      if end.place.isAtOrigin, [.http(401), .http(403)].contains(failure.code) { failure.class = .fail }
+      throw failure
+    case .part, .whole: break
+    }
+    if let reason = receiver.refusal {
+      let message =
+        "\(URLRedaction.redact(url.text)) \(reason): only a file of at most \(WebSource.longestHeld) bytes is copied from there"
+      throw TaskFailure(code: .sourceInvalid, message: message, class: .fail)
+    }
+    if let failure = end.interruption?.failure { throw failure }
+    place.withLock { $0 = end.place }
+    switch receiver.answer {
+    case .part(let range, let identity):
+      guard receiver.bytes.count == range.count else {
+        throw TaskFailure.badResponse("a range ended early", url: end.place.url)
+      }
+      return .part(receiver.bytes, of: identity)
+    case .whole(let identity, _): return .whole(receiver.bytes, identity)
+    default: return .unranged
+    }
+  }
+
+  private func request(_ asked: ResponseGate.Asked, to place: Place) -> CurlRequest {
+    var headers: [(name: String, value: String)] = [("Accept-Encoding", "identity")]
+    switch asked {
+    case .first(let count): headers.append(("Range", "bytes=0-\(count - 1)"))
+    case .part(let range, let version):
+      headers.append(("Range", "bytes=\(range.lowerBound)-\(range.upperBound - 1)"))
+      if let etag = version.etag, !version.etagIsWeak { headers.append(("If-Match", etag)) }
+    case .whole: break
+    }
+    if place.isAtOrigin { headers += fields.map { ($0.name, $0.value) } }
+    return CurlRequest(url: place.url, headers: headers, lowSpeed: .init(bytesPerSecond: 512, seconds: 20))
+  }
+}
+
+/// Keeps the bytes of one answer.
+// @unchecked: used only on the client's loop, and after its end by the caller.
+private final class SourceReceiver: FetchReceiver, @unchecked Sendable {
+  private(set) var answer: SourceAnswer?
+  private(set) var bytes: [UInt8] = []
+  /// Why a whole file is not held.
+  private(set) var refusal: String?
+  private var limit = WebSource.longestHeld
+
+  func receive(_ answer: SourceAnswer, from place: Place) -> Reception {
+    self.answer = answer
+    switch answer {
+    case .part(let range, _): limit = Int64(range.count)
+    case .whole(let identity, let isDelimited):
+      if !isDelimited { refusal = "does not say where the file ends" }
+      if identity.size ?? 0 > limit { refusal = Self.tooLong }
+      if refusal != nil { return .refuse }
+      if let size = identity.size { limit = size }
+    default: return .skip
+    }
+    bytes.reserveCapacity(Int(min(limit, 1 << 20)))
+    return .write(offset: 0, count: nil)
+  }
+
+  func receive(body: UnsafeRawBufferPointer, of transfer: CurlTransfer) -> CurlVerdict {
+    guard Int64(bytes.count + body.count) <= limit else {
+      if case .whole = answer { refusal = Self.tooLong }
+      return .abort
+    }
+    bytes.append(contentsOf: body)
+    return .continue
+  }
+
+  func finish() async {}
+
+  private static let tooLong = "sends no ranges of one version of the file (no length, no ranges or no validator)"
+}
