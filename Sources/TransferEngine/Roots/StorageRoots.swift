@@ -61,6 +61,9 @@ package final class StorageRoots: Sendable {
   /// `nil` if no root has this name. Report ``StorageError/unknownRoot(_:)`` then.
   package subscript(name: String) -> StorageRoot? { roots[name] }
 
+  /// A root whose connections work may use that touches no storage, always the same one; `nil` if there is none.
+  package var any: StorageRoot? { roots.min { $0.key < $1.key }?.value }
+
   /// Ends the transfers that still run and frees the connections and threads. Blocks until the threads have ended.
   package func close() async {
     for root in roots.values { await root.close() }

@@ -92,10 +92,7 @@ package struct UploadEngine: Sendable {
     guard let url = CurlURL(place.text) else {
       throw TaskFailure(code: .destinationInvalid, message: "the destination cannot be sent", class: .fail)
     }
-    guard let name = spec.credential else { return (url, spec.headers) }
-    let secret = try await root.files.run { [file = root.credentials] in try file.fields(of: name, for: url) }
-    let names = Set(secret.map { $0.name.lowercased() })
-    return (url, spec.headers.filter { !names.contains($0.name.lowercased()) } + secret)
+    return (url, try await root.fields(of: spec, for: url))
   }
 }
 

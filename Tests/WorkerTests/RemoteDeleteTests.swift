@@ -1,0 +1,212 @@
+import MemoryTaskStore
+import ReelhaulSystem
+import TaskCore
+import TaskStore
+import TestKit
+import Testing
+import TransferEngine
+import WorkerCore
+
+/// Deletions on other servers, as a worker runs them.
+@Suite struct RemoteDeleteTests {
+  @Test("one DELETE deletes a resource of the web, and a second run finds it absent") func web() async throws {
+    try await RemoteDeleteBench.run { bench in
+      bench.server.put("put/film.mp4", bytes: Array("film".utf8))
+      #expect(await bench.delete("/put/film.mp4") == output(0, #"{"files":1}"#))
+      #expect(bench.server.objects.isEmpty && bench.server.exchanges.count == 1)
+      bench.server.always(.delete, .status(404))
+      #expect(await bench.delete("/put/film.mp4") == absent)
+      bench.server.always(.delete, .status(410))
+      #expect(await bench.delete("/put/film.mp4") == absent)
+    }
+  }
+
+  @Test("a deletion whose answer is lost is tried again, and then finds nothing") func lostAnswer() async throws {
+    try await RemoteDeleteBench.run { bench in
+      bench.server.put("put/film.mp4", bytes: Array("film".utf8))
+      bench.server.always(.delete, .closeAfterApplying)
+      #expect(failure(await bench.delete("/put/film.mp4"))?.class == .retry)
+      bench.server.always(.delete, .status(404))
+      #expect(await bench.delete("/put/film.mp4") == absent)
+    }
+  }
+
+  @Test("an expected size is compared before anything is deleted") func size() async throws {
+    try await RemoteDeleteBench.run { bench in
+      bench.server.put("put/film.mp4", bytes: Array("film".utf8))
+      let other = failure(await bench.delete("/put/film.mp4") { $0.expect.bytes = 5 })
+      #expect(other?.code == .sizeMismatch && other?.class == .fail)
+      #expect(bench.server.exchanges(.delete).isEmpty)
+      #expect(await bench.delete("/put/film.mp4") { $0.expect.bytes = 4 } == output(4, #"{"files":1,"bytes":4}"#))
+      #expect(bench.server.exchanges(.delete).last?.request["if-match"] != nil)
+      #expect(await bench.delete("/put/film.mp4") { $0.expect.bytes = 4 } == absent)
+    }
+  }
+
+  @Test("what changes between the look and the DELETE stays for another attempt") func changes() async throws {
+    try await RemoteDeleteBench.run { bench in
+      bench.server.put("put/film.mp4", bytes: Array("film".utf8))
+      bench.server.always(.delete, .status(412))
+      let failure = failure(await bench.delete("/put/film.mp4") { $0.expect.bytes = 4 })
+      #expect(failure?.code == .http(412) && failure?.class == .retry)
+    }
+  }
+
+  @Test("a digest is refused, because nobody can compare it without the bytes") func digests() async throws {
+    try await RemoteDeleteBench.run { bench in
+      bench.server.put("put/film.mp4", bytes: Array("film".utf8))
+      for change: (inout TaskSpec) -> Void in [
+        { $0.expect.sha256 = Array(repeating: 1, count: 32) }, { $0.expect.md5 = Array(repeating: 1, count: 16) },
+      ] {
+        let failure = failure(await bench.delete("/put/film.mp4", change))
+        #expect(failure?.code == .parametersInvalid && failure?.class == .fail)
+      }
+      #expect(bench.server.exchanges.isEmpty)
+    }
+  }
+
+  @Test("only 307 and 308 to the same server are followed") func redirects() async throws {
+    try await RemoteDeleteBench.run { bench in
+      for (status, isFollowed) in [(307, true), (308, true), (301, false), (302, false), (303, false)] {
+        bench.server.put("put/new.mp4", bytes: [1])
+        let target = bench.server.url("/put/new.mp4")
+        bench.server.script { $0.path == "/put/film.mp4" ? [.redirect(to: target, status: status)] : [] }
+        let outcome = await bench.delete("/put/film.mp4")
+        #expect(isFollowed ? outcome == output(0, #"{"files":1}"#) : failure(outcome)?.code == .redirectRefused)
+        #expect((bench.server.objects["put/new.mp4"] == nil) == isFollowed)
+      }
+      let other = try StoreServer()
+      defer { other.close() }
+      bench.server.always(.delete, .redirect(to: other.url("/put/film.mp4"), status: 307))
+      #expect(failure(await bench.delete("/put/film.mp4"))?.code == .redirectRefused)
+      #expect(other.exchanges.isEmpty)
+      bench.server.always(.delete, .redirect(to: bench.server.url("/put/film.mp4"), status: 308))
+      #expect(failure(await bench.delete("/put/film.mp4"))?.code == .redirectLoop)
+    }
+  }
+
+  @Test(
+    "a status that proves no deletion is a failure",
+    arguments: [
+      (405, TaskFailure.Class.fail), (501, .fail), (403, .fail), (207, .fail), (500, .retry), (503, .retry),
+      (423, .wait),
+    ])
+  func refused(status: Int, class: TaskFailure.Class) async throws {
+    try await RemoteDeleteBench.run { bench in
+      bench.server.always(.delete, .status(status))
+      let failure = failure(await bench.delete("/put/film.mp4"))
+      #expect(failure?.class == `class` && failure?.message.contains("\(status)") == true)
+    }
+  }
+
+  @Test("an upload of tus is ended, and absent afterwards") func tus() async throws {
+    try await RemoteDeleteBench.run { bench in
+      bench.server.put("tus/7", bytes: Array("film".utf8))
+      let wrong = failure(await bench.delete("/tus/7", scheme: "tus+") { $0.expect.bytes = 5 })
+      #expect(wrong?.code == .sizeMismatch)
+      #expect(
+        await bench.delete("/tus/7", scheme: "tus+") { $0.expect.bytes = 4 } == output(4, #"{"files":1,"bytes":4}"#))
+      #expect(bench.server.objects.isEmpty)
+      #expect(bench.server.exchanges(.tusDelete).last?.request["tus-resumable"] == "1.0.0")
+      #expect(await bench.delete("/tus/7", scheme: "tus+") == absent)
+    }
+  }
+
+  @Test("a server of tus without termination fails the task") func noTermination() async throws {
+    try await RemoteDeleteBench.run { bench in
+      bench.server.options.tusExtensions = ["creation"]
+      bench.server.put("tus/7", bytes: Array("film".utf8))
+      let failure = failure(await bench.delete("/tus/7", scheme: "tus+"))
+      #expect(failure?.class == .fail && failure?.message.contains("does not end uploads") == true)
+      #expect(bench.server.objects.count == 1)
+    }
+  }
+
+  @Test("a worker without a storage root leaves the task to another one, and says why") func noRoots() async throws {
+    try await RemoteDeleteBench.run(hasRoot: false) { bench in
+      let failure = failure(await bench.delete("/put/film.mp4"))
+      #expect(failure?.class == .wait && failure?.message.contains("no storage root") == true)
+    }
+  }
+
+  @Test("nothing is deleted once the fence is closed or the task is lost", arguments: [true, false])
+  func fence(closes: Bool) async throws {
+    try await RemoteDeleteBench.run { bench in
+      bench.server.put("put/film.mp4", bytes: Array("film".utf8))
+      let outcome = await bench.delete("/put/film.mp4") { _ in
+      } ledger: {
+        if closes { $0.lease.fence.close() } else { $0.disown() }
+      }
+      #expect(outcome == .stopped && bench.server.exchanges.isEmpty)
+    }
+  }
+
+  @Test("a run that is stopped while the server does not answer ends") func stop() async throws {
+    try await RemoteDeleteBench.run { bench in
+      let gate = OriginGate()
+      bench.server.always(.delete, .holdAnswer(gate))
+      let run = Task { await bench.delete("/put/film.mp4") }
+      _ = await bench.server.first { $0.operation == .delete }
+      run.cancel()
+      #expect(await run.value == .stopped)
+      gate.open()
+    }
+  }
+}
+
+let absent = output(0, #"{"files":0,"bytes":0,"absent":true}"#)
+
+private func output(_ bytes: Int64, _ json: String) -> RunOutcome {
+  .succeeded(sha256: nil, bytes: bytes, output: Array(json.utf8))
+}
+
+private func failure(_ outcome: RunOutcome) -> TaskFailure? {
+  if case .failed(let failure) = outcome { failure } else { nil }
+}
+
+/// A handler that may reach loopback, and a store that speaks every protocol.
+final class RemoteDeleteBench: Sendable {
+  let server: StoreServer
+  private let handler: DeleteHandler
+  private let roots: StorageRoots
+  private let loop = EventLoop(name: "delete-test")
+  private let directory: TemporaryDirectory
+  private let store = TestStore(MemoryStore())
+
+  private init(hasRoot: Bool) throws {
+    server = try StoreServer()
+    directory = try TemporaryDirectory()
+    let storage = Storage(roots: hasRoot ? ["default": directory.path] : [:])
+    try storage.initialise()
+    roots = StorageRoots(storage, loop: loop, settings: .init(permits: { _ in true }))
+    handler = DeleteHandler(roots: roots)
+  }
+
+  static func run(hasRoot: Bool = true, _ body: (RemoteDeleteBench) async throws -> Void) async throws {
+    let bench = try RemoteDeleteBench(hasRoot: hasRoot)
+    let result: Result<Void, any Error>
+    do {
+      result = .success(try await body(bench))
+    } catch {
+      result = .failure(error)
+    }
+    bench.server.close()
+    await bench.roots.close()
+    await Task.detached { [loop = bench.loop] in loop.shutdown() }.value
+    try result.get()
+  }
+
+  func delete(
+    _ path: String, scheme: String = "", _ change: (inout TaskSpec) -> Void = { _ in },
+    ledger prepare: (RunLedger) -> Void = { _ in }
+  ) async -> RunOutcome {
+    var spec = TaskSpec(id: .random(), kind: .delete, source: scheme + server.url(path))
+    change(&spec)
+    let claim = Claim(spec: spec, epoch: 1, attempt: 1, checkpoint: nil)
+    let lease = Lease(
+      worker: WorkerID(rawValue: 1), boot: UniqueID(high: 1, low: 1), fence: Fence(until: .now + .seconds(3600)))
+    let ledger = RunLedger(claim: claim, lease: lease, store: StoreBatcher(store: store, loop: loop, log: quietLog))
+    prepare(ledger)
+    return await handler.run(claim, ledger: ledger)
+  }
+}
