@@ -118,7 +118,8 @@ let package = Package(
         "ReelhaulSystem", "ReelhaulTelemetry",
       ], swiftSettings: strict),
 
-    // Tests mirror Sources; TestKit starts the real parts: PostgreSQL, Apache Kafka, nginx, and origins that misbehave.
+    // Tests mirror Sources; TestKit starts the real parts: PostgreSQL, Apache Kafka, nginx, stores of others, and origins
+    // and a store that misbehave.
     .systemLibrary(name: "CTLS", path: "Tests/CTLS", pkgConfig: "libssl", providers: [.apt(["libssl-dev"])]),
     .target(name: "CResolver", path: "Tests/CResolver"),
     .target(name: "CDisk", path: "Tests/CDisk"),
@@ -158,7 +159,7 @@ let package = Package(
       [
         "TransferEngine", "TaskCore", "ReelhaulCodec", "ReelhaulCurl", "ReelhaulDigest", "LocalFleet", "ReelhaulSystem",
         "TestKit",
-      ]),
+      ], exclude: ["Resources"]),
     tests(
       "Worker",
       [

@@ -7,9 +7,8 @@ cd "$(dirname "$0")/.."
 . deploy/install.sh
 
 need_swift
-need "${build_packages[@]}" "${runtime_packages[@]}" ffmpeg kcat openjdk-17-jre-headless openssl \
+need "${build_packages[@]}" "${runtime_packages[@]}" curl ffmpeg kcat openjdk-17-jre-headless openssl \
   pgbouncer python3 python3-venv shellcheck
-
 deploy/peers.sh
 
 say "Lint"

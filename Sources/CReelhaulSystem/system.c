@@ -75,6 +75,8 @@ int rh_get_attribute(int fd, const char *name, void *value, size_t capacity) {
   return result(fgetxattr(fd, name, value, capacity));
 }
 
+int rh_pipe(int ends[2]) { return result(pipe2(ends, O_CLOEXEC)); }
+
 int rh_try_lock(int fd) { return result(flock(fd, LOCK_EX | LOCK_NB)); }
 
 int rh_unlock(int fd) { return result(flock(fd, LOCK_UN)); }

@@ -37,6 +37,9 @@ extension OptionSpec {
   package static let credentials = OptionSpec(
     "credentials", .file, environment: "REELHAUL_CREDENTIALS", group: "Worker",
     help: "A JSON file with the credentials that tasks may name, and the hosts of each")
+  package static let awsCredentials = OptionSpec(
+    "aws-credentials", .flag, environment: "REELHAUL_AWS_CREDENTIALS", group: "Worker",
+    help: "Tasks that name no credential use the keys of AWS's environment variables and files")
   package static let initStorage = OptionSpec(
     "init-storage", .flag, environment: "REELHAUL_INIT_STORAGE", group: "Worker",
     help: "Create missing storage roots; do not use it for mounted ones")
@@ -51,8 +54,8 @@ extension OptionSpec {
     environment: "REELHAUL_LOG_LEVEL", group: "Worker", help: "How much is logged to standard error")
 
   package static let working: [OptionSpec] = [
-    .storage, .initStorage, .allowNetworks, .caFile, .credentials, .workerRate, .hostConnections, .lease, .concurrency,
-    .drain, .labels, .dealCommands, .logLevel,
+    .storage, .initStorage, .allowNetworks, .caFile, .credentials, .awsCredentials, .workerRate, .hostConnections,
+    .lease, .concurrency, .drain, .labels, .dealCommands, .logLevel,
   ]
 }
 

@@ -22,6 +22,7 @@ extension WorkerConfiguration {
     hostConnections = arguments.integer(.hostConnections).map { Int($0) } ?? hostConnections
     caFile = arguments[.caFile]
     credentials = arguments[.credentials]
+    awsCredentials = arguments[flag: .awsCredentials]
     try Self.check(.caFile, caFile) { try CertificateFile.check($0) }
     try Self.check(.credentials, credentials) { _ = try CredentialFile(path: $0).credentials() }
     dealsCommands = arguments[flag: .dealCommands]

@@ -21,7 +21,8 @@ import Testing
       (.digestMismatch, "--sha256 or --md5 was wrong"), (.sizeMismatch, "--bytes was wrong"),
       (.lengthUnknown, "with --bytes"), (.lengthUnknown, "with --allow-unframed"), (.fetchesDiffer, "with --bytes"),
       (.addressRefused, "REELHAUL_ALLOW_NETWORKS; then 'reelhaul retry"),
-      (.credentialRefused, "REELHAUL_CREDENTIALS"), (.http(404), "URL was wrong"),
+      (.credentialRefused, "REELHAUL_CREDENTIALS"), (.credentialNeeded, "with --credential"),
+      (.http(404), "URL was wrong"),
       (.certificateUntrusted, "REELHAUL_CA_FILE"), (.parametersInvalid, "Submit a new task with right --parameters"),
       (.lostRepeatedly, "logs of the workers"),
     ])

@@ -16,6 +16,13 @@ import WorkerOptions
     return try WorkerConfiguration(arguments)
   }
 
+  @Test("AWS's own keys are used only where the settings say so")
+  func awsCredentialsAreAskedFor() throws {
+    #expect(try !configuration(environment: ["AWS_ACCESS_KEY_ID": "x"]).awsCredentials)
+    #expect(try configuration("--aws-credentials").awsCredentials)
+    #expect(try configuration(environment: ["REELHAUL_AWS_CREDENTIALS": "1"]).awsCredentials)
+  }
+
   /// The value may come from the flag or from the environment.
   @Test(
     "a file that cannot be used is named with its flag and variable",

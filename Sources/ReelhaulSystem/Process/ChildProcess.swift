@@ -18,6 +18,8 @@ package final class ChildProcess: Sendable {
   package struct Options: Sendable {
     /// `KEY=VALUE` pairs that are added to this process's environment, or replace its values.
     package var environment: [String: String] = [:]
+    /// Variables of this process whose names begin like this are not handed on; nil hands on all.
+    package var withholding: String?
     package var workingDirectory: String?
     /// The user and group to run as. Only root can set them.
     package var user: (uid: uid_t, gid: gid_t)?
@@ -36,7 +38,10 @@ package final class ChildProcess: Sendable {
 
   /// Starts `executable`, a path or a name looked up in PATH.
   package init(_ executable: String, _ arguments: [String] = [], _ options: Options = Options()) throws(SystemError) {
-    let environment = ProcessEnvironment.all.merging(options.environment) { _, new in new }
+    let inherited = ProcessEnvironment.all.filter { name, _ in
+      options.withholding.map { !name.hasPrefix($0) } ?? true
+    }
+    let environment = inherited.merging(options.environment) { _, new in new }
     let argv = CStrings([executable] + arguments)
     let envp = CStrings(environment.map { "\($0.key)=\($0.value)" })
     var request = rh_spawn()
@@ -95,6 +100,13 @@ package final class ChildProcess: Sendable {
   package func kill(_ signal: Int32) {
     waiters.withLock { _ in
       if status == nil { _ = Glibc.kill(pid, signal) }
+    }
+  }
+
+  /// Sends a signal to the child and to the processes that it has started, unless the child has already ended.
+  package func killGroup(_ signal: Int32) {
+    waiters.withLock { _ in
+      if status == nil { _ = Glibc.kill(-pid, signal) }
     }
   }
 

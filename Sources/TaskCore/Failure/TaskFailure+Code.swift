@@ -77,6 +77,8 @@ extension TaskFailure.Code {
 
 /// Credentials of a worker.
 extension TaskFailure.Code {
+  /// The task names no credential, and its place needs one.
+  public static let credentialNeeded = Self(rawValue: "credential_needed")
   /// The credential is for other hosts.
   public static let credentialRefused = Self(rawValue: "credential_refused")
   /// The worker has no credential with this name.

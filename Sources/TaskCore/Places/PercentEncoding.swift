@@ -1,7 +1,7 @@
 /// Percent-encoding (RFC 3986, 2.1).
-enum PercentEncoding {
+package enum PercentEncoding {
   /// The decoded bytes; `nil` if a `%` is not followed by two hexadecimal digits.
-  static func decode(_ text: some Sequence<UInt8>) -> [UInt8]? {
+  package static func decode(_ text: some Sequence<UInt8>) -> [UInt8]? {
     var output: [UInt8] = []
     var iterator = text.makeIterator()
     while let byte = iterator.next() {
@@ -34,7 +34,7 @@ enum PercentEncoding {
   }
 
   /// Encodes the bytes of `text` for which `mustEncode` returns true.
-  static func encode(_ text: some Collection<UInt8>, where mustEncode: (UInt8) -> Bool) -> String {
+  package static func encode(_ text: some Collection<UInt8>, where mustEncode: (UInt8) -> Bool) -> String {
     guard text.contains(where: mustEncode) else { return String(decoding: text, as: UTF8.self) }
     var output: [UInt8] = []
     for byte in text {

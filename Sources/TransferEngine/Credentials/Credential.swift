@@ -1,14 +1,20 @@
 import ReelhaulCurl
 import TaskCore
 
-/// The header fields with which a worker authenticates itself, and the hosts that may receive them. Its description
-/// shows neither.
+/// The header fields or keys with which a worker authenticates itself, and the hosts that may receive them. Its
+/// description shows none of them.
 package struct Credential: Hashable, Sendable {
-  /// The header fields to send.
+  /// The header fields to send. Empty if it has another form.
   package var fields: [HeaderField]
   package var hosts: [CredentialHost]
   /// Whether it may be sent without TLS, although everybody on the way can read it then.
   package var allowsHTTP: Bool
+  /// The keys that sign requests to S3.
+  package var s3: S3Credential?
+  /// The program that tells the credential. Then this one has no fields and no keys.
+  package var command: CredentialCommand?
+  /// When it ends, if that is known.
+  package var expiresAt: Timestamp?
 
   package init(fields: [HeaderField], hosts: [CredentialHost], allowsHTTP: Bool = false) {
     self.fields = fields

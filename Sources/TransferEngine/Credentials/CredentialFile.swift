@@ -6,9 +6,12 @@ import ReelhaulSystem
 /// replacing the file.
 package struct CredentialFile: Sendable {
   package let path: String
+  let commands: CredentialCommands
 
-  package init(path: String) {
+  /// - Parameter commandTimeout: How long the program of a credential may take.
+  package init(path: String, commandTimeout: Duration = .seconds(30)) {
     self.path = path
+    commands = CredentialCommands(timeout: commandTimeout)
   }
 
   /// All credentials, by name. Blocks.

@@ -153,7 +153,7 @@ extension StorageRoot {
   /// The task's header fields with those of its credential, which win.
   func fields(of spec: TaskSpec, for url: CurlURL) async throws -> [HeaderField] {
     guard let name = spec.credential else { return spec.headers }
-    let secret = try await files.run { [file = credentials] in try file.fields(of: name, for: url) }
+    let secret = try await credentials.fields(of: name, for: url, on: files)
     let names = Set(secret.map { $0.name.lowercased() })
     return spec.headers.filter { !names.contains($0.name.lowercased()) } + secret
   }

@@ -162,8 +162,7 @@ extension Download {
   private func refreshCredential() async {
     let former = credential
     guard let name = spec.credential else { return }
-    let (file, source) = (root.credentials, source)
-    let read = try? await root.files.run { try file.fields(of: name, for: source) }
+    let read = try? await root.credentials.fields(of: name, for: source, on: root.files, refused: former)
     credential = read ?? former
     perform(machine.credentialRefreshed(isNew: credential != former))
   }

@@ -49,13 +49,11 @@ struct DownloadRun: Sendable {
   /// The header fields of the credential that the task names; empty if it names no credential.
   private func credential(for source: CurlURL) async -> Result<[HeaderField], TaskFailure> {
     guard let name = spec.credential else { return .success([]) }
-    let file = context.root.credentials
-    do {
-      return .success(try await context.root.files.run { try file.fields(of: name, for: source) })
-    } catch let failure as TaskFailure {
-      return .failure(failure)
+    let root = context.root
+    do throws(TaskFailure) {
+      return .success(try await root.credentials.fields(of: name, for: source, on: root.files))
     } catch {
-      return .failure(TaskFailure(code: .credentialsUnusable, message: "the engine is shutting down", class: .wait))
+      return .failure(error)
     }
   }
 

@@ -20,6 +20,8 @@ package struct StorageRoot: Sendable {
   package let digests: BlockingPool
   /// The credentials that tasks may name.
   package let credentials: CredentialFile?
+  /// Whether a task may use the keys of AWS's own files and environment, if it names no credential.
+  let usesAWSCredentials: Bool
   /// The connections of all transfers of all roots to each host.
   let hosts: HostConnections
   /// What all transfers of all roots keep together.

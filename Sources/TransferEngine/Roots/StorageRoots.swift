@@ -13,6 +13,8 @@ package final class StorageRoots: Sendable {
     package var permits: CurlOptions.AddressPredicate
     /// The credentials that tasks may name.
     package var credentials: CredentialFile?
+    /// Whether tasks that name no credential use the keys of AWS's own files and environment.
+    package var awsCredentials: Bool
     /// Bytes per second for all transfers together; `nil` for no limit.
     package var rate: Int64?
     /// Connections to one host, of all transfers together.
@@ -24,13 +26,14 @@ package final class StorageRoots: Sendable {
 
     package init(
       permits: @escaping CurlOptions.AddressPredicate, credentials: CredentialFile? = nil, rate: Int64? = nil,
-      hostConnections: Int = standardHostConnections, caFile: String? = nil
+      hostConnections: Int = standardHostConnections, caFile: String? = nil, awsCredentials: Bool = false
     ) {
       self.permits = permits
       self.credentials = credentials
       self.rate = rate
       self.hostConnections = hostConnections
       self.caFile = caFile
+      self.awsCredentials = awsCredentials
     }
   }
 
@@ -53,7 +56,7 @@ package final class StorageRoots: Sendable {
           reads: BlockingPool(name: "reads-\(name)", threads: 4),
           deletes: BlockingPool(name: "deletes-\(name)", threads: 4),
           digests: BlockingPool(name: "digests-\(name)", threads: 2), credentials: settings.credentials,
-          hosts: hosts, limiter: limiter)
+          usesAWSCredentials: settings.awsCredentials, hosts: hosts, limiter: limiter)
         return (name, root)
       })
   }

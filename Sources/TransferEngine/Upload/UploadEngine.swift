@@ -78,7 +78,8 @@ package struct UploadEngine: Sendable {
         endpoint: url, lane: root.lane, fields: fields, name: StorageURL.fileName(ofSource: spec.source),
         parameters: parameters, ledger: ledger)
     case .s3(let s3):
-      throw TaskFailure(code: .destinationInvalid, message: "\(s3) cannot be uploaded to yet", class: .fail)
+      let client = S3Client(bucket: s3.bucket, root: root, credential: spec.credential, pulse: ledger.pulse)
+      return S3Target(client: client, key: s3.key, parameters: parameters)
     case .storage:
       throw TaskFailure(
         code: .destinationInvalid, message: "an upload does not go to a storage: that is a copy", class: .fail)

@@ -67,7 +67,7 @@ final class UploadRun: @unchecked Sendable {
 
   private func attempt() async throws -> UploadOutcome {
     let source = try await open()
-    let order = try await prepare(source)
+    var order = try await prepare(source)
     var receipts: [Int: UploadReceipt] = [:]
     var partial: [Int: Int64] = [:]
     if let session = state?.session {
@@ -76,7 +76,7 @@ final class UploadRun: @unchecked Sendable {
       case .finished(let object): return try succeeded(object, order)
       case .open(let there, let parts): (receipts, partial) = (there, parts)
       }
-    } else if let outcome = try await begin(order) {
+    } else if let outcome = try await begin(&order) {
       return outcome
     }
     guard let session = state?.session else { throw UploadGone() }
@@ -131,12 +131,15 @@ final class UploadRun: @unchecked Sendable {
   }
 
   /// Opens an upload, unless the destination decides the outcome.
-  private func begin(_ order: UploadOrder) async throws -> UploadOutcome? {
+  private func begin(_ order: inout UploadOrder) async throws -> UploadOutcome? {
     if let state, state.intendedAt > 0 { try await target.forget(order, since: state.intendedAt) }
     if order.ifExists != .replace || order.mayBeThere, let there = try await target.look() {
       let isOwn = there.owner == UploadedObject.Owner(task: spec.id, generation: order.generation)
       if isOwn { return try succeeded(there, order) }
+      let isFormer = there.owner?.task == spec.id
+      if isFormer { order.replaces = there.etag }
       switch order.ifExists {
+      case _ where isFormer: break
       case .skip: return .succeeded(there, bytes: 0)
       case .fail where !order.mayBeThere:
         throw TaskFailure(

@@ -81,6 +81,8 @@ package struct UploadOrder: Sendable {
   /// Whether an earlier run may have sent the whole file already.
   package let mayBeThere: Bool
   package let body: UploadBodies
+  /// The entity tag of what this task itself uploaded of an earlier version of the source: it alone may be replaced.
+  package var replaces: String?
 }
 
 /// What is at a destination.

@@ -59,7 +59,8 @@ package final class RunningWorker: Sendable {
         storage, loop: loop,
         settings: .init(
           permits: { policy.permits(sockaddr: $0) }, credentials: credentials, rate: configuration.rate,
-          hostConnections: configuration.hostConnections, caFile: configuration.caFile))
+          hostConnections: configuration.hostConnections, caFile: configuration.caFile,
+          awsCredentials: configuration.awsCredentials))
       let handlers = try kinds.table(HandlerServices(roots: roots, log: log))
       let kafka = try KafkaParts(configuration, loop: loop, log: log, onFatal: { lost.yield() })
       let store = PostgresStore(pool: leases)

@@ -23,6 +23,8 @@ package struct WorkerConfiguration: Sendable {
   package var caFile: String?
   /// The file with the credentials that tasks may name.
   package var credentials: String?
+  /// Whether tasks that name no credential use the keys of AWS's own files and environment.
+  package var awsCredentials = false
 
   package init(
     kafka: KafkaConfiguration, postgres: String, storage: [String: String], allowedNetworks: [CIDR] = [],

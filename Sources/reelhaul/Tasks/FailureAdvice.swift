@@ -41,6 +41,7 @@ enum FailureAdvice {
       return "Submit a new task if it needs another --credential; or, once the source allows the request, \(retry)."
     case .credentialRefused:
       return "Add the host to the credential, in the workers' REELHAUL_CREDENTIALS file; then \(retry)."
+    case .credentialNeeded: return "Submit a new task with --credential."
     case .parametersInvalid: return "Submit a new task with right --parameters; the error names what is wrong."
     case .lostRepeatedly:
       return """

@@ -14,6 +14,9 @@ package enum StoreOperation: String, Sendable {
   var isS3: Bool { ![.unknown, .put, .post, .get, .head, .delete].contains(self) && !isTus }
   var isTus: Bool { rawValue.hasPrefix("tus") }
 
+  /// Whether the body is content, and not XML.
+  var hasContent: Bool { [.putObject, .uploadPart, .put, .post, .tusCreate, .tusPatch].contains(self) }
+
   init(_ request: StoreRequest) {
     let (method, query) = (request.method, request.query)
     if request.key == "tus" || request.key.hasPrefix("tus/") {

@@ -33,7 +33,7 @@ package struct StorePiece: Sendable {
   var tag: [UInt8] { md5.isEmpty ? digest(.md5, of: Array("\(source) \(size)".utf8)) : md5 }
 
   /// The bytes of `range`; nil if only digests are known.
-  func bytes(_ range: Range<Int64>) -> [UInt8]? {
+  package func bytes(_ range: Range<Int64>) -> [UInt8]? {
     switch source {
     case .bytes(let bytes): Array(bytes[Int(range.lowerBound)..<Int(range.upperBound)])
     case .generated(let content, let all):

@@ -157,8 +157,9 @@ extension StoreServer {
         let algorithm = request[name]?.lowercased().split(separator: " ").first.map(String.init)
         if let kind = algorithm.flatMap({ StoreChecksum(rawValue: $0) }) { checksums.insert(kind) }
       }
+      let limit = request.operation.hasContent ? state.store.options.keepsBodiesUpTo : 16 << 20
       let body = StoreBody(
-        limit: state.store.options.keepsBodiesUpTo, expected: request.contentLength, checksums: checksums)
+        limit: limit, expected: request.contentLength, checksums: checksums)
       return (body, checksums)
     }
   }

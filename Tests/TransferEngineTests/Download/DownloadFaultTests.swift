@@ -232,7 +232,7 @@ import Testing
   func aSourceOutsideThePolicyIsRefused() async throws {
     try await DownloadHarness.run { harness in
       let failure = await harness.run(harness.spec { $0.source = "http://169.254.169.254/latest/film.mp4" }).failure
-      #expect(failure?.code == .addressRefused)
+      #expect(failure?.code == .addressGivesCredentials)
       #expect(failure?.class == .fail)
     }
   }

@@ -1,0 +1,119 @@
+import ReelhaulCurl
+import ReelhaulSystem
+import TaskCore
+
+/// Sends signed requests to one bucket: with the credential that the task names, to the region that the bucket is in.
+final class S3Client: Sendable {
+  let bucket: String
+  private let root: StorageRoot
+  private let credentialName: String?
+  private let pulse: @Sendable () -> Void
+  private let signer = S3Signer()
+  private let known = Lock<S3Credential?>(nil)
+
+  init(bucket: String, root: StorageRoot, credential: String?, pulse: @escaping @Sendable () -> Void) {
+    self.bucket = bucket
+    self.root = root
+    credentialName = credential
+    self.pulse = pulse
+  }
+
+  /// One request.
+  struct Call {
+    var method: CurlRequest.Method
+    /// Nil for the bucket itself.
+    var key: String?
+    var query: S3Query = [:]
+    var headers: [HeaderField] = []
+    /// Makes the body, for each try anew.
+    var body: (@Sendable () -> any CurlBody)?
+    /// The SHA-256 of the body in hexadecimal digits, if it is known; the empty body's is.
+    var payloadHash: String?
+    /// The server may work for minutes before it answers.
+    var isSlow = false
+  }
+
+  /// The answer, if it is a success. Throws ``S3Error`` for any other, and ``TaskFailure`` if there was none.
+  ///
+  /// Credentials that have ended are fetched anew, and a bucket of another region is asked there, each once.
+  func send(_ call: Call) async throws -> HTTPAnswer {
+    var refreshes = true
+    var moves = true
+    while true {
+      let credential = try await credential()
+      let answer = try await root.lane.answer(try request(call, credential), limit: 8 << 20, pulse: pulse)
+      guard !answer.isSuccess else { return answer }
+      let error = S3Error(answer.head, body: answer.body)
+      if error.refreshesCredentials, refreshes {
+        refreshes = false
+        let next = try await root.s3Credential(credentialName, refused: credential)
+        known.withLock { $0 = next }
+      } else if error.isElsewhere, moves, let region = error.region, region != credential.region {
+        moves = false
+        known.withLock { $0?.region = region }
+      } else {
+        throw error
+      }
+    }
+  }
+
+  /// What the answer's document says.
+  func document<Document: S3Document>(_ type: Document.Type, _ call: Call) async throws -> Document {
+    let answer = try await send(call)
+    let document: Result<Document, S3Error>
+    do throws(S3XMLError) {
+      document = try Document.read(answer.body, status: answer.status)
+    } catch {
+      throw TaskFailure.badResponse("\(error)", url: place(call.key))
+    }
+    return try document.get()
+  }
+
+  /// `s3://bucket/key`, for people.
+  func place(_ key: String?) -> String { "s3://\(bucket)/\(key ?? "")" }
+
+  /// The failure of the task for an error of a call.
+  func failure(_ error: any Error, _ key: String?) -> any Error {
+    guard let error = error as? S3Error else { return error }
+    return error.failure(place(key), now: Clocks.realtimeMicroseconds() / 1_000_000)
+  }
+
+  /// Whether the store is reached without TLS: then the bytes are signed, because nothing else protects them.
+  func isPlain() async throws -> Bool { try await credential().endpointURL.lowercased().hasPrefix("http://") }
+
+  private func credential() async throws -> S3Credential {
+    if let known = known.withLock({ $0 }),
+      known.expiresAt.map({ $0 > Timestamp(microseconds: Clocks.realtimeMicroseconds()) }) ?? true
+    {
+      return known
+    }
+    let found = try await root.s3Credential(credentialName)
+    return known.withLock { known in
+      // The region that the store told stays.
+      var found = found
+      if let region = known?.region { found.region = region }
+      known = found
+      return found
+    }
+  }
+
+  private func request(_ call: Call, _ credential: S3Credential) throws -> CurlRequest {
+    let endpoint: S3Endpoint
+    do throws(InvalidS3Location) {
+      endpoint = try S3Endpoint(credential, bucket: bucket, key: call.key)
+    } catch {
+      throw TaskFailure(code: .destinationInvalid, message: "\(place(call.key)): \(error)", class: .fail)
+    }
+    let hash = call.payloadHash ?? (call.body == nil ? S3Signer.emptyPayload : S3Signer.unsignedPayload)
+    let signed = S3Request(call.method.rawValue, endpoint, query: call.query, headers: call.headers)
+    let fields = signer.fields(
+      for: signed, payloadHash: hash, credential: credential, at: Clocks.realtimeMicroseconds() / 1_000_000)
+    var request = CurlRequest(
+      call.method, url: endpoint.url(call.query), headers: (call.headers + fields).map { ($0.name, $0.value) },
+      lowSpeed: call.isSlow ? nil : .init(bytesPerSecond: 512, seconds: 60),
+      deadline: call.isSlow ? .seconds(600) : nil)
+    request.keepsPath = true
+    request.body = call.body?()
+    return request
+  }
+}

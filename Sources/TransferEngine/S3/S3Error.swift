@@ -1,0 +1,83 @@
+import ReelhaulCurl
+
+/// What a store says went wrong. It is for the transfer, which knows what to do about some of them; for the task see
+/// ``failure(_:now:)``.
+package struct S3Error: Error, Hashable, Sendable {
+  static let element = "Error"
+
+  package var status: Int
+  /// S3's own word: `NoSuchBucket`. Nil if the answer has no body with one, as that to a HEAD.
+  package var code: String?
+  package var message: String?
+  /// The region that the bucket is in, if the answer tells it: send the request there, once.
+  package var region: String?
+  /// The host that the answer names instead. It is the store's word only: a credential must not follow it to another
+  /// domain.
+  package var endpoint: String?
+  package var bucket: String?
+  package var requestID: String?
+  /// The seconds since 1970 when the store answered.
+  package var date: Int64?
+  /// The field `Retry-After`.
+  package var retryAfter: String?
+
+  package init(status: Int, code: String? = nil, message: String? = nil) {
+    self.status = status
+    self.code = code
+    self.message = message
+  }
+
+  /// The error of an answer that is no success, or of a success with an error inside. A body that is no document of S3 is
+  /// ignored, because gateways answer with pages of their own.
+  package init(_ head: CurlHead, body: [UInt8]) {
+    let root = try? S3XMLParser.read(body)
+    if let root, root.name == Self.element {
+      self.init(root, status: head.status)
+    } else {
+      self.init(status: head.status)
+    }
+    region = region ?? head["x-amz-bucket-region"].flatMap { S3Credential.isRegion($0) ? $0 : nil }
+    requestID = requestID ?? head["x-amz-request-id"]
+    date = head["date"].flatMap(CurlDate.seconds)
+    retryAfter = head["retry-after"]
+  }
+
+  init(_ element: S3XMLElement, status: Int) {
+    self.init(
+      status: status, code: element.optional("Code").map { String($0.prefix(128)) },
+      message: element.optional("Message"))
+    region = element.optional("Region").flatMap { S3Credential.isRegion($0) ? $0 : nil }
+    endpoint = element.optional("Endpoint")
+    bucket = element.optional("BucketName") ?? element.optional("Bucket")
+    requestID = element.optional("RequestId")
+  }
+
+  /// Whether the same request may succeed with credentials that are fetched anew. Once.
+  package var refreshesCredentials: Bool {
+    ["ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired"].contains(code)
+  }
+
+  /// Whether the request belongs to another region or endpoint.
+  package var isElsewhere: Bool {
+    switch code {
+    case "PermanentRedirect", "TemporaryRedirect", "Redirect", "AuthorizationHeaderMalformed",
+      "IllegalLocationConstraintException", "IncorrectEndpoint":
+      true
+    case nil: [301, 302, 307, 308].contains(status) || status == 400 && region != nil
+    default: false
+    }
+  }
+
+  /// Whether the store is asked for too much: fewer requests at once help.
+  package var isThrottling: Bool {
+    switch code {
+    case "SlowDown", "SlowDownRead", "SlowDownWrite", "ServiceUnavailable", "Throttling", "ThrottlingException",
+      "TooManyRequests", "TooManyRequestsException", "RequestLimitExceeded", "BandwidthLimitExceeded", "ServerBusy":
+      true
+    default: status == 429 || status == 503
+    }
+  }
+
+  /// Whether the clocks of worker and store differ by too much.
+  package var isSkewed: Bool { code == "RequestTimeTooSkewed" }
+}

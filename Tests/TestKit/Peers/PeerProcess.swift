@@ -1,0 +1,93 @@
+import Glibc
+import LocalFleet
+import ReelhaulSystem
+
+/// A server of others, from the Python environment of `deploy/peers.sh`. Ends with its owner, or with this process.
+package final class PeerProcess: Sendable {
+  package let port: Int
+  /// The server's own directory, removed after its end.
+  package let directory: TemporaryDirectory
+  private let process: ChildProcess
+
+  private static let package = #filePath.split(separator: "/").dropLast(4).map { "/\($0)" }.joined()
+
+  /// A program of `.build/peers`. Throws if it is not installed.
+  static func executable(_ name: String) throws -> String {
+    let path = "\(package)/.build/peers/bin/\(name)"
+    guard access(path, X_OK) == 0 else { throw TestFleetError("\(path) is missing: run deploy/peers.sh") }
+    return path
+  }
+
+  /// A file of `Tests/Reference`.
+  static func script(_ name: String) -> String { "\(package)/Tests/Reference/\(name)" }
+
+  /// Runs a program to its end and returns what it printed. Throws if it fails.
+  static func output(_ name: String, _ arguments: [String], environment: [String: String] = [:]) async throws -> String
+  {
+    let directory = try TemporaryDirectory(prefix: "reelhaul-peer")
+    var options = ChildProcess.Options()
+    options.environment = environment
+    options.stdout = "\(directory.path)/out"
+    options.stderr = "\(directory.path)/err"
+    let status = await (try ChildProcess(executable(name), arguments, options)).wait()
+    guard status == .exited(0) else {
+      throw TestFleetError("\(arguments): \(status): \(try TextFile.read("\(directory.path)/err"))")
+    }
+    return try TextFile.read("\(directory.path)/out")
+  }
+
+  /// Starts a program and returns once it accepts connections. Another process can take a free port before it, so a
+  /// few are tried.
+  ///
+  /// - Parameters:
+  ///   - ports: the number of ports that it needs; the first is ``port``.
+  ///   - arguments: from the ports and the directory.
+  static func start(
+    _ name: String, ports count: Int = 1, environment: [String: String] = [:],
+    arguments: (_ ports: [Int], _ directory: String) throws -> [String]
+  ) async throws -> PeerProcess {
+    let executable = try executable(name)
+    var log = ""
+    for _ in 0..<5 {
+      let directory = try TemporaryDirectory(prefix: "reelhaul-\(name)")
+      let ports = try (0..<count).map { _ in try FreePort.find() }
+      var options = ChildProcess.Options()
+      options.environment = environment
+      options.workingDirectory = directory.path
+      options.stdout = "\(directory.path)/log"
+      options.stderr = "\(directory.path)/log"
+      let process = try ChildProcess(executable, arguments(ports, directory.path), options)
+      let peer = PeerProcess(port: ports[0], directory: directory, process: process)
+      while process.status == nil {
+        if LoopbackPort.accepts(UInt16(ports[0])) { return peer }
+        try await Task.sleep(for: .milliseconds(20))
+      }
+      log = peer.log
+    }
+    throw TestFleetError("\(name) does not start: \(log.suffix(2000))")
+  }
+
+  private init(port: Int, directory: TemporaryDirectory, process: ChildProcess) {
+    self.port = port
+    self.directory = directory
+    self.process = process
+    atTestExit { [weak self] in self?.stop() }
+  }
+
+  deinit {
+    stop()
+  }
+
+  /// Ends the server and waits for its end. Blocks its thread for a moment.
+  package func stop() {
+    process.kill(SIGKILL)
+    _ = process.waitBlocking()
+  }
+
+  package var isRunning: Bool { process.status == nil }
+
+  /// What the server has written.
+  package var log: String { (try? TextFile.read("\(directory.path)/log", limit: 64 << 20)) ?? "" }
+
+  package func url(_ path: String = "") -> String { "http://127.0.0.1:\(port)\(path)" }
+}

@@ -1,0 +1,107 @@
+import Glibc
+import ReelhaulSystem
+import TaskCore
+import TestKit
+import Testing
+
+@testable import TransferEngine
+
+/// A store, a storage root with a file, and an engine that may reach loopback.
+final class UploadHarness: Sendable {
+  let store: StoreServer
+  let engine: UploadEngine
+  let directory: TemporaryDirectory
+  private let roots: StorageRoots
+  private let loop: EventLoop
+
+  static let source = "storage://default/in/film.mp4"
+
+  private init(_ options: StoreOptions) throws {
+    store = try StoreServer(options: options)
+    directory = try TemporaryDirectory()
+    let credentials = "\(directory.path)/credentials.json"
+    let json = """
+      {"s3": {"s3": {"accessKeyId": "AKIATEST", "secretAccessKey": "secret", "endpoint": "\(store.url())"},
+      "allowHTTP": true}}
+      """
+    try write(Array(json.utf8), to: credentials)
+    let root = "\(directory.path)/root"
+    let storage = Storage(roots: ["default": root])
+    try storage.initialise()
+    guard mkdir("\(root)/in", 0o755) == 0 else { throw SystemError.last("mkdir") }
+    let loop = EventLoop(name: "upload-test")
+    self.loop = loop
+    roots = StorageRoots(
+      storage, loop: loop,
+      settings: .init(
+        permits: { NetworkPolicy.loopback.permits(sockaddr: $0) }, credentials: CredentialFile(path: credentials)))
+    engine = UploadEngine(roots: roots)
+  }
+
+  static func run(
+    options: StoreOptions = StoreOptions(), _ body: (UploadHarness) async throws -> Void
+  ) async throws {
+    let harness = try UploadHarness(options)
+    do {
+      try await body(harness)
+    } catch {
+      await harness.close()
+      throw error
+    }
+    await harness.close()
+  }
+
+  private func close() async {
+    await roots.close()
+    loop.shutdown()
+    store.close()
+  }
+
+  /// Writes the source.
+  func put(_ bytes: [UInt8]) throws { try write(bytes, to: sourcePath) }
+
+  var sourcePath: String { "\(directory.path)/root/in/film.mp4" }
+
+  func run(
+    _ spec: TaskSpec, from checkpoint: UploadCheckpoint? = nil, ledger: UploadRecordingLedger = UploadRecordingLedger()
+  ) async -> UploadOutcome {
+    await engine.run(spec, from: checkpoint, ledger: ledger)
+  }
+}
+
+/// Keeps the checkpoints of an upload; `onCheckpoint` may refuse one.
+final class UploadRecordingLedger: UploadLedger {
+  private struct State {
+    var checkpoints: [UploadCheckpoint] = []
+    var progress: [Int64] = []
+    var mayWrite = true
+  }
+
+  let epoch = 1
+  private let state = Lock(State())
+  private let onCheckpoint: @Sendable (UploadCheckpoint) async throws -> Void
+
+  init(_ onCheckpoint: @escaping @Sendable (UploadCheckpoint) async throws -> Void = { _ in }) {
+    self.onCheckpoint = onCheckpoint
+  }
+
+  func checkpoint(_ checkpoint: UploadCheckpoint) async throws {
+    try await onCheckpoint(checkpoint)
+    // What another worker reads is what was written.
+    let read = try UploadCheckpoint(checkpoint.envelope)
+    #expect(read == checkpoint)
+    state.withLock { $0.checkpoints.append(read) }
+  }
+
+  func progress(bytesDone: Int64, bytesTotal: Int64?) { state.withLock { $0.progress.append(bytesDone) } }
+  func pulse() {}
+  var mayWrite: Bool { state.withLock { $0.mayWrite } }
+  func revoke() { state.withLock { $0.mayWrite = false } }
+  var last: UploadCheckpoint? { state.withLock { $0.checkpoints.last } }
+  var progress: [Int64] { state.withLock { $0.progress } }
+}
+
+extension UploadOutcome {
+  var failure: TaskFailure? { if case .failed(let failure) = self { failure } else { nil } }
+  var object: UploadedObject? { if case .succeeded(let object, _) = self { object } else { nil } }
+}
