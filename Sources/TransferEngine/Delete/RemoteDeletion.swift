@@ -3,7 +3,7 @@ import ReelhaulMessages
 import ReelhaulSystem
 import TaskCore
 
-/// Deletes what a URL of another server names: a resource of the web or an upload of tus.
+/// Deletes what a URL of another server names: a resource of the web, an upload of tus, or objects of S3.
 ///
 /// It is exact: what has not the expected size is not deleted, and what cannot be compared is refused. It is idempotent:
 /// a deletion whose answer was lost finds nothing in the next run, and that is success.
@@ -22,14 +22,23 @@ package struct RemoteDeletion: Sendable {
   let spec: TaskSpec
   let root: StorageRoot
   let ledger: any TransferLedger
+  /// What earlier runs of the task have deleted.
+  let before: Deletion.Count
+  /// Records what all runs have deleted so far.
+  let record: @Sendable (Deletion.Count) async throws -> Void
 
   private static let redirects = 5
 
   /// - Parameter root: Whose loop and connections are used.
-  package init(_ spec: TaskSpec, root: StorageRoot, ledger: any TransferLedger) {
+  package init(
+    _ spec: TaskSpec, root: StorageRoot, ledger: any TransferLedger, before: Deletion.Count,
+    record: @escaping @Sendable (Deletion.Count) async throws -> Void
+  ) {
     self.spec = spec
     self.root = root
     self.ledger = ledger
+    self.before = before
+    self.record = record
   }
 
   /// Throws ``TaskFailure``; `CancellationError` if the task has another owner, or if the Swift task is canceled.
@@ -41,7 +50,8 @@ package struct RemoteDeletion: Sendable {
       return switch place {
       case .web(let url): try await delete(url, .web)
       case .tus(let url): try await delete(url.endpoint, .tus)
-      case .s3, .storage:
+      case .s3(let url): try await delete(url)
+      case .storage:
         throw TaskFailure(code: .sourceInvalid, message: "\(place) cannot be deleted here", class: .fail)
       }
     }

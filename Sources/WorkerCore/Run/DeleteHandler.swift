@@ -64,8 +64,24 @@ package struct DeleteHandler: KindHandler {
         code: .storageMissing,
         message: "the worker has no storage root, and requests are sent with the connections of one", class: .wait)
     }
-    let result = try await RemoteDeletion(claim.spec, root: root, ledger: ledger).run(place)
+    let before = try DeletePlan(claim.checkpoint)?.total ?? Deletion.Count()
+    let deletion = RemoteDeletion(claim.spec, root: root, ledger: ledger, before: before) { count in
+      try await ledger.checkpoint(Checkpoint(bytesDone: count.bytes, payload: count.json))
+    }
+    let result = try await deletion.run(place)
     return .deleted(files: result.files, bytes: result.bytes, wasAbsent: result.wasAbsent)
+  }
+}
+
+extension Deletion.Count {
+  /// What the next run of a deletion on another server needs.
+  fileprivate var json: [UInt8] {
+    JSONWriter.write { json in
+      json.object { json in
+        json.member("files", files)
+        json.member("bytes", bytes)
+      }
+    }
   }
 }
 
