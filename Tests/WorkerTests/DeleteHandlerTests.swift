@@ -82,7 +82,7 @@ import WorkerCore
         let failure = failure(try await bench.run(delete("film.mp4", parameters)))
         #expect(failure?.code.rawValue == "parameters_invalid" && failure?.class == .fail, "\(parameters)")
       }
-      for source in ["http://host/film.mp4", "storage://default/.reelhaul/volume", "storage://default/../film.mp4"] {
+      for source in ["ftp://host/film.mp4", "storage://default/.reelhaul/volume", "storage://default/../film.mp4"] {
         var spec = delete("film.mp4")
         spec.source = source
         #expect(failure(try await bench.run(spec, checked: false))?.code == .sourceInvalid, "\(source)")

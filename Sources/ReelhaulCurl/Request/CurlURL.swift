@@ -16,22 +16,24 @@ package struct CurlURL: Hashable, Sendable {
   package let hasCredentials: Bool
 
   /// Nil if the text is not an absolute URL, or if libcurl does not know its scheme.
-  package init?(_ text: String) {
-    self.init(text, against: nil)
+  ///
+  /// - Parameter keepsPath: Whether `.` and `..` between the slashes of the path stay.
+  package init?(_ text: String, keepsPath: Bool = false) {
+    self.init(text, against: nil, keepsPath: keepsPath)
   }
 
   /// A reference, such as a `Location`, resolved against this URL.
   package func resolving(_ reference: String) -> CurlURL? {
-    CurlURL(reference, against: self.text)
+    CurlURL(reference, against: self.text, keepsPath: false)
   }
 
-  private init?(_ text: String, against base: String?) {
+  private init?(_ text: String, against base: String?, keepsPath: Bool) {
     guard !text.isEmpty, !text.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }), let url = curl_url() else {
       return nil
     }
     defer { curl_url_cleanup(url) }
     if let base, curl_url_set(url, CURLUPART_URL, base, 0) != CURLUE_OK { return nil }
-    let flags = UInt32(CURLU_URLENCODE)
+    let flags = UInt32(keepsPath ? CURLU_URLENCODE | CURLU_PATH_AS_IS : CURLU_URLENCODE)
     guard curl_url_set(url, CURLUPART_URL, text, flags) == CURLUE_OK,
       let whole = Self.part(CURLUPART_URL, of: url), let scheme = Self.part(CURLUPART_SCHEME, of: url)
     else { return nil }

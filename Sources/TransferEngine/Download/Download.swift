@@ -15,6 +15,8 @@ final class Download: @unchecked Sendable {
   let ledger: any DownloadLedger
   /// The header fields of the credential that the task names.
   private var credential: [HeaderField]
+  /// Signs the requests to a source at `s3://`.
+  private var s3: S3Source?
   var machine: DownloadMachine
   let throttle: Throttle
   let staging: StagingWriter
@@ -46,12 +48,13 @@ final class Download: @unchecked Sendable {
 
   /// - Parameter file: the staging file of `checkpoint`, if it was found again.
   init(
-    _ spec: TaskSpec, source: CurlURL, credential: [HeaderField], destination: StorageURL,
+    _ spec: TaskSpec, source: CurlURL, credential: [HeaderField], s3: S3Source? = nil, destination: StorageURL,
     checkpoint: DownloadCheckpoint?,
     file: StagingFile?, ledger: any DownloadLedger, context: DownloadContext
   ) {
     self.spec = spec
     self.credential = credential
+    self.s3 = s3
     self.source = source
     self.destination = destination
     self.ledger = ledger
@@ -143,9 +146,11 @@ extension Download {
     let fetch = Fetch(
       Exchange(request, source: source, destination: destination, options: options), receiver: receiver)
     let task = loop.task { [self] in
+      if let current = await s3?.current() { s3 = current }
       let end = await fetch.run(on: root.client, sharing: root.hosts, of: root.name, pulse: ledger.pulse) { place in
         var sent = CurlRequest(request, to: place, spec: spec, credential: credential, context: context)
         sent.receiveBuffer = bufferSize
+        s3?.sign(&sent)
         return sent
       }
       fetches[request.id] = nil
@@ -160,6 +165,11 @@ extension Download {
   }
 
   private func refreshCredential() async {
+    if let s3 {
+      let read = try? await s3.client.refresh(refused: s3.credential)
+      self.s3 = await s3.current()
+      return perform(machine.credentialRefreshed(isNew: read.map { $0 != s3.credential } ?? false))
+    }
     let former = credential
     guard let name = spec.credential else { return }
     let read = try? await root.credentials.fields(of: name, for: source, on: root.files, refused: former)

@@ -18,24 +18,52 @@ struct DownloadRun: Sendable {
   }
 
   func run() async -> DownloadOutcome {
+    if case .s3(let object)? = try? ResourceURL(spec.source) { return await run(object) }
     guard let source = CurlURL(spec.source), source.scheme == "http" || source.scheme == "https",
       !source.hasCredentials
     else {
-      let message = "the source must be an http or https URL without credentials"
+      let message = "the source must be an http, https or s3 URL without credentials"
       return .failed(TaskFailure(code: .sourceInvalid, message: message, class: .fail))
     }
-    let credential: [HeaderField]
     switch await self.credential(for: source) {
-    case .success(let fields): credential = fields
+    case .success(let fields): return await run(source, credential: fields)
     case .failure(let failure): return .failed(failure)
     }
+  }
+
+  /// A store may tell with its first answer that the bucket is in another region: then it is asked there.
+  private func run(_ object: S3URL) async -> DownloadOutcome {
+    let client = S3Client(
+      bucket: object.bucket, root: context.root, credential: spec.credential, pulse: ledger.pulse)
+    do {
+      let source = try await S3Source(object, client: client)
+      let outcome = await run(source.url, s3: source)
+      guard case .failed(let failure) = outcome, !Task.isCancelled, ledger.mayWrite else { return outcome }
+      let asking = context.root.loop.task { [spec] in await source.explained(failure, spec) }
+      let explained = try await withTaskCancellationHandler {
+        try await asking.value
+      } onCancel: {
+        asking.cancel()
+      }
+      if let explained { return .failed(explained) }
+      let moved = try await S3Source(object, client: client)
+      return await run(moved.url, s3: moved)
+    } catch let failure as TaskFailure {
+      return .failed(failure)
+    } catch {
+      return .stopped
+    }
+  }
+
+  private func run(_ source: CurlURL, credential: [HeaderField] = [], s3: S3Source? = nil) async -> DownloadOutcome {
     let file: StagingFile?
     switch await survey() {
     case .ended(let outcome): return outcome
     case .fetch(let found): file = found
     }
     let download = Download(
-      spec, source: source, credential: credential, destination: destination, checkpoint: checkpoint, file: file,
+      spec, source: source, credential: credential, s3: s3, destination: destination, checkpoint: checkpoint,
+      file: file,
       ledger: ledger, context: context)
     return await withTaskCancellationHandler {
       await withUnsafeContinuation { continuation in

@@ -64,8 +64,8 @@ package final class StorageRoots: Sendable {
   /// `nil` if no root has this name. Report ``StorageError/unknownRoot(_:)`` then.
   package subscript(name: String) -> StorageRoot? { roots[name] }
 
-  /// The root that lends its loop and connections to transfers that touch no storage.
-  var any: StorageRoot? { roots.keys.min().flatMap { roots[$0] } }
+  /// A root whose connections work may use that touches no storage, always the same one; `nil` if there is none.
+  package var any: StorageRoot? { roots.min { $0.key < $1.key }?.value }
 
   /// Ends the transfers that still run and frees the connections and threads. Blocks until the threads have ended.
   package func close() async {

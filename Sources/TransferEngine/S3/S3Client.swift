@@ -46,8 +46,7 @@ final class S3Client: Sendable {
       let error = S3Error(answer.head, body: answer.body)
       if error.refreshesCredentials, refreshes {
         refreshes = false
-        let next = try await root.s3Credential(credentialName, refused: credential)
-        known.withLock { $0 = next }
+        try await refresh(refused: credential)
       } else if error.isElsewhere, moves, let region = error.region, region != credential.region {
         moves = false
         known.withLock { $0?.region = region }
@@ -81,7 +80,8 @@ final class S3Client: Sendable {
   /// Whether the store is reached without TLS: then the bytes are signed, because nothing else protects them.
   func isPlain() async throws -> Bool { try await credential().endpointURL.lowercased().hasPrefix("http://") }
 
-  private func credential() async throws -> S3Credential {
+  /// The keys that are in use, with the region that the store told.
+  func credential() async throws -> S3Credential {
     if let known = known.withLock({ $0 }),
       known.expiresAt.map({ $0 > Timestamp(microseconds: Clocks.realtimeMicroseconds()) }) ?? true
     {
@@ -95,6 +95,15 @@ final class S3Client: Sendable {
       known = found
       return found
     }
+  }
+
+  /// Fetches the keys anew, because the store has refused them.
+  @discardableResult
+  func refresh(refused: S3Credential) async throws -> S3Credential {
+    var next = try await root.s3Credential(credentialName, refused: refused)
+    next.region = refused.region
+    known.withLock { [next] in $0 = next }
+    return next
   }
 
   private func request(_ call: Call, _ credential: S3Credential) throws -> CurlRequest {

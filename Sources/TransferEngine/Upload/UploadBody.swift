@@ -136,7 +136,7 @@ package final class UploadBody: CurlBody, @unchecked Sendable {
 
 /// A short body in memory.
 // @unchecked: used only on its loop.
-private final class DocumentBody: CurlBody, @unchecked Sendable {
+final class DocumentBody: CurlBody, @unchecked Sendable {
   private let bytes: [UInt8]
   private var sent = 0
 

@@ -1,14 +1,16 @@
 import ReelhaulCodec
+import ReelhaulMessages
 import ReelhaulSystem
 import TaskCore
 import TaskStore
 import TransferEngine
 
-/// Deletes the file or directory at a `storage://` URL, on the threads of its root.
+/// Deletes what a URL names: the file or directory at a `storage://` URL on the threads of its root, everything else with
+/// requests to its server.
 ///
 /// It is exact: a file without the expected digest or size is not deleted. It is idempotent: if the file is absent, the
 /// task succeeds, and the output says so. A directory needs the parameters `{"recursive": true}`. The output is
-/// `{"files": N, "bytes": N}`.
+/// `{"files": N, "bytes": N}`; without `bytes` if a server did not tell the size.
 package struct DeleteHandler: KindHandler {
   package let kind = TaskKind.delete
   private let roots: StorageRoots
@@ -19,7 +21,10 @@ package struct DeleteHandler: KindHandler {
 
   package func run(_ claim: Claim, ledger: RunLedger) async -> RunOutcome {
     do {
-      let run = try DeleteRun(claim, ledger: ledger, roots: roots)
+      let (place, parameters) = try place(of: claim.spec)
+      guard case .storage(let url) = place else { return try await delete(place, claim, ledger) }
+      let run = try DeleteRun(
+        claim, at: url, isRecursive: parameters.isRecursive, ledger: ledger, roots: roots)
       return try await withTaskCancellationHandler {
         try await run.run()
       } onCancel: {
@@ -38,9 +43,62 @@ package struct DeleteHandler: KindHandler {
         TaskFailure(code: .checkpointFailed, message: "progress could not be recorded: \(error)", class: .wait))
     }
   }
+
+  private func place(of spec: TaskSpec) throws(TaskFailure) -> (ResourceURL, DeleteParameters) {
+    let place: ResourceURL
+    do throws(InvalidURL) {
+      place = try ResourceURL(spec.source)
+    } catch {
+      throw TaskFailure(code: .sourceInvalid, message: "the source: \(error)", class: .fail)
+    }
+    do throws(InvalidTask) {
+      return (place, try DeleteParameters(spec))
+    } catch {
+      throw TaskFailure(code: .parametersInvalid, message: "\(error)", class: .fail)
+    }
+  }
+
+  private func delete(_ place: ResourceURL, _ claim: Claim, _ ledger: RunLedger) async throws -> RunOutcome {
+    guard let root = roots.any else {
+      throw TaskFailure(
+        code: .storageMissing,
+        message: "the worker has no storage root, and requests are sent with the connections of one", class: .wait)
+    }
+    let before = try DeletePlan(claim.checkpoint)?.total ?? Deletion.Count()
+    let deletion = RemoteDeletion(claim.spec, root: root, ledger: ledger, before: before) { count in
+      try await ledger.checkpoint(Checkpoint(bytesDone: count.bytes, payload: count.json))
+    }
+    let result = try await deletion.run(place)
+    return .deleted(files: result.files, bytes: result.bytes, wasAbsent: result.wasAbsent)
+  }
 }
 
-/// One run of a deletion.
+extension Deletion.Count {
+  /// What the next run of a deletion on another server needs.
+  fileprivate var json: [UInt8] {
+    JSONWriter.write { json in
+      json.object { json in
+        json.member("files", files)
+        json.member("bytes", bytes)
+      }
+    }
+  }
+}
+
+extension RunOutcome {
+  fileprivate static func deleted(files: Int64, bytes: Int64?, wasAbsent: Bool) -> RunOutcome {
+    let output = JSONWriter.write { json in
+      json.object { json in
+        json.member("files", files)
+        json.member("bytes", bytes)
+        if wasAbsent { json.member("absent", true) }
+      }
+    }
+    return .succeeded(sha256: nil, bytes: bytes ?? 0, output: output)
+  }
+}
+
+/// One run of a deletion below a storage root.
 private final class DeleteRun: Sendable {
   private let claim: Claim
   private let ledger: RunLedger
@@ -52,19 +110,15 @@ private final class DeleteRun: Sendable {
   private let isRecursive: Bool
   private let watch: DeleteWatch
 
-  init(_ claim: Claim, ledger: RunLedger, roots: StorageRoots) throws {
+  init(_ claim: Claim, at url: StorageURL, isRecursive: Bool, ledger: RunLedger, roots: StorageRoots) throws {
     self.claim = claim
     self.ledger = ledger
-    do throws(InvalidStorageURL) {
-      composed = try StorageURL(claim.spec.source)
-    } catch {
-      throw TaskFailure(code: .sourceInvalid, message: "the source: \(error)", class: .fail)
-    }
+    composed = url
     // A decomposed name may be too long where the composed one is not. Then there is no such file.
     spelled = (try? StorageURL(spelled: claim.spec.source)) ?? composed
     guard let root = roots[composed.root] else { throw StorageError.unknownRoot(composed.root) }
     self.root = root
-    isRecursive = try Self.isRecursive(claim.spec.parameters)
+    self.isRecursive = isRecursive
     watch = DeleteWatch(ledger)
   }
 
@@ -159,32 +213,7 @@ private final class DeleteRun: Sendable {
   }
 
   private func succeeded(_ count: Deletion.Count, wasAbsent: Bool = false) -> RunOutcome {
-    let output = JSONWriter.write { json in
-      json.object { json in
-        json.member("files", count.files)
-        json.member("bytes", count.bytes)
-        if wasAbsent { json.member("absent", true) }
-      }
-    }
-    return .succeeded(sha256: nil, bytes: count.bytes, output: output)
-  }
-
-  private static func isRecursive(_ parameters: [UInt8]?) throws(TaskFailure) -> Bool {
-    guard let parameters else { return false }
-    do throws(DecodingFailure) {
-      return try JSONReader.read(parameters, refusingUnknownNames: true) { reader throws(DecodingFailure) in
-        var isRecursive = false
-        try reader.object(known: ["recursive"]) { reader, name throws(DecodingFailure) in
-          switch name {
-          case "recursive": isRecursive = try reader.bool()
-          default: try reader.skip()
-          }
-        }
-        return isRecursive
-      }
-    } catch {
-      throw TaskFailure(code: .parametersInvalid, message: "parameters: \(error)", class: .fail)
-    }
+    .deleted(files: count.files, bytes: count.bytes, wasAbsent: wasAbsent)
   }
 }
 

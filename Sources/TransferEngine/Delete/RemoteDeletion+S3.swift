@@ -1,0 +1,261 @@
+import ReelhaulCodec
+import ReelhaulCurl
+import ReelhaulDigest
+import ReelhaulSystem
+import TaskCore
+
+// Objects of S3.
+extension RemoteDeletion {
+  private static let retries = 5
+  private static let longestPause = 10
+  /// How many objects are deleted at once where the store deletes only single ones.
+  private static let window = 8
+  /// How often a folder is listed from its beginning until nothing is left.
+  private static let rounds = 4
+
+  func delete(_ place: S3URL) async throws -> Result {
+    let client = S3Client(bucket: place.bucket, root: root, credential: spec.credential, pulse: ledger.pulse)
+    guard !place.isFolder else { return try await deleteAll(below: place.key, client) }
+    do {
+      return try await deleteOne(place, client)
+    } catch {
+      throw client.failure(error, place.key)
+    }
+  }
+
+  private func deleteOne(_ place: S3URL, _ client: S3Client) async throws -> Result {
+    let query: S3Query = place.versionID.map { ["versionId": $0] } ?? [:]
+    var call = S3Client.Call(method: .head, key: place.key, query: query, headers: spec.headers)
+    var (size, tag): (Int64?, String?)
+    do {
+      let head = try await client.send(call).head
+      (size, tag) = (head["content-length"].flatMap { Int64($0) }, head["etag"])
+    } catch let error as S3Error {
+      guard error.status != 404 else { return try await absent(client) }
+      // A delete marker has no head. Who may only delete gets none either; the DELETE says more if it is refused.
+      let isMarker = error.status == 405 && place.versionID != nil
+      guard spec.expect.bytes == nil, isMarker || error.status == 403 else { throw error }
+    }
+    if let expected = spec.expect.bytes {
+      try check(size, expected, client.place(place.key))
+      // It must still be the same when it is deleted. A version never changes.
+      if let tag, place.versionID == nil { call.headers.append(HeaderField(name: "If-Match", value: tag)) }
+    }
+    call.method = .delete
+    do {
+      try await sendDelete(call, client)
+    } catch let error as S3Error where error.status == 501 && call.headers.count > spec.headers.count {
+      // A store that does not know the condition.
+      call.headers = spec.headers
+      try await sendDelete(call, client)
+    } catch let error as S3Error where error.status == 412 {
+      throw TaskFailure(
+        code: error.taskCode, message: "\(client.place(place.key)) has changed since its size was compared",
+        class: .retry)
+    }
+    return Result(files: 1, bytes: size)
+  }
+
+  /// The answer to a HEAD does not say whether the object or the whole bucket is missing.
+  private func absent(_ client: S3Client) async throws -> Result {
+    do {
+      _ = try await client.send(S3Client.Call(method: .head))
+    } catch let error as S3Error where error.status == 404 {
+      throw S3Error(status: 404, code: "NoSuchBucket", message: "there is no bucket \(client.bucket)")
+    } catch is S3Error {
+      // It is there, and may not be looked at.
+    }
+    return .absent
+  }
+
+  /// An object that is not there is success.
+  private func sendDelete(_ call: S3Client.Call, _ client: S3Client) async throws {
+    guard ledger.mayWrite else { throw CancellationError() }
+    do {
+      _ = try await client.send(call)
+    } catch let error as S3Error where error.isAboutAbsentKey {
+      return
+    }
+  }
+
+  // MARK: Folders
+
+  /// What a round has deleted, and what the store did not delete.
+  private struct Sweep {
+    var count: Deletion.Count
+    var isBulk = true
+    var refused: [TaskFailure] = []
+  }
+
+  /// Deletes all objects whose keys begin with `prefix`, page by page, until a listing has none. Every run begins with a
+  /// new listing.
+  private func deleteAll(below prefix: String, _ client: S3Client) async throws -> Result {
+    guard spec.expect == Expectation() else {
+      throw TaskFailure(
+        code: .parametersInvalid, message: "\(client.place(prefix)) is many objects, which have no size to compare",
+        class: .fail)
+    }
+    var sweep = Sweep(count: before)
+    for _ in 0..<Self.rounds {
+      guard try await round(prefix, client, &sweep) else {
+        return sweep.count.files == 0
+          ? .absent : Result(files: sweep.count.files, bytes: sweep.count.bytes)
+      }
+      // What cannot be deleted at all comes first: another attempt does not help.
+      guard var failure = sweep.refused.first(where: { $0.class == .fail }) ?? sweep.refused.first else { continue }
+      if sweep.refused.count > 1 { failure.message += " (and \(sweep.refused.count - 1) other objects)" }
+      throw failure
+    }
+    throw TaskFailure(
+      code: .sourceChanging, message: "\(client.place(prefix)) gets new objects while they are deleted", class: .retry)
+  }
+
+  /// Returns false if there was nothing.
+  private func round(_ prefix: String, _ client: S3Client, _ sweep: inout Sweep) async throws -> Bool {
+    var token: String?
+    var wasThere = false
+    repeat {
+      var query: S3Query = ["list-type": "2", "prefix": prefix, "encoding-type": "url"]
+      if let token { query.append("continuation-token", token) }
+      let call = S3Client.Call(method: .get, query: query)
+      let page = try await retrying(client, prefix) { try await client.document(S3ObjectList.self, call) }
+      guard page.objects.allSatisfy({ $0.key.utf8.starts(with: prefix.utf8) }) else {
+        throw TaskFailure(
+          code: .badResponse, message: "\(client.place(prefix)): the store lists an object that is not below it",
+          class: .fail)
+      }
+      guard page.nextToken == nil || page.nextToken != token else {
+        throw TaskFailure(
+          code: .badResponse, message: "\(client.place(prefix)): the store lists the same page again", class: .retry)
+      }
+      if !page.objects.isEmpty {
+        wasThere = true
+        try await delete(page.objects, client, &sweep)
+        try await record(sweep.count)
+      }
+      token = page.nextToken
+    } while token != nil
+    return wasThere
+  }
+
+  /// Deletes the objects of one page. What the store does not delete although it is asked several times is noted.
+  private func delete(_ objects: [S3ObjectList.Object], _ client: S3Client, _ sweep: inout Sweep) async throws {
+    var left = objects[...]
+    for number in 1...Self.retries where !left.isEmpty {
+      if number > 1 { try await root.loop.sleep(for: .milliseconds(100 << number)) }
+      let refused = try await refused(of: Array(left), client, &sweep)
+      var again: [S3ObjectList.Object] = []
+      for object in left {
+        guard let failure = refused[Array(object.key.utf8)] else {
+          sweep.count = sweep.count + Deletion.Count(files: 1, bytes: object.size)
+          continue
+        }
+        if failure.class == .retry, number < Self.retries {
+          again.append(object)
+        } else {
+          sweep.refused.append(failure)
+        }
+      }
+      left = again[...]
+      ledger.progress(bytesDone: sweep.count.bytes, bytesTotal: nil)
+    }
+  }
+
+  /// Asks for the deletion once. Returns the failures by the bytes of the keys, because a store keeps two spellings of one
+  /// name as two objects.
+  private func refused(
+    of objects: [S3ObjectList.Object], _ client: S3Client, _ sweep: inout Sweep
+  ) async throws -> [[UInt8]: TaskFailure] {
+    if sweep.isBulk {
+      do {
+        return try await retrying(client, objects[0].key) { try await deleteInBulk(objects, client) }
+      } catch is BulkRefused {
+        sweep.isBulk = false
+      }
+    }
+    return try await deleteEach(objects, client)
+  }
+
+  /// The store deletes only single objects.
+  private struct BulkRefused: Error {}
+
+  private func deleteInBulk(
+    _ objects: [S3ObjectList.Object], _ client: S3Client
+  ) async throws -> [[UInt8]: TaskFailure] {
+    var refused: [[UInt8]: TaskFailure] = [:]
+    for start in stride(from: 0, to: objects.count, by: S3Deletion.limit) {
+      let part = objects[start..<min(objects.count, start + S3Deletion.limit)]
+      let xml = S3Deletion(part.map { S3Deletion.Object(key: $0.key) }).xml
+      var call = S3Client.Call(method: .post, query: ["delete": ""])
+      call.headers = [
+        HeaderField(name: "Content-MD5", value: S3Checksum.contentMD5(xml)),
+        HeaderField(name: "x-amz-checksum-crc32c", value: S3Checksum.crc32c(xml.withUnsafeBytes { crc32c($0) })),
+        HeaderField(name: "Content-Type", value: "application/xml"),
+      ]
+      call.body = { DocumentBody(xml) }
+      call.payloadHash = Hex.encode(digest(.sha256, of: xml))
+      call.isSlow = true
+      guard ledger.mayWrite else { throw CancellationError() }
+      do {
+        for object in try await client.document(S3DeleteResult.self, call).refused
+        where !object.error.isAboutAbsentKey {
+          refused[Array(object.key.utf8)] = client.failure(object.error, object.key) as? TaskFailure
+        }
+      } catch let error as S3Error where [400, 405, 501].contains(error.status) {
+        throw BulkRefused()
+      }
+    }
+    return refused
+  }
+
+  private func deleteEach(
+    _ objects: [S3ObjectList.Object], _ client: S3Client
+  ) async throws -> [[UInt8]: TaskFailure] {
+    try await withThrowingTaskGroup(of: (String, TaskFailure?).self) { group in
+      var refused: [[UInt8]: TaskFailure] = [:]
+      for (number, object) in objects.enumerated() {
+        if number >= Self.window, let (key, failure) = try await group.next() { refused[Array(key.utf8)] = failure }
+        group.addTask {
+          do {
+            try await sendDelete(S3Client.Call(method: .delete, key: object.key), client)
+            return (object.key, nil)
+          } catch {
+            guard let failure = client.failure(error, object.key) as? TaskFailure, failure.class != .wait else {
+              throw client.failure(error, object.key)
+            }
+            return (object.key, failure)
+          }
+        }
+      }
+      for try await (key, failure) in group { refused[Array(key.utf8)] = failure }
+      return refused
+    }
+  }
+
+  /// Sends a request again whose failure may pass.
+  private func retrying<Answer: Sendable>(
+    _ client: S3Client, _ key: String, _ body: () async throws -> Answer
+  ) async throws -> Answer {
+    var number = 0
+    while true {
+      number += 1
+      do {
+        return try await body()
+      } catch {
+        guard let failure = client.failure(error, key) as? TaskFailure else { throw error }
+        let asked = failure.retryAfter ?? 0
+        guard failure.class == .retry, number < Self.retries, asked <= Self.longestPause, ledger.mayWrite else {
+          throw failure
+        }
+        try await root.loop.sleep(for: max(.seconds(asked), .milliseconds(100 << number)))
+      }
+    }
+  }
+}
+
+extension S3Error {
+  /// Some stores answer so to a deletion of what is not there.
+  fileprivate var isAboutAbsentKey: Bool {
+    ["NoSuchKey", "NoSuchVersion"].contains(code) || code == nil && status == 404
+  }
+}

@@ -1,0 +1,82 @@
+import ReelhaulCurl
+import ReelhaulSystem
+import TaskCore
+
+/// The object that a download fetches from a store that speaks S3. Every request is signed.
+struct S3Source: Sendable {
+  let client: S3Client
+  /// Where the object is.
+  let url: CurlURL
+  private let object: S3URL
+  private let query: S3Query
+  private let endpoint: S3Endpoint
+  private let signer = S3Signer()
+  private(set) var credential: S3Credential
+
+  /// Throws ``TaskFailure``.
+  init(_ object: S3URL, client: S3Client) async throws {
+    self.object = object
+    self.client = client
+    credential = try await client.credential()
+    query = object.versionID.map { ["versionId": $0] } ?? [:]
+    do throws(InvalidS3Location) {
+      endpoint = try S3Endpoint(credential, bucket: object.bucket, key: object.key)
+    } catch {
+      throw TaskFailure(code: .sourceInvalid, message: "the source: \(error)", class: .fail)
+    }
+    guard let url = CurlURL(endpoint.url(query), keepsPath: true) else {
+      throw TaskFailure(code: .sourceInvalid, message: "the source cannot be sent", class: .fail)
+    }
+    self.url = url
+  }
+
+  /// The same object with keys that have not ended.
+  func current() async -> S3Source {
+    guard let credential = try? await client.credential() else { return self }
+    var source = self
+    source.credential = credential
+    return source
+  }
+
+  /// Signs a request to the object itself, not one to which the store redirects.
+  func sign(_ request: inout CurlRequest) {
+    guard request.url == url.text else { return }
+    request.url = endpoint.url(query)
+    request.keepsPath = true
+    for (index, field) in request.headers.enumerated() where field.name == "If-Range" && field.value.hasPrefix("\"") {
+      // Another version is not worth its bytes.
+      request.headers[index].name = "If-Match"
+    }
+    let signed = request.headers.filter {
+      let name = $0.name.lowercased()
+      return name == "range" || name == "if-match" || name.hasPrefix("x-amz-")
+    }
+    let fields = signer.fields(
+      for: S3Request(
+        "GET", endpoint, query: query, headers: signed.map { HeaderField(name: $0.name, value: $0.value) }),
+      payloadHash: S3Signer.emptyPayload, credential: credential, at: Clocks.realtimeMicroseconds() / 1_000_000)
+    request.headers += fields.map { ($0.name, $0.value) }
+  }
+
+  /// What the store says of a failure of which only the status is known.
+  ///
+  /// Returns nil if it gives the object now, from another region than the one that was asked.
+  func explained(_ failure: TaskFailure, _ spec: TaskSpec) async -> TaskFailure? {
+    guard failure.code == .badResponse || failure.code.httpStatus.map((300..<500).contains) == true else {
+      return failure
+    }
+    let headers = [HeaderField(name: "Range", value: "bytes=0-0")] + spec.headers
+    do {
+      _ = try await client.send(S3Client.Call(method: .get, key: object.key, query: query, headers: headers))
+    } catch let error as S3Error {
+      return client.failure(error, object.key) as? TaskFailure ?? failure
+    } catch {
+      return failure
+    }
+    guard let now = try? await client.credential(), now.region == credential.region else { return nil }
+    var failure = failure
+    // Keys that ended meanwhile, or a state of the store that has passed.
+    failure.class = .retry
+    return failure
+  }
+}
