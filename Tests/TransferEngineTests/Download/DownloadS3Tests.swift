@@ -56,7 +56,7 @@ import Testing
       let isWhole = try bench.isPublished()
       #expect(isWhole)
       let gets = bench.store.exchanges(.getObject)
-      for g in gets { print("DBG1", g.request.headers.filter { ["range","if-match","if-range"].contains($0.name) }) }
+      for g in gets { print("DBG1", g.request.headers.filter { ["range", "if-match", "if-range"].contains($0.name) }) }
       #expect(gets.count > 1 && gets.allSatisfy { $0.request["authorization"] != nil })
       #expect(gets.dropFirst().allSatisfy { $0.request["if-match"] == etag && $0.request["if-range"] == nil })
     }
@@ -110,7 +110,9 @@ import Testing
       #expect(isWhole)
       let second = bench.store.exchanges[before...]
       print("DBG2", recorded as Any)
-      for g in second { print("DBG2", g.request.headers.filter { ["range","if-match","if-range"].contains($0.name) }) }
+      for g in second {
+        print("DBG2", g.request.headers.filter { ["range", "if-match", "if-range"].contains($0.name) })
+      }
       #expect(second.allSatisfy { $0.request["range"]?.hasPrefix("bytes=0-") != true })
     }
   }
