@@ -69,7 +69,9 @@ package struct UploadEngine: Sendable {
         }
       )
     case .s3, .tus:
-      throw TaskFailure(code: .sourceInvalid, message: "\(place) cannot be copied from yet", class: .fail)
+      throw TaskFailure(
+        code: .sourceInvalid,
+        message: "a copy cannot read \(place): download it to a storage, and upload it from there", class: .fail)
     }
   }
 
