@@ -77,6 +77,11 @@ final class S3Client: Sendable {
     return error.failure(place(key), now: Clocks.realtimeMicroseconds() / 1_000_000)
   }
 
+  /// Computes something of a whole part, for which the loop must not wait.
+  func computing<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws -> Result {
+    try await root.files.run(body)
+  }
+
   /// Whether the store is reached without TLS: then the bytes are signed, because nothing else protects them.
   func isPlain() async throws -> Bool { try await credential().endpointURL.lowercased().hasPrefix("http://") }
 

@@ -83,15 +83,16 @@ final class UploadRun: @unchecked Sendable {
     let queue = UploadQueue(
       order, session: session, target: target, ledger: ledger, loop: lane.loop,
       parallel: min(order.plan.parallel, spec.connections), receipts: receipts, partial: partial)
-    if order.plan.publishesAtOnce { try await record { $0.isPublishing = true } }
     receipts = try await queue.run { [self] done in
       guard recordedAt + Self.recordInterval <= .now else { return }
       try await record { $0.bytesDone = done }
     }
     try await source.check()
-    try await record {
-      $0.bytesDone = order.size
-      $0.isPublishing = true
+    if !order.plan.publishesAtOnce {
+      try await record {
+        $0.bytesDone = order.size
+        $0.isPublishing = true
+      }
     }
     let sorted = receipts.values.sorted { $0.segment < $1.segment }
     return try succeeded(try await target.finish(order, session: session, receipts: sorted), order)
@@ -146,9 +147,13 @@ final class UploadRun: @unchecked Sendable {
       default: break
       }
     }
-    try await record { $0.intendedAt = Int64(Clocks.realtimeMilliseconds()) }
+    let opens = !order.plan.publishesAtOnce
+    if opens { try await record { $0.intendedAt = Int64(Clocks.realtimeMilliseconds()) } }
     let session = try await target.begin(order)
-    try await record { $0.session = session }
+    try await record {
+      $0.session = session
+      if !opens { $0.isPublishing = true }
+    }
     return nil
   }
 

@@ -48,6 +48,7 @@ package struct UploadPlan: Hashable, Sendable {
   /// Whether the server keeps what arrived of a segment that was cut off, so that it can be continued.
   package var keepsParts: Bool
   /// Whether the bytes are at the destination as soon as they are sent, without ``UploadTarget/finish(_:session:receipts:)``.
+  /// Then ``UploadTarget/begin(_:)`` leaves nothing at the server.
   package var publishesAtOnce: Bool
 
   package init(segmentSize: Int64, parallel: Int, keepsParts: Bool = false, publishesAtOnce: Bool = false) {
@@ -144,11 +145,14 @@ package struct UploadReceipt: Hashable, Sendable {
   package var etag: String
   /// In the form of the protocol.
   package var checksum: String?
+  /// Of the file, if the segment is all of it.
+  package var versionID: String?
 
-  package init(segment: Int, etag: String = "", checksum: String? = nil) {
+  package init(segment: Int, etag: String = "", checksum: String? = nil, versionID: String? = nil) {
     self.segment = segment
     self.etag = etag
     self.checksum = checksum
+    self.versionID = versionID
   }
 }
 

@@ -88,7 +88,8 @@ struct S3Target: UploadTarget {
     for part in listed where (1...count).contains(part.number) {
       let range = upload.plan.range(of: part.number - 1, size: upload.size)
       guard part.size == Int64(range.count) else { continue }
-      let sums = PartSums(try await source.read(range), needsMD5: part.crc32c == nil)
+      let bytes = try await source.read(range)
+      let sums = try await client.computing { PartSums(bytes, needsMD5: part.crc32c == nil) }
       if let proof = sums.proof(etag: part.etag, crc32c: part.crc32c) {
         receipts[part.number - 1] = UploadReceipt(segment: part.number - 1, etag: part.etag, checksum: proof)
       }
@@ -111,10 +112,13 @@ struct S3Target: UploadTarget {
   func send(_ segment: UploadSegment, of upload: UploadOrder, session: [UInt8]) async throws -> UploadReceipt {
     let session = try Session(session)
     let bytes = try await upload.body.source.read(segment.range)
-    let sums = PartSums(bytes, needsMD5: false)
+    let isPlain = try await client.isPlain()
+    let (sums, hash) = try await client.computing {
+      (PartSums(bytes, needsMD5: false), isPlain ? Hex.encode(digest(.sha256, of: bytes)) : nil)
+    }
     var call = S3Client.Call(method: .put, key: key)
     call.body = { [body = upload.body] in body.holding(bytes) }
-    if try await client.isPlain() { call.payloadHash = Hex.encode(digest(.sha256, of: bytes)) }
+    call.payloadHash = hash
     if session.hasChecksums, parameters.checksum != UploadParameters.Checksum.none {
       call.headers.append(HeaderField(name: "x-amz-checksum-crc32c", value: sums.crc32c))
     }
@@ -138,10 +142,16 @@ struct S3Target: UploadTarget {
     }
     guard let etag = head["etag"] else { throw TaskFailure.badResponse("a part has no ETag", url: location) }
     let echoed = head["x-amz-checksum-crc32c"]
-    let proof = PartSums(bytes, needsMD5: echoed == nil).proof(etag: etag, crc32c: echoed)
+    let proof =
+      if echoed == nil {
+        try await client.computing { PartSums(bytes, needsMD5: true).proof(etag: etag, crc32c: nil) }
+      } else {
+        sums.proof(etag: etag, crc32c: echoed)
+      }
     // A tag that is no MD5 is that of an encrypted part, and proves nothing.
     if proof == nil, echoed != nil || S3ETag.looksLikeMD5(etag) { throw damaged }
-    return UploadReceipt(segment: segment.number, etag: etag, checksum: proof)
+    return UploadReceipt(
+      segment: segment.number, etag: etag, checksum: proof, versionID: head["x-amz-version-id"])
   }
 
   func finish(_ upload: UploadOrder, session: [UInt8], receipts: [UploadReceipt]) async throws -> UploadedObject {
@@ -151,6 +161,10 @@ struct S3Target: UploadTarget {
       for number in 0..<Self.finishes where object == nil {
         object = try await complete(upload, uploadID, session, receipts, isLast: number == Self.finishes - 1)
       }
+    }
+    if session.uploadID == nil, let receipt = receipts.first, receipt.checksum != nil {
+      // The answer to the PUT says all that a HEAD would.
+      object = UploadedObject(size: upload.size, etag: receipt.etag, versionID: receipt.versionID)
     }
     if object == nil { object = try await look() }
     guard var object else {
