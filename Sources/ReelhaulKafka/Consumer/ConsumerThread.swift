@@ -51,6 +51,8 @@ final class ConsumerThread: @unchecked Sendable {
   var shallSearch = false
   var isClosing = false
   private var isMember = false
+  /// Whether it ever was.
+  private var hasJoined = false
   /// Whether the group has ever assigned partitions to this member, perhaps an empty set.
   var wasAssigned = false
   private var copier = RecordCopier()
@@ -112,7 +114,7 @@ final class ConsumerThread: @unchecked Sendable {
     } while deadline == nil
     close(by: deadline ?? .now)
     shared.withLock { $0.hasEnded = true }
-    guard wasAssigned || !isMember || !KafkaHandle.mayAbortJoining else {
+    guard wasAssigned || !hasJoined || !KafkaHandle.mayAbortJoining else {
       inquirer.abandon()
       return handle.abandon()
     }
@@ -126,6 +128,7 @@ final class ConsumerThread: @unchecked Sendable {
   private func join() {
     guard !isMember else { return }
     isMember = true
+    hasJoined = true
     let list = PartitionList(topics.map { TopicPartition($0, -1) })
     let code = list.lend { rd_kafka_subscribe(handle.raw, $0) }
     if code != RD_KAFKA_RESP_ERR_NO_ERROR {
