@@ -34,6 +34,8 @@ let package = Package(
   targets: [
     // C libraries, each imported by exactly one Swift module.
     .target(name: "CReelhaulSystem"),
+    // The parser llhttp, from the sources of Debian's node-llhttp.
+    .target(name: "CReelhaulHTTP"),
     library("CReelhaulUV", pkgConfig: "libuv", apt: "libuv1-dev"),
     library("CReelhaulCurl", pkgConfig: "libcurl", apt: "libcurl4-openssl-dev"),
     library("CReelhaulKafka", pkgConfig: "rdkafka", apt: "librdkafka-dev"),
@@ -49,6 +51,7 @@ let package = Package(
     module("ReelhaulCurl", ["CReelhaulCurl", "ReelhaulSystem"]),
     module("ReelhaulKafka", ["CReelhaulKafka", "ReelhaulSystem"]),
     module("ReelhaulPostgres", ["CReelhaulPostgres", "ReelhaulCodec", "ReelhaulSystem"]),
+    module("HTTPServer", ["CReelhaulHTTP", "ReelhaulCodec", "ReelhaulSystem"]),
     module("ReelhaulTelemetry", ["TaskCore", "ReelhaulSystem"]),
     module("CommandLineKit", ["ReelhaulCodec", "ReelhaulSystem"]),
 

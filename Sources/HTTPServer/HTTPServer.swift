@@ -1,0 +1,115 @@
+import ReelhaulSystem
+
+/// What answers the requests of an ``HTTPServer``. All calls run on the server's loop.
+package protocol HTTPHandler: Sendable {
+  /// Whether the body of a request may come, of which only the head is there.
+  func admit(_ head: HTTPRequest) async -> HTTPAdmission
+  /// Answers a request. The task is canceled if the client goes.
+  func answer(_ request: HTTPRequest) async -> HTTPResponse
+  /// The answer to what is no request.
+  func refusal(_ error: HTTPError) -> HTTPResponse
+}
+
+extension HTTPHandler {
+  package func refusal(_ error: HTTPError) -> HTTPResponse { .problem(error.status, error.message) }
+}
+
+package enum HTTPAdmission: Sendable {
+  /// It may have so many bytes.
+  case body(limit: Int)
+  case refused(HTTPResponse)
+}
+
+/// An HTTP/1.1 server on an event loop. It knows nothing of what it serves.
+///
+/// A client that closes its sending side counts as gone.
+// @unchecked: touched only on the loop's thread, but for `start` and `stop`, which go there.
+package final class HTTPServer: @unchecked Sendable {
+  package struct Settings: Sendable {
+    package var host = "127.0.0.1"
+    package var port = 0
+    package var connections = 12_000
+    package var connectionsOfPeer = 12_000
+    /// From the first byte of a request, or from the begin of the connection, to the end of the head.
+    package var head = Duration.seconds(10)
+    /// Between two pieces of a body.
+    package var body = Duration.seconds(20)
+    /// Between two requests.
+    package var idle = Duration.seconds(75)
+    package var write = Duration.seconds(20)
+
+    package init() {}
+  }
+
+  let settings: Settings
+  let handler: any HTTPHandler
+  private let loop: EventLoop
+  private var listener: LoopListener?
+  private var sweeper: LoopTimer?
+  private var connections: [ObjectIdentifier: HTTPConnection] = [:]
+  private var ofPeer: [String: Int] = [:]
+  private(set) var isDraining = false
+  /// For the `Date` of answers, made once a second.
+  private(set) var date = ""
+
+  package init(loop: EventLoop, settings: Settings, handler: any HTTPHandler) {
+    self.loop = loop
+    self.settings = settings
+    self.handler = handler
+  }
+
+  /// Listens. Returns the port. Throws ``SystemError``.
+  package func start() async throws -> Int {
+    try await loop.task { [self] in
+      tick()
+      sweeper = loop.timer(after: .seconds(1), every: .seconds(1)) { [self] in tick() }
+      do throws(SystemError) {
+        let listener = try LoopListener(loop: loop, host: settings.host, port: settings.port) { [self] in accept($0) }
+        self.listener = listener
+        return listener.port
+      } catch {
+        sweeper?.cancel()
+        throw error
+      }
+    }.value
+  }
+
+  package var connectionCount: Int { connections.count }
+
+  /// Ends: nothing more is accepted, requests are answered within `limit`, and streams are cut.
+  package func stop(within limit: Duration = .seconds(5)) async {
+    let ending = loop.task { [self] in
+      isDraining = true
+      listener?.close()
+      for connection in connections.values where connection.isIdle || connection.isStreaming { connection.close() }
+      let end = BootInstant.now + limit
+      while !connections.isEmpty, .now < end { try? await loop.sleep(for: .milliseconds(20)) }
+      for connection in connections.values { connection.close() }
+      sweeper?.cancel()
+    }
+    _ = try? await ending.value
+  }
+
+  private func accept(_ stream: LoopStream) {
+    let connection = HTTPConnection(stream, loop: loop, server: self)
+    let mine = ofPeer[connection.peer, default: 0]
+    guard connections.count < settings.connections, mine < settings.connectionsOfPeer, !isDraining else {
+      return stream.close()
+    }
+    ofPeer[connection.peer] = mine + 1
+    connections[ObjectIdentifier(connection)] = connection
+    connection.start()
+  }
+
+  func closed(_ connection: HTTPConnection) {
+    guard connections.removeValue(forKey: ObjectIdentifier(connection)) != nil else { return }
+    ofPeer[connection.peer, default: 1] -= 1
+    if ofPeer[connection.peer] == 0 { ofPeer[connection.peer] = nil }
+  }
+
+  private func tick() {
+    date = HTTPDate.text(seconds: Clocks.realtimeMicroseconds() / 1_000_000)
+    let now = BootInstant.now
+    for connection in connections.values where connection.deadline < now { connection.expire() }
+  }
+}

@@ -1,0 +1,182 @@
+import CReelhaulUV
+import Glibc
+
+/// An accepted TCP connection on an ``EventLoop``.
+// @unchecked: touched only on the loop's thread, which every call checks.
+package final class LoopStream: @unchecked Sendable {
+  package enum Input {
+    /// The bytes are valid only during the call.
+    case bytes(UnsafeRawBufferPointer)
+    /// The peer sends nothing more, or the connection is broken. Nothing follows.
+    case end
+  }
+
+  private let loop: EventLoop
+  private let handle = LoopHandle<uv_tcp_t>()
+  private var receive: ((Input) -> Void)?
+  private var isReading = false
+  package private(set) var isClosed = false
+
+  private let buffer: LoopBuffer
+
+  init(loop: EventLoop, buffer: LoopBuffer) {
+    self.loop = loop
+    self.buffer = buffer
+    uv_tcp_init(loop.raw, handle.open(context: self))
+  }
+
+  func take(from listener: LoopHandle<uv_tcp_t>) -> Bool {
+    guard uv_accept(listener.stream, handle.stream) == 0 else { return false }
+    uv_tcp_nodelay(handle.pointer, 1)
+    return true
+  }
+
+  /// The address of the peer, without its port; empty if the connection is broken.
+  package var peer: String { Self.name(of: handle, uv_tcp_getpeername)?.host ?? "" }
+
+  /// How many bytes wait to be sent.
+  package var pending: Int { isClosed ? 0 : uv_stream_get_write_queue_size(handle.stream) }
+
+  /// Bounds the kernel's buffer, which otherwise hides for megabytes that the peer reads nothing.
+  package func boundSendBuffer(_ bytes: Int32) {
+    var value = bytes
+    let raw = UnsafeMutableRawPointer(handle.pointer).assumingMemoryBound(to: uv_handle_t.self)
+    uv_send_buffer_size(raw, &value)
+  }
+
+  /// Calls `receive` with all input until ``close()``.
+  package func start(_ receive: @escaping (Input) -> Void) {
+    loop.checkIsolated()
+    self.receive = receive
+    setReading(true)
+  }
+
+  /// Starts or stops reading. What arrives meanwhile waits in the kernel, and so does the end.
+  package func setReading(_ reads: Bool) {
+    guard !isClosed, reads != isReading else { return }
+    isReading = reads
+    guard reads else {
+      uv_read_stop(handle.stream)
+      return
+    }
+    uv_read_start(
+      handle.stream,
+      { handle, _, buffer in
+        let handle = UnsafeMutableRawPointer(handle!).assumingMemoryBound(to: uv_tcp_t.self)
+        guard let stream = LoopHandle.from(handle).owner(as: LoopStream.self) else { return }
+        buffer!.pointee = stream.buffer.uv
+      }
+    ) { stream, count, buffer in
+      let handle = UnsafeMutableRawPointer(stream!).assumingMemoryBound(to: uv_tcp_t.self)
+      guard count != 0, let stream = LoopHandle.from(handle).owner(as: LoopStream.self) else { return }
+      if count > 0 {
+        stream.receive?(.bytes(UnsafeRawBufferPointer(start: buffer!.pointee.base, count: count)))
+      } else {
+        uv_read_stop(stream.handle.stream)
+        stream.isReading = false
+        stream.receive?(.end)
+      }
+    }
+  }
+
+  /// Sends the bytes after those of earlier calls. `sent` is called once they are all sent, or the connection is broken.
+  package func write(_ bytes: [UInt8], sent: (() -> Void)? = nil) {
+    loop.checkIsolated()
+    guard !isClosed, !bytes.isEmpty else { return sent?() ?? () }
+    var offset = 0
+    if pending == 0 {
+      let count = bytes.withUnsafeBytes { raw in
+        var buffer = uv_buf_t(
+          base: UnsafeMutablePointer(mutating: raw.bindMemory(to: CChar.self).baseAddress), len: raw.count)
+        return uv_try_write(handle.stream, &buffer, 1)
+      }
+      offset = max(0, Int(count))
+    }
+    guard offset < bytes.count else { return sent?() ?? () }
+    let write = LoopWrite(bytes[offset...], sent: sent)
+    write.start(on: handle.stream)
+  }
+
+  /// Tells the peer that nothing more follows, after all that was written.
+  package func shutdown() {
+    guard !isClosed else { return }
+    let request = UnsafeMutablePointer<uv_shutdown_t>.allocate(capacity: 1)
+    let code = uv_shutdown(request, handle.stream) { request, _ in request?.deallocate() }
+    if code != 0 { request.deallocate() }
+  }
+
+  package func close() {
+    loop.checkIsolated()
+    guard !isClosed else { return }
+    isClosed = true
+    receive = nil
+    handle.close()
+  }
+
+  typealias NameCall = (UnsafePointer<uv_tcp_t>?, UnsafeMutablePointer<sockaddr>?, UnsafeMutablePointer<Int32>?) ->
+    Int32
+
+  static func name(of handle: LoopHandle<uv_tcp_t>, _ call: NameCall) -> (host: String, port: Int)? {
+    var address = sockaddr_storage()
+    var size = Int32(MemoryLayout<sockaddr_storage>.size)
+    return withUnsafeMutablePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+        guard call(handle.pointer, address, &size) == 0 else { return nil }
+        var text = [CChar](repeating: 0, count: 64)
+        guard uv_ip_name(address, &text, text.count) == 0 else { return nil }
+        let port = address.withMemoryRebound(to: sockaddr_in.self, capacity: 1) { $0.pointee.sin_port }
+        let host = text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }
+        return (String(decoding: host, as: UTF8.self), Int(UInt16(bigEndian: port)))
+      }
+    }
+  }
+}
+
+extension LoopHandle where Raw == uv_tcp_t {
+  var stream: UnsafeMutablePointer<uv_stream_t> {
+    UnsafeMutableRawPointer(pointer).assumingMemoryBound(to: uv_stream_t.self)
+  }
+}
+
+/// Bytes on their way, which live until libuv has sent them.
+private final class LoopWrite {
+  private let request = UnsafeMutablePointer<uv_write_t>.allocate(capacity: 1)
+  private let bytes: UnsafeMutableBufferPointer<CChar>
+  private let sent: (() -> Void)?
+
+  init(_ bytes: ArraySlice<UInt8>, sent: (() -> Void)?) {
+    self.bytes = .allocate(capacity: bytes.count)
+    self.sent = sent
+    _ = UnsafeMutableRawBufferPointer(self.bytes).initializeMemory(as: UInt8.self, from: bytes)
+  }
+
+  deinit {
+    request.deallocate()
+    bytes.deallocate()
+  }
+
+  func start(on stream: UnsafeMutablePointer<uv_stream_t>) {
+    request.pointee.data = Unmanaged.passRetained(self).toOpaque()
+    var buffer = uv_buf_t(base: bytes.baseAddress, len: bytes.count)
+    let code = uv_write(request, stream, &buffer, 1) { request, _ in LoopWrite.finished(request!) }
+    if code != 0 { LoopWrite.finished(request) }
+  }
+
+  private static func finished(_ request: UnsafeMutablePointer<uv_write_t>) {
+    let write = Unmanaged<LoopWrite>.fromOpaque(request.pointee.data).takeRetainedValue()
+    write.sent?()
+  }
+}
+
+/// Memory for the reads of all connections of a listener: one read is used up before the next.
+final class LoopBuffer {
+  let uv: uv_buf_t
+
+  init(capacity: Int) {
+    uv = uv_buf_t(base: .allocate(capacity: capacity), len: capacity)
+  }
+
+  deinit {
+    uv.base.deallocate()
+  }
+}
