@@ -143,6 +143,7 @@ let package = Package(
     tests("Digest", ["ReelhaulDigest", "ReelhaulCodec"]),
     tests("Curl", ["ReelhaulCurl", "ReelhaulSystem", "TestKit"]),
     tests("Kafka", ["ReelhaulKafka", "LocalFleet", "ReelhaulSystem", "TestKit"]),
+    tests("HTTPServer", ["HTTPServer", "ReelhaulSystem"]),
     tests("ReelhaulClient", ["ReelhaulClient", "TaskCore", "ReelhaulMessages", "ReelhaulKafka"]),
     tests("Postgres", ["ReelhaulPostgres", "ReelhaulSystem", "LocalFleet", "TestKit"]),
     tests("Telemetry", ["ReelhaulTelemetry", "TaskCore", "ReelhaulSystem"]),

@@ -184,15 +184,14 @@ def run(directory, endpoint, up):
                     "ifExists": "replace"}) + "\n"
         for number in range(SMALL_COUNT)))
 
-    def succeeded():
-        count = "select count(*) from task where state = 'succeeded'"
-        return int(subprocess.check_output(["psql", "-AtX", fleet["REELHAUL_POSTGRES"], "-c", count]))
+    def query(text):
+        return subprocess.check_output(["psql", "-AtXq", fleet["REELHAUL_POSTGRES"], "-c", text])
 
     def ours_small():
-        before = succeeded()
+        done = "(select count(*) from task where state = 'succeeded')"
+        goal = int(query(f"select {done}")) + SMALL_COUNT
         call([REELHAUL, "batch", batch], fleet)
-        while succeeded() < before + SMALL_COUNT:
-            time.sleep(0.02)
+        query(f"do $$ begin while {done} < {goal} loop commit; perform pg_sleep(0.02); end loop; end $$")
 
     def rclone_small():
         call(rclone + ["--transfers", "16", files / "small", ":s3:bench/small"])

@@ -1,7 +1,8 @@
 import CReelhaulUV
 import Glibc
 
-/// Accepts TCP connections on an ``EventLoop``.
+/// Accepts TCP connections on an ``EventLoop``. The process ignores SIGPIPE from then on: libuv's writes would raise it
+/// when a client has gone.
 // @unchecked: touched only on the loop's thread, which every call checks.
 package final class LoopListener: @unchecked Sendable {
   private let loop: EventLoop
@@ -18,6 +19,7 @@ package final class LoopListener: @unchecked Sendable {
   ) throws(SystemError) {
     self.loop = loop
     self.accept = accept
+    signal(SIGPIPE, SIG_IGN)
     var address = sockaddr_storage()
     let code = withUnsafeMutableBytes(of: &address) { bytes in
       let isIPv6 = host.contains(":")

@@ -1,0 +1,44 @@
+import Glibc
+import ReelhaulSystem
+
+/// A blocking connection that sends exactly the given bytes.
+final class RawClient: Sendable {
+  private let socket: Int32
+
+  init(port: Int) throws {
+    socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = in_port_t(port).bigEndian
+    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+    var limit = timeval(tv_sec: 20, tv_usec: 0)
+    setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+    let code = withUnsafePointer(to: &address) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        connect(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+      }
+    }
+    guard code == 0 else { throw SystemError(errno: errno, operation: "connect") }
+  }
+
+  deinit { close(socket) }
+
+  func send(_ text: String) { send(Array(text.utf8)) }
+
+  func send(_ bytes: [UInt8]) { _ = Glibc.send(socket, bytes, bytes.count, Int32(MSG_NOSIGNAL)) }
+
+  /// Sends nothing more.
+  func finish() { shutdown(socket, Int32(SHUT_WR)) }
+
+  /// What comes until the server closes the connection, or until `isEnough`.
+  func receive(until isEnough: (String) -> Bool = { _ in false }) -> String {
+    var all: [UInt8] = []
+    var buffer = [UInt8](repeating: 0, count: 16 << 10)
+    while !isEnough(String(decoding: all, as: UTF8.self)) {
+      let count = recv(socket, &buffer, buffer.count, 0)
+      guard count > 0 else { break }
+      all += buffer[..<count]
+    }
+    return String(decoding: all, as: UTF8.self)
+  }
+}
