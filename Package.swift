@@ -98,6 +98,15 @@ let package = Package(
         "ReelhaulWorker", "ReelhaulTasks", "WorkerCore", "TransferEngine", "MemoryTaskStore", "TaskStore", "TaskCore",
         "ReelhaulCodec", "ReelhaulTelemetry", "ReelhaulSystem",
       ]),
+    // What the command line and the API tell about a task besides its document.
+    module("TaskAdvice", ["TaskCore", "ReelhaulCodec", "ReelhaulMessages", "TaskStore", "ReelhaulSystem"]),
+    .target(name: "CReelhaulDashboard"),
+    module(
+      "ControlAPI",
+      [
+        "HTTPServer", "TaskAdvice", "ReelhaulClient", "TaskStore", "TaskCore", "ReelhaulMessages", "ReelhaulCodec",
+        "ReelhaulDigest", "ReelhaulSystem", "CReelhaulDashboard",
+      ]),
     module("ReelhaulClient", ["TaskCore", "ReelhaulMessages", "ReelhaulKafka", "ReelhaulSystem"]),
     module("LocalFleet", ["ReelhaulKafka", "ReelhaulPostgres", "ReelhaulSystem", "ReelhaulTelemetry"]),
     module(
@@ -116,7 +125,7 @@ let package = Package(
       name: "reelhaul",
       dependencies: [
         "Bench", "Demo", "CommandLineKit", "ReelhaulCodec", "TaskCore", "ReelhaulMessages", "TaskStore",
-        "TransferEngine", "WorkerOptions", "WorkerCore", "ReelhaulClient", "LocalFleet", "ReelhaulKafka",
+        "TaskAdvice", "ControlAPI", "HTTPServer", "TransferEngine", "WorkerOptions", "WorkerCore", "ReelhaulClient", "LocalFleet", "ReelhaulKafka",
         "ReelhaulPostgres",
         "ReelhaulSystem", "ReelhaulTelemetry",
       ], swiftSettings: strict),
@@ -183,7 +192,7 @@ let package = Package(
     tests(
       "Reelhaul",
       [
-        "reelhaul", "CommandLineKit", "TaskCore", "ReelhaulMessages", "MemoryTaskStore", "TaskStore",
+        "reelhaul", "CommandLineKit", "TaskAdvice", "TaskCore", "ReelhaulMessages", "MemoryTaskStore", "TaskStore",
         "ReelhaulSystem", "WorkerCore",
         "TestKit",
       ]),

@@ -38,7 +38,9 @@ package final class HTTPServer: @unchecked Sendable {
     package var idle = Duration.seconds(75)
     package var write = Duration.seconds(20)
 
-    package init() {}
+    package init(port: Int = 0) {
+      self.port = port
+    }
   }
 
   let settings: Settings

@@ -9,7 +9,7 @@ enum Program {
     .up, .migrate, .worker, .doctor,
     .download, .upload, .copy, .delete, .submit, .batch,
     .pause, .resume, .cancel, .retry, .remove, .prioritize,
-    .list, .show, .watch, .workers,
+    .list, .show, .watch, .serve, .workers,
     .limits, .limit, .weight,
     .bench, .completions,
   ]

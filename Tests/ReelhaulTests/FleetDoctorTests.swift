@@ -1,4 +1,5 @@
 import MemoryTaskStore
+import TaskAdvice
 import TaskCore
 import TaskStore
 import Testing

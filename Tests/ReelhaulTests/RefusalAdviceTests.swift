@@ -1,3 +1,4 @@
+import TaskAdvice
 import TaskCore
 import Testing
 

@@ -2,6 +2,7 @@ import CommandLineKit
 import MemoryTaskStore
 import ReelhaulCodec
 import ReelhaulMessages
+import TaskAdvice
 import TaskCore
 import TaskStore
 import Testing

@@ -1,6 +1,7 @@
 import CommandLineKit
 import Glibc
 import ReelhaulSystem
+import TaskAdvice
 import TestKit
 import Testing
 import WorkerCore

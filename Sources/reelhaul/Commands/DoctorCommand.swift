@@ -1,6 +1,7 @@
 import CommandLineKit
 import ReelhaulCodec
 import ReelhaulKafka
+import TaskAdvice
 import WorkerOptions
 
 extension Subcommand {

@@ -1,4 +1,5 @@
 import CommandLineKit
+import TaskAdvice
 import TaskCore
 import TaskStore
 import WorkerOptions

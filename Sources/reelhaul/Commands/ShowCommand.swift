@@ -1,4 +1,5 @@
 import CommandLineKit
+import TaskAdvice
 import TaskStore
 import WorkerOptions
 

@@ -1,5 +1,6 @@
 import CommandLineKit
 import ReelhaulKafka
+import TaskAdvice
 import WorkerOptions
 
 /// Checks the broker and the topics.

@@ -2,6 +2,7 @@ import CommandLineKit
 import ReelhaulKafka
 import ReelhaulPostgres
 import ReelhaulSystem
+import TaskAdvice
 import TaskCore
 import TaskStore
 import WorkerOptions

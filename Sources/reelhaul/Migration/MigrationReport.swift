@@ -2,6 +2,7 @@ import CommandLineKit
 import ReelhaulCodec
 import ReelhaulKafka
 import ReelhaulPostgres
+import TaskAdvice
 import TaskStore
 
 /// What `migrate` has done to one thing, or would do.

@@ -1,5 +1,6 @@
 import CommandLineKit
 import ReelhaulMessages
+import TaskAdvice
 import TaskCore
 import TaskStore
 

@@ -1,6 +1,7 @@
 import CommandLineKit
 import ReelhaulCodec
 import ReelhaulMessages
+import TaskAdvice
 import TaskCore
 import WorkerOptions
 

@@ -1,5 +1,6 @@
 import CommandLineKit
 import ReelhaulSystem
+import TaskAdvice
 import TaskCore
 import WorkerOptions
 
@@ -10,9 +11,6 @@ extension TaskDocument {
       title: title, status: status, phase: phase, bytesDone: bytesDone, bytesTotal: bytesTotal,
       rate: state == .running ? rate : nil, eta: eta)
   }
-
-  /// The state in the words of `list --state`.
-  var status: String { status(now: Timestamp(microseconds: Clocks.realtimeMicroseconds())).rawValue }
 
   /// Whether the error belongs to an earlier attempt.
   var hasLeftErrorBehind: Bool { state.isOwned || state == .succeeded }

@@ -1,5 +1,6 @@
 import CommandLineKit
 import ReelhaulSystem
+import TaskAdvice
 import TaskCore
 import WorkerOptions
 

@@ -2,12 +2,14 @@ import TaskCore
 import TaskStore
 
 /// Why a task that could run does not run.
-enum WaitReason {
+package enum WaitReason {
   /// The most predecessors that are named.
   private static let named = 5
 
   /// The reasons, by task id, of tasks that wait for more than their time or their turn.
-  static func of(_ tasks: [TaskDocument], in store: any TaskReader & FleetReader) async throws -> [UniqueID: String] {
+  package static func of(_ tasks: [TaskDocument], in store: any TaskReader & FleetReader) async throws -> [UniqueID:
+    String]
+  {
     var reasons: [UniqueID: String] = [:]
     let blocked = tasks.filter { $0.state == .blocked }
     if !blocked.isEmpty {
@@ -24,14 +26,14 @@ enum WaitReason {
 
   /// A sentence about what somebody must do before the task continues; nil if nothing. The task is paused, or a
   /// predecessor is paused, failed or canceled. `states` are the states of its predecessors.
-  static func hold(of task: TaskDocument, states: [UniqueID: TaskState]) -> String? {
+  package static func hold(of task: TaskDocument, states: [UniqueID: TaskState]) -> String? {
     if task.state == .paused { return "\(task.title) is paused: 'reelhaul resume \(task.spec.id)' continues it." }
     guard task.spec.after.contains(where: { [.failed, .canceled, .paused].contains(states[$0]) }) else { return nil }
     return predecessors(of: task, states: states).map { "\(task.title) waits \($0)." }
   }
 
   /// The unfinished predecessors of a blocked task, and what each needs. `states` are the states of its predecessors.
-  static func predecessors(of task: TaskDocument, states: [UniqueID: TaskState]) -> String? {
+  package static func predecessors(of task: TaskDocument, states: [UniqueID: TaskState]) -> String? {
     let open = task.spec.after.filter { states[$0] != .succeeded }
     guard task.state == .blocked, !open.isEmpty else { return nil }
     let names = open.prefix(named).map { id in
@@ -49,7 +51,7 @@ enum WaitReason {
 
   /// The reason as text, with what to do about it. Nil if the task does not wait, or waits only for its time or its
   /// turn.
-  static func of(_ task: TaskDocument, workers: [WorkerDocument], limits: [LimitUse]) -> String? {
+  package static func of(_ task: TaskDocument, workers: [WorkerDocument], limits: [LimitUse]) -> String? {
     guard task.state == .queued, task.status == TaskState.queued.rawValue else { return nil }
     guard workers.contains(where: \.isLive) else {
       return "for a worker: no worker is live, start one with 'reelhaul worker'"
@@ -86,5 +88,5 @@ enum WaitReason {
 
 extension StoragePair {
   /// Both, and what each is for.
-  var inWords: String { "\(source) (source) and \(destination) (destination)" }
+  package var inWords: String { "\(source) (source) and \(destination) (destination)" }
 }

@@ -1,8 +1,8 @@
 import TaskCore
 
 /// What to do if a task's state does not allow a command.
-enum RefusalAdvice {
-  static func of(_ action: ControlAction, _ task: UniqueID, in state: TaskState) -> String {
+package enum RefusalAdvice {
+  package static func of(_ action: ControlAction, _ task: UniqueID, in state: TaskState) -> String {
     switch (action, state) {
     case (.remove, .running), (.remove, .publishing): "Cancel it first: 'reelhaul cancel --wait \(task)'."
     case (.pause, .paused): "'reelhaul resume \(task)' continues it."

@@ -1,26 +1,33 @@
 import ReelhaulCodec
 import ReelhaulMessages
+import ReelhaulSystem
 import TaskCore
 import TaskStore
 
 /// A task's document, and what `show` tells in addition.
-struct TaskReport {
-  let task: TaskDocument
+package struct TaskReport {
+  package let task: TaskDocument
   /// What the task waits for, except its time or its turn.
-  let waits: String?
+  package let waits: String?
 
-  static func of(_ tasks: [TaskDocument], in store: any TaskReader & FleetReader) async throws -> [TaskReport] {
+  package init(task: TaskDocument, waits: String?) {
+    self.task = task
+    self.waits = waits
+  }
+
+  package static func of(_ tasks: [TaskDocument], in store: any TaskReader & FleetReader) async throws -> [TaskReport] {
     let reasons = try await WaitReason.of(tasks, in: store)
     return tasks.map { TaskReport(task: $0, waits: reasons[$0.spec.id]) }
   }
 
   /// Writes the document with `status`, `waits` and `spec`. Only the names of headers are written, because their
-  /// values may be secrets.
-  static func write(_ report: TaskReport, to json: inout JSONWriter) {
+  /// values may be secrets. `advice` says what to do about its failure.
+  package static func write(_ report: TaskReport, advice: String? = nil, to json: inout JSONWriter) {
     let spec = report.task.spec
     TaskDocumentJSON.write(report.task, to: &json) { json in
       json.member("status", report.task.status)
       json.member("waits", orNull: report.waits)
+      json.member("advice", advice)
       json.name("spec")
       json.object { json in
         json.member("notBefore", orNull: spec.notBefore)
@@ -35,4 +42,9 @@ struct TaskReport {
       }
     }
   }
+}
+
+extension TaskDocument {
+  /// The state in the words of `list --state`.
+  package var status: String { status(now: Timestamp(microseconds: Clocks.realtimeMicroseconds())).rawValue }
 }

@@ -1,9 +1,9 @@
 import TaskCore
 
 /// What to do about a task's error. Another attempt does not help with all of them.
-enum FailureAdvice {
+package enum FailureAdvice {
   /// Nil if nothing went wrong, or nothing can be done.
-  static func of(_ task: TaskDocument) -> String? {
+  package static func of(_ task: TaskDocument) -> String? {
     let retry = "'reelhaul retry \(task.spec.id)' tries again"
     switch task.state {
     case .failed: return task.error.flatMap { of($0, task.spec, retry) } ?? "\(retry)."
@@ -15,7 +15,7 @@ enum FailureAdvice {
 
   /// Where to read more about the first of these tasks, which did not succeed, and what to do. Nil if `undone` is
   /// empty.
-  static func sentence(_ undone: [TaskDocument]) -> String? {
+  package static func sentence(_ undone: [TaskDocument]) -> String? {
     undone.first.map { "'reelhaul show \($0.spec.id)' says more. \(of($0) ?? "")" }
   }
 

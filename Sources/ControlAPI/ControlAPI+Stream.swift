@@ -1,0 +1,54 @@
+import HTTPServer
+import ReelhaulSystem
+
+extension ControlAPI {
+  /// How often the store is asked for what a stream shows, however many look at it.
+  private static let interval = Duration.seconds(1)
+  private static let ping = Duration.seconds(15)
+
+  static let eventRoute = Route(
+    method: "GET", path: "/v1/stream",
+    summary: """
+      Server-sent events: `overview` as /v1/overview and `tasks` as /v1/tasks with the same filters, at once and when \
+      they change; `trouble` while the fleet's state cannot be read. Every connection begins with the state as it is, so \
+      that nothing is missed after a break.
+      """,
+    query: listFields, answers: [200, 400]
+  ) { api, call in
+    // A wrong filter is an answer, not an event.
+    _ = try filter(call.query)
+    return HTTPResponse(
+      headers: ["Content-Type": "text/event-stream", "X-Accel-Buffering": "no", "Cache-Control": "no-store"],
+      body: .stream { stream in await api.stream(call.query, to: stream) })
+  }
+
+  private func stream(_ query: [String: String], to stream: HTTPStream) async {
+    let key = "tasks " + query.sorted { $0.key < $1.key }.map { "\($0)=\($1)" }.joined(separator: "&")
+    var last: [String: [UInt8]] = [:]
+    var quiet = BootInstant.now
+    guard stream.send(Array("retry: 1000\n\n".utf8)) else { return }
+    while !Task.isCancelled {
+      do {
+        let overview = try await overview()
+        let tasks = try await snapshots.value(key, age: Self.interval / 2) { [self] in try await list(query) }
+        for (name, data) in [("overview", overview), ("tasks", tasks)] where last[name] != data {
+          // A slow reader gets the next state instead of all states.
+          guard stream.pending == 0 else { continue }
+          last[name] = data
+          quiet = .now
+          guard stream.send(Array("event: \(name)\ndata: ".utf8) + data + Array("\n\n".utf8)) else { return }
+        }
+      } catch is CancellationError {
+        return
+      } catch {
+        last = [:]
+        guard stream.send(Array("event: trouble\ndata: {}\n\n".utf8)) else { return }
+      }
+      if quiet + Self.ping < .now {
+        quiet = .now
+        guard stream.send(Array(": still here\n\n".utf8)) else { return }
+      }
+      do { try await loop.sleep(for: Self.interval) } catch { return }
+    }
+  }
+}

@@ -1,0 +1,64 @@
+import HTTPServer
+
+/// One method of one path, and what it does. The table of routes is also what the description of the API is made of.
+struct Route: Sendable {
+  /// A field of the query.
+  struct Field: Sendable {
+    var name: String
+    var help: String
+    /// The allowed values; empty for any text.
+    var values: [String] = []
+  }
+
+  /// A request that fits a route.
+  struct Call: Sendable {
+    var request: HTTPRequest
+    /// The segments in braces, by name.
+    var path: [String: String] = [:]
+    /// The fields of the query; none is unknown, and none is given twice.
+    var query: [String: String] = [:]
+  }
+
+  let method: String
+  /// Such as `/v1/tasks/{id}`.
+  let path: String
+  let summary: String
+  var query: [Field] = []
+  /// The media types of the body; empty if there is none.
+  var accepts: [String] = []
+  /// The statuses beside those that every request may get.
+  var answers: [Int] = [200]
+  let run: @Sendable (ControlAPI, Call) async throws -> HTTPResponse
+
+  /// The values of the segments in braces; nil if the path is another.
+  func match(_ segments: [String]) -> [String: String]? {
+    let pattern = path.split(separator: "/")
+    guard pattern.count == segments.count else { return nil }
+    var values: [String: String] = [:]
+    for (part, segment) in zip(pattern, segments) {
+      if part.hasPrefix("{") {
+        values[String(part.dropFirst().dropLast())] = segment
+      } else if part != segment {
+        return nil
+      }
+    }
+    return values
+  }
+
+  /// Throws ``HTTPError`` for an unknown field, one that is there twice, and a wrong value.
+  func fields(of request: HTTPRequest) throws(HTTPError) -> [String: String] {
+    var values: [String: String] = [:]
+    for (name, value) in try request.query {
+      guard let field = query.first(where: { $0.name == name }) else {
+        throw HTTPError(400, "\(path) has no query field \"\(name)\"")
+      }
+      guard values.updateValue(value, forKey: name) == nil else {
+        throw HTTPError(400, "the query field \"\(name)\" is there twice")
+      }
+      guard field.values.isEmpty || field.values.contains(value) else {
+        throw HTTPError(400, "\"\(name)\" must be one of \(field.values.joined(separator: ", "))")
+      }
+    }
+    return values
+  }
+}

@@ -1,0 +1,17 @@
+import ReelhaulCodec
+import TaskStore
+
+extension LimitUse {
+  package func write(to json: inout JSONWriter) {
+    json.object { json in
+      json.member("scope", scope.rawValue)
+      json.member("name", name)
+      json.member("running", running)
+      json.member("limit", orNull: limit.map(Int64.init))
+      json.member("room", orNull: room.map(Int64.init))
+      json.member("declared", orNull: declared.map(Int64.init))
+      json.name("weight")
+      if let weight { json.double(weight) } else { json.null() }
+    }
+  }
+}

@@ -1,0 +1,56 @@
+import CommandLineKit
+import ControlAPI
+import HTTPServer
+import ReelhaulClient
+import ReelhaulPostgres
+import ReelhaulSystem
+import TaskStore
+import WorkerOptions
+
+extension Subcommand {
+  static let serve = Subcommand(
+    CommandSpec(
+      name: "serve", summary: "Serve the HTTP API and the dashboard",
+      discussion: """
+        The dashboard is at /, and the API below /v1; /v1/openapi.json describes it. Commands go through Kafka, and tasks \
+        are read from PostgreSQL. Anybody who reaches the port can do everything, so it listens only on this machine. For \
+        others put a proxy in front of it that knows who they are, and name with --name the host that it is called by.
+        """,
+      options: [.port, .hostNames] + OptionSpec.producing,
+      examples: [
+        Example("reelhaul serve --port 8080", "The dashboard at http://127.0.0.1:8080/"),
+        Example("curl -s http://127.0.0.1:8080/v1/tasks?state=failed", "The failed tasks as JSON"),
+      ],
+      exits: ExitCode.meanings(.done, .failed, .usage))
+  ) { context in
+    let stop = StopSignal()
+    let loop = EventLoop(name: "http")
+    defer { loop.shutdown() }
+    let client = try Fleet.client(context.arguments)
+    try await Fleet.withStore(context) { store in
+      let server = HTTPServer(
+        loop: loop, settings: .init(port: Int(context.arguments.integer(.port) ?? 0)),
+        handler: ControlAPI(
+          store: store, send: { try await client.send($0) }, loop: loop, version: Program.version,
+          names: Set(context.arguments.all(.hostNames))))
+      let port: Int
+      do {
+        port = try await server.start()
+      } catch {
+        throw CommandFailure(.failed, "\(error)", hint: "Choose another port with --port.")
+      }
+      context.note("The dashboard is at http://127.0.0.1:\(port)/")
+      await stop.wait()
+      await server.stop()
+    }
+    await client.close()
+    return .done
+  }
+}
+
+extension OptionSpec {
+  static let port = OptionSpec(
+    "port", .integer(0...65535), default: "8080", help: "The port on 127.0.0.1; 0 takes any that is free")
+  static let hostNames = OptionSpec(
+    "name", .text, valueName: "HOST", repeatable: true, help: "A host name by which a proxy calls it")
+}
