@@ -152,7 +152,13 @@ let package = Package(
     tests("Digest", ["ReelhaulDigest", "ReelhaulCodec"]),
     tests("Curl", ["ReelhaulCurl", "ReelhaulSystem", "TestKit"]),
     tests("Kafka", ["ReelhaulKafka", "LocalFleet", "ReelhaulSystem", "TestKit"]),
-    tests("HTTPServer", ["HTTPServer", "ReelhaulSystem"]),
+    tests("HTTPServer", ["HTTPServer", "ReelhaulSystem", "TestKit"]),
+    tests(
+      "ControlAPI",
+      [
+        "ControlAPI", "HTTPServer", "MemoryTaskStore", "ReelhaulClient", "ReelhaulCodec", "ReelhaulSystem", "TaskCore",
+        "TaskStore", "TestKit",
+      ]),
     tests("ReelhaulClient", ["ReelhaulClient", "TaskCore", "ReelhaulMessages", "ReelhaulKafka"]),
     tests("Postgres", ["ReelhaulPostgres", "ReelhaulSystem", "LocalFleet", "TestKit"]),
     tests("Telemetry", ["ReelhaulTelemetry", "TaskCore", "ReelhaulSystem"]),

@@ -1,5 +1,6 @@
 import HTTPServer
 import ReelhaulSystem
+import TestKit
 import Testing
 
 @Suite struct HTTPServerTests {

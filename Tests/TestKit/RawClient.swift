@@ -2,10 +2,10 @@ import Glibc
 import ReelhaulSystem
 
 /// A blocking connection that sends exactly the given bytes.
-final class RawClient: Sendable {
+package final class RawClient: Sendable {
   private let socket: Int32
 
-  init(port: Int) throws {
+  package init(port: Int) throws {
     socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)
@@ -23,15 +23,15 @@ final class RawClient: Sendable {
 
   deinit { close(socket) }
 
-  func send(_ text: String) { send(Array(text.utf8)) }
+  package func send(_ text: String) { send(Array(text.utf8)) }
 
-  func send(_ bytes: [UInt8]) { _ = Glibc.send(socket, bytes, bytes.count, Int32(MSG_NOSIGNAL)) }
+  package func send(_ bytes: [UInt8]) { _ = Glibc.send(socket, bytes, bytes.count, Int32(MSG_NOSIGNAL)) }
 
   /// Sends nothing more.
-  func finish() { shutdown(socket, Int32(SHUT_WR)) }
+  package func finish() { shutdown(socket, Int32(SHUT_WR)) }
 
   /// What comes until the server closes the connection, or until `isEnough`.
-  func receive(until isEnough: (String) -> Bool = { _ in false }) -> String {
+  package func receive(until isEnough: (String) -> Bool = { _ in false }) -> String {
     var all: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: 16 << 10)
     while !isEnough(String(decoding: all, as: UTF8.self)) {

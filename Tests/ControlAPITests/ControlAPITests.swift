@@ -1,0 +1,208 @@
+import ControlAPI
+import HTTPServer
+import MemoryTaskStore
+import ReelhaulClient
+import ReelhaulCodec
+import ReelhaulSystem
+import TaskCore
+import TaskStore
+import TestKit
+import Testing
+
+@Suite struct ControlAPITests {
+  /// An API over a store in memory, to which its commands go at once.
+  private struct Bench {
+    let store = MemoryStore()
+    let sent = Lock<[Command]>([])
+    let loop = EventLoop(name: "api")
+
+    var api: ControlAPI {
+      ControlAPI(
+        store: store,
+        send: { [store, sent] commands in
+          sent.withLock { $0 += commands }
+          _ = try await store.apply(commands)
+        }, loop: loop, version: "1.2.3")
+    }
+
+    func ask(
+      _ method: String, _ target: String, _ body: String = "", _ headers: [String: String] = [:],
+      type: String = "application/json"
+    ) async -> (status: Int, body: String, headers: HTTPFields) {
+      var fields: HTTPFields = ["Host": "127.0.0.1:8080"]
+      if !body.isEmpty { fields["Content-Type"] = type }
+      for (name, value) in headers { fields[name] = value }
+      let request = HTTPRequest(method: method, target: target, headers: fields, body: Array(body.utf8))
+      let response = await api.answer(request)
+      guard case .bytes(let bytes) = response.body else { return (response.status, "", response.headers) }
+      return (response.status, String(decoding: bytes, as: UTF8.self), response.headers)
+    }
+
+    func submit(_ id: UniqueID, _ more: String = "") async -> Int {
+      await ask("POST", "/v1/tasks", #"{"id": "\#(id)", "kind": "noop", "source": "noop://a/"\#(more)}"#).status
+    }
+  }
+
+  private func run(_ body: (Bench) async throws -> Void) async throws {
+    let bench = Bench()
+    defer { bench.loop.shutdown() }
+    try await body(bench)
+  }
+
+  @Test("a task is submitted, listed, shown and told to stop") func life() async throws {
+    try await run { bench in
+      let id = UniqueID.make()
+      let answer = await bench.ask("POST", "/v1/tasks", #"{"id": "\#(id)", "kind": "noop", "source": "noop://a/"}"#)
+      #expect(answer.status == 202 && answer.headers["location"] == "/v1/tasks/\(id)" && answer.body.contains("\(id)"))
+      let list = await bench.ask("GET", "/v1/tasks?state=queued&queue=default&limit=1")
+      #expect(list.status == 200 && list.body.contains("\(id)") && list.body.hasSuffix(#""hasMore":false}"#))
+      #expect(await bench.ask("GET", "/v1/tasks?state=failed").body == #"{"tasks":[],"hasMore":false}"#)
+      let shown = await bench.ask("GET", "/v1/tasks/\(id)")
+      #expect(shown.status == 200 && shown.body.contains(#""waits":"for a worker: no worker is live"#))
+      #expect(await bench.ask("POST", "/v1/tasks/\(id)/prioritize", #"{"priority": 7}"#).status == 202)
+      #expect(await bench.ask("POST", "/v1/tasks/\(id)/cancel", "{}").status == 202)
+      let document = try #require(try await bench.store.task(id))
+      #expect(document.state == .canceled && document.spec.priority == 7)
+      let canceled = await bench.ask("GET", "/v1/tasks/\(id)")
+      #expect(canceled.body.contains("tries again") && canceled.body.contains(#""advice":"#))
+    }
+  }
+
+  @Test("the same idempotency key is the same task") func idempotency() async throws {
+    try await run { bench in
+      let body = #"{"kind": "noop", "source": "noop://a/"}"#
+      let first = await bench.ask("POST", "/v1/tasks", body, ["Idempotency-Key": "a"])
+      let again = await bench.ask("POST", "/v1/tasks", body, ["Idempotency-Key": "a"])
+      let other = await bench.ask("POST", "/v1/tasks", body, ["Idempotency-Key": "b"])
+      #expect(first.status == 202 && first.body == again.body && first.body != other.body)
+      let counts = try await bench.store.counts()
+      #expect(counts == [.queued: 2])
+    }
+  }
+
+  @Test("of many lines, the right ones are submitted and the wrong ones are named") func many() async throws {
+    try await run { bench in
+      let lines = """
+        {"kind": "noop", "source": "noop://a/"}
+
+        {"kind": "noop", "sorce": "x"}
+        {"kind": "noop", "source": "noop://b/"}
+        """
+      let answer = await bench.ask("POST", "/v1/tasks", lines, type: "application/x-ndjson; charset=utf-8")
+      #expect(answer.status == 202)
+      #expect(answer.body.contains(#""line":1,"id""#) && answer.body.contains(#""line":4,"id""#))
+      #expect(answer.body.contains(#""line":3,"code":"invalid_field","error":"sorce"#))
+      #expect(bench.sent.withLock { $0.count } == 2)
+      let none = await bench.ask("POST", "/v1/tasks", "nonsense\n", type: "application/x-ndjson")
+      #expect(none.status == 422)
+    }
+  }
+
+  @Test("wrong requests get their status and a reason, and send nothing") func wrong() async throws {
+    try await run { bench in
+      let id = UniqueID.make()
+      #expect(await bench.submit(id) == 202)
+      for (status, method, target, body) in [
+        (404, "GET", "/v2", ""), (404, "GET", "/v1/tasks/\(UniqueID.make())", ""), (400, "GET", "/v1/tasks/7", ""),
+        (400, "GET", "/v1/tasks?limit=0", ""), (400, "GET", "/v1/tasks?limit=x", ""),
+        (400, "GET", "/v1/tasks?state=happy", ""), (400, "GET", "/v1/tasks?stat=failed", ""),
+        (400, "GET", "/v1/tasks?limit=1&limit=2", ""), (400, "GET", "/v1/tasks?queue=%f", ""),
+        (400, "GET", "/v1/tasks/%2F", ""), (405, "DELETE", "/v1/tasks", ""), (405, "POST", "/v1/overview", "{}"),
+        (422, "POST", "/v1/tasks", "{"), (422, "POST", "/v1/tasks", #"{"kind": "noop", "source": "x", "more": 1}"#),
+        (422, "POST", "/v1/tasks", #"{"command": "cancel", "id": "\#(UniqueID.make())", "task": "\#(id)"}"#),
+        (404, "POST", "/v1/tasks/\(id)/dance", "{}"), (422, "POST", "/v1/tasks/\(id)/prioritize", "{}"),
+        (422, "POST", "/v1/tasks/\(id)/prioritize", #"{"priority": 1001}"#),
+        (422, "POST", "/v1/tasks/\(id)/pause", "no JSON"),
+        (404, "POST", "/v1/tasks/\(UniqueID.make())/pause", "{}"),
+      ] {
+        let answer = await bench.ask(method, target, body)
+        #expect(answer.status == status, "\(method) \(target) \(body): \(answer)")
+        #expect(answer.headers["content-type"] == "application/problem+json" && answer.body.contains(#""detail":""#))
+      }
+      #expect(await bench.ask("DELETE", "/v1/tasks").headers["allow"] == "GET, POST")
+      #expect(await bench.ask("POST", "/v1/tasks", "a=b", type: "application/x-www-form-urlencoded").status == 415)
+      #expect(bench.sent.withLock { $0.count } == 1)
+    }
+  }
+
+  @Test("pages of other sites can neither read nor send, whatever name leads here") func strangers() async throws {
+    try await run { bench in
+      #expect(await bench.ask("GET", "/v1/tasks", "", ["Host": "evil.example"]).status == 403)
+      #expect(await bench.ask("GET", "/v1/tasks", "", ["Host": "127.0.0.1.evil.example:8080"]).status == 403)
+      for host in ["localhost:1", "127.0.0.1", "[::1]:8080", "LOCALHOST"] {
+        #expect(await bench.ask("GET", "/v1/tasks", "", ["Host": host]).status == 200)
+      }
+      let body = #"{"kind": "noop", "source": "noop://a/"}"#
+      for headers in [
+        ["Origin": "http://evil.example"], ["Origin": "null"], ["Origin": "http://127.0.0.1:9999"],
+        ["Sec-Fetch-Site": "cross-site"], ["Sec-Fetch-Site": "same-site"],
+      ] {
+        #expect(await bench.ask("POST", "/v1/tasks", body, headers).status == 403, "\(headers)")
+      }
+      #expect(bench.sent.withLock { $0.isEmpty })
+      let own = ["Origin": "http://127.0.0.1:8080", "Sec-Fetch-Site": "same-origin"]
+      #expect(await bench.ask("POST", "/v1/tasks", body, own).status == 202)
+    }
+  }
+
+  @Test("what a client has already is not sent again") func etags() async throws {
+    try await run { bench in
+      let first = await bench.ask("GET", "/v1/tasks")
+      let tag = try #require(first.headers["etag"])
+      let again = await bench.ask("GET", "/v1/tasks", "", ["If-None-Match": tag])
+      #expect(again.status == 304 && again.body.isEmpty)
+      #expect(await bench.submit(.make()) == 202)
+      #expect(await bench.ask("GET", "/v1/tasks", "", ["If-None-Match": tag]).status == 200)
+    }
+  }
+
+  @Test("the description names every route, and the assets are there with a strict policy") func description()
+    async throws
+  {
+    try await run { bench in
+      let text = await bench.ask("GET", "/v1/openapi.json").body
+      for path in ["/v1/tasks", "/v1/tasks/{id}", "/v1/tasks/{id}/{action}", "/v1/stream", "/v1/overview", "/metrics"] {
+        #expect(text.contains("\"\(path)\":"), "\(path)")
+      }
+      let page = await bench.ask("GET", "/")
+      #expect(page.status == 200 && page.body.hasPrefix("<!doctype html>"))
+      #expect(page.headers["content-security-policy"]?.contains("script-src 'self'") == true)
+      #expect(!page.body.contains("<script>") && !page.body.contains("style="))
+      for asset in ["/assets/dashboard.js", "/assets/dashboard.css"] {
+        #expect(await bench.ask("GET", asset).status == 200)
+      }
+    }
+  }
+
+  @Test("metrics are in Prometheus' format; a body that is too long or not wanted is refused before it comes")
+  func others() async throws {
+    try await run { bench in
+      #expect(await bench.submit(.make()) == 202)
+      let metrics = await bench.ask("GET", "/metrics").body
+      #expect(
+        metrics.contains("# TYPE reelhaul_tasks gauge\n") && metrics.contains("reelhaul_tasks{state=\"queued\"} 1.0\n"))
+      #expect(metrics.contains("reelhaul_build_info{version=\"1.2.3\"} 1.0\n"))
+      let head = HTTPRequest(method: "POST", target: "/v1/overview", headers: ["Host": "localhost"])
+      guard case .refused(let response) = await bench.api.admit(head) else {
+        Issue.record("it is admitted")
+        return
+      }
+      #expect(response.status == 405)
+    }
+  }
+
+  @Test("a stream tells the state at once, and each change") func stream() async throws {
+    try await run { bench in
+      let server = HTTPServer(loop: bench.loop, settings: .init(), handler: bench.api)
+      let port = try await server.start()
+      let client = try RawClient(port: port)
+      client.send("GET /v1/stream?limit=5 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+      let first = client.receive { $0.contains("event: tasks\n") && $0.hasSuffix("\n\n") }
+      #expect(first.contains("text/event-stream") && first.contains("event: overview\ndata: {\"counts\":"))
+      let id = UniqueID.make()
+      #expect(await bench.submit(id) == 202)
+      #expect(client.receive { $0.contains("\(id)") }.contains("event: tasks\ndata: {\"tasks\":[{\"id\":\"\(id)\""))
+      await server.stop(within: .zero)
+    }
+  }
+}
