@@ -24,6 +24,8 @@ struct Route: Sendable {
   let path: String
   let summary: String
   var query: [Field] = []
+  /// Whether the query is the page's own, which its script reads.
+  var hasAnyQuery = false
   /// The media types of the body; empty if there is none.
   var accepts: [String] = []
   /// The statuses beside those that every request may get.
@@ -48,6 +50,7 @@ struct Route: Sendable {
   /// Throws ``HTTPError`` for an unknown field, one that is there twice, and a wrong value.
   func fields(of request: HTTPRequest) throws(HTTPError) -> [String: String] {
     var values: [String: String] = [:]
+    guard !hasAnyQuery else { return values }
     for (name, value) in try request.query {
       guard let field = query.first(where: { $0.name == name }) else {
         throw HTTPError(400, "\(path) has no query field \"\(name)\"")

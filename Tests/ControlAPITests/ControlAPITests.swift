@@ -164,7 +164,7 @@ import Testing
       for path in ["/v1/tasks", "/v1/tasks/{id}", "/v1/tasks/{id}/{action}", "/v1/stream", "/v1/overview", "/metrics"] {
         #expect(text.contains("\"\(path)\":"), "\(path)")
       }
-      let page = await bench.ask("GET", "/")
+      let page = await bench.ask("GET", "/?state=failed&task=\(UniqueID.make())")
       #expect(page.status == 200 && page.body.hasPrefix("<!doctype html>"))
       #expect(page.headers["content-security-policy"]?.contains("script-src 'self'") == true)
       #expect(!page.body.contains("<script>") && !page.body.contains("style="))

@@ -4,7 +4,7 @@ const $ = (selector, within = document) => within.querySelector(selector);
 const STATES = ["running", "publishing", "queued", "blocked", "paused", "failed", "canceled", "succeeded"];
 const PATIENCE = 4000;
 
-let stream, tasks = [], hasMore = false, heardAt = 0, detail = null, detailRead = 0;
+let stream, tasks = null, hasMore = false, heardAt = 0, detail = null, detailRead = 0;
 
 // MARK: The address
 
@@ -34,6 +34,8 @@ function follow() {
   $("#limit").value = query().get("limit");
   if (wanted !== streamQuery) {
     streamQuery = wanted;
+    tasks = null;
+    $("#tasks tbody").replaceChildren();
     stream?.close();
     stream = new EventSource(`v1/stream?${wanted}`);
     stream.addEventListener("overview", heard(drawOverview));
@@ -53,7 +55,7 @@ function heard(draw) {
     trouble(null);
     say("live");
     draw(JSON.parse(event.data));
-    const open = tasks.find((task) => task.id === view().get("task"));
+    const open = tasks?.find((task) => task.id === view().get("task"));
     // The list says when the open task has changed; it has not all of it.
     if (open && open.sequence !== detail?.sequence || open && Date.now() - detailRead > 900 && open.state === "running") readDetail();
   };
@@ -105,6 +107,7 @@ function drawStates() {
 
 function drawTasks() {
   const wanted = $("#find").value.toLowerCase();
+  if (!tasks) return set($("#more"), "Loading…");
   const rows = tasks.filter((task) => !wanted || `${task.id} ${task.source} ${task.destination ?? ""}`.toLowerCase().includes(wanted));
   const body = $("#tasks tbody");
   const known = new Map([...body.rows].map((row) => [row.dataset.id, row]));
