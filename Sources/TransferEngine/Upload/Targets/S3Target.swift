@@ -11,6 +11,10 @@ struct S3Target: UploadTarget {
   let client: S3Client
   let key: String
   let parameters: UploadParameters
+  /// Whether a source at `s3://` is in the same store, with the same credential. Then the store copies by itself.
+  var sharesSource = false
+  /// Whether the store has refused to copy by itself.
+  let hasRefusedCopy = Lock(false)
 
   static let standardPart: Int64 = 8 << 20
   private static let mostParts: Int64 = 10_000
@@ -19,10 +23,12 @@ struct S3Target: UploadTarget {
   private static let finishes = 5
 
   /// Nil for an object that one PUT makes.
-  fileprivate struct Session {
+  struct Session {
     var uploadID: String?
     /// Whether the store takes checksums of parts.
     var hasChecksums = true
+    /// Whether the store copies the bytes by itself.
+    var copies = false
   }
 
   var location: String { client.place(key) }
@@ -58,8 +64,10 @@ struct S3Target: UploadTarget {
   }
 
   func begin(_ upload: UploadOrder) async throws -> [UInt8] {
-    guard !upload.plan.publishesAtOnce else { return Session().json }
-    var session = Session(hasChecksums: parameters.checksum != UploadParameters.Checksum.none)
+    let copies = copiesByStore(upload)
+    guard !upload.plan.publishesAtOnce else { return Session(copies: copies).json }
+    var session = Session(
+      hasChecksums: !copies && parameters.checksum != UploadParameters.Checksum.none, copies: copies)
     do {
       session.uploadID = try await create(upload, withChecksums: session.hasChecksums)
     } catch let error as S3Error where session.hasChecksums && [400, 501].contains(error.status) {
@@ -74,7 +82,7 @@ struct S3Target: UploadTarget {
 
   func resume(_ upload: UploadOrder, session: [UInt8], source: any UploadSource) async throws -> UploadStanding {
     let session = try Session(session)
-    if upload.mayBeThere, let there = try await own(upload) { return .finished(there) }
+    if upload.mayBeThere, let there = try await own(upload), there.size == upload.size { return .finished(there) }
     guard let uploadID = session.uploadID else { return .open([:]) }
     let listed: [S3PartList.Part]
     do {
@@ -88,6 +96,11 @@ struct S3Target: UploadTarget {
     for part in listed where (1...count).contains(part.number) {
       let range = upload.plan.range(of: part.number - 1, size: upload.size)
       guard part.size == Int64(range.count) else { continue }
+      if session.copies {
+        // It was copied of this version only.
+        receipts[part.number - 1] = UploadReceipt(segment: part.number - 1, etag: part.etag)
+        continue
+      }
       let sums = PartSums(try await source.read(range), needsMD5: part.crc32c == nil)
       if let proof = sums.proof(etag: part.etag, crc32c: part.crc32c) {
         receipts[part.number - 1] = UploadReceipt(segment: part.number - 1, etag: part.etag, checksum: proof)
@@ -110,6 +123,7 @@ struct S3Target: UploadTarget {
 
   func send(_ segment: UploadSegment, of upload: UploadOrder, session: [UInt8]) async throws -> UploadReceipt {
     let session = try Session(session)
+    if session.copies { return try await copy(segment, of: upload, session) }
     let bytes = try await upload.body.source.read(segment.range)
     let sums = PartSums(bytes, needsMD5: false)
     var call = S3Client.Call(method: .put, key: key)
@@ -164,6 +178,9 @@ struct S3Target: UploadTarget {
     let kinds = Set(receipts.map { $0.checksum?.prefix { $0 != ":" } })
     object.verified =
       kinds == ["crc32c"] ? .crc32c : kinds.isSubset(of: ["crc32c", "md5"]) ? .md5 : object.size == nil ? .none : .size
+    if hasRefusedCopy.withLock({ $0 }) {
+      object.remark = "the store does not copy by itself: the bytes went through the worker"
+    }
     return object
   }
 
@@ -259,7 +276,7 @@ struct S3Target: UploadTarget {
     return uploads
   }
 
-  private func objectFields(_ upload: UploadOrder) -> [HeaderField] {
+  func objectFields(_ upload: UploadOrder) -> [HeaderField] {
     var fields = [
       HeaderField(name: "Content-Type", value: parameters.contentType ?? "application/octet-stream"),
       HeaderField(name: "x-amz-meta-reelhaul-task", value: "\(upload.task)"),
@@ -284,7 +301,7 @@ struct S3Target: UploadTarget {
     return TaskFailure(code: .destinationExists, message: "\(location) exists already: use --if-exists", class: .fail)
   }
 
-  private func condition(_ upload: UploadOrder) -> [HeaderField] {
+  func condition(_ upload: UploadOrder) -> [HeaderField] {
     if let etag = upload.replaces { return [HeaderField(name: "If-Match", value: etag)] }
     return upload.ifExists == .fail ? [HeaderField(name: "If-None-Match", value: "*")] : []
   }
@@ -321,6 +338,7 @@ extension S3Target.Session {
           switch name {
           case "uploadId": session.uploadID = try reader.string()
           case "checksums": session.hasChecksums = try reader.bool()
+          case "copies": session.copies = try reader.bool()
           default: try reader.skip()
           }
         }
@@ -331,11 +349,12 @@ extension S3Target.Session {
     }
   }
 
-  fileprivate var json: [UInt8] {
+  var json: [UInt8] {
     JSONWriter.write { json in
       json.object { json in
         json.member("uploadId", uploadID)
         json.member("checksums", hasChecksums)
+        if copies { json.member("copies", true) }
       }
     }
   }
