@@ -68,7 +68,7 @@ import WorkerCore
         let run = try await bench.claim(bench.spec(from, to) { $0.expect = expect })
         let failure = await bench.run(run).failure
         #expect([.digestMismatch, .sizeMismatch].contains(failure?.code), "\(expect)")
-        #expect(failure?.class == .fail || from == .web && to == .storage)
+        #expect(failure?.class == .fail || from != .storage && to == .storage)
         #expect(try bench.bytes(at: to) == nil)
         try await bench.cleanUp(try await bench.crash(run))
         #expect(try bench.leftOver.isEmpty)
@@ -84,6 +84,10 @@ import WorkerCore
       try bench.serve(film)
       bench.origin.script(CopyBench.path) { [origin = bench.origin] request in
         if request.number == 2 { origin.serve(CopyBench.path, another) }
+        return []
+      }
+      bench.server.script { [server = bench.server] request in
+        if request.operation == .getObject, request.ordinal == 2 { server.put("films/film.mp4", bytes: another.bytes) }
         return []
       }
       let run = try await bench.claim(bench.spec(from, to) { $0.rate = 2 << 20 })
@@ -200,6 +204,8 @@ import WorkerCore
       #expect(failure?.code == .sourceMissing && failure?.class == .retry)
       let web = try await bench.run(bench.spec(.web, .web)).failure
       #expect(web?.code == .http(404) && web?.class == .fail)
+      let object = try await bench.run(bench.spec(.s3, .web)).failure
+      #expect(object?.code.rawValue == "s3_no_such_key" && object?.class == .fail)
       #expect(try bench.leftOver.isEmpty)
     }
   }
