@@ -102,7 +102,7 @@ final class CopyBench: Sendable {
   /// Puts `file` at all sources.
   func serve(_ file: OriginFile) throws {
     origin.serve(Self.path, file)
-    server.put("films/film.mp4", bytes: file.bytes)
+    server.put("films/film.mp4", file.content, size: file.size)
     try write(file.content.bytes(0..<file.size), to: "\(directory.path)/root/film.mp4")
   }
 

@@ -38,7 +38,7 @@ import WorkerCore
     }
   }
 
-  @Test("the store copies a short object at once where it may be replaced, and else its bytes are sent with a condition")
+  @Test("the store copies a short object at once where it may be replaced, and else it is sent with a condition")
   func short() async throws {
     try await CopyBench.run { bench in
       let film = OriginFile(seed: 3, size: 3 << 20)
@@ -116,7 +116,7 @@ import WorkerCore
       try bench.serve(Self.film)
       bench.server.script { [server = bench.server] request in
         if request.operation == .uploadPartCopy, request.ordinal == 3 {
-          server.put("films/film.mp4", bytes: Self.another.bytes)
+          server.put("films/film.mp4", Self.another.content, size: Self.another.size)
         }
         return []
       }
@@ -136,8 +136,8 @@ import WorkerCore
   ]
 
   @Test(
-    "where the store does not copy, the bytes go through the worker, and the output says so", arguments: refusals.indices,
-    [26, 3])
+    "where the store does not copy, the bytes go through the worker, and the output says so",
+    arguments: refusals.indices, [26, 3])
   func refuses(refusal: Int, mebibytes: Int64) async throws {
     try await CopyBench.run { bench in
       let film = OriginFile(seed: 5, size: mebibytes << 20)

@@ -87,7 +87,9 @@ import WorkerCore
         return []
       }
       bench.server.script { [server = bench.server] request in
-        if request.operation == .getObject, request.ordinal == 2 { server.put("films/film.mp4", bytes: another.bytes) }
+        if request.operation == .getObject, request.ordinal == 2 {
+          server.put("films/film.mp4", another.content, size: another.size)
+        }
         return []
       }
       let run = try await bench.claim(bench.spec(from, to) { $0.rate = 2 << 20 })
@@ -128,7 +130,7 @@ import WorkerCore
     try await CopyBench.run { bench in
       let file = OriginFile(seed: 3, size: 12 << 20)
       try bench.serve(file)
-      var run = try await bench.claim(bench.spec(from, to) { $0.rate = 1 << 20 })
+      var run = try await bench.claim(bench.spec(from, to) { $0.rate = 512 << 10 })
       for round in 1...2 {
         let recorded = Lock(0)
         bench.front.onCheckpoint { recorded.withLock { $0 += 1 } }
@@ -185,7 +187,7 @@ import WorkerCore
   {
     try await CopyBench.run { bench in
       try bench.serve(OriginFile(seed: 4, size: 12 << 20))
-      let run = try await bench.claim(bench.spec(from, to) { $0.rate = 1 << 20 })
+      let run = try await bench.claim(bench.spec(from, to) { $0.rate = 512 << 10 })
       try await bench.interrupt(run, kills: false) {
         try await eventually("some bytes are copied") { run.ledger.bytesDone > 256 << 10 }
       }
