@@ -263,7 +263,7 @@ import WorkerCore
     }
   }
 
-  @Test("answers that end early, fail or are late are asked for again, and corrupt words are not the object")
+  @Test("answers that fail or do not come are asked for again, and nothing that is for the source goes elsewhere")
   func retries() async throws {
     try await CopyBench.run { bench in
       try bench.serve(Self.film)
@@ -276,9 +276,14 @@ import WorkerCore
         default: return []
         }
       }
-      let outcome = try await bench.run(bench.spec(.s3, .web))
+      let outcome = try await bench.run(
+        bench.spec(.s3, .web) { $0.headers = [HeaderField(name: "X-Film", value: "one")] })
       #expect(outcome.output?.bytes == Self.film.size, "\(outcome)")
       #expect(try bench.bytes(at: .web) == Self.film.bytes)
+      // The task's header fields are for the source, and no signature leaves it.
+      #expect(bench.server.exchanges(.getObject).allSatisfy { $0.request["x-film"] == "one" })
+      let sent = (bench.server.exchanges(.put) + bench.server.exchanges(.head)).map(\.request)
+      #expect(!sent.isEmpty && sent.allSatisfy { $0["x-film"] == nil && $0["authorization"] == nil })
     }
   }
 
