@@ -24,6 +24,8 @@ import Testing
     #expect(read.json.map { String(decoding: $0, as: UTF8.self) } == text)
     let post = try parameters(#"{"method":"POST"}"#, to: "https://a/b?sig=1", kind: .copy)
     #expect(post.method == .post && post.json == Array(#"{"method":"POST"}"#.utf8))
+    let copy = try parameters(#"{"toCredential":"b"}"#, kind: .copy)
+    #expect(copy.toCredential == "b" && copy.json == Array(#"{"toCredential":"b"}"#.utf8))
     for empty in [nil, "{}", #"{"metadata":{},"method":null}"#] {
       #expect(try parameters(empty) == UploadParameters() && parameters(empty).json == nil)
     }
@@ -38,9 +40,10 @@ import Testing
       (#"{"partsize":1}"#, #"parameters.partsize: there is no such field; did you mean "partSize"?"#),
       (
         #"{"acl":null}"#,
-        "parameters.acl: there is no such field; there are method, partSize, contentType, metadata, storageClass, checksum"
+        "parameters.acl: there is no such field; there are method, partSize, contentType, metadata, storageClass, checksum, toCredential"
       ),
       (#"{"method":"PATCH"}"#, "parameters.method: expected one of PUT, POST"),
+      (#"{"toCredential":"b"}"#, "parameters.toCredential: only a copy can have it"),
       (#"{"checksum":"md5"}"#, "parameters.checksum: expected one of crc32c, sha256, none"),
       (#"{"partSize":5242879}"#, "parameters.partSize: must be from 5242880 to 5368709120"),
       (#"{"partSize":5368709121}"#, "parameters.partSize: "),
@@ -73,12 +76,15 @@ import Testing
     arguments: [
       ("s3://films/a", ["method"]), ("https://a/b", ["partSize", "metadata", "storageClass"]),
       ("tus+http://a/b", ["method", "storageClass"]),
-      ("storage://default/b", ["method", "partSize", "contentType", "metadata", "storageClass", "checksum"]),
+      (
+        "storage://default/b",
+        ["method", "partSize", "contentType", "metadata", "storageClass", "checksum", "toCredential"]
+      ),
     ])
   func refusesWhatIsIgnored(destination: String, refused: [String]) {
     let values = [
       "method": #""PUT""#, "partSize": "8388608", "contentType": #""a/b""#, "metadata": #"{"a":"b"}"#,
-      "storageClass": #""STANDARD""#, "checksum": #""none""#,
+      "storageClass": #""STANDARD""#, "checksum": #""none""#, "toCredential": #""b""#,
     ]
     for name in UploadParameters.names {
       let json = #"{"\#(name)":\#(values[name] ?? "")}"#

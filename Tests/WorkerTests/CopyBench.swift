@@ -19,6 +19,7 @@ final class CopyBench: Sendable {
   /// What is copied: in the storage `default`, and at the origin.
   static let path = "/film.mp4"
   static let source = "storage://default/film.mp4"
+  static let object = "s3://films/film.mp4"
 
   let origin: OriginServer
   let server: StoreServer
@@ -27,7 +28,7 @@ final class CopyBench: Sendable {
   /// What the runs see of the store of tasks.
   let front: TestStore
   let directory: TemporaryDirectory
-  /// The file of the worker's credentials. There is none yet.
+  /// The file of the worker's credentials: `one` and `two` are keys for the store.
   let credentials: String
   private let store = MemoryStore()
   private let other: TemporaryDirectory
@@ -46,12 +47,22 @@ final class CopyBench: Sendable {
     storage = Storage(roots: ["default": "\(directory.path)/root", "other": "\(other.path)/root"])
     try storage.initialise()
     credentials = "\(directory.path)/credentials.json"
+    server.options.accessKeys = ["AKIAONE", "AKIATWO"]
+    let (one, two) = (Self.keys(of: server.url(), "AKIAONE"), Self.keys(of: server.url(), "AKIATWO"))
+    try Self.write(Array(#"{"one": \#(one), "two": \#(two)}"#.utf8), to: credentials)
     roots = StorageRoots(
       storage, loop: loop,
       settings: .init(
         permits: { _ in true }, credentials: CredentialFile(path: credentials),
         caFile: try TestCertificates.shared.get().authority))
     handler = CopyHandler(roots: roots)
+  }
+
+  /// The JSON of a credential for a store.
+  static func keys(of endpoint: String, _ accessKey: String, secret: String = "secret") -> String {
+    """
+    {"s3": {"accessKeyId": "\(accessKey)", "secretAccessKey": "\(secret)", "endpoint": "\(endpoint)"}, "allowHTTP": true}
+    """
   }
 
   static func run(_ body: (CopyBench) async throws -> Void) async throws {
@@ -71,31 +82,40 @@ final class CopyBench: Sendable {
 
   // MARK: Places
 
-  /// The URL of the origin, or of the storage `default`.
-  func source(_ place: CopyPlace) -> String { place == .web ? origin.url(Self.path) : Self.source }
+  func source(_ place: CopyPlace) -> String {
+    switch place {
+    case .web: origin.url(Self.path)
+    case .s3: Self.object
+    case .storage, .tus: Self.source
+    }
+  }
 
   func destination(_ place: CopyPlace) -> String {
     switch place {
     case .web: server.url("/put/film.mp4")
     case .tus: "tus+\(server.url("/tus/"))"
+    case .s3: "s3://copies/film.mp4"
     case .storage: "storage://other/out/film.mp4"
     }
   }
 
-  /// Puts `file` at both sources.
+  /// Puts `file` at all sources.
   func serve(_ file: OriginFile) throws {
     origin.serve(Self.path, file)
+    server.put("films/film.mp4", file.content, size: file.size)
     try write(file.content.bytes(0..<file.size), to: "\(directory.path)/root/film.mp4")
   }
 
-  func write(_ bytes: [UInt8], to path: String) throws {
+  func write(_ bytes: [UInt8], to path: String) throws { try Self.write(bytes, to: path) }
+
+  private static func write(_ bytes: [UInt8], to path: String) throws {
     let file = try FileDescriptor.open(path, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o600)
     try bytes.withUnsafeBytes { try file.write($0, at: 0) }
   }
 
   func make(_ bytes: [UInt8], at place: CopyPlace) throws {
     guard place == .storage else {
-      _ = server.put("put/film.mp4", bytes: bytes)
+      _ = server.put(place == .s3 ? "copies/film.mp4" : "put/film.mp4", bytes: bytes)
       return
     }
     _ = mkdir("\(other.path)/root/out", 0o755)
@@ -106,6 +126,7 @@ final class CopyBench: Sendable {
   func bytes(at place: CopyPlace) throws -> [UInt8]? {
     switch place {
     case .web: return server.objects["put/film.mp4"]?.bytes
+    case .s3: return server.objects["copies/film.mp4"]?.bytes
     case .tus: return server.objects.first { $0.key.hasPrefix("tus/") }?.value.bytes
     case .storage:
       guard access("\(other.path)/root/out/film.mp4", F_OK) == 0 else { return nil }
@@ -124,7 +145,13 @@ final class CopyBench: Sendable {
     _ from: CopyPlace, _ to: CopyPlace, _ change: (inout TaskSpec) -> Void = { _ in }
   ) -> TaskSpec {
     var spec = TaskSpec(id: .random(), kind: .copy, source: source(from), destination: destination(to))
-    if to == .tus { spec.parameters = Array(#"{"partSize":262144}"#.utf8) }
+    if from == .s3 || to == .s3 { spec.credential = "one" }
+    var parameters = UploadParameters()
+    if to == .tus { parameters.partSize = 256 << 10 }
+    if to == .s3 { parameters.partSize = 5 << 20 }
+    // The store does not copy between two credentials, though it could.
+    if from == .s3, to == .s3 { parameters.toCredential = "two" }
+    spec.parameters = parameters.json
     change(&spec)
     return spec
   }
@@ -181,9 +208,9 @@ final class CopyBench: Sendable {
 }
 
 enum CopyPlace: CaseIterable, Sendable {
-  case web, tus, storage
+  case web, tus, s3, storage
 
-  static let pairs: [(CopyPlace, CopyPlace)] = [CopyPlace.web, .storage].flatMap { from in
+  static let pairs: [(CopyPlace, CopyPlace)] = [CopyPlace.web, .s3, .storage].flatMap { from in
     CopyPlace.allCases.map { (from, $0) }
   }
 }

@@ -2,7 +2,7 @@ import ReelhaulCodec
 import TaskCore
 
 /// The `parameters` of an upload, and of a copy that leads to the same places:
-/// `{"method", "partSize", "contentType", "metadata", "storageClass", "checksum"}`. All of them may be absent.
+/// `{"method", "partSize", "contentType", "metadata", "storageClass", "checksum", "toCredential"}`. All of them may be absent.
 package struct UploadParameters: Hashable, Sendable {
   /// The request that carries the bytes.
   package enum Method: String, CaseIterable, Sendable {
@@ -15,7 +15,9 @@ package struct UploadParameters: Hashable, Sendable {
     case crc32c, sha256, none
   }
 
-  package static let names = ["method", "partSize", "contentType", "metadata", "storageClass", "checksum"]
+  package static let names = [
+    "method", "partSize", "contentType", "metadata", "storageClass", "checksum", "toCredential",
+  ]
   /// The least part of a multipart upload, except the last, and the largest, in bytes.
   package static let partSizes: ClosedRange<Int64> = 5 << 20...5 << 30
   /// The same for servers of tus, which have no least part: a request for every few bytes would never end.
@@ -32,6 +34,8 @@ package struct UploadParameters: Hashable, Sendable {
   package var storageClass: String?
   /// Nil if the upload chooses.
   package var checksum: Checksum?
+  /// The name of the credential for the destination of a copy; nil if that of the task is for both ends.
+  package var toCredential: String?
 
   package init() {}
 
@@ -41,6 +45,7 @@ package struct UploadParameters: Hashable, Sendable {
     self.init()
     if let json = spec.parameters { try read(json) }
     try check(for: spec.destination.flatMap { try? ResourceURL($0) })
+    try checkCredential(of: spec)
     guard !spec.headers.contains(where: { $0.name.lowercased() == "content-type" }) else {
       throw InvalidTask("headers", "Content-Type is the parameter contentType of an upload")
     }
@@ -67,6 +72,7 @@ package struct UploadParameters: Hashable, Sendable {
       case "metadata": metadata = try reader.strings()
       case "storageClass": storageClass = try reader.string()
       case "checksum": checksum = try reader.choice()
+      case "toCredential": toCredential = try reader.string()
       default: try reader.skip()
       }
     }
@@ -83,6 +89,7 @@ package struct UploadParameters: Hashable, Sendable {
         if !metadata.isEmpty { json.member("metadata", metadata) }
         json.member("storageClass", storageClass)
         json.member("checksum", checksum?.rawValue)
+        json.member("toCredential", toCredential)
       }
     }
   }
@@ -118,11 +125,27 @@ extension UploadParameters {
       ("contentType", contentType != nil, ["http(s)://", "s3://", "tus+http(s)://"]),
       ("metadata", !metadata.isEmpty, ["s3://", "tus+http(s)://"]), ("storageClass", storageClass != nil, ["s3://"]),
       ("checksum", checksum != nil, ["http(s)://", "s3://", "tus+http(s)://"]),
+      ("toCredential", toCredential != nil, ["http(s)://", "s3://", "tus+http(s)://"]),
     ]
     for parameter in given where parameter.isGiven && !parameter.places.contains(place) {
       throw InvalidTask(
         "parameters.\(parameter.name)",
         "only a destination \(parameter.places.joined(separator: " or ")) can have it, not \(place)")
+    }
+  }
+
+  private func checkCredential(of spec: TaskSpec) throws(InvalidTask) {
+    if spec.kind == .copy, (toCredential ?? spec.credential) == spec.credential,
+      let source = try? ResourceURL(spec.source), source == spec.destination.flatMap({ try? ResourceURL($0) })
+    {
+      throw InvalidTask("destination", "it is the source itself")
+    }
+    guard let toCredential else { return }
+    guard spec.kind == .copy else {
+      throw InvalidTask("parameters.toCredential", "only a copy can have it: an upload has one credential")
+    }
+    guard TaskSpec.isName(toCredential, limit: 100) else {
+      throw InvalidTask("parameters.toCredential", "must be 1 to 100 letters, digits, \".\", \"_\" or \"-\"")
     }
   }
 

@@ -47,7 +47,9 @@ extension TaskSpec {
       _ = try checkDestination([.web, .s3, .tus])
     case .copy:
       let source = try checkSource([.web, .s3, .storage])
-      guard try checkDestination([.web, .s3, .storage, .tus]) != source else {
+      // Two stores may have objects of one name: then its parameters tell.
+      let isOfTwoStores = parameters != nil && Places.of(self.source) == .s3
+      guard try checkDestination([.web, .s3, .storage, .tus]) != source || isOfTwoStores else {
         throw InvalidTask("destination", "it is the source itself")
       }
     case .delete:

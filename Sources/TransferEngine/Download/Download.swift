@@ -16,7 +16,7 @@ final class Download: @unchecked Sendable {
   /// The header fields of the credential that the task names.
   private var credential: [HeaderField]
   /// Signs the requests to a source at `s3://`.
-  private var s3: S3Source?
+  private var s3: S3Object?
   var machine: DownloadMachine
   let throttle: Throttle
   let staging: StagingWriter
@@ -48,7 +48,7 @@ final class Download: @unchecked Sendable {
 
   /// - Parameter file: the staging file of `checkpoint`, if it was found again.
   init(
-    _ spec: TaskSpec, source: CurlURL, credential: [HeaderField], s3: S3Source? = nil, destination: StorageURL,
+    _ spec: TaskSpec, source: CurlURL, credential: [HeaderField], s3: S3Object? = nil, destination: StorageURL,
     checkpoint: DownloadCheckpoint?,
     file: StagingFile?, ledger: any DownloadLedger, context: DownloadContext
   ) {

@@ -36,17 +36,17 @@ struct DownloadRun: Sendable {
     let client = S3Client(
       bucket: object.bucket, root: context.root, credential: spec.credential, pulse: ledger.pulse)
     do {
-      let source = try await S3Source(object, client: client)
+      let source = try await S3Object(object, client: client)
       let outcome = await run(source.url, s3: source)
       guard case .failed(let failure) = outcome, !Task.isCancelled, ledger.mayWrite else { return outcome }
-      let asking = context.root.loop.task { [spec] in await source.explained(failure, spec) }
+      let asking = context.root.loop.task { [spec] in await source.explained(failure, spec.headers) }
       let explained = try await withTaskCancellationHandler {
         try await asking.value
       } onCancel: {
         asking.cancel()
       }
       if let explained { return .failed(explained) }
-      let moved = try await S3Source(object, client: client)
+      let moved = try await source.moved()
       return await run(moved.url, s3: moved)
     } catch let failure as TaskFailure {
       return .failed(failure)
@@ -55,7 +55,7 @@ struct DownloadRun: Sendable {
     }
   }
 
-  private func run(_ source: CurlURL, credential: [HeaderField] = [], s3: S3Source? = nil) async -> DownloadOutcome {
+  private func run(_ source: CurlURL, credential: [HeaderField] = [], s3: S3Object? = nil) async -> DownloadOutcome {
     let file: StagingFile?
     switch await survey() {
     case .ended(let outcome): return outcome

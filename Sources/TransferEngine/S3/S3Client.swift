@@ -58,12 +58,18 @@ final class S3Client: Sendable {
 
   /// What the answer's document says.
   func document<Document: S3Document>(_ type: Document.Type, _ call: Call) async throws -> Document {
-    let answer = try await send(call)
+    try document(type, in: try await send(call), call.key)
+  }
+
+  /// What the document in an answer says. Throws ``S3Error`` if it is an error inside a success.
+  func document<Document: S3Document>(
+    _ type: Document.Type, in answer: HTTPAnswer, _ key: String?
+  ) throws -> Document {
     let document: Result<Document, S3Error>
     do throws(S3XMLError) {
       document = try Document.read(answer.body, status: answer.status)
     } catch {
-      throw TaskFailure.badResponse("\(error)", url: place(call.key))
+      throw TaskFailure.badResponse("\(error)", url: place(key))
     }
     return try document.get()
   }

@@ -17,8 +17,9 @@ package struct UploadEngine: Sendable {
     _ spec: TaskSpec, from checkpoint: UploadCheckpoint?, ledger: any UploadLedger
   ) async -> UploadOutcome {
     do {
-      let (root, open) = try source(of: spec, pulse: ledger.pulse)
-      let target = try await target(of: spec, root: root, ledger: ledger)
+      let parameters = try Self.parameters(of: spec)
+      let (root, open) = try source(of: spec, parameters, pulse: ledger.pulse)
+      let target = try await target(of: spec, parameters, root: root, ledger: ledger)
       let run = UploadRun(spec, to: target, from: checkpoint, ledger: ledger, lane: root.lane, open: open)
       let task = root.loop.task { await run.run() }
       return try await withTaskCancellationHandler {
@@ -36,14 +37,23 @@ package struct UploadEngine: Sendable {
   /// Gives up what a checkpoint names, so that nothing is left of it at the destination.
   package func abort(_ spec: TaskSpec, from checkpoint: UploadCheckpoint) async throws {
     guard let session = checkpoint.session else { return }
-    let root = try source(of: spec, pulse: {}).root
-    let target = try await target(of: spec, root: root, ledger: IdleLedger())
+    let parameters = try Self.parameters(of: spec)
+    let root = try source(of: spec, parameters, pulse: {}).root
+    let target = try await target(of: spec, parameters, root: root, ledger: IdleLedger())
     try await root.loop.task { try await target.abort(session: session) }.value
+  }
+
+  private static func parameters(of spec: TaskSpec) throws(TaskFailure) -> UploadParameters {
+    do throws(InvalidTask) {
+      return try UploadParameters(spec)
+    } catch {
+      throw TaskFailure(code: .parametersInvalid, message: "\(error)", class: .fail)
+    }
   }
 
   /// The root on whose loop the upload runs, and what opens the source as it is now.
   private func source(
-    of spec: TaskSpec, pulse: @escaping @Sendable () -> Void
+    of spec: TaskSpec, _ parameters: UploadParameters, pulse: @escaping @Sendable () -> Void
   ) throws(TaskFailure) -> (root: StorageRoot, open: @Sendable () async throws -> any UploadSource) {
     let place: ResourceURL
     do throws(InvalidURL) {
@@ -56,82 +66,115 @@ package struct UploadEngine: Sendable {
       guard let root = roots[url.root] else { throw StorageError.unknownRoot(url.root).failure }
       return (root, { try await StorageSource.open(url, in: root) })
     case .web(let web):
-      guard let root = roots.any, let url = CurlURL(web.text) else {
-        throw StorageError(.unknownRoot, "this worker has no storage, whose connections a copy needs").failure
+      let root = try anyRoot()
+      guard let url = CurlURL(web.text) else {
+        throw TaskFailure(code: .sourceInvalid, message: "the source cannot be sent", class: .fail)
       }
       return (
         root,
         {
-          // A credential that is not for the source is for the destination, or the target refuses it.
-          let secret = try await root.secret(of: spec, for: url) ?? []
+          var secret = try await root.secret(spec.credential, for: url)
+          // It is for the destination then, or the target refuses it.
+          if secret == nil, parameters.toCredential == nil { secret = [] }
+          guard let secret else { throw Self.refused(spec.credential, for: url) }
           let fields = spec.headers.filter { !secret.hasField($0.name) } + secret
-          return try await WebSource.open(url, fields: fields, lane: root.lane, pulse: pulse)
+          return try await RemoteSource.open(url, fields: fields, lane: root.lane, pulse: pulse)
         }
       )
-    case .s3, .tus:
-      throw TaskFailure(
-        code: .sourceInvalid,
-        message: "a copy cannot read \(place): download it to a storage, and upload it from there", class: .fail)
+    case .s3(let object):
+      let root = try anyRoot()
+      let client = S3Client(bucket: object.bucket, root: root, credential: spec.credential, pulse: pulse)
+      return (
+        root,
+        {
+          let s3 = try await S3Object(object, client: client)
+          return try await RemoteSource.open(s3.url, s3: s3, fields: spec.headers, lane: root.lane, pulse: pulse)
+        }
+      )
+    case .tus:
+      throw TaskFailure(code: .sourceInvalid, message: "a tus server gives no files", class: .fail)
     }
   }
 
+  /// A copy without a storage needs the connections of one.
+  private func anyRoot() throws(TaskFailure) -> StorageRoot {
+    guard let root = roots.any else {
+      throw StorageError(.unknownRoot, "this worker has no storage, whose connections a copy needs").failure
+    }
+    return root
+  }
+
   private func target(
-    of spec: TaskSpec, root: StorageRoot, ledger: any TransferLedger
+    of spec: TaskSpec, _ parameters: UploadParameters, root: StorageRoot, ledger: any TransferLedger
   ) async throws -> any UploadTarget {
-    let (place, parameters): (ResourceURL, UploadParameters)
-    do {
+    let place: ResourceURL
+    do throws(InvalidURL) {
       place = try ResourceURL(spec.destination ?? "")
-      parameters = try UploadParameters(spec)
-    } catch let error as InvalidURL {
-      throw TaskFailure(code: .destinationInvalid, message: "the destination: \(error)", class: .fail)
     } catch {
-      throw TaskFailure(code: .parametersInvalid, message: "\(error)", class: .fail)
+      throw TaskFailure(code: .destinationInvalid, message: "the destination: \(error)", class: .fail)
     }
     switch place {
     case .web(let web):
-      let (url, fields) = try await self.fields(of: spec, for: web, root: root)
+      let (url, fields) = try await self.fields(of: spec, parameters, for: web, root: root)
       return PutTarget(
         url: url, lane: root.lane, method: parameters.method == .post ? .post : .put, fields: fields,
         contentType: parameters.contentType, ledger: ledger)
     case .tus(let tus):
-      let (url, fields) = try await self.fields(of: spec, for: tus.endpoint, root: root)
+      let (url, fields) = try await self.fields(of: spec, parameters, for: tus.endpoint, root: root)
       return TusTarget(
         endpoint: url, lane: root.lane, fields: fields, name: StorageURL.fileName(ofSource: spec.source),
         parameters: parameters, ledger: ledger)
     case .s3(let s3):
-      let client = S3Client(bucket: s3.bucket, root: root, credential: spec.credential, pulse: ledger.pulse)
-      return S3Target(client: client, key: s3.key, parameters: parameters)
+      let credential = parameters.toCredential ?? spec.credential
+      let client = S3Client(bucket: s3.bucket, root: root, credential: credential, pulse: ledger.pulse)
+      return S3Target(client: client, key: s3.key, parameters: parameters, sharesSource: credential == spec.credential)
     case .storage:
       throw TaskFailure(
         code: .destinationInvalid, message: "an upload does not go to a storage: that is a copy", class: .fail)
     }
   }
 
-  /// The URL, and the task's header fields with those of its credential, which win. The header fields of a task whose
-  /// source is an http(s) URL are for that.
+  /// The URL, and the header fields of the credential for it. The header fields of a task are for its source, if that is
+  /// on another server.
   private func fields(
-    of spec: TaskSpec, for place: WebURL, root: StorageRoot
+    of spec: TaskSpec, _ parameters: UploadParameters, for place: WebURL, root: StorageRoot
   ) async throws -> (CurlURL, [HeaderField]) {
     guard let url = CurlURL(place.text) else {
       throw TaskFailure(code: .destinationInvalid, message: "the destination cannot be sent", class: .fail)
     }
-    let source = StorageURL.hasScheme(spec.source.utf8) ? nil : CurlURL(spec.source)
-    var secret = try await root.secret(of: spec, for: url)
-    if secret == nil, let source, try await root.secret(of: spec, for: source) != nil { secret = [] }
-    guard let secret else {
-      let message = "the credential \"\(spec.credential ?? "")\" is not for \(url.scheme)://\(url.server)"
-      throw TaskFailure(code: .credentialRefused, message: message, class: .fail)
+    let credential = parameters.toCredential ?? spec.credential
+    var secret = try await root.secret(credential, for: url)
+    let isRemote: Bool
+    switch try? ResourceURL(spec.source) {
+    case .web(let web)?:
+      isRemote = true
+      if secret == nil, parameters.toCredential == nil, let source = CurlURL(web.text),
+        try await root.secret(credential, for: source) != nil
+      {
+        secret = []
+      }
+    case .s3?:
+      isRemote = true
+      // The source refuses a credential that is not for it.
+      if parameters.toCredential == nil { secret = secret ?? [] }
+    default: isRemote = false
     }
-    return (url, (source == nil ? spec.headers : []).filter { !secret.hasField($0.name) } + secret)
+    guard let secret else { throw Self.refused(credential, for: url) }
+    return (url, (isRemote ? [] : spec.headers).filter { !secret.hasField($0.name) } + secret)
+  }
+
+  private static func refused(_ credential: String?, for url: CurlURL) -> TaskFailure {
+    let message = "the credential \"\(credential ?? "")\" is not for \(url.scheme)://\(url.server)"
+    return TaskFailure(code: .credentialRefused, message: message, class: .fail)
   }
 }
 
 extension StorageRoot {
-  /// The header fields of the task's credential for `url`; nil if the credential is not for it.
-  fileprivate func secret(of spec: TaskSpec, for url: CurlURL) async throws(TaskFailure) -> [HeaderField]? {
-    guard let name = spec.credential else { return [] }
+  /// The header fields of a credential for `url`; nil if it is not for it.
+  fileprivate func secret(_ credential: String?, for url: CurlURL) async throws(TaskFailure) -> [HeaderField]? {
+    guard let credential else { return [] }
     do throws(TaskFailure) {
-      return try await credentials.fields(of: name, for: url, on: files)
+      return try await credentials.fields(of: credential, for: url, on: files)
     } catch {
       guard error.code == .credentialRefused else { throw error }
       return nil

@@ -135,7 +135,8 @@ final class UploadRun: @unchecked Sendable {
     if let state, state.intendedAt > 0 { try await target.forget(order, since: state.intendedAt) }
     if order.ifExists != .replace || order.mayBeThere, let there = try await target.look() {
       let isOwn = there.owner == UploadedObject.Owner(task: spec.id, generation: order.generation)
-      if isOwn { return try succeeded(there, order) }
+      // One of another size is what a store made of a request that it did not know.
+      if isOwn, there.size ?? order.size == order.size { return try succeeded(there, order) }
       let isFormer = there.owner?.task == spec.id
       if isFormer { order.replaces = there.etag }
       switch order.ifExists {

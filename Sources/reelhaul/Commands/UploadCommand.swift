@@ -39,9 +39,11 @@ extension Subcommand {
       discussion: """
         Submits a task and prints its id once Kafka has it. The bytes go through the worker's memory, part by part, \
         and need no disk in between. After any interruption, any worker goes on. Every part is compared with the \
-        source's version, as for a download. The other rules are those of 'reelhaul upload'.
+        source's version, as for a download. From S3 to S3 with one credential, the store copies by itself if it can, \
+        and the bytes do not come to the worker. The other rules are those of 'reelhaul upload'.
 
-        The options of the group Upload need a destination that is not storage://. \(followUp)
+        --credential is for both ends, as far as they need one; with --to-credential it is for the source alone. The \
+        options of the group Upload need a destination that is not storage://. \(followUp)
         """,
       options: OptionSpec.sending(.copy),
       positionals: [
@@ -52,6 +54,9 @@ extension Subcommand {
         Example(
           "reelhaul copy https://example.com/film.mp4 s3://films/film.mp4 --credential archive --wait",
           "Copy it without a disk, and watch"),
+        Example(
+          "reelhaul copy s3://films/film.mp4 s3://films/film.mp4 --credential archive --to-credential mirror",
+          "Copy it to another store"),
         Example("reelhaul copy storage://default/a.mp4 storage://archive/a.mp4", "Copy it to another storage"),
       ],
       exits: ExitCode.meanings(.done, .failed, .usage, .unreachable))

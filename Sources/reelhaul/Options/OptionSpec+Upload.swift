@@ -16,13 +16,14 @@ extension OptionSpec {
       }
       return option
     }
-    return fields + ofUpload.map(\.option) + [.wait, .json] + producing
+    let own = ofUpload.map(\.option).filter { kind == .copy || $0.name != "to-credential" }
+    return fields + own + [.wait, .json] + producing
   }
 
   /// The options that make the parameters of an upload, with the names of their fields.
   static let ofUpload: [(field: String, option: OptionSpec)] = [
     ("method", method), ("partSize", partSize), ("contentType", contentType), ("metadata", metadata),
-    ("storageClass", storageClass), ("checksum", checksum),
+    ("storageClass", storageClass), ("checksum", checksum), ("toCredential", toCredential),
   ]
 
   private static let group = "Upload"
@@ -42,6 +43,9 @@ extension OptionSpec {
   fileprivate static let checksum = OptionSpec(
     "checksum", .choice(UploadParameters.Checksum.allCases.map(\.rawValue)), group: group,
     help: "What the server compares the bytes with; by default what it can")
+  fileprivate static let toCredential = OptionSpec(
+    "to-credential", .text, valueName: "NAME", group: group,
+    help: "The credential for the destination, where --credential is for the source alone")
 }
 
 extension UploadParameters {
@@ -54,5 +58,6 @@ extension UploadParameters {
     metadata = try arguments.pairs(.metadata)
     storageClass = arguments[.storageClass]
     checksum = arguments[.checksum].flatMap { Checksum(rawValue: $0) }
+    toCredential = arguments.given(.toCredential)
   }
 }

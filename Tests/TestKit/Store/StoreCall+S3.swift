@@ -10,13 +10,13 @@ extension StoreCall {
 
   private func s3Answer(_ state: inout StoreState) -> OriginResponse {
     switch request.operation {
-    case .putObject: putObject(&state)
+    case .copyObject where faults.ignoresCopySource, .putObject: putObject(&state)
     case .copyObject: copyObject(&state)
     case .getObject, .headObject: getObject(state)
     case .deleteObject: deleteObject(&state)
     case .deleteObjects: deleteObjects(&state)
     case .createUpload: createUpload(&state)
-    case .uploadPart: uploadPart(&state)
+    case .uploadPartCopy where faults.ignoresCopySource, .uploadPart: uploadPart(&state)
     case .uploadPartCopy: uploadPartCopy(&state)
     case .listParts: listParts(state)
     case .completeUpload: completeUpload(&state)

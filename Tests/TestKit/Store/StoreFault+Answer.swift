@@ -34,7 +34,7 @@ extension StoreFault {
       state.uploads[request.path.split(separator: "/").last.map(String.init) ?? ""] = nil
       return .text(410, "gone")
     case .lieComplete200WithError(let code):
-      guard request.operation == .completeUpload || request.operation == .copyObject else { return nil }
+      guard [.completeUpload, .copyObject, .uploadPartCopy].contains(request.operation) else { return nil }
       return StoreXML.error(200, code, "We encountered an internal error. Please try again.")
     default: return nil
     }

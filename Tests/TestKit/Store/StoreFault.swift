@@ -50,6 +50,8 @@ package enum StoreFault: Sendable {
   case corruptBit
   /// The end of an upload is answered as usual, and nothing is there.
   case completeButMissing
+  /// A copy is taken for a request that sends an empty body.
+  case ignoreCopySource
   /// `aws-chunked` bodies are kept with their framing, instead of 501.
   case keepsFraming
 
@@ -59,7 +61,7 @@ package enum StoreFault: Sendable {
   case wrongChecksumEcho
   /// Sets or removes a header field.
   case header(String, String?)
-  /// Complete: 200 with an `<Error>` of this code, and nothing is done.
+  /// Complete and copies: 200 with an `<Error>` of this code, and nothing is done.
   case lieComplete200WithError(code: String = "InternalError")
   /// The last parts are missing from the list.
   case listPartsMissing(Int)
@@ -86,6 +88,7 @@ package enum StoreFault: Sendable {
 // Questions to the faults of one request.
 extension [StoreFault] {
   var ignoresConditions: Bool { contains { if case .ignoreIfNoneMatch = $0 { true } else { false } } }
+  var ignoresCopySource: Bool { contains { if case .ignoreCopySource = $0 { true } else { false } } }
   var dropsPart: Bool { contains { if case .dropPart = $0 { true } else { false } } }
   var corrupts: Bool { contains { if case .corruptBit = $0 { true } else { false } } }
   var losesObject: Bool { contains { if case .completeButMissing = $0 { true } else { false } } }

@@ -15,7 +15,7 @@ package enum StoreOperation: String, Sendable {
   var isTus: Bool { rawValue.hasPrefix("tus") }
 
   /// Whether the body is content, and not XML.
-  var hasContent: Bool { [.putObject, .uploadPart, .put, .post, .tusCreate, .tusPatch].contains(self) }
+  package var hasContent: Bool { [.putObject, .uploadPart, .put, .post, .tusCreate, .tusPatch].contains(self) }
 
   init(_ request: StoreRequest) {
     let (method, query) = (request.method, request.query)

@@ -96,6 +96,27 @@ import Testing
     }
   }
 
+  @Test("a part that comes with status 200 is a part, and never the whole")
+  func aPartWithStatus200() {
+    let fields = ["content-range": "bytes 0-99/1000", "content-length": "100", "etag": "\"1\"", "last-modified": "L"]
+    guard case .part(0..<100, let identity) = judge(.first(count: 100), 200, fields), identity.size == 1000 else {
+      Issue.record("it was taken for something else")
+      return
+    }
+    #expect(judge(part, 200, good) == judge(part, 206, good))
+    guard case .refused = judge(.whole, 200, fields) else {
+      Issue.record("a part was accepted as the whole")
+      return
+    }
+    // The whole, whatever else is said of it.
+    let all = ["content-range": "bytes 0-99/100", "content-length": "100"]
+    let odd = ["content-range": "bytes 0-99/1000", "content-length": "1000"]
+    guard case .whole = judge(.first(count: 100), 200, all), case .whole = judge(.whole, 200, odd) else {
+      Issue.record("the whole was not accepted")
+      return
+    }
+  }
+
   @Test("ranges need a total and a length")
   func aTotalAndALengthAreNeededToPlanRanges() {
     let fields = ["content-range": "bytes 0-99/*", "content-length": "100"]

@@ -113,6 +113,9 @@ import Testing
     #expect(deleted.refused.map(\.error.code) == ["AccessDenied"])
     let copied: S3CopiedPart = try read(Self.copied)
     #expect(copied.etag == "9b2cf535f27731c974343645a3985328")
+    let whole = Self.copied.replacing("CopyPartResult", with: "CopyObjectResult")
+    let object: S3CopiedObject = try read(whole)
+    #expect(object.etag == "9b2cf535f27731c974343645a3985328")
   }
 
   @Test("an error inside of a success is an error")

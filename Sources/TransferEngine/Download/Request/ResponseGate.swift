@@ -39,7 +39,7 @@ struct ResponseGate: Hashable {
   func judge(_ head: CurlHead) -> Verdict {
     switch head.status {
     case 206: partial(head)
-    case 200: whole(head)
+    case 200: isPart(head) ? partial(head) : whole(head)
     case 301, 302, 303, 307, 308: redirect(head)
     case 412: asked == .whole ? .status(412) : .unranged
     case 416: unsatisfiable(head)
@@ -81,6 +81,14 @@ struct ResponseGate: Hashable {
       guard range == wanted else { return .refused("the server sent a different range than requested") }
       return .part(range, of: identity)
     }
+  }
+
+  /// Some stores answer a range with status 200. Such a body is a part, and must never pass for the whole.
+  private func isPart(_ head: CurlHead) -> Bool {
+    guard let value = head["content-range"].flatMap(ContentRange.init), let range = value.range,
+      let total = value.total, let length = Self.length(of: head)
+    else { return false }
+    return Int64(range.count) < total && length == Int64(range.count)
   }
 
   private func whole(_ head: CurlHead) -> Verdict {

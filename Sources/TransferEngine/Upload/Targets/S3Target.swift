@@ -11,6 +11,10 @@ struct S3Target: UploadTarget {
   let client: S3Client
   let key: String
   let parameters: UploadParameters
+  /// Whether a source at `s3://` is in the same store, with the same credential. Then the store copies by itself.
+  var sharesSource = false
+  /// Whether the store has refused to copy by itself.
+  let hasRefusedCopy = Lock(false)
 
   static let standardPart: Int64 = 8 << 20
   private static let mostParts: Int64 = 10_000
@@ -19,10 +23,12 @@ struct S3Target: UploadTarget {
   private static let finishes = 5
 
   /// Nil for an object that one PUT makes.
-  fileprivate struct Session {
+  struct Session {
     var uploadID: String?
     /// Whether the store takes checksums of parts.
     var hasChecksums = true
+    /// Whether the store copies the bytes by itself.
+    var copies = false
   }
 
   var location: String { client.place(key) }
@@ -58,8 +64,10 @@ struct S3Target: UploadTarget {
   }
 
   func begin(_ upload: UploadOrder) async throws -> [UInt8] {
-    guard !upload.plan.publishesAtOnce else { return Session().json }
-    var session = Session(hasChecksums: parameters.checksum != UploadParameters.Checksum.none)
+    let copies = copiesByStore(upload)
+    guard !upload.plan.publishesAtOnce else { return Session(copies: copies).json }
+    var session = Session(
+      hasChecksums: !copies && parameters.checksum != UploadParameters.Checksum.none, copies: copies)
     do {
       session.uploadID = try await create(upload, withChecksums: session.hasChecksums)
     } catch let error as S3Error where session.hasChecksums && [400, 501].contains(error.status) {
@@ -74,7 +82,7 @@ struct S3Target: UploadTarget {
 
   func resume(_ upload: UploadOrder, session: [UInt8], source: any UploadSource) async throws -> UploadStanding {
     let session = try Session(session)
-    if upload.mayBeThere, let there = try await own(upload) { return .finished(there) }
+    if upload.mayBeThere, let there = try await own(upload), there.size == upload.size { return .finished(there) }
     guard let uploadID = session.uploadID else { return .open([:]) }
     let listed: [S3PartList.Part]
     do {
@@ -88,10 +96,16 @@ struct S3Target: UploadTarget {
     for part in listed where (1...count).contains(part.number) {
       let range = upload.plan.range(of: part.number - 1, size: upload.size)
       guard part.size == Int64(range.count) else { continue }
+      if session.copies {
+        // It was copied of this version only.
+        receipts[part.number - 1] = UploadReceipt(segment: part.number - 1, etag: part.etag)
+        continue
+      }
       let bytes = try await source.read(range)
       let sums = try await client.computing { PartSums(bytes, needsMD5: part.crc32c == nil) }
       if let proof = sums.proof(etag: part.etag, crc32c: part.crc32c) {
-        receipts[part.number - 1] = UploadReceipt(segment: part.number - 1, etag: part.etag, checksum: proof)
+        receipts[part.number - 1] = UploadReceipt(
+          segment: part.number - 1, etag: part.etag, checksum: "\(proof.rawValue):\(sums.crc32c)")
       }
     }
     return .open(receipts)
@@ -111,6 +125,7 @@ struct S3Target: UploadTarget {
 
   func send(_ segment: UploadSegment, of upload: UploadOrder, session: [UInt8]) async throws -> UploadReceipt {
     let session = try Session(session)
+    if session.copies { return try await copy(segment, of: upload, session) }
     let bytes = try await upload.body.source.read(segment.range)
     let isPlain = try await client.isPlain()
     let (sums, hash) = try await client.computing {
@@ -151,7 +166,8 @@ struct S3Target: UploadTarget {
     // A tag that is no MD5 is that of an encrypted part, and proves nothing.
     if proof == nil, echoed != nil || S3ETag.looksLikeMD5(etag) { throw damaged }
     return UploadReceipt(
-      segment: segment.number, etag: etag, checksum: proof, versionID: head["x-amz-version-id"])
+      segment: segment.number, etag: etag, checksum: "\((proof ?? .none).rawValue):\(sums.crc32c)",
+      versionID: head["x-amz-version-id"])
   }
 
   func finish(_ upload: UploadOrder, session: [UInt8], receipts: [UploadReceipt]) async throws -> UploadedObject {
@@ -162,7 +178,7 @@ struct S3Target: UploadTarget {
         object = try await complete(upload, uploadID, session, receipts, isLast: number == Self.finishes - 1)
       }
     }
-    if session.uploadID == nil, let receipt = receipts.first, receipt.checksum != nil {
+    if session.uploadID == nil, let receipt = receipts.first, receipt.checksum?.hasPrefix("none:") == false {
       // The answer to the PUT says all that a HEAD would.
       object = UploadedObject(size: upload.size, etag: receipt.etag, versionID: receipt.versionID)
     }
@@ -178,6 +194,9 @@ struct S3Target: UploadTarget {
     let kinds = Set(receipts.map { $0.checksum?.prefix { $0 != ":" } })
     object.verified =
       kinds == ["crc32c"] ? .crc32c : kinds.isSubset(of: ["crc32c", "md5"]) ? .md5 : object.size == nil ? .none : .size
+    if hasRefusedCopy.withLock({ $0 }) {
+      object.remark = "the store does not copy by itself: the bytes went through the worker"
+    }
     return object
   }
 
@@ -203,7 +222,8 @@ struct S3Target: UploadTarget {
     _ upload: UploadOrder, _ uploadID: String, _ session: Session, _ receipts: [UploadReceipt], isLast: Bool
   ) async throws -> UploadedObject? {
     let parts = receipts.map { receipt in
-      let crc = receipt.checksum.flatMap { $0.hasPrefix("crc32c:") ? String($0.dropFirst(7)) : nil }
+      // The store wants that of every part, whether it has told it or not.
+      let crc = receipt.checksum.flatMap { $0.split(separator: ":").last.map(String.init) }
       return S3Completion.Part(
         number: receipt.segment + 1, etag: receipt.etag, crc32c: session.hasChecksums ? crc : nil)
     }
@@ -273,7 +293,7 @@ struct S3Target: UploadTarget {
     return uploads
   }
 
-  private func objectFields(_ upload: UploadOrder) -> [HeaderField] {
+  func objectFields(_ upload: UploadOrder) -> [HeaderField] {
     var fields = [
       HeaderField(name: "Content-Type", value: parameters.contentType ?? "application/octet-stream"),
       HeaderField(name: "x-amz-meta-reelhaul-task", value: "\(upload.task)"),
@@ -298,7 +318,7 @@ struct S3Target: UploadTarget {
     return TaskFailure(code: .destinationExists, message: "\(location) exists already: use --if-exists", class: .fail)
   }
 
-  private func condition(_ upload: UploadOrder) -> [HeaderField] {
+  func condition(_ upload: UploadOrder) -> [HeaderField] {
     if let etag = upload.replaces { return [HeaderField(name: "If-Match", value: etag)] }
     return upload.ifExists == .fail ? [HeaderField(name: "If-None-Match", value: "*")] : []
   }
@@ -320,9 +340,9 @@ private struct PartSums {
   }
 
   /// What proves that the store has these bytes; nil if nothing does.
-  func proof(etag: String, crc32c told: String?) -> String? {
-    if let told { return told == crc32c ? "crc32c:\(crc32c)" : nil }
-    return S3ETag.bare(etag) == md5 ? "md5" : nil
+  func proof(etag: String, crc32c told: String?) -> UploadVerification? {
+    if let told { return told == crc32c ? .crc32c : nil }
+    return S3ETag.bare(etag) == md5 ? .md5 : nil
   }
 }
 
@@ -335,6 +355,7 @@ extension S3Target.Session {
           switch name {
           case "uploadId": session.uploadID = try reader.string()
           case "checksums": session.hasChecksums = try reader.bool()
+          case "copies": session.copies = try reader.bool()
           default: try reader.skip()
           }
         }
@@ -345,11 +366,12 @@ extension S3Target.Session {
     }
   }
 
-  fileprivate var json: [UInt8] {
+  var json: [UInt8] {
     JSONWriter.write { json in
       json.object { json in
         json.member("uploadId", uploadID)
         json.member("checksums", hasChecksums)
+        if copies { json.member("copies", true) }
       }
     }
   }

@@ -2,25 +2,25 @@ import ReelhaulCurl
 import ReelhaulSystem
 import TaskCore
 
-/// The object that a download fetches from a store that speaks S3. Every request is signed.
-struct S3Source: Sendable {
+/// The object that a download or a copy reads from a store that speaks S3. Every request is signed.
+struct S3Object: Sendable {
   let client: S3Client
   /// Where the object is.
   let url: CurlURL
-  private let object: S3URL
+  private let place: S3URL
   private let query: S3Query
   private let endpoint: S3Endpoint
   private let signer = S3Signer()
   private(set) var credential: S3Credential
 
   /// Throws ``TaskFailure``.
-  init(_ object: S3URL, client: S3Client) async throws {
-    self.object = object
+  init(_ place: S3URL, client: S3Client) async throws {
+    self.place = place
     self.client = client
     credential = try await client.credential()
-    query = object.versionID.map { ["versionId": $0] } ?? [:]
+    query = place.versionID.map { ["versionId": $0] } ?? [:]
     do throws(InvalidS3Location) {
-      endpoint = try S3Endpoint(credential, bucket: object.bucket, key: object.key)
+      endpoint = try S3Endpoint(credential, bucket: place.bucket, key: place.key)
     } catch {
       throw TaskFailure(code: .sourceInvalid, message: "the source: \(error)", class: .fail)
     }
@@ -31,11 +31,19 @@ struct S3Source: Sendable {
   }
 
   /// The same object with keys that have not ended.
-  func current() async -> S3Source {
+  func current() async -> S3Object {
     guard let credential = try? await client.credential() else { return self }
-    var source = self
-    source.credential = credential
-    return source
+    var object = self
+    object.credential = credential
+    return object
+  }
+
+  /// The same object in the region that the store has told meanwhile.
+  func moved() async throws -> S3Object { try await S3Object(place, client: client) }
+
+  /// The value of `x-amz-copy-source`.
+  var copySource: String {
+    S3Encoding.path("\(place.bucket)/\(place.key)") + (query.isEmpty ? "" : "?\(query.text)")
   }
 
   /// Signs a request to the object itself, not one to which the store redirects.
@@ -61,15 +69,15 @@ struct S3Source: Sendable {
   /// What the store says of a failure of which only the status is known.
   ///
   /// Returns nil if it gives the object now, from another region than the one that was asked.
-  func explained(_ failure: TaskFailure, _ spec: TaskSpec) async -> TaskFailure? {
+  func explained(_ failure: TaskFailure, _ fields: [HeaderField]) async -> TaskFailure? {
     guard failure.code == .badResponse || failure.code.httpStatus.map((300..<500).contains) == true else {
       return failure
     }
-    let headers = [HeaderField(name: "Range", value: "bytes=0-0")] + spec.headers
+    let headers = [HeaderField(name: "Range", value: "bytes=0-0")] + fields
     do {
-      _ = try await client.send(S3Client.Call(method: .get, key: object.key, query: query, headers: headers))
+      _ = try await client.send(S3Client.Call(method: .get, key: place.key, query: query, headers: headers))
     } catch let error as S3Error {
-      return client.failure(error, object.key) as? TaskFailure ?? failure
+      return client.failure(error, place.key) as? TaskFailure ?? failure
     } catch {
       return failure
     }

@@ -4,9 +4,10 @@ import ReelhaulSystem
 import Synchronization
 import TaskCore
 
-/// A file of an http(s) server, of which every read asks for its range. A file that the server does not give in ranges,
-/// or without a validator that tells its versions apart, is held in memory if it is short.
-final class WebSource: UploadSource {
+/// A file of an http(s) server, or an object of a store that speaks S3, of which every read asks for its range. A file that
+/// the server does not give in ranges, or without a validator that tells its versions apart, is held in memory if it is
+/// short.
+final class RemoteSource: UploadSource {
   let identity: UploadIdentity
   private let server: SourceServer
   private let version: SourceIdentity
@@ -30,20 +31,21 @@ final class WebSource: UploadSource {
   }
 
   /// - Parameters:
+  ///   - s3: Signs the requests, if `url` is that of an object.
   ///   - fields: The task's header fields and those of its credential. They go only to the server of `url`.
   ///   - pulse: Called now and then while a request waits.
   static func open(
-    _ url: CurlURL, fields: [HeaderField], lane: HTTPLane, pulse: @escaping @Sendable () -> Void
-  ) async throws -> WebSource {
-    let server = SourceServer(url, fields: fields, lane: lane, pulse: pulse)
+    _ url: CurlURL, s3: S3Object? = nil, fields: [HeaderField], lane: HTTPLane, pulse: @escaping @Sendable () -> Void
+  ) async throws -> RemoteSource {
+    let server = SourceServer(url, s3: s3, fields: fields, lane: lane, pulse: pulse)
     if case .part(let bytes, let version) = try await server.get(.first(count: firstRange)), let size = version.size {
-      if Int64(bytes.count) == size { return WebSource(server, version, size: size, held: bytes) }
-      if version.hasValidator { return WebSource(server, version, size: size, held: nil) }
+      if Int64(bytes.count) == size { return RemoteSource(server, version, size: size, held: bytes) }
+      if version.hasValidator { return RemoteSource(server, version, size: size, held: nil) }
     }
     guard case .whole(let bytes, let version) = try await server.get(.whole) else {
       throw TaskFailure.badResponse("the server does not send the whole file", url: url.text)
     }
-    return WebSource(server, version, size: Int64(bytes.count), held: bytes)
+    return RemoteSource(server, version, size: Int64(bytes.count), held: bytes)
   }
 
   func read(_ range: Range<Int64>) async throws -> [UInt8] {
@@ -53,6 +55,15 @@ final class WebSource: UploadSource {
       throw UploadSourceChanged()
     }
     return bytes
+  }
+
+  /// The fields with which a store is asked to copy this very version by itself; nil where it cannot be asked.
+  var copyFields: [HeaderField]? {
+    guard held == nil, let s3 = server.s3, let etag = version.etag, !version.etagIsWeak else { return nil }
+    return [
+      HeaderField(name: "x-amz-copy-source", value: s3.copySource),
+      HeaderField(name: "x-amz-copy-source-if-match", value: etag),
+    ]
   }
 
   func check() async throws {
@@ -90,21 +101,36 @@ private final class SourceServer: Sendable {
     case unranged
   }
 
-  private let url: CurlURL
+  private struct State {
+    var url: CurlURL
+    /// Signs the requests to an object.
+    var s3: S3Object?
+    /// Where the redirects led to. After a failure they are followed anew.
+    var place: Place
+
+    init(_ url: CurlURL, s3: S3Object?) {
+      self.url = url
+      self.s3 = s3
+      place = Place(url: url.text, isAtOrigin: true)
+    }
+  }
+
   private let fields: [HeaderField]
   private let lane: HTTPLane
   private let pulse: @Sendable () -> Void
   private let limits = DownloadLimits()
-  /// Where the redirects led to. After a failure they are followed anew.
-  private let place: Lock<Place>
+  private let state: Lock<State>
 
-  init(_ url: CurlURL, fields: [HeaderField], lane: HTTPLane, pulse: @escaping @Sendable () -> Void) {
-    self.url = url
+  init(
+    _ url: CurlURL, s3: S3Object?, fields: [HeaderField], lane: HTTPLane, pulse: @escaping @Sendable () -> Void
+  ) {
     self.fields = fields
     self.lane = lane
     self.pulse = pulse
-    place = Lock(Place(url: url.text, isAtOrigin: true))
+    state = Lock(State(url, s3: s3))
   }
+
+  var s3: S3Object? { state.withLock { $0.s3 } }
 
   /// Throws ``UploadSourceChanged`` if a part of a version is asked for, and the source has another one.
   func get(_ asked: ResponseGate.Asked) async throws -> Bytes {
@@ -113,7 +139,7 @@ private final class SourceServer: Sendable {
       do {
         return try await once(asked)
       } catch let failure as TaskFailure {
-        place.withLock { $0 = Place(url: url.text, isAtOrigin: true) }
+        let failure = try await explained(failure)
         guard failure.class == .retry, let pause = budget.pause(after: failure) else { throw failure }
         // A random part, so that the connections of an upload do not all try again at the same moment.
         try await lane.loop.sleep(for: .milliseconds(Int64.random(in: pause / 2...pause)))
@@ -121,13 +147,33 @@ private final class SourceServer: Sendable {
     }
   }
 
+  /// What a failure means, after which all begins at the source's own server again, in the region where it is.
+  private func explained(_ failure: TaskFailure) async throws -> TaskFailure {
+    let s3 = state.withLock { state in
+      state = State(state.url, s3: state.s3)
+      return state.s3
+    }
+    guard let s3 else { return failure }
+    if let explained = await s3.explained(failure, fields) { return explained }
+    let moved = try await s3.moved()
+    state.withLock { $0 = State(moved.url, s3: moved) }
+    var failure = failure
+    failure.class = .retry
+    return failure
+  }
+
   private func once(_ asked: ResponseGate.Asked) async throws -> Bytes {
     let receiver = SourceReceiver()
+    let (url, place, s3) = state.withLock { ($0.url, $0.place, $0.s3) }
+    let signer = await s3?.current()
     let exchange = Exchange(
-      asked, at: place.withLock { $0 }, source: url, isMedia: ResponseGate.isMedia(path: url.path),
-      redirects: limits.redirects)
+      asked, at: place, source: url, isMedia: ResponseGate.isMedia(path: url.path), redirects: limits.redirects)
     let end = await Fetch(exchange, receiver: receiver)
-      .run(on: lane.client, sharing: lane.hosts, of: lane.name, pulse: pulse) { request(asked, to: $0) }
+      .run(on: lane.client, sharing: lane.hosts, of: lane.name, pulse: pulse) { place in
+        var sent = request(asked, to: place)
+        signer?.sign(&sent)
+        return sent
+      }
     try Task.checkCancellation()
     switch receiver.answer {
     case nil: throw end.interruption?.failure ?? .badResponse("there was no answer", url: end.place.url)
@@ -144,11 +190,11 @@ private final class SourceServer: Sendable {
     }
     if let reason = receiver.refusal {
       let message =
-        "\(URLRedaction.redact(url.text)) \(reason): only a file of at most \(WebSource.longestHeld) bytes is copied from there"
+        "\(URLRedaction.redact(url.text)) \(reason): only a file of at most \(RemoteSource.longestHeld) bytes is copied from there"
       throw TaskFailure(code: .sourceInvalid, message: message, class: .fail)
     }
     if let failure = end.interruption?.failure { throw failure }
-    place.withLock { $0 = end.place }
+    state.withLock { $0.place = end.place }
     switch receiver.answer {
     case .part(let range, let identity):
       guard receiver.bytes.count == range.count else {
@@ -181,12 +227,15 @@ private final class SourceReceiver: FetchReceiver, @unchecked Sendable {
   private(set) var bytes: [UInt8] = []
   /// Why a whole file is not held.
   private(set) var refusal: String?
-  private var limit = WebSource.longestHeld
+  private var limit = RemoteSource.longestHeld
 
   func receive(_ answer: SourceAnswer, from place: Place) -> Reception {
     self.answer = answer
     switch answer {
-    case .part(let range, _): limit = Int64(range.count)
+    case .part(let range, _):
+      limit = Int64(range.count)
+      // Arrays that grow would need twice the memory.
+      bytes.reserveCapacity(range.count)
     case .whole(let identity, let isDelimited):
       if !isDelimited { refusal = "does not say where the file ends" }
       if identity.size ?? 0 > limit { refusal = Self.tooLong }

@@ -1,0 +1,58 @@
+import ReelhaulCurl
+import ReelhaulSystem
+import TaskCore
+
+/// Copies that the store makes by itself, so that no byte comes to the worker.
+extension S3Target {
+  /// Whether the store is asked to copy by itself. A copy of a whole object has no condition on its destination that all
+  /// stores look at, so one that must not replace anything goes through the worker; it is not longer than a part.
+  func copiesByStore(_ upload: UploadOrder) -> Bool {
+    guard sharesSource, !hasRefusedCopy.withLock({ $0 }), Self.copyFields(upload) != nil else { return false }
+    return !upload.plan.publishesAtOnce || condition(upload).isEmpty
+  }
+
+  private static func copyFields(_ upload: UploadOrder) -> [HeaderField]? {
+    (upload.body.source as? RemoteSource)?.copyFields
+  }
+
+  /// Lets the store copy a part, or the whole object: of this version of the source, and of no other.
+  func copy(_ segment: UploadSegment, of upload: UploadOrder, _ session: Session) async throws -> UploadReceipt {
+    guard let fields = Self.copyFields(upload) else { throw UploadSourceChanged() }
+    var call = S3Client.Call(method: .put, key: key, headers: fields)
+    call.isSlow = true
+    if let uploadID = session.uploadID {
+      call.query = ["partNumber": "\(segment.number + 1)", "uploadId": uploadID]
+      let range = "bytes=\(segment.range.lowerBound)-\(segment.range.upperBound - 1)"
+      call.headers.append(HeaderField(name: "x-amz-copy-source-range", value: range))
+    } else {
+      call.headers += [HeaderField(name: "x-amz-metadata-directive", value: "REPLACE")] + objectFields(upload)
+    }
+    do {
+      let answer = try await client.send(call)
+      // A store that knows no copies takes the request for one that sends an empty body.
+      guard !answer.body.isEmpty else { throw S3Error(status: 501) }
+      let etag =
+        session.uploadID == nil
+        ? try client.document(S3CopiedObject.self, in: answer, key).etag
+        : try client.document(S3CopiedPart.self, in: answer, key).etag
+      return UploadReceipt(segment: segment.number, etag: etag)
+    } catch let error as S3Error {
+      switch error.code {
+      case "PreconditionFailed", "NoSuchKey", "NoSuchVersion": throw UploadSourceChanged()
+      case "NoSuchUpload": throw UploadGone()
+      default: break
+      }
+      guard Self.refusesCopy(error) else { throw client.failure(error, key) }
+      // Another upload then takes the bytes from the worker.
+      hasRefusedCopy.withLock { $0 = true }
+      try await abort(session: session.json)
+      throw UploadGone()
+    }
+  }
+
+  /// Whether the store does not copy at all, or not this source.
+  private static func refusesCopy(_ error: S3Error) -> Bool {
+    [405, 501].contains(error.status)
+      || ["NotImplemented", "AccessDenied", "MethodNotAllowed", "InvalidRequest"].contains(error.code)
+  }
+}
