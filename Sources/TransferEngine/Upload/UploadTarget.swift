@@ -90,6 +90,8 @@ package struct UploadedObject: Hashable, Sendable {
   package var size: Int64?
   package var etag: String?
   package var versionID: String?
+  /// Of all its bytes, in the form of the protocol.
+  package var checksum: String?
   /// Where it is, if the server chose the place.
   package var location: String?
   /// The task and generation that uploaded it, if the object says so.
@@ -144,11 +146,14 @@ package struct UploadReceipt: Hashable, Sendable {
   package var etag: String
   /// In the form of the protocol.
   package var checksum: String?
+  /// Of the bytes that were sent, or compared, if it was computed.
+  package var crc32c: UInt32?
 
-  package init(segment: Int, etag: String = "", checksum: String? = nil) {
+  package init(segment: Int, etag: String = "", checksum: String? = nil, crc32c: UInt32? = nil) {
     self.segment = segment
     self.etag = etag
     self.checksum = checksum
+    self.crc32c = crc32c
   }
 }
 

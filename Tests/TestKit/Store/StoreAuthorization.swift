@@ -53,10 +53,12 @@ enum StoreAuthorization {
     }
     guard credential[2] == options.region else {
       let region = StoreXML.element("Region", options.region)
-      return StoreXML.error(
+      var response = StoreXML.error(
         400, "AuthorizationHeaderMalformed",
         "The authorization header is malformed; the region '\(credential[2])' is wrong; expecting '\(options.region)'",
         more: region)
+      response["x-amz-bucket-region"] = options.region
+      return response
     }
     if state.expired.contains(Self.credential(of: request)) {
       return StoreXML.error(400, "ExpiredToken", "The provided token has expired.")

@@ -17,12 +17,16 @@ struct S3Target: UploadTarget {
   private static let parallel = 16
   /// How often a request that finishes an upload is sent.
   private static let finishes = 5
+  private static let finishPause = Duration.milliseconds(300)
+  private let hasSent = Lock(false)
 
   /// Nil for an object that one PUT makes.
   fileprivate struct Session {
     var uploadID: String?
     /// Whether the store takes checksums of parts.
     var hasChecksums = true
+    /// Whether it makes one checksum of them, that of the whole object.
+    var isWhole = false
   }
 
   var location: String { client.place(key) }
@@ -54,27 +58,37 @@ struct S3Target: UploadTarget {
     {
       object.owner = .init(task: task, generation: generation)
     }
+    if head["x-amz-checksum-type"] == Self.wholeChecksum.value { object.checksum = head["x-amz-checksum-crc32c"] }
     return object
   }
 
   func begin(_ upload: UploadOrder) async throws -> [UInt8] {
     guard !upload.plan.publishesAtOnce else { return Session().json }
-    var session = Session(hasChecksums: parameters.checksum != UploadParameters.Checksum.none)
-    do {
-      session.uploadID = try await create(upload, withChecksums: session.hasChecksums)
-    } catch let error as S3Error where session.hasChecksums && [400, 501].contains(error.status) {
-      // A store that does not know the algorithm.
-      session.hasChecksums = false
-      session.uploadID = try await failing { try await create(upload, withChecksums: false) }
-    } catch {
-      throw client.failure(error, key)
+    // The newest way first: older stores refuse it.
+    var ways = [Session(hasChecksums: false)]
+    if parameters.checksum != UploadParameters.Checksum.none { ways += [Session(), Session(isWhole: true)] }
+    while let way = ways.popLast() {
+      do {
+        return try await create(upload, way).json
+      } catch let error as S3Error where [400, 501].contains(error.status) && !error.refreshesCredentials {
+        guard !ways.isEmpty else { throw client.failure(error, key) }
+      } catch {
+        throw client.failure(error, key)
+      }
     }
-    return session.json
+    throw UploadGone()
   }
 
   func resume(_ upload: UploadOrder, session: [UInt8], source: any UploadSource) async throws -> UploadStanding {
     let session = try Session(session)
-    if upload.mayBeThere, let there = try await own(upload) { return .finished(there) }
+    if upload.mayBeThere, var there = try await own(upload) {
+      if let told = there.checksum {
+        guard try await told == crc32c(of: source) else { throw damaged }
+        there.verified = .crc32c
+      }
+      there.remark = try await remark(upload)
+      return .finished(there)
+    }
     guard let uploadID = session.uploadID else { return .open([:]) }
     let listed: [S3PartList.Part]
     do {
@@ -90,7 +104,8 @@ struct S3Target: UploadTarget {
       guard part.size == Int64(range.count) else { continue }
       let sums = PartSums(try await source.read(range), needsMD5: part.crc32c == nil)
       if let proof = sums.proof(etag: part.etag, crc32c: part.crc32c) {
-        receipts[part.number - 1] = UploadReceipt(segment: part.number - 1, etag: part.etag, checksum: proof)
+        receipts[part.number - 1] = UploadReceipt(
+          segment: part.number - 1, etag: part.etag, checksum: proof, crc32c: sums.crc)
       }
     }
     return .open(receipts)
@@ -122,11 +137,16 @@ struct S3Target: UploadTarget {
       call.query = ["partNumber": "\(segment.number + 1)", "uploadId": uploadID]
     } else {
       call.headers += objectFields(upload)
-      call.headers += condition(upload)
+      // Before the first try the run has looked.
+      let isAgain = hasSent.withLock { sent in
+        defer { sent = true }
+        return sent
+      }
+      if isAgain || upload.mayBeThere { try await checkDestination(upload) }
     }
     let head: CurlHead
     do {
-      head = try await client.send(call).head
+      head = session.uploadID == nil ? try await conditionally(upload, call) : try await client.send(call).head
     } catch let error as S3Error {
       if session.uploadID != nil, error.status == 404, error.code != "NoSuchBucket" { throw UploadGone() }
       if error.status == 412 {
@@ -141,13 +161,14 @@ struct S3Target: UploadTarget {
     let proof = PartSums(bytes, needsMD5: echoed == nil).proof(etag: etag, crc32c: echoed)
     // A tag that is no MD5 is that of an encrypted part, and proves nothing.
     if proof == nil, echoed != nil || S3ETag.looksLikeMD5(etag) { throw damaged }
-    return UploadReceipt(segment: segment.number, etag: etag, checksum: proof)
+    return UploadReceipt(segment: segment.number, etag: etag, checksum: proof, crc32c: sums.crc)
   }
 
   func finish(_ upload: UploadOrder, session: [UInt8], receipts: [UploadReceipt]) async throws -> UploadedObject {
     let session = try Session(session)
     var object: UploadedObject?
     if let uploadID = session.uploadID {
+      try await checkDestination(upload)
       for number in 0..<Self.finishes where object == nil {
         object = try await complete(upload, uploadID, session, receipts, isLast: number == Self.finishes - 1)
       }
@@ -162,6 +183,8 @@ struct S3Target: UploadTarget {
         class: .fail)
     }
     let kinds = Set(receipts.map { $0.checksum?.prefix { $0 != ":" } })
+    object.remark = try await remark(upload)
+    guard object.verified == .none else { return object }
     object.verified =
       kinds == ["crc32c"] ? .crc32c : kinds.isSubset(of: ["crc32c", "md5"]) ? .md5 : object.size == nil ? .none : .size
     return object
@@ -178,10 +201,35 @@ struct S3Target: UploadTarget {
 
   // MARK: Requests
 
-  private func create(_ upload: UploadOrder, withChecksums: Bool) async throws -> String {
+  private func create(_ upload: UploadOrder, _ way: Session) async throws -> Session {
+    var session = way
     var call = S3Client.Call(method: .post, key: key, query: ["uploads": ""], headers: objectFields(upload))
-    if withChecksums { call.headers.append(HeaderField(name: "x-amz-checksum-algorithm", value: "CRC32C")) }
-    return try await client.document(S3InitiatedUpload.self, call).uploadID
+    if way.hasChecksums { call.headers.append(HeaderField(name: "x-amz-checksum-algorithm", value: "CRC32C")) }
+    if way.isWhole { call.headers.append(Self.wholeChecksum) }
+    let (document, head) = try await client.answer(S3InitiatedUpload.self, call)
+    session.uploadID = document.uploadID
+    session.isWhole = way.isWhole && head["x-amz-checksum-type"] == Self.wholeChecksum.value
+    return session
+  }
+
+  private func crc32c(of source: any UploadSource) async throws -> String {
+    var (crc, offset) = (UInt32(0), Int64(0))
+    while offset < source.identity.size {
+      let end = min(source.identity.size, offset + Self.standardPart)
+      crc = try await source.read(offset..<end).withUnsafeBytes { ReelhaulSystem.crc32c($0, continuing: crc) }
+      offset = end
+    }
+    return S3Checksum.crc32c(crc)
+  }
+
+  private static let wholeChecksum = HeaderField(name: "x-amz-checksum-type", value: "FULL_OBJECT")
+
+  /// The checksum of the whole file, if it is known of all parts.
+  private func wholeCRC32C(_ upload: UploadOrder, _ receipts: [UploadReceipt]) -> String? {
+    let parts = receipts.compactMap { receipt in
+      receipt.crc32c.map { ($0, Int64(upload.plan.range(of: receipt.segment, size: upload.size).count)) }
+    }
+    return parts.count == receipts.count ? S3Checksum.crc32c(S3Checksum.fullCRC32C(parts)) : nil
   }
 
   /// Nil where it is to be tried again.
@@ -198,9 +246,19 @@ struct S3Target: UploadTarget {
     call.body = { [body = upload.body] in body.document(xml) }
     call.payloadHash = Hex.encode(digest(.sha256, of: xml))
     call.isSlow = true
-    call.headers += condition(upload)
+    let whole = session.isWhole ? wholeCRC32C(upload, receipts) : nil
+    if let whole {
+      call.headers += [HeaderField(name: "x-amz-checksum-crc32c", value: whole), Self.wholeChecksum]
+    }
+    var isWhole = false
     do {
-      _ = try await client.document(S3CompletedUpload.self, call)
+      let told = try await conditionally(upload, call) { call in
+        try await client.document(S3CompletedUpload.self, call)
+      }
+      if let whole, let crc = told.crc32c, told.checksumType == Self.wholeChecksum.value {
+        guard crc == whole else { throw damaged }
+        isWhole = true
+      }
     } catch let error as S3Error {
       // Its answer may have been lost, and this one is about what it did.
       if let there = try await own(upload) { return there }
@@ -210,14 +268,21 @@ struct S3Target: UploadTarget {
         throw try await occupied(upload)
       case 404 where error.code != "NoSuchBucket": throw UploadGone()
       case 409: throw UploadGone()
+      case 400 where error.code == "InvalidPart": throw UploadIncomplete()
       default: break
       }
       let failure = client.failure(error, key)
       guard let failure = failure as? TaskFailure, failure.class == .retry, !isLast else { throw failure }
-    } catch let failure as TaskFailure where failure.class == .retry && !isLast {
+      try await client.pause(Self.finishPause)
+    } catch let failure as TaskFailure
+      where failure.class == .retry && failure.code != .digestMismatch && !isLast
+    {
       if let there = try await own(upload) { return there }
+      try await client.pause(Self.finishPause)
     }
-    return try await own(upload)
+    var object = try await own(upload)
+    if isWhole { object?.verified = .crc32c }
+    return object
   }
 
   /// The object, if it is this task's.
@@ -284,9 +349,65 @@ struct S3Target: UploadTarget {
     return TaskFailure(code: .destinationExists, message: "\(location) exists already: use --if-exists", class: .fail)
   }
 
-  private func condition(_ upload: UploadOrder) -> [HeaderField] {
-    if let etag = upload.replaces { return [HeaderField(name: "If-Match", value: etag)] }
-    return upload.ifExists == .fail ? [HeaderField(name: "If-None-Match", value: "*")] : []
+  // MARK: Conditions
+
+  private func conditions() async throws -> S3Conditions? {
+    let (store, isAWS) = try await client.store()
+    return isAWS ? .honoured : S3Conditions.of(store)
+  }
+
+  /// Sends the request that makes the object, with its condition.
+  ///
+  /// A bucket that has not been asked yet whether it looks at conditions gets one more, which no object meets. It refuses
+  /// the request then, which is sent again without; or it makes the object, and so has shown that it does not look.
+  private func conditionally<Answer>(
+    _ upload: UploadOrder, _ call: S3Client.Call, send: (S3Client.Call) async throws -> Answer
+  ) async throws -> Answer {
+    var call = call
+    if let etag = upload.replaces { call.headers.append(HeaderField(name: "If-Match", value: etag)) }
+    guard upload.replaces == nil, upload.ifExists == .fail else { return try await send(call) }
+    call.headers.append(HeaderField(name: "If-None-Match", value: "*"))
+    if try await conditions() == nil {
+      let store = try await client.store().name
+      var question = call
+      question.headers.append(HeaderField(name: "If-Match", value: "\"reelhaul-\(upload.task)\""))
+      do {
+        let answer = try await send(question)
+        S3Conditions.learn(.ignored, of: store)
+        return answer
+      } catch let error as S3Error {
+        switch error.status {
+        case 412: S3Conditions.learn(.honoured, of: store)
+        case 404 where error.code == "NoSuchKey": S3Conditions.learn(.honoured, of: store)
+        case 501: S3Conditions.learn(.untold, of: store)
+        case 400 where ["InvalidRequest", "InvalidArgument"].contains(error.code):
+          S3Conditions.learn(.untold, of: store)
+        default: throw error
+        }
+      }
+    }
+    return try await send(call)
+  }
+
+  private func conditionally(_ upload: UploadOrder, _ call: S3Client.Call) async throws -> CurlHead {
+    try await conditionally(upload, call) { try await client.send($0).head }
+  }
+
+  /// Looks once more before the object is made, where the store may not look at the condition.
+  private func checkDestination(_ upload: UploadOrder) async throws {
+    guard upload.ifExists == .fail, upload.replaces == nil, try await conditions() != .honoured,
+      let there = try await look(), there.owner?.task != upload.task
+    else { return }
+    throw try await occupied(upload)
+  }
+
+  private func remark(_ upload: UploadOrder) async throws -> String? {
+    guard upload.ifExists == .fail, upload.replaces == nil else { return nil }
+    switch try await conditions() {
+    case .honoured: return nil
+    case .ignored: return "no overwrite is not guaranteed: the store does not look at If-None-Match"
+    case .untold, nil: return "no overwrite is not guaranteed: it is not known whether the store looks at If-None-Match"
+    }
   }
 
   private var damaged: TaskFailure {
@@ -297,11 +418,13 @@ struct S3Target: UploadTarget {
 
 /// The checksums of a part.
 private struct PartSums {
+  let crc: UInt32
   let crc32c: String
   private let md5: String?
 
   init(_ bytes: [UInt8], needsMD5: Bool) {
-    crc32c = S3Checksum.crc32c(bytes.withUnsafeBytes { ReelhaulSystem.crc32c($0) })
+    crc = bytes.withUnsafeBytes { ReelhaulSystem.crc32c($0) }
+    crc32c = S3Checksum.crc32c(crc)
     md5 = needsMD5 ? Hex.encode(digest(.md5, of: bytes)) : nil
   }
 
@@ -321,6 +444,7 @@ extension S3Target.Session {
           switch name {
           case "uploadId": session.uploadID = try reader.string()
           case "checksums": session.hasChecksums = try reader.bool()
+          case "wholeChecksum": session.isWhole = try reader.bool()
           default: try reader.skip()
           }
         }
@@ -336,6 +460,7 @@ extension S3Target.Session {
       json.object { json in
         json.member("uploadId", uploadID)
         json.member("checksums", hasChecksums)
+        json.member("wholeChecksum", isWhole)
       }
     }
   }
