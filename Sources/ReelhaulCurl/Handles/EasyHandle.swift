@@ -144,6 +144,7 @@ final class EasyHandle {
     let version = offersHTTP2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1
     try check(rh_easy_set_long(raw, CURLOPT_HTTP_VERSION, Int(version)))
     try check(rh_easy_set_string(raw, CURLOPT_URL, request.url))
+    if request.isSentOnce { try check(rh_easy_set_long(raw, CURLOPT_FRESH_CONNECT, 1)) }
     if request.keepsPath { try check(rh_easy_set_long(raw, CURLOPT_PATH_AS_IS, 1)) }
     try setMethod(request)
     try setHeaders(request.headers)

@@ -35,6 +35,9 @@ package struct CurlRequest: Sendable {
   package var body: (any CurlBody)?
   /// Whether `.` and `..` between the slashes of the path are sent as they are.
   package var keepsPath = false
+  /// Whether it must not be sent again by itself: libcurl repeats any request that gets no answer on a connection which
+  /// it has used before, and cannot know whether it was carried out. So it gets a connection of its own.
+  package var isSentOnce = false
   /// Bytes that are read at once, if that is to be less than the client's ``CurlOptions/receiveBuffer``.
   package var receiveBuffer: Int?
 

@@ -31,6 +31,8 @@ final class S3Client: Sendable {
     var body: (@Sendable () -> any CurlBody)?
     /// The SHA-256 of the body in hexadecimal digits, if it is known; the empty body's is.
     var payloadHash: String?
+    /// Whether a second one would do something else than the first.
+    var isSentOnce = false
     /// The server may work for minutes before it answers.
     var isSlow = false
   }
@@ -154,6 +156,7 @@ final class S3Client: Sendable {
       lowSpeed: call.isSlow ? nil : .init(bytesPerSecond: 512, seconds: 60),
       deadline: call.isSlow ? .seconds(600) : nil)
     request.keepsPath = true
+    request.isSentOnce = call.isSentOnce
     request.body = call.body?()
     return request
   }

@@ -61,7 +61,8 @@ final class UploadHarness: Sendable {
       {"s3": {"s3": {"accessKeyId": "AKIATEST", "secretAccessKey": "secret", "endpoint": "\(store.url())"\(token)},
       "allowHTTP": true}}
       """
-    try write(Array(json.utf8), to: path)
+    try write(Array(json.utf8), to: "\(path).new")
+    guard rename("\(path).new", path) == 0 else { throw SystemError.last("rename") }
   }
 
   /// The credential `s3` has this session token from now on.

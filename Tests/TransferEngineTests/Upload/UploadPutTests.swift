@@ -155,6 +155,20 @@ import Testing
     }
   }
 
+  @Test("a POST gets a connection of its own, so that libcurl does not repeat it") func postedOnce() async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes())
+      let spec = Self.spec(harness) { $0.parameters = Array(#"{"method": "POST"}"#.utf8) }
+      // The first leaves a connection behind.
+      #expect(await harness.run(spec).failure == nil)
+      harness.store.script { $0.operation == .post && $0.ordinal == 2 ? [.closeAfterApplying] : [] }
+      let queued = Self.spec(harness) { $0.parameters = spec.parameters }
+      _ = await harness.run(queued)
+      let second = harness.store.exchanges(.post).dropFirst()
+      #expect(second.first?.request.connection != harness.store.exchanges(.post).first?.request.connection)
+    }
+  }
+
   @Test("a file that must not be replaced is remarked as not guaranteed") func remark() async throws {
     for ifExists in [IfExists.fail, .replace] {
       try await run({ $0.ifExists = ifExists }, script: { _ in [.ignoreIfNoneMatch] }) { harness, outcome in

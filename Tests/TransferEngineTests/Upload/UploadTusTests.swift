@@ -97,7 +97,7 @@ import Testing
     for by in [Self.piece + 1, rest] {
       try await run(script: { request in
         switch request.operation {
-        case .tusPatch where request.ordinal == 2: [.closeBeforeReading]
+        case .tusPatch where request.ordinal == 2: [.status(500)]
         case .tusHead where request.ordinal == 1: [.offsetAhead(by: by)]
         default: []
         }

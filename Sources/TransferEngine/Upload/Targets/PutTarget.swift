@@ -55,6 +55,7 @@ struct PutTarget: UploadTarget {
         method, url: place.text, headers: (place.isSameOrigin(as: url) ? headers() : []) + more,
         lowSpeed: Self.lowSpeed)
       request.body = body
+      request.isSentOnce = method == .post
       let answer: HTTPAnswer
       do {
         answer = try await call(request)

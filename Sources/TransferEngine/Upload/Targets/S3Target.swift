@@ -204,6 +204,7 @@ struct S3Target: UploadTarget {
   private func create(_ upload: UploadOrder, _ way: Session) async throws -> Session {
     var session = way
     var call = S3Client.Call(method: .post, key: key, query: ["uploads": ""], headers: objectFields(upload))
+    call.isSentOnce = true
     if way.hasChecksums { call.headers.append(HeaderField(name: "x-amz-checksum-algorithm", value: "CRC32C")) }
     if way.isWhole { call.headers.append(Self.wholeChecksum) }
     let (document, head) = try await client.answer(S3InitiatedUpload.self, call)

@@ -194,8 +194,9 @@ struct TusTarget: UploadTarget {
 
   /// The URL of a new upload.
   private func create(_ more: [(name: String, value: String)]) async throws -> String {
-    let answer = try await lane.answer(
-      CurlRequest(.post, url: endpoint.text, headers: headers(for: endpoint.text) + more), pulse: ledger.pulse)
+    var request = CurlRequest(.post, url: endpoint.text, headers: headers(for: endpoint.text) + more)
+    request.isSentOnce = true
+    let answer = try await lane.answer(request, pulse: ledger.pulse)
     guard answer.status == 201 else { throw TaskFailure(refusing: answer, url: endpoint.text) }
     guard let url = answer.head["location"].flatMap(endpoint.resolving), ["http", "https"].contains(url.scheme),
       !url.hasCredentials
