@@ -198,7 +198,8 @@ final class EasyHandle {
     for (name, value) in fields {
       let isSafe = !name.isEmpty && !(name + value).utf8.contains { $0 == 0x0D || $0 == 0x0A || $0 == 0 }
       // libcurl needs "Name;" for a field with an empty value; "Name:" would remove the field.
-      let line = value.isEmpty ? "\(name);" : "\(name): \(value)"
+      let isRemoved = value.isEmpty && name == "Expect"
+      let line = isRemoved ? "\(name):" : value.isEmpty ? "\(name);" : "\(name): \(value)"
       guard isSafe, let longer = curl_slist_append(list, line) else {
         curl_slist_free_all(list)
         throw CurlError(.badRequest, message: "a header field cannot be sent")

@@ -25,7 +25,8 @@ package struct CurlRequest: Sendable {
   package var method: Method
   /// `http://` or `https://`, without a user name and password.
   package var url: String
-  /// Sent unchanged, after libcurl's own `Host`, `Accept` and `User-Agent`, which these fields may override.
+  /// Sent unchanged, after libcurl's own `Host`, `Accept` and `User-Agent`, which these fields may override. An empty
+  /// `Expect` removes libcurl's own.
   package var headers: [(name: String, value: String)]
   package var connectTimeout: Duration
   package var lowSpeed: LowSpeed?
