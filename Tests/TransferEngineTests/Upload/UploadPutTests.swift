@@ -22,16 +22,27 @@ import Testing
     return spec
   }
 
-  private func run(
-    options: StoreOptions = StoreOptions(), _ change: (inout TaskSpec) -> Void = { _ in },
-    script: @escaping StoreServer.Script, _ check: (UploadHarness, UploadOutcome) async throws -> Void
-  ) async throws {
-    try await UploadHarness.run(options: options) { harness in
-      try harness.put(Self.bytes())
-      harness.store.script(script)
-      let outcome = await harness.run(Self.spec(harness, change))
-      try await check(harness, outcome)
+  /// An upload to a server with these faults.
+  private struct Upload {
+    let options: StoreOptions
+    let change: (inout TaskSpec) -> Void
+    let script: StoreServer.Script
+
+    func run(_ check: (UploadHarness, UploadOutcome) async throws -> Void) async throws {
+      try await UploadHarness.run(options: options) { harness in
+        try harness.put(UploadPutTests.bytes())
+        harness.store.script(script)
+        let outcome = await harness.run(UploadPutTests.spec(harness, change))
+        try await check(harness, outcome)
+      }
     }
+  }
+
+  private func upload(
+    options: StoreOptions = StoreOptions(), _ change: @escaping (inout TaskSpec) -> Void = { _ in },
+    script: @escaping StoreServer.Script
+  ) -> Upload {
+    Upload(options: options, change: change, script: script)
   }
 
   private static func expectThere(
@@ -44,14 +55,14 @@ import Testing
   }
 
   @Test("a server that refuses or ignores Expect gets the file without it") func expect() async throws {
-    try await run(script: { $0["expect"] != nil ? [.status(417)] : [] }) { harness, outcome in
+    try await upload(script: { $0["expect"] != nil ? [.status(417)] : [] }).run { harness, outcome in
       #expect(outcome.failure == nil, "\(outcome)")
       #expect(harness.store.exchanges(.put).first?.request["expect"] != nil, "it was asked")
       Self.expectThere(harness)
     }
     var options = StoreOptions()
     options.honoursExpect = false
-    try await run(options: options, script: { _ in [] }) { harness, outcome in
+    try await upload(options: options, script: { _ in [] }).run { harness, outcome in
       #expect(outcome.failure == nil, "\(outcome)")
       Self.expectThere(harness)
     }
@@ -59,7 +70,7 @@ import Testing
 
   @Test("a refusal that comes before the file is sent costs no bytes", arguments: [401, 403, 411, 413, 415])
   func refusedAtOnce(status: Int) async throws {
-    try await run(script: { $0.operation == .put ? [.status(status)] : [] }) { harness, outcome in
+    try await upload(script: { $0.operation == .put ? [.status(status)] : [] }).run { harness, outcome in
       #expect(outcome.failure?.code == .http(status) && outcome.failure?.class == .fail, "\(outcome)")
       #expect(harness.store.exchanges(.put).map(\.bodyLength) == [0])
     }
@@ -69,7 +80,7 @@ import Testing
   func refusedInTheMiddle(status: Int) async throws {
     var options = StoreOptions()
     options.honoursExpect = false
-    try await run(options: options, script: { $0.operation == .put ? [.status(status), .noContinue] : [] }) {
+    try await upload(options: options, script: { $0.operation == .put ? [.status(status), .noContinue] : [] }).run {
       _, outcome in
       #expect(outcome.failure?.code == .http(status) && outcome.failure?.class == .fail, "\(outcome)")
     }
@@ -77,12 +88,12 @@ import Testing
 
   @Test("a redirect that keeps the method is followed with the whole file", arguments: [307, 308])
   func redirect(status: Int) async throws {
-    try await run(
+    try await upload(
       script: { request in
         request.path == "/put/film.mp4" && request.operation == .put
           ? [.redirect(to: "/put/other.mp4", status: status)] : []
       }
-    ) { harness, outcome in
+    ).run { harness, outcome in
       #expect(outcome.failure == nil, "\(outcome)")
       #expect(outcome.object?.verified == .md5)
       #expect(harness.store.exchanges(.put).last?.request["x-secret"] == "a secret")
@@ -112,7 +123,7 @@ import Testing
       (.redirect(to: "file:///etc/passwd"), .redirectRefused),
       (.redirect(to: "http://169.254.169.254/put"), .addressGivesCredentials),
     ] {
-      try await run(script: { $0.operation == .put ? [fault] : [] }) { harness, outcome in
+      try await upload(script: { $0.operation == .put ? [fault] : [] }).run { harness, outcome in
         #expect(outcome.failure?.code == code && outcome.failure?.class == .fail, "\(outcome)")
         let objects = harness.store.objects.count
         #expect(objects == 0)
@@ -131,14 +142,14 @@ import Testing
       ([], .md5),
       ([("ETag", "\"00000000000000000000000000000bad\"")], .size), ([("ETag", nil)], .size),
     ] as [([(String, String?)], UploadVerification)] {
-      try await run(
+      try await upload(
         script: { $0.operation == .put ? fields.map { .header($0.0, $0.1) } : [] }
-      ) { harness, outcome in
+      ).run { harness, outcome in
         #expect(outcome.object?.verified == expected, "\(fields): \(outcome)")
         Self.expectThere(harness)
       }
     }
-    try await run({ $0.expect.sha256 = sha256 }, script: { _ in [] }) { harness, outcome in
+    try await upload({ $0.expect.sha256 = sha256 }, script: { _ in [] }).run { harness, outcome in
       #expect(harness.store.exchanges(.put).first?.request["repr-digest"] == echo)
       #expect(outcome.object?.verified == .sha256, "\(outcome)")
     }
@@ -150,7 +161,7 @@ import Testing
       ("Repr-Digest", "sha-256=:\(Base64.encode(digest(.sha256, of: [1]))):"), ("x-amz-checksum-crc32c", "AAAAAA=="),
     ])
   func damaged(name: String, value: String) async throws {
-    try await run(script: { $0.operation == .put ? [.header(name, value)] : [] }) { _, outcome in
+    try await upload(script: { $0.operation == .put ? [.header(name, value)] : [] }).run { _, outcome in
       #expect(outcome.failure?.code == .digestMismatch && outcome.failure?.class == .retry, "\(outcome)")
     }
   }
@@ -171,7 +182,7 @@ import Testing
 
   @Test("a file that must not be replaced is remarked as not guaranteed") func remark() async throws {
     for ifExists in [IfExists.fail, .replace] {
-      try await run({ $0.ifExists = ifExists }, script: { _ in [.ignoreIfNoneMatch] }) { harness, outcome in
+      try await upload({ $0.ifExists = ifExists }, script: { _ in [.ignoreIfNoneMatch] }).run { harness, outcome in
         #expect((outcome.object?.remark != nil) == (ifExists == .fail), "\(outcome)")
         #expect(harness.store.exchanges(.put).last?.request["if-none-match"] == (ifExists == .fail ? "*" : nil))
       }

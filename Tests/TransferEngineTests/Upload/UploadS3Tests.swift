@@ -23,17 +23,28 @@ import Testing
     return spec
   }
 
-  /// Runs an upload against a store with these faults.
-  private func run(
-    _ bytes: [UInt8] = Self.bytes(), options: StoreOptions = StoreOptions(), spec: TaskSpec = Self.spec(),
-    script: @escaping StoreServer.Script, _ check: (UploadHarness, UploadOutcome) async throws -> Void
-  ) async throws {
-    try await UploadHarness.run(options: options) { harness in
-      try harness.put(bytes)
-      harness.store.script(script)
-      let outcome = await harness.run(spec)
-      try await check(harness, outcome)
+  /// An upload to a store with these faults.
+  private struct Upload {
+    let bytes: [UInt8]
+    let options: StoreOptions
+    let spec: TaskSpec
+    let script: StoreServer.Script
+
+    func run(_ check: (UploadHarness, UploadOutcome) async throws -> Void) async throws {
+      try await UploadHarness.run(options: options) { harness in
+        try harness.put(bytes)
+        harness.store.script(script)
+        let outcome = await harness.run(spec)
+        try await check(harness, outcome)
+      }
     }
+  }
+
+  private func upload(
+    _ bytes: [UInt8] = Self.bytes(), options: StoreOptions = StoreOptions(), spec: TaskSpec = Self.spec(),
+    script: @escaping StoreServer.Script
+  ) -> Upload {
+    Upload(bytes: bytes, options: options, spec: spec, script: script)
   }
 
   private static func expectThere(
@@ -92,7 +103,7 @@ import Testing
 
   @Test("a part whose answer has another tag or checksum is sent again", arguments: [false, true])
   func lyingPart(hasChecksums: Bool) async throws {
-    try await run(
+    try await upload(
       script: { request in
         switch request.operation {
         case .createUpload where !hasChecksums && request["x-amz-checksum-algorithm"] != nil: [.status(501)]
@@ -101,7 +112,7 @@ import Testing
         default: []
         }
       }
-    ) { harness, outcome in
+    ).run { harness, outcome in
       #expect(outcome.object?.verified == (hasChecksums ? .crc32c : .md5), "\(outcome)")
       #expect(harness.store.exchanges(.uploadPart).count == 5)
       Self.expectThere(harness)
@@ -110,7 +121,7 @@ import Testing
 
   @Test("a store that always receives other bytes never gets its upload finished")
   func damagedParts() async throws {
-    try await run(script: { $0.operation == .uploadPart ? [.wrongChecksumEcho] : [] }) { harness, outcome in
+    try await upload(script: { $0.operation == .uploadPart ? [.wrongChecksumEcho] : [] }).run { harness, outcome in
       #expect(outcome.failure?.code == .digestMismatch && outcome.failure?.class == .retry, "\(outcome)")
       #expect(harness.store.exchanges(.completeUpload).isEmpty)
     }
@@ -119,9 +130,9 @@ import Testing
   @Test("only the part that the store has lost is sent again, and the tag of an encrypted part is learned")
   func lostPart() async throws {
     for fault in [StoreFault.dropPart, .header("ETag", "\"of-an-encrypted-part\"")] {
-      try await run(
+      try await upload(
         script: { $0.operation == .uploadPart && $0.partNumber == 2 && $0.attempt == 1 ? [fault] : [] }
-      ) { harness, outcome in
+      ).run { harness, outcome in
         #expect(outcome.failure == nil, "\(outcome)")
         #expect(harness.store.exchanges(.createUpload).count == 1)
         let isDropped = if case .dropPart = fault { true } else { false }
@@ -133,7 +144,7 @@ import Testing
 
   @Test("a store that keeps losing a part fails the attempt")
   func lostParts() async throws {
-    try await run(script: { $0.operation == .uploadPart && $0.partNumber == 2 ? [.dropPart] : [] }) {
+    try await upload(script: { $0.operation == .uploadPart && $0.partNumber == 2 ? [.dropPart] : [] }).run {
       harness, outcome in
       #expect(outcome.failure?.class == .retry, "\(outcome)")
       let (objects, uploads) = (harness.store.objects.count, harness.store.uploads.count)
@@ -167,7 +178,7 @@ import Testing
   @Test("an end whose answer is lost or damaged is found out by a look, and not repeated")
   func lostComplete() async throws {
     for fault in [StoreFault.closeAfterApplying, .truncatedXML] {
-      try await run(script: { $0.operation == .completeUpload ? [fault] : [] }) { harness, outcome in
+      try await upload(script: { $0.operation == .completeUpload ? [fault] : [] }).run { harness, outcome in
         #expect(outcome.object?.verified == .crc32c, "\(outcome)")
         #expect(harness.store.exchanges(.completeUpload).count == 1)
         Self.expectThere(harness)
@@ -200,9 +211,9 @@ import Testing
   @Test("an end with status 200 and an error inside is no success")
   func errorInside() async throws {
     let spec = Self.spec()
-    try await run(
+    try await upload(
       spec: spec, script: { $0.operation == .completeUpload && $0.ordinal == 1 ? [.lieComplete200WithError()] : [] }
-    ) { harness, outcome in
+    ).run { harness, outcome in
       #expect(outcome.failure == nil, "\(outcome)")
       Self.expectThere(harness)
     }
@@ -222,7 +233,7 @@ import Testing
 
   @Test("an end that is confirmed although nothing is there is no success")
   func completeButMissing() async throws {
-    try await run(script: { $0.operation == .completeUpload && $0.ordinal == 1 ? [.completeButMissing] : [] }) {
+    try await upload(script: { $0.operation == .completeUpload && $0.ordinal == 1 ? [.completeButMissing] : [] }).run {
       harness, outcome in
       #expect(outcome.failure == nil, "\(outcome)")
       #expect(harness.store.exchanges(.createUpload).count == 2)
@@ -233,7 +244,7 @@ import Testing
   @Test("an object that is shorter or other than what was sent is no success")
   func damagedObject() async throws {
     for fault in [StoreFault.truncateObject(by: 1), .wrongChecksumEcho] {
-      try await run(script: { $0.operation == .completeUpload ? [fault] : [] }) { _, outcome in
+      try await upload(script: { $0.operation == .completeUpload ? [fault] : [] }).run { _, outcome in
         #expect(outcome.failure?.class == .retry, "\(outcome)")
       }
     }
@@ -241,7 +252,8 @@ import Testing
 
   @Test("an upload that the store has forgotten is sent anew", arguments: [StoreOperation.uploadPart, .completeUpload])
   func expired(operation: StoreOperation) async throws {
-    try await run(script: { $0.operation == operation && $0.ordinal == 2 ? [.noSuchUpload] : [] }) { harness, outcome in
+    try await upload(script: { $0.operation == operation && $0.ordinal == 2 ? [.noSuchUpload] : [] }).run {
+      harness, outcome in
       #expect(outcome.failure == nil, "\(outcome)")
       Self.expectThere(harness)
     }
@@ -259,11 +271,11 @@ import Testing
 
   @Test("after a conflict at the end all is sent anew, and nothing stays open", arguments: [false, true])
   func conflict(uploadIsGone: Bool) async throws {
-    try await run(
+    try await upload(
       script: {
         $0.operation == .completeUpload && $0.ordinal == 1 ? [.conflict409OnComplete(uploadIsGone: uploadIsGone)] : []
       }
-    ) { harness, outcome in
+    ).run { harness, outcome in
       #expect(outcome.failure == nil, "\(outcome)")
       #expect(harness.store.exchanges(.createUpload).count == 2)
       Self.expectThere(harness)
@@ -275,7 +287,8 @@ import Testing
   @Test("a clock that differs by hours is taken from the store", arguments: [small, size])
   func skew(size: Int) async throws {
     let bytes = Self.bytes(size)
-    try await run(bytes, spec: Self.spec { _ in }, script: { _ in [.clockSkew(seconds: -7200)] }) { harness, outcome in
+    try await upload(bytes, spec: Self.spec { _ in }, script: { _ in [.clockSkew(seconds: -7200)] }).run {
+      harness, outcome in
       #expect(outcome.failure == nil, "\(outcome)")
       Self.expectThere(harness, bytes)
     }
@@ -283,7 +296,7 @@ import Testing
 
   @Test("a store that asks for fewer requests gets them, and the upload goes on")
   func slowDown() async throws {
-    try await run(script: { $0.operation == .uploadPart ? [.slowDown(times: 2)] : [] }) { harness, outcome in
+    try await upload(script: { $0.operation == .uploadPart ? [.slowDown(times: 2)] : [] }).run { harness, outcome in
       #expect(outcome.failure == nil, "\(outcome)")
       Self.expectThere(harness)
     }
@@ -293,14 +306,14 @@ import Testing
   func region(redirects: Bool) async throws {
     var options = StoreOptions()
     options.region = "eu-west-1"
-    try await run(
+    try await upload(
       options: options, spec: Self.spec { _ in },
       script: { request in
         guard redirects, request["authorization"]?.contains("/eu-west-1/") != true else { return [] }
         let body = "<Error><Code>PermanentRedirect</Code><Endpoint>films.s3.example.com</Endpoint></Error>"
         return [.status(301, headers: [("x-amz-bucket-region", "eu-west-1")], body: body)]
       }
-    ) { harness, outcome in
+    ).run { harness, outcome in
       #expect(outcome.failure == nil, "\(outcome)")
       Self.expectThere(harness)
     }
@@ -308,7 +321,7 @@ import Testing
 
   @Test("a bucket that has no place yet is tried later")
   func temporaryRedirect() async throws {
-    try await run(script: { _ in [.redirect(to: "http://films.s3.example.com/")] }) { _, outcome in
+    try await upload(script: { _ in [.redirect(to: "http://films.s3.example.com/")] }).run { _, outcome in
       #expect(outcome.failure?.class == .retry, "\(outcome)")
     }
   }
@@ -335,13 +348,13 @@ import Testing
 
   @Test("without the right to list the bucket a missing object looks forbidden, and is uploaded")
   func forbiddenHead() async throws {
-    try await run(
+    try await upload(
       spec: Self.spec { _ in },
       script: { [isThere = Lock(false)] request in
         if request.operation == .completeUpload { isThere.withLock { $0 = true } }
         return request.operation == .headObject && !isThere.withLock { $0 } ? [.status(403)] : []
       }
-    ) { harness, outcome in
+    ).run { harness, outcome in
       #expect(outcome.failure == nil, "\(outcome)")
       Self.expectThere(harness)
     }
@@ -376,7 +389,7 @@ import Testing
   @Test("a store that refuses to be asked is sent the plain condition", arguments: [small, size])
   func untold(size: Int) async throws {
     let bytes = Self.bytes(size)
-    try await run(bytes, spec: Self.spec { _ in }, script: { $0["if-match"] == nil ? [] : [.status(501)] }) {
+    try await upload(bytes, spec: Self.spec { _ in }, script: { $0["if-match"] == nil ? [] : [.status(501)] }).run {
       harness, outcome in
       #expect(outcome.object?.remark?.contains("not known") == true, "\(outcome)")
       Self.expectThere(harness, bytes)
@@ -386,7 +399,7 @@ import Testing
   @Test("no question is asked where an object may be replaced", arguments: [small, size])
   func replace(size: Int) async throws {
     let bytes = Self.bytes(size)
-    try await run(bytes, script: { _ in [.ignoreIfNoneMatch] }) { harness, outcome in
+    try await upload(bytes, script: { _ in [.ignoreIfNoneMatch] }).run { harness, outcome in
       #expect(outcome.object != nil && outcome.object?.remark == nil, "\(outcome)")
       #expect(
         harness.store.exchanges.allSatisfy { $0.request["if-match"] == nil && $0.request["if-none-match"] == nil })
@@ -431,21 +444,21 @@ import Testing
   func wholeChecksum() async throws {
     let bytes = Self.bytes()
     let crc = StoreChecksum.crc32c.of([bytes])
-    try await run(script: { _ in [] }) { harness, outcome in
+    try await upload(script: { _ in [] }).run { harness, outcome in
       let object = harness.store.objects["films/film.mp4"]
       #expect(outcome.object?.verified == .crc32c, "\(outcome)")
       #expect(object?.checksumType == "FULL_OBJECT" && object?.checksums[.crc32c] == crc)
       #expect(harness.store.exchanges(.completeUpload).last?.request["x-amz-checksum-crc32c"] == crc)
     }
-    try await run(
+    try await upload(
       script: { $0.operation == .createUpload && $0["x-amz-checksum-type"] != nil ? [.status(400)] : [] }
-    ) { harness, outcome in
+    ).run { harness, outcome in
       #expect(outcome.object?.verified == .crc32c, "\(outcome)")
       #expect(harness.store.objects["films/film.mp4"]?.checksumType == "COMPOSITE")
     }
-    try await run(
+    try await upload(
       script: { $0.operation == .createUpload && $0["x-amz-checksum-algorithm"] != nil ? [.status(501)] : [] }
-    ) { harness, outcome in
+    ).run { harness, outcome in
       #expect(outcome.object?.verified == .md5, "\(outcome)")
       #expect(harness.store.objects["films/film.mp4"]?.checksumType == nil)
     }
@@ -454,7 +467,7 @@ import Testing
   @Test("a file that is not longer than a part takes one PUT", arguments: [0, 1, part, part + 1])
   func onePut(size: Int) async throws {
     let bytes = Self.bytes(size)
-    try await run(bytes, script: { _ in [] }) { harness, outcome in
+    try await upload(bytes, script: { _ in [] }).run { harness, outcome in
       #expect(outcome.failure == nil, "\(outcome)")
       #expect(harness.store.exchanges(.putObject).count == (size > Self.part ? 0 : 1))
       #expect(harness.store.exchanges(.createUpload).count == (size > Self.part ? 1 : 0))
@@ -466,7 +479,7 @@ import Testing
   func equalParts() async throws {
     var options = StoreOptions()
     options.wantsEqualParts = true
-    try await run(options: options, script: { _ in [] }) { harness, outcome in
+    try await upload(options: options, script: { _ in [] }).run { harness, outcome in
       #expect(outcome.failure == nil, "\(outcome)")
       Self.expectThere(harness)
     }

@@ -21,16 +21,26 @@ import Testing
       headers: [HeaderField(name: "X-Secret", value: "a secret")])
   }
 
-  private func run(
-    options: StoreOptions = StoreOptions(), script: @escaping StoreServer.Script,
-    _ check: (UploadHarness, UploadOutcome) async throws -> Void
-  ) async throws {
-    try await UploadHarness.run(options: options) { harness in
-      try harness.put(Self.bytes())
-      harness.store.script(script)
-      let outcome = await harness.run(Self.spec(harness))
-      try await check(harness, outcome)
+  /// An upload to a server with these faults.
+  private struct Upload {
+    let options: StoreOptions
+    let script: StoreServer.Script
+
+    func run(_ check: (UploadHarness, UploadOutcome) async throws -> Void) async throws {
+      try await UploadHarness.run(options: options) { harness in
+        try harness.put(UploadTusTests.bytes())
+        harness.store.script(script)
+        let outcome = await harness.run(UploadTusTests.spec(harness))
+        try await check(harness, outcome)
+      }
     }
+  }
+
+  private func upload(
+    options: StoreOptions = StoreOptions(),
+    script: @escaping StoreServer.Script
+  ) -> Upload {
+    Upload(options: options, script: script)
   }
 
   /// Whether the file is there once, and nothing else.
@@ -49,9 +59,9 @@ import Testing
     for checksums in [[StoreChecksum.sha256], []] {
       var options = StoreOptions()
       options.tusChecksums = checksums
-      try await run(
+      try await upload(
         options: options, script: { $0.operation == .tusPatch && $0.ordinal <= 2 ? [.offsetFalls(by: by)] : [] }
-      ) { harness, outcome in
+      ).run { harness, outcome in
         #expect(outcome.failure == nil, "\(outcome)")
         Self.expectThere(harness)
       }
@@ -59,7 +69,7 @@ import Testing
   }
 
   @Test("a server that keeps a part of every request is no failing one") func alwaysFalls() async throws {
-    try await run(script: { $0.operation == .tusPatch && $0.ordinal <= 10 ? [.offsetFalls(by: 6 << 20)] : [] }) {
+    try await upload(script: { $0.operation == .tusPatch && $0.ordinal <= 10 ? [.offsetFalls(by: 6 << 20)] : [] }).run {
       harness, outcome in
       #expect(outcome.failure == nil, "\(outcome)")
       Self.expectThere(harness)
@@ -84,7 +94,7 @@ import Testing
 
   @Test("a server that has more than was sent ends the upload", arguments: [1, 1 << 30])
   func ahead(by: Int64) async throws {
-    try await run(script: { $0.operation == .tusPatch && $0.ordinal == 2 ? [.offsetAhead(by: by)] : [] }) {
+    try await upload(script: { $0.operation == .tusPatch && $0.ordinal == 2 ? [.offsetAhead(by: by)] : [] }).run {
       harness, outcome in
       #expect(outcome.failure?.code == .uploadAhead && outcome.failure?.class == .fail, "\(outcome)")
       #expect(harness.store.exchanges(.tusPatch).count == 2)
@@ -95,13 +105,13 @@ import Testing
   func aheadAfterAnInterruption() async throws {
     let rest = Int64(Self.size) - Self.piece
     for by in [Self.piece + 1, rest] {
-      try await run(script: { request in
+      try await upload(script: { request in
         switch request.operation {
         case .tusPatch where request.ordinal == 2: [.status(500)]
         case .tusHead where request.ordinal == 1: [.offsetAhead(by: by)]
         default: []
         }
-      }) { harness, outcome in
+      }).run { harness, outcome in
         #expect(outcome.failure?.code == .uploadAhead && outcome.failure?.class == .fail, "\(outcome)")
         let objects = harness.store.objects.count
         #expect(objects == 0)
@@ -113,7 +123,7 @@ import Testing
 
   @Test("a wrong offset and a damaged request are answered by asking where to go on", arguments: [409, 460, 500, 503])
   func again(status: Int) async throws {
-    try await run(script: { $0.operation == .tusPatch && $0.ordinal == 2 ? [.status(status)] : [] }) {
+    try await upload(script: { $0.operation == .tusPatch && $0.ordinal == 2 ? [.status(status)] : [] }).run {
       harness, outcome in
       #expect(outcome.failure == nil, "\(outcome)")
       #expect(harness.store.exchanges(.tusHead).count == 2)
@@ -125,7 +135,7 @@ import Testing
   @Test("bytes that are damaged on the way are noticed by the server, and sent again") func corrupted() async throws {
     var options = StoreOptions()
     options.tusChecksums = [.sha256]
-    try await run(options: options, script: { _ in [] }) { harness, outcome in
+    try await upload(options: options, script: { _ in [] }).run { harness, outcome in
       let patches = harness.store.exchanges(.tusPatch)
       #expect(patches.allSatisfy { $0.request["upload-checksum"]?.hasPrefix("sha256 ") == true })
       Self.expectThere(harness)
@@ -152,7 +162,8 @@ import Testing
   }
 
   @Test("an upload that is gone is sent anew") func gone() async throws {
-    try await run(script: { $0.operation == .tusPatch && $0.ordinal == 2 ? [.gone410] : [] }) { harness, outcome in
+    try await upload(script: { $0.operation == .tusPatch && $0.ordinal == 2 ? [.gone410] : [] }).run {
+      harness, outcome in
       #expect(outcome.failure == nil, "\(outcome)")
       #expect(outcome.object?.remark == nil)
       Self.expectThere(harness)
@@ -162,19 +173,19 @@ import Testing
   @Test("a file that is larger than the server takes is refused before anything is sent") func maxSize() async throws {
     var options = StoreOptions()
     options.tusMaxSize = 1_000_000
-    try await run(options: options, script: { _ in [] }) { harness, outcome in
+    try await upload(options: options, script: { _ in [] }).run { harness, outcome in
       #expect(outcome.failure?.code == .fileTooLarge && outcome.failure?.class == .fail, "\(outcome)")
       #expect(harness.store.exchanges(.tusCreate).isEmpty)
     }
     // A server that says it only when it is asked.
-    try await run(script: { $0.operation == .tusCreate ? [.maxSize(1_000_000)] : [] }) { harness, outcome in
+    try await upload(script: { $0.operation == .tusCreate ? [.maxSize(1_000_000)] : [] }).run { harness, outcome in
       #expect(outcome.failure?.code == .http(413) && outcome.failure?.class == .fail, "\(outcome)")
       #expect(harness.store.exchanges(.tusPatch).isEmpty)
     }
   }
 
   @Test("a proxy that takes only small requests is named by the failure") func proxyLimit() async throws {
-    try await run(script: { $0.operation == .tusPatch ? [.status(413)] : [] }) { _, outcome in
+    try await upload(script: { $0.operation == .tusPatch ? [.status(413)] : [] }).run { _, outcome in
       #expect(outcome.failure?.class == .fail && outcome.failure?.message.contains("--part-size") == true, "\(outcome)")
     }
   }
@@ -182,7 +193,7 @@ import Testing
   @Test("an expiry in the past is no reason to stop") func expired() async throws {
     var options = StoreOptions()
     options.tusExpiresAfter = -3600
-    try await run(options: options, script: { _ in [] }) { harness, outcome in
+    try await upload(options: options, script: { _ in [] }).run { harness, outcome in
       #expect(outcome.failure == nil, "\(outcome)")
       Self.expectThere(harness)
     }
@@ -190,9 +201,9 @@ import Testing
 
   @Test("a file that the server took and does not show fails, and is not sent again by itself")
   func vanished() async throws {
-    try await run(script: {
+    try await upload(script: {
       $0.operation == .tusPatch ? [.completeButMissing] : $0.operation == .tusHead ? [.status(404)] : []
-    }) {
+    }).run {
       harness, outcome in
       #expect(
         outcome.failure?.class == .fail && outcome.failure?.message.contains("does not show") == true, "\(outcome)")
@@ -218,7 +229,7 @@ import Testing
 
   @Test("an upload on a host that the worker must not reach is refused", arguments: ["10.1.2.3", "169.254.169.254"])
   func privateHost(address: String) async throws {
-    try await run(script: { $0.operation == .tusCreate ? [.locationOnOtherHost("http://\(address)")] : [] }) {
+    try await upload(script: { $0.operation == .tusCreate ? [.locationOnOtherHost("http://\(address)")] : [] }).run {
       harness, outcome in
       #expect(outcome.failure?.class == .fail, "\(outcome)")
       #expect(outcome.failure?.code.rawValue.hasPrefix("address_") == true, "\(outcome)")
@@ -227,7 +238,7 @@ import Testing
   }
 
   @Test("a new upload without a URL is no upload") func noLocation() async throws {
-    try await run(script: { $0.operation == .tusCreate ? [.noLocation] : [] }) { harness, outcome in
+    try await upload(script: { $0.operation == .tusCreate ? [.noLocation] : [] }).run { harness, outcome in
       #expect(outcome.failure?.code == .badResponse, "\(outcome)")
       #expect(harness.store.exchanges(.tusPatch).isEmpty)
     }
