@@ -90,7 +90,7 @@ enum TaskDetails {
     }
     let texts = [
       ("location", URLRedaction.redact(upload.location)), ("etag", upload.etag), ("version", upload.versionID),
-      ("verified", upload.verified.rawValue),
+      ("verified", upload.verified.rawValue), ("remark", upload.remark),
     ]
     return texts.compactMap { name, text in text.map { (name, $0) } }
   }
