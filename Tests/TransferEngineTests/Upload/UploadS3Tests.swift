@@ -186,12 +186,15 @@ import Testing
     }
   }
 
-  @Test("the run after a lost answer to the end finds the object, and sends nothing", arguments: [small, size])
-  func foundAfterwards(size: Int) async throws {
+  @Test(
+    "the run after a lost answer to the end finds the object, and sends nothing", arguments: [small, size],
+    [IfExists.replace, .fail])
+  func foundAfterwards(size: Int, ifExists: IfExists) async throws {
     try await UploadHarness.run { harness in
       let bytes = Self.bytes(size)
       try harness.put(bytes)
-      let (spec, ledger) = (Self.spec(), UploadRecordingLedger())
+      let (spec, ledger) = (Self.spec { $0.ifExists = ifExists }, UploadRecordingLedger())
+      if ifExists == .fail { S3Conditions.learn(.honoured, of: "\(harness.store.url())/films") }
       let isLost = Lock(false)
       harness.store.script { request in
         let operation = request.operation
@@ -204,6 +207,19 @@ import Testing
       let outcome = await harness.run(spec, from: ledger.last)
       #expect(outcome.object?.verified == .crc32c, "\(outcome)")
       #expect(harness.store.bytesReceived == before)
+      Self.expectThere(harness, bytes)
+    }
+  }
+
+  @Test("a 412 that a file's own try before has caused is no failure") func ownIsInTheWay() async throws {
+    let (spec, bytes) = (Self.spec { _ in }, Self.bytes(Self.small))
+    // A kept connection on which the answer is lost: libcurl repeats the request by itself.
+    try await upload(
+      bytes, spec: spec,
+      script: { $0.operation == .putObject && $0["if-match"] == nil && $0.ordinal == 2 ? [.closeAfterApplying] : [] }
+    ).run { harness, outcome in
+      #expect(outcome.failure == nil, "\(outcome)")
+      #expect(harness.store.exchanges(.putObject).last?.status == 412)
       Self.expectThere(harness, bytes)
     }
   }

@@ -275,14 +275,17 @@ struct S3Target: UploadTarget {
       let failure = client.failure(error, key)
       guard let failure = failure as? TaskFailure, failure.class == .retry, !isLast else { throw failure }
       try await client.pause(Self.finishPause)
+      return nil
     } catch let failure as TaskFailure
       where failure.class == .retry && failure.code != .digestMismatch && !isLast
     {
-      if let there = try await own(upload) { return there }
-      try await client.pause(Self.finishPause)
+      // A look tells whether it was done.
     }
-    var object = try await own(upload)
-    if isWhole { object?.verified = .crc32c }
+    guard var object = try await own(upload) else {
+      try await client.pause(Self.finishPause)
+      return nil
+    }
+    if isWhole { object.verified = .crc32c }
     return object
   }
 
