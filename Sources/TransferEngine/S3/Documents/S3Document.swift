@@ -11,8 +11,11 @@ extension S3Document {
   package static func read(_ body: [UInt8], status: Int) throws(S3XMLError) -> Result<Self, S3Error> {
     let root = try S3XMLParser.read(body)
     if root.name == S3Error.element { return .failure(S3Error(root, status: status)) }
-    // rclone names the answer to a creation without "Result".
-    guard root.name == element || root.name + "Result" == element else { throw S3XMLError("expected \(element), not \(root.name.prefix(64))") }
+    // Some stores have no "Result" at the end of the name, or "Response".
+    let stem = element.hasSuffix("Result") ? element.dropLast("Result".utf8.count) : element[...]
+    guard [element, String(stem), "\(stem)Response"].contains(root.name) else {
+      throw S3XMLError("expected \(element), not \(root.name.prefix(64))")
+    }
     return .success(try Self(root))
   }
 }
