@@ -57,6 +57,67 @@ import Testing
     #expect(objects.allSatisfy { $0.remark == nil && $0.verified != .none }, "\(objects)")
   }
 
+  /// Stops the first run in the middle. Returns the outcome of the next, and where the first ended.
+  private func uploadTwice(
+    to destination: String, _ bytes: [UInt8] = Self.all
+  ) async throws -> (UploadOutcome, stopped: UploadCheckpoint?) {
+    let result = Lock<(UploadOutcome, stopped: UploadCheckpoint?)?>(nil)
+    try await UploadHarness.run { harness in
+      try harness.put(bytes)
+      var spec = TaskSpec(
+        id: .random(), kind: .upload, source: UploadHarness.source, destination: destination, ifExists: .replace)
+      spec.rate = 8 << 20
+      let (spec1, ledger) = (spec, UploadRecordingLedger())
+      let run = Task { await harness.run(spec1, ledger: ledger) }
+      try await eventually("the first half is sent") { ledger.progress.last ?? 0 > 11_000_000 }
+      run.cancel()
+      let first = await run.value
+      #expect(first == .stopped)
+      spec.rate = nil
+      var outcome = await harness.run(spec, from: ledger.last)
+      // SeaweedFS keeps its lock for some time.
+      for _ in 0..<60 where outcome.failure?.class == .wait {
+        try await Task.sleep(for: .milliseconds(500))
+        outcome = await harness.run(spec, from: ledger.last)
+      }
+      result.withLock { [outcome] in $0 = (outcome, ledger.last) }
+    }
+    return try #require(result.withLock { $0 })
+  }
+
+  @Test("tussi, which moves a whole file away") func tussi() async throws {
+    let server = try await TusServer.start(.tussi)
+    defer { server.process.stop() }
+    let (outcome, stopped) = try await uploadTwice(to: "tus+\(server.url)")
+    #expect(outcome.object?.verified == UploadVerification.none && outcome.object?.remark != nil, "\(outcome)")
+    let isThere = try server.files().count { $0 == Self.all } == 1
+    #expect(isThere)
+    // The same upload went on.
+    let session = String(decoding: stopped?.session ?? [], as: UTF8.self)
+    let name = (outcome.object?.location ?? "-").split(separator: "/").last.map(String.init) ?? "-"
+    #expect(session.contains(name))
+  }
+
+  @Test("SeaweedFS's tus") func seaweedTus() async throws {
+    let store = try await SeaweedStore.start()
+    defer { store.process.stop() }
+    let (outcome, _) = try await uploadTwice(to: "tus+\(store.tusURL)/films/tus.mp4")
+    #expect(outcome.failure == nil, "\(outcome)")
+    let read = try await CurlCommand.run(store.filerURL + "/films/tus.mp4")
+    let isThere = read.body == Self.all
+    #expect(isThere)
+  }
+
+  @Test("nginx takes a PUT, and one that was interrupted is sent again") func nginx() async throws {
+    let server = try await NginxDAV.start()
+    defer { server.stop() }
+    let (outcome, _) = try await uploadTwice(to: server.url("/new/film.mp4"))
+    #expect(outcome.object?.verified == .size, "\(outcome)")
+    let read = try await CurlCommand.run(server.url("/new/film.mp4"))
+    let isThere = read.body == Self.all
+    #expect(isThere)
+  }
+
   @Test("moto's S3") func moto() async throws {
     let store = try await MotoStore.start()
     defer { store.process.stop() }

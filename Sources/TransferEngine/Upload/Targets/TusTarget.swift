@@ -141,19 +141,19 @@ struct TusTarget: UploadTarget {
       let parts = session.urls.joined(separator: " ")
       url = try await create([("Upload-Concat", "final;\(parts)"), metadata(upload)])
     }
+    object.location = url
     guard let offset = try await offset(of: url, size: upload.size, isFinal: session.urls.count > 1) else {
-      throw TaskFailure(
-        code: .badResponse,
-        message:
-          "\(location) took the whole file and does not show it any more: look for it there before a retry sends it again",
-        class: .fail)
+      // Some servers move a file away as soon as it is whole, and have confirmed every byte.
+      object.size = nil
+      object.verified = .none
+      object.remark = "the server took the whole file, and does not show it any more"
+      return object
     }
     guard offset == upload.size else {
       throw TaskFailure(
         code: .sizeMismatch, message: "\(URLRedaction.redact(url)) has \(offset) of \(upload.size) bytes",
         class: .retry)
     }
-    object.location = url
     return object
   }
 
