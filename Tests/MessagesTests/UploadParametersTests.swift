@@ -152,7 +152,8 @@ import Testing
   @Test("the output of an upload goes both ways, and hides the values of a query")
   func goesBothWays() throws {
     let output = UploadOutput(
-      location: "s3://films/a?versionId=1", etag: "\"1f-2\"", versionID: "1", bytes: 9, verified: .sha256)
+      location: "s3://films/a?versionId=1", etag: "\"1f-2\"", versionID: "1", bytes: 9, verified: .sha256,
+      remark: "no more")
     #expect(try UploadOutput(json: output.json) == output)
     let bare = UploadOutput(location: "https://a/b?sig=1", bytes: 0, verified: .none)
     #expect(

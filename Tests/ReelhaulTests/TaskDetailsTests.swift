@@ -94,14 +94,14 @@ import Testing
     task.spec.kind = .upload
     task.spec.destination = "https://a.example/b?sig=hush"
     let output = UploadOutput(
-      location: "https://a.example/b?sig=hush", etag: "\"1f\"", bytes: 9, verified: .crc32c)
+      location: "https://a.example/b?sig=hush", etag: "\"1f\"", bytes: 9, verified: .crc32c, remark: "not so")
     task.output = output.json
     let lines = TaskDetails.lines(TaskReport(task: task, waits: nil)).map {
       $0.split(separator: " ", omittingEmptySubsequences: true).joined(separator: " ")
     }
     for line in [
       "destination https://a.example/b?sig=***", "location https://a.example/b?sig=***", "etag \"1f\"",
-      "verified crc32c",
+      "verified crc32c", "remark not so",
     ] {
       #expect(lines.contains(line), "\(line)")
     }

@@ -144,6 +144,7 @@ final class EasyHandle {
     let version = offersHTTP2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1
     try check(rh_easy_set_long(raw, CURLOPT_HTTP_VERSION, Int(version)))
     try check(rh_easy_set_string(raw, CURLOPT_URL, request.url))
+    if request.isSentOnce { try check(rh_easy_set_long(raw, CURLOPT_FRESH_CONNECT, 1)) }
     if request.keepsPath { try check(rh_easy_set_long(raw, CURLOPT_PATH_AS_IS, 1)) }
     try setMethod(request)
     try setHeaders(request.headers)
@@ -197,7 +198,8 @@ final class EasyHandle {
     for (name, value) in fields {
       let isSafe = !name.isEmpty && !(name + value).utf8.contains { $0 == 0x0D || $0 == 0x0A || $0 == 0 }
       // libcurl needs "Name;" for a field with an empty value; "Name:" would remove the field.
-      let line = value.isEmpty ? "\(name);" : "\(name): \(value)"
+      let isRemoved = value.isEmpty && name == "Expect"
+      let line = isRemoved ? "\(name):" : value.isEmpty ? "\(name);" : "\(name): \(value)"
       guard isSafe, let longer = curl_slist_append(list, line) else {
         curl_slist_free_all(list)
         throw CurlError(.badRequest, message: "a header field cannot be sent")

@@ -25,7 +25,8 @@ package struct CurlRequest: Sendable {
   package var method: Method
   /// `http://` or `https://`, without a user name and password.
   package var url: String
-  /// Sent unchanged, after libcurl's own `Host`, `Accept` and `User-Agent`, which these fields may override.
+  /// Sent unchanged, after libcurl's own `Host`, `Accept` and `User-Agent`, which these fields may override. An empty
+  /// `Expect` removes libcurl's own.
   package var headers: [(name: String, value: String)]
   package var connectTimeout: Duration
   package var lowSpeed: LowSpeed?
@@ -35,6 +36,9 @@ package struct CurlRequest: Sendable {
   package var body: (any CurlBody)?
   /// Whether `.` and `..` between the slashes of the path are sent as they are.
   package var keepsPath = false
+  /// Whether it must not be sent again by itself: libcurl repeats any request that gets no answer on a connection which
+  /// it has used before, and cannot know whether it was carried out. So it gets a connection of its own.
+  package var isSentOnce = false
   /// Bytes that are read at once, if that is to be less than the client's ``CurlOptions/receiveBuffer``.
   package var receiveBuffer: Int?
 

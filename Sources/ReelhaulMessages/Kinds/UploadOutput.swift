@@ -1,8 +1,8 @@
 import ReelhaulCodec
 import TaskCore
 
-/// The `output` of an upload or a copy: `{"location", "etag", "versionId", "bytes", "verified"}`, and
-/// `remark` if there is one.
+/// The `output` of an upload or a copy: `{"location", "etag", "versionId", "bytes", "verified"}`, and `remark` if there is
+/// one.
 package struct UploadOutput: Hashable, Sendable {
   /// What proved that the destination has the source's bytes. `size` is weak, `none` is nothing.
   package enum Verified: String, CaseIterable, Sendable {
@@ -15,7 +15,7 @@ package struct UploadOutput: Hashable, Sendable {
   package var versionID: String?
   package var bytes: Int64
   package var verified: Verified
-  /// What is not as it could be, for people.
+  /// What is not guaranteed, for people.
   package var remark: String?
 
   package init(
@@ -45,10 +45,9 @@ package struct UploadOutput: Hashable, Sendable {
 
   package init(json: [UInt8]) throws(DecodingFailure) {
     self = try JSONReader.read(json) { reader throws(DecodingFailure) in
-      var (location, etag, versionID): (String?, String?, String?)
+      var (location, etag, versionID, remark): (String?, String?, String?, String?)
       var bytes: Int64?
       var verified: Verified?
-      var remark: String?
       try reader.object { reader, name throws(DecodingFailure) in
         switch name {
         case "location": location = try reader.string()

@@ -36,6 +36,17 @@ struct HTTPLane: Sendable {
   func call(
     _ request: CurlRequest, limit: Int = 1 << 20, pulse: @escaping @Sendable () -> Void = {}
   ) async throws(CurlError) -> HTTPAnswer {
+    let answer = try await callOnce(request, limit: limit, pulse: pulse)
+    guard answer.status == 417, let body = request.body, body.rewind() else { return answer }
+    // A server that knows no 100-continue.
+    var request = request
+    request.headers.append(("Expect", ""))
+    return try await callOnce(request, limit: limit, pulse: pulse)
+  }
+
+  private func callOnce(
+    _ request: CurlRequest, limit: Int, pulse: @escaping @Sendable () -> Void
+  ) async throws(CurlError) -> HTTPAnswer {
     guard let url = CurlURL(request.url) else { throw CurlError(.badRequest, message: "the URL cannot be sent") }
     return try await connected(to: url.server, pulse: pulse) { () async throws(CurlError) in
       let collector = AnswerCollector(limit: limit)

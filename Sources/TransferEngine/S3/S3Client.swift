@@ -10,6 +10,8 @@ final class S3Client: Sendable {
   private let pulse: @Sendable () -> Void
   private let signer = S3Signer()
   private let known = Lock<S3Credential?>(nil)
+  /// The seconds by which the store's clock is ahead of this worker's, if it has complained.
+  private let clockDifference = Lock<Int64>(0)
 
   init(bucket: String, root: StorageRoot, credential: String?, pulse: @escaping @Sendable () -> Void) {
     self.bucket = bucket
@@ -29,19 +31,25 @@ final class S3Client: Sendable {
     var body: (@Sendable () -> any CurlBody)?
     /// The SHA-256 of the body in hexadecimal digits, if it is known; the empty body's is.
     var payloadHash: String?
+    /// Whether a second one would do something else than the first.
+    var isSentOnce = false
     /// The server may work for minutes before it answers.
     var isSlow = false
   }
 
   /// The answer, if it is a success. Throws ``S3Error`` for any other, and ``TaskFailure`` if there was none.
   ///
-  /// Credentials that have ended are fetched anew, and a bucket of another region is asked there, each once.
+  /// Credentials that have ended are fetched anew, a bucket of another region is asked there, and a request whose time the
+  /// store refuses is signed with the store's time, each once.
   func send(_ call: Call) async throws -> HTTPAnswer {
     var refreshes = true
     var moves = true
+    var adjusts = true
     while true {
       let credential = try await credential()
-      let answer = try await root.lane.answer(try request(call, credential), limit: 8 << 20, pulse: pulse)
+      let ahead = clockDifference.withLock { $0 }
+      let now = Clocks.realtimeMicroseconds() / 1_000_000 + ahead
+      let answer = try await root.lane.answer(try request(call, credential, at: now), limit: 8 << 20, pulse: pulse)
       guard !answer.isSuccess else { return answer }
       let error = S3Error(answer.head, body: answer.body)
       if error.refreshesCredentials, refreshes {
@@ -50,6 +58,13 @@ final class S3Client: Sendable {
       } else if error.isElsewhere, moves, let region = error.region, region != credential.region {
         moves = false
         known.withLock { $0?.region = region }
+      } else if adjusts, let difference = error.clockDifference(from: now) {
+        adjusts = false
+        clockDifference.withLock { $0 = ahead + difference }
+      } else if call.method == .head, error.status == 400, error.code == nil, refreshes {
+        // The answer to a HEAD cannot say that the credential has ended.
+        refreshes = false
+        try await refresh(refused: credential)
       } else {
         throw error
       }
@@ -61,10 +76,16 @@ final class S3Client: Sendable {
     try document(type, in: try await send(call), call.key)
   }
 
+  /// What the answer's document says, and its header fields.
+  func answer<Document: S3Document>(
+    _ type: Document.Type, _ call: Call
+  ) async throws -> (document: Document, head: CurlHead) {
+    let answer = try await send(call)
+    return (try document(type, in: answer, call.key), answer.head)
+  }
+
   /// What the document in an answer says. Throws ``S3Error`` if it is an error inside a success.
-  func document<Document: S3Document>(
-    _ type: Document.Type, in answer: HTTPAnswer, _ key: String?
-  ) throws -> Document {
+  func document<Document: S3Document>(_ type: Document.Type, in answer: HTTPAnswer, _ key: String?) throws -> Document {
     let document: Result<Document, S3Error>
     do throws(S3XMLError) {
       document = try Document.read(answer.body, status: answer.status)
@@ -90,6 +111,18 @@ final class S3Client: Sendable {
 
   /// Whether the store is reached without TLS: then the bytes are signed, because nothing else protects them.
   func isPlain() async throws -> Bool { try await credential().endpointURL.lowercased().hasPrefix("http://") }
+
+  /// Waits before the next of several tries.
+  func pause(_ duration: Duration) async throws { try await root.loop.sleep(for: duration) }
+
+  /// The bucket among those of all stores, and whether AWS's own service has it.
+  func store() async throws -> (name: String, isAWS: Bool) {
+    let credential = try await credential()
+    let host = CurlURL(credential.endpointURL)?.host.lowercased() ?? ""
+    return (
+      "\(credential.endpointURL)/\(bucket)", host.hasSuffix(".amazonaws.com") || host.hasSuffix(".amazonaws.com.cn")
+    )
+  }
 
   /// The keys that are in use, with the region that the store told.
   func credential() async throws -> S3Credential {
@@ -117,7 +150,7 @@ final class S3Client: Sendable {
     return next
   }
 
-  private func request(_ call: Call, _ credential: S3Credential) throws -> CurlRequest {
+  private func request(_ call: Call, _ credential: S3Credential, at time: Int64) throws -> CurlRequest {
     let endpoint: S3Endpoint
     do throws(InvalidS3Location) {
       endpoint = try S3Endpoint(credential, bucket: bucket, key: call.key)
@@ -127,12 +160,13 @@ final class S3Client: Sendable {
     let hash = call.payloadHash ?? (call.body == nil ? S3Signer.emptyPayload : S3Signer.unsignedPayload)
     let signed = S3Request(call.method.rawValue, endpoint, query: call.query, headers: call.headers)
     let fields = signer.fields(
-      for: signed, payloadHash: hash, credential: credential, at: Clocks.realtimeMicroseconds() / 1_000_000)
+      for: signed, payloadHash: hash, credential: credential, at: time)
     var request = CurlRequest(
       call.method, url: endpoint.url(call.query), headers: (call.headers + fields).map { ($0.name, $0.value) },
       lowSpeed: call.isSlow ? nil : .init(bytesPerSecond: 512, seconds: 60),
       deadline: call.isSlow ? .seconds(600) : nil)
     request.keepsPath = true
+    request.isSentOnce = call.isSentOnce
     request.body = call.body?()
     return request
   }

@@ -25,8 +25,8 @@ extension S3Error {
     switch code {
     case "InternalError", "RequestTimeout", "RequestTimeoutException", "OperationAborted",
       "ConditionalRequestConflict", "BadDigest", "XAmzContentSHA256Mismatch", "XAmzContentChecksumMismatch",
-      "IncompleteBody":
-      // What was damaged or cut short on the way can be sent again.
+      "IncompleteBody", "TemporaryRedirect":
+      // What was damaged or cut short on the way can be sent again. A new bucket has its place only after some time.
       return .retry
     // These come with status 200 too, where the status tells nothing.
     case "AccessDenied", "SignatureDoesNotMatch", "InvalidAccessKeyId", "NoSuchBucket", "EntityTooLarge",

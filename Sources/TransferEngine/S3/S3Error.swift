@@ -80,4 +80,14 @@ package struct S3Error: Error, Hashable, Sendable {
 
   /// Whether the clocks of worker and store differ by too much.
   package var isSkewed: Bool { code == "RequestTimeTooSkewed" }
+
+  /// The seconds by which the store's clock is ahead of `time`, with which the request was signed, if that may be why it
+  /// was refused: the answer to a HEAD cannot say it.
+  package func clockDifference(from time: Int64) -> Int64? {
+    guard let date, isSkewed || code == nil && status == 403, abs(date - time) > Self.patience else { return nil }
+    return date - time
+  }
+
+  /// Stores allow 900 seconds; the answer may have been on its way for some.
+  private static let patience: Int64 = 840
 }

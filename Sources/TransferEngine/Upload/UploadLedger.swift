@@ -18,3 +18,18 @@ package enum UploadOutcome: Hashable, Sendable {
 
 /// The upload that a session names is not there any more: the file is sent anew.
 package struct UploadGone: Error, Hashable, Sendable {}
+
+/// The server does not have all that it has confirmed: it is asked, and sent what is missing.
+package struct UploadIncomplete: Error, Hashable, Sendable {}
+
+/// A segment was interrupted.
+package struct UploadInterrupted: Error, Hashable, Sendable {
+  package let failure: TaskFailure
+  /// Where in the file the last request ended: the server cannot have more.
+  package let end: Int64
+
+  package init(_ failure: TaskFailure, before end: Int64) {
+    self.failure = failure
+    self.end = end
+  }
+}

@@ -18,6 +18,8 @@ final class UploadQueue: @unchecked Sendable {
   private var done: Int64
   /// Failed requests since the last that was a success.
   private var failures = 0
+  /// When a failure has made it slower the last time.
+  private var slowedAt = BootInstant.now
   /// Nothing is sent before.
   private var notBefore = BootInstant.now
 
@@ -50,16 +52,16 @@ final class UploadQueue: @unchecked Sendable {
     let progress = loop.repeating(every: .milliseconds(250)) { [self] in tell() }
     defer { progress.cancel() }
     tell()
-    try await withThrowingTaskGroup(of: (Int, Result<UploadReceipt, any Error>).self) { group in
+    try await withThrowingTaskGroup(of: (Int, BootInstant, Result<UploadReceipt, any Error>).self) { group in
       var running = 0
       while running > 0 || !missing.isEmpty {
         while running < window, let number = missing.popLast() {
           running += 1
           let segment = segment(number)
-          let pause = notBefore
-          group.addTask { [self] in (number, await send(segment, after: pause)) }
+          let begun = max(notBefore, .now)
+          group.addTask { [self] in (number, begun, await send(segment, at: begun)) }
         }
-        guard let (number, result) = try await group.next() else { break }
+        guard let (number, begun, result) = try await group.next() else { break }
         running -= 1
         switch result {
         case .success(let receipt):
@@ -70,7 +72,7 @@ final class UploadQueue: @unchecked Sendable {
           window = min(parallel, window + 1)
           try await recorded(done)
         case .failure(let error):
-          try await failed(number, error)
+          try await failed(number, begun: begun, error)
           try await recorded(done)
         }
       }
@@ -84,9 +86,9 @@ final class UploadQueue: @unchecked Sendable {
     return UploadSegment(number: number, range: range, offset: range.lowerBound + (partial[number] ?? 0))
   }
 
-  private func send(_ segment: UploadSegment, after pause: BootInstant) async -> Result<UploadReceipt, any Error> {
+  private func send(_ segment: UploadSegment, at instant: BootInstant) async -> Result<UploadReceipt, any Error> {
     do {
-      let wait = pause - .now
+      let wait = instant - .now
       if wait > .zero { try await loop.sleep(for: wait) }
       guard ledger.mayWrite else { throw CancellationError() }
       return .success(try await target.send(segment, of: order, session: session))
@@ -96,20 +98,36 @@ final class UploadQueue: @unchecked Sendable {
   }
 
   /// Puts a segment back that can be sent again soon; throws if the run must end.
-  private func failed(_ number: Int, _ error: any Error) async throws {
+  private func failed(_ number: Int, begun: BootInstant, _ error: any Error) async throws {
     try Task.checkCancellation()
+    let interrupted = error as? UploadInterrupted
+    let error = interrupted?.failure ?? error
     guard let failure = error as? TaskFailure, failure.class == .retry, ledger.mayWrite else { throw error }
-    failures += 1
-    window = max(1, window / 2)
     let asked = failure.retryAfter ?? 0
-    guard failures <= Self.retries * window, asked <= Self.longestPause else { throw failure }
-    notBefore = .now + max(.seconds(asked), .milliseconds(100 << min(failures, 6)))
+    guard asked <= Self.longestPause else { throw failure }
+    // Requests that were under way together fail together: that is one failure.
+    if begun >= slowedAt {
+      failures += 1
+      window = max(1, window / 2)
+      guard failures <= Self.retries else { throw failure }
+      slowedAt = .now
+    }
+    notBefore = max(notBefore, .now + max(.seconds(asked), .milliseconds(100 << min(failures, 6))))
     missing.append(number)
     guard order.plan.keepsParts else { return }
     // The server may have kept more than it said, or less.
     switch try await target.resume(order, session: session, source: order.body.source) {
-    case .gone, .finished: throw UploadGone()
+    case .gone: throw UploadGone()
+    case .finished: throw UploadIncomplete()
     case .open(let there, let parts):
+      let range = order.plan.range(of: number, size: order.size)
+      let end = there[number] == nil ? range.lowerBound + (parts[number] ?? 0) : range.upperBound
+      if let interrupted, end > interrupted.end {
+        throw TaskFailure(
+          code: .uploadAhead,
+          message: "\(target.location) has more bytes than were sent: somebody else writes to it, or it is wrong",
+          class: .fail)
+      }
       done += (parts[number] ?? 0) - (partial[number] ?? 0)
       partial[number] = parts[number]
       if let receipt = there[number], missing.last == number {

@@ -36,19 +36,24 @@ final class UploadRun: @unchecked Sendable {
     let pulse = lane.loop.repeating(every: .seconds(10), ledger.pulse)
     defer { pulse.cancel() }
     do {
+      var reason = TaskFailure.badResponse("it keeps losing the upload", url: target.location)
       for _ in 0..<Self.beginnings {
         do {
           return try await attempt()
         } catch is UploadSourceChanged {
-          continue
+          reason = TaskFailure(
+            code: .sourceChanging, message: "the source keeps changing while it is uploaded", class: .retry)
         } catch is UploadGone {
+          reason = TaskFailure.badResponse("it keeps losing the upload", url: target.location)
+          // Something of it may be there still.
+          await giveUp()
           state?.session = nil
           state?.bytesDone = 0
-          continue
+        } catch is UploadIncomplete {
+          reason = TaskFailure.badResponse("it keeps losing parts that it has confirmed", url: target.location)
         }
       }
-      return .failed(
-        TaskFailure(code: .sourceChanging, message: "the source keeps changing while it is uploaded", class: .retry))
+      return .failed(reason)
     } catch let failure as TaskFailure {
       if failure.class == .fail { await giveUp() }
       return Task.isCancelled || !ledger.mayWrite ? .stopped : .failed(failure)
@@ -173,6 +178,8 @@ final class UploadRun: @unchecked Sendable {
         code: .sizeMismatch, message: "\(target.location) has \(size) bytes, but \(order.size) were uploaded",
         class: .retry)
     }
+    var object = object
+    if object.verified == .none, object.size != nil { object.verified = .size }
     return .succeeded(object, bytes: order.size)
   }
 }

@@ -91,6 +91,8 @@ package struct UploadedObject: Hashable, Sendable {
   package var size: Int64?
   package var etag: String?
   package var versionID: String?
+  /// Of all its bytes, in the form of the protocol.
+  package var checksum: String?
   /// Where it is, if the server chose the place.
   package var location: String?
   /// The task and generation that uploaded it, if the object says so.
@@ -143,15 +145,21 @@ package enum UploadStanding: Sendable {
 package struct UploadReceipt: Hashable, Sendable {
   package var segment: Int
   package var etag: String
-  /// In the form of the protocol.
-  package var checksum: String?
+  /// What proved that the server has these bytes; nil if nothing did.
+  package var verified: UploadVerification?
+  /// Of the bytes that were sent, or compared, if it was computed.
+  package var crc32c: UInt32?
   /// Of the file, if the segment is all of it.
   package var versionID: String?
 
-  package init(segment: Int, etag: String = "", checksum: String? = nil, versionID: String? = nil) {
+  package init(
+    segment: Int, etag: String = "", verified: UploadVerification? = nil, crc32c: UInt32? = nil,
+    versionID: String? = nil
+  ) {
     self.segment = segment
     self.etag = etag
-    self.checksum = checksum
+    self.verified = verified
+    self.crc32c = crc32c
     self.versionID = versionID
   }
 }

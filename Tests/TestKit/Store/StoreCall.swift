@@ -64,8 +64,9 @@ struct StoreCall {
     if let md5 = request["content-md5"], StoreText.base64(md5) != body.md5 {
       return StoreXML.error(400, "BadDigest", "The Content-MD5 you specified did not match what we received.")
     }
+    // Those of a completion are of the object.
     for (kind, value) in request.checksums
-    where StoreText.base64(value) != body.checksums[kind] {
+    where request.operation != .completeUpload && StoreText.base64(value) != body.checksums[kind] {
       return StoreXML.error(
         400, "BadDigest", "The \(kind.rawValue.uppercased()) you specified did not match the calculated checksum.")
     }

@@ -20,11 +20,9 @@ final class UploadHarness: Sendable {
     store = try StoreServer(receiveBuffer: 64 << 10, options: options)
     directory = try TemporaryDirectory()
     let credentials = "\(directory.path)/credentials.json"
-    let json = """
-      {"s3": {"s3": {"accessKeyId": "AKIATEST", "secretAccessKey": "secret", "endpoint": "\(store.url())"},
-      "allowHTTP": true}}
-      """
-    try write(Array(json.utf8), to: credentials)
+    try Self.writeCredentials(to: credentials, store.account)
+    // Another test's store may have had this port.
+    S3Conditions.learn(nil, of: "\(store.url())/films")
     let root = "\(directory.path)/root"
     let storage = Storage(roots: ["default": root])
     try storage.initialise()
@@ -55,6 +53,30 @@ final class UploadHarness: Sendable {
     await roots.close()
     loop.shutdown()
     store.close()
+  }
+
+  private static func writeCredentials(to path: String, _ account: S3Account) throws {
+    let token = account.sessionToken.map { ", \"sessionToken\": \"\($0)\"" } ?? ""
+    let json = """
+      {"s3": {"s3": {"accessKeyId": "\(account.accessKeyID)", "secretAccessKey": "\(account.secretAccessKey)",
+      "endpoint": "\(account.endpoint)"\(token)}, "allowHTTP": true}}
+      """
+    try write(Array(json.utf8), to: "\(path).new")
+    guard rename("\(path).new", path) == 0 else { throw SystemError.last("rename") }
+  }
+
+  /// The credential `s3` has this session token from now on.
+  func renew(token: String) throws {
+    var account = store.account
+    account.sessionToken = token
+    try use(account)
+  }
+
+  /// The credential `s3` is for this store from now on.
+  func use(_ account: S3Account) throws {
+    try Self.writeCredentials(to: "\(directory.path)/credentials.json", account)
+    // Another test's store may have had this port.
+    S3Conditions.learn(nil, of: "\(account.endpoint)/films")
   }
 
   /// Writes the source.

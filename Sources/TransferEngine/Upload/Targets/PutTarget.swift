@@ -55,6 +55,7 @@ struct PutTarget: UploadTarget {
         method, url: place.text, headers: (place.isSameOrigin(as: url) ? headers() : []) + more,
         lowSpeed: Self.lowSpeed)
       request.body = body
+      request.isSentOnce = method == .post
       let answer: HTTPAnswer
       do {
         answer = try await call(request)
@@ -62,7 +63,9 @@ struct PutTarget: UploadTarget {
         throw body.failure ?? error
       }
       switch answer.status {
-      case 200..<300: return UploadReceipt(segment: segment.number, etag: answer.head["etag"] ?? "")
+      case 200..<300:
+        return UploadReceipt(
+          segment: segment.number, etag: answer.head["etag"] ?? "", verified: try await proof(answer.head, upload))
       case 307, 308:
         guard let next = answer.head["location"].flatMap(place.resolving), ["http", "https"].contains(next.scheme),
           !next.hasCredentials, !(place.scheme == "https" && next.scheme == "http")
@@ -88,10 +91,16 @@ struct PutTarget: UploadTarget {
   }
 
   func finish(_ upload: UploadOrder, session: [UInt8], receipts: [UploadReceipt]) async throws -> UploadedObject {
-    guard var object = try await look() else {
-      return UploadedObject(etag: receipts.first.flatMap { $0.etag.isEmpty ? nil : $0.etag })
+    let receipt = receipts.first
+    var object =
+      try await look() ?? UploadedObject(etag: receipt.flatMap { $0.etag.isEmpty ? nil : $0.etag })
+    object.verified =
+      receipt?.verified ?? (object.size == nil ? .none : .size)
+    if upload.ifExists == .fail {
+      // Not every server looks at If-None-Match, and a presigned URL does not let it be sent.
+      object.remark =
+        "no overwrite is not guaranteed: plain HTTP does not tell whether the server looks for a file first"
     }
-    object.verified = object.size == nil ? .none : .size
     return object
   }
 
@@ -123,16 +132,64 @@ struct PutTarget: UploadTarget {
       return false
     }
     guard let seen = hasher.digest() else { return false }
-    var own = DigestState(.sha256)
+    return try await own(.sha256, upload, source) == seen
+  }
+
+  private func own(
+    _ algorithm: DigestAlgorithm, _ upload: UploadOrder, _ source: any UploadSource
+  ) async throws -> [UInt8] {
+    var state = DigestState(algorithm)
+    try await read(upload, source) { state.update($0) }
+    return state.finish()
+  }
+
+  private func read(
+    _ upload: UploadOrder, _ source: any UploadSource, _ body: (UnsafeRawBufferPointer) -> Void
+  ) async throws {
     var offset: Int64 = 0
     while offset < upload.size {
       let end = min(upload.size, offset + 1 << 20)
       let bytes = try await source.read(offset..<end)
-      bytes.withUnsafeBytes { own.update($0) }
+      bytes.withUnsafeBytes { body($0) }
       ledger.pulse()
       offset = end
     }
-    return own.finish() == seen
+  }
+
+  /// What the server's answer proves of the bytes that it received; nil if nothing. Throws if they are others.
+  private func proof(_ head: CurlHead, _ upload: UploadOrder) async throws -> UploadVerification? {
+    let source = upload.body.source
+    if let told = head["repr-digest"].flatMap(Self.sha256) ?? head["x-amz-checksum-sha256"] {
+      let own = if let known = upload.sha256 { known } else { try await own(.sha256, upload, source) }
+      guard told == Base64.encode(own) else { throw damaged }
+      return .sha256
+    }
+    if let told = head["x-amz-checksum-crc32c"] {
+      var crc: UInt32 = 0
+      try await read(upload, source) { crc = crc32c($0, continuing: crc) }
+      guard told == S3Checksum.crc32c(crc) else { throw damaged }
+      return .crc32c
+    }
+    // Another tag proves nothing: it may be that of an encrypted file.
+    guard let etag = head["etag"], S3ETag.looksLikeMD5(etag), !etag.contains("-"),
+      S3ETag.bare(etag).lowercased() == Hex.encode(try await own(.md5, upload, source))
+    else { return nil }
+    return .md5
+  }
+
+  /// The value of `sha-256` in a field such as `Repr-Digest`.
+  private static func sha256(_ field: String) -> String? {
+    for member in field.split(separator: ",") {
+      let text = member.drop { $0 == " " }
+      guard text.lowercased().hasPrefix("sha-256=:"), text.hasSuffix(":") else { continue }
+      return String(text.dropFirst(9).dropLast())
+    }
+    return nil
+  }
+
+  private var damaged: TaskFailure {
+    TaskFailure(
+      code: .digestMismatch, message: "\(location): the server received other bytes than were sent", class: .retry)
   }
 }
 

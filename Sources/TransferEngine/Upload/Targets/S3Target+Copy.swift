@@ -8,7 +8,7 @@ extension S3Target {
   /// stores look at, so one that must not replace anything goes through the worker; it is not longer than a part.
   func copiesByStore(_ upload: UploadOrder) -> Bool {
     guard sharesSource, !hasRefusedCopy.withLock({ $0 }), Self.copyFields(upload) != nil else { return false }
-    return !upload.plan.publishesAtOnce || condition(upload).isEmpty
+    return !upload.plan.publishesAtOnce || (upload.replaces == nil && upload.ifExists != .fail)
   }
 
   private static func copyFields(_ upload: UploadOrder) -> [HeaderField]? {

@@ -21,12 +21,16 @@ struct S3Target: UploadTarget {
   private static let parallel = 16
   /// How often a request that finishes an upload is sent.
   private static let finishes = 5
+  private static let finishPause = Duration.milliseconds(300)
+  private let hasSent = Lock(false)
 
   /// Nil for an object that one PUT makes.
   struct Session {
     var uploadID: String?
     /// Whether the store takes checksums of parts.
     var hasChecksums = true
+    /// Whether it makes one checksum of them, that of the whole object.
+    var isWhole = false
     /// Whether the store copies the bytes by itself.
     var copies = false
   }
@@ -60,29 +64,38 @@ struct S3Target: UploadTarget {
     {
       object.owner = .init(task: task, generation: generation)
     }
+    if head["x-amz-checksum-type"] == Self.wholeChecksum.value { object.checksum = head["x-amz-checksum-crc32c"] }
     return object
   }
 
   func begin(_ upload: UploadOrder) async throws -> [UInt8] {
     let copies = copiesByStore(upload)
     guard !upload.plan.publishesAtOnce else { return Session(copies: copies).json }
-    var session = Session(
-      hasChecksums: !copies && parameters.checksum != UploadParameters.Checksum.none, copies: copies)
-    do {
-      session.uploadID = try await create(upload, withChecksums: session.hasChecksums)
-    } catch let error as S3Error where session.hasChecksums && [400, 501].contains(error.status) {
-      // A store that does not know the algorithm.
-      session.hasChecksums = false
-      session.uploadID = try await failing { try await create(upload, withChecksums: false) }
-    } catch {
-      throw client.failure(error, key)
+    // The newest way first: older stores refuse it.
+    var ways = [Session(hasChecksums: false, copies: copies)]
+    if !copies, parameters.checksum != UploadParameters.Checksum.none { ways += [Session(), Session(isWhole: true)] }
+    while let way = ways.popLast() {
+      do {
+        return try await create(upload, way).json
+      } catch let error as S3Error where [400, 501].contains(error.status) && !error.refreshesCredentials {
+        guard !ways.isEmpty else { throw client.failure(error, key) }
+      } catch {
+        throw client.failure(error, key)
+      }
     }
-    return session.json
+    throw UploadGone()
   }
 
   func resume(_ upload: UploadOrder, session: [UInt8], source: any UploadSource) async throws -> UploadStanding {
     let session = try Session(session)
-    if upload.mayBeThere, let there = try await own(upload), there.size == upload.size { return .finished(there) }
+    if upload.mayBeThere, var there = try await own(upload), there.size == upload.size {
+      if let told = there.checksum {
+        guard try await told == crc32c(of: source) else { throw damaged }
+        there.verified = .crc32c
+      }
+      there.remark = try await remark(upload)
+      return .finished(there)
+    }
     guard let uploadID = session.uploadID else { return .open([:]) }
     let listed: [S3PartList.Part]
     do {
@@ -105,7 +118,7 @@ struct S3Target: UploadTarget {
       let sums = try await client.computing { PartSums(bytes, needsMD5: part.crc32c == nil) }
       if let proof = sums.proof(etag: part.etag, crc32c: part.crc32c) {
         receipts[part.number - 1] = UploadReceipt(
-          segment: part.number - 1, etag: part.etag, checksum: "\(proof.rawValue):\(sums.crc32c)")
+          segment: part.number - 1, etag: part.etag, verified: proof, crc32c: sums.crc)
       }
     }
     return .open(receipts)
@@ -141,17 +154,22 @@ struct S3Target: UploadTarget {
       call.query = ["partNumber": "\(segment.number + 1)", "uploadId": uploadID]
     } else {
       call.headers += objectFields(upload)
-      call.headers += condition(upload)
+      // Before the first try the run has looked.
+      let isAgain = hasSent.withLock { sent in
+        defer { sent = true }
+        return sent
+      }
+      if isAgain || upload.mayBeThere { try await checkDestination(upload) }
     }
     let head: CurlHead
     do {
-      head = try await client.send(call).head
+      head = session.uploadID == nil ? try await conditionally(upload, call) : try await client.send(call).head
     } catch let error as S3Error {
       if session.uploadID != nil, error.status == 404, error.code != "NoSuchBucket" { throw UploadGone() }
       if error.status == 412 {
         // A 412 may come from this task's own object of the try before.
         guard let there = try await own(upload) else { throw try await occupied(upload) }
-        return UploadReceipt(segment: segment.number, etag: there.etag ?? "", checksum: nil)
+        return UploadReceipt(segment: segment.number, etag: there.etag ?? "")
       }
       throw client.failure(error, key)
     }
@@ -166,19 +184,19 @@ struct S3Target: UploadTarget {
     // A tag that is no MD5 is that of an encrypted part, and proves nothing.
     if proof == nil, echoed != nil || S3ETag.looksLikeMD5(etag) { throw damaged }
     return UploadReceipt(
-      segment: segment.number, etag: etag, checksum: "\((proof ?? .none).rawValue):\(sums.crc32c)",
-      versionID: head["x-amz-version-id"])
+      segment: segment.number, etag: etag, verified: proof, crc32c: sums.crc, versionID: head["x-amz-version-id"])
   }
 
   func finish(_ upload: UploadOrder, session: [UInt8], receipts: [UploadReceipt]) async throws -> UploadedObject {
     let session = try Session(session)
     var object: UploadedObject?
     if let uploadID = session.uploadID {
+      try await checkDestination(upload)
       for number in 0..<Self.finishes where object == nil {
         object = try await complete(upload, uploadID, session, receipts, isLast: number == Self.finishes - 1)
       }
     }
-    if session.uploadID == nil, let receipt = receipts.first, receipt.checksum?.hasPrefix("none:") == false {
+    if session.uploadID == nil, let receipt = receipts.first, receipt.verified != nil {
       // The answer to the PUT says all that a HEAD would.
       object = UploadedObject(size: upload.size, etag: receipt.etag, versionID: receipt.versionID)
     }
@@ -191,12 +209,15 @@ struct S3Target: UploadTarget {
         code: .destinationExists, message: "\(location) was replaced by somebody else as soon as it was uploaded",
         class: .fail)
     }
-    let kinds = Set(receipts.map { $0.checksum?.prefix { $0 != ":" } })
-    object.verified =
-      kinds == ["crc32c"] ? .crc32c : kinds.isSubset(of: ["crc32c", "md5"]) ? .md5 : object.size == nil ? .none : .size
+    object.remark = try await remark(upload)
     if hasRefusedCopy.withLock({ $0 }) {
-      object.remark = "the store does not copy by itself: the bytes went through the worker"
+      let streamed = "the store does not copy by itself: the bytes went through the worker"
+      object.remark = object.remark.map { "\($0); \(streamed)" } ?? streamed
     }
+    guard object.verified == .none else { return object }
+    let kinds = Set(receipts.map(\.verified))
+    object.verified =
+      kinds == [.crc32c] ? .crc32c : kinds.isSubset(of: [.crc32c, .md5]) ? .md5 : object.size == nil ? .none : .size
     return object
   }
 
@@ -211,10 +232,36 @@ struct S3Target: UploadTarget {
 
   // MARK: Requests
 
-  private func create(_ upload: UploadOrder, withChecksums: Bool) async throws -> String {
+  private func create(_ upload: UploadOrder, _ way: Session) async throws -> Session {
+    var session = way
     var call = S3Client.Call(method: .post, key: key, query: ["uploads": ""], headers: objectFields(upload))
-    if withChecksums { call.headers.append(HeaderField(name: "x-amz-checksum-algorithm", value: "CRC32C")) }
-    return try await client.document(S3InitiatedUpload.self, call).uploadID
+    call.isSentOnce = true
+    if way.hasChecksums { call.headers.append(HeaderField(name: "x-amz-checksum-algorithm", value: "CRC32C")) }
+    if way.isWhole { call.headers.append(Self.wholeChecksum) }
+    let (document, head) = try await client.answer(S3InitiatedUpload.self, call)
+    session.uploadID = document.uploadID
+    session.isWhole = way.isWhole && head["x-amz-checksum-type"] == Self.wholeChecksum.value
+    return session
+  }
+
+  private func crc32c(of source: any UploadSource) async throws -> String {
+    var (crc, offset) = (UInt32(0), Int64(0))
+    while offset < source.identity.size {
+      let end = min(source.identity.size, offset + Self.standardPart)
+      crc = try await source.read(offset..<end).withUnsafeBytes { ReelhaulSystem.crc32c($0, continuing: crc) }
+      offset = end
+    }
+    return S3Checksum.crc32c(crc)
+  }
+
+  private static let wholeChecksum = HeaderField(name: "x-amz-checksum-type", value: "FULL_OBJECT")
+
+  /// The checksum of the whole file, if it is known of all parts.
+  private func wholeCRC32C(_ upload: UploadOrder, _ receipts: [UploadReceipt]) -> String? {
+    let parts = receipts.compactMap { receipt in
+      receipt.crc32c.map { ($0, Int64(upload.plan.range(of: receipt.segment, size: upload.size).count)) }
+    }
+    return parts.count == receipts.count ? S3Checksum.crc32c(S3Checksum.fullCRC32C(parts)) : nil
   }
 
   /// Nil where it is to be tried again.
@@ -223,18 +270,28 @@ struct S3Target: UploadTarget {
   ) async throws -> UploadedObject? {
     let parts = receipts.map { receipt in
       // The store wants that of every part, whether it has told it or not.
-      let crc = receipt.checksum.flatMap { $0.split(separator: ":").last.map(String.init) }
-      return S3Completion.Part(
-        number: receipt.segment + 1, etag: receipt.etag, crc32c: session.hasChecksums ? crc : nil)
+      S3Completion.Part(
+        number: receipt.segment + 1, etag: receipt.etag,
+        crc32c: session.hasChecksums ? receipt.crc32c.map(S3Checksum.crc32c) : nil)
     }
     let xml = S3Completion(parts).xml
     var call = S3Client.Call(method: .post, key: key, query: ["uploadId": uploadID])
     call.body = { [body = upload.body] in body.document(xml) }
     call.payloadHash = Hex.encode(digest(.sha256, of: xml))
     call.isSlow = true
-    call.headers += condition(upload)
+    let whole = session.isWhole ? wholeCRC32C(upload, receipts) : nil
+    if let whole {
+      call.headers += [HeaderField(name: "x-amz-checksum-crc32c", value: whole), Self.wholeChecksum]
+    }
+    var isWhole = false
     do {
-      _ = try await client.document(S3CompletedUpload.self, call)
+      let told = try await conditionally(upload, call) { call in
+        try await client.document(S3CompletedUpload.self, call)
+      }
+      if let whole, let crc = told.crc32c, told.checksumType == Self.wholeChecksum.value {
+        guard crc == whole else { throw damaged }
+        isWhole = true
+      }
     } catch let error as S3Error {
       // Its answer may have been lost, and this one is about what it did.
       if let there = try await own(upload) { return there }
@@ -244,14 +301,24 @@ struct S3Target: UploadTarget {
         throw try await occupied(upload)
       case 404 where error.code != "NoSuchBucket": throw UploadGone()
       case 409: throw UploadGone()
+      case 400 where error.code == "InvalidPart": throw UploadIncomplete()
       default: break
       }
       let failure = client.failure(error, key)
       guard let failure = failure as? TaskFailure, failure.class == .retry, !isLast else { throw failure }
-    } catch let failure as TaskFailure where failure.class == .retry && !isLast {
-      if let there = try await own(upload) { return there }
+      try await client.pause(Self.finishPause)
+      return nil
+    } catch let failure as TaskFailure
+      where failure.class == .retry && failure.code != .digestMismatch && !isLast
+    {
+      // A look tells whether it was done.
     }
-    return try await own(upload)
+    guard var object = try await own(upload) else {
+      try await client.pause(Self.finishPause)
+      return nil
+    }
+    if isWhole { object.verified = .crc32c }
+    return object
   }
 
   /// The object, if it is this task's.
@@ -313,14 +380,9 @@ struct S3Target: UploadTarget {
   }
 
   /// Whose object is in the way: this task's own of an earlier version is replaced, and any other is not.
-  private func occupied(_ upload: UploadOrder) async throws -> any Error {
+  func occupied(_ upload: UploadOrder) async throws -> any Error {
     if try await look()?.owner?.task == upload.task { return UploadGone() }
     return TaskFailure(code: .destinationExists, message: "\(location) exists already: use --if-exists", class: .fail)
-  }
-
-  func condition(_ upload: UploadOrder) -> [HeaderField] {
-    if let etag = upload.replaces { return [HeaderField(name: "If-Match", value: etag)] }
-    return upload.ifExists == .fail ? [HeaderField(name: "If-None-Match", value: "*")] : []
   }
 
   private var damaged: TaskFailure {
@@ -331,11 +393,13 @@ struct S3Target: UploadTarget {
 
 /// The checksums of a part.
 private struct PartSums {
+  let crc: UInt32
   let crc32c: String
   private let md5: String?
 
   init(_ bytes: [UInt8], needsMD5: Bool) {
-    crc32c = S3Checksum.crc32c(bytes.withUnsafeBytes { ReelhaulSystem.crc32c($0) })
+    crc = bytes.withUnsafeBytes { ReelhaulSystem.crc32c($0) }
+    crc32c = S3Checksum.crc32c(crc)
     md5 = needsMD5 ? Hex.encode(digest(.md5, of: bytes)) : nil
   }
 
@@ -355,6 +419,7 @@ extension S3Target.Session {
           switch name {
           case "uploadId": session.uploadID = try reader.string()
           case "checksums": session.hasChecksums = try reader.bool()
+          case "wholeChecksum": session.isWhole = try reader.bool()
           case "copies": session.copies = try reader.bool()
           default: try reader.skip()
           }
@@ -371,6 +436,7 @@ extension S3Target.Session {
       json.object { json in
         json.member("uploadId", uploadID)
         json.member("checksums", hasChecksums)
+        if isWhole { json.member("wholeChecksum", true) }
         if copies { json.member("copies", true) }
       }
     }

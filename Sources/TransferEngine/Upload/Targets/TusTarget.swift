@@ -31,6 +31,8 @@ struct TusTarget: UploadTarget {
     var hashes = false
     /// Whether an upload can be given up.
     var terminates = false
+    /// Whether a former upload of the same file may have ended, whose answer was lost.
+    var isAgain = false
   }
 
   var location: String { URLRedaction.redact(endpoint.text) }
@@ -58,7 +60,7 @@ struct TusTarget: UploadTarget {
     var session = Session(
       hashes: parameters.checksum != UploadParameters.Checksum.none && server.extensions.contains("checksum")
         && server.hashes.contains("sha256"),
-      terminates: server.extensions.contains("termination"))
+      terminates: server.extensions.contains("termination"), isAgain: upload.mayBeThere)
     let count = upload.plan.segments(of: upload.size)
     for segment in 0..<count {
       let size = upload.plan.range(of: segment, size: upload.size).count
@@ -114,13 +116,14 @@ struct TusTarget: UploadTarget {
       bodies.append(body)
       var request = CurlRequest(.patch, url: url, headers: headers, lowSpeed: .init(bytesPerSecond: 512, seconds: 60))
       request.body = body
-      let answer: HTTPAnswer
       do {
-        answer = try await lane.answer(request, pulse: ledger.pulse)
+        let answer = try await lane.answer(request, pulse: ledger.pulse)
+        offset = try next(answer, piece, of: segment, url: url)
+      } catch let failure as TaskFailure {
+        throw body.failure ?? UploadInterrupted(failure, before: piece.upperBound)
       } catch {
         throw body.failure ?? error
       }
-      offset = try next(answer, piece, of: segment, url: url)
     }
     return withExtendedLifetime(bodies) { UploadReceipt(segment: segment.number) }
   }
@@ -128,20 +131,30 @@ struct TusTarget: UploadTarget {
   func finish(_ upload: UploadOrder, session: [UInt8], receipts: [UploadReceipt]) async throws -> UploadedObject {
     let session = try Session(session)
     var url = session.urls.first ?? endpoint.text
+    var object = UploadedObject(size: upload.size, verified: .size)
+    if session.isAgain || session.urls.count > 1 && upload.mayBeThere {
+      // tus does not tell which uploads a server has, and each has a place of its own.
+      object.remark =
+        "the answer to an earlier end of this upload was lost: the server may have the file a second time"
+    }
     if session.urls.count > 1 {
       let parts = session.urls.joined(separator: " ")
       url = try await create([("Upload-Concat", "final;\(parts)"), metadata(upload)])
     }
+    object.location = url
     guard let offset = try await offset(of: url, size: upload.size, isFinal: session.urls.count > 1) else {
-      throw TaskFailure(
-        code: .badResponse, message: "\(location) took the whole file and does not know it any more", class: .retry)
+      // Some servers move a file away as soon as it is whole, and have confirmed every byte.
+      object.size = nil
+      object.verified = .none
+      object.remark = "the server took the whole file, and does not show it any more"
+      return object
     }
     guard offset == upload.size else {
       throw TaskFailure(
         code: .sizeMismatch, message: "\(URLRedaction.redact(url)) has \(offset) of \(upload.size) bytes",
         class: .retry)
     }
-    return UploadedObject(size: offset, location: url, verified: .size)
+    return object
   }
 
   func abort(session: [UInt8]) async throws {
@@ -181,13 +194,19 @@ struct TusTarget: UploadTarget {
 
   /// The URL of a new upload.
   private func create(_ more: [(name: String, value: String)]) async throws -> String {
-    let answer = try await lane.answer(
-      CurlRequest(.post, url: endpoint.text, headers: headers(for: endpoint.text) + more), pulse: ledger.pulse)
+    var request = CurlRequest(.post, url: endpoint.text, headers: headers(for: endpoint.text) + more)
+    request.isSentOnce = true
+    let answer = try await lane.answer(request, pulse: ledger.pulse)
     guard answer.status == 201 else { throw TaskFailure(refusing: answer, url: endpoint.text) }
     guard let url = answer.head["location"].flatMap(endpoint.resolving), ["http", "https"].contains(url.scheme),
       !url.hasCredentials
     else {
       throw TaskFailure.badResponse("the new upload has no URL", url: endpoint.text)
+    }
+    guard endpoint.scheme == "http" || url.scheme == "https" else {
+      throw TaskFailure(
+        code: .redirectRefused, message: "\(location) gives its upload a URL without TLS, which is never used",
+        class: .fail)
     }
     return url.text
   }
@@ -228,7 +247,8 @@ struct TusTarget: UploadTarget {
           "\(URLRedaction.redact(url)) has more bytes than were sent: somebody else writes to it, or it is wrong",
         class: .fail)
     }
-    guard offset == piece.upperBound else {
+    // It may keep whole blocks only.
+    guard offset > piece.lowerBound || piece.isEmpty else {
       throw TaskFailure.badResponse("it kept \(told) bytes only", url: url)
     }
     return offset
@@ -241,6 +261,8 @@ struct TusTarget: UploadTarget {
     case 409, 460: failure.class = .retry
     // Some servers keep their lock for minutes after a connection was cut.
     case 423: failure.retryAfter = failure.retryAfter ?? 15
+    // Often of a proxy before the server.
+    case 413: failure.message += ": smaller requests (--part-size) may be let through"
     default: break
     }
     return failure
@@ -273,6 +295,7 @@ extension TusTarget.Session {
             try reader.array { reader, _ throws(DecodingFailure) in session.urls.append(try reader.string()) }
           case "hashes": session.hashes = try reader.bool()
           case "terminates": session.terminates = try reader.bool()
+          case "again": session.isAgain = try reader.bool()
           default: try reader.skip()
           }
         }
@@ -289,6 +312,7 @@ extension TusTarget.Session {
         json.member("urls", urls)
         json.member("hashes", hashes)
         json.member("terminates", terminates)
+        json.member("again", isAgain)
       }
     }
   }

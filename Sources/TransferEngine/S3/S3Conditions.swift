@@ -1,0 +1,22 @@
+import ReelhaulSystem
+
+/// Whether a bucket looks at the conditions of requests that make an object.
+enum S3Conditions {
+  case honoured, ignored
+  /// It refuses to be asked.
+  case untold
+
+  /// What this process has found out.
+  private static let known = Lock<[String: S3Conditions]>([:])
+  private static let most = 1000
+
+  /// Nil if it has not been asked.
+  static func of(_ bucket: String) -> S3Conditions? { known.withLock { $0[bucket] } }
+
+  static func learn(_ conditions: S3Conditions?, of bucket: String) {
+    known.withLock { known in
+      if known.count >= most { known.removeAll() }
+      known[bucket] = conditions
+    }
+  }
+}

@@ -1,0 +1,65 @@
+import ReelhaulCurl
+import ReelhaulSystem
+import TaskCore
+
+/// What keeps an upload from replacing what somebody else put at its key, and what is not sure about that.
+extension S3Target {
+  private func conditions() async throws -> S3Conditions? {
+    let (store, isAWS) = try await client.store()
+    return isAWS ? .honoured : S3Conditions.of(store)
+  }
+
+  /// Sends the request that makes the object, with its condition.
+  ///
+  /// A bucket that has not been asked yet whether it looks at conditions gets one more, which no object meets. It refuses
+  /// the request then, which is sent again without; or it makes the object, and so has shown that it does not look.
+  func conditionally<Answer>(
+    _ upload: UploadOrder, _ call: S3Client.Call, send: (S3Client.Call) async throws -> Answer
+  ) async throws -> Answer {
+    var call = call
+    if let etag = upload.replaces { call.headers.append(HeaderField(name: "If-Match", value: etag)) }
+    guard upload.replaces == nil, upload.ifExists == .fail else { return try await send(call) }
+    call.headers.append(HeaderField(name: "If-None-Match", value: "*"))
+    if try await conditions() == nil {
+      let store = try await client.store().name
+      var question = call
+      question.headers.append(HeaderField(name: "If-Match", value: "\"reelhaul-\(upload.task)\""))
+      do {
+        let answer = try await send(question)
+        S3Conditions.learn(.ignored, of: store)
+        return answer
+      } catch let error as S3Error {
+        switch error.status {
+        case 412: S3Conditions.learn(.honoured, of: store)
+        case 404 where error.code == "NoSuchKey": S3Conditions.learn(.honoured, of: store)
+        case 501: S3Conditions.learn(.untold, of: store)
+        case 400 where ["InvalidRequest", "InvalidArgument"].contains(error.code):
+          S3Conditions.learn(.untold, of: store)
+        default: throw error
+        }
+      }
+    }
+    return try await send(call)
+  }
+
+  func conditionally(_ upload: UploadOrder, _ call: S3Client.Call) async throws -> CurlHead {
+    try await conditionally(upload, call) { try await client.send($0).head }
+  }
+
+  /// Looks once more before the object is made, where the store may not look at the condition.
+  func checkDestination(_ upload: UploadOrder) async throws {
+    guard upload.ifExists == .fail, upload.replaces == nil, try await conditions() != .honoured,
+      let there = try await look(), there.owner?.task != upload.task
+    else { return }
+    throw try await occupied(upload)
+  }
+
+  func remark(_ upload: UploadOrder) async throws -> String? {
+    guard upload.ifExists == .fail, upload.replaces == nil else { return nil }
+    switch try await conditions() {
+    case .honoured: return nil
+    case .ignored: return "no overwrite is not guaranteed: the store does not look at If-None-Match"
+    case .untold, nil: return "no overwrite is not guaranteed: it is not known whether the store looks at If-None-Match"
+    }
+  }
+}

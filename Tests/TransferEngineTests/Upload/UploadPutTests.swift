@@ -1,0 +1,191 @@
+import ReelhaulDigest
+import ReelhaulSystem
+import TaskCore
+import TestKit
+import Testing
+
+@testable import TransferEngine
+
+/// What a server of plain HTTP may do to an upload.
+@Suite struct UploadPutTests {
+  /// Large enough that 100-continue is waited for.
+  private static let size = 3_000_001
+
+  private static let all = OriginContent(seed: 7).bytes(0..<Int64(size))
+  private static func bytes() -> [UInt8] { all }
+
+  private static func spec(_ harness: UploadHarness, _ change: (inout TaskSpec) -> Void = { _ in }) -> TaskSpec {
+    var spec = TaskSpec(
+      id: .random(), kind: .upload, source: UploadHarness.source, destination: harness.store.url("/put/film.mp4"),
+      ifExists: .replace, headers: [HeaderField(name: "X-Secret", value: "a secret")])
+    change(&spec)
+    return spec
+  }
+
+  /// An upload to a server with these faults.
+  private struct Upload {
+    let options: StoreOptions
+    let change: (inout TaskSpec) -> Void
+    let script: StoreServer.Script
+
+    func run(_ check: (UploadHarness, UploadOutcome) async throws -> Void) async throws {
+      try await UploadHarness.run(options: options) { harness in
+        try harness.put(UploadPutTests.bytes())
+        harness.store.script(script)
+        let outcome = await harness.run(UploadPutTests.spec(harness, change))
+        try await check(harness, outcome)
+      }
+    }
+  }
+
+  private func upload(
+    options: StoreOptions = StoreOptions(), _ change: @escaping (inout TaskSpec) -> Void = { _ in },
+    script: @escaping StoreServer.Script
+  ) -> Upload {
+    Upload(options: options, change: change, script: script)
+  }
+
+  private static func expectThere(
+    _ harness: UploadHarness, key: String = "put/film.mp4", at location: SourceLocation = #_sourceLocation
+  ) {
+    // A failure must not show megabytes.
+    let isThere =
+      harness.store.objects.count == 1 && harness.store.objects[key]?.bytes == bytes()
+    #expect(isThere, sourceLocation: location)
+  }
+
+  @Test("a server that refuses or ignores Expect gets the file without it") func expect() async throws {
+    try await upload(script: { $0["expect"] != nil ? [.status(417)] : [] }).run { harness, outcome in
+      #expect(outcome.failure == nil, "\(outcome)")
+      #expect(harness.store.exchanges(.put).first?.request["expect"] != nil, "it was asked")
+      Self.expectThere(harness)
+    }
+    var options = StoreOptions()
+    options.honoursExpect = false
+    try await upload(options: options, script: { _ in [] }).run { harness, outcome in
+      #expect(outcome.failure == nil, "\(outcome)")
+      Self.expectThere(harness)
+    }
+  }
+
+  @Test("a refusal that comes before the file is sent costs no bytes", arguments: [401, 403, 411, 413, 415])
+  func refusedAtOnce(status: Int) async throws {
+    try await upload(script: { $0.operation == .put ? [.status(status)] : [] }).run { harness, outcome in
+      #expect(outcome.failure?.code == .http(status) && outcome.failure?.class == .fail, "\(outcome)")
+      #expect(harness.store.exchanges(.put).map(\.bodyLength) == [0])
+    }
+  }
+
+  @Test("a refusal in the middle of the file is told, not the broken connection", arguments: [403, 413])
+  func refusedInTheMiddle(status: Int) async throws {
+    var options = StoreOptions()
+    options.honoursExpect = false
+    try await upload(options: options, script: { $0.operation == .put ? [.status(status), .noContinue] : [] }).run {
+      _, outcome in
+      #expect(outcome.failure?.code == .http(status) && outcome.failure?.class == .fail, "\(outcome)")
+    }
+  }
+
+  @Test("a redirect that keeps the method is followed with the whole file", arguments: [307, 308])
+  func redirect(status: Int) async throws {
+    try await upload(
+      script: { request in
+        request.path == "/put/film.mp4" && request.operation == .put
+          ? [.redirect(to: "/put/other.mp4", status: status)] : []
+      }
+    ).run { harness, outcome in
+      #expect(outcome.failure == nil, "\(outcome)")
+      #expect(outcome.object?.verified == .md5)
+      #expect(harness.store.exchanges(.put).last?.request["x-secret"] == "a secret")
+      Self.expectThere(harness, key: "put/other.mp4")
+    }
+  }
+
+  @Test("another host that a redirect names gets the file, and no header field of the task")
+  func redirectElsewhere() async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes())
+      let other = harness.store.url("/put/other.mp4", host: "localhost")
+      harness.store.script { $0.path == "/put/film.mp4" && $0.operation == .put ? [.redirect(to: other)] : [] }
+      let outcome = await harness.run(Self.spec(harness))
+      #expect(outcome.failure == nil, "\(outcome)")
+      let last = harness.store.exchanges(.put).last
+      #expect(last?.request.path == "/put/other.mp4" && last?.request["x-secret"] == nil)
+      Self.expectThere(harness, key: "put/other.mp4")
+    }
+  }
+
+  @Test("redirects that change the method, go round or lead to a private network are not followed")
+  func redirectRefused() async throws {
+    for (fault, code) in [
+      (StoreFault.redirect(to: "/put/other.mp4", status: 301), TaskFailure.Code.http(301)),
+      (.redirect(to: "/put/other.mp4", status: 303), .http(303)), (.redirect(to: "/put/film.mp4"), .redirectLoop),
+      (.redirect(to: "file:///etc/passwd"), .redirectRefused),
+      (.redirect(to: "http://169.254.169.254/put"), .addressGivesCredentials),
+    ] {
+      try await upload(script: { $0.operation == .put ? [fault] : [] }).run { harness, outcome in
+        #expect(outcome.failure?.code == code && outcome.failure?.class == .fail, "\(outcome)")
+        let objects = harness.store.objects.count
+        #expect(objects == 0)
+      }
+    }
+  }
+
+  @Test("what the server tells of the bytes it has is checked, and the output says what proved them")
+  func verified() async throws {
+    let sha256 = digest(.sha256, of: Self.bytes())
+    let echo = "sha-256=:\(Base64.encode(sha256)):"
+    let crc = StoreChecksum.crc32c.of([Self.bytes()])
+    for (fields, expected) in [
+      ([("Repr-Digest", echo)], UploadVerification.sha256), ([("Repr-Digest", "md5=:AA==:, \(echo)")], .sha256),
+      ([("x-amz-checksum-sha256", Base64.encode(sha256))], .sha256), ([("x-amz-checksum-crc32c", crc)], .crc32c),
+      ([], .md5),
+      ([("ETag", "\"00000000000000000000000000000bad\"")], .size), ([("ETag", nil)], .size),
+    ] as [([(String, String?)], UploadVerification)] {
+      try await upload(
+        script: { $0.operation == .put ? fields.map { .header($0.0, $0.1) } : [] }
+      ).run { harness, outcome in
+        #expect(outcome.object?.verified == expected, "\(fields): \(outcome)")
+        Self.expectThere(harness)
+      }
+    }
+    try await upload({ $0.expect.sha256 = sha256 }, script: { _ in [] }).run { harness, outcome in
+      #expect(harness.store.exchanges(.put).first?.request["repr-digest"] == echo)
+      #expect(outcome.object?.verified == .sha256, "\(outcome)")
+    }
+  }
+
+  @Test(
+    "a server that tells the digest of other bytes has not got the file",
+    arguments: [
+      ("Repr-Digest", "sha-256=:\(Base64.encode(digest(.sha256, of: [1]))):"), ("x-amz-checksum-crc32c", "AAAAAA=="),
+    ])
+  func damaged(name: String, value: String) async throws {
+    try await upload(script: { $0.operation == .put ? [.header(name, value)] : [] }).run { _, outcome in
+      #expect(outcome.failure?.code == .digestMismatch && outcome.failure?.class == .retry, "\(outcome)")
+    }
+  }
+
+  @Test("a POST gets a connection of its own, so that libcurl does not repeat it") func postedOnce() async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes())
+      let spec = Self.spec(harness) { $0.parameters = Array(#"{"method": "POST"}"#.utf8) }
+      // The first leaves a connection behind.
+      #expect(await harness.run(spec).failure == nil)
+      harness.store.script { $0.operation == .post && $0.ordinal == 2 ? [.closeAfterApplying] : [] }
+      let queued = Self.spec(harness) { $0.parameters = spec.parameters }
+      _ = await harness.run(queued)
+      let second = harness.store.exchanges(.post).dropFirst()
+      #expect(second.first?.request.connection != harness.store.exchanges(.post).first?.request.connection)
+    }
+  }
+
+  @Test("a file that must not be replaced is remarked as not guaranteed") func remark() async throws {
+    for ifExists in [IfExists.fail, .replace] {
+      try await upload({ $0.ifExists = ifExists }, script: { _ in [.ignoreIfNoneMatch] }).run { harness, outcome in
+        #expect((outcome.object?.remark != nil) == (ifExists == .fail), "\(outcome)")
+        #expect(harness.store.exchanges(.put).last?.request["if-none-match"] == (ifExists == .fail ? "*" : nil))
+      }
+    }
+  }
+}

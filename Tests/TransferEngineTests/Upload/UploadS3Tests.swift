@@ -1,0 +1,503 @@
+import ReelhaulSystem
+import TaskCore
+import TestKit
+import Testing
+
+@testable import TransferEngine
+
+/// What a store that speaks S3 may do to an upload.
+@Suite struct UploadS3Tests {
+  /// Four parts, of which the last is shorter.
+  private static let size = 26_000_001
+  private static let part = 8 << 20
+  private static let small = 100_000
+
+  private static let all = OriginContent(seed: 7).bytes(0..<Int64(size))
+  private static func bytes(_ count: Int = size) -> [UInt8] { count == size ? all : Array(all[..<count]) }
+
+  private static func spec(_ change: (inout TaskSpec) -> Void = { $0.ifExists = .replace }) -> TaskSpec {
+    var spec = TaskSpec(
+      id: .random(), kind: .upload, source: UploadHarness.source, destination: "s3://films/film.mp4")
+    spec.credential = "s3"
+    change(&spec)
+    return spec
+  }
+
+  /// An upload to a store with these faults.
+  private struct Upload {
+    let bytes: [UInt8]
+    let options: StoreOptions
+    let spec: TaskSpec
+    let script: StoreServer.Script
+
+    func run(_ check: (UploadHarness, UploadOutcome) async throws -> Void) async throws {
+      try await UploadHarness.run(options: options) { harness in
+        try harness.put(bytes)
+        harness.store.script(script)
+        let outcome = await harness.run(spec)
+        try await check(harness, outcome)
+      }
+    }
+  }
+
+  private func upload(
+    _ bytes: [UInt8] = Self.bytes(), options: StoreOptions = StoreOptions(), spec: TaskSpec = Self.spec(),
+    script: @escaping StoreServer.Script
+  ) -> Upload {
+    Upload(bytes: bytes, options: options, spec: spec, script: script)
+  }
+
+  private static func expectThere(
+    _ harness: UploadHarness, _ bytes: [UInt8] = Self.bytes(), at location: SourceLocation = #_sourceLocation
+  ) {
+    // A failure must not show megabytes.
+    let isThere =
+      harness.store.objects["films/film.mp4"]?.bytes == bytes && harness.store.uploads.isEmpty
+    #expect(isThere, sourceLocation: location)
+  }
+
+  // MARK: Create
+
+  @Test(
+    "a lost, damaged or failing answer to the beginning leaves no upload behind",
+    arguments: [
+      StoreFault.closeAfterApplying, .truncatedXML, .status(200, body: "<Error><Code>InternalError</Code></Error>"),
+    ])
+  func lostCreate(fault: StoreFault) async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes())
+      harness.store.script { $0.operation == .createUpload && $0.ordinal == 1 ? [fault] : [] }
+      let (spec, ledger) = (Self.spec(), UploadRecordingLedger())
+      let first = await harness.run(spec, ledger: ledger)
+      #expect(first.failure?.class == .retry, "\(first)")
+      let second = await harness.run(spec, from: ledger.last)
+      #expect(second.failure == nil, "\(second)")
+      Self.expectThere(harness)
+    }
+  }
+
+  @Test("what another task has begun for the same key is left alone after a lost answer")
+  func lostCreateBesideAnother() async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes())
+      let gate = OriginGate()
+      harness.store.script { $0.operation == .uploadPart && $0.partNumber == 2 ? [.holdBody(after: 1000, gate)] : [] }
+      let other = Task { await harness.run(Self.spec()) }
+      await gate.reached()
+      try await eventually("a part is there") { harness.store.uploads.values.contains { !$0.parts.isEmpty } }
+      let begun = harness.store.exchanges(.createUpload).count
+      harness.store.script { $0.operation == .createUpload && $0.ordinal == begun + 1 ? [.closeAfterApplying] : [] }
+      let (spec, ledger) = (Self.spec(), UploadRecordingLedger())
+      #expect(await harness.run(spec, ledger: ledger).failure?.class == .retry)
+      #expect(await harness.run(spec, from: ledger.last).failure == nil)
+      let open = harness.store.uploads.count
+      #expect(open == 1)
+      gate.open()
+      let outcome = await other.value
+      #expect(outcome.failure == nil, "\(outcome)")
+      Self.expectThere(harness)
+    }
+  }
+
+  // MARK: Parts
+
+  @Test("a part whose answer has another tag or checksum is sent again", arguments: [false, true])
+  func lyingPart(hasChecksums: Bool) async throws {
+    try await upload(
+      script: { request in
+        switch request.operation {
+        case .createUpload where !hasChecksums && request["x-amz-checksum-algorithm"] != nil: [.status(501)]
+        case .uploadPart where request.partNumber == 2 && request.attempt == 1:
+          [hasChecksums ? .wrongChecksumEcho : .wrongETag]
+        default: []
+        }
+      }
+    ).run { harness, outcome in
+      #expect(outcome.object?.verified == (hasChecksums ? .crc32c : .md5), "\(outcome)")
+      #expect(harness.store.exchanges(.uploadPart).count == 5)
+      Self.expectThere(harness)
+    }
+  }
+
+  @Test("a store that always receives other bytes never gets its upload finished")
+  func damagedParts() async throws {
+    try await upload(script: { $0.operation == .uploadPart ? [.wrongChecksumEcho] : [] }).run { harness, outcome in
+      #expect(outcome.failure?.code == .digestMismatch && outcome.failure?.class == .retry, "\(outcome)")
+      #expect(harness.store.exchanges(.completeUpload).isEmpty)
+    }
+  }
+
+  @Test("only the part that the store has lost is sent again, and the tag of an encrypted part is learned")
+  func lostPart() async throws {
+    for fault in [StoreFault.dropPart, .header("ETag", "\"of-an-encrypted-part\"")] {
+      try await upload(
+        script: { $0.operation == .uploadPart && $0.partNumber == 2 && $0.attempt == 1 ? [fault] : [] }
+      ).run { harness, outcome in
+        #expect(outcome.failure == nil, "\(outcome)")
+        #expect(harness.store.exchanges(.createUpload).count == 1)
+        let isDropped = if case .dropPart = fault { true } else { false }
+        #expect(harness.store.exchanges(.uploadPart).count == (isDropped ? 5 : 4))
+        Self.expectThere(harness)
+      }
+    }
+  }
+
+  @Test("a store that keeps losing a part fails the attempt")
+  func lostParts() async throws {
+    try await upload(script: { $0.operation == .uploadPart && $0.partNumber == 2 ? [.dropPart] : [] }).run {
+      harness, outcome in
+      #expect(outcome.failure?.class == .retry, "\(outcome)")
+      let (objects, uploads) = (harness.store.objects.count, harness.store.uploads.count)
+      #expect(objects == 0 && uploads == 1)
+    }
+  }
+
+  @Test("the list of parts is believed page by page, and only as far as the bytes agree")
+  func listedParts() async throws {
+    for fault in [
+      StoreFault.listPartsMissing(1), .listPartsExtra, .wrongChecksumEcho, .hugeXML(bytes: 4 << 20),
+    ] {
+      var options = StoreOptions()
+      options.pageSize = 2
+      try await UploadHarness.run(options: options) { harness in
+        try harness.put(Self.bytes())
+        let (spec, ledger) = (Self.spec(), UploadRecordingLedger())
+        harness.store.always(.completeUpload, .status(500))
+        #expect(await harness.run(spec, ledger: ledger).failure?.class == .retry)
+        harness.store.always(.listParts, fault)
+        let outcome = await harness.run(spec, from: ledger.last)
+        #expect(outcome.failure == nil, "\(fault): \(outcome)")
+        #expect(harness.store.exchanges(.createUpload).count == 1)
+        Self.expectThere(harness)
+      }
+    }
+  }
+
+  // MARK: Complete
+
+  @Test("an end whose answer is lost or damaged is found out by a look, and not repeated")
+  func lostComplete() async throws {
+    for fault in [StoreFault.closeAfterApplying, .truncatedXML] {
+      try await upload(script: { $0.operation == .completeUpload ? [fault] : [] }).run { harness, outcome in
+        #expect(outcome.object?.verified == .crc32c, "\(outcome)")
+        #expect(harness.store.exchanges(.completeUpload).count == 1)
+        Self.expectThere(harness)
+      }
+    }
+  }
+
+  @Test(
+    "the run after a lost answer to the end finds the object, and sends nothing", arguments: [small, size],
+    [IfExists.replace, .fail])
+  func foundAfterwards(size: Int, ifExists: IfExists) async throws {
+    try await UploadHarness.run { harness in
+      let bytes = Self.bytes(size)
+      try harness.put(bytes)
+      let (spec, ledger) = (Self.spec { $0.ifExists = ifExists }, UploadRecordingLedger())
+      if ifExists == .fail { S3Conditions.learn(.honoured, of: "\(harness.store.url())/films") }
+      let isLost = Lock(false)
+      harness.store.script { request in
+        let operation = request.operation
+        if operation == .completeUpload || operation == .putObject { isLost.withLock { $0 = true } }
+        return isLost.withLock { $0 } ? [.closeAfterApplying] : []
+      }
+      #expect(await harness.run(spec, ledger: ledger).failure?.class == .retry)
+      let before = harness.store.bytesReceived
+      harness.store.script { _ in [] }
+      let outcome = await harness.run(spec, from: ledger.last)
+      #expect(outcome.object?.verified == .crc32c, "\(outcome)")
+      #expect(harness.store.bytesReceived == before)
+      Self.expectThere(harness, bytes)
+    }
+  }
+
+  @Test("a 412 that a file's own try before has caused is no failure") func ownIsInTheWay() async throws {
+    let (spec, bytes) = (Self.spec { _ in }, Self.bytes(Self.small))
+    // A kept connection on which the answer is lost: libcurl repeats the request by itself.
+    try await upload(
+      bytes, spec: spec,
+      script: { $0.operation == .putObject && $0["if-match"] == nil && $0.ordinal == 2 ? [.closeAfterApplying] : [] }
+    ).run { harness, outcome in
+      #expect(outcome.failure == nil, "\(outcome)")
+      #expect(harness.store.exchanges(.putObject).last?.status == 412)
+      Self.expectThere(harness, bytes)
+    }
+  }
+
+  @Test("an end with status 200 and an error inside is no success")
+  func errorInside() async throws {
+    let spec = Self.spec()
+    try await upload(
+      spec: spec, script: { $0.operation == .completeUpload && $0.ordinal == 1 ? [.lieComplete200WithError()] : [] }
+    ).run { harness, outcome in
+      #expect(outcome.failure == nil, "\(outcome)")
+      Self.expectThere(harness)
+    }
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes())
+      let ledger = UploadRecordingLedger()
+      harness.store.always(.completeUpload, .lieComplete200WithError())
+      #expect(await harness.run(spec, ledger: ledger).failure?.class == .retry)
+      let objects = harness.store.objects.count
+      #expect(objects == 0)
+      harness.store.script { _ in [] }
+      #expect(await harness.run(spec, from: ledger.last).failure == nil)
+      #expect(harness.store.exchanges(.uploadPart).count == 4)
+      Self.expectThere(harness)
+    }
+  }
+
+  @Test("an end that is confirmed although nothing is there is no success")
+  func completeButMissing() async throws {
+    try await upload(script: { $0.operation == .completeUpload && $0.ordinal == 1 ? [.completeButMissing] : [] }).run {
+      harness, outcome in
+      #expect(outcome.failure == nil, "\(outcome)")
+      #expect(harness.store.exchanges(.createUpload).count == 2)
+      Self.expectThere(harness)
+    }
+  }
+
+  @Test("an object that is shorter or other than what was sent is no success")
+  func damagedObject() async throws {
+    for fault in [StoreFault.truncateObject(by: 1), .wrongChecksumEcho] {
+      try await upload(script: { $0.operation == .completeUpload ? [fault] : [] }).run { _, outcome in
+        #expect(outcome.failure?.class == .retry, "\(outcome)")
+      }
+    }
+  }
+
+  @Test("an upload that the store has forgotten is sent anew", arguments: [StoreOperation.uploadPart, .completeUpload])
+  func expired(operation: StoreOperation) async throws {
+    try await upload(script: { $0.operation == operation && $0.ordinal == 2 ? [.noSuchUpload] : [] }).run {
+      harness, outcome in
+      #expect(outcome.failure == nil, "\(outcome)")
+      Self.expectThere(harness)
+    }
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes())
+      let (spec, ledger) = (Self.spec(), UploadRecordingLedger())
+      harness.store.always(.completeUpload, .status(500))
+      #expect(await harness.run(spec, ledger: ledger).failure?.class == .retry)
+      for id in harness.store.uploads.keys { harness.store.expire(id) }
+      harness.store.script { _ in [] }
+      #expect(await harness.run(spec, from: ledger.last).failure == nil)
+      Self.expectThere(harness)
+    }
+  }
+
+  @Test("after a conflict at the end all is sent anew, and nothing stays open", arguments: [false, true])
+  func conflict(uploadIsGone: Bool) async throws {
+    try await upload(
+      script: {
+        $0.operation == .completeUpload && $0.ordinal == 1 ? [.conflict409OnComplete(uploadIsGone: uploadIsGone)] : []
+      }
+    ).run { harness, outcome in
+      #expect(outcome.failure == nil, "\(outcome)")
+      #expect(harness.store.exchanges(.createUpload).count == 2)
+      Self.expectThere(harness)
+    }
+  }
+
+  // MARK: The store as a whole
+
+  @Test("a clock that differs by hours is taken from the store", arguments: [small, size])
+  func skew(size: Int) async throws {
+    let bytes = Self.bytes(size)
+    try await upload(bytes, spec: Self.spec { _ in }, script: { _ in [.clockSkew(seconds: -7200)] }).run {
+      harness, outcome in
+      #expect(outcome.failure == nil, "\(outcome)")
+      Self.expectThere(harness, bytes)
+    }
+  }
+
+  @Test("a store that asks for fewer requests gets them, and the upload goes on")
+  func slowDown() async throws {
+    try await upload(script: { $0.operation == .uploadPart ? [.slowDown(times: 2)] : [] }).run { harness, outcome in
+      #expect(outcome.failure == nil, "\(outcome)")
+      Self.expectThere(harness)
+    }
+  }
+
+  @Test("a bucket in another region is found there", arguments: [false, true])
+  func region(redirects: Bool) async throws {
+    var options = StoreOptions()
+    options.region = "eu-west-1"
+    try await upload(
+      options: options, spec: Self.spec { _ in },
+      script: { request in
+        guard redirects, request["authorization"]?.contains("/eu-west-1/") != true else { return [] }
+        let body = "<Error><Code>PermanentRedirect</Code><Endpoint>films.s3.example.com</Endpoint></Error>"
+        return [.status(301, headers: [("x-amz-bucket-region", "eu-west-1")], body: body)]
+      }
+    ).run { harness, outcome in
+      #expect(outcome.failure == nil, "\(outcome)")
+      Self.expectThere(harness)
+    }
+  }
+
+  @Test("a bucket that has no place yet is tried later")
+  func temporaryRedirect() async throws {
+    try await upload(script: { _ in [.redirect(to: "http://films.s3.example.com/")] }).run { _, outcome in
+      #expect(outcome.failure?.class == .retry, "\(outcome)")
+    }
+  }
+
+  @Test("a session that ends in the middle is renewed, and nothing is sent twice")
+  func token() async throws {
+    for operation in [StoreOperation.headObject, .createUpload, .uploadPart, .completeUpload] {
+      try await UploadHarness.run { harness in
+        try harness.put(Self.bytes())
+        try harness.renew(token: "first")
+        harness.store.script { [harness] request in
+          guard request.operation == operation, request["x-amz-security-token"] == "first" else { return [] }
+          try? harness.renew(token: "second")
+          return [.expiredToken]
+        }
+        let outcome = await harness.run(Self.spec { _ in })
+        #expect(outcome.failure == nil, "\(operation): \(outcome)")
+        #expect(harness.store.exchanges(.createUpload).count { $0.wasApplied } == 1)
+        #expect(harness.store.exchanges(.uploadPart).count { $0.wasApplied } == 4)
+        Self.expectThere(harness)
+      }
+    }
+  }
+
+  @Test("without the right to list the bucket a missing object looks forbidden, and is uploaded")
+  func forbiddenHead() async throws {
+    try await upload(
+      spec: Self.spec { _ in },
+      script: { [isThere = Lock(false)] request in
+        if request.operation == .completeUpload { isThere.withLock { $0 = true } }
+        return request.operation == .headObject && !isThere.withLock { $0 } ? [.status(403)] : []
+      }
+    ).run { harness, outcome in
+      #expect(outcome.failure == nil, "\(outcome)")
+      Self.expectThere(harness)
+    }
+  }
+
+  // MARK: Conditions
+
+  @Test("where the store does not look at conditions, the output says so", arguments: [small, size], [false, true])
+  func remark(size: Int, ignores: Bool) async throws {
+    try await UploadHarness.run { harness in
+      let bytes = Self.bytes(size)
+      try harness.put(bytes)
+      harness.store.script { _ in ignores ? [.ignoreIfNoneMatch] : [] }
+      for number in 0..<2 {
+        let outcome = await harness.run(Self.spec { $0.destination = "s3://films/\(number).mp4" })
+        #expect(outcome.failure == nil, "\(outcome)")
+        #expect((outcome.object?.remark != nil) == ignores)
+        let isThere = harness.store.objects["films/\(number).mp4"]?.bytes == bytes
+        #expect(isThere)
+      }
+      // It is asked once, by the request that makes the object.
+      let asked = harness.store.exchanges.filter { $0.request["if-match"] != nil }
+      #expect(asked.count == 1)
+      #expect(asked.first?.wasApplied == ignores)
+      #expect(
+        harness.store.exchanges.filter { $0.request.method == "PUT" || $0.request.method == "POST" }.allSatisfy {
+          $0.request.bucket == "films" && ["0.mp4", "1.mp4"].contains($0.request.objectKey)
+        })
+    }
+  }
+
+  @Test("a store that refuses to be asked is sent the plain condition", arguments: [small, size])
+  func untold(size: Int) async throws {
+    let bytes = Self.bytes(size)
+    try await upload(bytes, spec: Self.spec { _ in }, script: { $0["if-match"] == nil ? [] : [.status(501)] }).run {
+      harness, outcome in
+      #expect(outcome.object?.remark?.contains("not known") == true, "\(outcome)")
+      Self.expectThere(harness, bytes)
+    }
+  }
+
+  @Test("no question is asked where an object may be replaced", arguments: [small, size])
+  func replace(size: Int) async throws {
+    let bytes = Self.bytes(size)
+    try await upload(bytes, script: { _ in [.ignoreIfNoneMatch] }).run { harness, outcome in
+      #expect(outcome.object != nil && outcome.object?.remark == nil, "\(outcome)")
+      #expect(
+        harness.store.exchanges.allSatisfy { $0.request["if-match"] == nil && $0.request["if-none-match"] == nil })
+    }
+  }
+
+  @Test("an object that appears during the upload is kept, whether or not the store looks", arguments: [false, true])
+  func appears(ignores: Bool) async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes())
+      harness.store.script { [store = harness.store] request in
+        if request.operation == .uploadPart, request.ordinal == 2 { store.put("films/film.mp4", bytes: [1, 2, 3]) }
+        return ignores ? [.ignoreIfNoneMatch] : []
+      }
+      let outcome = await harness.run(Self.spec { _ in })
+      #expect(outcome.failure?.code == .destinationExists && outcome.failure?.class == .fail, "\(outcome)")
+      Self.expectThere(harness, [1, 2, 3])
+    }
+  }
+
+  @Test("an object that appears before a second try of a small file is kept")
+  func appearsForSmall() async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes(Self.small))
+      harness.store.script { [store = harness.store] request in
+        guard request.operation == .putObject else { return [] }
+        if request.ordinal == 1 {
+          store.put("films/film.mp4", bytes: [1, 2, 3])
+          return [.status(503)]
+        }
+        return [.ignoreIfNoneMatch]
+      }
+      let outcome = await harness.run(Self.spec { _ in })
+      #expect(outcome.failure?.code == .destinationExists, "\(outcome)")
+      Self.expectThere(harness, [1, 2, 3])
+    }
+  }
+
+  // MARK: Checksums and requests
+
+  @Test("the object has the checksum of all its bytes where the store knows that")
+  func wholeChecksum() async throws {
+    let bytes = Self.bytes()
+    let crc = StoreChecksum.crc32c.of([bytes])
+    try await upload(script: { _ in [] }).run { harness, outcome in
+      let object = harness.store.objects["films/film.mp4"]
+      #expect(outcome.object?.verified == .crc32c, "\(outcome)")
+      #expect(object?.checksumType == "FULL_OBJECT" && object?.checksums[.crc32c] == crc)
+      #expect(harness.store.exchanges(.completeUpload).last?.request["x-amz-checksum-crc32c"] == crc)
+    }
+    try await upload(
+      script: { $0.operation == .createUpload && $0["x-amz-checksum-type"] != nil ? [.status(400)] : [] }
+    ).run { harness, outcome in
+      #expect(outcome.object?.verified == .crc32c, "\(outcome)")
+      #expect(harness.store.objects["films/film.mp4"]?.checksumType == "COMPOSITE")
+    }
+    try await upload(
+      script: { $0.operation == .createUpload && $0["x-amz-checksum-algorithm"] != nil ? [.status(501)] : [] }
+    ).run { harness, outcome in
+      #expect(outcome.object?.verified == .md5, "\(outcome)")
+      #expect(harness.store.objects["films/film.mp4"]?.checksumType == nil)
+    }
+  }
+
+  @Test("a file that is not longer than a part takes one PUT", arguments: [0, 1, part, part + 1])
+  func onePut(size: Int) async throws {
+    let bytes = Self.bytes(size)
+    try await upload(bytes, script: { _ in [] }).run { harness, outcome in
+      #expect(outcome.failure == nil, "\(outcome)")
+      #expect(harness.store.exchanges(.putObject).count == (size > Self.part ? 0 : 1))
+      #expect(harness.store.exchanges(.createUpload).count == (size > Self.part ? 1 : 0))
+      Self.expectThere(harness, bytes)
+    }
+  }
+
+  @Test("all parts but the last have one size, as some stores require")
+  func equalParts() async throws {
+    var options = StoreOptions()
+    options.wantsEqualParts = true
+    try await upload(options: options, script: { _ in [] }).run { harness, outcome in
+      #expect(outcome.failure == nil, "\(outcome)")
+      Self.expectThere(harness)
+    }
+  }
+}

@@ -1,0 +1,288 @@
+import Glibc
+import ReelhaulSystem
+import TaskCore
+import TestKit
+import Testing
+
+@testable import TransferEngine
+
+/// What a tus server may do to an upload.
+@Suite struct UploadTusTests {
+  /// Four requests, of which the last is shorter.
+  private static let size = 26_000_001
+  private static let piece: Int64 = 8 << 20
+
+  private static let all = OriginContent(seed: 7).bytes(0..<Int64(size))
+  private static func bytes() -> [UInt8] { all }
+
+  private static func spec(_ harness: UploadHarness) -> TaskSpec {
+    TaskSpec(
+      id: .random(), kind: .upload, source: UploadHarness.source, destination: "tus+\(harness.store.url("/tus"))",
+      headers: [HeaderField(name: "X-Secret", value: "a secret")])
+  }
+
+  /// An upload to a server with these faults.
+  private struct Upload {
+    let options: StoreOptions
+    let script: StoreServer.Script
+
+    func run(_ check: (UploadHarness, UploadOutcome) async throws -> Void) async throws {
+      try await UploadHarness.run(options: options) { harness in
+        try harness.put(UploadTusTests.bytes())
+        harness.store.script(script)
+        let outcome = await harness.run(UploadTusTests.spec(harness))
+        try await check(harness, outcome)
+      }
+    }
+  }
+
+  private func upload(
+    options: StoreOptions = StoreOptions(),
+    script: @escaping StoreServer.Script
+  ) -> Upload {
+    Upload(options: options, script: script)
+  }
+
+  /// Whether the file is there once, and nothing else.
+  private static func expectThere(_ harness: UploadHarness, at location: SourceLocation = #_sourceLocation) {
+    // A failure must not show megabytes.
+    let isThere =
+      harness.store.uploads.isEmpty && harness.store.objects.count == 1
+      && harness.store.objects.values.first?.bytes == bytes()
+    #expect(isThere, sourceLocation: location)
+  }
+
+  // MARK: Offsets
+
+  @Test("a server that keeps only a part of a request gets the rest", arguments: [1, 3 << 20, 8 << 20])
+  func offsetFalls(by: Int64) async throws {
+    for checksums in [[StoreChecksum.sha256], []] {
+      var options = StoreOptions()
+      options.tusChecksums = checksums
+      try await upload(
+        options: options, script: { $0.operation == .tusPatch && $0.ordinal <= 2 ? [.offsetFalls(by: by)] : [] }
+      ).run { harness, outcome in
+        #expect(outcome.failure == nil, "\(outcome)")
+        Self.expectThere(harness)
+      }
+    }
+  }
+
+  @Test("a server that keeps a part of every request is no failing one") func alwaysFalls() async throws {
+    try await upload(script: { $0.operation == .tusPatch && $0.ordinal <= 10 ? [.offsetFalls(by: 6 << 20)] : [] }).run {
+      harness, outcome in
+      #expect(outcome.failure == nil, "\(outcome)")
+      Self.expectThere(harness)
+    }
+  }
+
+  @Test("an upload that has lost bytes between two runs goes on where it is") func fallsBetweenRuns() async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes())
+      let (spec, ledger) = (Self.spec(harness), UploadRecordingLedger())
+      harness.store.script { $0.operation == .tusPatch && $0.ordinal >= 3 ? [.status(403)] : [] }
+      // What refuses for good gives the upload up, so the server must not know how.
+      harness.store.options.tusExtensions.removeAll { $0 == "termination" }
+      #expect(await harness.run(spec, ledger: ledger).failure?.class == .fail)
+      harness.store.script { $0.operation == .tusHead && $0.ordinal == 1 ? [.offsetFalls(by: 5 << 20)] : [] }
+      let outcome = await harness.run(spec, from: ledger.last)
+      #expect(outcome.failure == nil, "\(outcome)")
+      #expect(harness.store.exchanges(.tusCreate).count == 1)
+      Self.expectThere(harness)
+    }
+  }
+
+  @Test("a server that has more than was sent ends the upload", arguments: [1, 1 << 30])
+  func ahead(by: Int64) async throws {
+    try await upload(script: { $0.operation == .tusPatch && $0.ordinal == 2 ? [.offsetAhead(by: by)] : [] }).run {
+      harness, outcome in
+      #expect(outcome.failure?.code == .uploadAhead && outcome.failure?.class == .fail, "\(outcome)")
+      #expect(harness.store.exchanges(.tusPatch).count == 2)
+    }
+  }
+
+  @Test("after an interruption a server that claims more than was sent, or all, is not believed")
+  func aheadAfterAnInterruption() async throws {
+    let rest = Int64(Self.size) - Self.piece
+    for by in [Self.piece + 1, rest] {
+      try await upload(script: { request in
+        switch request.operation {
+        case .tusPatch where request.ordinal == 2: [.status(500)]
+        case .tusHead where request.ordinal == 1: [.offsetAhead(by: by)]
+        default: []
+        }
+      }).run { harness, outcome in
+        #expect(outcome.failure?.code == .uploadAhead && outcome.failure?.class == .fail, "\(outcome)")
+        let objects = harness.store.objects.count
+        #expect(objects == 0)
+      }
+    }
+  }
+
+  // MARK: Answers
+
+  @Test("a wrong offset and a damaged request are answered by asking where to go on", arguments: [409, 460, 500, 503])
+  func again(status: Int) async throws {
+    try await upload(script: { $0.operation == .tusPatch && $0.ordinal == 2 ? [.status(status)] : [] }).run {
+      harness, outcome in
+      #expect(outcome.failure == nil, "\(outcome)")
+      #expect(harness.store.exchanges(.tusHead).count == 2)
+      #expect(harness.store.exchanges(.tusPatch).count == 5)
+      Self.expectThere(harness)
+    }
+  }
+
+  @Test("bytes that are damaged on the way are noticed by the server, and sent again") func corrupted() async throws {
+    var options = StoreOptions()
+    options.tusChecksums = [.sha256]
+    try await upload(options: options, script: { _ in [] }).run { harness, outcome in
+      let patches = harness.store.exchanges(.tusPatch)
+      #expect(patches.allSatisfy { $0.request["upload-checksum"]?.hasPrefix("sha256 ") == true })
+      Self.expectThere(harness)
+    }
+  }
+
+  @Test("a lock that stays for minutes is waited for, and no second upload is begun") func locked() async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes())
+      let (spec, ledger) = (Self.spec(harness), UploadRecordingLedger())
+      harness.store.script { request in
+        [.tusPatch, .tusHead].contains(request.operation) && request.ordinal <= 2 ? [.status(423)] : []
+      }
+      var outcomes: [UploadOutcome] = []
+      repeat {
+        outcomes.append(await harness.run(spec, from: ledger.last, ledger: ledger))
+      } while outcomes.last?.failure?.class == .wait
+      #expect(outcomes.count > 2)
+      #expect(outcomes.dropLast().allSatisfy { $0.failure?.retryAfter == 15 })
+      #expect(outcomes.last?.failure == nil, "\(outcomes)")
+      #expect(harness.store.exchanges(.tusCreate).count == 1)
+      Self.expectThere(harness)
+    }
+  }
+
+  @Test("an upload that is gone is sent anew") func gone() async throws {
+    try await upload(script: { $0.operation == .tusPatch && $0.ordinal == 2 ? [.gone410] : [] }).run {
+      harness, outcome in
+      #expect(outcome.failure == nil, "\(outcome)")
+      #expect(outcome.object?.remark == nil)
+      Self.expectThere(harness)
+    }
+  }
+
+  @Test("a file that is larger than the server takes is refused before anything is sent") func maxSize() async throws {
+    var options = StoreOptions()
+    options.tusMaxSize = 1_000_000
+    try await upload(options: options, script: { _ in [] }).run { harness, outcome in
+      #expect(outcome.failure?.code == .fileTooLarge && outcome.failure?.class == .fail, "\(outcome)")
+      #expect(harness.store.exchanges(.tusCreate).isEmpty)
+    }
+    // A server that says it only when it is asked.
+    try await upload(script: { $0.operation == .tusCreate ? [.maxSize(1_000_000)] : [] }).run { harness, outcome in
+      #expect(outcome.failure?.code == .http(413) && outcome.failure?.class == .fail, "\(outcome)")
+      #expect(harness.store.exchanges(.tusPatch).isEmpty)
+    }
+  }
+
+  @Test("a proxy that takes only small requests is named by the failure") func proxyLimit() async throws {
+    try await upload(script: { $0.operation == .tusPatch ? [.status(413)] : [] }).run { _, outcome in
+      #expect(outcome.failure?.class == .fail && outcome.failure?.message.contains("--part-size") == true, "\(outcome)")
+    }
+  }
+
+  @Test("an expiry in the past is no reason to stop") func expired() async throws {
+    var options = StoreOptions()
+    options.tusExpiresAfter = -3600
+    try await upload(options: options, script: { _ in [] }).run { harness, outcome in
+      #expect(outcome.failure == nil, "\(outcome)")
+      Self.expectThere(harness)
+    }
+  }
+
+  @Test("a file that the server took and does not show is not called verified, nor sent again") func vanished()
+    async throws
+  {
+    try await upload(script: { $0.operation == .tusHead ? [.status(404)] : [] }).run { harness, outcome in
+      #expect(outcome.object?.verified == UploadVerification.none, "\(outcome)")
+      #expect(outcome.object?.remark?.contains("does not show") == true)
+      #expect(harness.store.exchanges(.tusCreate).count == 1)
+    }
+  }
+
+  // MARK: Places
+
+  @Test("an upload on another host gets no header field of the task") func otherHost() async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes())
+      let other = harness.store.url(host: "localhost")
+      harness.store.script { $0.operation == .tusCreate ? [.locationOnOtherHost(other)] : [] }
+      let outcome = await harness.run(Self.spec(harness))
+      #expect(outcome.failure == nil, "\(outcome)")
+      #expect(harness.store.exchanges(.tusCreate).allSatisfy { $0.request["x-secret"] == "a secret" })
+      let there = harness.store.exchanges(.tusPatch) + harness.store.exchanges(.tusHead)
+      #expect(!there.isEmpty && there.allSatisfy { $0.request["x-secret"] == nil })
+      Self.expectThere(harness)
+    }
+  }
+
+  @Test("an upload on a host that the worker must not reach is refused", arguments: ["10.1.2.3", "169.254.169.254"])
+  func privateHost(address: String) async throws {
+    try await upload(script: { $0.operation == .tusCreate ? [.locationOnOtherHost("http://\(address)")] : [] }).run {
+      harness, outcome in
+      #expect(outcome.failure?.class == .fail, "\(outcome)")
+      #expect(outcome.failure?.code.rawValue.hasPrefix("address_") == true, "\(outcome)")
+      #expect(harness.store.exchanges(.tusPatch).isEmpty)
+    }
+  }
+
+  @Test("a new upload without a URL is no upload") func noLocation() async throws {
+    try await upload(script: { $0.operation == .tusCreate ? [.noLocation] : [] }).run { harness, outcome in
+      #expect(outcome.failure?.code == .badResponse, "\(outcome)")
+      #expect(harness.store.exchanges(.tusPatch).isEmpty)
+    }
+  }
+
+  // MARK: Concatenation
+
+  private static let large: Int64 = 129 << 20
+
+  /// A large file, nearly all of which are zeros.
+  private static func putLarge(_ harness: UploadHarness) throws {
+    try harness.put(Array("a large file".utf8))
+    guard truncate(harness.sourcePath, off_t(large)) == 0 else { throw SystemError.last("truncate") }
+  }
+
+  @Test("a large file is sent in parts that are concatenated, also if one part is lost") func concatenated()
+    async throws
+  {
+    for isLost in [false, true] {
+      try await UploadHarness.run { harness in
+        try Self.putLarge(harness)
+        harness.store.script { isLost && $0.operation == .tusPatch && $0.ordinal == 5 ? [.gone410] : [] }
+        let outcome = await harness.run(Self.spec(harness))
+        #expect(outcome.object?.size == Self.large && outcome.object?.remark == nil, "\(outcome)")
+        #expect(harness.store.objects.count == 1)
+        // The parts of the lost upload are given up; those of the file stay, because a server may refer to them.
+        #expect(harness.store.uploads.values.filter(\.isPartial).count == 2)
+      }
+    }
+  }
+
+  @Test("after a lost answer to the concatenation the task says that there may be a second file")
+  func lostConcatenation() async throws {
+    try await UploadHarness.run { harness in
+      try Self.putLarge(harness)
+      let (spec, ledger) = (Self.spec(harness), UploadRecordingLedger())
+      harness.store.script { request in
+        request.operation == .tusCreate && request["upload-concat"]?.hasPrefix("final") == true
+          && request.ordinal == 3 ? [.closeAfterApplying] : []
+      }
+      let first = await harness.run(spec, ledger: ledger)
+      #expect(first.failure?.class == .retry, "\(first)")
+      let second = await harness.run(spec, from: ledger.last)
+      #expect(second.object?.size == Self.large, "\(second)")
+      #expect(second.object?.remark?.contains("second time") == true)
+      #expect(harness.store.objects.count == 2)
+    }
+  }
+}
