@@ -193,7 +193,8 @@ let package = Package(
     tests(
       "Chaos",
       [
-        "reelhaul", "ReelhaulClient", "LocalFleet", "TaskCore", "TaskStore", "ReelhaulKafka", "ReelhaulPostgres",
+        "reelhaul", "ReelhaulClient", "LocalFleet", "ReelhaulCodec", "ReelhaulMessages", "TaskCore", "TaskStore",
+        "ReelhaulKafka", "ReelhaulPostgres",
         "ReelhaulDigest", "ReelhaulSystem",
         "TestKit",
       ]),

@@ -1,3 +1,5 @@
+import ReelhaulSystem
+
 /// Where an S3 is, and who comes.
 package struct S3Account: Sendable {
   /// `http://127.0.0.1:PORT`
@@ -9,6 +11,13 @@ package struct S3Account: Sendable {
 
   package init(endpoint: String) {
     self.endpoint = endpoint
+  }
+
+  /// Writes a file of credentials, in which `name` has these keys.
+  package func writeCredentials(as name: String = "s3", to path: String) throws {
+    let keys = #""accessKeyId": "\#(accessKeyID)", "secretAccessKey": "\#(secretAccessKey)""#
+    let s3 = #"{\#(keys), "region": "\#(region)", "endpoint": "\#(endpoint)"}"#
+    try TextFile.write(#"{"\#(name)": {"s3": \#(s3), "allowHTTP": true}}"#, to: path, mode: 0o600)
   }
 }
 

@@ -16,15 +16,11 @@ final class UploadHarness: Sendable {
 
   static let source = "storage://default/in/film.mp4"
 
-  private init(_ options: StoreOptions) throws {
+  private init(_ options: StoreOptions, _ account: S3Account?) throws {
     store = try StoreServer(receiveBuffer: 64 << 10, options: options)
     directory = try TemporaryDirectory()
     let credentials = "\(directory.path)/credentials.json"
-    let json = """
-      {"s3": {"s3": {"accessKeyId": "AKIATEST", "secretAccessKey": "secret", "endpoint": "\(store.url())"},
-      "allowHTTP": true}}
-      """
-    try write(Array(json.utf8), to: credentials)
+    try (account ?? store.account).writeCredentials(to: credentials)
     let root = "\(directory.path)/root"
     let storage = Storage(roots: ["default": root])
     try storage.initialise()
@@ -38,10 +34,11 @@ final class UploadHarness: Sendable {
     engine = UploadEngine(roots: roots)
   }
 
+  /// - Parameter account: what the credential `s3` is for; nil for the harness's own store.
   static func run(
-    options: StoreOptions = StoreOptions(), _ body: (UploadHarness) async throws -> Void
+    options: StoreOptions = StoreOptions(), account: S3Account? = nil, _ body: (UploadHarness) async throws -> Void
   ) async throws {
-    let harness = try UploadHarness(options)
+    let harness = try UploadHarness(options, account)
     do {
       try await body(harness)
     } catch {
