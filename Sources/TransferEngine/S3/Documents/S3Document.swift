@@ -11,7 +11,12 @@ extension S3Document {
   package static func read(_ body: [UInt8], status: Int) throws(S3XMLError) -> Result<Self, S3Error> {
     let root = try S3XMLParser.read(body)
     if root.name == S3Error.element { return .failure(S3Error(root, status: status)) }
-    guard root.name == element else { throw S3XMLError("expected \(element), not \(root.name.prefix(64))") }
+    guard stem(root.name) == stem(element) else { throw S3XMLError("expected \(element), not \(root.name.prefix(64))") }
     return .success(try Self(root))
+  }
+  /// Some stores end the name of an answer in another way, such as `InitiateMultipartUpload` and `ListPartsResponse`.
+  private static func stem(_ name: String) -> Substring {
+    for end in ["Result", "Response"] where name.hasSuffix(end) { return name.dropLast(end.count) }
+    return name[...]
   }
 }

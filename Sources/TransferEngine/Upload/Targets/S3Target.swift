@@ -90,7 +90,8 @@ struct S3Target: UploadTarget {
       guard part.size == Int64(range.count) else { continue }
       let sums = PartSums(try await source.read(range), needsMD5: part.crc32c == nil)
       if let proof = sums.proof(etag: part.etag, crc32c: part.crc32c) {
-        receipts[part.number - 1] = UploadReceipt(segment: part.number - 1, etag: part.etag, checksum: proof)
+        receipts[part.number - 1] = UploadReceipt(
+          segment: part.number - 1, etag: part.etag, checksum: "\(proof.rawValue):\(sums.crc32c)")
       }
     }
     return .open(receipts)
@@ -141,7 +142,8 @@ struct S3Target: UploadTarget {
     let proof = PartSums(bytes, needsMD5: echoed == nil).proof(etag: etag, crc32c: echoed)
     // A tag that is no MD5 is that of an encrypted part, and proves nothing.
     if proof == nil, echoed != nil || S3ETag.looksLikeMD5(etag) { throw damaged }
-    return UploadReceipt(segment: segment.number, etag: etag, checksum: proof)
+    return UploadReceipt(
+      segment: segment.number, etag: etag, checksum: "\((proof ?? .none).rawValue):\(sums.crc32c)")
   }
 
   func finish(_ upload: UploadOrder, session: [UInt8], receipts: [UploadReceipt]) async throws -> UploadedObject {
@@ -189,7 +191,8 @@ struct S3Target: UploadTarget {
     _ upload: UploadOrder, _ uploadID: String, _ session: Session, _ receipts: [UploadReceipt], isLast: Bool
   ) async throws -> UploadedObject? {
     let parts = receipts.map { receipt in
-      let crc = receipt.checksum.flatMap { $0.hasPrefix("crc32c:") ? String($0.dropFirst(7)) : nil }
+      // The store wants that of every part, whether it has told it or not.
+      let crc = receipt.checksum.flatMap { $0.split(separator: ":").last.map(String.init) }
       return S3Completion.Part(
         number: receipt.segment + 1, etag: receipt.etag, crc32c: session.hasChecksums ? crc : nil)
     }
@@ -306,9 +309,9 @@ private struct PartSums {
   }
 
   /// What proves that the store has these bytes; nil if nothing does.
-  func proof(etag: String, crc32c told: String?) -> String? {
-    if let told { return told == crc32c ? "crc32c:\(crc32c)" : nil }
-    return S3ETag.bare(etag) == md5 ? "md5" : nil
+  func proof(etag: String, crc32c told: String?) -> UploadVerification? {
+    if let told { return told == crc32c ? .crc32c : nil }
+    return S3ETag.bare(etag) == md5 ? .md5 : nil
   }
 }
 

@@ -82,7 +82,10 @@ struct TusTarget: UploadTarget {
     var partial: [Int: Int64] = [:]
     for (segment, url) in session.urls.enumerated() {
       let size = Int64(upload.plan.range(of: segment, size: upload.size).count)
-      guard let offset = try await offset(of: url, size: size) else { return .gone }
+      guard let offset = try await offset(of: url, size: size) else {
+        // It had taken the whole file.
+        return upload.mayBeThere && count == 1 ? .finished(Self.forgotten(url)) : .gone
+      }
       if offset == size { receipts[segment] = UploadReceipt(segment: segment) } else { partial[segment] = offset }
     }
     return .open(receipts, partial: partial)
@@ -96,7 +99,8 @@ struct TusTarget: UploadTarget {
     // They count as sent as long as they are there.
     var bodies: [UploadBody] = []
     var offset = segment.offset
-    while offset < segment.range.upperBound {
+    // An empty file has one request too: some servers make the file with the last.
+    repeat {
       let piece = offset..<min(segment.range.upperBound, offset + (parameters.partSize ?? Self.standardPiece))
       // The last byte finishes the upload.
       if piece.upperBound == segment.range.upperBound { try await upload.body.source.check() }
@@ -121,7 +125,7 @@ struct TusTarget: UploadTarget {
         throw body.failure ?? error
       }
       offset = try next(answer, piece, of: segment, url: url)
-    }
+    } while offset < segment.range.upperBound
     return withExtendedLifetime(bodies) { UploadReceipt(segment: segment.number) }
   }
 
@@ -133,8 +137,7 @@ struct TusTarget: UploadTarget {
       url = try await create([("Upload-Concat", "final;\(parts)"), metadata(upload)])
     }
     guard let offset = try await offset(of: url, size: upload.size, isFinal: session.urls.count > 1) else {
-      throw TaskFailure(
-        code: .badResponse, message: "\(location) took the whole file and does not know it any more", class: .retry)
+      return Self.forgotten(url)
     }
     guard offset == upload.size else {
       throw TaskFailure(
@@ -142,6 +145,11 @@ struct TusTarget: UploadTarget {
         class: .retry)
     }
     return UploadedObject(size: offset, location: url, verified: .size)
+  }
+
+  /// Some servers forget an upload as soon as they have taken its last byte.
+  private static func forgotten(_ url: String) -> UploadedObject {
+    UploadedObject(location: url, remark: "the server took every byte, and does not tell what it keeps")
   }
 
   func abort(session: [UInt8]) async throws {
@@ -167,6 +175,8 @@ struct TusTarget: UploadTarget {
   private func capabilities() async throws -> Capabilities {
     let answer = try await lane.answer(
       CurlRequest(.options, url: endpoint.text, headers: headers(for: endpoint.text)), pulse: ledger.pulse)
+    // Servers need not tell: then what is not there is found out when it is needed.
+    if [404, 405, 501].contains(answer.status) { return Capabilities(extensions: ["creation", "termination"]) }
     guard answer.isSuccess else { throw TaskFailure(refusing: answer, url: endpoint.text) }
     func words(_ name: String) -> Set<String> {
       Set((answer.head[name] ?? "").lowercased().split { $0 == "," || $0 == " " }.map(String.init))
