@@ -106,8 +106,8 @@ let package = Package(
     module(
       "Demo",
       [
-        "CommandLineKit", "TaskCore", "TaskStore", "ReelhaulClient", "LocalFleet", "ReelhaulDigest", "ReelhaulKafka",
-        "ReelhaulPostgres", "ReelhaulSystem",
+        "CommandLineKit", "ReelhaulCodec", "TaskCore", "TaskStore", "ReelhaulClient", "LocalFleet", "ReelhaulDigest",
+        "ReelhaulKafka", "ReelhaulPostgres", "ReelhaulSystem",
       ]),
     .executableTarget(
       name: "reelhaul",

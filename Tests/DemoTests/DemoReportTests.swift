@@ -9,7 +9,7 @@ import Testing
     sent: Int64 = 100, workers: [String] = ["a", "b"]
   ) -> DemoReport.Line {
     DemoReport.Line(
-      film: DemoFilm(name: "x", size: 100, role: role),
+      film: DemoFilm(name: "x", size: 100, role: role, kind: .download),
       task: TaskDocument(
         spec: TaskSpec(id: UniqueID(high: 0, low: 1), kind: .download, source: ""), state: state,
         createdAt: Timestamp(microseconds: 0), sha256: task),
