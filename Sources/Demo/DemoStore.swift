@@ -62,6 +62,7 @@ final class DemoStore: Sendable {
   /// What a command of the client prints; nil if it fails.
   private func run(_ arguments: [String]) async throws -> String? {
     let output = "\(files)/output"
+    unlink(output)
     let settings = [
       "RCLONE_S3_PROVIDER": "Other", "RCLONE_S3_ENDPOINT": endpoint, "RCLONE_S3_ACCESS_KEY_ID": "demo",
       "RCLONE_S3_SECRET_ACCESS_KEY": "demo-secret",

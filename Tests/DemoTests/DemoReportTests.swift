@@ -18,7 +18,8 @@ import Testing
 
   @Test("the report is good if every line is correct")
   func holdsWhereAllIsRight() {
-    let lines = [line(.plain), line(.paused), line(.killed, sent: 150), line(.canceled, .canceled, file: nil)]
+    let twice = line(.killed, sent: 101 + 64 << 20, workers: ["a", "b", "c"])
+    let lines = [line(.plain), line(.paused), line(.killed, sent: 150), twice, line(.canceled, .canceled, file: nil)]
     #expect(DemoReport(lines: lines, complaints: []).isGood)
     #expect(!DemoReport(lines: lines, complaints: ["no"]).isGood)
   }

@@ -99,7 +99,7 @@ struct TusTarget: UploadTarget {
     // They count as sent as long as they are there.
     var bodies: [UploadBody] = []
     var offset = segment.offset
-    // An empty file has one request too: some servers make the file with the last.
+    // An empty file has one request too, with which some servers make the file.
     repeat {
       let piece = offset..<min(segment.range.upperBound, offset + (parameters.partSize ?? Self.standardPiece))
       // The last byte finishes the upload.
@@ -124,6 +124,8 @@ struct TusTarget: UploadTarget {
       } catch {
         throw body.failure ?? error
       }
+      // Others have made it already, and take nothing more.
+      if piece.isEmpty, (400..<500).contains(answer.status) { break }
       offset = try next(answer, piece, of: segment, url: url)
     } while offset < segment.range.upperBound
     return withExtendedLifetime(bodies) { UploadReceipt(segment: segment.number) }
