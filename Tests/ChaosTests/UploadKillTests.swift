@@ -105,6 +105,23 @@ import Testing
     }
   }
 
+  @Test("an upload that was canceled after its worker died, before it was recorded, is given up")
+  func canceledUnrecorded() async throws {
+    try await UploadFleet.run(workers: 1) { uploads in
+      _ = try uploads.putSource(size: 3 * UploadFleet.part)
+      let gate = OriginGate()
+      uploads.store.always(.createUpload, .holdAnswer(gate))
+      let task = try await uploads.submit(.upload, to: "s3://films/film.mp4")
+      _ = await uploads.store.first { $0.operation == .createUpload && $0.wasApplied }
+      try await uploads.strikeOwner(of: task, SIGKILL)
+      try await uploads.fleet.client.cancel(task)
+      try uploads.fleet.startWorker()
+      try await uploads.fleet.wait(for: task, .canceled)
+      try await uploads.fleet.eventually("it is given up") { uploads.store.uploads.isEmpty }
+      gate.open()
+    }
+  }
+
   // MARK: Stopped and woken
 
   @Test(

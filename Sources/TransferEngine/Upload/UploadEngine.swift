@@ -35,10 +35,15 @@ package struct UploadEngine: Sendable {
 
   /// Gives up what a checkpoint names, so that nothing is left of it at the destination.
   package func abort(_ spec: TaskSpec, from checkpoint: UploadCheckpoint) async throws {
-    guard let session = checkpoint.session else { return }
     let root = try source(of: spec, pulse: {}).root
     let target = try await target(of: spec, root: root, ledger: IdleLedger())
-    try await root.loop.task { try await target.abort(session: session) }.value
+    try await root.loop.task {
+      if let session = checkpoint.session {
+        try await target.abort(session: session)
+      } else if checkpoint.intendedAt > 0 {
+        try await target.forget(checkpoint.plan, since: checkpoint.intendedAt)
+      }
+    }.value
   }
 
   /// The root on whose loop the upload runs, and what opens the source as it is now.

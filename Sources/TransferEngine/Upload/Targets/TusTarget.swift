@@ -91,7 +91,7 @@ struct TusTarget: UploadTarget {
     return .open(receipts, partial: partial)
   }
 
-  func forget(_ upload: UploadOrder, since milliseconds: Int64) async throws {}
+  func forget(_ plan: UploadPlan, since milliseconds: Int64) async throws {}
 
   func send(_ segment: UploadSegment, of upload: UploadOrder, session: [UInt8]) async throws -> UploadReceipt {
     let session = try Session(session)
