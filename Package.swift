@@ -118,8 +118,8 @@ let package = Package(
     module(
       "Demo",
       [
-        "CommandLineKit", "TaskCore", "TaskStore", "ReelhaulClient", "LocalFleet", "ReelhaulDigest", "ReelhaulKafka",
-        "ReelhaulPostgres", "ReelhaulSystem",
+        "CommandLineKit", "ReelhaulCodec", "TaskCore", "TaskStore", "ReelhaulClient", "LocalFleet", "ReelhaulDigest",
+        "ReelhaulKafka", "ReelhaulPostgres", "ReelhaulSystem",
       ]),
     .executableTarget(
       name: "reelhaul",
@@ -212,7 +212,8 @@ let package = Package(
     tests(
       "Chaos",
       [
-        "reelhaul", "ReelhaulClient", "LocalFleet", "TaskCore", "TaskStore", "ReelhaulKafka", "ReelhaulPostgres",
+        "reelhaul", "ReelhaulClient", "LocalFleet", "ReelhaulCodec", "ReelhaulMessages", "TaskCore", "TaskStore",
+        "ReelhaulKafka", "ReelhaulPostgres",
         "ReelhaulDigest", "ReelhaulSystem",
         "TestKit",
       ]),

@@ -90,7 +90,7 @@ struct DemoRun {
     }
   }
 
-  private func title(_ id: UniqueID) -> String { films[id]?.fileName ?? "\(id)" }
+  private func title(_ id: UniqueID) -> String { films[id]?.title ?? "\(id)" }
 
   private mutating func say(_ text: String) { stage.say(text) }
 }

@@ -41,7 +41,9 @@ struct DemoScript {
   }
 
   private mutating func kill(_ task: TaskDocument) -> [Action] {
-    guard isUnderWay(task), let worker = task.worker, !done.contains(where: { $0.isKill }) else { return [] }
+    guard isUnderWay(task), let worker = task.worker, !done.contains(where: { $0.killed == task.spec.id }) else {
+      return []
+    }
     return once(.kill(worker: worker, task: task.spec.id))
   }
 
@@ -78,7 +80,10 @@ struct DemoScript {
   /// The parts of the script that did not happen.
   var missing: [String] {
     var missing: [String] = []
-    if !done.contains(where: \.isKill) { missing.append("no worker was killed during a transfer") }
+    let killed = done.compactMap(\.killed)
+    if roles.contains(where: { $0.value == .killed && !killed.contains($0.key) }) {
+      missing.append("no worker was killed during a transfer")
+    }
     if !done.contains(where: { if case .resume = $0 { true } else { false } }) {
       missing.append("no task was paused and resumed")
     }
@@ -90,5 +95,6 @@ struct DemoScript {
 }
 
 extension DemoScript.Action {
-  fileprivate var isKill: Bool { if case .kill = self { true } else { false } }
+  /// The task whose worker is killed.
+  fileprivate var killed: UniqueID? { if case .kill(_, let task) = self { task } else { nil } }
 }

@@ -8,12 +8,15 @@ import ReelhaulSystem
 import TaskCore
 import TaskStore
 
-/// Downloads twelve films from a local origin, while one worker is killed, one task is paused and one is canceled.
+/// Downloads twelve films from a local origin, while one worker is killed, one task is paused and one is canceled. Two
+/// films go to an S3 store, and another worker is killed during the upload.
 package struct Demonstration {
   private static let limit: Duration = .seconds(300)
   private static let interval: Duration = .milliseconds(200)
   /// Bytes per second of each connection: slow enough that the films take some seconds and parallel ranges help.
   private static let rate = 6 << 20
+  /// Bytes per second of the upload.
+  private static let uploadRate: Int64 = 12 << 20
 
   private let fleet: LocalFleet
   private let kafka: KafkaConfiguration
@@ -39,15 +42,16 @@ package struct Demonstration {
 
   /// Returns whether every result is as expected.
   package func play() async throws -> Bool {
-    for path in [directory, "\(directory)/films", "\(directory)/origin"] { mkdir(path, 0o755) }
+    for path in [directory, "\(directory)/films", "\(directory)/origin", "\(directory)/s3"] { mkdir(path, 0o755) }
     let footage = DemoFootage(directory: "\(directory)/films", log: "\(directory)/ffmpeg.log")
-    try await footage.make(DemoFilm.all) { console.note($0) }
+    try await footage.make(DemoFilm.all.filter { $0.kind != .upload }) { console.note($0) }
+    let store = try await DemoStore.start(in: "\(directory)/s3", credentials: Self.credentials(fleet.layout))
     let origin = try await startOrigin(serving: footage.directory)
     do {
-      let run = try await download(from: origin)
+      let run = try await transfer(from: origin)
       await origin.close()
       let log = try TextFile.read(origin.accessLog, limit: 64 << 20)
-      return try await report(run, footage, sent: OriginLog.sent(log))
+      return try await report(run, footage, store, sent: OriginLog.sent(log))
     } catch {
       await origin.close()
       throw error
@@ -62,10 +66,28 @@ package struct Demonstration {
     }
   }
 
-  // MARK: Downloading
+  /// The workers' file of credentials. It names none before the store runs.
+  package static func prepare(_ layout: FleetLayout) throws {
+    mkdir("\(layout.root)/demo", 0o755)
+    try TextFile.write("{}", to: credentials(layout), mode: 0o600)
+  }
 
-  private func download(from origin: NginxOrigin) async throws -> DemoRun {
-    let specs = DemoFilm.all.map { spec(of: $0, origin) }
+  package static func credentials(_ layout: FleetLayout) -> String { "\(layout.root)/demo/credentials.json" }
+
+  // MARK: Transfers
+
+  private func transfer(from origin: NginxOrigin) async throws -> DemoRun {
+    var made: [TaskSpec] = []
+    for film in DemoFilm.all {
+      var spec = spec(of: film, origin)
+      if film.kind == .upload {
+        // The film must be there.
+        spec.after = made.filter { $0.destination == spec.source }.map(\.id)
+        spec.rate = Self.uploadRate
+      }
+      made.append(spec)
+    }
+    let specs = made
     let client = try ReelhaulClient(
       kafka, topicPrefix: fleet.environment["REELHAUL_TOPIC_PREFIX"] ?? "", source: "/reelhaul/demo")
     let postgres = try PostgresConfiguration(url: fleet.environment["REELHAUL_POSTGRES"] ?? "")
@@ -82,14 +104,18 @@ package struct Demonstration {
   }
 
   private func spec(of film: DemoFilm, _ origin: NginxOrigin) -> TaskSpec {
-    TaskSpec(
-      id: .make(), kind: .download, source: origin.url("/\(film.fileName)"),
-      destination: "storage://default/\(place)/\(film.fileName)", labels: ["title": film.fileName])
+    let (file, isDownload) = ("storage://default/\(place)/\(film.fileName)", film.kind == .download)
+    return TaskSpec(
+      id: .make(), kind: film.kind, source: film.kind == .upload ? file : origin.url("/\(film.fileName)"),
+      destination: isDownload ? file : "s3://\(DemoStore.bucket)/\(place)/\(film.fileName)",
+      credential: isDownload ? nil : DemoStore.credential, labels: ["title": film.title])
   }
 
   // MARK: Judging
 
-  private func report(_ run: DemoRun, _ footage: DemoFootage, sent: [String: Int64]) async throws -> Bool {
+  private func report(
+    _ run: DemoRun, _ footage: DemoFootage, _ store: DemoStore, sent: [String: Int64]
+  ) async throws -> Bool {
     console.note("Comparing every file with the origin's…")
     let pool = BlockingPool(name: "digest", threads: 2)
     defer { pool.shutdown() }
@@ -98,11 +124,15 @@ package struct Demonstration {
       guard let film = run.films[task.spec.id],
         let original = try await FileDigest.of(footage.path(of: film), on: pool)
       else { continue }
-      let file = try await FileDigest.of("\(fleet.layout.storage)/\(place)/\(film.fileName)", on: pool)
+      let path = "\(place)/\(film.fileName)"
+      let file =
+        film.kind == .download
+        ? try await FileDigest.of("\(fleet.layout.storage)/\(path)", on: pool)?.sha256
+        : try await store.sha256(of: path)
       lines.append(
         DemoReport.Line(
-          film: film, task: task, originSize: original.size, originSHA256: original.sha256, fileSHA256: file?.sha256,
-          sent: sent[film.fileName] ?? 0, workers: run.workers[task.spec.id] ?? []))
+          film: film, task: task, originSize: original.size, originSHA256: original.sha256, fileSHA256: file,
+          sent: film.kind == .upload ? nil : sent[film.fileName] ?? 0, workers: run.workers[task.spec.id] ?? []))
     }
     if !keepsFilms { removeTree("\(fleet.layout.storage)/\(place)") }
     var complaints = run.script.complaints + run.script.missing

@@ -108,7 +108,8 @@ extension MemoryState {
 
   /// A run ended with its worker. The same rules stand in `end_runs`.
   private mutating func lose(_ id: UniqueID, _ task: MemoryTask) {
-    let isCounted = ![.download, .delete].contains(task.spec.kind) && task.checkpointEpoch != task.machine.epoch
+    let isTrusted = [.download, .upload, .copy, .delete].contains(task.spec.kind)
+    let isCounted = !isTrusted && task.checkpointEpoch != task.machine.epoch
     let losses = isCounted ? task.losses + 1 : 0
     if losses >= RetryPolicy.mostLosses, task.machine.intent == nil {
       let message =

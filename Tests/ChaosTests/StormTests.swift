@@ -38,6 +38,7 @@ private final class Storm: Sendable {
   private let postgres: RestartablePostgres
   private let kafka: ApacheKafka
   private let nginx: NginxOrigin
+  private let store: StoreServer
   private let fleet: TestFleet
   private let films: [Film]
   private let specs: [(task: TaskSpec, film: Film)]
@@ -50,17 +51,28 @@ private final class Storm: Sendable {
     self.films = films
     try makeDirectories("\(directory.path)/nginx")
     nginx = try await NginxOrigin.start(serving: "\(directory.path)/films", files: "\(directory.path)/nginx")
+    store = try StoreServer()
+    try store.account.writeCredentials(to: "\(directory.path)/credentials.json")
     postgres = try await RestartablePostgres()
     kafka = try await TestKafka.start(in: "\(directory.path)/kafka")
     fleet = try await TestFleet.start(
       workers: 4, broker: .running(kafka.bootstrap), postgres: await postgres.url, leaseSeconds: 3,
-      environment: ["REELHAUL_CONCURRENCY": "8"])
+      environment: [
+        "REELHAUL_CONCURRENCY": "8", "REELHAUL_CREDENTIALS": "\(directory.path)/credentials.json",
+      ])
     let nginx = nginx
     specs = (0..<(LongTests.areWanted ? 200 : 60)).map { number in
       let film = films[number % films.count]
       var spec = TaskSpec(
         id: .make(), kind: .download, source: nginx.url(film.path), destination: "storage://default/\(number).mp4")
       spec.rate = 4_000_000
+      // Each sixth is a copy to S3, in parts if it has more than one.
+      if number.isMultiple(of: 6) {
+        spec.kind = .copy
+        spec.destination = "s3://films/\(number).mp4"
+        spec.credential = "s3"
+        spec.parameters = Array(#"{"partSize":5242880}"#.utf8)
+      }
       return (spec, film)
     }
   }
@@ -196,8 +208,9 @@ private final class Storm: Sendable {
     for (spec, film) in specs {
       let task = try #require(try await fleet.store.task(spec.id))
       #expect(task.state == .succeeded || task.state == .canceled, "\(task)")
-      let path = fleet.path("/" + (spec.destination?.split(separator: "/").last ?? ""))
-      let file = try? TestFleet.contents(path)
+      let name = spec.destination?.split(separator: "/").last ?? ""
+      let path = fleet.path("/\(name)")
+      let file = spec.kind == .copy ? store.objects["films/\(name)"]?.bytes : try? TestFleet.contents(path)
       #expect(file != nil || task.state == .canceled)
       // A cancel may come after the file appears and before this is recorded. The file is complete then too.
       if let file { #expect(digest(.sha256, of: file) == film.sha256, "\(path)") }
@@ -209,6 +222,7 @@ private final class Storm: Sendable {
       #expect(try await fleet.pool.query(PostgresStatement("select from \(table)")).isEmpty, "\(table) is not empty")
     }
     try await checkStaging()
+    try await fleet.eventually("no upload is left open") { store.uploads.isEmpty }
     print("storm: \(counts.withLock { $0 })")
   }
 
@@ -227,6 +241,7 @@ private final class Storm: Sendable {
   func end() async {
     await fleet.stop()
     await nginx.close()
+    store.close()
     await kafka.stop()
     await postgres.remove()
   }

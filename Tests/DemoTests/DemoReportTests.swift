@@ -9,7 +9,7 @@ import Testing
     sent: Int64 = 100, workers: [String] = ["a", "b"]
   ) -> DemoReport.Line {
     DemoReport.Line(
-      film: DemoFilm(name: "x", size: 100, role: role),
+      film: DemoFilm(name: "x", size: 100, role: role, kind: .download),
       task: TaskDocument(
         spec: TaskSpec(id: UniqueID(high: 0, low: 1), kind: .download, source: ""), state: state,
         createdAt: Timestamp(microseconds: 0), sha256: task),
@@ -18,7 +18,8 @@ import Testing
 
   @Test("the report is good if every line is correct")
   func holdsWhereAllIsRight() {
-    let lines = [line(.plain), line(.paused), line(.killed, sent: 150), line(.canceled, .canceled, file: nil)]
+    let twice = line(.killed, sent: 101 + 64 << 20, workers: ["a", "b", "c"])
+    let lines = [line(.plain), line(.paused), line(.killed, sent: 150), twice, line(.canceled, .canceled, file: nil)]
     #expect(DemoReport(lines: lines, complaints: []).isGood)
     #expect(!DemoReport(lines: lines, complaints: ["no"]).isGood)
   }

@@ -43,6 +43,17 @@ import Testing
     #expect(script.complaints == [])
   }
 
+  @Test("the demo kills the worker of each task that is for it, once")
+  func killsForEach() {
+    let other = UniqueID(high: 0, low: 4)
+    var script = DemoScript([killed: .killed, other: .killed])
+    let running = document(killed, .running, done: 50)
+    #expect(script.look(at: [running, document(other, .blocked, done: 0)]) == [.kill(worker: worker, task: killed)])
+    #expect(script.missing.contains("no worker was killed during a transfer"))
+    #expect(script.look(at: [running, document(other, .running, done: 50)]) == [.kill(worker: worker, task: other)])
+    #expect(!script.missing.contains("no worker was killed during a transfer"))
+  }
+
   @Test("the demo notices bytes that move during a pause")
   func noticesBytesThatMoveInAPause() {
     var script = script()

@@ -25,7 +25,8 @@ import TransferEngine
   @Test("a checkpoint of the version before is read by this one, and the reverse")
   func checkpoints() async throws {
     try await withPostgresStore { store, pool in
-      let task = TaskSpec.noop(destination: "storage://default/a.mp4")
+      var task = TaskSpec.noop(destination: "storage://default/a.mp4")
+      task.kind = .download
       #expect(try await Before.submit(task, pool) == [task.id])
       let old = try await Before.register(.random(), pool)
       #expect(try await Before.claim(old, pool) == [task.id])
@@ -62,6 +63,24 @@ import TransferEngine
       #expect(try await Before.settle(task.id, epoch: 3, "succeeded", pool) == [true])
       let end = try #require(try await store.task(task.id))
       #expect(end.state == .succeeded && end.bytesDone == 9000 && end.output == nil)
+    }
+  }
+
+  @Test("what is recorded of another kind is never read as that of a download")
+  func checkpointOfAnotherKind() async throws {
+    try await withPostgresStore { store, pool in
+      let task = TaskSpec.noop()
+      #expect(try await Before.submit(task, pool) == [task.id])
+      let worker = try await store.register(.downloads)
+      for epoch in 1...2 {
+        let claim = try #require(try await store.claim(worker, limit: 1).first)
+        #expect(claim.checkpoint?.version == (epoch == 1 ? nil : 3))
+        let payload = #"{"identity":1,"volume":"a","done":true,"tailCRC":"b","publishing":true}"#
+        let checkpoint = Checkpoint(version: 3, generation: 0, payload: Array(payload.utf8))
+        let write = CheckpointWrite(taskID: task.id, epoch: epoch, checkpoint: checkpoint)
+        #expect(try await store.checkpoint([write]) == [true])
+        #expect(try await store.settle([Settlement(taskID: task.id, epoch: epoch, outcome: .handBack)]) == [true])
+      }
     }
   }
 

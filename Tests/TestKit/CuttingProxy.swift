@@ -1,7 +1,8 @@
 import Glibc
 import ReelhaulSystem
 
-/// A TCP proxy on a free port. It cuts a connection at a chosen moment, or passes nothing on for a while.
+/// A TCP proxy on a free port. It counts what clients send, cuts a connection at a chosen moment, or passes nothing on
+/// for a while.
 package final class CuttingProxy: Sendable {
   package enum Cut: Sendable {
     /// The server never sees what the client sent.
@@ -19,6 +20,7 @@ package final class CuttingProxy: Sendable {
   private struct State {
     var trigger: (moment: Moment, cut: Cut, thenRefuse: Bool)?
     var isOpen = true
+    var bytesSent: Int64 = 0
   }
 
   package let port: UInt16
@@ -54,6 +56,9 @@ package final class CuttingProxy: Sendable {
   package func cut(_ cut: Cut, atPiece number: Int) {
     state.withLock { $0.trigger = (.pieces(number - 1), cut, false) }
   }
+
+  /// All bytes of clients so far.
+  package var bytesSent: Int64 { state.withLock { $0.bytesSent } }
 
   /// Whether the cut is still to come.
   package var isArmed: Bool { state.withLock { $0.trigger != nil } }
@@ -102,6 +107,7 @@ package final class CuttingProxy: Sendable {
     Thread(name: "proxy-up") { [self] in
       pair.pump(from: client, to: server) { [self] bytes in
         awaitSound(number)
+        state.withLock { $0.bytesSent += Int64(bytes.count) }
         guard let (cut, refuse) = takeTrigger(in: bytes) else { return .forward }
         if refuse { close() }
         return cut == .before ? .drop : .forwardAndCut

@@ -33,7 +33,9 @@ begin
         on true
      cross join lateral (
        select case when u.outcome = 'lost'
-                    and r.kind_id <> all(array(select id from bucket where scope = 'kind' and name in ('download', 'delete')))
+                    and r.kind_id <> all(array(
+                          select id from bucket
+                           where scope = 'kind' and name in ('download', 'upload', 'copy', 'delete')))
                     and not exists (select from checkpoint c where c.task_id = r.task_id and c.epoch = r.epoch)
                 then 1 + (select t.losses from task t where t.id = any(array[r.task_id])) else 0 end losses) l),
   decided as (

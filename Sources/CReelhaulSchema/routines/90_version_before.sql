@@ -23,14 +23,19 @@ returns table (
 )
 language plpgsql set reelhaul.plans = 'by_index' as $$
 #variable_conflict use_column
+declare
+  -- Members of these names mean something else in the payloads of other kinds.
+  download int := (select id from bucket where scope = 'kind' and name = 'download');
 begin
   return query
     select t.id, r.epoch, r.attempt, t.priority, t.spec,
            c.version, c.generation, c.bytes_done, c.bytes_total, c.stage, c.payload,
-           c.payload -> 'identity', (c.payload ->> 'volume')::uuid, c.payload ->> 'staging',
+           c.payload -> 'identity', case when r.kind_id = download then (c.payload ->> 'volume')::uuid end,
+           c.payload ->> 'staging',
            -- Most tasks that are claimed have no checkpoint: a call for each would cost a twentieth of a task.
-           case when c.payload is not null then download_ranges(c.payload) end,
-           (c.payload ->> 'tailCRC')::bigint, decode(c.payload ->> 'publishing', 'hex')
+           case when r.kind_id = download and c.payload is not null then download_ranges(c.payload) end,
+           case when r.kind_id = download then (c.payload ->> 'tailCRC')::bigint end,
+           case when r.kind_id = download then decode(c.payload ->> 'publishing', 'hex') end
       from unnest(tasks) u(id)
       join run r on r.task_id = any(array[u.id])
       join task t on t.id = any(array[u.id])

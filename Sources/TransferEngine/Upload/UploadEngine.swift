@@ -36,11 +36,16 @@ package struct UploadEngine: Sendable {
 
   /// Gives up what a checkpoint names, so that nothing is left of it at the destination.
   package func abort(_ spec: TaskSpec, from checkpoint: UploadCheckpoint) async throws {
-    guard let session = checkpoint.session else { return }
     let parameters = try Self.parameters(of: spec)
     let root = try source(of: spec, parameters, pulse: {}).root
     let target = try await target(of: spec, parameters, root: root, ledger: IdleLedger())
-    try await root.loop.task { try await target.abort(session: session) }.value
+    try await root.loop.task {
+      if let session = checkpoint.session {
+        try await target.abort(session: session)
+      } else if checkpoint.intendedAt > 0 {
+        try await target.forget(checkpoint.plan, since: checkpoint.intendedAt)
+      }
+    }.value
   }
 
   private static func parameters(of spec: TaskSpec) throws(TaskFailure) -> UploadParameters {

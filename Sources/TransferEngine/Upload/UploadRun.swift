@@ -137,7 +137,7 @@ final class UploadRun: @unchecked Sendable {
 
   /// Opens an upload, unless the destination decides the outcome.
   private func begin(_ order: inout UploadOrder) async throws -> UploadOutcome? {
-    if let state, state.intendedAt > 0 { try await target.forget(order, since: state.intendedAt) }
+    if let state, state.intendedAt > 0 { try await target.forget(order.plan, since: state.intendedAt) }
     if order.ifExists != .replace || order.mayBeThere, let there = try await target.look() {
       let isOwn = there.owner == UploadedObject.Owner(task: spec.id, generation: order.generation)
       // One of another size is what a store made of a request that it did not know.

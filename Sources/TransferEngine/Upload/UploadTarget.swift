@@ -27,7 +27,7 @@ package protocol UploadTarget: Sendable {
 
   /// An earlier run recorded that it would begin an upload, and ended before it recorded the session: gives up what it
   /// may have left, as far as it is provably its own.
-  func forget(_ upload: UploadOrder, since milliseconds: Int64) async throws
+  func forget(_ plan: UploadPlan, since milliseconds: Int64) async throws
 
   /// Sends the rest of a segment from `offset` on, which is 0 or what ``UploadStanding`` said of the segment.
   func send(_ segment: UploadSegment, of upload: UploadOrder, session: [UInt8]) async throws -> UploadReceipt

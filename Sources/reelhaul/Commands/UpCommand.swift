@@ -47,7 +47,7 @@ extension OptionSpec {
   static let fleetTopicPrefix = OptionSpec(
     "topic-prefix", .text, default: TopicPlan().prefix, group: group, help: "The first part of all topic names")
   static let demo = OptionSpec(
-    "demo", .flag, group: group, help: "Download a dozen films from a local origin while a worker is killed")
+    "demo", .flag, group: group, help: "Download a dozen films and upload two, while workers are killed")
   static let keep = OptionSpec("keep", .flag, group: group, help: "Leave the fleet running after the demo")
 
   fileprivate static let fleet: [OptionSpec] = [

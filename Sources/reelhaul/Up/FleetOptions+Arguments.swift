@@ -1,4 +1,5 @@
 import CommandLineKit
+import Demo
 import Glibc
 import LocalFleet
 import ReelhaulKafka
@@ -9,7 +10,9 @@ extension FleetOptions {
   init(_ context: Context) throws {
     let arguments = context.arguments
     let demo = arguments[flag: .demo]
+    let layout = FleetLayout(root: try Self.absolute(arguments[.dataDirectory] ?? "reelhaul-data"))
     let settings = [
+      "REELHAUL_CREDENTIALS": demo ? Demonstration.credentials(layout) : nil,
       // For the demo a short lease, because it kills a worker, and few tasks per worker, to spread the films over all
       // of them.
       "REELHAUL_LEASE_SECONDS": arguments.given(.lease) ?? (demo ? "5" : arguments[.lease]),
@@ -19,7 +22,7 @@ extension FleetOptions {
     ].compactMapValues { $0 }
     let broker = try Self.broker(arguments[.broker] ?? "embedded", context.environment)
     try self.init(
-      layout: FleetLayout(root: Self.absolute(arguments[.dataDirectory] ?? "reelhaul-data")),
+      layout: layout,
       workers: Int(arguments.integer(.workerCount) ?? 3),
       broker: broker,
       postgres: arguments[.runningPostgres],

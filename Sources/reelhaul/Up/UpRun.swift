@@ -28,11 +28,15 @@ struct UpRun {
 
   func run() async throws -> ExitCode {
     if context.arguments[flag: .keep], !context.arguments[flag: .demo] { throw UsageError("--keep needs --demo") }
-    let options = try FleetOptions(context)
+    let (options, isDemo) = (try FleetOptions(context), context.arguments[flag: .demo])
     for sentence in UnknownSettings.sentences(context.arguments.settings) { announcer.say(sentence) }
     let starting = Task {
       let fleet = try await LocalFleet.start(
-        options, prepare: { try await prepare($0) }, say: { [announcer] in announcer.say($0) })
+        options,
+        prepare: { environment in
+          if isDemo { try Demonstration.prepare(options.layout) }
+          try await prepare(environment)
+        }, say: { [announcer] in announcer.say($0) })
       do {
         try await waitUntilReady(fleet)
       } catch {

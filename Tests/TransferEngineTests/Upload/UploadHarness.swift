@@ -16,13 +16,14 @@ final class UploadHarness: Sendable {
 
   static let source = "storage://default/in/film.mp4"
 
-  private init(_ options: StoreOptions) throws {
+  private init(_ options: StoreOptions, _ account: S3Account?) throws {
     store = try StoreServer(receiveBuffer: 64 << 10, options: options)
     directory = try TemporaryDirectory()
     let credentials = "\(directory.path)/credentials.json"
-    try Self.writeCredentials(to: credentials, store.account)
+    let used = account ?? store.account
+    try used.writeCredentials(to: credentials)
     // Another test's store may have had this port.
-    S3Conditions.learn(nil, of: "\(store.url())/films")
+    S3Conditions.learn(nil, of: "\(used.endpoint)/films")
     let root = "\(directory.path)/root"
     let storage = Storage(roots: ["default": root])
     try storage.initialise()
@@ -36,10 +37,11 @@ final class UploadHarness: Sendable {
     engine = UploadEngine(roots: roots)
   }
 
+  /// - Parameter account: what the credential `s3` is for; nil for the harness's own store.
   static func run(
-    options: StoreOptions = StoreOptions(), _ body: (UploadHarness) async throws -> Void
+    options: StoreOptions = StoreOptions(), account: S3Account? = nil, _ body: (UploadHarness) async throws -> Void
   ) async throws {
-    let harness = try UploadHarness(options)
+    let harness = try UploadHarness(options, account)
     do {
       try await body(harness)
     } catch {
@@ -55,16 +57,6 @@ final class UploadHarness: Sendable {
     store.close()
   }
 
-  private static func writeCredentials(to path: String, _ account: S3Account) throws {
-    let token = account.sessionToken.map { ", \"sessionToken\": \"\($0)\"" } ?? ""
-    let json = """
-      {"s3": {"s3": {"accessKeyId": "\(account.accessKeyID)", "secretAccessKey": "\(account.secretAccessKey)",
-      "endpoint": "\(account.endpoint)"\(token)}, "allowHTTP": true}}
-      """
-    try write(Array(json.utf8), to: "\(path).new")
-    guard rename("\(path).new", path) == 0 else { throw SystemError.last("rename") }
-  }
-
   /// The credential `s3` has this session token from now on.
   func renew(token: String) throws {
     var account = store.account
@@ -74,7 +66,7 @@ final class UploadHarness: Sendable {
 
   /// The credential `s3` is for this store from now on.
   func use(_ account: S3Account) throws {
-    try Self.writeCredentials(to: "\(directory.path)/credentials.json", account)
+    try account.writeCredentials(to: "\(directory.path)/credentials.json")
     // Another test's store may have had this port.
     S3Conditions.learn(nil, of: "\(account.endpoint)/films")
   }

@@ -32,7 +32,7 @@ import Testing
     func resume(_ upload: UploadOrder, session: [UInt8], source: any UploadSource) async throws -> UploadStanding {
       .open([:])
     }
-    func forget(_ upload: UploadOrder, since milliseconds: Int64) async throws {}
+    func forget(_ plan: UploadPlan, since milliseconds: Int64) async throws {}
     func finish(_ upload: UploadOrder, session: [UInt8], receipts: [UploadReceipt]) async throws -> UploadedObject {
       UploadedObject()
     }

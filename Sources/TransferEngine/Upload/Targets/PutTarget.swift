@@ -42,7 +42,7 @@ struct PutTarget: UploadTarget {
     return .finished(object)
   }
 
-  func forget(_ upload: UploadOrder, since milliseconds: Int64) async throws {}
+  func forget(_ plan: UploadPlan, since milliseconds: Int64) async throws {}
 
   func send(_ segment: UploadSegment, of upload: UploadOrder, session: [UInt8]) async throws -> UploadReceipt {
     var place = url

@@ -124,8 +124,8 @@ struct S3Target: UploadTarget {
     return .open(receipts)
   }
 
-  func forget(_ upload: UploadOrder, since milliseconds: Int64) async throws {
-    guard !upload.plan.publishesAtOnce else { return }
+  func forget(_ plan: UploadPlan, since milliseconds: Int64) async throws {
+    guard !plan.publishesAtOnce else { return }
     for found in try await failing({ try await uploads() }) {
       // Begun when this task was about to, and nobody has sent anything.
       guard let initiated = found.initiated.map({ $0.microseconds / 1000 }),

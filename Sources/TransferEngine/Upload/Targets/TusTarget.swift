@@ -84,13 +84,16 @@ struct TusTarget: UploadTarget {
     var partial: [Int: Int64] = [:]
     for (segment, url) in session.urls.enumerated() {
       let size = Int64(upload.plan.range(of: segment, size: upload.size).count)
-      guard let offset = try await offset(of: url, size: size) else { return .gone }
+      guard let offset = try await offset(of: url, size: size) else {
+        // It had taken the whole file.
+        return upload.mayBeThere && count == 1 ? .finished(Self.forgotten(url)) : .gone
+      }
       if offset == size { receipts[segment] = UploadReceipt(segment: segment) } else { partial[segment] = offset }
     }
     return .open(receipts, partial: partial)
   }
 
-  func forget(_ upload: UploadOrder, since milliseconds: Int64) async throws {}
+  func forget(_ plan: UploadPlan, since milliseconds: Int64) async throws {}
 
   func send(_ segment: UploadSegment, of upload: UploadOrder, session: [UInt8]) async throws -> UploadReceipt {
     let session = try Session(session)
@@ -98,7 +101,8 @@ struct TusTarget: UploadTarget {
     // They count as sent as long as they are there.
     var bodies: [UploadBody] = []
     var offset = segment.offset
-    while offset < segment.range.upperBound {
+    // An empty file has one request too, with which some servers make the file.
+    repeat {
       let piece = offset..<min(segment.range.upperBound, offset + (parameters.partSize ?? Self.standardPiece))
       // The last byte finishes the upload.
       if piece.upperBound == segment.range.upperBound { try await upload.body.source.check() }
@@ -118,13 +122,15 @@ struct TusTarget: UploadTarget {
       request.body = body
       do {
         let answer = try await lane.answer(request, pulse: ledger.pulse)
+        // Others have made it already, and take nothing more.
+        if piece.isEmpty, (400..<500).contains(answer.status) { break }
         offset = try next(answer, piece, of: segment, url: url)
       } catch let failure as TaskFailure {
         throw body.failure ?? UploadInterrupted(failure, before: piece.upperBound)
       } catch {
         throw body.failure ?? error
       }
-    }
+    } while offset < segment.range.upperBound
     return withExtendedLifetime(bodies) { UploadReceipt(segment: segment.number) }
   }
 
@@ -143,10 +149,9 @@ struct TusTarget: UploadTarget {
     }
     object.location = url
     guard let offset = try await offset(of: url, size: upload.size, isFinal: session.urls.count > 1) else {
-      // Some servers move a file away as soon as it is whole, and have confirmed every byte.
       object.size = nil
       object.verified = .none
-      object.remark = "the server took the whole file, and does not show it any more"
+      object.remark = Self.forgotten(url).remark
       return object
     }
     guard offset == upload.size else {
@@ -155,6 +160,11 @@ struct TusTarget: UploadTarget {
         class: .retry)
     }
     return object
+  }
+
+  /// Some servers forget an upload as soon as they have taken its last byte.
+  private static func forgotten(_ url: String) -> UploadedObject {
+    UploadedObject(location: url, remark: "the server took the whole file, and does not show it any more")
   }
 
   func abort(session: [UInt8]) async throws {
@@ -180,6 +190,8 @@ struct TusTarget: UploadTarget {
   private func capabilities() async throws -> Capabilities {
     let answer = try await lane.answer(
       CurlRequest(.options, url: endpoint.text, headers: headers(for: endpoint.text)), pulse: ledger.pulse)
+    // Servers need not tell: then what is not there is found out when it is needed.
+    if [404, 405, 501].contains(answer.status) { return Capabilities(extensions: ["creation", "termination"]) }
     guard answer.isSuccess else { throw TaskFailure(refusing: answer, url: endpoint.text) }
     func words(_ name: String) -> Set<String> {
       Set((answer.head[name] ?? "").lowercased().split { $0 == "," || $0 == " " }.map(String.init))
