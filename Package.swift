@@ -125,7 +125,8 @@ let package = Package(
       name: "reelhaul",
       dependencies: [
         "Bench", "Demo", "CommandLineKit", "ReelhaulCodec", "TaskCore", "ReelhaulMessages", "TaskStore",
-        "TaskAdvice", "ControlAPI", "HTTPServer", "TransferEngine", "WorkerOptions", "WorkerCore", "ReelhaulClient", "LocalFleet", "ReelhaulKafka",
+        "TaskAdvice", "ControlAPI", "HTTPServer", "TransferEngine", "WorkerOptions", "WorkerCore", "ReelhaulClient",
+        "LocalFleet", "ReelhaulKafka",
         "ReelhaulPostgres",
         "ReelhaulSystem", "ReelhaulTelemetry",
       ], swiftSettings: strict),

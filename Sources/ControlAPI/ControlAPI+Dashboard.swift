@@ -10,6 +10,8 @@ extension ControlAPI {
 
   private static func asset(_ path: String, _ type: String, _ text: reelhaul_asset) -> Route {
     let bytes = Array(UnsafeRawBufferPointer(start: text.bytes, count: text.count))
-    return Route(method: "GET", path: path, summary: "The dashboard.", hasAnyQuery: true) { _, _ in HTTPResponse(type: type, bytes) }
+    return Route(method: "GET", path: path, summary: "The dashboard.", hasAnyQuery: true) { _, _ in
+      HTTPResponse(type: type, bytes)
+    }
   }
 }

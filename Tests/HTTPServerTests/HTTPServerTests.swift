@@ -45,13 +45,11 @@ import Testing
   }
 
   private func serve(
-    _ change: (inout HTTPServer.Settings) -> Void = { _ in },
+    _ settings: HTTPServer.Settings = HTTPServer.Settings(),
     _ body: @Sendable (Int, Echo, HTTPServer) async throws -> Void
   ) async throws {
     let loop = EventLoop(name: "http")
     let echo = Echo(loop: loop)
-    var settings = HTTPServer.Settings()
-    change(&settings)
     let server = HTTPServer(loop: loop, settings: settings, handler: echo)
     let port = try await server.start()
     do {
@@ -162,11 +160,11 @@ import Testing
 
   @Test("heads, bodies and pauses have a time limit, and one connection does not outlive it by trickling")
   func slow() async throws {
-    try await serve({
-      $0.head = .seconds(1)
-      $0.body = .seconds(1)
-      $0.idle = .seconds(1)
-    }) { port, _, _ in
+    var settings = HTTPServer.Settings()
+    settings.head = .seconds(1)
+    settings.body = .seconds(1)
+    settings.idle = .seconds(1)
+    try await serve(settings) { port, _, _ in
       let silent = try RawClient(port: port)
       let trickling = try RawClient(port: port)
       for byte in "GET / HTTP".utf8 {
@@ -211,7 +209,9 @@ import Testing
   }
 
   @Test("more connections than are allowed are closed at once") func limited() async throws {
-    try await serve({ $0.connectionsOfPeer = 2 }) { port, _, _ in
+    var settings = HTTPServer.Settings()
+    settings.connectionsOfPeer = 2
+    try await serve(settings) { port, _, _ in
       let (first, second) = (try RawClient(port: port), try RawClient(port: port))
       first.send("\(Self.get)\r\n")
       #expect(first.receive { $0.hasSuffix("GET / ") }.hasPrefix("HTTP/1.1 200"))
@@ -231,7 +231,9 @@ import Testing
   }
 
   @Test("bytes without meaning crash nothing and are answered or cut") func mutated() async throws {
-    try await serve({ $0.head = .seconds(1) }) { port, _, _ in
+    var settings = HTTPServer.Settings()
+    settings.head = .seconds(1)
+    try await serve(settings) { port, _, _ in
       var random = SplitMix64(seed: 7)
       let seeds = [
         "\(Self.post)Content-Length: 3\r\n\r\nabc",

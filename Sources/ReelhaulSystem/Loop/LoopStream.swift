@@ -59,23 +59,24 @@ package final class LoopStream: @unchecked Sendable {
       uv_read_stop(handle.stream)
       return
     }
-    uv_read_start(
-      handle.stream,
-      { handle, _, buffer in
-        let handle = UnsafeMutableRawPointer(handle!).assumingMemoryBound(to: uv_tcp_t.self)
-        guard let stream = LoopHandle.from(handle).owner(as: LoopStream.self) else { return }
-        buffer!.pointee = stream.buffer.uv
-      }
-    ) { stream, count, buffer in
-      let handle = UnsafeMutableRawPointer(stream!).assumingMemoryBound(to: uv_tcp_t.self)
-      guard count != 0, let stream = LoopHandle.from(handle).owner(as: LoopStream.self) else { return }
-      if count > 0 {
-        stream.receive?(.bytes(UnsafeRawBufferPointer(start: buffer!.pointee.base, count: count)))
-      } else {
-        uv_read_stop(stream.handle.stream)
-        stream.isReading = false
-        stream.receive?(.end)
-      }
+    uv_read_start(handle.stream, Self.allocate, Self.read)
+  }
+
+  private static let allocate: uv_alloc_cb = { handle, _, buffer in
+    let handle = UnsafeMutableRawPointer(handle!).assumingMemoryBound(to: uv_tcp_t.self)
+    guard let stream = LoopHandle.from(handle).owner(as: LoopStream.self) else { return }
+    buffer!.pointee = stream.buffer.uv
+  }
+
+  private static let read: uv_read_cb = { stream, count, buffer in
+    let handle = UnsafeMutableRawPointer(stream!).assumingMemoryBound(to: uv_tcp_t.self)
+    guard count != 0, let stream = LoopHandle.from(handle).owner(as: LoopStream.self) else { return }
+    if count > 0 {
+      stream.receive?(.bytes(UnsafeRawBufferPointer(start: buffer!.pointee.base, count: count)))
+    } else {
+      uv_read_stop(stream.handle.stream)
+      stream.isReading = false
+      stream.receive?(.end)
     }
   }
 

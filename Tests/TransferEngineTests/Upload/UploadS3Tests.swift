@@ -119,8 +119,7 @@ import Testing
     }
   }
 
-  @Test("a store that always receives other bytes never gets its upload finished")
-  func damagedParts() async throws {
+  @Test("a store that always receives other bytes never gets its upload finished") func damagedParts() async throws {
     try await upload(script: { $0.operation == .uploadPart ? [.wrongChecksumEcho] : [] }).run { harness, outcome in
       #expect(outcome.failure?.code == .digestMismatch && outcome.failure?.class == .retry, "\(outcome)")
       #expect(harness.store.exchanges(.completeUpload).isEmpty)
@@ -142,8 +141,7 @@ import Testing
     }
   }
 
-  @Test("a store that keeps losing a part fails the attempt")
-  func lostParts() async throws {
+  @Test("a store that keeps losing a part fails the attempt") func lostParts() async throws {
     try await upload(script: { $0.operation == .uploadPart && $0.partNumber == 2 ? [.dropPart] : [] }).run {
       harness, outcome in
       #expect(outcome.failure?.class == .retry, "\(outcome)")
@@ -224,8 +222,7 @@ import Testing
     }
   }
 
-  @Test("an end with status 200 and an error inside is no success")
-  func errorInside() async throws {
+  @Test("an end with status 200 and an error inside is no success") func errorInside() async throws {
     let spec = Self.spec()
     try await upload(
       spec: spec, script: { $0.operation == .completeUpload && $0.ordinal == 1 ? [.lieComplete200WithError()] : [] }
@@ -247,8 +244,7 @@ import Testing
     }
   }
 
-  @Test("an end that is confirmed although nothing is there is no success")
-  func completeButMissing() async throws {
+  @Test("an end that is confirmed although nothing is there is no success") func completeButMissing() async throws {
     try await upload(script: { $0.operation == .completeUpload && $0.ordinal == 1 ? [.completeButMissing] : [] }).run {
       harness, outcome in
       #expect(outcome.failure == nil, "\(outcome)")
@@ -257,8 +253,7 @@ import Testing
     }
   }
 
-  @Test("an object that is shorter or other than what was sent is no success")
-  func damagedObject() async throws {
+  @Test("an object that is shorter or other than what was sent is no success") func damagedObject() async throws {
     for fault in [StoreFault.truncateObject(by: 1), .wrongChecksumEcho] {
       try await upload(script: { $0.operation == .completeUpload ? [fault] : [] }).run { _, outcome in
         #expect(outcome.failure?.class == .retry, "\(outcome)")
@@ -310,8 +305,7 @@ import Testing
     }
   }
 
-  @Test("a store that asks for fewer requests gets them, and the upload goes on")
-  func slowDown() async throws {
+  @Test("a store that asks for fewer requests gets them, and the upload goes on") func slowDown() async throws {
     try await upload(script: { $0.operation == .uploadPart ? [.slowDown(times: 2)] : [] }).run { harness, outcome in
       #expect(outcome.failure == nil, "\(outcome)")
       Self.expectThere(harness)
@@ -335,15 +329,13 @@ import Testing
     }
   }
 
-  @Test("a bucket that has no place yet is tried later")
-  func temporaryRedirect() async throws {
+  @Test("a bucket that has no place yet is tried later") func temporaryRedirect() async throws {
     try await upload(script: { _ in [.redirect(to: "http://films.s3.example.com/")] }).run { _, outcome in
       #expect(outcome.failure?.class == .retry, "\(outcome)")
     }
   }
 
-  @Test("a session that ends in the middle is renewed, and nothing is sent twice")
-  func token() async throws {
+  @Test("a session that ends in the middle is renewed, and nothing is sent twice") func token() async throws {
     for operation in [StoreOperation.headObject, .createUpload, .uploadPart, .completeUpload] {
       try await UploadHarness.run { harness in
         try harness.put(Self.bytes())
@@ -436,8 +428,7 @@ import Testing
     }
   }
 
-  @Test("an object that appears before a second try of a small file is kept")
-  func appearsForSmall() async throws {
+  @Test("an object that appears before a second try of a small file is kept") func appearsForSmall() async throws {
     try await UploadHarness.run { harness in
       try harness.put(Self.bytes(Self.small))
       harness.store.script { [store = harness.store] request in
@@ -456,8 +447,7 @@ import Testing
 
   // MARK: Checksums and requests
 
-  @Test("the object has the checksum of all its bytes where the store knows that")
-  func wholeChecksum() async throws {
+  @Test("the object has the checksum of all its bytes where the store knows that") func wholeChecksum() async throws {
     let bytes = Self.bytes()
     let crc = StoreChecksum.crc32c.of([bytes])
     try await upload(script: { _ in [] }).run { harness, outcome in
@@ -491,8 +481,7 @@ import Testing
     }
   }
 
-  @Test("all parts but the last have one size, as some stores require")
-  func equalParts() async throws {
+  @Test("all parts but the last have one size, as some stores require") func equalParts() async throws {
     var options = StoreOptions()
     options.wantsEqualParts = true
     try await upload(options: options, script: { _ in [] }).run { harness, outcome in
