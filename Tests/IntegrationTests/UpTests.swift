@@ -59,6 +59,30 @@ import Testing
     }
   }
 
+  @Test("up serves the dashboard and the state of its own fleet, and stops with it")
+  func itServesTheDashboard() async throws {
+    let directory = try TemporaryDirectory(prefix: "reelhaul-up")
+    chmod(directory.path, 0o755)
+    let up = try await start(directory)
+    let log = String(decoding: try TestFleet.contents("\(directory.path)/up.log"), as: UTF8.self)
+    let address = String(
+      try #require(log.firstMatch(of: /The dashboard is at (http:\/\/127.0.0.1:[0-9]+\/)/)?.1, "\(log)"))
+    func get(_ path: String) async throws -> String {
+      var options = ChildProcess.Options()
+      options.stdout = "\(directory.path)/get.log"
+      unlink("\(directory.path)/get.log")
+      _ = await (try ChildProcess("/usr/bin/curl", ["-sS", "-w", "%{http_code}", address + path], options)).wait()
+      return String(decoding: try TestFleet.contents("\(directory.path)/get.log"), as: UTF8.self)
+    }
+    let (page, overview) = (try await get(""), try await get("v1/overview"))
+    #expect(page.contains("<title>Reelhaul</title>") && page.hasSuffix("200"))
+    #expect(overview.contains("\"workers\":1") && overview.hasSuffix("200"), "\(overview)")
+    up.kill(SIGINT)
+    #expect(await up.wait() == .exited(0))
+    let after = try await get("healthz")
+    #expect(after.hasSuffix("000"), "\(after)")
+  }
+
   /// Its ports would belong to nobody.
   @Test("a second Ctrl-C ends up at once and removes reelhaul.env")
   func aSecondSignalLeavesNoSettingsOfAFleetThatIsGone() async throws {

@@ -1,6 +1,4 @@
 import CommandLineKit
-import ControlAPI
-import HTTPServer
 import ReelhaulClient
 import ReelhaulPostgres
 import ReelhaulSystem
@@ -24,24 +22,19 @@ extension Subcommand {
       exits: ExitCode.meanings(.done, .failed, .usage))
   ) { context in
     let stop = StopSignal()
-    let loop = EventLoop(name: "http")
-    defer { loop.shutdown() }
     let client = try Fleet.client(context.arguments)
     try await Fleet.withStore(context) { store in
-      let server = HTTPServer(
-        loop: loop, settings: .init(port: Int(context.arguments.integer(.port) ?? 0)),
-        handler: ControlAPI(
-          store: store, send: { try await client.send($0) }, loop: loop, version: Program.version,
-          names: Set(context.arguments.all(.hostNames))))
-      let port: Int
       do {
-        port = try await server.start()
-      } catch {
+        try await ControlServer.serving(
+          store, client, ports: [Int(context.arguments.integer(.port) ?? 0)],
+          names: Set(context.arguments.all(.hostNames))
+        ) { address in
+          context.note("The dashboard is at \(address)")
+          await stop.wait()
+        }
+      } catch let error as SystemError {
         throw CommandFailure(.failed, "\(error)", hint: "Choose another port with --port.")
       }
-      context.note("The dashboard is at http://127.0.0.1:\(port)/")
-      await stop.wait()
-      await server.stop()
     }
     await client.close()
     return .done
@@ -50,7 +43,8 @@ extension Subcommand {
 
 extension OptionSpec {
   static let port = OptionSpec(
-    "port", .integer(0...65535), default: "8080", help: "The port on 127.0.0.1; 0 takes any that is free")
+    "port", .integer(0...65535), default: "\(ControlServer.port)",
+    help: "The port on 127.0.0.1; 0 takes any that is free")
   static let hostNames = OptionSpec(
     "name", .text, valueName: "HOST", repeatable: true, help: "A host name by which a proxy calls it")
 }

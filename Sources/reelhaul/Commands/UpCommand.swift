@@ -9,7 +9,7 @@ extension Subcommand {
       name: "up", summary: "Run a whole fleet on this machine",
       discussion: """
         Starts a private PostgreSQL, a broker and workers, and stays in the foreground. Once the fleet is ready it \
-        writes DIR/reelhaul.env, which tells all other commands where it is. SIGINT, SIGTERM and SIGHUP drain it, a \
+        writes DIR/reelhaul.env, which tells all other commands where it is, and serves the dashboard. SIGINT, SIGTERM and SIGHUP drain it, a \
         second SIGINT or SIGTERM ends it at once. Started again with the same directory, it continues with its tasks. Nothing \
         is installed, and no Docker is needed.
         """,
@@ -46,11 +46,14 @@ extension OptionSpec {
     "postgres", .text, valueName: "URL", group: group, help: "A running PostgreSQL, instead of a private one")
   static let fleetTopicPrefix = OptionSpec(
     "topic-prefix", .text, default: TopicPlan().prefix, group: group, help: "The first part of all topic names")
+  static let dashboardPort = OptionSpec(
+    "port", .integer(0...65535), group: group,
+    help: "The dashboard's port on 127.0.0.1; otherwise \(ControlServer.port), or a free one if that is taken")
   static let demo = OptionSpec(
     "demo", .flag, group: group, help: "Download a dozen films and upload two, while workers are killed")
   static let keep = OptionSpec("keep", .flag, group: group, help: "Leave the fleet running after the demo")
 
   fileprivate static let fleet: [OptionSpec] = [
-    .workerCount, .dataDirectory, .broker, .runningPostgres, .fleetTopicPrefix, .demo, .keep,
+    .workerCount, .dataDirectory, .broker, .runningPostgres, .fleetTopicPrefix, .dashboardPort, .demo, .keep,
   ]
 }

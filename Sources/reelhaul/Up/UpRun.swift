@@ -2,6 +2,7 @@ import CommandLineKit
 import Demo
 import Glibc
 import LocalFleet
+import ReelhaulClient
 import ReelhaulKafka
 import ReelhaulPostgres
 import ReelhaulSystem
@@ -61,18 +62,21 @@ struct UpRun {
   }
 
   private func serve(_ fleet: LocalFleet) async throws -> ExitCode {
-    var code = ExitCode.done
     ProgramEnd.before { fleet.layout.removeEnvironmentFile() }
+    let code: ExitCode
     do {
-      try announce(fleet)
-      if context.arguments[flag: .demo] {
-        code = try await playDemo(fleet)
+      code = try await withDashboard(fleet) { address in
+        try announce(fleet, dashboard: address)
+        guard context.arguments[flag: .demo] else {
+          await stop.wait()
+          return .done
+        }
+        let code = try await playDemo(fleet)
         if context.arguments[flag: .keep] {
           context.note("The fleet keeps running. Stop it with Ctrl-C.")
           await stop.wait()
         }
-      } else {
-        await stop.wait()
+        return code
       }
     } catch {
       await drain(fleet)
@@ -80,6 +84,27 @@ struct UpRun {
     }
     await drain(fleet)
     return code
+  }
+
+  private func withDashboard(
+    _ fleet: LocalFleet, _ body: @Sendable (String) async throws -> ExitCode
+  ) async throws -> ExitCode {
+    let chosen = context.arguments.given(.dashboardPort).flatMap { Int($0) }
+    let client = try ReelhaulClient(
+      kafka(fleet), topicPrefix: fleet.environment["REELHAUL_TOPIC_PREFIX"] ?? "", source: "/reelhaul/up")
+    let configuration = try PostgresConfiguration(url: fleet.environment["REELHAUL_POSTGRES"] ?? "")
+    let outcome: Result<ExitCode, any Error>
+    do {
+      outcome = .success(
+        try await PostgresPool.with(configuration) { pool in
+          try await ControlServer.serving(
+            PostgresStore(pool: pool), client, ports: chosen.map { [$0] } ?? [ControlServer.port, 0], body)
+        })
+    } catch {
+      outcome = .failure(error)
+    }
+    await client.close()
+    return try outcome.get()
   }
 
   private func drain(_ fleet: LocalFleet) async {
@@ -115,12 +140,16 @@ struct UpRun {
     }
   }
 
-  private func playDemo(_ fleet: LocalFleet) async throws -> ExitCode {
+  private func kafka(_ fleet: LocalFleet) throws -> KafkaConfiguration {
     guard let kafka = try FleetSettings.kafka(context.environment.merging(fleet.environment) { $1 }) else {
       throw CommandFailure(.unreachable, "the fleet has no Kafka")
     }
+    return kafka
+  }
+
+  private func playDemo(_ fleet: LocalFleet) async throws -> ExitCode {
     let demonstration = Demonstration(
-      fleet, kafka: kafka, console: context.console, stage: FleetStage(context.console, announcer),
+      fleet, kafka: try kafka(fleet), console: context.console, stage: FleetStage(context.console, announcer),
       keepsFilms: context.arguments[flag: .keep])
     let playing = Task { try await demonstration.play() }
     stop.onStop { playing.cancel() }
@@ -190,11 +219,12 @@ struct UpRun {
     }
   }
 
-  private func announce(_ fleet: LocalFleet) throws {
+  private func announce(_ fleet: LocalFleet, dashboard: String) throws {
     let lines = fleet.environment.sorted { $0.key < $1.key }.map { SettingsFile.line($0.key, $0.value) }
     // The file contains the database's password.
     try TextFile.write(lines.joined(), to: fleet.layout.environmentFile, mode: 0o600)
     let workers = fleet.workers.count
+    context.note("The dashboard is at \(dashboard)")
     context.note(
       "Ready: \(workers) \(workers == 1 ? "worker" : "workers"). Their logs are in \(fleet.layout.logs). In another terminal:"
     )

@@ -1,0 +1,42 @@
+import ControlAPI
+import HTTPServer
+import ReelhaulClient
+import ReelhaulSystem
+import TaskStore
+
+/// The HTTP API and the dashboard, served on 127.0.0.1 by this process.
+enum ControlServer {
+  static let port = 8080
+
+  /// Serves on the first of `ports` that is free, while `body` runs, which gets the dashboard's address. `names` are the
+  /// host names by which a proxy calls it. Throws ``SystemError`` if it can listen on none.
+  static func serving<Result: Sendable>(
+    _ store: any TaskStore, _ client: ReelhaulClient, ports: [Int], names: Set<String> = [],
+    _ body: @Sendable (String) async throws -> Result
+  ) async throws -> Result {
+    let loop = EventLoop(name: "http")
+    defer { loop.shutdown() }
+    let handler = ControlAPI(
+      store: store, send: { try await client.send($0) }, loop: loop, version: Program.version, names: names)
+    let (server, port) = try await listening(ports) {
+      HTTPServer(loop: loop, settings: .init(port: $0), handler: handler)
+    }
+    do {
+      let result = try await body("http://127.0.0.1:\(port)/")
+      await server.stop()
+      return result
+    } catch {
+      await server.stop()
+      throw error
+    }
+  }
+
+  private static func listening(_ ports: [Int], _ make: (Int) -> HTTPServer) async throws -> (HTTPServer, port: Int) {
+    for port in ports.dropLast() {
+      let server = make(port)
+      if let port = try? await server.start() { return (server, port) }
+    }
+    let server = make(ports.last ?? 0)
+    return (server, try await server.start())
+  }
+}
