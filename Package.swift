@@ -69,13 +69,16 @@ let package = Package(
       ["TaskCore", "ReelhaulMessages", "ReelhaulCodec", "ReelhaulPostgres", "ReelhaulSystem", "CReelhaulSchema"]),
     module(
       "TransferEngine",
-      ["ReelhaulCodec", "ReelhaulMessages", "TaskCore", "ReelhaulCurl", "ReelhaulDigest", "ReelhaulSystem"]),
+      [
+        "ReelhaulCodec", "ReelhaulMessages", "TaskCore", "ReelhaulCurl", "ReelhaulDigest", "ReelhaulSystem",
+        "ReelhaulTelemetry",
+      ]),
     module(
       "WorkerCore",
       [
         "TaskCore", "ReelhaulCodec", "ReelhaulMessages", "TaskStore", "TransferEngine", "ReelhaulKafka",
         "ReelhaulPostgres",
-        "ReelhaulSystem", "ReelhaulTelemetry",
+        "HTTPServer", "ReelhaulSystem", "ReelhaulTelemetry",
       ]),
     module(
       "WorkerOptions",
@@ -105,7 +108,7 @@ let package = Package(
       "ControlAPI",
       [
         "HTTPServer", "TaskAdvice", "ReelhaulClient", "TaskStore", "TaskCore", "ReelhaulMessages", "ReelhaulCodec",
-        "ReelhaulDigest", "ReelhaulSystem", "CReelhaulDashboard",
+        "ReelhaulDigest", "ReelhaulSystem", "ReelhaulTelemetry", "CReelhaulDashboard",
       ]),
     module("ReelhaulClient", ["TaskCore", "ReelhaulMessages", "ReelhaulKafka", "ReelhaulSystem"]),
     module("LocalFleet", ["ReelhaulKafka", "ReelhaulPostgres", "ReelhaulSystem", "ReelhaulTelemetry"]),

@@ -4,6 +4,7 @@ import ReelhaulSystem
 import ReelhaulTelemetry
 import TaskCore
 import TaskStore
+import TransferEngine
 
 /// One worker: its services on one control loop, and their end in order.
 ///
@@ -15,6 +16,8 @@ package actor Worker {
   private let loop: EventLoop
   private let parts: WorkerParts
   private let log: Logger
+  private let metrics: WorkerMetrics
+  private let concurrency: Int
   private let runner: Runner
   private let keeper: LeaseKeeper
   private let claimer: Claimer
@@ -40,17 +43,18 @@ package actor Worker {
 
   package init(loop: EventLoop, settings: WorkerSettings, parts: WorkerParts, log: Logger) {
     let host = Machine.hostName
-    let batcher = StoreBatcher(store: parts.store, loop: loop, log: log)
+    let metrics = WorkerMetrics(kinds: parts.handlers.kinds)
+    let batcher = StoreBatcher(store: parts.store, loop: loop, metrics: metrics, log: log)
     let hints = WorkerHints()
     let handlers = parts.handlers
     let watch = VolumeWatch(loop: loop, storage: parts.storage, log: log)
     runner = Runner(
       loop: loop, concurrency: settings.concurrency, handlers: parts.handlers, store: batcher,
-      watchdog: settings.watchdog, log: log, onFree: { await hints.runEnded() })
+      watchdog: settings.watchdog, metrics: metrics, log: log, onFree: { await hints.runEnded() })
     keeper = LeaseKeeper(
       loop: loop, store: parts.leases, runner: runner, watch: watch, commands: parts.commands,
       timing: .init(lease: .seconds(settings.leaseSeconds), renewal: settings.renewalInterval),
-      topicPrefix: settings.topics.prefix, log: log,
+      topicPrefix: settings.topics.prefix, metrics: metrics, log: log,
       describe: { boot, volumes in
         WorkerRegistration(
           boot: boot, host: host, pid: getpid(), leaseSeconds: settings.leaseSeconds, kinds: handlers.kinds,
@@ -59,13 +63,15 @@ package actor Worker {
       onLease: { await hints.maybeReady() })
     claimer = Claimer(
       loop: loop, store: parts.store, keeper: keeper, runner: runner,
-      planner: ClaimPlanner(concurrency: settings.concurrency, seed: .random(in: 0 ... .max)), log: log,
+      planner: ClaimPlanner(concurrency: settings.concurrency, seed: .random(in: 0 ... .max)),
+      metrics: metrics, log: log,
       onClaimed: { await hints.eventsWritten() })
     relay = Relay(
       loop: loop, store: parts.store, keeper: keeper, sink: parts.rounds, topics: settings.topics,
-      source: "/workers/\(host)/\(getpid())", log: log)
+      source: "/workers/\(host)/\(getpid())", metrics: metrics, log: log)
     ingester = Ingester(
-      loop: loop, source: parts.commands, store: parts.store, sink: parts.messages, topics: settings.topics, log: log,
+      loop: loop, source: parts.commands, store: parts.store, sink: parts.messages, topics: settings.topics,
+      metrics: metrics, log: log,
       onApplied: { await hints.maybeReady() })
     sweeper = Sweeper(
       loop: loop, store: parts.store, interval: settings.sweepInterval, log: log,
@@ -77,6 +83,8 @@ package actor Worker {
     listener = SignalListener(loop: loop, source: parts.signals, runner: runner, keeper: keeper, log: log)
     sampler = ProgressSampler(loop: loop, runner: runner, sink: parts.progress, topics: settings.topics)
     drain = DrainMachine(limit: settings.drainLimit)
+    self.metrics = metrics
+    concurrency = settings.concurrency
     self.watch = watch
     self.loop = loop
     self.parts = parts
@@ -156,6 +164,30 @@ package actor Worker {
   /// How many tasks run here.
   package var running: Int {
     get async { await runner.running }
+  }
+
+  /// All metrics of this worker, as of now.
+  package func metricsText() async -> MetricsText {
+    var text = MetricsText()
+    metrics.write(to: &text, now: Int64(Clocks.realtimeMilliseconds()))
+    text.add(
+      "reelhaul_ingest_lag_records", Double(parts.commands.lag),
+      help: "Commands in the partitions that this worker reads that are not applied yet.")
+    text.add("reelhaul_worker_concurrency", Double(concurrency), help: "How many tasks may run here at once.")
+    text.add("reelhaul_worker_busy", Double(await runner.running), help: "How many tasks run here.")
+    let rooms = await watch.rooms.sorted { $0.key < $1.key }
+    func storages(_ name: String, _ help: String, _ value: (VolumeWatch.Room) -> Int64) {
+      text.add(
+        MetricFamily(name, .gauge, labels: ["storage"], help: help), rooms.map { ([$0.key], Double(value($0.value))) })
+    }
+    storages("reelhaul_storage_free_bytes", "Bytes that can still be written to a storage that is usable.", \.free)
+    storages(
+      "reelhaul_storage_promised_bytes",
+      "Bytes of them that files under way will need; 0 where the file system sets them aside at once.", \.promised)
+    parts.transfers?.write(to: &text)
+    text.addBuild(schema: Schema.version)
+    text.addProcess()
+    return text
   }
 
   /// Whether runs that were detached, or clean-ups, have not returned.

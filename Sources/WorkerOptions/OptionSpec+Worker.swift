@@ -49,13 +49,20 @@ extension OptionSpec {
   package static let dealCommands = OptionSpec(
     "deal-commands", .flag, environment: "REELHAUL_DEAL_COMMANDS", group: "Worker",
     help: "Share commands by leases, not by Kafka's group protocol; set by 'up' for its development broker only")
+  package static let metricsPort = OptionSpec(
+    "metrics-port", .integer(0...65535), valueName: "PORT", default: "0", environment: "REELHAUL_METRICS_PORT",
+    group: "Worker", help: "Serve /metrics for Prometheus and /healthz at this port; 0 serves nothing")
+  package static let metricsAddress = OptionSpec(
+    "metrics-address", .text, valueName: "IP", default: "127.0.0.1", environment: "REELHAUL_METRICS_ADDRESS",
+    group: "Worker", help: "The address of this machine that serves them; 0.0.0.0 in a container")
   package static let logLevel = OptionSpec(
     "log-level", .choice(LogLevel.allCases.map(\.name)), default: LogLevel.info.name,
     environment: "REELHAUL_LOG_LEVEL", group: "Worker", help: "How much is logged to standard error")
 
   package static let working: [OptionSpec] = [
     .storage, .initStorage, .allowNetworks, .caFile, .credentials, .awsCredentials, .workerRate, .hostConnections,
-    .lease, .concurrency, .drain, .labels, .dealCommands, .logLevel,
+    .lease, .concurrency, .drain, .labels, .metricsPort, .metricsAddress, .dealCommands,
+    .logLevel,
   ]
 }
 

@@ -25,6 +25,9 @@ extension WorkerConfiguration {
     awsCredentials = arguments[flag: .awsCredentials]
     try Self.check(.caFile, caFile) { try CertificateFile.check($0) }
     try Self.check(.credentials, credentials) { _ = try CredentialFile(path: $0).credentials() }
+    if let port = arguments.integer(.metricsPort), port > 0 {
+      metrics = (arguments[.metricsAddress] ?? "127.0.0.1", Int(port))
+    }
     dealsCommands = arguments[flag: .dealCommands]
     initialisesStorage = arguments[flag: .initStorage]
   }

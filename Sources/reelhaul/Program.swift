@@ -1,9 +1,10 @@
 import CommandLineKit
+import ReelhaulTelemetry
 import WorkerOptions
 
 /// All commands of the program, in the order of help.
 enum Program {
-  static let version = "0.1.0"
+  static let version = Build.version
 
   static let commands: [Subcommand] = [
     .up, .migrate, .worker, .doctor,

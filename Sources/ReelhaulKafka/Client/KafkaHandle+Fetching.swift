@@ -22,6 +22,14 @@ extension KafkaHandle {
     return low
   }
 
+  /// The offset behind the last record of the partition, as of the last fetch; negative before the first one.
+  func logEnd(of partition: TopicPartition) -> Int64 {
+    var low: Int64 = 0
+    var high: Int64 = 0
+    rd_kafka_get_watermark_offsets(raw, partition.topic, partition.partition, &low, &high)
+    return high
+  }
+
   /// Carries out the decision about a record. Returns false if the record must be dropped.
   func follow(_ reception: ReadPosition.Reception, to message: UnsafePointer<rd_kafka_message_t>) -> Bool {
     switch reception {

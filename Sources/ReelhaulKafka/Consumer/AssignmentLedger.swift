@@ -71,6 +71,11 @@ struct AssignmentLedger {
     }
   }
 
+  /// The offset of each partition up to which all records are done.
+  var ends: [TopicPartition: Int64] {
+    entries.compactMapValues { $0.done >= 0 ? $0.done : $0.position.expected }
+  }
+
   /// Notes that records up to the end of `range` are not needed again. Ignores ranges of ended assignments.
   mutating func done(_ range: KafkaBatch.Range) {
     guard let entry = entries[range.partition], entry.epoch == range.epoch else { return }

@@ -1,5 +1,6 @@
 import CReelhaulKafka
 import ReelhaulSystem
+import Synchronization
 
 /// The thread behind a ``KafkaConsumer``: polls, collects records until a task waits for them, answers rebalances and
 /// sends commits. The events of one queue arrive in order, so a record is never accepted for a partition that is gone.
@@ -34,6 +35,10 @@ final class ConsumerThread: @unchecked Sendable {
   let batches = Rendezvous<KafkaBatch>()
   private let topics: [String]
   private let shared = Lock(Shared())
+
+  /// Records of the assigned partitions that are not done.
+  let lag = Atomic(0)
+  private var nextMeasurement = BootInstant.now
 
   var ledger = AssignmentLedger()
   var flow = FlowControl()
@@ -109,6 +114,7 @@ final class ConsumerThread: @unchecked Sendable {
       deliver()
       finishRevocation()
       lookAfterPartitions()
+      measureLag()
       regulate()
       if deadline == nil { wait() }
     } while deadline == nil
@@ -123,6 +129,13 @@ final class ConsumerThread: @unchecked Sendable {
       inquirer.shutdown()
       handle.destroy()
     }.detach()
+  }
+
+  private func measureLag() {
+    guard nextMeasurement.hasPassed else { return }
+    nextMeasurement = .now + .seconds(1)
+    let records = ledger.ends.reduce(0) { $0 + max(0, handle.logEnd(of: $1.key) - $1.value) }
+    lag.store(Int(records), ordering: .relaxed)
   }
 
   private func join() {

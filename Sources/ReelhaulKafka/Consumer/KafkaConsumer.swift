@@ -1,4 +1,5 @@
 import ReelhaulSystem
+import Synchronization
 
 /// A member of a consumer group: hands over batches of records, and commits them with ``commit(_:)``.
 ///
@@ -105,6 +106,9 @@ package final class KafkaConsumer: Sendable {
   package var assignment: [TopicPartition] {
     worker.assignment.sorted { ($0.topic, $0.partition) < ($1.topic, $1.partition) }
   }
+
+  /// Records that are known to be in this member's partitions and are not done; about a second old.
+  package var lag: Int { worker.lag.load(ordering: .relaxed) }
 
   /// Leaves the group, in `timeout` or a little more. The client is freed when no question to the group is under way.
   /// ``next()`` returns `nil` from now on. Commit all batches that are done before closing.

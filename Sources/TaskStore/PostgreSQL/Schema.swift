@@ -12,6 +12,9 @@ package enum Schema {
       formerChecksums: formerChecksums[number] ?? [])
   }
 
+  /// The number of the last migration.
+  package static var version: Int { migrations.last?.number ?? 0 }
+
   package static let routines = Routines(
     sql: text(rh_routines, rh_routines_length), tables: ["worker", "run", "task", "checkpoint", "lane", "bucket"])
 

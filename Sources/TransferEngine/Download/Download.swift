@@ -13,6 +13,7 @@ final class Download: @unchecked Sendable {
   let source: CurlURL
   let destination: StorageURL
   let ledger: any DownloadLedger
+  let scheme: TransferMetrics.Scheme
   /// The header fields of the credential that the task names.
   private var credential: [HeaderField]
   /// Signs the requests to a source at `s3://`.
@@ -59,6 +60,7 @@ final class Download: @unchecked Sendable {
     self.destination = destination
     self.ledger = ledger
     self.context = context
+    scheme = s3 == nil ? TransferMetrics.Scheme(source.text) : .s3
     found = file.flatMap { file in checkpoint.map { (file, $0) } }
     throttle = Throttle(rate: spec.rate, limiter: context.root.limiter, loop: context.root.loop)
     staging = StagingWriter(spec, destination: destination, ledger: ledger, context: context)
@@ -70,16 +72,22 @@ final class Download: @unchecked Sendable {
       limits: context.options.limits,
       governor: Self.governor(of: spec, for: source, isLimited: throttle.isLimited, context: context))
     staging.owner = self
+    if found == nil, let checkpoint, checkpoint.publishing == nil {
+      metrics.wasted(checkpoint.done.count, .lostFile)
+    }
   }
 
   var root: StorageRoot { context.root }
+  var metrics: TransferMetrics { root.metrics }
   var loop: EventLoop { root.loop }
   var options: DownloadOptions { context.options }
   var staged: StagedFile? { staging.staged }
 
   /// Fetches the missing bytes and publishes the file.
   func fetch() async -> DownloadOutcome {
-    await withUnsafeContinuation { continuation in
+    metrics.begun(scheme)
+    defer { metrics.ended(scheme) }
+    return await withUnsafeContinuation { continuation in
       completion = continuation
       use(source.server)
       let actions = machine.begin(resuming: found?.checkpoint)
@@ -269,6 +277,7 @@ extension Download {
   }
 
   func wrote(_ count: Int, to file: StagedFile, by receiver: ChunkReceiver) {
+    metrics.moved(count, .download, scheme)
     guard file === staged else { return }
     machine.wrote(receiver.id, received: receiver.received)
     staging.follower?.follow(file.written.prefixEnd)

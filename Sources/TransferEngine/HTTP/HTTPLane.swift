@@ -10,6 +10,7 @@ struct HTTPLane: Sendable {
   let client: CurlClient
   let hosts: HostConnections
   let limiter: RateLimiter?
+  let metrics: TransferMetrics
 
   /// Takes a connection to `server` (host:port), and gives it back after `body`. Calls `pulse` now and then while it
   /// waits for one. Throws ``CurlError/canceled`` if the task is canceled meanwhile.
@@ -88,7 +89,9 @@ extension TaskFailure {
 }
 
 extension StorageRoot {
-  var lane: HTTPLane { HTTPLane(name: name, loop: loop, client: client, hosts: hosts, limiter: limiter) }
+  var lane: HTTPLane {
+    HTTPLane(name: name, loop: loop, client: client, hosts: hosts, limiter: limiter, metrics: metrics)
+  }
 }
 
 /// An answer with a short body.

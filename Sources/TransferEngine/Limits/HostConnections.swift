@@ -169,6 +169,9 @@ final class HostConnections: Sendable {
     }
   }
 
+  /// The requests that run at all hosts.
+  var used: Int { state.withLock { $0.hosts.values.reduce(0) { $0 + $1.used.values.reduce(0, +) } } }
+
   // MARK: For tests
 
   /// How many wait for a connection to `host`.

@@ -26,6 +26,7 @@ package struct StorageRoot: Sendable {
   let hosts: HostConnections
   /// What all transfers of all roots keep together.
   let limiter: RateLimiter?
+  let metrics: TransferMetrics
 
   /// Runs a call on the volume that is mounted at the root when the call gets a thread. Throws ``StorageError`` if no
   /// volume is mounted, and `CancellationError` after the root was closed.

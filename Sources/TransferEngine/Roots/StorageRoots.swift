@@ -40,12 +40,16 @@ package final class StorageRoots: Sendable {
   /// The directories of the roots and the volumes that are mounted there.
   package let storage: Storage
   private let roots: [String: StorageRoot]
+  let metrics = TransferMetrics()
+  let hosts: HostConnections
 
   /// - Parameter loop: Runs the timer of the rate limit. ``close()`` does not end it.
   package init(_ storage: Storage, loop: EventLoop, settings: Settings) {
     self.storage = storage
     let limiter = settings.rate.map { RateLimiter(rate: $0, loop: loop) }
     let hosts = HostConnections(limit: settings.hostConnections)
+    self.hosts = hosts
+    let metrics = metrics
     let curl = CurlOptions(permits: settings.permits, caFile: settings.caFile)
     roots = Dictionary(
       uniqueKeysWithValues: storage.roots.keys.map { name in
@@ -56,7 +60,8 @@ package final class StorageRoots: Sendable {
           reads: BlockingPool(name: "reads-\(name)", threads: 4),
           deletes: BlockingPool(name: "deletes-\(name)", threads: 4),
           digests: BlockingPool(name: "digests-\(name)", threads: 2), credentials: settings.credentials,
-          usesAWSCredentials: settings.awsCredentials, hosts: hosts, limiter: limiter)
+          usesAWSCredentials: settings.awsCredentials, hosts: hosts, limiter: limiter,
+          metrics: metrics)
         return (name, root)
       })
   }

@@ -1,5 +1,6 @@
 import Glibc
 import ReelhaulSystem
+import Synchronization
 
 /// Assigns a volume's free space, to one file at a time among all processes that use the volume.
 ///
@@ -8,8 +9,6 @@ import ReelhaulSystem
 /// blocks that it lacks are its promise, and the staging directory is the ledger.
 final class Reserve: Sendable {
   private struct State {
-    /// Whether the file system allocates blocks. True until an allocation is refused as unsupported.
-    var allocates: Bool
     /// Until this time, no call waits for the lock.
     var distrusted: BootInstant?
   }
@@ -24,6 +23,8 @@ final class Reserve: Sendable {
   private let patience: Duration
   /// The lock between this process's threads, because they share the lock of `file`.
   private let state: Lock<State>
+  /// Whether the file system allocates blocks. True until an allocation is refused as unsupported.
+  private let allocates: Atomic<Bool>
 
   init(
     _ file: consuming FileDescriptor, policy: ReservePolicy, allocates: Bool = true, patience: Duration = .seconds(5)
@@ -31,7 +32,8 @@ final class Reserve: Sendable {
     self.file = file
     self.policy = policy
     self.patience = patience
-    state = Lock(State(allocates: allocates))
+    state = Lock(State())
+    self.allocates = Atomic(allocates)
   }
 
   /// Makes `staged`, a file in the directory `staging`, `size` bytes long, with its own blocks if possible. ENOSPC
@@ -59,12 +61,14 @@ final class Reserve: Sendable {
     let status = try staged.status()
     guard status.st_size < size else { return }
     let held = min(size, Self.allocated(status))
-    try check(size, held: held, promised: state.allocates ? 0 : promised(besides: name, in: staging), staging)
-    if state.allocates {
+    try check(
+      size, held: held, promised: allocates.load(ordering: .relaxed) ? 0 : promised(besides: name, in: staging), staging
+    )
+    if allocates.load(ordering: .relaxed) {
       do throws(SystemError) {
         return try staged.allocate(0..<size)
       } catch  where error.errno == EOPNOTSUPP || error.errno == ENOSYS {
-        state.allocates = false
+        allocates.store(false, ordering: .relaxed)
         try check(size, held: held, promised: promised(besides: name, in: staging), staging)
       }
     }
@@ -104,8 +108,14 @@ final class Reserve: Sendable {
     }
   }
 
+  /// The bytes that files of all tasks will still need, and that the file system counts as free. Waits for nobody, but
+  /// may read a directory.
+  func promised(in staging: borrowing FileDescriptor) throws(SystemError) -> Int64 {
+    try allocates.load(ordering: .relaxed) ? 0 : promised(besides: nil, in: staging)
+  }
+
   /// The bytes that files of other tasks will still need.
-  private func promised(besides own: String, in staging: borrowing FileDescriptor) throws(SystemError) -> Int64 {
+  private func promised(besides own: String?, in staging: borrowing FileDescriptor) throws(SystemError) -> Int64 {
     var sum: Int64 = 0
     for name in try staging.entries() where name != own {
       // The file may have been published or discarded since, and then needs nothing.

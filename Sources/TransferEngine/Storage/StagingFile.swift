@@ -1,5 +1,6 @@
 import Glibc
 import ReelhaulSystem
+import ReelhaulTelemetry
 import Synchronization
 import TaskCore
 
@@ -76,7 +77,9 @@ package final class StagingFile: Sendable {
     try synced.withLock { (synced: inout Int) throws(StorageError) in
       let count = changes.load(ordering: .acquiring)
       guard synced != count else { return }
+      let begun = Clocks.boottime()
       try attempt { file throws(SystemError) in try file.syncData() }
+      volume.syncs?.observe(nanoseconds: Clocks.boottime() - begun)
       synced = count
     }
   }

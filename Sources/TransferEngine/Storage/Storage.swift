@@ -1,4 +1,5 @@
 import ReelhaulSystem
+import ReelhaulTelemetry
 import TaskCore
 
 /// The named storage roots of this process: `storage://NAME/…` is below the root NAME.
@@ -8,6 +9,8 @@ import TaskCore
 package final class Storage: Sendable {
   /// The directories of the roots, by name.
   package let roots: [String: String]
+  package let syncs = DurationHistogram(
+    "reelhaul_sync_seconds", help: "How long the written bytes of a file took to reach stable storage.")
   private let policy: ReservePolicy
   private let mounted = Lock<[String: Volume]>([:])
 
@@ -45,7 +48,7 @@ package final class Storage: Sendable {
     guard let path = roots[name] else { throw .unknownRoot(name) }
     if let volume = mounted.withLock({ $0[name] }), volume.isMounted { return volume }
     do throws(StorageError) {
-      let volume = try Volume(name: name, path: path, policy: policy)
+      let volume = try Volume(name: name, path: path, policy: policy, syncs: syncs)
       mounted.withLock { $0[name] = volume }
       return volume
     } catch {

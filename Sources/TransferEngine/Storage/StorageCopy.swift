@@ -96,7 +96,9 @@ private final class StorageCopyRun: @unchecked Sendable {
 
   func run() async -> DownloadOutcome {
     let pulse = root.loop.repeating(every: .seconds(10), ledger.pulse)
+    root.metrics.begun(.storage)
     defer {
+      root.metrics.ended(.storage)
       pulse.cancel()
       follower?.close()
     }
@@ -143,6 +145,7 @@ private final class StorageCopyRun: @unchecked Sendable {
       let range = done..<min(size, done + portion)
       try await onFiles { try source.copy(range, to: file) }
       bucket?.take(range.count, now: Clocks.boottime())
+      root.metrics.moved(range.count, .copy, .storage)
       done = range.upperBound
       ledger.progress(bytesDone: done, bytesTotal: size)
       follower.follow(done)

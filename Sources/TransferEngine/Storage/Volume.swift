@@ -1,5 +1,6 @@
 import Glibc
 import ReelhaulSystem
+import ReelhaulTelemetry
 import TaskCore
 
 /// A storage root that is mounted and marked as Reelhaul's. It is held open.
@@ -14,6 +15,8 @@ package final class Volume: Sendable {
   let root: FileDescriptor
   let staging: FileDescriptor
   let reserve: Reserve
+  /// Counts how long files take to reach stable storage.
+  let syncs: DurationHistogram?
   let directories = DirectorySync()
   let renameNoReplace: RenameNoReplace
   /// Held open like `staging`, so that no other file gets its inode.
@@ -41,7 +44,7 @@ package final class Volume: Sendable {
 
   /// Opens the volume at `path`. Tests replace the rename.
   package init(
-    name: String, path: String, policy: ReservePolicy,
+    name: String, path: String, policy: ReservePolicy, syncs: DurationHistogram? = nil,
     renameNoReplace: @escaping RenameNoReplace = { from, name, to, newName throws(SystemError) in
       try FileDescriptor.renameNoReplace(from: from, name, to: to, newName)
     }
@@ -49,6 +52,7 @@ package final class Volume: Sendable {
     self.renameNoReplace = renameNoReplace
     self.name = name
     self.path = path
+    self.syncs = syncs
     let own = StorageURL.reserved
     do throws(SystemError) {
       root = try FileDescriptor.open(path, O_RDONLY | O_DIRECTORY)
@@ -77,6 +81,15 @@ package final class Volume: Sendable {
     return stat("\(path)/\(StorageURL.reserved)/volume", &marker) == 0
       && stat("\(path)/\(StorageURL.reserved)/staging", &staging) == 0
       && Identity(marker: marker, staging: staging) == identity
+  }
+
+  /// The bytes that a process can still write, and how many of them files of tasks that run will need.
+  package func room() throws(StorageError) -> (free: Int64, promised: Int64) {
+    do throws(SystemError) {
+      return (try staging.space().free, try reserve.promised(in: staging))
+    } catch {
+      throw StorageError(error, storage: name)
+    }
   }
 
   /// Throws unless ``isMounted``.

@@ -195,6 +195,7 @@ private final class SourceServer: Sendable {
     }
     if let failure = end.interruption?.failure { throw failure }
     state.withLock { $0.place = end.place }
+    lane.metrics.moved(receiver.bytes.count, .download, s3 == nil ? TransferMetrics.Scheme(url.text) : .s3)
     switch receiver.answer {
     case .part(let range, let identity):
       guard receiver.bytes.count == range.count else {

@@ -11,14 +11,18 @@ package final class UploadBodies: @unchecked Sendable {
   fileprivate let throttle: Throttle
   /// Whether the run still owns its task: no byte is sent otherwise.
   fileprivate let mayWrite: @Sendable () -> Bool
+  /// Told of bytes that go to the server.
+  fileprivate let moved: @Sendable (Int) -> Void
   private let sent = Atomic<Int64>(0)
 
   init(
-    source: any UploadSource, throttle: Throttle, loop: EventLoop, mayWrite: @escaping @Sendable () -> Bool
+    source: any UploadSource, throttle: Throttle, loop: EventLoop, moved: @escaping @Sendable (Int) -> Void = { _ in },
+    mayWrite: @escaping @Sendable () -> Bool
   ) {
     self.source = source
     self.throttle = throttle
     self.loop = loop
+    self.moved = moved
     self.mayWrite = mayWrite
   }
 
@@ -89,6 +93,7 @@ package final class UploadBody: CurlBody, @unchecked Sendable {
     used += count
     sent += Int64(count)
     bodies.count(Int64(count))
+    bodies.moved(count)
     if used == block.count {
       blocks.removeFirst()
       used = 0

@@ -9,6 +9,7 @@ final class UploadQueue: @unchecked Sendable {
   private let target: any UploadTarget
   private let ledger: any UploadLedger
   private let loop: EventLoop
+  private let counted: @Sendable (TransferMetrics.PartResult) -> Void
   private var receipts: [Int: UploadReceipt]
   private var partial: [Int: Int64]
   private var missing: [Int]
@@ -30,13 +31,15 @@ final class UploadQueue: @unchecked Sendable {
 
   init(
     _ order: UploadOrder, session: [UInt8], target: any UploadTarget, ledger: any UploadLedger, loop: EventLoop,
-    parallel: Int, receipts: [Int: UploadReceipt], partial: [Int: Int64]
+    parallel: Int, receipts: [Int: UploadReceipt], partial: [Int: Int64],
+    counted: @escaping @Sendable (TransferMetrics.PartResult) -> Void = { _ in }
   ) {
     self.order = order
     self.session = session
     self.target = target
     self.ledger = ledger
     self.loop = loop
+    self.counted = counted
     self.parallel = max(1, parallel)
     self.receipts = receipts
     self.partial = partial
@@ -65,6 +68,7 @@ final class UploadQueue: @unchecked Sendable {
         running -= 1
         switch result {
         case .success(let receipt):
+          counted(.stored)
           let range = order.plan.range(of: number, size: order.size)
           done += Int64(range.count) - (partial.removeValue(forKey: number) ?? 0)
           receipts[number] = receipt
@@ -72,6 +76,7 @@ final class UploadQueue: @unchecked Sendable {
           window = min(parallel, window + 1)
           try await recorded(done)
         case .failure(let error):
+          counted(.failed)
           try await failed(number, begun: begun, error)
           try await recorded(done)
         }

@@ -1,4 +1,5 @@
 import ReelhaulSystem
+import ReelhaulTelemetry
 import TaskCore
 
 /// One run of an upload, from the look at its source to its outcome. It begins where earlier runs stopped.
@@ -10,6 +11,8 @@ final class UploadRun: @unchecked Sendable {
   private let ledger: any UploadLedger
   private let lane: HTTPLane
   private let throttle: Throttle
+  /// That of the destination.
+  private let scheme: TransferMetrics.Scheme
   private var state: UploadCheckpoint?
   private var recordedAt = BootInstant.now
 
@@ -28,11 +31,16 @@ final class UploadRun: @unchecked Sendable {
     self.ledger = ledger
     self.lane = lane
     state = checkpoint
+    scheme = TransferMetrics.Scheme(spec.destination ?? "")
     throttle = Throttle(rate: spec.rate, limiter: lane.limiter, loop: lane.loop)
   }
 
   func run() async -> UploadOutcome {
-    defer { throttle.close() }
+    lane.metrics.begun(scheme)
+    defer {
+      lane.metrics.ended(scheme)
+      throttle.close()
+    }
     let pulse = lane.loop.repeating(every: .seconds(10), ledger.pulse)
     defer { pulse.cancel() }
     do {
@@ -87,7 +95,8 @@ final class UploadRun: @unchecked Sendable {
     guard let session = state?.session else { throw UploadGone() }
     let queue = UploadQueue(
       order, session: session, target: target, ledger: ledger, loop: lane.loop,
-      parallel: min(order.plan.parallel, spec.connections), receipts: receipts, partial: partial)
+      parallel: min(order.plan.parallel, spec.connections), receipts: receipts, partial: partial
+    ) { [lane, scheme] in lane.metrics.parts.add(1, scheme.rawValue, $0.rawValue) }
     receipts = try await queue.run { [self] done in
       guard recordedAt + Self.recordInterval <= .now else { return }
       try await record { $0.bytesDone = done }
@@ -117,7 +126,10 @@ final class UploadRun: @unchecked Sendable {
     return UploadOrder(
       task: spec.id, generation: state.generation, size: state.identity.size, plan: state.plan,
       ifExists: spec.ifExists, sha256: spec.expect.sha256, mayBeThere: earlier?.isPublishing ?? false,
-      body: UploadBodies(source: source, throttle: throttle, loop: lane.loop) { [ledger] in ledger.mayWrite })
+      body: UploadBodies(
+        source: source, throttle: throttle, loop: lane.loop,
+        moved: { [metrics = lane.metrics, scheme] in metrics.moved($0, .upload, scheme) }
+      ) { [ledger] in ledger.mayWrite })
   }
 
   private func check(_ source: any UploadSource) async throws {

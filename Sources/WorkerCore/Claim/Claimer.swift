@@ -9,6 +9,7 @@ package actor Claimer {
   private let store: any RunStore
   private let keeper: LeaseKeeper
   private let runner: Runner
+  private let metrics: WorkerMetrics
   private let log: Logger
   /// Called when runs have begun, because their events must be relayed.
   private let onClaimed: @Sendable () async -> Void
@@ -19,7 +20,9 @@ package actor Claimer {
   package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
   package init(
-    loop: EventLoop, store: any RunStore, keeper: LeaseKeeper, runner: Runner, planner: ClaimPlanner, log: Logger,
+    loop: EventLoop, store: any RunStore, keeper: LeaseKeeper, runner: Runner, planner: ClaimPlanner,
+    metrics: WorkerMetrics,
+    log: Logger,
     onClaimed: @escaping @Sendable () async -> Void
   ) {
     self.loop = loop
@@ -28,6 +31,7 @@ package actor Claimer {
     self.runner = runner
     self.planner = planner
     wakeup = Wakeup(loop: loop)
+    self.metrics = metrics
     self.log = log
     self.onClaimed = onClaimed
   }
@@ -58,11 +62,14 @@ package actor Claimer {
   }
 
   private func claim(_ limit: Int, under lease: Lease) async {
+    let sentAt = BootInstant.now
     do {
       let claims = try await loop.uninterrupted { [store, call = planner.call] in
         try await store.claim(lease.worker, limit: limit, call: call)
       }
-      planner.claimed(claims.count, of: limit, now: .now)
+      let now = BootInstant.now
+      metrics.claims.observe(nanoseconds: sentAt.duration(to: now).nanoseconds)
+      planner.claimed(claims.count, of: limit, now: now)
       if outage.recovered() { log.notice("tasks are claimed again") }
       guard !claims.isEmpty else { return }
       await runner.start(claims, under: lease)

@@ -14,6 +14,12 @@ package protocol CommandSource: Sendable {
   /// Stops fetching for now, but stays in the group.
   func pause()
   func resume()
+  /// Records that are known to be in the share and are not committed, about a second old.
+  var lag: Int { get }
+}
+
+extension CommandSource {
+  package var lag: Int { 0 }
 }
 
 /// A record of the `commands` topic, as it came.
@@ -72,6 +78,8 @@ package struct KafkaCommandSource: CommandSource {
   package func pause() { consumer.pause() }
 
   package func resume() { consumer.resume() }
+
+  package var lag: Int { consumer.lag }
 }
 
 extension CommandRecord {

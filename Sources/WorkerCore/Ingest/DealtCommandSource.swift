@@ -82,4 +82,6 @@ package final class DealtCommandSource: CommandSource {
   package func pause() { source.pause() }
 
   package func resume() { source.resume() }
+
+  package var lag: Int { source.lag }
 }

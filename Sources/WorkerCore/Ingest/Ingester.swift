@@ -19,6 +19,7 @@ package actor Ingester {
   private let store: any CommandStore
   private let sink: any MessageSink
   private let topics: TopicPlan
+  private let metrics: WorkerMetrics
   private let log: Logger
   /// Called when commands were applied, because there may be new work.
   private let onApplied: @Sendable () async -> Void
@@ -30,13 +31,14 @@ package actor Ingester {
 
   package init(
     loop: EventLoop, source: any CommandSource, store: any CommandStore, sink: any MessageSink, topics: TopicPlan,
-    log: Logger, onApplied: @escaping @Sendable () async -> Void
+    metrics: WorkerMetrics, log: Logger, onApplied: @escaping @Sendable () async -> Void
   ) {
     self.loop = loop
     self.source = source
     self.store = store
     self.sink = sink
     self.topics = topics
+    self.metrics = metrics
     self.log = log
     self.onApplied = onApplied
   }
@@ -61,6 +63,7 @@ package actor Ingester {
     case .deliver(let letters, let signals): return await deliver(letters, signals)
     case .commit:
       batch?.source.commit()
+      metrics.commandsDone()
       batch = nil
       return nil
     case .pause:
@@ -93,6 +96,8 @@ package actor Ingester {
           letters.append(.init(index: .record(index), code: error.code.rawValue, reason: error.reason))
         }
       }
+      metrics.read(received.records)
+      metrics.unreadable(letters.count)
       self.batch = batch
       return .batch(commands: batch.commands.count, letters: letters)
     } catch is CancellationError {
@@ -109,10 +114,13 @@ package actor Ingester {
       let commands = Array(batch.commands[range])
       let outcomes = try await loop.uninterrupted { [store] in try await store.apply(commands) }
       outage.recovered()
+      for (command, outcome) in zip(commands, outcomes) { metrics.answered(command, outcome) }
       await onApplied()
       return .applied(outcomes)
     } catch let error as StoreError where error.blamesItems(of: range.count) {
       log.error("the store refuses commands", ["count": .integer(range.count), "error": .text("\(error)")])
+      // A larger range is halved and asked again.
+      if range.count == 1 { metrics.refused(batch.commands[range.lowerBound]) }
       return .refused(reason: "\(error)")
     } catch {
       log.log(outage.failed(), "the store accepts no commands: ingest waits", ["error": .text("\(error)")])

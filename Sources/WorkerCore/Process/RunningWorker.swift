@@ -1,3 +1,4 @@
+import HTTPServer
 import ReelhaulKafka
 import ReelhaulPostgres
 import ReelhaulSystem
@@ -13,6 +14,8 @@ package final class RunningWorker: Sendable {
   private let leases: PostgresPool
   private let roots: StorageRoots
   private let worker: Worker
+  /// Serves the metrics, if it is wanted.
+  private let server: HTTPServer?
   private let commands: any CommandSource
   /// Ends the worker when a Kafka client is lost for good, because only a new process has new clients.
   private let fatal: AsyncStream<Void>
@@ -24,11 +27,20 @@ package final class RunningWorker: Sendable {
 
   /// Makes the parts and starts them, without waiting.
   ///
-  /// Throws ``KafkaError`` or ``PostgresError`` if the configuration is refused, and ``DuplicateKind``.
+  /// Throws ``KafkaError`` or ``PostgresError`` if the configuration is refused, ``DuplicateKind``, and ``SystemError`` if
+  /// the metrics cannot be served at their port.
   package static func start(
     _ configuration: WorkerConfiguration, kinds: WorkerKinds = WorkerKinds(), log: Logger
   ) async throws -> RunningWorker {
     let running = try RunningWorker(configuration, kinds: kinds, log: log)
+    if let server = running.server {
+      do {
+        _ = try await server.start()
+      } catch {
+        await running.close()
+        throw error
+      }
+    }
     await running.worker.start()
     running.loop.task { [fatal = running.fatal, isLost = running.isLost, worker = running.worker] in
       for await _ in fatal {
@@ -75,7 +87,7 @@ package final class RunningWorker: Sendable {
           store: PostgresStore(pool: pool), leases: store,
           commands: commands, signals: kafka.signals, messages: kafka.messages,
           rounds: kafka.rounds, progress: kafka.progress,
-          handlers: handlers, storage: storage,
+          handlers: handlers, storage: storage, transfers: roots,
           flush: { limit in
             commands.leave()
             await kafka.close(within: limit)
@@ -85,6 +97,12 @@ package final class RunningWorker: Sendable {
     } catch {
       loop.shutdown()
       throw error
+    }
+    server = configuration.metrics.map { [worker] place in
+      var settings = HTTPServer.Settings(port: place.port)
+      settings.host = place.address
+      settings.connections = 100
+      return HTTPServer(loop: loop, settings: settings, handler: MetricsEndpoint(worker: worker))
     }
     self.loop = loop
     self.fatal = fatal
@@ -119,6 +137,7 @@ package final class RunningWorker: Sendable {
   /// Ends the remaining parts, after ``finished()``.
   package func close(_ signals: [LoopSignal] = []) async {
     _ = try? await loop.task { for signal in signals { signal.close() } }.value
+    await server?.stop(within: .milliseconds(500))
     commands.leave()
     await roots.close()
     await pool.close()

@@ -19,6 +19,8 @@ package struct WorkerConfiguration: Sendable {
   package var rate: Int64?
   /// Connections to one host, of all transfers together.
   package var hostConnections = StorageRoots.Settings.standardHostConnections
+  /// The IP address and the port at which the metrics are served; nil if they are not.
+  package var metrics: (address: String, port: Int)?
   /// A PEM file of certificate authorities that replaces the system's.
   package var caFile: String?
   /// The file with the credentials that tasks may name.

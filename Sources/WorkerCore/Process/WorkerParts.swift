@@ -19,6 +19,8 @@ package struct WorkerParts: Sendable {
   package var handlers: HandlerTable
   /// The roots that are watched, and whose staging files are swept.
   package var storage: Storage
+  /// The transfers, for the metrics.
+  package var transfers: StorageRoots?
   /// Sends pending messages within the given time, and closes the connections to Kafka. It is the last step before the
   /// lease is given up.
   package var flush: @Sendable (_ limit: Duration) async -> Void
@@ -27,7 +29,7 @@ package struct WorkerParts: Sendable {
     store: any TaskStore, leases: (any LeaseStore)? = nil, commands: any CommandSource, signals: any SignalSource,
     messages: any MessageSink,
     rounds: any RoundSink, progress: any MessageSink, handlers: HandlerTable,
-    storage: Storage = Storage(roots: [:]),
+    storage: Storage = Storage(roots: [:]), transfers: StorageRoots? = nil,
     flush: @escaping @Sendable (_ limit: Duration) async -> Void = { _ in }
   ) {
     self.store = store
@@ -39,6 +41,7 @@ package struct WorkerParts: Sendable {
     self.progress = progress
     self.handlers = handlers
     self.storage = storage
+    self.transfers = transfers
     self.flush = flush
   }
 }

@@ -14,6 +14,7 @@ package actor Relay {
   private let sink: any RoundSink
   private let topics: TopicPlan
   private let source: String
+  private let metrics: WorkerMetrics
   private let log: Logger
   private let wakeup: Wakeup
   private var planner = RelayPlanner(now: .now, seed: .random(in: 0 ... .max))
@@ -26,7 +27,7 @@ package actor Relay {
   /// `source` names this worker in the events, as a CloudEvents source.
   package init(
     loop: EventLoop, store: any OutboxStore, keeper: LeaseKeeper, sink: any RoundSink, topics: TopicPlan,
-    source: String, log: Logger
+    source: String, metrics: WorkerMetrics, log: Logger
   ) {
     self.loop = loop
     self.store = store
@@ -34,6 +35,7 @@ package actor Relay {
     self.sink = sink
     self.topics = topics
     self.source = source
+    self.metrics = metrics
     self.log = log
     wakeup = Wakeup(loop: loop)
   }
@@ -126,6 +128,7 @@ package actor Relay {
     try await store.discardEvents(round.wholeRows)
     if let batch = round.cutBatch { try await store.discardFirstEvents(batch) }
     planner.published()
+    metrics.published(round)
     outage.recovered()
   }
 

@@ -15,6 +15,7 @@ package actor LeaseKeeper {
   private let commands: any CommandSource
   private let topicPrefix: String
   private let describe: Describe
+  private let metrics: WorkerMetrics
   private let log: Logger
   private let onLease: @Sendable () async -> Void
   private let wakeup: Wakeup
@@ -36,7 +37,7 @@ package actor LeaseKeeper {
   /// Calls `onLease` when a lease begins, or allows other tasks than before.
   package init(
     loop: EventLoop, store: any LeaseStore, runner: Runner, watch: VolumeWatch, commands: any CommandSource,
-    timing: LeaseMachine.Timing, topicPrefix: String, log: Logger, describe: @escaping Describe,
+    timing: LeaseMachine.Timing, topicPrefix: String, metrics: WorkerMetrics, log: Logger, describe: @escaping Describe,
     onLease: @escaping @Sendable () async -> Void
   ) {
     self.loop = loop
@@ -46,6 +47,7 @@ package actor LeaseKeeper {
     self.commands = commands
     self.topicPrefix = topicPrefix
     self.describe = describe
+    self.metrics = metrics
     self.log = log
     self.onLease = onLease
     wakeup = Wakeup(loop: loop)
@@ -163,6 +165,7 @@ package actor LeaseKeeper {
 
   private func abandon(_ worker: WorkerID) async {
     guard let lost = lease, lost.worker == worker else { return }
+    metrics.leaseLost(lost.fence.isOpen ? .revoked : .expired)
     lost.fence.close()
     lease = nil
     let runs = await runner.running

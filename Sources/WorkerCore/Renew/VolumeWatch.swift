@@ -14,6 +14,18 @@ package actor VolumeWatch {
   private let interval: Duration
   /// How long a file system may take to answer.
   private let patience: Duration
+  /// The space of a storage, in bytes.
+  package struct Room: Sendable {
+    package var free: Int64
+    /// What of it files under way will need.
+    package var promised: Int64
+  }
+
+  /// Every so many checks the space is looked at, because that may mean to read a directory.
+  private static let roomEvery = 10
+
+  /// Of the storages that can be used now, a few seconds old.
+  package private(set) var rooms: [String: Room] = [:]
   /// The results of the last check.
   private var found: [String: Result<UniqueID, StorageError>] = [:]
   private var onChange: @Sendable () async -> Void = {}
@@ -50,14 +62,27 @@ package actor VolumeWatch {
   private func watch(_ root: String) async {
     let thread = BlockingPool(name: "root-\(root)", threads: 1)
     defer { thread.abandon() }
+    var turn = 0
     while !Task.isCancelled {
       // Repeatedly, because a claim that was under way may still start runs on this root.
       let patience = loop.timer(after: patience, every: patience) { [self] in assumeIsolated { $0.hangs(root) } }
-      let look = try? await thread.runAbandonably { [storage] () -> Result<UniqueID, StorageError> in
-        do throws(StorageError) { return .success(try storage.usable(root).id) } catch { return .failure(error) }
+      let measures = turn % Self.roomEvery == 0
+      let look = try? await thread.runAbandonably { [storage] () -> (Result<UniqueID, StorageError>, Room?) in
+        do throws(StorageError) {
+          let volume = try storage.usable(root)
+          let room = measures ? try? volume.room() : nil
+          return (.success(volume.id), room.map { Room(free: $0.free, promised: $0.promised) })
+        } catch {
+          return (.failure(error), nil)
+        }
       }
       patience.cancel()
-      if let look { note(look, of: root) }
+      if let (look, room) = look {
+        note(look, of: root)
+        if let room { rooms[root] = room }
+        // A storage that comes back is measured at once.
+        turn = (try? look.get()) == nil ? 0 : turn + 1
+      }
       try? await loop.sleep(for: interval)
     }
   }
@@ -75,6 +100,7 @@ package actor VolumeWatch {
     case .success(let volume):
       log.notice("a storage is usable", ["storage": .text(root), "volume": .of(volume)])
     case .failure(let error):
+      rooms[root] = nil
       log.error("a storage is not usable", ["storage": .text(root), "error": .text("\(error)")])
     }
     loop.task { [onChange] in await onChange() }

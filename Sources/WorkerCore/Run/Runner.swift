@@ -9,12 +9,16 @@ package actor Runner {
   /// The ledger and the Swift task of one run.
   private struct Work {
     let ledger: RunLedger
+    let begunAt: BootInstant
+    /// Whether its end is counted already.
+    var isCounted = false
     let task: Task<Void, any Error>
   }
 
   private let loop: EventLoop
   private let handlers: HandlerTable
   private let store: StoreBatcher
+  private let metrics: WorkerMetrics
   private let log: Logger
   /// Called when a run has ended.
   private let onFree: @Sendable () async -> Void
@@ -28,12 +32,13 @@ package actor Runner {
 
   package init(
     loop: EventLoop, concurrency: Int, handlers: HandlerTable, store: StoreBatcher, watchdog: Watchdog,
-    log: Logger,
+    metrics: WorkerMetrics = WorkerMetrics(kinds: []), log: Logger,
     onFree: @escaping @Sendable () async -> Void
   ) {
     self.loop = loop
     self.handlers = handlers
     self.store = store
+    self.metrics = metrics
     self.log = log
     self.onFree = onFree
     table = RunTable(concurrency: concurrency, watchdog: watchdog)
@@ -59,7 +64,7 @@ package actor Runner {
       let meter = ProgressMeter(bytesDone: ledger.bytesDone, bytesTotal: ledger.bytesTotal, now: now)
       let deadline = handlers[claim.spec.kind]?.policy.timeout.map { now + $0 }
       let id = table.begin(claim, under: lease.worker, meter: meter, deadline: deadline)
-      works[id] = Work(ledger: ledger, task: loop.task { await self.run(id, ledger) })
+      works[id] = Work(ledger: ledger, begunAt: now, task: loop.task { await self.run(id, ledger) })
     }
   }
 
@@ -82,28 +87,39 @@ package actor Runner {
 
   private func settle(_ id: RunTable.ID, _ ledger: RunLedger, _ outcome: RunOutcome) async {
     let claim = ledger.claim
+    let stop = ledger.isLost ? .abandoned : table.stopReason(of: id)
     let decision = planner.settlement(
       of: .init(
-        attempt: claim.attempt, epoch: claim.epoch, retry: retry(of: claim), outcome: outcome,
-        stop: ledger.isLost ? .abandoned : table.stopReason(of: id),
+        attempt: claim.attempt, epoch: claim.epoch, retry: retry(of: claim), outcome: outcome, stop: stop,
         newBytes: ledger.newBytes, size: ledger.bytesTotal, generation: ledger.recordedGeneration))
-    guard let decision else { return }
+    guard let decision else { return count(id, .lost) }
     if case .failed(let failure) = outcome { note(failure, claim) }
-    await settle(ledger, as: decision)
+    let isSettled = await settle(ledger, as: decision)
+    count(id, isSettled ? .init(decision, stop) : .lost, decision.failure)
   }
 
-  /// Writes the end of a run until it is written, or the lease is lost.
-  private func settle(_ ledger: RunLedger, as outcome: Settlement.Outcome) async {
+  /// Counts the end of a run, once: a run that was handed back returns later.
+  private func count(_ id: RunTable.ID, _ outcome: WorkerMetrics.Outcome, _ failure: TaskFailure? = nil) {
+    guard let work = works[id], !work.isCounted else { return }
+    works[id]?.isCounted = true
+    let kind = work.ledger.claim.spec.kind
+    metrics.ended(kind, outcome, after: work.begunAt.duration(to: .now))
+    if let failure, outcome != .lost { metrics.failed(kind, failure) }
+  }
+
+  /// Writes the end of a run until it is written, or the lease is lost. Returns whether it is written.
+  private func settle(_ ledger: RunLedger, as outcome: Settlement.Outcome) async -> Bool {
     let claim = ledger.claim
     var settlement = Settlement(taskID: claim.spec.id, epoch: claim.epoch, outcome: outcome)
     while true {
       do {
-        if try await !store.settle(settlement, under: ledger.lease) {
+        guard try await store.settle(settlement, under: ledger.lease) else {
           log.notice("the task had another owner when it was settled", fields(claim))
+          return false
         }
-        return
+        return true
       } catch is OwnershipLost {
-        return
+        return false
       } catch {
         // If nothing were written, the task would run here for ever. So it is handed back with the error.
         let failure = TaskFailure(
@@ -172,7 +188,8 @@ package actor Runner {
     let decision = planner.settlement(
       of: .init(
         attempt: claim.attempt, epoch: claim.epoch, retry: retry(of: claim), outcome: outcome, stop: reason))
-    await settle(ledger, as: decision ?? .released(reason: nil, delay: .zero))
+    let isSettled = await settle(ledger, as: decision ?? .released(reason: nil, delay: .zero))
+    count(id, isSettled ? .handedBack : .lost, decision?.failure)
     table.handedBack(id)
     noteIdle()
     await onFree()
@@ -221,5 +238,27 @@ package actor Runner {
 
   private nonisolated func fields(_ claim: Claim) -> KeyValuePairs<String, LogValue> {
     ["task": .of(claim.spec.id), "epoch": .integer(claim.epoch), "attempt": .integer(claim.attempt)]
+  }
+}
+
+extension Settlement.Outcome {
+  /// Why the run did not succeed; nil if nothing failed.
+  fileprivate var failure: TaskFailure? {
+    switch self {
+    case .succeeded, .released(reason: nil, delay: _): nil
+    case .failed(let failure, _), .progressed(let failure, _), .released(let failure?, _): failure
+    }
+  }
+}
+
+extension WorkerMetrics.Outcome {
+  fileprivate init(_ settlement: Settlement.Outcome, _ stop: StopReason?) {
+    self =
+      switch settlement {
+      case .succeeded: .succeeded
+      case .failed(_, retryIn: nil): .failed
+      case .failed, .progressed: .retried
+      case .released: stop == .intent(.cancel) ? .canceled : .handedBack
+      }
   }
 }

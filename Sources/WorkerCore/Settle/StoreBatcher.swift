@@ -6,22 +6,42 @@ import TaskStore
 package struct StoreBatcher: Sendable {
   private static let limit = 500
 
+  private let metrics: WorkerMetrics
   private let checkpoints: Batcher<CheckpointWrite, Bool>
   private let settlements: Batcher<Settlement, Bool>
 
-  package init(store: any RunStore, loop: EventLoop, log: Logger) {
+  package init(store: any RunStore, loop: EventLoop, metrics: WorkerMetrics = WorkerMetrics(kinds: []), log: Logger) {
+    self.metrics = metrics
     checkpoints = Batcher("checkpoints", limit: Self.limit, loop: loop, log: log) { try await store.checkpoint($0) }
-    settlements = Batcher("settlements", limit: Self.limit, loop: loop, log: log) { try await store.settle($0) }
+    settlements = Batcher("settlements", limit: Self.limit, loop: loop, log: log) { batch in
+      let sentAt = BootInstant.now
+      let answers = try await store.settle(batch)
+      metrics.settlements.observe(nanoseconds: sentAt.duration(to: .now).nanoseconds)
+      return answers
+    }
   }
 
   /// Returns once the write is committed. Throws ``OwnershipLost``, or ``StoreError`` if the store refuses it.
   package func checkpoint(_ write: CheckpointWrite, under lease: Lease) async throws {
-    guard try await checkpoints.submit(write, fence: lease.fence) else { throw OwnershipLost() }
+    guard try await submitted({ try await checkpoints.submit(write, fence: lease.fence) }) else {
+      throw OwnershipLost()
+    }
   }
 
   /// Returns whether the epoch still owned the task; throws as ``checkpoint(_:under:)`` does.
   package func settle(_ settlement: Settlement, under lease: Lease) async throws -> Bool {
-    try await settlements.submit(settlement, fence: lease.fence)
+    try await submitted { try await settlements.submit(settlement, fence: lease.fence) }
+  }
+
+  private func submitted(_ write: () async throws -> Bool) async throws -> Bool {
+    do {
+      let isOwner = try await write()
+      if !isOwner { metrics.refused(.epoch) }
+      return isOwner
+    } catch let error as OwnershipLost {
+      metrics.refused(.lease)
+      throw error
+    }
   }
 }
 

@@ -19,6 +19,8 @@ extension FleetOptions {
       "REELHAUL_CONCURRENCY": arguments.given(.concurrency) ?? (demo ? "5" : arguments[.concurrency]),
       "REELHAUL_DRAIN_SECONDS": arguments[.drain],
       "REELHAUL_LOG_LEVEL": arguments[.logLevel],
+      // All workers are on this machine, where only one could have the port.
+      "REELHAUL_METRICS_PORT": "0",
     ].compactMapValues { $0 }
     let broker = try Self.broker(arguments[.broker] ?? "embedded", context.environment)
     try self.init(

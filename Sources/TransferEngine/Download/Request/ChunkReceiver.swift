@@ -71,7 +71,10 @@ final class ChunkReceiver: FetchReceiver, @unchecked Sendable {
     if let left = target.left, left < Int64(body.count) || wanted != nil && left == Int64(body.count) {
       // If the request was shortened, another one fetches the rest, and this one ends here. Otherwise the body is
       // longer than announced, so it is not the requested chunk.
-      if wanted != nil { _ = gather(UnsafeRawBufferPointer(rebasing: body.prefix(Int(left)))) }
+      if wanted != nil {
+        download.metrics.wasted(Int64(body.count) - left, .steal)
+        _ = gather(UnsafeRawBufferPointer(rebasing: body.prefix(Int(left))))
+      }
       return .abort
     }
     let mustWait =
@@ -95,6 +98,7 @@ final class ChunkReceiver: FetchReceiver, @unchecked Sendable {
     comparison?.digest.update(body)
     comparison?.left -= Int64(body.count)
     received += Int64(body.count)
+    download.metrics.moved(body.count, .download, download.scheme)
     return .continue
   }
 

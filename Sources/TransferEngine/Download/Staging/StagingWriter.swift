@@ -63,6 +63,7 @@ final class StagingWriter: @unchecked Sendable {
   /// Begins a new generation's file, and removes the former one.
   func open(generation: Int, size: Int64?) {
     let old = staged
+    root.metrics.wasted(old?.written.count ?? 0, .newGeneration)
     let new = StagedFile(generation: generation, size: size)
     use(new)
     root.loop.task { [self] in
@@ -228,13 +229,15 @@ extension StagingWriter {
   /// - Parameter generation: The generation that would be fetched next.
   func recordRest(generation: Int) async {
     await syncing.opened()
-    guard let staged, let file = staged.file, ledger.mayWrite else { return }
+    guard let staged, let file = staged.file else { return }
+    guard ledger.mayWrite else { return root.metrics.wasted(staged.unsynced, .lostLease) }
     if owner?.recordable(generation: staged.generation) != nil {
       if staged.unsynced > 0 { await sync(staged, file) }
       // The task may wait for a long time. Until then other tasks may use the space that is reserved for the rest.
       let end = staged.written.end
       _ = await attempt { () throws(StorageError) in try file.truncate(to: end) }
     } else if generation == staged.generation || !staged.isRecorded {
+      root.metrics.wasted(staged.written.count, .retry)
       _ = await attempt { () throws(StorageError) in try file.volume.discard(file.name) }
     }
   }

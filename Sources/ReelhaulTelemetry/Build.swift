@@ -1,0 +1,13 @@
+/// What was built.
+package enum Build {
+  package static let version = "0.1.0"
+}
+
+extension MetricsText {
+  /// Adds the version of this program and the number of the schema that it is for.
+  package mutating func addBuild(schema: Int) {
+    add(
+      MetricFamily("reelhaul_build_info", .gauge, labels: ["version", "schema"], help: "Always 1."),
+      [([Build.version, "\(schema)"], 1)])
+  }
+}
