@@ -5,9 +5,9 @@ package enum Build {
 
 extension MetricsText {
   /// Adds the version of this program and the number of the schema that it is for.
-  package mutating func addBuild(schema: Int) {
+  package mutating func addBuild(version: String = Build.version, schema: Int) {
     add(
       MetricFamily("reelhaul_build_info", .gauge, labels: ["version", "schema"], help: "Always 1."),
-      [([Build.version, "\(schema)"], 1)])
+      [([version, "\(schema)"], 1)])
   }
 }

@@ -180,8 +180,9 @@ import Testing
       #expect(await bench.submit(.make()) == 202)
       let metrics = await bench.ask("GET", "/metrics").body
       #expect(
-        metrics.contains("# TYPE reelhaul_tasks gauge\n") && metrics.contains("reelhaul_tasks{state=\"queued\"} 1.0\n"))
-      #expect(metrics.contains("reelhaul_build_info{version=\"1.2.3\"} 1.0\n"))
+        metrics.contains("# TYPE reelhaul_tasks gauge\n")
+          && metrics.contains("reelhaul_tasks{state=\"queued\",queue=\"default\",kind=\"noop\"} 1\n"), "\(metrics)")
+      #expect(metrics.contains("reelhaul_build_info{version=\"1.2.3\",schema=\"\(Schema.version)\"} 1\n"))
       let head = HTTPRequest(method: "POST", target: "/v1/overview", headers: ["Host": "localhost"])
       guard case .refused(let response) = await bench.api.admit(head) else {
         Issue.record("it is admitted")

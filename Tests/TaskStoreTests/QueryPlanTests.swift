@@ -194,7 +194,7 @@ import Testing
 extension PostgresPool {
   /// The pages that a statement reads. The statement must change nothing. It is run twice, because the first run also
   /// reads the catalogs.
-  fileprivate func buffers(_ statement: String) async throws -> Int {
+  func buffers(_ statement: String) async throws -> Int {
     let explained = "explain (analyze, buffers, timing off) \(statement)"
     let results = try await withConnection { connection in
       try await connection.script("begin; savepoint s; \(explained); rollback to s; \(explained); rollback")

@@ -197,3 +197,116 @@ create function audit() returns setof text language sql set work_mem = '64MB' as
                 coalesce(operator_limit, declared_limit, unlimited()))
     from bucket where run_limit <> coalesce(operator_limit, declared_limit, unlimited())
 $$;
+
+-- For metrics, a few times a minute. What they read has a bound, however many tasks there are: the first 5,000 lanes,
+-- and up to `most` rows of each queue and kind, or of each state.
+
+-- The tasks in `ready`: how many a claim would find now (`runnable`), how many of the others wait for room in a limit
+-- (`capped`), and how many need a storage or a kind that no live worker has (`unserved`). Limits are used up lane by lane,
+-- so that two lanes do not count on the same place. `since` is when the oldest runnable task became ready; that of a task
+-- that has run before is not known, and then it is its last start.
+create function waiting_tasks(most int)
+returns table (queue text, kind text, runnable int, capped int, unserved int, since timestamptz)
+language plpgsql set reelhaul.plans = 'by_index' set enable_bitmapscan = off as $$
+declare
+  room   int[];
+  part   record;
+  group_ text;
+  left_  int;
+  found_ int;
+  n      int;
+begin
+  for part in
+    select l.id, l.head, q.name queue, k.name kind, s.buckets, s.rooms,
+           exists (
+             select from worker w
+              where not w.dead and w.lease_until > now() and k.name = any(w.kinds)
+                and st.name = any(w.volume_names || ''::text) and coalesce(o.name, '') = any(w.volume_names || ''::text)
+             offset 0) served
+      from (select * from lane where ready limit 5000) l
+      join bucket q on q.id = any(array[l.queue_id])
+      join bucket k on k.id = any(array[l.kind_id])
+      join bucket st on st.id = any(array[l.storage_id])
+      left join bucket o on o.id = any(array[nullif(l.source_storage_id, 0)])
+     cross join lateral (
+       select array_agg(c.id) buckets, array_agg(c.run_limit - c.used) rooms
+         from unnest(array[1, l.queue_id, coalesce(k.counts_as, k.id), l.host_id, l.storage_id,
+                           nullif(l.source_storage_id, 0)]) u(id)
+         join bucket c on c.id = any(array[u.id])) s
+     order by q.name, k.name, l.rank, l.id
+  loop
+    if group_ is distinct from part.queue || ' ' || part.kind then
+      group_ := part.queue || ' ' || part.kind;
+      left_ := most;
+    end if;
+    select count(*) into found_
+      from (select * from (select 1 from ready r where r.lane_id = part.id and r.pos < 0 limit left_) in_front
+            union all
+            select * from (select 1 from ready r where r.lane_id = part.id and r.pos >= part.head limit left_) behind
+            limit left_) z;
+    continue when found_ = 0;
+    left_ := left_ - found_;
+    queue := part.queue; kind := part.kind; runnable := 0; capped := 0; unserved := 0; since := null;
+    if not part.served then
+      unserved := found_;
+      return next;
+      continue;
+    end if;
+
+    n := found_;
+    for i in 1..cardinality(part.buckets) loop
+      room[part.buckets[i]] := coalesce(room[part.buckets[i]], part.rooms[i]);
+      n := least(n, room[part.buckets[i]]);
+    end loop;
+    n := greatest(n, 0);
+    for i in 1..cardinality(part.buckets) loop
+      room[part.buckets[i]] := room[part.buckets[i]] - n;
+    end loop;
+    runnable := n;
+    capped := found_ - n;
+    if n > 0 then
+      select min(greatest(t.created_at, t.not_before, t.started_at)) into since
+        from (select * from (select r.task_id from ready r where r.lane_id = part.id and r.pos < 0
+                              order by r.pos limit 1) in_front
+              union all
+              select * from (select r.task_id from ready r where r.lane_id = part.id and r.pos >= part.head
+                              order by r.pos limit 1) behind) z
+        join task t on t.id = any(array[z.task_id]);
+    end if;
+    return next;
+  end loop;
+end $$;
+
+-- The tasks that are neither in `ready` nor succeeded. `delayed` are queued ones whose time has not come.
+create function other_tasks(most int) returns table (state text, queue text, kind text, tasks bigint)
+language plpgsql set reelhaul.plans = 'by_index' set enable_bitmapscan = off as $$
+begin
+  return query
+    select n.state, q.name, k.name, sum(n.tasks)::bigint
+      from (select r.phase state, r.queue_id, r.kind_id, count(*) tasks
+              from (select * from run limit most) r group by 1, 2, 3
+            union all
+            select w.state, l.queue_id, l.kind_id, w.tasks
+              from (select h.state, h.lane_id, count(*) tasks
+                      from (select t.halted::text state, t.lane_id
+                              from unnest(array['blocked', 'paused', 'canceled', 'failed']::task_state[]) s(state)
+                             cross join lateral (
+                               select halted, lane_id from task where halted = s.state
+                                order by created_at desc, id desc limit most) t
+                            union all
+                            select 'delayed', t.lane_id
+                              from (select task_id from delayed limit most) d
+                              join task t on t.id = any(array[d.task_id])) h
+                     group by 1, 2) w
+              join lane l on l.id = any(array[w.lane_id])) n
+      join bucket q on q.id = any(array[n.queue_id])
+      join bucket k on k.id = any(array[n.kind_id])
+     group by 1, 2, 3;
+end $$;
+
+-- How many events wait to be published, of up to `most` rows, and since when the oldest does. An array is 16 bytes for
+-- each task beside its head, and its size is known without reading it.
+create function waiting_events(most int) returns table (events bigint, since timestamptz) language sql as $$
+  select coalesce(sum((pg_column_size(o.task_ids) - 20) / 16), 0), min(o.at)
+    from (select task_ids, at from outbox order by id limit most) o
+$$;

@@ -204,5 +204,7 @@ final class TestStore: TaskStore {
 
   func counts() async throws -> [TaskState: Int] { try await inner.counts() }
 
+  func gauges() async throws -> FleetGauges { try await inner.gauges() }
+
   func audit() async throws -> [String] { try await inner.audit() }
 }

@@ -1,0 +1,60 @@
+import TaskCore
+
+/// How much is in a store now, for metrics. Counts end at ``limit``, so that reading them costs little however much there
+/// is.
+package struct FleetGauges: Hashable, Sendable {
+  package struct Key: Hashable, Sendable {
+    package var queue: String
+    package var kind: TaskKind
+
+    package init(queue: String, kind: TaskKind) {
+      self.queue = queue
+      self.kind = kind
+    }
+  }
+
+  /// Why a task that is not finished cannot be claimed, though no worker owns it.
+  package enum Hold: String, CaseIterable, Sendable {
+    /// A limit is used up.
+    case cap
+    /// It is paused.
+    case pause
+    /// Its time has not come: it was submitted for later, or failed and is tried again later.
+    case schedule
+    /// It waits for other tasks.
+    case dependency
+    /// No live worker has its kind or its storage.
+    case worker
+  }
+
+  /// Each count of one queue and kind, or of one state, is at most this.
+  package static let limit = 10_000
+
+  /// All tasks but the succeeded ones.
+  package var tasks: [TaskState: [Key: Int]]
+  /// Those that a claim would find now.
+  package var runnable: [Key: Int]
+  package var held: [Hold: Int]
+  /// How long ago the oldest runnable task of a queue became ready; if it ran before, since its last start.
+  package var oldestRunnable: [String: Duration]
+  /// Events that wait to be published, and how long the oldest does.
+  package var events: Int
+  package var eventAge: Duration
+
+  package init(
+    tasks: [TaskState: [Key: Int]] = [:], runnable: [Key: Int] = [:], held: [Hold: Int] = [:],
+    oldestRunnable: [String: Duration] = [:], events: Int = 0, eventAge: Duration = .zero
+  ) {
+    self.tasks = tasks
+    self.runnable = runnable
+    self.held = held
+    self.oldestRunnable = oldestRunnable
+    self.events = events
+    self.eventAge = eventAge
+  }
+}
+
+/// Tells how much is in the store.
+package protocol GaugeStore: Sendable {
+  func gauges() async throws -> FleetGauges
+}
