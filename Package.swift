@@ -165,7 +165,7 @@ let package = Package(
       ]),
     tests("ReelhaulClient", ["ReelhaulClient", "TaskCore", "ReelhaulMessages", "ReelhaulKafka"]),
     tests("Postgres", ["ReelhaulPostgres", "ReelhaulSystem", "LocalFleet", "TestKit"]),
-    tests("Telemetry", ["ReelhaulTelemetry", "TaskCore", "ReelhaulSystem"]),
+    tests("Telemetry", ["ReelhaulTelemetry", "TaskCore", "ReelhaulSystem", "TestKit"]),
     tests("CommandLineKit", ["CommandLineKit", "ReelhaulCodec", "ReelhaulSystem"]),
     tests("Codec", ["ReelhaulCodec"]),
     tests("TaskCore", ["TaskCore", "ReelhaulSystem"]),
