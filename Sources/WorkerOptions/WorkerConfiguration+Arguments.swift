@@ -25,9 +25,8 @@ extension WorkerConfiguration {
     awsCredentials = arguments[flag: .awsCredentials]
     try Self.check(.caFile, caFile) { try CertificateFile.check($0) }
     try Self.check(.credentials, credentials) { _ = try CredentialFile(path: $0).credentials() }
-    if let port = arguments.integer(.metricsPort), port > 0 {
-      metrics = (arguments[.metricsAddress] ?? "127.0.0.1", Int(port))
-    }
+    let address = try Self.address(arguments[.metricsAddress] ?? "")
+    if let port = arguments.integer(.metricsPort), port > 0 { metrics = (address, Int(port)) }
     dealsCommands = arguments[flag: .dealCommands]
     initialisesStorage = arguments[flag: .initStorage]
   }
@@ -39,6 +38,7 @@ extension WorkerConfiguration {
         let text = try settings.value(of: option) ?? ""
         switch option {
         case .allowNetworks: _ = try networks(text)
+        case .metricsAddress where !text.isEmpty: _ = try address(text)
         case .labels: _ = try KeyValueList.parse(text, of: option)
         default: break
         }
@@ -60,6 +60,13 @@ extension WorkerConfiguration {
     } catch {
       throw UsageError("\(setting): \(error)")
     }
+  }
+
+  private static func address(_ text: String) throws(UsageError) -> String {
+    guard IPAddress(text) != nil else {
+      throw UsageError("\(OptionSpec.metricsAddress.setting) must be an IP address, not \"\(text)\"")
+    }
+    return text
   }
 
   /// Checks a file before the worker starts: with a wrong file, the worker would fail task after task.

@@ -24,6 +24,15 @@ import WorkerOptions
     #expect(try configuration(environment: ["REELHAUL_AWS_CREDENTIALS": "1"]).awsCredentials)
   }
 
+  @Test("metrics are served only at a port that is given, and on this machine unless another address is")
+  func metricsAreServedOnlyWhereAsked() throws {
+    #expect(try configuration().metrics == nil)
+    #expect(try configuration(environment: ["REELHAUL_METRICS_ADDRESS": "0.0.0.0"]).metrics == nil)
+    #expect(try configuration("--metrics-port", "9464").metrics ?? ("", 0) == ("127.0.0.1", 9464))
+    let environment = ["REELHAUL_METRICS_ADDRESS": "::", "REELHAUL_METRICS_PORT": "1"]
+    #expect(try configuration(environment: environment).metrics ?? ("", 0) == ("::", 1))
+  }
+
   /// The value may come from the flag or from the environment.
   @Test(
     "a file that cannot be used is named with its flag and variable",
@@ -52,7 +61,8 @@ import WorkerOptions
       "REELHAUL_RATE": "much", "REELHAUL_LEASE_SECONDS": "2", "REELHAUL_CONCURRENCY": "0",
       "REELHAUL_DRAIN_SECONDS": "x",
       "REELHAUL_LOG_LEVEL": "loud", "REELHAUL_INIT_STORAGE": "perhaps", "REELHAUL_LABELS": "a",
-      "REELHAUL_ALLOW_NETWORKS": "10.0.0.1/8",
+      "REELHAUL_ALLOW_NETWORKS": "10.0.0.1/8", "REELHAUL_METRICS_PORT": "65536",
+      "REELHAUL_METRICS_ADDRESS": "localhost",
     ]
     guard
       case .run(let arguments) = try CommandParser(Program.spec, settings: Settings(environment: wrong)).parse([
