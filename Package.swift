@@ -181,7 +181,7 @@ let package = Package(
       "TransferEngine",
       [
         "TransferEngine", "TaskCore", "ReelhaulCodec", "ReelhaulCurl", "ReelhaulDigest", "LocalFleet", "ReelhaulSystem",
-        "TestKit",
+        "ReelhaulTelemetry", "TestKit",
       ], exclude: ["Resources"]),
     tests(
       "Worker",

@@ -31,8 +31,7 @@ extension MemoryState {
         }) {
           gauges.held[.worker, default: 0] += 1
         } else if buckets.contains(where: { bucket in limit(of: bucket).map { used[bucket, default: 0] >= $0 } ?? false
-          })
-        {
+        }) {
           gauges.held[.cap, default: 0] += 1
         } else {
           for bucket in buckets { used[bucket, default: 0] += 1 }

@@ -14,7 +14,7 @@ final class DownloadHarness: Sendable {
   let origin: OriginServer
   let storage: Storage
   let engine: DownloadEngine
-  private let roots: StorageRoots
+  let roots: StorageRoots
   let directory: TemporaryDirectory
   private let loop: EventLoop
 

@@ -11,7 +11,7 @@ final class UploadHarness: Sendable {
   let store: StoreServer
   let engine: UploadEngine
   let directory: TemporaryDirectory
-  private let roots: StorageRoots
+  let roots: StorageRoots
   private let loop: EventLoop
 
   static let source = "storage://default/in/film.mp4"

@@ -72,6 +72,7 @@ final class ChunkReceiver: FetchReceiver, @unchecked Sendable {
       // If the request was shortened, another one fetches the rest, and this one ends here. Otherwise the body is
       // longer than announced, so it is not the requested chunk.
       if wanted != nil {
+        download.metrics.moved(body.count - Int(left), .download, download.scheme)
         download.metrics.wasted(Int64(body.count) - left, .steal)
         _ = gather(UnsafeRawBufferPointer(rebasing: body.prefix(Int(left))))
       }

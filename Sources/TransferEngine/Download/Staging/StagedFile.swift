@@ -19,8 +19,8 @@ final class StagedFile: @unchecked Sendable {
   let opening: Latch
   private(set) var written: ByteRanges
   private(set) var durable: ByteRanges
-  /// Whether a checkpoint that names the file is recorded.
-  var isRecorded: Bool
+  /// How many bytes the last recorded checkpoint that names the file has; nil if there is none.
+  var recorded: Int64?
 
   /// A new file that is being opened.
   init(generation: Int, size: Int64?) {
@@ -30,7 +30,6 @@ final class StagedFile: @unchecked Sendable {
     opening = Latch(isClosed: true)
     written = ByteRanges()
     durable = ByteRanges()
-    isRecorded = false
   }
 
   /// The file of an earlier run, with the ranges that it recorded.
@@ -41,7 +40,7 @@ final class StagedFile: @unchecked Sendable {
     opening = Latch()
     written = done
     durable = done
-    isRecorded = true
+    recorded = done.count
   }
 
   var file: StagingFile? {
@@ -69,6 +68,12 @@ final class StagedFile: @unchecked Sendable {
   func synced(_ ranges: ByteRanges) {
     durable = ranges
   }
+
+  /// Whether a checkpoint that names the file is recorded.
+  var isRecorded: Bool { recorded != nil }
+
+  /// What a run that can record nothing any more leaves behind in vain.
+  var unrecorded: Int64 { written.count - (recorded ?? 0) }
 
   var unsynced: Int64 { written.count - durable.count }
 }

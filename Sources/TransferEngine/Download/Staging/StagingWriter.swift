@@ -216,7 +216,7 @@ extension StagingWriter {
       isUnproven: owner?.isUnproven ?? false)
     do {
       try await ledger.checkpoint(checkpoint)
-      staged.isRecorded = true
+      staged.recorded = done.count
     } catch {
       owner?.stagingFailed(.unrecorded(error))
     }
@@ -230,7 +230,7 @@ extension StagingWriter {
   func recordRest(generation: Int) async {
     await syncing.opened()
     guard let staged, let file = staged.file else { return }
-    guard ledger.mayWrite else { return root.metrics.wasted(staged.unsynced, .lostLease) }
+    guard ledger.mayWrite else { return root.metrics.wasted(staged.unrecorded, .lostLease) }
     if owner?.recordable(generation: staged.generation) != nil {
       if staged.unsynced > 0 { await sync(staged, file) }
       // The task may wait for a long time. Until then other tasks may use the space that is reserved for the rest.
