@@ -3,8 +3,11 @@ import ReelhaulSystem
 /// What many readers ask for at once is read from the store once.
 actor Snapshots {
   private struct Entry {
-    var bytes: Task<[UInt8], any Error>
-    var at: BootInstant
+    let bytes: Task<[UInt8], any Error>
+    /// When it was read; nil while it is being read.
+    var at: BootInstant?
+
+    func isYounger(than age: Duration) -> Bool { at.map { .now - $0 < age } ?? true }
   }
 
   private var entries: [String: Entry] = [:]
@@ -13,13 +16,15 @@ actor Snapshots {
   func value(_ key: String, age: Duration, _ read: @escaping @Sendable () async throws -> [UInt8]) async throws
     -> [UInt8]
   {
-    if let entry = entries[key], .now - entry.at < age { return try await entry.bytes.value }
+    if let entry = entries[key], entry.isYounger(than: age) { return try await entry.bytes.value }
     // Nobody asks for these any more.
-    if entries.count > 1000 { entries = entries.filter { .now - $0.value.at < .seconds(10) } }
-    let entry = Entry(bytes: Task { try await read() }, at: .now)
+    entries = entries.filter { $0.value.isYounger(than: .seconds(10)) }
+    let entry = Entry(bytes: Task { try await read() })
     entries[key] = entry
     do {
-      return try await entry.bytes.value
+      let bytes = try await entry.bytes.value
+      entries[key]?.at = .now
+      return bytes
     } catch {
       entries[key] = nil
       throw error

@@ -29,13 +29,17 @@ package final class HTTPServer: @unchecked Sendable {
     package var host = "127.0.0.1"
     package var port = 0
     package var connections = 12_000
-    package var connectionsOfPeer = 12_000
     /// From the first byte of a request, or from the begin of the connection, to the end of the head.
     package var head = Duration.seconds(10)
     /// Between two pieces of a body.
     package var body = Duration.seconds(20)
+    /// From the head to the end of the body.
+    package var wholeBody = Duration.seconds(120)
+    /// Bytes of bodies of all connections together that wait for their rest or their answer.
+    package var bodies = 64 << 20
     /// Between two requests.
     package var idle = Duration.seconds(75)
+    /// In which a client reads an answer, or else at least 16 KiB of it.
     package var write = Duration.seconds(20)
 
     package init(port: Int = 0) {
@@ -49,7 +53,10 @@ package final class HTTPServer: @unchecked Sendable {
   private var listener: LoopListener?
   private var sweeper: LoopTimer?
   private var connections: [ObjectIdentifier: HTTPConnection] = [:]
-  private var ofPeer: [String: Int] = [:]
+  private var work: [Int: Task<Void, any Error>] = [:]
+  private var begun = 0
+  /// Bytes of bodies that connections hold.
+  var held = 0
   private(set) var isDraining = false
   /// For the `Date` of answers, made once a second.
   private(set) var date = ""
@@ -88,25 +95,32 @@ package final class HTTPServer: @unchecked Sendable {
       while !connections.isEmpty, .now < end { try? await loop.sleep(for: .milliseconds(20)) }
       for connection in connections.values { connection.close() }
       sweeper?.cancel()
+      // Canceled now. They may hold what others need to end, such as connections of a pool.
+      for task in work.values { _ = try? await task.value }
     }
     _ = try? await ending.value
   }
 
   private func accept(_ stream: LoopStream) {
     let connection = HTTPConnection(stream, loop: loop, server: self)
-    let mine = ofPeer[connection.peer, default: 0]
-    guard connections.count < settings.connections, mine < settings.connectionsOfPeer, !isDraining else {
-      return stream.close()
-    }
-    ofPeer[connection.peer] = mine + 1
+    guard connections.count < settings.connections, !isDraining else { return stream.close() }
     connections[ObjectIdentifier(connection)] = connection
     connection.start()
   }
 
   func closed(_ connection: HTTPConnection) {
-    guard connections.removeValue(forKey: ObjectIdentifier(connection)) != nil else { return }
-    ofPeer[connection.peer, default: 1] -= 1
-    if ofPeer[connection.peer] == 0 { ofPeer[connection.peer] = nil }
+    connections[ObjectIdentifier(connection)] = nil
+  }
+
+  /// Runs what a connection asks for. ``stop(within:)`` waits for its end, also if the connection has gone.
+  func run(_ body: @escaping @Sendable () async -> Void) -> Task<Void, any Error> {
+    begun += 1
+    let task = loop.task { [self, number = begun] in
+      await body()
+      work[number] = nil
+    }
+    work[begun] = task
+    return task
   }
 
   private func tick() {

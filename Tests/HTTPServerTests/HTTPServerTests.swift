@@ -72,6 +72,7 @@ import Testing
       ("GET / HTTP/1.1\r\n\r\n", 400), ("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400),
       ("GET / HTTP/2.0\r\nHost: a\r\n\r\n", 505), ("GET / HTTP/1.1\nHost: a\n\n", 400),
       ("GET /\u{1}x HTTP/1.1\r\nHost: a\r\n\r\n", 400), ("\(get)X : a\r\n\r\n", 400), ("\(get)X: a\r\n b\r\n\r\n", 400),
+      ("\(get)X:\r\n b\r\n\r\n", 400), ("\(get)X:\r\n\tb\r\n\r\n", 400), ("\(get)\n", 400), ("\(get)X: a\n\r\n", 400),
       ("\(get)X: a\u{0}b\r\n\r\n", 400), ("G@T / HTTP/1.1\r\nHost: a\r\n\r\n", 501),
       ("\(post)Content-Length: 1\r\nContent-Length: 2\r\n\r\nab", 400),
       ("\(post)Content-Length: +1\r\n\r\na", 400), ("\(post)Content-Length: 1x\r\n\r\na", 400),
@@ -210,7 +211,7 @@ import Testing
 
   @Test("more connections than are allowed are closed at once") func limited() async throws {
     var settings = HTTPServer.Settings()
-    settings.connectionsOfPeer = 2
+    settings.connections = 2
     try await serve(settings) { port, _, _ in
       let (first, second) = (try RawClient(port: port), try RawClient(port: port))
       first.send("\(Self.get)\r\n")

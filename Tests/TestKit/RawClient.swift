@@ -30,6 +30,18 @@ package final class RawClient: Sendable {
   /// Sends nothing more.
   package func finish() { shutdown(socket, Int32(SHUT_WR)) }
 
+  /// Reads at most so many bytes, and returns how many came; 0 at the end.
+  package func read(atMost count: Int) -> Int {
+    var total = 0
+    var buffer = [UInt8](repeating: 0, count: 64 << 10)
+    while total < count {
+      let read = recv(socket, &buffer, min(buffer.count, count - total), 0)
+      guard read > 0 else { break }
+      total += read
+    }
+    return total
+  }
+
   /// What comes until the server closes the connection, or until `isEnough`.
   package func receive(until isEnough: (String) -> Bool = { _ in false }) -> String {
     var all: [UInt8] = []

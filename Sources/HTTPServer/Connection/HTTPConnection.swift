@@ -12,7 +12,6 @@ final class HTTPConnection: @unchecked Sendable {
     case closed
   }
 
-  let peer: String
   private let stream: LoopStream
   private let loop: EventLoop
   private let server: HTTPServer
@@ -21,6 +20,12 @@ final class HTTPConnection: @unchecked Sendable {
   /// When the connection is given up.
   private(set) var deadline: BootInstant
   private(set) var isStreaming = false
+  /// When the body must be there.
+  private var bodyEnd = BootInstant.distantFuture
+  /// Bytes of the body that count among those of all connections.
+  private var held = 0
+  /// Bytes of the answer that were not read at the last deadline.
+  private var unread = Int.max
 
   /// While a request is answered, so much of the next ones is read.
   private static let mostAhead = 64 << 10
@@ -29,7 +34,6 @@ final class HTTPConnection: @unchecked Sendable {
     self.stream = stream
     self.loop = loop
     self.server = server
-    peer = stream.peer
     deadline = .now + server.settings.head
   }
 
@@ -50,6 +54,7 @@ final class HTTPConnection: @unchecked Sendable {
       let progress = parser.feed(bytes)
       if begins, parser.hasBegun { deadline = .now + server.settings.head }
       handle(progress)
+    case (.bytes, .handling) where isStreaming: break
     case (.bytes(let bytes), .handling):
       parser.keep(bytes)
       // One that sends without end waits in the kernel, and so does its end.
@@ -61,25 +66,29 @@ final class HTTPConnection: @unchecked Sendable {
   private func handle(_ progress: RequestParser.Progress) {
     switch progress {
     case .head: break
-    case .body: deadline = .now + server.settings.body
-    case .announced(var request, let expectsContinue):
-      request.peer = peer
-      perform { [self, request] in
+    case .body:
+      deadline = min(.now + server.settings.body, bodyEnd)
+      hold(parser.bodyBytes)
+      if server.held > server.settings.bodies { refuseBusy() }
+    case .announced(let request, let expectsContinue):
+      perform { [self] in
         let admission = await server.handler.admit(request)
         guard case .handling = state else { return }
         switch admission {
         case .refused(let response): send(response, to: request, keepsAlive: false)
         case .body(let limit):
           state = .reading
-          deadline = .now + server.settings.body
+          bodyEnd = .now + server.settings.wholeBody
+          deadline = min(.now + server.settings.body, bodyEnd)
           if expectsContinue { stream.write(Array("HTTP/1.1 100 Continue\r\n\r\n".utf8)) }
           stream.setReading(true)
           handle(parser.proceed(limit: limit))
         }
       }
-    case .request(var request, let keepsAlive):
-      request.peer = peer
-      perform { [self, request] in
+    case .request(let request, let keepsAlive):
+      hold(request.body.count)
+      guard server.held <= server.settings.bodies else { return refuseBusy() }
+      perform { [self] in
         let response = await server.handler.answer(request)
         guard case .handling = state else { return }
         send(response, to: request, keepsAlive: keepsAlive && !server.isDraining)
@@ -91,11 +100,24 @@ final class HTTPConnection: @unchecked Sendable {
 
   private func perform(_ body: @escaping @Sendable () async -> Void) {
     deadline = .distantFuture
-    state = .handling(loop.task { await body() })
+    state = .handling(server.run(body))
+  }
+
+  private func hold(_ bytes: Int) {
+    server.held += bytes - held
+    held = bytes
+  }
+
+  private func refuseBusy() {
+    hold(0)
+    var response = server.handler.refusal(HTTPError(503, "too many bytes of requests wait here"))
+    response.headers["Retry-After"] = "1"
+    send(response, to: HTTPRequest(target: "/"), keepsAlive: false)
   }
 
   private func send(_ response: HTTPResponse, to request: HTTPRequest, keepsAlive: Bool) {
     deadline = .now + server.settings.write
+    unread = .max
     switch response.body {
     case .bytes(let bytes):
       var head = head(response, keepsAlive: keepsAlive)
@@ -111,9 +133,10 @@ final class HTTPConnection: @unchecked Sendable {
       guard request.method != "HEAD" else { return finish() }
       deadline = .distantFuture
       isStreaming = true
+      stream.setReading(true)
       let open = HTTPStream(stream) { [weak self] in self?.close() }
       state = .handling(
-        loop.task { [self] in
+        server.run { [self] in
           await write(open)
           close()
         })
@@ -129,6 +152,7 @@ final class HTTPConnection: @unchecked Sendable {
   private func answered() {
     guard case .handling = state else { return }
     state = .reading
+    hold(0)
     deadline = .now + server.settings.idle
     parser.reset()
     stream.setReading(true)
@@ -159,6 +183,9 @@ final class HTTPConnection: @unchecked Sendable {
       send(
         server.handler.refusal(HTTPError(408, "the request did not come in time")), to: HTTPRequest(target: "/"),
         keepsAlive: false)
+    } else if stream.pending > 0, unread == .max || stream.pending + 16 << 10 <= unread {
+      unread = stream.pending
+      deadline = .now + server.settings.write
     } else {
       close()
     }
@@ -166,6 +193,7 @@ final class HTTPConnection: @unchecked Sendable {
 
   func close() {
     if case .closed = state { return }
+    hold(0)
     if case .handling(let task) = state { task.cancel() }
     state = .closed
     stream.close()

@@ -6,17 +6,12 @@ package struct HTTPRequest: Sendable {
   package var target: String
   package var headers: HTTPFields
   package var body: [UInt8]
-  /// The address of the client, without its port.
-  package var peer: String
 
-  package init(
-    method: String = "GET", target: String, headers: HTTPFields = [:], body: [UInt8] = [], peer: String = ""
-  ) {
+  package init(method: String = "GET", target: String, headers: HTTPFields = [:], body: [UInt8] = []) {
     self.method = method
     self.target = target
     self.headers = headers
     self.body = body
-    self.peer = peer
   }
 
   /// The target before its query.

@@ -40,9 +40,7 @@ final class RequestParser: @unchecked Sendable {
   private var isComplete = false
   private var wantsBody = false
   private var error: HTTPError?
-  /// Where a further piece of the value must begin: one that begins elsewhere is a folded line.
-  private var valueEnd: UnsafePointer<CChar>?
-  private static var nowhere: UnsafePointer<CChar>? { UnsafePointer(bitPattern: 1) }
+  private var lines = HeadLines()
 
   init(limits: Limits = Limits()) {
     self.limits = limits
@@ -54,6 +52,8 @@ final class RequestParser: @unchecked Sendable {
     parser.deallocate()
   }
 
+  /// How much of the body has come.
+  var bodyBytes: Int { body.count }
   /// Whether bytes wait that no request has used.
   var pending: Int { rest.count }
   /// Whether a request has begun.
@@ -93,7 +93,7 @@ final class RequestParser: @unchecked Sendable {
     target = []
     headers = HTTPFields()
     body = []
-    (name, value, valueEnd) = ([], [], nil)
+    (name, value, lines) = ([], [], HeadLines())
     (headBytes, bodyLimit, chunkExtras) = (0, 0, 0)
     (isPastHead, isComplete, wantsBody, hasBegun) = (false, false, false, false)
     if parser.pointee.error == Int32(HPE_PAUSED.rawValue) { llhttp_resume(parser) }
@@ -102,12 +102,11 @@ final class RequestParser: @unchecked Sendable {
   private func execute(_ bytes: UnsafeRawBufferPointer) -> Progress {
     guard let start = bytes.bindMemory(to: CChar.self).baseAddress, !bytes.isEmpty else { return standing }
     if !isPastHead, bytes.contains(where: { $0 != 13 && $0 != 10 }) { hasBegun = true }
-    if valueEnd != nil, valueEnd != Self.nowhere { valueEnd = start }
+    if let wrong = lines.read(bytes) { return .failed(HTTPError(400, wrong)) }
     let code = llhttp_execute(parser, start, bytes.count)
     if let error { return .failed(error) }
     switch code {
     case HPE_OK:
-      if valueEnd != nil, valueEnd != start + bytes.count { valueEnd = Self.nowhere }
       if !isPastHead {
         // A name, a value or a target may be cut in the middle.
         headBytes += bytes.count
@@ -123,7 +122,7 @@ final class RequestParser: @unchecked Sendable {
       let used = llhttp_get_error_pos(parser).map { $0 - start } ?? bytes.count
       rest = Array(bytes[min(max(0, used), bytes.count)...])
       llhttp_resume_after_upgrade(parser)
-      return standing
+      return isComplete ? standing : next()
     default:
       return .failed(Self.error(for: code, String(cString: llhttp_get_error_reason(parser))))
     }
@@ -181,14 +180,11 @@ final class RequestParser: @unchecked Sendable {
 
   private func headerName(_ at: UnsafePointer<CChar>, _ count: Int) -> Int32 {
     name.append(contentsOf: UnsafeRawBufferPointer(start: at, count: count))
-    valueEnd = nil
     return grown(by: count)
   }
 
   private func headerValue(_ at: UnsafePointer<CChar>, _ count: Int) -> Int32 {
-    if let valueEnd, valueEnd != at { return fail(400, "a header field is folded") }
     value.append(contentsOf: UnsafeRawBufferPointer(start: at, count: count))
-    valueEnd = at + count
     return grown(by: count)
   }
 
@@ -204,7 +200,7 @@ final class RequestParser: @unchecked Sendable {
   }
 
   private func headerEnd() -> Int32 {
-    defer { (name, value, valueEnd) = ([], [], nil) }
+    defer { (name, value) = ([], []) }
     // Trailers are not used.
     guard !isPastHead else { return 0 }
     guard headers.fields.count < limits.fields else { return fail(431, "there are more than \(limits.fields) fields") }

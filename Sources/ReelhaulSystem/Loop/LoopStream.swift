@@ -94,8 +94,19 @@ package final class LoopStream: @unchecked Sendable {
       offset = max(0, Int(count))
     }
     guard offset < bytes.count else { return sent?() ?? () }
-    let write = LoopWrite(bytes[offset...], sent: sent)
+    let write = LoopWrite(bytes[offset...]) { [weak self] code in
+      sent?()
+      // Not within the caller's own call.
+      if code < 0, let self { loop.execute { [self] in broken() } }
+    }
     write.start(on: handle.stream)
+  }
+
+  /// A write has failed. Nobody may be reading, who would notice.
+  private func broken() {
+    guard !isClosed else { return }
+    setReading(false)
+    receive?(.end)
   }
 
   /// Tells the peer that nothing more follows, after all that was written.
@@ -143,9 +154,9 @@ extension LoopHandle where Raw == uv_tcp_t {
 private final class LoopWrite {
   private let request = UnsafeMutablePointer<uv_write_t>.allocate(capacity: 1)
   private let bytes: UnsafeMutableBufferPointer<CChar>
-  private let sent: (() -> Void)?
+  private let sent: (CInt) -> Void
 
-  init(_ bytes: ArraySlice<UInt8>, sent: (() -> Void)?) {
+  init(_ bytes: ArraySlice<UInt8>, sent: @escaping (CInt) -> Void) {
     self.bytes = .allocate(capacity: bytes.count)
     self.sent = sent
     _ = UnsafeMutableRawBufferPointer(self.bytes).initializeMemory(as: UInt8.self, from: bytes)
@@ -159,13 +170,13 @@ private final class LoopWrite {
   func start(on stream: UnsafeMutablePointer<uv_stream_t>) {
     request.pointee.data = Unmanaged.passRetained(self).toOpaque()
     var buffer = uv_buf_t(base: bytes.baseAddress, len: bytes.count)
-    let code = uv_write(request, stream, &buffer, 1) { request, _ in LoopWrite.finished(request!) }
-    if code != 0 { LoopWrite.finished(request) }
+    let code = uv_write(request, stream, &buffer, 1) { LoopWrite.finished($0!, $1) }
+    if code != 0 { LoopWrite.finished(request, code) }
   }
 
-  private static func finished(_ request: UnsafeMutablePointer<uv_write_t>) {
+  private static func finished(_ request: UnsafeMutablePointer<uv_write_t>, _ code: CInt) {
     let write = Unmanaged<LoopWrite>.fromOpaque(request.pointee.data).takeRetainedValue()
-    write.sent?()
+    write.sent(code)
   }
 }
 

@@ -36,16 +36,3 @@ package enum WorkerProcess {
     return code
   }
 }
-
-/// The limit of open files of this process.
-enum FileLimit {
-  /// Raises the limit as far as the system allows, because every connection and every staging file is an open file.
-  static func raise() {
-    var limit = rlimit()
-    guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0, limit.rlim_cur < limit.rlim_max else {
-      return
-    }
-    limit.rlim_cur = limit.rlim_max
-    setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
-  }
-}

@@ -27,7 +27,7 @@ extension Subcommand {
       do {
         try await ControlServer.serving(
           store, client, ports: [Int(context.arguments.integer(.port) ?? 0)],
-          names: Set(context.arguments.all(.hostNames))
+          names: try hostNames(context.arguments.all(.hostNames))
         ) { address in
           context.note("The dashboard is at \(address)")
           await stop.wait()
@@ -39,6 +39,14 @@ extension Subcommand {
     await client.close()
     return .done
   }
+}
+
+/// As browsers send them in `Host`, less the port.
+private func hostNames(_ names: [String]) throws -> Set<String> {
+  for name in names where !name.hasPrefix("[") && name.contains(where: { ":/ ".contains($0) }) || name.isEmpty {
+    throw CommandFailure(.usage, "\"\(name)\" is no host name: give it without scheme, port and path")
+  }
+  return Set(names.map { $0.lowercased() })
 }
 
 extension OptionSpec {

@@ -18,8 +18,13 @@ enum ControlServer {
     defer { loop.shutdown() }
     let handler = ControlAPI(
       store: store, send: { try await client.send($0) }, loop: loop, version: Program.version, names: names)
-    let (server, port) = try await listening(ports) {
-      HTTPServer(loop: loop, settings: .init(port: $0), handler: handler)
+    var settings = HTTPServer.Settings()
+    // The rest of the files is for PostgreSQL, Kafka and this process.
+    settings.connections = max(100, min(settings.connections, FileLimit.raise() - 100))
+    let (server, port) = try await listening(ports) { [settings] in
+      var settings = settings
+      settings.port = $0
+      return HTTPServer(loop: loop, settings: settings, handler: handler)
     }
     do {
       let result = try await body("http://127.0.0.1:\(port)/")

@@ -1,0 +1,146 @@
+import HTTPServer
+import ReelhaulSystem
+import TestKit
+import Testing
+
+/// How requests, connections and the server end.
+@Suite struct HTTPEndTests {
+  private struct Handler: HTTPHandler {
+    let loop: EventLoop
+    let ended = Lock(false)
+
+    func admit(_ head: HTTPRequest) async -> HTTPAdmission { .body(limit: 1000) }
+
+    func answer(_ request: HTTPRequest) async -> HTTPResponse {
+      switch request.path {
+      case "/stubborn":
+        await Task.detached { try? await Task.sleep(for: .milliseconds(500)) }.value
+        ended.withLock { $0 = true }
+        return HTTPResponse(204)
+      case "/ticks":
+        return HTTPResponse(
+          body: .stream { [loop, ended] stream in
+            while stream.send([46]) { try? await loop.sleep(for: .milliseconds(10)) }
+            ended.withLock { $0 = true }
+          })
+      case "/large": return HTTPResponse(type: "text/plain", [UInt8](repeating: 65, count: 32 << 20))
+      default: return HTTPResponse(type: "text/plain", Array("\(request.method) \(request.target)".utf8))
+      }
+    }
+  }
+
+  private func serve(
+    _ settings: HTTPServer.Settings = HTTPServer.Settings(), _ body: @Sendable (Int, Handler) async throws -> Void
+  ) async throws -> Handler {
+    let loop = EventLoop(name: "http")
+    defer { loop.shutdown() }
+    let handler = Handler(loop: loop)
+    let server = HTTPServer(loop: loop, settings: settings, handler: handler)
+    let port = try await server.start()
+    do {
+      try await body(port, handler)
+    } catch {
+      await server.stop(within: .zero)
+      throw error
+    }
+    await server.stop(within: .zero)
+    return handler
+  }
+
+  @Test("the server ends after the last of its requests, also of one that does not heed its cancellation")
+  func stubborn() async throws {
+    let handler = try await serve { port, _ in
+      let client = try RawClient(port: port)
+      client.send("GET /stubborn HTTP/1.1\r\nHost: a\r\n\r\n")
+      try await Task.sleep(for: .milliseconds(100))
+    }
+    #expect(handler.ended.withLock { $0 })
+  }
+
+  @Test("a stream ends when its client goes, also if the client had sent more than was read")
+  func goneWhileStreaming() async throws {
+    _ = try await serve { port, handler in
+      do {
+        let client = try RawClient(port: port)
+        client.send("GET /ticks HTTP/1.1\r\nHost: a\r\n\r\n")
+        _ = client.receive { $0.hasSuffix("..") }
+        client.send([UInt8](repeating: 65, count: 200 << 10))
+      }
+      for _ in 0..<500 where !handler.ended.withLock({ $0 }) { try await Task.sleep(for: .milliseconds(10)) }
+      #expect(handler.ended.withLock { $0 })
+    }
+  }
+
+  @Test(
+    "a request that asks for another protocol is answered in this one, and so is the next",
+    arguments: ["GET /1 HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"])
+  func upgrade(first: String) async throws {
+    _ = try await serve { port, _ in
+      let second = "GET /2 HTTP/1.1\r\nHost: a\r\n\r\n"
+      let client = try RawClient(port: port)
+      client.send(first + second)
+      let answer = client.receive { $0.hasSuffix("GET /2") }
+      #expect(answer.contains("GET /1HTTP/1.1 200") && answer.hasSuffix("GET /2"), "\(answer)")
+      let waiting = try RawClient(port: port)
+      for (request, end) in [(first, "GET /1"), (second, "GET /2"), (second, "GET /2")] {
+        waiting.send(request)
+        let answer = waiting.receive { $0.hasSuffix(end) }
+        #expect(answer.hasPrefix("HTTP/1.1 200"), "\(answer)")
+      }
+    }
+  }
+
+  @Test("a body that trickles is given up after a time") func tricklingBody() async throws {
+    var settings = HTTPServer.Settings()
+    settings.body = .seconds(5)
+    settings.wholeBody = .seconds(1)
+    _ = try await serve(settings) { port, _ in
+      let client = try RawClient(port: port)
+      client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n")
+      for _ in 0..<30 {
+        client.send("a")
+        try await Task.sleep(for: .milliseconds(100))
+      }
+      #expect(client.receive().hasPrefix("HTTP/1.1 408 "))
+    }
+  }
+
+  @Test("a client that reads slowly gets its whole answer, and one that reads nothing is given up")
+  func slowReaders() async throws {
+    var settings = HTTPServer.Settings()
+    settings.write = .seconds(1)
+    _ = try await serve(settings) { port, _ in
+      let request = "GET /large HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+      let (slow, still) = (try RawClient(port: port), try RawClient(port: port))
+      slow.send(request)
+      still.send(request)
+      var total = 0
+      while case let count = slow.read(atMost: 2 << 20), count > 0 {
+        total += count
+        try await Task.sleep(for: .milliseconds(250))
+      }
+      #expect(total > 32 << 20)
+      #expect(still.read(atMost: 64 << 20) < 32 << 20)
+    }
+  }
+
+  @Test("bodies that wait take a bounded memory: what is too much is told to come again") func bodies() async throws {
+    var settings = HTTPServer.Settings()
+    settings.bodies = 1200
+    _ = try await serve(settings) { port, _ in
+      let head = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n"
+      let first = try RawClient(port: port)
+      first.send(head + String(repeating: "a", count: 800))
+      try await Task.sleep(for: .milliseconds(100))
+      let second = try RawClient(port: port)
+      second.send(head + String(repeating: "a", count: 800))
+      let refused = second.receive()
+      #expect(refused.hasPrefix("HTTP/1.1 503 ") && refused.contains("\r\nRetry-After: 1\r\n"), "\(refused)")
+      first.send(String(repeating: "a", count: 200))
+      #expect(first.receive { $0.hasSuffix("POST /") }.hasPrefix("HTTP/1.1 200"))
+      let third = try RawClient(port: port)
+      third.send(head + String(repeating: "a", count: 1000))
+      #expect(third.receive { $0.hasSuffix("POST /") }.hasPrefix("HTTP/1.1 200"))
+    }
+  }
+}
