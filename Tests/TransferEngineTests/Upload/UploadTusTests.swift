@@ -101,6 +101,39 @@ import Testing
     }
   }
 
+  @Test("an offset that no number can hold ends the upload, and not the worker") func impossibleOffset() async throws {
+    try await UploadHarness.run { harness in
+      try Self.putLarge(harness)
+      let first = Lock<String?>(nil)
+      harness.store.script { request in
+        guard request.operation == .tusPatch else { return [] }
+        let isFirst = first.withLock { path in
+          path = path ?? request.path
+          return path == request.path
+        }
+        return isFirst ? [] : [.header("Upload-Offset", "\(Int64.max)")]
+      }
+      let outcome = await harness.run(Self.spec(harness))
+      #expect(outcome.failure?.code == .uploadAhead, "\(outcome)")
+    }
+  }
+
+  @Test("a server that refuses the request for an empty file and shows nothing has not taken it")
+  func emptyAndRefused() async throws {
+    try await UploadHarness.run { harness in
+      try harness.put([])
+      harness.store.script { request in
+        switch request.operation {
+        case .tusPatch: [.status(401)]
+        case .tusHead: [.status(404)]
+        default: []
+        }
+      }
+      let outcome = await harness.run(Self.spec(harness))
+      #expect(outcome.failure != nil, "\(outcome)")
+    }
+  }
+
   @Test("after an interruption a server that claims more than was sent, or all, is not believed")
   func aheadAfterAnInterruption() async throws {
     let rest = Int64(Self.size) - Self.piece

@@ -19,6 +19,8 @@ struct S3Target: UploadTarget {
   static let standardPart: Int64 = 8 << 20
   private static let mostParts: Int64 = 10_000
   private static let parallel = 16
+  /// Bytes of parts that one upload holds in memory: a part is held whole while it is sent.
+  private static let mostHeld: Int64 = 256 << 20
   /// How often a request that finishes an upload is sent.
   private static let finishes = 5
   private static let finishPause = Duration.milliseconds(300)
@@ -43,7 +45,7 @@ struct S3Target: UploadTarget {
     let least = (size + Self.mostParts - 1) / Self.mostParts
     if part < least { part = ((least - 1) >> 20 + 1) << 20 }
     guard size > part else { return UploadPlan(segmentSize: max(1, size), parallel: 1, publishesAtOnce: true) }
-    return UploadPlan(segmentSize: part, parallel: Self.parallel)
+    return UploadPlan(segmentSize: part, parallel: max(1, min(Self.parallel, Int(Self.mostHeld / part))))
   }
 
   func look() async throws -> UploadedObject? {

@@ -123,7 +123,7 @@ struct TusTarget: UploadTarget {
       do {
         let answer = try await lane.answer(request, pulse: ledger.pulse)
         // Others have made it already, and take nothing more.
-        if piece.isEmpty, (400..<500).contains(answer.status) { break }
+        if piece.isEmpty, [400, 404, 405, 409, 410, 415].contains(answer.status) { break }
         offset = try next(answer, piece, of: segment, url: url)
       } catch let failure as TaskFailure {
         throw body.failure ?? UploadInterrupted(failure, before: piece.upperBound)
@@ -248,17 +248,17 @@ struct TusTarget: UploadTarget {
   ) throws -> Int64 {
     if [404, 410].contains(answer.status) { throw UploadGone() }
     guard answer.isSuccess else { throw Self.failure(answer, url: url) }
-    guard let told = answer.head["upload-offset"].flatMap({ Int64($0) }) else {
+    guard let told = answer.head["upload-offset"].flatMap({ Int64($0) }), told >= 0 else {
       throw TaskFailure.badResponse("it has no Upload-Offset", url: url)
     }
-    let offset = segment.range.lowerBound + told
-    guard offset <= piece.upperBound else {
+    guard told <= piece.upperBound - segment.range.lowerBound else {
       throw TaskFailure(
         code: .uploadAhead,
         message:
           "\(URLRedaction.redact(url)) has more bytes than were sent: somebody else writes to it, or it is wrong",
         class: .fail)
     }
+    let offset = segment.range.lowerBound + told
     // It may keep whole blocks only.
     guard offset > piece.lowerBound || piece.isEmpty else {
       throw TaskFailure.badResponse("it kept \(told) bytes only", url: url)
