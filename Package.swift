@@ -102,7 +102,9 @@ let package = Package(
         "ReelhaulCodec", "ReelhaulTelemetry", "ReelhaulSystem",
       ]),
     // What the command line and the API tell about a task besides its document.
-    module("TaskAdvice", ["TaskCore", "ReelhaulCodec", "ReelhaulMessages", "TaskStore", "ReelhaulSystem"]),
+    module(
+      "TaskAdvice",
+      ["TaskCore", "ReelhaulCodec", "ReelhaulMessages", "TaskStore", "TransferEngine", "ReelhaulSystem"]),
     .target(name: "CReelhaulDashboard"),
     module(
       "ControlAPI",
@@ -203,7 +205,7 @@ let package = Package(
       "Reelhaul",
       [
         "reelhaul", "CommandLineKit", "TaskAdvice", "TaskCore", "ReelhaulMessages", "MemoryTaskStore", "TaskStore",
-        "ReelhaulSystem", "WorkerCore",
+        "ReelhaulSystem", "WorkerCore", "TransferEngine",
         "TestKit",
       ]),
     tests(

@@ -10,7 +10,7 @@ extension ControlAPI {
     method: "GET", path: "/v1/stream",
     summary: """
       Server-sent events: `overview` as /v1/overview and `tasks` as /v1/tasks with the same filters, at once and when \
-      they change; `trouble` while the fleet's state cannot be read. Every connection begins with the state as it is, so \
+      they change; `trouble` while the fleet's state cannot be read; `ping` every 15 s in which nothing changes. Every connection begins with the state as it is, so \
       that nothing is missed after a break.
       """,
     query: listFields, answers: [200, 400]
@@ -46,7 +46,7 @@ extension ControlAPI {
       }
       if quiet + Self.ping < .now {
         quiet = .now
-        guard stream.send(Array(": still here\n\n".utf8)) else { return }
+        guard stream.send(Array("event: ping\ndata: {}\n\n".utf8)) else { return }
       }
       do { try await loop.sleep(for: Self.interval) } catch { return }
     }

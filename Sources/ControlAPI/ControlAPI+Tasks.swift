@@ -11,6 +11,7 @@ import TaskStore
 extension ControlAPI {
   static let json = "application/json"
   static let lines = "application/x-ndjson"
+  private static let mostLines = 10_000
 
   private static let filters = [
     Route.Field(name: "state", help: "Only tasks in this state.", values: TaskStatus.allCases.map(\.rawValue)),
@@ -30,7 +31,7 @@ extension ControlAPI {
       accepts: [json, lines], answers: [202, 413, 415, 422]
     ) { api, call in
       let isMany = call.request.headers["content-type"]?.lowercased().hasPrefix(lines) == true
-      return isMany ? try await api.submitMany(call.request.body) : try await api.submitOne(call.request)
+      return isMany ? try await api.submitMany(call.request) : try await api.submitOne(call.request)
     },
     Route(
       method: "GET", path: "/v1/tasks/{id}", summary: "All about a task, as `reelhaul show --json` tells it.",
@@ -86,14 +87,12 @@ extension ControlAPI {
 
   private func show(_ id: String) async throws -> [UInt8] {
     let task = try await task(id)
-    let reports = try await TaskReport.of([task], in: store)
-    return JSONWriter.write { json in
-      for report in reports { TaskReport.write(report, advice: FailureAdvice.of(task), to: &json) }
-    }
+    let report = try await TaskReport.of(task, in: store)
+    return JSONWriter.write { TaskReport.write(report, advice: FailureAdvice.of(task), to: &$0) }
   }
 
   private func submitOne(_ request: HTTPRequest) async throws -> HTTPResponse {
-    let key = request.headers["idempotency-key"]
+    let key = try Self.key(of: request)
     let command: Command
     do throws(Rejection) {
       command = try CommandDecoder.decode(line: request.body) { key.map(Self.id) ?? .make() }
@@ -109,6 +108,12 @@ extension ControlAPI {
       JSONWriter.write { json in json.object { $0.member("id", spec.id) } })
   }
 
+  private static func key(of request: HTTPRequest) throws -> String? {
+    let key = request.headers["idempotency-key"]
+    if key == "" { throw HTTPError(422, "the Idempotency-Key is empty") }
+    return key
+  }
+
   /// The id of the task that a key stands for: the same key is the same task, so that a repeated request submits it once.
   private static func id(_ key: String) -> UniqueID {
     let bytes = digest(.sha256, of: Array("reelhaul idempotency \(key)".utf8))
@@ -120,14 +125,21 @@ extension ControlAPI {
   }
 
   /// `{"results": [{"line": 1, "id": …} or {"line": 2, "error": …}]}`; the right lines are sent although others are wrong.
-  private func submitMany(_ body: [UInt8]) async throws -> HTTPResponse {
+  /// With a key, each line without an id gets one of its key and number.
+  private func submitMany(_ request: HTTPRequest) async throws -> HTTPResponse {
+    let (body, key) = (request.body, try Self.key(of: request))
     var ids = UniqueIDMaker()
     var commands: [Command] = []
     var results: [(line: Int, result: Result<UniqueID, Rejection>)] = []
     for (index, line) in body.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).enumerated() {
       guard line.contains(where: { $0 > 0x20 }) else { continue }
+      guard results.count < Self.mostLines else {
+        throw HTTPError(413, "there are more than \(Self.mostLines) lines: send them in several requests")
+      }
       do throws(Rejection) {
-        let command = try CommandDecoder.decode(line: Array(line)) { ids.make() }
+        let command = try CommandDecoder.decode(line: Array(line)) {
+          key.map { Self.id("\($0) line \(index + 1)") } ?? ids.make()
+        }
         commands.append(command)
         results.append((index + 1, .success(command.taskID)))
       } catch {

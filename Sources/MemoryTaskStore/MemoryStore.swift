@@ -137,6 +137,10 @@ package final class MemoryStore: TaskStore {
     }
   }
 
+  package func checkpoint(of id: UniqueID) async throws -> Checkpoint? {
+    transaction { state in state.tasks[id]?.checkpoint }
+  }
+
   package func states(of ids: [UniqueID]) async throws -> [UniqueID: TaskState] {
     transaction { state in ids.reduce(into: [:]) { $0[$1] = state.tasks[$1]?.machine.state } }
   }

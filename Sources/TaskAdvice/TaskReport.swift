@@ -9,10 +9,20 @@ package struct TaskReport {
   package let task: TaskDocument
   /// What the task waits for, except its time or its turn.
   package let waits: String?
+  package let recorded: RecordedWork?
 
-  package init(task: TaskDocument, waits: String?) {
+  package init(task: TaskDocument, waits: String?, recorded: RecordedWork? = nil) {
     self.task = task
     self.waits = waits
+    self.recorded = recorded
+  }
+
+  /// With what is recorded of the task's work.
+  package static func of(_ task: TaskDocument, in store: any TaskReader & FleetReader) async throws -> TaskReport {
+    let checkpoint = try await store.checkpoint(of: task.spec.id)
+    return TaskReport(
+      task: task, waits: try await WaitReason.of([task], in: store)[task.spec.id],
+      recorded: checkpoint.flatMap { RecordedWork($0, of: task.spec.kind) })
   }
 
   package static func of(_ tasks: [TaskDocument], in store: any TaskReader & FleetReader) async throws -> [TaskReport] {
@@ -20,7 +30,7 @@ package struct TaskReport {
     return tasks.map { TaskReport(task: $0, waits: reasons[$0.spec.id]) }
   }
 
-  /// Writes the document with `status`, `waits` and `spec`. Only the names of headers are written, because their
+  /// Writes the document with `status`, `waits`, `spec` and, of what is recorded, `ranges` (half-open) or `parts`. Only the names of headers are written, because their
   /// values may be secrets. `advice` says what to do about its failure.
   package static func write(_ report: TaskReport, advice: String? = nil, to json: inout JSONWriter) {
     let spec = report.task.spec
@@ -28,6 +38,7 @@ package struct TaskReport {
       json.member("status", report.task.status)
       json.member("waits", orNull: report.waits)
       json.member("advice", advice)
+      report.recorded?.write(to: &json)
       json.name("spec")
       json.object { json in
         json.member("notBefore", orNull: spec.notBefore)

@@ -84,6 +84,8 @@ package protocol OutboxStore: Sendable {
 package protocol TaskReader: Sendable {
   /// The tasks with these ids that exist.
   func tasks(_ ids: [UniqueID]) async throws -> [UniqueID: TaskDocument]
+  /// The last checkpoint of a task; nil if it has none, as after its success.
+  func checkpoint(of id: UniqueID) async throws -> Checkpoint?
   /// The effective states of the tasks with these ids that exist.
   func states(of ids: [UniqueID]) async throws -> [UniqueID: TaskState]
   /// Up to `limit` ids of tasks that end like this, in falling order. Looks at every task's id.

@@ -77,6 +77,15 @@ import Testing
       #expect(first.status == 202 && first.body == again.body && first.body != other.body)
       let counts = try await bench.store.counts()
       #expect(counts == [.queued: 2])
+      #expect(await bench.ask("POST", "/v1/tasks", body, ["Idempotency-Key": ""]).status == 422)
+      let type = "application/x-ndjson"
+      let many = await bench.ask("POST", "/v1/tasks", "\(body)\n\(body)", ["Idempotency-Key": "a"], type: type)
+      let repeated = await bench.ask("POST", "/v1/tasks", "\(body)\n\(body)", ["Idempotency-Key": "a"], type: type)
+      #expect(many.status == 202 && many.body == repeated.body)
+      let all = try await bench.store.counts()
+      #expect(all == [.queued: 4])
+      let tooMany = String(repeating: "{}\n", count: 10_001)
+      #expect(await bench.ask("POST", "/v1/tasks", tooMany, type: type).status == 413)
     }
   }
 

@@ -5,7 +5,9 @@ import ReelhaulMessages
 import TaskAdvice
 import TaskCore
 import TaskStore
+import TestKit
 import Testing
+import TransferEngine
 
 @testable import reelhaul
 
@@ -21,6 +23,28 @@ import Testing
     let lines = TaskDetails.lines(TaskReport(task: document(state), waits: nil))
     let line = try #require(lines.first { $0.contains("(epoch 3)") })
     #expect(line.hasPrefix(state == .running || state == .publishing ? "worker " : "last worker "))
+  }
+
+  @Test("show has a map of the recorded ranges of a download, and the parts of an upload")
+  func recordedWork() {
+    var ranges = ByteRanges(0..<500)
+    ranges.insert(750..<760)
+    func line(_ name: String, _ recorded: RecordedWork) -> String? {
+      TaskDetails.lines(TaskReport(task: document(.running), waits: nil, recorded: recorded)).first {
+        $0.hasPrefix("\(name) ")
+      }
+    }
+    let map = "[" + String(repeating: "#", count: 25) + String(repeating: ".", count: 12) + "++"
+    #expect(line("map", .ranges(ranges, size: 1000))?.contains(map) == true)
+    let first = line("map", .ranges(ByteRanges(0..<1), size: .max))
+    #expect(first?.hasSuffix("[+" + String(repeating: ".", count: 49) + "]") == true)
+    var download = DownloadCheckpoint(
+      generation: 0, identity: SourceIdentity(finalURL: "https://a.example/", size: 1000), volume: .random(),
+      stagingName: "a")
+    download.done = ranges
+    #expect(RecordedWork(download.envelope, of: .download) == .ranges(ranges, size: 1000))
+    #expect(RecordedWork(download.envelope, of: .upload) == nil && RecordedWork(download.envelope, of: .noop) == nil)
+    #expect(line("parts", .parts(done: 3, count: 7, size: 8 << 20))?.hasSuffix("3 of 7, of 8.0 MiB") == true)
   }
 
   /// An empty column has no information.

@@ -164,6 +164,9 @@ import Testing
       write.checkpoint.payload = Array(#"{ "as": "it was written" }"#.utf8)
       #expect(
         try await fixture.store.checkpoint([earlier, write, .sample(.random(), epoch: 1)]) == [true, true, false])
+      let read = try await fixture.store.checkpoint(of: write.taskID)
+      let none = try await fixture.store.checkpoint(of: .random())
+      #expect(read == write.checkpoint && none == nil)
       try await fixture.expireLease(first)
       _ = try await fixture.store.sweep()
 

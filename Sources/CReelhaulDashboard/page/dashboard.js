@@ -36,23 +36,29 @@ function follow() {
     streamQuery = wanted;
     tasks = null;
     $("#tasks tbody").replaceChildren();
-    stream?.close();
-    stream = new EventSource(`v1/stream?${wanted}`);
-    stream.addEventListener("overview", heard(drawOverview));
-    stream.addEventListener("tasks", heard((page) => { tasks = page.tasks; hasMore = page.hasMore; drawTasks(); }));
-    stream.addEventListener("trouble", () => trouble("The fleet's state cannot be read now. What is shown is old."));
-    stream.onopen = () => { heardAt = Date.now(); say("live"); };
-    stream.onerror = () => say("cut off, trying again", true);
+    listen();
   }
   drawStates();
   drawTasks();
   readDetail();
 }
 
+function listen() {
+  stream?.close();
+  stream = new EventSource(`v1/stream?${streamQuery}`);
+  stream.addEventListener("overview", heard(drawOverview));
+  stream.addEventListener("tasks", heard((page) => { tasks = page.tasks; hasMore = page.hasMore; drawTasks(); }));
+  stream.addEventListener("ping", () => { heardAt = Date.now(); say("live"); });
+  stream.addEventListener("trouble", () => trouble({ store: "The fleet's state cannot be read now. What is shown is old." }));
+  stream.onopen = () => { heardAt = Date.now(); say("live"); };
+  // After a connection that was cut the browser tries again; after an answer that is no stream it does not.
+  stream.onerror = () => say("cut off, trying again", true);
+}
+
 function heard(draw) {
   return (event) => {
     heardAt = Date.now();
-    trouble(null);
+    trouble({ store: null });
     say("live");
     draw(JSON.parse(event.data));
     const open = tasks?.find((task) => task.id === view().get("task"));
@@ -62,13 +68,16 @@ function heard(draw) {
 }
 
 function say(text, isCut = false) {
-  $("#live").textContent = text;
+  set($("#live"), text);
   $("#live").classList.toggle("cut", isCut);
 }
 
-function trouble(text) {
+const troubles = {};
+function trouble(change) {
+  Object.assign(troubles, change);
+  const text = Object.values(troubles).filter(Boolean).join(" ");
   $("#trouble").hidden = !text;
-  $("#trouble").textContent = text ?? "";
+  set($("#trouble"), text);
 }
 
 // MARK: Drawing
@@ -82,7 +91,7 @@ function drawOverview(next) {
   if (next.workers === 0) reasons.push("No worker is live: start one with 'reelhaul worker'.");
   if (next.kindsWithoutWorker.length) reasons.push(`No live worker has a handler for ${next.kindsWithoutWorker.join(", ")}.`);
   if (next.eventsBehindSeconds > 60) reasons.push(`Events are ${next.eventsBehindSeconds} s behind.`);
-  trouble(reasons.join(" ") || null);
+  trouble({ fleet: reasons.join(" ") });
   drawStates();
 }
 
@@ -164,7 +173,10 @@ async function readDetail() {
   detailRead = Date.now();
   const answer = await fetch(`v1/tasks/${encodeURIComponent(id)}`).catch(() => null);
   if (!answer || id !== view().get("task")) return;
-  detail = answer.ok ? await answer.json() : { id, missing: (await answer.json()).detail };
+  // A proxy's own page is no JSON.
+  const told = await answer.json().catch(() => ({ detail: `The answer was ${answer.status}.` }));
+  if (id !== view().get("task")) return;
+  detail = answer.ok ? told : { id, missing: told.detail };
   drawDetail();
 }
 
@@ -187,7 +199,8 @@ function drawDetail() {
   const rows = [
     ["state", `${task.status}${task.attempt ? `, attempt ${task.attempt}` : ""}`], ["waits", task.waits], ["error", task.error && `${task.error.code}: ${task.error.message}`],
     ["what to do", task.advice], ["kind", task.kind], ["source", task.source], ["destination", task.destination], ["queue", `${task.queue}, priority ${task.priority}`],
-    ["done", `${bytes(task.bytesDone ?? 0)}${task.bytesTotal ? ` of ${bytes(task.bytesTotal)}` : ""}`], ["worker", task.worker], ["digest", task.digest && JSON.stringify(task.digest)],
+    ["done", `${bytes(task.bytesDone ?? 0)}${task.bytesTotal ? ` of ${bytes(task.bytesTotal)}` : ""}`],
+    ["parts", task.parts && `${task.parts.done} of ${task.parts.count}, of ${bytes(task.parts.size)}`], ["worker", task.worker], ["digest", task.digest && JSON.stringify(task.digest)],
     ["created", task.createdAt], ["started", task.startedAt], ["finished", task.finishedAt], ["id", task.id],
   ].filter(([, value]) => value !== undefined && value !== null && value !== "");
   const list = element("dl");
@@ -227,9 +240,9 @@ async function act(task, action) {
   if (text) text.textContent = answer.ok ? `${action}: sent` : answer.problem;
 }
 
-async function post(path, type, body) {
+async function post(path, type, body, more = {}) {
   try {
-    const answer = await fetch(path, { method: "POST", headers: { "Content-Type": type }, body });
+    const answer = await fetch(path, { method: "POST", headers: { "Content-Type": type, ...more }, body });
     const json = await answer.json();
     return { ok: answer.ok, json, problem: json.detail };
   } catch {
@@ -239,23 +252,32 @@ async function post(path, type, body) {
 
 // MARK: Submitting
 
+let submission = {};
 $("#open-submit").addEventListener("click", () => { $("#submit-answer").textContent = ""; $("#submit").showModal(); });
 $("#submit form").addEventListener("submit", async (event) => {
   if (event.submitter?.value !== "send") return;
   event.preventDefault();
   const form = new FormData(event.target);
-  const lines = form.get("sources").split("\n").map((line) => line.trim()).filter(Boolean).map((source) => {
+  const sources = form.get("sources").split("\n").map((line) => line.trim()).filter(Boolean);
+  const lines = sources.map((source) => {
     const task = { kind: form.get("kind"), source };
     let destination = form.get("destination").trim();
-    if (destination.endsWith("/")) destination += decodeURIComponent(source.split(/[?#]/)[0].split("/").pop() || "");
+    if (destination.endsWith("/")) destination += source.split(/[?#]/)[0].split("/").pop();
     if (destination) task.destination = destination;
     for (const name of ["queue", "credential"]) if (form.get(name).trim()) task[name] = form.get(name).trim();
     return JSON.stringify(task);
   });
-  const answer = await post("v1/tasks", "application/x-ndjson", lines.join("\n"));
+  const text = lines.join("\n");
+  // What is sent again without a change is the same submission, for its answer may have been lost.
+  if (text !== submission.text) submission = { text, key: [...crypto.getRandomValues(new Uint32Array(4))].join("-") };
+  const answer = await post("v1/tasks", "application/x-ndjson", text, { "Idempotency-Key": submission.key });
   const wrong = answer.json?.results?.filter((result) => result.error) ?? [];
   $("#submit-answer").textContent = wrong.length ? wrong.map((result) => `line ${result.line}: ${result.error}`).join("; ") : answer.ok ? `${lines.length} submitted` : answer.problem;
-  if (answer.ok && !wrong.length) event.target.sources.value = "";
+  // Only the wrong ones stay, so that the right ones are not submitted twice.
+  if (answer.ok) {
+    event.target.sources.value = wrong.map((result) => sources[result.line - 1]).join("\n");
+    submission = {};
+  }
 });
 
 // MARK: The fleet
@@ -327,5 +349,11 @@ addEventListener("keydown", (event) => {
   }
 });
 // A stream that says nothing, not even that it is there, is behind.
-setInterval(() => { if (stream?.readyState === 1 && Date.now() - heardAt > 20000 + PATIENCE) say("no news", true); }, 2000);
+setInterval(() => {
+  if (stream?.readyState === EventSource.OPEN && Date.now() - heardAt > 20000 + PATIENCE) say("no news", true);
+  if (stream?.readyState === EventSource.CLOSED) listen();
+  // A task that is not among the rows is not told of.
+  const open = view().get("task");
+  if (open && !document.hidden && Date.now() - detailRead > 1900 && !tasks?.some((task) => task.id === open)) readDetail();
+}, 2000);
 follow();

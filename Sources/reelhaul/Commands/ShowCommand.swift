@@ -15,7 +15,7 @@ extension Subcommand {
     return try await Fleet.withStore(context) { store in
       let lookup = TaskLookup(store)
       let task = try await lookup.get(lookup.ids(names)[0])
-      let report = try await TaskReport.of([task], in: store)[0]
+      let report = try await TaskReport.of(task, in: store)
       if context.wantsJSON {
         context.output.json(report)
       } else {

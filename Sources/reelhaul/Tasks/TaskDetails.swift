@@ -10,8 +10,8 @@ enum TaskDetails {
   static func lines(_ report: TaskReport) -> [String] {
     let task = report.task
     let rows =
-      identity(task) + wishes(task.spec) + (report.waits.map { [("waits", $0)] } ?? []) + progress(task) + times(task)
-      + outcome(task)
+      identity(task) + wishes(task.spec) + (report.waits.map { [("waits", $0)] } ?? []) + progress(task)
+      + recorded(report) + times(task) + outcome(task)
     let names = rows.map { DisplayWidth.printable($0.0) }
     let width = names.map { DisplayWidth.of($0) }.max() ?? 0
     return zip(names, rows).map { name, row in
@@ -76,6 +76,28 @@ enum TaskDetails {
     }
     if task.generation > 0 { rows.append(("generation", "\(task.generation)")) }
     return rows
+  }
+
+  private static func recorded(_ report: TaskReport) -> [(String, String)] {
+    switch report.recorded {
+    case .ranges(let done, let size?) where size > 0 && !done.isEmpty: [("map", map(done, of: size))]
+    case .parts(let done, let count, let size) where count > 1:
+      [("parts", "\(done) of \(count), of \(ByteCount(size))")]
+    default: []
+    }
+  }
+
+  /// Fifty equal pieces of the file: `#` is recorded, `+` partly, `.` not at all.
+  private static func map(_ done: ByteRanges, of size: Int64) -> String {
+    let count: Int64 = min(50, size)
+    let cells = (0..<count).map { cell in
+      // Without overflow for any size.
+      let (share, rest) = size.quotientAndRemainder(dividingBy: count)
+      let bounds = [cell, cell + 1].map { $0 * share + $0 * rest / count }
+      let missing = done.missing(in: bounds[0]..<bounds[1]).count
+      return missing == 0 ? "#" : missing < bounds[1] - bounds[0] ? "+" : "."
+    }
+    return "[\(cells.joined())]"
   }
 
   private static func times(_ task: TaskDocument) -> [(String, String)] {

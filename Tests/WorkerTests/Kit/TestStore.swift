@@ -198,6 +198,8 @@ final class TestStore: TaskStore {
 
   func tasks(_ filter: TaskFilter) async throws -> [TaskDocument] { try await inner.tasks(filter) }
 
+  func checkpoint(of id: UniqueID) async throws -> Checkpoint? { try await inner.checkpoint(of: id) }
+
   func workers() async throws -> [WorkerDocument] { try await inner.workers() }
 
   func backlog() async throws -> Backlog { try await inner.backlog() }

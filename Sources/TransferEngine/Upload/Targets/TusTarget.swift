@@ -123,7 +123,7 @@ struct TusTarget: UploadTarget {
       do {
         let answer = try await lane.answer(request, pulse: ledger.pulse)
         // Others have made it already, and take nothing more.
-        if piece.isEmpty, [400, 404, 405, 409, 410, 415].contains(answer.status) { break }
+        if piece.isEmpty, [400, 403, 404, 405, 409, 410, 415].contains(answer.status) { break }
         offset = try next(answer, piece, of: segment, url: url)
       } catch let failure as TaskFailure {
         throw body.failure ?? UploadInterrupted(failure, before: piece.upperBound)
