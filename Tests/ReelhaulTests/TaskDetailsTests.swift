@@ -28,7 +28,7 @@ import TransferEngine
   @Test("show has a map of the recorded ranges of a download, and the parts of an upload")
   func recordedWork() {
     var ranges = ByteRanges(0..<500)
-    ranges.insert(750..<760)
+    ranges.insert(750..<770)
     func line(_ name: String, _ recorded: RecordedWork) -> String? {
       TaskDetails.lines(TaskReport(task: document(.running), waits: nil, recorded: recorded)).first {
         $0.hasPrefix("\(name) ")
