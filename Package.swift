@@ -162,7 +162,7 @@ let package = Package(
     tests(
       "ControlAPI",
       [
-        "ControlAPI", "HTTPServer", "MemoryTaskStore", "ReelhaulClient", "ReelhaulCodec", "ReelhaulSystem", "TaskCore",
+        "ControlAPI", "HTTPServer", "ReelhaulPostgres", "ReelhaulClient", "ReelhaulCodec", "ReelhaulSystem", "TaskCore",
         "TaskStore", "TestKit",
       ]),
     tests("ReelhaulClient", ["ReelhaulClient", "TaskCore", "ReelhaulMessages", "ReelhaulKafka"]),

@@ -39,14 +39,14 @@ if [ $# -gt 0 ]; then
 fi
 
 say "Test: what is pure, in parallel"
-real='^(Chaos|Curl|Integration|Kafka|LocalFleet|Postgres|ReelhaulClient|ReelhaulWorker|Store|TaskStore|TransferEngine|Worker)Tests\.'
+real='^(Chaos|ControlAPI|Curl|Integration|Kafka|LocalFleet|Postgres|ReelhaulClient|ReelhaulWorker|Store|TaskStore|TransferEngine|Worker)Tests\.'
 run --skip "$real" | tee "$logs/pure" || { failures "$logs/pure"; exit 1; }
 deploy/test-example.sh
 
 # Modules whose tests start real services run one test at a time, because a starved server would fail the wrong test.
 # There are two lanes of them: most of these tests wait most of the time.
 say "Test: suites with real parts, two at a time"
-run --no-parallel --filter '^(Curl|Kafka|Postgres|ReelhaulClient|ReelhaulWorker|Store|TaskStore|TransferEngine|Worker)Tests\.' >"$logs/parts" &
+run --no-parallel --filter '^(ControlAPI|Curl|Kafka|Postgres|ReelhaulClient|ReelhaulWorker|Store|TaskStore|TransferEngine|Worker)Tests\.' >"$logs/parts" &
 parts=$!
 passed=true
 run --no-parallel --filter '^(Chaos|Integration|LocalFleet)Tests\.' | tee "$logs/fleets" ||

@@ -11,7 +11,7 @@ package struct ControlAPI: HTTPHandler {
   /// Sends commands, and returns once Kafka has them.
   package typealias Send = @Sendable ([Command]) async throws -> Void
 
-  let store: any TaskStore
+  let store: any ControlStore
   let send: Send
   let loop: EventLoop
   let version: String
@@ -24,7 +24,7 @@ package struct ControlAPI: HTTPHandler {
   static let routes = probeRoutes + taskRoutes + fleetRoutes + [eventRoute, descriptionRoute] + dashboardRoutes
 
   package init(
-    store: any TaskStore, send: @escaping Send, loop: EventLoop, version: String, names: Set<String> = []
+    store: any ControlStore, send: @escaping Send, loop: EventLoop, version: String, names: Set<String> = []
   ) {
     self.store = store
     self.send = send

@@ -1,8 +1,6 @@
 import ControlAPI
 import HTTPServer
-import MemoryTaskStore
 import ReelhaulClient
-import ReelhaulCodec
 import ReelhaulSystem
 import TaskCore
 import TaskStore
@@ -10,47 +8,8 @@ import TestKit
 import Testing
 
 @Suite struct ControlAPITests {
-  /// An API over a store in memory, to which its commands go at once.
-  private struct Bench {
-    let store = MemoryStore()
-    let sent = Lock<[Command]>([])
-    let loop = EventLoop(name: "api")
-
-    var api: ControlAPI {
-      ControlAPI(
-        store: store,
-        send: { [store, sent] commands in
-          sent.withLock { $0 += commands }
-          _ = try await store.apply(commands)
-        }, loop: loop, version: "1.2.3")
-    }
-
-    func ask(
-      _ method: String, _ target: String, _ body: String = "", _ headers: [String: String] = [:],
-      type: String = "application/json"
-    ) async -> (status: Int, body: String, headers: HTTPFields) {
-      var fields: HTTPFields = ["Host": "127.0.0.1:8080"]
-      if !body.isEmpty { fields["Content-Type"] = type }
-      for (name, value) in headers { fields[name] = value }
-      let request = HTTPRequest(method: method, target: target, headers: fields, body: Array(body.utf8))
-      let response = await api.answer(request)
-      guard case .bytes(let bytes) = response.body else { return (response.status, "", response.headers) }
-      return (response.status, String(decoding: bytes, as: UTF8.self), response.headers)
-    }
-
-    func submit(_ id: UniqueID, _ more: String = "") async -> Int {
-      await ask("POST", "/v1/tasks", #"{"id": "\#(id)", "kind": "noop", "source": "noop://a/"\#(more)}"#).status
-    }
-  }
-
-  private func run(_ body: (Bench) async throws -> Void) async throws {
-    let bench = Bench()
-    defer { bench.loop.shutdown() }
-    try await body(bench)
-  }
-
   @Test("a task is submitted, listed, shown and told to stop") func life() async throws {
-    try await run { bench in
+    try await APIBench.run { bench in
       let id = UniqueID.make()
       let answer = await bench.ask("POST", "/v1/tasks", #"{"id": "\#(id)", "kind": "noop", "source": "noop://a/"}"#)
       #expect(answer.status == 202 && answer.headers["location"] == "/v1/tasks/\(id)" && answer.body.contains("\(id)"))
@@ -69,7 +28,7 @@ import Testing
   }
 
   @Test("the same idempotency key is the same task") func idempotency() async throws {
-    try await run { bench in
+    try await APIBench.run { bench in
       let body = #"{"kind": "noop", "source": "noop://a/"}"#
       let first = await bench.ask("POST", "/v1/tasks", body, ["Idempotency-Key": "a"])
       let again = await bench.ask("POST", "/v1/tasks", body, ["Idempotency-Key": "a"])
@@ -90,7 +49,7 @@ import Testing
   }
 
   @Test("of many lines, the right ones are submitted and the wrong ones are named") func many() async throws {
-    try await run { bench in
+    try await APIBench.run { bench in
       let lines = """
         {"kind": "noop", "source": "noop://a/"}
 
@@ -108,7 +67,7 @@ import Testing
   }
 
   @Test("wrong requests get their status and a reason, and send nothing") func wrong() async throws {
-    try await run { bench in
+    try await APIBench.run { bench in
       let id = UniqueID.make()
       #expect(await bench.submit(id) == 202)
       for (status, method, target, body) in [
@@ -135,7 +94,7 @@ import Testing
   }
 
   @Test("pages of other sites can neither read nor send, whatever name leads here") func strangers() async throws {
-    try await run { bench in
+    try await APIBench.run { bench in
       #expect(await bench.ask("GET", "/v1/tasks", "", ["Host": "evil.example"]).status == 403)
       #expect(await bench.ask("GET", "/v1/tasks", "", ["Host": "127.0.0.1.evil.example:8080"]).status == 403)
       for host in ["localhost:1", "127.0.0.1", "[::1]:8080", "LOCALHOST"] {
@@ -155,7 +114,7 @@ import Testing
   }
 
   @Test("what a client has already is not sent again") func etags() async throws {
-    try await run { bench in
+    try await APIBench.run { bench in
       let first = await bench.ask("GET", "/v1/tasks")
       let tag = try #require(first.headers["etag"])
       let again = await bench.ask("GET", "/v1/tasks", "", ["If-None-Match": tag])
@@ -168,7 +127,7 @@ import Testing
   @Test("the description names every route, and the assets are there with a strict policy") func description()
     async throws
   {
-    try await run { bench in
+    try await APIBench.run { bench in
       let text = await bench.ask("GET", "/v1/openapi.json").body
       for path in ["/v1/tasks", "/v1/tasks/{id}", "/v1/tasks/{id}/{action}", "/v1/stream", "/v1/overview", "/metrics"] {
         #expect(text.contains("\"\(path)\":"), "\(path)")
@@ -185,7 +144,7 @@ import Testing
 
   @Test("metrics are in Prometheus' format; a body that is too long or not wanted is refused before it comes")
   func others() async throws {
-    try await run { bench in
+    try await APIBench.run { bench in
       #expect(await bench.submit(.make()) == 202)
       let metrics = await bench.ask("GET", "/metrics").body
       #expect(
@@ -202,7 +161,7 @@ import Testing
   }
 
   @Test("a stream tells the state at once, and each change") func stream() async throws {
-    try await run { bench in
+    try await APIBench.run { bench in
       let server = HTTPServer(loop: bench.loop, settings: .init(), handler: bench.api)
       let port = try await server.start()
       let client = try RawClient(port: port)

@@ -11,7 +11,7 @@ enum ControlServer {
   /// Serves on the first of `ports` that is free, while `body` runs, which gets the dashboard's address. `names` are the
   /// host names by which a proxy calls it. Throws ``SystemError`` if it can listen on none.
   static func serving<Result: Sendable>(
-    _ store: any TaskStore, _ client: ReelhaulClient, ports: [Int], names: Set<String> = [],
+    _ store: any ControlStore, _ client: ReelhaulClient, ports: [Int], names: Set<String> = [],
     _ body: @Sendable (String) async throws -> Result
   ) async throws -> Result {
     let loop = EventLoop(name: "http")

@@ -76,7 +76,7 @@ enum Fleet {
   }
 
   static func withStore<Result: Sendable>(
-    _ context: Context, _ body: @Sendable (any TaskStore) async throws -> Result
+    _ context: Context, _ body: @Sendable (any ControlStore) async throws -> Result
   ) async throws -> Result {
     try await withPool(context.arguments) { try await body(PostgresStore(pool: $0)) }
   }
