@@ -32,6 +32,10 @@ static const char event_details[] = {
 #embed "migrations/0008_event_details.sql"
 };
 
+static const char operations[] = {
+#embed "migrations/0010_operations.sql"
+};
+
 static const rh_migration migrations[] = {
     {1, "schema", tables, sizeof tables},
     {2, "envelope", envelope, sizeof envelope},
@@ -41,6 +45,7 @@ static const rh_migration migrations[] = {
     {6, "former_names", former_names, sizeof former_names},
     {7, "losses", losses, sizeof losses},
     {8, "event_details", event_details, sizeof event_details},
+    {9, "operations", operations, sizeof operations},
 };
 const rh_migration *const rh_migrations = migrations;
 const size_t rh_migration_count = sizeof migrations / sizeof migrations[0];
@@ -66,6 +71,8 @@ static const char routines[] = {
 #embed "routines/08_sweep.sql"
     ,
 #embed "routines/09_reading.sql"
+    ,
+#embed "routines/11_operations.sql"
     ,
 #embed "routines/90_version_before.sql"
     ,

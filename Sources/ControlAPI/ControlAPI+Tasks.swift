@@ -40,14 +40,14 @@ extension ControlAPI {
       HTTPResponse(type: json, try await api.show(call.path["id"] ?? ""))
     },
     Route(
-      method: "POST", path: "/v1/tasks/{id}/{action}",
+      method: "POST", path: "/v1/tasks/{id}/actions/{action}",
       summary: """
         Sends a command to a task: pause, resume, cancel, retry, remove (with `files`, whether its file goes too), \
         prioritize (with `priority`). The answer comes once Kafka has it; the fleet applies it soon after.
         """,
       accepts: [json], answers: [202, 400, 404, 415, 422]
     ) { api, call in
-      try await api.control(call.path["id"] ?? "", call.path["action"] ?? "", call.request.body)
+      try await api.control(call)
     },
   ]
 
@@ -79,7 +79,7 @@ extension ControlAPI {
     }
   }
 
-  private func task(_ text: String) async throws -> TaskDocument {
+  func task(_ text: String) async throws -> TaskDocument {
     guard let id = UniqueID(text) else { throw HTTPError(400, "\"\(text.prefix(100))\" is no task id") }
     guard let task = try await store.task(id) else { throw HTTPError(404, "there is no task \(id)") }
     return task
@@ -100,7 +100,7 @@ extension ControlAPI {
       return .problem(422, error.reason) { $0.member("code", error.code.rawValue) }
     }
     guard case .submit(let spec) = command else {
-      return .problem(422, "this is a command, not a task: POST /v1/tasks/{id}/{action} sends commands")
+      return .problem(422, "this is a command, not a task: POST /v1/tasks/{id}/actions/{action} sends commands")
     }
     try await send([command])
     return HTTPResponse(
@@ -170,39 +170,23 @@ extension ControlAPI {
       })
   }
 
-  private func control(_ id: String, _ name: String, _ body: [UInt8]) async throws -> HTTPResponse {
-    var priority: Int64?
+  private func control(_ call: Route.Call) async throws -> HTTPResponse {
+    let name = call.path["action"] ?? ""
+    guard ControlAction.names.contains(name) else { throw HTTPError(404, "there is no action \"\(name.prefix(100))\"") }
+    var priority: Int?
     var files = false
-    do throws(DecodingFailure) {
-      try JSONReader.read(body.isEmpty ? Array("{}".utf8) : body, refusingUnknownNames: true) {
-        reader throws(DecodingFailure) in
-        try reader.object { reader, name throws(DecodingFailure) in
-          switch name {
-          case "priority": priority = try reader.integer()
-          case "files": files = try reader.bool()
-          default: try reader.skip()
-          }
-        }
+    try call.readBody(["priority", "files"]) { reader, name throws(DecodingFailure) in
+      switch name {
+      case "priority": priority = try reader.integer(TaskSpec.priorities)
+      case "files": files = try reader.bool()
+      default: try reader.skip()
       }
-    } catch {
-      return .problem(422, "\(error)")
     }
-    let action: ControlAction
-    switch name {
-    case "pause": action = .pause
-    case "resume": action = .resume
-    case "cancel": action = .cancel
-    case "retry": action = .retry
-    case "remove": action = .remove(files: files)
-    case "prioritize":
-      guard let priority, -1000...1000 ~= priority else {
-        return .problem(422, "\"priority\" must be a number from -1000 to 1000")
-      }
-      action = .prioritize(Int(priority))
-    default: throw HTTPError(404, "there is no action \"\(name.prefix(100))\"")
+    guard let action = ControlAction(name: name, priority: priority, files: files) else {
+      throw HTTPError(422, "\"priority\" must be a number from -1000 to 1000")
     }
-    let task = try await task(id)
-    let command = Command.Control(id: .make(), taskID: task.spec.id, action: action)
+    let task = try await task(call.path["id"] ?? "")
+    let command = Command.Control(id: .make(), taskID: task.spec.id, action: action, actor: call.actor)
     try await send([.control(command)])
     return HTTPResponse(
       202, type: Self.json,

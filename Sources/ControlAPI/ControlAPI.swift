@@ -21,7 +21,9 @@ package struct ControlAPI: HTTPHandler {
   let names: Set<String>
 
   static let bodyLimit = 4 << 20
-  static let routes = probeRoutes + taskRoutes + fleetRoutes + [eventRoute, descriptionRoute] + dashboardRoutes
+  static let routes =
+    probeRoutes + taskRoutes + fleetRoutes + [eventRoute, descriptionRoute] + dashboardRoutes + controlRoutes
+    + historyRoutes
 
   package init(
     store: any ControlStore, send: @escaping Send, loop: EventLoop, version: String, names: Set<String> = []

@@ -1,4 +1,5 @@
 import HTTPServer
+import ReelhaulCodec
 
 /// One method of one path, and what it does. The table of routes is also what the description of the API is made of.
 struct Route: Sendable {
@@ -17,6 +18,24 @@ struct Route: Sendable {
     var path: [String: String] = [:]
     /// The fields of the query; none is unknown, and none is given twice.
     var query: [String: String] = [:]
+    /// Who sends it, for commands and their events; nil if nobody knows.
+    var actor: String?
+
+    /// Reads the body, an object with these members; an empty body is one without members. Members that are null are
+    /// passed over, unless `withNulls`.
+    func readBody(
+      _ names: [String], withNulls: Bool = false,
+      _ member: (inout JSONReader, JSONName) throws(DecodingFailure) -> Void
+    ) throws(HTTPError) {
+      do throws(DecodingFailure) {
+        try JSONReader.read(request.body.isEmpty ? Array("{}".utf8) : request.body, refusingUnknownNames: true) {
+          reader throws(DecodingFailure) in
+          try reader.object(known: names, withNulls: withNulls, member)
+        }
+      } catch {
+        throw HTTPError(422, "\(error)")
+      }
+    }
   }
 
   let method: String

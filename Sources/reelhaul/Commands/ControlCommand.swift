@@ -109,7 +109,7 @@ struct ControlCommand {
   }
 
   private func commands(_ tasks: [UniqueID]) -> [Command] {
-    tasks.map { .control(.init(id: .make(), taskID: $0, action: action)) }
+    tasks.map { .control(.init(id: .make(), taskID: $0, action: action, actor: CommandActor.name)) }
   }
 
   private func check(_ id: UniqueID, in store: any TaskReader) async throws -> TaskDocument {
