@@ -1,7 +1,7 @@
 import Foundation
 
 #if canImport(FoundationNetworking)
-  import FoundationNetworking
+import FoundationNetworking
 #endif
 
 /// A fleet's HTTP API, as `reelhaul serve` offers it. Needs nothing but Foundation, so that an app or a service on any
@@ -41,6 +41,7 @@ public struct FleetClient: Sendable {
   /// - Parameters:
   ///   - url: The address of the server, with the path prefix if it has one: `https://media.example/reelhaul`.
   ///   - token: As `reelhaul token create` prints it. A server of this machine may need none.
+  ///   - configuration: How patient the client is.
   public init(url: URL, token: String? = nil, configuration: Configuration = .init()) {
     self.url = url
     self.token = token
