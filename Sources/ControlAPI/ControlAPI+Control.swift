@@ -16,7 +16,8 @@ extension ControlAPI {
         Sets a queue's `weight`, its share among queues with tasks of equal priority (null: 1), and its `limit`: how many of its \
         tasks may run at once, null for any number, 0 to pause the queue. What is not named stays.
         """,
-      accepts: [json], answers: [200, 415, 422]
+      needs: .admin, accepts: [json], takes: .queueBody, example: #"{"weight": 2, "limit": null}"#, answers: [200, 422],
+      gives: .limit
     ) { api, call in
       let name = try name(call.path["name"] ?? "", of: .queue)
       var (weight, limit): (Double?, Int??) = (nil, nil)
@@ -37,7 +38,9 @@ extension ControlAPI {
         Asks a worker to end as on SIGTERM: it takes no new tasks, records its progress and hands its tasks back. Its \
         next renewal of the lease, within half a second, tells it.
         """,
-      accepts: [json], answers: [202, 400, 404, 415, 422]
+      needs: .admin, segments: ["id": .id], accepts: [json], takes: .object([], isOpen: false), example: "{}",
+      answers: [202, 404, 422],
+      gives: .object([.must("worker", .id), .must("state", .text(values: ["draining"]))])
     ) { api, call in
       let text = call.path["id"] ?? ""
       guard let id = UniqueID(text) else { throw HTTPError(400, "\"\(text.prefix(100))\" is no worker id") }
@@ -61,7 +64,8 @@ extension ControlAPI {
       summary: isNamed
         ? "Sets how many tasks of a kind, queue, host or storage may run at once: `limit`, or null for any number."
         : "Sets how many tasks of the whole fleet (`total`) may run at once: `limit`, or null for any number.",
-      accepts: [json], answers: [200, 404, 415, 422]
+      needs: .admin,
+      accepts: [json], takes: .limitBody, example: #"{"limit": 4}"#, answers: [200, 404, 422], gives: .limit
     ) { api, call in
       let word = call.path["scope"] ?? ""
       guard let scope = LimitScope(rawValue: word), isNamed == (scope != .total) else {
@@ -99,4 +103,14 @@ extension ControlAPI {
     let use = try await store.limits().first { $0.isOf(plain.scope, plain.name) } ?? plain
     return HTTPResponse(type: Self.json, JSONWriter.write { use.write(to: &$0) })
   }
+}
+
+extension JSONSchema {
+  private static let newLimit = integer("Null for no limit.", 0...1_000_000).orNull
+
+  static let limitBody = named("LimitBody", .object([.must("limit", newLimit)], isOpen: false))
+
+  static let queueBody = named(
+    "QueueBody",
+    .object([.may("weight", number("From 0.001 to 1000.").orNull), .may("limit", newLimit)], isOpen: false))
 }

@@ -1,7 +1,6 @@
 import HTTPServer
 import ReelhaulClient
 import ReelhaulCodec
-import ReelhaulDigest
 import ReelhaulMessages
 import ReelhaulSystem
 import TaskAdvice
@@ -16,26 +15,29 @@ extension ControlAPI {
   private static let filters = [
     Route.Field(name: "state", help: "Only tasks in this state.", values: TaskStatus.allCases.map(\.rawValue)),
     Route.Field(name: "queue", help: "Only tasks of this queue."),
-    Route.Field(name: "limit", help: "How many tasks at most: 1 to 1000, or else 100."),
+    Route.Field(name: "limit", help: "How many tasks at most, or else 100.", schema: .integer("", 1...1000)),
   ]
 
   static let listFields = filters
 
   static let taskRoutes = [
     Route(
-      method: "GET", path: "/v1/tasks", summary: "The tasks, the newest first.", query: filters, answers: [200, 400]
+      method: "GET", path: "/v1/tasks", summary: "The tasks, the newest first.", needs: .read, query: filters,
+      gives: .taskList
     ) { api, call in HTTPResponse(type: json, try await api.list(call.query)) },
     Route(
       method: "POST", path: "/v1/tasks",
       summary: "Submits one task, or with JSON lines many. The answer comes once Kafka has them.",
-      accepts: [json, lines], answers: [202, 413, 415, 422]
+      needs: .write, accepts: [json, lines], takes: .submission,
+      example: #"{"source": "https://example.org/talk.mp4", "destination": "storage://default/talk.mp4"}"#,
+      answers: [202], gives: .either([.submitted, .submittedLines])
     ) { api, call in
       let isMany = call.request.headers["content-type"]?.lowercased().hasPrefix(lines) == true
       return isMany ? try await api.submitMany(call.request) : try await api.submitOne(call.request)
     },
     Route(
       method: "GET", path: "/v1/tasks/{id}", summary: "All about a task, as `reelhaul show --json` tells it.",
-      answers: [200, 400, 404]
+      needs: .read, segments: ["id": .id], answers: [200, 404], gives: .shownTask
     ) { api, call in
       HTTPResponse(type: json, try await api.show(call.path["id"] ?? ""))
     },
@@ -45,7 +47,10 @@ extension ControlAPI {
         Sends a command to a task: pause, resume, cancel, retry, remove (with `files`, whether its file goes too), \
         prioritize (with `priority`). The answer comes once Kafka has it; the fleet applies it soon after.
         """,
-      accepts: [json], answers: [202, 400, 404, 415, 422]
+      needs: .write,
+      segments: [
+        "id": .id, "action": .text(values: ["pause", "resume", "cancel", "retry", "remove", "prioritize"]),
+      ], accepts: [json], takes: .actionBody, example: "{}", answers: [202, 404], gives: .sentCommand
     ) { api, call in
       try await api.control(call)
     },
@@ -116,12 +121,7 @@ extension ControlAPI {
 
   /// The id of the task that a key stands for: the same key is the same task, so that a repeated request submits it once.
   private static func id(_ key: String) -> UniqueID {
-    let bytes = digest(.sha256, of: Array("reelhaul idempotency \(key)".utf8))
-    let (high, low) = (
-      bytes.prefix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) },
-      bytes[8..<16].reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
-    )
-    return UniqueID(high: high & ~0xF000 | 0x8000, low: low & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000)
+    UniqueID(derivedFrom: "reelhaul idempotency \(key)")
   }
 
   /// `{"results": [{"line": 1, "id": …} or {"line": 2, "error": …}]}`; the right lines are sent although others are wrong.
@@ -186,7 +186,7 @@ extension ControlAPI {
       throw HTTPError(422, "\"priority\" must be a number from -1000 to 1000")
     }
     let task = try await task(call.path["id"] ?? "")
-    let command = Command.Control(id: .make(), taskID: task.spec.id, action: action, actor: call.actor)
+    let command = Command.Control(id: .make(), taskID: task.spec.id, action: action, actor: call.principal.actor)
     try await send([.control(command)])
     return HTTPResponse(
       202, type: Self.json,

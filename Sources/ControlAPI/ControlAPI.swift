@@ -15,6 +15,10 @@ package struct ControlAPI: HTTPHandler {
   let send: Send
   let loop: EventLoop
   let version: String
+  /// The OpenAPI document.
+  let description: [UInt8]
+  /// Nil if this server does not read them.
+  let deadLetters: (any DeadLetterSource)?
   let snapshots = Snapshots()
   /// The names under which the server may be called. Another name in `Host` is a page of somebody else's whose name was
   /// made to lead here.
@@ -22,16 +26,19 @@ package struct ControlAPI: HTTPHandler {
 
   static let bodyLimit = 4 << 20
   static let routes =
-    probeRoutes + taskRoutes + fleetRoutes + [eventRoute, descriptionRoute] + dashboardRoutes + controlRoutes
-    + historyRoutes
+    probeRoutes + taskRoutes + fleetRoutes + [eventRoute] + descriptionRoutes + dashboardRoutes + controlRoutes
+    + historyRoutes + operationRoutes + deadLetterRoutes
 
   package init(
-    store: any ControlStore, send: @escaping Send, loop: EventLoop, version: String, names: Set<String> = []
+    store: any ControlStore, send: @escaping Send, loop: EventLoop, version: String, names: Set<String> = [],
+    deadLetters: (any DeadLetterSource)? = nil
   ) {
     self.store = store
     self.send = send
     self.loop = loop
     self.version = version
+    self.deadLetters = deadLetters
+    description = OpenAPI(routes: Self.routes, version: version).encoded()
     self.names = names.union(["localhost", "127.0.0.1", "[::1]"])
   }
 
@@ -49,12 +56,13 @@ package struct ControlAPI: HTTPHandler {
     case .failure(let refused): return dressed(refused.response)
     case .success(let (route, path)):
       do {
+        try route.check(path)
         let call = Route.Call(request: request, path: path, query: try route.fields(of: request))
         return dressed(validated(try await route.run(self, call), request))
       } catch let error as HTTPError {
         return dressed(.problem(error.status, error.message))
       } catch let error as ReelhaulClientError {
-        return dressed(unavailable("Kafka did not take the commands: \(error)"))
+        return dressed(unavailable("Kafka cannot be reached: \(error)"))
       } catch is CancellationError {
         return dressed(.problem(503, "the request was canceled"))
       } catch {

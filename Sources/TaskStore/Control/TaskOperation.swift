@@ -154,8 +154,10 @@ package protocol OperationStore: Sendable {
   /// No further command is sent. Changes nothing if it has ended. Returns nil if there is no such operation.
   func cancelOperation(_ id: UniqueID) async throws -> TaskOperation?
 
-  /// Takes or keeps unfinished operations that no other driver has, the oldest first.
-  func takeOperations(_ driver: UniqueID, seconds: Int, limit: Int) async throws -> [TaskOperation]
+  /// Takes or keeps unfinished operations that no other driver has, the oldest first: all of them, or `only` one.
+  func takeOperations(
+    _ driver: UniqueID, seconds: Int, limit: Int, only: UniqueID?
+  ) async throws -> [TaskOperation]
   /// Up to `limit` tasks before a position, from the newest on. Looks at a bounded number of tasks, so it may find fewer.
   func walk(_ filter: OperationFilter, before position: TaskPosition, limit: Int) async throws -> TaskWalk
   /// The tasks among `ids` that exist, were created before `time`, and are in one of `queues` (nil for all).

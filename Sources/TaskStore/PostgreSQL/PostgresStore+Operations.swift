@@ -45,11 +45,13 @@ extension PostgresStore {
     return try await operation(id)
   }
 
-  package func takeOperations(_ driver: UniqueID, seconds: Int, limit: Int) async throws -> [TaskOperation] {
+  package func takeOperations(
+    _ driver: UniqueID, seconds: Int, limit: Int, only: UniqueID?
+  ) async throws -> [TaskOperation] {
     try await call {
       try await pool.query(
         StoreQueries.takeOperations, .uuid(driver.high, driver.low), .int32(Int32(clamping: seconds)),
-        .int32(Int32(clamping: limit))
+        .int32(Int32(clamping: limit)), only.map { .uuid($0.high, $0.low) } ?? .null(.uuid)
       ).decode(Self.operation)
     }
   }
@@ -218,7 +220,7 @@ extension StoreQueries {
   static let cancelOperation = PostgresStatement(
     "update operation set state = 'canceled' where id = $1 and state = 'running'", writes: true)
   static let takeOperations = PostgresStatement(
-    "select \(operationColumns) from take_operations($1, $2, $3) order by created_at, id", writes: true)
+    "select \(operationColumns) from take_operations($1, $2, $3, $4) order by created_at, id", writes: true)
   static let walk = PostgresStatement(
     "select id, created_at, state, matches from walk_tasks($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)")
   static let findTasks = PostgresStatement(
