@@ -15,21 +15,26 @@ package struct ControlAPI: HTTPHandler {
   let send: Send
   let loop: EventLoop
   let version: String
+  /// Nil if this server reads no events.
+  let events: EventHub?
   let snapshots = Snapshots()
   /// The names under which the server may be called. Another name in `Host` is a page of somebody else's whose name was
   /// made to lead here.
   let names: Set<String>
 
   static let bodyLimit = 4 << 20
-  static let routes = probeRoutes + taskRoutes + fleetRoutes + [eventRoute, descriptionRoute] + dashboardRoutes
+  static let routes =
+    probeRoutes + taskRoutes + fleetRoutes + [eventRoute, descriptionRoute] + eventRoutes + dashboardRoutes
 
   package init(
-    store: any ControlStore, send: @escaping Send, loop: EventLoop, version: String, names: Set<String> = []
+    store: any ControlStore, send: @escaping Send, loop: EventLoop, version: String, names: Set<String> = [],
+    events: EventHub? = nil
   ) {
     self.store = store
     self.send = send
     self.loop = loop
     self.version = version
+    self.events = events
     self.names = names.union(["localhost", "127.0.0.1", "[::1]"])
   }
 
