@@ -113,8 +113,8 @@ let package = Package(
     module(
       "ControlAPI",
       [
-        "HTTPServer", "TaskAdvice", "ReelhaulClient", "TaskStore", "TaskCore", "ReelhaulMessages", "ReelhaulCodec",
-        "ReelhaulDigest", "ReelhaulSystem", "ReelhaulTelemetry", "CReelhaulDashboard",
+        "HTTPServer", "TaskAdvice", "ReelhaulClient", "ReelhaulKafka", "TaskStore", "TaskCore", "ReelhaulMessages",
+        "ReelhaulCodec", "ReelhaulDigest", "ReelhaulSystem", "ReelhaulTelemetry", "CReelhaulDashboard",
       ]),
     module("ReelhaulClient", ["TaskCore", "ReelhaulMessages", "ReelhaulKafka", "ReelhaulSystem"]),
     module("LocalFleet", ["ReelhaulKafka", "ReelhaulPostgres", "ReelhaulSystem", "ReelhaulTelemetry"]),
@@ -167,7 +167,7 @@ let package = Package(
     tests(
       "ControlAPI",
       [
-        "ControlAPI", "HTTPServer", "ReelhaulPostgres", "ReelhaulClient", "ReelhaulCodec", "ReelhaulSystem", "TaskCore",
+        "ControlAPI", "HTTPServer", "ReelhaulKafka", "ReelhaulMessages", "ReelhaulPostgres", "ReelhaulClient", "ReelhaulCodec", "ReelhaulSystem", "TaskCore",
         "TaskStore", "TestKit",
       ]),
     tests("ReelhaulClient", ["ReelhaulClient", "TaskCore", "ReelhaulMessages", "ReelhaulKafka"]),
