@@ -41,6 +41,7 @@ let package = Package(
     library("CReelhaulCurl", pkgConfig: "libcurl", apt: "libcurl4-openssl-dev"),
     library("CReelhaulKafka", pkgConfig: "rdkafka", apt: "librdkafka-dev"),
     library("CReelhaulPostgres", pkgConfig: "libpq", apt: "libpq-dev"),
+    library("CReelhaulZlib", pkgConfig: "zlib", apt: "zlib1g-dev"),
     library("CReelhaulCrypto", pkgConfig: "libcrypto", apt: "libssl-dev"),
 
     // The SQL of the schema, embedded.
@@ -52,7 +53,7 @@ let package = Package(
     module("ReelhaulCurl", ["CReelhaulCurl", "ReelhaulSystem"]),
     module("ReelhaulKafka", ["CReelhaulKafka", "ReelhaulSystem"]),
     module("ReelhaulPostgres", ["CReelhaulPostgres", "ReelhaulCodec", "ReelhaulSystem"]),
-    module("HTTPServer", ["CReelhaulHTTP", "ReelhaulCodec", "ReelhaulSystem"]),
+    module("HTTPServer", ["CReelhaulHTTP", "CReelhaulZlib", "ReelhaulCodec", "ReelhaulSystem"]),
     module("ReelhaulTelemetry", ["TaskCore", "ReelhaulSystem"]),
     module("CommandLineKit", ["ReelhaulCodec", "ReelhaulSystem"]),
 
@@ -113,8 +114,8 @@ let package = Package(
     module(
       "ControlAPI",
       [
-        "HTTPServer", "TaskAdvice", "ReelhaulClient", "TaskStore", "TaskCore", "ReelhaulMessages", "ReelhaulCodec",
-        "ReelhaulDigest", "ReelhaulSystem", "ReelhaulTelemetry", "CReelhaulDashboard",
+        "HTTPServer", "TaskAdvice", "ReelhaulClient", "ReelhaulKafka", "TaskStore", "TaskCore", "ReelhaulMessages",
+        "ReelhaulCodec", "ReelhaulDigest", "ReelhaulSystem", "ReelhaulTelemetry", "CReelhaulDashboard",
       ]),
     module("ReelhaulClient", ["TaskCore", "ReelhaulMessages", "ReelhaulKafka", "ReelhaulSystem"]),
     module("LocalFleet", ["ReelhaulKafka", "ReelhaulPostgres", "ReelhaulSystem", "ReelhaulTelemetry"]),
@@ -167,7 +168,7 @@ let package = Package(
     tests(
       "ControlAPI",
       [
-        "ControlAPI", "HTTPServer", "ReelhaulPostgres", "ReelhaulClient", "ReelhaulCodec", "ReelhaulSystem", "TaskCore",
+        "ControlAPI", "HTTPServer", "ReelhaulKafka", "ReelhaulMessages", "ReelhaulPostgres", "ReelhaulClient", "ReelhaulCodec", "ReelhaulSystem", "TaskCore",
         "TaskStore", "TestKit",
       ]),
     tests("ReelhaulClient", ["ReelhaulClient", "TaskCore", "ReelhaulMessages", "ReelhaulKafka"]),

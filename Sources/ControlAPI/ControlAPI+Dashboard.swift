@@ -14,7 +14,7 @@ extension ControlAPI {
       method: "GET", path: path, summary: "The dashboard.", needs: .nothing, hasAnyQuery: true,
       medium: String(type.prefix { $0 != ";" })
     ) { _, _ in
-      HTTPResponse(type: type, bytes)
+      HTTPResponse(headers: ["Cache-Control": "no-cache"], type: type, bytes)
     }
   }
 }

@@ -12,10 +12,10 @@ extension ControlAPI {
         The life of a task, the oldest event first: its submission, every attempt that ended without success, what \
         people and programs asked for, and its end. Of more than 200 unusual events, some in the middle are left out.
         """,
-      needs: .read, segments: ["id": .id], answers: [200, 404],
+      needs: .read, isPerQueue: true, segments: ["id": .id], answers: [200, 404],
       gives: .object([.must("history", .list(.historyEntry))])
     ) { api, call in
-      let task = try await api.task(call.path["id"] ?? "")
+      let task = try await api.shownTask(call.path["id"] ?? "", for: call.principal).task
       let history = TaskHistory(of: task, try await api.store.history(of: task.spec.id))
       return HTTPResponse(type: json, JSONWriter.write { history.write(to: &$0) })
     }

@@ -1,4 +1,5 @@
 import HTTPServer
+import ReelhaulClient
 import ReelhaulCodec
 import ReelhaulMessages
 import ReelhaulSystem
@@ -119,10 +120,9 @@ extension ControlAPI {
     case (nil, let ids?): selection = .ids(ids)
     default: throw HTTPError(422, "give either \"filter\" or \"ids\": an empty filter, {}, matches every task")
     }
-    let key = call.request.headers["idempotency-key"]
-    if key == "" { throw HTTPError(422, "the Idempotency-Key is empty") }
+    let key = try IdempotencyKeys.key(of: call.request)
     return TaskOperation(
-      id: key.map { UniqueID(derivedFrom: "reelhaul operation of \(call.principal.actor) \($0)") } ?? .make(),
+      id: key.map { IdempotencyKeys.id("operation \($0)", of: call.principal) } ?? .make(),
       action: action, selection: selection, queues: call.principal.queues?.sorted(), actor: call.principal.actor,
       // The store's own time counts; a preview looks at every task.
       createdAt: Timestamp(microseconds: Clocks.realtimeMicroseconds() + 86_400_000_000))

@@ -23,12 +23,11 @@ extension Subcommand {
   ) { context in
     let stop = StopSignal()
     let client = try Fleet.client(context.arguments)
-    let letters = try DeadLetterReader(
-      Fleet.kafka(context.arguments), topicPrefix: FleetSettings.topics(context.arguments).prefix)
+    let (kafka, topics) = (try Fleet.kafka(context.arguments), try FleetSettings.topics(context.arguments))
     try await Fleet.withStore(context) { store in
       do {
         try await ControlServer.serving(
-          store, client, letters: letters, ports: [Int(context.arguments.integer(.port) ?? 0)],
+          store, client, kafka, topics, ports: [Int(context.arguments.integer(.port) ?? 0)],
           names: try hostNames(context.arguments.all(.hostNames))
         ) { address in
           context.note("The dashboard is at \(address)")

@@ -10,17 +10,21 @@ enum ControlServer {
   static let port = 8080
 
   /// Serves on the first of `ports` that is free, while `body` runs, which gets the dashboard's address. `names` are the
-  /// host names by which a proxy calls it; `letters` are the dead letters. Throws ``SystemError`` if it can listen on none.
+  /// host names by which a proxy calls it. Throws ``SystemError`` if it can listen on none.
   static func serving<Result: Sendable>(
-    _ store: any ControlStore, _ client: ReelhaulClient, letters: DeadLetterReader, ports: [Int],
+    _ store: any ControlStore, _ client: ReelhaulClient, _ kafka: KafkaConfiguration, _ topics: TopicPlan, ports: [Int],
     names: Set<String> = [],
     _ body: @Sendable (String) async throws -> Result
   ) async throws -> Result {
     let loop = EventLoop(name: "http")
     defer { loop.shutdown() }
+    let events = EventHub(loop: loop, kafka: kafka, topics: topics)
+    let letters = try DeadLetterReader(kafka, topicPrefix: topics.prefix)
+    var access = ControlAPI.Settings()
+    access.names = names
     let handler = ControlAPI(
-      store: store, send: { try await client.send($0) }, loop: loop, version: Program.version, names: names,
-      deadLetters: letters)
+      store: store, send: { try await client.send($0) }, loop: loop, version: Program.version, settings: access,
+      events: events, deadLetters: letters)
     var settings = HTTPServer.Settings()
     // The rest of the files is for PostgreSQL, Kafka and this process.
     settings.connections = max(100, min(settings.connections, FileLimit.raise() - 100))
@@ -40,6 +44,7 @@ enum ControlServer {
     operations.cancel()
     _ = await operations.result
     await server.stop()
+    await events.stop()
     await letters.close()
     return try outcome.get()
   }

@@ -90,17 +90,15 @@ struct UpRun {
     _ fleet: LocalFleet, _ body: @Sendable (String) async throws -> ExitCode
   ) async throws -> ExitCode {
     let chosen = context.arguments.given(.dashboardPort).flatMap { Int($0) }
-    let client = try ReelhaulClient(
-      kafka(fleet), topicPrefix: fleet.environment["REELHAUL_TOPIC_PREFIX"] ?? "", source: "/reelhaul/up")
-    let letters = try DeadLetterReader(
-      kafka(fleet), topicPrefix: fleet.environment["REELHAUL_TOPIC_PREFIX"] ?? "")
+    let (kafka, topics) = (try kafka(fleet), TopicPlan(prefix: fleet.environment["REELHAUL_TOPIC_PREFIX"] ?? ""))
+    let client = try ReelhaulClient(kafka, topicPrefix: topics.prefix, source: "/reelhaul/up")
     let configuration = try PostgresConfiguration(url: fleet.environment["REELHAUL_POSTGRES"] ?? "")
     let outcome: Result<ExitCode, any Error>
     do {
       outcome = .success(
         try await PostgresPool.with(configuration) { pool in
           try await ControlServer.serving(
-            PostgresStore(pool: pool), client, letters: letters, ports: chosen.map { [$0] } ?? [ControlServer.port, 0], body)
+            PostgresStore(pool: pool), client, kafka, topics, ports: chosen.map { [$0] } ?? [ControlServer.port, 0], body)
         })
     } catch {
       outcome = .failure(error)
