@@ -1,5 +1,6 @@
 import ControlAPI
 import HTTPServer
+import ReelhaulClient
 import ReelhaulPostgres
 import ReelhaulSystem
 import TaskCore
@@ -13,6 +14,7 @@ struct APIBench: Sendable {
   let pool: PostgresPool
   let loop: EventLoop
   let sent = Lock<[Command]>([])
+  var deadLetters: (any DeadLetterSource)?
 
   var api: ControlAPI {
     ControlAPI(
@@ -20,7 +22,7 @@ struct APIBench: Sendable {
       send: { [store, sent] commands in
         sent.withLock { $0 += commands }
         _ = try await store.apply(commands)
-      }, loop: loop, version: "1.2.3")
+      }, loop: loop, version: "1.2.3", deadLetters: deadLetters)
   }
 
   /// Runs `body` with an API over an empty database.

@@ -125,13 +125,12 @@ begin
            and (part is null
                 or strpos(lower(concat_ws(' ', t.id, t.spec ->> 'source', t.spec ->> 'destination')), lower(part)) > 0)
              matches
-      from looked_at t left join run r on r.task_id = t.id),
-  numbered as (
-    select j.*, count(*) filter (where j.matches) over (order by j.created_at desc, j.id desc) found,
-           row_number() over (order by j.created_at, j.id) = 1 is_last
-      from judged j)
+      from looked_at t
+      left join run r on r.task_id = any(case when t.state = 'queued' then array[t.id] end)),
+  numbered as materialized (
+    select j.*, count(*) filter (where j.matches) over newest found, lead(j.id) over newest is null is_last
+      from judged j window newest as (order by j.created_at desc, j.id desc))
   select n.id, n.created_at, n.state, n.matches from numbered n
-   where n.matches and n.found <= most
-      or n.is_last and n.found <= most
+   where n.found <= most and (n.matches or n.is_last)
    order by n.created_at desc, n.id desc;
 end $$;

@@ -2,6 +2,7 @@ import CommandLineKit
 import ControlAPI
 import ReelhaulClient
 import ReelhaulCodec
+import ReelhaulKafka
 import ReelhaulMessages
 import TaskCore
 import TaskStore
