@@ -163,8 +163,8 @@ let package = Package(
     tests(
       "ControlAPI",
       [
-        "ControlAPI", "HTTPServer", "ReelhaulPostgres", "ReelhaulClient", "ReelhaulCodec", "ReelhaulSystem", "TaskCore",
-        "TaskStore", "TestKit",
+        "ControlAPI", "HTTPServer", "ReelhaulPostgres", "ReelhaulClient", "ReelhaulCodec", "ReelhaulMessages",
+        "ReelhaulSystem", "TaskCore", "TaskStore", "TestKit",
       ]),
     tests("ReelhaulClient", ["ReelhaulClient", "TaskCore", "ReelhaulMessages", "ReelhaulKafka"]),
     tests("Postgres", ["ReelhaulPostgres", "ReelhaulSystem", "LocalFleet", "TestKit"]),

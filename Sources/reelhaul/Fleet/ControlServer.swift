@@ -2,23 +2,26 @@ import ControlAPI
 import HTTPServer
 import ReelhaulClient
 import ReelhaulSystem
+import ReelhaulTelemetry
 import TaskStore
 
-/// The HTTP API and the dashboard, served on 127.0.0.1 by this process.
+/// The HTTP API and the dashboard, served by this process.
 enum ControlServer {
   static let port = 8080
 
-  /// Serves on the first of `ports` that is free, while `body` runs, which gets the dashboard's address. `names` are the
-  /// host names by which a proxy calls it. Throws ``SystemError`` if it can listen on none.
+  /// Serves on the first of `ports` that is free, while `body` runs, which gets the dashboard's address. Throws
+  /// ``SystemError`` if it can listen on none.
   static func serving<Result: Sendable>(
-    _ store: any ControlStore, _ client: ReelhaulClient, ports: [Int], names: Set<String> = [],
-    _ body: @Sendable (String) async throws -> Result
+    _ store: any ControlStore, _ client: ReelhaulClient, ports: [Int], at address: ServeAddress = ServeAddress(),
+    log: Logger? = nil, _ body: @Sendable (String) async throws -> Result
   ) async throws -> Result {
     let loop = EventLoop(name: "http")
     defer { loop.shutdown() }
     let handler = ControlAPI(
-      store: store, send: { try await client.send($0) }, loop: loop, version: Program.version, names: names)
+      store: store, send: { try await client.send($0) }, loop: loop, version: Program.version,
+      settings: address.settings, log: log)
     var settings = HTTPServer.Settings()
+    settings.host = address.host
     // The rest of the files is for PostgreSQL, Kafka and this process.
     settings.connections = max(100, min(settings.connections, FileLimit.raise() - 100))
     let (server, port) = try await listening(ports) { [settings] in
@@ -27,7 +30,8 @@ enum ControlServer {
       return HTTPServer(loop: loop, settings: settings, handler: handler)
     }
     do {
-      let result = try await body("http://127.0.0.1:\(port)/")
+      let host = address.host.contains(":") ? "[\(address.host)]" : address.host
+      let result = try await body("http://\(host):\(port)\(address.settings.prefix)/")
       await server.stop()
       return result
     } catch {
