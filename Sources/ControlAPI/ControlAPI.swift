@@ -18,6 +18,8 @@ package struct ControlAPI: HTTPHandler {
   let log: Logger?
   /// The OpenAPI document.
   let description: [UInt8]
+  /// Nil if this server reads no events.
+  let events: EventHub?
   let snapshots = Snapshots()
   let shown: Batches<UniqueID, ShownTask>
   let outcomes: Batches<UniqueID, AppliedCommand>
@@ -28,17 +30,18 @@ package struct ControlAPI: HTTPHandler {
 
   static let bodyLimit = 4 << 20
   static let routes =
-    probeRoutes + taskRoutes + fleetRoutes + [eventRoute, robotsRoute] + sessionRoutes + descriptionRoutes
+    probeRoutes + taskRoutes + fleetRoutes + [eventRoute, robotsRoute] + eventRoutes + sessionRoutes + descriptionRoutes
     + dashboardRoutes
 
   package init(
     store: any ControlStore, send: @escaping Send, loop: EventLoop, version: String, settings: Settings = Settings(),
-    log: Logger? = nil
+    log: Logger? = nil, events: EventHub? = nil
   ) {
     self.store = store
     self.send = send
     self.loop = loop
     self.version = version
+    self.events = events
     self.log = log
     var settings = settings
     settings.names.formUnion(["localhost", "127.0.0.1", "[::1]"])

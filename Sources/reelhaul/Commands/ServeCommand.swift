@@ -32,10 +32,11 @@ extension Subcommand {
     let log = Logger(level: context.arguments[.logLevel].flatMap { LogLevel(name: $0) } ?? .info)
     defer { log.close() }
     let client = try Fleet.client(context.arguments)
+    let (kafka, topics) = (try Fleet.kafka(context.arguments), try FleetSettings.topics(context.arguments))
     try await Fleet.withStore(context) { store in
       do {
         try await ControlServer.serving(
-          store, client, ports: [Int(context.arguments.integer(.port) ?? 0)], at: address, log: log
+          store, client, kafka, topics, ports: [Int(context.arguments.integer(.port) ?? 0)], at: address, log: log
         ) { place in
           context.note("The dashboard is at \(place)")
           if address.settings.requiresTokens, (try? await store.tokens().isEmpty) == true {

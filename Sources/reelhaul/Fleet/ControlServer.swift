@@ -1,6 +1,7 @@
 import ControlAPI
 import HTTPServer
 import ReelhaulClient
+import ReelhaulKafka
 import ReelhaulSystem
 import ReelhaulTelemetry
 import TaskStore
@@ -12,14 +13,15 @@ enum ControlServer {
   /// Serves on the first of `ports` that is free, while `body` runs, which gets the dashboard's address. Throws
   /// ``SystemError`` if it can listen on none.
   static func serving<Result: Sendable>(
-    _ store: any ControlStore, _ client: ReelhaulClient, ports: [Int], at address: ServeAddress = ServeAddress(),
-    log: Logger? = nil, _ body: @Sendable (String) async throws -> Result
+    _ store: any ControlStore, _ client: ReelhaulClient, _ kafka: KafkaConfiguration, _ topics: TopicPlan, ports: [Int],
+    at address: ServeAddress = ServeAddress(), log: Logger? = nil, _ body: @Sendable (String) async throws -> Result
   ) async throws -> Result {
     let loop = EventLoop(name: "http")
     defer { loop.shutdown() }
+    let events = EventHub(loop: loop, kafka: kafka, topics: topics)
     let handler = ControlAPI(
       store: store, send: { try await client.send($0) }, loop: loop, version: Program.version,
-      settings: address.settings, log: log)
+      settings: address.settings, log: log, events: events)
     var settings = HTTPServer.Settings()
     settings.host = address.host
     // The rest of the files is for PostgreSQL, Kafka and this process.
@@ -33,9 +35,11 @@ enum ControlServer {
       let host = address.host.contains(":") ? "[\(address.host)]" : address.host
       let result = try await body("http://\(host):\(port)\(address.settings.prefix)/")
       await server.stop()
+      await events.stop()
       return result
     } catch {
       await server.stop()
+      await events.stop()
       throw error
     }
   }
