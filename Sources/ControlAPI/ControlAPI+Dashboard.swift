@@ -12,8 +12,9 @@ extension ControlAPI {
   private static func route(_ asset: reelhaul_asset) -> Route {
     let bytes = Array(UnsafeRawBufferPointer(start: asset.bytes, count: asset.count))
     let type = String(cString: asset.type)
-    return Route(method: "GET", path: String(cString: asset.path), summary: "The dashboard.", hasAnyQuery: true) {
-      _, _ in HTTPResponse(type: type, bytes)
-    }
+    return Route(
+      method: "GET", path: String(cString: asset.path), summary: "The dashboard.", needs: .nothing, hasAnyQuery: true,
+      medium: String(type.prefix { $0 != ";" })
+    ) { _, _ in HTTPResponse(type: type, bytes) }
   }
 }

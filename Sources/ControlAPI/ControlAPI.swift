@@ -15,21 +15,29 @@ package struct ControlAPI: HTTPHandler {
   let send: Send
   let loop: EventLoop
   let version: String
+  /// The OpenAPI document.
+  let description: [UInt8]
+  /// Nil if this server reads no events.
+  let events: EventHub?
   let snapshots = Snapshots()
   /// The names under which the server may be called. Another name in `Host` is a page of somebody else's whose name was
   /// made to lead here.
   let names: Set<String>
 
   static let bodyLimit = 4 << 20
-  static let routes = probeRoutes + taskRoutes + fleetRoutes + [eventRoute, descriptionRoute] + dashboardRoutes
+  static let routes =
+    probeRoutes + taskRoutes + fleetRoutes + [eventRoute] + eventRoutes + descriptionRoutes + dashboardRoutes
 
   package init(
-    store: any ControlStore, send: @escaping Send, loop: EventLoop, version: String, names: Set<String> = []
+    store: any ControlStore, send: @escaping Send, loop: EventLoop, version: String, names: Set<String> = [],
+    events: EventHub? = nil
   ) {
     self.store = store
     self.send = send
     self.loop = loop
     self.version = version
+    description = OpenAPI(routes: Self.routes, version: version).encoded()
+    self.events = events
     self.names = names.union(["localhost", "127.0.0.1", "[::1]"])
   }
 
@@ -47,6 +55,7 @@ package struct ControlAPI: HTTPHandler {
     case .failure(let refused): return dressed(refused.response)
     case .success(let (route, path)):
       do {
+        try route.check(path)
         let call = Route.Call(request: request, path: path, query: try route.fields(of: request))
         return dressed(validated(try await route.run(self, call), request))
       } catch let error as HTTPError {

@@ -134,7 +134,8 @@ final class HTTPConnection: @unchecked Sendable {
       deadline = .distantFuture
       isStreaming = true
       stream.setReading(true)
-      let open = HTTPStream(stream) { [weak self] in self?.close() }
+      let open = HTTPStream(
+        stream, gone: { [weak self] in self?.close() }, waiting: { [weak self] in self?.waitForReader($0) })
       state = .handling(
         server.run { [self] in
           await write(open)
@@ -175,6 +176,13 @@ final class HTTPConnection: @unchecked Sendable {
     state = .closing
     deadline = .now + .seconds(1)
     stream.shutdown()
+  }
+
+  /// A stream goes on once its client has read what was sent.
+  private func waitForReader(_ waits: Bool) {
+    guard case .handling = state else { return }
+    deadline = waits ? .now + server.settings.write : .distantFuture
+    unread = .max
   }
 
   /// The deadline has passed.

@@ -23,10 +23,11 @@ extension Subcommand {
   ) { context in
     let stop = StopSignal()
     let client = try Fleet.client(context.arguments)
+    let (kafka, topics) = (try Fleet.kafka(context.arguments), try FleetSettings.topics(context.arguments))
     try await Fleet.withStore(context) { store in
       do {
         try await ControlServer.serving(
-          store, client, ports: [Int(context.arguments.integer(.port) ?? 0)],
+          store, client, kafka, topics, ports: [Int(context.arguments.integer(.port) ?? 0)],
           names: try hostNames(context.arguments.all(.hostNames))
         ) { address in
           context.note("The dashboard is at \(address)")

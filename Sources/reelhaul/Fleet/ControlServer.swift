@@ -1,6 +1,7 @@
 import ControlAPI
 import HTTPServer
 import ReelhaulClient
+import ReelhaulKafka
 import ReelhaulSystem
 import TaskStore
 
@@ -11,13 +12,16 @@ enum ControlServer {
   /// Serves on the first of `ports` that is free, while `body` runs, which gets the dashboard's address. `names` are the
   /// host names by which a proxy calls it. Throws ``SystemError`` if it can listen on none.
   static func serving<Result: Sendable>(
-    _ store: any ControlStore, _ client: ReelhaulClient, ports: [Int], names: Set<String> = [],
+    _ store: any ControlStore, _ client: ReelhaulClient, _ kafka: KafkaConfiguration, _ topics: TopicPlan, ports: [Int],
+    names: Set<String> = [],
     _ body: @Sendable (String) async throws -> Result
   ) async throws -> Result {
     let loop = EventLoop(name: "http")
     defer { loop.shutdown() }
+    let events = EventHub(loop: loop, kafka: kafka, topics: topics)
     let handler = ControlAPI(
-      store: store, send: { try await client.send($0) }, loop: loop, version: Program.version, names: names)
+      store: store, send: { try await client.send($0) }, loop: loop, version: Program.version, names: names,
+      events: events)
     var settings = HTTPServer.Settings()
     // The rest of the files is for PostgreSQL, Kafka and this process.
     settings.connections = max(100, min(settings.connections, FileLimit.raise() - 100))
@@ -29,9 +33,11 @@ enum ControlServer {
     do {
       let result = try await body("http://127.0.0.1:\(port)/")
       await server.stop()
+      await events.stop()
       return result
     } catch {
       await server.stop()
+      await events.stop()
       throw error
     }
   }
