@@ -52,7 +52,7 @@ const ordered = (list) => [...list].sort((a, b) => (a.state === "expired") - (b.
 function panelTable(label, columns, rows, keyOf, isMarked = () => false) {
   const node = table(label, columns, rows, keyOf);
   rows.forEach((row, index) => { if (isMarked(row)) node.querySelectorAll("tbody tr")[index].setAttribute("aria-current", "true"); });
-  return h("section", { class: "panel flush", "data-key": label, "aria-label": label }, node);
+  return h("section", { class: "panel flush", "data-key": label }, node);
 }
 
 // MARK: Queues and limits
