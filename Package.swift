@@ -41,6 +41,7 @@ let package = Package(
     library("CReelhaulCurl", pkgConfig: "libcurl", apt: "libcurl4-openssl-dev"),
     library("CReelhaulKafka", pkgConfig: "rdkafka", apt: "librdkafka-dev"),
     library("CReelhaulPostgres", pkgConfig: "libpq", apt: "libpq-dev"),
+    library("CReelhaulZlib", pkgConfig: "zlib", apt: "zlib1g-dev"),
     library("CReelhaulCrypto", pkgConfig: "libcrypto", apt: "libssl-dev"),
 
     // The SQL of the schema, embedded.
@@ -52,7 +53,7 @@ let package = Package(
     module("ReelhaulCurl", ["CReelhaulCurl", "ReelhaulSystem"]),
     module("ReelhaulKafka", ["CReelhaulKafka", "ReelhaulSystem"]),
     module("ReelhaulPostgres", ["CReelhaulPostgres", "ReelhaulCodec", "ReelhaulSystem"]),
-    module("HTTPServer", ["CReelhaulHTTP", "ReelhaulCodec", "ReelhaulSystem"]),
+    module("HTTPServer", ["CReelhaulHTTP", "CReelhaulZlib", "ReelhaulCodec", "ReelhaulSystem"]),
     module("ReelhaulTelemetry", ["TaskCore", "ReelhaulSystem"]),
     module("CommandLineKit", ["ReelhaulCodec", "ReelhaulSystem"]),
 

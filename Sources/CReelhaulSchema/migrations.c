@@ -32,6 +32,12 @@ static const char event_details[] = {
 #embed "migrations/0008_event_details.sql"
 };
 
+static const char tokens[] = {
+#embed "migrations/0011_tokens.sql"
+};
+
+static const char placeholder[] = "select 1";
+
 static const rh_migration migrations[] = {
     {1, "schema", tables, sizeof tables},
     {2, "envelope", envelope, sizeof envelope},
@@ -41,6 +47,9 @@ static const rh_migration migrations[] = {
     {6, "former_names", former_names, sizeof former_names},
     {7, "losses", losses, sizeof losses},
     {8, "event_details", event_details, sizeof event_details},
+    {9, "counts", placeholder, sizeof placeholder - 1},
+    {10, "operations", placeholder, sizeof placeholder - 1},
+    {11, "tokens", tokens, sizeof tokens},
 };
 const rh_migration *const rh_migrations = migrations;
 const size_t rh_migration_count = sizeof migrations / sizeof migrations[0];
@@ -66,6 +75,8 @@ static const char routines[] = {
 #embed "routines/08_sweep.sql"
     ,
 #embed "routines/09_reading.sql"
+    ,
+#embed "routines/12_tokens.sql"
     ,
 #embed "routines/90_version_before.sql"
     ,

@@ -15,6 +15,6 @@ extension ControlAPI {
     return Route(
       method: "GET", path: String(cString: asset.path), summary: "The dashboard.", needs: .nothing, hasAnyQuery: true,
       medium: String(type.prefix { $0 != ";" })
-    ) { _, _ in HTTPResponse(type: type, bytes) }
+    ) { _, _ in HTTPResponse(headers: ["Cache-Control": "no-cache"], type: type, bytes) }
   }
 }

@@ -18,7 +18,10 @@ extension ControlAPI {
       answers: [200, 503],
       medium: "text/plain"
     ) { api, _ in
-      _ = try await api.store.topicPrefix()
+      // Anybody may ask, and as often as they like.
+      _ = try await api.snapshots.value("ready", age: .seconds(1)) { [store = api.store] in
+        Array((try await store.topicPrefix() ?? "").utf8)
+      }
       return HTTPResponse(type: "text/plain", Array("ready\n".utf8))
     },
     Route(
@@ -29,12 +32,17 @@ extension ControlAPI {
     },
   ]
 
+  static let robotsRoute = Route(
+    method: "GET", path: "/robots.txt", summary: "Nothing here is for search engines.", needs: .nothing,
+    medium: "text/plain"
+  ) { _, _ in HTTPResponse(type: "text/plain", Array("User-agent: *\nDisallow: /\n".utf8)) }
+
   static let fleetRoutes = [
     Route(
       method: "GET", path: "/v1/overview",
       summary: "How many tasks are in each state, what moves now, and how many workers are live; at most 2 s old.",
-      needs: .read, answers: [200, 503], gives: .overview
-    ) { api, _ in HTTPResponse(type: json, try await api.overview()) },
+      needs: .read, isPerQueue: true, answers: [200, 503], gives: .overview
+    ) { api, call in HTTPResponse(type: json, try await api.overview(for: call.principal)) },
     Route(
       method: "GET", path: "/v1/workers", summary: "The workers and their leases.", needs: .read, answers: [200, 503],
       gives: .object([.must("workers", .list(.worker))])
@@ -65,27 +73,49 @@ extension ControlAPI {
     }
   }
 
-  /// What the first page shows.
-  func overview() async throws -> [UInt8] {
+  /// What the first page shows: of the whole fleet, or of the queues that a principal reaches.
+  func overview(for principal: Principal) async throws -> [UInt8] {
+    guard let queues = principal.queues else { return try await overview() }
+    return try await snapshots.value("overview \(queues.sorted())", age: .seconds(2)) { [store] in
+      let gauges = try await store.gauges()
+      let workers = try await store.workers().count { $0.isLive }
+      let counts = gauges.tasks.mapValues { tasks in
+        tasks.reduce(0) { $0 + (queues.contains($1.key.queue) ? $1.value : 0) }
+      }
+      let running = counts[.running] ?? 0
+      return Self.encode(
+        counts: counts, rate: 0, running: running, workers: workers, behind: gauges.eventAge, unhandled: [])
+    }
+  }
+
+  private func overview() async throws -> [UInt8] {
     try await snapshots.value("overview", age: .seconds(2)) { [store] in
       let (counts, workers, backlog) = (try await store.counts(), try await store.workers(), try await store.backlog())
       let live = workers.filter(\.isLive)
-      return JSONWriter.write { json in
+      let handled = live.reduce(into: Set<TaskKind>()) { $0.formUnion($1.kinds) }
+      return Self.encode(
+        counts: counts, rate: live.reduce(0) { $0 + $1.bytesPerSecond }, running: live.reduce(0) { $0 + $1.running },
+        workers: live.count, behind: backlog.eventAge, unhandled: backlog.kinds.subtracting(handled))
+    }
+  }
+
+  private static func encode(
+    counts: [TaskState: Int], rate: Int64, running: Int, workers: Int, behind: Duration, unhandled: Set<TaskKind>
+  ) -> [UInt8] {
+    JSONWriter.write { json in
+      json.object { json in
+        json.name("counts")
         json.object { json in
-          json.name("counts")
-          json.object { json in
-            for state in TaskState.allCases {
-              json.name(state.rawValue)
-              json.integer(counts[state] ?? 0)
-            }
+          for state in TaskState.allCases {
+            json.name(state.rawValue)
+            json.integer(counts[state] ?? 0)
           }
-          json.member("bytesPerSecond", live.reduce(0) { $0 + $1.bytesPerSecond })
-          json.member("running", live.reduce(0) { $0 + $1.running })
-          json.member("workers", live.count)
-          json.member("eventsBehindSeconds", Int(backlog.eventAge.components.seconds))
-          let handled = live.reduce(into: Set<TaskKind>()) { $0.formUnion($1.kinds) }
-          json.member("kindsWithoutWorker", backlog.kinds.subtracting(handled).map(\.rawValue).sorted())
         }
+        json.member("bytesPerSecond", rate)
+        json.member("running", running)
+        json.member("workers", workers)
+        json.member("eventsBehindSeconds", Int(behind.components.seconds))
+        json.member("kindsWithoutWorker", unhandled.map(\.rawValue).sorted())
       }
     }
   }

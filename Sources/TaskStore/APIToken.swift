@@ -26,6 +26,8 @@ package struct APIToken: Hashable, Sendable {
   /// The most characters of a name, which is also an actor's name in commands.
   package static let longestName = 100
   package static let mostQueues = 100
+  /// How many sessions of one token are kept.
+  package static let mostSessions = 100
 
   package var id: UniqueID
   /// Unique among the tokens that are not sessions.
@@ -78,7 +80,7 @@ package protocol TokenStore: Sendable {
   /// Returns nil if there is a token with this name that still holds.
   func createToken(_ token: NewToken) async throws -> APIToken?
   /// Stores a session of the token with the id `parent`, which has its name, scope and queues and ends with it. Of each
-  /// token, the newest ``sessionsOfToken`` sessions are kept. Returns nil if the token does not hold any more.
+  /// token, the newest ``APIToken/mostSessions`` sessions are kept. Returns nil if the token does not hold any more.
   func createSession(of parent: UniqueID, hash: [UInt8], lifetime: Duration) async throws -> APIToken?
   /// The token whose secret has this SHA-256; nil if there is none, and if it was revoked or has expired.
   func token(hash: [UInt8]) async throws -> APIToken?
@@ -88,8 +90,4 @@ package protocol TokenStore: Sendable {
   func revokeToken(_ nameOrID: String) async throws -> APIToken?
   /// Ends the session with this id.
   func endSession(_ id: UniqueID) async throws
-}
-
-extension TokenStore {
-  package static var sessionsOfToken: Int { 100 }
 }

@@ -19,8 +19,10 @@ enum ControlServer {
     let loop = EventLoop(name: "http")
     defer { loop.shutdown() }
     let events = EventHub(loop: loop, kafka: kafka, topics: topics)
+    var access = ControlAPI.Settings()
+    access.names = names
     let handler = ControlAPI(
-      store: store, send: { try await client.send($0) }, loop: loop, version: Program.version, names: names,
+      store: store, send: { try await client.send($0) }, loop: loop, version: Program.version, settings: access,
       events: events)
     var settings = HTTPServer.Settings()
     // The rest of the files is for PostgreSQL, Kafka and this process.
