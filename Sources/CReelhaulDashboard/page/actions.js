@@ -37,8 +37,8 @@ export async function act(task, name) {
     if (files?.querySelector("input").checked) body.files = true;
   }
   try {
-    await command(task.id, name, body);
-    toast(`${title(task)}: ${ACTIONS[name].done}.`);
+    const told = await command(task.id, name, body);
+    toast(`${title(task)}: ${told.outcome === "applied" ? ACTIONS[name].done : `${name} was sent, and is applied once a worker has read it`}.`);
     return true;
   } catch (problem) {
     told(problem);

@@ -59,7 +59,7 @@ export const key = () => [...crypto.getRandomValues(new Uint32Array(4))].map((pa
 export async function readSession() {
   try {
     const told = await get("v1/session");
-    Object.assign(session, { isSignedIn: Boolean(told.name), ...told, scope: told.scope ?? "admin" });
+    Object.assign(session, told, { isSignedIn: Boolean(told.tokensRequired), scope: told.scope ?? "admin" });
     return true;
   } catch (problem) {
     if (problem.status === 401) {
@@ -74,6 +74,6 @@ export async function readSession() {
 export const signIn = (token) => post("v1/session", { token });
 
 export async function signOut() {
-  await send("DELETE", "v1/session").catch(() => {});
+  await answer("v1/session", { method: "DELETE" }).catch(() => {});
   Object.assign(session, { name: null, isSignedIn: false });
 }
