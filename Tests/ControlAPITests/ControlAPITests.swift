@@ -136,7 +136,7 @@ import Testing
       #expect(page.status == 200 && page.body.hasPrefix("<!doctype html>"))
       #expect(page.headers["content-security-policy"]?.contains("script-src 'self'") == true)
       #expect(!page.body.contains("<script>") && !page.body.contains("style="))
-      for asset in ["/assets/dashboard.js", "/assets/dashboard.css"] {
+      for asset in ["/assets/main.js", "/assets/style.css", "/assets/icon.svg"] {
         #expect(await bench.ask("GET", asset).status == 200)
       }
     }
