@@ -56,6 +56,8 @@ final class UploadRun: @unchecked Sendable {
           // Something of it may be there still.
           await giveUp()
           state?.session = nil
+          // Its beginning has left nothing that is not known.
+          state?.intendedAt = 0
           state?.bytesDone = 0
         } catch is UploadIncomplete {
           reason = TaskFailure.badResponse("it keeps losing parts that it has confirmed", url: target.location)
@@ -81,6 +83,7 @@ final class UploadRun: @unchecked Sendable {
   private func attempt() async throws -> UploadOutcome {
     let source = try await open()
     var order = try await prepare(source)
+    if order.mayBeThere, order.plan.isSentOnce { throw UploadRun.answerLost(at: target.location) }
     var receipts: [Int: UploadReceipt] = [:]
     var partial: [Int: Int64] = [:]
     if let session = state?.session {
@@ -129,7 +132,9 @@ final class UploadRun: @unchecked Sendable {
       body: UploadBodies(
         source: source, throttle: throttle, loop: lane.loop,
         moved: { [metrics = lane.metrics, scheme] in metrics.moved($0, .upload, scheme) }
-      ) { [ledger] in ledger.mayWrite })
+      ) { [ledger] in ledger.mayWrite },
+      record: { [self] session in try await record { $0.session = session } },
+      publishing: { [self] isPublishing in try await record { $0.isPublishing = isPublishing } })
   }
 
   private func check(_ source: any UploadSource) async throws {
@@ -167,12 +172,54 @@ final class UploadRun: @unchecked Sendable {
     }
     let opens = !order.plan.publishesAtOnce
     if opens { try await record { $0.intendedAt = Int64(Clocks.realtimeMilliseconds()) } }
-    let session = try await target.begin(order)
-    try await record {
-      $0.session = session
-      if !opens { $0.isPublishing = true }
+    let session = opens ? try await opened(order) : try await target.begin(order)
+    do {
+      try await record {
+        $0.session = session
+        if !opens, !order.plan.isSentOnce { $0.isPublishing = true }
+      }
+    } catch {
+      // The next run may not know of it. If it does, it finds out that nothing is left.
+      if opens, ledger.mayWrite { giveUpLater(session) }
+      throw error
     }
     return nil
+  }
+
+  /// Begins an upload. If the run is stopped meanwhile, the request goes on without it, and what it has opened is given
+  /// up: nobody would know of it.
+  private func opened(_ order: UploadOrder) async throws -> [UInt8] {
+    let caller = Lock<UnsafeContinuation<[UInt8], any Error>?>(nil)
+    return try await withTaskCancellationHandler {
+      try await withUnsafeThrowingContinuation { continuation in
+        caller.withLock { $0 = continuation }
+        lane.loop.task { [self, target] in
+          let result: Result<[UInt8], any Error>
+          do { result = .success(try await target.begin(order)) } catch { result = .failure(error) }
+          if let caller = caller.withLock({ $0.take() }) { return caller.resume(with: result) }
+          if case .success(let session) = result { giveUpLater(session) }
+        }
+        // The handler may have found nobody to resume.
+        if Task.isCancelled { caller.withLock { $0.take() }?.resume(throwing: CancellationError()) }
+      }
+    } onCancel: {
+      caller.withLock { $0.take() }?.resume(throwing: CancellationError())
+    }
+  }
+
+  /// Gives up an upload that no run continues, beside the run, which may have been stopped.
+  private func giveUpLater(_ session: [UInt8]) {
+    lane.loop.task { [target] in try? await target.abort(session: session) }
+  }
+
+  /// The server may have done what it does with the file, and would do it again.
+  static func answerLost(at location: String, _ reason: String? = nil) -> TaskFailure {
+    TaskFailure(
+      code: .answerLost,
+      message: """
+        \(location) was sent the whole file, and its answer was lost\(reason.map { " (\($0))" } ?? ""): it may have \
+        taken it. A POST is not sent a second time
+        """, class: .fail)
   }
 
   private func record(_ change: (inout UploadCheckpoint) -> Void) async throws {
