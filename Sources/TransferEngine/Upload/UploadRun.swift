@@ -53,8 +53,8 @@ final class UploadRun: @unchecked Sendable {
             code: .sourceChanging, message: "the source keeps changing while it is uploaded", class: .retry)
         } catch is UploadGone {
           reason = TaskFailure.badResponse("it keeps losing the upload", url: target.location)
-          // Something of it may be there still.
-          await giveUp()
+          // Something of it may be there still, and nothing would remember it.
+          if let session = state?.session { try await abandon(session) }
           state?.session = nil
           // Its beginning has left nothing that is not known.
           state?.intendedAt = 0
@@ -72,6 +72,13 @@ final class UploadRun: @unchecked Sendable {
       return .failed(
         TaskFailure(code: .checkpointFailed, message: "progress could not be recorded: \(error)", class: .wait))
     }
+  }
+
+  /// Gives an upload up before another one takes its place. One that the server does not let go stays.
+  private func abandon(_ session: [UInt8]) async throws {
+    do {
+      try await target.abort(session: session)
+    } catch let failure as TaskFailure where failure.class == .fail {}
   }
 
   /// Nothing will continue this upload.
@@ -119,7 +126,11 @@ final class UploadRun: @unchecked Sendable {
   private func prepare(_ source: any UploadSource) async throws -> UploadOrder {
     let earlier = state
     if earlier?.identity != source.identity {
-      if let session = earlier?.session { try await target.abort(session: session) }
+      if let session = earlier?.session {
+        try await target.abort(session: session)
+      } else if let earlier, earlier.intendedAt > 0 {
+        try await target.forget(earlier.plan, since: earlier.intendedAt)
+      }
       state = UploadCheckpoint(
         identity: source.identity, plan: try await target.plan(size: source.identity.size),
         generation: earlier.map { $0.generation + 1 } ?? 0, intendedAt: 0)
@@ -173,6 +184,11 @@ final class UploadRun: @unchecked Sendable {
     let opens = !order.plan.publishesAtOnce
     if opens { try await record { $0.intendedAt = Int64(Clocks.realtimeMilliseconds()) } }
     let session = opens ? try await opened(order) : try await target.begin(order)
+    guard ledger.mayWrite else {
+      // The task has another owner, which knows nothing of it.
+      if opens { giveUpLater(session) }
+      throw CancellationError()
+    }
     do {
       try await record {
         $0.session = session
@@ -209,7 +225,12 @@ final class UploadRun: @unchecked Sendable {
 
   /// Gives up an upload that no run continues, beside the run, which may have been stopped.
   private func giveUpLater(_ session: [UInt8]) {
-    lane.loop.task { [target] in try? await target.abort(session: session) }
+    lane.loop.task { [target, loop = lane.loop] in
+      for number in 0..<Self.beginnings {
+        do { return try await target.abort(session: session) } catch {}
+        try await loop.sleep(for: .seconds(1 << number))
+      }
+    }
   }
 
   /// The server may have done what it does with the file, and would do it again.

@@ -197,6 +197,7 @@ struct TusTarget: UploadTarget {
   /// Lets the server make one upload of the parts, and records it: another run must not join them again.
   private func join(_ session: inout Session, _ upload: UploadOrder) async throws {
     if upload.mayBeThere { session.isAgain = true }
+    guard ledger.mayWrite else { throw CancellationError() }
     let parts = session.urls.joined(separator: " ")
     session.joined = try await create([("Upload-Concat", "final;\(parts)"), metadata(upload)])
     try await upload.record(session.json)
