@@ -18,6 +18,10 @@ package protocol UploadTarget: Sendable {
   /// What is at the destination; nil if nothing is, or if the protocol cannot tell.
   func look() async throws -> UploadedObject?
 
+  /// Whether the request that makes the object refuses by itself to replace another one, and costs little then: nobody
+  /// needs to look before.
+  func refusesToReplace(_ upload: UploadOrder) async throws -> Bool
+
   /// Opens an upload. It appears at the destination only with ``finish(_:session:receipts:)``, if the plan says so.
   /// Returns its session.
   func begin(_ upload: UploadOrder) async throws -> [UInt8]
@@ -43,6 +47,8 @@ package protocol UploadTarget: Sendable {
 }
 
 extension UploadTarget {
+  package func refusesToReplace(_ upload: UploadOrder) async throws -> Bool { false }
+
   package func kept(of segment: Int, of upload: UploadOrder, session: [UInt8]) async throws -> Int64? { 0 }
 }
 

@@ -57,6 +57,37 @@ import Testing
     #expect(isThere, sourceLocation: location)
   }
 
+  // MARK: Small files
+
+  @Test("a small file costs one request once the store is known to look at conditions, and replaces nothing")
+  func oneRequest() async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes(Self.small))
+      #expect(await harness.run(Self.spec { _ in }).failure == nil)
+      harness.store.delete("films/film.mp4")
+      let before = harness.store.exchanges.count
+      #expect(await harness.run(Self.spec { _ in }).failure == nil)
+      #expect(harness.store.exchanges.dropFirst(before).map(\.operation) == [.putObject])
+      let there = harness.store.put("films/film.mp4", bytes: [1, 2, 3])
+      let outcome = await harness.run(Self.spec { _ in })
+      #expect(outcome.failure?.code == .destinationExists, "\(outcome)")
+      #expect(harness.store.objects["films/film.mp4"]?.etag == there.etag)
+    }
+  }
+
+  @Test("a store that looks at If-Match and not at If-None-Match is looked at before every file, and the task says so")
+  func halfOfTheConditions() async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes(Self.small))
+      harness.store.script { $0["if-match"] == nil ? [.ignoreIfNoneMatch] : [] }
+      #expect(await harness.run(Self.spec { _ in }).object?.remark?.contains("If-None-Match") == true)
+      harness.store.put("films/film.mp4", bytes: [1, 2, 3])
+      let outcome = await harness.run(Self.spec { _ in })
+      #expect(outcome.failure?.code == .destinationExists, "\(outcome)")
+      #expect(harness.store.objects["films/film.mp4"]?.bytes == [1, 2, 3])
+    }
+  }
+
   // MARK: Create
 
   @Test(

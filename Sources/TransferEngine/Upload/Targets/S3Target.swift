@@ -207,6 +207,7 @@ struct S3Target: UploadTarget {
       }
       throw client.failure(error, key)
     }
+    if session.uploadID == nil { try await proveConditions(upload, call) }
     guard let etag = head["etag"] else { throw TaskFailure.badResponse("a part has no ETag", url: location) }
     let echoed = head["x-amz-checksum-crc32c"]
     let proof =
