@@ -162,7 +162,8 @@ let package = Package(
     tests(
       "ControlAPI",
       [
-        "ControlAPI", "HTTPServer", "ReelhaulKafka", "ReelhaulMessages", "ReelhaulPostgres", "ReelhaulClient", "ReelhaulCodec", "ReelhaulSystem", "TaskCore",
+        "ControlAPI", "HTTPServer", "LocalFleet", "ReelhaulKafka", "ReelhaulMessages", "ReelhaulPostgres",
+        "ReelhaulClient", "ReelhaulCodec", "ReelhaulSystem", "TaskCore",
         "TaskStore", "TestKit",
       ]),
     tests("ReelhaulClient", ["ReelhaulClient", "TaskCore", "ReelhaulMessages", "ReelhaulKafka"]),
