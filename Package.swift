@@ -30,6 +30,7 @@ let package = Package(
     .library(name: "ReelhaulWorker", targets: ["ReelhaulWorker"]),
     .library(name: "ReelhaulTestKit", targets: ["ReelhaulTestKit"]),
     .library(name: "ReelhaulClient", targets: ["ReelhaulClient"]),
+    .library(name: "ReelhaulHTTPClient", targets: ["ReelhaulHTTPClient"]),
   ],
   targets: [
     // C libraries, each imported by exactly one Swift module.
@@ -62,6 +63,9 @@ let package = Package(
 
     // What producers and workers of a kind of somebody's own agree on.
     module("ReelhaulTasks", ["ReelhaulCodec", "TaskCore", "ReelhaulMessages"]),
+
+    // For apps and services that reach the fleet over HTTP. It needs Foundation only.
+    module("ReelhaulHTTPClient"),
 
     // The fleet.
     module(
@@ -158,6 +162,7 @@ let package = Package(
     tests("Digest", ["ReelhaulDigest", "ReelhaulCodec"]),
     tests("Curl", ["ReelhaulCurl", "ReelhaulSystem", "TestKit"]),
     tests("Kafka", ["ReelhaulKafka", "LocalFleet", "ReelhaulSystem", "TestKit"]),
+    tests("ReelhaulHTTPClient", ["ReelhaulHTTPClient", "HTTPServer", "ReelhaulCodec", "ReelhaulSystem", "TestKit"]),
     tests("HTTPServer", ["HTTPServer", "ReelhaulSystem", "TestKit"]),
     tests(
       "ControlAPI",

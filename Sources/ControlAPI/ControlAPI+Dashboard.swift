@@ -10,7 +10,10 @@ extension ControlAPI {
 
   private static func asset(_ path: String, _ type: String, _ text: reelhaul_asset) -> Route {
     let bytes = Array(UnsafeRawBufferPointer(start: text.bytes, count: text.count))
-    return Route(method: "GET", path: path, summary: "The dashboard.", hasAnyQuery: true) { _, _ in
+    return Route(
+      method: "GET", path: path, summary: "The dashboard.", needs: .nothing, hasAnyQuery: true,
+      medium: String(type.prefix { $0 != ";" })
+    ) { _, _ in
       HTTPResponse(type: type, bytes)
     }
   }

@@ -10,17 +10,20 @@ extension ControlAPI {
   static let probeRoutes = [
     Route(
       method: "GET", path: "/healthz",
-      summary: "200 as long as this process answers. It asks neither PostgreSQL nor Kafka."
+      summary: "200 as long as this process answers. It asks neither PostgreSQL nor Kafka.",
+      needs: .nothing, medium: "text/plain"
     ) { _, _ in HTTPResponse(type: "text/plain", Array("ok\n".utf8)) },
     Route(
-      method: "GET", path: "/readyz", summary: "200 if the state of the fleet can be read.", answers: [200, 503]
+      method: "GET", path: "/readyz", summary: "200 if the state of the fleet can be read.", needs: .nothing,
+      answers: [200, 503],
+      medium: "text/plain"
     ) { api, _ in
       _ = try await api.store.topicPrefix()
       return HTTPResponse(type: "text/plain", Array("ready\n".utf8))
     },
     Route(
-      method: "GET", path: "/metrics", summary: "The fleet's gauges in the text format of Prometheus.",
-      answers: [200, 503]
+      method: "GET", path: "/metrics", summary: "The fleet's gauges in the text format of Prometheus.", needs: .read,
+      answers: [200, 503], medium: "text/plain"
     ) { api, _ in
       HTTPResponse(type: "text/plain; version=0.0.4; charset=utf-8", try await api.metrics())
     },
@@ -30,15 +33,19 @@ extension ControlAPI {
     Route(
       method: "GET", path: "/v1/overview",
       summary: "How many tasks are in each state, what moves now, and how many workers are live; at most 2 s old.",
-      answers: [200, 503]
+      needs: .read, answers: [200, 503], gives: .overview
     ) { api, _ in HTTPResponse(type: json, try await api.overview()) },
-    Route(method: "GET", path: "/v1/workers", summary: "The workers and their leases.", answers: [200, 503]) { api, _ in
+    Route(
+      method: "GET", path: "/v1/workers", summary: "The workers and their leases.", needs: .read, answers: [200, 503],
+      gives: .object([.must("workers", .list(.worker))])
+    ) { api, _ in
       let workers = try await api.store.workers()
       return HTTPResponse(type: json, array("workers", workers, WorkerDocumentJSON.write))
     },
     Route(
       method: "GET", path: "/v1/limits", summary: "Limits, how much of each is used, and the weights of queues.",
-      answers: [200, 503]
+      needs: .read,
+      answers: [200, 503], gives: .object([.must("limits", .list(.limit))])
     ) { api, _ in
       let limits = try await api.store.limits()
       return HTTPResponse(type: json, array("limits", limits, { $0.write(to: &$1) }))

@@ -13,7 +13,7 @@ extension ControlAPI {
       they change; `trouble` while the fleet's state cannot be read; `ping` every 15 s in which nothing changes. Every connection begins with the state as it is, so \
       that nothing is missed after a break.
       """,
-    query: listFields, answers: [200, 400]
+    needs: .read, query: listFields, answers: [200, 400], medium: "text/event-stream"
   ) { api, call in
     // A wrong filter is an answer, not an event.
     _ = try filter(call.query)

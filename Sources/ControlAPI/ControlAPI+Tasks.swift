@@ -16,26 +16,29 @@ extension ControlAPI {
   private static let filters = [
     Route.Field(name: "state", help: "Only tasks in this state.", values: TaskStatus.allCases.map(\.rawValue)),
     Route.Field(name: "queue", help: "Only tasks of this queue."),
-    Route.Field(name: "limit", help: "How many tasks at most: 1 to 1000, or else 100."),
+    Route.Field(name: "limit", help: "How many tasks at most, or else 100.", schema: .integer("", 1...1000)),
   ]
 
   static let listFields = filters
 
   static let taskRoutes = [
     Route(
-      method: "GET", path: "/v1/tasks", summary: "The tasks, the newest first.", query: filters, answers: [200, 400]
+      method: "GET", path: "/v1/tasks", summary: "The tasks, the newest first.", needs: .read, query: filters,
+      gives: .taskList
     ) { api, call in HTTPResponse(type: json, try await api.list(call.query)) },
     Route(
       method: "POST", path: "/v1/tasks",
       summary: "Submits one task, or with JSON lines many. The answer comes once Kafka has them.",
-      accepts: [json, lines], answers: [202, 413, 415, 422]
+      needs: .write, accepts: [json, lines], takes: .submission,
+      example: #"{"source": "https://example.org/talk.mp4", "destination": "storage://default/talk.mp4"}"#,
+      answers: [202], gives: .either([.submitted, .submittedLines])
     ) { api, call in
       let isMany = call.request.headers["content-type"]?.lowercased().hasPrefix(lines) == true
       return isMany ? try await api.submitMany(call.request) : try await api.submitOne(call.request)
     },
     Route(
       method: "GET", path: "/v1/tasks/{id}", summary: "All about a task, as `reelhaul show --json` tells it.",
-      answers: [200, 400, 404]
+      needs: .read, segments: ["id": .id], answers: [200, 404], gives: .shownTask
     ) { api, call in
       HTTPResponse(type: json, try await api.show(call.path["id"] ?? ""))
     },
@@ -45,7 +48,10 @@ extension ControlAPI {
         Sends a command to a task: pause, resume, cancel, retry, remove (with `files`, whether its file goes too), \
         prioritize (with `priority`). The answer comes once Kafka has it; the fleet applies it soon after.
         """,
-      accepts: [json], answers: [202, 400, 404, 415, 422]
+      needs: .write,
+      segments: [
+        "id": .id, "action": .text(values: ["pause", "resume", "cancel", "retry", "remove", "prioritize"]),
+      ], accepts: [json], takes: .actionBody, example: "{}", answers: [202, 404], gives: .sentCommand
     ) { api, call in
       try await api.control(call.path["id"] ?? "", call.path["action"] ?? "", call.request.body)
     },

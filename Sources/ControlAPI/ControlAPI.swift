@@ -17,14 +17,15 @@ package struct ControlAPI: HTTPHandler {
   let version: String
   /// Nil if this server reads no events.
   let events: EventHub?
+  /// The OpenAPI document.
+  let description: [UInt8]
   let snapshots = Snapshots()
   /// The names under which the server may be called. Another name in `Host` is a page of somebody else's whose name was
   /// made to lead here.
   let names: Set<String>
 
   static let bodyLimit = 4 << 20
-  static let routes =
-    probeRoutes + taskRoutes + fleetRoutes + [eventRoute, descriptionRoute] + eventRoutes + dashboardRoutes
+  static let routes = probeRoutes + taskRoutes + fleetRoutes + [eventRoute] + eventRoutes + descriptionRoutes + dashboardRoutes
 
   package init(
     store: any ControlStore, send: @escaping Send, loop: EventLoop, version: String, names: Set<String> = [],
@@ -35,6 +36,7 @@ package struct ControlAPI: HTTPHandler {
     self.loop = loop
     self.version = version
     self.events = events
+    description = OpenAPI(routes: Self.routes, version: version).encoded()
     self.names = names.union(["localhost", "127.0.0.1", "[::1]"])
   }
 
@@ -52,6 +54,7 @@ package struct ControlAPI: HTTPHandler {
     case .failure(let refused): return dressed(refused.response)
     case .success(let (route, path)):
       do {
+        try route.check(path)
         let call = Route.Call(request: request, path: path, query: try route.fields(of: request))
         return dressed(validated(try await route.run(self, call), request))
       } catch let error as HTTPError {

@@ -220,7 +220,8 @@ struct UpRun {
   }
 
   private func announce(_ fleet: LocalFleet, dashboard: String) throws {
-    let lines = fleet.environment.sorted { $0.key < $1.key }.map { SettingsFile.line($0.key, $0.value) }
+    let environment = fleet.environment.merging(["REELHAUL_API": dashboard]) { $1 }
+    let lines = environment.sorted { $0.key < $1.key }.map { SettingsFile.line($0.key, $0.value) }
     // The file contains the database's password.
     try TextFile.write(lines.joined(), to: fleet.layout.environmentFile, mode: 0o600)
     let workers = fleet.workers.count
