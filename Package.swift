@@ -168,7 +168,7 @@ let package = Package(
     tests(
       "ControlAPI",
       [
-        "ControlAPI", "HTTPServer", "ReelhaulKafka", "ReelhaulMessages", "ReelhaulPostgres", "ReelhaulClient",
+        "ControlAPI", "HTTPServer", "LocalFleet", "ReelhaulKafka", "ReelhaulMessages", "ReelhaulPostgres", "ReelhaulClient",
         "ReelhaulCodec", "ReelhaulSystem", "TaskCore", "TaskStore", "TestKit",
       ]),
     tests("ReelhaulClient", ["ReelhaulClient", "TaskCore", "ReelhaulMessages", "ReelhaulKafka"]),
