@@ -119,8 +119,10 @@ import Testing
       client.send("GET /v1/stream HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer \(token)\r\n\r\n")
       #expect(client.receive { $0.contains("event: tasks\n") }.contains("HTTP/1.1 200"))
       #expect(try await bench.store.revokeToken(name) != nil)
-      // The server ends the stream.
+      // The server ends the stream; otherwise the client gives up after a time.
       _ = client.receive()
+      let open = try await bench.loop.task { server.connectionCount }.value
+      #expect(open == 0)
       #expect(await bench.ask(as: token, "GET", "/v1/tasks").status == 401)
       #expect(await bench.ask("GET", "/v1/tasks", "", ["Cookie": "\(cookie)"]).status == 401)
       var status = 200
