@@ -17,7 +17,12 @@ extension ControlAPI {
         Submits one task, or with JSON lines many. The answer comes once Kafka has them. With `Idempotency-Key`, the same \
         key is the same task, and must come with the same body.
         """,
-      needs: .write, isPerQueue: true, query: Waiting.fields, accepts: [json, lines], takes: .submission,
+      needs: .write, isPerQueue: true, query: Waiting.fields,
+      headers: [
+        .init(
+          name: "Idempotency-Key", help: "Makes the request repeatable: the same key is the same task.",
+          schema: .text(pattern: "^[!-~]+$", length: 1...255))
+      ], accepts: [json, lines], takes: .submission,
       example: #"{"source": "https://example.org/talk.mp4", "destination": "storage://default/talk.mp4"}"#,
       answers: [200, 202, 409], gives: .either([.submitted, .submittedLines])
     ) { api, call in
@@ -27,7 +32,7 @@ extension ControlAPI {
   ]
 
   private func submitOne(_ call: Route.Call) async throws -> HTTPResponse {
-    let waiting = try Waiting(call.query)
+    let waiting = Waiting(call.query)
     let id = try IdempotencyKeys.key(of: call.request).map { IdempotencyKeys.id($0, of: call.principal) }
     let command: Command
     do throws(Rejection) {
@@ -99,7 +104,7 @@ extension ControlAPI {
   /// `{"results": [{"line": 1, "id": …} or {"line": 2, "error": …}]}`; the right lines are sent although others are wrong.
   /// With a key, each line without an id gets one of its key and number.
   private func submitMany(_ call: Route.Call) async throws -> HTTPResponse {
-    let waiting = try Waiting(call.query)
+    let waiting = Waiting(call.query)
     let key = try IdempotencyKeys.key(of: call.request)
     if let key { try keys.claim(IdempotencyKeys.id("\(key) lines", of: call.principal), body: call.request.body) }
     var lines = try Self.read(call.request.body, key: key, of: call.principal)
