@@ -136,9 +136,13 @@ extension ControlAPI {
         throw HTTPError(413, "there are more than \(Self.mostLines) lines: send them in several requests")
       }
       let command = Result { () throws(Rejection) in
-        try CommandDecoder.decode(line: Array(line)) {
+        let command = try CommandDecoder.decode(line: Array(line)) {
           key.map { IdempotencyKeys.id("\($0) line \(index + 1)", of: principal) } ?? ids.make()
         }
+        guard case .control(var control) = command else { return command }
+        // Who shows a token cannot act under another name.
+        if principal.token != nil || control.actor == nil { control.actor = principal.actor }
+        return .control(control)
       }
       lines.append(Line(number: index + 1, command: command))
     }

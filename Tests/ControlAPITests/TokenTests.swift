@@ -99,6 +99,13 @@ import Testing
         "POST", "/v1/tasks", lines, ["Authorization": "Bearer \(token)"], type: "application/x-ndjson")
       #expect(many.body.contains(#""line":1,"code""#) && many.body.contains(#""line":2,"code""#))
       #expect(many.status == 202 && many.body.contains(#""line":3,"id""#))
+      let forged = "{\"command\": \"pause\", \"taskId\": \"\(mine)\", \"actor\": \"somebody\"}"
+      _ = await bench.ask(
+        "POST", "/v1/tasks", forged, ["Authorization": "Bearer \(token)"], type: "application/x-ndjson")
+      let actors = bench.sent.withLock { $0 }.compactMap { command -> String? in
+        if case .control(let control) = command { control.actor } else { nil }
+      }
+      #expect(actors.count == 2 && actors.allSatisfy { $0.hasPrefix("admin ") })
       let (untouched, canceled) = (try await bench.store.task(other), try await bench.store.task(mine))
       #expect(untouched?.state == .queued && canceled?.state == .canceled)
     }

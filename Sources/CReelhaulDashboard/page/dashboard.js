@@ -235,7 +235,7 @@ function map(task) {
 
 async function act(task, action) {
   if (["cancel", "remove"].includes(action) && !confirm(`Really ${action} ${title(task)}?`)) return;
-  const answer = await post(`v1/tasks/${task.id}/${action}`, "application/json", "{}");
+  const answer = await post(`v1/tasks/${task.id}/actions/${action}`, "application/json", "{}");
   const text = $("#answer");
   if (text) text.textContent = answer.ok ? `${action}: sent` : answer.problem;
 }

@@ -6,7 +6,7 @@ import ReelhaulSystem
 import ReelhaulTelemetry
 import TaskStore
 
-/// The HTTP API and the dashboard, served by this process.
+/// The HTTP API and the dashboard, served by this process. While it serves, it works off operations.
 enum ControlServer {
   static let port = 8080
 
@@ -19,9 +19,10 @@ enum ControlServer {
     let loop = EventLoop(name: "http")
     defer { loop.shutdown() }
     let events = EventHub(loop: loop, kafka: kafka, topics: topics)
+    let letters = try DeadLetterReader(kafka, topicPrefix: topics.prefix)
     let handler = ControlAPI(
       store: store, send: { try await client.send($0) }, loop: loop, version: Program.version,
-      settings: address.settings, log: log, events: events)
+      settings: address.settings, log: log, events: events, deadLetters: letters)
     var settings = HTTPServer.Settings()
     settings.host = address.host
     // The rest of the files is for PostgreSQL, Kafka and this process.
@@ -31,17 +32,21 @@ enum ControlServer {
       settings.port = $0
       return HTTPServer(loop: loop, settings: settings, handler: handler)
     }
+    let driver = OperationDriver(store: store, send: { try await client.send($0) }, loop: loop)
+    let operations = loop.task { await driver.run() }
+    let outcome: Swift.Result<Result, any Error>
     do {
       let host = address.host.contains(":") ? "[\(address.host)]" : address.host
-      let result = try await body("http://\(host):\(port)\(address.settings.prefix)/")
-      await server.stop()
-      await events.stop()
-      return result
+      outcome = .success(try await body("http://\(host):\(port)\(address.settings.prefix)/"))
     } catch {
-      await server.stop()
-      await events.stop()
-      throw error
+      outcome = .failure(error)
     }
+    operations.cancel()
+    _ = await operations.result
+    await server.stop()
+    await events.stop()
+    await letters.close()
+    return try outcome.get()
   }
 
   private static func listening(_ ports: [Int], _ make: (Int) -> HTTPServer) async throws -> (HTTPServer, port: Int) {
