@@ -28,11 +28,8 @@ extension ControlAPI {
     ) { api, call in try await api.events(call) }
   ]
 
-  /// The queues whose tasks the caller may see; nil for all.
-  private func allowedQueues(_ call: Route.Call) -> Set<String>? { call.principal.queues }
-
   private func events(_ call: Route.Call) async throws -> HTTPResponse {
-    let filter = try EventFilter(call.query, allowed: allowedQueues(call))
+    let filter = try EventFilter(call.query, allowed: call.principal.queues)
     let start = try await start(call, filter)
     guard let hub = events else { throw HTTPError(503, "this server reads no events") }
     let wantsProgress = call.query["progress"] == "true"

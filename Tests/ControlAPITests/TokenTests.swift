@@ -99,6 +99,13 @@ import Testing
         "POST", "/v1/tasks", lines, ["Authorization": "Bearer \(token)"], type: "application/x-ndjson")
       #expect(many.body.contains(#""line":1,"code""#) && many.body.contains(#""line":2,"code""#))
       #expect(many.status == 202 && many.body.contains(#""line":3,"id""#))
+      let forged = "{\"command\": \"pause\", \"taskId\": \"\(mine)\", \"actor\": \"somebody\"}"
+      _ = await bench.ask(
+        "POST", "/v1/tasks", forged, ["Authorization": "Bearer \(token)"], type: "application/x-ndjson")
+      let actors = bench.sent.withLock { $0 }.compactMap { command -> String? in
+        if case .control(let control) = command { control.actor } else { nil }
+      }
+      #expect(actors.count == 2 && actors.allSatisfy { $0.hasPrefix("admin ") })
       let (untouched, canceled) = (try await bench.store.task(other), try await bench.store.task(mine))
       #expect(untouched?.state == .queued && canceled?.state == .canceled)
     }
@@ -119,8 +126,10 @@ import Testing
       client.send("GET /v1/stream HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer \(token)\r\n\r\n")
       #expect(client.receive { $0.contains("event: tasks\n") }.contains("HTTP/1.1 200"))
       #expect(try await bench.store.revokeToken(name) != nil)
-      // The server ends the stream.
+      // The server ends the stream; otherwise the client gives up after a time.
       _ = client.receive()
+      let open = try await bench.loop.task { server.connectionCount }.value
+      #expect(open == 0)
       #expect(await bench.ask(as: token, "GET", "/v1/tasks").status == 401)
       #expect(await bench.ask("GET", "/v1/tasks", "", ["Cookie": "\(cookie)"]).status == 401)
       var status = 200

@@ -17,7 +17,8 @@ import Testing
 
   private static let pieces = [
     "\r\n", "\n", "\r", "\0", ":", " ", "\t", ";", "Content-Length: 9\r\n", "Transfer-Encoding: chunked\r\n",
-    "Transfer-Encoding: identity\r\n", "ffffffffffffffff\r\n", "0\r\n\r\n", "\u{FFFD}", "%00", "HTTP/1.1", "Host: b\r\n",
+    "Transfer-Encoding: identity\r\n", "ffffffffffffffff\r\n", "0\r\n\r\n", "\u{FFFD}", "%00", "HTTP/1.1",
+    "Host: b\r\n",
   ].map { Array($0.utf8) }
 
   /// Bytes of memory in use.
@@ -85,7 +86,8 @@ import Testing
       #expect(whole != ["out of bounds"])
       if whole.last.map({ $0.count == 3 }) == true { refused += 1 }
       guard number % 4 == 0 else { continue }
-      let cuts = (0..<Int.random(in: 1...4, using: &random)).map { _ in Int.random(in: 0...bytes.count, using: &random) }
+      let cuts = (0..<Int.random(in: 1...4, using: &random)).map { _ in Int.random(in: 0...bytes.count, using: &random)
+      }
       let cut = Self.outcome(bytes, cuts: cuts.sorted(), 64)
       // Of what cannot be read, the first fault in sight decides; which requests came before it does not change.
       #expect(cut.filter { $0.count > 3 } == whole.filter { $0.count > 3 }, "\(String(decoding: bytes, as: UTF8.self))")
