@@ -62,6 +62,8 @@ extension ControlAPI {
   func overview() async throws -> [UInt8] {
     try await snapshots.value("overview", age: .seconds(2)) { [store] in
       let (counts, workers, backlog) = (try await store.counts(), try await store.workers(), try await store.backlog())
+      let today = try await store.settledToday()
+      func ended(_ outcome: TaskState) -> Int { today.reduce(0) { $0 + ($1.outcome == outcome ? $1.tasks : 0) } }
       let live = workers.filter(\.isLive)
       return JSONWriter.write { json in
         json.object { json in
@@ -75,6 +77,9 @@ extension ControlAPI {
           json.member("bytesPerSecond", live.reduce(0) { $0 + $1.bytesPerSecond })
           json.member("running", live.reduce(0) { $0 + $1.running })
           json.member("workers", live.count)
+          json.member("bytesToday", today.reduce(0) { $0 + $1.bytes })
+          json.member("succeededToday", ended(.succeeded))
+          json.member("failedToday", ended(.failed))
           json.member("eventsBehindSeconds", Int(backlog.eventAge.components.seconds))
           let handled = live.reduce(into: Set<TaskKind>()) { $0.formUnion($1.kinds) }
           json.member("kindsWithoutWorker", backlog.kinds.subtracting(handled).map(\.rawValue).sorted())

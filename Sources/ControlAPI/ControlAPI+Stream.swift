@@ -16,14 +16,14 @@ extension ControlAPI {
     query: listFields, answers: [200, 400]
   ) { api, call in
     // A wrong filter is an answer, not an event.
-    _ = try filter(call.query)
+    let query = try TaskListQuery(call.query)
     return HTTPResponse(
       headers: ["Content-Type": "text/event-stream", "X-Accel-Buffering": "no", "Cache-Control": "no-store"],
-      body: .stream { stream in await api.stream(call.query, to: stream) })
+      body: .stream { stream in await api.stream(query, named: call.query, to: stream) })
   }
 
-  private func stream(_ query: [String: String], to stream: HTTPStream) async {
-    let key = "tasks " + query.sorted { $0.key < $1.key }.map { "\($0)=\($1)" }.joined(separator: "&")
+  private func stream(_ query: TaskListQuery, named name: [String: String], to stream: HTTPStream) async {
+    let key = "tasks " + name.sorted { $0.key < $1.key }.map { "\($0)=\($1)" }.joined(separator: "&")
     var last: [String: [UInt8]] = [:]
     var quiet = BootInstant.now
     guard stream.send(Array("retry: 1000\n\n".utf8)) else { return }

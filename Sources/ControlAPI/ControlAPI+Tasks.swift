@@ -13,18 +13,7 @@ extension ControlAPI {
   static let lines = "application/x-ndjson"
   private static let mostLines = 10_000
 
-  private static let filters = [
-    Route.Field(name: "state", help: "Only tasks in this state.", values: TaskStatus.allCases.map(\.rawValue)),
-    Route.Field(name: "queue", help: "Only tasks of this queue."),
-    Route.Field(name: "limit", help: "How many tasks at most: 1 to 1000, or else 100."),
-  ]
-
-  static let listFields = filters
-
   static let taskRoutes = [
-    Route(
-      method: "GET", path: "/v1/tasks", summary: "The tasks, the newest first.", query: filters, answers: [200, 400]
-    ) { api, call in HTTPResponse(type: json, try await api.list(call.query)) },
     Route(
       method: "POST", path: "/v1/tasks",
       summary: "Submits one task, or with JSON lines many. The answer comes once Kafka has them.",
@@ -50,34 +39,6 @@ extension ControlAPI {
       try await api.control(call.path["id"] ?? "", call.path["action"] ?? "", call.request.body)
     },
   ]
-
-  /// Throws ``HTTPError``.
-  static func filter(_ query: [String: String]) throws -> TaskFilter {
-    var filter = TaskFilter(state: query["state"].flatMap { TaskStatus(rawValue: $0) }, queue: query["queue"])
-    if let text = query["limit"] {
-      guard let limit = Int(text), 1...1000 ~= limit else { throw HTTPError(400, "\"limit\" must be from 1 to 1000") }
-      filter.limit = limit
-    }
-    return filter
-  }
-
-  /// `{"tasks": […], "hasMore": …}`
-  func list(_ query: [String: String]) async throws -> [UInt8] {
-    let filter = try Self.filter(query)
-    var wider = filter
-    wider.limit += 1
-    let found = try await store.tasks(wider)
-    let reports = try await TaskReport.of(Array(found.prefix(filter.limit)), in: store)
-    return JSONWriter.write(capacity: 64 << 10) { json in
-      json.object { json in
-        json.name("tasks")
-        json.array { json in
-          for report in reports { TaskReport.write(report, to: &json) }
-        }
-        json.member("hasMore", found.count > filter.limit)
-      }
-    }
-  }
 
   private func task(_ text: String) async throws -> TaskDocument {
     guard let id = UniqueID(text) else { throw HTTPError(400, "\"\(text.prefix(100))\" is no task id") }

@@ -8,6 +8,8 @@ struct Route: Sendable {
     var help: String
     /// The allowed values; empty for any text.
     var values: [String] = []
+    /// Whether several values may be given, separated by commas.
+    var isList = false
   }
 
   /// A request that fits a route.
@@ -58,8 +60,10 @@ struct Route: Sendable {
       guard values.updateValue(value, forKey: name) == nil else {
         throw HTTPError(400, "the query field \"\(name)\" is there twice")
       }
-      guard field.values.isEmpty || field.values.contains(value) else {
-        throw HTTPError(400, "\"\(name)\" must be one of \(field.values.joined(separator: ", "))")
+      let words = field.isList ? value.split(separator: ",", omittingEmptySubsequences: false).map(String.init) : [value]
+      guard field.values.isEmpty || words.allSatisfy(field.values.contains) else {
+        let choices = field.values.joined(separator: ", ")
+        throw HTTPError(400, "\"\(name)\" must be \(field.isList ? "of" : "one of") \(choices)")
       }
     }
     return values
