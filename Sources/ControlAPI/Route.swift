@@ -29,6 +29,9 @@ struct Route: Sendable {
     /// What a value must be, if it is more than one of `values`.
     var schema: JSONSchema?
 
+    /// Whether several values may be given, separated by commas.
+    var isList = false
+
     var form: JSONSchema { schema ?? .text(values: values) }
   }
 
@@ -62,6 +65,8 @@ struct Route: Sendable {
   /// The schemas of the segments in braces; any text otherwise.
   let segments: [String: JSONSchema]
   let query: [Field]
+  /// Header fields that only some routes heed.
+  let headers: [Field]
   /// Whether the query is the page's own, which its script reads.
   let hasAnyQuery: Bool
   /// The media types of the body; empty if there is none.
@@ -81,7 +86,8 @@ struct Route: Sendable {
 
   init(
     method: String, path: String, summary: String, needs: Need? = nil, isPerQueue: Bool = false,
-    segments: [String: JSONSchema] = [:], query: [Field] = [], hasAnyQuery: Bool = false, accepts: [String] = [],
+    segments: [String: JSONSchema] = [:], query: [Field] = [], headers: [Field] = [], hasAnyQuery: Bool = false,
+    accepts: [String] = [],
     takes: JSONSchema? = nil, example: String? = nil, answers: [Int] = [200], gives: JSONSchema? = nil,
     medium: String = "application/json", run: @escaping @Sendable (ControlAPI, Call) async throws -> HTTPResponse
   ) {
@@ -93,6 +99,7 @@ struct Route: Sendable {
     self.isPerQueue = isPerQueue
     self.segments = segments
     self.query = query
+    self.headers = headers
     self.hasAnyQuery = hasAnyQuery
     self.accepts = accepts
     self.takes = takes
@@ -141,7 +148,11 @@ struct Route: Sendable {
       guard values.updateValue(value, forKey: name) == nil else {
         throw HTTPError(400, "the query field \"\(name)\" is there twice")
       }
-      if let problem = field.form.problem(ofText: value) { throw HTTPError(400, "\"\(name)\" must be \(problem)") }
+      let words =
+        field.isList ? value.split(separator: ",", omittingEmptySubsequences: false).map(String.init) : [value]
+      for word in words {
+        if let problem = field.form.problem(ofText: word) { throw HTTPError(400, "\"\(name)\" must be \(problem)") }
+      }
     }
     return values
   }

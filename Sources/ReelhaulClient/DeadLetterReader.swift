@@ -119,7 +119,7 @@ package actor DeadLetterReader: DeadLetterSource {
 
   /// The newest of the letters that were read: `ranges` of what the topic has. Within a partition they come by their
   /// offsets, and among partitions by their times. It ends where a partition has older letters that were not read.
-  package static func newest(
+  static func newest(
     _ letters: [DeadLetter], in ranges: [Int32: Range<Int64>], of bounds: [Int32: Range<Int64>], limit: Int
   ) -> DeadLetterPage {
     var stacks = Dictionary(grouping: letters, by: \.partition).mapValues { $0.sorted { $0.offset < $1.offset } }
@@ -127,9 +127,7 @@ package actor DeadLetterReader: DeadLetterSource {
     var page = DeadLetterPage(letters: [])
     while page.letters.count < limit {
       let heads = stacks.values.compactMap(\.last)
-      guard let newest = heads.max(by: { ($0.at, $1.partition, $0.offset) < ($1.at, $0.partition, $1.offset) }) else {
-        break
-      }
+      guard let newest = heads.max(by: { ($0.at, $1.partition, $0.offset) < ($1.at, $0.partition, $1.offset) }) else { break }
       page.letters.append(newest)
       stacks[newest.partition]?.removeLast()
       next[newest.partition] = newest.offset
@@ -157,10 +155,10 @@ package actor DeadLetterReader: DeadLetterSource {
       for waiter in next { waiter.resume() }
     }
     do throws(KafkaError) {
-      if let tail { return try await body(tail) }
-      let opened = try TopicTail(configuration, topic: topic)
-      tail = opened
-      return try await body(opened)
+      let open: TopicTail
+      if let tail { open = tail } else { open = try TopicTail(configuration, topic: topic) }
+      tail = open
+      return try await body(open)
     } catch {
       throw ReelhaulClientError(error)
     }

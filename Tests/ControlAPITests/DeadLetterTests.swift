@@ -39,9 +39,11 @@ import Testing
   private func ask(
     _ bench: APIBench, _ letters: [DeadLetter], _ method: String, _ target: String, _ body: String = ""
   ) async -> (status: Int, body: String) {
-    var bench = bench
-    bench.deadLetters = Letters(letters: letters)
-    let answer = await bench.ask(method, target, body)
+    let other = APIBench(
+      store: bench.store, pool: bench.pool, loop: bench.loop, deadLetters: Letters(letters: letters))
+    let answer = await other.ask(method, target, body)
+    let sent = other.sent.withLock { $0 }
+    bench.sent.withLock { $0 += sent }
     return (answer.status, answer.body)
   }
 
