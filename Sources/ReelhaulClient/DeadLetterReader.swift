@@ -127,7 +127,9 @@ package actor DeadLetterReader: DeadLetterSource {
     var page = DeadLetterPage(letters: [])
     while page.letters.count < limit {
       let heads = stacks.values.compactMap(\.last)
-      guard let newest = heads.max(by: { ($0.at, $1.partition, $0.offset) < ($1.at, $0.partition, $1.offset) }) else { break }
+      guard let newest = heads.max(by: { ($0.at, $1.partition, $0.offset) < ($1.at, $0.partition, $1.offset) }) else {
+        break
+      }
       page.letters.append(newest)
       stacks[newest.partition]?.removeLast()
       next[newest.partition] = newest.offset

@@ -1,7 +1,6 @@
 import CommandLineKit
 import ControlAPI
 import ReelhaulClient
-import ReelhaulKafka
 import ReelhaulCodec
 import ReelhaulKafka
 import ReelhaulMessages
