@@ -32,6 +32,18 @@ static const char event_details[] = {
 #embed "migrations/0008_event_details.sql"
 };
 
+static const char counts[] = {
+#embed "migrations/0009_counts.sql"
+};
+
+static const char operations[] = {
+#embed "migrations/0010_operations.sql"
+};
+
+static const char tokens[] = {
+#embed "migrations/0011_tokens.sql"
+};
+
 static const rh_migration migrations[] = {
     {1, "schema", tables, sizeof tables},
     {2, "envelope", envelope, sizeof envelope},
@@ -41,6 +53,9 @@ static const rh_migration migrations[] = {
     {6, "former_names", former_names, sizeof former_names},
     {7, "losses", losses, sizeof losses},
     {8, "event_details", event_details, sizeof event_details},
+    {9, "counts", counts, sizeof counts},
+    {10, "operations", operations, sizeof operations},
+    {11, "tokens", tokens, sizeof tokens},
 };
 const rh_migration *const rh_migrations = migrations;
 const size_t rh_migration_count = sizeof migrations / sizeof migrations[0];
@@ -66,6 +81,16 @@ static const char routines[] = {
 #embed "routines/08_sweep.sql"
     ,
 #embed "routines/09_reading.sql"
+    ,
+#embed "routines/10_counts.sql"
+    ,
+#embed "routines/11_listing.sql"
+    ,
+#embed "routines/11_operations.sql"
+    ,
+#embed "routines/12_audit.sql"
+    ,
+#embed "routines/12_tokens.sql"
     ,
 #embed "routines/90_version_before.sql"
     ,

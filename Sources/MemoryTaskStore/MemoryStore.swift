@@ -149,8 +149,8 @@ package final class MemoryStore: TaskStore {
     transaction { state in Array(state.tasks.keys.filter(ending.matches).sorted(by: >).prefix(limit)) }
   }
 
-  package func tasks(_ filter: TaskFilter) async throws -> [TaskDocument] {
-    transaction { $0.documents(filter) }
+  package func page(_ filter: TaskFilter) async throws -> TaskPage<TaskDocument> {
+    transaction { $0.page(filter) }
   }
 
   package func workers() async throws -> [WorkerDocument] {
@@ -175,6 +175,11 @@ extension MemoryStore {
   /// Ends the worker's lease now.
   package func expireLease(of worker: WorkerID) {
     transaction { $0.workers[worker]?.leaseUntil = Timestamp(microseconds: $0.now.microseconds - 1) }
+  }
+
+  /// Asks all workers to end.
+  package func drainWorkers() {
+    transaction { state in for id in state.workers.keys { state.workers[id]?.isDraining = true } }
   }
 
   /// Makes a delayed task due now.
