@@ -76,7 +76,9 @@ static const char routines[] = {
     ,
 #embed "routines/11_listing.sql"
     ,
-#embed "routines/12_audit.sql"
+#embed "routines/12_fleet.sql"
+    ,
+#embed "routines/13_audit.sql"
     ,
 #embed "routines/90_version_before.sql"
     ,

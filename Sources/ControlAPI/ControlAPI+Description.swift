@@ -41,7 +41,9 @@ extension ControlAPI {
       json.name("parameters")
       json.array { json in
         for name in names { write(name, in: "path", help: "", values: [], to: &json) }
-        for field in route.query { write(field.name, in: "query", help: field.help, values: field.isList ? [] : field.values, to: &json) }
+        for field in route.query {
+          write(field.name, in: "query", help: field.help, values: field.isList ? [] : field.values, to: &json)
+        }
       }
       if !route.accepts.isEmpty {
         json.name("requestBody")

@@ -45,35 +45,32 @@ extension ControlAPI {
     },
   ]
 
-  private static func array<Element>(
-    _ name: StaticString, _ elements: [Element], _ write: (Element, inout JSONWriter) -> Void
+  static func array<Element>(
+    _ name: StaticString, _ elements: [Element], hasMore: Bool? = nil, _ write: (Element, inout JSONWriter) -> Void
   ) -> [UInt8] {
-    JSONWriter.write { json in
+    JSONWriter.write(capacity: 4096) { json in
       json.object { json in
         json.name(name)
         json.array { json in
           for element in elements { write(element, &json) }
         }
+        if let hasMore { json.member("hasMore", hasMore) }
       }
     }
   }
 
   /// What the first page shows.
   func overview() async throws -> [UInt8] {
-    try await snapshots.value("overview", age: .seconds(2)) { [store] in
+    try await snapshots.value("overview", age: .seconds(2)) { [self] in
       let (counts, workers, backlog) = (try await store.counts(), try await store.workers(), try await store.backlog())
-      let today = try await store.settledToday()
+      let (today, held) = (try await store.settledToday(), try await self.held())
+      let failures = try await newestFailures()
       func ended(_ outcome: TaskState) -> Int { today.reduce(0) { $0 + ($1.outcome == outcome ? $1.tasks : 0) } }
       let live = workers.filter(\.isLive)
       return JSONWriter.write { json in
         json.object { json in
           json.name("counts")
-          json.object { json in
-            for state in TaskState.allCases {
-              json.name(state.rawValue)
-              json.integer(counts[state] ?? 0)
-            }
-          }
+          TaskState.write(counts, to: &json)
           json.member("bytesPerSecond", live.reduce(0) { $0 + $1.bytesPerSecond })
           json.member("running", live.reduce(0) { $0 + $1.running })
           json.member("workers", live.count)
@@ -81,10 +78,61 @@ extension ControlAPI {
           json.member("succeededToday", ended(.succeeded))
           json.member("failedToday", ended(.failed))
           json.member("eventsBehindSeconds", Int(backlog.eventAge.components.seconds))
+          json.name("stuck")
+          json.raw(held)
+          json.name("failures")
+          json.raw(failures)
           let handled = live.reduce(into: Set<TaskKind>()) { $0.formUnion($1.kinds) }
           json.member("kindsWithoutWorker", backlog.kinds.subtracting(handled).map(\.rawValue).sorted())
         }
       }
     }
+  }
+
+  /// What holds tasks that do not run. It looks at thousands of tasks, so it is read less often than the rest.
+  private func held() async throws -> [UInt8] {
+    try await snapshots.value("held", age: .seconds(10)) { [store] in
+      let held = try await store.heldTasks().prefix(Self.mostHeld)
+      return JSONWriter.write { json in
+        json.array { json in
+          for held in held {
+            json.object { json in
+              json.member("reason", StuckReason.word(held))
+              json.member("count", held.tasks)
+              json.member("isAtLeast", held.isAtLeast)
+              json.member("text", StuckReason.sentence(held))
+              json.member("query", Self.query(StuckReason.query(held)))
+            }
+          }
+        }
+      }
+    }
+  }
+
+  private func newestFailures() async throws -> [UInt8] {
+    try await snapshots.value("newest failures", age: .seconds(5)) { [store] in
+      let failures = try await FailureReport.read(limit: 5, from: store)
+      return JSONWriter.write { json in
+        json.array { json in
+          for failure in failures { failure.write(to: &json) }
+        }
+      }
+    }
+  }
+
+  private static let mostHeld = 20
+
+  private static func query(_ fields: [(name: String, value: String)]) -> String {
+    fields.map { field in
+      let value = field.value.utf8.map { byte in
+        switch UInt8(byte) {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+          UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"):
+          String(UnicodeScalar(byte))
+        default: "%" + Hex.encode([byte]).uppercased()
+        }
+      }
+      return "\(field.name)=\(value.joined())"
+    }.joined(separator: "&")
   }
 }

@@ -21,7 +21,9 @@ package struct ControlAPI: HTTPHandler {
   let names: Set<String>
 
   static let bodyLimit = 4 << 20
-  static let routes = probeRoutes + listRoutes + taskRoutes + fleetRoutes + [eventRoute, descriptionRoute] + dashboardRoutes
+  static let routes =
+    probeRoutes + listRoutes + taskRoutes + fleetRoutes + inspectionRoutes + [eventRoute, descriptionRoute]
+    + dashboardRoutes
 
   package init(
     store: any ControlStore, send: @escaping Send, loop: EventLoop, version: String, names: Set<String> = []

@@ -60,7 +60,8 @@ struct Route: Sendable {
       guard values.updateValue(value, forKey: name) == nil else {
         throw HTTPError(400, "the query field \"\(name)\" is there twice")
       }
-      let words = field.isList ? value.split(separator: ",", omittingEmptySubsequences: false).map(String.init) : [value]
+      let words =
+        field.isList ? value.split(separator: ",", omittingEmptySubsequences: false).map(String.init) : [value]
       guard field.values.isEmpty || words.allSatisfy(field.values.contains) else {
         let choices = field.values.joined(separator: ", ")
         throw HTTPError(400, "\"\(name)\" must be \(field.isList ? "of" : "one of") \(choices)")
