@@ -30,6 +30,7 @@ let package = Package(
     .library(name: "ReelhaulWorker", targets: ["ReelhaulWorker"]),
     .library(name: "ReelhaulTestKit", targets: ["ReelhaulTestKit"]),
     .library(name: "ReelhaulClient", targets: ["ReelhaulClient"]),
+    .library(name: "ReelhaulHTTPClient", targets: ["ReelhaulHTTPClient"]),
   ],
   targets: [
     // C libraries, each imported by exactly one Swift module.
@@ -40,6 +41,7 @@ let package = Package(
     library("CReelhaulCurl", pkgConfig: "libcurl", apt: "libcurl4-openssl-dev"),
     library("CReelhaulKafka", pkgConfig: "rdkafka", apt: "librdkafka-dev"),
     library("CReelhaulPostgres", pkgConfig: "libpq", apt: "libpq-dev"),
+    library("CReelhaulZlib", pkgConfig: "zlib", apt: "zlib1g-dev"),
     library("CReelhaulCrypto", pkgConfig: "libcrypto", apt: "libssl-dev"),
 
     // The SQL of the schema, embedded.
@@ -51,7 +53,7 @@ let package = Package(
     module("ReelhaulCurl", ["CReelhaulCurl", "ReelhaulSystem"]),
     module("ReelhaulKafka", ["CReelhaulKafka", "ReelhaulSystem"]),
     module("ReelhaulPostgres", ["CReelhaulPostgres", "ReelhaulCodec", "ReelhaulSystem"]),
-    module("HTTPServer", ["CReelhaulHTTP", "ReelhaulCodec", "ReelhaulSystem"]),
+    module("HTTPServer", ["CReelhaulHTTP", "CReelhaulZlib", "ReelhaulCodec", "ReelhaulSystem"]),
     module("ReelhaulTelemetry", ["TaskCore", "ReelhaulSystem"]),
     module("CommandLineKit", ["ReelhaulCodec", "ReelhaulSystem"]),
 
@@ -62,6 +64,9 @@ let package = Package(
 
     // What producers and workers of a kind of somebody's own agree on.
     module("ReelhaulTasks", ["ReelhaulCodec", "TaskCore", "ReelhaulMessages"]),
+
+    // For apps and services that reach the fleet over HTTP. It needs Foundation only.
+    module("ReelhaulHTTPClient"),
 
     // The fleet.
     module(
@@ -109,8 +114,8 @@ let package = Package(
     module(
       "ControlAPI",
       [
-        "HTTPServer", "TaskAdvice", "ReelhaulClient", "TaskStore", "TaskCore", "ReelhaulMessages", "ReelhaulCodec",
-        "ReelhaulDigest", "ReelhaulSystem", "ReelhaulTelemetry", "CReelhaulDashboard",
+        "HTTPServer", "TaskAdvice", "ReelhaulClient", "ReelhaulKafka", "TaskStore", "TaskCore", "ReelhaulMessages",
+        "ReelhaulCodec", "ReelhaulDigest", "ReelhaulSystem", "ReelhaulTelemetry", "CReelhaulDashboard",
       ]),
     module("ReelhaulClient", ["TaskCore", "ReelhaulMessages", "ReelhaulKafka", "ReelhaulSystem"]),
     module("LocalFleet", ["ReelhaulKafka", "ReelhaulPostgres", "ReelhaulSystem", "ReelhaulTelemetry"]),
@@ -158,12 +163,13 @@ let package = Package(
     tests("Digest", ["ReelhaulDigest", "ReelhaulCodec"]),
     tests("Curl", ["ReelhaulCurl", "ReelhaulSystem", "TestKit"]),
     tests("Kafka", ["ReelhaulKafka", "LocalFleet", "ReelhaulSystem", "TestKit"]),
+    tests("ReelhaulHTTPClient", ["ReelhaulHTTPClient", "HTTPServer", "ReelhaulCodec", "ReelhaulSystem", "TestKit"]),
     tests("HTTPServer", ["HTTPServer", "ReelhaulSystem", "TestKit"]),
     tests(
       "ControlAPI",
       [
-        "ControlAPI", "HTTPServer", "ReelhaulPostgres", "ReelhaulClient", "ReelhaulCodec", "ReelhaulSystem", "TaskCore",
-        "TaskStore", "TestKit",
+        "ControlAPI", "HTTPServer", "LocalFleet", "ReelhaulKafka", "ReelhaulMessages", "ReelhaulPostgres", "ReelhaulClient",
+        "ReelhaulCodec", "ReelhaulSystem", "TaskCore", "TaskStore", "TestKit",
       ]),
     tests("ReelhaulClient", ["ReelhaulClient", "TaskCore", "ReelhaulMessages", "ReelhaulKafka"]),
     tests("Postgres", ["ReelhaulPostgres", "ReelhaulSystem", "LocalFleet", "TestKit"]),

@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2034
 # Sourced by demo.sh and test.sh: installs the packages that a bare Debian 12 machine with Swift lacks.
 
-build_packages=(libcurl4-openssl-dev libpq-dev librdkafka-dev libssl-dev libuv1-dev node-llhttp pkg-config)
+build_packages=(libcurl4-openssl-dev libpq-dev librdkafka-dev libssl-dev libuv1-dev node-llhttp pkg-config zlib1g-dev)
 runtime_packages=(ca-certificates nginx-light postgresql procps)
 
 bold='' plain=''

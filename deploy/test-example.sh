@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Builds Examples/Transcode against the products alone, runs its tests, and kills its worker in the middle of a task. Before
-# that it checks the names of the products.
+# Builds the examples against the products alone, runs their tests, kills the worker of Examples/Transcode in the middle of a
+# task, and lets Examples/Follow follow a download over HTTP. Before that it checks the names and the documentation of the
+# products.
 # test.sh calls it after the main build.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -11,9 +12,11 @@ example=Examples/Transcode
 strict=(--package-path "$example" --explicit-target-dependency-import-check error)
 
 deploy/test-names.sh
+deploy/test-docs.sh
 
 say "Example: build"
 swift build --build-tests "${strict[@]}"
+swift build --package-path Examples/Follow --explicit-target-dependency-import-check error
 say "Example: test"
 swift test --skip-build --package-path "$example"
 
@@ -110,4 +113,10 @@ has_state succeeded || die "the task is $(member state): $("$reelhaul" show "$ta
   die "$video is no video of 360 lines"
 ffmpeg -nostdin -v error -xerror -i "$video" -f null - || die "$video cannot be played"
 [ "$(requests)" = "$before" ] || die "the video was fetched again, so the checkpoint was not used"
+
+say "Example: a program that has the HTTP API only follows a download"
+follow="$(swift build --package-path Examples/Follow --show-bin-path)/follow"
+"$follow" "http://127.0.0.1:$port/clip.mp4" storage://default/followed.mp4 | tee "$directory/follow.log"
+grep -qx 'succeeded 100 %' "$directory/follow.log" || die "the download was not followed to its end"
+cmp "$directory/origin/clip.mp4" "$directory/data/storage/default/followed.mp4"
 say "Example: done"

@@ -29,7 +29,7 @@ module SystemPackage "${system[@]}"
 module System "${system[@]}"
 module Logging "${logging[@]}"
 
-imports() { printf 'import %s\n' Foundation ReelhaulTasks ReelhaulClient ReelhaulWorker ReelhaulTestKit "$@"; }
+imports() { printf 'import %s\n' Foundation ReelhaulTasks ReelhaulClient ReelhaulHTTPClient ReelhaulWorker ReelhaulTestKit "$@"; }
 uses() { printf 'let _ = %s()\n' "$@"; }
 {
   imports NIOCore System Logging

@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 . deploy/install.sh
 
 need_swift
-need "${build_packages[@]}" "${runtime_packages[@]}" curl ffmpeg kcat openjdk-17-jre-headless openssl \
+need "${build_packages[@]}" "${runtime_packages[@]}" chromium curl ffmpeg fonts-dejavu-core kcat openjdk-17-jre-headless openssl \
   pgbouncer python3 python3-venv shellcheck
 deploy/peers.sh
 

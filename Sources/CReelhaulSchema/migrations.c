@@ -36,6 +36,14 @@ static const char counts[] = {
 #embed "migrations/0009_counts.sql"
 };
 
+static const char operations[] = {
+#embed "migrations/0010_operations.sql"
+};
+
+static const char tokens[] = {
+#embed "migrations/0011_tokens.sql"
+};
+
 static const rh_migration migrations[] = {
     {1, "schema", tables, sizeof tables},
     {2, "envelope", envelope, sizeof envelope},
@@ -46,6 +54,8 @@ static const rh_migration migrations[] = {
     {7, "losses", losses, sizeof losses},
     {8, "event_details", event_details, sizeof event_details},
     {9, "counts", counts, sizeof counts},
+    {10, "operations", operations, sizeof operations},
+    {11, "tokens", tokens, sizeof tokens},
 };
 const rh_migration *const rh_migrations = migrations;
 const size_t rh_migration_count = sizeof migrations / sizeof migrations[0];
@@ -76,9 +86,13 @@ static const char routines[] = {
     ,
 #embed "routines/11_listing.sql"
     ,
+#embed "routines/11_operations.sql"
+    ,
 #embed "routines/12_fleet.sql"
     ,
 #embed "routines/13_audit.sql"
+    ,
+#embed "routines/12_tokens.sql"
     ,
 #embed "routines/90_version_before.sql"
     ,

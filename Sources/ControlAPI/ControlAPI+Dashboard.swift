@@ -2,16 +2,19 @@ import CReelhaulDashboard
 import HTTPServer
 
 extension ControlAPI {
-  static let dashboardRoutes = [
-    asset("/", "text/html; charset=utf-8", reelhaul_dashboard_html()),
-    asset("/assets/dashboard.css", "text/css; charset=utf-8", reelhaul_dashboard_css()),
-    asset("/assets/dashboard.js", "text/javascript; charset=utf-8", reelhaul_dashboard_js()),
-  ]
+  /// The files of the page. They have entity tags like every answer, so that a browser that has them asks and gets nothing.
+  static let dashboardRoutes: [Route] = {
+    var count = 0
+    let assets = reelhaul_dashboard_assets(&count)
+    return UnsafeBufferPointer(start: assets, count: count).map(route)
+  }()
 
-  private static func asset(_ path: String, _ type: String, _ text: reelhaul_asset) -> Route {
-    let bytes = Array(UnsafeRawBufferPointer(start: text.bytes, count: text.count))
-    return Route(method: "GET", path: path, summary: "The dashboard.", hasAnyQuery: true) { _, _ in
-      HTTPResponse(type: type, bytes)
-    }
+  private static func route(_ asset: reelhaul_asset) -> Route {
+    let bytes = Array(UnsafeRawBufferPointer(start: asset.bytes, count: asset.count))
+    let type = String(cString: asset.type)
+    return Route(
+      method: "GET", path: String(cString: asset.path), summary: "The dashboard.", needs: .nothing, hasAnyQuery: true,
+      medium: String(type.prefix { $0 != ";" })
+    ) { _, _ in HTTPResponse(headers: ["Cache-Control": "no-cache"], type: type, bytes) }
   }
 }

@@ -13,13 +13,14 @@ extension ControlAPI {
       method: "GET", path: "/v1/counts",
       summary:
         "How many tasks there are by state, queue or kind, or by all three. The counts are maintained, and exact.",
+      needs: .read, isPerQueue: true,
       query: [
         Route.Field(
           name: "by", help: "What to count by; without it by all three.", values: CountKey.allCases.map(\.rawValue))
-      ],
-      answers: [200, 400]
+      ], gives: .object([.must("counts", .list(.taskCount))])
     ) { api, call in
-      HTTPResponse(type: json, try await api.counts(by: call.query["by"].flatMap(CountKey.init)))
+      let key = call.query["by"].flatMap(CountKey.init)
+      return HTTPResponse(type: json, try await api.counts(by: key, of: call.principal.queues))
     },
     Route(
       method: "GET", path: "/v1/failures",
@@ -27,31 +28,37 @@ extension ControlAPI {
         The failed tasks by error and host, the group that failed last first, with an example of each and what to do about \
         it. Looks at the newest 5,000 failed tasks: `isAtLeast` says that there are more.
         """,
+      needs: .read, isPerQueue: true,
       query: [Route.Field(name: "queue", help: "Only tasks of one of these queues, separated by commas.")],
-      answers: [200, 400]
+      gives: .object([.must("failures", .list(.failure))])
     ) { api, call in
-      HTTPResponse(type: json, try await api.failures(Set(try TaskListQuery.words(call.query, "queue"))))
+      let asked = Set(try TaskListQuery.words(call.query, "queue"))
+      let queues = call.principal.reachable(of: asked.isEmpty ? nil : asked)
+      return HTTPResponse(type: json, try await api.failures(queues))
     },
     Route(
       method: "GET", path: "/v1/queues",
       summary: """
         The queues that have tasks, a weight or a limit: how many tasks are in each state, and how long the oldest that could \
         run has waited. At most 1,000, those with the most unfinished tasks; `hasMore` says that there are others.
-        """
-    ) { api, _ in HTTPResponse(type: json, try await api.queues()) },
+        """,
+      needs: .read, isPerQueue: true, gives: .object([.must("queues", .list(.queueUse)), .must("hasMore", .flag())])
+    ) { api, call in HTTPResponse(type: json, try await api.queues(call.principal.queues)) },
     Route(
       method: "GET", path: "/v1/hosts",
       summary: """
         The remote hosts that have waiting, running or failed tasks or a limit; at most 1,000, those with the most tasks. \
         `waiting` and `failed` count what a look at some thousands of tasks finds.
-        """
+        """,
+      needs: .read, gives: .object([.must("hosts", .list(.hostUse)), .must("hasMore", .flag())])
     ) { api, _ in HTTPResponse(type: json, try await api.hosts()) },
     Route(
       method: "GET", path: "/v1/storages",
       summary: """
         The storages that live workers have: their free space, what of it files under way will need, and their size, all \
         about a minute old at most; null while no worker has told them.
-        """
+        """,
+      needs: .read, gives: .object([.must("storages", .list(.storageUse))])
     ) { api, _ in
       let storages = try await api.store.storages()
       return HTTPResponse(type: json, array("storages", storages, { $0.write(to: &$1) }))
@@ -63,13 +70,16 @@ extension ControlAPI {
         many tasks succeeded, failed and were canceled in each step. Samples are taken every 10 s; after a day one a minute \
         is kept, after three days one in 10 minutes, and none after 14 days. Steps without a sample are left out.
         """,
+      needs: .read,
       query: [
-        Route.Field(name: "from", help: "The time (RFC 3339) of the first step; an hour ago if it is not given."),
-        Route.Field(name: "to", help: "The time (RFC 3339) before which the steps end; now if it is not given."),
+        Route.Field(
+          name: "from", help: "The time of the first step; an hour before `to` if it is not given.", schema: .time),
+        Route.Field(name: "to", help: "The time before which the steps end; now if it is not given.", schema: .time),
         Route.Field(
           name: "step",
-          help: "The length of a step in seconds, from 10 to 86400; without it, so long that there are about 300."),
-      ], answers: [200, 400]
+          help: "The length of a step in seconds; without it, so long that there are about 300.",
+          schema: .integer("", 10...86_400)),
+      ], gives: .samples
     ) { api, call in HTTPResponse(type: json, try await api.samples(call.query)) },
   ]
 
@@ -77,9 +87,9 @@ extension ControlAPI {
     case state, queue, kind
   }
 
-  private func counts(by key: CountKey?) async throws -> [UInt8] {
-    try await snapshots.value("counts \(key?.rawValue ?? "")", age: .seconds(1)) { [store] in
-      let counts = try await store.taskCounts()
+  private func counts(by key: CountKey?, of queues: Set<String>?) async throws -> [UInt8] {
+    try await snapshots.value("counts \(key?.rawValue ?? "") \(Self.name(queues))", age: .seconds(1)) { [store] in
+      let counts = try await store.taskCounts().filter { queues?.contains($0.queue) != false }
       return Self.array("counts", key.map { $0.group(counts) } ?? counts.map { (fields: $0.fields, tasks: $0.tasks) }) {
         group, json in
         json.object { json in
@@ -93,9 +103,11 @@ extension ControlAPI {
     }
   }
 
-  func failures(_ queues: Set<String>) async throws -> [UInt8] {
-    try await snapshots.value("failures \(queues.sorted())", age: .seconds(5)) { [store] in
-      let reports = try await FailureReport.read(queues: queues, from: store)
+  /// Nil: of all queues.
+  private func failures(_ queues: Set<String>?) async throws -> [UInt8] {
+    try await snapshots.value("failures \(Self.name(queues))", age: .seconds(5)) { [store] in
+      // To the store, no queue means all queues.
+      let reports = queues?.isEmpty == true ? [] : try await FailureReport.read(queues: queues ?? [], from: store)
       return Self.array("failures", reports) { $0.write(to: &$1) }
     }
   }
@@ -125,10 +137,11 @@ extension ControlAPI {
     }
   }
 
-  private func queues() async throws -> [UInt8] {
-    try await snapshots.value("queues", age: .seconds(2)) { [store] in
+  private func queues(_ queues: Set<String>?) async throws -> [UInt8] {
+    try await snapshots.value("queues \(Self.name(queues))", age: .seconds(2)) { [store] in
       let reports = QueueReport.of(
-        try await store.taskCounts(), limits: try await store.limits(), oldest: try await store.oldestRunnable())
+        try await store.taskCounts(), limits: try await store.limits(), oldest: try await store.oldestRunnable()
+      ).filter { queues?.contains($0.queue) != false }
       return Self.array("queues", Array(reports.prefix(Self.mostGroups)), hasMore: reports.count > Self.mostGroups) {
         $0.write(to: &$1)
       }
@@ -142,10 +155,7 @@ extension ControlAPI {
     let seconds = (end.microseconds - start.microseconds) / 1_000_000
     guard seconds > 0 else { throw HTTPError(400, "\"from\" must be before \"to\"") }
     let step: Int
-    if let text = query["step"] {
-      guard let given = Int(text), 10...86_400 ~= given else {
-        throw HTTPError(400, "\"step\" must be from 10 to 86400")
-      }
+    if let given = query["step"].flatMap({ Int($0) }) {
       step = given
     } else {
       step = Self.steps.first { seconds / Int64($0) <= 300 } ?? 86_400
@@ -164,6 +174,9 @@ extension ControlAPI {
       }
     }
   }
+
+  /// A part of a snapshot's name.
+  private static func name(_ queues: Set<String>?) -> String { queues.map { "\($0.sorted())" } ?? "all" }
 
   private static let mostGroups = 1000
   private static let mostSamples: Int64 = 10_000

@@ -14,17 +14,17 @@ extension ControlAPI {
         next page. A page looks at a bounded number of tasks: if that ends it early, `searchedTo` says how far it looked, \
         and the next page goes on there.
         """,
-      query: listFields, answers: [200, 400]
+      needs: .read, isPerQueue: true, query: listFields, gives: .taskList
     ) { api, call in
-      HTTPResponse(type: json, try await api.list(try TaskListQuery(call.query)))
+      HTTPResponse(type: json, try await api.list(try TaskListQuery(call.query), for: call.principal))
     }
   ]
 
   static let listFields = TaskListQuery.fields
 
   /// `{"tasks": […], "hasMore": …, "next": …, "searchedTo": …}`
-  func list(_ query: TaskListQuery) async throws -> [UInt8] {
-    let page = try await store.page(query.filter)
+  func list(_ query: TaskListQuery, for principal: Principal) async throws -> [UInt8] {
+    let page = try await page(query.filter, for: principal)
     let needsReasons = query.members.isEmpty || query.members.contains("waits")
     let reports =
       needsReasons
@@ -40,5 +40,16 @@ extension ControlAPI {
         json.member("searchedTo", orNull: page.searchedTo)
       }
     }
+  }
+
+  /// The tasks of a page that a principal reaches.
+  private func page(_ filter: TaskFilter, for principal: Principal) async throws -> TaskPage<TaskDocument> {
+    var filter = filter
+    if let queues = principal.reachable(of: filter.queues.isEmpty ? nil : filter.queues) {
+      // No queue would mean all queues.
+      guard !queues.isEmpty else { return TaskPage(tasks: []) }
+      filter.queues = queues
+    }
+    return try await store.page(filter)
   }
 }

@@ -13,24 +13,30 @@ extension ControlAPI {
       they change; `trouble` while the fleet's state cannot be read; `ping` every 15 s in which nothing changes. Every connection begins with the state as it is, so \
       that nothing is missed after a break.
       """,
-    query: listFields, answers: [200, 400]
+    needs: .read, isPerQueue: true, query: listFields, answers: [200, 400], medium: "text/event-stream"
   ) { api, call in
     // A wrong filter is an answer, not an event.
     let query = try TaskListQuery(call.query)
     return HTTPResponse(
       headers: ["Content-Type": "text/event-stream", "X-Accel-Buffering": "no", "Cache-Control": "no-store"],
-      body: .stream { stream in await api.stream(query, named: call.query, to: stream) })
+      body: .stream { stream in await api.stream(query, named: call.query, for: call.principal, to: stream) })
   }
 
-  private func stream(_ query: TaskListQuery, named name: [String: String], to stream: HTTPStream) async {
-    let key = "tasks " + name.sorted { $0.key < $1.key }.map { "\($0)=\($1)" }.joined(separator: "&")
+  private func stream(
+    _ query: TaskListQuery, named name: [String: String], for principal: Principal, to stream: HTTPStream
+  ) async {
+    let key =
+      "tasks " + name.sorted { $0.key < $1.key }.map { "\($0)=\($1)" }.joined(separator: "&")
+      + (principal.queues.map { " of \($0.sorted())" } ?? "")
     var last: [String: [UInt8]] = [:]
     var quiet = BootInstant.now
     guard stream.send(Array("retry: 1000\n\n".utf8)) else { return }
     while !Task.isCancelled {
       do {
-        let overview = try await overview()
-        let tasks = try await snapshots.value(key, age: Self.interval / 2) { [self] in try await list(query) }
+        let overview = try await overview(for: principal)
+        let tasks = try await snapshots.value(key, age: Self.interval / 2) { [self] in
+          try await list(query, for: principal)
+        }
         for (name, data) in [("overview", overview), ("tasks", tasks)] where last[name] != data {
           // A slow reader gets the next state instead of all states.
           guard stream.pending == 0 else { continue }

@@ -4,10 +4,13 @@ package struct ProgressBoard: Sendable {
   package var items: [ProgressItem]
   /// A last line below the items, or empty.
   package var footer: String
+  /// The columns of the titles. Nil: as many as the longest one needs, within bounds.
+  package var titleWidth: Int?
 
-  package init(items: [ProgressItem] = [], footer: String = "") {
+  package init(items: [ProgressItem] = [], footer: String = "", titleWidth: Int? = nil) {
     self.items = items
     self.footer = footer
+    self.titleWidth = titleWidth
   }
 
   /// The values in a line besides title and bar, and the columns of each.
@@ -27,7 +30,7 @@ package struct ProgressBoard: Sendable {
   package func lines(on terminal: Terminal, height: Int = .max) -> [String] {
     let room = max(1, height - (footer.isEmpty ? 0 : 1))
     let shown = Self.select(items, room)
-    let layout = Layout(shown, terminal.width)
+    let layout = Layout(titleWidth ?? shown.map { DisplayWidth.of($0.title) }.max() ?? 0, terminal.width)
     var lines = shown.map { line($0, layout, terminal) }
     if shown.count < items.count, !lines.isEmpty {
       let hidden = items.count - shown.count + 1
@@ -56,8 +59,7 @@ package struct ProgressBoard: Sendable {
     let bar: Int
     let figures: [Figure]
 
-    init(_ items: [ProgressItem], _ width: Int) {
-      let longest = items.map { DisplayWidth.of($0.title) }.max() ?? 0
+    init(_ longest: Int, _ width: Int) {
       var kept = Self.importance
       while kept.count > 1, min(longest, Self.shortestTitle) + 1 + Self.width(kept) > width { kept.removeLast() }
       figures = Figure.allCases.filter(kept.contains)

@@ -16,6 +16,7 @@ final class HTTPConnection: @unchecked Sendable {
   private let loop: EventLoop
   private let server: HTTPServer
   private let parser = RequestParser()
+  private lazy var peer = stream.peer
   private var state = State.reading
   /// When the connection is given up.
   private(set) var deadline: BootInstant
@@ -70,8 +71,9 @@ final class HTTPConnection: @unchecked Sendable {
       deadline = min(.now + server.settings.body, bodyEnd)
       hold(parser.bodyBytes)
       if server.held > server.settings.bodies { refuseBusy() }
-    case .announced(let request, let expectsContinue):
-      perform { [self] in
+    case .announced(var request, let expectsContinue):
+      request.peer = peer
+      perform { [self, request] in
         let admission = await server.handler.admit(request)
         guard case .handling = state else { return }
         switch admission {
@@ -85,10 +87,11 @@ final class HTTPConnection: @unchecked Sendable {
           handle(parser.proceed(limit: limit))
         }
       }
-    case .request(let request, let keepsAlive):
+    case .request(var request, let keepsAlive):
+      request.peer = peer
       hold(request.body.count)
       guard server.held <= server.settings.bodies else { return refuseBusy() }
-      perform { [self] in
+      perform { [self, request] in
         let response = await server.handler.answer(request)
         guard case .handling = state else { return }
         send(response, to: request, keepsAlive: keepsAlive && !server.isDraining)
@@ -119,7 +122,8 @@ final class HTTPConnection: @unchecked Sendable {
     deadline = .now + server.settings.write
     unread = .max
     switch response.body {
-    case .bytes(let bytes):
+    case .bytes, .problem:
+      let bytes = response.bytes ?? []
       var head = head(response, keepsAlive: keepsAlive)
       // An answer without a body has no length either.
       if response.status != 204, response.status != 304 { head += "Content-Length: \(bytes.count)\r\n" }
@@ -134,7 +138,8 @@ final class HTTPConnection: @unchecked Sendable {
       deadline = .distantFuture
       isStreaming = true
       stream.setReading(true)
-      let open = HTTPStream(stream) { [weak self] in self?.close() }
+      let open = HTTPStream(
+        stream, gone: { [weak self] in self?.close() }, waiting: { [weak self] in self?.waitForReader($0) })
       state = .handling(
         server.run { [self] in
           await write(open)
@@ -175,6 +180,13 @@ final class HTTPConnection: @unchecked Sendable {
     state = .closing
     deadline = .now + .seconds(1)
     stream.shutdown()
+  }
+
+  /// A stream goes on once its client has read what was sent.
+  private func waitForReader(_ waits: Bool) {
+    guard case .handling = state else { return }
+    deadline = waits ? .now + server.settings.write : .distantFuture
+    unread = .max
   }
 
   /// The deadline has passed.

@@ -6,6 +6,8 @@ package struct HTTPRequest: Sendable {
   package var target: String
   package var headers: HTTPFields
   package var body: [UInt8]
+  /// The address of the client, or of the proxy in front of it; without port.
+  package var peer = ""
 
   package init(method: String = "GET", target: String, headers: HTTPFields = [:], body: [UInt8] = []) {
     self.method = method
@@ -88,10 +90,13 @@ package struct HTTPFields: Hashable, Sendable, ExpressibleByDictionaryLiteral {
 package struct HTTPError: Error, Hashable, Sendable {
   package var status: Int
   package var message: String
+  /// A word for programs, if the status does not say it all.
+  package var code: String?
 
-  package init(_ status: Int, _ message: String) {
+  package init(_ status: Int, _ message: String, code: String? = nil) {
     self.status = status
     self.message = message
+    self.code = code
   }
 }
 

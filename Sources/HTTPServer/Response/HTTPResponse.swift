@@ -1,9 +1,8 @@
-import ReelhaulCodec
-
 /// An answer. The server adds `Content-Length`, `Connection` and `Date`.
 package struct HTTPResponse: Sendable {
   package enum Body: Sendable {
     case bytes([UInt8])
+    case problem(HTTPProblem)
     /// Written while the task runs, until it returns or the client has gone: then the task is canceled.
     case stream(@Sendable (HTTPStream) async -> Void)
   }
@@ -23,20 +22,22 @@ package struct HTTPResponse: Sendable {
     self.headers["Content-Type"] = type
   }
 
-  /// An answer of problem details, RFC 9457. `type` is `about:blank` if the status says it all.
-  package static func problem(
-    _ status: Int, _ detail: String, type: String = "about:blank", _ more: (inout JSONWriter) -> Void = { _ in }
-  ) -> HTTPResponse {
-    let json = JSONWriter.write { json in
-      json.object { json in
-        json.member("type", type)
-        json.member("title", reason(of: status))
-        json.member("status", status)
-        json.member("detail", detail)
-        more(&json)
-      }
+  /// An answer of problem details, RFC 9457.
+  package static func problem(_ status: Int, _ detail: String, code: String? = nil) -> HTTPResponse {
+    HTTPResponse(HTTPProblem(status, detail, code: code))
+  }
+
+  package init(_ problem: HTTPProblem) {
+    self.init(problem.status, headers: ["Content-Type": "application/problem+json"], body: .problem(problem))
+  }
+
+  /// The whole body; nil if it is a stream.
+  package var bytes: [UInt8]? {
+    switch body {
+    case .bytes(let bytes): bytes
+    case .problem(let problem): problem.json
+    case .stream: nil
     }
-    return HTTPResponse(status, type: "application/problem+json", json)
   }
 
   /// RFC 9110, 15; empty if unknown.
@@ -44,11 +45,12 @@ package struct HTTPResponse: Sendable {
 
   private static let reasons = [
     200: "OK", 201: "Created", 202: "Accepted", 204: "No Content", 207: "Multi-Status", 303: "See Other",
-    304: "Not Modified", 400: "Bad Request", 401: "Unauthorized", 403: "Forbidden", 404: "Not Found",
+    304: "Not Modified", 308: "Permanent Redirect", 400: "Bad Request", 401: "Unauthorized", 403: "Forbidden",
+    404: "Not Found",
     405: "Method Not Allowed", 406: "Not Acceptable", 408: "Request Timeout", 409: "Conflict", 410: "Gone",
     412: "Precondition Failed", 413: "Content Too Large", 414: "URI Too Long", 415: "Unsupported Media Type",
     417: "Expectation Failed", 422: "Unprocessable Content", 428: "Precondition Required", 429: "Too Many Requests",
     431: "Request Header Fields Too Large", 500: "Internal Server Error", 501: "Not Implemented",
-    503: "Service Unavailable", 505: "HTTP Version Not Supported",
+    503: "Service Unavailable", 504: "Gateway Timeout", 505: "HTTP Version Not Supported",
   ]
 }

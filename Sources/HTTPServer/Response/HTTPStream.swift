@@ -5,13 +5,19 @@ import ReelhaulSystem
 package final class HTTPStream: @unchecked Sendable {
   private let stream: LoopStream
   private let gone: () -> Void
+  private let waiting: (Bool) -> Void
+  /// Writes that are not finished, and who waits for their end.
+  private var unsent = 0
+  private var waiter: CheckedContinuation<Void, Never>?
 
   /// More than this waits for no client.
   package static let most = 64 << 10
 
-  init(_ stream: LoopStream, gone: @escaping () -> Void) {
+  /// `waiting` is told when an answer begins to wait for its client, and when this is over.
+  init(_ stream: LoopStream, gone: @escaping () -> Void, waiting: @escaping (Bool) -> Void = { _ in }) {
     self.stream = stream
     self.gone = gone
+    self.waiting = waiting
   }
 
   /// How many bytes wait for the client.
@@ -25,7 +31,24 @@ package final class HTTPStream: @unchecked Sendable {
       gone()
       return false
     }
-    stream.write(bytes)
+    unsent += 1
+    stream.write(bytes) { [self] in
+      unsent -= 1
+      guard unsent == 0 else { return }
+      waiter?.resume()
+      waiter = nil
+    }
     return true
+  }
+
+  /// Waits until everything is sent; false if the client has gone. One that reads nothing is dropped after the time that
+  /// the server gives the reader of an answer. Only one task may wait.
+  package func flush() async -> Bool {
+    if unsent > 0, !stream.isClosed {
+      waiting(true)
+      await withCheckedContinuation { waiter = $0 }
+      waiting(false)
+    }
+    return !stream.isClosed
   }
 }

@@ -19,4 +19,15 @@ extension KafkaHandle {
     guard code == RD_KAFKA_RESP_ERR_NO_ERROR else { throw KafkaError(code, "the beginnings and ends of partitions") }
     return list.offsets
   }
+
+  /// The first record of this time or later, in milliseconds since 1970; nil if all are older. Blocks.
+  func offset(
+    of partition: TopicPartition, at time: Int64, milliseconds: Int32
+  ) throws(KafkaError) -> Int64? {
+    let list = PartitionList([])
+    list.add(partition, offset: time)
+    let code = list.lend { rd_kafka_offsets_for_times(raw, $0, milliseconds) }
+    guard code == RD_KAFKA_RESP_ERR_NO_ERROR else { throw KafkaError(code, "the offset of a time in \(partition)") }
+    return list.offsets[partition]
+  }
 }

@@ -5,9 +5,11 @@ import ReelhaulSystem
 /// stops fetching. It has no group, so no coordinator expects it to poll.
 // @unchecked: `stopper` and `batches` are for all threads; only the thread uses everything else.
 final class ReaderThread: @unchecked Sendable {
-  let batches = Rendezvous<[KafkaRecord]>()
+  let batches = Rendezvous<KafkaReader.Reading>()
+  let beginnings = Lock<[TopicPartition: KafkaReader.Beginning]>([:])
   private let handle: KafkaHandle
   private let topics: [String]
+  private let only: Set<TopicPartition>?
   /// The topics that should exist, and those that were missing at the last look.
   private let expected: Set<String>
   private var missing: Set<String> = []
@@ -18,7 +20,7 @@ final class ReaderThread: @unchecked Sendable {
 
   private var positions: [TopicPartition: ReadPosition] = [:]
   private var copier = RecordCopier()
-  private var collected: [KafkaRecord] = []
+  private var collected = KafkaReader.Reading()
   private var collectedBytes = 0
   private var nextLook = BootInstant.now
 
@@ -29,12 +31,13 @@ final class ReaderThread: @unchecked Sendable {
   private static let lookPatience: Int32 = 1000
 
   init(
-    _ handle: KafkaHandle, topics: [String], expected: [String], start: KafkaReader.Start, records: Int, bytes: Int,
-    timeout: Duration
+    _ handle: KafkaHandle, topics: [String], only: Set<TopicPartition>?, expected: [String], start: KafkaReader.Start,
+    records: Int, bytes: Int, timeout: Duration
   ) {
     self.handle = handle
     stopper = StoppableHandle(handle)
     self.topics = topics
+    self.only = only
     self.expected = Set(expected)
     self.start = start
     limit = (records, bytes)
@@ -103,12 +106,12 @@ final class ReaderThread: @unchecked Sendable {
     }
     if !collected.isEmpty, let waiter = batches.take() {
       waiter.resume(returning: collected)
-      collected = []
+      collected = KafkaReader.Reading()
       collectedBytes = 0
     }
   }
 
-  private var isFull: Bool { collected.count >= limit.records || collectedBytes >= limit.bytes }
+  private var isFull: Bool { collected.records.count >= limit.records || collectedBytes >= limit.bytes }
 
   /// Takes the available records; waits only for the first one.
   private func poll() {
@@ -124,6 +127,11 @@ final class ReaderThread: @unchecked Sendable {
   }
 
   private func receive(_ message: UnsafePointer<rd_kafka_message_t>) {
+    if message.pointee.err == RD_KAFKA_RESP_ERR__PARTITION_EOF {
+      let topic = String(cString: rd_kafka_topic_name(message.pointee.rkt))
+      collected.ends[TopicPartition(topic, message.pointee.partition)] = message.pointee.offset
+      return
+    }
     guard message.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR else {
       handle.notice(.error(KafkaError(message.pointee.err, "fetch")))
       return
@@ -133,7 +141,7 @@ final class ReaderThread: @unchecked Sendable {
     guard let reception = positions[partition]?.receive(record.offset, logStart: handle.logStart(of: partition)),
       handle.follow(reception, to: message)
     else { return }
-    collected.append(record)
+    collected.records.append(record)
     collectedBytes += record.size
   }
 
@@ -156,7 +164,8 @@ final class ReaderThread: @unchecked Sendable {
     for topic in topics {
       for partition in 0..<Int32(clamping: known[topic] ?? 0) {
         let partition = TopicPartition(topic, partition)
-        guard positions[partition] == nil, let handle = handles.handle(topic) else { continue }
+        guard positions[partition] == nil, only?.contains(partition) != false, let handle = handles.handle(topic)
+        else { continue }
         do throws(KafkaError) {
           try begin(partition, handle, from: start, milliseconds: failure == nil ? milliseconds : 0)
         } catch {
@@ -180,10 +189,29 @@ final class ReaderThread: @unchecked Sendable {
         handle.raw, partition.topic, partition.partition, &low, &high, max(1, deadline.millisecondsLeft))
       guard code == RD_KAFKA_RESP_ERR_NO_ERROR else { throw KafkaError(code, "end of \(partition)") }
     }
-    let first = start == .end ? high : low
+    let first = try self.first(of: partition, start, low...max(low, high), deadline)
     guard rd_kafka_consume_start_queue(topic, partition.partition, first, handle.answers) == 0 else {
       throw KafkaError(rd_kafka_last_error(), "read \(partition)")
     }
     positions[partition] = ReadPosition(first)
+    beginnings.withLock { $0[partition] = .init(first: first, end: high) }
+  }
+
+  private func first(
+    of partition: TopicPartition, _ start: KafkaReader.Start, _ log: ClosedRange<Int64>, _ deadline: BootInstant
+  ) throws(KafkaError) -> Int64 {
+    switch start {
+    case .end: return log.upperBound
+    case .beginning: return log.lowerBound
+    case .last(let count): return max(log.lowerBound, log.upperBound - count)
+    case .offsets(let offsets):
+      guard let offset = offsets[partition], !log.contains(offset) else { return offsets[partition] ?? log.lowerBound }
+      handle.notice(.gap(partition, expected: offset, found: log.lowerBound))
+      return log.lowerBound
+    case .time(let time, let whole):
+      guard log.upperBound - log.lowerBound > whole else { return log.lowerBound }
+      return try handle.offset(of: partition, at: time, milliseconds: max(1, deadline.millisecondsLeft))
+        ?? log.upperBound
+    }
   }
 }

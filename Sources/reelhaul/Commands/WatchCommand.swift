@@ -1,6 +1,7 @@
 import CommandLineKit
 import TaskAdvice
 import TaskCore
+import TaskStore
 import WorkerOptions
 
 extension Subcommand {
@@ -8,31 +9,67 @@ extension Subcommand {
     CommandSpec(
       name: "watch", summary: "Follow tasks while they run",
       discussion: """
-        On a terminal, shows live bars with rate and time left. On a pipe, prints a line for each change; with --json a task document \
-        for each change. Ends when the named tasks have ended. Without names it follows all running tasks until it is interrupted.
+        With names, shows their live bars until they have ended. Without names, a terminal becomes a live list of the unfinished tasks: \
+        keys move, find, open, pause, resume, retry and cancel ('?' lists them), which needs --kafka as well. On a pipe, prints a line for \
+        each change; with --json a task document for each change. --once prints the list and ends.
         """,
-      options: [.json] + OptionSpec.reading,
+      options: [.group, .find, .once, .json] + OptionSpec.producing,
       positionals: [
         PositionalSpec("TASK", .many(atLeast: 0), help: "the tasks' ids, or their ends; all unfinished ones by default")
       ],
       examples: [
-        Example("reelhaul watch", "All running tasks"),
+        Example("reelhaul watch", "All unfinished tasks, live"),
+        Example("reelhaul watch --state failed --once", "The failed tasks now"),
         Example("reelhaul watch $(reelhaul download https://example.com/film.mp4)", "One task until its end"),
       ],
       exits: ExitCode.meanings(.done, .failed, .usage, .unreachable, .notFound))
   ) { context in
     let names = try TaskID.parse(context.arguments.positionals)
     return try await Fleet.withStore(context) { store in
-      let watch = TaskWatch(store, context)
       let lookup = TaskLookup(store)
       let ids = try await lookup.ids(names)
-      guard !ids.isEmpty else { return try await watch.runForever() }
+      guard !ids.isEmpty else { return try await watchAll(store, context) }
       var known: [TaskDocument] = []
       for id in ids { known.append(try await lookup.get(id)) }
-      let documents = try await watch.run(ids, known: known, until: \.state.isFinal)
+      let documents = try await TaskWatch(store, context).run(ids, known: known, until: \.state.isFinal)
       guard let sentence = FailureAdvice.sentence(documents.filter { $0.state != .succeeded }) else { return .done }
       context.note(sentence)
       return .failed
     }
   }
+}
+
+/// Without names: a list, live on a terminal.
+private func watchAll(_ store: any TaskReader & FleetReader, _ context: Context) async throws -> ExitCode {
+  var list = WatchList(
+    group: context.arguments[.group].flatMap { WatchList.Group(rawValue: $0) } ?? .unfinished,
+    text: context.arguments[.find] ?? "")
+  var source = WatchSource(store)
+  if context.arguments[flag: .once] {
+    let (tasks, more) = try await source.tasks(list.group)
+    list.update(tasks, more: more)
+    if context.wantsJSON {
+      context.output.json(try await TaskReport.of(list.shown, in: store))
+    } else if list.shown.isEmpty {
+      context.note("No tasks match.")
+    } else {
+      context.print(.tasks(list.shown))
+    }
+    return .done
+  }
+  if !context.wantsJSON, context.terminal.isInteractive, let screen = RawTerminal() {
+    var watch = WatchScreen(store, source, context, screen, list)
+    return try await watch.run()
+  }
+  return try await TaskWatch(store, context).runForever(list, source)
+}
+
+extension OptionSpec {
+  fileprivate static let group = OptionSpec(
+    "state", short: "s", .choice(WatchList.Group.allCases.map(\.rawValue)), valueName: "GROUP", default: "unfinished",
+    help: "Without names: which tasks, \(WatchList.Group.allCases.map(\.rawValue).joined(separator: ", "))")
+  fileprivate static let find = OptionSpec(
+    "find", .text, valueName: "TEXT",
+    help: "Without names: only tasks whose title, URLs, queue, kind, state or id contains this")
+  fileprivate static let once = OptionSpec("once", .flag, help: "Print the list once instead of following it")
 }

@@ -1,24 +1,30 @@
 import ControlAPI
 import HTTPServer
 import ReelhaulClient
+import ReelhaulKafka
 import ReelhaulSystem
+import ReelhaulTelemetry
 import TaskStore
 
-/// The HTTP API and the dashboard, served on 127.0.0.1 by this process.
+/// The HTTP API and the dashboard, served by this process. While it serves, it works off operations.
 enum ControlServer {
   static let port = 8080
 
-  /// Serves on the first of `ports` that is free, while `body` runs, which gets the dashboard's address. `names` are the
-  /// host names by which a proxy calls it. Throws ``SystemError`` if it can listen on none.
+  /// Serves on the first of `ports` that is free, while `body` runs, which gets the dashboard's address. Throws
+  /// ``SystemError`` if it can listen on none.
   static func serving<Result: Sendable>(
-    _ store: any ControlStore, _ client: ReelhaulClient, ports: [Int], names: Set<String> = [],
-    _ body: @Sendable (String) async throws -> Result
+    _ store: any ControlStore, _ client: ReelhaulClient, _ kafka: KafkaConfiguration, _ topics: TopicPlan, ports: [Int],
+    at address: ServeAddress = ServeAddress(), log: Logger? = nil, _ body: @Sendable (String) async throws -> Result
   ) async throws -> Result {
     let loop = EventLoop(name: "http")
     defer { loop.shutdown() }
+    let events = EventHub(loop: loop, kafka: kafka, topics: topics)
+    let letters = try DeadLetterReader(kafka, topicPrefix: topics.prefix)
     let handler = ControlAPI(
-      store: store, send: { try await client.send($0) }, loop: loop, version: Program.version, names: names)
+      store: store, send: { try await client.send($0) }, loop: loop, version: Program.version,
+      settings: address.settings, log: log, events: events, deadLetters: letters)
     var settings = HTTPServer.Settings()
+    settings.host = address.host
     // The rest of the files is for PostgreSQL, Kafka and this process.
     settings.connections = max(100, min(settings.connections, FileLimit.raise() - 100))
     let (server, port) = try await listening(ports) { [settings] in
@@ -26,14 +32,21 @@ enum ControlServer {
       settings.port = $0
       return HTTPServer(loop: loop, settings: settings, handler: handler)
     }
+    let driver = OperationDriver(store: store, send: { try await client.send($0) }, loop: loop)
+    let operations = loop.task { await driver.run() }
+    let outcome: Swift.Result<Result, any Error>
     do {
-      let result = try await body("http://127.0.0.1:\(port)/")
-      await server.stop()
-      return result
+      let host = address.host.contains(":") ? "[\(address.host)]" : address.host
+      outcome = .success(try await body("http://\(host):\(port)\(address.settings.prefix)/"))
     } catch {
-      await server.stop()
-      throw error
+      outcome = .failure(error)
     }
+    operations.cancel()
+    _ = await operations.result
+    await server.stop()
+    await events.stop()
+    await letters.close()
+    return try outcome.get()
   }
 
   private static func listening(_ ports: [Int], _ make: (Int) -> HTTPServer) async throws -> (HTTPServer, port: Int) {

@@ -90,15 +90,16 @@ struct UpRun {
     _ fleet: LocalFleet, _ body: @Sendable (String) async throws -> ExitCode
   ) async throws -> ExitCode {
     let chosen = context.arguments.given(.dashboardPort).flatMap { Int($0) }
-    let client = try ReelhaulClient(
-      kafka(fleet), topicPrefix: fleet.environment["REELHAUL_TOPIC_PREFIX"] ?? "", source: "/reelhaul/up")
+    let (kafka, topics) = (try kafka(fleet), TopicPlan(prefix: fleet.environment["REELHAUL_TOPIC_PREFIX"] ?? ""))
+    let client = try ReelhaulClient(kafka, topicPrefix: topics.prefix, source: "/reelhaul/up")
     let configuration = try PostgresConfiguration(url: fleet.environment["REELHAUL_POSTGRES"] ?? "")
     let outcome: Result<ExitCode, any Error>
     do {
       outcome = .success(
         try await PostgresPool.with(configuration) { pool in
           try await ControlServer.serving(
-            PostgresStore(pool: pool), client, ports: chosen.map { [$0] } ?? [ControlServer.port, 0], body)
+            PostgresStore(pool: pool), client, kafka, topics, ports: chosen.map { [$0] } ?? [ControlServer.port, 0],
+            body)
         })
     } catch {
       outcome = .failure(error)
@@ -220,7 +221,8 @@ struct UpRun {
   }
 
   private func announce(_ fleet: LocalFleet, dashboard: String) throws {
-    let lines = fleet.environment.sorted { $0.key < $1.key }.map { SettingsFile.line($0.key, $0.value) }
+    let environment = fleet.environment.merging(["REELHAUL_API": dashboard]) { $1 }
+    let lines = environment.sorted { $0.key < $1.key }.map { SettingsFile.line($0.key, $0.value) }
     // The file contains the database's password.
     try TextFile.write(lines.joined(), to: fleet.layout.environmentFile, mode: 0o600)
     let workers = fleet.workers.count

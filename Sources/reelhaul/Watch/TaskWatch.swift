@@ -12,9 +12,6 @@ struct TaskWatch {
   /// After this time a remark says why a task has not begun.
   private static let patience: Duration = .seconds(10)
 
-  /// The most tasks of each state that a watch without names follows.
-  private static let most = 100
-
   private let store: any TaskReader & FleetReader
   private let context: Context
   private let isQuiet: Bool
@@ -91,24 +88,14 @@ struct TaskWatch {
     await stop.isListening()
   }
 
-  /// Follows all unfinished tasks, and those that end meanwhile, until the process is interrupted.
-  func runForever() async throws -> ExitCode {
-    var display = makeDisplay()
-    let states: [TaskState] = [.running, .publishing, .queued, .paused, .blocked]
-    var tasks = FollowedTasks(limit: states.count * Self.most)
+  /// Follows the tasks of a list until the process is interrupted.
+  func runForever(_ list: WatchList, _ source: WatchSource) async throws -> ExitCode {
+    var (display, source) = (makeDisplay(), source)
     while true {
-      var listed: [TaskDocument] = []
-      var more: Set<TaskState> = []
-      for state in states {
-        let filter = TaskFilter(state: TaskStatus(rawValue: state.rawValue), limit: Self.most + 1)
-        let found = try await store.tasks(filter)
-        if found.count > Self.most { more.insert(state) }
-        listed += found.prefix(Self.most).reversed()
-      }
-      try await tasks.update(listed: listed) { try await store.tasks($0) }
-      display.show(tasks.documents, more: more)
+      let (tasks, more) = try await source.tasks(list.group)
+      display.show(tasks.filter(list.matches), more: more)
       // Ended tasks stay on a terminal. Elsewhere they are shown once.
-      if !context.terminal.isInteractive { tasks.dropEnded() }
+      if !context.terminal.isInteractive { source.dropEnded() }
       try await Task.sleep(for: Self.interval)
     }
   }

@@ -1,5 +1,3 @@
-import ReelhaulSystem
-
 /// Lets one service of the control loop sleep until it is called or its time has come.
 ///
 /// A call while the service does not sleep is kept, so none is lost. Several such calls count as one.

@@ -1,0 +1,79 @@
+// Requests to the server, who asks, and what they may do. All paths are relative, so that the page works below a prefix.
+import { clock, parse } from "./format.js";
+
+export class Problem extends Error {
+  constructor(status, detail, body = {}) {
+    super(detail);
+    this.status = status;
+    this.body = body;
+  }
+  /// The server is of a version without this route.
+  get isMissing() { return this.status === 404 || this.status === 405 || this.status === 501; }
+}
+
+export const session = { name: null, scope: "admin", queues: [], tokensRequired: false, isSignedIn: false };
+const RANKS = ["read", "write", "admin"];
+
+/// Whether the scope of who is signed in allows what needs `scope`: what is not allowed is not offered.
+export const can = (scope) => RANKS.indexOf(session.scope) >= RANKS.indexOf(scope);
+
+let signInWanted = () => {};
+export const onSignInWanted = (run) => { signInWanted = run; };
+
+async function answer(path, options = {}) {
+  let response;
+  try {
+    response = await fetch(path, { credentials: "same-origin", ...options });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Problem(0, options.method ? "The server cannot be reached. Nothing is known to have been sent." : "The server cannot be reached.");
+  }
+  const date = Date.parse(response.headers.get("Date") ?? "");
+  // The header has whole seconds.
+  if (date) clock.ahead = Math.abs(date + 500 - Date.now()) > 2000 ? date + 500 - Date.now() : 0;
+  const text = await response.text();
+  let body = {};
+  try { body = text ? parse(text) : {}; } catch { /* A proxy's own page is no JSON. */ }
+  if (!response.ok) {
+    if (response.status === 401 && path !== "v1/session") signInWanted();
+    throw new Problem(response.status, body.detail ?? `The server answered ${response.status}.`, body);
+  }
+  return { body, status: response.status };
+}
+
+export const get = async (path, options) => (await answer(path, options)).body;
+
+export async function send(method, path, body, { type = "application/json", headers = {}, ...more } = {}) {
+  const text = typeof body === "string" ? body : JSON.stringify(body ?? {});
+  return (await answer(path, { method, headers: { "Content-Type": type, ...headers }, body: text, ...more })).body;
+}
+
+export const post = (path, body, options) => send("POST", path, body, options);
+export const put = (path, body) => send("PUT", path, body);
+
+export const key = () => [...crypto.getRandomValues(new Uint32Array(4))].map((part) => part.toString(36)).join("-");
+
+// MARK: The session
+
+/// Reads who is signed in. Returns false if somebody has to sign in first.
+export async function readSession() {
+  try {
+    const told = await get("v1/session");
+    Object.assign(session, told, { isSignedIn: Boolean(told.tokensRequired), scope: told.scope ?? "admin" });
+    return true;
+  } catch (problem) {
+    if (problem.status === 401) {
+      Object.assign(session, { tokensRequired: true, isSignedIn: false });
+      return false;
+    }
+    // Without this route there are no tokens, and everybody may do everything. Without a server nothing is known yet.
+    return true;
+  }
+}
+
+export const signIn = (token) => post("v1/session", { token });
+
+export async function signOut() {
+  await answer("v1/session", { method: "DELETE" }).catch(() => {});
+  Object.assign(session, { name: null, isSignedIn: false });
+}

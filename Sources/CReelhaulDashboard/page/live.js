@@ -1,0 +1,101 @@
+// The stream of the server's state. It says when it is behind or cut off, and begins again by itself.
+import { get } from "./api.js";
+
+// The server is silent for at most 15 s.
+const PATIENCE = 25_000;
+// A browser has few connections to a server: a page that nobody sees must not keep one.
+const HIDDEN_PATIENCE = 30_000;
+
+class Live extends EventTarget {
+  state = "connecting";
+  overview = null;
+  heardAt = 0;
+  #stream = null;
+  #wanted = null;
+  #retry = 0;
+  #timer = null;
+  #isTold = false;
+
+  constructor() {
+    super();
+    setInterval(() => this.#look(), 1000);
+    document.addEventListener("visibilitychange", () => {
+      clearTimeout(this.#timer);
+      if (!document.hidden) { if (!this.#stream) this.#open(); }
+      else this.#timer = setTimeout(() => this.#close(), HIDDEN_PATIENCE);
+    });
+  }
+
+  /// Follows the overview, and the tasks that `query` names.
+  follow(query) {
+    if (query === this.#wanted && this.#stream && this.#stream.readyState !== EventSource.CLOSED) return;
+    this.#wanted = query;
+    this.#open();
+  }
+
+  stop() {
+    this.#wanted = null;
+    this.#close();
+  }
+
+  #close() {
+    this.#stream?.close();
+    this.#stream = null;
+  }
+
+  #open() {
+    this.#close();
+    if (this.#wanted === null) return;
+    this.#timer && clearTimeout(this.#timer);
+    const stream = new EventSource(`v1/stream?${this.#wanted}`);
+    this.#stream = stream;
+    const hear = (name, run) => stream.addEventListener(name, (event) => {
+      if (stream !== this.#stream) return;
+      this.heardAt = Date.now();
+      this.#retry = 0;
+      run(event);
+    });
+    hear("open", () => { if (this.state !== "trouble") this.#say("live"); });
+    hear("ping", () => { if (this.state !== "trouble") this.#say("live"); });
+    hear("trouble", () => this.#say("trouble"));
+    hear("overview", (event) => {
+      this.overview = JSON.parse(event.data);
+      this.#say("live");
+      this.#tell("overview", this.overview);
+    });
+    for (const name of ["tasks", "operations"]) {
+      hear(name, (event) => { this.#say("live"); this.#tell(name, JSON.parse(event.data)); });
+    }
+    stream.addEventListener("error", () => {
+      if (stream !== this.#stream) return;
+      this.#say("cut");
+      if (stream.readyState === EventSource.CLOSED) this.#again();
+    });
+  }
+
+  // After an answer that is no stream the browser does not try again: the server may be restarting, or a token has ended.
+  async #again() {
+    this.#stream = null;
+    await get("v1/overview").catch(() => {});
+    clearTimeout(this.#timer);
+    this.#retry = Math.min(10, this.#retry + 1);
+    this.#timer = setTimeout(() => { if (!this.#stream && !document.hidden) this.#open(); }, 500 * this.#retry);
+  }
+
+  #look() {
+    if (this.#stream?.readyState === EventSource.OPEN && Date.now() - this.heardAt > PATIENCE && this.state === "live") this.#say("behind");
+  }
+
+  #say(state) {
+    if (state === this.state && this.#isTold) return;
+    const isBack = state === "live" && this.state !== "live" && this.#isTold;
+    this.#isTold = true;
+    this.state = state;
+    this.#tell("state", state);
+    if (isBack) this.#tell("back", null);
+  }
+
+  #tell(name, detail) { this.dispatchEvent(new CustomEvent(name, { detail })); }
+}
+
+export const live = new Live();

@@ -1,0 +1,199 @@
+// The page around the views: navigation, what the stream says, keys, the theme, and who is signed in.
+import { can, onSignInWanted, readSession, session, signOut } from "./api.js";
+import { h, icon, show, text } from "./dom.js";
+import { number, plural } from "./format.js";
+import { live } from "./live.js";
+import { FILTERS, go, href, onRoute, param, query, tasksHref, view } from "./route.js";
+import { areKeysOn, help, palette } from "./palette.js";
+
+const $ = (selector) => document.querySelector(selector);
+
+export const VIEWS = [
+  ["overview", "Overview", "./"], ["tasks", "Tasks", tasksHref()], ["workers", "Workers"], ["queues", "Queues"], ["hosts", "Hosts"],
+  ["storages", "Storage"], ["failures", "Failures"], ["dead-letters", "Dead letters"], ["operations", "Operations"],
+].map(([name, words, target]) => ({ name, words, target: target ?? href({ view: name }) }));
+
+const MODULES = {
+  overview: "./overview.js", tasks: "./tasks.js", task: "./task.js", submit: "./submit.js", workers: "./fleet.js", queues: "./fleet.js", hosts: "./fleet.js",
+  storages: "./fleet.js", failures: "./trouble.js", "dead-letters": "./trouble.js", operations: "./operations.js", "sign-in": "./signin.js",
+};
+
+// MARK: Views
+
+let shown = { name: null, key: null, gone: [] };
+
+async function follow({ isBack = false, isReplaced = false } = {}) {
+  const name = needsSignIn ? "sign-in" : MODULES[view()] ? view() : "overview";
+  drawNav();
+  // The same view with another narrowing goes on, and keeps its focus.
+  if (shown.name === name && shown.update) { shown.update({ isBack, isReplaced }); return; }
+  for (const run of shown.gone) run();
+  const mine = { name, gone: [], onGone(run) { this.gone.push(run); }, root: h("div", { class: `view view-${name}` }) };
+  const isFirst = shown.name === null;
+  shown = mine;
+  document.body.classList.toggle("is-signed-out", name === "sign-in");
+  closeMenu();
+  let module;
+  try {
+    module = await import(MODULES[name]);
+  } catch {
+    if (shown !== mine) return;
+    // The browser remembers a module that failed: only a new page asks again.
+    mine.root.append(h("div", { class: "empty is-error" }, h("p", { class: "strong" }, "This view could not be loaded."), h("p", {}, h("button", { type: "button", onclick: () => location.reload() }, "Load the page again"))));
+    $("#main").replaceChildren(mine.root);
+    return;
+  }
+  if (shown !== mine) return;
+  $("#main").replaceChildren(mine.root);
+  module.open(name, mine);
+  if (!isBack) scrollTo(0, 0);
+  // Those who hear the page are told where they are.
+  if (!isFirst && name !== "sign-in") mine.root.querySelector("h1")?.focus({ preventScroll: true });
+  const heading = mine.root.querySelector("h1")?.textContent;
+  if (heading) document.title = name === "overview" ? "Reelhaul" : `${heading} · Reelhaul`;
+}
+
+// MARK: Navigation
+
+let overview = null;
+
+function drawNav() {
+  const at = view() === "task" ? "tasks" : view();
+  const counts = overview?.counts;
+  const failed = counts?.failed;
+  const notes = {
+    tasks: counts && number(Object.values(counts).reduce((a, b) => a + b, 0)), workers: overview && number(overview.workers),
+    failures: failed ? number(failed) : null, "dead-letters": overview?.deadLetters ? number(overview.deadLetters) : null,
+  };
+  show($("#side nav"), VIEWS.map((item) => h("a", { href: item.target, "data-key": item.name, "aria-current": item.name === at ? "page" : null }, icon(item.name === "failures" ? "failed" : item.name), h("span", {}, item.words), notes[item.name] ? h("small", { class: item.name === "failures" ? "is-failed" : null }, notes[item.name]) : null)),
+    h("p", { class: "rule", "data-key": "rule" }), saved().map((one) => h("a", { href: one.query, "data-key": `saved ${one.name}`, "aria-current": location.search === one.query ? "page" : null }, icon("star"), h("span", {}, one.name))));
+  show($("#foot"),
+    session.isSignedIn ? h("p", { class: "who" }, h("span", {}, session.name), h("small", {}, session.queues?.length ? `${session.scope}, ${session.queues.join(", ")}` : session.scope)) : null,
+    h("div", { class: "line" },
+      h("button", { type: "button", class: "plain", title: "Theme", "aria-label": `Theme: ${theme()}`, onclick: nextTheme }, icon(theme()), h("span", {}, { auto: "Auto", dark: "Dark", light: "Light" }[theme()])),
+      h("button", { type: "button", class: "plain", title: "Keys and help", "aria-label": "Keys and help", onclick: help }, "?"),
+      session.isSignedIn ? h("button", { type: "button", class: "plain", "aria-label": "Sign out", title: "Sign out", onclick: leave }, icon("out")) : null));
+  $("#new").hidden = !can("write");
+}
+
+/// The views that somebody keeps in this browser.
+export function saved() {
+  try { return JSON.parse(localStorage.getItem("reelhaul.views") ?? "[]"); } catch { return []; }
+}
+addEventListener("reelhaul-saved", drawNav);
+
+function closeMenu() {
+  document.body.classList.remove("has-menu");
+  $("#menu").setAttribute("aria-expanded", "false");
+}
+$("#menu").append(icon("menu"));
+$("#find .slot").append(icon("search"));
+$("#new .slot").append(icon("plus"));
+$("#menu").addEventListener("click", () => $("#menu").setAttribute("aria-expanded", String(document.body.classList.toggle("has-menu"))));
+$("#page").addEventListener("click", closeMenu);
+$("#side").addEventListener("click", (event) => { if (event.target.closest("a")) closeMenu(); });
+$("#find").addEventListener("click", () => palette());
+$(".skip").addEventListener("click", (event) => { event.preventDefault(); $("#main").focus(); });
+
+// MARK: The theme
+
+const THEMES = ["auto", "dark", "light"];
+const theme = () => document.documentElement.dataset.theme ?? "auto";
+
+export function nextTheme() {
+  const next = THEMES[(THEMES.indexOf(theme()) + 1) % THEMES.length];
+  if (next === "auto") delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = next;
+  try { localStorage.setItem("reelhaul.theme", next); } catch { /* It holds until the page is closed. */ }
+  drawNav();
+}
+
+// MARK: What the stream says
+
+const STATES = {
+  connecting: ["connecting", "Connecting to the server."], live: ["live", "Changes are shown as they happen."], behind: ["behind", "The server has said nothing for a while."],
+  cut: ["cut off", "The connection is cut. It is tried again."], trouble: ["behind", "The server cannot read the fleet's state."],
+};
+let lostAt = null;
+
+function drawTrouble() {
+  const [words, long] = STATES[live.state];
+  $("#live").className = `is-${live.state}`;
+  $("#live").title = long;
+  text($("#live .words"), words);
+  const isLost = live.state === "cut" || live.state === "trouble" || live.state === "behind";
+  lostAt = isLost ? lostAt ?? Date.now() : null;
+  const seen = live.heardAt ? `What is shown is from ${new Date(live.heardAt).toLocaleTimeString("en-GB")}.` : "";
+  const notes = [];
+  // A server that restarts is back within a moment.
+  if (isLost && Date.now() - lostAt > 1500) notes.push({ cut: `The connection to the server is cut. ${seen} It is tried again by itself.`, trouble: `The server cannot read the fleet's state. ${seen}`, behind: `The server has said nothing for a while. ${seen}` }[live.state]);
+  else if (overview && live.state === "live") {
+    if (overview.eventsBehindSeconds > 60) notes.push(`Events are ${overview.eventsBehindSeconds} s behind: Kafka does not take them, or no worker publishes them.`);
+  }
+  show($("#trouble"), notes.map((note) => h("p", { "data-key": note }, note)));
+}
+
+live.addEventListener("state", drawTrouble);
+live.addEventListener("overview", (event) => { overview = event.detail; drawNav(); drawTrouble(); });
+setInterval(drawTrouble, 1000);
+
+// MARK: Who is signed in
+
+let needsSignIn = false;
+
+onSignInWanted(() => {
+  if (needsSignIn) return;
+  needsSignIn = true;
+  live.stop();
+  session.isSignedIn = false;
+  follow();
+});
+
+async function leave() {
+  await signOut();
+  location.reload();
+}
+
+addEventListener("reelhaul-signed-in", async () => {
+  needsSignIn = !await readSession();
+  shown = { name: null, gone: [] };
+  follow();
+});
+
+// MARK: Keys
+
+let lastKey = { key: "", at: 0 };
+addEventListener("keydown", (event) => {
+  if ((event.ctrlKey || event.metaKey) && !event.shiftKey && event.key.toLowerCase() === "k") {
+    event.preventDefault();
+    if (!needsSignIn) palette();
+    return;
+  }
+  if (event.ctrlKey || event.metaKey || event.altKey || needsSignIn || document.querySelector("dialog[open]")) return;
+  if (event.target.matches?.("input:not([type=checkbox]), textarea, select, [contenteditable]")) {
+    if (event.key === "Escape") event.target.blur();
+    return;
+  }
+  if (shown.keys?.(event)) { event.preventDefault(); return; }
+  if (!areKeysOn()) return;
+  const jump = lastKey.key === "g" && Date.now() - lastKey.at < 1500 ? { o: "overview", t: "tasks", w: "workers", q: "queues", h: "hosts", s: "storages", f: "failures", d: "dead-letters", p: "operations" }[event.key] : null;
+  lastKey = { key: event.key, at: Date.now() };
+  if (jump) go(VIEWS.find((item) => item.name === jump).target);
+  else if (event.key === "/") { const box = shown.root?.querySelector("input[type=search]"); box ? box.focus() : palette(); }
+  else if (event.key === "?") help();
+  else if (event.key === "n" && can("write")) go(href({ view: "submit" }));
+  else if (event.key === "Escape" && view() === "task") history.length > 1 ? history.back() : go(tasksHref());
+  else return;
+  event.preventDefault();
+});
+
+// MARK: The start
+
+onRoute(follow);
+drawNav();
+readSession().then((isIn) => {
+  needsSignIn = !isIn;
+  drawNav();
+  follow();
+});
+

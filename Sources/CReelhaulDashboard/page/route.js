@@ -1,0 +1,49 @@
+// The address is what is shown: every narrowing is a query, and "back" leads to what was there before.
+
+let follow = () => {};
+export const onRoute = (run) => { follow = run; };
+
+export const query = () => new URLSearchParams(location.search);
+export const param = (name) => query().get(name) ?? "";
+
+/// The view that the address names.
+export function view() {
+  const q = query();
+  return q.get("view") ?? (q.get("task") ? "task" : [...q.keys()].some((name) => FILTERS.includes(name)) ? "tasks" : "overview");
+}
+
+/// What narrows a list of tasks.
+export const FILTERS = ["state", "queue", "kind", "host", "label", "text", "after", "before"];
+
+export function href(values) {
+  const q = new URLSearchParams();
+  for (const [name, value] of Object.entries(values)) if (value !== undefined && value !== null && value !== "") q.set(name, value);
+  const text = q.toString().replaceAll("%2C", ",");
+  return text ? `?${text}` : "./";
+}
+
+export const tasksHref = (filter = {}) => href({ view: "tasks", ...filter });
+export const taskHref = (id) => href({ view: "task", id });
+
+export function go(target, { replace = false } = {}) {
+  const url = target === "./" ? location.pathname : target;
+  if (replace) history.replaceState(history.state, "", url);
+  else history.pushState(null, "", url);
+  follow({ isReplaced: replace });
+}
+
+/// Changes some of the query's fields; empty ones go.
+export function change(values, options) {
+  const q = Object.fromEntries(query());
+  go(href({ ...q, ...values }), options);
+}
+
+addEventListener("popstate", () => follow({ isBack: true }));
+addEventListener("click", (event) => {
+  const link = event.target.closest?.("a[href]");
+  if (!link || event.defaultPrevented || event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+  const target = link.getAttribute("href");
+  if (!target.startsWith("?") && target !== "./") return;
+  event.preventDefault();
+  go(target);
+});

@@ -1,0 +1,166 @@
+// Submitting: one form with what each kind has, several URLs at once, or a file of JSON lines.
+import { can, get, key, post } from "./api.js";
+import { h, icon, show } from "./dom.js";
+import { number, parse, parseBytes, plural, stringify } from "./format.js";
+import { commandLine, hidden, submission } from "./command.js";
+import { live } from "./live.js";
+import { param, taskHref, tasksHref } from "./route.js";
+import { bar, copy, empty, field, head, option, panel } from "./ui.js";
+
+const KINDS = {
+  download: { words: "Download", source: "https://example.org/film.mp4", destination: "storage://default/films/", note: "From http(s):// or s3:// to a storage." },
+  upload: { words: "Upload", source: "storage://default/film.mp4", destination: "s3://films/film.mp4", note: "From a storage to S3, HTTP or tus." },
+  copy: { words: "Copy", source: "https://example.org/film.mp4", destination: "s3://films/film.mp4", note: "From anywhere to anywhere." },
+  delete: { words: "Delete", source: "storage://default/old.mp4", note: "A file, an object or an upload, wherever it is." },
+  own: { words: "Own kind", source: "", destination: "", note: "A kind that a handler of yours carries out." },
+};
+// A request takes at most 10,000 lines and 4 MiB.
+const LINES = 5000, BYTES = 3 << 20;
+
+export function open(_, view) {
+  live.follow("state=running&limit=1");
+  if (!can("write")) return show(view.root, head("Submit"), empty("Your token may not submit tasks.", "It has the scope read. A token with the scope write may."));
+  let kind = "download", isMany = false, lost = [], answer = null, isBusy = false, sent = {}, preview = "";
+  const values = {};
+  const draw = () => show(view.root, page());
+  const set = (name) => (event) => { values[name] = event.target.type === "checkbox" ? event.target.checked : event.target.value; previewSoon(); };
+  const input = (name, more = {}) => h("input", { name, autocomplete: "off", spellcheck: "false", value: values[name] ?? "", oninput: set(name), ...more });
+  const check = (name, words) => h("label", { class: "check" }, h("input", { type: "checkbox", name, checked: Boolean(values[name]), onchange: set(name) }), h("span", {}, words));
+  const choice = (name, choices) => h("select", { name, onchange: set(name) }, choices.map(([value, words]) => option(value, values[name] ?? "", words)));
+  let timer;
+  const previewSoon = () => { clearTimeout(timer); timer = setTimeout(draw, 120); };
+  if (param("from")) fill(param("from"));
+  draw();
+
+  async function fill(id) {
+    try {
+      const task = await get(`v1/tasks/${encodeURIComponent(id)}`), from = submission(task), p = from.parameters ?? {};
+      kind = KINDS[from.kind] ? from.kind : "own";
+      lost = hidden(task);
+      Object.assign(values, { source: from.source, destination: from.destination, queue: from.queue === "default" ? "" : from.queue, priority: from.priority || "", kind: from.kind, ifExists: from.ifExists === "fail" ? "" : from.ifExists, credential: from.credential, rate: from.rate ?? "", connections: from.connections === 16 ? "" : from.connections, maxAttempts: from.maxAttempts === 8 ? "" : from.maxAttempts, retryAfter: (from.retryAfter ?? []).join(","), after: (from.after ?? []).join(" "), sha256: from.expect?.sha256, md5: from.expect?.md5, bytes: from.expect?.bytes ?? "", allowUnframed: from.allowUnframed, labels: Object.entries(from.labels ?? {}).map(([name, value]) => `${name}=${value}`).join("\n"), recursive: p.recursive, method: p.method, partSize: p.partSize ?? "", contentType: p.contentType, storageClass: p.storageClass, checksum: p.checksum, toCredential: p.toCredential, metadata: Object.entries(p.metadata ?? {}).map(([name, value]) => `${name}=${value}`).join("\n"), parameters: kind === "own" && from.parameters !== null ? stringify(from.parameters, "  ") : "" });
+      view.root.replaceChildren();
+      draw();
+    } catch (problem) { answer = { problem: `The task to copy could not be read: ${problem.message}` }; draw(); }
+  }
+
+  function page() {
+    try { preview = tasks().slice(0, 3).map(commandLine).join("\n"); } catch { preview = ""; }
+    return [
+      head("Submit", null, h("div", { class: "choices", role: "group", "aria-label": "How" }, [["One form", false], ["JSON lines", true]].map(([words, value]) => h("button", { type: "button", "aria-pressed": String(isMany === value), onclick: () => { isMany = value; answer = null; draw(); } }, words)))),
+      lost.length ? h("p", { class: "notice", "data-key": "lost" }, `This is a copy. Put back what the fleet does not show, because it may be a secret: ${lost.join("; ")}.`) : null,
+      isMany ? many() : form(), result(),
+    ];
+  }
+
+  // MARK: One form
+
+  function form() {
+    const own = kind === "own", to = values.destination ?? "", isUp = kind === "upload" || kind === "copy" && !to.startsWith("storage://");
+    return h("form", { class: "submit", "data-key": "form", onsubmit: (event) => { event.preventDefault(); sendForm(); } },
+      h("div", { class: "choices kinds", role: "group", "aria-label": "Kind" }, Object.entries(KINDS).map(([name, one]) => h("button", { type: "button", "aria-pressed": String(name === kind), onclick: () => { kind = name; answer = null; draw(); } }, one.words))),
+      h("p", { class: "quiet" }, KINDS[kind].note),
+      own ? field("Kind", input("kind", { required: true, placeholder: "thumbnails" })) : null,
+      field(own ? "Source, if the kind has one" : "Source URLs, one a line", h("textarea", { name: "source", rows: String(Math.min(10, Math.max(2, (values.source ?? "").split("\n").length))), required: !own, spellcheck: "false", placeholder: KINDS[kind].source, oninput: set("source"), value: values.source ?? "" })),
+      kind === "delete" ? null : field("Destination", input("destination", { required: kind === "upload" || kind === "copy", placeholder: KINDS[kind].destination }), kind === "download" ? "Empty: storage://default/ and the source's name. A name that ends in / is a folder." : own ? null : "A name that ends in / is a folder."),
+      own ? field("Parameters, JSON", h("textarea", { name: "parameters", rows: "4", spellcheck: "false", placeholder: "{}", oninput: set("parameters"), value: values.parameters ?? "" })) : null,
+      kind === "delete" ? check("recursive", "with all it holds (a directory, or a key that ends in /)") : null,
+      group("Order and queue", h("div", { class: "grid" }, field("Queue", input("queue", { placeholder: "default" })), field("Priority", input("priority", { type: "number", min: "-1000", max: "1000", placeholder: "0" })), field("Not before", input("notBefore", { type: "datetime-local" })), field("After these tasks", input("after", { placeholder: "ids" }))), field("Labels, K=V a line", h("textarea", { name: "labels", rows: "2", oninput: set("labels"), value: values.labels ?? "" })), check("paused", "add it without starting it")),
+      group("Checks", h("div", { class: "grid" }, field("SHA-256", input("sha256")), field("MD5", input("md5")), field("Bytes", input("bytes", { inputmode: "numeric" })), kind === "delete" ? null : field("If the destination exists", choice("ifExists", [["", "fail"], ["skip", "skip"], ["replace", "replace"]]))), kind === "download" ? check("allowUnframed", "accept a file whose end only the connection's end marks, if it proves whole") : null),
+      group("Transfer", h("div", { class: "grid" }, field("Credential", input("credential")), kind === "copy" ? field("Credential of the destination", input("toCredential")) : null, field("At most bytes a second", input("rate", { placeholder: "20M" })), field("At most connections", input("connections", { type: "number", min: "1", placeholder: "16" })), field("Attempts", input("maxAttempts", { type: "number", min: "1", placeholder: "8" })), field("Waits between attempts, s", input("retryAfter", { placeholder: "5,30,120" }))), field("Header fields, K: V a line", h("textarea", { name: "headers", rows: "2", spellcheck: "false", oninput: set("headers"), value: values.headers ?? "" }), "Secrets belong in a credential.")),
+      isUp ? group("Upload", h("div", { class: "grid" }, field("Method", choice("method", [["", "by default"], ["PUT", "PUT"], ["POST", "POST"]])), field("Part size", input("partSize", { placeholder: "64M" })), field("Content type", input("contentType", { placeholder: "video/mp4" })), field("Storage class", input("storageClass")), field("Checksum", choice("checksum", [["", "what it can"], ["crc32c", "crc32c"], ["sha256", "sha256"], ["none", "none"]]))), field("Metadata, K=V a line", h("textarea", { name: "metadata", rows: "2", oninput: set("metadata"), value: values.metadata ?? "" }))) : null,
+      preview ? h("div", { class: "code" }, h("pre", { tabindex: "0", "aria-label": "The same as command lines" }, preview), h("button", { type: "button", onclick: () => copy(tasks().map(commandLine).join("\n")) }, icon("copy"), "Copy")) : null,
+      h("menu", {}, h("button", { class: "main", disabled: isBusy }, isBusy ? "Submitting…" : sources().length > 1 ? `Submit ${plural(sources().length, "task")}` : "Submit")));
+  }
+
+  function group(title, ...children) { return h("details", { class: "group", "data-key": title }, h("summary", {}, title), children); }
+  function sources() { return (values.source ?? "").split("\n").map((line) => line.trim()).filter(Boolean); }
+  function pairs(text, mark) { return Object.fromEntries((text ?? "").split("\n").map((line) => line.trim()).filter(Boolean).map((line) => { const at = line.indexOf(mark); return at < 0 ? [line, ""] : [line.slice(0, at).trim(), line.slice(at + mark.length).trim()]; })); }
+
+  /// The tasks that the form means, without what is empty.
+  function tasks() {
+    const v = (name) => { const value = values[name]; return typeof value === "string" ? value.trim() || undefined : value || undefined; };
+    const count = (name) => v(name) === undefined ? undefined : parseBytes(String(v(name))) ?? wrong(name, "is no number of bytes");
+    const whole = (name) => v(name) === undefined ? undefined : Number(v(name));
+    const filled = (object) => { const left = Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined && !(typeof value === "object" && !Array.isArray(value) && !Object.keys(value).length))); return Object.keys(left).length ? left : undefined; };
+    const parameters = kind === "own" ? v("parameters") === undefined ? undefined : json(v("parameters"))
+      : kind === "delete" ? filled({ recursive: v("recursive") })
+      : kind === "upload" || kind === "copy" ? filled({ method: v("method"), partSize: count("partSize"), contentType: v("contentType"), storageClass: v("storageClass"), checksum: v("checksum"), toCredential: kind === "copy" ? v("toCredential") : undefined, metadata: pairs(values.metadata, "=") }) : undefined;
+    const common = {
+      kind: kind === "own" ? v("kind") : kind, priority: whole("priority"), queue: v("queue"), after: v("after")?.split(/[\s,]+/), notBefore: v("notBefore") && new Date(v("notBefore")).toISOString(),
+      expect: filled({ sha256: v("sha256"), md5: v("md5"), bytes: count("bytes") }), ifExists: kind === "delete" ? undefined : v("ifExists"), headers: filled(pairs(values.headers, ":")), maxAttempts: whole("maxAttempts"), retryAfter: v("retryAfter")?.split(/[\s,]+/).map(Number),
+      rate: count("rate"), connections: whole("connections"), credential: v("credential"), labels: filled(pairs(values.labels, "=")), paused: v("paused"), allowUnframed: kind === "download" ? v("allowUnframed") : undefined, parameters,
+    };
+    const to = kind === "delete" ? undefined : v("destination");
+    const list = sources();
+    return (list.length ? list : kind === "own" ? [undefined] : []).map((source) => filled({ ...common, source, destination: to?.endsWith("/") && source ? to + (source.split(/[?#]/)[0].split("/").filter(Boolean).pop() ?? "") : to }));
+  }
+
+  function json(text) { try { return parse(text); } catch { return wrong("parameters", "is no JSON"); } }
+  function wrong(name, words) { throw new Error(`${name} ${words}`); }
+
+  async function sendForm() {
+    try {
+      const list = tasks(), names = sources();
+      const outcome = await sendLines(list.map((task) => stringify(task)));
+      // Only the wrong ones stay, so that the right ones are not submitted twice.
+      if (outcome.done) {
+        values.source = outcome.wrong.map((one) => names[one.line - 1]).join("\n");
+        const area = view.root.querySelector("[name=source]");
+        if (area) area.value = values.source;
+      }
+    } catch (error) { answer = { problem: error.message }; draw(); }
+  }
+
+  /// Sends lines in requests of a bounded size. What was sent before and had no answer is sent as the same.
+  async function sendLines(lines) {
+    isBusy = true;
+    answer = { done: 0, all: lines.length, ids: [], wrong: [] };
+    draw();
+    const text = lines.join("\n");
+    if (sent.text !== text) sent = { text, key: key() };
+    for (let from = 0; from < lines.length;) {
+      let to = from, size = 0;
+      while (to < lines.length && to - from < LINES && size + lines[to].length < BYTES) { size += 4 * lines[to].length; to += 1; }
+      to = Math.max(to, from + 1);
+      try {
+        const told = await post("v1/tasks", lines.slice(from, to).join("\n"), { type: "application/x-ndjson", headers: { "Idempotency-Key": `${sent.key} ${from}` } }).catch((problem) => problem.body?.results ? problem.body : Promise.reject(problem));
+        for (const one of told.results) one.error ? answer.wrong.push({ line: from + one.line, error: one.error, text: lines[from + one.line - 1] }) : answer.ids.push(one.id);
+      } catch (problem) {
+        answer.problem = problem.message;
+        break;
+      }
+      answer.done = from = to;
+      draw();
+    }
+    isBusy = false;
+    if (!answer.problem) sent = {};
+    draw();
+    return answer;
+  }
+
+  // MARK: JSON lines
+
+  function many() {
+    const take = async (files) => {
+      const lines = (await Promise.all([...files].map((file) => file.text()))).join("\n").split("\n").map((line) => line.trim()).filter(Boolean);
+      if (!lines.length) { answer = { problem: "The file has no lines." }; return draw(); }
+      sendLines(lines);
+    };
+    const over = (isOver) => (event) => { event.preventDefault(); event.currentTarget.classList.toggle("is-over", isOver); };
+    return h("section", { class: "submit", "data-key": "many" },
+      h("label", { class: "drop", ondragover: over(true), ondragenter: over(true), ondragleave: over(false), ondrop: (event) => { over(false)(event); take(event.dataTransfer.files); } }, icon("plus"), h("b", {}, "Drop a file of JSON lines here, or choose one"), h("span", { class: "quiet" }, "One task a line, as for reelhaul batch. Right lines are submitted although others are wrong."), h("input", { type: "file", accept: ".jsonl,.ndjson,.json,.txt", multiple: true, disabled: isBusy, onchange: (event) => take(event.target.files) })),
+      field("Or paste lines", h("textarea", { name: "lines", rows: "6", spellcheck: "false", placeholder: '{"kind":"download","source":"https://example.org/a.mp4"}', oninput: set("lines"), value: values.lines ?? "" })),
+      h("menu", {}, h("button", { type: "button", class: "main", disabled: isBusy, onclick: () => { const lines = (values.lines ?? "").split("\n").map((line) => line.trim()).filter(Boolean); if (lines.length) sendLines(lines); } }, isBusy ? "Submitting…" : "Submit the lines")));
+  }
+
+  function result() {
+    if (!answer) return null;
+    const { ids = [], wrong: bad = [], problem, done = 0, all = 0 } = answer;
+    return panel("What became of it", null, h("div", { role: "status" },
+      isBusy && all > LINES ? bar(100 * done / all, { label: "Lines sent" }) : null,
+      problem ? h("p", { class: "is-error" }, problem, done ? ` ${number(done)} of ${number(all)} lines were sent before.` : "") : null,
+      ids.length ? h("p", {}, `${plural(ids.length, "task")} submitted. `, ids.length === 1 ? h("a", { href: taskHref(ids[0]) }, "Watch it") : h("a", { href: tasksHref() }, "See the list")) : isBusy ? h("p", { class: "quiet" }, "Sending…") : null,
+      bad.length ? [h("p", { class: "is-error" }, `${plural(bad.length, "line")} ${bad.length === 1 ? "was" : "were"} refused:`), h("ul", { class: "refused" }, bad.slice(0, 100).map((one) => h("li", {}, h("b", {}, `Line ${number(one.line)}: `), one.error, h("code", {}, one.text?.slice(0, 160))))), bad.length > 100 ? h("p", { class: "quiet" }, `and ${number(bad.length - 100)} others`) : null] : null));
+  }
+}
+

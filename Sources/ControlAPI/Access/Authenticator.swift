@@ -1,0 +1,108 @@
+import HTTPServer
+import ReelhaulDigest
+import ReelhaulSystem
+import TaskCore
+import TaskStore
+
+/// Knows who sends a request, by the token or the session that it has.
+///
+/// A token that was asked for in the last two seconds is not asked for again, so a revoked one stops within that time.
+/// Nothing that depends on a secret is compared but SHA-256 digests, and those in constant time.
+final class Authenticator: Sendable {
+  static let age = Duration.seconds(2)
+  /// How long a stream goes on while the store cannot be asked.
+  static let patience = Duration.seconds(30)
+
+  private struct Entry {
+    let token: Task<APIToken?, any Error>
+    let at: BootInstant
+    /// Whether it was valid before.
+    var isKnown: Bool
+  }
+
+  private struct State {
+    var entries: [[UInt8]: Entry] = [:]
+    var failures: RateLimit<String>
+  }
+
+  private static let mostEntries = 4096
+  private let store: any TokenStore
+  private let state: Lock<State>
+
+  /// `wrongTokens`: how many an address may send at once.
+  init(_ store: any TokenStore, wrongTokens: Int) {
+    self.store = store
+    state = Lock(State(failures: RateLimit(every: .seconds(6), burst: wrongTokens)))
+  }
+
+  enum Answer {
+    case principal(Principal)
+    /// None was shown, or one that does not hold.
+    case unknown
+    /// Too many wrong ones came from this address.
+    case tooMany(wait: Duration)
+  }
+
+  /// `address`: where the request comes from. A session counts only in the cookie, and a token only in `Authorization`.
+  func principal(of request: HTTPRequest, address: String, ignoringCookie: Bool) async throws -> Answer {
+    if let field = request.headers["authorization"] {
+      let parts = field.split(separator: " ", maxSplits: 1)
+      let isBearer = parts.first?.lowercased() == "bearer"
+      return try await answer(isBearer ? String(parts.last ?? "") : "", isSession: false, address: address)
+    }
+    guard !ignoringCookie, let secret = Session.secret(in: request) else { return .unknown }
+    return try await answer(secret, isSession: true, address: address)
+  }
+
+  func answer(_ text: String, isSession: Bool, address: String) async throws -> Answer {
+    let secret = TokenSecret(text)
+    let now = BootInstant.now
+    let wait = state.withLock { state -> Duration? in
+      // Who holds a valid one is not locked out by others behind the same address.
+      if let secret, state.entries[secret.hash]?.isKnown == true { return nil }
+      return state.failures.wait(address, at: now)
+    }
+    if let wait { return .tooMany(wait: wait) }
+    if let secret, let token = try await token(of: secret), token.isSession == isSession {
+      return .principal(Principal(token))
+    }
+    state.withLock { $0.failures.count(address, at: .now) }
+    return .unknown
+  }
+
+  /// The token that a secret stands for, if it holds.
+  func token(of secret: TokenSecret) async throws -> APIToken? {
+    let now = BootInstant.now
+    let task = state.withLock { state -> Task<APIToken?, any Error> in
+      let entry = state.entries[secret.hash]
+      if let entry, now - entry.at < Self.age { return entry.token }
+      if state.entries.count >= Self.mostEntries { Self.forget(&state, at: now) }
+      let task = Task { [store] in try await store.token(hash: secret.hash) }
+      state.entries[secret.hash] = Entry(token: task, at: now, isKnown: entry?.isKnown ?? false)
+      return task
+    }
+    let token: APIToken?
+    do {
+      token = try await task.value
+    } catch {
+      state.withLock { state in
+        if state.entries[secret.hash]?.token == task { state.entries[secret.hash] = nil }
+      }
+      throw error
+    }
+    state.withLock { state in
+      if state.entries[secret.hash]?.token == task { state.entries[secret.hash]?.isKnown = token != nil }
+    }
+    let clock = Timestamp(microseconds: Clocks.realtimeMicroseconds())
+    guard let token, token.expiresAt.map({ $0 > clock }) ?? true else { return nil }
+    return token
+  }
+
+  /// What is known of a secret is forgotten, because it ends here.
+  func forget(_ secret: TokenSecret) { state.withLock { $0.entries[secret.hash] = nil } }
+
+  private static func forget(_ state: inout State, at now: BootInstant) {
+    state.entries = state.entries.filter { $0.value.isKnown && now - $0.value.at < .seconds(600) }
+    if state.entries.count >= mostEntries { state.entries = [:] }
+  }
+}

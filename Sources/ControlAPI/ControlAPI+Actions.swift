@@ -1,0 +1,98 @@
+import HTTPServer
+import ReelhaulClient
+import ReelhaulCodec
+import ReelhaulMessages
+import TaskAdvice
+import TaskCore
+import TaskStore
+
+extension ControlAPI {
+  private static let actionNames = ["pause", "resume", "cancel", "retry", "remove", "prioritize"]
+
+  /// The second path is the one of earlier versions.
+  static let actionRoutes = ["/v1/tasks/{id}/actions/{action}", "/v1/tasks/{id}/{action}"].map { path in
+    Route(
+      method: "POST", path: path,
+      summary: """
+        Sends a command to a task: pause, resume, cancel, retry, remove (with `files`, whether its file goes too), \
+        prioritize (with `priority`). The answer comes once Kafka has it; the fleet applies it soon after. With \
+        `If-Match` and the entity tag of the task, it is sent only if nothing has happened to the task since.
+        """,
+      needs: .write, isPerQueue: true, segments: ["id": .id, "action": .text(values: actionNames)],
+      query: Waiting.fields,
+      headers: [
+        .init(
+          name: "If-Match", help: "The entity tag of the task, or `*`: sent only if nothing has happened to it since.",
+          schema: .text(pattern: "^[!-~]+$", length: 1...255))
+      ], accepts: [json], takes: .actionBody, example: "{}",
+      answers: [200, 202, 404, 409, 412], gives: .sentCommand
+    ) { api, call in try await api.act(call) }
+  }
+
+  private func act(_ call: Route.Call) async throws -> HTTPResponse {
+    let waiting = Waiting(call.query)
+    let action = try Self.action(call.path["action"] ?? "", call.request.body)
+    let shown = try await shownTask(call.path["id"] ?? "", for: call.principal)
+    guard EntityTag.matches(call.request.headers["if-match"], sequence: shown.task.sequence) else {
+      throw HTTPError(412, "the task has changed since: read it again")
+    }
+    let command = Command.Control(id: .make(), taskID: shown.task.spec.id, action: action, actor: call.principal.actor)
+    try await send([.control(command)])
+    guard case .applied(let end) = waiting else { return Self.sent(command, nil) }
+    switch try await Waiting.poll(until: end, on: loop, { try await outcomes.value(command.id) }) {
+    case nil: return Self.sent(command, nil)
+    case .applied: return Self.sent(command, "applied")
+    case .refused(let code, let reason):
+      var problem = HTTPProblem(409, reason, code: ProblemCode.refused.rawValue)
+      problem.members = [("reason", code), ("command", "\(command.id)")]
+      throw problem
+    }
+  }
+
+  private static func sent(_ command: Command.Control, _ outcome: String?) -> HTTPResponse {
+    HTTPResponse(
+      outcome == nil ? 202 : 200, type: json,
+      JSONWriter.write { json in
+        json.object { json in
+          json.member("command", command.id)
+          json.member("task", command.taskID)
+          json.member("action", command.action.name)
+          json.member("outcome", outcome)
+        }
+      })
+  }
+
+  /// Throws ``HTTPError`` for what is no action, or has a wrong body.
+  static func action(_ name: String, _ body: [UInt8]) throws -> ControlAction {
+    var priority: Int64?
+    var files = false
+    do throws(DecodingFailure) {
+      try JSONReader.read(body.isEmpty ? Array("{}".utf8) : body, refusingUnknownNames: true) {
+        reader throws(DecodingFailure) in
+        try reader.object(known: ["priority", "files"]) { reader, name throws(DecodingFailure) in
+          switch name {
+          case "priority": priority = try reader.integer()
+          case "files": files = try reader.bool()
+          default: try reader.skip()
+          }
+        }
+      }
+    } catch {
+      throw HTTPError(422, "\(error)", code: Rejection(error).code.problem.rawValue)
+    }
+    switch name {
+    case "pause": return .pause
+    case "resume": return .resume
+    case "cancel": return .cancel
+    case "retry": return .retry
+    case "remove": return .remove(files: files)
+    case "prioritize":
+      guard let priority, -1000...1000 ~= priority else {
+        throw HTTPError(
+          422, "\"priority\" must be a number from -1000 to 1000", code: ProblemCode.invalidField.rawValue)
+      }
+      return .prioritize(Int(priority))
+    default: throw HTTPError(404, "there is no action \"\(name.prefix(100))\"")
+    }
+  }
+}

@@ -1,0 +1,84 @@
+import HTTPServer
+
+extension ControlAPI {
+  /// The route of a request, and the segments in braces. Throws ``HTTPError``, or ``WrongMethod``.
+  func route(of request: HTTPRequest) throws -> (Route, [String: String]) {
+    try refuseStrangers(request)
+    let fitting = try routes(fitting: request)
+    let method = request.method == "HEAD" ? "GET" : request.method
+    guard let found = fitting.first(where: { $0.0.method == method }) else {
+      throw WrongMethod(method: request.method, allowed: Self.methods(of: fitting.map(\.0)))
+    }
+    try checkType(of: request, for: found.0)
+    return found
+  }
+
+  /// The methods that a path has, and what a page of another origin may send, if it is one of those that may.
+  func options(of request: HTTPRequest) throws -> HTTPResponse {
+    let methods = Self.methods(of: try routes(fitting: request).map(\.0))
+    var response = HTTPResponse(204, headers: ["Allow": methods])
+    if let origin = request.headers["origin"], settings.corsOrigins.contains(origin) {
+      response.headers["Access-Control-Allow-Methods"] = methods
+      response.headers["Access-Control-Allow-Headers"] =
+        "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, X-Request-Id"
+      response.headers["Access-Control-Max-Age"] = "600"
+    }
+    return response
+  }
+
+  private static func methods(of routes: [Route]) -> String {
+    var methods = Set(routes.map(\.method) + ["OPTIONS"])
+    if methods.contains("GET") { methods.insert("HEAD") }
+    return methods.sorted().joined(separator: ", ")
+  }
+
+  private func routes(fitting request: HTTPRequest) throws(HTTPError) -> [(Route, [String: String])] {
+    guard var segments = request.segments else { throw HTTPError(400, "the path is not encoded correctly") }
+    // A proxy may have removed the prefix, or left it there.
+    let prefix = settings.prefix.split(separator: "/").map(String.init)
+    if !prefix.isEmpty, segments.starts(with: prefix) { segments.removeFirst(prefix.count) }
+    let fitting = Self.routes.compactMap { route in route.match(segments).map { (route, $0) } }
+    guard !fitting.isEmpty else { throw HTTPError(404, "there is nothing at \(request.path.prefix(200))") }
+    // A fixed segment is nearer than one in braces.
+    let most = fitting.map { $0.0.pattern.count - $0.1.count }.max()
+    return fitting.filter { $0.0.pattern.count - $0.1.count == most }
+  }
+
+  /// A browser that another site's page uses can reach this machine. Its requests are known by the name that they call,
+  /// and by what browsers say of where they come from.
+  private func refuseStrangers(_ request: HTTPRequest) throws(HTTPError) {
+    let host = request.headers["host"]?.lowercased() ?? ""
+    let end = host.hasPrefix("[") ? host.firstIndex(of: "]").map { host.index(after: $0) } : host.firstIndex(of: ":")
+    let name = String(end.map { host[..<$0] } ?? host[...])
+    // A page whose name was made to lead here has no token.
+    guard settings.requiresTokens || settings.names.contains(name) else {
+      throw HTTPError(403, "this server is not called \"\(name.prefix(200))\": name it with --name")
+    }
+    guard request.method != "GET", request.method != "HEAD" else { return }
+    if let origin = request.headers["origin"] {
+      let own = ["http://\(host)", "https://\(host)", settings.publicOrigin]
+      guard own.contains(origin.lowercased()) || settings.corsOrigins.contains(origin) else {
+        throw HTTPError(403, "requests from pages of another origin are refused")
+      }
+      if settings.corsOrigins.contains(origin) { return }
+    }
+    if let site = request.headers["sec-fetch-site"], site != "same-origin", site != "none" {
+      throw HTTPError(403, "requests from pages of another site are refused")
+    }
+  }
+
+  private func checkType(of request: HTTPRequest, for route: Route) throws(HTTPError) {
+    guard !route.accepts.isEmpty else { return }
+    let type = request.headers["content-type"]?.prefix { $0 != ";" && $0 != " " }.lowercased()
+    // A page of another site can send a form, but not this type.
+    guard type.map(route.accepts.contains) == true else {
+      throw HTTPError(415, "the body must be \(route.accepts.joined(separator: " or "))")
+    }
+  }
+}
+
+/// A path that is there, with a method that is not.
+struct WrongMethod: Error {
+  var method: String
+  var allowed: String
+}

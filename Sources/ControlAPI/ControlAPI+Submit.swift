@@ -1,0 +1,206 @@
+import HTTPServer
+import ReelhaulClient
+import ReelhaulCodec
+import ReelhaulMessages
+import ReelhaulSystem
+import TaskCore
+import TaskStore
+
+extension ControlAPI {
+  static let lines = "application/x-ndjson"
+  private static let mostLines = 10_000
+
+  static let submitRoutes = [
+    Route(
+      method: "POST", path: "/v1/tasks",
+      summary: """
+        Submits one task, or with JSON lines many. The answer comes once Kafka has them. With `Idempotency-Key`, the same \
+        key is the same task, and must come with the same body.
+        """,
+      needs: .write, isPerQueue: true, query: Waiting.fields,
+      headers: [
+        .init(
+          name: "Idempotency-Key", help: "Makes the request repeatable: the same key is the same task.",
+          schema: .text(pattern: "^[!-~]+$", length: 1...255))
+      ], accepts: [json, lines], takes: .submission,
+      example: #"{"source": "https://example.org/talk.mp4", "destination": "storage://default/talk.mp4"}"#,
+      answers: [200, 202, 409], gives: .either([.submitted, .submittedLines])
+    ) { api, call in
+      let isMany = call.request.headers["content-type"]?.lowercased().hasPrefix(lines) == true
+      return isMany ? try await api.submitMany(call) : try await api.submitOne(call)
+    }
+  ]
+
+  private func submitOne(_ call: Route.Call) async throws -> HTTPResponse {
+    let waiting = Waiting(call.query)
+    let id = try IdempotencyKeys.key(of: call.request).map { IdempotencyKeys.id($0, of: call.principal) }
+    let command: Command
+    do throws(Rejection) {
+      command = try CommandDecoder.decode(line: call.request.body) { id ?? .make() }
+    } catch {
+      throw HTTPError(422, error.reason, code: error.code.problem.rawValue)
+    }
+    guard case .submit(let spec) = command else {
+      throw HTTPError(422, "this is a command, not a task: POST /v1/tasks/{id}/actions/{action} sends commands")
+    }
+    if let problem = try await lack([command], for: call.principal)[0] { throw problem }
+    var isKnown = false
+    if let id {
+      try keys.claim(id, body: call.request.body)
+      let former = try await shown.value(spec.id)?.task.spec
+      if let former, !former.differences(from: spec).isEmpty { throw IdempotencyKeys.reused }
+      isKnown = former != nil
+    } else if case .applied = waiting {
+      isKnown = try await shown.value(spec.id) != nil
+    }
+    try await send([command])
+    var outcome: String?
+    if case .applied(let end) = waiting,
+      try await Waiting.poll(until: end, on: loop, { try await shown.value(spec.id) }) != nil
+    {
+      outcome = isKnown ? "duplicate" : "applied"
+    }
+    return HTTPResponse(
+      outcome == nil ? 202 : 200, headers: ["Location": "/v1/tasks/\(spec.id)"], type: Self.json,
+      JSONWriter.write { json in
+        json.object { json in
+          json.member("id", spec.id)
+          json.member("outcome", outcome)
+        }
+      })
+  }
+
+  /// For each command, what keeps this principal from sending it: it concerns a task of a queue that is out of reach.
+  private func lack(_ commands: [Command], for principal: Principal) async throws -> [HTTPError?] {
+    guard principal.queues != nil else { return commands.map { _ in nil } }
+    // A task also tells of those that it comes after.
+    let named = commands.flatMap { command -> [UniqueID] in
+      if case .submit(let spec) = command { [spec.id] + spec.after } else { [command.taskID] }
+    }
+    let known = try await store.tasks(Array(Set(named)))
+    return commands.map { command in
+      guard case .submit(let spec) = command else {
+        guard let task = known[command.taskID], principal.reaches(task) else {
+          return HTTPError(404, "there is no task \(command.taskID)")
+        }
+        return nil
+      }
+      guard principal.reaches(queue: spec.queue) else {
+        return HTTPError(403, "this token is for other queues than \"\(spec.queue)\"")
+      }
+      if let task = known[spec.id], !principal.reaches(task) { return HTTPError(409, "the id \(spec.id) is taken") }
+      let hidden = spec.after.first { known[$0].map { !principal.reaches($0) } ?? false }
+      return hidden.map { HTTPError(409, "there is no task \($0) that this one can come after") }
+    }
+  }
+
+  /// A line of a submission, and what became of it.
+  private struct Line {
+    let number: Int
+    var command: Result<Command, Rejection>
+    var outcome: String?
+  }
+
+  /// `{"results": [{"line": 1, "id": …} or {"line": 2, "error": …}]}`; the right lines are sent although others are wrong.
+  /// With a key, each line without an id gets one of its key and number.
+  private func submitMany(_ call: Route.Call) async throws -> HTTPResponse {
+    let waiting = Waiting(call.query)
+    let key = try IdempotencyKeys.key(of: call.request)
+    if let key { try keys.claim(IdempotencyKeys.id("\(key) lines", of: call.principal), body: call.request.body) }
+    var lines = try Self.read(call.request.body, key: key, of: call.principal)
+    guard !lines.isEmpty else { throw HTTPError(422, "the body has no lines") }
+    let places = lines.indices.filter { if case .success = lines[$0].command { true } else { false } }
+    let commands = try places.map { try lines[$0].command.get() }
+    for (place, problem) in zip(places, try await lack(commands, for: call.principal)) {
+      guard let problem else { continue }
+      lines[place].command = .failure(Rejection(.invalidField, problem.message))
+    }
+    let sent = lines.compactMap { try? $0.command.get() }
+    if !sent.isEmpty {
+      let before = waiting == .sent ? [] : try await present(sent)
+      try await send(sent)
+      if case .applied(let end) = waiting { try await settle(&lines, known: before, until: end) }
+    }
+    let isSettled = lines.allSatisfy { line in
+      if line.outcome != nil { true } else if case .failure = line.command { true } else { false }
+    }
+    return HTTPResponse(sent.isEmpty ? 422 : isSettled ? 200 : 202, type: Self.json, Self.encode(lines))
+  }
+
+  private static func read(_ body: [UInt8], key: String?, of principal: Principal) throws(HTTPError) -> [Line] {
+    var ids = UniqueIDMaker()
+    var lines: [Line] = []
+    for (index, line) in body.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).enumerated() {
+      guard line.contains(where: { $0 > 0x20 }) else { continue }
+      guard lines.count < Self.mostLines else {
+        throw HTTPError(413, "there are more than \(Self.mostLines) lines: send them in several requests")
+      }
+      let command = Result { () throws(Rejection) in
+        let command = try CommandDecoder.decode(line: Array(line)) {
+          key.map { IdempotencyKeys.id("\($0) line \(index + 1)", of: principal) } ?? ids.make()
+        }
+        guard case .control(var control) = command else { return command }
+        // Who shows a token cannot act under another name.
+        if principal.token != nil || control.actor == nil { control.actor = principal.actor }
+        return .control(control)
+      }
+      lines.append(Line(number: index + 1, command: command))
+    }
+    return lines
+  }
+
+  /// The tasks of these commands that exist.
+  private func present(_ commands: [Command]) async throws -> Set<UniqueID> {
+    Set(try await store.states(of: commands.map(\.taskID)).keys)
+  }
+
+  /// Waits until all lines are applied or refused, or the time is over.
+  private func settle(_ lines: inout [Line], known: Set<UniqueID>, until end: BootInstant) async throws {
+    var open = lines.indices.filter { if case .success = lines[$0].command { true } else { false } }
+    _ = try await Waiting.poll(until: end, on: loop) { () -> Bool? in
+      let commands = try open.map { try lines[$0].command.get() }
+      let controls = commands.compactMap { if case .control(let control) = $0 { control.id } else { nil } }
+      let outcomes = try await store.outcomes(of: controls)
+      let tasks = try await present(commands.filter { if case .submit = $0 { true } else { false } })
+      for (place, command) in zip(open, commands) {
+        switch command {
+        case .submit(let spec):
+          if tasks.contains(spec.id) { lines[place].outcome = known.contains(spec.id) ? "duplicate" : "applied" }
+        case .control(let control):
+          switch outcomes[control.id] {
+          case nil: break
+          case .applied: lines[place].outcome = "applied"
+          case .refused(_, let reason): lines[place].command = .failure(Rejection(.invalidField, reason))
+          }
+        }
+      }
+      open = open.filter { place in
+        if case .failure = lines[place].command { false } else { lines[place].outcome == nil }
+      }
+      return open.isEmpty ? true : nil
+    }
+  }
+
+  private static func encode(_ lines: [Line]) -> [UInt8] {
+    JSONWriter.write(capacity: lines.count * 64) { json in
+      json.object { json in
+        json.name("results")
+        json.array { json in
+          for line in lines {
+            json.object { json in
+              json.member("line", line.number)
+              switch line.command {
+              case .success(let command):
+                json.member("id", command.taskID)
+                json.member("outcome", line.outcome)
+              case .failure(let rejection):
+                json.member("code", rejection.code.rawValue)
+                json.member("error", rejection.reason)
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}

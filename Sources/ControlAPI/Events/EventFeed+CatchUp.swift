@@ -1,0 +1,124 @@
+import HTTPServer
+import ReelhaulKafka
+import ReelhaulSystem
+import TaskCore
+
+/// Reading what is no longer in memory.
+extension EventFeed {
+  /// A partition with so many records is read from its beginning; a longer one from the time of the task's submission.
+  private static let whole: Int64 = 100_000
+
+  /// Sends what follows the cursor until memory has the rest. If the topic is not the cursor's, this is a gap, and the
+  /// client goes on with the present.
+  func catchUp(_ start: EventCursor, _ now: EventCursor) async throws -> Place {
+    let (starts, ends) = await hub.span
+    guard start.positions.count <= ends.count else { return try await gap(now) }
+    var offsets: [TopicPartition: Int64] = [:]
+    for partition in ends.indices {
+      let isWitness = start.witness?.partition == partition
+      guard isWitness || start[partition] < starts[partition] || start[partition] > ends[partition] else { continue }
+      offsets[topicPartition(partition)] = start[partition] - (isWitness ? 1 : 0)
+    }
+    return try await reading(Set(offsets.keys), from: .offsets(offsets)) { reader, found in
+      var cursor = start
+      for (partition, beginning) in reader.beginnings {
+        let partition = Int(partition.partition)
+        guard beginning.first > cursor[partition] || cursor[partition] > beginning.end else { continue }
+        cursor[partition] = beginning.first
+        if cursor.witness?.partition == partition { cursor.witness = nil }
+        try await send(Self.text("gap", cursor))
+      }
+      return try await read(reader, from: cursor, found, now)
+    }
+  }
+
+  /// Sends the events of a task from its submission on, if the topic has them.
+  func history(of id: UniqueID, submittedAt time: Int64, _ now: EventCursor) async throws -> Place {
+    let partition = Int(KafkaReader.partition(of: id.utf8, count: now.positions.count))
+    let only = topicPartition(partition)
+    // The clocks of producers and brokers differ.
+    return try await reading([only], from: .time(time - 60_000, whole: Self.whole)) { reader, found in
+      var cursor = now
+      cursor[partition] = reader.beginnings[only]?.first ?? now[partition]
+      return try await read(reader, from: cursor, found, now)
+    }
+  }
+
+  private func topicPartition(_ partition: Int) -> TopicPartition {
+    TopicPartition(hub.topics.events, Int32(partition))
+  }
+
+  private func gap(_ now: EventCursor) async throws -> Place {
+    try await send(Self.text("gap", now))
+    return Place(cursor: now, number: await hub.end)
+  }
+
+  private typealias Gaps = Lock<[Int: Int64]>
+
+  /// Waits for a place among those who read.
+  private func reading(
+    _ partitions: Set<TopicPartition>, from start: KafkaReader.Start,
+    _ body: (KafkaReader, Gaps) async throws -> Place
+  ) async throws -> Place {
+    while !(await hub.beginCatchUp()) { try await pause(until: .now + .milliseconds(100)) }
+    let result: Result<Place, any Error>
+    do {
+      let found = Gaps([:])
+      let reader = try await hub.open(partitions, from: start) { partition, next in
+        found.withLock { $0[Int(partition)] = next }
+      }
+      // What it tells of its beginnings is known from them.
+      found.withLock { $0 = [:] }
+      do {
+        result = .success(try await body(reader, found))
+      } catch {
+        result = .failure(error)
+      }
+      await reader.close()
+    } catch {
+      result = .failure(error)
+    }
+    await hub.endCatchUp()
+    return try result.get()
+  }
+
+  private func read(
+    _ reader: KafkaReader, from start: EventCursor, _ found: Gaps, _ now: EventCursor
+  ) async throws -> Place {
+    let deadline = BootInstant.now + hub.settings.catchUpTime
+    var cursor = start
+    /// Where partitions were read to, behind the marks at which transactions end.
+    var ends: [Int: Int64] = [:]
+    var unproven = start.witness
+    while true {
+      let reached = (0..<now.positions.count).map { max(cursor[$0], ends[$0] ?? 0) }
+      if unproven == nil, let number = await hub.junction(reached) { return Place(cursor: cursor, number: number) }
+      guard !deadline.hasPassed, let reading = try await reader.read() else { throw Ended() }
+      try Task.checkCancellation()
+      var text: [UInt8] = []
+      for record in reading.records {
+        let partition = Int(record.partition)
+        if let witness = unproven, witness.partition == partition, record.offset >= cursor[partition] - 1 {
+          guard record.offset == cursor[partition] - 1, record.timestamp == witness.timestamp else {
+            return try await gap(now)
+          }
+          unproven = nil
+        }
+        if let next = found.withLock({ $0[partition] }), record.offset >= next, cursor[partition] < next {
+          cursor[partition] = next
+          Self.writeGap(cursor, to: &text)
+        }
+        guard let entry = EventEntry(record), cursor.pass(entry), filter.admits(entry) else { continue }
+        Self.write(entry, cursor, to: &text)
+        guard text.count >= Self.chunk else { continue }
+        try await send(text)
+        text = []
+      }
+      if !text.isEmpty { try await send(text) }
+      for (partition, end) in reading.ends {
+        ends[Int(partition.partition)] = end
+        if unproven?.partition == Int(partition.partition) { unproven = nil }
+      }
+    }
+  }
+}

@@ -1,0 +1,289 @@
+import ReelhaulKafka
+import ReelhaulSystem
+import TaskCore
+
+/// Reads the topic `events` once for all clients, from the first one on until a while after the last one has gone.
+///
+/// A client whose place is no longer in memory reads from Kafka until it has caught up; only a few do so at a time.
+package actor EventHub {
+  package struct Settings: Sendable {
+    /// Of the events in memory: bytes, and their number.
+    package var ringBytes = 32 << 20
+    package var ringItems = 50_000
+    /// How many records before the end of each partition are read at first, for clients that come back after a restart.
+    package var prefill: Int64 = 1000
+    /// How long the topic is read on without clients.
+    package var linger = Duration.seconds(60)
+    /// How many clients read from Kafka at a time, and how long one may.
+    package var catchUps = 4
+    package var catchUpTime = Duration.seconds(300)
+
+    package init() {}
+  }
+
+  /// One client: what it is called by, and the samples that wait for it.
+  final class Client: Sendable {
+    let wakeup: Wakeup
+    let wantsProgress: Bool
+    /// The latest sample of each task, by the task's key.
+    let samples = Lock<[[UInt8]: [UInt8]]>([:])
+
+    init(loop: EventLoop, wantsProgress: Bool) {
+      wakeup = Wakeup(loop: loop)
+      self.wantsProgress = wantsProgress
+    }
+  }
+
+  nonisolated let loop: EventLoop
+  nonisolated let topics: TopicPlan
+  nonisolated let settings: Settings
+  private let kafka: KafkaConfiguration
+  /// Nil until the topic was opened for the first time since there were no clients.
+  private var ring: EventRing?
+  /// Where each partition ended when it was opened. A new client gets nothing older.
+  private var liveFrom: [Int64] = []
+  /// Whether the topic cannot be read at present.
+  private(set) var isCut = false
+  private var clients: [ObjectIdentifier: Client] = [:]
+  private var reading: Task<Void, any Error>?
+  private var sampling: Task<Void, any Error>?
+  private var idle: LoopTimer?
+  private var catchingUp = 0
+  /// By partition, where the next record is after some that are gone.
+  private let gaps = Lock<[Int32: Int64]>([:])
+
+  /// What is known of tasks whose samples pass.
+  private var traits: [UniqueID: TaskTraits] = [:]
+  private static let mostTraits = 20_000
+
+  /// The most samples that wait for a client; more are dropped.
+  private static let mostSamples = 2000
+
+  package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+  package init(loop: EventLoop, kafka: KafkaConfiguration, topics: TopicPlan, settings: Settings = Settings()) {
+    self.loop = loop
+    self.kafka = kafka
+    self.topics = topics
+    self.settings = settings
+  }
+
+  // MARK: Clients
+
+  func join(_ client: Client) {
+    clients[ObjectIdentifier(client)] = client
+    idle?.cancel()
+    idle = nil
+    if reading == nil { reading = loop.task { [self] in await readEvents() } }
+    if client.wantsProgress, sampling == nil { sampling = loop.task { [self] in await readProgress() } }
+  }
+
+  func leave(_ client: Client) {
+    clients[ObjectIdentifier(client)] = nil
+    if !clients.values.contains(where: \.wantsProgress) {
+      sampling?.cancel()
+      sampling = nil
+    }
+    guard clients.isEmpty else { return }
+    idle = loop.timer(after: settings.linger) { [self] in assumeIsolated { $0.rest() } }
+  }
+
+  private func rest() {
+    idle = nil
+    reading?.cancel()
+    (reading, ring) = (nil, nil)
+  }
+
+  /// Ends all reading. Clients must have gone.
+  package func stop() async {
+    idle?.cancel()
+    idle = nil
+    let tasks = [reading, sampling]
+    rest()
+    sampling = nil
+    for task in tasks {
+      task?.cancel()
+      _ = try? await task?.value
+    }
+  }
+
+  /// The cursor of a client that wants what comes from now on; nil while the topic was not read yet.
+  var now: EventCursor? {
+    guard let ring else { return nil }
+    return EventCursor(positions: ring.ends.indices.map { max(ring.ends[$0], $0 < liveFrom.count ? liveFrom[$0] : 0) })
+  }
+
+  /// The numbers of the first event in memory, and of the next one that comes.
+  var first: Int { ring?.first ?? 0 }
+  var end: Int { ring?.end ?? 0 }
+
+  func covers(_ cursor: EventCursor) -> Bool { ring?.covers(cursor) == true }
+
+  /// By partition, from where on the events are in memory, and up to where they were read.
+  var span: (starts: [Int64], ends: [Int64]) { (ring?.starts ?? [], ring?.ends ?? []) }
+
+  /// The number of the first event in memory, if who has read so far from Kafka has reached it in every partition.
+  func junction(_ reached: [Int64]) -> Int? {
+    guard let ring else { return nil }
+    let isBehind = ring.starts.indices.contains { $0 >= reached.count || reached[$0] < ring.starts[$0] }
+    return isBehind ? nil : ring.first
+  }
+
+  /// What a client gets next from memory, as text of at most about `limit` bytes. Nil if it is too late for this.
+  func next(_ place: EventFeed.Place, _ filter: EventFilter, limit: Int) -> (EventFeed.Place, [UInt8])? {
+    guard let ring, place.number >= ring.first else { return nil }
+    var (place, text) = (place, [UInt8]())
+    while text.count < limit, let item = ring[place.number] {
+      place.number += 1
+      switch item {
+      case .event(let entry):
+        guard place.cursor.pass(entry), filter.admits(entry) else { continue }
+        EventFeed.write(entry, place.cursor, to: &text)
+      case .gap(let partition, let found):
+        guard place.cursor[partition] < found else { continue }
+        place.cursor[partition] = found
+        if place.cursor.witness?.partition == partition { place.cursor.witness = nil }
+        EventFeed.writeGap(place.cursor, to: &text)
+      }
+    }
+    return (place, text)
+  }
+
+  /// Takes one of the places of those who read from Kafka; false if all are taken.
+  func beginCatchUp() -> Bool {
+    guard catchingUp < settings.catchUps else { return false }
+    catchingUp += 1
+    return true
+  }
+
+  func endCatchUp() { catchingUp -= 1 }
+
+  /// A reader for one client. Throws ``KafkaError``.
+  nonisolated func open(
+    _ partitions: Set<TopicPartition>, from start: KafkaReader.Start, _ gap: @escaping @Sendable (Int32, Int64) -> Void
+  ) async throws -> KafkaReader {
+    var kafka = kafka
+    kafka.observer = { if case .gap(let partition, _, let found) = $0 { gap(partition.partition, found) } }
+    return try await KafkaReader.open(kafka, topics: [topics.events], only: partitions, from: start, tellsEnds: true)
+  }
+
+  private func wakeAll() {
+    for client in clients.values { client.wakeup.assumeIsolated { $0.call() } }
+  }
+
+  // MARK: Events
+
+  private func readEvents() async {
+    var backoff = Backoff(base: .milliseconds(100), limit: .seconds(5), seed: .random(in: 0 ... .max))
+    while !Task.isCancelled {
+      do {
+        let reader = try await openEvents()
+        isCut = false
+        wakeAll()
+        do {
+          while let records = try await reader.next(), !Task.isCancelled {
+            backoff.reset()
+            take(records)
+          }
+        } catch {
+          await reader.close()
+          throw error
+        }
+        await reader.close()
+      } catch {
+        guard !Task.isCancelled else { return }
+        isCut = true
+        wakeAll()
+        try? await loop.sleep(for: backoff.next())
+      }
+    }
+  }
+
+  /// Goes on where it ended before.
+  private func openEvents() async throws -> KafkaReader {
+    var kafka = kafka
+    kafka.observer = { [gaps] in
+      if case .gap(let partition, _, let found) = $0 { gaps.withLock { $0[partition.partition] = found } }
+    }
+    let former = ring?.ends
+    let start: KafkaReader.Start
+    if let former {
+      let ends = former.enumerated().map { (TopicPartition(topics.events, Int32($0.offset)), $0.element) }
+      start = .offsets(Dictionary(uniqueKeysWithValues: ends))
+    } else {
+      start = .last(settings.prefill)
+    }
+    let reader = try await KafkaReader.open(kafka, topics: [topics.events], from: start)
+    guard former == nil else { return reader }
+    let beginnings = reader.beginnings
+    let partitions = beginnings.keys.map { Int($0.partition) + 1 }.max() ?? 0
+    var (firsts, ends) = ([Int64](repeating: 0, count: partitions), [Int64](repeating: 0, count: partitions))
+    for (partition, beginning) in beginnings {
+      (firsts[Int(partition.partition)], ends[Int(partition.partition)]) = (beginning.first, beginning.end)
+    }
+    ring = EventRing(bytes: settings.ringBytes, items: settings.ringItems, beginnings: firsts)
+    liveFrom = ends
+    return reader
+  }
+
+  private func take(_ records: [KafkaRecord]) {
+    let found = gaps.withLock { $0 }
+    for record in records {
+      if let next = found[record.partition], record.offset >= next {
+        gaps.withLock { $0[record.partition] = nil }
+        ring?.appendGap(partition: Int(record.partition), found: next)
+      }
+      if let entry = EventEntry(record) {
+        ring?.append(entry)
+      } else {
+        ring?.pass(partition: Int(record.partition), offset: record.offset)
+      }
+    }
+    wakeAll()
+  }
+
+  // MARK: Samples
+
+  /// The queues and kinds of these tasks. `lookUp` is asked for those that are not known yet.
+  func traits(
+    of ids: [UniqueID], lookUp: @Sendable ([UniqueID]) async throws -> [UniqueID: TaskTraits]
+  ) async throws -> [UniqueID: TaskTraits] {
+    let unknown = ids.filter { traits[$0] == nil }
+    if !unknown.isEmpty {
+      let found = try await lookUp(unknown)
+      if traits.count + found.count > Self.mostTraits { traits = [:] }
+      traits.merge(found) { $1 }
+    }
+    return ids.reduce(into: [:]) { $0[$1] = traits[$1] }
+  }
+
+  /// Samples may get lost.
+  private func readProgress() async {
+    while !Task.isCancelled {
+      do {
+        let reader = try await KafkaReader.open(kafka, topics: [topics.progress], from: .end)
+        do {
+          while let records = try await reader.next(), !Task.isCancelled { offer(records) }
+        } catch {
+          await reader.close()
+          throw error
+        }
+        await reader.close()
+      } catch {
+        try? await loop.sleep(for: .seconds(1))
+      }
+    }
+  }
+
+  private func offer(_ records: [KafkaRecord]) {
+    for client in clients.values where client.wantsProgress {
+      client.samples.withLock { samples in
+        for record in records {
+          guard let key = record.key, let value = record.value else { continue }
+          if samples.count < Self.mostSamples || samples[key] != nil { samples[key] = value }
+        }
+      }
+      client.wakeup.assumeIsolated { $0.call() }
+    }
+  }
+}

@@ -1,0 +1,126 @@
+import HTTPServer
+import ReelhaulClient
+import ReelhaulSystem
+import ReelhaulTelemetry
+
+/// A request on its way through the API, and what all answers have in common.
+struct Exchange: Sendable {
+  let request: HTTPRequest
+  let id: String
+  let client: Client
+  private let api: ControlAPI
+  private let begin = BootInstant.now
+
+  init(_ request: HTTPRequest, _ api: ControlAPI) {
+    self.request = request
+    self.api = api
+    id = RequestID.of(request)
+    client = Client(request, api.settings)
+  }
+
+  /// Whether a page of another origin sends it, that may.
+  var isOfForeignPage: Bool { request.headers["origin"].map(api.settings.corsOrigins.contains) ?? false }
+
+  /// What it shows of who sends it.
+  var secret: TokenSecret? {
+    if let field = request.headers["authorization"] {
+      return field.split(separator: " ", maxSplits: 1).last.flatMap { TokenSecret(String($0)) }
+    }
+    return Session.secret(in: request).flatMap { TokenSecret($0) }
+  }
+
+  func response(for error: any Error) -> HTTPResponse {
+    switch error {
+    case let error as HTTPError:
+      var response = HTTPResponse.problem(error.status, error.message, code: error.code)
+      if error.status == 401 { response.headers["WWW-Authenticate"] = "Bearer realm=\"reelhaul\"" }
+      return response
+    case let error as HTTPProblem: return HTTPResponse(error)
+    case let error as WrongMethod:
+      var response = HTTPResponse.problem(405, "\(error.method) is not possible here")
+      response.headers["Allow"] = error.allowed
+      return response
+    case let error as TooMany:
+      var response = HTTPResponse.problem(429, "there are too many requests: send the next one later")
+      response.headers["Retry-After"] = "\(max(1, Int(error.wait.milliseconds + 999) / 1000))"
+      return response
+    case let error as ReelhaulClientError: return unavailable("Kafka did not take the commands: \(error)")
+    case is CancellationError: return .problem(503, "the request was canceled")
+    default: return unavailable("the state of the fleet cannot be read: \(error)")
+    }
+  }
+
+  private func unavailable(_ detail: String) -> HTTPResponse {
+    var response = HTTPResponse.problem(503, detail)
+    response.headers["Retry-After"] = "2"
+    return response
+  }
+
+  /// With what every answer has: an entity tag, the coding that the client can read, and the fields for browsers.
+  func finished(_ response: HTTPResponse) -> HTTPResponse {
+    var response = response
+    response.headers["X-Request-Id"] = id
+    if case .problem(var problem) = response.body {
+      let code = problem.code ?? ProblemCode(status: problem.status).rawValue
+      problem.code = code
+      problem.type = "urn:reelhaul:problem:\(code)"
+      problem.requestID = id
+      response.body = .problem(problem)
+    }
+    tag(&response)
+    dress(&response)
+    return response
+  }
+
+  private func tag(_ response: inout HTTPResponse) {
+    guard response.status == 200, request.method == "GET" || request.method == "HEAD",
+      case .bytes(let bytes) = response.body
+    else { return }
+    let tag = response.headers["ETag"] ?? EntityTag.of(bytes)
+    let isCompressible = Compressor.takes(bytes, response.headers["content-type"])
+    let compressed =
+      isCompressible && Compressor.isAccepted(request.headers["accept-encoding"])
+      ? api.compressor.compressed(bytes, tag) : nil
+    response.headers["ETag"] = compressed == nil ? tag : EntityTag.compressed(tag)
+    if isCompressible { response.headers.append("Vary", "Accept-Encoding") }
+    if EntityTag.isKnown(tag, in: request.headers["if-none-match"]) {
+      response.status = 304
+      response.headers["Content-Type"] = nil
+      response.body = .bytes([])
+    } else if let compressed {
+      response.headers["Content-Encoding"] = "gzip"
+      response.body = .bytes(compressed)
+    }
+  }
+
+  private func dress(_ response: inout HTTPResponse) {
+    response.headers["X-Content-Type-Options"] = "nosniff"
+    response.headers["Content-Security-Policy"] =
+      "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+      + "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    response.headers["Referrer-Policy"] = "no-referrer"
+    if response.headers["Cache-Control"] == nil { response.headers["Cache-Control"] = "private, no-cache" }
+    if let place = response.headers["Location"], place.hasPrefix("/") {
+      response.headers["Location"] = api.settings.prefix + place
+    }
+    guard !api.settings.corsOrigins.isEmpty else { return }
+    response.headers.append("Vary", "Origin")
+    guard let origin = request.headers["origin"], api.settings.corsOrigins.contains(origin) else { return }
+    response.headers["Access-Control-Allow-Origin"] = origin
+    response.headers["Access-Control-Expose-Headers"] = "ETag, Location, Retry-After, X-Request-Id"
+  }
+
+  /// Commands and what went wrong are told; other requests only where everything is.
+  func log(_ response: HTTPResponse, actor: String?) {
+    guard let log = api.log else { return }
+    let isRead = request.method == "GET" || request.method == "HEAD"
+    let level: LogLevel = response.status >= 500 ? .warning : isRead ? .debug : .info
+    log.log(
+      level, "request",
+      [
+        "request": .text(id), "method": .text(request.method), "path": .text(String(request.path.prefix(200))),
+        "status": .integer(response.status), "actor": .text(actor ?? ""), "client": .text(client.address),
+        "milliseconds": .integer(Int((BootInstant.now - begin).milliseconds)),
+      ])
+  }
+}

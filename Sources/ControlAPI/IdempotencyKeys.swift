@@ -1,0 +1,60 @@
+import HTTPServer
+import ReelhaulDigest
+import ReelhaulSystem
+import TaskCore
+
+/// A key makes a request repeatable: the same key is the same task. It is also the same body: a key that comes with
+/// another one is refused.
+///
+/// The bodies of the newest keys are remembered here, and the task of a key is compared in the store: so it holds after
+/// a restart, too.
+final class IdempotencyKeys: Sendable {
+  private static let most = 10_000
+
+  private struct Known {
+    var bodies: [UniqueID: [UInt8]] = [:]
+    /// In the order in which they came, as a ring.
+    var order: [UniqueID] = []
+    var next = 0
+  }
+
+  private let known = Lock(Known())
+
+  /// The key of a request; nil if it has none.
+  static func key(of request: HTTPRequest) throws(HTTPError) -> String? {
+    guard let key = request.headers["idempotency-key"] else { return nil }
+    guard 1...255 ~= key.utf8.count else {
+      throw HTTPError(422, "the Idempotency-Key must have 1 to 255 characters", code: ProblemCode.invalidField.rawValue)
+    }
+    return key
+  }
+
+  /// The id of the task that a principal's key stands for.
+  static func id(_ key: String, of principal: Principal) -> UniqueID {
+    // Keys of different tokens do not meet. Where none is needed, all keys are one principal's.
+    let owner = principal.token == nil ? "" : "\(principal.actor)\u{0}"
+    return UniqueID(derivedFrom: "reelhaul idempotency \(owner)\(key)")
+  }
+
+  /// Throws if the key stood for another body.
+  func claim(_ key: UniqueID, body: [UInt8]) throws(HTTPError) {
+    let sum = digest(.sha256, of: body)
+    let isSame = known.withLock { known in
+      if let body = known.bodies[key] { return body == sum }
+      if known.order.count < Self.most {
+        known.order.append(key)
+      } else {
+        known.bodies[known.order[known.next]] = nil
+        known.order[known.next] = key
+        known.next = (known.next + 1) % Self.most
+      }
+      known.bodies[key] = sum
+      return true
+    }
+    if !isSame { throw Self.reused }
+  }
+
+  static let reused = HTTPError(
+    422, "this Idempotency-Key was used with another body: use a new key for another task",
+    code: ProblemCode.keyReused.rawValue)
+}

@@ -1,0 +1,107 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+extension FleetClient {
+  /// What a stream of events tells.
+  enum Change {
+    /// The first connection stands, or another one after a break.
+    case connected
+    case event(FleetEvent, EventCursor?)
+    case progress(ProgressSample)
+    /// The fleet no longer has all events behind the last one.
+    case gap
+  }
+
+  struct ProgressSample: Decodable {
+    var taskId: UUID
+    var epoch: Int
+    var bytesDone: Int64
+    var bytesTotal: Int64?
+    var rate: Int64?
+    var eta: Int64?
+  }
+
+  /// Reads events until `body` returns false. Connects again after every break, as long as there are no more failures in
+  /// a row than attempts.
+  func follow(
+    _ query: [(String, String?)], from start: EventStart, _ body: (Change) async throws -> Bool
+  ) async throws {
+    var parser = ServerSentEventParser()
+    var cursor: String? = if case .after(let cursor) = start { cursor.text } else { nil }
+    var failures = 0
+    while true {
+      do {
+        parser = ServerSentEventParser(lastID: cursor)
+        var query = query
+        if cursor == nil, case .earliest = start { query.append(("from", "start")) }
+        var request = request("GET", ["v1", "events"], query: query)
+        request.setValue("text/event-stream", forHTTPHeaderField: "Accept")
+        if let cursor { request.setValue(cursor, forHTTPHeaderField: "Last-Event-ID") }
+        var isConnected = false
+        for try await piece in StreamingExchange.pieces(of: request, timeout: configuration.timeout) {
+          failures = 0
+          if !isConnected {
+            isConnected = true
+            guard try await body(.connected) else { return }
+          }
+          for event in try parser.read(piece) {
+            cursor = parser.lastID
+            guard let change = try change(event) else { continue }
+            if case .gap = change, case .after = start {
+              throw FleetError(.eventsLost, "the fleet no longer has the events behind this cursor")
+            }
+            guard try await body(change) else { return }
+          }
+        }
+        try Task.checkCancellation()
+        // A server that ends says so by ending the stream.
+        failures += 1
+        if failures >= configuration.attempts { throw FleetError(.unreachable, "the server ends every stream at once") }
+      } catch is ServerSentEventParser.TooLong {
+        throw FleetError(.unreadableAnswer, "the stream is not one of a fleet: an event is too long")
+      } catch let error as FleetError {
+        failures += 1
+        guard error.isRetryable, failures < configuration.attempts else { throw error }
+        try await rest(after: failures, asked: error.retryAfter)
+        continue
+      }
+      try await rest(after: max(failures, 1), asked: parser.retry)
+    }
+  }
+
+  private func change(_ event: ServerSentEvent) throws -> Change? {
+    do {
+      switch event.name {
+      case "progress":
+        return .progress(try Self.decoder().decode(ProgressSample.self, from: Data(event.data.utf8)))
+      case "gap": return .gap
+      case "ping", "trouble": return nil
+      default:
+        let cursor = event.id.map { EventCursor($0) }
+        return .event(try Self.decoder().decode(FleetEvent.self, from: Data(event.data.utf8)), cursor)
+      }
+    } catch {
+      throw FleetError(.unreadableAnswer, "an event is not one that this client understands: \(error)")
+    }
+  }
+
+  /// A stream of what `body` yields. It ends with `body`, which ends when nobody reads the stream any more.
+  static func stream<Element: Sendable>(
+    _ body: @escaping @Sendable (@escaping @Sendable (Element) -> Void) async throws -> Void
+  ) -> AsyncThrowingStream<Element, any Error> {
+    AsyncThrowingStream { continuation in
+      let task = Task {
+        do {
+          try await body { continuation.yield($0) }
+          continuation.finish()
+        } catch {
+          continuation.finish(throwing: error)
+        }
+      }
+      continuation.onTermination = { _ in task.cancel() }
+    }
+  }
+}

@@ -1,0 +1,123 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+extension FleetClient {
+  /// Submits a task and returns its id, once Kafka has it. A repetition with the same id submits it once.
+  @discardableResult
+  public func submit(_ task: NewTask) async throws -> UUID {
+    struct Answer: Decodable { var id: UUID }
+    var request = request(
+      "POST", ["v1", "tasks"], body: try Self.encode(task), type: "application/json")
+    request.setValue(task.id.uuidString.lowercased(), forHTTPHeaderField: "Idempotency-Key")
+    let answer: Answer = try await send(request, .always)
+    return answer.id
+  }
+
+  /// Submits many tasks. Wrong ones do not hold up the others: there is one result for each task, in their order.
+  public func submit(_ tasks: [NewTask]) async throws -> [Result<UUID, FleetError>] {
+    struct Answer: Decodable {
+      struct Line: Decodable {
+        var line: Int
+        var id: UUID?
+        var code: String?
+        var error: String?
+      }
+      var results: [Line]
+    }
+    var results: [Result<UUID, FleetError>] = []
+    for start in stride(from: 0, to: tasks.count, by: Self.tasksAtOnce) {
+      let part = tasks[start..<min(start + Self.tasksAtOnce, tasks.count)]
+      let body = Data(try part.map { try Self.encode($0) }.joined(separator: Data("\n".utf8)))
+      var request = request("POST", ["v1", "tasks"], body: body, type: "application/x-ndjson")
+      request.setValue(part.first?.id.uuidString.lowercased(), forHTTPHeaderField: "Idempotency-Key")
+      let lines: [Int: Answer.Line]
+      do {
+        let answer: Answer = try await send(request, .always)
+        lines = Dictionary(answer.results.map { ($0.line, $0) }) { $1 }
+      } catch let error as FleetError where error.code == .invalidTask && part.count == 1 {
+        // All lines are wrong; of one, the reason is the problem's.
+        results.append(.failure(error))
+        continue
+      }
+      for (index, task) in part.enumerated() {
+        let line = lines[index + 1]
+        if line?.id != nil {
+          results.append(.success(task.id))
+        } else {
+          var error = FleetError(.invalidTask, line?.error ?? "the server told nothing of this task")
+          if let code = line?.code { error.code = FleetError.Code(rawValue: code) }
+          results.append(.failure(error))
+        }
+      }
+    }
+    return results
+  }
+
+  /// The limit of the server for one request is 10,000 lines and 4 MiB.
+  private static let tasksAtOnce = 500
+
+  /// All about a task. Throws ``FleetError/Code/notFound``, also for some moments after its submit: a worker has yet to
+  /// read it from Kafka.
+  public func task(_ id: UUID) async throws -> FleetTask {
+    try await send(request("GET", ["v1", "tasks", id.uuidString.lowercased()]), .always)
+  }
+
+  /// One page of tasks, the newest first unless the query says otherwise.
+  public func page(_ query: TaskQuery = .init(), cursor: String? = nil) async throws -> TaskPage {
+    try await send(request("GET", ["v1", "tasks"], query: query.items(cursor: cursor)), .always)
+  }
+
+  /// All tasks that match, page by page. Tasks that are submitted meanwhile are not among them.
+  public func tasks(_ query: TaskQuery = .init()) -> AsyncThrowingStream<FleetTask, any Error> {
+    let pages = Pages(client: self, query: query)
+    return AsyncThrowingStream { try await pages.next() }
+  }
+
+  private actor Pages {
+    let client: FleetClient
+    let query: TaskQuery
+    var rest: ArraySlice<FleetTask> = []
+    var cursor: String?
+    var isLast = false
+
+    init(client: FleetClient, query: TaskQuery) {
+      self.client = client
+      self.query = query
+    }
+
+    func next() async throws -> FleetTask? {
+      while rest.isEmpty, !isLast {
+        let page = try await client.page(query, cursor: cursor)
+        (rest, cursor, isLast) = (page.tasks[...], page.next, page.next == nil)
+      }
+      return rest.popFirst()
+    }
+  }
+
+  /// Stops a task; what it has is kept.
+  public func pause(_ id: UUID) async throws { try await act(id, "pause") }
+  /// Lets a paused task go on from what it has.
+  public func resume(_ id: UUID) async throws { try await act(id, "resume") }
+  /// Ends a task; what it has is deleted.
+  public func cancel(_ id: UUID) async throws { try await act(id, "cancel") }
+  /// Lets a failed or canceled task run again.
+  public func retry(_ id: UUID) async throws { try await act(id, "retry") }
+  /// Forgets a task. `files`: also deletes the file that it made.
+  public func remove(_ id: UUID, files: Bool = false) async throws {
+    try await act(id, "remove", ["files": .bool(files)])
+  }
+  /// Higher ones run first: -1000…1000.
+  public func prioritize(_ id: UUID, _ priority: Int) async throws {
+    try await act(id, "prioritize", ["priority": .integer(Int64(priority))])
+  }
+
+  private func act(_ id: UUID, _ action: String, _ fields: [String: JSONValue] = [:]) async throws {
+    let request = request(
+      "POST", ["v1", "tasks", id.uuidString.lowercased(), "actions", action], body: try Self.encode(fields),
+      type: "application/json")
+    try await send(request, .ifNothingHappened)
+  }
+}

@@ -1,0 +1,16 @@
+import TaskCore
+
+/// Reads, for many requests at once, what a task's document does not tell.
+package protocol DetailReader: Sendable {
+  /// The last checkpoints of those of these tasks that have one.
+  func checkpoints(of tasks: [UniqueID]) async throws -> [UniqueID: Checkpoint]
+  /// Those of these commands, none of them a submit, that a worker has applied or refused.
+  func outcomes(of commands: [UniqueID]) async throws -> [UniqueID: AppliedCommand]
+}
+
+/// What became of a command.
+package enum AppliedCommand: Hashable, Sendable {
+  /// It was applied; a running task may still be stopping.
+  case applied
+  case refused(code: String, reason: String)
+}

@@ -1,0 +1,42 @@
+import TaskCore
+import TaskStore
+
+/// Reads the tasks of a ``WatchList``.
+struct WatchSource {
+  /// The most tasks of each state that are listed.
+  private static let most = 500
+
+  private let store: any TaskReader
+  private var followed = FollowedTasks(limit: 0)
+  private var group: WatchList.Group?
+
+  init(_ store: any TaskReader) {
+    self.store = store
+  }
+
+  /// The tasks of a group, and the states in which there are more of them. Unfinished tasks that end meanwhile stay where
+  /// they are.
+  mutating func tasks(_ group: WatchList.Group) async throws -> (tasks: [TaskDocument], more: Set<TaskState>) {
+    let states = group.states
+    guard !states.isEmpty else { return (try await store.tasks(TaskFilter(limit: Self.most)), []) }
+    var listed: [TaskDocument] = []
+    var more: Set<TaskState> = []
+    for state in states {
+      let found = try await store.tasks(TaskFilter(state: TaskStatus(rawValue: state.rawValue), limit: Self.most + 1))
+      if found.count > Self.most { more.insert(state) }
+      listed += found.prefix(Self.most).reversed()
+    }
+    guard group == .unfinished else {
+      self.group = group
+      return (listed, more)
+    }
+    if self.group != group { followed = FollowedTasks(limit: states.count * Self.most) }
+    self.group = group
+    let store = store
+    try await followed.update(listed: listed) { try await store.tasks($0) }
+    return (followed.documents, more)
+  }
+
+  /// From now on, follows only unfinished tasks.
+  mutating func dropEnded() { followed.dropEnded() }
+}

@@ -1,0 +1,140 @@
+import Foundation
+import HTTPServer
+import ReelhaulSystem
+import Testing
+
+@testable import ReelhaulHTTPClient
+
+@Suite struct EventTests {
+  private static let stream = """
+    \u{FEFF}retry: 7
+    : a comment
+
+    id: 1
+    event: one
+    data: {"a":
+    data:1}
+
+    data: two\r
+    \r
+    event: nothing
+
+    id
+    data: three
+
+    data: cut off
+    """
+
+  @Test("a stream is read alike wherever its pieces end", arguments: [1, 2, 3, 5, 7, 11, 1000])
+  func pieces(_ size: Int) throws {
+    var parser = ServerSentEventParser(lastID: "0")
+    let bytes = Data(Self.stream.utf8)
+    var events: [ServerSentEvent] = []
+    for start in stride(from: 0, to: bytes.count, by: size) {
+      events += try parser.read(bytes[start..<min(start + size, bytes.count)])
+    }
+    #expect(
+      events == [
+        ServerSentEvent(name: "one", data: "{\"a\":\n1}", id: "1"), ServerSentEvent(data: "two", id: "1"),
+        ServerSentEvent(data: "three", id: ""),
+      ])
+    #expect(parser.retry == .milliseconds(7))
+  }
+
+  @Test("an endless line is refused") func endless() {
+    var parser = ServerSentEventParser()
+    let piece = Data(repeating: 97, count: 1 << 20)
+    #expect(throws: ServerSentEventParser.TooLong.self) {
+      for _ in 0...4 { _ = try parser.read(piece) }
+    }
+  }
+
+  @Test("events go on behind the last one after each break, and end with the task") func breaks() async throws {
+    let id = UUID()
+    try await ScriptedAPI.run { number, _ in
+      switch number {
+      case 1: .events(": hello\n\n" + Documents.event(id, "started", "running", sequence: 2, cursor: "c2"))
+      case 2: .problem(503, "restarting")
+      case 3: .events(Documents.event(id, "paused", "paused", sequence: 3, cursor: "c3") + "data: {\"half")
+      default:
+        .events(
+          Documents.event(id, "succeeded", "succeeded", sequence: 4, cursor: "c4")
+            + Documents.event(id, "more", "queued", sequence: 5, cursor: "c5"))
+      }
+    } _: { client, api in
+      var types: [String] = []
+      for try await event in client.events(of: id) { types.append(event.type) }
+      #expect(types == ["started", "paused", "succeeded"])
+      let cursors = api.requests.withLock { $0.map { $0.headers["last-event-id"] } }
+      #expect(cursors == [nil, "c2", "c2", "c3"])
+    }
+  }
+
+  @Test("a kept cursor whose events are gone is an error, and not a silent gap") func gap() async throws {
+    try await ScriptedAPI.run { _, _ in
+      .events("event: gap\ndata: {}\n\n")
+    } _: { client, _ in
+      let error = await #expect(throws: FleetError.self) {
+        for try await _ in client.events(from: .after(.init("old"))) {}
+      }
+      #expect(error?.code == .eventsLost)
+    }
+  }
+
+  private final class Recorder: FleetTaskDelegate {
+    let calls = Lock<[String]>([])
+
+    func task(_ task: FleetTask, progressed progress: TaskProgress) {
+      calls.withLock { $0.append("\(progress.bytesDone) of \(progress.bytesTotal ?? -1)") }
+    }
+    func task(_ task: FleetTask, changedFrom former: FleetTask.State?) {
+      calls.withLock { $0.append("\(former?.rawValue ?? "–") → \(task.state)") }
+    }
+    func taskEnded(_ task: FleetTask) { calls.withLock { $0.append("ended") } }
+  }
+
+  @Test("a delegate is told of the state at once, of progress of this run only, and of the end")
+  func delegate() async throws {
+    let id = UUID()
+    let sample = { @Sendable (epoch: Int, done: Int) in
+      "event: progress\ndata: {\"taskId\":\"\(id)\",\"epoch\":\(epoch),\"bytesDone\":\(done),\"bytesTotal\":100,\"rate\":5,\"eta\":1}\n\n"
+    }
+    try await ScriptedAPI.run { _, request in
+      guard request.path.hasSuffix("/events") else {
+        return .json(Documents.task(id, "running", sequence: 2, done: 10))
+      }
+      return .events(
+        "retry: 5\n\n" + Documents.event(id, "submitted", "queued", sequence: 1, cursor: "c1") + sample(1, 50)
+          + sample(0, 20)
+          + Documents.event(id, "succeeded", "succeeded", sequence: 3, cursor: "c3"))
+    } _: { client, _ in
+      let recorder = Recorder()
+      let end = try await client.follow(id, delegate: recorder)
+      #expect(end.state == .succeeded)
+      #expect(
+        recorder.calls.withLock { $0 } == [
+          "– → running", "10 of 100", "50 of 100", "running → succeeded", "0 of 100", "ended",
+        ])
+    }
+  }
+
+  @Test("the connection ends when nobody reads the stream any more") func end() async throws {
+    let id = UUID()
+    let ended = Lock(false)
+    try await ScriptedAPI.run { _, _ in
+      HTTPResponse(
+        headers: ["Content-Type": "text/event-stream"],
+        body: .stream { stream in
+          while stream.send(Array(Documents.event(id, "started", "running", sequence: 2, cursor: "c").utf8)) {
+            try? await Task.sleep(for: .milliseconds(5))
+          }
+          ended.withLock { $0 = true }
+        })
+    } _: { client, _ in
+      for try await _ in client.events(of: id) { break }
+      let deadline = ContinuousClock.now + .seconds(60)
+      while !ended.withLock({ $0 }), .now < deadline { try await Task.sleep(for: .milliseconds(5)) }
+      #expect(ended.withLock { $0 })
+    }
+  }
+}

@@ -1,0 +1,93 @@
+import Foundation
+import HTTPServer
+import ReelhaulCodec
+import ReelhaulSystem
+import Testing
+
+@testable import ReelhaulHTTPClient
+
+@Suite struct FleetClientTests {
+  @Test("a submit whose answer is lost is repeated with the same key, and is below the server's prefix")
+  func submit() async throws {
+    let task = NewTask(kind: "download", source: "https://a.example/b", destination: "storage://default/b")
+    try await ScriptedAPI.run { number, _ in
+      number < 3 ? .problem(503, "Kafka is away") : .json(#"{"id":"\#(task.id)"}"#, status: 202)
+    } _: { client, api in
+      #expect(try await client.submit(task) == task.id)
+      let requests = api.requests.withLock { $0 }
+      #expect(requests.count == 3)
+      #expect(Set(requests.map { $0.headers["idempotency-key"] }).count == 1)
+      #expect(
+        requests.allSatisfy { $0.target == "/prefix/v1/tasks" && $0.headers["authorization"] == "Bearer rhl_test" })
+      let body = try JSONDecoder().decode(JSONValue.self, from: Data(requests[2].body))
+      #expect(body["source"] == "https://a.example/b" && body["queue"] == nil)
+    }
+  }
+
+  @Test("of many tasks each has its result, in order, over several requests") func many() async throws {
+    let tasks = (0..<501).map { NewTask(kind: $0 == 1 ? "wrong" : "noop") }
+    try await ScriptedAPI.run { _, request in
+      let lines = request.body.split(separator: UInt8(ascii: "\n")).enumerated().map { index, line in
+        let task = try? JSONDecoder().decode(JSONValue.self, from: Data(line))
+        return task?["kind"] == "wrong"
+          ? #"{"line":\#(index + 1),"code":"invalid_field","error":"it is wrong"}"#
+          : #"{"line":\#(index + 1),"id":"\#(task?["id"]?.string ?? "")"}"#
+      }
+      return .json(#"{"results":[\#(lines.joined(separator: ","))]}"#, status: 202)
+    } _: { client, api in
+      let results = try await client.submit(tasks)
+      #expect(api.requests.withLock { $0.count } == 2 && results.count == tasks.count)
+      for (index, result) in results.enumerated() {
+        switch result {
+        case .success(let id): #expect(id == tasks[index].id && index != 1)
+        case .failure(let error): #expect(index == 1 && error.code.rawValue == "invalid_field" && !error.isRetryable)
+        }
+      }
+    }
+  }
+
+  @Test("problems are typed errors, and a command is not repeated after an answer that tells nothing of its effect")
+  func errors() async throws {
+    let id = UUID()
+    try await ScriptedAPI.run { _, request in
+      switch request.target {
+      case let target where target.hasSuffix("/pause"):
+        return .problem(502, "the proxy lost the server")
+      case let target where target.hasSuffix("/cancel"):
+        return .problem(409, "it has ended") { $0.member("code", "illegal_transition") }
+      default: return HTTPResponse(404, headers: ["X-Request-Id": "r1"], type: "text/html", Array("<html>".utf8))
+      }
+    } _: { client, api in
+      let lost = await #expect(throws: FleetError.self) { try await client.pause(id) }
+      #expect(lost?.status == 502 && lost?.isRetryable == true && api.requests.withLock { $0.count } == 1)
+      let refused = await #expect(throws: FleetError.self) { try await client.cancel(id) }
+      #expect(refused?.code.rawValue == "illegal_transition" && refused?.message == "it has ended")
+      let missing = await #expect(throws: FleetError.self) { try await client.task(id) }
+      #expect(missing?.code == .notFound && missing?.requestID == "r1")
+    }
+    let nowhere = FleetClient(url: try #require(URL(string: "http://127.0.0.1:1")))
+    let unreachable = await #expect(throws: FleetError.self) { try await nowhere.pause(id) }
+    #expect(unreachable?.code == .unreachable)
+  }
+
+  @Test("all tasks that match come page by page, with numbers and times as they are") func pages() async throws {
+    let ids = (0..<3).map { _ in UUID() }
+    try await ScriptedAPI.run { number, _ in
+      let tasks = (number == 1 ? ids[..<2] : ids[2...]).map { Documents.task($0, "failed", sequence: 3) }
+      return .json(
+        #"{"tasks":[\#(tasks.joined(separator: ","))],"hasMore":false,"next":\#(number == 1 ? "\"a+b\"" : "null")}"#)
+    } _: { client, api in
+      var query = TaskQuery()
+      (query.states, query.text) = ([.failed, .canceled], "a&b=c d")
+      var found: [FleetTask] = []
+      for try await task in client.tasks(query) { found.append(task) }
+      #expect(found.map(\.id) == ids)
+      #expect(found[0].output?["bytes"]?.integer == 9_007_199_254_740_993)
+      #expect(found[0].createdAt.timeIntervalSince1970 > 1_767_323_045.678)
+      let asked = api.requests.withLock { $0.map { (try? $0.query) ?? [] } }
+      #expect(
+        asked[0].contains { $0 == ("state", "failed,canceled") } && asked[0].contains { $0 == ("text", "a&b=c d") })
+      #expect(asked[1].contains { $0 == ("cursor", "a+b") })
+    }
+  }
+}

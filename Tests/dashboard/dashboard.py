@@ -1,0 +1,533 @@
+"""Looks at the dashboard of a real fleet with a real browser, as a person would.
+
+    dashboard.py PATH-OF-REELHAUL
+
+Starts `reelhaul up`, a slow origin, and servers of its own; needs Chromium and the packages playwright and
+axe-playwright-python. With REELHAUL_SCREENSHOTS, each screen is saved in that directory, light, dark and as on a phone.
+Prints a line for each check, and exits with 1 if one failed.
+"""
+
+import contextlib
+import http.server
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+import urllib.error
+import urllib.request
+
+import axe_playwright_python
+from playwright.sync_api import expect, sync_playwright
+
+BINARY = sys.argv[1]
+CHROMIUM = os.environ.get("REELHAUL_CHROMIUM", "/usr/bin/chromium")
+SCREENSHOTS = os.environ.get("REELHAUL_SCREENSHOTS")
+# How long anything may take that is awaited. Nothing waits that long on an idle machine.
+PATIENCE = 60_000
+MANY, MATCHING = 100_000, 10_000
+
+expect.set_options(timeout=PATIENCE)
+
+
+# MARK: An origin that is slow, so that a bar can be seen moving
+
+
+class Origin:
+    SIZE, RATE = 32 << 20, 2 << 20
+
+    def __init__(self):
+        origin = self
+        self.lock, self.free_at = threading.Lock(), 0.0
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, *_):
+                pass
+
+            def do_GET(self):
+                if not self.path.startswith("/film"):
+                    self.send_response(404)
+                    self.send_header("Content-Length", "0")
+                    self.end_headers()
+                    return
+                asked = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
+                first = int(asked[1]) if asked else 0
+                last = min(int(asked[2] or origin.SIZE - 1) if asked else origin.SIZE - 1, origin.SIZE - 1)
+                self.send_response(206 if asked else 200)
+                if asked:
+                    self.send_header("Content-Range", f"bytes {first}-{last}/{origin.SIZE}")
+                self.send_header("Content-Length", str(last - first + 1))
+                self.send_header("ETag", '"film"')
+                self.send_header("Accept-Ranges", "bytes")
+                self.send_header("Content-Type", "video/mp4")
+                self.end_headers()
+                left = last - first + 1
+                with contextlib.suppress(OSError):
+                    while left > 0:
+                        count = min(left, 32 << 10)
+                        origin.pause(count)
+                        self.wfile.write(b"\0" * count)
+                        left -= count
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+
+    def pause(self, count):
+        """All connections together get RATE bytes a second."""
+        with self.lock:
+            self.free_at = max(self.free_at, time.monotonic()) + count / self.RATE
+            wait = self.free_at - time.monotonic()
+        time.sleep(max(0, wait))
+
+
+# MARK: A fleet, and its servers
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+class Fleet:
+    def __init__(self, directory):
+        self.directory, self.data = directory, f"{directory}/data"
+        self.children = []
+        self.start("up", "--workers", "2", "--data-dir", self.data, "--port", str(free_port()), log="up")
+        self.settings = f"{self.data}/reelhaul.env"
+        self.wait(lambda: os.path.exists(self.settings), "the fleet is ready")
+
+    def start(self, *arguments, log):
+        output = open(f"{self.directory}/{log}.log", "ab")
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("REELHAUL_")}
+        if log != "up":
+            environment["REELHAUL_CONFIG"] = self.settings
+        child = subprocess.Popen([BINARY, *arguments], stdout=output, stderr=output, env=environment)
+        self.children.append(child)
+        return child
+
+    def run(self, *arguments, **options):
+        environment = {**os.environ, "REELHAUL_CONFIG": self.settings}
+        done = subprocess.run([BINARY, *arguments], env=environment, capture_output=True, text=True, **options)
+        assert done.returncode == 0, f"{arguments}: {done.stdout} {done.stderr}"
+        return done.stdout.strip()
+
+    def wait(self, is_so, words, seconds=PATIENCE / 1000):
+        end = time.monotonic() + seconds
+        while not is_so():
+            for child in self.children:
+                assert child.poll() in (None, 0, -signal.SIGKILL), self.logs()
+            assert time.monotonic() < end, f"not in time: {words}\n{self.logs()}"
+            time.sleep(0.05)
+
+    def logs(self):
+        return "\n".join(
+            open(f"{self.directory}/{name}", errors="replace").read()[-2000:]
+            for name in os.listdir(self.directory)
+            if name.endswith(".log")
+        )
+
+    def serve(self, port, *options, path="/"):
+        child = self.start("serve", "--port", str(port), *options, log=f"serve-{port}")
+        base = f"http://127.0.0.1:{port}{path}"
+
+        def is_there():
+            with contextlib.suppress(OSError):
+                return urllib.request.urlopen(base + "healthz", timeout=2).status == 200
+            return False
+
+        self.wait(is_there, "the server answers")
+        return child, base
+
+    def end(self):
+        for child in reversed(self.children):
+            if child.poll() is None:
+                child.send_signal(signal.SIGINT)
+        for child in reversed(self.children):
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(30)
+                continue
+            child.kill()
+            child.wait()
+
+
+def read(url):
+    with urllib.request.urlopen(url, timeout=30) as answer:
+        return json.load(answer)
+
+
+# MARK: The browser
+
+
+class Browser:
+    """Pages that fail if they say anything on their console, throw, or ask anybody but their server."""
+
+    def __init__(self, playwright):
+        self.browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        self.complaints = []
+        self.origins = set()
+
+    def page(self, **options):
+        context = self.browser.new_context(**{"viewport": {"width": 1360, "height": 850}, **options})
+        context.set_default_timeout(PATIENCE)
+        page = context.new_page()
+        page.on("pageerror", lambda error: self.complaints.append(f"{error}\n{error.stack}"))
+        page.on("console", lambda message: self.complain(message))
+        page.on("request", lambda request: self.origins.add(request.url.split("/")[2]))
+        return page
+
+    def complain(self, message):
+        # The browser itself reports answers that are errors, which some checks ask for.
+        if message.type in ("error", "warning") and "Failed to load resource" not in message.text:
+            self.complaints.append(message.text)
+
+
+def shares(page):
+    """How much the bar of the open task shows."""
+    return int(page.locator(".now .amount [role=progressbar]").get_attribute("aria-valuenow") or 0)
+
+
+def cells(page):
+    """How full the cells of the map are together."""
+    return page.evaluate(
+        "[...document.querySelectorAll('.now .map .full')].reduce((sum, cell) => sum + Number(cell.getAttribute('fill-opacity')), 0)"
+    )
+
+
+def state(page, *words):
+    expect(page.locator(".now .badge").first).to_have_text(re.compile("|".join(words)))
+
+
+# MARK: The checks, in order
+
+CHECKS = []
+
+
+def check(run):
+    CHECKS.append(run)
+    return run
+
+
+@check
+def a_first_download_is_watched_paused_resumed_and_canceled(s):
+    page = s.browser.page()
+    page.goto(s.base)
+    expect(page.get_by_text("This fleet is ready.")).to_be_visible()
+    weight = page.evaluate("performance.getEntriesByType('resource').reduce((sum, one) => sum + one.decodedBodySize, 0)")
+    paint = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0]?.startTime")
+    s.note(f"first screen: {weight} bytes, first paint after {paint:.0f} ms")
+    assert weight < 150_000, weight
+    page.get_by_label("URL to download").fill(f"{s.origin.url}/film.mp4")
+    page.get_by_role("button", name="Download").click()
+    expect(page.locator("h1")).to_have_text("film.mp4")
+    state(page, "running")
+    s.wait(lambda: shares(page) > 0 and cells(page) > 0, "the bar and the map have begun")
+    share, full = shares(page), cells(page)
+    s.wait(lambda: shares(page) > share and cells(page) > full, "the bar and the map move")
+    page.get_by_role("button", name="Pause").click()
+    state(page, "paused")
+    share = shares(page)
+    assert 0 < share < 100, share
+    page.get_by_role("button", name="Resume").click()
+    state(page, "running")
+    s.wait(lambda: shares(page) > share, "it goes on from where it was")
+    page.get_by_role("button", name="Cancel").click()
+    page.get_by_role("dialog").get_by_role("button", name="Back").click()
+    state(page, "running")
+    page.get_by_role("button", name="Cancel").click()
+    page.get_by_role("button", name="Cancel the task").click()
+    state(page, "canceled")
+    for event in ("submitted", "paused", "resumed", "canceled"):
+        expect(page.locator(".life").get_by_text(event, exact=True).first).to_be_visible()
+    assert page.locator("pre").first.inner_text().startswith(f"reelhaul download {s.origin.url}/film.mp4")
+    page.get_by_role("link", name="Run a copy").click()
+    expect(page.locator("[name=source]")).to_have_value(f"{s.origin.url}/film.mp4")
+    page.context.close()
+
+
+@check
+def what_a_task_says_is_text_and_its_numbers_are_exact(s):
+    title = '<img src="x" onerror="document.title=\'hacked\'">'
+    id = "01890000-0000-7000-8000-000000000001"
+    parameters = '{"size":12345678901234567890,"share":1.50,"script":"</script><script>alert(1)</script>"}'
+    task = {"id": id, "kind": "noop", "source": "noop://host/x", "paused": True, "labels": {"title": title}}
+    line = json.dumps(task)[:-1] + f', "parameters": {parameters}}}'
+    page = s.browser.page()
+    page.goto(f"{s.base}?view=submit")
+    page.get_by_role("button", name="JSON lines").click()
+    page.fill("[name=lines]", f'{{"kind":"noop","sorce":"x"}}\n{line}')
+    page.get_by_role("button", name="Submit the lines").click()
+    expect(page.get_by_text("1 task submitted.")).to_be_visible()
+    expect(page.locator(".refused li")).to_contain_text("Line 1")
+    s.wait(lambda: s.there(id), "the task is there")
+    page.get_by_role("link", name="Watch it").click()
+    expect(page.locator("h1")).to_have_text(title)
+    expect(page.get_by_label("Parameters").last).to_contain_text('"size": 12345678901234567890')
+    expect(page.get_by_label("Parameters").last).to_contain_text('"share": 1.50')
+    assert "hacked" not in page.title()
+    page.context.close()
+
+
+@check
+def many_tasks_are_filtered_and_the_list_stays_small(s):
+    lines = f"{s.directory}/many"
+    with open(lines, "w") as file:
+        for number in range(MANY):
+            queue = "bulk" if number < MATCHING else "other"
+            task = {"kind": "noop", "source": f"noop://host/film-{number}", "queue": queue, "paused": True}
+            file.write(json.dumps(task, separators=(",", ":")) + "\n")
+    s.fleet.run("batch", lines, timeout=120)
+    s.wait(lambda: read(f"{s.base}v1/overview")["counts"]["paused"] >= MANY, "all tasks are there", 120)
+    page = s.browser.page()
+    page.goto(f"{s.base}?view=tasks")
+    page.get_by_role("button", name=re.compile("^paused")).click()
+    expect(page.locator(".body .row").first).to_be_visible()
+    assert "state=paused" in page.url
+    for _ in range(40):
+        page.mouse.wheel(0, 3000)
+        page.wait_for_timeout(30)
+    s.wait(lambda: page.evaluate("document.querySelector('.body').offsetHeight") > 1000 * 48, "more pages are read")
+    rows = page.locator(".body .row").count()
+    assert rows < 80, f"{rows} rows are in the page"
+    place = page.evaluate("scrollY")
+    page.locator(".body a.name").nth(15).click()
+    expect(page.locator(".now")).to_be_visible()
+    page.go_back()
+    expect(page.locator(".body .row").first).to_be_attached()
+    s.wait(lambda: abs(page.evaluate("scrollY") - place) < 50, "back leads to the same place")
+    page.locator("[name=queue]").fill("bulk")
+    page.locator("[name=queue]").press("Enter")
+    expect(page).to_have_url(re.compile("queue=bulk"))
+    page.locator("[name=text]").fill("film-123")
+    expect(page.locator(".body .row")).to_have_count(11)
+    page.get_by_role("button", name="Save this view").click()
+    page.get_by_role("dialog").locator("input").fill("my films")
+    page.get_by_role("dialog").get_by_role("button", name="Save").click()
+    page.get_by_role("link", name="Overview").first.click()
+    page.get_by_role("link", name="my films").click()
+    expect(page.locator(".body .row")).to_have_count(11)
+    page.context.close()
+
+
+@check
+def all_that_match_are_acted_upon_and_counted_before(s):
+    page = s.browser.page()
+    page.goto(f"{s.base}?view=tasks&state=paused&queue=bulk")
+    expect(page.locator(".body .row").first).to_be_visible()
+    page.keyboard.press("j")
+    page.keyboard.press("x")
+    expect(page.get_by_text("1 selected")).to_be_visible()
+    page.get_by_role("button", name=re.compile("Select all.*that match")).click()
+    page.locator("[data-action=cancel]").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text(f"This touches {MATCHING:,} tasks")
+    dialog.get_by_role("button", name=f"Cancel {MATCHING:,} tasks").click()
+    expect(dialog.get_by_role("button", name="Done")).to_be_visible(timeout=2 * PATIENCE)
+    expect(dialog.locator("dd").nth(2)).to_have_text(f"{MATCHING:,}")
+    dialog.get_by_role("link", name="Details").click()
+    expect(page.locator(".badge")).to_have_text("done")
+    left = read(f"{s.base}v1/tasks?queue=bulk&state=paused&limit=1")["tasks"]
+    others = read(f"{s.base}v1/overview")["counts"]["paused"]
+    assert not left and others >= MANY - MATCHING, (left, others)
+    page.context.close()
+
+
+@check
+def rows_do_not_move_under_the_pointer(s):
+    page = s.browser.page()
+    page.goto(f"{s.base}?view=tasks&queue=other")
+    row = page.locator(".body .row").nth(2)
+    expect(row).to_be_visible()
+    row.hover()
+    before = page.evaluate("document.querySelector('.body .row:hover').dataset.id")
+    widths = page.evaluate("[...document.querySelectorAll('.row.top > *')].map((cell) => cell.getBoundingClientRect().width)")
+    id = s.fleet.run("submit", "noop", "--source", "noop://host/new", "--queue", "other", "--paused")
+    expect(page.get_by_role("button", name="1 new")).to_be_visible()
+    assert page.evaluate("document.querySelector('.body .row:hover').dataset.id") == before
+    page.mouse.move(5, 5)
+    expect(page.locator(f'.body .row[data-id="{id}"]')).to_be_visible()
+    assert widths == page.evaluate("[...document.querySelectorAll('.row.top > *')].map((cell) => cell.getBoundingClientRect().width)")
+    page.context.close()
+
+
+@check
+def the_page_follows_a_server_that_is_killed_and_restarted(s):
+    page = s.browser.page()
+    page.goto(f"{s.base}?view=tasks&queue=other")
+    expect(page.locator("#live")).to_have_text("live")
+    s.server.kill()
+    s.server.wait()
+    expect(page.locator("#live")).to_have_text("cut off")
+    expect(page.locator("#trouble")).to_contain_text("tried again by itself")
+    expect(page.locator(".body .row").first).to_be_visible()
+    id = s.fleet.run("submit", "noop", "--source", "noop://host/late", "--queue", "other", "--paused")
+    s.server, _ = s.fleet.serve(s.port)
+    expect(page.locator("#live")).to_have_text("live")
+    expect(page.locator("#trouble")).to_have_text("")
+    expect(page.locator(f'.body .row[data-id="{id}"]')).to_be_visible()
+    page.context.close()
+
+
+@check
+def keys_find_select_and_open(s):
+    page = s.browser.page()
+    page.goto(s.base)
+    expect(page.locator(".figures-row")).to_be_visible()
+    page.keyboard.press("Control+k")
+    page.keyboard.type("film-99")
+    expect(page.get_by_role("option").first).to_contain_text("film-99")
+    page.keyboard.press("Enter")
+    expect(page.locator("h1")).to_contain_text("film-99")
+    page.keyboard.press("g")
+    page.keyboard.press("t")
+    expect(page.locator(".body .row").first).to_be_visible()
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    second = page.locator(".body .row").nth(1).get_attribute("data-id")
+    assert page.evaluate("document.activeElement.closest('.row').dataset.id") == second
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(second))
+    page.keyboard.press("Escape")
+    expect(page.locator(".body .row").first).to_be_visible()
+    page.keyboard.press("/")
+    assert page.evaluate("document.activeElement.name") == "text"
+    page.context.close()
+
+
+@check
+def each_scope_is_offered_what_it_may_do(s):
+    tokens = {}
+    for scope in ("read", "write", "admin"):
+        told = s.fleet.run("token", "create", "--name", f"a-{scope}", "--scope", scope)
+        tokens[scope] = re.search(r"rhl_\S+", told)[0]
+    port = free_port()
+    _, base = s.fleet.serve(port, "--tokens", "required", "--path-prefix", "/videos/reelhaul", path="/videos/reelhaul/")
+    for scope, token in tokens.items():
+        page = s.browser.page()
+        page.goto(f"{base}?view=workers")
+        expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+        page.get_by_label("Token").fill("rhl_wrong")
+        page.get_by_role("button", name="Sign in").click()
+        expect(page.get_by_role("alert").last).to_contain_text("not known")
+        page.get_by_label("Token").fill(token)
+        page.get_by_role("button", name="Sign in").click()
+        expect(page.locator("tbody tr").first).to_be_visible()
+        assert page.get_by_role("button", name="Drain").count() == (2 if scope == "admin" else 0)
+        expect(page.locator("#new")).to_be_visible(visible=scope != "read")
+        page.goto(f"{base}?view=tasks&queue=other")
+        expect(page.locator(".body .row").first).to_be_visible()
+        assert page.locator(".body input[type=checkbox]").count() > 0 or scope == "read"
+        assert page.locator(".body input[type=checkbox]").count() == 0 or scope != "read"
+        if SCREENSHOTS and scope == "read":
+            page.screenshot(path=f"{SCREENSHOTS}/signed-in-read.png")
+        page.get_by_role("button", name="Sign out").click()
+        expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+        page.context.close()
+
+
+@check
+def axe_finds_nothing_serious_in_any_screen(s):
+    axe = open(os.path.join(os.path.dirname(axe_playwright_python.__file__), "axe.min.js")).read()
+    s.fleet.run("download", f"{s.origin.url}/missing.mp4", "--max-attempts", "1")
+    running = s.fleet.run("download", f"{s.origin.url}/film-2.mp4", "--label", "title=The film")
+    s.wait(lambda: s.there(running) and read(f"{s.base}v1/tasks/{running}")["bytesDone"] > 0, "it runs")
+    s.wait(lambda: read(f"{s.base}v1/overview")["counts"]["failed"] > 0, "one has failed")
+    failed = read(f"{s.base}v1/tasks?state=failed&limit=1")["tasks"][0]["id"]
+    views = {
+        "overview": "", "tasks": "?view=tasks", "task": f"?view=task&id={running}", "failed": f"?view=task&id={failed}",
+        **{name: f"?view={name}" for name in ("submit", "workers", "queues", "hosts", "storages", "failures", "dead-letters", "operations")},
+    }  # fmt: skip
+    found = []
+    for look, options in {
+        "light": {"color_scheme": "light"}, "dark": {"color_scheme": "dark"},
+        "phone": {"color_scheme": "light", "viewport": {"width": 390, "height": 844}},
+    }.items():  # fmt: skip
+        page = s.browser.page(**options, bypass_csp=True, reduced_motion="reduce")
+        for name, query in views.items():
+            page.goto(s.base + query)
+            expect(page.locator("#live")).to_have_text("live")
+            expect(page.locator("#main h1").first).to_be_attached()
+            expect(page.locator("#main .loading")).to_have_count(0)
+            for text in ("This server does not offer that.", "That could not be read."):
+                assert page.get_by_text(text).count() == 0, f"{name}: {text}"
+            wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+            assert wide <= 0, f"{name} in {look} is {wide} px wider than its window"
+            page.evaluate(axe)
+            told = page.evaluate("axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa', 'wcag22aa']})")
+            for one in told["violations"]:
+                found.append(f"{look} {name}: {one['impact']} {one['id']}: {one['nodes'][0]['html'][:200]}")
+            if SCREENSHOTS:
+                page.screenshot(path=f"{SCREENSHOTS}/{name}-{look}.png")
+        page.context.close()
+    assert not [one for one in found if "serious" in one or "critical" in one], "\n".join(found)
+
+
+@check
+def nothing_was_said_on_the_console_and_nobody_else_was_asked(s):
+    assert not s.browser.complaints, "\n".join(s.browser.complaints[:5])
+    assert all(origin.startswith("127.0.0.1:") for origin in s.browser.origins), s.browser.origins
+
+
+class Stage:
+    def note(self, words):
+        print(f"     {words}", flush=True)
+
+    def wait(self, is_so, words, seconds=PATIENCE / 1000):
+        self.fleet.wait(is_so, words, seconds)
+
+    def there(self, id):
+        with contextlib.suppress(urllib.error.HTTPError):
+            return read(f"{self.base}v1/tasks/{id}")
+        return None
+
+
+def main():
+    stage = Stage()
+    stage.directory = tempfile.mkdtemp(prefix="reelhaul-dashboard")
+    os.chmod(stage.directory, 0o755)
+    if SCREENSHOTS:
+        os.makedirs(SCREENSHOTS, exist_ok=True)
+    only = sys.argv[2:]
+    passed = failed = 0
+    stage.fleet = None
+    try:
+        stage.origin = Origin()
+        stage.fleet = Fleet(stage.directory)
+        stage.port = free_port()
+        stage.server, stage.base = stage.fleet.serve(stage.port)
+        with sync_playwright() as playwright:
+            stage.browser = Browser(playwright)
+            for run in CHECKS:
+                name = run.__name__.replace("_", " ")
+                if only and not any(word in run.__name__ for word in only):
+                    continue
+                start = time.monotonic()
+                try:
+                    run(stage)
+                    passed += 1
+                    print(f"ok   {name} ({time.monotonic() - start:.1f} s)", flush=True)
+                except Exception:
+                    failed += 1
+                    print(f"FAIL {name}\n{traceback.format_exc()}", flush=True)
+            stage.browser.browser.close()
+    finally:
+        if stage.fleet:
+            stage.fleet.end()
+        shutil.rmtree(stage.directory, ignore_errors=True)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Compiles every Swift block of the documentation of ReelhaulHTTPClient against the module, and lets DocC check its links.
+# test-example.sh calls it after the main build; it takes some seconds.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+# shellcheck source=deploy/install.sh
+. deploy/install.sh
+
+catalog=Sources/ReelhaulHTTPClient/ReelhaulHTTPClient.docc
+bin=$(swift build --show-bin-path)
+[ -e "$bin/Modules/ReelhaulHTTPClient.swiftmodule" ] || die "build the main package first: swift build"
+directory=$(mktemp -d "${TMPDIR:-/tmp}/reelhaul-docs.XXXXXX")
+trap 'rm -rf "$directory"' EXIT
+
+# Each block is the body of a function, which has what the text before it has introduced.
+awk '
+  BEGIN { print "import Foundation\nimport ReelhaulHTTPClient\n" }
+  /^```swift$/ { n += 1; inside = 1; printf "func block%d(fleet: FleetClient, id: UUID) async throws {\n", n; next }
+  /^```$/ && inside { inside = 0; print "}\n"; next }
+  inside { print "  " $0 }
+  END { if (!n) exit 1 }
+' "$catalog"/*.md >"$directory/blocks.swift"
+swiftc -typecheck -swift-version 6 -I "$bin/Modules" "$directory/blocks.swift"
+
+swift-symbolgraph-extract -module-name ReelhaulHTTPClient -I "$bin/Modules" -output-dir "$directory" \
+  -target "$(swiftc -print-target-info | sed -nE 's/.*"triple": "([^"]*)".*/\1/p' | head -n 1)"
+docc convert "$catalog" --additional-symbol-graph-dir "$directory" --output-path "$directory/archive" \
+  --fallback-display-name ReelhaulHTTPClient --fallback-bundle-identifier reelhaul --warnings-as-errors
+say "Docs: the blocks compile, the links lead somewhere"
