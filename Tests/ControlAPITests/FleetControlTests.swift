@@ -1,5 +1,6 @@
 import ControlAPI
 import HTTPServer
+import ReelhaulClient
 import TaskCore
 import TaskStore
 import TestKit

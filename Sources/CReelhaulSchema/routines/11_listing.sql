@@ -29,7 +29,7 @@ create function find_tasks(
   states text[] default null, queues text[] default null, kinds text[] default null, hosts text[] default null,
   label_names text[] default null, label_values text[] default null, needle text default null,
   after timestamptz default null, before timestamptz default null, ascending boolean default false,
-  cursor_at timestamptz default null, cursor_id uuid default null, most int default 100, budget int default 5000,
+  cursor_at timestamptz default null, cursor_id uuid default null, most int default 100, budget int default 3000,
   out ids uuid[], out is_last boolean, out is_cut boolean, out last_at timestamptz, out last_id uuid)
 language plpgsql stable set reelhaul.plans = 'by_index' set enable_bitmapscan = off as $$
 #variable_conflict use_variable
@@ -156,7 +156,9 @@ begin
       || ' from lane l where l.id = t.lane_id), true'
       || case when queues is not null then ' and coalesce(t.spec ->> ''queue'', ''default'') = any($10)' else '' end
       || case when kinds is not null then ' and t.spec ->> ''kind'' = any($11)' else '' end
-      || case when hosts is not null then ' and spec_host(t.spec) = any($12)' else '' end || ')';
+      || case when hosts is not null then ' and exists (
+             select from unnest($12) h where position(regexp_replace(h, ''\.s3$'', '''') in lower(t.spec::text)) > 0)
+           and spec_host(t.spec) = any($12)' else '' end || ')';  -- most texts have no such host, and are not taken apart
   end if;
   if label_names is not null then
     fits := fits || ' and not exists (
