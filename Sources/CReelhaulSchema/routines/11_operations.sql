@@ -108,7 +108,7 @@ begin
      where t.created_at <= least(before_at, created_before) and (t.created_at, t.id) < (before_at, before_id)
        and (created_after is null or t.created_at >= created_after)
      order by t.created_at desc, t.id desc limit examined),
-  judged as (
+  judged as materialized (  -- a window over its subqueries confuses the planner of PostgreSQL 15
     select t.id, t.created_at, coalesce(r.phase, t.state::text) state,
            (states is null or coalesce(r.phase, t.state::text) = any(states)
             or r.task_id is null and t.state = 'queued' and states && array['scheduled', 'retrying']
