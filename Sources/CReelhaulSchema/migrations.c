@@ -32,6 +32,10 @@ static const char event_details[] = {
 #embed "migrations/0008_event_details.sql"
 };
 
+static const char operations[] = {
+#embed "migrations/0010_operations.sql"
+};
+
 static const char tokens[] = {
 #embed "migrations/0011_tokens.sql"
 };
@@ -48,7 +52,7 @@ static const rh_migration migrations[] = {
     {7, "losses", losses, sizeof losses},
     {8, "event_details", event_details, sizeof event_details},
     {9, "counts", placeholder, sizeof placeholder - 1},
-    {10, "operations", placeholder, sizeof placeholder - 1},
+    {10, "operations", operations, sizeof operations},
     {11, "tokens", tokens, sizeof tokens},
 };
 const rh_migration *const rh_migrations = migrations;
@@ -75,6 +79,8 @@ static const char routines[] = {
 #embed "routines/08_sweep.sql"
     ,
 #embed "routines/09_reading.sql"
+    ,
+#embed "routines/11_operations.sql"
     ,
 #embed "routines/12_tokens.sql"
     ,

@@ -31,7 +31,7 @@ extension ControlAPI {
     guard EntityTag.matches(call.request.headers["if-match"], sequence: shown.task.sequence) else {
       throw HTTPError(412, "the task has changed since: read it again")
     }
-    let command = Command.Control(id: .make(), taskID: shown.task.spec.id, action: action)
+    let command = Command.Control(id: .make(), taskID: shown.task.spec.id, action: action, actor: call.principal.actor)
     try await send([.control(command)])
     guard case .applied(let end) = waiting else { return Self.sent(command, nil) }
     switch try await Waiting.poll(until: end, on: loop, { try await outcomes.value(command.id) }) {

@@ -20,6 +20,8 @@ package struct ControlAPI: HTTPHandler {
   let description: [UInt8]
   /// Nil if this server reads no events.
   let events: EventHub?
+  /// Nil if this server does not read them.
+  let deadLetters: (any DeadLetterSource)?
   let snapshots = Snapshots()
   let shown: Batches<UniqueID, ShownTask>
   let outcomes: Batches<UniqueID, AppliedCommand>
@@ -31,17 +33,18 @@ package struct ControlAPI: HTTPHandler {
   static let bodyLimit = 4 << 20
   static let routes =
     probeRoutes + taskRoutes + fleetRoutes + [eventRoute, robotsRoute] + eventRoutes + sessionRoutes + descriptionRoutes
-    + dashboardRoutes
+    + dashboardRoutes + controlRoutes + historyRoutes + operationRoutes + deadLetterRoutes
 
   package init(
     store: any ControlStore, send: @escaping Send, loop: EventLoop, version: String, settings: Settings = Settings(),
-    log: Logger? = nil, events: EventHub? = nil
+    log: Logger? = nil, events: EventHub? = nil, deadLetters: (any DeadLetterSource)? = nil
   ) {
     self.store = store
     self.send = send
     self.loop = loop
     self.version = version
     self.events = events
+    self.deadLetters = deadLetters
     self.log = log
     var settings = settings
     settings.names.formUnion(["localhost", "127.0.0.1", "[::1]"])

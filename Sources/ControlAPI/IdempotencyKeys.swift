@@ -33,12 +33,7 @@ final class IdempotencyKeys: Sendable {
   static func id(_ key: String, of principal: Principal) -> UniqueID {
     // Keys of different tokens do not meet. Where none is needed, all keys are one principal's.
     let owner = principal.token == nil ? "" : "\(principal.actor)\u{0}"
-    let bytes = digest(.sha256, of: Array("reelhaul idempotency \(owner)\(key)".utf8))
-    let (high, low) = (
-      bytes.prefix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) },
-      bytes[8..<16].reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
-    )
-    return UniqueID(high: high & ~0xF000 | 0x8000, low: low & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000)
+    return UniqueID(derivedFrom: "reelhaul idempotency \(owner)\(key)")
   }
 
   /// Throws if the key stood for another body.

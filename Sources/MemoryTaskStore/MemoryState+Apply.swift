@@ -28,8 +28,11 @@ extension MemoryState {
   private mutating func carryOut(_ control: Command.Control) -> CommandOutcome {
     let id = control.taskID
     guard let before = tasks[id] else { return .refused(code: "unknown_task", reason: "there is no task \(id)") }
+    actor = control.actor
+    defer { actor = nil }
     do throws(IllegalTransition) {
       let actions = try move(id, .control(control.action))
+      if tasks[id]?.machine.intent != nil { tasks[id]?.intentActor = control.actor }
       if control.action == .retry {
         tasks[id]?.error = nil
         tasks[id]?.bytesDone = before.checkpoint?.bytesDone ?? 0

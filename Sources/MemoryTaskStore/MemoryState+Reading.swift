@@ -38,7 +38,10 @@ extension MemoryState {
         id: worker.registration.boot, host: worker.registration.host, pid: worker.registration.pid,
         startedAt: worker.startedAt, leaseUntil: worker.leaseUntil, isLive: !worker.isDead && worker.leaseUntil > now,
         running: runs.count, kinds: Set(worker.registration.kinds), volumes: worker.registration.volumes,
-        labels: worker.registration.labels, bytesPerSecond: runs.reduce(0) { $0 + ($1.rate ?? 0) })
+        labels: worker.registration.labels, bytesPerSecond: runs.reduce(0) { $0 + ($1.rate ?? 0) },
+        isDraining: worker.isDraining, version: worker.registration.version,
+        leaseAge: .microseconds(
+          now.microseconds - worker.leaseUntil.advanced(bySeconds: -worker.registration.leaseSeconds).microseconds))
     }
   }
 

@@ -39,7 +39,7 @@ extension MemoryState {
     }
     var intents: [UniqueID: Intent] = [:]
     for (task, value) in tasks where value.run?.worker == id { intents[task] = value.machine.intent }
-    return Renewal(isAlive: true, intents: intents)
+    return Renewal(isAlive: true, intents: intents, isDraining: worker.isDraining)
   }
 
   mutating func retire(_ id: WorkerID) {

@@ -13,6 +13,7 @@ struct MemoryState {
     /// The number of its last claim call.
     var claimCall: Int64 = 0
     var isDead = false
+    var isDraining = false
   }
 
   /// A scope whose running tasks are counted and can be limited.
@@ -59,6 +60,8 @@ struct MemoryState {
   var lastWorker: Int32 = 0
   var lastRow: Int64 = 0
   var lastPosition = 0
+  /// Who asked for the command that is being carried out.
+  var actor: String?
 
   /// Moves a task as the machine decides; returns the actions that were carried out.
   @discardableResult
@@ -96,7 +99,9 @@ struct MemoryState {
   private mutating func publish(_ kind: TaskEvent.Kind, _ id: UniqueID) {
     lastRow += 1
     outbox.append(
-      OutboxBatch(row: lastRow, kind: kind, at: now, events: [(id, tasks[id]?.machine.sequence ?? 0)]))
+      OutboxBatch(
+        row: lastRow, kind: kind, at: now, events: [(id, tasks[id]?.machine.sequence ?? 0)],
+        actor: actor ?? ([.paused, .canceled].contains(kind) ? tasks[id]?.intentActor : nil)))
   }
 
   private mutating func enqueue(_ id: UniqueID, _ place: TaskMachine.QueuePlace) {

@@ -177,6 +177,11 @@ extension MemoryStore {
     transaction { $0.workers[worker]?.leaseUntil = Timestamp(microseconds: $0.now.microseconds - 1) }
   }
 
+  /// Asks all workers to end.
+  package func drainWorkers() {
+    transaction { state in for id in state.workers.keys { state.workers[id]?.isDraining = true } }
+  }
+
   /// Makes a delayed task due now.
   package func makeDue(_ task: UniqueID) {
     transaction { state in

@@ -51,6 +51,8 @@ struct MemoryTask {
   var checkpointEpoch: Int?
   /// How many runs in a row were lost before their first checkpoint.
   var losses = 0
+  /// Who asked for the intent.
+  var intentActor: String?
 
   init(spec: TaskSpec, machine: TaskMachine, waitsFor: Set<UniqueID>, createdAt: Timestamp) {
     let lane = LaneKey(spec)

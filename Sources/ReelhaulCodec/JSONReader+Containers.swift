@@ -1,8 +1,9 @@
 extension JSONReader {
   /// Reads an object: `body` gets every member whose value is not `null`, and must consume the value. If the reader
-  /// refuses unknown names, members that are not `known` are errors, even if they are `null`.
+  /// refuses unknown names, members that are not `known` are errors, even if they are `null`. With `withNulls`, `body`
+  /// gets the members that are `null`, too.
   package mutating func object(
-    known: [String]? = nil, _ body: (inout JSONReader, JSONName) throws(DecodingFailure) -> Void
+    known: [String]? = nil, withNulls: Bool = false, _ body: (inout JSONReader, JSONName) throws(DecodingFailure) -> Void
   ) throws(DecodingFailure) {
     guard try begin() == UInt8(ascii: "{") else { throw failure(.expected("an object")) }
     try descend()
@@ -21,7 +22,8 @@ extension JSONReader {
         if refusesUnknownNames, let known, !known.contains(name.text) {
           throw failure(.unknownName(name.text, known: known))
         }
-        if try !null() { try body(&self, name) }
+        let isPassedOver = try withNulls ? false : null()
+        if !isPassedOver { try body(&self, name) }
       } catch {
         throw error.within(name.text)
       }

@@ -1,3 +1,5 @@
+import TaskCore
+
 /// The parts of a fleet whose running tasks can be limited.
 package enum LimitScope: String, Sendable, CaseIterable {
   /// The whole fleet; its name is empty.
@@ -7,10 +9,46 @@ package enum LimitScope: String, Sendable, CaseIterable {
   case host
   /// A storage, by its name.
   case storage
+
+  /// The name as the store has it: of a host, that of tasks. The total has the empty one.
+  package func checked(_ name: String) throws(InvalidLimit) -> String {
+    switch self {
+    case .total:
+      guard name.isEmpty else { throw InvalidLimit("the total has no name, so \"\(name)\" does not belong here") }
+    case .host:
+      // Without a port, in lower case.
+      let url = try? WebURL(name.contains(":") ? "http://[\(name)]/" : "http://\(name)/")
+      guard let url, url.host == name.lowercased() else {
+        throw InvalidLimit(
+          "a host is a name or an address such as example.org, without scheme and port, not \"\(name)\"")
+      }
+      return url.host
+    case .storage:
+      guard StorageURL.isRootName(name) else {
+        throw InvalidLimit("a storage is the NAME in storage://NAME/PATH, not \"\(name)\"")
+      }
+    case .kind, .queue:
+      guard TaskSpec.isName(name, limit: 100) else {
+        throw InvalidLimit(
+          "a \(rawValue)'s name has 1 to 100 letters, digits, \".\", \"_\" or \"-\", unlike \"\(name)\"")
+      }
+    }
+    return name
+  }
+}
+
+/// A limit that cannot be set, with the reason in a sentence.
+package struct InvalidLimit: Error, Hashable, Sendable {
+  package var message: String
+
+  package init(_ message: String) { self.message = message }
 }
 
 /// One limit, how much of it is used, and for a queue its share.
 package struct LimitUse: Sendable, Hashable {
+  package static let limits = 0...1_000_000
+  package static let weights = 0.001...1000.0
+
   package var scope: LimitScope
   /// Empty for ``LimitScope/total``.
   package var name: String

@@ -7,12 +7,17 @@ package struct OutboxBatch: Sendable {
   package var at: Timestamp
   /// The tasks, and the numbers of their events.
   package var events: [(task: UniqueID, sequence: Int)]
+  /// Who asked for them, if a command did and told.
+  package var actor: String?
 
-  package init(row: Int64, kind: TaskEvent.Kind, at: Timestamp, events: [(task: UniqueID, sequence: Int)]) {
+  package init(
+    row: Int64, kind: TaskEvent.Kind, at: Timestamp, events: [(task: UniqueID, sequence: Int)], actor: String? = nil
+  ) {
     self.row = row
     self.kind = kind
     self.at = at
     self.events = events
+    self.actor = actor
   }
 }
 

@@ -17,11 +17,13 @@ package struct WorkerRegistration: Sendable {
   /// The UUIDs of the storage volumes it can use, by name; ``LeaseStore/announce(_:volumes:)`` tells of later ones.
   package var volumes: [String: UniqueID]
   package var labels: [String: String]
+  /// That of its program.
+  package var version: String?
 
   package init(
     boot: UniqueID, host: String, pid: Int32, leaseSeconds: Int, kinds: [TaskKind], volumes: [String: UniqueID],
     labels: [String: String] = [:], kindLimits: [TaskKind: Int] = [:],
-    formerNames: [TaskKind: TaskKind] = [:]
+    formerNames: [TaskKind: TaskKind] = [:], version: String? = nil
   ) {
     self.boot = boot
     self.host = host
@@ -32,6 +34,7 @@ package struct WorkerRegistration: Sendable {
     self.labels = labels
     self.kindLimits = kindLimits
     self.formerNames = formerNames
+    self.version = version
   }
 }
 
@@ -50,9 +53,12 @@ package struct Renewal: Hashable, Sendable {
   package var isAlive: Bool
   /// The intents for the worker's running tasks.
   package var intents: [UniqueID: Intent]
+  /// Somebody has asked the worker to end as on SIGTERM.
+  package var isDraining: Bool
 
-  package init(isAlive: Bool, intents: [UniqueID: Intent] = [:]) {
+  package init(isAlive: Bool, intents: [UniqueID: Intent] = [:], isDraining: Bool = false) {
     self.isAlive = isAlive
     self.intents = intents
+    self.isDraining = isDraining
   }
 }

@@ -58,7 +58,8 @@ package actor Worker {
       describe: { boot, volumes in
         WorkerRegistration(
           boot: boot, host: host, pid: getpid(), leaseSeconds: settings.leaseSeconds, kinds: handlers.kinds,
-          volumes: volumes, labels: settings.labels, kindLimits: handlers.limits, formerNames: handlers.formerNames)
+          volumes: volumes, labels: settings.labels, kindLimits: handlers.limits, formerNames: handlers.formerNames,
+          version: Build.version)
       },
       onLease: { await hints.maybeReady() })
     claimer = Claimer(
@@ -121,6 +122,10 @@ package actor Worker {
           if let until { await relay.drain(until: until) }
         }
       ) { [relay] in await relay.run() },
+      Service("drain", stop: .canceled(in: .stopIntake)) { [keeper] in
+        await keeper.askedToDrain()
+        if !Task.isCancelled { await self.endAsAsked() }
+      },
       Service("volumes", stop: .ended(in: .flush)) { [watch, keeper, runner] in
         await watch.run {
           await keeper.renewNow()
@@ -193,6 +198,11 @@ package actor Worker {
   /// Whether runs that were detached, or clean-ups, have not returned.
   package var hasHangingCalls: Bool {
     get async { await runner.hasDetached ? true : await cleaner.isBusy }
+  }
+
+  private func endAsAsked() {
+    log.notice("somebody has asked this worker to drain")
+    requestEnd()
   }
 
   /// Ends the worker, because the store belongs to another fleet or program and waiting does not help.

@@ -11,7 +11,7 @@ enum Program {
     .download, .upload, .copy, .delete, .submit, .batch,
     .pause, .resume, .cancel, .retry, .remove, .prioritize,
     .list, .show, .watch, .serve, .workers,
-    .limits, .limit, .weight,
+    .limits, .limit, .weight, .deadLetters,
     .bench, .completions,
   ]
 

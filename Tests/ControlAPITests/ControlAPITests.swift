@@ -18,8 +18,8 @@ import Testing
       #expect(await bench.ask("GET", "/v1/tasks?state=failed").body == #"{"tasks":[],"hasMore":false}"#)
       let shown = await bench.ask("GET", "/v1/tasks/\(id)")
       #expect(shown.status == 200 && shown.body.contains(#""waits":"for a worker: no worker is live"#))
-      #expect(await bench.ask("POST", "/v1/tasks/\(id)/prioritize", #"{"priority": 7}"#).status == 202)
-      #expect(await bench.ask("POST", "/v1/tasks/\(id)/cancel", "{}").status == 202)
+      #expect(await bench.ask("POST", "/v1/tasks/\(id)/actions/prioritize", #"{"priority": 7}"#).status == 202)
+      #expect(await bench.ask("POST", "/v1/tasks/\(id)/actions/cancel", "{}").status == 202)
       let document = try #require(try await bench.store.task(id))
       #expect(document.state == .canceled && document.spec.priority == 7)
       let canceled = await bench.ask("GET", "/v1/tasks/\(id)")
@@ -78,10 +78,10 @@ import Testing
         (400, "GET", "/v1/tasks/%2F", ""), (405, "DELETE", "/v1/tasks", ""), (405, "POST", "/v1/overview", "{}"),
         (422, "POST", "/v1/tasks", "{"), (422, "POST", "/v1/tasks", #"{"kind": "noop", "source": "x", "more": 1}"#),
         (422, "POST", "/v1/tasks", #"{"command": "cancel", "id": "\#(UniqueID.make())", "task": "\#(id)"}"#),
-        (404, "POST", "/v1/tasks/\(id)/dance", "{}"), (422, "POST", "/v1/tasks/\(id)/prioritize", "{}"),
-        (422, "POST", "/v1/tasks/\(id)/prioritize", #"{"priority": 1001}"#),
-        (422, "POST", "/v1/tasks/\(id)/pause", "no JSON"),
-        (404, "POST", "/v1/tasks/\(UniqueID.make())/pause", "{}"),
+        (404, "POST", "/v1/tasks/\(id)/actions/dance", "{}"), (422, "POST", "/v1/tasks/\(id)/actions/prioritize", "{}"),
+        (422, "POST", "/v1/tasks/\(id)/actions/prioritize", #"{"priority": 1001}"#),
+        (422, "POST", "/v1/tasks/\(id)/actions/pause", "no JSON"),
+        (404, "POST", "/v1/tasks/\(UniqueID.make())/actions/pause", "{}"),
       ] {
         let answer = await bench.ask(method, target, body)
         #expect(answer.status == status, "\(method) \(target) \(body): \(answer)")
@@ -129,7 +129,7 @@ import Testing
   {
     try await APIBench.run { bench in
       let text = await bench.ask("GET", "/v1/openapi.json").body
-      for path in ["/v1/tasks", "/v1/tasks/{id}", "/v1/tasks/{id}/{action}", "/v1/stream", "/v1/overview", "/metrics"] {
+      for path in ["/v1/tasks", "/v1/tasks/{id}", "/v1/tasks/{id}/actions/{action}", "/v1/stream", "/v1/overview", "/metrics"] {
         #expect(text.contains("\"\(path)\":"), "\(path)")
       }
       let page = await bench.ask("GET", "/?state=failed&task=\(UniqueID.make())")

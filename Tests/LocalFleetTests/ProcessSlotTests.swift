@@ -65,6 +65,18 @@ import Testing
     #expect(said.first == "p ended with exit 1; starting it again in 0.5 seconds. Its log: p.log")
   }
 
+  @Test("a worker that was told to drain is followed by a new one, and counts as no crash")
+  func drained() async throws {
+    let ends: @Sendable () -> Script = {
+      let script = Script()
+      script.finish(.exited(0))
+      return script
+    }
+    let (delays, said) = try await supervise([ends, ends, ends, { Script() }])
+    #expect(delays == .init(repeating: .milliseconds(500), count: 4))
+    #expect(said.contains("p has ended in order; starting it again in 0.5 seconds. Its log: p.log"))
+  }
+
   @Test("a process that cannot be started is tried again after growing waits")
   func waitsLongerWhereItCannotBeStarted() async throws {
     let fails: @Sendable () throws -> Script = { throw Gone() }

@@ -16,4 +16,12 @@ import Testing
     #expect(backoff.delay(afterRunning: .seconds(60)) == .milliseconds(500))
     #expect(backoff.delay(afterRunning: .zero) == .seconds(1))
   }
+
+  @Test("a process that was asked to end, and did, is no crash")
+  func ordersAreNoCrashes() {
+    var backoff = RestartBackoff()
+    for _ in 0..<5 { _ = backoff.delay(afterRunning: .zero) }
+    #expect(backoff.delay(afterRunning: .seconds(1), wasAsked: true) == .milliseconds(500))
+    #expect(backoff.delay(afterRunning: .seconds(1), wasAsked: true) == .milliseconds(500))
+  }
 }

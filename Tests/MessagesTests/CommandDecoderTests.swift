@@ -49,6 +49,25 @@ struct CommandDecoderTests {
     #expect(spec.kind == .download && spec.destination == "storage://default/b.mp4" && spec.id == origin.id)
   }
 
+  @Test("a command tells who asks for it, in up to 200 characters; other texts are refused")
+  func actors() throws {
+    func text(_ actor: String) -> String { #"{"command":"pause","taskId":"\#(taskID)","actor":\#(actor)}"# }
+    for actor in ["cli:anna@mill", String(repeating: "ä", count: 200)] {
+      guard case .control(let control) = try decode(text("\"\(actor)\"")) else {
+        Issue.record("not a control")
+        return
+      }
+      #expect(control.actor == actor)
+      let encoded = String(decoding: CommandJSON.encode(.control(control)), as: UTF8.self)
+      #expect(try decode(encoded) == .control(control))
+    }
+    for wrong in [#""""#, #""a\u0007b""#, "7", "\"\(String(repeating: "a", count: 201))\""] {
+      #expect(rejection(text(wrong))?.code == .invalidField, "\(wrong)")
+    }
+    #expect(rejection(#"{"command":"submit","actor":"anna","task":{"source":"https://a/b.mp4"}}"#) == nil)
+    #expect(rejection(#"{"command":"submit","actor":"","task":{"source":"https://a/b.mp4"}}"#) != nil)
+  }
+
   @Test("a command's id comes from the message, else from the headers, else from the record")
   func idsComeFromTheMessageThenTheHeadersThenTheRecord() throws {
     func id(_ text: String, _ headers: [(String, [UInt8])] = []) throws -> UniqueID? {

@@ -76,6 +76,9 @@ struct RoundTripTests {
   func events() throws {
     let event = TaskEvent(taskID: id, sequence: 9, kind: .succeeded, at: Timestamp(microseconds: 5), task: nil)
     #expect(try TaskEventJSON.decode(TaskEventJSON.encode(event)) == event)
+    var asked = event
+    asked.actor = "cli:anna@mill"
+    #expect(try TaskEventJSON.decode(TaskEventJSON.encode(asked)) == asked)
     var next = event
     next.sequence = 10
     #expect(next.id != event.id)

@@ -6,7 +6,7 @@ extension PendingEvents {
   package var events: [TaskEvent] {
     batches.flatMap { batch in
       batch.events.map { task, sequence in
-        TaskEvent(taskID: task, sequence: sequence, kind: batch.kind, at: batch.at, task: tasks[task])
+        TaskEvent(taskID: task, sequence: sequence, kind: batch.kind, at: batch.at, actor: batch.actor, task: tasks[task])
       }
     }
   }

@@ -1,4 +1,5 @@
 import Glibc
+import MemoryTaskStore
 import ReelhaulKafka
 import ReelhaulMessages
 import ReelhaulSystem
@@ -40,6 +41,19 @@ import WorkerCore
     }
     let snapshots = bench.sink.messages(to: bench.topics.tasks)
     #expect(try TaskDocumentJSON.decode(try #require(snapshots.last?.value)).state == .succeeded)
+  }
+
+  @Test("a worker that somebody asks to drain hands its tasks back and ends with 0")
+  func drainsWhenAsked() async throws {
+    let bench = try WorkerBench()
+    let spec = noop()
+    bench.submit([spec])
+    let ending = Task { await bench.runToEnd() }
+    try await eventually("it has a lease, and the task is done") { try await bench.state(spec.id) == .succeeded }
+    bench.store.inner.drainWorkers()
+    #expect(await ending.value == 0)
+    #expect(try await bench.store.workers() == [])
+    #expect(try await bench.store.audit() == [])
   }
 
   @Test("a worker of another fleet changes nothing and ends")

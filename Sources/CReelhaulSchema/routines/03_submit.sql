@@ -1,8 +1,39 @@
 -- Adds one row to the outbox for a statement that changed tasks; does nothing if it changed no task.
-create function publish(event text, tasks uuid[], numbers int[]) returns void language plpgsql as $$
+create function publish(event text, tasks uuid[], numbers int[], its_actor text default null) returns void
+language plpgsql as $$
 begin
   if cardinality(tasks) > 0 then
-    insert into outbox (kind, task_ids, sequences) values (event, tasks, numbers);
+    insert into outbox (kind, task_ids, sequences, actor) values (event, tasks, numbers, its_actor);
+  end if;
+end $$;
+
+-- The same for events that are no part of a plain life: they are in the history of their tasks, too. `end_runs` writes
+-- the history of runs itself.
+create function publish_unusual(event text, tasks uuid[], numbers int[], its_actor text) returns void
+language plpgsql set reelhaul.plans = 'by_index' as $$
+begin
+  perform publish(event, tasks, numbers, its_actor);
+  insert into task_history (task_id, sequence, type, attempt, epoch, actor)
+  select t.id, u.number, event, t.attempt, t.epoch, its_actor
+    from unnest(tasks, numbers) u(id, number) join task t on t.id = any(array[u.id]);
+  perform thin_history(array(select u.id from unnest(tasks, numbers) u(id, number) where u.number > history_limit()));
+end $$;
+
+-- How many rows the history of a task has at most. A task with fewer events cannot have more.
+create function history_limit() returns int language sql immutable as $$ select 200 $$;
+
+-- Keeps the first 50 rows of each task, and its newest ones up to the limit.
+create function thin_history(tasks uuid[]) returns void
+language plpgsql set reelhaul.plans = 'by_index' as $$
+begin
+  if cardinality(tasks) > 0 then
+    delete from task_history where ctid = any(array(
+      select h.tuple
+        from unnest(tasks) u(id)
+       cross join lateral (
+         select ctid tuple, row_number() over (order by sequence) place, count(*) over () rows
+           from task_history where task_id = u.id) h
+       where h.rows > history_limit() and h.place between 51 and 50 + h.rows - history_limit()));
   end if;
 end $$;
 

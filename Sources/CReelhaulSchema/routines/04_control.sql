@@ -33,7 +33,7 @@ end $$;
 
 -- Makes resting tasks wait again: for their dependencies, for their time, or for a worker. The caller has locked their
 -- rows. `event` is the kind of the event to publish.
-create function release_tasks(tasks uuid[], event text) returns void
+create function release_tasks(tasks uuid[], event text, its_actor text default null) returns void
 language plpgsql set reelhaul.plans = 'by_index' as $$
 declare
   numbers int[];
@@ -53,7 +53,7 @@ begin
   select array_agg(id), array_agg(sequence),
          array_agg(id) filter (where state = 'queued' and (not_before is null or not_before <= now()))
     into changed, numbers, able from moved;
-  perform publish(event, changed, numbers);
+  perform publish_unusual(event, changed, numbers, its_actor);
   perform enqueue(able, false);
 end $$;
 
@@ -104,6 +104,9 @@ begin
     execute format('drop table %I', old);
   end loop;
   delete from removed_task where removed_at < now() - interval '8 days';
+  delete from operation where finished_at < now() - interval '30 days';
+  -- The topic of the dead letters keeps them for 90 days, unless an operator has set another time.
+  delete from dead_letter_mark where at < now() - interval '400 days';
 end $$;
 
 select tend_inbox();
@@ -111,9 +114,11 @@ select tend_inbox();
 -- Carries out pause, resume, cancel, retry, remove and prioritize, in order. Returns one answer per command: applied,
 -- duplicate, intended (with the boot of the worker that runs the task) or refused (with code and reason). `begin_apply`
 -- has locked the tasks: no other transaction settles, sweeps or controls them, but a claim may still take one.
--- `priorities` belong to prioritize. `files` belongs to remove: true if the task's files are to be deleted too.
-create function control(ids uuid[], tasks uuid[], actions text[], priorities smallint[], files boolean[])
-returns table (outcome text, worker_boot uuid, code text, reason text)
+-- `priorities` belong to prioritize. `files` belongs to remove: true if the task's files are to be deleted too. `actors`
+-- are who asked for the commands; null where that is not known.
+create function control(
+  ids uuid[], tasks uuid[], actions text[], priorities smallint[], files boolean[], actors text[]
+) returns table (outcome text, worker_boot uuid, code text, reason text)
 language plpgsql set reelhaul.plans = 'by_index' as $$
 declare
   today   date := (now() at time zone 'utc')::date;
@@ -136,7 +141,8 @@ begin
 
   for command in
     select u.*, n.id is not null and row_number() over (partition by u.id order by u.ordinal) = 1 is_new
-      from unnest(ids, tasks, actions, priorities, files) with ordinality u(id, task_id, action, priority, files, ordinal)
+      from unnest(ids, tasks, actions, priorities, files, actors)
+           with ordinality u(id, task_id, action, priority, files, actor, ordinal)
       left join unnest(new) n(id) on n.id = u.id
      order by u.ordinal
   loop
@@ -168,8 +174,9 @@ begin
       if running then
         select what into pending from intent where worker_id = r.worker_id and task_id = t.id;
         if command.action = 'cancel' or command.action = 'pause' and pending is distinct from 'cancel' then
-          insert into intent (worker_id, task_id, what) values (r.worker_id, t.id, command.action)
-              on conflict (worker_id, task_id) do update set what = excluded.what;
+          insert into intent (worker_id, task_id, what, actor)
+          values (r.worker_id, t.id, command.action, command.actor)
+              on conflict (worker_id, task_id) do update set what = excluded.what, actor = excluded.actor;
           select boot into worker_boot from worker where id = r.worker_id;
           outcome := 'intended';
         elsif command.action = 'resume' and pending = 'pause' then
@@ -180,7 +187,7 @@ begin
              set priority = command.priority, lane_id = sibling_lane(t.lane_id, (-command.priority)::smallint),
                  sequence = greatest(t.sequence, r.sequence) + 1
            where id = t.id returning * into t;
-          perform publish('prioritized', array[t.id], array[t.sequence]);
+          perform publish_unusual('prioritized', array[t.id], array[t.sequence], command.actor);
         else
           code := 'illegal_transition';
           reason := format('%s is not possible while the task is %s', command.action,
@@ -188,13 +195,13 @@ begin
         end if;
       elsif command.action = 'pause' and t.state in ('blocked', 'queued') then
         update task set state = 'paused', sequence = sequence + 1 where id = t.id;
-        perform publish('paused', array[t.id], array[t.sequence + 1]);
+        perform publish_unusual('paused', array[t.id], array[t.sequence + 1], command.actor);
       elsif command.action = 'resume' and t.state = 'paused' then
-        perform release_tasks(array[t.id], 'resumed');
+        perform release_tasks(array[t.id], 'resumed', command.actor);
       elsif command.action = 'cancel' and t.state in ('blocked', 'queued', 'paused') then
         perform leave_to_clean_up(array[t.id], false);
         update task set state = 'canceled', finished_at = now(), sequence = sequence + 1 where id = t.id;
-        perform publish('canceled', array[t.id], array[t.sequence + 1]);
+        perform publish_unusual('canceled', array[t.id], array[t.sequence + 1], command.actor);
       elsif command.action = 'retry' and t.state in ('failed', 'canceled') then
         update task
            set attempt = 0, error_code = null, error_message = null, error_class = null, error_retry_after = null,
@@ -202,17 +209,18 @@ begin
                -- A canceled task has lost its bytes together with its checkpoint.
                bytes_done = (select c.bytes_done from checkpoint c where c.task_id = t.id)
          where id = t.id;
-        perform release_tasks(array[t.id], 'retrying');
+        perform release_tasks(array[t.id], 'retrying', command.actor);
       elsif command.action = 'remove' then
         perform leave_to_clean_up(array[t.id], command.files);
         delete from task where id = t.id;
         delete from task_dependency where task_id = t.id;
+        delete from task_history where task_id = t.id;
         insert into removed_task (id, succeeded) values (t.id, t.state = 'succeeded') on conflict do nothing;
-        perform publish('removed', array[t.id], array[t.sequence + 1]);
+        perform publish('removed', array[t.id], array[t.sequence + 1], command.actor);
       elsif command.action = 'prioritize' and t.state in ('blocked', 'queued', 'paused') then
         target := sibling_lane(t.lane_id, (-command.priority)::smallint);
         update task set priority = command.priority, lane_id = target, sequence = sequence + 1 where id = t.id;
-        perform publish('prioritized', array[t.id], array[t.sequence + 1]);
+        perform publish_unusual('prioritized', array[t.id], array[t.sequence + 1], command.actor);
         if t.state = 'queued' and not exists (select from delayed where task_id = t.id) then
           perform enqueue(array[t.id], false);
         end if;

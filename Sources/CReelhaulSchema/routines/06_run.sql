@@ -6,28 +6,38 @@ create function bind_fleet(prefix text) returns text language sql as $$
 $$;
 
 -- A worker's lease begins. Repeated with the same boot it answers with the same id. `kind_limits` and `present_names` are
--- parallel to `its_kinds`: what their handlers declare.
+-- parallel to `its_kinds`: what their handlers declare. `its_version` is that of its program.
 create function register_worker(
   its_boot uuid, its_host text, its_pid int, seconds int, its_kinds text[], kind_limits int[], present_names text[],
-  its_volume_names text[], its_volume_ids uuid[], its_label_names text[], its_label_values text[]
+  its_volume_names text[], its_volume_ids uuid[], its_label_names text[], its_label_values text[], its_version text
 ) returns int language sql as $$
   select declare_kinds(its_kinds, kind_limits, present_names);
-  insert into worker (boot, host, pid, lease_seconds, lease_until, kinds, volume_names, volume_ids, label_names, label_values)
+  insert into worker (boot, host, pid, lease_seconds, lease_until, kinds, volume_names, volume_ids, label_names,
+                      label_values, version)
   values (its_boot, its_host, its_pid, seconds, now() + make_interval(secs => seconds), its_kinds,
-          its_volume_names, its_volume_ids, its_label_names, its_label_values)
+          its_volume_names, its_volume_ids, its_label_names, its_label_values, its_version)
       on conflict (boot) do update set boot = excluded.boot
   returning id
 $$;
 
 -- Prolongs a lease. Returns no row if the lease is gone for good. Otherwise returns one row per intent, or one row of
--- nulls if there is no intent.
+-- nulls if there is no intent. A worker that was asked to end gets one more row, without a task: `drain`.
 create function renew(renewed int) returns table (task_id uuid, what text) language plpgsql as $$
 begin
   return query
     with alive as (
       update worker set lease_until = now() + make_interval(secs => lease_seconds)
-       where id = renewed and not dead returning id)
-    select i.task_id, i.what from alive left join intent i on i.worker_id = alive.id;
+       where id = renewed and not dead returning id, draining)
+    select i.task_id, i.what from alive left join intent i on i.worker_id = alive.id
+     union all
+    select null, 'drain' from alive where draining;
+end $$;
+
+-- Asks a worker to end as on SIGTERM. Returns false if it has no lease.
+create function drain_worker(its_boot uuid) returns boolean language plpgsql as $$
+begin
+  update worker set draining = true where boot = its_boot and not dead and lease_until > now();
+  return found;
 end $$;
 
 -- Sets the storages that a worker can use from now on. Claims follow it.

@@ -18,6 +18,7 @@ declare
   to_end    uuid[];
   succeeded uuid[];
   canceled  uuid[];
+  crowded   uuid[];
   intents   tid[];
 begin
   perform lock_tasks(tasks);  -- from now on no control command can add an intent
@@ -29,7 +30,7 @@ begin
       from unnest(tuples, outcomes, delays, digests, sizes, outputs, codes, messages, classes, retry_afters)
            u(tuple, outcome, asked, digest, size, output, code, message, class, retry_after)
       join run r on r.ctid = u.tuple
-      left join lateral (select what, ctid intent from intent where worker_id = r.worker_id and task_id = r.task_id offset 0) i
+      left join lateral (select what, actor, ctid intent from intent where worker_id = r.worker_id and task_id = r.task_id offset 0) i
         on true
      cross join lateral (
        select case when u.outcome = 'lost'
@@ -77,16 +78,24 @@ begin
            error_retry_after = case when d.verdict not in ('succeeded', 'canceled') then d.retry_after end
       from decided d
      where t.id = any(array[d.task_id])
-    returning t.id, t.sequence, t.bytes_done, t.sha256, t.output, t.generation, d.verdict, d.waits, d.delay, d.intent),
+    returning t.id, t.sequence, t.bytes_done, t.sha256, t.output, t.generation, t.epoch, t.started_at, t.worker,
+              t.error_code, t.error_message, d.attempt ran_attempt, d.outcome, d.verdict, d.waits, d.delay, d.intent,
+              case when d.verdict in ('canceled', 'paused') then d.actor end actor),
+  noted as (
+    insert into task_history (task_id, sequence, type, attempt, epoch, started_at, worker, actor, error_code,
+                              error_message)
+    select id, sequence, case when verdict = 'released' and outcome = 'lost' then 'lost' else verdict end, ran_attempt,
+           epoch, started_at, worker, actor, error_code, error_message
+      from changed where verdict <> 'succeeded'),
   told as (
-    insert into outbox (kind, task_ids, sequences, sizes, digests, outputs, generations)
-    select verdict, array_agg(id), array_agg(sequence), array_agg(bytes_done) filter (where is_whole),
+    insert into outbox (kind, task_ids, sequences, actor, sizes, digests, outputs, generations)
+    select verdict, array_agg(id), array_agg(sequence), actor, array_agg(bytes_done) filter (where is_whole),
            array_agg(sha256) filter (where is_whole), array_agg(output) filter (where is_whole),
            array_agg(generation) filter (where is_whole)
       from (select *, verdict = 'succeeded'
                         and coalesce(sum(pg_column_size(output)) over (), 0) <= bytes_in_events() is_whole
               from changed) c
-     group by verdict),
+     group by verdict, actor),
   later as (
     insert into delayed (task_id, run_at)
     select id, now() + delay from changed where verdict in ('retrying', 'released') and waits)
@@ -94,8 +103,9 @@ begin
          array_agg(id) filter (where verdict = 'retrying' and not waits),
          array_agg(id) filter (where verdict = 'succeeded'),
          array_agg(id) filter (where verdict = 'canceled'),
+         array_agg(id) filter (where verdict <> 'succeeded' and sequence > history_limit()),
          array_agg(intent) filter (where intent is not null)
-    into to_front, to_end, succeeded, canceled, intents from changed;
+    into to_front, to_end, succeeded, canceled, crowded, intents from changed;
 
   if intents is not null then
     delete from intent where ctid = any(intents);
@@ -107,6 +117,7 @@ begin
   if canceled is not null then
     perform leave_to_clean_up(canceled, false);
   end if;
+  perform thin_history(crowded);
   perform enqueue(to_front, true);
   perform enqueue(to_end, false);
   perform wake_lanes();

@@ -96,6 +96,19 @@ returns table (outcome text, worker_boot uuid, code text, reason text) language 
   select * from control(ids, tasks, actions, priorities, array_fill(false, array[cardinality(ids)]))
 $$;
 
+create function control(ids uuid[], tasks uuid[], actions text[], priorities smallint[], files boolean[])
+returns table (outcome text, worker_boot uuid, code text, reason text) language sql as $$
+  select * from control(ids, tasks, actions, priorities, files, array_fill(null::text, array[cardinality(ids)]))
+$$;
+
+create function register_worker(
+  its_boot uuid, its_host text, its_pid int, seconds int, its_kinds text[], kind_limits int[], present_names text[],
+  its_volume_names text[], its_volume_ids uuid[], its_label_names text[], its_label_values text[]
+) returns int language sql as $$
+  select register_worker(its_boot, its_host, its_pid, seconds, its_kinds, kind_limits, present_names,
+                         its_volume_names, its_volume_ids, its_label_names, its_label_values, null)
+$$;
+
 -- Workers of the version before declare no limits. So the limits that newer workers declared for these kinds stay.
 create function register_worker(
   its_boot uuid, its_host text, its_pid int, seconds int, its_kinds text[],

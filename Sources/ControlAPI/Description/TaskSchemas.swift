@@ -123,7 +123,9 @@ extension JSONSchema {
     "Worker",
     .object([
       .must("id", id), .must("host", text()), .must("pid", integer()), .must("startedAt", time),
-      .must("leaseUntil", time), .must("state", text()), .must("running", integer("", 0...)),
+      .must("leaseUntil", time), .must("leaseAgeSeconds", number("The time since it last renewed its lease.")),
+      .must("state", text(values: ["live", "draining", "expired"])), .must("version", text().orNull),
+      .must("running", integer("", 0...)),
       .must("kinds", list(text())), .must("volumes", map(text())), .must("labels", map(text())),
       .must("bytesPerSecond", integer("", 0...)),
     ]))

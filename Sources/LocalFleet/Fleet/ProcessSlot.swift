@@ -57,8 +57,11 @@ package final class ProcessSlot<Process: SupervisedProcess>: Sendable {
       let start = BootInstant.now
       let status = await process.ended()
       guard !isStopping else { return }
-      var delay = backoff.delay(afterRunning: BootInstant.now - start)
-      say("\(name) ended with \(status); starting it again in \(delay). Its log: \(logFile)")
+      // A worker that was told to drain: the next one takes its place, and this is no crash.
+      let wasAsked = status == .exited(0)
+      var delay = backoff.delay(afterRunning: BootInstant.now - start, wasAsked: wasAsked)
+      let end = wasAsked ? "has ended in order" : "ended with \(status)"
+      say("\(name) \(end); starting it again in \(delay). Its log: \(logFile)")
       while true {
         guard (try? await sleep(delay)) != nil, !isStopping else { return }
         do {

@@ -10,9 +10,9 @@ package struct RestartBackoff: Sendable {
 
   package init() {}
 
-  /// `uptime` is how long it has run.
-  package mutating func delay(afterRunning uptime: Duration) -> Duration {
-    if uptime >= Self.healthy { backoff.reset() }
+  /// `uptime` is how long it has run. `wasAsked`: it ended in order, because somebody asked it to.
+  package mutating func delay(afterRunning uptime: Duration, wasAsked: Bool = false) -> Duration {
+    if uptime >= Self.healthy || wasAsked { backoff.reset() }
     return backoff.next()
   }
 }

@@ -11,6 +11,7 @@ struct CommandEnvelope {
   private var priority: Int?
   private var files = false
   private var task: TaskDraft?
+  private var actor: String?
 
   /// `known` are the allowed names: those of the command, if it is already known.
   init(from reader: inout JSONReader, known: [String]? = nil) throws(DecodingFailure) {
@@ -20,6 +21,7 @@ struct CommandEnvelope {
     var priority: Int?
     var files = false
     var task: TaskDraft?
+    var actor: String?
     try reader.object(known: known) { reader, name throws(DecodingFailure) in
       switch name {
       case "command": command = try reader.string(limit: 64)
@@ -28,20 +30,27 @@ struct CommandEnvelope {
       case "priority": priority = try reader.integer(TaskSpec.priorities)
       case "files": files = try reader.bool()
       case "task": task = try TaskDraft(from: &reader)
+      case "actor":
+        let text = try reader.string(limit: 4 * Command.Control.actorLimit)
+        guard Command.Control.isActor(text) else {
+          throw reader.invalid(
+            "expected 1 to \(Command.Control.actorLimit) characters without control characters, such as cli:anna@mill")
+        }
+        actor = text
       default: try reader.skip()
       }
     }
     (self.command, self.id, self.taskID, self.priority, self.task) = (command, id, taskID, priority, task)
-    self.files = files
+    (self.files, self.actor) = (files, actor)
   }
 
   /// The fields that `command` may have; nil if there is no such command.
   static func names(of command: String) -> [String]? {
     switch command {
-    case "submit": ["command", "id", "task"]
-    case "prioritize": ["command", "id", "taskId", "priority"]
-    case "remove": ["command", "id", "taskId", "files"]
-    default: ControlAction.names.contains(command) ? ["command", "id", "taskId"] : nil
+    case "submit": ["command", "id", "task", "actor"]
+    case "prioritize": ["command", "id", "taskId", "priority", "actor"]
+    case "remove": ["command", "id", "taskId", "files", "actor"]
+    default: ControlAction.names.contains(command) ? ["command", "id", "taskId", "actor"] : nil
     }
   }
 
@@ -52,7 +61,7 @@ struct CommandEnvelope {
     guard command != "submit" else { return .submit(try submission(makeID: makeID)) }
     let action = try action(command)
     guard let taskID else { throw Rejection(.missingField, "\"taskId\" is missing: it names the task to \(command)") }
-    return .control(Command.Control(id: id ?? makeID(), taskID: taskID, action: action))
+    return .control(Command.Control(id: id ?? makeID(), taskID: taskID, action: action, actor: actor))
   }
 
   /// The task of a submit. Its own id identifies the command, and the message's `id` stands in for it.

@@ -21,6 +21,7 @@ package enum CommandJSON {
           case .remove(files: true): json.member("files", true)
           default: break
           }
+          json.member("actor", control.actor)
         }
       }
     }

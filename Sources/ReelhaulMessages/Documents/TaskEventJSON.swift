@@ -16,6 +16,7 @@ package enum TaskEventJSON {
         json.member("sequence", event.sequence)
         json.member("type", event.kind.rawValue)
         json.member("at", event.at)
+        json.member("actor", event.actor)
         json.name("task")
         if let task { json.raw(task) } else { json.null() }
       }
@@ -28,6 +29,7 @@ package enum TaskEventJSON {
       var sequence: Int?
       var kind: TaskEvent.Kind?
       var at: Timestamp?
+      var actor: String?
       var task: TaskDocument?
       try reader.object { reader, name throws(DecodingFailure) in
         switch name {
@@ -35,6 +37,7 @@ package enum TaskEventJSON {
         case "sequence": sequence = try reader.integer()
         case "type": kind = try reader.choice()
         case "at": at = try reader.timestamp()
+        case "actor": actor = try reader.string()
         case "task": task = try TaskDocumentJSON.read(from: &reader)
         default: try reader.skip()
         }
@@ -43,7 +46,7 @@ package enum TaskEventJSON {
       guard let sequence else { throw reader.missing("sequence") }
       guard let kind else { throw reader.missing("type") }
       guard let at else { throw reader.missing("at") }
-      return TaskEvent(taskID: taskID, sequence: sequence, kind: kind, at: at, task: task)
+      return TaskEvent(taskID: taskID, sequence: sequence, kind: kind, at: at, actor: actor, task: task)
     }
   }
 }

@@ -10,7 +10,12 @@ package enum WorkerDocumentJSON {
       json.member("pid", Int(worker.pid))
       json.member("startedAt", worker.startedAt)
       json.member("leaseUntil", worker.leaseUntil)
-      json.member("state", worker.isLive ? "live" : "expired")
+      json.name("leaseAgeSeconds")
+      // Thousandths: more digits say nothing, and make every answer another one.
+      let (seconds, attoseconds) = worker.leaseAge.components
+      json.double(Double(max(0, seconds * 1000 + attoseconds / 1_000_000_000_000_000)) / 1000)
+      json.member("state", worker.state)
+      json.member("version", orNull: worker.version)
       json.member("running", worker.running)
       json.name("kinds")
       json.array { json in

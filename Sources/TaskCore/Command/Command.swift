@@ -10,11 +10,23 @@ public enum Command: Hashable, Sendable {
     public var id: UniqueID
     public var taskID: UniqueID
     public var action: ControlAction
+    /// Who asks for it, for people: the name of a token, or `cli:USER@HOST`. Up to ``actorLimit`` characters, none of
+    /// them a control character.
+    public var actor: String?
 
-    public init(id: UniqueID, taskID: UniqueID, action: ControlAction) {
+    public static let actorLimit = 200
+
+    public init(id: UniqueID, taskID: UniqueID, action: ControlAction, actor: String? = nil) {
       self.id = id
       self.taskID = taskID
       self.action = action
+      self.actor = actor
+    }
+
+    /// Whether a text may be the name of an actor.
+    public static func isActor(_ text: String) -> Bool {
+      !text.isEmpty && text.unicodeScalars.count <= actorLimit
+        && text.unicodeScalars.allSatisfy { $0.value >= 0x20 && !(0x7F...0x9F ~= $0.value) }
     }
   }
 

@@ -13,14 +13,19 @@ public struct TaskEvent: Sendable, Hashable {
   public var sequence: Int
   public var kind: Kind
   public var at: Timestamp
+  /// Who asked for it, if a command did and told.
+  public var actor: String?
   /// The task at the time when the event was published, which may be later than the event; `nil` if it is removed.
   public var task: TaskDocument?
 
-  public init(taskID: UniqueID, sequence: Int, kind: Kind, at: Timestamp, task: TaskDocument?) {
+  public init(
+    taskID: UniqueID, sequence: Int, kind: Kind, at: Timestamp, actor: String? = nil, task: TaskDocument?
+  ) {
     self.taskID = taskID
     self.sequence = sequence
     self.kind = kind
     self.at = at
+    self.actor = actor
     self.task = task
   }
 

@@ -70,7 +70,7 @@ extension PostgresStore {
           guard case .prioritize(let priority) = control.action else { return nil }
           return Int16(clamping: priority)
         }),
-      .boolArray(controls.map { $0.action == .remove(files: true) }))
+      .boolArray(controls.map { $0.action == .remove(files: true) }), .textArray(controls.map(\.actor)))
   }
 
   private func outcome(_ columns: PostgresColumns) throws -> (PostgresRow) throws -> CommandOutcome {

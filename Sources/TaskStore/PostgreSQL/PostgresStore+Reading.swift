@@ -143,6 +143,7 @@ extension PostgresStore {
     let (volumeNames, volumeIDs) = (try columns["volume_names"], try columns["volume_ids"])
     let (labelNames, labelValues) = (try columns["label_names"], try columns["label_values"])
     let kinds = try columns["kinds"]
+    let (draining, version, leaseAge) = (try columns["draining"], try columns["version"], try columns["lease_age"])
     return { row in
       WorkerDocument(
         id: try row.id(boot), host: try row.text(host), pid: try row.int32(pid), startedAt: try row.time(startedAt),
@@ -150,7 +151,8 @@ extension PostgresStore {
         kinds: Set(try row.texts(kinds).map(TaskKind.init(rawValue:))),
         volumes: Dictionary(zip(try row.texts(volumeNames), try row.ids(volumeIDs))) { $1 },
         labels: Dictionary(zip(try row.texts(labelNames), try row.texts(labelValues))) { $1 },
-        bytesPerSecond: try row.int64(rate))
+        bytesPerSecond: try row.int64(rate), isDraining: try row.bool(draining), version: try row[version]?.text(),
+        leaseAge: .microseconds(try row.int64(leaseAge)))
     }
   }
 

@@ -64,7 +64,7 @@ package final class PostgresStore: TaskStore {
         .int32(Int32(clamping: worker.leaseSeconds)), .textArray(worker.kinds.map(\.rawValue)),
         .int32Array(worker.kinds.map { worker.kindLimits[$0].map { Int32(clamping: $0) } }),
         .textArray(worker.kinds.map { worker.formerNames[$0]?.rawValue }), volumes.names, volumes.ids,
-        .textArray(labels.map(\.key)), .textArray(labels.map(\.value)))
+        .textArray(labels.map(\.key)), .textArray(labels.map(\.value)), .text(worker.version))
       return WorkerID(rawValue: try rows.value { try $0.int32() })
     }
   }
@@ -79,8 +79,11 @@ package final class PostgresStore: TaskStore {
       let (task, what) = (try rows.columns["task_id"], try rows.columns["what"])
       for row in rows {
         renewal.isAlive = true
-        guard let task = try row[task]?.uuid() else { continue }
-        renewal.intents[UniqueID(task)] = try row.known(what) as Intent
+        if let task = try row[task]?.uuid() {
+          renewal.intents[UniqueID(task)] = try row.known(what) as Intent
+        } else if try row[what]?.text() == "drain" {
+          renewal.isDraining = true
+        }
       }
       return renewal
     }

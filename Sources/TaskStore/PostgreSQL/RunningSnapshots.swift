@@ -38,11 +38,12 @@ struct OutboxRow {
     let (specs, createdAts, worker) = (try columns["specs"], try columns["created_ats"], try columns["worker"])
     let (sizes, digests) = (try columns["sizes"], try columns["digests"])
     let (outputs, generations, hasNext) = (try columns["outputs"], try columns["generations"], try columns["has_next"])
+    let actor = try columns["actor"]
     return { row in
       let numbers = try row.array(sequences) { cell throws(PostgresError) in Int(try cell.int32()) }
       let batch = OutboxBatch(
         row: try row.int64(id), kind: try row.known(kind), at: try row.time(at),
-        events: Array(zip(try row.ids(tasks), numbers)))
+        events: Array(zip(try row.ids(tasks), numbers)), actor: try row[actor]?.text())
       let count = numbers.count
       // A worker of the version before removes the first events of a row, and leaves what it does not know: an array
       // that is longer says nothing.

@@ -14,10 +14,10 @@ enum StoreQueries {
   static let submit = PostgresStatement(
     "select submit($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)", writes: true)
 
-  /// $1: command ids; $2: task ids; $3: actions; $4: priorities; $5: whether files are deleted too. Returns one row per
-  /// command, in order.
+  /// $1: command ids; $2: task ids; $3: actions; $4: priorities; $5: whether files are deleted too; $6: actors. Returns
+  /// one row per command, in order.
   static let control = PostgresStatement(
-    "select outcome, worker_boot, code, reason from control($1, $2, $3, $4, $5)", writes: true)
+    "select outcome, worker_boot, code, reason from control($1, $2, $3, $4, $5, $6)", writes: true)
 
   // MARK: Workers
 
@@ -26,9 +26,10 @@ enum StoreQueries {
   static let bind = PostgresStatement("select bind_fleet($1)", writes: true)
 
   static let register = PostgresStatement(
-    "select register_worker($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)", writes: true)
+    "select register_worker($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)", writes: true)
 
-  /// Returns no row if the lease is gone. Otherwise returns a row per intent, or one row of nulls.
+  /// Returns no row if the lease is gone. Otherwise returns a row per intent, or one row of nulls; and a row without a
+  /// task if the worker was asked to end.
   static let renew = PostgresStatement("select task_id, what from renew($1)", writes: true)
 
   static let recordProgress = PostgresStatement("select record_progress($1, $2, $3, $4, $5)", writes: true)
@@ -110,7 +111,7 @@ enum StoreQueries {
   /// because a lower id may commit later.
   static let pendingEvents = PostgresStatement(
     """
-    select id, kind, at, task_ids, sequences, specs, created_ats, worker, sizes, digests, outputs, generations, has_next
+    select id, kind, at, task_ids, sequences, actor, specs, created_ats, worker, sizes, digests, outputs, generations, has_next
       from (select o.*, sum(cardinality(task_ids)) over earlier before, sum(bytes) over earlier bytes_before,
                    lead(id) over (order by id) is not null has_next
               from (select *, coalesce(pg_column_size(specs), 0) + coalesce(pg_column_size(outputs), 0) bytes
@@ -171,6 +172,8 @@ enum StoreQueries {
   static let workers = PostgresStatement(
     """
     select w.boot, w.host, w.pid, w.started_at, w.lease_until, not w.dead and w.lease_until > now() is_live,
+           w.draining, w.version,
+           (extract(epoch from now() - w.lease_until) * 1000000)::bigint + w.lease_seconds * 1000000::bigint lease_age,
            w.volume_names, w.volume_ids, w.label_names, w.label_values, coalesce(r.running, 0) running,
            coalesce(r.rate, 0) rate,
            w.kinds

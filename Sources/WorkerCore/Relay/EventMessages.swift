@@ -77,7 +77,9 @@ package struct EventMessages: Sequence, Sendable {
         if place == 0 { headers = headers(of: current) }
         let (id, sequence) = current.events[place]
         place += 1
-        return message(of: TaskEvent(taskID: id, sequence: sequence, kind: current.kind, at: current.at, task: nil))
+        return message(
+          of: TaskEvent(
+            taskID: id, sequence: sequence, kind: current.kind, at: current.at, actor: current.actor, task: nil))
       }
       return nil
     }

@@ -25,6 +25,8 @@ package actor LeaseKeeper {
   private var boot = UniqueID(milliseconds: Clocks.realtimeMilliseconds())
   /// Finished when the first lease begins.
   private let beginning = AsyncStream.makeStream(of: Never.self)
+  /// Finished when a renewal says that the worker shall end.
+  private let draining = AsyncStream.makeStream(of: Never.self)
   private var refusal: StoreError?
   /// The volumes that were last announced to the store.
   private var announced: [String: UniqueID] = [:]
@@ -69,6 +71,11 @@ package actor LeaseKeeper {
   /// because it may belong to another fleet.
   package func begun() async {
     for await _ in beginning.stream {}
+  }
+
+  /// Returns when somebody has asked the store for the end of this worker, or the task is canceled.
+  package func askedToDrain() async {
+    for await _ in draining.stream {}
   }
 
   /// Renews at once, because an intent for a running task exists or other volumes are mounted.
@@ -155,6 +162,7 @@ package actor LeaseKeeper {
       recovered()
       await performAndWake(machine.renewed(worker, sentAt: sentAt, isAlive: renewal.isAlive, now: .now))
       guard renewal.isAlive else { return }
+      if renewal.isDraining { draining.continuation.finish() }
       await runner.follow(renewal.intents)
       if isRemounted { await onLease() }
     } catch {

@@ -43,16 +43,26 @@ extension Subcommand {
     _ name: String, _ summary: String, _ discussion: String, options: [OptionSpec] = [], example: String = Example.task,
     _ action: @escaping @Sendable (Arguments) throws -> ControlAction
   ) -> Subcommand {
-    Subcommand(
+    let extra = options.contains(.newPriority) ? " --priority 100" : ""
+    return Subcommand(
       CommandSpec(
         name: name, summary: summary,
         discussion: discussion + """
           \n\nReturns once Kafka has the command. If PostgreSQL is configured, tasks that do not exist or whose state \
-          does not allow it are refused first, and then nothing is sent.
+          does not allow it are refused first, and then nothing is sent. With --all it goes to every task that matches \
+          and whose state allows it, and returns once it was applied to them.
           """,
-        options: options + [.waitForEffect] + OptionSpec.producing, positionals: [.tasks],
-        examples: [Example("reelhaul \(name) \(example)", summary)], exits: ControlCommand.exits)
-    ) { context in try await ControlCommand(action(context.arguments), context).run() }
+        options: options + [.waitForEffect, .json] + OptionSpec.operation + OptionSpec.producing,
+        positionals: [.anyTasks],
+        examples: [
+          Example("reelhaul \(name) \(example)", summary),
+          Example("reelhaul \(name) --all --queue archive\(extra) --dry-run", "Which tasks it would go to"),
+        ], exits: ControlCommand.exits)
+    ) { context in
+      let action = try action(context.arguments)
+      if context.arguments[flag: .everything] { return try await OperationCommand(action, context).run() }
+      return try await ControlCommand(action, context).run()
+    }
   }
 }
 
@@ -76,6 +86,12 @@ struct ControlCommand {
 
   func run() async throws -> ExitCode {
     let names = try TaskID.parse(context.arguments.positionals)
+    for option in OptionSpec.operation + [.json] where context.arguments[flag: option] {
+      throw UsageError("\(option.spelling) needs --all")
+    }
+    guard !names.isEmpty else {
+      throw UsageError("which tasks? Give their ids, or --all for every task that matches")
+    }
     guard context.arguments[.postgres] != nil else {
       let tasks = try names.map { name throws(UsageError) in
         guard case .whole(let id) = name else {
@@ -109,7 +125,7 @@ struct ControlCommand {
   }
 
   private func commands(_ tasks: [UniqueID]) -> [Command] {
-    tasks.map { .control(.init(id: .make(), taskID: $0, action: action)) }
+    tasks.map { .control(.init(id: .make(), taskID: $0, action: action, actor: CommandActor.name)) }
   }
 
   private func check(_ id: UniqueID, in store: any TaskReader) async throws -> TaskDocument {

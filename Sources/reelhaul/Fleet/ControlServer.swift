@@ -5,7 +5,7 @@ import ReelhaulKafka
 import ReelhaulSystem
 import TaskStore
 
-/// The HTTP API and the dashboard, served on 127.0.0.1 by this process.
+/// The HTTP API and the dashboard, served on 127.0.0.1 by this process. While it serves, it works off operations.
 enum ControlServer {
   static let port = 8080
 
@@ -19,11 +19,12 @@ enum ControlServer {
     let loop = EventLoop(name: "http")
     defer { loop.shutdown() }
     let events = EventHub(loop: loop, kafka: kafka, topics: topics)
+    let letters = try DeadLetterReader(kafka, topicPrefix: topics.prefix)
     var access = ControlAPI.Settings()
     access.names = names
     let handler = ControlAPI(
       store: store, send: { try await client.send($0) }, loop: loop, version: Program.version, settings: access,
-      events: events)
+      events: events, deadLetters: letters)
     var settings = HTTPServer.Settings()
     // The rest of the files is for PostgreSQL, Kafka and this process.
     settings.connections = max(100, min(settings.connections, FileLimit.raise() - 100))
@@ -32,16 +33,20 @@ enum ControlServer {
       settings.port = $0
       return HTTPServer(loop: loop, settings: settings, handler: handler)
     }
+    let driver = OperationDriver(store: store, send: { try await client.send($0) }, loop: loop)
+    let operations = loop.task { await driver.run() }
+    let outcome: Swift.Result<Result, any Error>
     do {
-      let result = try await body("http://127.0.0.1:\(port)/")
-      await server.stop()
-      await events.stop()
-      return result
+      outcome = .success(try await body("http://127.0.0.1:\(port)/"))
     } catch {
-      await server.stop()
-      await events.stop()
-      throw error
+      outcome = .failure(error)
     }
+    operations.cancel()
+    _ = await operations.result
+    await server.stop()
+    await events.stop()
+    await letters.close()
+    return try outcome.get()
   }
 
   private static func listening(_ ports: [Int], _ make: (Int) -> HTTPServer) async throws -> (HTTPServer, port: Int) {

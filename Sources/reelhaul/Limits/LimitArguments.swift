@@ -6,36 +6,17 @@ import WorkerOptions
 
 /// Checks the arguments of `limit` and `weight`.
 enum LimitArguments {
-  private static let most = 1_000_000
-  private static let weights = 0.001...1000
-
   /// The bucket, with its name in the store.
   static func bucket(_ word: String, _ name: String?) throws(UsageError) -> (LimitScope, String) {
     guard let scope = LimitScope(rawValue: word) else { throw UsageError("there is no scope \"\(word)\"") }
-    guard scope != .total else {
-      if let name { throw UsageError("the total has no name, so \"\(name)\" does not belong here") }
-      return (scope, "")
-    }
-    guard let name else {
+    guard name != nil || scope == .total else {
       throw UsageError("the name of the \(word) is missing", hint: "Write it as 'reelhaul limit \(word) NAME LIMIT'.")
     }
-    switch scope {
-    case .host:
-      // A host as in tasks: without a port, in lower case.
-      let url = try? WebURL(name.contains(":") ? "http://[\(name)]/" : "http://\(name)/")
-      guard let url, url.host == name.lowercased() else {
-        throw UsageError("a host is a name or an address such as example.org, without scheme and port, not \"\(name)\"")
-      }
-      return (scope, url.host)
-    case .storage where !StorageURL.isRootName(name):
-      throw UsageError("a storage is the NAME in storage://NAME/PATH, not \"\(name)\"")
-    case .kind, .queue:
-      guard TaskSpec.isName(name, limit: 100) else {
-        throw UsageError("a \(word)'s name has 1 to 100 letters, digits, \".\", \"_\" or \"-\", unlike \"\(name)\"")
-      }
-    default: break
+    do throws(InvalidLimit) {
+      return (scope, try scope.checked(name ?? ""))
+    } catch {
+      throw UsageError(error.message)
     }
-    return (scope, name)
   }
 
   /// A doubt about a name that is accepted anyway; nil if there is none, or if no worker is `live`.
@@ -54,17 +35,20 @@ enum LimitArguments {
   /// Nil means no limit.
   static func limit(_ text: String) throws(UsageError) -> Int? {
     if text == "none" { return nil }
-    guard text.allSatisfy({ $0.isASCII && $0.isNumber }), let limit = Int(text), limit <= most else {
-      throw UsageError("LIMIT must be a whole number from 0 to \(most), or none, not \"\(text)\"")
+    guard text.allSatisfy({ $0.isASCII && $0.isNumber }), let limit = Int(text),
+      LimitUse.limits.contains(limit)
+    else {
+      throw UsageError("LIMIT must be a whole number from 0 to \(LimitUse.limits.upperBound), or none, not \"\(text)\"")
     }
     return limit
   }
 
   static func weight(_ text: String) throws(UsageError) -> Double {
     guard text.allSatisfy({ $0.isASCII && $0.isNumber || $0 == "." }), let weight = Double(text),
-      weights.contains(weight)
+      LimitUse.weights.contains(weight)
     else {
-      throw UsageError("WEIGHT must be a number from \(weights.lowerBound) to 1000, such as 0.5, not \"\(text)\"")
+      throw UsageError(
+        "WEIGHT must be a number from \(LimitUse.weights.lowerBound) to 1000, such as 0.5, not \"\(text)\"")
     }
     return weight
   }

@@ -1,0 +1,62 @@
+import ReelhaulClient
+import ReelhaulCodec
+import ReelhaulMessages
+import TaskCore
+import TaskStore
+
+extension DeadLetter {
+  /// The command to send again, or the corrected one in `body`. A control gets an id that follows from this letter and what
+  /// is sent: the former id has its refusal, and sending the same again changes nothing. A submit is known by its task.
+  package func replay(_ body: [UInt8]? = nil, by actor: String?) throws(Rejection) -> Command {
+    guard body != nil || !isCut else {
+      throw Rejection(.tooLarge, "the topic has only the beginning of this command: send the whole command")
+    }
+    let bytes = body ?? value
+    let place = Array("reelhaul replay \(origin.topic) \(name) \(at.microseconds) ".utf8)
+    let id = UniqueID(derivedFrom: place + bytes)
+    switch try CommandDecoder.decode(bytes, makeID: { commandID ?? id }) {
+    case .submit(let spec): return .submit(spec)
+    case .control(var control):
+      control.id = id
+      control.actor = actor ?? control.actor
+      return .control(control)
+    }
+  }
+
+  package var mark: DeadLetterID {
+    DeadLetterID(partition: partition, offset: offset, timestamp: at.microseconds / 1000)
+  }
+
+  package func write(to json: inout JSONWriter) {
+    json.object { json in
+      json.member("id", name)
+      json.member("at", at)
+      json.member("topic", origin.topic)
+      json.member("partition", Int(origin.partition))
+      json.member("offset", origin.offset)
+      json.member("code", code)
+      json.member("reason", reason)
+      json.member("taskId", orNull: taskID)
+      json.member("text", String(decoding: value, as: UTF8.self))
+      json.member("bytes", bytes)
+      json.member("isCut", isCut)
+    }
+  }
+}
+
+extension DeadLetterSource {
+  /// Up to `limit` letters about which nothing was done, from the newest on. Reads a bounded number of records: where most
+  /// have a mark, it may return fewer, with a `next`.
+  package func pending(
+    before offsets: [Int32: Int64]?, limit: Int, in store: any DeadLetterStore
+  ) async throws -> DeadLetterPage {
+    var page = DeadLetterPage(letters: [], next: offsets)
+    for look in 0..<10 where look == 0 || page.next != nil && page.letters.count < limit {
+      let next = try await self.page(before: page.next, limit: limit - page.letters.count)
+      let marks = try await store.marks(of: next.letters.map(\.mark))
+      page.letters += next.letters.filter { marks[$0.mark] == nil }
+      page.next = next.next
+    }
+    return page
+  }
+}

@@ -1,0 +1,184 @@
+import ReelhaulSystem
+import ReelhaulTelemetry
+import TaskCore
+import TaskStore
+
+/// Works off operations. Any number of processes may do so: an operation belongs to the one that has its lease, and if that
+/// process ends, another one goes on where the row says. ``OperationPlanner`` decides what to do.
+package struct OperationDriver: Sendable {
+  package typealias Send = @Sendable ([Command]) async throws -> Void
+
+  /// How long a driver may be silent before another one takes its operations, in seconds.
+  private static let lease = 15
+  /// How many operations it works on at once.
+  private static let atOnce = 8
+  /// The time between two looks while there is nothing to do.
+  private static let rest = Duration.milliseconds(250)
+
+  private let store: any OperationStore
+  private let send: Send
+  private let loop: EventLoop
+  private let log: Logger
+  private let only: UniqueID?
+  private let id = UniqueID(milliseconds: Clocks.realtimeMilliseconds())
+
+  /// `only` is the one operation that it works on; nil for all.
+  package init(
+    store: any OperationStore, send: @escaping Send, loop: EventLoop, only: UniqueID? = nil,
+    log: Logger = Logger(level: .warning)
+  ) {
+    self.only = only
+    self.store = store
+    self.send = send
+    self.loop = loop
+    self.log = log
+  }
+
+  /// Works until its task is canceled. Waits while PostgreSQL or Kafka cannot be reached.
+  package func run() async {
+    var backoff = Backoff(base: .milliseconds(250), limit: .seconds(5), seed: .random(in: 0 ... .max))
+    var isOut = false
+    while !Task.isCancelled {
+      var wait = Self.rest
+      do {
+        if try await turn() { wait = .zero }
+        if isOut { log.notice("operations go on") }
+        isOut = false
+        backoff.reset()
+      } catch is CancellationError {
+        return
+      } catch {
+        if !isOut { log.warning("operations wait for PostgreSQL or Kafka", ["error": .text("\(error)")]) }
+        isOut = true
+        wait = backoff.next()
+      }
+      if wait > .zero {
+        do { try await loop.sleep(for: wait) } catch { return }
+      }
+    }
+  }
+
+  /// One turn: a step of every operation that it has. Returns whether anything moved.
+  package func turn() async throws -> Bool {
+    var moved = false
+    for operation in try await store.takeOperations(id, seconds: Self.lease, limit: Self.atOnce, only: only) {
+      for step in OperationPlanner.steps(operation, try await store.batches(of: operation.id)) {
+        try Task.checkCancellation()
+        if try await take(step, of: operation) { moved = true }
+      }
+    }
+    return moved
+  }
+
+  private func take(_ step: OperationPlanner.Step, of operation: TaskOperation) async throws -> Bool {
+    switch step {
+    case .send(let batch):
+      try await send(batch.tasks.map { .control(operation.command(for: $0)) })
+      try await store.noteSent(operation.id, batch: batch.number)
+    case .walk(let limit):
+      return try await store.advance(operation.id, id, try await find(operation, limit: limit))
+    case .count(let batches, let anyway):
+      var counted = false
+      for batch in batches {
+        let commands = batch.tasks.map { operation.command(for: $0).id }
+        guard try await store.count(operation.id, batch: batch.number, commands: commands, anyway: anyway) else { break }
+        counted = true
+      }
+      return counted
+    case .dropUnsent: try await store.dropUnsentBatches(of: operation.id)
+    case .finish(let error): try await store.finish(operation.id, id, error: error)
+    }
+    return true
+  }
+
+  /// The next tasks of an operation, and how far it has looked then.
+  private func find(_ operation: TaskOperation, limit: Int) async throws -> OperationStep {
+    switch operation.selection {
+    case .filter:
+      let walk = try await store.walk(
+        operation.reach, before: operation.progress.position ?? operation.start, limit: limit)
+      var step = OperationPlanner.note(walk.tasks, for: operation.action)
+      step.position = walk.next
+      step.isAtEnd = walk.next == nil
+      return step
+    case .ids(let ids):
+      let next = Array(ids.dropFirst(operation.progress.lookedAt).prefix(limit))
+      let found = try await store.find(next, before: operation.createdAt, queues: operation.queues)
+      var step = OperationPlanner.note(found, for: operation.action)
+      step.matched = next.count
+      let unknown = next.count - found.count
+      if unknown > 0 { step.refusals["unknown_task"] = Int64(unknown) }
+      step.lookedAt = next.count
+      step.isAtEnd = operation.progress.lookedAt + next.count >= ids.count
+      return step
+    }
+  }
+}
+
+/// What an operation would do.
+package struct OperationPreview: Sendable {
+  /// Tasks that would get a command; with `isAtLeast`, it may be more.
+  package var count = 0
+  package var isAtLeast = false
+  /// Tasks that match, but whose state does not allow the action.
+  package var impossible = 0
+  /// The newest of them.
+  package var examples: [UniqueID] = []
+
+  private static let examples = 10
+  /// How many tasks are looked for at most, and how long.
+  private static let most = 100_000
+  private static let time = Duration.seconds(5)
+
+  package static func of(_ operation: TaskOperation, in store: any OperationStore) async throws -> OperationPreview {
+    var preview = OperationPreview()
+    switch operation.selection {
+    case .ids(let ids):
+      preview.add(try await store.find(ids, before: operation.createdAt, queues: operation.queues), operation)
+    case .filter:
+      let deadline = BootInstant.now + time
+      var position: TaskPosition? = operation.start
+      while let next = position {
+        let walk = try await store.walk(operation.reach, before: next, limit: 2000)
+        preview.add(walk.tasks, operation)
+        position = walk.next
+        if position != nil, preview.count >= most || deadline < .now {
+          preview.isAtLeast = true
+          break
+        }
+      }
+    }
+    return preview
+  }
+
+  private mutating func add(_ found: [FoundTask], _ operation: TaskOperation) {
+    let possible = found.filter { OperationPlanner.allows(operation.action, in: $0.state) }
+    count += possible.count
+    impossible += found.count - possible.count
+    examples += possible.prefix(Self.examples - examples.count).map(\.id)
+  }
+}
+
+extension TaskOperation {
+  /// The command for a task. Its id is a UUID of version 8 that follows from the operation and the task, so that a command
+  /// that is sent again is the same one.
+  package func command(for task: UniqueID) -> Command.Control {
+    Command.Control(
+      id: UniqueID(derivedFrom: "reelhaul operation \(id) \(task)"), taskID: task, action: action, actor: actor)
+  }
+
+  /// Where its walk begins: before all tasks that are as young as itself.
+  package var start: TaskPosition { TaskPosition(createdAt: createdAt, id: UniqueID(high: 0, low: 0)) }
+
+  /// Its filter, less what it may not or cannot touch.
+  var reach: OperationFilter {
+    guard case .filter(var filter) = selection else { return OperationFilter() }
+    filter.states = OperationPlanner.states(filter, for: action)
+    if let queues {
+      // An empty list would match every queue, and no queue has this name.
+      let reachable = filter.queues.isEmpty ? queues : filter.queues.filter(queues.contains)
+      filter.queues = reachable.isEmpty ? [""] : reachable
+    }
+    return filter
+  }
+}

@@ -1,0 +1,78 @@
+import ReelhaulSystem
+import TaskCore
+import TaskStore
+
+/// Decides the next step of an operation from what the store says of it. Every step can be repeated: what was sent twice
+/// has the same ids, and what was noted once is not noted again.
+struct OperationPlanner: Sendable {
+  enum Step: Hashable, Sendable {
+    /// Send the commands of a batch that was noted, and note that Kafka has them.
+    case send(OperationBatch)
+    /// Find up to so many tasks, and note them as a batch.
+    case walk(Int)
+    /// Count what became of the commands of these batches; `anyway` also if that is not known of all.
+    case count([OperationBatch], anyway: Bool)
+    /// A canceled operation sends nothing more.
+    case dropUnsent
+    case finish(error: String?)
+  }
+
+  /// How many commands one batch has at most.
+  static let batch = 500
+  /// How many batches may wait to be applied, which bounds what an operation puts before the commands of others.
+  static let window = 8
+  /// How long commands may wait until any is applied. Then the operation gives up.
+  static let patience = Duration.seconds(3600)
+
+  /// The steps to take now, in this order; empty if nothing can be done but wait for commands to be applied.
+  static func steps(_ operation: TaskOperation, _ batches: [OperationBatch]) -> [Step] {
+    let (sent, unsent) = (batches.filter(\.isSent), batches.filter { !$0.isSent })
+    let isRunning = operation.state == .running
+    if !isRunning, !unsent.isEmpty { return [.dropUnsent] }
+    if let first = unsent.first { return [.send(first)] }
+    if sent.isEmpty, operation.progress.isWalked || !isRunning { return [.finish(error: nil)] }
+
+    var steps: [Step] = []
+    let isStuck = !sent.isEmpty && operation.progress.idle >= patience
+    if !sent.isEmpty { steps.append(.count(isStuck ? sent : Array(sent.prefix(window)), anyway: isStuck)) }
+    if isStuck {
+      steps.append(
+        .finish(
+          error: """
+            \(sent.reduce(0) { $0 + $1.tasks.count }) commands were not all applied within an hour after they were sent: \
+            does a worker run? They may still be applied
+            """))
+    } else if isRunning, !operation.progress.isWalked, sent.count < window {
+      steps.append(.walk(batch))
+    }
+    return steps
+  }
+
+  /// What to note of tasks that were found: those whose state allows the action get a command.
+  static func note(_ found: [FoundTask], for action: ControlAction) -> OperationStep {
+    var step = OperationStep()
+    step.matched = found.count
+    for task in found {
+      var machine = TaskMachine(state: task.state)
+      do throws(IllegalTransition) {
+        _ = try machine.handle(.control(action))
+        step.tasks.append(task.id)
+      } catch {
+        step.refusals["illegal_transition", default: 0] += 1
+      }
+    }
+    return step
+  }
+
+  /// Whether the state allows the action.
+  static func allows(_ action: ControlAction, in state: TaskState) -> Bool {
+    var machine = TaskMachine(state: state)
+    return (try? machine.handle(.control(action))) != nil
+  }
+
+  /// The states in which tasks can be found: those asked for, or else those that allow the action.
+  static func states(_ filter: OperationFilter, for action: ControlAction) -> [TaskStatus] {
+    guard filter.states.isEmpty else { return filter.states }
+    return TaskState.allCases.filter { allows(action, in: $0) }.compactMap { TaskStatus(rawValue: $0.rawValue) }
+  }
+}

@@ -1,0 +1,20 @@
+import HTTPServer
+import ReelhaulCodec
+
+extension Route.Call {
+  /// Reads the body, an object with these members; an empty body is one without members. Members that are null are passed
+  /// over, unless `withNulls`.
+  func readBody(
+    _ names: [String], withNulls: Bool = false,
+    _ member: (inout JSONReader, JSONName) throws(DecodingFailure) -> Void
+  ) throws(HTTPError) {
+    do throws(DecodingFailure) {
+      try JSONReader.read(request.body.isEmpty ? Array("{}".utf8) : request.body, refusingUnknownNames: true) {
+        reader throws(DecodingFailure) in
+        try reader.object(known: names, withNulls: withNulls, member)
+      }
+    } catch {
+      throw HTTPError(422, "\(error)")
+    }
+  }
+}

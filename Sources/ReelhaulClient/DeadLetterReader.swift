@@ -1,0 +1,183 @@
+import ReelhaulKafka
+import ReelhaulMessages
+import ReelhaulSystem
+import TaskCore
+
+/// A command that could not be applied, as the `dead-letters` topic has it.
+package struct DeadLetter: Hashable, Sendable {
+  /// Its own place in the topic.
+  package var partition: Int32
+  package var offset: Int64
+  package var at: Timestamp
+  /// The place of the command.
+  package var origin: MessageOrigin
+  package var code: String
+  package var reason: String
+  package var key: [UInt8]?
+  /// Its value, or the beginning of it.
+  package var value: [UInt8]
+  /// The size of the whole value in bytes.
+  package var bytes: Int
+  /// The `ce_id` of the command, if it is a UUID.
+  package var commandID: UniqueID?
+
+  package init(
+    partition: Int32, offset: Int64, at: Timestamp, origin: MessageOrigin, code: String, reason: String,
+    key: [UInt8]? = nil, value: [UInt8], bytes: Int? = nil, commandID: UniqueID? = nil
+  ) {
+    self.partition = partition
+    self.offset = offset
+    self.at = at
+    self.origin = origin
+    self.code = code
+    self.reason = reason
+    self.key = key
+    self.value = value
+    self.bytes = bytes ?? value.count
+    self.commandID = commandID
+  }
+
+  /// The name for people and programs: `PARTITION-OFFSET`.
+  package var name: String { "\(partition)-\(offset)" }
+
+  package var isCut: Bool { bytes > value.count }
+
+  /// The task of the command: the key of its record.
+  package var taskID: UniqueID? { key.flatMap { UniqueID(String(decoding: $0, as: UTF8.self)) } }
+
+  /// The place in the topic that `name` names.
+  package static func place(_ name: String) -> (partition: Int32, offset: Int64)? {
+    let parts = name.split(separator: "-", omittingEmptySubsequences: false)
+    guard parts.count == 2, parts.allSatisfy({ !$0.isEmpty && $0.allSatisfy { $0.isASCII && $0.isNumber } }),
+      let partition = Int32(parts[0]), let offset = Int64(parts[1])
+    else { return nil }
+    return (partition, offset)
+  }
+}
+
+/// Some dead letters, the newest first.
+package struct DeadLetterPage: Hashable, Sendable {
+  package var letters: [DeadLetter]
+  /// For each partition the offset before which the next page begins; nil at the end.
+  package var next: [Int32: Int64]?
+
+  package init(letters: [DeadLetter], next: [Int32: Int64]? = nil) {
+    self.letters = letters
+    self.next = next
+  }
+}
+
+/// Where dead letters are read.
+package protocol DeadLetterSource: Sendable {
+  /// Up to `limit` letters before the given offsets, or the newest ones. Their values are cut to ``DeadLetterReader/excerpt``.
+  func page(before offsets: [Int32: Int64]?, limit: Int) async throws -> DeadLetterPage
+  /// A letter with its whole value; nil if the topic does not have it.
+  func letter(_ partition: Int32, _ offset: Int64) async throws -> DeadLetter?
+}
+
+/// Reads the `dead-letters` topic. It connects at the first call. Throws ``ReelhaulClientError``.
+package actor DeadLetterReader: DeadLetterSource {
+  /// How many bytes of a value a page has.
+  package static let excerpt = 4096
+
+  private let configuration: KafkaConfiguration
+  private let topic: String
+  private var tail: TopicTail?
+  /// One call at a time: a call reads up to some megabytes.
+  private var isBusy = false
+  private var waiting: [CheckedContinuation<Void, Never>] = []
+
+  package init(_ configuration: KafkaConfiguration, topicPrefix: String) throws(KafkaError) {
+    self.configuration = configuration
+    topic = try TopicPlan(checking: topicPrefix).deadLetters
+  }
+
+  package func page(before offsets: [Int32: Int64]?, limit: Int) async throws -> DeadLetterPage {
+    try await alone { tail throws(KafkaError) in
+      let bounds = try await tail.bounds()
+      let places = bounds.mapValues { $0 }.map { partition, bounds in
+        let end = min(max(offsets?[partition] ?? bounds.upperBound, bounds.lowerBound), bounds.upperBound)
+        return (partition, max(bounds.lowerBound, end - Int64(limit))..<end)
+      }
+      let ranges = Dictionary(places) { $1 }
+      let records = try await tail.records(ranges, bytes: Self.excerpt)
+      return Self.newest(records.map(DeadLetter.init), in: ranges, of: bounds, limit: limit)
+    }
+  }
+
+  package func letter(_ partition: Int32, _ offset: Int64) async throws -> DeadLetter? {
+    try await alone { tail throws(KafkaError) in
+      guard let bounds = try await tail.bounds()[partition], bounds.contains(offset) else { return nil }
+      return try await tail.records([partition: offset..<offset + 1], bytes: .max).first.map(DeadLetter.init)
+    }
+  }
+
+  package func close() async {
+    await tail?.close()
+    tail = nil
+  }
+
+  /// The newest of the letters that were read: `ranges` of what the topic has. Within a partition they come by their
+  /// offsets, and among partitions by their times. It ends where a partition has older letters that were not read.
+  static func newest(
+    _ letters: [DeadLetter], in ranges: [Int32: Range<Int64>], of bounds: [Int32: Range<Int64>], limit: Int
+  ) -> DeadLetterPage {
+    var stacks = Dictionary(grouping: letters, by: \.partition).mapValues { $0.sorted { $0.offset < $1.offset } }
+    var next = ranges.mapValues(\.upperBound)
+    var page = DeadLetterPage(letters: [])
+    while page.letters.count < limit {
+      let heads = stacks.values.compactMap(\.last)
+      guard let newest = heads.max(by: { ($0.at, $1.partition, $0.offset) < ($1.at, $0.partition, $1.offset) }) else { break }
+      page.letters.append(newest)
+      stacks[newest.partition]?.removeLast()
+      next[newest.partition] = newest.offset
+      let isExhausted = stacks[newest.partition]?.isEmpty ?? true
+      if isExhausted {
+        let begin = ranges[newest.partition]?.lowerBound ?? 0
+        next[newest.partition] = begin
+        if begin > bounds[newest.partition]?.lowerBound ?? 0 { break }
+      }
+    }
+    let hasMore = next.contains { partition, end in end > bounds[partition]?.lowerBound ?? 0 }
+    page.next = hasMore ? next : nil
+    return page
+  }
+
+  private func alone<Result: Sendable>(
+    _ body: @Sendable (TopicTail) async throws(KafkaError) -> Result
+  ) async throws(ReelhaulClientError) -> Result {
+    while isBusy { await withCheckedContinuation { waiting.append($0) } }
+    isBusy = true
+    defer {
+      isBusy = false
+      let next = waiting
+      waiting = []
+      for waiter in next { waiter.resume() }
+    }
+    do throws(KafkaError) {
+      let open = try tail ?? TopicTail(configuration, topic: topic)
+      tail = open
+      return try await body(open)
+    } catch {
+      throw ReelhaulClientError(error)
+    }
+  }
+}
+
+extension DeadLetter {
+  init(_ tail: TopicTail.Record) {
+    let record = tail.record
+    func text(_ name: String) -> String {
+      record.headers.last { $0.name == name }.map { String(decoding: $0.value, as: UTF8.self) } ?? ""
+    }
+    self.init(
+      partition: record.partition, offset: record.offset,
+      at: Timestamp(microseconds: (record.timestamp ?? 0) * 1000),
+      origin: MessageOrigin(
+        topic: text("dead-letter-topic"), partition: Int32(text("dead-letter-partition")) ?? -1,
+        offset: Int64(text("dead-letter-offset")) ?? -1, timestamp: -1),
+      code: text("dead-letter-code"), reason: text("dead-letter-reason"), key: record.key, value: record.value ?? [],
+      bytes: max(tail.size, Int(text("dead-letter-cut")) ?? 0),
+      commandID: CloudEvent.id(of: record.headers.map { ($0.name, $0.value) }))
+  }
+}

@@ -1,0 +1,66 @@
+import ReelhaulCodec
+import ReelhaulMessages
+import TaskCore
+import TaskStore
+
+/// The life of a task: its unusual events, and those of every life, which follow from the task itself.
+package struct TaskHistory: Sendable {
+  private let task: TaskDocument
+  /// The oldest first.
+  package let entries: [HistoryEntry]
+
+  package init(of task: TaskDocument, _ unusual: [HistoryEntry]) {
+    self.task = task
+    var entries = [
+      HistoryEntry(type: "submitted", sequence: 1, at: task.createdAt, attempt: 0, epoch: 0)
+    ]
+    // Of the runs before, the beginnings are in the events that ended them.
+    entries += unusual.filter { $0.sequence > 1 }
+    if let startedAt = task.startedAt, task.state.isOwned || task.state == .succeeded {
+      entries.append(
+        HistoryEntry(
+          type: "started", sequence: task.sequence, at: startedAt, attempt: task.attempt, epoch: task.epoch,
+          worker: task.worker))
+    }
+    // A task that ended before there was a history has no row of it.
+    if let finishedAt = task.finishedAt, !unusual.contains(where: { $0.sequence == task.sequence }) {
+      entries.append(
+        HistoryEntry(
+          type: task.state.rawValue, sequence: task.sequence, at: finishedAt, attempt: task.attempt, epoch: task.epoch,
+          startedAt: task.startedAt, worker: task.worker, code: task.error?.code, message: task.error?.message))
+    }
+    // The clock of the server may have been set: the order is that of the numbers, and a start comes by its time.
+    self.entries = entries.enumerated().sorted { ($0.element.at, $0.offset) < ($1.element.at, $1.offset) }
+      .map(\.element)
+  }
+
+  /// What to do about the failure of an event; nil if nothing is to be done, or nothing more.
+  package func advice(_ entry: HistoryEntry) -> String? {
+    guard entry.code != nil, entry.sequence == task.sequence else { return nil }
+    return FailureAdvice.of(task)
+  }
+
+  /// `{"history": […]}`
+  package func write(to json: inout JSONWriter) {
+    json.object { json in
+      json.name("history")
+      json.array { json in
+        for entry in entries {
+          json.object { json in
+            json.member("at", entry.at)
+            json.member("type", entry.type)
+            json.member("sequence", entry.sequence)
+            json.member("attempt", entry.attempt)
+            json.member("epoch", entry.epoch)
+            json.member("startedAt", entry.startedAt)
+            json.member("worker", entry.worker)
+            json.member("actor", entry.actor)
+            json.member("code", entry.code?.rawValue)
+            json.member("message", entry.message)
+            json.member("advice", advice(entry))
+          }
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,176 @@
+import TaskCore
+
+/// An operation sends one command to each of many tasks.
+package struct TaskOperation: Hashable, Sendable {
+  package enum State: String, Sendable, CaseIterable {
+    case running, done
+    /// No further command is sent.
+    case canceled
+    case failed
+  }
+
+  /// The tasks of an operation. It touches none that is younger than itself.
+  package enum Selection: Hashable, Sendable {
+    case filter(OperationFilter)
+    /// At most ``mostIDs``.
+    case ids([UniqueID])
+  }
+
+  package static let mostIDs = 10_000
+  /// How long an operation that has ended can be looked at.
+  package static let daysKept = 30
+
+  package var id: UniqueID
+  package var action: ControlAction
+  package var selection: Selection
+  /// The only queues whose tasks it may touch; nil for all.
+  package var queues: [String]?
+  package var actor: String?
+  package var createdAt: Timestamp
+  package var state = State.running
+  /// Nil as long as commands may be sent or were sent and are not counted.
+  package var finishedAt: Timestamp?
+  package var error: String?
+  package var progress = OperationProgress()
+
+  package init(
+    id: UniqueID, action: ControlAction, selection: Selection, queues: [String]? = nil, actor: String? = nil,
+    createdAt: Timestamp
+  ) {
+    self.id = id
+    self.action = action
+    self.selection = selection
+    self.queues = queues
+    self.actor = actor
+    self.createdAt = createdAt
+  }
+}
+
+/// How far an operation is.
+package struct OperationProgress: Hashable, Sendable {
+  /// The last task that was looked at, from the newest to the oldest; nil before the first.
+  package var position: TaskPosition?
+  /// Of given ids: how many were looked at.
+  package var lookedAt = 0
+  package var isWalked = false
+  /// Tasks that were found.
+  package var matched: Int64 = 0
+  /// Commands that Kafka has.
+  package var sent: Int64 = 0
+  package var applied: Int64 = 0
+  /// Tasks whose state did not allow it when they were found, for which no command is sent; and refused commands.
+  package var refused: Int64 = 0
+  package var refusals: [String: Int64] = [:]
+  /// The time since a command was last sent or counted.
+  package var idle = Duration.zero
+
+  package init() {}
+}
+
+/// A place in the order of tasks by creation.
+package struct TaskPosition: Hashable, Sendable {
+  package var createdAt: Timestamp
+  package var id: UniqueID
+
+  package init(createdAt: Timestamp, id: UniqueID) {
+    self.createdAt = createdAt
+    self.id = id
+  }
+}
+
+/// Selects the tasks of an operation. An empty list, and nil, match every task.
+package struct OperationFilter: Hashable, Sendable {
+  /// ``TaskStatus/queued`` selects all queued tasks, whatever they wait for.
+  package var states: [TaskStatus] = []
+  package var queues: [String] = []
+  package var kinds: [TaskKind] = []
+  /// Hosts of sources, or of the destinations of uploads.
+  package var hosts: [String] = []
+  /// Labels that a task must have, all of them: `name` or `name=value`.
+  package var labels: [String] = []
+  /// A part of the id, the source or the destination, in any case of letters.
+  package var text: String?
+  package var after: Timestamp?
+  package var before: Timestamp?
+
+  package init() {}
+}
+
+/// A task that was found, with its state at that moment.
+package struct FoundTask: Hashable, Sendable {
+  package var id: UniqueID
+  package var state: TaskState
+
+  package init(id: UniqueID, state: TaskState) {
+    self.id = id
+    self.state = state
+  }
+}
+
+/// One look at a part of the tasks.
+package struct TaskWalk: Hashable, Sendable {
+  package var tasks: [FoundTask] = []
+  /// Where the next look begins; nil at the end.
+  package var next: TaskPosition?
+
+  package init() {}
+}
+
+/// Commands of an operation whose outcomes are not counted yet.
+package struct OperationBatch: Hashable, Sendable {
+  package var number: Int64
+  package var tasks: [UniqueID]
+  package var isSent: Bool
+
+  package init(number: Int64, tasks: [UniqueID], isSent: Bool) {
+    self.number = number
+    self.tasks = tasks
+    self.isSent = isSent
+  }
+}
+
+/// What an operation notes after a look.
+package struct OperationStep: Hashable, Sendable {
+  /// The tasks that get a command.
+  package var tasks: [UniqueID] = []
+  package var matched = 0
+  /// The tasks that get none, by the code of the reason.
+  package var refusals: [String: Int64] = [:]
+  package var position: TaskPosition?
+  package var lookedAt = 0
+  package var isAtEnd = false
+
+  package init() {}
+}
+
+/// Keeps operations, and how far they are. A process works on an operation while it holds its lease; what it notes after
+/// that changes nothing, or would be the same if another process noted it.
+package protocol OperationStore: Sendable {
+  /// Creates it, unless there is one with this id. The time is the store's.
+  func createOperation(_ operation: TaskOperation) async throws -> TaskOperation
+  func operation(_ id: UniqueID) async throws -> TaskOperation?
+  /// The newest ones.
+  func operations(limit: Int) async throws -> [TaskOperation]
+  /// No further command is sent. Changes nothing if it has ended. Returns nil if there is no such operation.
+  func cancelOperation(_ id: UniqueID) async throws -> TaskOperation?
+
+  /// Takes or keeps unfinished operations that no other driver has, the oldest first: all of them, or `only` one.
+  func takeOperations(
+    _ driver: UniqueID, seconds: Int, limit: Int, only: UniqueID?
+  ) async throws -> [TaskOperation]
+  /// Up to `limit` tasks before a position, from the newest on. Looks at a bounded number of tasks, so it may find fewer.
+  func walk(_ filter: OperationFilter, before position: TaskPosition, limit: Int) async throws -> TaskWalk
+  /// The tasks among `ids` that exist, were created before `time`, and are in one of `queues` (nil for all).
+  func find(_ ids: [UniqueID], before time: Timestamp, queues: [String]?) async throws -> [FoundTask]
+  /// Returns false, and notes nothing, if the operation does not run or another driver has it.
+  func advance(_ operation: UniqueID, _ driver: UniqueID, _ step: OperationStep) async throws -> Bool
+  /// In the order in which they were noted.
+  func batches(of operation: UniqueID) async throws -> [OperationBatch]
+  func noteSent(_ operation: UniqueID, batch number: Int64) async throws
+  func dropUnsentBatches(of operation: UniqueID) async throws
+  /// Counts what became of the commands of a batch and drops it, once all were applied or refused; with `anyway`, what is
+  /// known. Returns whether it is dropped.
+  func count(_ operation: UniqueID, batch number: Int64, commands: [UniqueID], anyway: Bool) async throws -> Bool
+  /// Ends it: as failed if there is an error, unless it was canceled.
+  func finish(_ operation: UniqueID, _ driver: UniqueID, error: String?) async throws
+}

@@ -1,0 +1,240 @@
+import ReelhaulCodec
+import ReelhaulMessages
+import ReelhaulPostgres
+import ReelhaulSystem
+import TaskCore
+
+extension PostgresStore {
+  /// How many tasks one look examines.
+  private static let examined: Int32 = 5000
+
+  package func createOperation(_ operation: TaskOperation) async throws -> TaskOperation {
+    var priority: Int16?
+    if case .prioritize(let number) = operation.action { priority = Int16(clamping: number) }
+    var filter: [UInt8]?
+    var ids: PostgresValue = .null(.uuidArray)
+    switch operation.selection {
+    case .filter(let its): filter = JSONWriter.write { its.write(to: &$0) }
+    case .ids(let its): ids = .uuids(its)
+    }
+    let created = try await call {
+      try await pool.query(
+        StoreQueries.createOperation, .uuid(operation.id.high, operation.id.low), .text(operation.action.name),
+        .int16(priority), .bool(operation.action == .remove(files: true)), .json(filter), ids,
+        operation.queues.map { .textArray($0) } ?? .null(.textArray), .text(operation.actor)
+      ).decode(Self.operation).first
+    }
+    if let created { return created }
+    return try await self.operation(operation.id) ?? operation
+  }
+
+  package func operation(_ id: UniqueID) async throws -> TaskOperation? {
+    try await call {
+      try await pool.query(StoreQueries.operation, .uuid(id.high, id.low)).decode(Self.operation).first
+    }
+  }
+
+  package func operations(limit: Int) async throws -> [TaskOperation] {
+    try await call {
+      try await pool.query(StoreQueries.operations, .int32(Int32(clamping: limit))).decode(Self.operation)
+    }
+  }
+
+  package func cancelOperation(_ id: UniqueID) async throws -> TaskOperation? {
+    _ = try await call { try await pool.query(StoreQueries.cancelOperation, .uuid(id.high, id.low)) }
+    return try await operation(id)
+  }
+
+  package func takeOperations(
+    _ driver: UniqueID, seconds: Int, limit: Int, only: UniqueID?
+  ) async throws -> [TaskOperation] {
+    try await call {
+      try await pool.query(
+        StoreQueries.takeOperations, .uuid(driver.high, driver.low), .int32(Int32(clamping: seconds)),
+        .int32(Int32(clamping: limit)), only.map { .uuid($0.high, $0.low) } ?? .null(.uuid)
+      ).decode(Self.operation)
+    }
+  }
+
+  package func walk(
+    _ filter: OperationFilter, before position: TaskPosition, limit: Int
+  ) async throws -> TaskWalk {
+    func texts(_ list: [String]) -> PostgresValue { list.isEmpty ? .null(.textArray) : .textArray(list) }
+    let states = Set(filter.states.map(\.rawValue))
+    let labels = filter.labels.map { $0.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false) }
+    return try await call {
+      let rows = try await pool.query(
+        StoreQueries.walk, .timestamptz(position.createdAt.microseconds), .uuid(position.id.high, position.id.low),
+        .int32(Self.examined), .int32(Int32(clamping: limit)), texts(states.sorted()), texts(filter.queues),
+        texts(filter.kinds.map(\.rawValue)), texts(filter.hosts),
+        labels.isEmpty ? .null(.textArray) : .textArray(labels.map { String($0[0]) }),
+        labels.isEmpty ? .null(.textArray) : .textArray(labels.map { $0.count > 1 ? String($0[1]) : nil }),
+        .text(filter.text), .timestamptz(filter.after?.microseconds), .timestamptz(filter.before?.microseconds))
+      let (id, at) = (try rows.columns["id"], try rows.columns["created_at"])
+      let (state, matches) = (try rows.columns["state"], try rows.columns["matches"])
+      var walk = TaskWalk()
+      for row in rows {
+        walk.next = TaskPosition(createdAt: try row.time(at), id: try row.id(id))
+        if try row.bool(matches) { walk.tasks.append(FoundTask(id: try row.id(id), state: try row.known(state))) }
+      }
+      return walk
+    }
+  }
+
+  package func find(_ ids: [UniqueID], before time: Timestamp, queues: [String]?) async throws -> [FoundTask] {
+    try await call {
+      let rows = try await pool.query(
+        StoreQueries.findTasks, .uuids(ids), .timestamptz(time.microseconds),
+        queues.map { .textArray($0) } ?? .null(.textArray))
+      let (id, state) = (try rows.columns["id"], try rows.columns["state"])
+      return try rows.map { FoundTask(id: try $0.id(id), state: try $0.known(state)) }
+    }
+  }
+
+  package func advance(_ operation: UniqueID, _ driver: UniqueID, _ step: OperationStep) async throws -> Bool {
+    let refusals = JSONWriter.write { json in
+      json.object { json in
+        for (code, count) in step.refusals {
+          json.name(code)
+          json.integer(count)
+        }
+      }
+    }
+    let last = step.position.map { PostgresValue.uuid($0.id.high, $0.id.low) } ?? .null(.uuid)
+    return try await call {
+      try await pool.query(
+        StoreQueries.advanceOperation, .uuid(operation.high, operation.low), .uuid(driver.high, driver.low),
+        .uuids(step.tasks), .int32(Int32(clamping: step.matched)), .json(refusals),
+        .timestamptz(step.position?.createdAt.microseconds), last, .int32(Int32(clamping: step.lookedAt)),
+        .bool(step.isAtEnd)
+      ).value { try $0.bool() }
+    }
+  }
+
+  package func batches(of operation: UniqueID) async throws -> [OperationBatch] {
+    try await call {
+      try await pool.query(StoreQueries.operationBatches, .uuid(operation.high, operation.low)).decode { columns in
+        let (number, tasks, isSent) = (try columns["number"], try columns["task_ids"], try columns["is_sent"])
+        return { row in
+          OperationBatch(number: try row.int64(number), tasks: try row.ids(tasks), isSent: try row.bool(isSent))
+        }
+      }
+    }
+  }
+
+  package func noteSent(_ operation: UniqueID, batch number: Int64) async throws {
+    _ = try await call {
+      try await pool.query(StoreQueries.sentBatch, .uuid(operation.high, operation.low), .int64(number))
+    }
+  }
+
+  package func dropUnsentBatches(of operation: UniqueID) async throws {
+    _ = try await call { try await pool.query(StoreQueries.dropUnsentBatches, .uuid(operation.high, operation.low)) }
+  }
+
+  package func count(
+    _ operation: UniqueID, batch number: Int64, commands: [UniqueID], anyway: Bool
+  ) async throws -> Bool {
+    try await call {
+      try await pool.query(
+        StoreQueries.countBatch, .uuid(operation.high, operation.low), .int64(number), .uuids(commands), .bool(anyway)
+      ).value { try $0.bool() }
+    }
+  }
+
+  package func finish(_ operation: UniqueID, _ driver: UniqueID, error: String?) async throws {
+    _ = try await call {
+      try await pool.query(
+        StoreQueries.finishOperation, .uuid(operation.high, operation.low), .uuid(driver.high, driver.low),
+        .text(error))
+    }
+  }
+
+  private static func operation(_ columns: PostgresColumns) throws -> (PostgresRow) throws -> TaskOperation {
+    let (id, action, priority) = (try columns["id"], try columns["action"], try columns["priority"])
+    let (files, filter, ids) = (try columns["files"], try columns["filter"], try columns["ids"])
+    let (queues, actor, createdAt) = (try columns["queues"], try columns["actor"], try columns["created_at"])
+    let (state, finishedAt, error) = (try columns["state"], try columns["finished_at"], try columns["error"])
+    let (afterAt, afterID) = (try columns["after_at"], try columns["after_id"])
+    let (lookedAt, isWalked, matched) = (try columns["looked_at"], try columns["is_walked"], try columns["matched"])
+    let (sent, applied, refused) = (try columns["sent"], try columns["applied"], try columns["refused"])
+    let (refusals, idle) = (try columns["refusals"], try columns["idle"])
+    return { row in
+      let name = try row.text(action)
+      guard
+        let action = ControlAction(
+          name: name, priority: try row[priority].map { Int(try $0.int16()) }, files: try row.bool(files))
+      else { throw StoreError.schema("the database knows an operation “\(name)”, which this program does not") }
+      var selection = TaskOperation.Selection.filter(OperationFilter())
+      if let filter = try row[filter]?.bytes() {
+        selection = .filter(
+          try JSONReader.read(filter) { reader throws(DecodingFailure) in try OperationFilter(from: &reader) })
+      } else {
+        selection = .ids(try row.ids(ids))
+      }
+      var operation = TaskOperation(
+        id: try row.id(id), action: action, selection: selection,
+        queues: try row[queues] == nil ? nil : try row.texts(queues), actor: try row[actor]?.text(),
+        createdAt: try row.time(createdAt))
+      operation.state = try row.known(state)
+      operation.finishedAt = try row[finishedAt].map { Timestamp(microseconds: try $0.timestamp()) }
+      operation.error = try row[error]?.text()
+      if let at = try row[afterAt]?.timestamp() {
+        operation.progress.position = TaskPosition(createdAt: Timestamp(microseconds: at), id: try row.id(afterID))
+      }
+      operation.progress.lookedAt = try row.int(lookedAt)
+      operation.progress.isWalked = try row.bool(isWalked)
+      operation.progress.matched = try row.int64(matched)
+      operation.progress.sent = try row.int64(sent)
+      operation.progress.applied = try row.int64(applied)
+      operation.progress.refused = try row.int64(refused)
+      operation.progress.idle = .microseconds(try row.int64(idle))
+      operation.progress.refusals = try JSONReader.read(try row.bytes(refusals)) { reader throws(DecodingFailure) in
+        var counts: [String: Int64] = [:]
+        try reader.object { reader, name throws(DecodingFailure) in counts[name.text] = try reader.integer() }
+        return counts
+      }
+      return operation
+    }
+  }
+}
+
+extension StoreQueries {
+  private static let operationColumns = """
+    id, action, priority, files, filter, ids, queues, actor, created_at, state, finished_at, error, after_at, after_id,
+    looked_at, is_walked, matched, sent, applied, refused, refusals::json refusals,
+    (extract(epoch from now() - moved_at) * 1000000)::bigint idle
+    """
+
+  /// Returns no row if it was created before.
+  static let createOperation = PostgresStatement(
+    """
+    insert into operation (id, action, priority, files, filter, ids, queues, actor)
+    values ($1, $2, $3, $4, $5, $6, $7, $8)
+        on conflict (id) do nothing
+    returning \(operationColumns)
+    """, writes: true)
+  static let operation = PostgresStatement("select \(operationColumns) from operation where id = $1")
+  static let operations = PostgresStatement(
+    "select \(operationColumns) from operation order by created_at desc, id desc limit $1")
+  static let cancelOperation = PostgresStatement(
+    "update operation set state = 'canceled' where id = $1 and state = 'running'", writes: true)
+  static let takeOperations = PostgresStatement(
+    "select \(operationColumns) from take_operations($1, $2, $3, $4) order by created_at, id", writes: true)
+  static let walk = PostgresStatement(
+    "select id, created_at, state, matches from walk_tasks($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)")
+  static let findTasks = PostgresStatement(
+    """
+    select d.id, d.state from task_documents($1) d
+     where d.created_at < $2 and ($3::text[] is null or coalesce(d.spec ->> 'queue', 'default') = any($3))
+    """)
+  static let advanceOperation = PostgresStatement(
+    "select advance_operation($1, $2, $3, $4, $5::jsonb, $6, $7, $8, $9)", writes: true)
+  static let operationBatches = PostgresStatement(
+    "select number, task_ids, is_sent from operation_batch where operation_id = $1 order by number")
+  static let sentBatch = PostgresStatement("select sent_batch($1, $2)", writes: true)
+  static let dropUnsentBatches = PostgresStatement(
+    "delete from operation_batch where operation_id = $1 and not is_sent", writes: true)
+  static let countBatch = PostgresStatement("select count_batch($1, $2, $3, $4)", writes: true)
+  static let finishOperation = PostgresStatement("select finish_operation($1, $2, $3)", writes: true)
+}
