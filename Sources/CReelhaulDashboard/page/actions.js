@@ -79,6 +79,7 @@ export async function actOnMany(name, target, words) {
       }, `${ACTIONS[name].words.replace("…", "")} ${count}`);
       draw([
         h("p", {}, found.count ? `This touches ${count} that ${found.count === 1 ? "is" : "are"} there now. Tasks that are submitted later are not touched.` : "No task matches any more."),
+        found.impossible ? h("p", { class: "quiet" }, `${plural(found.impossible, "other")} also match, but their state does not allow it.`) : null,
         found.examples?.length ? [h("p", { class: "quiet" }, found.count > found.examples.length ? "For example:" : "These are:"), h("ul", { class: "plain-list" }, found.examples.slice(0, 6).map((task) => h("li", {}, h("span", {}, title(task)), h("span", { class: "quiet" }, task.status ?? task.state))))] : null,
         ACTIONS[name].isBad && found.count ? h("p", { class: "is-warning" }, name === "cancel" ? "What they have fetched is deleted. They can be retried from the start." : "Their records and histories go. This cannot be undone.") : null,
         found.count ? files : null,

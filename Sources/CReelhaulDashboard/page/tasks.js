@@ -143,7 +143,6 @@ export function open(_, view) {
 
   function drawTools() {
     const states = filter.state?.split(",") ?? [];
-    const counts = live.overview?.counts ?? {};
     const toggle = (state) => change({ view: "tasks", state: states.includes(state) ? states.filter((one) => one !== state).join(",") : [...states, state].join(",") });
     const typed = (name, label, more = {}) => h("input", { name, "aria-label": label, placeholder: label, autocomplete: "off", spellcheck: "false", value: filter[name] ?? "", onchange: (event) => change({ view: "tasks", [name]: event.target.value.trim() }), ...more });
     const moment = (name, label) => h("label", { class: "moment" }, h("span", {}, label), h("input", { type: "datetime-local", name, value: local(filter[name]), onchange: (event) => change({ view: "tasks", [name]: event.target.value ? new Date(event.target.value).toISOString() : "" }) }));
@@ -156,7 +155,7 @@ export function open(_, view) {
         h("details", { open: extra, class: "more" }, h("summary", {}, "More"), h("div", { class: "line" }, typed("label", "Label: K=V or K"), moment("after", "Created after"), moment("before", "before"),
           h("select", { name: "sort", "aria-label": "Order", onchange: (event) => change({ view: "tasks", sort: event.target.value }) }, option("", filter.sort ?? "", "Newest first"), option("createdAt", filter.sort, "Oldest first")))),
         Object.keys(filter).length ? h("a", { class: "button plain", href: "?view=tasks", onclick: () => { for (const input of parts.tools.querySelectorAll("input")) input.value = ""; } }, "Clear") : null),
-      h("div", { class: "chips", role: "group", "aria-label": "States" }, STATES.map((state) => h("button", { type: "button", class: `chip is-${state}`, "aria-pressed": String(states.includes(state)), "data-key": state, onclick: () => toggle(state) }, icon(state), state, counts[state] !== undefined ? h("small", {}, number(counts[state])) : null)))));
+      h("div", { class: "chips", role: "group", "aria-label": "States" }, STATES.map((state) => h("button", { type: "button", class: `chip is-${state}`, "aria-pressed": String(states.includes(state)), "data-key": state, onclick: () => toggle(state) }, icon(state), state)))));
   }
 
   let searching;
@@ -277,7 +276,7 @@ export function open(_, view) {
     rows.merge(event.detail.tasks, event.detail.hasMore);
     settle();
   };
-  const onOverview = () => { drawTools(); drawHead(); };
+  const onOverview = () => drawHead();
   live.addEventListener("tasks", onTasks);
   live.addEventListener("overview", onOverview);
   const onBack = () => { if (rows.problem) { rows.problem = null; rows.more().then(drawAll); } else refreshSoon(0); };
