@@ -168,8 +168,8 @@ let package = Package(
     tests(
       "ControlAPI",
       [
-        "ControlAPI", "HTTPServer", "ReelhaulKafka", "ReelhaulMessages", "ReelhaulPostgres", "ReelhaulClient", "ReelhaulCodec", "ReelhaulSystem", "TaskCore",
-        "TaskStore", "TestKit",
+        "ControlAPI", "HTTPServer", "LocalFleet", "ReelhaulKafka", "ReelhaulMessages", "ReelhaulPostgres", "ReelhaulClient",
+        "ReelhaulCodec", "ReelhaulSystem", "TaskCore", "TaskStore", "TestKit",
       ]),
     tests("ReelhaulClient", ["ReelhaulClient", "TaskCore", "ReelhaulMessages", "ReelhaulKafka"]),
     tests("Postgres", ["ReelhaulPostgres", "ReelhaulSystem", "LocalFleet", "TestKit"]),

@@ -19,13 +19,18 @@ extension ControlAPI {
         `If-Match` and the entity tag of the task, it is sent only if nothing has happened to the task since.
         """,
       needs: .write, isPerQueue: true, segments: ["id": .id, "action": .text(values: actionNames)],
-      query: Waiting.fields, accepts: [json], takes: .actionBody, example: "{}",
+      query: Waiting.fields,
+      headers: [
+        .init(
+          name: "If-Match", help: "The entity tag of the task, or `*`: sent only if nothing has happened to it since.",
+          schema: .text(pattern: "^[!-~]+$", length: 1...255))
+      ], accepts: [json], takes: .actionBody, example: "{}",
       answers: [200, 202, 404, 409, 412], gives: .sentCommand
     ) { api, call in try await api.act(call) }
   }
 
   private func act(_ call: Route.Call) async throws -> HTTPResponse {
-    let waiting = try Waiting(call.query)
+    let waiting = Waiting(call.query)
     let action = try Self.action(call.path["action"] ?? "", call.request.body)
     let shown = try await shownTask(call.path["id"] ?? "", for: call.principal)
     guard EntityTag.matches(call.request.headers["if-match"], sequence: shown.task.sequence) else {

@@ -16,7 +16,8 @@ extension ControlAPI {
         Sets a queue's `weight`, its share among queues with tasks of equal priority (null: 1), and its `limit`: how many of its \
         tasks may run at once, null for any number, 0 to pause the queue. What is not named stays.
         """,
-      needs: .admin, accepts: [json], takes: .queueBody, example: #"{"weight": 2, "limit": null}"#, answers: [200, 422],
+      needs: .admin, accepts: [json], takes: .queueBody, example: #"{"weight": 2, "limit": null}"#,
+      answers: [200, 422],
       gives: .limit
     ) { api, call in
       let name = try name(call.path["name"] ?? "", of: .queue)

@@ -14,6 +14,7 @@ extension ControlAPI {
         events. If it does not, `gap` says so. `trouble`: Kafka cannot be read at present. `ping` comes every 15 s in which \
         nothing else does. With `progress=true` there are also `progress` events, of which some may get lost.
         """,
+      needs: .read, isPerQueue: true,
       query: EventFilter.fields + [
         Route.Field(
           name: "progress", help: "Whether samples of the progress of running tasks come too.",
@@ -23,15 +24,12 @@ extension ControlAPI {
           help: "`start` begins with the submission of the one task that is named in `task`, if Kafka still has it.",
           values: ["start", "now"]),
         Route.Field(name: "lastEventId", help: "As the header Last-Event-ID, which a page cannot set."),
-      ], answers: [200, 400]
+      ], answers: [200], medium: "text/event-stream"
     ) { api, call in try await api.events(call) }
   ]
 
-  /// The queues whose tasks the caller may see; nil for all.
-  private func allowedQueues(_ call: Route.Call) -> Set<String>? { nil }
-
   private func events(_ call: Route.Call) async throws -> HTTPResponse {
-    let filter = try EventFilter(call.query, allowed: allowedQueues(call))
+    let filter = try EventFilter(call.query, allowed: call.principal.queues)
     let start = try await start(call, filter)
     guard let hub = events else { throw HTTPError(503, "this server reads no events") }
     let wantsProgress = call.query["progress"] == "true"

@@ -17,7 +17,12 @@ extension ControlAPI {
         Submits one task, or with JSON lines many. The answer comes once Kafka has them. With `Idempotency-Key`, the same \
         key is the same task, and must come with the same body.
         """,
-      needs: .write, isPerQueue: true, query: Waiting.fields, accepts: [json, lines], takes: .submission,
+      needs: .write, isPerQueue: true, query: Waiting.fields,
+      headers: [
+        .init(
+          name: "Idempotency-Key", help: "Makes the request repeatable: the same key is the same task.",
+          schema: .text(pattern: "^[!-~]+$", length: 1...255))
+      ], accepts: [json, lines], takes: .submission,
       example: #"{"source": "https://example.org/talk.mp4", "destination": "storage://default/talk.mp4"}"#,
       answers: [200, 202, 409], gives: .either([.submitted, .submittedLines])
     ) { api, call in
@@ -27,7 +32,7 @@ extension ControlAPI {
   ]
 
   private func submitOne(_ call: Route.Call) async throws -> HTTPResponse {
-    let waiting = try Waiting(call.query)
+    let waiting = Waiting(call.query)
     let id = try IdempotencyKeys.key(of: call.request).map { IdempotencyKeys.id($0, of: call.principal) }
     let command: Command
     do throws(Rejection) {
@@ -99,7 +104,7 @@ extension ControlAPI {
   /// `{"results": [{"line": 1, "id": …} or {"line": 2, "error": …}]}`; the right lines are sent although others are wrong.
   /// With a key, each line without an id gets one of its key and number.
   private func submitMany(_ call: Route.Call) async throws -> HTTPResponse {
-    let waiting = try Waiting(call.query)
+    let waiting = Waiting(call.query)
     let key = try IdempotencyKeys.key(of: call.request)
     if let key { try keys.claim(IdempotencyKeys.id("\(key) lines", of: call.principal), body: call.request.body) }
     var lines = try Self.read(call.request.body, key: key, of: call.principal)
@@ -131,9 +136,13 @@ extension ControlAPI {
         throw HTTPError(413, "there are more than \(Self.mostLines) lines: send them in several requests")
       }
       let command = Result { () throws(Rejection) in
-        try CommandDecoder.decode(line: Array(line)) {
+        let command = try CommandDecoder.decode(line: Array(line)) {
           key.map { IdempotencyKeys.id("\($0) line \(index + 1)", of: principal) } ?? ids.make()
         }
+        guard case .control(var control) = command else { return command }
+        // Who shows a token cannot act under another name.
+        if principal.token != nil || control.actor == nil { control.actor = principal.actor }
+        return .control(control)
       }
       lines.append(Line(number: index + 1, command: command))
     }

@@ -50,7 +50,7 @@ package struct ControlAPI: HTTPHandler {
     settings.names.formUnion(["localhost", "127.0.0.1", "[::1]"])
     self.settings = settings
     description = OpenAPI(routes: Self.routes, version: version, prefix: settings.prefix).encoded()
-    authenticator = Authenticator(store)
+    authenticator = Authenticator(store, wrongTokens: settings.wrongTokens)
     shown = Batches(loop: loop) { [store] in try await ShownTask.read($0, from: store) }
     outcomes = Batches(loop: loop) { [store] in try await store.outcomes(of: $0) }
     rates = settings.requestsPerSecond.map {

@@ -62,6 +62,8 @@ struct Route: Sendable {
   /// The schemas of the segments in braces; any text otherwise.
   let segments: [String: JSONSchema]
   let query: [Field]
+  /// Header fields that only some routes heed.
+  let headers: [Field]
   /// Whether the query is the page's own, which its script reads.
   let hasAnyQuery: Bool
   /// The media types of the body; empty if there is none.
@@ -81,7 +83,8 @@ struct Route: Sendable {
 
   init(
     method: String, path: String, summary: String, needs: Need? = nil, isPerQueue: Bool = false,
-    segments: [String: JSONSchema] = [:], query: [Field] = [], hasAnyQuery: Bool = false, accepts: [String] = [],
+    segments: [String: JSONSchema] = [:], query: [Field] = [], headers: [Field] = [], hasAnyQuery: Bool = false,
+    accepts: [String] = [],
     takes: JSONSchema? = nil, example: String? = nil, answers: [Int] = [200], gives: JSONSchema? = nil,
     medium: String = "application/json", run: @escaping @Sendable (ControlAPI, Call) async throws -> HTTPResponse
   ) {
@@ -93,6 +96,7 @@ struct Route: Sendable {
     self.isPerQueue = isPerQueue
     self.segments = segments
     self.query = query
+    self.headers = headers
     self.hasAnyQuery = hasAnyQuery
     self.accepts = accepts
     self.takes = takes

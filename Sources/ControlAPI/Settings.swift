@@ -19,6 +19,8 @@ extension ControlAPI {
     package var isProxy: @Sendable (String) -> Bool = { _ in false }
     /// How many requests a token may send in a second; nil for any number.
     package var requestsPerSecond: Int?
+    /// How many wrong tokens an address may send at once; then one in six seconds.
+    package var wrongTokens = 10
 
     package init() {}
   }

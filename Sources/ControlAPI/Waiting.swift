@@ -19,9 +19,8 @@ enum Waiting: Hashable, Sendable {
       schema: .integer("", 1...60)),
   ]
 
-  init(_ query: [String: String]) throws(HTTPError) {
+  init(_ query: [String: String]) {
     guard query["wait"] != nil else {
-      guard query["timeout"] == nil else { throw HTTPError(400, "\"timeout\" needs \"wait\"") }
       self = .sent
       return
     }

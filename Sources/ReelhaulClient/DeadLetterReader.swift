@@ -155,7 +155,8 @@ package actor DeadLetterReader: DeadLetterSource {
       for waiter in next { waiter.resume() }
     }
     do throws(KafkaError) {
-      let open = try tail ?? TopicTail(configuration, topic: topic)
+      let open: TopicTail
+      if let tail { open = tail } else { open = try TopicTail(configuration, topic: topic) }
       tail = open
       return try await body(open)
     } catch {

@@ -35,6 +35,11 @@ package enum FailureAdvice {
     case .lengthUnknown: return "Submit a new task with --bytes, --sha256 or --md5, or with --allow-unframed."
     case .fetchesDiffer:
       return "Submit a new task with --bytes, --sha256 or --md5; or, once the source stays the same, \(retry)."
+    case .answerLost:
+      return """
+        Look at the server whether it has taken the file. To send it again, submit a new task: with --method PUT if the \
+        server takes that, or with --header 'Idempotency-Key: …' if it knows that field, and the task repeats what it must.
+        """
     case .sourceInvalid: return "Submit a new task with another URL."
     case .http(404), .http(410): return "Submit a new task if the URL was wrong; or, once the file is there, \(retry)."
     case .http(401), .http(403):

@@ -129,7 +129,9 @@ import Testing
   {
     try await APIBench.run { bench in
       let text = await bench.ask("GET", "/v1/openapi.json").body
-      for path in ["/v1/tasks", "/v1/tasks/{id}", "/v1/tasks/{id}/actions/{action}", "/v1/stream", "/v1/overview", "/metrics"] {
+      for path in [
+        "/v1/tasks", "/v1/tasks/{id}", "/v1/tasks/{id}/actions/{action}", "/v1/stream", "/v1/overview", "/metrics",
+      ] {
         #expect(text.contains("\"\(path)\":"), "\(path)")
       }
       let page = await bench.ask("GET", "/?state=failed&task=\(UniqueID.make())")

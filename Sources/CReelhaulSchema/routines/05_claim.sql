@@ -63,12 +63,26 @@ begin
   return parts;
 end $$;
 
+-- The tasks that queues have taken, in whole tasks, when the virtual time of all has come to `level`.
+create function tasks_until(level float8, starts float8[], weights float8[], quotas int[]) returns int
+language plpgsql immutable as $$
+declare
+  tasks int := 0;
+begin
+  for i in 1..cardinality(starts) loop
+    tasks := tasks + floor(least(greatest((level - starts[i]) * weights[i], 0), quotas[i]) + 1e-6);
+  end loop;
+  return tasks;
+end $$;
+
 -- The functions below that have no settings, and those in the next file, are parts of `claim_tasks`, and are planned
 -- under its settings. PostgreSQL inlines those in SQL into the statements that call them.
 
 -- Up to 16 queues that are due, the lowest tag first; among equal tags, the queue that was served longest ago. `hosts`
--- has the hosts with room, if `few` is true. A queue is never owed more than 8 tasks.
-create function due_queues(at_rank smallint, v float8, done int[], kinds int[], storages int[], hosts int[], few boolean)
+-- has the hosts with room, if `few` is true. `dry`: lanes that this claim has emptied, which are on until it ends. A
+-- queue is never owed more than 8 tasks.
+create function due_queues(
+  at_rank smallint, v float8, done int[], dry int[], kinds int[], storages int[], hosts int[], few boolean)
 returns table (id int, start float8, weight float8, cursor_host int, cursor_lane int, room int)
 language sql stable as $$
   select q.id, q.s, q.weight, q.cursor_host, q.cursor_lane, b.run_limit - b.used
@@ -84,11 +98,11 @@ language sql stable as $$
              select from unnest(hosts) o(id)
               cross join lateral (
                 select from lane r
-                 where r.ready and r.rank = at_rank and r.queue_id = q.id and r.host_id = o.id
+                 where r.ready and r.rank = at_rank and r.queue_id = q.id and r.host_id = o.id and r.id <> all(dry)
                    and r.kind_id = any(kinds) and r.storage_id = any(storages) and r.source_storage_id = any(storages) limit 1) open_lane)
            else exists (
              select from lane r
-              where r.ready and r.rank = at_rank and r.queue_id = q.id
+              where r.ready and r.rank = at_rank and r.queue_id = q.id and r.id <> all(dry)
                 and r.kind_id = any(kinds) and r.storage_id = any(storages) and r.source_storage_id = any(storages)
                 and (select h.used < h.run_limit from bucket h where h.id = r.host_id))
          end
@@ -139,13 +153,14 @@ $$;
 -- then 4, 16, 32 at a time. `starts` and `weights` are those of this queue and of the queues that come after it in the
 -- round: where a bucket has less room than the round has places, the queue takes its part of that room, and is not
 -- `ended` by it. Null: it need not. `empty`: there were lanes with room, and nothing in them. A lane is looked at one
--- row further than asked: one that is emptied is `dry` at once, for a queue without tasks must not earn. `counted`: by
--- former names of kinds, what they count as; `room` has all kinds that count.
+-- row further than asked: one that is emptied is `dry` at once, for a queue without tasks must not earn. `last`: the
+-- queue has no other lane than dry ones; it is only asked for a queue of several that got all of its quota. `counted`:
+-- by former names of kinds, what they count as; `room` has all kinds that count.
 create function pick_rows(
   v float8, at_rank smallint, queue int, quota int, starts float8[], weights float8[], horizon bigint, few boolean,
   counted int[], inout left_over int, inout room int[], inout kinds int[], inout storages int[], inout hosts int[],
   inout picked tid[], inout dry int[], inout at_host int, inout at_lane int,
-  out got int, out ended boolean, out empty boolean)
+  out got int, out ended boolean, out empty boolean, out last boolean)
 language plpgsql as $$
 #variable_conflict use_column
 declare
@@ -191,7 +206,7 @@ begin
       e := least(coalesce(cardinality(l.rows), 0), l.asked);
       if n > 0 then
         empty := coalesce(empty, true) and e = 0;
-        if n < places and e > 0 and starts is not null then
+        if n < places and e > 0 and cardinality(starts) > 1 then
           starts[1] := own + got / weights[1];
           n := (apportion(v, starts, weights, n))[1];
           if n < e then
@@ -241,9 +256,51 @@ begin
     fan := least(fan * 4, 32);
   end loop;
   empty := coalesce(empty, false);
+  last := quota <= 0 and at_lane = dry[cardinality(dry)] and weights is not null and not exists (
+    select from lane r where r.ready and r.rank = at_rank and r.queue_id = queue and r.id <> all(dry));
   if got = 0 and steps < 256 then
     at_host := from_host; at_lane := from_lane;
   end if;
+end $$;
+
+-- Returns after how many of a round's `places` the first of its queues or buckets comes to an end, but at least 1; or
+-- `places`, if that is not before the last one. All queues of a round earn, so a queue that ends must be in no longer
+-- round: it would earn starts that it could not have had. `lasts`: the queues that got all they could. `buckets`: those of
+-- the round, with their rooms before (`room_0`) and after (`room`).
+--
+-- If no queue got all of its quota, no bucket ended any of them, and they got about one task each, there is nothing left
+-- to share.
+create function first_end(
+  places int, starts float8[], weights float8[], quotas int[], gots int[], lasts boolean[], buckets int[],
+  counted int[], room_0 int[], room int[]
+) returns int language plpgsql immutable as $$
+declare
+  soonest int := places;
+  taken   int := 0;
+  short   boolean := true;
+  full_up boolean := false;
+  k       int;
+begin
+  foreach k in array buckets loop
+    k := coalesce(counted[k], k);
+    if room[k] <= 0 and room_0[k] > 0 and room_0[k] < places then
+      full_up := true; soonest := least(soonest, room_0[k]);
+    end if;
+  end loop;
+  for i in 1..cardinality(starts) loop
+    taken := taken + gots[i];
+    short := short and (quotas[i] = 0 or gots[i] < quotas[i]);
+  end loop;
+  if short and not full_up and taken <= cardinality(starts) then
+    return places;
+  end if;
+  for i in 1..cardinality(starts) loop
+    if quotas[i] > 0 and lasts[i] then
+      soonest := least(soonest, case when gots[i] = 0 then 1
+                   else tasks_until(starts[i] + gots[i] / weights[i], starts, weights, quotas) end);
+    end if;
+  end loop;
+  return greatest(soonest, 1);
 end $$;
 
 -- Returns the virtual time after a round, the `step` by which the tags of queues that were not due advance, and the

@@ -83,19 +83,25 @@ declare
   room       int[];                                               -- run_limit - used, by bucket, when first met
   done       int[];                                               -- queues with no more rows at this rank
   picked     tid[];
-  dry        int[];                                               -- lanes that seem empty
+  dry        int[]  := '{}';                                      -- lanes that seem empty
   took       uuid[];          took_sequences int[];
   all_took   uuid[] := '{}';  all_sequences  int[] := '{}';
   -- The queues of a round: the due ones, in the order of their starts.
   n          int;
   ids        int[];           starts  float8[];  tags    float8[];  weights float8[];
   at_hosts   int[];           at_lanes int[];    rooms   int[];     quotas  int[];
-  gots       int[];
+  gots       int[];           lasts   boolean[];
+  places     int;             rest    int;                        -- of the round; what is left of them
   others     boolean;
   part       record;
   progress   boolean;
-  due        int[];
+  due        int[];           ended   int[];
   step       float8;
+  -- For another try of a round.
+  tries      int    := 16;
+  sooner     int;
+  room_0     int[];           kinds_0 int[];     storages_0 int[]; hosts_0 int[];   dry_0   int[];
+  at_hosts_0 int[];           at_lanes_0 int[];
 begin
   perform pass_gate();
 
@@ -129,12 +135,19 @@ begin
       kinds := kinds || part.id;
     end if;
   end loop;
-  select coalesce(array_agg(b.id), '{}') || 0 into storages
+  select coalesce(array_agg(b.id), '{}'), array_agg(b.run_limit - b.used) into storages, rooms
     from worker w cross join lateral unnest(w.volume_names || ''::text) s(name)
     join bucket b on b.scope = 'storage' and b.name = s.name and b.used < b.run_limit where w.id = claimer;
-  select coalesce(array_agg(id), '{}') into hosts
-    from (select id from bucket where scope = 'host' and used < run_limit order by id limit 33) open;
+  for i in 1..cardinality(storages) loop
+    room[storages[i]] := rooms[i];
+  end loop;
+  storages := storages || 0;
+  select coalesce(array_agg(id), '{}'), array_agg(places) into hosts, rooms
+    from (select id, run_limit - used places from bucket where scope = 'host' and used < run_limit order by id limit 33) open;
   few := cardinality(hosts) <= 32;
+  for i in 1..cardinality(hosts) loop
+    room[hosts[i]] := rooms[i];
+  end loop;
 
   <<ranks>>
   while left_over > 0 loop
@@ -146,34 +159,65 @@ begin
       select array_agg(d.id), array_agg(d.start), array_agg(d.weight), array_agg(d.cursor_host),
              array_agg(d.cursor_lane), array_agg(d.room)
         into ids, starts, weights, at_hosts, at_lanes, rooms
-        from due_queues(at_rank, v, done, kinds, storages, hosts, few) d;
+        from due_queues(at_rank, v, done, dry, kinds, storages, hosts, few) d;
       exit when ids is null;
       n := cardinality(ids);
-      quotas := apportion(v, starts, weights, left_over);
-      gots := array_fill(0, array[n]);
-      due := '{}'; progress := false;
       others := n > 1 and (few or n < 16);
+      places := left_over;
+      if n > 1 and few then
+        places := greatest(1, least(
+          places, (select sum(room[coalesce(counted[k], k)]) from unnest(kinds) k),
+          (select sum(room[s]) from unnest(storages) s), (select sum(room[h]) from unnest(hosts) h)));
+      end if;
+      room_0 := room; kinds_0 := kinds; storages_0 := storages; hosts_0 := hosts; dry_0 := dry;
+      at_hosts_0 := at_hosts; at_lanes_0 := at_lanes;
 
-      for i in 1..n loop
-        room[ids[i]] := coalesce(room[ids[i]], rooms[i]);
-        if quotas[i] > 0 and left_over > 0 then
-          select * into part
-            from pick_rows(
-              v, at_rank, ids[i], least(quotas[i], left_over, room[ids[i]]),
-              case when others and i < n then starts[i:] end, case when others and i < n then weights[i:] end,
-              horizon, few, counted, left_over, room, kinds, storages, hosts, picked, dry, at_hosts[i], at_lanes[i]);
-          left_over := part.left_over; room := part.room; kinds := part.kinds; storages := part.storages;
-          hosts := part.hosts; picked := part.picked; dry := part.dry;
-          at_hosts[i] := part.at_host; at_lanes[i] := part.at_lane; gots[i] := part.got;
-          if gots[i] < quotas[i] and part.ended then
-            done := done || ids[i]; progress := true;
+      -- The queues of a round are due until its end. If one of them, or the room of a bucket, ends sooner, the round is tried
+      -- again with no more places than that. Nothing is written before.
+      loop
+        quotas := apportion(v, starts, weights, places);
+        rest := places;
+        gots := array_fill(0, array[n]); lasts := array_fill(false, array[n]);
+        due := '{}'; ended := '{}'; progress := false;
+        for i in 1..n loop
+          room[ids[i]] := coalesce(room[ids[i]], rooms[i]);
+          if quotas[i] > 0 and rest > 0 then
+            select * into part
+              from pick_rows(
+                v, at_rank, ids[i], least(quotas[i], rest, room[ids[i]]),
+                case when others then starts[i:] end, case when others then weights[i:] end,
+                horizon, few, counted, rest, room, kinds, storages, hosts, picked, dry, at_hosts[i], at_lanes[i]);
+            rest := part.left_over; room := part.room; kinds := part.kinds; storages := part.storages;
+            hosts := part.hosts; picked := part.picked; dry := part.dry;
+            at_hosts[i] := part.at_host; at_lanes[i] := part.at_lane; gots[i] := part.got;
+            lasts[i] := part.last or gots[i] < quotas[i] or room[ids[i]] <= 0;
+            if gots[i] < quotas[i] and part.ended then
+              ended := ended || ids[i]; progress := true;
+            end if;
+            progress := progress or gots[i] > 0;
+            continue when part.empty;
           end if;
-          if gots[i] > 0 then
-            progress := true; served := served || ids[i];
-          end if;
-          continue when part.empty;
+          due := due || i;
+        end loop;
+        exit when n = 1 or places = 1;
+        sooner := places;
+        if not progress then
+          sooner := 1;  -- each left its place to another
+        elsif few and n < 16 and tries > 0 then
+          sooner := first_end(
+            places, starts, weights, quotas, gots, lasts, kinds_0 || storages_0 || hosts_0, counted, room_0, room);
         end if;
-        due := due || i;
+        exit when sooner >= places;
+        tries := tries - 1; places := sooner;
+        room := room_0; kinds := kinds_0; storages := storages_0; hosts := hosts_0; dry := dry_0; picked := null;
+        at_hosts := at_hosts_0; at_lanes := at_lanes_0;
+      end loop;
+      left_over := left_over - places + rest;
+      done := done || ended;
+      for i in 1..n loop
+        if gots[i] > 0 then
+          served := served || ids[i];
+        end if;
       end loop;
 
       select p.v, p.step, p.tags into v, step, tags
@@ -200,7 +244,7 @@ begin
     end loop;
   end loop;
 
-  if dry is not null then
+  if dry <> '{}' then
     perform switch_off(dry, v_before, v, served);
   end if;
   if cardinality(all_took) = 0 then

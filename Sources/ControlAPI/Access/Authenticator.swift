@@ -22,15 +22,17 @@ final class Authenticator: Sendable {
 
   private struct State {
     var entries: [[UInt8]: Entry] = [:]
-    var failures = RateLimit<String>(every: .seconds(6), burst: 10)
+    var failures: RateLimit<String>
   }
 
   private static let mostEntries = 4096
   private let store: any TokenStore
-  private let state = Lock(State())
+  private let state: Lock<State>
 
-  init(_ store: any TokenStore) {
+  /// `wrongTokens`: how many an address may send at once.
+  init(_ store: any TokenStore, wrongTokens: Int) {
     self.store = store
+    state = Lock(State(failures: RateLimit(every: .seconds(6), burst: wrongTokens)))
   }
 
   enum Answer {

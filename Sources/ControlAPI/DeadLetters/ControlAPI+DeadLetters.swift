@@ -106,7 +106,8 @@ extension ControlAPI {
   private static func offsets(_ cursor: String) throws(HTTPError) -> [Int32: Int64] {
     var offsets: [Int32: Int64] = [:]
     for part in cursor.split(separator: ".", omittingEmptySubsequences: false) {
-      guard let place = DeadLetter.place(String(part)), offsets.updateValue(place.offset, forKey: place.partition) == nil
+      guard let place = DeadLetter.place(String(part)),
+        offsets.updateValue(place.offset, forKey: place.partition) == nil
       else { throw HTTPError(400, "\"cursor\" must be the \"next\" of a page") }
     }
     return offsets

@@ -82,7 +82,12 @@ struct EventFeed: Sendable {
     var isCut = false
     var quiet = BootInstant.now
     while true {
-      guard let (next, text) = await hub.next(place, filter, limit: Self.chunk) else { throw Ended() }
+      guard let (next, text) = await hub.next(place, filter, limit: Self.chunk) else {
+        // Memory went on without this client.
+        guard let now = await hub.now else { throw Ended() }
+        place = try await catchUp(place.cursor, now)
+        continue
+      }
       place = next
       let samples = try await takeSamples()
       if !text.isEmpty || !samples.isEmpty {

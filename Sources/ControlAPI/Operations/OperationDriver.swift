@@ -81,7 +81,9 @@ package struct OperationDriver: Sendable {
       var counted = false
       for batch in batches {
         let commands = batch.tasks.map { operation.command(for: $0).id }
-        guard try await store.count(operation.id, batch: batch.number, commands: commands, anyway: anyway) else { break }
+        guard try await store.count(operation.id, batch: batch.number, commands: commands, anyway: anyway) else {
+          break
+        }
         counted = true
       }
       return counted

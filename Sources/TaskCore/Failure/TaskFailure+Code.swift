@@ -68,6 +68,8 @@ extension TaskFailure.Code {
   public static let sizeMismatch = Self(rawValue: "size_mismatch")
   /// The source keeps changing while it is fetched.
   public static let sourceChanging = Self(rawValue: "source_changing")
+  /// A POST was sent as a whole and its answer was lost: the server may have taken the file.
+  public static let answerLost = Self(rawValue: "answer_lost")
   /// The server has more bytes of an upload than were sent to it.
   public static let uploadAhead = Self(rawValue: "upload_ahead")
   /// An upload's source does not exist.

@@ -9,6 +9,7 @@ struct HTTPLane: Sendable {
   let loop: EventLoop
   let client: CurlClient
   let hosts: HostConnections
+  let held: HeldBytes
   let limiter: RateLimiter?
   let metrics: TransferMetrics
 
@@ -30,7 +31,7 @@ struct HTTPLane: Sendable {
     return try await body()
   }
 
-  /// Sends `request`, and returns the answer with its whole body, which may have `limit` bytes.
+  /// Sends `request`, and returns the answer with its body, of which `limit` bytes are kept.
   ///
   /// An answer that refuses the request counts although the connection broke after it: the server has not read the
   /// rest of the body.
@@ -54,7 +55,9 @@ struct HTTPLane: Sendable {
       do throws(CurlError) {
         _ = try await client.perform(request, handler: collector)
       } catch {
-        guard let answer = collector.refusal, error.code != .canceled else { throw error }
+        guard let answer = collector.isFull ? collector.answer : collector.refusal, error.code != .canceled else {
+          throw error
+        }
         return answer
       }
       guard let answer = collector.answer else { throw CurlError(.noResponse, message: "there was no answer") }
@@ -90,7 +93,7 @@ extension TaskFailure {
 
 extension StorageRoot {
   var lane: HTTPLane {
-    HTTPLane(name: name, loop: loop, client: client, hosts: hosts, limiter: limiter, metrics: metrics)
+    HTTPLane(name: name, loop: loop, client: client, hosts: hosts, held: held, limiter: limiter, metrics: metrics)
   }
 }
 
@@ -108,6 +111,8 @@ struct HTTPAnswer: Sendable {
 private final class AnswerCollector: CurlHandler, @unchecked Sendable {
   private let limit: Int
   private(set) var answer: HTTPAnswer?
+  /// Whether there is more than is kept. The status says already what became of the request.
+  private(set) var isFull = false
 
   init(limit: Int) {
     self.limit = limit
@@ -122,8 +127,9 @@ private final class AnswerCollector: CurlHandler, @unchecked Sendable {
   }
 
   func receive(body: UnsafeRawBufferPointer, of transfer: CurlTransfer) -> CurlVerdict {
-    guard let count = answer?.body.count, count + body.count <= limit else { return .abort }
-    answer?.body.append(contentsOf: body)
-    return .continue
+    let room = limit - (answer?.body.count ?? limit)
+    answer?.body.append(contentsOf: body.prefix(room))
+    isFull = body.count > room
+    return isFull ? .abort : .continue
   }
 }

@@ -24,6 +24,8 @@ package struct StorageRoot: Sendable {
   let usesAWSCredentials: Bool
   /// The connections of all transfers of all roots to each host.
   let hosts: HostConnections
+  /// What uploads of all roots hold in memory.
+  let held: HeldBytes
   /// What all transfers of all roots keep together.
   let limiter: RateLimiter?
   let metrics: TransferMetrics

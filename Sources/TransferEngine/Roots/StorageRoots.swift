@@ -49,6 +49,7 @@ package final class StorageRoots: Sendable {
     let limiter = settings.rate.map { RateLimiter(rate: $0, loop: loop) }
     let hosts = HostConnections(limit: settings.hostConnections)
     self.hosts = hosts
+    let held = HeldBytes()
     let metrics = metrics
     let curl = CurlOptions(permits: settings.permits, caFile: settings.caFile)
     roots = Dictionary(
@@ -60,8 +61,8 @@ package final class StorageRoots: Sendable {
           reads: BlockingPool(name: "reads-\(name)", threads: 4),
           deletes: BlockingPool(name: "deletes-\(name)", threads: 4),
           digests: BlockingPool(name: "digests-\(name)", threads: 2), credentials: settings.credentials,
-          usesAWSCredentials: settings.awsCredentials, hosts: hosts, limiter: limiter,
-          metrics: metrics)
+          usesAWSCredentials: settings.awsCredentials, hosts: hosts, held: held,
+          limiter: limiter, metrics: metrics)
         return (name, root)
       })
   }

@@ -112,6 +112,11 @@ final class S3Client: Sendable {
   /// Whether the store is reached without TLS: then the bytes are signed, because nothing else protects them.
   func isPlain() async throws -> Bool { try await credential().endpointURL.lowercased().hasPrefix("http://") }
 
+  /// Runs `body` once this worker may hold so many bytes more in memory.
+  func holding<Result>(_ bytes: Int64, _ body: () async throws -> Result) async throws -> Result {
+    try await root.held.holding(bytes, body)
+  }
+
   /// Waits before the next of several tries.
   func pause(_ duration: Duration) async throws { try await root.loop.sleep(for: duration) }
 

@@ -2,7 +2,11 @@ import ReelhaulSystem
 
 /// Whether a bucket looks at the conditions of requests that make an object.
 enum S3Conditions {
-  case honoured, ignored
+  /// It refused what only had to be refused for the condition that is sent with every creation.
+  case proven
+  /// It refused a condition that no object meets.
+  case honoured
+  case ignored
   /// It refuses to be asked.
   case untold
 

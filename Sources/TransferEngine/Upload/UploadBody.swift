@@ -32,14 +32,20 @@ package final class UploadBodies: @unchecked Sendable {
   fileprivate func count(_ bytes: Int64) { sent.add(bytes, ordering: .relaxed) }
 
   /// A body that reads the source as it is sent, some blocks ahead.
-  func streaming(_ range: Range<Int64>) -> UploadBody { UploadBody(range, from: self, all: nil) }
+  ///
+  /// - Parameter beforeLast: called before the last block is sent. The server cannot have the whole file earlier.
+  func streaming(
+    _ range: Range<Int64>, beforeLast: @escaping @Sendable () async throws -> Void = {}
+  ) -> UploadBody {
+    UploadBody(range, from: self, all: nil, beforeLast: beforeLast)
+  }
 
   /// The body of a request that is not a part of the file.
   func document(_ bytes: [UInt8]) -> some CurlBody { DocumentBody(bytes) }
 
   /// The body of bytes that are read already, because their checksum must be sent before them.
   func holding(_ bytes: [UInt8]) -> UploadBody {
-    UploadBody(0..<Int64(bytes.count), from: self, all: bytes)
+    UploadBody(0..<Int64(bytes.count), from: self, all: bytes, beforeLast: {})
   }
 }
 
@@ -52,7 +58,8 @@ package final class UploadBody: CurlBody, @unchecked Sendable {
 
   private let range: Range<Int64>
   private let bodies: UploadBodies
-  private let all: [UInt8]?
+  private let beforeLast: @Sendable () async throws -> Void
+  private var all: [UInt8]?
   /// Blocks that are read, and how much of the first is sent.
   private var blocks: [[UInt8]] = []
   private var used = 0
@@ -66,9 +73,13 @@ package final class UploadBody: CurlBody, @unchecked Sendable {
   /// Why the source could not be read.
   private(set) var failure: (any Error)?
 
-  fileprivate init(_ range: Range<Int64>, from bodies: UploadBodies, all: [UInt8]?) {
+  fileprivate init(
+    _ range: Range<Int64>, from bodies: UploadBodies, all: [UInt8]?,
+    beforeLast: @escaping @Sendable () async throws -> Void
+  ) {
     self.range = range
     self.bodies = bodies
+    self.beforeLast = beforeLast
     self.all = all
     next = range.lowerBound
     _ = rewind()
@@ -77,6 +88,9 @@ package final class UploadBody: CurlBody, @unchecked Sendable {
   deinit { bodies.count(-sent) }
 
   package var size: Int64 { Int64(range.count) }
+
+  /// Whether libcurl has got all bytes, so that the server may have them.
+  var isSent: Bool { sent == size }
 
   package func read(into buffer: UnsafeMutableRawBufferPointer, of transfer: CurlTransfer) -> CurlSupply {
     guard failure == nil, bodies.mayWrite() else { return .abort }
@@ -114,13 +128,21 @@ package final class UploadBody: CurlBody, @unchecked Sendable {
     return failure == nil
   }
 
+  /// Frees its memory after its request. What it has sent still counts as in flight, as long as it is there.
+  func release() {
+    (all, blocks) = (nil, [])
+    next = range.upperBound
+  }
+
   private func readAhead() {
     guard reading == nil, blocks.count < Self.ahead, next < range.upperBound else { return }
     let (turn, block) = (turn, next..<min(range.upperBound, next + Self.block))
     reading = bodies.loop.task { [self] in
       let result: Result<[UInt8], any Error>
       do {
-        result = .success(try await bodies.source.read(block))
+        let bytes = try await bodies.source.read(block)
+        if block.upperBound == range.upperBound { try await beforeLast() }
+        result = .success(bytes)
       } catch {
         result = .failure(error)
       }

@@ -24,6 +24,7 @@ package struct UploadCheckpoint: Hashable, Sendable {
         json.member("parallel", plan.parallel)
         if plan.keepsParts { json.member("keepsParts", true) }
         if plan.publishesAtOnce { json.member("publishesAtOnce", true) }
+        if plan.isSentOnce { json.member("sentOnce", true) }
         json.member("intendedAt", intendedAt)
         if let session {
           json.name("session")
@@ -64,6 +65,7 @@ package struct UploadCheckpoint: Hashable, Sendable {
         case "parallel": plan.parallel = try reader.integer(1...10_000)
         case "keepsParts": plan.keepsParts = try reader.bool()
         case "publishesAtOnce": plan.publishesAtOnce = try reader.bool()
+        case "sentOnce": plan.isSentOnce = try reader.bool()
         case "intendedAt": intendedAt = try reader.integer(0...Int64.max)
         case "session": session = try reader.raw()
         case "publishing": isPublishing = try reader.bool()

@@ -120,27 +120,22 @@ final class UploadQueue: @unchecked Sendable {
     notBefore = max(notBefore, .now + max(.seconds(asked), .milliseconds(100 << min(failures, 6))))
     missing.append(number)
     guard order.plan.keepsParts else { return }
-    // The server may have kept more than it said, or less.
-    switch try await target.resume(order, session: session, source: order.body.source) {
-    case .gone: throw UploadGone()
-    case .finished: throw UploadIncomplete()
-    case .open(let there, let parts):
-      let range = order.plan.range(of: number, size: order.size)
-      let end = there[number] == nil ? range.lowerBound + (parts[number] ?? 0) : range.upperBound
-      if let interrupted, end > interrupted.end {
-        throw TaskFailure(
-          code: .uploadAhead,
-          message: "\(target.location) has more bytes than were sent: somebody else writes to it, or it is wrong",
-          class: .fail)
-      }
-      done += (parts[number] ?? 0) - (partial[number] ?? 0)
-      partial[number] = parts[number]
-      if let receipt = there[number], missing.last == number {
-        missing.removeLast()
-        receipts[number] = receipt
-        partial[number] = nil
-        done += Int64(order.plan.range(of: number, size: order.size).count)
-      }
+    // The server may have kept more than it said, or less. It is asked about this segment alone: some servers interrupt
+    // the request that is under way when they are asked about an upload.
+    guard let kept = try await target.kept(of: number, of: order, session: session) else { throw UploadIncomplete() }
+    let range = order.plan.range(of: number, size: order.size)
+    if let interrupted, range.lowerBound + kept > interrupted.end {
+      throw TaskFailure(
+        code: .uploadAhead,
+        message: "\(target.location) has more bytes than were sent: somebody else writes to it, or it is wrong",
+        class: .fail)
+    }
+    done += kept - (partial.removeValue(forKey: number) ?? 0)
+    if kept < range.count {
+      partial[number] = kept
+    } else {
+      missing.removeLast()
+      receipts[number] = UploadReceipt(segment: number)
     }
   }
 

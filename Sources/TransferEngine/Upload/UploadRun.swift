@@ -53,9 +53,11 @@ final class UploadRun: @unchecked Sendable {
             code: .sourceChanging, message: "the source keeps changing while it is uploaded", class: .retry)
         } catch is UploadGone {
           reason = TaskFailure.badResponse("it keeps losing the upload", url: target.location)
-          // Something of it may be there still.
-          await giveUp()
+          // Something of it may be there still, and nothing would remember it.
+          if let session = state?.session { try await abandon(session) }
           state?.session = nil
+          // Its beginning has left nothing that is not known.
+          state?.intendedAt = 0
           state?.bytesDone = 0
         } catch is UploadIncomplete {
           reason = TaskFailure.badResponse("it keeps losing parts that it has confirmed", url: target.location)
@@ -72,6 +74,13 @@ final class UploadRun: @unchecked Sendable {
     }
   }
 
+  /// Gives an upload up before another one takes its place. One that the server does not let go stays.
+  private func abandon(_ session: [UInt8]) async throws {
+    do {
+      try await target.abort(session: session)
+    } catch let failure as TaskFailure where failure.class == .fail {}
+  }
+
   /// Nothing will continue this upload.
   private func giveUp() async {
     guard ledger.mayWrite, let session = state?.session else { return }
@@ -81,6 +90,7 @@ final class UploadRun: @unchecked Sendable {
   private func attempt() async throws -> UploadOutcome {
     let source = try await open()
     var order = try await prepare(source)
+    if order.mayBeThere, order.plan.isSentOnce { throw UploadRun.answerLost(at: target.location) }
     var receipts: [Int: UploadReceipt] = [:]
     var partial: [Int: Int64] = [:]
     if let session = state?.session {
@@ -116,7 +126,11 @@ final class UploadRun: @unchecked Sendable {
   private func prepare(_ source: any UploadSource) async throws -> UploadOrder {
     let earlier = state
     if earlier?.identity != source.identity {
-      if let session = earlier?.session { try await target.abort(session: session) }
+      if let session = earlier?.session {
+        try await target.abort(session: session)
+      } else if let earlier, earlier.intendedAt > 0 {
+        try await target.forget(earlier.plan, since: earlier.intendedAt)
+      }
       state = UploadCheckpoint(
         identity: source.identity, plan: try await target.plan(size: source.identity.size),
         generation: earlier.map { $0.generation + 1 } ?? 0, intendedAt: 0)
@@ -129,7 +143,9 @@ final class UploadRun: @unchecked Sendable {
       body: UploadBodies(
         source: source, throttle: throttle, loop: lane.loop,
         moved: { [metrics = lane.metrics, scheme] in metrics.moved($0, .upload, scheme) }
-      ) { [ledger] in ledger.mayWrite })
+      ) { [ledger] in ledger.mayWrite },
+      record: { [self] session in try await record { $0.session = session } },
+      publishing: { [self] isPublishing in try await record { $0.isPublishing = isPublishing } })
   }
 
   private func check(_ source: any UploadSource) async throws {
@@ -150,7 +166,9 @@ final class UploadRun: @unchecked Sendable {
   /// Opens an upload, unless the destination decides the outcome.
   private func begin(_ order: inout UploadOrder) async throws -> UploadOutcome? {
     if let state, state.intendedAt > 0 { try await target.forget(order.plan, since: state.intendedAt) }
-    if order.ifExists != .replace || order.mayBeThere, let there = try await target.look() {
+    let isFirst = order.generation == 0 && !order.mayBeThere && order.ifExists == .fail
+    let looks = order.ifExists != .replace || order.mayBeThere
+    if looks, try await !(isFirst && target.refusesToReplace(order)), let there = try await target.look() {
       let isOwn = there.owner == UploadedObject.Owner(task: spec.id, generation: order.generation)
       // One of another size is what a store made of a request that it did not know.
       if isOwn, there.size ?? order.size == order.size { return try succeeded(there, order) }
@@ -167,12 +185,64 @@ final class UploadRun: @unchecked Sendable {
     }
     let opens = !order.plan.publishesAtOnce
     if opens { try await record { $0.intendedAt = Int64(Clocks.realtimeMilliseconds()) } }
-    let session = try await target.begin(order)
-    try await record {
-      $0.session = session
-      if !opens { $0.isPublishing = true }
+    let session = opens ? try await opened(order) : try await target.begin(order)
+    guard ledger.mayWrite else {
+      // The task has another owner, which knows nothing of it.
+      if opens { giveUpLater(session) }
+      throw CancellationError()
+    }
+    do {
+      try await record {
+        $0.session = session
+        if !opens, !order.plan.isSentOnce { $0.isPublishing = true }
+      }
+    } catch {
+      // The next run may not know of it. If it does, it finds out that nothing is left.
+      if opens, ledger.mayWrite { giveUpLater(session) }
+      throw error
     }
     return nil
+  }
+
+  /// Begins an upload. If the run is stopped meanwhile, the request goes on without it, and what it has opened is given
+  /// up: nobody would know of it.
+  private func opened(_ order: UploadOrder) async throws -> [UInt8] {
+    let caller = Lock<UnsafeContinuation<[UInt8], any Error>?>(nil)
+    return try await withTaskCancellationHandler {
+      try await withUnsafeThrowingContinuation { continuation in
+        caller.withLock { $0 = continuation }
+        lane.loop.task { [self, target] in
+          let result: Result<[UInt8], any Error>
+          do { result = .success(try await target.begin(order)) } catch { result = .failure(error) }
+          if let caller = caller.withLock({ $0.take() }) { return caller.resume(with: result) }
+          if case .success(let session) = result { giveUpLater(session) }
+        }
+        // The handler may have found nobody to resume.
+        if Task.isCancelled { caller.withLock { $0.take() }?.resume(throwing: CancellationError()) }
+      }
+    } onCancel: {
+      caller.withLock { $0.take() }?.resume(throwing: CancellationError())
+    }
+  }
+
+  /// Gives up an upload that no run continues, beside the run, which may have been stopped.
+  private func giveUpLater(_ session: [UInt8]) {
+    lane.loop.task { [target, loop = lane.loop] in
+      for number in 0..<Self.beginnings {
+        do { return try await target.abort(session: session) } catch {}
+        try await loop.sleep(for: .seconds(1 << number))
+      }
+    }
+  }
+
+  /// The server may have done what it does with the file, and would do it again.
+  static func answerLost(at location: String, _ reason: String? = nil) -> TaskFailure {
+    TaskFailure(
+      code: .answerLost,
+      message: """
+        \(location) was sent the whole file, and its answer was lost\(reason.map { " (\($0))" } ?? ""): it may have \
+        taken it. A POST is not sent a second time
+        """, class: .fail)
   }
 
   private func record(_ change: (inout UploadCheckpoint) -> Void) async throws {

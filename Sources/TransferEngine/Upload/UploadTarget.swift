@@ -18,6 +18,10 @@ package protocol UploadTarget: Sendable {
   /// What is at the destination; nil if nothing is, or if the protocol cannot tell.
   func look() async throws -> UploadedObject?
 
+  /// Whether the request that makes the object refuses by itself to replace another one, and costs little then: nobody
+  /// needs to look before.
+  func refusesToReplace(_ upload: UploadOrder) async throws -> Bool
+
   /// Opens an upload. It appears at the destination only with ``finish(_:session:receipts:)``, if the plan says so.
   /// Returns its session.
   func begin(_ upload: UploadOrder) async throws -> [UInt8]
@@ -29,7 +33,10 @@ package protocol UploadTarget: Sendable {
   /// may have left, as far as it is provably its own.
   func forget(_ plan: UploadPlan, since milliseconds: Int64) async throws
 
-  /// Sends the rest of a segment from `offset` on, which is 0 or what ``UploadStanding`` said of the segment.
+  /// How many bytes the server has of one segment of an upload that keeps parts; nil if it does not know the upload.
+  func kept(of segment: Int, of upload: UploadOrder, session: [UInt8]) async throws -> Int64?
+
+  /// Sends the rest of a segment from `offset` on, which is 0 or what the server said of the segment.
   func send(_ segment: UploadSegment, of upload: UploadOrder, session: [UInt8]) async throws -> UploadReceipt
 
   /// Makes one file of the segments, and says what is there then. It is safe to call it again after a lost answer.
@@ -37,6 +44,12 @@ package protocol UploadTarget: Sendable {
 
   /// Gives the upload up, so that nothing is left of it. An upload that is not there is success.
   func abort(session: [UInt8]) async throws
+}
+
+extension UploadTarget {
+  package func refusesToReplace(_ upload: UploadOrder) async throws -> Bool { false }
+
+  package func kept(of segment: Int, of upload: UploadOrder, session: [UInt8]) async throws -> Int64? { 0 }
 }
 
 /// How a file is cut for a target.
@@ -50,12 +63,18 @@ package struct UploadPlan: Hashable, Sendable {
   /// Whether the bytes are at the destination as soon as they are sent, without ``UploadTarget/finish(_:session:receipts:)``.
   /// Then ``UploadTarget/begin(_:)`` leaves nothing at the server.
   package var publishesAtOnce: Bool
+  /// Whether the server may do something twice with a file that it gets twice. Then nothing is sent again once the whole
+  /// file may be there: see ``UploadOrder/publishing``.
+  package var isSentOnce: Bool
 
-  package init(segmentSize: Int64, parallel: Int, keepsParts: Bool = false, publishesAtOnce: Bool = false) {
+  package init(
+    segmentSize: Int64, parallel: Int, keepsParts: Bool = false, publishesAtOnce: Bool = false, isSentOnce: Bool = false
+  ) {
     self.segmentSize = segmentSize
     self.parallel = parallel
     self.keepsParts = keepsParts
     self.publishesAtOnce = publishesAtOnce
+    self.isSentOnce = isSentOnce
   }
 
   /// At least one: an empty file is one empty segment.
@@ -82,6 +101,10 @@ package struct UploadOrder: Sendable {
   /// Whether an earlier run may have sent the whole file already.
   package let mayBeThere: Bool
   package let body: UploadBodies
+  /// Records another session of the upload.
+  package let record: @Sendable (_ session: [UInt8]) async throws -> Void
+  /// Records whether the whole file may be at the destination from now on.
+  package let publishing: @Sendable (Bool) async throws -> Void
   /// The entity tag of what this task itself uploaded of an earlier version of the source: it alone may be replaced.
   package var replaces: String?
 }

@@ -1,6 +1,7 @@
 import CommandLineKit
 import ControlAPI
 import ReelhaulClient
+import ReelhaulKafka
 import ReelhaulCodec
 import ReelhaulMessages
 import TaskCore

@@ -1,7 +1,9 @@
 import CommandLineKit
+import ControlAPI
 import ReelhaulClient
 import ReelhaulPostgres
 import ReelhaulSystem
+import ReelhaulTelemetry
 import TaskStore
 import WorkerOptions
 
@@ -10,31 +12,40 @@ extension Subcommand {
     CommandSpec(
       name: "serve", summary: "Serve the HTTP API and the dashboard",
       discussion: """
-        The dashboard is at /, and the API below /v1; /v1/openapi.json describes it. Commands go through Kafka, and tasks \
-        are read from PostgreSQL. Anybody who reaches the port can do everything, so it listens only on this machine. For \
-        others put a proxy in front of it that knows who they are, and name with --name the host that it is called by.
+        The dashboard is at /, and the API below /v1; /openapi.json describes it. Commands go through Kafka, and tasks \
+        are read from PostgreSQL. Unless told otherwise it listens on this machine only, and needs no tokens. With \
+        --address it listens for others, and every request needs a token of 'reelhaul token create'. It speaks HTTP: for \
+        HTTPS put a proxy in front of it, and name with --public-url where browsers find that.
         """,
-      options: [.port, .hostNames] + OptionSpec.producing,
+      options: [.port] + OptionSpec.serving + [.logLevel] + OptionSpec.producing,
       examples: [
         Example("reelhaul serve --port 8080", "The dashboard at http://127.0.0.1:8080/"),
         Example("curl -s http://127.0.0.1:8080/v1/tasks?state=failed", "The failed tasks as JSON"),
+        Example(
+          "reelhaul serve --address 0.0.0.0 --public-url https://films.example/reelhaul --trusted-proxy 10.0.0.0/8",
+          "For others, behind a proxy that speaks HTTPS"),
       ],
       exits: ExitCode.meanings(.done, .failed, .usage))
   ) { context in
     let stop = StopSignal()
+    let address = try ServeAddress(context.arguments)
+    let log = Logger(level: context.arguments[.logLevel].flatMap { LogLevel(name: $0) } ?? .info)
+    defer { log.close() }
     let client = try Fleet.client(context.arguments)
     let (kafka, topics) = (try Fleet.kafka(context.arguments), try FleetSettings.topics(context.arguments))
     try await Fleet.withStore(context) { store in
       do {
         try await ControlServer.serving(
-          store, client, kafka, topics, ports: [Int(context.arguments.integer(.port) ?? 0)],
-          names: try hostNames(context.arguments.all(.hostNames))
-        ) { address in
-          context.note("The dashboard is at \(address)")
+          store, client, kafka, topics, ports: [Int(context.arguments.integer(.port) ?? 0)], at: address, log: log
+        ) { place in
+          context.note("The dashboard is at \(place)")
+          if address.settings.requiresTokens, (try? await store.tokens().isEmpty) == true {
+            context.note("Every request needs a token, and there is none: make one with 'reelhaul token create'.")
+          }
           await stop.wait()
         }
       } catch let error as SystemError {
-        throw CommandFailure(.failed, "\(error)", hint: "Choose another port with --port.")
+        throw CommandFailure(.failed, "\(error)", hint: "Choose another port with --port, or another --address.")
       }
     }
     await client.close()
@@ -42,18 +53,7 @@ extension Subcommand {
   }
 }
 
-/// As browsers send them in `Host`, less the port.
-private func hostNames(_ names: [String]) throws -> Set<String> {
-  for name in names where !name.hasPrefix("[") && name.contains(where: { ":/ ".contains($0) }) || name.isEmpty {
-    throw CommandFailure(.usage, "\"\(name)\" is no host name: give it without scheme, port and path")
-  }
-  return Set(names.map { $0.lowercased() })
-}
-
 extension OptionSpec {
   static let port = OptionSpec(
-    "port", .integer(0...65535), default: "\(ControlServer.port)",
-    help: "The port on 127.0.0.1; 0 takes any that is free")
-  static let hostNames = OptionSpec(
-    "name", .text, valueName: "HOST", repeatable: true, help: "A host name by which a proxy calls it")
+    "port", .integer(0...65535), default: "\(ControlServer.port)", help: "The port; 0 takes any that is free")
 }

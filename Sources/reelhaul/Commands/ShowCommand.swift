@@ -1,5 +1,6 @@
 import CommandLineKit
 import TaskAdvice
+import TaskCore
 import TaskStore
 import WorkerOptions
 

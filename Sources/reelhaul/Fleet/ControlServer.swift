@@ -3,29 +3,28 @@ import HTTPServer
 import ReelhaulClient
 import ReelhaulKafka
 import ReelhaulSystem
+import ReelhaulTelemetry
 import TaskStore
 
-/// The HTTP API and the dashboard, served on 127.0.0.1 by this process. While it serves, it works off operations.
+/// The HTTP API and the dashboard, served by this process. While it serves, it works off operations.
 enum ControlServer {
   static let port = 8080
 
-  /// Serves on the first of `ports` that is free, while `body` runs, which gets the dashboard's address. `names` are the
-  /// host names by which a proxy calls it. Throws ``SystemError`` if it can listen on none.
+  /// Serves on the first of `ports` that is free, while `body` runs, which gets the dashboard's address. Throws
+  /// ``SystemError`` if it can listen on none.
   static func serving<Result: Sendable>(
     _ store: any ControlStore, _ client: ReelhaulClient, _ kafka: KafkaConfiguration, _ topics: TopicPlan, ports: [Int],
-    names: Set<String> = [],
-    _ body: @Sendable (String) async throws -> Result
+    at address: ServeAddress = ServeAddress(), log: Logger? = nil, _ body: @Sendable (String) async throws -> Result
   ) async throws -> Result {
     let loop = EventLoop(name: "http")
     defer { loop.shutdown() }
     let events = EventHub(loop: loop, kafka: kafka, topics: topics)
     let letters = try DeadLetterReader(kafka, topicPrefix: topics.prefix)
-    var access = ControlAPI.Settings()
-    access.names = names
     let handler = ControlAPI(
-      store: store, send: { try await client.send($0) }, loop: loop, version: Program.version, settings: access,
-      events: events, deadLetters: letters)
+      store: store, send: { try await client.send($0) }, loop: loop, version: Program.version,
+      settings: address.settings, log: log, events: events, deadLetters: letters)
     var settings = HTTPServer.Settings()
+    settings.host = address.host
     // The rest of the files is for PostgreSQL, Kafka and this process.
     settings.connections = max(100, min(settings.connections, FileLimit.raise() - 100))
     let (server, port) = try await listening(ports) { [settings] in
@@ -37,7 +36,8 @@ enum ControlServer {
     let operations = loop.task { await driver.run() }
     let outcome: Swift.Result<Result, any Error>
     do {
-      outcome = .success(try await body("http://127.0.0.1:\(port)/"))
+      let host = address.host.contains(":") ? "[\(address.host)]" : address.host
+      outcome = .success(try await body("http://\(host):\(port)\(address.settings.prefix)/"))
     } catch {
       outcome = .failure(error)
     }

@@ -19,7 +19,7 @@ extension DownloadContext {
         files: BlockingPool(name: "files", threads: 1), reads: BlockingPool(name: "reads", threads: 1),
         deletes: BlockingPool(name: "deletes", threads: 1),
         digests: BlockingPool(name: "digests", threads: 1), credentials: nil, usesAWSCredentials: false,
-        hosts: HostConnections(limit: 16), limiter: rate.map { RateLimiter(rate: $0, loop: loop) },
+        hosts: HostConnections(limit: 16), held: HeldBytes(), limiter: rate.map { RateLimiter(rate: $0, loop: loop) },
         metrics: TransferMetrics()),
       options: options)
   }

@@ -180,6 +180,108 @@ import Testing
     }
   }
 
+  // MARK: POST
+
+  private static func post(_ harness: UploadHarness, _ change: (inout TaskSpec) -> Void = { _ in }) -> TaskSpec {
+    spec(harness) { spec in
+      spec.parameters = Array(#"{"method": "POST"}"#.utf8)
+      change(&spec)
+    }
+  }
+
+  @Test(
+    "a POST whose answer was lost after the whole file was sent is not sent again, by no run",
+    arguments: [StoreFault.closeAfterApplying, .status(502), .status(504), .status(500)], [0, 300, 3_000_001])
+  func postAnswerLost(fault: StoreFault, size: Int) async throws {
+    var options = StoreOptions()
+    options.honoursExpect = false
+    try await UploadHarness.run(options: options) { harness in
+      try harness.put(Array(Self.bytes().prefix(size)))
+      harness.store.always(.post, fault, .noContinue)
+      let (spec, ledger) = (Self.post(harness), UploadRecordingLedger())
+      let first = await harness.run(spec, ledger: ledger)
+      #expect(first.failure?.code == .answerLost && first.failure?.class == .fail, "\(first)")
+      let second = await harness.run(spec, from: ledger.last)
+      #expect(second.failure?.code == .answerLost, "\(second)")
+      #expect(harness.store.exchanges(.post).count == 1)
+      #expect(harness.store.exchanges(.post).first?.request["idempotency-key"] == "\"\(spec.id)-0\"")
+    }
+  }
+
+  @Test("a POST that was refused, or cut off before its end, is sent again, by the next run too")
+  func postAgain() async throws {
+    for fault in [StoreFault.status(503), .status(429), .closeBeforeReading, .closeAfter(bytes: 1_000_000)] {
+      try await UploadHarness.run { harness in
+        try harness.put(Self.bytes())
+        harness.store.always(.post, fault)
+        let (spec, ledger) = (Self.post(harness), UploadRecordingLedger())
+        let first = await harness.run(spec, ledger: ledger)
+        #expect(first.failure?.class == .retry, "\(fault): \(first)")
+        harness.store.script { _ in [] }
+        let outcome = await harness.run(spec, from: ledger.last)
+        #expect(outcome.failure == nil, "\(fault): \(outcome)")
+        Self.expectThere(harness)
+      }
+    }
+  }
+
+  @Test("a run that ended while a POST waited for its answer is not continued, and one that ended earlier is")
+  func postStopped() async throws {
+    for isSent in [false, true] {
+      try await UploadHarness.run { harness in
+        try harness.put(Self.bytes())
+        let gate = OriginGate()
+        harness.store.always(.post, isSent ? .holdAnswer(gate) : .holdBody(after: 100_000, gate))
+        let (spec, ledger) = (Self.post(harness), UploadRecordingLedger())
+        let run = Task { await harness.run(spec, ledger: ledger) }
+        await gate.reached()
+        run.cancel()
+        #expect(await run.value == .stopped)
+        harness.store.script { _ in [] }
+        gate.open()
+        let outcome = await harness.run(spec, from: ledger.last)
+        #expect(isSent ? outcome.failure?.code == .answerLost : outcome.failure == nil, "\(outcome)")
+      }
+    }
+  }
+
+  @Test("the task's own Idempotency-Key lets a POST be sent again") func postWithKey() async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes())
+      harness.store.script { $0.operation == .post && $0.ordinal == 1 ? [.closeAfterApplying] : [] }
+      let spec = Self.post(harness) { $0.headers.append(HeaderField(name: "Idempotency-Key", value: "\"mine\"")) }
+      let outcome = await harness.run(spec)
+      #expect(outcome.failure == nil, "\(outcome)")
+      let keys = harness.store.exchanges(.post).map { $0.request["idempotency-key"] }
+      #expect(keys == ["\"mine\"", "\"mine\""])
+    }
+  }
+
+  @Test("an answer with more bytes than are kept is an answer: nothing is sent again") func longAnswer() async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes())
+      harness.store.always(.post, .status(201, body: String(repeating: "x", count: 3 << 20)))
+      let outcome = await harness.run(Self.post(harness))
+      #expect(outcome.failure == nil, "\(outcome)")
+      #expect(harness.store.exchanges(.post).count == 1)
+    }
+  }
+
+  @Test(
+    "a server that cannot tell now whether a file is there does not get another over it", arguments: [429, 500, 503])
+  func lookFails(status: Int) async throws {
+    for ifExists in [IfExists.fail, .skip] {
+      try await UploadHarness.run { harness in
+        try harness.put(Self.bytes())
+        harness.store.put("put/film.mp4", bytes: [1, 2, 3])
+        harness.store.script { $0.operation == .head ? [.status(status)] : [.ignoreIfNoneMatch] }
+        let outcome = await harness.run(Self.spec(harness) { $0.ifExists = ifExists })
+        #expect(outcome.failure?.class == .retry, "\(outcome)")
+        #expect(harness.store.objects["put/film.mp4"]?.bytes == [1, 2, 3])
+      }
+    }
+  }
+
   @Test("a file that must not be replaced is remarked as not guaranteed") func remark() async throws {
     for ifExists in [IfExists.fail, .replace] {
       try await upload({ $0.ifExists = ifExists }, script: { _ in [.ignoreIfNoneMatch] }).run { harness, outcome in

@@ -73,7 +73,8 @@ import Testing
       let order = UploadOrder(
         task: .random(), generation: 0, size: 200, plan: UploadPlan(segmentSize: 1, parallel: 16), ifExists: .fail,
         sha256: nil, mayBeThere: false,
-        body: UploadBodies(source: Source(), throttle: throttle, loop: loop) { true })
+        body: UploadBodies(source: Source(), throttle: throttle, loop: loop) { true }, record: { _ in },
+        publishing: { _ in })
       let queue = UploadQueue(
         order, session: [], target: target, ledger: ledger, loop: loop, parallel: 16, receipts: [:], partial: [:])
       return try await queue.run { _ in }.count

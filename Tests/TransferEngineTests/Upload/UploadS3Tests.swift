@@ -1,3 +1,4 @@
+import Glibc
 import ReelhaulSystem
 import TaskCore
 import TestKit
@@ -56,6 +57,37 @@ import Testing
     #expect(isThere, sourceLocation: location)
   }
 
+  // MARK: Small files
+
+  @Test("a small file costs one request once the store is known to look at conditions, and replaces nothing")
+  func oneRequest() async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes(Self.small))
+      #expect(await harness.run(Self.spec { _ in }).failure == nil)
+      harness.store.delete("films/film.mp4")
+      let before = harness.store.exchanges.count
+      #expect(await harness.run(Self.spec { _ in }).failure == nil)
+      #expect(harness.store.exchanges.dropFirst(before).map(\.operation) == [.putObject])
+      let there = harness.store.put("films/film.mp4", bytes: [1, 2, 3])
+      let outcome = await harness.run(Self.spec { _ in })
+      #expect(outcome.failure?.code == .destinationExists, "\(outcome)")
+      #expect(harness.store.objects["films/film.mp4"]?.etag == there.etag)
+    }
+  }
+
+  @Test("a store that looks at If-Match and not at If-None-Match is looked at before every file, and the task says so")
+  func halfOfTheConditions() async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes(Self.small))
+      harness.store.script { $0["if-match"] == nil ? [.ignoreIfNoneMatch] : [] }
+      #expect(await harness.run(Self.spec { _ in }).object?.remark?.contains("If-None-Match") == true)
+      harness.store.put("films/film.mp4", bytes: [1, 2, 3])
+      let outcome = await harness.run(Self.spec { _ in })
+      #expect(outcome.failure?.code == .destinationExists, "\(outcome)")
+      #expect(harness.store.objects["films/film.mp4"]?.bytes == [1, 2, 3])
+    }
+  }
+
   // MARK: Create
 
   @Test(
@@ -96,6 +128,85 @@ import Testing
       let outcome = await other.value
       #expect(outcome.failure == nil, "\(outcome)")
       Self.expectThere(harness)
+    }
+  }
+
+  @Test("a lost answer to the beginning ends nothing where the uploads must not be listed", arguments: [403, 501])
+  func lostCreateWithoutList(status: Int) async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes())
+      harness.store.script { request in
+        switch request.operation {
+        case .createUpload where request.ordinal == 1: [.closeAfterApplying]
+        case .listUploads: [.status(status)]
+        default: []
+        }
+      }
+      let (spec, ledger) = (Self.spec(), UploadRecordingLedger())
+      #expect(await harness.run(spec, ledger: ledger).failure?.class == .retry)
+      let second = await harness.run(spec, from: ledger.last)
+      #expect(second.failure == nil, "\(second)")
+      try await harness.engine.abort(spec, from: #require(ledger.last))
+    }
+  }
+
+  @Test("a source that changes after a lost answer to the beginning leaves no upload") func lostCreateAndChanged()
+    async throws
+  {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes())
+      harness.store.script { $0.operation == .createUpload && $0.ordinal == 1 ? [.closeAfterApplying] : [] }
+      let (spec, ledger) = (Self.spec(), UploadRecordingLedger())
+      #expect(await harness.run(spec, ledger: ledger).failure?.class == .retry)
+      let other = OriginContent(seed: 9).bytes(0..<Int64(Self.size))
+      try write(other, to: "\(harness.sourcePath).new")
+      rename("\(harness.sourcePath).new", harness.sourcePath)
+      let second = await harness.run(spec, from: ledger.last)
+      #expect(second.failure == nil, "\(second)")
+      Self.expectThere(harness, other)
+    }
+  }
+
+  @Test("an upload whose beginning is answered after the run was stopped, or lost its task, is given up")
+  func stoppedWhileCreating() async throws {
+    for isRevoked in [false, true] {
+      try await UploadHarness.run { harness in
+        try harness.put(Self.bytes())
+        let gate = OriginGate()
+        harness.store.always(.createUpload, .holdAnswer(gate))
+        let (spec, ledger) = (Self.spec(), UploadRecordingLedger())
+        let run = Task { await harness.run(spec, ledger: ledger) }
+        await gate.reached()
+        if isRevoked { ledger.revoke() } else { run.cancel() }
+        if !isRevoked { #expect(await run.value == .stopped) }
+        #expect(harness.store.uploads.count == 1)
+        gate.open()
+        #expect(await run.value == .stopped)
+        try await eventually("nothing is left") { harness.store.uploads.isEmpty }
+      }
+    }
+  }
+
+  @Test("a credential that may only write uploads once, of one part and of many", arguments: [size, small])
+  func writeOnly(size: Int) async throws {
+    for isEncrypted in [false, true] {
+      try await upload(
+        Self.bytes(size),
+        script: { request in
+          switch request.operation {
+          case .headObject: [.status(403)]
+          case .putObject where isEncrypted:
+            [.header("ETag", "\"of-an-encrypted-object\""), .header("x-amz-checksum-crc32c", nil)]
+          default: []
+          }
+        }
+      ).run { harness, outcome in
+        #expect(outcome.failure == nil, "\(outcome)")
+        #expect(outcome.object?.etag != nil)
+        #expect(harness.store.exchanges(.completeUpload).count == (size == Self.size ? 1 : 0))
+        #expect(harness.store.exchanges(.putObject).count == (size == Self.size ? 0 : 1))
+        Self.expectThere(harness, Self.bytes(size))
+      }
     }
   }
 

@@ -295,8 +295,8 @@ import Testing
         let outcome = await harness.run(Self.spec(harness))
         #expect(outcome.object?.size == Self.large && outcome.object?.remark == nil, "\(outcome)")
         #expect(harness.store.objects.count == 1)
-        // The parts of the lost upload are given up; those of the file stay, because a server may refer to them.
-        #expect(harness.store.uploads.values.filter(\.isPartial).count == 2)
+        // The parts of the lost upload are given up, and those of the file are not needed once they are joined.
+        #expect(harness.store.uploads.isEmpty)
       }
     }
   }
@@ -316,6 +316,127 @@ import Testing
       #expect(second.object?.size == Self.large, "\(second)")
       #expect(second.object?.remark?.contains("second time") == true)
       #expect(harness.store.objects.count == 2)
+    }
+  }
+
+  @Test("parts are ended only once the server says that the joined upload is whole, and it is waited for")
+  func joinsSlowly() async throws {
+    try await UploadHarness.run { harness in
+      try Self.putLarge(harness)
+      let asked = Lock(0)
+      harness.store.script { request in
+        guard request.operation == .tusHead else { return [] }
+        let number = asked.withLock { count in
+          count += 1
+          return count
+        }
+        return number <= 3 ? [.header("Upload-Offset", nil)] : []
+      }
+      let outcome = await harness.run(Self.spec(harness))
+      #expect(outcome.object?.verified == .size && outcome.object?.remark == nil, "\(outcome)")
+      let first = harness.store.exchanges.firstIndex { $0.operation == .tusDelete }
+      let last = harness.store.exchanges.lastIndex { $0.operation == .tusHead }
+      #expect(try #require(first) > #require(last))
+      #expect(harness.store.uploads.isEmpty && harness.store.objects.count == 1)
+    }
+  }
+
+  @Test("a server that never says that it has joined the parts keeps them, and the task says so") func neverJoins()
+    async throws
+  {
+    try await UploadHarness.run { harness in
+      try Self.putLarge(harness)
+      harness.store.always(.tusHead, .header("Upload-Offset", nil))
+      let outcome = await harness.run(Self.spec(harness))
+      #expect(outcome.object?.verified == UploadVerification.none, "\(outcome)")
+      #expect(outcome.object?.remark?.contains("joined the parts") == true)
+      #expect(harness.store.exchanges(.tusDelete).isEmpty)
+    }
+  }
+
+  @Test("a run after a crash between joining and its record's end joins nothing a second time")
+  func crashAfterJoining() async throws {
+    try await UploadHarness.run { harness in
+      try Self.putLarge(harness)
+      let (spec, ledger) = (Self.spec(harness), UploadRecordingLedger())
+      // The parts are gone, and the worker dies before it has told.
+      harness.store.script { $0.operation == .tusHead && $0.ordinal == 1 ? [.status(500)] : [] }
+      let first = await harness.run(spec, ledger: ledger)
+      #expect(first.failure?.class == .retry, "\(first)")
+      for upload in harness.store.uploads.keys { harness.store.expire(upload) }
+      let outcome = await harness.run(spec, from: ledger.last)
+      #expect(outcome.object?.size == Self.large && outcome.object?.remark == nil, "\(outcome)")
+      #expect(harness.store.objects.count == 1)
+      #expect(harness.store.exchanges(.tusCreate).count == 3)
+    }
+  }
+
+  @Test("a failure of one part asks about this part alone") func asksAboutOne() async throws {
+    try await UploadHarness.run { harness in
+      try Self.putLarge(harness)
+      harness.store.script { $0.operation == .tusPatch && $0.ordinal == 3 ? [.status(500)] : [] }
+      #expect(await harness.run(Self.spec(harness)).failure == nil)
+      let failed = harness.store.exchanges(.tusPatch).first { $0.request.ordinal == 3 }?.request.path
+      let heads = harness.store.exchanges(.tusHead).map(\.request.path)
+      // The last is that of the joined upload.
+      #expect(heads.dropLast() == [try #require(failed)])
+    }
+  }
+
+  // MARK: Bounds
+
+  @Test("an upload with checksums holds one request in memory, not all it has sent") func bounded() async throws {
+    var options = StoreOptions()
+    options.tusExtensions.removeAll { $0 == "concatenation" }
+    options.keepsBodiesUpTo = 0
+    try await UploadHarness.run(options: options) { harness in
+      try harness.put([])
+      guard truncate(harness.sourcePath, 384 << 20) == 0 else { throw SystemError.last("truncate") }
+      let resident = Lock<[Int]>([])
+      harness.store.script { request in
+        if request.operation == .tusPatch {
+          let text = (try? TextFile.read("/proc/self/statm")) ?? ""
+          resident.withLock { $0.append((Int(text.split(separator: " ")[1]) ?? 0) * 4096) }
+        }
+        return []
+      }
+      let outcome = await harness.run(Self.spec(harness))
+      #expect(outcome.failure == nil, "\(outcome)")
+      let seen = resident.withLock { $0 }
+      #expect(seen.count == 48)
+      #expect((seen.last ?? 0) - (seen.dropFirst(2).first ?? 0) < 192 << 20, "\(seen)")
+    }
+  }
+
+  // MARK: Lost creations
+
+  @Test("an upload whose creation is answered after the run was stopped is ended") func stoppedWhileCreating()
+    async throws
+  {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes())
+      let gate = OriginGate()
+      harness.store.always(.tusCreate, .holdAnswer(gate))
+      let spec = Self.spec(harness)
+      let run = Task { await harness.run(spec) }
+      await gate.reached()
+      run.cancel()
+      #expect(await run.value == .stopped)
+      #expect(harness.store.uploads.count == 1)
+      gate.open()
+      try await eventually("nothing is left") { harness.store.uploads.isEmpty }
+    }
+  }
+
+  @Test("after a lost answer to a creation the task says that an empty upload may be left") func orphan() async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes())
+      let (spec, ledger) = (Self.spec(harness), UploadRecordingLedger())
+      harness.store.script { $0.operation == .tusCreate && $0.ordinal == 1 ? [.closeAfterApplying] : [] }
+      #expect(await harness.run(spec, ledger: ledger).failure?.class == .retry)
+      let outcome = await harness.run(spec, from: ledger.last)
+      #expect(outcome.object?.remark?.contains("creation") == true, "\(outcome)")
+      #expect(harness.store.objects.count == 1)
     }
   }
 }

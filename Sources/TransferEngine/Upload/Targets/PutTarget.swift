@@ -5,6 +5,9 @@ import ReelhaulSystem
 import TaskCore
 
 /// One PUT or POST of the whole file to a URL, which may be presigned. It cannot be resumed.
+///
+/// A POST is not idempotent. Once the whole file has been sent, the lost answer to it ends the task for good, unless the
+/// task's own `Idempotency-Key` says that the server tells a second request from a new one.
 struct PutTarget: UploadTarget {
   let url: CurlURL
   let lane: HTTPLane
@@ -15,21 +18,28 @@ struct PutTarget: UploadTarget {
   let ledger: any TransferLedger
 
   private static let redirects = 5
+  private static let idempotencyKey = "idempotency-key"
   /// Each direction must move this much.
   private static let lowSpeed = CurlRequest.LowSpeed(bytesPerSecond: 512, seconds: 60)
 
   var location: String { URLRedaction.redact(url.text) }
 
   func plan(size: Int64) async throws -> UploadPlan {
-    UploadPlan(segmentSize: max(1, size), parallel: 1, publishesAtOnce: true)
+    UploadPlan(
+      segmentSize: max(1, size), parallel: 1, publishesAtOnce: true,
+      isSentOnce: method == .post && !fields.contains { $0.name.lowercased() == Self.idempotencyKey })
   }
 
   func look() async throws -> UploadedObject? {
     // A presigned URL is for one method alone.
     guard method == .put, !isPresigned else { return nil }
     let answer = try await call(CurlRequest(.head, url: url.text, headers: headers()))
-    guard answer.isSuccess else { return nil }
-    return UploadedObject(size: answer.size, etag: answer.head["etag"])
+    switch answer.status {
+    case 200..<300: return UploadedObject(size: answer.size, etag: answer.head["etag"])
+    // The server cannot tell now: a file that is there must not be replaced for that.
+    case 408, 425, 429, 500, 502, 503, 504: throw TaskFailure(refusing: answer, url: url.text)
+    default: return nil
+    }
   }
 
   func begin(_ upload: UploadOrder) async throws -> [UInt8] { Array("{}".utf8) }
@@ -50,7 +60,14 @@ struct PutTarget: UploadTarget {
       var more: [(name: String, value: String)] = [("Content-Type", contentType ?? "application/octet-stream")]
       if let sha256 = upload.sha256 { more.append(("Repr-Digest", "sha-256=:\(Base64.encode(sha256)):")) }
       if upload.ifExists == .fail, method == .put, !isPresigned { more.append(("If-None-Match", "*")) }
-      let body = upload.body.streaming(segment.range)
+      if method == .post, !fields.contains(where: { $0.name.lowercased() == Self.idempotencyKey }) {
+        more.append(("Idempotency-Key", "\"\(upload.task)-\(upload.generation)\""))
+      }
+      let isSentOnce = upload.plan.isSentOnce
+      let body = upload.body.streaming(segment.range) {
+        if isSentOnce { try await upload.publishing(true) }
+      }
+      if isSentOnce, segment.range.isEmpty { try await upload.publishing(true) }
       var request = CurlRequest(
         method, url: place.text, headers: (place.isSameOrigin(as: url) ? headers() : []) + more,
         lowSpeed: Self.lowSpeed)
@@ -60,7 +77,14 @@ struct PutTarget: UploadTarget {
       do {
         answer = try await call(request)
       } catch {
-        throw body.failure ?? error
+        throw isSentOnce ? await doubt(body, upload, error) : body.failure ?? error
+      }
+      if isSentOnce, !answer.isSuccess {
+        // These come from a server or gateway that does not know what became of the request.
+        if body.isSent, [500, 502, 504].contains(answer.status) {
+          throw UploadRun.answerLost(at: location, "status \(answer.status)")
+        }
+        if body.isSent { try await upload.publishing(false) }
       }
       switch answer.status {
       case 200..<300:
@@ -92,8 +116,10 @@ struct PutTarget: UploadTarget {
 
   func finish(_ upload: UploadOrder, session: [UInt8], receipts: [UploadReceipt]) async throws -> UploadedObject {
     let receipt = receipts.first
-    var object =
-      try await look() ?? UploadedObject(etag: receipt.flatMap { $0.etag.isEmpty ? nil : $0.etag })
+    var there: UploadedObject?
+    // The answer to the request said that the file is there.
+    do { there = try await look() } catch is TaskFailure {}
+    var object = there ?? UploadedObject(etag: receipt.flatMap { $0.etag.isEmpty ? nil : $0.etag })
     object.verified =
       receipt?.verified ?? (object.size == nil ? .none : .size)
     if upload.ifExists == .fail {
@@ -105,6 +131,21 @@ struct PutTarget: UploadTarget {
   }
 
   func abort(session: [UInt8]) async throws {}
+
+  /// What it means that a request which must not be repeated got no answer.
+  private func doubt(_ body: UploadBody, _ upload: UploadOrder, _ error: any Error) async -> any Error {
+    if let failure = body.failure { return failure }
+    guard let failure = error as? TaskFailure else { return error }
+    // An empty body is sent with the head.
+    let isSent = body.isSent && (upload.size > 0 || Self.afterRequest.contains(failure.code.rawValue))
+    guard !isSent else { return UploadRun.answerLost(at: location, failure.code.rawValue) }
+    // If this cannot be recorded, the next run has the doubt.
+    try? await upload.publishing(false)
+    return failure
+  }
+
+  private static let afterRequest = Set(
+    [CurlError.Code.noResponse, .cut, .timedOut, .receiveFailed, .badResponse, .canceled].map(\.name))
 
   // MARK: Requests
 
@@ -148,6 +189,7 @@ struct PutTarget: UploadTarget {
   ) async throws {
     var offset: Int64 = 0
     while offset < upload.size {
+      try Task.checkCancellation()
       let end = min(upload.size, offset + 1 << 20)
       let bytes = try await source.read(offset..<end)
       bytes.withUnsafeBytes { body($0) }

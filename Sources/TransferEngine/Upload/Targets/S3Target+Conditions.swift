@@ -6,7 +6,28 @@ import TaskCore
 extension S3Target {
   private func conditions() async throws -> S3Conditions? {
     let (store, isAWS) = try await client.store()
-    return isAWS ? .honoured : S3Conditions.of(store)
+    return isAWS ? .proven : S3Conditions.of(store)
+  }
+
+  func refusesToReplace(_ upload: UploadOrder) async throws -> Bool {
+    try await upload.plan.publishesAtOnce && conditions() == .proven
+  }
+
+  /// Asks a bucket once whether `If-None-Match` alone keeps an object: with the one that was just made, so that its bytes are
+  /// the same afterwards whatever the store does.
+  func proveConditions(_ upload: UploadOrder, _ call: S3Client.Call) async throws {
+    guard upload.ifExists == .fail, upload.replaces == nil, try await conditions() == .honoured else { return }
+    let store = try await client.store().name
+    var question = call
+    question.headers.append(HeaderField(name: "If-None-Match", value: "*"))
+    do {
+      _ = try await client.send(question)
+      S3Conditions.learn(.ignored, of: store)
+    } catch let error as S3Error {
+      if error.status == 412 { S3Conditions.learn(.proven, of: store) }
+    } catch is TaskFailure {
+      // The next object asks again.
+    }
   }
 
   /// Sends the request that makes the object, with its condition.
@@ -48,7 +69,7 @@ extension S3Target {
 
   /// Looks once more before the object is made, where the store may not look at the condition.
   func checkDestination(_ upload: UploadOrder) async throws {
-    guard upload.ifExists == .fail, upload.replaces == nil, try await conditions() != .honoured,
+    guard upload.ifExists == .fail, upload.replaces == nil, ![.proven, .honoured].contains(try await conditions()),
       let there = try await look(), there.owner?.task != upload.task
     else { return }
     throw try await occupied(upload)
@@ -57,7 +78,7 @@ extension S3Target {
   func remark(_ upload: UploadOrder) async throws -> String? {
     guard upload.ifExists == .fail, upload.replaces == nil else { return nil }
     switch try await conditions() {
-    case .honoured: return nil
+    case .proven, .honoured: return nil
     case .ignored: return "no overwrite is not guaranteed: the store does not look at If-None-Match"
     case .untold, nil: return "no overwrite is not guaranteed: it is not known whether the store looks at If-None-Match"
     }

@@ -19,6 +19,8 @@ struct S3Target: UploadTarget {
   static let standardPart: Int64 = 8 << 20
   private static let mostParts: Int64 = 10_000
   private static let parallel = 16
+  /// Of a listing of the uploads to one key.
+  private static let mostPages = 100
   /// Bytes of parts that one upload holds in memory: a part is held whole while it is sent.
   private static let mostHeld: Int64 = 256 << 20
   /// How often a request that finishes an upload is sent.
@@ -48,16 +50,30 @@ struct S3Target: UploadTarget {
     return UploadPlan(segmentSize: part, parallel: max(1, min(Self.parallel, Int(Self.mostHeld / part))))
   }
 
+  /// What a store says of the key.
+  private enum Look {
+    case absent
+    /// Nobody may read the object with this credential. Without the right to list the bucket, a missing one looks so too.
+    case forbidden
+    case found(UploadedObject)
+  }
+
   func look() async throws -> UploadedObject? {
+    if case .found(let object) = try await head() { object } else { nil }
+  }
+
+  private func head() async throws -> Look {
     let call = S3Client.Call(
       method: .head, key: key, headers: [HeaderField(name: "x-amz-checksum-mode", value: "ENABLED")])
     let head: CurlHead
     do {
       head = try await client.send(call).head
     } catch let error as S3Error {
-      // Without the right to list the bucket, a missing object looks like a forbidden one.
-      if error.status == 404 || error.status == 403 { return nil }
-      throw client.failure(error, key)
+      switch error.status {
+      case 404: return .absent
+      case 403: return .forbidden
+      default: throw client.failure(error, key)
+      }
     }
     var object = UploadedObject(
       size: head["content-length"].flatMap { Int64($0) }, etag: head["etag"], versionID: head["x-amz-version-id"])
@@ -67,7 +83,7 @@ struct S3Target: UploadTarget {
       object.owner = .init(task: task, generation: generation)
     }
     if head["x-amz-checksum-type"] == Self.wholeChecksum.value { object.checksum = head["x-amz-checksum-crc32c"] }
-    return object
+    return .found(object)
   }
 
   func begin(_ upload: UploadOrder) async throws -> [UInt8] {
@@ -109,6 +125,7 @@ struct S3Target: UploadTarget {
     var receipts: [Int: UploadReceipt] = [:]
     let count = upload.plan.segments(of: upload.size)
     for part in listed where (1...count).contains(part.number) {
+      try Task.checkCancellation()
       let range = upload.plan.range(of: part.number - 1, size: upload.size)
       guard part.size == Int64(range.count) else { continue }
       if session.copies {
@@ -128,7 +145,16 @@ struct S3Target: UploadTarget {
 
   func forget(_ plan: UploadPlan, since milliseconds: Int64) async throws {
     guard !plan.publishesAtOnce else { return }
-    for found in try await failing({ try await uploads() }) {
+    let open: [S3UploadList.Upload]
+    do {
+      open = try await uploads()
+    } catch let error as S3Error where [403, 405, 501].contains(error.status) {
+      // Who may write need not be allowed to list. What was left, if anything was, stays until the bucket's own rule.
+      return
+    } catch {
+      throw client.failure(error, key)
+    }
+    for found in open {
       // Begun when this task was about to, and nobody has sent anything.
       guard let initiated = found.initiated.map({ $0.microseconds / 1000 }),
         (milliseconds - 5000...milliseconds + 60_000).contains(initiated),
@@ -141,6 +167,12 @@ struct S3Target: UploadTarget {
   func send(_ segment: UploadSegment, of upload: UploadOrder, session: [UInt8]) async throws -> UploadReceipt {
     let session = try Session(session)
     if session.copies { return try await copy(segment, of: upload, session) }
+    return try await client.holding(Int64(segment.range.count)) { try await put(segment, of: upload, session) }
+  }
+
+  private func put(
+    _ segment: UploadSegment, of upload: UploadOrder, _ session: Session
+  ) async throws -> UploadReceipt {
     let bytes = try await upload.body.source.read(segment.range)
     let isPlain = try await client.isPlain()
     let (sums, hash) = try await client.computing {
@@ -175,6 +207,7 @@ struct S3Target: UploadTarget {
       }
       throw client.failure(error, key)
     }
+    if session.uploadID == nil { try await proveConditions(upload, call) }
     guard let etag = head["etag"] else { throw TaskFailure.badResponse("a part has no ETag", url: location) }
     let echoed = head["x-amz-checksum-crc32c"]
     let proof =
@@ -202,7 +235,13 @@ struct S3Target: UploadTarget {
       // The answer to the PUT says all that a HEAD would.
       object = UploadedObject(size: upload.size, etag: receipt.etag, versionID: receipt.versionID)
     }
-    if object == nil { object = try await look() }
+    if object == nil {
+      switch try await head() {
+      case .found(let there): object = there
+      case .forbidden: object = receipts.first.map { UploadedObject(etag: $0.etag, versionID: $0.versionID) }
+      case .absent: break
+      }
+    }
     guard var object else {
       throw TaskFailure.badResponse("the object is not there after its upload", url: location)
     }
@@ -249,6 +288,7 @@ struct S3Target: UploadTarget {
   private func crc32c(of source: any UploadSource) async throws -> String {
     var (crc, offset) = (UInt32(0), Int64(0))
     while offset < source.identity.size {
+      try Task.checkCancellation()
       let end = min(source.identity.size, offset + Self.standardPart)
       crc = try await source.read(offset..<end).withUnsafeBytes { ReelhaulSystem.crc32c($0, continuing: crc) }
       offset = end
@@ -286,10 +326,12 @@ struct S3Target: UploadTarget {
       call.headers += [HeaderField(name: "x-amz-checksum-crc32c", value: whole), Self.wholeChecksum]
     }
     var isWhole = false
+    var etag: String?
     do {
       let told = try await conditionally(upload, call) { call in
         try await client.document(S3CompletedUpload.self, call)
       }
+      etag = told.etag
       if let whole, let crc = told.crc32c, told.checksumType == Self.wholeChecksum.value {
         guard crc == whole else { throw damaged }
         isWhole = true
@@ -315,7 +357,13 @@ struct S3Target: UploadTarget {
     {
       // A look tells whether it was done.
     }
-    guard var object = try await own(upload) else {
+    var object: UploadedObject
+    switch try await head() {
+    case .found(let there) where there.owner == .init(task: upload.task, generation: upload.generation): object = there
+    case .forbidden where etag != nil:
+      // Who may only write gets no other word than this.
+      object = UploadedObject(etag: etag)
+    default:
       try await client.pause(Self.finishPause)
       return nil
     }
@@ -349,6 +397,7 @@ struct S3Target: UploadTarget {
   private func uploads() async throws -> [S3UploadList.Upload] {
     var uploads: [S3UploadList.Upload] = []
     var next: S3UploadList.Marker?
+    var pages = 0
     repeat {
       var query: S3Query = ["uploads": "", "prefix": key, "encoding-type": "url"]
       if let next {
@@ -358,7 +407,9 @@ struct S3Target: UploadTarget {
       let page = try await client.document(S3UploadList.self, S3Client.Call(method: .get, query: query))
       uploads += page.uploads.filter { $0.key.utf8.elementsEqual(key.utf8) }
       next = page.next
-    } while next != nil && uploads.count < 1000
+      pages += 1
+      // Those of the key itself come first; its prefix may have any number of others.
+    } while next?.key.utf8.elementsEqual(key.utf8) == true && pages < Self.mostPages
     return uploads
   }
 

@@ -23,6 +23,8 @@ struct TusTarget: UploadTarget {
   /// Smaller files are not worth several uploads.
   private static let leastSegment: Int64 = 64 << 20
   private static let parallel: Int64 = 4
+  /// How often a joined upload is looked at until it is whole: for about 15 seconds.
+  private static let looks = 11
 
   fileprivate struct Session {
     /// One URL for each segment.
@@ -33,7 +35,14 @@ struct TusTarget: UploadTarget {
     var terminates = false
     /// Whether a former upload of the same file may have ended, whose answer was lost.
     var isAgain = false
+    /// Whether the answer to a creation may have been lost.
+    var hasOrphan = false
+    /// The upload that the others were joined to.
+    var joined: String?
   }
+
+  /// Whether an earlier creation may have left an upload.
+  private let hasOrphan = Lock(false)
 
   var location: String { URLRedaction.redact(endpoint.text) }
 
@@ -60,7 +69,8 @@ struct TusTarget: UploadTarget {
     var session = Session(
       hashes: parameters.checksum != UploadParameters.Checksum.none && server.extensions.contains("checksum")
         && server.hashes.contains("sha256"),
-      terminates: server.extensions.contains("termination"), isAgain: upload.mayBeThere)
+      terminates: server.extensions.contains("termination"), isAgain: upload.mayBeThere,
+      hasOrphan: hasOrphan.withLock { $0 })
     let count = upload.plan.segments(of: upload.size)
     for segment in 0..<count {
       let size = upload.plan.range(of: segment, size: upload.size).count
@@ -68,6 +78,7 @@ struct TusTarget: UploadTarget {
       if count > 1 { headers.append(("Upload-Concat", "partial")) } else { headers.append(metadata(upload)) }
       do {
         session.urls.append(try await create(headers))
+        if count > 1, segment < count - 1 { try await upload.record(session.json) }
       } catch {
         try? await abort(session: session.json)
         throw error
@@ -79,8 +90,15 @@ struct TusTarget: UploadTarget {
   func resume(_ upload: UploadOrder, session: [UInt8], source: any UploadSource) async throws -> UploadStanding {
     let session = try Session(session)
     let count = upload.plan.segments(of: upload.size)
-    guard session.urls.count == count else { return .gone }
+    guard session.urls.count == count else {
+      hasOrphan.withLock { $0 = true }
+      return .gone
+    }
     var receipts: [Int: UploadReceipt] = [:]
+    guard session.joined == nil else {
+      for segment in 0..<count { receipts[segment] = UploadReceipt(segment: segment) }
+      return .open(receipts)
+    }
     var partial: [Int: Int64] = [:]
     for (segment, url) in session.urls.enumerated() {
       let size = Int64(upload.plan.range(of: segment, size: upload.size).count)
@@ -93,7 +111,14 @@ struct TusTarget: UploadTarget {
     return .open(receipts, partial: partial)
   }
 
-  func forget(_ plan: UploadPlan, since milliseconds: Int64) async throws {}
+  /// tus does not list uploads: one whose URL nobody has heard of stays until the server lets it expire.
+  func forget(_ plan: UploadPlan, since milliseconds: Int64) async throws { hasOrphan.withLock { $0 = true } }
+
+  func kept(of segment: Int, of upload: UploadOrder, session: [UInt8]) async throws -> Int64? {
+    let session = try Session(session)
+    return try await offset(
+      of: session.urls[segment], size: Int64(upload.plan.range(of: segment, size: upload.size).count))
+  }
 
   func send(_ segment: UploadSegment, of upload: UploadOrder, session: [UInt8]) async throws -> UploadReceipt {
     let session = try Session(session)
@@ -109,74 +134,153 @@ struct TusTarget: UploadTarget {
       var headers = headers(for: url)
       headers.append(("Upload-Offset", "\(offset - segment.range.lowerBound)"))
       headers.append(("Content-Type", "application/offset+octet-stream"))
-      let body: UploadBody
-      if session.hashes {
-        let bytes = try await upload.body.source.read(piece)
-        headers.append(("Upload-Checksum", "sha256 \(Base64.encode(digest(.sha256, of: bytes)))"))
-        body = upload.body.holding(bytes)
-      } else {
-        body = upload.body.streaming(piece)
-      }
+      let request = CurlRequest(.patch, url: url, headers: headers, lowSpeed: .init(bytesPerSecond: 512, seconds: 60))
+      let (body, answer) =
+        session.hashes
+        ? try await lane.held.holding(Int64(piece.count)) { try await hashed(request, piece, of: upload) }
+        : try await sent(request, upload.body.streaming(piece), until: piece.upperBound)
       bodies.append(body)
-      var request = CurlRequest(.patch, url: url, headers: headers, lowSpeed: .init(bytesPerSecond: 512, seconds: 60))
-      request.body = body
+      // Others have made it already, and take nothing more.
+      if piece.isEmpty, [400, 403, 404, 405, 409, 410, 415].contains(answer.status) { break }
       do {
-        let answer = try await lane.answer(request, pulse: ledger.pulse)
-        // Others have made it already, and take nothing more.
-        if piece.isEmpty, [400, 403, 404, 405, 409, 410, 415].contains(answer.status) { break }
         offset = try next(answer, piece, of: segment, url: url)
       } catch let failure as TaskFailure {
-        throw body.failure ?? UploadInterrupted(failure, before: piece.upperBound)
-      } catch {
-        throw body.failure ?? error
+        throw UploadInterrupted(failure, before: piece.upperBound)
       }
     } while offset < segment.range.upperBound
     return withExtendedLifetime(bodies) { UploadReceipt(segment: segment.number) }
   }
 
+  private func hashed(
+    _ request: CurlRequest, _ piece: Range<Int64>, of upload: UploadOrder
+  ) async throws -> (UploadBody, HTTPAnswer) {
+    let bytes = try await upload.body.source.read(piece)
+    var request = request
+    request.headers.append(("Upload-Checksum", "sha256 \(Base64.encode(digest(.sha256, of: bytes)))"))
+    return try await sent(request, upload.body.holding(bytes), until: piece.upperBound)
+  }
+
+  private func sent(
+    _ request: CurlRequest, _ body: UploadBody, until end: Int64
+  ) async throws -> (UploadBody, HTTPAnswer) {
+    var request = request
+    request.body = body
+    defer { body.release() }
+    do {
+      return (body, try await lane.answer(request, pulse: ledger.pulse))
+    } catch let failure as TaskFailure {
+      throw body.failure ?? UploadInterrupted(failure, before: end)
+    } catch {
+      throw body.failure ?? error
+    }
+  }
+
   func finish(_ upload: UploadOrder, session: [UInt8], receipts: [UploadReceipt]) async throws -> UploadedObject {
-    let session = try Session(session)
-    var url = session.urls.first ?? endpoint.text
-    var object = UploadedObject(size: upload.size, verified: .size)
-    if session.isAgain || session.urls.count > 1 && upload.mayBeThere {
-      // tus does not tell which uploads a server has, and each has a place of its own.
-      object.remark =
-        "the answer to an earlier end of this upload was lost: the server may have the file a second time"
-    }
+    var session = try Session(session)
     if session.urls.count > 1 {
-      let parts = session.urls.joined(separator: " ")
-      url = try await create([("Upload-Concat", "final;\(parts)"), metadata(upload)])
+      if session.joined == nil { try await join(&session, upload) }
+      return try await joined(session, upload)
     }
-    object.location = url
-    guard let offset = try await offset(of: url, size: upload.size, isFinal: session.urls.count > 1) else {
+    var object = UploadedObject(size: upload.size, verified: .size)
+    object.location = session.urls.first ?? endpoint.text
+    object.remark = Self.remark(session)
+    guard let offset = try await offset(of: session.urls.first ?? endpoint.text, size: upload.size) else {
       object.size = nil
       object.verified = .none
-      object.remark = Self.forgotten(url).remark
+      object.remark = Self.remark(session, and: Self.forgottenRemark)
       return object
     }
-    guard offset == upload.size else {
-      throw TaskFailure(
-        code: .sizeMismatch, message: "\(URLRedaction.redact(url)) has \(offset) of \(upload.size) bytes",
-        class: .retry)
-    }
+    guard offset == upload.size else { throw Self.short(object.location ?? "", offset, upload) }
     return object
+  }
+
+  /// Lets the server make one upload of the parts, and records it: another run must not join them again.
+  private func join(_ session: inout Session, _ upload: UploadOrder) async throws {
+    if upload.mayBeThere { session.isAgain = true }
+    guard ledger.mayWrite else { throw CancellationError() }
+    let parts = session.urls.joined(separator: " ")
+    session.joined = try await create([("Upload-Concat", "final;\(parts)"), metadata(upload)])
+    try await upload.record(session.json)
+  }
+
+  /// What became of the joined upload. Its parts are not needed any more once the server has said that it is whole.
+  private func joined(_ session: Session, _ upload: UploadOrder) async throws -> UploadedObject {
+    let url = session.joined ?? endpoint.text
+    var object = UploadedObject(size: upload.size, location: url, verified: .size)
+    for number in 0..<Self.looks {
+      switch try await standing(of: url, size: upload.size) {
+      case .unknown:
+        object.size = nil
+        object.verified = .none
+        object.remark = Self.remark(session, and: Self.forgottenRemark)
+        return object
+      case .at(let offset) where offset < upload.size: throw Self.short(url, offset, upload)
+      case .at:
+        let isLeft = try await !removed(session.urls)
+        object.remark = Self.remark(
+          session, and: isLeft ? "the server keeps the parts beside the file until it lets them expire" : nil)
+        return object
+      case .joining: try await lane.loop.sleep(for: .milliseconds(min(2000, 100 << number)))
+      }
+    }
+    object.verified = .none
+    object.remark = Self.remark(session, and: "the server does not say whether it has joined the parts yet")
+    return object
+  }
+
+  /// Whether the parts of a joined upload are gone.
+  private func removed(_ urls: [String]) async throws -> Bool {
+    do {
+      return try await terminated(urls)
+    } catch is TaskFailure {
+      return false
+    }
+  }
+
+  private static func short(_ url: String, _ offset: Int64, _ upload: UploadOrder) -> TaskFailure {
+    TaskFailure(
+      code: .sizeMismatch, message: "\(URLRedaction.redact(url)) has \(offset) of \(upload.size) bytes", class: .retry)
+  }
+
+  /// What is not sure, because tus does not tell which uploads a server has, and each has a place of its own.
+  private static func remark(_ session: Session, and other: String? = nil) -> String? {
+    var remarks: [String] = []
+    if session.isAgain {
+      remarks.append("the answer to an earlier end of this upload was lost: the server may have the file a second time")
+    }
+    if session.hasOrphan {
+      remarks.append(
+        "the answer to the creation of an upload was lost: the server may keep an empty one until it lets it expire")
+    }
+    if let other { remarks.append(other) }
+    return remarks.isEmpty ? nil : remarks.joined(separator: "; ")
   }
 
   /// Some servers forget an upload as soon as they have taken its last byte.
   private static func forgotten(_ url: String) -> UploadedObject {
-    UploadedObject(location: url, remark: "the server took the whole file, and does not show it any more")
+    UploadedObject(location: url, remark: forgottenRemark)
   }
+
+  private static let forgottenRemark = "the server took the whole file, and does not show it any more"
 
   func abort(session: [UInt8]) async throws {
     let session = try Session(session)
     guard session.terminates else { return }
-    for url in session.urls {
+    _ = try await terminated(session.urls + [session.joined].compactMap(\.self))
+  }
+
+  /// Ends uploads; false if the server refuses it for one of them. Throws ``TaskFailure`` if it cannot do it now.
+  private func terminated(_ urls: [String]) async throws -> Bool {
+    var isDone = true
+    for url in urls {
       let answer = try await lane.answer(
         CurlRequest(.delete, url: url, headers: headers(for: url)), pulse: ledger.pulse)
+      if [403, 405].contains(answer.status) { isDone = false }
       guard answer.isSuccess || [403, 404, 405, 410].contains(answer.status) else {
         throw TaskFailure(refusing: answer, url: url)
       }
     }
+    return isDone
   }
 
   // MARK: Requests
@@ -223,23 +327,39 @@ struct TusTarget: UploadTarget {
     return url.text
   }
 
+  private enum Standing {
+    case unknown
+    case at(Int64)
+    /// The parts are being joined: it has no offset until this is done.
+    case joining
+  }
+
   /// Where the upload goes on; nil if the server does not know it.
-  private func offset(of url: String, size: Int64, isFinal: Bool = false) async throws -> Int64? {
+  private func offset(of url: String, size: Int64) async throws -> Int64? {
+    switch try await standing(of: url, size: size) {
+    case .unknown: nil
+    case .at(let offset): offset
+    case .joining: throw TaskFailure.badResponse("it has no Upload-Offset", url: url)
+    }
+  }
+
+  private func standing(of url: String, size: Int64) async throws -> Standing {
     let answer = try await lane.answer(
       CurlRequest(.head, url: url, headers: headers(for: url)), pulse: ledger.pulse)
-    if [403, 404, 410].contains(answer.status) { return nil }
+    if [403, 404, 410].contains(answer.status) { return .unknown }
     guard answer.isSuccess else { throw Self.failure(answer, url: url) }
     let length = answer.head["upload-length"].flatMap { Int64($0) }
-    // A server may tell the offset of a concatenated upload, or not.
-    let offset = answer.head["upload-offset"].flatMap { Int64($0) } ?? (isFinal ? length : nil)
-    guard let offset, offset >= 0 else { throw TaskFailure.badResponse("it has no Upload-Offset", url: url) }
+    guard let text = answer.head["upload-offset"] else { return .joining }
+    guard let offset = Int64(text), offset >= 0 else {
+      throw TaskFailure.badResponse("its Upload-Offset is not a number", url: url)
+    }
     guard length ?? size == size, offset <= size else {
       throw TaskFailure(
         code: .sizeMismatch,
         message: "\(URLRedaction.redact(url)) is at \(offset) of \(length ?? size) bytes, but \(size) were to be sent",
         class: .fail)
     }
-    return offset
+    return .at(offset)
   }
 
   /// Where the upload goes on after a piece.
@@ -308,6 +428,8 @@ extension TusTarget.Session {
           case "hashes": session.hashes = try reader.bool()
           case "terminates": session.terminates = try reader.bool()
           case "again": session.isAgain = try reader.bool()
+          case "orphan": session.hasOrphan = try reader.bool()
+          case "joined": session.joined = try reader.string()
           default: try reader.skip()
           }
         }
@@ -325,6 +447,8 @@ extension TusTarget.Session {
         json.member("hashes", hashes)
         json.member("terminates", terminates)
         json.member("again", isAgain)
+        if hasOrphan { json.member("orphan", true) }
+        if let joined { json.member("joined", joined) }
       }
     }
   }

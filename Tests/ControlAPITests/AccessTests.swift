@@ -1,0 +1,104 @@
+import HTTPServer
+import ReelhaulSystem
+import TaskCore
+import TaskStore
+import Testing
+
+@testable import ControlAPI
+
+@Suite struct AccessTests {
+  @Test("a scope allows what it names and what is below, and nothing above", arguments: TokenScope.allCases)
+  func scopes(scope: TokenScope) {
+    let principal = Principal(actor: "a", scope: scope)
+    for need in TokenScope.allCases {
+      let answer = Access.decide(.scope(need), isPerQueue: false, for: principal)
+      let ranks = TokenScope.allCases
+      let isEnough = ranks.firstIndex(of: scope)! >= ranks.firstIndex(of: need)!
+      #expect((answer == .allowed) == isEnough, "\(scope) for \(need)")
+    }
+    #expect(Access.decide(.nothing, isPerQueue: false, for: nil) == .allowed)
+    #expect(Access.decide(.read, isPerQueue: true, for: nil) == .unknown)
+  }
+
+  @Test("who is limited to queues may call only what heeds queues, with any scope") func queues() {
+    for scope in TokenScope.allCases {
+      let limited = Principal(actor: "a", scope: scope, queues: ["x"])
+      guard case .forbidden = Access.decide(.read, isPerQueue: false, for: limited) else {
+        Issue.record("it is allowed")
+        continue
+      }
+      #expect(Access.decide(.read, isPerQueue: true, for: limited) == .allowed)
+      #expect(limited.reaches(queue: "x") && !limited.reaches(queue: "y"))
+      #expect(limited.reachable(of: nil) == ["x"] && limited.reachable(of: ["x", "y"]) == ["x"])
+      #expect(limited.reachable(of: ["y"]) == [])
+    }
+    #expect(Principal.everybody.reachable(of: nil) == nil && Principal.everybody.reaches(queue: "any"))
+  }
+
+  @Test("every route names its need, and what it answers is in the description") func routes() {
+    for route in ControlAPI.routes {
+      #expect(route.namesNeed, "\(route.method) \(route.path)")
+      if case .nothing = route.need { continue }
+      #expect(route.path.hasPrefix("/v1/") || route.path == "/metrics", "\(route.path)")
+      // What changes something needs more than a look at it.
+      let isSession = route.path == "/v1/session"
+      if route.method != "GET", !isSession { #expect(route.need != .read, "\(route.method) \(route.path)") }
+    }
+  }
+
+  @Test("so many at once, then one an interval, each key for itself, and a bounded number of keys") func rates() {
+    var limit = RateLimit<String>(every: .seconds(6), burst: 3, mostKeys: 8)
+    let start = BootInstant(nanoseconds: 1_000_000_000_000)
+    for _ in 0..<3 { #expect(limit.admit("a", at: start) == nil) }
+    #expect(limit.admit("a", at: start) == .seconds(6) && limit.admit("b", at: start) == nil)
+    #expect(limit.admit("a", at: start + .seconds(5)) == .seconds(1))
+    #expect(limit.admit("a", at: start + .seconds(6)) == nil && limit.wait("a", at: start + .seconds(6)) != nil)
+    for number in 0..<1000 { _ = limit.admit("\(number)", at: start + .seconds(6)) }
+    // Those with the most to wait for are not forgotten because others come.
+    #expect(limit.wait("a", at: start + .seconds(6)) != nil)
+  }
+
+  @Test("a secret is random, is read only in its form, and is told by its SHA-256") func secrets() {
+    let (one, other) = (TokenSecret(), TokenSecret())
+    #expect(one.text.hasPrefix("rhl_") && one.text.utf8.count == 47 && one.hash.count == 32 && one != other)
+    #expect(TokenSecret(one.text) == one && TokenSecret(one.text + "x") == nil && TokenSecret("") == nil)
+    #expect(TokenSecret(String(one.text.dropLast()) + "\u{7f}") == nil)
+  }
+
+  @Test("addresses of clients are taken from proxies that are believed, and from nobody else") func clients() {
+    var settings = ControlAPI.Settings()
+    settings.isProxy = { $0.hasPrefix("10.") }
+    var request = HTTPRequest(
+      target: "/", headers: ["X-Forwarded-For": "1.1.1.1, 2.2.2.2, 10.0.0.2", "X-Forwarded-Proto": "https"])
+    request.peer = "10.0.0.1"
+    #expect(Client(request, settings).address == "2.2.2.2" && Client(request, settings).isSecure)
+    request.peer = "3.3.3.3"
+    #expect(Client(request, settings).address == "3.3.3.3" && !Client(request, settings).isSecure)
+    request.peer = "2001:db8:1:2:3:4:5:6"
+    #expect(Client(request, settings).network == "2001:db8:1:2")
+    settings.publicOrigin = "https://films.example"
+    #expect(Client(request, settings).isSecure)
+  }
+
+  @Test("the tag of a task tells its sequence, whatever its coding") func tags() {
+    let tag = EntityTag.of([1], sequence: 7)
+    #expect(EntityTag.matches(tag, sequence: 7) && !EntityTag.matches(tag, sequence: 8))
+    #expect(EntityTag.matches(EntityTag.compressed(tag), sequence: 7) && EntityTag.matches("\"7\"", sequence: 7))
+    #expect(EntityTag.matches(nil, sequence: 7) && EntityTag.matches("*", sequence: 7))
+    #expect(!EntityTag.matches("W/\"7-0\"", sequence: 7) && !EntityTag.matches("\"70-1\"", sequence: 7))
+    for field in [tag, "W/\(tag)", EntityTag.compressed(tag), "\"x\", \(tag)", "*"] {
+      #expect(EntityTag.isKnown(tag, in: field), "\(field)")
+    }
+    #expect(!EntityTag.isKnown(tag, in: "\"x\"") && !EntityTag.isKnown(tag, in: nil))
+  }
+
+  @Test(
+    "gzip is sent only to those who read it",
+    arguments: [
+      ("gzip", true), ("GZIP;q=0.5", true), ("br, gzip", true), ("*", true), ("gzip;q=0", false), ("br", false),
+      ("*;q=0", false), ("gzip;q=0, *", false), ("identity", false), ("", false),
+    ]) func codings(field: String, isAccepted: Bool)
+  {
+    #expect(Compressor.isAccepted(field) == isAccepted)
+  }
+}

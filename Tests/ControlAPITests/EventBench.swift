@@ -1,0 +1,157 @@
+import ControlAPI
+import HTTPServer
+import ReelhaulKafka
+import ReelhaulMessages
+import ReelhaulPostgres
+import ReelhaulSystem
+import TaskCore
+import TaskStore
+import TestKit
+import Testing
+
+/// A server of `/v1/events` over a topic of three partitions, whose events the test writes.
+struct EventBench: Sendable {
+  let kafka: KafkaConfiguration
+  let topics: TopicPlan
+  let producer: KafkaProducer
+
+  static let partitions = 3
+
+  /// Runs `body` on an embedded broker.
+  static func run(_ body: @escaping @Sendable (EventBench) async throws -> Void) async throws {
+    let topics = TopicPlan()
+    let broker = try DevelopmentBroker(
+      topics: [topics.events, topics.progress].map { TopicSpec(name: $0, partitions: partitions) })
+    try await run(KafkaConfiguration(bootstrap: broker.bootstrap), topics, body)
+    await broker.close()
+  }
+
+  static func run(
+    _ kafka: KafkaConfiguration, _ topics: TopicPlan, _ body: @escaping @Sendable (EventBench) async throws -> Void
+  ) async throws {
+    let bench = EventBench(kafka: kafka, topics: topics, producer: try KafkaProducer(kafka))
+    do {
+      try await body(bench)
+    } catch {
+      await bench.producer.close()
+      throw error
+    }
+    await bench.producer.close()
+  }
+
+  /// Serves while `body` runs, which gets the port.
+  func serving(
+    _ change: (inout EventHub.Settings, inout HTTPServer.Settings) -> Void = { _, _ in },
+    _ body: @escaping @Sendable (Int, HTTPServer) async throws -> Void
+  ) async throws {
+    let loop = EventLoop(name: "events")
+    defer { loop.shutdown() }
+    var (settings, server) = (EventHub.Settings(), HTTPServer.Settings())
+    change(&settings, &server)
+    try await PostgresPool.with(.patient(url: try await TestPostgres.shared.database()), size: 2) {
+      [settings, server] pool in
+      _ = try await Schema.migrator(pool).apply()
+      let hub = EventHub(loop: loop, kafka: kafka, topics: topics, settings: settings)
+      let api = ControlAPI(
+        store: PostgresStore(pool: pool), send: { _ in }, loop: loop, version: "1", events: hub)
+      let http = HTTPServer(loop: loop, settings: server, handler: api)
+      let port = try await http.start()
+      do {
+        try await body(port, http)
+      } catch {
+        await http.stop(within: .zero)
+        await hub.stop()
+        throw error
+      }
+      await http.stop(within: .zero)
+      await hub.stop()
+    }
+  }
+
+  func publish(
+    _ id: UniqueID, _ sequences: ClosedRange<Int> = 1...1, _ kind: TaskEvent.Kind = .submitted,
+    queue: String = "default",
+    labels: [String: String] = [:]
+  ) async throws {
+    try await producer.sendAll(sequences.map { message(id, $0, kind, queue: queue, labels: labels) })
+  }
+
+  func message(
+    _ id: UniqueID, _ sequence: Int, _ kind: TaskEvent.Kind, queue: String = "default", labels: [String: String] = [:]
+  ) -> KafkaMessage {
+    var spec = TaskSpec(id: id, kind: .noop, source: "noop://a/")
+    spec.queue = queue
+    spec.labels = labels
+    let at = Timestamp(microseconds: Clocks.realtimeMicroseconds())
+    let task = kind == .removed ? nil : TaskDocument(spec: spec, state: .queued, createdAt: at)
+    let event = TaskEvent(taskID: id, sequence: sequence, kind: kind, at: at, task: task)
+    return KafkaMessage(topic: topics.events, key: id.utf8, value: TaskEventJSON.encode(event))
+  }
+
+  func sample(of id: UniqueID) async throws {
+    let sample = ProgressSample(taskID: id, epoch: 1, bytesDone: 5, bytesTotal: 10, rate: 1)
+    try await producer.send(
+      topic: topics.progress, key: id.utf8, value: ProgressJSON.encode(sample, at: Timestamp(microseconds: 0)))
+  }
+}
+
+/// One client of `/v1/events`.
+final class EventClient: Sendable {
+  struct Event: Hashable, Sendable {
+    var id: String?
+    var name: String
+    var data: String
+
+    /// The task and the sequence of a state change.
+    var key: String {
+      guard let event = try? TaskEventJSON.decode(Array(data.utf8)) else { return name }
+      return "\(event.taskID) \(event.sequence)"
+    }
+  }
+
+  private let raw: RawClient
+  private let received = Lock("")
+
+  init(_ port: Int, _ query: String = "", after id: String? = nil) throws {
+    raw = try RawClient(port: port)
+    let header = id.map { "Last-Event-ID: \($0)\r\n" } ?? ""
+    raw.send("GET /v1/events\(query) HTTP/1.1\r\nHost: localhost\r\n\(header)\r\n")
+  }
+
+  var events: [Event] { Self.parse(received.withLock { $0 }) }
+
+  /// The events until there is one that fits, or the server ends the stream.
+  @discardableResult
+  func receive(until isEnough: ([Event]) -> Bool) -> [Event] {
+    let text = raw.receive { isEnough(Self.parse($0)) }
+    received.withLock { $0 += text }
+    return Self.parse(text)
+  }
+
+  /// Waits for a state change with this sequence.
+  @discardableResult
+  func receive(_ id: UniqueID, _ sequence: Int) -> [Event] {
+    let part = "\"taskId\":\"\(id)\",\"sequence\":\(sequence),"
+    return receive { $0.contains { $0.data.prefix(200).contains(part) } }
+  }
+
+  private static func parse(_ text: String) -> [Event] {
+    let body = text.split(separator: "\r\n\r\n", maxSplits: 1).last.map(String.init) ?? ""
+    // The last one may not be whole.
+    return body.components("\n\n").dropLast().compactMap { block in
+      var event = Event(id: nil, name: "message", data: "")
+      for line in block.split(separator: "\n") {
+        if line.hasPrefix("id: ") { event.id = String(line.dropFirst(4)) }
+        if line.hasPrefix("event: ") { event.name = String(line.dropFirst(7)) }
+        if line.hasPrefix("data: ") { event.data = String(line.dropFirst(6)) }
+      }
+      return event.data.isEmpty ? nil : event
+    }
+  }
+}
+
+extension String {
+  fileprivate func components(_ separator: String) -> [Substring] {
+    split(separator: separator, omittingEmptySubsequences: false)
+  }
+}

@@ -1,0 +1,172 @@
+import ControlAPI
+import HTTPServer
+import ReelhaulClient
+import ReelhaulSystem
+import TaskCore
+import TaskStore
+import TestKit
+import Testing
+
+/// What all answers have in common, and what a request can ask for beside its subject.
+@Suite struct ExchangeTests {
+  private static let task = #"{"kind": "noop", "source": "noop://a/"}"#
+
+  @Test("a request has an id, its own if it is plain, which its problem names, too") func ids() async throws {
+    try await APIBench.run { bench in
+      let own = await bench.ask("GET", "/v1/tasks/\(UniqueID.make())", "", ["X-Request-Id": "a-1.b/c=+:_"])
+      #expect(
+        own.headers["x-request-id"] == "a-1.b/c=+:_" && own.body.contains(#""requestId":"a-1.b\/c=+:_""#)
+          || own.body.contains(#""requestId":"a-1.b/c=+:_""#))
+      #expect(own.body.contains(#""type":"urn:reelhaul:problem:not_found","code":"not_found""#))
+      for wrong in ["a b", "a\"b", "", String(repeating: "a", count: 129), "ä"] {
+        let id = await bench.ask("GET", "/healthz", "", ["X-Request-Id": wrong]).headers["x-request-id"]
+        #expect(id.flatMap { UniqueID($0) } != nil, "\(wrong)")
+      }
+    }
+  }
+
+  @Test("long texts are compressed for those who read gzip, with a tag of their own") func compressed() async throws {
+    try await APIBench.run { bench in
+      let plain = await bench.ask("GET", "/assets/dashboard.js")
+      let small = await bench.ask("GET", "/assets/dashboard.js", "", ["Accept-Encoding": "gzip, br"])
+      #expect(plain.headers["content-encoding"] == nil && small.headers["content-encoding"] == "gzip")
+      #expect(plain.headers["vary"] == "Accept-Encoding" && small.headers["vary"] == "Accept-Encoding")
+      #expect(small.body.utf8.count < plain.body.utf8.count && plain.headers["etag"] != small.headers["etag"])
+      for tag in [plain.headers["etag"], small.headers["etag"]] {
+        for coding in ["gzip", "identity"] {
+          let known = ["If-None-Match": tag ?? "", "Accept-Encoding": coding]
+          #expect(await bench.ask("GET", "/assets/dashboard.js", "", known).status == 304)
+        }
+      }
+      #expect(await bench.ask("GET", "/healthz", "", ["Accept-Encoding": "gzip"]).headers["content-encoding"] == nil)
+    }
+  }
+
+  @Test("an action with the tag of a task is sent only while the task is as it was") func preconditions() async throws {
+    try await APIBench.run { bench in
+      let id = try await bench.add(to: "default")
+      let tag = try #require(await bench.ask("GET", "/v1/tasks/\(id)").headers["etag"])
+      let pause = await bench.ask("POST", "/v1/tasks/\(id)/actions/pause", "{}", ["If-Match": tag])
+      #expect(pause.status == 202)
+      let cancel = await bench.ask("POST", "/v1/tasks/\(id)/actions/cancel", "{}", ["If-Match": tag])
+      #expect(cancel.status == 412 && cancel.body.contains("precondition_failed"))
+      #expect(await bench.ask("GET", "/v1/tasks/\(id)", "", ["If-None-Match": tag]).status == 200)
+      #expect(bench.sent.withLock { $0.count } == 1)
+    }
+  }
+
+  @Test("who waits is told what became of a submit and of a command, and why it was refused") func waits() async throws
+  {
+    try await APIBench.run { bench in
+      let id = UniqueID.make()
+      let body = #"{"id": "\#(id)", "kind": "noop", "source": "noop://a/"}"#
+      let made = await bench.ask("POST", "/v1/tasks?wait=applied&timeout=20", body)
+      #expect(made.status == 200 && made.body == #"{"id":"\#(id)","outcome":"applied"}"#, "\(made)")
+      #expect(await bench.ask("POST", "/v1/tasks?wait=applied", body).body.contains("duplicate"))
+      let paused = await bench.ask("POST", "/v1/tasks/\(id)/actions/pause?wait=applied", "{}")
+      #expect(paused.status == 200 && paused.body.contains(#""action":"pause","outcome":"applied"}"#), "\(paused)")
+      let refused = await bench.ask("POST", "/v1/tasks/\(id)/actions/retry?wait=applied", "{}")
+      #expect(refused.status == 409 && refused.body.contains(#""code":"refused""#), "\(refused)")
+      #expect(refused.body.contains(#""reason":"illegal_transition""#))
+      let lines = "\(body)\n{\"command\": \"retry\", \"taskId\": \"\(id)\"}\n\(Self.task)"
+      let many = await bench.ask("POST", "/v1/tasks?wait=applied", lines, type: "application/x-ndjson")
+      #expect(many.status == 200 && many.body.contains(#""line":1,"id":"\#(id)","outcome":"duplicate""#), "\(many)")
+      #expect(many.body.contains(#""line":2,"code":"#) && many.body.contains(#""outcome":"applied"}]}"#))
+      for query in ["wait=soon", "wait=applied&timeout=61", "wait=applied&timeout=0"] {
+        #expect(await bench.ask("POST", "/v1/tasks?\(query)", body).status == 400, "\(query)")
+      }
+    }
+  }
+
+  @Test("who waits longer than is allowed gets 202: it is sent, and its end is open") func timeouts() async throws {
+    let loop = EventLoop(name: "deaf")
+    defer { loop.shutdown() }
+    try await APIBench.run { bench in
+      // Nobody applies what this one sends.
+      let deaf = ControlAPI(store: bench.store, send: { _ in }, loop: loop, version: "1")
+      let id = try await bench.add(to: "default")
+      for (target, body) in [("/v1/tasks", Self.task), ("/v1/tasks/\(id)/actions/cancel", "{}")] {
+        let request = HTTPRequest(
+          method: "POST", target: "\(target)?wait=applied&timeout=1",
+          headers: ["Host": "localhost", "Content-Type": "application/json"], body: Array(body.utf8))
+        let response = await deaf.answer(request)
+        #expect(response.status == 202)
+      }
+    }
+  }
+
+  @Test("a key that comes with another body is refused, also by another server") func keys() async throws {
+    try await APIBench.run { bench in
+      let other = #"{"kind": "noop", "source": "noop://b/"}"#
+      #expect(await bench.ask("POST", "/v1/tasks", Self.task, ["Idempotency-Key": "k"]).status == 202)
+      let reused = await bench.ask("POST", "/v1/tasks", other, ["Idempotency-Key": "k"])
+      #expect(reused.status == 422 && reused.body.contains(#""code":"idempotency_key_reused""#))
+      let second = APIBench(store: bench.store, pool: bench.pool, loop: bench.loop, settings: .init())
+      #expect(await second.ask("POST", "/v1/tasks", other, ["Idempotency-Key": "k"]).status == 422)
+      #expect(await second.ask("POST", "/v1/tasks", Self.task, ["Idempotency-Key": "k"]).status == 202)
+      #expect(await second.ask("POST", "/v1/tasks", Self.task, ["Idempotency-Key": "l"]).status == 202)
+      let type = "application/x-ndjson"
+      #expect(await bench.ask("POST", "/v1/tasks", other, ["Idempotency-Key": "m"], type: type).status == 202)
+      #expect(await bench.ask("POST", "/v1/tasks", Self.task, ["Idempotency-Key": "m"], type: type).status == 422)
+    }
+  }
+
+  @Test("below a prefix the page, its data and its places are there, and the probes everywhere") func prefix()
+    async throws
+  {
+    var settings = ControlAPI.Settings()
+    settings.prefix = "/films/reelhaul"
+    try await APIBench.run(settings) { bench in
+      for target in ["", "/", "/assets/dashboard.js", "/v1/tasks", "/healthz"] {
+        #expect(await bench.ask("GET", "/films/reelhaul\(target)").status == 200, "\(target)")
+      }
+      #expect(await bench.ask("GET", "/healthz").status == 200)
+      #expect(await bench.ask("GET", "/films/v1/tasks").status == 404)
+      let made = await bench.ask("POST", "/films/reelhaul/v1/tasks", Self.task)
+      #expect(made.headers["location"]?.hasPrefix("/films/reelhaul/v1/tasks/") == true)
+      #expect(await bench.ask("GET", "/openapi.json").body.contains(#""servers":[{"url":"/films/reelhaul"}]"#))
+      let page = await bench.ask("GET", "/films/reelhaul/").body
+      #expect(!page.contains("=\"/"), "the page names nothing from the root")
+    }
+  }
+
+  @Test("pages of other origins may call it only if they are named, and never with a cookie") func cors() async throws {
+    var settings = ControlAPI.Settings()
+    settings.corsOrigins = ["https://tools.example"]
+    settings.requiresTokens = true
+    try await APIBench.run(settings) { bench in
+      let token = try await bench.token(.write)
+      let (good, evil) = ("https://tools.example", "https://evil.example")
+      for (origin, isAllowed) in [(good, true), (evil, false)] {
+        let asked = await bench.ask("OPTIONS", "/v1/tasks", "", ["Origin": origin])
+        #expect(asked.status == 204 && asked.headers["allow"] == "GET, HEAD, OPTIONS, POST")
+        #expect((asked.headers["access-control-allow-origin"] == origin) == isAllowed)
+        #expect((asked.headers["access-control-allow-headers"] != nil) == isAllowed)
+        let headers = ["Origin": origin, "Authorization": "Bearer \(token)", "Sec-Fetch-Site": "cross-site"]
+        let sent = await bench.ask("POST", "/v1/tasks", Self.task, headers)
+        #expect(sent.status == (isAllowed ? 202 : 403))
+        #expect((sent.headers["access-control-allow-origin"] == origin) == isAllowed)
+        #expect(sent.headers["access-control-allow-credentials"] == nil)
+      }
+      let signIn = await bench.ask("POST", "/v1/session", #"{"token": "\#(token)"}"#)
+      let cookie = String((signIn.headers["set-cookie"] ?? "").prefix { $0 != ";" })
+      #expect(await bench.ask("POST", "/v1/tasks", Self.task, ["Origin": good, "Cookie": cookie]).status == 401)
+      #expect(await bench.ask("GET", "/v1/tasks").headers["vary"]?.contains("Origin") == true)
+    }
+  }
+
+  @Test("many reads of tasks at once are few statements, and each gets its own") func batches() async throws {
+    try await APIBench.run { bench in
+      var ids: [UniqueID] = []
+      for _ in 0..<40 { ids.append(try await bench.add(to: "default")) }
+      await withTaskGroup(of: Void.self) { group in
+        for id in ids + ids + [.make(), .make()] {
+          group.addTask {
+            let answer = await bench.ask("GET", "/v1/tasks/\(id)")
+            #expect(ids.contains(id) ? answer.body.hasPrefix(#"{"id":"\#(id)""#) : answer.status == 404)
+          }
+        }
+      }
+    }
+  }
+}
