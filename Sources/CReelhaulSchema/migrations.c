@@ -32,6 +32,10 @@ static const char event_details[] = {
 #embed "migrations/0008_event_details.sql"
 };
 
+static const char counts[] = {
+#embed "migrations/0009_counts.sql"
+};
+
 static const char operations[] = {
 #embed "migrations/0010_operations.sql"
 };
@@ -39,8 +43,6 @@ static const char operations[] = {
 static const char tokens[] = {
 #embed "migrations/0011_tokens.sql"
 };
-
-static const char placeholder[] = "select 1";
 
 static const rh_migration migrations[] = {
     {1, "schema", tables, sizeof tables},
@@ -51,7 +53,7 @@ static const rh_migration migrations[] = {
     {6, "former_names", former_names, sizeof former_names},
     {7, "losses", losses, sizeof losses},
     {8, "event_details", event_details, sizeof event_details},
-    {9, "counts", placeholder, sizeof placeholder - 1},
+    {9, "counts", counts, sizeof counts},
     {10, "operations", operations, sizeof operations},
     {11, "tokens", tokens, sizeof tokens},
 };
@@ -80,7 +82,13 @@ static const char routines[] = {
     ,
 #embed "routines/09_reading.sql"
     ,
+#embed "routines/10_counts.sql"
+    ,
+#embed "routines/11_listing.sql"
+    ,
 #embed "routines/11_operations.sql"
+    ,
+#embed "routines/12_audit.sql"
     ,
 #embed "routines/12_tokens.sql"
     ,

@@ -82,25 +82,29 @@ extension ControlAPI {
       let counts = gauges.tasks.mapValues { tasks in
         tasks.reduce(0) { $0 + (queues.contains($1.key.queue) ? $1.value : 0) }
       }
+      let today = try await store.settledToday().filter { queues.contains($0.queue) }
       let running = counts[.running] ?? 0
       return Self.encode(
-        counts: counts, rate: 0, running: running, workers: workers, behind: gauges.eventAge, unhandled: [])
+        counts: counts, rate: 0, running: running, workers: workers, today: today, behind: gauges.eventAge,
+        unhandled: [])
     }
   }
 
   private func overview() async throws -> [UInt8] {
     try await snapshots.value("overview", age: .seconds(2)) { [store] in
       let (counts, workers, backlog) = (try await store.counts(), try await store.workers(), try await store.backlog())
+      let today = try await store.settledToday()
       let live = workers.filter(\.isLive)
       let handled = live.reduce(into: Set<TaskKind>()) { $0.formUnion($1.kinds) }
       return Self.encode(
         counts: counts, rate: live.reduce(0) { $0 + $1.bytesPerSecond }, running: live.reduce(0) { $0 + $1.running },
-        workers: live.count, behind: backlog.eventAge, unhandled: backlog.kinds.subtracting(handled))
+        workers: live.count, today: today, behind: backlog.eventAge, unhandled: backlog.kinds.subtracting(handled))
     }
   }
 
   private static func encode(
-    counts: [TaskState: Int], rate: Int64, running: Int, workers: Int, behind: Duration, unhandled: Set<TaskKind>
+    counts: [TaskState: Int], rate: Int64, running: Int, workers: Int, today: [SettledCount], behind: Duration,
+    unhandled: Set<TaskKind>
   ) -> [UInt8] {
     JSONWriter.write { json in
       json.object { json in
@@ -114,6 +118,10 @@ extension ControlAPI {
         json.member("bytesPerSecond", rate)
         json.member("running", running)
         json.member("workers", workers)
+        func ended(_ outcome: TaskState) -> Int { today.reduce(0) { $0 + ($1.outcome == outcome ? $1.tasks : 0) } }
+        json.member("bytesToday", today.reduce(0) { $0 + $1.bytes })
+        json.member("succeededToday", ended(.succeeded))
+        json.member("failedToday", ended(.failed))
         json.member("eventsBehindSeconds", Int(behind.components.seconds))
         json.member("kindsWithoutWorker", unhandled.map(\.rawValue).sorted())
       }

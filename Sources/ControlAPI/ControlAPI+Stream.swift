@@ -16,15 +16,17 @@ extension ControlAPI {
     needs: .read, isPerQueue: true, query: listFields, answers: [200, 400], medium: "text/event-stream"
   ) { api, call in
     // A wrong filter is an answer, not an event.
-    _ = try filter(call.query)
+    let query = try TaskListQuery(call.query)
     return HTTPResponse(
       headers: ["Content-Type": "text/event-stream", "X-Accel-Buffering": "no", "Cache-Control": "no-store"],
-      body: .stream { stream in await api.stream(call.query, for: call.principal, to: stream) })
+      body: .stream { stream in await api.stream(query, named: call.query, for: call.principal, to: stream) })
   }
 
-  private func stream(_ query: [String: String], for principal: Principal, to stream: HTTPStream) async {
+  private func stream(
+    _ query: TaskListQuery, named name: [String: String], for principal: Principal, to stream: HTTPStream
+  ) async {
     let key =
-      "tasks " + query.sorted { $0.key < $1.key }.map { "\($0)=\($1)" }.joined(separator: "&")
+      "tasks " + name.sorted { $0.key < $1.key }.map { "\($0)=\($1)" }.joined(separator: "&")
       + (principal.queues.map { " of \($0.sorted())" } ?? "")
     var last: [String: [UInt8]] = [:]
     var quiet = BootInstant.now

@@ -29,6 +29,9 @@ struct Route: Sendable {
     /// What a value must be, if it is more than one of `values`.
     var schema: JSONSchema?
 
+    /// Whether several values may be given, separated by commas.
+    var isList = false
+
     var form: JSONSchema { schema ?? .text(values: values) }
   }
 
@@ -145,7 +148,11 @@ struct Route: Sendable {
       guard values.updateValue(value, forKey: name) == nil else {
         throw HTTPError(400, "the query field \"\(name)\" is there twice")
       }
-      if let problem = field.form.problem(ofText: value) { throw HTTPError(400, "\"\(name)\" must be \(problem)") }
+      let words =
+        field.isList ? value.split(separator: ",", omittingEmptySubsequences: false).map(String.init) : [value]
+      for word in words {
+        if let problem = field.form.problem(ofText: word) { throw HTTPError(400, "\"\(name)\" must be \(problem)") }
+      }
     }
     return values
   }

@@ -11,17 +11,13 @@ extension MemoryState {
     workers.values.filter { !$0.isDead && $0.leaseUntil > now }.map { Set($0.registration.volumes.keys) }
   }
 
-  func documents(_ filter: TaskFilter) -> [TaskDocument] {
-    tasks.values
-      .filter { filter.queue == nil || $0.spec.queue == filter.queue }
-      .map { $0.document(boot: boot(of: $0)) }
-      .filter { task in
-        let words = [task.status(now: now).rawValue, task.state.rawValue]
-        return filter.state.map { words.contains($0.rawValue) } ?? true
-      }
-      .sorted { ($0.createdAt, $0.spec.id) > ($1.createdAt, $1.spec.id) }
-      .prefix(filter.limit)
-      .map { $0.explained(usable: usableStorage) }
+  func page(_ filter: TaskFilter) -> TaskPage<TaskDocument> {
+    let found = tasks.values.map { $0.document(boot: boot(of: $0)) }
+      .filter { filter.fits($0, now: now) }
+      .sorted { ($0.createdAt, $0.spec.id) < ($1.createdAt, $1.spec.id) }
+    let ordered = filter.order == .oldestFirst ? found : found.reversed()
+    let page = ordered.prefix(filter.limit).map { $0.explained(usable: usableStorage) }
+    return TaskPage(tasks: page, next: ordered.count > page.count ? page.last?.place : nil)
   }
 
   func pendingEvents(limit: Int, excluding excluded: Set<Int64>) -> PendingEvents {
@@ -92,5 +88,29 @@ extension MemoryState {
       check((task.finishedAt != nil) == state.isFinal, "ended at \(String(describing: task.finishedAt))")
     }
     return violations
+  }
+}
+
+extension TaskDocument {
+  fileprivate var place: TaskCursor { TaskCursor(createdAt: createdAt, id: spec.id) }
+}
+
+extension TaskFilter {
+  fileprivate func fits(_ task: TaskDocument, now: Timestamp) -> Bool {
+    let words = [task.status(now: now), TaskStatus(rawValue: task.state.rawValue)]
+    let text = text.map { $0.lowercased() } ?? ""
+    let texts = [task.spec.id.description] + [task.spec.source, task.spec.destination ?? ""].map {
+      String($0.prefix { $0 != "?" }).lowercased()
+    }
+    let place = TaskCursor(createdAt: task.createdAt, id: task.spec.id)
+    return (states.isEmpty || words.contains { $0.map(states.contains) == true })
+      && (queues.isEmpty || queues.contains(task.spec.queue)) && (kinds.isEmpty || kinds.contains(task.spec.kind))
+      && (hosts.isEmpty || hosts.contains(LaneKey(task.spec).host))
+      && labels.allSatisfy { name, value in
+        task.spec.labels[name].map { label in value.map { $0 == label } ?? true } ?? false
+      }
+      && (text.isEmpty || texts.contains { $0.contains(text) })
+      && createdAfter.map { task.createdAt >= $0 } != false && createdBefore.map { task.createdAt < $0 } != false
+      && cursor.map { order == .oldestFirst ? $0 < place : place < $0 } != false
   }
 }

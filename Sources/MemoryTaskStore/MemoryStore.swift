@@ -149,8 +149,8 @@ package final class MemoryStore: TaskStore {
     transaction { state in Array(state.tasks.keys.filter(ending.matches).sorted(by: >).prefix(limit)) }
   }
 
-  package func tasks(_ filter: TaskFilter) async throws -> [TaskDocument] {
-    transaction { $0.documents(filter) }
+  package func page(_ filter: TaskFilter) async throws -> TaskPage<TaskDocument> {
+    transaction { $0.page(filter) }
   }
 
   package func workers() async throws -> [WorkerDocument] {

@@ -30,6 +30,36 @@ package struct TaskReport {
     return tasks.map { TaskReport(task: $0, waits: reasons[$0.spec.id]) }
   }
 
+  /// The names of the members that ``write(_:only:to:)`` writes.
+  package static let members = [
+    "id", "kind", "state", "priority", "queue", "source", "destination", "bytesTotal", "bytesDone", "rate", "eta",
+    "attempt", "maxAttempts", "worker", "epoch", "generation", "sequence", "createdAt", "startedAt", "finishedAt",
+    "runAt", "digest", "output", "error", "after", "labels", "parameters", "status", "waits", "spec",
+  ]
+
+  /// Writes only these members of ``members``, in their order; all if `only` is empty.
+  package static func write(_ report: TaskReport, only names: Set<String>, to json: inout JSONWriter) {
+    guard !names.isEmpty else { return write(report, to: &json) }
+    let whole = JSONWriter.write(capacity: 1024) { write(report, to: &$0) }
+    var members: [(name: String, value: [UInt8])] = []
+    // It is of our own making, so it can be read.
+    try? JSONReader.read(whole) { reader throws(DecodingFailure) in
+      try reader.object { reader, name throws(DecodingFailure) in
+        if names.contains(name.text) {
+          members.append((name.text, try reader.raw()))
+        } else {
+          try reader.skip()
+        }
+      }
+    }
+    json.object { json in
+      for member in members {
+        json.name(member.name)
+        json.raw(member.value)
+      }
+    }
+  }
+
   /// Writes the document with `status`, `waits`, `spec` and, of what is recorded, `ranges` (half-open) or `parts`. Only the names of headers are written, because their
   /// values may be secrets. `advice` says what to do about its failure.
   package static func write(_ report: TaskReport, advice: String? = nil, to json: inout JSONWriter) {

@@ -90,8 +90,9 @@ package protocol TaskReader: Sendable {
   func states(of ids: [UniqueID]) async throws -> [UniqueID: TaskState]
   /// Up to `limit` ids of tasks that end like this, in falling order. Looks at every task's id.
   func ids(ending: IDEnding, limit: Int) async throws -> [UniqueID]
-  /// Newest first.
-  func tasks(_ filter: TaskFilter) async throws -> [TaskDocument]
+  /// A page of the tasks that fit, in their order. It looks at a bounded number of tasks, so it may have fewer than asked
+  /// for although there are more: see ``TaskPage/searchedTo``.
+  func page(_ filter: TaskFilter) async throws -> TaskPage<TaskDocument>
 }
 
 /// Reads the state of the whole fleet.

@@ -65,7 +65,7 @@ import Testing
         """)
       #expect(try await store.tasks(TaskFilter(state: .queued)).count == 2)
       #expect(try await store.tasks(TaskFilter(state: .queued, queue: "default")).count == 2)
-      #expect(try await pool.buffers("select * from list_tasks('queued', null, 100)") < 100)
+      #expect(try await pool.buffers("select * from find_tasks(array['queued'])") < 100)
     }
   }
 
@@ -91,7 +91,7 @@ import Testing
           """)
       }
       #expect(try await store.tasks(TaskFilter(state: .running, limit: 10)).count == 10)
-      #expect(try await pool.buffers("select * from list_tasks('running', null, 10)") < 500)
+      #expect(try await pool.buffers("select * from find_tasks(array['running'], most => 10)") < 500)
       _ = try await pool.withConnection { try await $0.script(Self.empty) }
     }
   }
@@ -107,7 +107,7 @@ import Testing
         try await connection.script("begin isolation level repeatable read; select from ready limit 1")
         _ = try await pool.query("delete from ready where pos <= 15000")
         _ = try await pool.query("update lane set head = 15001")
-        for call in ["waiting_needs()", "list_tasks('queued', null, 10)", "list_tasks('queued', 'default', 10)"] {
+        for call in ["waiting_needs()", "find_tasks(array['queued'], most => 10)", "find_tasks(array['queued'], array['default'], most => 10)"] {
           #expect(try await pool.buffers("select * from \(call)") < 60, "\(call)")
         }
         try await connection.script("rollback")
@@ -132,7 +132,7 @@ import Testing
           """)
       }
       #expect(try await store.tasks(TaskFilter(state: .queued, limit: 10)).count == 10)
-      #expect(try await pool.buffers("select * from list_tasks('queued', null, 10)") < 150)
+      #expect(try await pool.buffers("select * from find_tasks(array['queued'], most => 10)") < 150)
     }
   }
 

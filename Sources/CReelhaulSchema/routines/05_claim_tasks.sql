@@ -98,8 +98,8 @@ declare
   due        int[];           ended   int[];
   step       float8;
   -- For another try of a round.
-  tries      int    := 16;
-  sooner     int;
+  tries      int    := 6;
+  sooner     int;             buckets int[];     still_due int[];
   room_0     int[];           kinds_0 int[];     storages_0 int[]; hosts_0 int[];   dry_0   int[];
   at_hosts_0 int[];           at_lanes_0 int[];
 begin
@@ -143,7 +143,8 @@ begin
   end loop;
   storages := storages || 0;
   select coalesce(array_agg(id), '{}'), array_agg(places) into hosts, rooms
-    from (select id, run_limit - used places from bucket where scope = 'host' and used < run_limit order by id limit 33) open;
+    from (select id, run_limit - used places from bucket
+           where scope = 'host' and used < run_limit order by id limit 33) open;
   few := cardinality(hosts) <= 32;
   for i in 1..cardinality(hosts) loop
     room[hosts[i]] := rooms[i];
@@ -172,8 +173,8 @@ begin
       room_0 := room; kinds_0 := kinds; storages_0 := storages; hosts_0 := hosts; dry_0 := dry;
       at_hosts_0 := at_hosts; at_lanes_0 := at_lanes;
 
-      -- The queues of a round are due until its end. If one of them, or the room of a bucket, ends sooner, the round is tried
-      -- again with no more places than that. Nothing is written before.
+      -- The queues of a round are due until its end. If one of them, or the room of a bucket, ends sooner, the round is
+      -- tried again with no more places than that. Nothing is written before.
       loop
         quotas := apportion(v, starts, weights, places);
         rest := places;
@@ -190,7 +191,7 @@ begin
             rest := part.left_over; room := part.room; kinds := part.kinds; storages := part.storages;
             hosts := part.hosts; picked := part.picked; dry := part.dry;
             at_hosts[i] := part.at_host; at_lanes[i] := part.at_lane; gots[i] := part.got;
-            lasts[i] := part.last or gots[i] < quotas[i] or room[ids[i]] <= 0;
+            lasts[i] := part.last or part.ended and gots[i] < quotas[i] or room[ids[i]] <= 0;
             if gots[i] < quotas[i] and part.ended then
               ended := ended || ids[i]; progress := true;
             end if;
@@ -204,8 +205,18 @@ begin
         if not progress then
           sooner := 1;  -- each left its place to another
         elsif few and n < 16 and tries > 0 then
-          sooner := first_end(
-            places, starts, weights, quotas, gots, lasts, kinds_0 || storages_0 || hosts_0, counted, room_0, room);
+          buckets := '{}';
+          if cardinality(kinds || storages || hosts) < cardinality(kinds_0 || storages_0 || hosts_0) then
+            -- A bucket that is full ends only queues that have no other lane.
+            select coalesce(array_agg(d.id), '{}') into still_due
+              from due_queues(at_rank, v, done || ended, dry, kinds, storages, hosts, few) d;
+            for i in 1..n loop
+              if not lasts[i] and ids[i] <> all(still_due) then
+                buckets := kinds_0 || storages_0 || hosts_0;
+              end if;
+            end loop;
+          end if;
+          sooner := first_end(places, starts, weights, quotas, gots, lasts, buckets, counted, room_0, room);
         end if;
         exit when sooner >= places;
         tries := tries - 1; places := sooner;

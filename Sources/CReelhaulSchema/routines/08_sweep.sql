@@ -20,7 +20,11 @@ begin
   -- Locks first (a transaction that puts a task into a lane holds KEY SHARE), then looks again with a new snapshot.
   select array_agg(id) into unused from (select id from lane where id = any(unused) for update skip locked) locked;
   if unused is not null then
-    delete from lane where id in (select id from unused_lane where id = any(unused));
+    select array_agg(id) into unused from unused_lane where id = any(unused);
+    -- Counts of these lanes that are not folded yet name them.
+    perform pg_advisory_xact_lock(counts_key());
+    perform fold_counts();
+    delete from lane where id = any(unused);
   end if;
 end $$;
 
@@ -101,6 +105,7 @@ begin
     perform wake_lanes();
   end if;
   delete from worker w where id = any(gone) and not exists (select from run r where r.worker_id = w.id);
+  perform tend_counts();
   return next;
 end $$;
 

@@ -120,3 +120,11 @@ create function register_worker(
                          array_fill(null::text, array[cardinality(its_kinds)]),
                          its_volume_names, its_volume_ids, its_label_names, its_label_values)
 $$;
+
+-- The newest tasks, of one state and one queue if these are given.
+create function list_tasks(of_state text, of_queue text, most int) returns setof task_document language sql as $$
+  select d.*
+    from find_tasks(case when of_state is not null then array[of_state] end, case when of_queue is not null then array[of_queue] end,
+                    most => most, budget => 2000000000) f
+   cross join lateral task_documents(f.ids) d
+$$;

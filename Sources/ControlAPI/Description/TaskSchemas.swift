@@ -86,7 +86,12 @@ extension JSONSchema {
     .may("spec", .object([], "Its other fields, as they were submitted.")),
   ]
 
-  static let taskList = named("TaskList", .object([.must("tasks", list(task)), .must("hasMore", flag())]))
+  static let taskList = named(
+    "TaskList",
+    .object([
+      .must("tasks", list(task)), .must("hasMore", flag()), .must("next", text("The cursor of the next page.").orNull),
+      .must("searchedTo", time.orNull),
+    ]))
 
   static let submitted = named(
     "Submitted",

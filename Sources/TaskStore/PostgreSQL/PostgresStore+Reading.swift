@@ -112,17 +112,8 @@ extension PostgresStore {
     }
   }
 
-  package func tasks(_ filter: TaskFilter) async throws -> [TaskDocument] {
-    let documents = try await call {
-      try await pool.query(
-        StoreQueries.list, .text(filter.state?.rawValue), .text(filter.queue), .int32(Int32(clamping: filter.limit))
-      ).decode(document)
-    }
-    return try await explained(documents)
-  }
-
   /// Adds the reason to tasks that wait for a storage that no worker has.
-  private func explained(_ documents: [TaskDocument]) async throws -> [TaskDocument] {
+  func explained(_ documents: [TaskDocument]) async throws -> [TaskDocument] {
     guard documents.contains(where: \.mayWaitForStorage) else { return documents }
     let usable = try await call {
       try await pool.query(StoreQueries.usableStorage).values { names in
@@ -175,21 +166,11 @@ extension PostgresStore {
     }
   }
 
-  package func counts() async throws -> [TaskState: Int] {
-    try await call {
-      var counts: [TaskState: Int] = [:]
-      let rows = try await pool.query(StoreQueries.counts)
-      let (state, tasks) = (try rows.columns["state"], try rows.columns["tasks"])
-      for row in rows { counts[try row.known(state)] = try row.int(tasks) }
-      return counts
-    }
-  }
-
   package func audit() async throws -> [String] {
     try await call { try await pool.query(StoreQueries.audit).values { try $0.text() } }
   }
 
-  private func document(_ columns: PostgresColumns) throws -> (PostgresRow) throws -> TaskDocument {
+  func document(_ columns: PostgresColumns) throws -> (PostgresRow) throws -> TaskDocument {
     let (spec, priority, state) = (try columns["spec"], try columns["priority"], try columns["state"])
     let (attempt, epoch, sequence) = (try columns["attempt"], try columns["epoch"], try columns["sequence"])
     let (generation, worker, output) = (try columns["generation"], try columns["worker"], try columns["output"])

@@ -167,7 +167,17 @@ enum StoreQueries {
                 then replace(id::text, '-', '') like '%' || $2 end
      order by id desc limit $3
     """)
-  static let list = PostgresStatement("select \(documentColumns) from list_tasks($1, $2, $3)")
+  private static let page = """
+    find_tasks($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+    """
+  /// $1…$14: as `find_tasks` has them. A row per task, or one without a task; each has how the page ended.
+  static let list = PostgresStatement(
+    """
+    select \(documentColumns), is_last, is_cut, last_at, last_id
+      from \(page) f left join lateral task_documents(f.ids) d on true
+    """)
+  /// The same, one row with the ids.
+  static let find = PostgresStatement("select ids, is_last, is_cut, last_at, last_id from \(page)")
 
   static let workers = PostgresStatement(
     """
@@ -197,10 +207,5 @@ enum StoreQueries {
       left join waiting_needs() w on true
     """)
 
-  static let counts = PostgresStatement(
-    """
-    select coalesce(r.phase, t.state::text) state, count(*) tasks from task t left join run r on r.task_id = t.id
-     group by 1
-    """)
   static let audit = PostgresStatement("select violation from audit() violation")
 }

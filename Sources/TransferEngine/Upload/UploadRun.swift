@@ -167,8 +167,9 @@ final class UploadRun: @unchecked Sendable {
   private func begin(_ order: inout UploadOrder) async throws -> UploadOutcome? {
     if let state, state.intendedAt > 0 { try await target.forget(order.plan, since: state.intendedAt) }
     let isFirst = order.generation == 0 && !order.mayBeThere && order.ifExists == .fail
-    let looks = order.ifExists != .replace || order.mayBeThere
-    if looks, try await !(isFirst && target.refusesToReplace(order)), let there = try await target.look() {
+    var looks = order.ifExists != .replace || order.mayBeThere
+    if isFirst, try await target.refusesToReplace(order) { looks = false }
+    if looks, let there = try await target.look() {
       let isOwn = there.owner == UploadedObject.Owner(task: spec.id, generation: order.generation)
       // One of another size is what a store made of a request that it did not know.
       if isOwn, there.size ?? order.size == order.size { return try succeeded(there, order) }

@@ -196,7 +196,7 @@ final class TestStore: TaskStore {
     try await inner.ids(ending: ending, limit: limit)
   }
 
-  func tasks(_ filter: TaskFilter) async throws -> [TaskDocument] { try await inner.tasks(filter) }
+  func page(_ filter: TaskFilter) async throws -> TaskPage<TaskDocument> { try await inner.page(filter) }
 
   func checkpoint(of id: UniqueID) async throws -> Checkpoint? { try await inner.checkpoint(of: id) }
 

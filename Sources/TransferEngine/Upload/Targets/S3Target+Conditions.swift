@@ -10,7 +10,8 @@ extension S3Target {
   }
 
   func refusesToReplace(_ upload: UploadOrder) async throws -> Bool {
-    try await upload.plan.publishesAtOnce && conditions() == .proven
+    guard upload.plan.publishesAtOnce else { return false }
+    return try await conditions() == .proven
   }
 
   /// Asks a bucket once whether `If-None-Match` alone keeps an object: with the one that was just made, so that its bytes are

@@ -1,0 +1,98 @@
+import HTTPServer
+import TaskAdvice
+import TaskCore
+import TaskStore
+
+/// Which tasks a request asks for, and which members of each.
+struct TaskListQuery {
+  var filter = TaskFilter()
+  /// Empty: all.
+  var members: Set<String> = []
+
+  /// The most words of a list.
+  private static let mostWords = 100
+
+  /// The fields that select tasks.
+  static let filterFields = [
+    Route.Field(
+      name: "state", help: "Only tasks in one of these states, separated by commas.",
+      values: TaskStatus.allCases.map(\.rawValue), isList: true),
+    Route.Field(name: "queue", help: "Only tasks of one of these queues, separated by commas."),
+    Route.Field(name: "kind", help: "Only tasks of one of these kinds, separated by commas."),
+    Route.Field(
+      name: "host",
+      help: "Only tasks with one of these remote hosts, separated by commas; `BUCKET.s3` for s3:// URLs."),
+    Route.Field(
+      name: "label", help: "Only tasks with all of these labels, separated by commas: `K=V`, or `K` with any value."),
+    Route.Field(
+      name: "text", help: "Only tasks with this in their id, source or destination, in any case; not in URLs' queries."),
+    Route.Field(name: "after", help: "Only tasks that were created at this time (RFC 3339) or later."),
+    Route.Field(name: "before", help: "Only tasks that were created before this time (RFC 3339)."),
+  ]
+
+  static let fields =
+    filterFields + [
+      Route.Field(
+        name: "sort", help: "`-createdAt`: the newest first, as without it; `createdAt`: the oldest first.",
+        values: TaskOrder.allCases.map(\.rawValue)),
+      Route.Field(name: "limit", help: "How many tasks at most: 1 to 1000, or else 100."),
+      Route.Field(name: "cursor", help: "The `next` of the page before."),
+      Route.Field(
+        name: "fields", help: "Only these members of each task, separated by commas.", values: TaskReport.members,
+        isList: true),
+    ]
+
+  /// Throws ``HTTPError``.
+  init(_ query: [String: String]) throws(HTTPError) {
+    filter = try Self.filter(query)
+    if let text = query["sort"], let order = TaskOrder(rawValue: text) { filter.order = order }
+    if let text = query["limit"] {
+      guard let limit = Int(text), 1...1000 ~= limit else { throw HTTPError(400, "\"limit\" must be from 1 to 1000") }
+      filter.limit = limit
+    }
+    if let text = query["cursor"] {
+      guard let cursor = TaskCursor(text) else {
+        throw HTTPError(400, "\"cursor\" must be the \"next\" of a page before")
+      }
+      filter.cursor = cursor
+    }
+    members = Set(try Self.words(query, "fields"))
+  }
+
+  /// The part of a query that selects tasks. Throws ``HTTPError``.
+  static func filter(_ query: [String: String]) throws(HTTPError) -> TaskFilter {
+    var filter = TaskFilter()
+    filter.states = Set(try words(query, "state").compactMap(TaskStatus.init(rawValue:)))
+    filter.queues = Set(try words(query, "queue"))
+    filter.kinds = Set(try words(query, "kind").map(TaskKind.init(rawValue:)))
+    filter.hosts = Set(try words(query, "host").map { $0.lowercased() })
+    for label in try words(query, "label") {
+      let parts = label.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+      guard !parts[0].isEmpty else { throw HTTPError(400, "\"label\" must be a list of K=V or K") }
+      filter.labels.updateValue(parts.count == 2 ? parts[1] : nil, forKey: parts[0])
+    }
+    if let text = query["text"], !text.isEmpty {
+      guard text.utf8.count <= 1000 else { throw HTTPError(400, "\"text\" must have at most 1000 bytes") }
+      filter.text = text
+    }
+    filter.createdAfter = try time(query, "after")
+    filter.createdBefore = try time(query, "before")
+    return filter
+  }
+
+  static func words(_ query: [String: String], _ name: String) throws(HTTPError) -> [String] {
+    guard let text = query[name] else { return [] }
+    let words = text.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
+    guard !words.contains("") else { throw HTTPError(400, "\"\(name)\" has an empty word") }
+    guard words.count <= mostWords else { throw HTTPError(400, "\"\(name)\" has more than \(mostWords) words") }
+    return words
+  }
+
+  static func time(_ query: [String: String], _ name: String) throws(HTTPError) -> Timestamp? {
+    guard let text = query[name] else { return nil }
+    guard let time = Timestamp(text) else {
+      throw HTTPError(400, "\"\(name)\" must be a time such as 2026-01-31T12:00:00Z")
+    }
+    return time
+  }
+}
