@@ -68,7 +68,7 @@ export function open(_, view) {
   }
 
   function stuck() {
-    const reasons = overview.stuck ?? [];
+    const reasons = [...(overview.stuck ?? [])];
     if (overview.workers === 0 && !reasons.some((one) => one.reason === "worker")) reasons.unshift({ reason: "worker", text: "No worker is live: start one with 'reelhaul worker'.", query: "state=queued" });
     for (const kind of overview.kindsWithoutWorker ?? []) if (!reasons.some((one) => one.text?.includes(kind))) reasons.push({ reason: "worker", text: `No live worker has a handler for ${kind}.`, query: `state=queued&kind=${encodeURIComponent(kind)}` });
     return panel("Stuck, and why", null, reasons.length

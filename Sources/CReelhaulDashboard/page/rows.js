@@ -3,6 +3,8 @@
 import { get } from "./api.js";
 import { href } from "./route.js";
 
+/// What a row shows: documents may have long parameters and outputs.
+export const FIELDS = "id,kind,state,status,priority,queue,source,destination,bytesTotal,bytesDone,rate,eta,attempt,maxAttempts,worker,sequence,createdAt,finishedAt,runAt,error,labels,waits";
 const PAGE = 200;
 const KEPT = 3000;
 export const MOST = 400_000;
@@ -46,7 +48,7 @@ export class Rows {
     if (this.isReading || !this.hasMore || this.rows.length >= MOST) return false;
     this.isReading = true;
     try {
-      const page = await get(`v1/tasks${href({ ...this.filter, limit: PAGE, cursor: this.#next })}`);
+      const page = await get(`v1/tasks${href({ ...this.filter, fields: FIELDS, limit: PAGE, cursor: this.#next })}`);
       this.problem = null;
       const known = new Set(this.rows.slice(-2 * PAGE).map((row) => row.id));
       for (const task of page.tasks) if (!known.has(task.id)) this.rows.push({ id: task.id, createdAt: task.createdAt, task });
@@ -73,7 +75,7 @@ export class Rows {
       if (one.after && !this.#precedes(one.after, row)) break;
       page = one;
     }
-    const read = await get(`v1/tasks${href({ ...this.filter, limit: PAGE, cursor: page.cursor })}`);
+    const read = await get(`v1/tasks${href({ ...this.filter, fields: FIELDS, limit: PAGE, cursor: page.cursor })}`);
     this.merge(read.tasks, read.hasMore, page.after);
   }
 

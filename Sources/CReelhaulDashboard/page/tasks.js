@@ -4,8 +4,9 @@ import { badge, h, icon, show } from "./dom.js";
 import { bytes, duration, host, number, percent, plural, rate, short, age, time, title, until } from "./format.js";
 import { live } from "./live.js";
 import { saved } from "./main.js";
+import { areKeysOn } from "./palette.js";
 import { FILTERS, change, go, href, query, taskHref } from "./route.js";
-import { MOST, Rows } from "./rows.js";
+import { FIELDS, MOST, Rows } from "./rows.js";
 import { ACTIONS, act, actOnMany } from "./actions.js";
 import { ask, bar, dialog, empty, failure, option, toast } from "./ui.js";
 
@@ -78,7 +79,7 @@ export function open(_, view) {
     isAll = false;
     focused = null;
     rows = isBack && known.get(key) || new Rows(filter);
-    live.follow(href({ ...filter, limit: 100 }).slice(1));
+    live.follow(href({ ...filter, fields: FIELDS, limit: 100 }).slice(1));
     body.replaceChildren();
     drawAll();
     if (rows.isRead) { scrollTo(0, rows.scrollTop); refresh(); }
@@ -357,7 +358,7 @@ export function open(_, view) {
     if (event.key === "Escape" && (selected.size || isAll)) { selected = new Set(); isAll = false; drawAll(); return true; }
     return false;
   };
-  const areKeys = (event) => event.key.length > 1 ? event.key === "Enter" || event.key === "Escape" || body.contains(document.activeElement) : localStorage.getItem("reelhaul.keys") !== "off";
+  const areKeys = (event) => event.key.length > 1 ? event.key === "Enter" || event.key === "Escape" || body.contains(document.activeElement) : areKeysOn();
   body.addEventListener("focusin", (event) => { const id = event.target.closest(".row")?.dataset.id; if (id) focused = id; });
   // A click anywhere in a row opens it, but not the end of selecting text.
   body.addEventListener("click", (event) => {
