@@ -100,7 +100,7 @@ export function open(_, view) {
     return panel("Over time", ranges, samples ? h("div", { class: "columns charts" },
       chart({ ...common, title: "Throughput", format: rate, base: 1024, series: [{ name: "bytes", is: "running", value: (s) => s.bytesPerSecond }] }),
       chart({ ...common, title: "Waiting and running", format: compact, isStacked: true, series: ["running", "queued", "blocked", "paused"].map((state) => ({ name: state, is: state, value: (s) => s.counts?.[state] })) }),
-      chart({ ...common, title: "Ended per step", format: compact, isStacked: true, series: ["succeeded", "failed", "canceled"].map((name) => ({ name, is: name, value: (s) => s[name] })) }))
+      chart({ ...common, title: `Ended every ${duration(samples.step)}`, format: compact, isStacked: true, series: ["succeeded", "failed", "canceled"].map((name) => ({ name, is: name, value: (s) => s[name] })) }))
       : samplesProblem ? failure(samplesProblem, readSamples) : h("p", { class: "loading" }, "Loading…"));
   }
 
