@@ -1,8 +1,8 @@
 // What can be done with tasks: one by its route, many by an operation, which says before how many it will touch.
 import { can, get, key, post } from "./api.js";
-import { h } from "./dom.js";
+import { h, show } from "./dom.js";
 import { number, plural, title } from "./format.js";
-import { ask, bar, confirm, dialog, field, show, toast, told } from "./ui.js";
+import { ask, bar, confirm, dialog, toast, told } from "./ui.js";
 
 /// The states that allow each command, as the fleet has them.
 export const ACTIONS = {
@@ -115,5 +115,3 @@ export function progress(operation) {
     refusals.length ? h("p", { class: "quiet" }, `Refused: ${refusals.map(([code, count]) => `${number(count)} ${code}`).join(", ")}. Their state does not allow the command.`) : null,
     operation.error ? h("p", { class: "is-error" }, operation.error) : null);
 }
-
-export { field };

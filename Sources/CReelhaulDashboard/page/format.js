@@ -77,7 +77,7 @@ export const plural = (count, one, many = `${one}s`) => `${number(count)} ${Numb
 // MARK: JSON
 
 /// A number that JavaScript would change. It computes like one, and is written as it came.
-export class Exact {
+class Exact {
   constructor(text) { this.text = text; }
   valueOf() { return Number(this.text); }
   toString() { return this.text; }

@@ -5,7 +5,7 @@ import { ago, bytes, duration, now, number, percent, plural, rate, title } from 
 import { chart, spark } from "./charts.js";
 import { live } from "./live.js";
 import { go, href, param, change, taskHref, tasksHref } from "./route.js";
-import { bar, empty, failure, head, panel, poll, toast, told } from "./ui.js";
+import { bar, empty, failure, panel, poll, toast, told } from "./ui.js";
 
 const STATES = ["running", "publishing", "queued", "blocked", "paused", "failed", "canceled", "succeeded"];
 const SPANS = { "1h": 3600, "6h": 21_600, "24h": 86_400, "7d": 604_800, "14d": 1_209_600 };

@@ -239,7 +239,10 @@ export function open(_, view) {
 
   // MARK: What changes
 
-  const isTouched = () => body.matches(":hover") || body.contains(document.activeElement) && document.activeElement.matches(":focus-visible");
+  // A finger leaves no pointer behind.
+  let isPointed = false;
+  body.addEventListener("pointerover", (event) => { isPointed = event.pointerType === "mouse"; });
+  const isTouched = () => isPointed && body.matches(":hover") || body.contains(document.activeElement) && document.activeElement.matches(":focus-visible");
 
   function settle() {
     const { from } = range(), isAtTop = scrollY <= 4 || from === 0;
@@ -285,7 +288,7 @@ export function open(_, view) {
   const onScroll = () => { if (!overHead) overHead = requestAnimationFrame(() => { overHead = 0; drawRows(); }); };
   addEventListener("scroll", onScroll, { passive: true });
   addEventListener("resize", onScroll);
-  body.addEventListener("pointerleave", () => settle());
+  body.addEventListener("pointerleave", () => { isPointed = false; settle(); });
   // The stream tells the first hundred; others that are seen are asked for.
   timer = setInterval(() => { if (!document.hidden && rows.isRead && (rows.isUp || range().to > 100)) refreshSoon(0); else if (!document.hidden) drawRows(); }, 2000);
   view.onGone(() => {

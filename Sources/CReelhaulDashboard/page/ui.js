@@ -1,5 +1,5 @@
 // What several views share: heads, empty and error states, tables, dialogs, notes.
-import { h, icon, show } from "./dom.js";
+import { h, icon } from "./dom.js";
 
 export function head(title, note, ...tools) {
   return h("div", { class: "head", "data-key": "head" }, h("div", {}, h("h1", { tabindex: "-1" }, title), note && h("p", { class: "quiet" }, note)), h("div", { class: "tools" }, tools));
@@ -114,5 +114,3 @@ export function poll(view, seconds, read, draw) {
   run();
   return run;
 }
-
-export { show };
