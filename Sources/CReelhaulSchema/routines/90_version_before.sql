@@ -91,14 +91,14 @@ create function submit(
                 ids, lane_numbers, priorities, not_befores, pauses, specs, dependents, dependencies)
 $$;
 
-create function control(ids uuid[], tasks uuid[], actions text[], priorities smallint[])
-returns table (outcome text, worker_boot uuid, code text, reason text) language sql as $$
-  select * from control(ids, tasks, actions, priorities, array_fill(false, array[cardinality(ids)]))
-$$;
-
 create function control(ids uuid[], tasks uuid[], actions text[], priorities smallint[], files boolean[])
 returns table (outcome text, worker_boot uuid, code text, reason text) language sql as $$
   select * from control(ids, tasks, actions, priorities, files, array_fill(null::text, array[cardinality(ids)]))
+$$;
+
+create function control(ids uuid[], tasks uuid[], actions text[], priorities smallint[])
+returns table (outcome text, worker_boot uuid, code text, reason text) language sql as $$
+  select * from control(ids, tasks, actions, priorities, array_fill(false, array[cardinality(ids)]))
 $$;
 
 create function register_worker(
