@@ -296,10 +296,13 @@ def many_tasks_are_filtered_and_the_list_stays_small(s):
     page.get_by_role("button", name=re.compile("^paused")).click()
     expect(page.locator(".body .row").first).to_be_visible()
     assert "state=paused" in page.url
-    for _ in range(40):
-        page.mouse.wheel(0, 3000)
-        page.wait_for_timeout(30)
-    s.wait(lambda: page.evaluate("document.querySelector('.body').offsetHeight") > 1000 * 48, "more pages are read")
+
+    def scrolls():
+        page.mouse.wheel(0, 5000)
+        page.wait_for_timeout(50)
+        return page.evaluate("document.querySelector('.body').offsetHeight") > 1500 * 48
+
+    s.wait(scrolls, "more pages are read")
     rows = page.locator(".body .row").count()
     assert rows < 80, f"{rows} rows are in the page"
     place = page.evaluate("scrollY")
@@ -371,6 +374,7 @@ def the_page_follows_a_server_that_is_killed_and_restarted(s):
     page = s.browser.page()
     page.goto(f"{s.base}?view=tasks&queue=other")
     expect(page.locator("#live")).to_have_text("live")
+    expect(page.locator(".body .row").first).to_be_visible()
     s.server.kill()
     s.server.wait()
     expect(page.locator("#live")).to_have_text("cut off")
@@ -386,14 +390,16 @@ def the_page_follows_a_server_that_is_killed_and_restarted(s):
 
 @check
 def keys_find_select_and_open(s):
+    needle = s.fleet.run("submit", "noop", "--source", "noop://host/needle.mp4", "--paused")
+    s.wait(lambda: s.there(needle), "it is there")
     page = s.browser.page()
     page.goto(s.base)
     expect(page.locator(".figures-row")).to_be_visible()
     page.keyboard.press("Control+k")
-    page.keyboard.type("film-99")
-    expect(page.get_by_role("option", name=re.compile("^film-99")).first).to_be_visible()
+    page.keyboard.type("needle")
+    expect(page.get_by_role("option", name=re.compile("^needle.mp4")).first).to_be_visible()
     page.keyboard.press("Enter")
-    expect(page.locator("h1")).to_contain_text("film-99")
+    expect(page.locator("h1")).to_contain_text("needle")
     page.keyboard.press("g")
     page.keyboard.press("t")
     expect(page.locator(".body .row").first).to_be_visible()
