@@ -16,7 +16,7 @@ export function failure(problem, retry) {
   const [title, words] = problem.isMissing ? ["This server does not offer that.", "A newer version of reelhaul serve does."]
     : problem.status === 403 ? ["Your token does not allow that.", problem.message]
     : ["That could not be read.", problem.message];
-  return h("div", { class: "empty is-error" }, h("p", { class: "strong" }, title), h("p", { class: "quiet" }, words), retry && h("p", {}, h("button", { type: "button", onclick: retry }, "Try again")));
+  return h("div", { class: problem.isMissing ? "empty" : "empty is-error" }, h("p", { class: "strong" }, title), h("p", { class: "quiet" }, words), retry && h("p", {}, h("button", { type: "button", onclick: retry }, "Try again")));
 }
 
 export const loading = () => h("p", { class: "loading" }, "Loading…");
