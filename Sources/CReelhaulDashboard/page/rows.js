@@ -17,6 +17,8 @@ export class Rows {
   isReading = false;
   isRead = false;
   scrollTop = 0;
+  /// How many pages in a row had no match: the server looks at a bounded number of tasks for each.
+  barren = 0;
   #pages = [{ cursor: null, after: null }];
   #next = null;
   #waiting = null;
@@ -52,6 +54,7 @@ export class Rows {
       this.problem = null;
       const known = new Set(this.rows.slice(-2 * PAGE).map((row) => row.id));
       for (const task of page.tasks) if (!known.has(task.id)) this.rows.push({ id: task.id, createdAt: task.createdAt, task });
+      this.barren = page.tasks.length ? 0 : this.barren + 1;
       this.#next = page.next ?? null;
       this.hasMore = page.hasMore && Boolean(page.next);
       this.isCut = page.hasMore && !page.next;

@@ -11,6 +11,8 @@ import { ACTIONS, act, actOnMany } from "./actions.js";
 import { ask, bar, dialog, empty, failure, option, toast } from "./ui.js";
 
 const STATES = ["running", "publishing", "queued", "scheduled", "retrying", "blocked", "paused", "failed", "canceled", "succeeded"];
+// How many pages without a match are read before somebody is asked whether to go on: some 300,000 tasks.
+const BARREN = 100;
 const KINDS = ["download", "upload", "copy", "delete"];
 
 /// Each has a fixed width: nothing moves while numbers change.
@@ -205,7 +207,7 @@ export function open(_, view) {
     }
     rows.forget(from, to);
     if (isMissing) refreshSoon(0);
-    if (to > rows.rows.length - 60 && rows.hasMore && rows.isRead && !rows.problem) rows.more().then((isMore) => { if (isMore) { drawHead(); drawRows(); } else drawEnd(); });
+    if (to > rows.rows.length - 60 && rows.hasMore && rows.isRead && !rows.problem && rows.barren < BARREN) rows.more().then((isMore) => { if (isMore) { drawHead(); drawRows(); } else drawEnd(); });
     drawEnd();
   }
 
@@ -226,11 +228,12 @@ export function open(_, view) {
 
   function drawEnd() {
     const count = rows.rows.length;
-    const more = (words) => h("button", { type: "button", onclick: () => { rows.problem = null; rows.more().then(drawAll); drawEnd(); } }, words);
+    const more = (words) => h("button", { type: "button", onclick: () => { rows.problem = null; rows.barren = 0; rows.more().then(drawAll); drawEnd(); } }, words);
     show(parts.end,
       rows.problem ? failure(rows.problem, () => { rows.problem = null; rows.more().then(drawAll); drawEnd(); })
       : !rows.isRead ? h("p", { class: "loading" }, "Loading…")
-      : rows.searchedTo && rows.hasMore && !rows.isReading && count < 60 ? h("p", { class: "quiet" }, `Searched back to ${time(rows.searchedTo, true)}. `, more("Search on"))
+      : rows.searchedTo && rows.hasMore && rows.barren >= BARREN ? h("p", { class: "quiet" }, `Searched back to ${time(rows.searchedTo, true)}. `, more("Search on"))
+      : rows.searchedTo && rows.hasMore ? h("p", { class: "loading" }, `Searching, back to ${time(rows.searchedTo, true)}…`)
       : !count && !rows.hasMore ? empty(Object.keys(filter).length ? "No task matches." : "There are no tasks yet.", Object.keys(filter).length ? "Change a filter, or clear all." : can("write") ? h("a", { class: "button main", href: "?view=submit" }, "Submit the first one") : "")
       : count >= MOST ? h("p", { class: "quiet" }, `${number(MOST)} rows are read. Narrow the list by time to see older ones.`)
       : rows.isCut ? h("p", { class: "quiet" }, `The newest ${number(count)} are shown. This server gives no further pages.`)
