@@ -188,8 +188,8 @@ let package = Package(
     tests(
       "TransferEngine",
       [
-        "TransferEngine", "TaskCore", "ReelhaulCodec", "ReelhaulCurl", "ReelhaulDigest", "LocalFleet", "ReelhaulSystem",
-        "ReelhaulTelemetry", "TestKit",
+        "TransferEngine", "TaskCore", "ReelhaulCodec", "ReelhaulCurl", "ReelhaulDigest", "ReelhaulMessages", "LocalFleet",
+        "ReelhaulSystem", "ReelhaulTelemetry", "TestKit",
       ], exclude: ["Resources"]),
     tests(
       "Worker",

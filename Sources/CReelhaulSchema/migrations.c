@@ -88,7 +88,9 @@ static const char routines[] = {
     ,
 #embed "routines/11_operations.sql"
     ,
-#embed "routines/12_audit.sql"
+#embed "routines/12_fleet.sql"
+    ,
+#embed "routines/13_audit.sql"
     ,
 #embed "routines/12_tokens.sql"
     ,

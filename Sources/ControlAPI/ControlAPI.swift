@@ -32,7 +32,8 @@ package struct ControlAPI: HTTPHandler {
 
   static let bodyLimit = 4 << 20
   static let routes =
-    probeRoutes + taskRoutes + fleetRoutes + [eventRoute, robotsRoute] + eventRoutes + sessionRoutes + descriptionRoutes
+    probeRoutes + taskRoutes + fleetRoutes + inspectionRoutes + [eventRoute, robotsRoute] + eventRoutes + sessionRoutes
+    + descriptionRoutes
     + dashboardRoutes + controlRoutes + historyRoutes + operationRoutes + deadLetterRoutes
 
   package init(

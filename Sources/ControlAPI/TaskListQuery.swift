@@ -25,7 +25,9 @@ struct TaskListQuery {
     Route.Field(
       name: "label", help: "Only tasks with all of these labels, separated by commas: `K=V`, or `K` with any value."),
     Route.Field(
-      name: "text", help: "Only tasks with this in their id, source or destination, in any case; not in URLs' queries."),
+      name: "text",
+      help:
+        "Only tasks with this in their id, source or destination, in any case of ASCII letters; not in URLs' queries."),
     Route.Field(name: "after", help: "Only tasks that were created at this time (RFC 3339) or later."),
     Route.Field(name: "before", help: "Only tasks that were created before this time (RFC 3339)."),
   ]

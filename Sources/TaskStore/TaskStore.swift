@@ -29,6 +29,8 @@ package protocol LeaseStore: Sendable {
   func renew(_ worker: WorkerID, samples: [ProgressSample]) async throws -> Renewal
   /// Sets the storages that the worker can use from now on. Its next claim follows this.
   func announce(_ worker: WorkerID, volumes: [String: UniqueID]) async throws
+  /// Records the space of the worker's storages, for people to see.
+  func measure(_ worker: WorkerID, spaces: [String: StorageSpace]) async throws
   /// The workers that have begun or renewed their lease within the last `time`, in the order of their registration.
   func renewed(within time: Duration) async throws -> [WorkerID]
   /// Gives up the lease at once. The worker must have settled or released its tasks; a sweep requeues the others.

@@ -181,7 +181,7 @@ package actor Worker {
     text.add("reelhaul_worker_concurrency", Double(concurrency), help: "How many tasks may run here at once.")
     text.add("reelhaul_worker_busy", Double(await runner.running), help: "How many tasks run here.")
     let rooms = await watch.rooms.sorted { $0.key < $1.key }
-    func storages(_ name: String, _ help: String, _ value: (VolumeWatch.Room) -> Int64) {
+    func storages(_ name: String, _ help: String, _ value: (StorageSpace) -> Int64) {
       text.add(
         MetricFamily(name, .gauge, labels: ["storage"], help: help), rooms.map { ([$0.key], Double(value($0.value))) })
     }

@@ -14,7 +14,9 @@ import Testing
       let answer = await bench.ask("POST", "/v1/tasks", #"{"id": "\#(id)", "kind": "noop", "source": "noop://a/"}"#)
       #expect(answer.status == 202 && answer.headers["location"] == "/v1/tasks/\(id)" && answer.body.contains("\(id)"))
       let list = await bench.ask("GET", "/v1/tasks?state=queued&queue=default&limit=1")
-      #expect(list.status == 200 && list.body.contains("\(id)") && list.body.hasSuffix(#""hasMore":false,"next":null,"searchedTo":null}"#))
+      #expect(
+        list.status == 200 && list.body.contains("\(id)")
+          && list.body.hasSuffix(#""hasMore":false,"next":null,"searchedTo":null}"#))
       let none = await bench.ask("GET", "/v1/tasks?state=failed").body
       #expect(none == #"{"tasks":[],"hasMore":false,"next":null,"searchedTo":null}"#)
       let shown = await bench.ask("GET", "/v1/tasks/\(id)")

@@ -143,12 +143,4 @@ extension JSONSchema {
       .must("room", integer("", 0...).orNull), .must("declared", integer("", 0...).orNull),
       .must("weight", number().orNull),
     ]))
-
-  static let overview = named(
-    "Overview",
-    .object([
-      .must("counts", map(integer("", 0...), "By state.")), .must("bytesPerSecond", integer("", 0...)),
-      .must("running", integer("", 0...)), .must("workers", integer("", 0...)),
-      .must("eventsBehindSeconds", integer("", 0...)), .must("kindsWithoutWorker", list(text())),
-    ]))
 }

@@ -3,7 +3,7 @@ import TaskCore
 
 extension PostgresStore {
   /// How many tasks a page looks at. A page of a rare match takes some ten milliseconds.
-  private static let budget: Int32 = 5_000
+  private static let budget: Int32 = 3_000
 
   package func page(_ filter: TaskFilter) async throws -> TaskPage<TaskDocument> {
     var page = try await call {
@@ -20,7 +20,9 @@ extension PostgresStore {
 
   package func find(_ filter: TaskFilter, lookingAt most: Int) async throws -> TaskPage<UniqueID> {
     try await call {
-      let rows = try await pool.pipeline([PostgresQuery(StoreQueries.find, filter.values(budget: Int32(clamping: most)))])[0]
+      let rows = try await pool.pipeline([
+        PostgresQuery(StoreQueries.find, filter.values(budget: Int32(clamping: most)))
+      ])[0]
       var page = TaskPage(tasks: try rows.only.ids(try rows.columns["ids"]))
       try page.readEnd(rows)
       return page

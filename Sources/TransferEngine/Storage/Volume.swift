@@ -83,10 +83,12 @@ package final class Volume: Sendable {
       && Identity(marker: marker, staging: staging) == identity
   }
 
-  /// The bytes that a process can still write, and how many of them files of tasks that run will need.
-  package func room() throws(StorageError) -> (free: Int64, promised: Int64) {
+  /// The bytes that a process can still write, how many of them files of tasks that run will need, and free and used space
+  /// together, if the file system tells it.
+  package func room() throws(StorageError) -> (free: Int64, promised: Int64, total: Int64?) {
     do throws(SystemError) {
-      return (try staging.space().free, try reserve.promised(in: staging))
+      let space = try staging.space()
+      return (space.free, try reserve.promised(in: staging), space.total)
     } catch {
       throw StorageError(error, storage: name)
     }

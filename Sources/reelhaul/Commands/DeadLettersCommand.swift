@@ -3,6 +3,7 @@ import ControlAPI
 import ReelhaulClient
 import ReelhaulKafka
 import ReelhaulCodec
+import ReelhaulKafka
 import ReelhaulMessages
 import TaskCore
 import TaskStore

@@ -98,6 +98,11 @@ final class TestStore: TaskStore {
     return try await inner.renew(worker, samples: samples)
   }
 
+  func measure(_ worker: WorkerID, spaces: [String: StorageSpace]) async throws {
+    try reach()
+    try await inner.measure(worker, spaces: spaces)
+  }
+
   func announce(_ worker: WorkerID, volumes: [String: UniqueID]) async throws {
     try reach()
     try await inner.announce(worker, volumes: volumes)
