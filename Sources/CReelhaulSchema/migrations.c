@@ -32,6 +32,13 @@ static const char event_details[] = {
 #embed "migrations/0008_event_details.sql"
 };
 
+// Numbers that are taken and do nothing here.
+static const char placeholder[] = "select 1";
+
+static const char hooks[] = {
+#embed "migrations/0012_hooks.sql"
+};
+
 static const rh_migration migrations[] = {
     {1, "schema", tables, sizeof tables},
     {2, "envelope", envelope, sizeof envelope},
@@ -41,6 +48,10 @@ static const rh_migration migrations[] = {
     {6, "former_names", former_names, sizeof former_names},
     {7, "losses", losses, sizeof losses},
     {8, "event_details", event_details, sizeof event_details},
+    {9, "counts", placeholder, sizeof placeholder - 1},
+    {10, "operations", placeholder, sizeof placeholder - 1},
+    {11, "tokens", placeholder, sizeof placeholder - 1},
+    {12, "hooks", hooks, sizeof hooks},
 };
 const rh_migration *const rh_migrations = migrations;
 const size_t rh_migration_count = sizeof migrations / sizeof migrations[0];
@@ -66,6 +77,8 @@ static const char routines[] = {
 #embed "routines/08_sweep.sql"
     ,
 #embed "routines/09_reading.sql"
+    ,
+#embed "routines/13_hooks.sql"
     ,
 #embed "routines/90_version_before.sql"
     ,

@@ -25,7 +25,9 @@ package struct ControlAPI: HTTPHandler {
   let names: Set<String>
 
   static let bodyLimit = 4 << 20
-  static let routes = probeRoutes + taskRoutes + fleetRoutes + [eventRoute] + eventRoutes + descriptionRoutes + dashboardRoutes
+  static let routes =
+    probeRoutes + taskRoutes + fleetRoutes + [eventRoute] + eventRoutes + hookRoutes + descriptionRoutes
+    + dashboardRoutes
 
   package init(
     store: any ControlStore, send: @escaping Send, loop: EventLoop, version: String, names: Set<String> = [],
