@@ -2,6 +2,7 @@ import HTTPServer
 import ReelhaulCodec
 import ReelhaulMessages
 import TaskCore
+import TaskStore
 
 extension ControlAPI {
   private static let hook = JSONSchema.object([
