@@ -66,6 +66,14 @@ extension JSONSchema {
           .object([
             .must("done", integer("", 0...)), .must("count", integer("", 0...)), .must("size", integer("", 0...)),
           ])),
+        .may(
+          "hooks",
+          list(
+            .object([
+              .must("sequence", integer("", 1...)), .must("type", text()), .must("host", text()),
+              .must("attempt", integer("", 0...)), .must("runAt", time.orNull), .must("error", text().orNull),
+              .must("gaveUpAt", time.orNull),
+            ]), "The events that its web hook has not got.")),
       ]))
 
   private static let documentOfTask: [Member] = [
