@@ -2,7 +2,8 @@ import TaskCore
 
 /// What the HTTP API needs besides the roles of a fleet. A role of it reads or keeps what only operators and programs ask
 /// for, so ``PostgresStore`` alone has them, and their tests run on a real PostgreSQL.
-package protocol ControlStore: TaskStore, TaskFinder, TaskCounter, TokenStore, DetailReader, OperationStore, HistoryStore,
+package protocol ControlStore: TaskStore, TaskFinder, TaskCounter, TokenStore, DetailReader, OperationStore,
+  HistoryStore,
   DrainStore, DeadLetterStore
 {}
 

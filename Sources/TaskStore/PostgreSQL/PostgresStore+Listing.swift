@@ -20,7 +20,9 @@ extension PostgresStore {
 
   package func find(_ filter: TaskFilter, lookingAt most: Int) async throws -> TaskPage<UniqueID> {
     try await call {
-      let rows = try await pool.pipeline([PostgresQuery(StoreQueries.find, filter.values(budget: Int32(clamping: most)))])[0]
+      let rows = try await pool.pipeline([
+        PostgresQuery(StoreQueries.find, filter.values(budget: Int32(clamping: most)))
+      ])[0]
       var page = TaskPage(tasks: try rows.only.ids(try rows.columns["ids"]))
       try page.readEnd(rows)
       return page

@@ -1,8 +1,8 @@
 import CommandLineKit
 import ControlAPI
 import ReelhaulClient
-import ReelhaulKafka
 import ReelhaulCodec
+import ReelhaulKafka
 import ReelhaulMessages
 import TaskCore
 import TaskStore

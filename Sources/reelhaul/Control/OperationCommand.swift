@@ -90,10 +90,12 @@ struct OperationCommand {
     stop.onStop { work.cancel() }
     do {
       return try await work.value
-    } catch where work.isCancelled {
+    } catch  where work.isCancelled {
       throw CommandFailure(
         .failed, "interrupted before the operation \(operation.id) had ended",
-        hint: "It goes on where 'reelhaul serve' or 'reelhaul up' runs; POST /v1/operations/\(operation.id)/cancel ends it.")
+        hint:
+          "It goes on where 'reelhaul serve' or 'reelhaul up' runs; POST /v1/operations/\(operation.id)/cancel ends it."
+      )
     }
   }
 
