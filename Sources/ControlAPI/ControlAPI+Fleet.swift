@@ -60,70 +60,16 @@ extension ControlAPI {
     },
   ]
 
-  private static func array<Element>(
-    _ name: StaticString, _ elements: [Element], _ write: (Element, inout JSONWriter) -> Void
+  static func array<Element>(
+    _ name: StaticString, _ elements: [Element], hasMore: Bool? = nil, _ write: (Element, inout JSONWriter) -> Void
   ) -> [UInt8] {
-    JSONWriter.write { json in
+    JSONWriter.write(capacity: 4096) { json in
       json.object { json in
         json.name(name)
         json.array { json in
           for element in elements { write(element, &json) }
         }
-      }
-    }
-  }
-
-  /// What the first page shows: of the whole fleet, or of the queues that a principal reaches.
-  func overview(for principal: Principal) async throws -> [UInt8] {
-    guard let queues = principal.queues else { return try await overview() }
-    return try await snapshots.value("overview \(queues.sorted())", age: .seconds(2)) { [store] in
-      let gauges = try await store.gauges()
-      let workers = try await store.workers().count { $0.isLive }
-      let counts = gauges.tasks.mapValues { tasks in
-        tasks.reduce(0) { $0 + (queues.contains($1.key.queue) ? $1.value : 0) }
-      }
-      let today = try await store.settledToday().filter { queues.contains($0.queue) }
-      let running = counts[.running] ?? 0
-      return Self.encode(
-        counts: counts, rate: 0, running: running, workers: workers, today: today, behind: gauges.eventAge,
-        unhandled: [])
-    }
-  }
-
-  private func overview() async throws -> [UInt8] {
-    try await snapshots.value("overview", age: .seconds(2)) { [store] in
-      let (counts, workers, backlog) = (try await store.counts(), try await store.workers(), try await store.backlog())
-      let today = try await store.settledToday()
-      let live = workers.filter(\.isLive)
-      let handled = live.reduce(into: Set<TaskKind>()) { $0.formUnion($1.kinds) }
-      return Self.encode(
-        counts: counts, rate: live.reduce(0) { $0 + $1.bytesPerSecond }, running: live.reduce(0) { $0 + $1.running },
-        workers: live.count, today: today, behind: backlog.eventAge, unhandled: backlog.kinds.subtracting(handled))
-    }
-  }
-
-  private static func encode(
-    counts: [TaskState: Int], rate: Int64, running: Int, workers: Int, today: [SettledCount], behind: Duration,
-    unhandled: Set<TaskKind>
-  ) -> [UInt8] {
-    JSONWriter.write { json in
-      json.object { json in
-        json.name("counts")
-        json.object { json in
-          for state in TaskState.allCases {
-            json.name(state.rawValue)
-            json.integer(counts[state] ?? 0)
-          }
-        }
-        json.member("bytesPerSecond", rate)
-        json.member("running", running)
-        json.member("workers", workers)
-        func ended(_ outcome: TaskState) -> Int { today.reduce(0) { $0 + ($1.outcome == outcome ? $1.tasks : 0) } }
-        json.member("bytesToday", today.reduce(0) { $0 + $1.bytes })
-        json.member("succeededToday", ended(.succeeded))
-        json.member("failedToday", ended(.failed))
-        json.member("eventsBehindSeconds", Int(behind.components.seconds))
-        json.member("kindsWithoutWorker", unhandled.map(\.rawValue).sorted())
+        if let hasMore { json.member("hasMore", hasMore) }
       }
     }
   }

@@ -30,7 +30,7 @@ extension MetricsText {
     for key in gauges.tasks.values.flatMap(\.keys) { oldest[[queues[key.queue]], default: 0] += 0 }
     add(
       "reelhaul_tasks", ["state", "queue", "kind"],
-      "Tasks that have not succeeded; at most \(FleetGauges.limit) of each state, or of each queue and kind.",
+      "Tasks that have not succeeded.",
       gauges.tasks.reduce(into: [:]) { counts, state in
         for (key, count) in state.value {
           counts[[state.key.rawValue, queues[key.queue], key.kind.rawValue], default: 0] += Double(count)

@@ -9,8 +9,8 @@ extension ControlAPI {
   static let eventRoute = Route(
     method: "GET", path: "/v1/stream",
     summary: """
-      Server-sent events: `overview` as /v1/overview and `tasks` as /v1/tasks with the same filters, at once and when \
-      they change; `trouble` while the fleet's state cannot be read; `ping` every 15 s in which nothing changes. Every connection begins with the state as it is, so \
+      Server-sent events: `overview` as /v1/overview and `tasks` as /v1/tasks with the same filters, and \
+      `operations` as /v1/operations, at once and when they change; `trouble` while the fleet's state cannot be read; `ping` every 15 s in which nothing changes. Every connection begins with the state as it is, so \
       that nothing is missed after a break.
       """,
     needs: .read, isPerQueue: true, query: listFields, answers: [200, 400], medium: "text/event-stream"
@@ -37,7 +37,11 @@ extension ControlAPI {
         let tasks = try await snapshots.value(key, age: Self.interval / 2) { [self] in
           try await list(query, for: principal)
         }
-        for (name, data) in [("overview", overview), ("tasks", tasks)] where last[name] != data {
+        let operations = try await snapshots.value(
+          "operations" + (principal.queues.map { " of \($0.sorted())" } ?? ""), age: Self.interval / 2
+        ) { [self] in try await self.operations(for: principal) }
+        let parts = [("overview", overview), ("operations", operations), ("tasks", tasks)]
+        for (name, data) in parts where last[name] != data {
           // A slow reader gets the next state instead of all states.
           guard stream.pending == 0 else { continue }
           last[name] = data

@@ -32,8 +32,9 @@ package struct ControlAPI: HTTPHandler {
 
   static let bodyLimit = 4 << 20
   static let routes =
-    probeRoutes + taskRoutes + fleetRoutes + [eventRoute, robotsRoute] + eventRoutes + sessionRoutes + descriptionRoutes
-    + dashboardRoutes + controlRoutes + historyRoutes + operationRoutes + deadLetterRoutes
+    probeRoutes + taskRoutes + fleetRoutes + inspectionRoutes + [eventRoute, robotsRoute] + eventRoutes + sessionRoutes
+    + descriptionRoutes + dashboardRoutes + controlRoutes + historyRoutes + operationRoutes + deadLetterRoutes
+    + hookRoutes
 
   package init(
     store: any ControlStore, send: @escaping Send, loop: EventLoop, version: String, settings: Settings = Settings(),

@@ -99,9 +99,11 @@ extension TaskFilter {
   fileprivate func fits(_ task: TaskDocument, now: Timestamp) -> Bool {
     let words = [task.status(now: now), TaskStatus(rawValue: task.state.rawValue)]
     let text = text.map { $0.lowercased() } ?? ""
-    let texts = [task.spec.id.description] + [task.spec.source, task.spec.destination ?? ""].map {
-      String($0.prefix { $0 != "?" }).lowercased()
-    }
+    let texts =
+      [task.spec.id.description]
+      + [task.spec.source, task.spec.destination ?? ""].map {
+        String($0.prefix { $0 != "?" }).lowercased()
+      }
     let place = TaskCursor(createdAt: task.createdAt, id: task.spec.id)
     return (states.isEmpty || words.contains { $0.map(states.contains) == true })
       && (queues.isEmpty || queues.contains(task.spec.queue)) && (kinds.isEmpty || kinds.contains(task.spec.kind))

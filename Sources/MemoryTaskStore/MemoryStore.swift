@@ -53,6 +53,8 @@ package final class MemoryStore: TaskStore {
     transaction { $0.workers[worker]?.registration.volumes = volumes }
   }
 
+  package func measure(_ worker: WorkerID, spaces: [String: StorageSpace]) async throws {}
+
   package func renewed(within time: Duration) async throws -> [WorkerID] {
     transaction { state in
       state.workers.filter { _, worker in

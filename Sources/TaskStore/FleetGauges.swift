@@ -1,7 +1,7 @@
 import TaskCore
 
-/// How much is in a store now, for metrics. Counts end at ``limit``, so that reading them costs little however much there
-/// is.
+/// How much is in a store now, for metrics. The counts of ``tasks`` are maintained, and exact; the others end at ``limit``, so
+/// that reading them costs little however much there is.
 package struct FleetGauges: Hashable, Sendable {
   package struct Key: Hashable, Sendable {
     package var queue: String
@@ -27,7 +27,7 @@ package struct FleetGauges: Hashable, Sendable {
     case worker
   }
 
-  /// Each count of one queue and kind, or of one state, is at most this.
+  /// Each count of what waits of one queue and kind, and of what waits for its time, is at most this.
   package static let limit = 10_000
 
   /// All tasks but the succeeded ones.

@@ -8,7 +8,7 @@ import TaskCore
 ///
 /// A service depends only on the role that it needs. Every call throws ``StoreError``.
 package protocol TaskStore: CommandStore, LeaseStore, RunStore, HousekeepingStore, LimitStore, OutboxStore, TaskReader,
-  FleetReader, CleanupStore, GaugeStore
+  FleetReader, CleanupStore, GaugeStore, HookStore
 {}
 
 /// Applies commands.
@@ -29,6 +29,8 @@ package protocol LeaseStore: Sendable {
   func renew(_ worker: WorkerID, samples: [ProgressSample]) async throws -> Renewal
   /// Sets the storages that the worker can use from now on. Its next claim follows this.
   func announce(_ worker: WorkerID, volumes: [String: UniqueID]) async throws
+  /// Records the space of the worker's storages, for people to see.
+  func measure(_ worker: WorkerID, spaces: [String: StorageSpace]) async throws
   /// The workers that have begun or renewed their lease within the last `time`, in the order of their registration.
   func renewed(within time: Duration) async throws -> [WorkerID]
   /// Gives up the lease at once. The worker must have settled or released its tasks; a sweep requeues the others.

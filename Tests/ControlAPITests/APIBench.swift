@@ -17,7 +17,10 @@ struct APIBench: Sendable {
   let sent: Lock<[Command]>
   let api: ControlAPI
 
-  init(store: PostgresStore, pool: PostgresPool, loop: EventLoop, settings: ControlAPI.Settings) {
+  init(
+    store: PostgresStore, pool: PostgresPool, loop: EventLoop, settings: ControlAPI.Settings = ControlAPI.Settings(),
+    deadLetters: (any DeadLetterSource)? = nil
+  ) {
     (self.store, self.pool, self.loop) = (store, pool, loop)
     let sent = Lock<[Command]>([])
     self.sent = sent
@@ -26,7 +29,7 @@ struct APIBench: Sendable {
       send: { commands in
         sent.withLock { $0 += commands }
         _ = try await store.apply(commands)
-      }, loop: loop, version: "1.2.3", settings: settings)
+      }, loop: loop, version: "1.2.3", settings: settings, deadLetters: deadLetters)
   }
 
   /// Runs `body` with an API over an empty database.

@@ -141,9 +141,17 @@ import Testing
       #expect(page.status == 200 && page.body.hasPrefix("<!doctype html>"))
       #expect(page.headers["content-security-policy"]?.contains("script-src 'self'") == true)
       #expect(!page.body.contains("<script>") && !page.body.contains("style="))
-      for asset in ["/assets/main.js", "/assets/style.css", "/assets/icon.svg"] {
-        #expect(await bench.ask("GET", asset).status == 200)
+      // Everything that the page and its modules name is served, and nothing else is asked for.
+      var (wanted, served) = (Set(page.body.matches(of: /"(assets\/[^"]+)"/).map { "/\($0.1)" }), Set<String>())
+      #expect(wanted.contains("/assets/main.js") && wanted.contains("/assets/style.css"))
+      while let path = wanted.subtracting(served).first {
+        let asset = await bench.ask("GET", path)
+        #expect(asset.status == 200, "\(path)")
+        #expect(!asset.body.contains("https://") || !path.hasSuffix(".css"), "\(path)")
+        served.insert(path)
+        wanted.formUnion(asset.body.matches(of: /"\.\/([a-z]+\.js)"/).map { "/assets/\($0.1)" })
       }
+      #expect(served.count > 20, "\(served)")
     }
   }
 

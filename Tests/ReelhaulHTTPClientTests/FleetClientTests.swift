@@ -54,7 +54,7 @@ import Testing
       case let target where target.hasSuffix("/pause"):
         return .problem(502, "the proxy lost the server")
       case let target where target.hasSuffix("/cancel"):
-        return .problem(409, "it has ended") { $0.member("code", "illegal_transition") }
+        return .problem(409, "it has ended", code: "illegal_transition")
       default: return HTTPResponse(404, headers: ["X-Request-Id": "r1"], type: "text/html", Array("<html>".utf8))
       }
     } _: { client, api in

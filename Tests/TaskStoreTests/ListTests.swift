@@ -51,7 +51,7 @@ import Testing
       #expect(try await ids(TaskFilter(labels: ["customer": nil])) == [first.id, second.id])
       #expect(try await ids(TaskFilter(labels: ["customer": "7", "empty": ""])) == [first.id])
       #expect(try await ids(TaskFilter(labels: ["customer": "7", "other": nil])) == [])
-      #expect(try await ids(TaskFilter(text: "über")) == [first.id])
+      #expect(try await ids(TaskFilter(text: "FILMS/Über")) == [first.id])
       #expect(try await ids(TaskFilter(text: "TWO.EXAMPLE/")) == [second.id, third.id])
       #expect(try await ids(TaskFilter(text: second.id.description.suffix(12).uppercased())) == [second.id])
       #expect(try await ids(TaskFilter(text: "hidden")) == [], "queries may be signed")
@@ -69,7 +69,7 @@ import Testing
   @Test("the host of a task is found after its lane is gone") func hosts() async throws {
     try await withPostgresStore { store, pool in
       for (source, destination) in [
-        ("https://user@A.example.:8443/x?y=@b", "storage://default/a"), ("storage://default/a", "s3://Films/b"),
+        ("https://A.example.:8443/x?y=@b", "storage://default/a"), ("storage://default/a", "s3://Films/b"),
         ("s3://Films/b", "storage://a/b"), ("storage://a/b", "tus+https://up.example/files"),
         ("http://[2001:DB8::1]:80/a", "https://other.example/"), ("storage://a/b", "storage://c/d"),
       ] {

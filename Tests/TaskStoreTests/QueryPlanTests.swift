@@ -107,7 +107,10 @@ import Testing
         try await connection.script("begin isolation level repeatable read; select from ready limit 1")
         _ = try await pool.query("delete from ready where pos <= 15000")
         _ = try await pool.query("update lane set head = 15001")
-        for call in ["waiting_needs()", "find_tasks(array['queued'], most => 10)", "find_tasks(array['queued'], array['default'], most => 10)"] {
+        for call in [
+          "waiting_needs()", "find_tasks(array['queued'], most => 10)",
+          "find_tasks(array['queued'], array['default'], most => 10)",
+        ] {
           #expect(try await pool.buffers("select * from \(call)") < 60, "\(call)")
         }
         try await connection.script("rollback")

@@ -12,7 +12,7 @@ import Testing
   private static var postgresSeeds: Range<UInt64> {
     let bounds = ProcessInfo.processInfo.environment["REELHAUL_SHARING_SEEDS"]?.split(separator: ".") ?? []
     guard bounds.count == 2, let first = UInt64(bounds[0]), let end = UInt64(bounds[1]), first < end else {
-      return 0..<64
+      return 0..<32
     }
     return first..<end
   }

@@ -66,6 +66,26 @@ import TransferEngine
     }
   }
 
+  @Test("lists and gauges of the version before go on") func reading() async throws {
+    try await withPostgresStore { store, pool in
+      let specs = (0..<3).map { TaskSpec.noop(queue: $0 == 0 ? "a" : "b") }
+      for spec in specs { _ = try await store.apply([.submit(spec)]) }
+      _ = try await store.apply([.control(.init(id: .random(), taskID: specs[1].id, action: .pause))])
+      for (state, queue, found) in [
+        (nil, nil, [2, 1, 0]), ("queued", nil, [2, 0]), ("paused", "b", [1]), (nil, "a", [0]), ("failed", nil, []),
+      ] as [(String?, String?, [Int])] {
+        let ids = try await pool.query("select id from list_tasks($1, $2, 100)", .text(state), .text(queue)).values {
+          let id = try $0.uuid()
+          return UniqueID(high: id.high, low: id.low)
+        }
+        #expect(ids == found.map { specs[$0].id })
+      }
+      let others = try await pool.query("select state, queue, tasks from other_tasks(10000)")
+      #expect(others.count == 1)
+      #expect(try others[0].text(0) == "paused" && others[0].text(1) == "b" && others[0].int64(2) == 1)
+    }
+  }
+
   @Test("what is recorded of another kind is never read as that of a download")
   func checkpointOfAnotherKind() async throws {
     try await withPostgresStore { store, pool in

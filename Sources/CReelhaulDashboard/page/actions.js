@@ -1,8 +1,8 @@
 // What can be done with tasks: one by its route, many by an operation, which says before how many it will touch.
 import { can, get, key, post } from "./api.js";
-import { h } from "./dom.js";
+import { h, show } from "./dom.js";
 import { number, plural, title } from "./format.js";
-import { ask, bar, confirm, dialog, field, show, toast, told } from "./ui.js";
+import { ask, bar, confirm, dialog, toast, told } from "./ui.js";
 
 /// The states that allow each command, as the fleet has them.
 export const ACTIONS = {
@@ -79,6 +79,7 @@ export async function actOnMany(name, target, words) {
       }, `${ACTIONS[name].words.replace("…", "")} ${count}`);
       draw([
         h("p", {}, found.count ? `This touches ${count} that ${found.count === 1 ? "is" : "are"} there now. Tasks that are submitted later are not touched.` : "No task matches any more."),
+        found.impossible ? h("p", { class: "quiet" }, `${plural(found.impossible, "other")} also match, but their state does not allow it.`) : null,
         found.examples?.length ? [h("p", { class: "quiet" }, found.count > found.examples.length ? "For example:" : "These are:"), h("ul", { class: "plain-list" }, found.examples.slice(0, 6).map((task) => h("li", {}, h("span", {}, title(task)), h("span", { class: "quiet" }, task.status ?? task.state))))] : null,
         ACTIONS[name].isBad && found.count ? h("p", { class: "is-warning" }, name === "cancel" ? "What they have fetched is deleted. They can be retried from the start." : "Their records and histories go. This cannot be undone.") : null,
         found.count ? files : null,
@@ -114,5 +115,3 @@ export function progress(operation) {
     refusals.length ? h("p", { class: "quiet" }, `Refused: ${refusals.map(([code, count]) => `${number(count)} ${code}`).join(", ")}. Their state does not allow the command.`) : null,
     operation.error ? h("p", { class: "is-error" }, operation.error) : null);
 }
-
-export { field };

@@ -1,7 +1,7 @@
 // Requests to the server, who asks, and what they may do. All paths are relative, so that the page works below a prefix.
 import { clock, parse } from "./format.js";
 
-export class Problem extends Error {
+class Problem extends Error {
   constructor(status, detail, body = {}) {
     super(detail);
     this.status = status;

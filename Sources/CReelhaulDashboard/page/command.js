@@ -1,7 +1,7 @@
 // The command line that submits a task, as one would type it in a shell.
 import { stringify } from "./format.js";
 
-export const quote = (word) => /^[\w@%+=:,./-]+$/.test(word) ? word : `'${String(word).replaceAll("'", "'\\''")}'`;
+const quote = (word) => /^[\w@%+=:,./-]+$/.test(word) ? word : `'${String(word).replaceAll("'", "'\\''")}'`;
 
 const UPLOAD = { method: "method", partSize: "part-size", contentType: "content-type", storageClass: "storage-class", checksum: "checksum", toCredential: "to-credential" };
 

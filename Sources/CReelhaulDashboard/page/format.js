@@ -69,14 +69,15 @@ const lastName = (url) => decoded(url.split(/[?#]/)[0].split("/").filter(Boolean
 /// What people call a task: its label "title", or else the name of its file.
 export const title = (task) => task.labels?.title || lastName(task.destination || task.source || task.id);
 
-export const host = (url) => /^[\w+.-]+:\/\/([^/?#]+)/.exec(url ?? "")?.[1] ?? "";
+/// Of a URL; empty for a storage, which is no host.
+export const host = (url) => /^(?!storage:)[\w+.-]+:\/\/([^/?#]+)/.exec(url ?? "")?.[1] ?? "";
 
 export const plural = (count, one, many = `${one}s`) => `${number(count)} ${Number(count) === 1 ? one : many}`;
 
 // MARK: JSON
 
 /// A number that JavaScript would change. It computes like one, and is written as it came.
-export class Exact {
+class Exact {
   constructor(text) { this.text = text; }
   valueOf() { return Number(this.text); }
   toString() { return this.text; }

@@ -1,9 +1,9 @@
 // The page around the views: navigation, what the stream says, keys, the theme, and who is signed in.
 import { can, onSignInWanted, readSession, session, signOut } from "./api.js";
 import { h, icon, show, text } from "./dom.js";
-import { number, plural } from "./format.js";
+import { number } from "./format.js";
 import { live } from "./live.js";
-import { FILTERS, go, href, onRoute, param, query, tasksHref, view } from "./route.js";
+import { go, hasPast, href, onRoute, tasksHref, view } from "./route.js";
 import { areKeysOn, help, palette } from "./palette.js";
 
 const $ = (selector) => document.querySelector(selector);
@@ -182,7 +182,7 @@ addEventListener("keydown", (event) => {
   else if (event.key === "/") { const box = shown.root?.querySelector("input[type=search]"); box ? box.focus() : palette(); }
   else if (event.key === "?") help();
   else if (event.key === "n" && can("write")) go(href({ view: "submit" }));
-  else if (event.key === "Escape" && view() === "task") history.length > 1 ? history.back() : go(tasksHref());
+  else if (event.key === "Escape" && view() === "task") hasPast() ? history.back() : go(tasksHref());
   else return;
   event.preventDefault();
 });

@@ -5,7 +5,7 @@ import { ago, bytes, duration, now, number, percent, plural, rate, title } from 
 import { chart, spark } from "./charts.js";
 import { live } from "./live.js";
 import { go, href, param, change, taskHref, tasksHref } from "./route.js";
-import { bar, empty, failure, head, panel, poll, toast, told } from "./ui.js";
+import { bar, empty, failure, panel, poll, toast, told } from "./ui.js";
 
 const STATES = ["running", "publishing", "queued", "blocked", "paused", "failed", "canceled", "succeeded"];
 const SPANS = { "1h": 3600, "6h": 21_600, "24h": 86_400, "7d": 604_800, "14d": 1_209_600 };
@@ -68,7 +68,7 @@ export function open(_, view) {
   }
 
   function stuck() {
-    const reasons = overview.stuck ?? [];
+    const reasons = [...(overview.stuck ?? [])];
     if (overview.workers === 0 && !reasons.some((one) => one.reason === "worker")) reasons.unshift({ reason: "worker", text: "No worker is live: start one with 'reelhaul worker'.", query: "state=queued" });
     for (const kind of overview.kindsWithoutWorker ?? []) if (!reasons.some((one) => one.text?.includes(kind))) reasons.push({ reason: "worker", text: `No live worker has a handler for ${kind}.`, query: `state=queued&kind=${encodeURIComponent(kind)}` });
     return panel("Stuck, and why", null, reasons.length
@@ -100,7 +100,7 @@ export function open(_, view) {
     return panel("Over time", ranges, samples ? h("div", { class: "columns charts" },
       chart({ ...common, title: "Throughput", format: rate, base: 1024, series: [{ name: "bytes", is: "running", value: (s) => s.bytesPerSecond }] }),
       chart({ ...common, title: "Waiting and running", format: compact, isStacked: true, series: ["running", "queued", "blocked", "paused"].map((state) => ({ name: state, is: state, value: (s) => s.counts?.[state] })) }),
-      chart({ ...common, title: "Ended per step", format: compact, isStacked: true, series: ["succeeded", "failed", "canceled"].map((name) => ({ name, is: name, value: (s) => s[name] })) }))
+      chart({ ...common, title: `Ended every ${duration(samples.step)}`, format: compact, isStacked: true, series: ["succeeded", "failed", "canceled"].map((name) => ({ name, is: name, value: (s) => s[name] })) }))
       : samplesProblem ? failure(samplesProblem, readSamples) : h("p", { class: "loading" }, "Loading…"));
   }
 

@@ -3,6 +3,8 @@
 import { get } from "./api.js";
 import { href } from "./route.js";
 
+/// What a row shows: documents may have long parameters and outputs.
+export const FIELDS = "id,kind,state,status,priority,queue,source,destination,bytesTotal,bytesDone,rate,eta,attempt,maxAttempts,worker,sequence,createdAt,finishedAt,runAt,error,labels,waits";
 const PAGE = 200;
 const KEPT = 3000;
 export const MOST = 400_000;
@@ -15,6 +17,8 @@ export class Rows {
   isReading = false;
   isRead = false;
   scrollTop = 0;
+  /// How many pages in a row had no match: the server looks at a bounded number of tasks for each.
+  barren = 0;
   #pages = [{ cursor: null, after: null }];
   #next = null;
   #waiting = null;
@@ -46,10 +50,11 @@ export class Rows {
     if (this.isReading || !this.hasMore || this.rows.length >= MOST) return false;
     this.isReading = true;
     try {
-      const page = await get(`v1/tasks${href({ ...this.filter, limit: PAGE, cursor: this.#next })}`);
+      const page = await get(`v1/tasks${href({ ...this.filter, fields: FIELDS, limit: PAGE, cursor: this.#next })}`);
       this.problem = null;
       const known = new Set(this.rows.slice(-2 * PAGE).map((row) => row.id));
       for (const task of page.tasks) if (!known.has(task.id)) this.rows.push({ id: task.id, createdAt: task.createdAt, task });
+      this.barren = page.tasks.length ? 0 : this.barren + 1;
       this.#next = page.next ?? null;
       this.hasMore = page.hasMore && Boolean(page.next);
       this.isCut = page.hasMore && !page.next;
@@ -73,7 +78,7 @@ export class Rows {
       if (one.after && !this.#precedes(one.after, row)) break;
       page = one;
     }
-    const read = await get(`v1/tasks${href({ ...this.filter, limit: PAGE, cursor: page.cursor })}`);
+    const read = await get(`v1/tasks${href({ ...this.filter, fields: FIELDS, limit: PAGE, cursor: page.cursor })}`);
     this.merge(read.tasks, read.hasMore, page.after);
   }
 

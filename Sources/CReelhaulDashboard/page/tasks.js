@@ -4,12 +4,15 @@ import { badge, h, icon, show } from "./dom.js";
 import { bytes, duration, host, number, percent, plural, rate, short, age, time, title, until } from "./format.js";
 import { live } from "./live.js";
 import { saved } from "./main.js";
+import { areKeysOn } from "./palette.js";
 import { FILTERS, change, go, href, query, taskHref } from "./route.js";
-import { MOST, Rows } from "./rows.js";
+import { FIELDS, MOST, Rows } from "./rows.js";
 import { ACTIONS, act, actOnMany } from "./actions.js";
 import { ask, bar, dialog, empty, failure, option, toast } from "./ui.js";
 
 const STATES = ["running", "publishing", "queued", "scheduled", "retrying", "blocked", "paused", "failed", "canceled", "succeeded"];
+// How many pages without a match are read before somebody is asked whether to go on: some 300,000 tasks.
+const BARREN = 100;
 const KINDS = ["download", "upload", "copy", "delete"];
 
 /// Each has a fixed width: nothing moves while numbers change.
@@ -78,7 +81,7 @@ export function open(_, view) {
     isAll = false;
     focused = null;
     rows = isBack && known.get(key) || new Rows(filter);
-    live.follow(href({ ...filter, limit: 100 }).slice(1));
+    live.follow(href({ ...filter, fields: FIELDS, limit: 100 }).slice(1));
     body.replaceChildren();
     drawAll();
     if (rows.isRead) { scrollTo(0, rows.scrollTop); refresh(); }
@@ -143,7 +146,6 @@ export function open(_, view) {
 
   function drawTools() {
     const states = filter.state?.split(",") ?? [];
-    const counts = live.overview?.counts ?? {};
     const toggle = (state) => change({ view: "tasks", state: states.includes(state) ? states.filter((one) => one !== state).join(",") : [...states, state].join(",") });
     const typed = (name, label, more = {}) => h("input", { name, "aria-label": label, placeholder: label, autocomplete: "off", spellcheck: "false", value: filter[name] ?? "", onchange: (event) => change({ view: "tasks", [name]: event.target.value.trim() }), ...more });
     const moment = (name, label) => h("label", { class: "moment" }, h("span", {}, label), h("input", { type: "datetime-local", name, value: local(filter[name]), onchange: (event) => change({ view: "tasks", [name]: event.target.value ? new Date(event.target.value).toISOString() : "" }) }));
@@ -156,7 +158,7 @@ export function open(_, view) {
         h("details", { open: extra, class: "more" }, h("summary", {}, "More"), h("div", { class: "line" }, typed("label", "Label: K=V or K"), moment("after", "Created after"), moment("before", "before"),
           h("select", { name: "sort", "aria-label": "Order", onchange: (event) => change({ view: "tasks", sort: event.target.value }) }, option("", filter.sort ?? "", "Newest first"), option("createdAt", filter.sort, "Oldest first")))),
         Object.keys(filter).length ? h("a", { class: "button plain", href: "?view=tasks", onclick: () => { for (const input of parts.tools.querySelectorAll("input")) input.value = ""; } }, "Clear") : null),
-      h("div", { class: "chips", role: "group", "aria-label": "States" }, STATES.map((state) => h("button", { type: "button", class: `chip is-${state}`, "aria-pressed": String(states.includes(state)), "data-key": state, onclick: () => toggle(state) }, icon(state), state, counts[state] !== undefined ? h("small", {}, number(counts[state])) : null)))));
+      h("div", { class: "chips", role: "group", "aria-label": "States" }, STATES.map((state) => h("button", { type: "button", class: `chip is-${state}`, "aria-pressed": String(states.includes(state)), "data-key": state, onclick: () => toggle(state) }, icon(state), state)))));
   }
 
   let searching;
@@ -205,7 +207,7 @@ export function open(_, view) {
     }
     rows.forget(from, to);
     if (isMissing) refreshSoon(0);
-    if (to > rows.rows.length - 60 && rows.hasMore && rows.isRead && !rows.problem) rows.more().then((isMore) => { if (isMore) { drawHead(); drawRows(); } else drawEnd(); });
+    if (to > rows.rows.length - 60 && rows.hasMore && rows.isRead && !rows.problem && rows.barren < BARREN) rows.more().then((isMore) => { if (isMore) { drawHead(); drawRows(); } else drawEnd(); });
     drawEnd();
   }
 
@@ -226,11 +228,12 @@ export function open(_, view) {
 
   function drawEnd() {
     const count = rows.rows.length;
-    const more = (words) => h("button", { type: "button", onclick: () => { rows.problem = null; rows.more().then(drawAll); drawEnd(); } }, words);
+    const more = (words) => h("button", { type: "button", onclick: () => { rows.problem = null; rows.barren = 0; rows.more().then(drawAll); drawEnd(); } }, words);
     show(parts.end,
       rows.problem ? failure(rows.problem, () => { rows.problem = null; rows.more().then(drawAll); drawEnd(); })
       : !rows.isRead ? h("p", { class: "loading" }, "Loading…")
-      : rows.searchedTo && rows.hasMore && !rows.isReading && count < 60 ? h("p", { class: "quiet" }, `Searched back to ${time(rows.searchedTo, true)}. `, more("Search on"))
+      : rows.searchedTo && rows.hasMore && rows.barren >= BARREN ? h("p", { class: "quiet" }, `Searched back to ${time(rows.searchedTo, true)}. `, more("Search on"))
+      : rows.searchedTo && rows.hasMore ? h("p", { class: "loading" }, `Searching, back to ${time(rows.searchedTo, true)}…`)
       : !count && !rows.hasMore ? empty(Object.keys(filter).length ? "No task matches." : "There are no tasks yet.", Object.keys(filter).length ? "Change a filter, or clear all." : can("write") ? h("a", { class: "button main", href: "?view=submit" }, "Submit the first one") : "")
       : count >= MOST ? h("p", { class: "quiet" }, `${number(MOST)} rows are read. Narrow the list by time to see older ones.`)
       : rows.isCut ? h("p", { class: "quiet" }, `The newest ${number(count)} are shown. This server gives no further pages.`)
@@ -239,7 +242,10 @@ export function open(_, view) {
 
   // MARK: What changes
 
-  const isTouched = () => body.matches(":hover") || body.contains(document.activeElement) && document.activeElement.matches(":focus-visible");
+  // A finger leaves no pointer behind.
+  let isPointed = false;
+  body.addEventListener("pointerover", (event) => { isPointed = event.pointerType === "mouse"; });
+  const isTouched = () => isPointed && body.matches(":hover") || body.contains(document.activeElement) && document.activeElement.matches(":focus-visible");
 
   function settle() {
     const { from } = range(), isAtTop = scrollY <= 4 || from === 0;
@@ -277,7 +283,7 @@ export function open(_, view) {
     rows.merge(event.detail.tasks, event.detail.hasMore);
     settle();
   };
-  const onOverview = () => { drawTools(); drawHead(); };
+  const onOverview = () => drawHead();
   live.addEventListener("tasks", onTasks);
   live.addEventListener("overview", onOverview);
   const onBack = () => { if (rows.problem) { rows.problem = null; rows.more().then(drawAll); } else refreshSoon(0); };
@@ -285,7 +291,7 @@ export function open(_, view) {
   const onScroll = () => { if (!overHead) overHead = requestAnimationFrame(() => { overHead = 0; drawRows(); }); };
   addEventListener("scroll", onScroll, { passive: true });
   addEventListener("resize", onScroll);
-  body.addEventListener("pointerleave", () => settle());
+  body.addEventListener("pointerleave", () => { isPointed = false; settle(); });
   // The stream tells the first hundred; others that are seen are asked for.
   timer = setInterval(() => { if (!document.hidden && rows.isRead && (rows.isUp || range().to > 100)) refreshSoon(0); else if (!document.hidden) drawRows(); }, 2000);
   view.onGone(() => {
@@ -358,7 +364,7 @@ export function open(_, view) {
     if (event.key === "Escape" && (selected.size || isAll)) { selected = new Set(); isAll = false; drawAll(); return true; }
     return false;
   };
-  const areKeys = (event) => event.key.length > 1 ? event.key === "Enter" || event.key === "Escape" || body.contains(document.activeElement) : localStorage.getItem("reelhaul.keys") !== "off";
+  const areKeys = (event) => event.key.length > 1 ? event.key === "Enter" || event.key === "Escape" || body.contains(document.activeElement) : areKeysOn();
   body.addEventListener("focusin", (event) => { const id = event.target.closest(".row")?.dataset.id; if (id) focused = id; });
   // A click anywhere in a row opens it, but not the end of selecting text.
   body.addEventListener("click", (event) => {

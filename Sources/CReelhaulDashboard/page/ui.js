@@ -1,5 +1,5 @@
 // What several views share: heads, empty and error states, tables, dialogs, notes.
-import { h, icon, show } from "./dom.js";
+import { h, icon } from "./dom.js";
 
 export function head(title, note, ...tools) {
   return h("div", { class: "head", "data-key": "head" }, h("div", {}, h("h1", { tabindex: "-1" }, title), note && h("p", { class: "quiet" }, note)), h("div", { class: "tools" }, tools));
@@ -16,7 +16,7 @@ export function failure(problem, retry) {
   const [title, words] = problem.isMissing ? ["This server does not offer that.", "A newer version of reelhaul serve does."]
     : problem.status === 403 ? ["Your token does not allow that.", problem.message]
     : ["That could not be read.", problem.message];
-  return h("div", { class: "empty is-error" }, h("p", { class: "strong" }, title), h("p", { class: "quiet" }, words), retry && h("p", {}, h("button", { type: "button", onclick: retry }, "Try again")));
+  return h("div", { class: problem.isMissing ? "empty" : "empty is-error" }, h("p", { class: "strong" }, title), h("p", { class: "quiet" }, words), retry && h("p", {}, h("button", { type: "button", onclick: retry }, "Try again")));
 }
 
 export const loading = () => h("p", { class: "loading" }, "Loading…");
@@ -114,5 +114,3 @@ export function poll(view, seconds, read, draw) {
   run();
   return run;
 }
-
-export { show };

@@ -50,9 +50,11 @@ end $$;
 -- The tasks in `ready`: how many a claim would find now (`runnable`), how many of the others wait for room in a limit
 -- (`capped`), and how many need a storage or a kind that no live worker has (`unserved`). Limits are used up lane by lane,
 -- so that two lanes do not count on the same place. `since` is when the oldest runnable task became ready; that of a task
--- that has run before is not known, and then it is its last start.
+-- that has run before is not known, and then it is its last start. Of what is capped, `held_by` is the bucket with the
+-- least room. Of what is unserved, `lacks` names the kind or the storages that no live worker has; `lacks_kind` tells which.
 create function waiting_tasks(most int)
-returns table (queue text, kind text, runnable int, capped int, unserved int, since timestamptz)
+returns table (queue text, kind text, host text, runnable int, capped int, unserved int, since timestamptz, held_by int,
+               lacks text, lacks_kind boolean)
 language plpgsql set reelhaul.plans = 'by_index' set enable_bitmapscan = off as $$
 declare
   room   int[];
@@ -63,7 +65,10 @@ declare
   n      int;
 begin
   for part in
-    select l.id, l.head, q.name queue, k.name kind, s.buckets, s.rooms,
+    select l.id, l.head, q.name queue, k.name kind, h.name host, s.buckets, s.rooms,
+           concat_ws(', ', nullif(st.name, ''), o.name) storages,
+           exists (
+             select from worker w where not w.dead and w.lease_until > now() and k.name = any(w.kinds) offset 0) handled,
            exists (
              select from worker w
               where not w.dead and w.lease_until > now() and k.name = any(w.kinds)
@@ -72,6 +77,7 @@ begin
       from (select * from lane where ready limit 5000) l
       join bucket q on q.id = any(array[l.queue_id])
       join bucket k on k.id = any(array[l.kind_id])
+      join bucket h on h.id = any(array[l.host_id])
       join bucket st on st.id = any(array[l.storage_id])
       left join bucket o on o.id = any(array[nullif(l.source_storage_id, 0)])
      cross join lateral (
@@ -92,9 +98,12 @@ begin
             limit left_) z;
     continue when found_ = 0;
     left_ := left_ - found_;
-    queue := part.queue; kind := part.kind; runnable := 0; capped := 0; unserved := 0; since := null;
+    queue := part.queue; kind := part.kind; host := part.host; runnable := 0; capped := 0; unserved := 0; since := null;
+    held_by := null; lacks := null; lacks_kind := null;
     if not part.served then
       unserved := found_;
+      lacks_kind := not part.handled;
+      lacks := case when part.handled then part.storages else part.kind end;
       return next;
       continue;
     end if;
@@ -102,7 +111,10 @@ begin
     n := found_;
     for i in 1..cardinality(part.buckets) loop
       room[part.buckets[i]] := coalesce(room[part.buckets[i]], part.rooms[i]);
-      n := least(n, room[part.buckets[i]]);
+      if room[part.buckets[i]] < n then
+        n := room[part.buckets[i]];
+        held_by := part.buckets[i];
+      end if;
     end loop;
     n := greatest(n, 0);
     for i in 1..cardinality(part.buckets) loop
@@ -121,33 +133,6 @@ begin
     end if;
     return next;
   end loop;
-end $$;
-
--- The tasks that are neither in `ready` nor succeeded. `delayed` are queued ones whose time has not come.
-create function other_tasks(most int) returns table (state text, queue text, kind text, tasks bigint)
-language plpgsql set reelhaul.plans = 'by_index' set enable_bitmapscan = off as $$
-begin
-  return query
-    select n.state, q.name, k.name, sum(n.tasks)::bigint
-      from (select r.phase state, r.queue_id, r.kind_id, count(*) tasks
-              from (select * from run limit most) r group by 1, 2, 3
-            union all
-            select w.state, l.queue_id, l.kind_id, w.tasks
-              from (select h.state, h.lane_id, count(*) tasks
-                      from (select t.halted::text state, t.lane_id
-                              from unnest(array['blocked', 'paused', 'canceled', 'failed']::task_state[]) s(state)
-                             cross join lateral (
-                               select halted, lane_id from task where halted = s.state
-                                order by created_at desc, id desc limit most) t
-                            union all
-                            select 'delayed', t.lane_id
-                              from (select task_id from delayed limit most) d
-                              join task t on t.id = any(array[d.task_id])) h
-                     group by 1, 2) w
-              join lane l on l.id = any(array[w.lane_id])) n
-      join bucket q on q.id = any(array[n.queue_id])
-      join bucket k on k.id = any(array[n.kind_id])
-     group by 1, 2, 3;
 end $$;
 
 -- How many events wait to be published, of up to `most` rows, and since when the oldest does. An array is 16 bytes for

@@ -130,8 +130,8 @@ begin
       on conflict (outcome) do update set tasks = c.tasks + excluded.tasks, bytes = c.bytes + excluded.bytes;
 end $$;
 
--- Adds the sample of this slot of 10 seconds, unless it is there. Every 10 minutes it thins what is older than a day to a
--- sample a minute, and what is older than three days to one in 10 minutes. 14 days are kept.
+-- Adds the sample of this slot of 10 seconds, unless it is there. Every 10 minutes, what is older than a day is thinned to
+-- a sample a minute, and what is older than three days to one in 10 minutes. 14 days are kept.
 create function take_sample() returns void
 language plpgsql set reelhaul.plans = 'by_index' as $$
 declare
@@ -160,16 +160,23 @@ begin
       on conflict do nothing;
 
   if date_bin('10 min', slot, 'epoch') = slot then
-    delete from fleet_sample s
-     where s.at < slot - interval '1 day'
-       and (s.at < slot - interval '14 days'
-            or exists (select from fleet_sample o
-                        where o.at < s.at
-                          and o.at >= date_bin(case when s.at < slot - interval '3 days' then interval '10 min'
-                                                    else interval '1 min' end, s.at, 'epoch')));
-    delete from settled_count where day < (slot at time zone 'utc')::date - 14;
-    delete from task_count where tasks = 0;
+    perform thin_samples(slot);
   end if;
+end $$;
+
+create function thin_samples(as_of timestamptz) returns void language plpgsql as $$
+begin
+  delete from fleet_sample where at < as_of - interval '14 days';
+  delete from fleet_sample s
+   using (select at, row_number() over (
+                       partition by at < as_of - interval '3 days',
+                                    date_bin(case when at < as_of - interval '3 days' then interval '10 min'
+                                                  else interval '1 min' end, at, 'epoch')
+                           order by at) n
+            from fleet_sample where at < as_of - interval '1 day') numbered
+   where numbered.n > 1 and s.at = numbered.at;
+  delete from settled_count where day < (as_of at time zone 'utc')::date - 14;
+  delete from task_count where tasks = 0;
 end $$;
 
 -- For the sweeps of all workers: whichever comes first folds, about once a second, and takes the sample.

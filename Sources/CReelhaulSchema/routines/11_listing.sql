@@ -8,15 +8,15 @@ create function spec_host(spec json) returns text language sql immutable as $$
     from (select n = 1 is_source,
                  case when u.url ~* '^s3://' then lower(substring(u.url from '(?i)^s3://([^/]*)')) || '.s3'
                       when u.url ~* '^storage://' then ''
-                      else rtrim(lower(coalesce(
-                             substring(u.url from '^[^:/]+://(?:[^/?#@]*@)?(\[[^]]*\]|[^/:?#]*)'), '')), '.') end host
+                      else rtrim(btrim(lower(coalesce(
+                             substring(u.url from '^[^:/]+://(\[[^]]*\]|[^/:?#]*)'), '')), '[]'), '.') end host
             from unnest(array[spec ->> 'source', spec ->> 'destination']) with ordinality u(url, n)) h
 $$;
 
 -- Finds a page of tasks. Each list that is given must have the task's word: `states` (with `scheduled` and `retrying`, which
 -- are queued tasks that wait for a time of theirs, and of which `queued` has all), `queues`, `kinds`, `hosts`. `labels`:
--- all must be there, with this value if one is given. `needle`: a part of id, source or destination, in any case; not of
--- the queries of URLs, which are not shown, since they may be signed.
+-- all must be there, with this value if one is given. `needle`: a part of id, source or destination, in any case of
+-- ASCII letters; not of the queries of URLs, which are not shown, since they may be signed.
 -- `after` <= created_at < `before`. A cursor is where the page before ended.
 --
 -- At most `budget` tasks are looked at. `is_last`: there is nothing behind this page. Otherwise the next page goes on behind
@@ -29,7 +29,7 @@ create function find_tasks(
   states text[] default null, queues text[] default null, kinds text[] default null, hosts text[] default null,
   label_names text[] default null, label_values text[] default null, needle text default null,
   after timestamptz default null, before timestamptz default null, ascending boolean default false,
-  cursor_at timestamptz default null, cursor_id uuid default null, most int default 100, budget int default 5000,
+  cursor_at timestamptz default null, cursor_id uuid default null, most int default 100, budget int default 3000,
   out ids uuid[], out is_last boolean, out is_cut boolean, out last_at timestamptz, out last_id uuid)
 language plpgsql stable set reelhaul.plans = 'by_index' set enable_bitmapscan = off as $$
 #variable_conflict use_variable
@@ -156,7 +156,9 @@ begin
       || ' from lane l where l.id = t.lane_id), true'
       || case when queues is not null then ' and coalesce(t.spec ->> ''queue'', ''default'') = any($10)' else '' end
       || case when kinds is not null then ' and t.spec ->> ''kind'' = any($11)' else '' end
-      || case when hosts is not null then ' and spec_host(t.spec) = any($12)' else '' end || ')';
+      || case when hosts is not null then ' and exists (
+             select from unnest($12) h where position(regexp_replace(h, ''\.s3$'', '''') in lower(t.spec::text)) > 0)
+           and spec_host(t.spec) = any($12)' else '' end || ')';  -- most texts have no such host, and are not taken apart
   end if;
   if label_names is not null then
     fits := fits || ' and not exists (
@@ -164,8 +166,9 @@ begin
        where t.spec -> ''labels'' ->> f.name is null or f.value is not null and t.spec -> ''labels'' ->> f.name <> f.value)';
   end if;
   if needle is not null then
-    fits := fits || ' and position(lower($15) in lower(concat_ws(E''\n'', t.id, split_part(t.spec ->> ''source'', ''?'', 1),
-      split_part(t.spec ->> ''destination'', ''?'', 1)))) > 0';
+    fits := fits || ' and (position(lower($15) in t.id::text) > 0
+      or position(lower($15) in lower(split_part(t.spec ->> ''source'', ''?'', 1))) > 0
+      or position(lower($15) in lower(split_part(t.spec ->> ''destination'', ''?'', 1))) > 0)';
   end if;
 
   for r in execute format(

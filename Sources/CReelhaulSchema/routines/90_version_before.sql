@@ -128,3 +128,30 @@ create function list_tasks(of_state text, of_queue text, most int) returns setof
                     most => most, budget => 2000000000) f
    cross join lateral task_documents(f.ids) d
 $$;
+
+-- The tasks that are neither in `ready` nor succeeded. `delayed` are queued ones whose time has not come.
+create function other_tasks(most int) returns table (state text, queue text, kind text, tasks bigint)
+language plpgsql set reelhaul.plans = 'by_index' set enable_bitmapscan = off as $$
+begin
+  return query
+    select n.state, q.name, k.name, sum(n.tasks)::bigint
+      from (select r.phase state, r.queue_id, r.kind_id, count(*) tasks
+              from (select * from run limit most) r group by 1, 2, 3
+            union all
+            select w.state, l.queue_id, l.kind_id, w.tasks
+              from (select h.state, h.lane_id, count(*) tasks
+                      from (select t.halted::text state, t.lane_id
+                              from unnest(array['blocked', 'paused', 'canceled', 'failed']::task_state[]) s(state)
+                             cross join lateral (
+                               select halted, lane_id from task where halted = s.state
+                                order by created_at desc, id desc limit most) t
+                            union all
+                            select 'delayed', t.lane_id
+                              from (select task_id from delayed limit most) d
+                              join task t on t.id = any(array[d.task_id])) h
+                     group by 1, 2) w
+              join lane l on l.id = any(array[w.lane_id])) n
+      join bucket q on q.id = any(array[n.queue_id])
+      join bucket k on k.id = any(array[n.kind_id])
+     group by 1, 2, 3;
+end $$;

@@ -66,6 +66,14 @@ extension JSONSchema {
           .object([
             .must("done", integer("", 0...)), .must("count", integer("", 0...)), .must("size", integer("", 0...)),
           ])),
+        .may(
+          "hooks",
+          list(
+            .object([
+              .must("sequence", integer("", 1...)), .must("type", text()), .must("host", text()),
+              .must("attempt", integer("", 0...)), .must("runAt", time.orNull), .must("error", text().orNull),
+              .must("gaveUpAt", time.orNull),
+            ]), "The events that its web hook has not got.")),
       ]))
 
   private static let documentOfTask: [Member] = [
@@ -146,13 +154,5 @@ extension JSONSchema {
       .must("running", integer("", 0...)), .must("limit", integer("", 0...).orNull),
       .must("room", integer("", 0...).orNull), .must("declared", integer("", 0...).orNull),
       .must("weight", number().orNull),
-    ]))
-
-  static let overview = named(
-    "Overview",
-    .object([
-      .must("counts", map(integer("", 0...), "By state.")), .must("bytesPerSecond", integer("", 0...)),
-      .must("running", integer("", 0...)), .must("workers", integer("", 0...)),
-      .must("eventsBehindSeconds", integer("", 0...)), .must("kindsWithoutWorker", list(text())),
     ]))
 }

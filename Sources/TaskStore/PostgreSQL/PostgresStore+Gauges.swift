@@ -9,7 +9,7 @@ extension PostgresStore {
       from waiting_tasks($1) group by queue, kind
     """)
 
-  private static let others = PostgresStatement("select state, queue, kind, tasks from other_tasks($1)")
+  private static let delayed = PostgresStatement("select coalesce(sum(tasks), 0)::bigint tasks from delayed_tasks($1)")
 
   private static let events = PostgresStatement(
     "select events, (extract(epoch from now() - since) * 1000000)::bigint age from waiting_events($1)")
@@ -26,7 +26,6 @@ extension PostgresStore {
         let key = FleetGauges.Key(queue: try row.text(queue), kind: TaskKind(rawValue: try row.text(kind)))
         let (free, full, alone) = (try row.int64(runnable), try row.int64(capped), try row.int64(unserved))
         gauges.runnable[key] = Int(free)
-        gauges.tasks[.queued, default: [:]][key] = Int(free + full + alone)
         gauges.held[.cap, default: 0] += Int(full)
         gauges.held[.worker, default: 0] += Int(alone)
         if let age = try row[age]?.int64() {
@@ -34,32 +33,19 @@ extension PostgresStore {
             gauges.oldestRunnable[key.queue] ?? .zero, .microseconds(max(0, age)))
         }
       }
-      try await readOthers(into: &gauges, most)
+      gauges.held[.schedule] = Int(try await pool.query(Self.delayed, .int32(most)).value { try $0.int64() })
+      for count in try await taskCounts() where count.state != .succeeded {
+        gauges.tasks[count.state, default: [:]][.init(queue: count.queue, kind: count.kind)] = count.tasks
+        switch count.state {
+        case .paused: gauges.held[.pause, default: 0] += count.tasks
+        case .blocked: gauges.held[.dependency, default: 0] += count.tasks
+        default: break
+        }
+      }
       let events = try await pool.query(Self.events, .int32(most))
       gauges.events = Int(try events.only.int64(try events.columns["events"]))
       gauges.eventAge = .microseconds(max(0, try events.only[try events.columns["age"]]?.int64() ?? 0))
       return gauges
-    }
-  }
-
-  private func readOthers(into gauges: inout FleetGauges, _ most: Int32) async throws {
-    let rows = try await pool.query(Self.others, .int32(most))
-    let (state, tasks) = (try rows.columns["state"], try rows.columns["tasks"])
-    let (queue, kind) = (try rows.columns["queue"], try rows.columns["kind"])
-    for row in rows {
-      let key = FleetGauges.Key(queue: try row.text(queue), kind: TaskKind(rawValue: try row.text(kind)))
-      let (name, count) = (try row.text(state), Int(try row.int64(tasks)))
-      guard let state = TaskState(rawValue: name) else {
-        gauges.tasks[.queued, default: [:]][key, default: 0] += count
-        gauges.held[.schedule, default: 0] += count
-        continue
-      }
-      gauges.tasks[state, default: [:]][key] = count
-      switch state {
-      case .paused: gauges.held[.pause, default: 0] += count
-      case .blocked: gauges.held[.dependency, default: 0] += count
-      default: break
-      }
     }
   }
 }

@@ -3,7 +3,7 @@ import TaskCore
 
 extension PostgresStore {
   /// How many tasks a page looks at. A page of a rare match takes some ten milliseconds.
-  private static let budget: Int32 = 5_000
+  private static let budget: Int32 = 3_000
 
   package func page(_ filter: TaskFilter) async throws -> TaskPage<TaskDocument> {
     var page = try await call {

@@ -6,7 +6,7 @@ import TaskCore
 
 extension PostgresStore {
   /// How many tasks one look examines.
-  private static let examined: Int32 = 5000
+  private static let examined = 5000
 
   package func createOperation(_ operation: TaskOperation) async throws -> TaskOperation {
     var priority: Int16?
@@ -59,26 +59,23 @@ extension PostgresStore {
   package func walk(
     _ filter: OperationFilter, before position: TaskPosition, limit: Int
   ) async throws -> TaskWalk {
-    func texts(_ list: [String]) -> PostgresValue { list.isEmpty ? .null(.textArray) : .textArray(list) }
-    let states = Set(filter.states.map(\.rawValue))
-    let labels = filter.labels.map { $0.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false) }
-    return try await call {
-      let rows = try await pool.query(
-        StoreQueries.walk, .timestamptz(position.createdAt.microseconds), .uuid(position.id.high, position.id.low),
-        .int32(Self.examined), .int32(Int32(clamping: limit)), texts(states.sorted()), texts(filter.queues),
-        texts(filter.kinds.map(\.rawValue)), texts(filter.hosts),
-        labels.isEmpty ? .null(.textArray) : .textArray(labels.map { String($0[0]) }),
-        labels.isEmpty ? .null(.textArray) : .textArray(labels.map { $0.count > 1 ? String($0[1]) : nil }),
-        .text(filter.text), .timestamptz(filter.after?.microseconds), .timestamptz(filter.before?.microseconds))
-      let (id, at) = (try rows.columns["id"], try rows.columns["created_at"])
-      let (state, matches) = (try rows.columns["state"], try rows.columns["matches"])
-      var walk = TaskWalk()
-      for row in rows {
-        walk.next = TaskPosition(createdAt: try row.time(at), id: try row.id(id))
-        if try row.bool(matches) { walk.tasks.append(FoundTask(id: try row.id(id), state: try row.known(state))) }
-      }
-      return walk
+    var labels: [String: String?] = [:]
+    for label in filter.labels {
+      let parts = label.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+      labels[parts[0]] = .some(parts.count > 1 ? parts[1] : nil)
     }
+    let page = try await find(
+      TaskFilter(
+        states: Set(filter.states), queues: Set(filter.queues), kinds: Set(filter.kinds), hosts: Set(filter.hosts),
+        labels: labels, text: filter.text, createdAfter: filter.after, createdBefore: filter.before,
+        cursor: TaskCursor(createdAt: position.createdAt, id: position.id), limit: limit),
+      lookingAt: Self.examined)
+    let states = try await states(of: page.tasks)
+    var walk = TaskWalk()
+    // A task that was removed meanwhile is gone.
+    walk.tasks = page.tasks.compactMap { id in states[id].map { FoundTask(id: id, state: $0) } }
+    walk.next = page.next.map { TaskPosition(createdAt: $0.createdAt, id: $0.id) }
+    return walk
   }
 
   package func find(_ ids: [UniqueID], before time: Timestamp, queues: [String]?) async throws -> [FoundTask] {
@@ -221,8 +218,6 @@ extension StoreQueries {
     "update operation set state = 'canceled' where id = $1 and state = 'running'", writes: true)
   static let takeOperations = PostgresStatement(
     "select \(operationColumns) from take_operations($1, $2, $3, $4) order by created_at, id", writes: true)
-  static let walk = PostgresStatement(
-    "select id, created_at, state, matches from walk_tasks($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)")
   static let findTasks = PostgresStatement(
     """
     select d.id, d.state from task_documents($1) d

@@ -104,6 +104,16 @@ package final class PostgresStore: TaskStore {
     }
   }
 
+  package func measure(_ worker: WorkerID, spaces: [String: StorageSpace]) async throws {
+    let spaces = spaces.sorted { $0.key < $1.key }
+    _ = try await call {
+      try await pool.query(
+        StoreQueries.measure, .int32(worker.rawValue), .textArray(spaces.map(\.key)),
+        .int64Array(spaces.map(\.value.free)), .int64Array(spaces.map(\.value.promised)),
+        .int64Array(spaces.map(\.value.total)))
+    }
+  }
+
   package func renewed(within time: Duration) async throws -> [WorkerID] {
     try await call {
       try await pool.query(StoreQueries.renewedWithin, .int64(time.microseconds)).values {

@@ -36,6 +36,9 @@ enum StoreQueries {
 
   static let announce = PostgresStatement("select announce($1, $2, $3)", writes: true)
 
+  /// $1: worker; $2–$5: names of storages, their free, promised and total bytes.
+  static let measure = PostgresStatement("select measure_storages($1, $2, $3, $4, $5)", writes: true)
+
   /// $1: microseconds.
   static let renewedWithin = PostgresStatement(
     """

@@ -166,9 +166,11 @@ final class UploadRun: @unchecked Sendable {
   /// Opens an upload, unless the destination decides the outcome.
   private func begin(_ order: inout UploadOrder) async throws -> UploadOutcome? {
     if let state, state.intendedAt > 0 { try await target.forget(order.plan, since: state.intendedAt) }
-    let isFirst = order.generation == 0 && !order.mayBeThere && order.ifExists == .fail
     var looks = order.ifExists != .replace || order.mayBeThere
-    if isFirst, try await target.refusesToReplace(order) { looks = false }
+    // What this task itself has uploaded of an earlier version must be looked for.
+    if order.ifExists == .fail, order.generation == 0, !order.mayBeThere {
+      looks = try await !target.refusesToReplace(order)
+    }
     if looks, let there = try await target.look() {
       let isOwn = there.owner == UploadedObject.Owner(task: spec.id, generation: order.generation)
       // One of another size is what a store made of a request that it did not know.

@@ -30,6 +30,10 @@ package actor LeaseKeeper {
   private var refusal: StoreError?
   /// The volumes that were last announced to the store.
   private var announced: [String: UniqueID] = [:]
+  /// The space of the storages as the store was told it last, and when it is told again.
+  private var measured: [String: StorageSpace] = [:]
+  private var measuresAt = BootInstant.now
+  private static let measuresEvery = Duration.seconds(30)
 
   /// The lease for new claims; nil if there is none.
   package private(set) var lease: Lease?
@@ -127,6 +131,7 @@ package actor LeaseKeeper {
       let sentAt = BootInstant.now
       let worker = try await store.register(describe(boot, volumes))
       announced = volumes
+      measured = [:]
       recovered()
       await performAndWake(machine.registered(worker, sentAt: sentAt, now: .now))
       if lease?.worker == worker { await onLease() }
@@ -165,10 +170,21 @@ package actor LeaseKeeper {
       if renewal.isDraining { draining.continuation.finish() }
       await runner.follow(renewal.intents)
       if isRemounted { await onLease() }
+      await measure(worker)
     } catch {
       report("the lease cannot be renewed", error)
       await performAndWake(machine.renewalFailed(worker, now: .now))
     }
+  }
+
+  /// Not with every renewal: free space changes all the time, and only people look at it.
+  private func measure(_ worker: WorkerID) async {
+    let spaces = await watch.rooms
+    guard spaces != measured, BootInstant.now >= measuresAt else { return }
+    measuresAt = .now + Self.measuresEvery
+    // If it fails, a later measurement is told.
+    guard (try? await store.measure(worker, spaces: spaces)) != nil else { return }
+    measured = spaces
   }
 
   private func abandon(_ worker: WorkerID) async {

@@ -1,6 +1,7 @@
 import ReelhaulSystem
 import ReelhaulTelemetry
 import TaskCore
+import TaskStore
 import TransferEngine
 
 /// Checks the storage roots every second. This worker claims tasks for the volumes that are mounted now.
@@ -14,18 +15,11 @@ package actor VolumeWatch {
   private let interval: Duration
   /// How long a file system may take to answer.
   private let patience: Duration
-  /// The space of a storage, in bytes.
-  package struct Room: Sendable {
-    package var free: Int64
-    /// What of it files under way will need.
-    package var promised: Int64
-  }
-
   /// Every so many checks the space is looked at, because that may mean to read a directory.
   private static let roomEvery = 10
 
   /// Of the storages that can be used now, a few seconds old.
-  package private(set) var rooms: [String: Room] = [:]
+  package private(set) var rooms: [String: StorageSpace] = [:]
   /// The results of the last check.
   private var found: [String: Result<UniqueID, StorageError>] = [:]
   private var onChange: @Sendable () async -> Void = {}
@@ -67,11 +61,11 @@ package actor VolumeWatch {
       // Repeatedly, because a claim that was under way may still start runs on this root.
       let patience = loop.timer(after: patience, every: patience) { [self] in assumeIsolated { $0.hangs(root) } }
       let measures = turn % Self.roomEvery == 0
-      let look = try? await thread.runAbandonably { [storage] () -> (Result<UniqueID, StorageError>, Room?) in
+      let look = try? await thread.runAbandonably { [storage] () -> (Result<UniqueID, StorageError>, StorageSpace?) in
         do throws(StorageError) {
           let volume = try storage.usable(root)
           let room = measures ? try? volume.room() : nil
-          return (.success(volume.id), room.map { Room(free: $0.free, promised: $0.promised) })
+          return (.success(volume.id), room.map { StorageSpace(free: $0.free, promised: $0.promised, total: $0.total) })
         } catch {
           return (.failure(error), nil)
         }

@@ -1,4 +1,5 @@
 import CommandLineKit
+import ReelhaulSystem
 import TaskAdvice
 import TaskCore
 import TaskStore
@@ -10,46 +11,121 @@ extension Subcommand {
       name: "list", synonyms: ["ls", "ps"], summary: "List tasks, the newest first",
       discussion: """
         --state takes the words in column STATE. 'queued' lists all queued tasks, including those that are 'scheduled' for a \
-        time (--not-before) or 'retrying' at a time after a failure.
+        time (--not-before) or 'retrying' at a time after a failure. --state, --queue, --kind and --host may be given several \
+        times: a task must fit one of them. Of --label it must fit all.
         """,
-      options: [.state, .inQueue, .limit, .json] + OptionSpec.reading,
+      options: [
+        .state, .inQueue, .ofKind, .atHost, .withLabel, .withText, .since, .before, .sort, .limit, .cursor, .json,
+      ] + OptionSpec.reading,
       examples: [
-        Example("reelhaul list --state failed", "Tasks that have failed"),
+        Example("reelhaul list --state failed --since 2h", "Tasks of the last two hours that have failed"),
+        Example(
+          "reelhaul list --host example.org --text season-3", "Tasks of a host whose URL, path or id has this text"),
         Example("reelhaul list --json | jq -r '.[].id'", "Only the ids"),
       ],
       exits: ExitCode.meanings(.done, .usage, .unreachable))
   ) { context in
-    let limit = Int(context.arguments.integer(.limit) ?? 100)
-    let filter = TaskFilter(
-      state: context.arguments[.state].flatMap { TaskStatus(rawValue: $0) }, queue: context.arguments[.inQueue],
-      limit: limit + 1)
-    let hasMore = try await Fleet.withStore(context) { store in
-      let found = try await store.tasks(filter)
-      let tasks = Array(found.prefix(limit))
+    let filter = try TaskFilter(context.arguments)
+    let (next, shown) = try await Fleet.withStore(context) { store in
+      let page = try await store.pageOf(filter)
       if context.wantsJSON {
-        context.output.json(try await TaskReport.of(tasks, in: store))
-      } else if tasks.isEmpty {
+        context.output.json(try await TaskReport.of(page.tasks, in: store))
+      } else if page.tasks.isEmpty {
         context.note("No tasks match.")
       } else {
-        context.print(.tasks(tasks))
+        context.print(.tasks(page.tasks))
       }
-      return found.count > limit
+      return (page.next, page.tasks.count)
     }
-    if hasMore {
-      let option = OptionSpec.limit
-      let shown = limit == 1 ? "this is the newest one" : "these are the newest \(limit)"
-      context.note("There are more: \(shown). \(option.spelling) may be up to \(OptionSpec.most).")
+    if let next {
+      let ends = filter.order == .newestFirst ? "newest" : "oldest"
+      let these = shown == 1 ? "this is the \(ends) one" : "these are the \(ends) \(shown)"
+      context.note(
+        "There are more: \(filter.cursor == nil ? these : "these are the next \(shown)"). "
+          + "'\(OptionSpec.cursor.spelling) \(next)' continues; \(OptionSpec.limit.spelling) may be up to \(OptionSpec.most)."
+      )
     }
     return .done
   }
 }
 
+extension TaskReader {
+  /// A page that is only shorter than asked for if there are no more tasks, however long it takes.
+  fileprivate func pageOf(_ filter: TaskFilter) async throws -> TaskPage<TaskDocument> {
+    var page = try await self.page(filter)
+    while let next = page.next, page.tasks.count < filter.limit {
+      var rest = filter
+      rest.limit -= page.tasks.count
+      rest.cursor = next
+      let more = try await self.page(rest)
+      page = TaskPage(tasks: page.tasks + more.tasks, next: more.next)
+    }
+    return page
+  }
+}
+
+extension TaskFilter {
+  /// Throws ``UsageError``.
+  fileprivate init(_ arguments: Arguments) throws {
+    self.init(
+      states: Set(arguments.all(.state).compactMap(TaskStatus.init(rawValue:))),
+      queues: Set(arguments.all(.inQueue)), kinds: Set(arguments.all(.ofKind).map(TaskKind.init(rawValue:))),
+      hosts: Set(arguments.all(.atHost).map { $0.lowercased() }),
+      text: arguments[.withText].flatMap { $0.isEmpty ? nil : $0 },
+      createdAfter: try Self.time(arguments, .since), createdBefore: try Self.time(arguments, .before),
+      order: arguments[.sort].flatMap(TaskOrder.init(rawValue:)) ?? .newestFirst,
+      limit: Int(arguments.integer(.limit) ?? 100))
+    for text in arguments.all(.withLabel) {
+      let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+      guard !parts[0].isEmpty else {
+        throw UsageError("\(OptionSpec.withLabel.spelling) must be K=V or K, not \"\(text)\"")
+      }
+      labels.updateValue(parts.count == 2 ? parts[1] : nil, forKey: parts[0])
+    }
+    if let text = arguments[.cursor] {
+      guard let cursor = TaskCursor(text) else {
+        throw UsageError("\(OptionSpec.cursor.spelling) must be what a list before has named, not \"\(text)\"")
+      }
+      self.cursor = cursor
+    }
+  }
+
+  private static func time(_ arguments: Arguments, _ option: OptionSpec) throws(UsageError) -> Timestamp? {
+    guard let text = arguments[option] else { return nil }
+    if let time = Timestamp(text) { return time }
+    guard let age = DurationText.parse(text) else {
+      throw UsageError(
+        "\(option.spelling) must be a time such as 2026-01-31T20:00:00Z, or how long ago: 2h30m or 1d, not \"\(text)\"")
+    }
+    return Timestamp(microseconds: Clocks.realtimeMicroseconds() - age.microseconds)
+  }
+}
+
 extension OptionSpec {
   fileprivate static let state = OptionSpec(
-    "state", short: "s", .choice(TaskStatus.allCases.map(\.rawValue)), valueName: "STATE",
+    "state", short: "s", .choice(TaskStatus.allCases.map(\.rawValue)), valueName: "STATE", repeatable: true,
     help: "Only tasks in this state: \(TaskStatus.allCases.map(\.rawValue).joined(separator: ", "))")
   fileprivate static let inQueue = OptionSpec(
-    "queue", short: "q", .text, valueName: "NAME", help: "Only tasks of this queue")
+    "queue", short: "q", .text, valueName: "NAME", repeatable: true, help: "Only tasks of this queue")
+  fileprivate static let ofKind = OptionSpec(
+    "kind", .text, valueName: "KIND", repeatable: true, help: "Only tasks of this kind")
+  fileprivate static let atHost = OptionSpec(
+    "host", .text, valueName: "HOST", repeatable: true,
+    help: "Only tasks with this remote host; BUCKET.s3 for s3:// URLs")
+  fileprivate static let withLabel = OptionSpec(
+    "label", .text, valueName: "K[=V]", repeatable: true, help: "Only tasks with this label")
+  fileprivate static let withText = OptionSpec(
+    "text", .text, help: "Only tasks with this in their id, source or destination, in any case")
+  fileprivate static let since = OptionSpec(
+    "since", .text, valueName: "TIME",
+    help: "Only tasks that were created then or later: 2026-01-31T20:00:00Z, or how long ago: 2h, 1d12h")
+  fileprivate static let before = OptionSpec(
+    "before", .text, valueName: "TIME", help: "Only tasks that were created before that time")
+  fileprivate static let sort = OptionSpec(
+    "sort", .choice(TaskOrder.allCases.map(\.rawValue)), valueName: "ORDER",
+    help: "-createdAt: the newest first, as without it; createdAt: the oldest first")
+  fileprivate static let cursor = OptionSpec(
+    "cursor", .text, valueName: "CURSOR", help: "Continue a list: its last line names the cursor")
   fileprivate static let most: Int64 = 10_000
   fileprivate static let limit = OptionSpec(
     "limit", short: "n", .integer(1...most), default: "100", help: "How many tasks at most")

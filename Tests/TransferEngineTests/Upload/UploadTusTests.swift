@@ -336,7 +336,7 @@ import Testing
       #expect(outcome.object?.verified == .size && outcome.object?.remark == nil, "\(outcome)")
       let first = harness.store.exchanges.firstIndex { $0.operation == .tusDelete }
       let last = harness.store.exchanges.lastIndex { $0.operation == .tusHead }
-      #expect(try #require(first) > #require(last))
+      #expect(first ?? 0 > last ?? .max)
       #expect(harness.store.uploads.isEmpty && harness.store.objects.count == 1)
     }
   }
@@ -379,7 +379,7 @@ import Testing
       let failed = harness.store.exchanges(.tusPatch).first { $0.request.ordinal == 3 }?.request.path
       let heads = harness.store.exchanges(.tusHead).map(\.request.path)
       // The last is that of the joined upload.
-      #expect(heads.dropLast() == [try #require(failed)])
+      #expect(heads.dropLast() == [failed ?? ""])
     }
   }
 

@@ -70,9 +70,11 @@ extension S3Target {
 
   /// Looks once more before the object is made, where the store may not look at the condition.
   func checkDestination(_ upload: UploadOrder) async throws {
-    guard upload.ifExists == .fail, upload.replaces == nil, ![.proven, .honoured].contains(try await conditions()),
-      let there = try await look(), there.owner?.task != upload.task
-    else { return }
+    guard upload.ifExists == .fail, upload.replaces == nil else { return }
+    let known = try await conditions()
+    guard known != .proven, known != .honoured, let there = try await look(), there.owner?.task != upload.task else {
+      return
+    }
     throw try await occupied(upload)
   }
 

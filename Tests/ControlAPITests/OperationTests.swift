@@ -1,0 +1,225 @@
+import HTTPServer
+import ReelhaulClient
+import ReelhaulPostgres
+import ReelhaulSystem
+import TaskCore
+import TaskStore
+import TestKit
+import Testing
+
+@testable import ControlAPI
+
+/// Commands to everything that matches, on a real PostgreSQL.
+@Suite struct OperationTests {
+  private func driver(_ bench: APIBench, _ send: OperationDriver.Send? = nil) -> OperationDriver {
+    OperationDriver(
+      store: bench.store,
+      send: send ?? { [store = bench.store, sent = bench.sent] commands in
+        sent.withLock { $0 += commands }
+        _ = try await store.apply(commands)
+      }, loop: bench.loop)
+  }
+
+  private func submit(_ count: Int, queue: String = "default", host: String = "a", _ bench: APIBench) async throws
+    -> [UniqueID]
+  {
+    let specs = (0..<count).map { _ in
+      TaskSpec(id: .make(), kind: .noop, source: "https://\(host)/x", destination: nil)
+    }.map { spec in
+      var spec = spec
+      spec.queue = queue
+      return spec
+    }
+    _ = try await bench.store.apply(specs.map(Command.submit))
+    return specs.map(\.id)
+  }
+
+  private func begin(_ body: String, _ bench: APIBench) async throws -> UniqueID {
+    let answer = await bench.ask("POST", "/v1/operations", body)
+    #expect(answer.status == 202, "\(answer)")
+    let location = try #require(answer.headers["location"])
+    return try #require(UniqueID(String(location.suffix(36))))
+  }
+
+  private func finish(_ id: UniqueID, _ driver: OperationDriver, _ bench: APIBench) async throws -> TaskOperation {
+    for _ in 0..<1000 {
+      _ = try await driver.turn()
+      if let operation = try await bench.store.operation(id), operation.finishedAt != nil { return operation }
+    }
+    throw HTTPError(500, "it does not end")
+  }
+
+  @Test("an operation reaches every task that matches and was there before, and no other one") func reach() async throws
+  {
+    try await APIBench.run { bench in
+      let theirs = try await submit(1200, queue: "archive", bench)
+      let others = try await submit(3, bench)
+      let id = try await begin(#"{"action": "pause", "filter": {"queue": ["archive"]}}"#, bench)
+      let late = try await submit(2, queue: "archive", bench)
+      let ended = try await finish(id, driver(bench), bench)
+      #expect(ended.state == .done && ended.error == nil && ended.actor == "local")
+      #expect(ended.progress.matched == 1200 && ended.progress.sent == 1200 && ended.progress.applied == 1200)
+      #expect(ended.progress.refused == 0 && ended.progress.refusals.isEmpty)
+      let states = try await bench.store.states(of: theirs + others + late)
+      #expect(theirs.allSatisfy { states[$0] == .paused } && (others + late).allSatisfy { states[$0] == .queued })
+      #expect(try await bench.store.history(of: theirs[0]).map(\.actor) == ["local"])
+      let shown = await bench.ask("GET", "/v1/operations/\(id)")
+      #expect(shown.status == 200 && shown.body.contains(#""state":"done","matched":1200,"sent":1200,"applied":1200"#))
+      #expect(await bench.ask("GET", "/v1/operations").body.contains("\(id)"))
+      #expect(try await bench.pool.query("select count(*) from operation_batch")[0].int64(0) == 0)
+    }
+  }
+
+  @Test("a dry run tells how many and which, and sends nothing") func dryRun() async throws {
+    try await APIBench.run { bench in
+      let ids = try await submit(12, queue: "archive", bench)
+      _ = try await submit(3, bench)
+      for id in ids.prefix(2) { #expect(await bench.ask("POST", "/v1/tasks/\(id)/actions/pause", "{}").status == 202) }
+      let sent = bench.sent.withLock { $0.count }
+      let body = #"{"action": "resume", "filter": {"queue": ["archive"], "state": ["paused", "queued"]}}"#
+      let answer = await bench.ask("POST", "/v1/operations?dry_run=true", body)
+      #expect(
+        answer.status == 200 && answer.body.hasPrefix(#"{"count":2,"isAtLeast":false,"impossible":10,"examples":[{"#))
+      let all = await bench.ask("POST", "/v1/operations?dry_run=true", #"{"action": "cancel", "filter": {}}"#)
+      #expect(all.body.hasPrefix(#"{"count":15,"#))
+      #expect(bench.sent.withLock { $0.count } == sent)
+      #expect(try await bench.store.operations(limit: 10).isEmpty)
+    }
+  }
+
+  @Test("filters by state, kind, host, label, text and time find what they name") func filters() async throws {
+    try await APIBench.run { bench in
+      let plain = try await submit(2, host: "one.example", bench)
+      let failing = try await submit(1, host: "two.example", bench)
+      var labeled = TaskSpec(id: .make(), kind: .noop, source: "https://three.example/Film_A.mp4", destination: nil)
+      labeled.labels = ["show": "a", "season": "1"]
+      _ = try await bench.store.apply([.submit(labeled)])
+      #expect(await bench.ask("POST", "/v1/tasks/\(failing[0])/actions/pause", "{}").status == 202)
+      for (filter, count) in [
+        (#"{"host": ["one.example"]}"#, 2), (#"{"host": ["one.example", "two.example"]}"#, 3),
+        (#"{"state": ["paused"]}"#, 1), (#"{"state": ["queued"]}"#, 3), (#"{"kind": ["noop"]}"#, 4),
+        (#"{"kind": ["download"]}"#, 0), (#"{"label": ["show"]}"#, 1), (#"{"label": ["show=a", "season=1"]}"#, 1),
+        (#"{"label": ["show=b"]}"#, 0), (#"{"text": "film_a"}"#, 1), (#"{"text": "%"}"#, 0),
+        (#"{"text": "\#(plain[0])"}"#, 1), (#"{"after": "2001-01-01T00:00:00Z"}"#, 4),
+        (#"{"before": "2001-01-01T00:00:00Z"}"#, 0), (#"{"queue": ["none"]}"#, 0),
+      ] {
+        let answer = await bench.ask(
+          "POST", "/v1/operations?dry_run=true", #"{"action": "cancel", "filter": \#(filter)}"#)
+        #expect(answer.body.hasPrefix(#"{"count":\#(count),"#), "\(filter): \(answer)")
+      }
+    }
+  }
+
+  @Test("tasks by their ids: each gets one command; unknown ones are refused") func named() async throws {
+    try await APIBench.run { bench in
+      let ids = try await submit(700, bench)
+      #expect(await bench.ask("POST", "/v1/tasks/\(ids[0])/actions/cancel", "{}").status == 202)
+      let list = (ids + [.make()]).map { "\"\($0)\"" }.joined(separator: ",")
+      let id = try await begin(#"{"action": "cancel", "ids": [\#(list)]}"#, bench)
+      let ended = try await finish(id, driver(bench), bench)
+      #expect(ended.progress.matched == 701 && ended.progress.applied == 699)
+      #expect(ended.progress.refusals == ["illegal_transition": 1, "unknown_task": 1])
+      #expect(try await bench.store.counts() == [.canceled: 700])
+    }
+  }
+
+  @Test("another process goes on where one was killed, and no command takes effect twice") func takeover() async throws
+  {
+    try await APIBench.run { bench in
+      let ids = try await submit(2300, bench)
+      let id = try await begin(#"{"action": "prioritize", "priority": 9, "filter": {"state": ["queued"]}}"#, bench)
+      // The first one dies after it has sent, before it has noted it; each time at another place.
+      for round in 1...3 {
+        let left = Lock(round)
+        let dying = driver(bench) { [store = bench.store, sent = bench.sent] commands in
+          sent.withLock { $0 += commands }
+          _ = try await store.apply(commands)
+          if left.withLock({
+            $0 -= 1
+            return $0 <= 0
+          }) {
+            throw CancellationError()
+          }
+        }
+        while (try? await dying.turn()) != nil {}
+        #expect(try await driver(bench).turn() == false, "the lease of the one that is gone holds")
+        _ = try await bench.pool.query("update operation set lease_until = now() - interval '1 s'")
+      }
+      let ended = try await finish(id, driver(bench), bench)
+      #expect(ended.state == .done && ended.progress.applied == 2300 && ended.progress.matched == 2300)
+      let sent = bench.sent.withLock { $0 }
+      #expect(sent.count > 2300, "something was sent twice")
+      #expect(Set(sent).count == 2300)
+      for id in [ids[0], ids[1150], ids[2299]] {
+        #expect(try await bench.store.task(id)?.sequence == 2, "one event beside its submission")
+      }
+    }
+  }
+
+  @Test("a canceled operation sends nothing more, counts what was sent, and ends") func cancel() async throws {
+    try await APIBench.run { bench in
+      _ = try await submit(5000, bench)
+      let id = try await begin(#"{"action": "pause", "filter": {}}"#, bench)
+      let driver = driver(bench)
+      for _ in 0..<4 { _ = try await driver.turn() }
+      let answer = await bench.ask("POST", "/v1/operations/\(id)/cancel", "{}")
+      #expect(answer.status == 200 && answer.body.contains(#""state":"canceled""#))
+      let before = bench.sent.withLock { $0.count }
+      let ended = try await finish(id, driver, bench)
+      #expect(ended.state == .canceled && bench.sent.withLock { $0.count } == before)
+      #expect(ended.progress.applied == Int64(before) && before < 5000)
+      let again = await bench.ask("POST", "/v1/operations/\(id)/cancel", "{}")
+      #expect(again.status == 200 && again.body.contains(#""state":"canceled""#))
+    }
+  }
+
+  @Test("commands that are not applied hold the operation back at its window") func backpressure() async throws {
+    try await APIBench.run { bench in
+      _ = try await submit(6000, bench)
+      let id = try await begin(#"{"action": "pause", "filter": {}}"#, bench)
+      let lost = Lock<[Command]>([])
+      let driver = driver(bench) { commands in lost.withLock { $0 += commands } }
+      for _ in 0..<40 { _ = try await driver.turn() }
+      #expect(lost.withLock { $0.count } == OperationPlanner.batch * OperationPlanner.window)
+      let waiting = try #require(try await bench.store.operation(id))
+      #expect(waiting.finishedAt == nil && waiting.progress.applied == 0)
+      _ = try await bench.pool.query("update operation set moved_at = now() - interval '2 h'")
+      let ended = try await finish(id, driver, bench)
+      #expect(ended.state == .failed && ended.error?.contains("not all applied") == true)
+    }
+  }
+
+  @Test("the same Idempotency-Key is the same operation, and no other one's") func key() async throws {
+    try await APIBench.run { bench in
+      let body = #"{"action": "pause", "filter": {"queue": ["a"]}}"#
+      let first = await bench.ask("POST", "/v1/operations", body, ["Idempotency-Key": "k"])
+      let again = await bench.ask("POST", "/v1/operations", body, ["Idempotency-Key": "k"])
+      #expect(first.status == 202 && first.headers["location"] == again.headers["location"])
+      let other = #"{"action": "pause", "filter": {}}"#
+      #expect(await bench.ask("POST", "/v1/operations", other, ["Idempotency-Key": "k"]).status == 422)
+      #expect(try await bench.store.operations(limit: 10).count == 1)
+    }
+  }
+
+  @Test("wrong operations are refused with their reason") func wrong() async throws {
+    try await APIBench.run { bench in
+      for (status, method, target, body) in [
+        (422, "POST", "/v1/operations", "{}"), (422, "POST", "/v1/operations", #"{"action": "pause"}"#),
+        (422, "POST", "/v1/operations", #"{"action": "dance", "filter": {}}"#),
+        (422, "POST", "/v1/operations", #"{"action": "prioritize", "filter": {}}"#),
+        (422, "POST", "/v1/operations", #"{"action": "prioritize", "priority": 1001, "filter": {}}"#),
+        (422, "POST", "/v1/operations", #"{"action": "pause", "filter": {}, "ids": []}"#),
+        (422, "POST", "/v1/operations", #"{"action": "pause", "filter": {"sate": ["queued"]}}"#),
+        (422, "POST", "/v1/operations", #"{"action": "pause", "filter": {"state": ["happy"]}}"#),
+        (422, "POST", "/v1/operations", #"{"action": "pause", "ids": ["x"]}"#),
+        (400, "POST", "/v1/operations?dry_run=1", #"{"action": "pause", "filter": {}}"#),
+        (404, "GET", "/v1/operations/\(UniqueID.make())", ""), (400, "GET", "/v1/operations/7", ""),
+        (404, "POST", "/v1/operations/\(UniqueID.make())/cancel", "{}"),
+      ] {
+        let answer = await bench.ask(method, target, body)
+        #expect(answer.status == status, "\(method) \(target) \(body): \(answer)")
+      }
+      #expect(try await bench.store.operations(limit: 10).isEmpty)
+    }
+  }
+}

@@ -1,0 +1,129 @@
+import Glibc
+import ReelhaulSystem
+import TaskCore
+import TaskStore
+import TestKit
+import Testing
+
+/// Operations on many tasks, the end of a worker from afar, and dead letters, with real processes.
+@Suite(.serialized) struct ControlPlaneTests {
+  private func serve(_ fleet: TestFleet, _ number: Int) async throws -> ChildProcess {
+    var options = ChildProcess.Options()
+    options.environment = fleet.environment
+    options.stdout = "\(fleet.scratch)/serve-\(number).log"
+    options.stderr = options.stdout
+    options.signalOnParentDeath = SIGKILL
+    let process = try ChildProcess(TestFleet.binary, ["serve", "--port", "0"], options)
+    try await fleet.eventually("it serves") {
+      String(decoding: try TestFleet.contents("\(fleet.scratch)/serve-\(number).log"), as: UTF8.self)
+        .contains("http://127.0.0.1:")
+    }
+    return process
+  }
+
+  @Test("an operation on thousands of tasks survives the death of its server, and applies each command once")
+  func operationSurvives() async throws {
+    let fleet = try await TestFleet.start(workers: 1)
+    let count = 6000
+    let specs = (0..<count).map { _ in
+      var spec = TaskSpec(id: .make(), kind: .noop, source: "noop:", destination: nil)
+      spec.paused = true
+      return spec
+    }
+    for start in stride(from: 0, to: count, by: 1000) {
+      try await fleet.client.submit(Array(specs[start..<start + 1000]))
+    }
+    try await fleet.eventually("all are there") {
+      try await fleet.pool.query("select count(*) from task")[0].int64(0) == count
+    }
+    var filter = OperationFilter()
+    filter.states = [.paused]
+    let operation = try await fleet.store.createOperation(
+      TaskOperation(
+        id: .make(), action: .cancel, selection: .filter(filter), actor: "test",
+        createdAt: Timestamp(microseconds: Clocks.realtimeMicroseconds())))
+    let first = try await serve(fleet, 1)
+    try await fleet.eventually("it has sent some") {
+      try await fleet.store.operation(operation.id)?.progress.sent ?? 0 > 0
+    }
+    first.kill(SIGKILL)
+    _ = await first.wait()
+    let left = try #require(try await fleet.store.operation(operation.id))
+    let second = try await serve(fleet, 2)
+    try await fleet.eventually("it ends") { try await fleet.store.operation(operation.id)?.finishedAt != nil }
+    let ended = try #require(try await fleet.store.operation(operation.id))
+    #expect(left.finishedAt == nil, "the first server was killed too late")
+    #expect(ended.state == .done && ended.error == nil)
+    #expect(ended.progress.matched == count && ended.progress.applied == count && ended.progress.refused == 0)
+    #expect(try await fleet.store.counts() == [.canceled: count])
+    #expect(try await fleet.pool.query("select count(*) from task where sequence <> 2")[0].int64(0) == 0)
+    #expect(try await fleet.store.audit() == [])
+    second.kill(SIGTERM)
+    #expect(await second.wait() == .exited(0))
+    await fleet.stop()
+  }
+
+  @Test("a worker that is drained from afar hands its download back, ends with 0, and another one continues it")
+  func drain() async throws {
+    let fleet = try await TestFleet.start(workers: 2)
+    let size: Int64 = 20_000_000
+    fleet.origin.serve("/film.mp4", OriginFile(seed: 1, size: size))
+    let end = fleet.origin.hold("/film.mp4", from: size - 1_000_000)
+    let task = try await fleet.download("/film.mp4")
+    try await fleet.wait(for: task, "recorded bytes") { $0.state == .running && $0.bytesDone > 0 }
+    let owner = try #require(try await fleet.owner(of: task))
+    let worker = try #require(try await fleet.store.task(task)?.worker)
+    let answer = try await fleet.run(["workers", "drain", String("\(worker)".suffix(8))])
+    #expect(answer.status == .exited(0), "\(answer.output)")
+    #expect(await owner.wait() == .exited(0))
+    try await fleet.wait(for: task, "another worker") { $0.state == .running && $0.worker != worker }
+    end.open()
+    try await fleet.wait(for: task, .succeeded)
+    let history = try await fleet.store.history(of: task)
+    #expect(history.contains { $0.type == "released" && $0.worker == worker })
+    let shown = try await fleet.run(["show", "\(task)", "--history"])
+    #expect(shown.status == .exited(0) && shown.output.contains("released") && shown.output.contains("succeeded"))
+    #expect(try await fleet.run(["workers", "drain", "\(worker)"]).status == .exited(4))
+    await fleet.stop()
+  }
+
+  @Test("the command line acts on everything that matches, says before what it will do, and replays dead letters")
+  func commandLine() async throws {
+    let fleet = try await TestFleet.start(workers: 1)
+    let ids = (0..<30).map { _ in UniqueID.make() }
+    try await fleet.client.submit(
+      ids.enumerated().map { index, id in
+        var spec = TaskSpec(id: id, kind: .noop, source: "noop:", destination: nil)
+        spec.paused = true
+        spec.queue = index < 20 ? "archive" : "default"
+        return spec
+      })
+    try await fleet.eventually("all are there") { try await fleet.store.counts() == [.paused: 30] }
+    let dry = try await fleet.run(["cancel", "--all", "--queue", "archive", "--dry-run"])
+    #expect(dry.status == .exited(0) && dry.output.contains("cancel would go to 20 tasks"), "\(dry.output)")
+    #expect(try await fleet.store.counts() == [.paused: 30])
+    let done = try await fleet.run(["cancel", "--all", "--queue", "archive"])
+    #expect(done.status == .exited(0) && done.output.contains("cancel: 20 matched, 20 applied"), "\(done.output)")
+    #expect(try await fleet.store.counts() == [.paused: 10, .canceled: 20])
+    #expect(try await fleet.store.history(of: ids[0]).last?.actor?.hasPrefix("cli:") == true)
+    for wrong in [["cancel"], ["cancel", "--queue", "a", "\(ids[0])"], ["cancel", "--all", "\(ids[0])"]] {
+      #expect(try await fleet.run(wrong).status == .exited(2), "\(wrong)")
+    }
+
+    // A command that its task does not allow, sent by somebody who did not look.
+    try await fleet.client.resume(ids[0])
+    var letter = ""
+    try await fleet.eventually("it is a dead letter") {
+      let list = try await fleet.run(["dead-letters", "--json"]).output
+      letter = list.firstMatch(of: /"id":"([0-9]+-[0-9]+)"/).map { String($0.1) } ?? ""
+      return list.contains("illegal_transition") && !letter.isEmpty
+    }
+    let retry = #"{"command":"retry","taskId":"\#(ids[0])"}"#
+    let replayed = try await fleet.run(["dead-letters", "replay", letter, "--command", retry])
+    #expect(replayed.status == .exited(0), "\(replayed.output)")
+    try await fleet.wait(for: ids[0], .succeeded)
+    #expect(try await fleet.run(["dead-letters"]).output.contains("There are no dead letters."))
+    #expect(try await fleet.run(["dead-letters", "drop", "3-99999"]).status == .exited(4))
+    await fleet.stop()
+  }
+}

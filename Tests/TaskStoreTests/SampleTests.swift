@@ -1,0 +1,53 @@
+import ReelhaulPostgres
+import TaskCore
+import TaskStore
+import TestKit
+import Testing
+
+/// The samples that sweeps take.
+@Suite struct SampleTests {
+  @Test("one sample a slot is taken, whoever sweeps, with what there is then") func slots() async throws {
+    try await withPostgresStore { store, pool in
+      let worker = try await store.register(.sample)
+      _ = try await store.apply([.submit(.noop()), .submit(.noop())])
+      let claims = try await store.claim(worker, limit: 1)
+      _ = try await store.settle(claims.map { Settlement(taskID: $0.spec.id, epoch: $0.epoch, outcome: .success) })
+      await withTaskGroup(of: Void.self) { group in
+        for _ in 0..<4 { group.addTask { _ = try? await store.sweep() } }
+      }
+      _ = try await store.sweep()
+      let rows = try await pool.query(
+        "select queued, succeeded, ever_succeeded, count(*) over (partition by at) n from fleet_sample order by at limit 1"
+      )
+      #expect(rows.count == 1)
+      for column in 0..<4 { #expect(try rows[0].int64(PostgresColumn(testing: column)) == 1) }
+    }
+  }
+
+  @Test("samples are thinned with their age, and those older than 14 days go") func thinning() async throws {
+    try await withPostgresStore { store, pool in
+      _ = try await pool.withConnection {
+        try await $0.script(
+          """
+          insert into fleet_sample
+          select date_bin('10 min', now(), 'epoch') - n * interval '10 s', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
+            from generate_series(1, 15 * 8640) n;
+          insert into settled_count values ((now() at time zone 'utc')::date - 15, 'q', 'failed', 1, 0);
+          select thin_samples(date_bin('10 min', now(), 'epoch'))
+          """)
+      }
+      let rows = try await pool.query(
+        """
+        select count(*) filter (where age <= interval '1 day') fresh,
+               count(*) filter (where age > interval '1 day' and age <= interval '3 days') minutes,
+               count(*) filter (where age > interval '3 days' and age <= interval '14 days') tens,
+               count(*) filter (where age > interval '14 days') gone, (select count(*) from settled_count) days
+          from (select date_bin('10 min', now(), 'epoch') - at age from fleet_sample) s
+        """)
+      #expect(try rows[0].int64(0) == 8640)
+      #expect(try rows[0].int64(1) == 2 * 1440)
+      #expect(try rows[0].int64(2) == 11 * 144)
+      #expect(try rows[0].int64(3) == 0 && rows[0].int64(4) == 0)
+    }
+  }
+}
