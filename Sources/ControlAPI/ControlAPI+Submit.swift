@@ -46,9 +46,10 @@ extension ControlAPI {
     if let problem = try await lack([command], for: call.principal)[0] { throw problem }
     var isKnown = false
     if let id {
-      try keys.claim(id, body: call.request.body)
+      // First the store, so that a wrong body is not remembered as the key's.
       let former = try await shown.value(spec.id)?.task.spec
       if let former, !former.differences(from: spec).isEmpty { throw IdempotencyKeys.reused }
+      try keys.claim(id, body: call.request.body)
       isKnown = former != nil
     } else if case .applied = waiting {
       isKnown = try await shown.value(spec.id) != nil

@@ -20,7 +20,7 @@ import Testing
   @Test("without a token there is the page and the probes, and no data") func closed() async throws {
     try await APIBench.run(Self.required) { bench in
       let id = try await bench.add(to: "default")
-      for target in ["/", "/assets/dashboard.js", "/healthz", "/readyz", "/openapi.json", "/robots.txt"] {
+      for target in ["/", "/assets/main.js", "/healthz", "/readyz", "/openapi.json", "/robots.txt"] {
         #expect(await bench.ask("GET", target).status == 200, "\(target)")
       }
       for (method, target) in [
@@ -71,7 +71,8 @@ import Testing
       let token = try await bench.token(.admin, queues: ["mine"])
       let list = await bench.ask(as: token, "GET", "/v1/tasks")
       #expect(list.body.contains("\(mine)") && !list.body.contains("\(other)"))
-      #expect(await bench.ask(as: token, "GET", "/v1/tasks?queue=other").body == #"{"tasks":[],"hasMore":false}"#)
+      #expect(
+        await bench.ask(as: token, "GET", "/v1/tasks?queue=other").body.hasPrefix(#"{"tasks":[],"hasMore":false"#))
       #expect(await bench.ask(as: token, "GET", "/v1/tasks/\(mine)").status == 200)
       let hidden = await bench.ask(as: token, "GET", "/v1/tasks/\(other)")
       let absent = await bench.ask(as: token, "GET", "/v1/tasks/\(UniqueID.make())")
