@@ -152,7 +152,8 @@ let package = Package(
     .target(
       name: "TestKit",
       dependencies: [
-        "CTLS", "CResolver", "CDisk", "CStore", "ReelhaulSystem", "ReelhaulKafka", "ReelhaulPostgres", "LocalFleet",
+        "CTLS", "CResolver", "CDisk", "CStore", "HTTPServer", "ReelhaulCodec", "ReelhaulSystem", "ReelhaulKafka",
+        "ReelhaulPostgres", "LocalFleet",
         "ReelhaulClient",
         "TaskCore", "ReelhaulMessages",
         "TaskStore", "ReelhaulDigest",
@@ -177,7 +178,7 @@ let package = Package(
     tests("CommandLineKit", ["CommandLineKit", "ReelhaulCodec", "ReelhaulSystem"]),
     tests("Codec", ["ReelhaulCodec"]),
     tests("TaskCore", ["TaskCore", "ReelhaulSystem"]),
-    tests("Messages", ["ReelhaulMessages", "ReelhaulCodec", "TaskCore"]),
+    tests("Messages", ["ReelhaulMessages", "ReelhaulCodec", "ReelhaulSystem", "TaskCore", "TestKit"]),
     tests(
       "TaskStore",
       [
@@ -195,8 +196,7 @@ let package = Package(
       "Worker",
       [
         "WorkerCore", "TaskCore", "ReelhaulMessages", "MemoryTaskStore", "TaskStore", "TransferEngine",
-        "ReelhaulKafka", "ReelhaulPostgres", "ReelhaulSystem", "ReelhaulTelemetry",
-        "TestKit",
+        "HTTPServer", "ReelhaulKafka", "ReelhaulPostgres", "ReelhaulSystem", "ReelhaulTelemetry", "TestKit",
       ]),
     tests(
       "ReelhaulWorker",

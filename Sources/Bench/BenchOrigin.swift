@@ -15,9 +15,11 @@ final class BenchOrigin: Sendable {
   }
 
   /// `files`: names and sizes in bytes; the contents are pseudo-random.
-  /// `rate`: bytes per second and connection, or nil for no limit. `hosts`: how many it is for its clients.
-  static func start(_ files: [(name: String, size: Int)], rate: Int? = nil, hosts: Int = 1) async throws -> BenchOrigin
-  {
+  /// `rate`: bytes per second and connection, or nil for no limit. `hosts`: how many it is for its clients. `tls`: it
+  /// speaks TLS, with a certificate that ``certificate`` names.
+  static func start(
+    _ files: [(name: String, size: Int)], rate: Int? = nil, hosts: Int = 1, tls: Bool = false
+  ) async throws -> BenchOrigin {
     let directory = try TemporaryDirectory(prefix: "reelhaul-origin")
     chmod(directory.path, 0o755)
     var random = Xorshift(state: 0x9E37_79B9_7F4A_7C15)
@@ -27,7 +29,17 @@ final class BenchOrigin: Sendable {
       try write(size, to: "\(directory.path)/\(name)", &block, &random)
     }
     let ours = try TemporaryDirectory(prefix: "reelhaul-nginx")
-    let nginx = try await NginxOrigin.start(serving: directory.path, files: ours.path, rate: rate, hosts: hosts)
+    let certificate = (chain: "\(ours.path)/certificate.pem", key: "\(ours.path)/key.pem")
+    if tls {
+      try await BenchCommandLine.run(
+        "openssl",
+        [
+          "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=origin", "-addext",
+          "subjectAltName=IP:127.0.0.1", "-keyout", certificate.key, "-out", certificate.chain,
+        ])
+    }
+    let nginx = try await NginxOrigin.start(
+      serving: directory.path, files: ours.path, rate: rate, hosts: hosts, certificate: tls ? certificate : nil)
     return BenchOrigin(directory: directory, files: ours, nginx: nginx)
   }
 
@@ -45,6 +57,9 @@ final class BenchOrigin: Sendable {
 
   /// `host` is counted from 1.
   func url(_ name: String, host: Int = 1) -> String { nginx.url("/\(name)", host: host) }
+
+  /// The PEM file of the authority that signed its certificate: the certificate itself.
+  var certificate: String { "\(files.path)/certificate.pem" }
 
   func stop() async { await nginx.close() }
 }

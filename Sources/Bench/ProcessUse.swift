@@ -20,6 +20,13 @@ enum ProcessUse {
     return ticks / Double(sysconf(Int32(_SC_CLK_TCK)))
   }
 
+  /// The time of all cores of the processes that this one has started and that have ended.
+  static var cpuSecondsOfEndedChildren: Double {
+    var use = rusage()
+    getrusage(RUSAGE_CHILDREN.rawValue, &use)
+    return [use.ru_utime, use.ru_stime].reduce(0) { $0 + Double($1.tv_sec) + Double($1.tv_usec) / 1e6 }
+  }
+
   /// How many descriptors are open.
   static func descriptors(of pid: Int32) throws -> Int {
     try FileDescriptor.open("/proc/\(pid)/fd", O_RDONLY | O_DIRECTORY).entries().count

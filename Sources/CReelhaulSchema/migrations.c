@@ -44,6 +44,10 @@ static const char tokens[] = {
 #embed "migrations/0011_tokens.sql"
 };
 
+static const char hooks[] = {
+#embed "migrations/0012_hooks.sql"
+};
+
 static const rh_migration migrations[] = {
     {1, "schema", tables, sizeof tables},
     {2, "envelope", envelope, sizeof envelope},
@@ -56,6 +60,7 @@ static const rh_migration migrations[] = {
     {9, "counts", counts, sizeof counts},
     {10, "operations", operations, sizeof operations},
     {11, "tokens", tokens, sizeof tokens},
+    {12, "hooks", hooks, sizeof hooks},
 };
 const rh_migration *const rh_migrations = migrations;
 const size_t rh_migration_count = sizeof migrations / sizeof migrations[0];
@@ -93,6 +98,8 @@ static const char routines[] = {
 #embed "routines/13_audit.sql"
     ,
 #embed "routines/12_tokens.sql"
+    ,
+#embed "routines/13_hooks.sql"
     ,
 #embed "routines/90_version_before.sql"
     ,

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/fs.h>
+#include <linux/magic.h>
 #include <linux/openat2.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -16,6 +17,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <time.h>
@@ -82,6 +84,19 @@ int rh_set_attribute(int fd, const char *name, const void *value, size_t length)
 
 int rh_get_attribute(int fd, const char *name, void *value, size_t capacity) {
   return result(fgetxattr(fd, name, value, capacity));
+}
+
+bool rh_closes_without_writing(int fd) {
+  struct statfs status;
+  if (fstatfs(fd, &status) != 0) return false;
+  switch ((uint32_t)status.f_type) {
+  case EXT4_SUPER_MAGIC:
+  case XFS_SUPER_MAGIC:
+  case BTRFS_SUPER_MAGIC:
+  case F2FS_SUPER_MAGIC:
+  case TMPFS_MAGIC: return true;
+  default: return false;
+  }
 }
 
 int rh_pipe(int ends[2]) { return result(pipe2(ends, O_CLOEXEC)); }

@@ -26,7 +26,7 @@ extension ControlAPI {
     return response
   }
 
-  private static func methods(of routes: [Route]) -> String {
+  static func methods(of routes: [Route]) -> String {
     var methods = Set(routes.map(\.method) + ["OPTIONS"])
     if methods.contains("GET") { methods.insert("HEAD") }
     return methods.sorted().joined(separator: ", ")

@@ -33,8 +33,8 @@ package struct ControlAPI: HTTPHandler {
   static let bodyLimit = 4 << 20
   static let routes =
     probeRoutes + taskRoutes + fleetRoutes + inspectionRoutes + [eventRoute, robotsRoute] + eventRoutes + sessionRoutes
-    + descriptionRoutes
-    + dashboardRoutes + controlRoutes + historyRoutes + operationRoutes + deadLetterRoutes
+    + descriptionRoutes + dashboardRoutes + controlRoutes + historyRoutes + operationRoutes + deadLetterRoutes
+    + hookRoutes
 
   package init(
     store: any ControlStore, send: @escaping Send, loop: EventLoop, version: String, settings: Settings = Settings(),
@@ -103,7 +103,10 @@ package struct ControlAPI: HTTPHandler {
 
   package func refusal(_ error: HTTPError) -> HTTPResponse {
     let exchange = Exchange(HTTPRequest(target: "/"), self)
-    return exchange.finished(exchange.response(for: error))
+    // For a client it is one that the path does not have.
+    guard error.code == HTTPError.unknownMethod else { return exchange.finished(exchange.response(for: error)) }
+    return exchange.finished(
+      exchange.response(for: WrongMethod(method: "this method", allowed: Self.methods(of: Self.routes))))
   }
 
   /// Who calls a route. Throws if the route is not for them.

@@ -23,8 +23,10 @@ final class IdempotencyKeys: Sendable {
   /// The key of a request; nil if it has none.
   static func key(of request: HTTPRequest) throws(HTTPError) -> String? {
     guard let key = request.headers["idempotency-key"] else { return nil }
-    guard 1...255 ~= key.utf8.count else {
-      throw HTTPError(422, "the Idempotency-Key must have 1 to 255 characters", code: ProblemCode.invalidField.rawValue)
+    guard 1...255 ~= key.utf8.count, key.utf8.allSatisfy({ 0x21...0x7E ~= $0 }) else {
+      throw HTTPError(
+        422, "the Idempotency-Key must have 1 to 255 characters of ASCII, none of them a space",
+        code: ProblemCode.invalidField.rawValue)
     }
     return key
   }

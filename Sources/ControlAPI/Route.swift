@@ -32,7 +32,10 @@ struct Route: Sendable {
     /// Whether several values may be given, separated by commas.
     var isList = false
 
+    /// The schema of one value.
     var form: JSONSchema { schema ?? .text(values: values) }
+    /// The schema of the field.
+    var whole: JSONSchema { isList ? .list(form, least: 1, most: 100) : form }
   }
 
   /// A request that fits a route, of a principal who may send it.

@@ -17,19 +17,24 @@ struct TaskListQuery {
     Route.Field(
       name: "state", help: "Only tasks in one of these states, separated by commas.",
       values: TaskStatus.allCases.map(\.rawValue), isList: true),
-    Route.Field(name: "queue", help: "Only tasks of one of these queues, separated by commas."),
-    Route.Field(name: "kind", help: "Only tasks of one of these kinds, separated by commas."),
+    Route.Field(
+      name: "queue", help: "Only tasks of one of these queues, separated by commas.",
+      schema: .text(pattern: "^[^,]+$", length: 1...200), isList: true),
+    Route.Field(
+      name: "kind", help: "Only tasks of one of these kinds, separated by commas.",
+      schema: .text(pattern: "^[^,]+$", length: 1...200), isList: true),
     Route.Field(
       name: "host",
-      help: "Only tasks with one of these remote hosts, separated by commas; `BUCKET.s3` for s3:// URLs."),
+      help: "Only tasks with one of these remote hosts, separated by commas; `BUCKET.s3` for s3:// URLs.",
+      schema: .text(pattern: "^[^,]+$", length: 1...200), isList: true),
     Route.Field(
-      name: "label", help: "Only tasks with all of these labels, separated by commas: `K=V`, or `K` with any value."),
+      name: "label", help: "Only tasks with all of these labels, separated by commas: `K=V`, or `K` with any value.",
+      schema: .text(pattern: "^[^,=]+(=[^,]*)?$", length: 1...400), isList: true),
     Route.Field(
-      name: "text",
-      help:
-        "Only tasks with this in their id, source or destination, in any case of ASCII letters; not in URLs' queries."),
-    Route.Field(name: "after", help: "Only tasks that were created at this time (RFC 3339) or later."),
-    Route.Field(name: "before", help: "Only tasks that were created before this time (RFC 3339)."),
+      name: "text", help: "Only tasks with this in their id, source or destination, in any case of ASCII letters; not in URLs' queries.",
+      schema: .text(length: 0...250)),
+    Route.Field(name: "after", help: "Only tasks that were created at this time (RFC 3339) or later.", schema: .time),
+    Route.Field(name: "before", help: "Only tasks that were created before this time (RFC 3339).", schema: .time),
   ]
 
   static let fields =
@@ -37,7 +42,8 @@ struct TaskListQuery {
       Route.Field(
         name: "sort", help: "`-createdAt`: the newest first, as without it; `createdAt`: the oldest first.",
         values: TaskOrder.allCases.map(\.rawValue)),
-      Route.Field(name: "limit", help: "How many tasks at most: 1 to 1000, or else 100."),
+      Route.Field(
+        name: "limit", help: "How many tasks at most: 1 to 1000, or else 100.", schema: .integer("", 1...1000)),
       Route.Field(name: "cursor", help: "The `next` of the page before."),
       Route.Field(
         name: "fields", help: "Only these members of each task, separated by commas.", values: TaskReport.members,

@@ -4,11 +4,13 @@ import ReelhaulSystem
 /// Debian's nginx, which serves a directory on a free loopback port. Ends with its owner, or with this process.
 package final class NginxOrigin: Sendable {
   package let port: Int
+  private let scheme: String
   private let files: String
   private let process: ChildProcess
 
-  private init(port: Int, files: String, process: ChildProcess) {
+  private init(port: Int, scheme: String, files: String, process: ChildProcess) {
     self.port = port
+    self.scheme = scheme
     self.files = files
     self.process = process
   }
@@ -19,7 +21,7 @@ package final class NginxOrigin: Sendable {
 
   /// `path` begins with a slash. `host`: one of the addresses that nginx listens on, counted from 1.
   package func url(_ path: String, host: Int = 1) -> String {
-    "http://127.0.0.\(host):\(port)\(path)"
+    "\(scheme)://127.0.0.\(host):\(port)\(path)"
   }
 
   /// Starts nginx and returns once it listens. Another process can take the free port before nginx binds it, so a few
@@ -30,14 +32,17 @@ package final class NginxOrigin: Sendable {
   ///   - files: an existing directory for nginx's own files.
   ///   - rate: bytes per second and connection; nil for no limit.
   ///   - hosts: how many loopback addresses it listens on, from 127.0.0.1 on: each is another host for its clients.
+  ///   - certificate: PEM files of a certificate and its key: the origin then speaks TLS.
   ///   - http2: only HTTP/2, without TLS: for a server behind one that speaks TLS.
   package static func start(
-    serving root: String, files: String, rate: Int? = nil, hosts: Int = 1, http2: Bool = false
+    serving root: String, files: String, rate: Int? = nil, hosts: Int = 1,
+    certificate: (chain: String, key: String)? = nil, http2: Bool = false
   ) async throws -> NginxOrigin {
     for _ in 0..<5 {
       let port = try FreePort.find()
-      let text = configuration(root: root, files: files, port: port, rate: rate, hosts: hosts, http2: http2)
-      if let origin = try await start(text, files: files, port: port) {
+      let text = configuration(
+        root: root, files: files, port: port, rate: rate, hosts: hosts, certificate: certificate, http2: http2)
+      if let origin = try await start(text, files: files, port: port, scheme: certificate == nil ? "http" : "https") {
         return origin
       }
     }
@@ -49,14 +54,14 @@ package final class NginxOrigin: Sendable {
     LocalFile.isExecutable("/usr/sbin/nginx") ? "/usr/sbin/nginx" : "nginx"
   }
 
-  private static func start(_ text: String, files: String, port: Int) async throws -> NginxOrigin? {
+  private static func start(_ text: String, files: String, port: Int, scheme: String) async throws -> NginxOrigin? {
     for left in ["access.log", "nginx.pid"] { unlink("\(files)/\(left)") }
     try LocalFile.write("\(files)/nginx.conf", text)
     var options = ChildProcess.Options()
     options.stdout = "\(files)/error.log"
     options.stderr = options.stdout
     let process = try ChildProcess(executable, ["-e", "\(files)/error.log", "-c", "\(files)/nginx.conf"], options)
-    let origin = NginxOrigin(port: port, files: files, process: process)
+    let origin = NginxOrigin(port: port, scheme: scheme, files: files, process: process)
     // nginx writes the file once its socket listens.
     while access("\(files)/nginx.pid", F_OK) != 0 {
       guard process.status == nil else { return nil }
@@ -81,9 +86,11 @@ package final class NginxOrigin: Sendable {
   package var accessLog: String { "\(files)/access.log" }
 
   private static func configuration(
-    root: String, files: String, port: Int, rate: Int?, hosts: Int, http2: Bool
+    root: String, files: String, port: Int, rate: Int?, hosts: Int, certificate: (chain: String, key: String)?,
+    http2: Bool
   ) -> String {
-    let listens = (1...hosts).map { "listen 127.0.0.\($0):\(port) backlog=1024\(http2 ? " http2" : "");" }
+    let options = (certificate == nil ? "" : " ssl") + (http2 ? " http2" : "")
+    let listens = (1...hosts).map { "listen 127.0.0.\($0):\(port) backlog=1024\(options);" }
     return """
       \(geteuid() == 0 ? "user root;" : "")
       daemon off;
@@ -108,6 +115,7 @@ package final class NginxOrigin: Sendable {
           \(listens.joined(separator: "\n        "))
           root \(root);
           \(rate.map { "limit_rate \($0);" } ?? "")
+          \(certificate.map { "ssl_certificate \($0.chain); ssl_certificate_key \($0.key);" } ?? "")
         }
       }
 

@@ -55,6 +55,9 @@ struct MemoryState {
   var virtualTime = 0.0
   var outbox: [OutboxBatch] = []
   var cleanups: [Int64: MemoryCleanup] = [:]
+  /// In the order of tasks and sequences.
+  var hooks: [MemoryHook] = []
+  var queueHooks: [String: String] = [:]
   var lastCleanup: Int64 = 0
   var leader: (worker: WorkerID, until: Timestamp)?
   var lastWorker: Int32 = 0

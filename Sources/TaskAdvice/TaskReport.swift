@@ -10,19 +10,25 @@ package struct TaskReport {
   /// What the task waits for, except its time or its turn.
   package let waits: String?
   package let recorded: RecordedWork?
+  /// The events that its web hook has not got.
+  package let hooks: [HookDelivery]
 
-  package init(task: TaskDocument, waits: String?, recorded: RecordedWork? = nil) {
+  package init(task: TaskDocument, waits: String?, recorded: RecordedWork? = nil, hooks: [HookDelivery] = []) {
     self.task = task
     self.waits = waits
     self.recorded = recorded
+    self.hooks = hooks
   }
 
   /// With what is recorded of the task's work.
-  package static func of(_ task: TaskDocument, in store: any TaskReader & FleetReader) async throws -> TaskReport {
+  package static func of(
+    _ task: TaskDocument, in store: any TaskReader & FleetReader & HookStore
+  ) async throws -> TaskReport {
     let checkpoint = try await store.checkpoint(of: task.spec.id)
     return TaskReport(
       task: task, waits: try await WaitReason.of([task], in: store)[task.spec.id],
-      recorded: checkpoint.flatMap { RecordedWork($0, of: task.spec.kind) })
+      recorded: checkpoint.flatMap { RecordedWork($0, of: task.spec.kind) },
+      hooks: try await store.undeliveredHooks(of: task.spec.id))
   }
 
   package static func of(_ tasks: [TaskDocument], in store: any TaskReader & FleetReader) async throws -> [TaskReport] {
@@ -69,6 +75,7 @@ package struct TaskReport {
       json.member("waits", orNull: report.waits)
       json.member("advice", advice)
       report.recorded?.write(to: &json)
+      write(report.hooks, to: &json)
       json.name("spec")
       json.object { json in
         json.member("notBefore", orNull: spec.notBefore)
@@ -80,6 +87,28 @@ package struct TaskReport {
         json.member("connections", spec.connections)
         json.member("credential", orNull: spec.credential)
         json.member("allowUnframed", spec.allowUnframed)
+        json.member("notify", orNull: spec.notify.map(URLRedaction.redact))
+      }
+    }
+  }
+}
+
+extension TaskReport {
+  /// Writes `hooks`, if events wait for their web hook, or were given up.
+  private static func write(_ hooks: [HookDelivery], to json: inout JSONWriter) {
+    guard !hooks.isEmpty else { return }
+    json.name("hooks")
+    json.array { json in
+      for hook in hooks {
+        json.object { json in
+          json.member("sequence", hook.event.sequence)
+          json.member("type", hook.event.kind.rawValue)
+          json.member("host", hook.event.host)
+          json.member("attempt", hook.attempt)
+          json.member("runAt", orNull: hook.gaveUpAt == nil ? hook.runAt : nil)
+          json.member("error", orNull: hook.error)
+          json.member("gaveUpAt", orNull: hook.gaveUpAt)
+        }
       }
     }
   }

@@ -8,7 +8,7 @@ import TaskCore
 ///
 /// A service depends only on the role that it needs. Every call throws ``StoreError``.
 package protocol TaskStore: CommandStore, LeaseStore, RunStore, HousekeepingStore, LimitStore, OutboxStore, TaskReader,
-  FleetReader, CleanupStore, GaugeStore
+  FleetReader, CleanupStore, GaugeStore, HookStore
 {}
 
 /// Applies commands.

@@ -26,6 +26,7 @@ package actor Worker {
   private let sweeper: Sweeper
   private let stagingSweeper: StagingSweeper
   private let cleaner: Cleaner
+  private let courier: HookCourier
   private let watch: VolumeWatch
   private let listener: SignalListener
   private let sampler: ProgressSampler
@@ -81,6 +82,7 @@ package actor Worker {
     cleaner = Cleaner(
       loop: loop, store: parts.store, keeper: keeper, handlers: parts.handlers, log: log,
       patience: settings.cleanUpLimit)
+    courier = HookCourier(loop: loop, store: parts.store, keeper: keeper, sender: parts.hooks, log: log)
     listener = SignalListener(loop: loop, source: parts.signals, runner: runner, keeper: keeper, log: log)
     sampler = ProgressSampler(loop: loop, runner: runner, sink: parts.progress, topics: settings.topics)
     drain = DrainMachine(limit: settings.drainLimit)
@@ -140,6 +142,7 @@ package actor Worker {
         await stagingSweeper.run()
       },
       Service("clean-up", start: .underLease, stop: .canceled(in: .stopIntake)) { [cleaner] in await cleaner.run() },
+      Service("hooks", start: .underLease, stop: .canceled(in: .stopIntake)) { [courier] in await courier.run() },
       Service("sweep", start: .underLease, stop: .init(canceled: .stopIntake, awaited: .relay)) { [sweeper] in
         await sweeper.run()
       },

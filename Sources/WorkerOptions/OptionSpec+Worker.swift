@@ -10,6 +10,9 @@ extension OptionSpec {
   package static let storage = OptionSpec(
     "storage", .text, valueName: "NAME=/PATH,…", environment: "REELHAUL_STORAGE", group: "Worker",
     help: "The storage roots this worker has: storage://NAME/ is below /PATH")
+  package static let hookSecret = OptionSpec(
+    "hook-secret", .text, valueName: "SECRET", environment: "REELHAUL_HOOK_SECRET", group: "Worker",
+    help: "Signs web hooks to hosts for which the credentials have no hookSecret; others see a process's arguments")
   package static let allowNetworks = OptionSpec(
     "allow-networks", .text, valueName: "CIDR,…", environment: "REELHAUL_ALLOW_NETWORKS", group: "Worker",
     help: "Networks that transfers may reach besides the public internet")
@@ -60,7 +63,7 @@ extension OptionSpec {
     environment: "REELHAUL_LOG_LEVEL", group: "Worker", help: "How much is logged to standard error")
 
   package static let working: [OptionSpec] = [
-    .storage, .initStorage, .allowNetworks, .caFile, .credentials, .awsCredentials, .workerRate, .hostConnections,
+    .storage, .initStorage, .allowNetworks, .caFile, .credentials, .awsCredentials, .hookSecret, .workerRate, .hostConnections,
     .lease, .concurrency, .drain, .labels, .metricsPort, .metricsAddress, .dealCommands,
     .logLevel,
   ]

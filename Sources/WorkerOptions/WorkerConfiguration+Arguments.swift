@@ -22,6 +22,10 @@ extension WorkerConfiguration {
     hostConnections = arguments.integer(.hostConnections).map { Int($0) } ?? hostConnections
     caFile = arguments[.caFile]
     credentials = arguments[.credentials]
+    hookSecret = arguments[.hookSecret].flatMap { $0.isEmpty ? nil : $0 }
+    if let hookSecret, HookSignature.key(hookSecret) == nil {
+      throw UsageError("\(OptionSpec.hookSecret.setting) must be a text, or whsec_ and Base64")
+    }
     awsCredentials = arguments[flag: .awsCredentials]
     try Self.check(.caFile, caFile) { try CertificateFile.check($0) }
     try Self.check(.credentials, credentials) { _ = try CredentialFile(path: $0).credentials() }

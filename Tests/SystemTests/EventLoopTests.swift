@@ -1,6 +1,7 @@
 import Glibc
-import ReelhaulSystem
 import Testing
+
+@testable import ReelhaulSystem
 
 @Suite struct EventLoopTests {
   private actor Pinned {
@@ -74,6 +75,18 @@ import Testing
         loop.execute { done.resume() }
       }
       #expect(seen.withLock { $0 } == Array(0..<1000))
+    }
+  }
+
+  @Test("timers with slack fire at common moments, never early and never later than the slack")
+  func slack() {
+    for now in [0, 1, 49, 50, 51, 12_345] as [UInt64] {
+      for after in [0, 1, 49, 50, 1000] as [UInt64] {
+        let delay = LoopTimer.delay(.milliseconds(Int(after)), slack: 50, now: now)
+        #expect((now + delay) % 50 == 0)
+        #expect(delay >= after && delay <= after + 51)
+        #expect(LoopTimer.delay(.milliseconds(Int(after)), slack: 0, now: now) == (after == 0 ? 0 : after + 1))
+      }
     }
   }
 

@@ -256,6 +256,26 @@ import Testing
     #expect(table.takeRenewed(of: first, now: at(1001)) == [])
   }
 
+  @Test("of very many runs each call takes a part, and all have their turn")
+  mutating func parts() {
+    table = RunTable(concurrency: 2000, watchdog: Watchdog())
+    let runs = (1...1000).map { begin(claim($0)) }
+    for run in runs { table.observe(run, bytesDone: 500, bytesTotal: 1000, pulses: 0, now: at(1000)) }
+    var (published, recorded): ([UniqueID], [UniqueID]) = ([], [])
+    for _ in 0..<4 {
+      let samples = table.takePublished()
+      #expect(samples.count <= 256)
+      published += samples.map(\.taskID)
+    }
+    for _ in 0..<8 {
+      let samples = table.takeRenewed(of: first, now: at(1000))
+      #expect(samples.count <= 128)
+      recorded += samples.map(\.taskID)
+    }
+    #expect(published.count == 1000 && Set(published).count == 1000)
+    #expect(recorded.count == 1000 && Set(recorded).count == 1000)
+  }
+
   @Test("the progress of a detached run is not published")
   mutating func detachedProgress() {
     let run = begin(claim(1))

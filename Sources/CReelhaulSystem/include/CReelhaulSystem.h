@@ -43,6 +43,9 @@ int rh_rename_noreplace(int from_dir, const char *from, int to_dir, const char *
 /// fsetxattr(2) and fgetxattr(2). The latter returns the number of bytes of the attribute.
 int rh_set_attribute(int fd, const char *name, const void *value, size_t length);
 int rh_get_attribute(int fd, const char *name, void *value, size_t capacity);
+/// Whether close(2) writes nothing on the file system of `fd`: ext2 to ext4, XFS, Btrfs, F2FS and tmpfs. Network file systems
+/// write a file's changes before they close it.
+bool rh_closes_without_writing(int fd);
 /// flock(2) with LOCK_EX, which returns -EWOULDBLOCK instead of waiting; and with LOCK_UN.
 int rh_try_lock(int fd);
 int rh_unlock(int fd);

@@ -44,10 +44,11 @@ extension JSONSchema {
       if range.upperBound != .max { json.member("maximum", range.upperBound) }
     case .number: type("number", to: &json)
     case .flag: type("boolean", to: &json)
-    case .list(let element, let most):
+    case .list(let element, let least, let most):
       type("array", to: &json)
       json.name("items")
       element.write(to: &json)
+      if least > 0 { json.member("minItems", least) }
       if let most { json.member("maxItems", most) }
     case .object(let members, let isOpen):
       type("object", to: &json)
@@ -55,7 +56,9 @@ extension JSONSchema {
       json.object { json in
         for member in members {
           json.name(member.name)
-          member.schema.write(to: &json)
+          // In a body, null is as good as nothing.
+          let schema = isOpen || member.isRequired ? member.schema : member.schema.orNull
+          schema.write(to: &json)
         }
       }
       let required = members.filter(\.isRequired).map(\.name)
@@ -82,7 +85,7 @@ extension JSONSchema {
   func collect(into components: inout [String: JSONSchema]) {
     switch form {
     case .any, .text, .integer, .number, .flag: break
-    case .list(let element, _): element.collect(into: &components)
+    case .list(let element, _, _): element.collect(into: &components)
     case .map(let value): value.collect(into: &components)
     case .object(let members, _): for member in members { member.schema.collect(into: &components) }
     case .either(let schemas): for schema in schemas { schema.collect(into: &components) }

@@ -16,7 +16,7 @@ extension JSONSchema {
       return nil
     case .number: return Double(text).map(\.isFinite) == true ? nil : "a number"
     case .flag: return text == "true" || text == "false" ? nil : "true or false"
-    case .list(let element, let most):
+    case .list(let element, _, let most):
       let parts = text.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
       if let most, parts.count > most { return "a list of at most \(most)" }
       return parts.lazy.compactMap { element.problem(ofText: $0) }.first.map {

@@ -19,7 +19,7 @@ struct JSONSchema: Sendable {
     case integer(ClosedRange<Int64>)
     case number
     case flag
-    case list(JSONSchema, most: Int?)
+    case list(JSONSchema, least: Int, most: Int?)
     /// `isOpen`: other members may follow.
     case object([Member], isOpen: Bool)
     case map(JSONSchema)
@@ -76,8 +76,8 @@ struct JSONSchema: Sendable {
 
   static func flag(_ help: String = "") -> JSONSchema { JSONSchema(form: .flag, help: help) }
 
-  static func list(_ element: JSONSchema, _ help: String = "", most: Int? = nil) -> JSONSchema {
-    JSONSchema(form: .list(element, most: most), help: help)
+  static func list(_ element: JSONSchema, _ help: String = "", least: Int = 0, most: Int? = nil) -> JSONSchema {
+    JSONSchema(form: .list(element, least: least, most: most), help: help)
   }
 
   /// An answer may get further members in a later version, so it is open; a request's body is not.

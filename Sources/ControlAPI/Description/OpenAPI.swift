@@ -102,7 +102,7 @@ struct OpenAPI {
         for case .named(let name) in route.pattern {
           write(name, in: "path", help: "", route.segments[name] ?? .text(length: 1...200), to: &json)
         }
-        for field in route.query { write(field.name, in: "query", help: field.help, field.form, to: &json) }
+        for field in route.query { write(field.name, in: "query", help: field.help, field.whole, to: &json) }
         for field in route.headers { write(field.name, in: "header", help: field.help, field.form, to: &json) }
       }
       writeBody(of: route, to: &json)

@@ -9,7 +9,7 @@ extension JSONSchema {
     for field in TaskField.all {
       let member = Member.may("\(field.name)", value(of: field))
       guard let object = field.object.map({ "\($0)" }) else {
-        members.append(field.name.description == "source" ? .must("source", member.schema) : member)
+        members.append(member)
         continue
       }
       if let index = objects.firstIndex(where: { $0.name == object }) {
@@ -66,6 +66,14 @@ extension JSONSchema {
           .object([
             .must("done", integer("", 0...)), .must("count", integer("", 0...)), .must("size", integer("", 0...)),
           ])),
+        .may(
+          "hooks",
+          list(
+            .object([
+              .must("sequence", integer("", 1...)), .must("type", text()), .must("host", text()),
+              .must("attempt", integer("", 0...)), .must("runAt", time.orNull), .must("error", text().orNull),
+              .must("gaveUpAt", time.orNull),
+            ]), "The events that its web hook has not got.")),
       ]))
 
   private static let documentOfTask: [Member] = [
@@ -86,10 +94,14 @@ extension JSONSchema {
     .may("spec", .object([], "Its other fields, as they were submitted.")),
   ]
 
+  private static let listedTask = named(
+    "ListedTask", .object(documentOfTask.map { .may($0.name, $0.schema) }, "A task, or what `fields` asks for of it."))
+
   static let taskList = named(
     "TaskList",
     .object([
-      .must("tasks", list(task)), .must("hasMore", flag()), .must("next", text("The cursor of the next page.").orNull),
+      .must("tasks", list(listedTask, "With `fields`, only those members of each.")), .must("hasMore", flag()),
+      .must("next", text("The cursor of the next page.").orNull),
       .must("searchedTo", time.orNull),
     ]))
 

@@ -93,6 +93,9 @@ package struct HTTPError: Error, Hashable, Sendable {
   /// A word for programs, if the status does not say it all.
   package var code: String?
 
+  /// The code of an error of the parser: the method is one that no path has.
+  package static let unknownMethod = "unknown_method"
+
   package init(_ status: Int, _ message: String, code: String? = nil) {
     self.status = status
     self.message = message

@@ -269,7 +269,7 @@ final class RequestParser: @unchecked Sendable {
   private static func error(for code: llhttp_errno_t, _ reason: String) -> HTTPError {
     switch code {
     case HPE_INVALID_VERSION: HTTPError(505, "only HTTP/1.0 and HTTP/1.1 are spoken")
-    case HPE_INVALID_METHOD: HTTPError(501, "the method is not known")
+    case HPE_INVALID_METHOD: HTTPError(501, "the method is not known", code: HTTPError.unknownMethod)
     case HPE_INVALID_TRANSFER_ENCODING: HTTPError(501, "only chunked is read of Transfer-Encoding")
     default: HTTPError(400, "this is no HTTP request: \(reason)")
     }

@@ -98,9 +98,15 @@ final class MultiHandle: @unchecked Sendable {
     if milliseconds == 0 {
       loop.execute(body)
     } else {
-      timer = loop.timer(after: .milliseconds(milliseconds), body)
+      // Libcurl watches each transfer's speed once a second. With many transfers these times are all different.
+      let slack = milliseconds >= Self.longWait ? Self.slack : .zero
+      timer = loop.timer(after: .milliseconds(milliseconds), slack: slack, body)
     }
   }
+
+  /// Waits of so many milliseconds may be a little longer.
+  private static let longWait = 200
+  private static let slack = Duration.milliseconds(50)
 
   /// Tells libcurl about events on a socket, or with `CURL_SOCKET_BAD` that its timer has fired.
   private func drive(_ descriptor: Int32, events: PollEvents) {

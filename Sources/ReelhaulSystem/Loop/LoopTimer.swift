@@ -8,16 +8,27 @@ package final class LoopTimer: @unchecked Sendable {
   private let body: @Sendable () -> Void
   private let repeats: Bool
 
-  fileprivate init(loop: EventLoop, after: Duration, every: Duration?, body: @escaping @Sendable () -> Void) {
+  fileprivate init(
+    loop: EventLoop, after: Duration, slack: Duration, every: Duration?, body: @escaping @Sendable () -> Void
+  ) {
     self.loop = loop
     self.body = body
     repeats = every != nil
     uv_timer_init(loop.raw, handle.open(context: self))
     uv_update_time(loop.raw)
-    // libuv's clock counts whole milliseconds, rounded down. One more millisecond keeps a timer from firing early.
     uv_timer_start(
       handle.pointer, { LoopHandle.from($0).owner(as: LoopTimer.self)?.fire() },
-      after > .zero ? after.wholeMilliseconds + 1 : 0, every.map { max(1, $0.wholeMilliseconds) } ?? 0)
+      Self.delay(after, slack: slack.wholeMilliseconds, now: uv_now(loop.raw)),
+      every.map { max(1, $0.wholeMilliseconds) } ?? 0)
+  }
+
+  /// Whole milliseconds of libuv's clock. With `slack`, the timer fires at a multiple of it, so that many timers share one
+  /// wake-up of the loop.
+  static func delay(_ after: Duration, slack: UInt64, now: UInt64) -> UInt64 {
+    // The clock counts whole milliseconds, rounded down. One more millisecond keeps a timer from firing early.
+    let least = after > .zero ? after.wholeMilliseconds + 1 : 0
+    guard slack > 1 else { return least }
+    return (now + least + slack - 1) / slack * slack - now
   }
 
   private func fire() {
@@ -47,11 +58,14 @@ extension EventLoop {
 
   /// Runs `body` on the loop once `after` has passed, never earlier, and then repeatedly if `every` is given. Call it
   /// on the loop.
+  ///
+  /// - Parameter slack: How much later it may fire at first, so that many timers fire together and the loop wakes up once
+  ///   for all of them.
   @discardableResult
   package func timer(
-    after: Duration, every: Duration? = nil, _ body: @escaping @Sendable () -> Void
+    after: Duration, slack: Duration = .zero, every: Duration? = nil, _ body: @escaping @Sendable () -> Void
   ) -> LoopTimer {
-    LoopTimer(loop: self, after: after, every: every, body: body)
+    LoopTimer(loop: self, after: after, slack: slack, every: every, body: body)
   }
 
   /// Suspends the caller. Throws `CancellationError` as soon as the caller's task is canceled.

@@ -162,6 +162,11 @@ public struct ConnectionGovernor: Sendable {
     setBack(to: ceiling)
   }
 
+  /// The server leaves `count` connections without an answer while it answers others. There are so many fewer for a while.
+  public mutating func unserved(_ count: Int) {
+    setBack(to: max(1, connections - max(0, count)))
+  }
+
   /// A connection broke in its answer. That happens; if it happens again within seconds, there is one fewer for a while.
   public mutating func broke() {
     // Several at once are one event, as when a proxy is restarted.

@@ -129,6 +129,16 @@ extension TaskSpec {
 
   // MARK: The rest
 
+  func checkNotify() throws(InvalidTask) {
+    guard let notify else { return }
+    guard Places.of(notify) == .web else { throw InvalidTask("notify", "expected an http:// or https:// URL") }
+    do throws(InvalidURL) {
+      _ = try ResourceURL(notify)
+    } catch {
+      throw InvalidTask("notify", error.description)
+    }
+  }
+
   func checkAfter() throws(InvalidTask) {
     guard after.count <= 100 else { throw InvalidTask("after", "more than 100 tasks") }
     guard !after.contains(id) else { throw InvalidTask("after", "a task cannot come after itself") }

@@ -43,6 +43,8 @@ public struct TaskSpec: Hashable, Sendable {
   /// If true, a download takes a body that only the end of the connection ends, once something proves that it is whole:
   /// what is expected, the file's own format, or a second fetch with the same bytes.
   public var allowUnframed: Bool
+  /// The URL of a web hook: every event of the task is posted there.
+  public var notify: String?
 
   public init(
     id: UniqueID, kind: TaskKind, source: String, destination: String? = nil, priority: Int = 0,
@@ -50,7 +52,7 @@ public struct TaskSpec: Hashable, Sendable {
     ifExists: IfExists = .fail, headers: [HeaderField] = [], retry: RetryPolicy = RetryPolicy(), rate: Int64? = nil,
     connections: Int = standardConnections, credential: String? = nil, labels: [String: String] = [:],
     paused: Bool = false,
-    parameters: [UInt8]? = nil, allowUnframed: Bool = false
+    parameters: [UInt8]? = nil, allowUnframed: Bool = false, notify: String? = nil
   ) {
     self.id = id
     self.kind = kind
@@ -71,5 +73,6 @@ public struct TaskSpec: Hashable, Sendable {
     self.paused = paused
     self.parameters = parameters
     self.allowUnframed = allowUnframed
+    self.notify = notify
   }
 }

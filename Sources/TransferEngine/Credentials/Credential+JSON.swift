@@ -40,10 +40,13 @@ extension JSONReader {
   fileprivate func credential(_ form: CredentialForm) throws(DecodingFailure) -> Credential {
     // A command has an `s3` beside it, which says only where its keys are for.
     let s3 = form.command == nil ? form.s3 : nil
-    let kinds = [form.bearer != nil, form.user != nil, form.headers != nil, s3 != nil, form.command != nil]
+    let kinds = [
+      form.bearer != nil, form.user != nil, form.headers != nil, s3 != nil, form.hookSecret != nil,
+      form.command != nil,
+    ]
     guard !form.hosts.isEmpty || s3 != nil || form.command != nil else { throw missing("hosts") }
     guard kinds.count(where: \.self) == 1, (form.user == nil) == (form.password == nil) else {
-      throw failure(.invalidValue("expected exactly one of bearer, user with password, headers, s3, or command"))
+      throw failure(.invalidValue("expected exactly one of bearer, user with password, headers, s3, hookSecret, or command"))
     }
     var credential = Credential(fields: [], hosts: form.hosts, allowsHTTP: form.allowsHTTP ?? false)
     credential.expiresAt = form.expiration
@@ -58,6 +61,11 @@ extension JSONReader {
       credential.fields = headers
     } else if let s3 {
       try add(s3, to: &credential)
+    } else if let secret = form.hookSecret {
+      guard HookSignature.key(secret) != nil else {
+        throw failure(.invalidValue("expected a text, or whsec_ and Base64")).within("hookSecret")
+      }
+      credential.hookSecret = secret
     } else if let words = form.command {
       credential.command = CredentialCommand(words: words, defaults: try defaults(form))
     }

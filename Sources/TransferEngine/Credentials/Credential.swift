@@ -11,6 +11,8 @@ package struct Credential: Hashable, Sendable {
   package var allowsHTTP: Bool
   /// The keys that sign requests to S3.
   package var s3: S3Credential?
+  /// Signs the web hooks to the hosts; nil where it is not for them.
+  package var hookSecret: String?
   /// The program that tells the credential. Then this one has no fields and no keys.
   package var command: CredentialCommand?
   /// When it ends, if that is known.

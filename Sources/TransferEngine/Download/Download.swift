@@ -316,7 +316,8 @@ extension Download {
   private func startTimer() {
     guard timer == nil else { return }
     meter.since = Clocks.boottime()
-    timer = loop.timer(after: .milliseconds(machine.sampleInterval)) { [self] in
+    let interval = machine.sampleInterval
+    timer = loop.timer(after: .milliseconds(interval), slack: interval >= 1000 ? .milliseconds(50) : .zero) { [self] in
       timer = nil
       tick()
       let now = Clocks.boottime()

@@ -2,17 +2,20 @@
 struct TokenBucket: Hashable {
   /// Bytes per second, at least 1.
   let rate: Int64
-  /// The bytes that may pass at once after a rest: the amount of a quarter of a second.
+  /// The bytes that may pass at once after a rest: the amount of a quarter of a second; of half a second for slow limits,
+  /// whose transfers would else be woken up for very little.
   let burst: Int64
   private var tokens: Int64
   private var updatedAt: Int64
 
   init(rate: Int64, now: Int64) {
     self.rate = max(1, rate)
-    burst = max(1, self.rate / 4)
+    burst = max(1, self.rate / 4, min(self.rate / 2, Self.slowBurst))
     tokens = burst
     updatedAt = now
   }
+
+  private static let slowBurst: Int64 = 64 << 10
 
   /// Takes `bytes`, even if the bucket goes into debt.
   mutating func take(_ bytes: Int, now: Int64) {

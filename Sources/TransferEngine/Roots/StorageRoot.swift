@@ -29,6 +29,8 @@ package struct StorageRoot: Sendable {
   /// What all transfers of all roots keep together.
   let limiter: RateLimiter?
   let metrics: TransferMetrics
+  let pace = SyncPace()
+  let buffers = BufferStock()
 
   /// Runs a call on the volume that is mounted at the root when the call gets a thread. Throws ``StorageError`` if no
   /// volume is mounted, and `CancellationError` after the root was closed.

@@ -11,7 +11,7 @@ import TaskCore
 package final class StagingFile: Sendable {
   package let name: StagingName
   package let volume: Volume
-  let file: FileDescriptor
+  private let descriptor: Lock<Descriptor>
   private let isVoid = Lock(false)
   /// Counts possible changes of the file. It begins at 1, because an earlier owner may have changed it too.
   private let changes = Atomic(1)
@@ -21,15 +21,40 @@ package final class StagingFile: Sendable {
   /// The attribute that marks a file as a task's, wherever it is. Its value is the staging name.
   static let mark = "user.reelhaul"
 
+  /// The file's descriptor, which may be closed while nothing is written or read.
+  private struct Descriptor {
+    var file: OpenFile?
+    /// Since it was closed for the first time.
+    var pin: FilePin?
+    var wasUsed = false
+    var isHeld: Bool
+  }
+
+  /// Closes the file when its last user has gone.
+  private final class OpenFile: Sendable {
+    let descriptor: FileDescriptor
+
+    init(_ descriptor: consuming FileDescriptor) {
+      self.descriptor = descriptor
+    }
+  }
+
   init(name: StagingName, volume: Volume, file: consuming FileDescriptor) {
     self.name = name
     self.volume = volume
-    self.file = file
+    let isHeld = !volume.closesStagingFiles
+    descriptor = Lock(Descriptor(file: OpenFile(file), isHeld: isHeld))
+    if !isHeld { volume.openFiles?.opened(self) }
   }
 
   /// The present size of the file in bytes. After ``reserve(_:)`` it is at least the reserved size.
   package var size: Int64 {
     get throws(StorageError) { try attempt { file throws(SystemError) in try file.size() } }
+  }
+
+  /// Its number in the file system.
+  var inode: ino_t {
+    get throws(StorageError) { try attempt { file throws(SystemError) in try file.status().st_ino } }
   }
 
   /// Reserves space so that the file can grow to `size` bytes, and makes it that long. `disk_full` if the volume, its
@@ -42,7 +67,9 @@ package final class StagingFile: Sendable {
 
   /// Whether the file uses more of its volume than everything else there.
   var fillsVolume: Bool {
-    guard let own = try? file.status().st_blocks, case (let free, let total?)? = try? volume.staging.space() else {
+    guard let own = try? attempt({ file throws(SystemError) in try file.status().st_blocks }),
+      case (let free, let total?)? = try? volume.staging.space()
+    else {
       return false
     }
     return Int64(own) * 512 > (total - free) / 2
@@ -100,9 +127,12 @@ package final class StagingFile: Sendable {
         .ioError, "storage \(volume.name): the staging file \(name) cannot be used after a device error")
     }
     do throws(SystemError) {
-      return try body(file)
+      return try body(opened().descriptor)
     } catch {
-      let error = StorageError(error, storage: volume.name)
+      let error =
+        error.errno == ENOENT
+        ? StorageError(.stagingMissing, "storage \(volume.name): the staging file \(name) is gone")
+        : StorageError(error, storage: volume.name)
       if error.code == .ioError {
         isVoid.withLock { $0 = true }
         // Discarded, so that no other owner adopts it.
@@ -110,5 +140,61 @@ package final class StagingFile: Sendable {
       }
       throw error
     }
+  }
+}
+
+// The descriptor.
+extension StagingFile {
+  /// Keeps it open until the end: the file gets another name.
+  func holdOpen() throws(StorageError) {
+    try attempt { _ throws(SystemError) in }
+    let mustOpen = descriptor.withLock { descriptor in
+      descriptor.isHeld = true
+      return descriptor.file == nil
+    }
+    // It was closed in between.
+    if mustOpen { try attempt { _ throws(SystemError) in } }
+  }
+
+  /// Closes the descriptor, unless the file is held open. The next use opens it again.
+  func close() {
+    descriptor.withLock { descriptor in
+      guard !descriptor.isHeld, let open = descriptor.file else { return }
+      do throws(SystemError) {
+        // Unsynced bytes stay safe: a sync over another descriptor tells if they could not be written, as long as the
+        // kernel remembers the file.
+        if descriptor.pin == nil { descriptor.pin = try FilePin(open.descriptor) }
+        descriptor.file = nil
+      } catch {
+        descriptor.isHeld = true
+      }
+    }
+  }
+
+  /// Whether it was used since the last call.
+  func takeUse() -> Bool {
+    descriptor.withLock { descriptor in
+      defer { descriptor.wasUsed = false }
+      return descriptor.wasUsed
+    }
+  }
+
+  /// Whether it has a descriptor now.
+  var isOpen: Bool { descriptor.withLock { $0.file != nil } }
+
+  private func opened() throws(SystemError) -> OpenFile {
+    let (file, isNew) = try descriptor.withLock { descriptor throws(SystemError) in
+      descriptor.wasUsed = true
+      if let file = descriptor.file { return (file, false) }
+      let file = OpenFile(try volume.staging.openBeneath(name.description, O_RDWR))
+      guard try descriptor.pin?.isOf(file.descriptor) == true else {
+        throw SystemError(errno: ENOENT, operation: "open \(name) again")
+      }
+      descriptor.file = file
+      descriptor.wasUsed = false
+      return (file, !descriptor.isHeld)
+    }
+    if isNew { volume.openFiles?.opened(self) }
+    return file
   }
 }

@@ -12,10 +12,17 @@ package final class Storage: Sendable {
   package let syncs = DurationHistogram(
     "reelhaul_sync_seconds", help: "How long the written bytes of a file took to reach stable storage.")
   private let policy: ReservePolicy
+  private let openFiles: OpenStagingFiles
   private let mounted = Lock<[String: Volume]>([:])
 
-  package init(roots: [String: String], reserve policy: ReservePolicy = ReservePolicy()) {
+  /// - Parameter openFiles: How many staging files are open at most, where the file system allows it to close them while
+  ///   they are written.
+  package init(
+    roots: [String: String], reserve policy: ReservePolicy = ReservePolicy(),
+    openFiles: Int = OpenStagingFiles.standardLimit
+  ) {
     self.roots = roots
+    self.openFiles = OpenStagingFiles(limit: openFiles)
     self.policy = policy
   }
 
@@ -48,7 +55,7 @@ package final class Storage: Sendable {
     guard let path = roots[name] else { throw .unknownRoot(name) }
     if let volume = mounted.withLock({ $0[name] }), volume.isMounted { return volume }
     do throws(StorageError) {
-      let volume = try Volume(name: name, path: path, policy: policy, syncs: syncs)
+      let volume = try Volume(name: name, path: path, policy: policy, syncs: syncs, openFiles: openFiles)
       mounted.withLock { $0[name] = volume }
       return volume
     } catch {

@@ -32,11 +32,13 @@ extension Volume {
     // If the destination is a symbolic link, the link itself is replaced.
     _ = try hasFile(at: destination, orLink: ifExists == .replace)
     try file.sync()
+    try file.holdOpen()
+    let inode = try file.inode
     let staged = file.name.description
     do throws(SystemError) {
       let parent = try openParent(of: destination)
       // Otherwise another file with the name of ours would be published.
-      guard try staging.status(of: staged).st_ino == file.file.status().st_ino else {
+      guard try staging.status(of: staged).st_ino == inode else {
         throw SystemError(errno: ENOENT, operation: "publish \(staged)")
       }
       switch ifExists {

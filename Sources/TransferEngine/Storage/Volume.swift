@@ -18,6 +18,9 @@ package final class Volume: Sendable {
   /// Counts how long files take to reach stable storage.
   let syncs: DurationHistogram?
   let directories = DirectorySync()
+  let openFiles: OpenStagingFiles?
+  /// Whether its staging files may be closed while they are written.
+  let closesStagingFiles: Bool
   let renameNoReplace: RenameNoReplace
   /// Held open like `staging`, so that no other file gets its inode.
   private let marker: FileDescriptor
@@ -43,8 +46,9 @@ package final class Volume: Sendable {
   }
 
   /// Opens the volume at `path`. Tests replace the rename.
-  package init(
+  init(
     name: String, path: String, policy: ReservePolicy, syncs: DurationHistogram? = nil,
+    openFiles: OpenStagingFiles? = nil,
     renameNoReplace: @escaping RenameNoReplace = { from, name, to, newName throws(SystemError) in
       try FileDescriptor.renameNoReplace(from: from, name, to: to, newName)
     }
@@ -53,6 +57,7 @@ package final class Volume: Sendable {
     self.name = name
     self.path = path
     self.syncs = syncs
+    self.openFiles = openFiles
     let own = StorageURL.reserved
     do throws(SystemError) {
       root = try FileDescriptor.open(path, O_RDONLY | O_DIRECTORY)
@@ -63,6 +68,7 @@ package final class Volume: Sendable {
     do throws(SystemError) {
       marker = try root.openBeneath("\(own)/volume", O_RDONLY)
       staging = try root.openBeneath("\(own)/staging", O_RDONLY | O_DIRECTORY)
+      closesStagingFiles = openFiles != nil && staging.closesWithoutWriting()
       identity = try Identity(marker: marker.status(), staging: staging.status())
       id = try Self.read(marker)
       // Opened for writing, so that a read-only file system is noticed here and not after the download.

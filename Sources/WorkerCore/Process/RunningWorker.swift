@@ -13,6 +13,7 @@ package final class RunningWorker: Sendable {
   private let pool: PostgresPool
   private let leases: PostgresPool
   private let roots: StorageRoots
+  private let hooks: HookSender
   private let worker: Worker
   /// Serves the metrics, if it is wanted.
   private let server: HTTPServer?
@@ -73,6 +74,9 @@ package final class RunningWorker: Sendable {
           permits: { policy.permits(sockaddr: $0) }, credentials: credentials, rate: configuration.rate,
           hostConnections: configuration.hostConnections, caFile: configuration.caFile,
           awsCredentials: configuration.awsCredentials))
+      hooks = HookSender(
+        permits: { policy.permits(sockaddr: $0) }, caFile: configuration.caFile, credentials: credentials,
+        secret: configuration.hookSecret)
       let handlers = try kinds.table(HandlerServices(roots: roots, log: log))
       let kafka = try KafkaParts(configuration, loop: loop, log: log, onFatal: { lost.yield() })
       let store = PostgresStore(pool: leases)
@@ -87,7 +91,7 @@ package final class RunningWorker: Sendable {
           store: PostgresStore(pool: pool), leases: store,
           commands: commands, signals: kafka.signals, messages: kafka.messages,
           rounds: kafka.rounds, progress: kafka.progress,
-          handlers: handlers, storage: storage, transfers: roots,
+          handlers: handlers, storage: storage, transfers: roots, hooks: hooks,
           flush: { limit in
             commands.leave()
             await kafka.close(within: limit)
@@ -140,6 +144,7 @@ package final class RunningWorker: Sendable {
     await server?.stop(within: .milliseconds(500))
     commands.leave()
     await roots.close()
+    await hooks.close()
     await pool.close()
     await leases.close()
     await Task.detached { [loop] in loop.shutdown() }.value

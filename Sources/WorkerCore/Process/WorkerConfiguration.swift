@@ -25,6 +25,8 @@ package struct WorkerConfiguration: Sendable {
   package var caFile: String?
   /// The file with the credentials that tasks may name.
   package var credentials: String?
+  /// Signs web hooks to hosts for which the credentials have no secret.
+  package var hookSecret: String?
   /// Whether tasks that name no credential use the keys of AWS's own files and environment.
   package var awsCredentials = false
 

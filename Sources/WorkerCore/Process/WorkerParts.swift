@@ -21,6 +21,8 @@ package struct WorkerParts: Sendable {
   package var storage: Storage
   /// The transfers, for the metrics.
   package var transfers: StorageRoots?
+  /// Posts web hooks; nil leaves them to other workers.
+  package var hooks: (any HookSending)?
   /// Sends pending messages within the given time, and closes the connections to Kafka. It is the last step before the
   /// lease is given up.
   package var flush: @Sendable (_ limit: Duration) async -> Void
@@ -30,6 +32,7 @@ package struct WorkerParts: Sendable {
     messages: any MessageSink,
     rounds: any RoundSink, progress: any MessageSink, handlers: HandlerTable,
     storage: Storage = Storage(roots: [:]), transfers: StorageRoots? = nil,
+    hooks: (any HookSending)? = nil,
     flush: @escaping @Sendable (_ limit: Duration) async -> Void = { _ in }
   ) {
     self.store = store
@@ -42,6 +45,7 @@ package struct WorkerParts: Sendable {
     self.handlers = handlers
     self.storage = storage
     self.transfers = transfers
+    self.hooks = hooks
     self.flush = flush
   }
 }

@@ -9,7 +9,7 @@ import TaskStore
 /// same id, and is never lost.
 package actor Relay {
   private let loop: EventLoop
-  private let store: any OutboxStore
+  private let store: any OutboxStore & HookStore
   private let keeper: LeaseKeeper
   private let sink: any RoundSink
   private let topics: TopicPlan
@@ -21,12 +21,15 @@ package actor Relay {
   /// The round that was read last and is not published yet.
   private var round = PendingEvents()
   private var outage = Outage()
+  /// The web hooks of queues, and when they are read again.
+  private var queueHooks: (urls: [String: String], until: BootInstant) = ([:], .now)
+  private static let hooksAge = Duration.seconds(5)
 
   package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
   /// `source` names this worker in the events, as a CloudEvents source.
   package init(
-    loop: EventLoop, store: any OutboxStore, keeper: LeaseKeeper, sink: any RoundSink, topics: TopicPlan,
+    loop: EventLoop, store: any OutboxStore & HookStore, keeper: LeaseKeeper, sink: any RoundSink, topics: TopicPlan,
     source: String, metrics: WorkerMetrics, log: Logger
   ) {
     self.loop = loop
@@ -125,11 +128,21 @@ package actor Relay {
         try await fence(until)
       }
     }
+    try await addHooks(of: round)
     try await store.discardEvents(round.wholeRows)
     if let batch = round.cutBatch { try await store.discardFirstEvents(batch) }
     planner.published()
     metrics.published(round)
     outage.recovered()
+  }
+
+  /// Before the events are discarded, so that none is lost; a repeated round adds nothing twice.
+  private func addHooks(of round: PendingEvents) async throws {
+    if !round.batches.isEmpty, queueHooks.until.hasPassed {
+      queueHooks = (try await store.queueHooks(), .now + Self.hooksAge)
+    }
+    let events = HookEvent.events(of: round, queues: queueHooks.urls)
+    if !events.isEmpty { try await store.addHooks(events) }
   }
 
   private func take(_ next: PendingEvents, of limit: Int) {

@@ -75,6 +75,11 @@ package struct RunTable: Sendable {
   /// All other runs; usually there is none.
   private var former: Set<ID> = []
   private var lastNumber = 0
+  /// How often progress was taken.
+  private var rounds = (published: 0, renewed: 0)
+  /// About so many samples are published, and recorded, in one call.
+  private static let publishedAtOnce = 256
+  private static let renewedAtOnce = 128
 
   package init(concurrency: Int, watchdog: Watchdog) {
     self.concurrency = concurrency
@@ -229,20 +234,26 @@ package struct RunTable: Sendable {
     return watchdog.verdict(lastProgress: run.meter.lastProgress, toldToStop: toldToStop, now: now)
   }
 
-  /// The progress that is worth publishing since the last call.
+  /// The progress that is worth publishing since the last call. Where very many tasks run, a call looks at a part of them,
+  /// and the next calls at the others.
   package mutating func takePublished() -> [ProgressSample] {
     var samples: [ProgressSample] = []
-    for id in current.values {
+    rounds.published += 1
+    let parts = current.count / Self.publishedAtOnce + 1
+    for id in current.values where (id.number + rounds.published) % parts == 0 {
       guard let reading = runs[id]?.meter.takePublished(), let run = runs[id] else { continue }
       samples.append(run.sample(reading))
     }
     return samples
   }
 
-  /// The progress that the next renewal of the lease of `worker` records.
+  /// The progress that the next renewal of the lease of `worker` records; of very many tasks a part, as in
+  /// ``takePublished()``.
   package mutating func takeRenewed(of worker: WorkerID, now: BootInstant) -> [ProgressSample] {
     var samples: [ProgressSample] = []
-    for id in current.values where runs[id]?.worker == worker {
+    rounds.renewed += 1
+    let parts = current.count / Self.renewedAtOnce + 1
+    for id in current.values where (id.number + rounds.renewed) % parts == 0 && runs[id]?.worker == worker {
       guard let reading = runs[id]?.meter.takeRenewed(now: now), let run = runs[id] else { continue }
       samples.append(run.sample(reading))
     }

@@ -11,7 +11,7 @@ enum TaskDetails {
     let task = report.task
     let rows =
       identity(task) + wishes(task.spec) + (report.waits.map { [("waits", $0)] } ?? []) + progress(task)
-      + recorded(report) + times(task) + outcome(task)
+      + recorded(report) + times(task) + outcome(task) + hooks(report)
     let names = rows.map { DisplayWidth.printable($0.0) }
     let width = names.map { DisplayWidth.of($0) }.max() ?? 0
     return zip(names, rows).map { name, row in
@@ -54,8 +54,19 @@ enum TaskDetails {
       ("credential", spec.credential),
       ("retry after", list(spec.retry.intervals.map { "\($0) s" })),
       ("allow unframed", spec.allowUnframed ? "yes" : nil),
+      ("web hook", spec.notify.map(URLRedaction.redact)),
     ]
     return texts.compactMap { name, text in text.map { (name, $0) } }
+  }
+
+  /// The events that its web hook has not got.
+  private static func hooks(_ report: TaskReport) -> [(String, String)] {
+    report.hooks.map { hook in
+      let state =
+        hook.gaveUpAt.map { "given up \($0.relative)" }
+        ?? (hook.attempt == 0 ? "waits" : "attempt \(hook.attempt), the next \(hook.runAt.relative)")
+      return ("hook \(hook.event.kind.rawValue)", state + (hook.error.map { ": \($0)" } ?? ""))
+    }
   }
 
   private static func list(_ items: [String]) -> String? {

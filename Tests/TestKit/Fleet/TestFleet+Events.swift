@@ -23,7 +23,7 @@ extension TestFleet {
   }
 
   /// The lines that kcat prints for a topic, in the order of each partition.
-  private func records(of topic: String, _ options: [String] = []) async throws -> [[UInt8]] {
+  package func records(of topic: String, _ options: [String] = []) async throws -> [[UInt8]] {
     let directory = try TemporaryDirectory()
     var streams = ChildProcess.Options()
     streams.stdout = "\(directory.path)/records"

@@ -119,6 +119,37 @@ import Testing
     #expect(next.count == 1, "one more is allowed, and the governor was not set back")
   }
 
+  /// As a server does that serves one kept connection at a time: the others stay in its backlog.
+  @Test("a request that the server leaves without an answer while it answers later ones is given up, and others go on")
+  func unservedRequestsAreGivenUp() throws {
+    var machine = try machine { $0.connections = 2 }
+    let first = try #require(requests(machine.begin(resuming: nil)).first)
+    let stuck = try #require(requests(machine.head(head(first), of: first.id, now: 0).1).first)
+    #expect(machine.sampled(milliseconds: 1000, arrived: [(first.id, 1 << 20)]) == [])
+    var served = try #require(
+      requests(machine.ended(first.id, received: 4 << 20, error: nil, milliseconds: 2000)).first)
+    var canceled: [Int] = []
+    for overtaker in 1...2 {
+      _ = machine.head(head(served), of: served.id, now: 0)
+      canceled = machine.sampled(milliseconds: 1000, arrived: [(served.id, 1 << 20)]).compactMap {
+        if case .cancel(let id) = $0 { id } else { nil }
+      }
+      guard overtaker == 1 else { break }
+      #expect(canceled == [], "one that overtakes it is not enough")
+      guard case .part(let range, _) = served.asked else { return }
+      let ended = machine.ended(served.id, received: Int64(range.count), error: nil, milliseconds: 1000)
+      served = try #require(requests(ended).first)
+    }
+    #expect(canceled == [stuck.id])
+    #expect(machine.server.governor.connections == 1)
+    #expect(machine.ended(stuck.id, received: 0, error: .canceled, milliseconds: 3000) == [])
+    guard case .part(let given, _) = stuck.asked, case .part(let range, _) = served.asked else { return }
+    let next = machine.ended(served.id, received: Int64(range.count), error: nil, milliseconds: 1000)
+    guard case .part(let taken, _) = try #require(requests(next).first).asked else { return }
+    #expect(taken.lowerBound == given.lowerBound, "its bytes are fetched first")
+    #expect(machine.phase == .fetching)
+  }
+
   @Test(
     "one request too many that the source refuses costs a connection for good, also as a 403",
     arguments: [403, 429, 503])

@@ -8,7 +8,7 @@ import Testing
   @Test("a burst passes, and then the rate holds")
   func aBurstPassesAndThenTheRateHolds() {
     var bucket = TokenBucket(rate: 1000, now: 0)
-    bucket.take(250, now: 0)
+    bucket.take(500, now: 0)
     #expect(bucket.wait(now: 0) == 0)
     bucket.take(500, now: 0)
     #expect(bucket.wait(now: 0) == Self.second / 2)
@@ -30,14 +30,21 @@ import Testing
       passed += 16384
       now += 1_000_000
     }
-    #expect(Double(passed) <= Double(rate) * 60 + Double(rate) / 4 + 2 * 16384)
+    #expect(Double(passed) <= Double(rate) * 60 + Double(rate) / 2 + 2 * 16384)
+  }
+
+  @Test("the burst is the amount of half a second of a slow limit, and of a quarter of a second of a fast one")
+  func bursts() {
+    #expect(TokenBucket(rate: 100 << 10, now: 0).burst == 50 << 10)
+    #expect(TokenBucket(rate: 200 << 10, now: 0).burst == 64 << 10)
+    #expect(TokenBucket(rate: 1 << 20, now: 0).burst == 256 << 10)
   }
 
   @Test("a rest does not make the burst larger")
   func aRestDoesNotGrowTheBurst() {
     var bucket = TokenBucket(rate: 1000, now: 0)
     #expect(bucket.wait(now: 1000 * Self.second) == 0)
-    bucket.take(251, now: 1000 * Self.second)
+    bucket.take(501, now: 1000 * Self.second)
     #expect(bucket.wait(now: 1000 * Self.second) > 0)
   }
 

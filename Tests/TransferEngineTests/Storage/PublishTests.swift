@@ -3,7 +3,8 @@ import ReelhaulSystem
 import TaskCore
 import TestKit
 import Testing
-import TransferEngine
+
+@testable import TransferEngine
 
 @Suite struct PublishTests {
   let fixture: StorageFixture

@@ -11,10 +11,11 @@ struct StorageFixture {
   let root: String
   let storage: Storage
 
-  init() throws {
+  /// - Parameter openFiles: So few that staging files are closed and opened again all the time.
+  init(openFiles: Int = 1) throws {
     directory = try TemporaryDirectory()
     root = "\(directory.path)/root"
-    storage = Storage(roots: ["default": root])
+    storage = Storage(roots: ["default": root], openFiles: openFiles)
     try storage.initialise()
   }
 

@@ -17,6 +17,7 @@ final class TestStore: TaskStore {
     var sweeps = 0
     var finishedCleanups: [Int64] = []
     var postponedCleanups: [Int64] = []
+    var hookFailures = 0
     var onCheckpoint: (@Sendable () -> Void)?
   }
 
@@ -46,6 +47,9 @@ final class TestStore: TaskStore {
   /// Clean-ups that a worker has done, and those that it could not do.
   var finishedCleanups: [Int64] { faults.withLock { $0.finishedCleanups } }
   var postponedCleanups: [Int64] { faults.withLock { $0.postponedCleanups } }
+
+  /// Deliveries to web hooks that could not be recorded.
+  var hookFailures: Int { faults.withLock { $0.hookFailures } }
 
   private func reach() throws {
     if faults.withLock({ $0.isAway }) { throw StoreError.unavailable("away") }
@@ -80,6 +84,46 @@ final class TestStore: TaskStore {
     try await inner.postponeCleanup(id, after: delay, error: error)
     faults.withLock { $0.postponedCleanups.append(id) }
   }
+
+  func addHooks(_ events: [HookEvent]) async throws {
+    try reach()
+    try await inner.addHooks(events)
+  }
+
+  func claimHooks(
+    _ worker: WorkerID, limit: Int, perHost: Int, except busy: Set<String>
+  ) async throws -> [HookDelivery] {
+    try reach()
+    return try await inner.claimHooks(worker, limit: limit, perHost: perHost, except: busy)
+  }
+
+  func finishHook(_ task: UniqueID, sequence: Int) async throws {
+    do {
+      try reach()
+    } catch {
+      faults.withLock { $0.hookFailures += 1 }
+      throw error
+    }
+    try await inner.finishHook(task, sequence: sequence)
+  }
+
+  func postponeHook(_ task: UniqueID, sequence: Int, after delay: Duration, error: String) async throws {
+    try reach()
+    try await inner.postponeHook(task, sequence: sequence, after: delay, error: error)
+  }
+
+  func giveUpHook(_ task: UniqueID, sequence: Int, error: String) async throws {
+    try reach()
+    try await inner.giveUpHook(task, sequence: sequence, error: error)
+  }
+
+  func undeliveredHooks(of task: UniqueID) async throws -> [HookDelivery] {
+    try await inner.undeliveredHooks(of: task)
+  }
+
+  func queueHooks() async throws -> [String: String] { try await inner.queueHooks() }
+
+  func setQueueHook(_ queue: String, to url: String?) async throws { try await inner.setQueueHook(queue, to: url) }
 
   func topicPrefix() async throws -> String? { try await inner.topicPrefix() }
 

@@ -23,7 +23,8 @@ final class WorkerBench: Sendable {
   private let directory: TemporaryDirectory
 
   init(
-    store: TestStore = TestStore(), log: Logger = quietLog, _ adjust: (inout WorkerSettings) -> Void = { _ in }
+    store: TestStore = TestStore(), hooks: (any HookSending)? = nil, log: Logger = quietLog,
+    _ adjust: (inout WorkerSettings) -> Void = { _ in }
   ) throws {
     self.store = store
     directory = try TemporaryDirectory()
@@ -38,7 +39,8 @@ final class WorkerBench: Sendable {
       loop: loop, settings: settings,
       parts: WorkerParts(
         store: store, commands: commands, signals: signals, messages: sink, rounds: sink, progress: sink,
-        handlers: try HandlerTable([handler, NoopHandler()]), storage: storage, flush: { [sink] _ in sink.close() }),
+        handlers: try HandlerTable([handler, NoopHandler()]), storage: storage, hooks: hooks,
+        flush: { [sink] _ in sink.close() }),
       log: log)
   }
 

@@ -41,6 +41,7 @@ extension DownloadMachine {
   /// Accepts a part of a known version.
   private mutating func accept(_ range: Range<Int64>, _ ranges: Ranges, _ id: Int) -> (Reception, [Action]) {
     requests[id]?.answer = .accepted(count: Int64(range.count))
+    for other in requests.ids where other < id && requests[other]?.answer == nil { requests[other]?.overtakenBy += 1 }
     var actions: [Action] = []
     if ranges.resolved == nil, let place = requests[id]?.place {
       var ranges = ranges

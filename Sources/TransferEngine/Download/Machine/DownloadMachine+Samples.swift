@@ -18,7 +18,7 @@ extension DownloadMachine {
     let governed = measure(sample)
     guard case .working(.ranges(let ranges)) = state, ranges.resolved != nil else { return [] }
     if !requests.isEmpty { server.governor.observe(governed) }
-    return retire(ranges) + send()
+    return giveUpUnserved() + retire(ranges) + send()
   }
 
   private mutating func measure(_ sample: Sample) -> ConnectionGovernor.Sample {
@@ -52,11 +52,27 @@ extension DownloadMachine {
     return governed
   }
 
+  /// Ends requests that the server leaves without an answer while it answers later ones: it serves fewer connections at a
+  /// time. Their chunks are for the others, and there are so many connections fewer for a while.
+  private mutating func giveUpUnserved() -> [Action] {
+    let unserved = requests.ids.filter { id in
+      guard let running = requests[id], running.answer == nil, !running.isRetired else { return false }
+      return running.unanswered >= server.patienceMilliseconds && running.overtakenBy >= Self.overtakers
+    }
+    guard !unserved.isEmpty else { return [] }
+    // A server that is only slow to answer some requests is not asked anew all the time.
+    server.patienceMilliseconds = min(2 * server.patienceMilliseconds, Self.longestPatienceMilliseconds)
+    server.governor.unserved(unserved.count)
+    for id in unserved { requests[id]?.isRetired = true }
+    return unserved.map { .cancel($0) }
+  }
+
   /// Ends requests that are too many, those that would go on for long: the others finish their chunks.
   private mutating func retire(_ ranges: Ranges) -> [Action] {
     var actions: [Action] = []
-    var surplus = requests.count - server.governor.connections
-    for id in requests.ids.reversed() where surplus > 0 {
+    let staying = requests.ids.filter { requests[$0]?.isRetired == false }
+    var surplus = staying.count - server.governor.connections
+    for id in staying.reversed() where surplus > 0 {
       surplus -= 1
       guard let chunk = requests[id]?.chunk, ranges.plan.timeLeft(of: chunk) ?? .max > Self.retirementMilliseconds
       else { continue }
@@ -74,6 +90,8 @@ extension DownloadMachine {
   }
 
   private static let retirementMilliseconds: Int64 = 500
+  private static let overtakers = 2
+  private static let longestPatienceMilliseconds: Int64 = 16_000
   /// After so long without an answer a request counts as standing still.
   private static let patienceMilliseconds: Int64 = 1000
 }

@@ -113,6 +113,8 @@ extension DownloadMachine {
     var governor: ConnectionGovernor
     /// Bytes per second of the last request that was answered in whole.
     var requestRate: Int64?
+    /// After so long without an answer, a request that others overtook is one that the server does not serve.
+    var patienceMilliseconds: Int64 = 1000
     /// Some honour `If-Range` with a date alone.
     var usesIfRange = true
 
@@ -175,6 +177,8 @@ extension DownloadMachine {
     /// Milliseconds without an answer, and whether others were answered meanwhile.
     var unanswered: Int64 = 0
     var sawOthers = false
+    /// How many requests that were sent later have been answered.
+    var overtakenBy = 0
     /// The bytes of its body that had arrived at the last sample, and how many per second of late.
     var arrived: Int64?
     var pace: Int64?

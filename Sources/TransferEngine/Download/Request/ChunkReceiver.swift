@@ -16,7 +16,9 @@ final class ChunkReceiver: FetchReceiver, @unchecked Sendable {
   var arrived: Int64 { received + Int64(filled) }
   private unowned let download: Download
   private var target: Target?
+  /// There is one only while it holds bytes: a transfer that waits for a limit has none.
   private var buffer: UnsafeMutableRawBufferPointer?
+  private var capacity = 0
   private var filled = 0
   private var flushedAt = Clocks.boottime()
   /// When the body began.
@@ -55,8 +57,9 @@ final class ChunkReceiver: FetchReceiver, @unchecked Sendable {
     guard let file = download.staged else { return .refuse }
     target = Target(file: file, next: offset, left: count)
     if let wanted { shorten(to: wanted) }
-    let capacity = min(count ?? .max, Int64(download.bufferSize))
-    buffer = .allocate(byteCount: Int(max(capacity, 1)), alignment: 4096)
+    // A limit lets bytes pass in portions, and takes the buffer back after each: it may have the size of a portion.
+    let least = download.throttle.isLimited ? BufferStock.largest : 0
+    capacity = Int(max(1, min(count ?? .max, Int64(max(download.bufferSize, least)))))
     begunAt = Clocks.boottime()
     return reception
   }
@@ -64,7 +67,7 @@ final class ChunkReceiver: FetchReceiver, @unchecked Sendable {
   func receive(body: UnsafeRawBufferPointer, of transfer: CurlTransfer) -> CurlVerdict {
     if comparison != nil { return compare(body, of: transfer) }
     guard let target else { return .abort }
-    if target.file.opening.isClosed, filled + body.count > (buffer?.count ?? 0) {
+    if target.file.opening.isClosed, filled + body.count > capacity {
       target.file.opening.whenOpen { transfer.resume() }
       return .pause
     }
@@ -81,9 +84,22 @@ final class ChunkReceiver: FetchReceiver, @unchecked Sendable {
     let mustWait =
       download.staging.mustWaitForRecord(target.file, then: { transfer.resume() })
       || download.throttle.holdsBack(body.count, of: transfer)
-    if noting(mustWait) { return .pause }
+    if noting(mustWait) { return rest() }
     download.arrived()
     return gather(body) ? .continue : .abort
+  }
+
+  /// Pauses the transfer. What it has gathered is written now, so that it needs no buffer while it waits.
+  private func rest() -> CurlVerdict {
+    guard let target, !target.file.opening.isClosed else { return .pause }
+    guard flush() else { return .abort }
+    if capacity <= BufferStock.largest { release() }
+    return .pause
+  }
+
+  private func release() {
+    if let buffer { download.root.buffers.giveBack(buffer) }
+    buffer = nil
   }
 
   /// Notes whether a limit or the disk makes it wait, or that it is alive.
@@ -117,7 +133,9 @@ final class ChunkReceiver: FetchReceiver, @unchecked Sendable {
   }
 
   private func gather(_ body: UnsafeRawBufferPointer) -> Bool {
-    guard let target, let buffer else { return false }
+    guard let target else { return false }
+    let buffer = buffer ?? download.root.buffers.take(capacity)
+    self.buffer = buffer
     self.target?.left = target.left.map { $0 - Int64(body.count) }
     var rest = body[...]
     while !rest.isEmpty {
@@ -137,12 +155,12 @@ final class ChunkReceiver: FetchReceiver, @unchecked Sendable {
   /// Takes a larger buffer where more flows than was known. Not in the first moments: many servers begin with a burst.
   private func grow() {
     let elapsed = flushedAt - begunAt
-    guard elapsed >= download.options.bufferTime.nanoseconds, let buffer else { return }
+    guard elapsed >= download.options.bufferTime.nanoseconds else { return }
     let rate = Int64(Double(received) / (Double(elapsed) / 1e9))
     let size = Int(min(Int64(download.bufferSize(at: rate)), target?.left ?? .max))
-    guard size >= 2 * buffer.count else { return }
-    buffer.deallocate()
-    self.buffer = .allocate(byteCount: size, alignment: 4096)
+    guard size >= 2 * capacity else { return }
+    release()
+    capacity = size
   }
 
   /// Writes the gathered bytes. Returns false if no more can be written; the download then knows the reason.
@@ -173,6 +191,6 @@ final class ChunkReceiver: FetchReceiver, @unchecked Sendable {
   func finish() async {
     guard let target, filled > 0 else { return }
     await target.file.opening.opened()
-    _ = flush()
+    if flush() { release() }
   }
 }

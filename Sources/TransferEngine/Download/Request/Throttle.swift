@@ -16,6 +16,8 @@ final class Throttle: @unchecked Sendable {
   private var waiting: [CurlTransfer] = []
   /// Fires when the task's own limit lets bytes pass again.
   private var pacer: LoopTimer?
+  /// Many slow transfers wake the loop together.
+  private static let slack = Duration.milliseconds(20)
 
   /// - Parameter rate: The task's own limit in bytes per second.
   init(rate: Int64?, limiter: RateLimiter?, loop: EventLoop) {
@@ -40,7 +42,7 @@ final class Throttle: @unchecked Sendable {
     if let wait = bucket?.wait(now: now), wait > 0 || pacer != nil {
       waiting.append(transfer)
       if pacer == nil {
-        pacer = loop.timer(after: .nanoseconds(wait + portion)) { [self] in
+        pacer = loop.timer(after: .nanoseconds(wait + portion), slack: Self.slack) { [self] in
           pacer = nil
           resumeWaiting()
         }

@@ -32,6 +32,8 @@ final class StagingWriter: @unchecked Sendable {
   let syncing = Latch()
   private var policy: SyncPolicy
   private var isClosed = false
+  /// Counts in the root's ``SyncPace``.
+  private var isPaced = false
   /// Fires when the run may stand still.
   private var stall: LoopTimer?
 
@@ -55,6 +57,8 @@ final class StagingWriter: @unchecked Sendable {
   /// The run is over. A file that is opened after this is not used.
   func close() {
     isClosed = true
+    if isPaced { root.pace.leave() }
+    isPaced = false
     stall?.cancel()
     stall = nil
     follower?.close()
@@ -90,6 +94,10 @@ final class StagingWriter: @unchecked Sendable {
     follower?.close()
     follower = nil
     staged = file
+    if !isPaced, !isClosed {
+      isPaced = true
+      root.pace.enter()
+    }
     policy = Self.policy(options, recorded: file.durable.count)
   }
 
@@ -143,6 +151,7 @@ extension StagingWriter {
 
   /// Starts a sync if enough bytes are unsynced, or if the last sync is long enough ago.
   func syncIfDue(now: Int64) {
+    policy.interval = root.pace.interval(atLeast: options.syncInterval).nanoseconds
     guard let staged, policy.isDue(unsynced: staged.unsynced, now: now) else { return }
     startSync()
   }
@@ -163,7 +172,7 @@ extension StagingWriter {
   private func watchForStall(now: Int64) {
     guard !isClosed, let time = policy.stallsAt else { return }
     // Not before the sync that runs, or the opening of the file, had time to end.
-    stall = root.loop.timer(after: .nanoseconds(max(time - now, 50_000_000))) { [self] in
+    stall = root.loop.timer(after: .nanoseconds(max(time - now, 50_000_000)), slack: .milliseconds(20)) { [self] in
       stall = nil
       let now = Clocks.boottime()
       guard let time = policy.stallsAt else { return }

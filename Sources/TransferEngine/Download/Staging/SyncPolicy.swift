@@ -7,7 +7,7 @@ struct SyncPolicy: Hashable {
   /// The file is synced when it has this many unsynced bytes …
   let bytes: Int64
   /// … or this long after the last sync began.
-  let interval: Int64
+  var interval: Int64
   /// For how long more than `bytes` may wait to be recorded.
   let exposure: Int64
   private var syncedAt: Int64

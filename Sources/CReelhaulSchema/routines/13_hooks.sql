@@ -1,0 +1,79 @@
+-- Adds deliveries; those that are there already stay as they are. A delivery waits no shorter than an earlier one of its
+-- task, so that a receiver that is away costs no look at the later ones.
+create function add_hooks(
+  ids uuid[], numbers int[], urls text[], hosts text[], types text[], events json[]
+) returns void
+language sql set reelhaul.plans = 'by_index' as $$
+  insert into hook_delivery (task_id, sequence, url, host, type, event, run_at)
+  select u.id, u.number, u.url, u.host, u.type, u.event,
+         coalesce((select max(h.run_at) from hook_delivery h where h.task_id = u.id and h.gave_up_at is null), now())
+    from unnest(ids, numbers, urls, hosts, types, events) u(id, number, url, host, type, event)
+   order by u.id, u.number
+      on conflict do nothing
+$$;
+
+-- Takes up to `wanted` deliveries for 60 seconds, for a worker with a current lease: the first of each task, at most
+-- `per_host` to a host, and none to the busy hosts.
+create function claim_hooks(claimer int, wanted int, per_host int, busy text[]) returns setof hook_delivery
+language plpgsql set reelhaul.plans = 'by_index' as $$
+#variable_conflict use_column
+begin
+  return query
+    with due as materialized (
+      select h.task_id, h.sequence, h.host, h.run_at
+        from worker w
+        join hook_delivery h on h.run_at <= now() and h.gave_up_at is null
+       where w.id = claimer and not w.dead and w.lease_until > now()
+         and h.claimed_until < now() and not h.host = any(busy)
+         and not exists (
+           select from hook_delivery e
+            where e.task_id = h.task_id and e.sequence < h.sequence and e.gave_up_at is null)
+       order by h.run_at limit wanted * 8),
+    ranked as (
+      select d.*, row_number() over (partition by d.host order by d.run_at) as place from due d),
+    chosen as (
+      select h.task_id, h.sequence
+        from ranked r join hook_delivery h on h.task_id = r.task_id and h.sequence = r.sequence
+       where r.place <= per_host and h.claimed_until < now() and h.gave_up_at is null
+       order by r.run_at limit wanted for update of h skip locked)
+    update hook_delivery h set claimed_until = now() + interval '60 s', attempt = h.attempt + 1
+      from chosen c where h.task_id = c.task_id and h.sequence = c.sequence
+    returning h.*;
+end $$;
+
+-- The next delivery of the task may go.
+create function wake_hooks(id uuid) returns void language sql set reelhaul.plans = 'by_index' as $$
+  update hook_delivery set run_at = now() where task_id = id and gave_up_at is null and run_at > now()
+$$;
+
+create function finish_hook(id uuid, number int) returns void language plpgsql as $$
+begin
+  delete from hook_delivery where task_id = id and sequence = number;
+  perform wake_hooks(id);
+end $$;
+
+-- The later deliveries of the task wait, too.
+create function postpone_hook(id uuid, number int, delay_microseconds bigint, reason text) returns void
+language plpgsql set reelhaul.plans = 'by_index' as $$
+begin
+  update hook_delivery
+     set run_at = now() + make_interval(secs => delay_microseconds / 1e6),
+         claimed_until = case when sequence = number then '-infinity' else claimed_until end,
+         error = case when sequence = number then reason else error end
+   where task_id = id and sequence >= number and gave_up_at is null;
+end $$;
+
+create function give_up_hook(id uuid, number int, reason text) returns void
+language plpgsql set reelhaul.plans = 'by_index' as $$
+begin
+  update hook_delivery set gave_up_at = now(), claimed_until = '-infinity', error = reason
+   where task_id = id and sequence = number and gave_up_at is null;
+  perform wake_hooks(id);
+  delete from hook_delivery where gave_up_at < now() - interval '7 days';
+end $$;
+
+create function set_queue_hook(named text, target text) returns void language sql as $$
+  delete from queue_hook where queue = named and target is null;
+  insert into queue_hook (queue, url) select named, target where target is not null
+      on conflict (queue) do update set url = excluded.url
+$$;

@@ -1,0 +1,114 @@
+import TaskCore
+import TaskStore
+
+/// The delivery of an event to a web hook, of ``MemoryStore``.
+struct MemoryHook {
+  var delivery: HookDelivery
+  /// Until this time, the worker that claimed it works on it.
+  var claimedUntil: Timestamp?
+
+  var isOpen: Bool { delivery.gaveUpAt == nil }
+}
+
+extension MemoryState {
+  private func index(_ task: UniqueID, _ sequence: Int) -> Int? {
+    hooks.firstIndex { $0.delivery.event.taskID == task && $0.delivery.event.sequence == sequence }
+  }
+
+  mutating func addHooks(_ events: [HookEvent]) {
+    for event in events where index(event.taskID, event.sequence) == nil {
+      let waits = hooks.filter { $0.delivery.event.taskID == event.taskID && $0.isOpen }.map(\.delivery.runAt).max()
+      hooks.append(MemoryHook(delivery: HookDelivery(event: event, createdAt: now, runAt: waits ?? now)))
+    }
+    hooks.sort {
+      ($0.delivery.event.taskID, $0.delivery.event.sequence) < ($1.delivery.event.taskID, $1.delivery.event.sequence)
+    }
+  }
+
+  mutating func claimHooks(_ worker: WorkerID, limit: Int, perHost: Int, except busy: Set<String>) -> [HookDelivery] {
+    guard let owner = workers[worker], !owner.isDead, owner.leaseUntil > now else { return [] }
+    var tasks: Set<UniqueID> = []
+    var hosts: [String: Int] = [:]
+    let first = hooks.indices.filter { hooks[$0].isOpen && tasks.insert(hooks[$0].delivery.event.taskID).inserted }
+    let due = first.filter { index in
+      let hook = hooks[index]
+      return hook.delivery.runAt <= now && hook.claimedUntil.map { $0 < now } ?? true
+        && !busy.contains(hook.delivery.event.host)
+    }.sorted { hooks[$0].delivery.runAt < hooks[$1].delivery.runAt }.filter { index in
+      hosts[hooks[index].delivery.event.host, default: 0] += 1
+      return hosts[hooks[index].delivery.event.host, default: 0] <= perHost
+    }
+    return due.prefix(limit).map { index in
+      hooks[index].delivery.attempt += 1
+      hooks[index].claimedUntil = now.advanced(bySeconds: 60)
+      return hooks[index].delivery
+    }
+  }
+
+  private mutating func wakeHooks(_ task: UniqueID) {
+    for index in hooks.indices where hooks[index].delivery.event.taskID == task && hooks[index].isOpen {
+      hooks[index].delivery.runAt = min(hooks[index].delivery.runAt, now)
+    }
+  }
+
+  mutating func finishHook(_ task: UniqueID, _ sequence: Int) {
+    if let index = index(task, sequence) { hooks.remove(at: index) }
+    wakeHooks(task)
+  }
+
+  mutating func postponeHook(_ task: UniqueID, _ sequence: Int, after delay: Duration, error: String) {
+    for index in hooks.indices {
+      let event = hooks[index].delivery.event
+      guard event.taskID == task, event.sequence >= sequence, hooks[index].isOpen else { continue }
+      hooks[index].delivery.runAt = now.advanced(by: delay)
+      guard event.sequence == sequence else { continue }
+      hooks[index].claimedUntil = nil
+      hooks[index].delivery.error = error
+    }
+  }
+
+  mutating func giveUpHook(_ task: UniqueID, _ sequence: Int, error: String) {
+    if let index = index(task, sequence), hooks[index].isOpen {
+      hooks[index].delivery.gaveUpAt = now
+      hooks[index].delivery.error = error
+      hooks[index].claimedUntil = nil
+    }
+    wakeHooks(task)
+    let old = now.advanced(bySeconds: -7 * 86_400)
+    hooks.removeAll { $0.delivery.gaveUpAt.map { $0 < old } ?? false }
+  }
+}
+
+extension MemoryStore {
+  package func addHooks(_ events: [HookEvent]) async throws { transaction { $0.addHooks(events) } }
+
+  package func claimHooks(
+    _ worker: WorkerID, limit: Int, perHost: Int, except busy: Set<String>
+  ) async throws -> [HookDelivery] {
+    transaction { $0.claimHooks(worker, limit: limit, perHost: perHost, except: busy) }
+  }
+
+  package func finishHook(_ task: UniqueID, sequence: Int) async throws {
+    transaction { $0.finishHook(task, sequence) }
+  }
+
+  package func postponeHook(_ task: UniqueID, sequence: Int, after delay: Duration, error: String) async throws {
+    transaction { $0.postponeHook(task, sequence, after: delay, error: error) }
+  }
+
+  package func giveUpHook(_ task: UniqueID, sequence: Int, error: String) async throws {
+    transaction { $0.giveUpHook(task, sequence, error: error) }
+  }
+
+  package func undeliveredHooks(of task: UniqueID) async throws -> [HookDelivery] {
+    transaction { state in
+      Array(state.hooks.map(\.delivery).filter { $0.event.taskID == task }.prefix(100))
+    }
+  }
+
+  package func queueHooks() async throws -> [String: String] { transaction { $0.queueHooks } }
+
+  package func setQueueHook(_ queue: String, to url: String?) async throws {
+    transaction { $0.queueHooks[queue] = url }
+  }
+}

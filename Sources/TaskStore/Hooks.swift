@@ -1,0 +1,71 @@
+import TaskCore
+
+/// An event for a web hook.
+package struct HookEvent: Hashable, Sendable {
+  package var taskID: UniqueID
+  package var sequence: Int
+  package var kind: TaskEvent.Kind
+  package var url: String
+  /// The URL's host, in lower case.
+  package var host: String
+  /// The JSON of the event, as it is in the topic `events`.
+  package var json: [UInt8]
+
+  package init(taskID: UniqueID, sequence: Int, kind: TaskEvent.Kind, url: String, host: String, json: [UInt8]) {
+    self.taskID = taskID
+    self.sequence = sequence
+    self.kind = kind
+    self.url = url
+    self.host = host
+    self.json = json
+  }
+}
+
+/// An event that is to be posted, and how often that was tried.
+package struct HookDelivery: Hashable, Sendable {
+  package var event: HookEvent
+  /// From 1, once it was claimed.
+  package var attempt: Int
+  package var createdAt: Timestamp
+  /// When it may be claimed again.
+  package var runAt: Timestamp
+  /// Why the last attempt failed.
+  package var error: String?
+  /// When it was given up; nil as long as it is tried.
+  package var gaveUpAt: Timestamp?
+
+  package init(
+    event: HookEvent, attempt: Int = 0, createdAt: Timestamp, runAt: Timestamp, error: String? = nil,
+    gaveUpAt: Timestamp? = nil
+  ) {
+    self.event = event
+    self.attempt = attempt
+    self.createdAt = createdAt
+    self.runAt = runAt
+    self.error = error
+    self.gaveUpAt = gaveUpAt
+  }
+}
+
+/// The part of the store that keeps the events of web hooks until they are delivered, each at least once, and those of a
+/// task one after the other.
+///
+/// Every call throws ``StoreError``.
+package protocol HookStore: Sendable {
+  /// Events that are already there are left as they are.
+  func addHooks(_ events: [HookEvent]) async throws
+  /// Takes up to `limit` deliveries for 60 seconds: the first of each task, at most `perHost` to a host, none to the
+  /// `busy` hosts; nothing where the worker's lease is over.
+  func claimHooks(_ worker: WorkerID, limit: Int, perHost: Int, except busy: Set<String>) async throws -> [HookDelivery]
+  /// It is delivered.
+  func finishHook(_ task: UniqueID, sequence: Int) async throws
+  /// Lets it, and the later ones of its task, be claimed again after `delay`. `error` is kept for people to read.
+  func postponeHook(_ task: UniqueID, sequence: Int, after delay: Duration, error: String) async throws
+  /// Nobody tries it again. It stays to be seen for a week, and the later ones of its task go on.
+  func giveUpHook(_ task: UniqueID, sequence: Int, error: String) async throws
+  /// The first hundred that are not delivered, of one task.
+  func undeliveredHooks(of task: UniqueID) async throws -> [HookDelivery]
+  /// The URLs to which events of tasks without a URL of their own go, by queue.
+  func queueHooks() async throws -> [String: String]
+  func setQueueHook(_ queue: String, to url: String?) async throws
+}

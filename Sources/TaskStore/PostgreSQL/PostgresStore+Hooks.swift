@@ -1,0 +1,98 @@
+import ReelhaulPostgres
+import ReelhaulSystem
+import TaskCore
+
+extension PostgresStore {
+  package func addHooks(_ events: [HookEvent]) async throws {
+    guard !events.isEmpty else { return }
+    _ = try await call {
+      try await pool.query(
+        HookQueries.add, .uuids(events.map(\.taskID)), .int32Array(events.map { Int32(clamping: $0.sequence) }),
+        .textArray(events.map(\.url)), .textArray(events.map(\.host)), .textArray(events.map(\.kind.rawValue)),
+        .jsonArray(events.map(\.json)))
+    }
+  }
+
+  package func claimHooks(
+    _ worker: WorkerID, limit: Int, perHost: Int, except busy: Set<String>
+  ) async throws -> [HookDelivery] {
+    try await call {
+      try await pool.query(
+        HookQueries.claim, .int32(worker.rawValue), .int32(Int32(clamping: limit)), .int32(Int32(clamping: perHost)),
+        .textArray(Array(busy))
+      ).decode(delivery)
+    }
+  }
+
+  package func finishHook(_ task: UniqueID, sequence: Int) async throws {
+    _ = try await call {
+      try await pool.query(HookQueries.finish, .uuid(task.high, task.low), .int32(Int32(clamping: sequence)))
+    }
+  }
+
+  package func postponeHook(_ task: UniqueID, sequence: Int, after delay: Duration, error: String) async throws {
+    _ = try await call {
+      try await pool.query(
+        HookQueries.postpone, .uuid(task.high, task.low), .int32(Int32(clamping: sequence)),
+        .int64(delay.microseconds), .text(error))
+    }
+  }
+
+  package func giveUpHook(_ task: UniqueID, sequence: Int, error: String) async throws {
+    _ = try await call {
+      try await pool.query(
+        HookQueries.giveUp, .uuid(task.high, task.low), .int32(Int32(clamping: sequence)), .text(error))
+    }
+  }
+
+  package func undeliveredHooks(of task: UniqueID) async throws -> [HookDelivery] {
+    try await call {
+      try await pool.query(HookQueries.undelivered, .uuid(task.high, task.low)).decode(delivery)
+    }
+  }
+
+  package func queueHooks() async throws -> [String: String] {
+    try await call {
+      let rows = try await pool.query(HookQueries.queues)
+      let (queue, url) = (try rows.columns["queue"], try rows.columns["url"])
+      var hooks: [String: String] = [:]
+      for row in rows { hooks[try row.text(queue)] = try row.text(url) }
+      return hooks
+    }
+  }
+
+  package func setQueueHook(_ queue: String, to url: String?) async throws {
+    _ = try await call { try await pool.query(HookQueries.setQueue, .text(queue), .text(url)) }
+  }
+
+  private func delivery(_ columns: PostgresColumns) throws -> (PostgresRow) throws -> HookDelivery {
+    let (id, sequence, type) = (try columns["task_id"], try columns["sequence"], try columns["type"])
+    let (url, host, event) = (try columns["url"], try columns["host"], try columns["event"])
+    let (attempt, created, runAt) = (try columns["attempt"], try columns["created_at"], try columns["run_at"])
+    let (error, gaveUp) = (try columns["error"], try columns["gave_up_at"])
+    return { row in
+      HookDelivery(
+        event: HookEvent(
+          taskID: try row.id(id), sequence: try row.int(sequence), kind: try row.known(type), url: try row.text(url),
+          host: try row.text(host), json: try row.bytes(event)),
+        attempt: try row.int(attempt), createdAt: try row.time(created), runAt: try row.time(runAt),
+        error: try row[error]?.text(),
+        gaveUpAt: try (row[gaveUp]?.timestamp()).map { Timestamp(microseconds: $0) })
+    }
+  }
+}
+
+private enum HookQueries {
+  private static let columns =
+    "task_id, sequence, type, url, host, event, attempt, created_at, run_at, error, gave_up_at"
+
+  static let add = PostgresStatement("select add_hooks($1, $2, $3, $4, $5, $6)", writes: true)
+  static let claim = PostgresStatement("select \(columns) from claim_hooks($1, $2, $3, $4)", writes: true)
+  static let finish = PostgresStatement("select finish_hook($1, $2)", writes: true)
+  static let postpone = PostgresStatement("select postpone_hook($1, $2, $3, $4)", writes: true)
+  static let giveUp = PostgresStatement("select give_up_hook($1, $2, $3)", writes: true)
+  static let undelivered = PostgresStatement(
+    "select \(columns) from hook_delivery where task_id = $1 order by sequence limit 100")
+  static let queues = PostgresStatement("select queue, url from queue_hook")
+  static let setQueue = PostgresStatement("select set_queue_hook($1, $2)", writes: true)
+}

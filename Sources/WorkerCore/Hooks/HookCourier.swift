@@ -1,0 +1,109 @@
+import ReelhaulSystem
+import ReelhaulTelemetry
+import TaskCore
+import TaskStore
+import TransferEngine
+
+/// Delivers the events of web hooks.
+///
+/// Each is posted at least once, with the same id at every attempt, and those of a task one after the other: the next is
+/// taken once the one before is delivered or given up. A receiver that is slow holds up a few places, and no others.
+actor HookCourier {
+  private let loop: EventLoop
+  private let store: any HookStore
+  private let keeper: LeaseKeeper
+  private let sender: (any HookSending)?
+  private let log: Logger
+  private let wakeup: Wakeup
+  private var outage = Outage()
+  /// How many are under way, by host.
+  private var hosts: [String: Int] = [:]
+
+  private static let interval = Duration.seconds(1)
+  private static let most = 16
+  private static let mostOfHost = 4
+  private static let source = "/reelhaul"
+
+  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+  init(loop: EventLoop, store: any HookStore, keeper: LeaseKeeper, sender: (any HookSending)?, log: Logger) {
+    self.loop = loop
+    self.store = store
+    self.keeper = keeper
+    self.sender = sender
+    self.log = log
+    wakeup = Wakeup(loop: loop)
+  }
+
+  /// Runs until its task is canceled. What is under way then is delivered again by another worker.
+  func run() async {
+    guard let sender else { return }
+    await withDiscardingTaskGroup { group in
+      while !Task.isCancelled {
+        let deliveries = await claim()
+        for delivery in deliveries {
+          hosts[delivery.event.host, default: 0] += 1
+          group.addTask { await self.deliver(delivery, sender) }
+        }
+        // There may be more.
+        guard deliveries.isEmpty else { continue }
+        await wakeup.sleep(until: .now + Self.interval * Double.random(in: 0.5...1.5))
+      }
+      group.cancelAll()
+    }
+  }
+
+  private func claim() async -> [HookDelivery] {
+    let room = Self.most - hosts.values.reduce(0, +)
+    guard room > 0, let lease = await keeper.lease else { return [] }
+    do {
+      let busy = Set(hosts.filter { $0.value >= Self.mostOfHost }.keys)
+      let deliveries = try await store.claimHooks(
+        lease.worker, limit: room, perHost: Self.mostOfHost, except: busy)
+      if outage.recovered() { log.notice("web hooks are delivered again") }
+      return deliveries
+    } catch {
+      noteOutage(error)
+      return []
+    }
+  }
+
+  private func deliver(_ delivery: HookDelivery, _ sender: any HookSending) async {
+    let event = delivery.event
+    let outcome = await sender.send(
+      HookMessage(
+        url: event.url, id: event.id.description,
+        body: event.cloudEvent(source: Self.source, createdAt: delivery.createdAt)))
+    if !Task.isCancelled {
+      do {
+        try await record(outcome, of: delivery)
+      } catch {
+        noteOutage(error)
+      }
+    }
+    hosts[event.host] = hosts[event.host].flatMap { $0 > 1 ? $0 - 1 : nil }
+    await wakeup.call()
+  }
+
+  private func record(_ outcome: HookOutcome, of delivery: HookDelivery) async throws {
+    let event = delivery.event
+    let now = Timestamp(microseconds: Clocks.realtimeMicroseconds())
+    switch HookPolicy.decide(outcome, of: delivery, now: now, jitter: .random(in: 0...1)) {
+    case .finish: try await store.finishHook(event.taskID, sequence: event.sequence)
+    case .postpone(let wait, let reason):
+      try await store.postponeHook(event.taskID, sequence: event.sequence, after: wait, error: reason)
+    case .giveUp(let reason):
+      log.warning(
+        "a web hook is given up",
+        [
+          "task": .of(event.taskID), "event": .text(event.kind.rawValue), "host": .text(event.host),
+          "error": .text(reason),
+        ])
+      try await store.giveUpHook(event.taskID, sequence: event.sequence, error: reason)
+    }
+  }
+
+  private func noteOutage(_ error: any Error) {
+    log.log(outage.failed(), "web hooks cannot be delivered", ["error": .text("\(error)")])
+  }
+}

@@ -1,0 +1,209 @@
+import HTTPServer
+import MemoryTaskStore
+import ReelhaulSystem
+import TaskCore
+import TaskStore
+import TestKit
+import Testing
+import TransferEngine
+
+@testable import WorkerCore
+
+/// Events of tasks are posted to their web hooks.
+@Suite struct HookTests {
+  private static func task(_ url: String, queue: String = "default") -> TaskSpec {
+    var spec = TaskSpec(id: .random(), kind: .noop, source: "noop://a/")
+    spec.queue = queue
+    spec.notify = url.isEmpty ? nil : url
+    return spec
+  }
+
+  private static func sender(secret: String? = "a secret", allowed: [String] = ["127.0.0.0/8"]) throws -> HookSender {
+    let policy = NetworkPolicy(allowed: try allowed.map { try CIDR($0) })
+    return HookSender(permits: { policy.permits(sockaddr: $0) }, secret: secret)
+  }
+
+  @Test("each event of a task is posted in order, as a signed CloudEvent; tasks without a hook are not told")
+  func delivers() async throws {
+    let receiver = try await HookReceiver()
+    let sender = try Self.sender()
+    let bench = try WorkerBench(hooks: sender)
+    let url = "http://127.0.0.1:\(receiver.port)/hook?key=1"
+    try await bench.store.setQueueHook("films", to: url)
+    let (own, ofQueue, none) = (Self.task(url), Self.task("", queue: "films"), Self.task(""))
+    try await bench.run {
+      bench.submit([own, ofQueue, none])
+      try await eventually("all is posted") { receiver.posts.count { $0.type == "reelhaul.task.succeeded" } == 2 }
+      let left = try await bench.store.undeliveredHooks(of: own.id)
+      #expect(left.allSatisfy { $0.event.kind == .succeeded })
+    }
+    let posts = receiver.posts
+    for id in [own.id, ofQueue.id] {
+      let its = posts.filter { String(decoding: $0.body, as: UTF8.self).contains(#""subject":"\#(id)""#) }
+      #expect(its.map(\.type) == ["submitted", "started", "succeeded"].map { "reelhaul.task.\($0)" })
+      #expect(its.map(\.sequence) == [1, 2, 3])
+      for post in its {
+        #expect(HookReceiver.isSigned(post, by: Array("a secret".utf8)) && post.path == "/hook")
+        #expect(post.headers["content-type"] == "application/cloudevents+json; charset=utf-8")
+        let text = String(decoding: post.body, as: UTF8.self)
+        #expect(text.hasPrefix(#"{"specversion":"1.0","id":"\#(post.id)""#), "\(text)")
+      }
+    }
+    #expect(posts.count == 6)
+    await sender.close()
+    await receiver.stop()
+  }
+
+  @Test("an answer of 500 is tried again with the same id, before the next event of the task")
+  func triesAgain() async throws {
+    let receiver = try await HookReceiver { _, count in HTTPResponse(count == 1 ? 500 : 200) }
+    let sender = try Self.sender()
+    let bench = try WorkerBench(hooks: sender)
+    let spec = Self.task("http://127.0.0.1:\(receiver.port)/")
+    try await bench.run {
+      bench.submit([spec])
+      try await eventually("the failure is recorded") {
+        try await bench.store.undeliveredHooks(of: spec.id).first?.error == "the receiver answered 500"
+      }
+      try await eventually("all is posted") { receiver.posts.last?.sequence == 3 }
+    }
+    #expect(receiver.posts.map(\.sequence) == [1, 1, 2, 3])
+    #expect(receiver.posts[0].id == receiver.posts[1].id && Set(receiver.posts.map(\.id)).count == 3)
+    await sender.close()
+    await receiver.stop()
+  }
+
+  @Test("a worker that dies between the post and its record leaves it to be posted again, with the same id")
+  func postsAgain() async throws {
+    let late = Lock<Int64>(0)
+    let memory = MemoryStore(clock: {
+      Timestamp(microseconds: Clocks.realtimeMicroseconds() + late.withLock { $0 } * 1_000_000)
+    })
+    let store = TestStore(memory)
+    let receiver = try await HookReceiver { _, count in
+      // The store is away when the worker wants to record.
+      if count == 1 { store.setAway(true) }
+      return HTTPResponse(200)
+    }
+    let sender = try Self.sender()
+    let bench = try WorkerBench(store: store, hooks: sender)
+    let spec = Self.task("http://127.0.0.1:\(receiver.port)/")
+    try await bench.run {
+      bench.submit([spec])
+      try await eventually("it is posted") { receiver.posts.count == 1 }
+      try await eventually("the record fails") { store.hookFailures > 0 }
+      store.setAway(false)
+      late.withLock { $0 = 61 }
+      try await eventually("all is posted") { receiver.posts.last?.sequence == 3 }
+    }
+    #expect(receiver.posts.map(\.sequence) == [1, 1, 2, 3] && receiver.posts[0].id == receiver.posts[1].id)
+    await sender.close()
+    await receiver.stop()
+  }
+
+  @Test("410 ends an event at once, and the next one is posted") func gone() async throws {
+    let receiver = try await HookReceiver { post, _ in HTTPResponse(post.sequence == 1 ? 410 : 200) }
+    let sender = try Self.sender()
+    let bench = try WorkerBench(hooks: sender)
+    let spec = Self.task("http://127.0.0.1:\(receiver.port)/")
+    try await bench.run {
+      bench.submit([spec])
+      try await eventually("all is posted") { receiver.posts.last?.sequence == 3 }
+      let left = try await bench.store.undeliveredHooks(of: spec.id)
+      #expect(left.first?.gaveUpAt != nil && left.first?.error == "the receiver answered 410 Gone")
+    }
+    #expect(receiver.posts.map(\.sequence) == [1, 2, 3])
+    await sender.close()
+    await receiver.stop()
+  }
+
+  @Test("a receiver that does not answer holds up no other") func slow() async throws {
+    let hold = Lock(true)
+    let slow = try await HookReceiver { _, _ in
+      while hold.withLock({ $0 }) { try? await Task.sleep(for: .milliseconds(20)) }
+      return HTTPResponse(200)
+    }
+    let quick = try await HookReceiver()
+    let sender = try Self.sender()
+    let bench = try WorkerBench(hooks: sender)
+    try await bench.run {
+      bench.submit((0..<30).map { _ in Self.task("http://localhost:\(slow.port)/") })
+      try await eventually("the slow one is asked") { slow.posts.count >= 4 }
+      let spec = Self.task("http://127.0.0.1:\(quick.port)/")
+      bench.submit([spec])
+      try await eventually("the other is told") { quick.posts.last?.sequence == 3 }
+      hold.withLock { $0 = false }
+    }
+    await sender.close()
+    await slow.stop()
+    await quick.stop()
+  }
+
+  @Test(
+    "addresses that are not permitted are not reached, neither directly nor by a redirect, nor are wrong certificates")
+  func rules() async throws {
+    let receiver = try await HookReceiver { post, _ in
+      post.path == "/redirect" ? HTTPResponse(302, headers: ["Location": "/secret"]) : HTTPResponse(200)
+    }
+    func send(_ sender: HookSender, _ url: String) async -> HookOutcome {
+      await sender.send(HookMessage(url: url, id: "1", body: Array("{}".utf8)))
+    }
+    let sender = try Self.sender()
+    #expect(
+      await send(sender, "http://127.0.0.1:\(receiver.port)/redirect")
+        == .failed("the receiver answered 302, and redirects are not followed"))
+    let strict = try Self.sender(allowed: [])
+    guard case .failed(let reason, _) = await send(strict, "http://127.0.0.1:\(receiver.port)/private") else {
+      Issue.record("a private address was reached")
+      return
+    }
+    #expect(reason.contains("network policy"), "\(reason)")
+    let authority = try TestCertificates.shared.get().authority
+    let trusting = HookSender(permits: { _ in true }, caFile: authority)
+    for server in TestCertificates.Server.allCases {
+      let relay = try TLSRelay(to: UInt16(receiver.port), as: server)
+      let outcome = await send(trusting, "https://127.0.0.1:\(relay.port)/tls/\(server.rawValue)")
+      #expect((outcome == .delivered) == (server == .valid), "\(server): \(outcome)")
+    }
+    #expect(Set(receiver.posts.map(\.path)) == ["/redirect", "/tls/valid"])
+    // Nothing signs it.
+    #expect(receiver.posts.last?.headers["webhook-signature"] == nil)
+    for sender in [sender, strict, trusting] { await sender.close() }
+    await receiver.stop()
+  }
+
+  @Test("a hook is signed with the secret of its host, or else with the worker's") func secrets() async throws {
+    let receiver = try await HookReceiver()
+    let directory = try TemporaryDirectory()
+    let path = "\(directory.path)/credentials.json"
+    let text =
+      #"{"hook": {"hosts": ["127.0.0.1:\#(receiver.port)"], "allowHTTP": true, "hookSecret": "whsec_AQIDBA=="}}"#
+    try TestFile.write(text, to: path)
+    let sender = HookSender(
+      permits: { _ in true }, credentials: CredentialFile(path: path), secret: "the worker's")
+    for host in ["127.0.0.1", "localhost"] {
+      let url = "http://\(host):\(receiver.port)/"
+      #expect(await sender.send(HookMessage(url: url, id: "1", body: [])) == .delivered)
+    }
+    #expect(HookReceiver.isSigned(receiver.posts[0], by: [1, 2, 3, 4]))
+    #expect(HookReceiver.isSigned(receiver.posts[1], by: Array("the worker's".utf8)))
+    await sender.close()
+    await receiver.stop()
+  }
+
+  @Test("the waits grow to six hours, follow the receiver's wish, and end after three days") func waits() {
+    let event = HookEvent(taskID: .random(), sequence: 1, kind: .started, url: "", host: "", json: [])
+    let start = Timestamp(microseconds: 0)
+    func decide(_ attempt: Int, after seconds: Int = 0, wish: Duration? = nil) -> HookPolicy.Decision {
+      HookPolicy.decide(
+        .failed("no", retryAfter: wish),
+        of: HookDelivery(event: event, attempt: attempt, createdAt: start, runAt: start),
+        now: Timestamp(microseconds: Int64(seconds) * 1_000_000), jitter: 0)
+    }
+    let waits = [5, 15, 45, 135, 405, 1215, 3645, 10935, 21600, 21600]
+    #expect((1...10).map { decide($0) } == waits.map { HookPolicy.Decision.postpone(.seconds($0), "no") })
+    #expect(decide(1, wish: .seconds(120)) == .postpone(.seconds(120), "no"))
+    #expect(decide(1, wish: .seconds(86_400)) == .postpone(.seconds(21_600), "no"))
+    #expect(decide(50, after: 3 * 86_400) == .giveUp("no; given up after three days"))
+  }
+}
