@@ -470,7 +470,7 @@ def axe_finds_nothing_serious_in_any_screen(s):
             page.goto(s.base + query)
             expect(page.locator("#live")).to_have_text("live")
             expect(page.locator("#main h1").first).to_be_attached()
-            expect(page.locator("#main .loading")).to_have_count(0)
+            expect(page.locator("#main .loading", has_text="Loading")).to_have_count(0)
             for text in ("This server does not offer that.", "That could not be read."):
                 assert page.get_by_text(text).count() == 0, f"{name}: {text}"
             wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")

@@ -9,7 +9,7 @@ export function chart({ title, samples, step, from, to, series, format = number,
   const width = 400, left = 62, right = 8, top = 10, bottom = 22;
   const points = samples.map((sample) => ({ at: Date.parse(sample.at), values: series.map((one) => Number(one.value(sample) ?? 0)) })).filter((point) => point.at >= from - step * 1000 && point.at <= to);
   const sum = (values) => isStacked ? values.reduce((a, b) => a + b, 0) : Math.max(...values);
-  const most = nice(Math.max(1, ...points.map((point) => sum(point.values))), base);
+  const most = nice(Math.max(base > 1 ? base : 2, ...points.map((point) => sum(point.values))), base);
   const x = (at) => left + (width - left - right) * (at - from) / (to - from);
   const y = (value) => top + (HEIGHT - top - bottom) * (1 - value / most);
   const node = svg("svg", { class: "chart", viewBox: `0 0 ${width} ${HEIGHT}`, role: "img", "aria-label": `${title}. ${words(points, series, format)}` });

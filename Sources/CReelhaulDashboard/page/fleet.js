@@ -67,7 +67,7 @@ function queues(view) {
     { name: "Paused", width: "6rem", is: "num", cell: (one) => count({ state: "paused", queue: one.queue }, one.counts?.paused) },
     { name: "Failed", width: "6rem", is: "num", cell: (one) => count({ state: "failed", queue: one.queue }, one.counts?.failed) },
     { name: "Succeeded", width: "7rem", is: "num", cell: (one) => count({ state: "succeeded", queue: one.queue }, one.counts?.succeeded) },
-    { name: "Oldest ready", width: "7rem", is: "num", cell: (one) => one.oldestRunnableAgeSeconds === null || one.oldestRunnableAgeSeconds === undefined ? "–" : duration(one.oldestRunnableAgeSeconds) },
+    { name: "Oldest", width: "7rem", is: "num", cell: (one) => one.oldestRunnableAgeSeconds === null || one.oldestRunnableAgeSeconds === undefined ? "–" : duration(one.oldestRunnableAgeSeconds) },
     { name: "Weight", width: "7rem", is: "num", cell: (one) => h("span", {}, number(one.weight ?? 1), edit(`Weight of ${one.queue}`, () => weight(one))) },
     { name: "Limit", width: "8rem", is: "num", cell: (one) => h("span", {}, one.limit === 0 ? "paused" : number(one.limit ?? null).replace("–", "none"), edit(`Limit of ${one.queue}`, () => limit("queue", one.queue, one.limit))) },
     { name: "", label: "Actions", width: "7.5rem", cell: (one) => can("admin") ? h("button", { type: "button", onclick: () => hold(one) }, one.limit === 0 ? "Resume" : "Pause") : null },

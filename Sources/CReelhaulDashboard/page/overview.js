@@ -72,7 +72,7 @@ export function open(_, view) {
     if (overview.workers === 0 && !reasons.some((one) => one.reason === "worker")) reasons.unshift({ reason: "worker", text: "No worker is live: start one with 'reelhaul worker'.", query: "state=queued" });
     for (const kind of overview.kindsWithoutWorker ?? []) if (!reasons.some((one) => one.text?.includes(kind))) reasons.push({ reason: "worker", text: `No live worker has a handler for ${kind}.`, query: `state=queued&kind=${encodeURIComponent(kind)}` });
     return panel("Stuck, and why", null, reasons.length
-      ? h("ul", { class: "rows" }, reasons.map((one) => h("li", { "data-key": `${one.reason} ${one.query}` }, h("a", { href: `?view=tasks&${one.query ?? "state=queued"}` }, h("b", { class: "count" }, one.count === undefined ? "" : number(one.count, one.isAtLeast)), h("span", {}, one.text), h("small", { class: `tag is-${one.reason}` }, one.reason), icon("next")))))
+      ? h("ul", { class: "rows" }, reasons.map((one) => h("li", { "data-key": `${one.reason} ${one.query}` }, h("a", { href: `?view=tasks&${one.query ?? "state=queued"}` }, h("b", { class: "count" }, one.count === undefined ? "" : number(one.count, one.isAtLeast)), h("span", {}, one.count === undefined ? one.text : one.text.replace(/^(at least )?\d+ tasks? /, "")), h("small", { class: `tag is-${one.reason}` }, one.reason), icon("next")))))
       : empty(overview.counts.queued ? "Nothing is stuck." : "Nothing waits.", overview.counts.queued ? `${plural(overview.counts.queued, "task")} ${overview.counts.queued === 1 ? "waits for its" : "wait for their"} turn.` : "New tasks start at once."));
   }
 
@@ -129,6 +129,6 @@ export function open(_, view) {
 }
 
 const badgeOf = (worker) => badge(worker.state === "live" ? "live" : worker.state);
-const midnight = () => { const day = new Date(now()); day.setHours(0, 0, 0, 0); return day.toISOString(); };
+const midnight = () => { const day = new Date(now()); day.setUTCHours(0, 0, 0, 0); return day.toISOString(); };
 const compact = (value) => value >= 1e6 ? `${(value / 1e6).toFixed(1)} M` : value >= 10_000 ? `${Math.round(value / 1000)} k` : number(Math.round(value * 10) / 10);
 
