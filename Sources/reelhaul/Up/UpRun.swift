@@ -98,7 +98,8 @@ struct UpRun {
       outcome = .success(
         try await PostgresPool.with(configuration) { pool in
           try await ControlServer.serving(
-            PostgresStore(pool: pool), client, kafka, topics, ports: chosen.map { [$0] } ?? [ControlServer.port, 0], body)
+            PostgresStore(pool: pool), client, kafka, topics, ports: chosen.map { [$0] } ?? [ControlServer.port, 0],
+            body)
         })
     } catch {
       outcome = .failure(error)
