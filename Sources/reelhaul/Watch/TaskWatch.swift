@@ -12,13 +12,13 @@ struct TaskWatch {
   /// After this time a remark says why a task has not begun.
   private static let patience: Duration = .seconds(10)
 
-  private let store: any TaskReader & FleetReader & HookStore
+  private let store: any TaskReader & FleetReader
   private let context: Context
   private let isQuiet: Bool
   private let awaited: WatchEnd.Awaited
 
   init(
-    _ store: any TaskReader & FleetReader & HookStore, _ context: Context, isQuiet: Bool = false,
+    _ store: any TaskReader & FleetReader, _ context: Context, isQuiet: Bool = false,
     awaiting awaited: WatchEnd.Awaited = .end
   ) {
     self.store = store
