@@ -63,7 +63,8 @@ extension OptionSpec {
     environment: "REELHAUL_LOG_LEVEL", group: "Worker", help: "How much is logged to standard error")
 
   package static let working: [OptionSpec] = [
-    .storage, .initStorage, .allowNetworks, .caFile, .credentials, .awsCredentials, .hookSecret, .workerRate, .hostConnections,
+    .storage, .initStorage, .allowNetworks, .caFile, .credentials, .awsCredentials, .hookSecret, .workerRate,
+    .hostConnections,
     .lease, .concurrency, .drain, .labels, .metricsPort, .metricsAddress, .dealCommands,
     .logLevel,
   ]

@@ -46,7 +46,8 @@ extension JSONReader {
     ]
     guard !form.hosts.isEmpty || s3 != nil || form.command != nil else { throw missing("hosts") }
     guard kinds.count(where: \.self) == 1, (form.user == nil) == (form.password == nil) else {
-      throw failure(.invalidValue("expected exactly one of bearer, user with password, headers, s3, hookSecret, or command"))
+      throw failure(
+        .invalidValue("expected exactly one of bearer, user with password, headers, s3, hookSecret, or command"))
     }
     var credential = Credential(fields: [], hosts: form.hosts, allowsHTTP: form.allowsHTTP ?? false)
     credential.expiresAt = form.expiration

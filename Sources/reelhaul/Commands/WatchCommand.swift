@@ -40,7 +40,7 @@ extension Subcommand {
 }
 
 /// Without names: a list, live on a terminal.
-private func watchAll(_ store: any TaskReader & FleetReader, _ context: Context) async throws -> ExitCode {
+private func watchAll(_ store: any TaskReader & FleetReader & HookStore, _ context: Context) async throws -> ExitCode {
   var list = WatchList(
     group: context.arguments[.group].flatMap { WatchList.Group(rawValue: $0) } ?? .unfinished,
     text: context.arguments[.find] ?? "")

@@ -3,6 +3,7 @@ import ReelhaulCodec
 import ReelhaulMessages
 import TaskAdvice
 import TaskCore
+import TaskStore
 import WorkerOptions
 
 /// Everything about a task, one field per line.

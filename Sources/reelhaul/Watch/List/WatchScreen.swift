@@ -10,7 +10,7 @@ struct WatchScreen {
   private static let interval: Duration = .milliseconds(250)
   /// How soon keys are noticed, and after which pause an escape byte is the escape key.
   private static let attention: Duration = .milliseconds(25)
-  private let store: any TaskReader & FleetReader
+  private let store: any TaskReader & FleetReader & HookStore
   private let context: Context
   private let screen: RawTerminal
   private var source: WatchSource
@@ -20,7 +20,7 @@ struct WatchScreen {
   private var client: ReelhaulClient?
 
   init(
-    _ store: any TaskReader & FleetReader, _ source: WatchSource, _ context: Context, _ screen: RawTerminal,
+    _ store: any TaskReader & FleetReader & HookStore, _ source: WatchSource, _ context: Context, _ screen: RawTerminal,
     _ list: WatchList
   ) {
     (self.store, self.source, self.context, self.screen, self.list) = (store, source, context, screen, list)
