@@ -169,7 +169,8 @@ let package = Package(
     tests(
       "ControlAPI",
       [
-        "ControlAPI", "HTTPServer", "LocalFleet", "ReelhaulKafka", "ReelhaulMessages", "ReelhaulPostgres", "ReelhaulClient",
+        "ControlAPI", "HTTPServer", "LocalFleet", "ReelhaulKafka", "ReelhaulMessages", "ReelhaulPostgres",
+        "ReelhaulClient",
         "ReelhaulCodec", "ReelhaulSystem", "TaskCore", "TaskStore", "TestKit",
       ]),
     tests("ReelhaulClient", ["ReelhaulClient", "TaskCore", "ReelhaulMessages", "ReelhaulKafka"]),
@@ -189,7 +190,8 @@ let package = Package(
     tests(
       "TransferEngine",
       [
-        "TransferEngine", "TaskCore", "ReelhaulCodec", "ReelhaulCurl", "ReelhaulDigest", "ReelhaulMessages", "LocalFleet",
+        "TransferEngine", "TaskCore", "ReelhaulCodec", "ReelhaulCurl", "ReelhaulDigest", "ReelhaulMessages",
+        "LocalFleet",
         "ReelhaulSystem", "ReelhaulTelemetry", "TestKit",
       ], exclude: ["Resources"]),
     tests(
@@ -219,7 +221,7 @@ let package = Package(
       [
         "reelhaul", "ReelhaulClient", "LocalFleet", "ReelhaulCodec", "TaskCore", "TaskStore", "ReelhaulKafka",
         "ReelhaulDigest", "ReelhaulSystem",
-        "TestKit",
+        "TestKit", "ReelhaulPostgres",
       ]),
     tests(
       "Chaos",

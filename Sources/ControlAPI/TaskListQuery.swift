@@ -31,7 +31,9 @@ struct TaskListQuery {
       name: "label", help: "Only tasks with all of these labels, separated by commas: `K=V`, or `K` with any value.",
       schema: .text(pattern: "^[^,=]+(=[^,]*)?$", length: 1...400), isList: true),
     Route.Field(
-      name: "text", help: "Only tasks with this in their id, source or destination, in any case of ASCII letters; not in URLs' queries.",
+      name: "text",
+      help:
+        "Only tasks with this in their id, source or destination, in any case of ASCII letters; not in URLs' queries.",
       schema: .text(length: 0...250)),
     Route.Field(name: "after", help: "Only tasks that were created at this time (RFC 3339) or later.", schema: .time),
     Route.Field(name: "before", help: "Only tasks that were created before this time (RFC 3339).", schema: .time),

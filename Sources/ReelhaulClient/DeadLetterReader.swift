@@ -119,7 +119,7 @@ package actor DeadLetterReader: DeadLetterSource {
 
   /// The newest of the letters that were read: `ranges` of what the topic has. Within a partition they come by their
   /// offsets, and among partitions by their times. It ends where a partition has older letters that were not read.
-  static func newest(
+  package static func newest(
     _ letters: [DeadLetter], in ranges: [Int32: Range<Int64>], of bounds: [Int32: Range<Int64>], limit: Int
   ) -> DeadLetterPage {
     var stacks = Dictionary(grouping: letters, by: \.partition).mapValues { $0.sorted { $0.offset < $1.offset } }

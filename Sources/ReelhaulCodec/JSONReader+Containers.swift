@@ -3,7 +3,8 @@ extension JSONReader {
   /// refuses unknown names, members that are not `known` are errors, even if they are `null`. With `withNulls`, `body`
   /// gets the members that are `null`, too.
   package mutating func object(
-    known: [String]? = nil, withNulls: Bool = false, _ body: (inout JSONReader, JSONName) throws(DecodingFailure) -> Void
+    known: [String]? = nil, withNulls: Bool = false,
+    _ body: (inout JSONReader, JSONName) throws(DecodingFailure) -> Void
   ) throws(DecodingFailure) {
     guard try begin() == UInt8(ascii: "{") else { throw failure(.expected("an object")) }
     try descend()

@@ -1,3 +1,4 @@
+import ReelhaulClient
 import TaskCore
 import TaskStore
 import Testing

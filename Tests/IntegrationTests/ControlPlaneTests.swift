@@ -1,4 +1,6 @@
 import Glibc
+import ReelhaulClient
+import ReelhaulPostgres
 import ReelhaulSystem
 import TaskCore
 import TaskStore

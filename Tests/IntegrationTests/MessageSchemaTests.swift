@@ -1,5 +1,7 @@
+import ReelhaulClient
 import ReelhaulSystem
 import TaskCore
+import TaskStore
 import TestKit
 import Testing
 

@@ -10,7 +10,9 @@ import Testing
       let producer = try KafkaProducer(configuration)
       for number in 0..<10 {
         try await producer.sendAll(
-          (0..<2).map { KafkaMessage(topic: "t", key: nil, value: bytes("\(number) of \($0)"), partition: $0) })
+          ([0, 1] as [Int32]).map { partition in
+            KafkaMessage(topic: "t", key: nil, value: bytes("\(number) of \(partition)"), partition: partition)
+          })
       }
       let tail = try TopicTail(configuration, topic: "t")
       #expect(try await tail.bounds() == [0: 0..<10, 1: 0..<10])

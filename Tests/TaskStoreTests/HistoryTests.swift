@@ -33,7 +33,11 @@ import Testing
       _ = try await store.apply([.submit(spec)])
       let worker = try await store.register(.downloads)
       let boot = try #require(try await store.workers().first?.id)
-      func claim() async throws -> Claim { try #require(try await store.claim(worker, limit: 1).first) }
+      func claim() async throws -> Claim {
+        let claims = try await store.claim(worker, limit: 1)
+        guard let first = claims.first else { throw NothingClaimed() }
+        return first
+      }
       func settle(_ claim: Claim, _ outcome: Settlement.Outcome) async throws {
         #expect(try await store.settle([.init(taskID: spec.id, epoch: claim.epoch, outcome: outcome)]) == [true])
       }
@@ -141,3 +145,5 @@ import Testing
     }
   }
 }
+
+private struct NothingClaimed: Error {}

@@ -6,7 +6,8 @@ extension PendingEvents {
   package var events: [TaskEvent] {
     batches.flatMap { batch in
       batch.events.map { task, sequence in
-        TaskEvent(taskID: task, sequence: sequence, kind: batch.kind, at: batch.at, actor: batch.actor, task: tasks[task])
+        TaskEvent(
+          taskID: task, sequence: sequence, kind: batch.kind, at: batch.at, actor: batch.actor, task: tasks[task])
       }
     }
   }
