@@ -29,7 +29,7 @@ extension ControlAPI {
         it. Looks at the newest 5,000 failed tasks: `isAtLeast` says that there are more.
         """,
       needs: .read, isPerQueue: true,
-      query: [Route.Field(name: "queue", help: "Only tasks of one of these queues, separated by commas.")],
+      query: [TaskListQuery.queues],
       gives: .object([.must("failures", .list(.failure))])
     ) { api, call in
       let asked = Set(try TaskListQuery.words(call.query, "queue"))
@@ -79,7 +79,7 @@ extension ControlAPI {
           name: "step",
           help: "The length of a step in seconds; without it, so long that there are about 300.",
           schema: .integer("", 10...86_400)),
-      ], gives: .samples
+      ], answers: [200, 422], gives: .samples
     ) { api, call in HTTPResponse(type: json, try await api.samples(call.query)) },
   ]
 
@@ -161,7 +161,7 @@ extension ControlAPI {
       step = Self.steps.first { seconds / Int64($0) <= 300 } ?? 86_400
     }
     guard seconds / Int64(step) <= Self.mostSamples else {
-      throw HTTPError(400, "there would be more than \(Self.mostSamples) steps: ask for less time or longer steps")
+      throw HTTPError(422, "there would be more than \(Self.mostSamples) steps: ask for less time or longer steps")
     }
     let samples = try await store.samples(from: start, to: end, step: step)
     return JSONWriter.write(capacity: samples.count * 256) { json in

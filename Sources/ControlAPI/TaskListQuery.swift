@@ -12,14 +12,16 @@ struct TaskListQuery {
   /// The most words of a list.
   private static let mostWords = 100
 
+  static let queues = Route.Field(
+    name: "queue", help: "Only tasks of one of these queues, separated by commas.",
+    schema: .text(pattern: "^[^,]+$", length: 1...200), isList: true)
+
   /// The fields that select tasks.
   static let filterFields = [
     Route.Field(
       name: "state", help: "Only tasks in one of these states, separated by commas.",
       values: TaskStatus.allCases.map(\.rawValue), isList: true),
-    Route.Field(
-      name: "queue", help: "Only tasks of one of these queues, separated by commas.",
-      schema: .text(pattern: "^[^,]+$", length: 1...200), isList: true),
+    queues,
     Route.Field(
       name: "kind", help: "Only tasks of one of these kinds, separated by commas.",
       schema: .text(pattern: "^[^,]+$", length: 1...200), isList: true),

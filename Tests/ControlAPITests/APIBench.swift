@@ -19,7 +19,7 @@ struct APIBench: Sendable {
 
   init(
     store: PostgresStore, pool: PostgresPool, loop: EventLoop, settings: ControlAPI.Settings = ControlAPI.Settings(),
-    deadLetters: (any DeadLetterSource)? = nil
+    deadLetters: (any DeadLetterSource)? = DeadLetterTests.Letters(letters: [])
   ) {
     (self.store, self.pool, self.loop) = (store, pool, loop)
     let sent = Lock<[Command]>([])

@@ -107,8 +107,9 @@ import Testing
         try await bench.publish(id, 1...2)
         cursor.withLock { $0 = client.receive(id, 2).last?.id }
       }
-      // The embedded broker keeps 5 MB of a partition.
-      let long = ["a": String(repeating: "x", count: 100_000)]
+      // The embedded broker keeps 5 MB of a partition, compressed.
+      var random = SystemRandomNumberGenerator()
+      let long = ["a": String((0..<100_000).map { _ in "0123456789abcdef".randomElement(using: &random) ?? "0" })]
       for sequence in 3...90 {
         let isSmall = sequence % 5 == 0
         try await bench.publish(id, sequence...sequence, isSmall ? .failed : .submitted, labels: isSmall ? [:] : long)

@@ -87,6 +87,7 @@ import TransferEngine
     task.spec.credential = "studio"
     task.spec.retry.intervals = [5, 30]
     task.spec.allowUnframed = true
+    task.spec.notify = "https://hooks.example/h?key=hush"
     task.error = TaskFailure(code: .http(503), message: "busy", class: .retry, retryAfter: 60)
     let lines = TaskDetails.lines(TaskReport(task: task, waits: nil)).map {
       $0.split(separator: " ", omittingEmptySubsequences: true).joined(separator: " ")
@@ -94,12 +95,12 @@ import TransferEngine
     for line in [
       "not before 2026-01-31T20:00:00.000000Z", "expected sha256 01ab", "expected md5 02", "expected bytes 77",
       "if exists skip", "rate limit 1.0 MiB/s", "connections at most 4", "headers Referer, X-Any", "credential studio",
-      "retry after 5 s, 30 s", "allow unframed yes",
+      "retry after 5 s, 30 s", "allow unframed yes", "web hook https://hooks.example/h?key=***",
       "error http_503: busy (asked to wait 60 s)",
     ] {
       #expect(lines.contains(line), "\(line)")
     }
-    #expect(lines.count == plain + 12)
+    #expect(lines.count == plain + 13)
     #expect(!lines.contains { $0.contains("hush") })
     let document = String(
       decoding: JSONWriter.write { TaskReport.write(TaskReport(task: task, waits: "for you"), to: &$0) }, as: UTF8.self)
@@ -108,7 +109,7 @@ import TransferEngine
         """
         "labels":{},"parameters":null,"status":"failed","waits":"for you",\
         "spec":{"notBefore":"2026-01-31T20:00:00.000000Z","expect":{"sha256":"01ab","md5":"02","bytes":77},"ifExists":"skip","headers":["Referer","X-Any"],\
-        "retryAfter":[5,30],"rate":1048576,"connections":4,"credential":"studio","allowUnframed":true}}
+        "retryAfter":[5,30],"rate":1048576,"connections":4,"credential":"studio","allowUnframed":true,"notify":"https://hooks.example/h?key=***"}}
         """), "\(document)")
   }
 

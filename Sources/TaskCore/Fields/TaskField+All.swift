@@ -81,13 +81,13 @@ extension TaskField {
           fetch prove that it is whole
           """)),
     TaskField(
-      "parameters", .json(Place(\.parameters), limit: TaskSpec.parametersLimit),
-      option: Option(
-        "parameters", "JSON|@FILE", help: "What the task's handler is given: a JSON value, or a file of one")),
-    TaskField(
       "notify", .optionalText(Place(\.notify), limit: TaskSpec.urlLimit),
       option: Option("notify", "URL", help: "A web hook: each event of the task is posted there, signed")
     ) { spec throws(InvalidTask) in try spec.checkNotify() },
+    TaskField(
+      "parameters", .json(Place(\.parameters), limit: TaskSpec.parametersLimit),
+      option: Option(
+        "parameters", "JSON|@FILE", help: "What the task's handler is given: a JSON value, or a file of one")),
   ]
 
   private static let byPath = Dictionary(uniqueKeysWithValues: all.map { ($0.path, $0) })
