@@ -110,7 +110,7 @@ final class EventClient: Sendable {
   }
 
   private let raw: RawClient
-  private let received = Lock("")
+  private let received = Lock<[Event]>([])
 
   init(_ port: Int, _ query: String = "", after id: String? = nil) throws {
     raw = try RawClient(port: port)
@@ -118,15 +118,20 @@ final class EventClient: Sendable {
     raw.send("GET /v1/events\(query) HTTP/1.1\r\nHost: localhost\r\n\(header)\r\n")
   }
 
-  var events: [Event] { Self.parse(received.withLock { $0 }) }
-
   /// The events until there is one that fits, or the server ends the stream.
   @discardableResult
   func receive(until isEnough: ([Event]) -> Bool) -> [Event] {
-    let text = raw.receive { isEnough(Self.parse($0)) }
-    received.withLock { $0 += text }
-    return Self.parse(text)
+    var blocks = EventBlocks()
+    _ = raw.receive { text in
+      blocks.read(text)
+      return isEnough(blocks.events)
+    }
+    received.withLock { $0 += blocks.events }
+    return blocks.events
   }
+
+  /// All events so far.
+  var events: [Event] { received.withLock { $0 } }
 
   /// Waits for a state change with this sequence.
   @discardableResult
@@ -134,24 +139,37 @@ final class EventClient: Sendable {
     let part = "\"taskId\":\"\(id)\",\"sequence\":\(sequence),"
     return receive { $0.contains { $0.data.prefix(200).contains(part) } }
   }
-
-  private static func parse(_ text: String) -> [Event] {
-    let body = text.split(separator: "\r\n\r\n", maxSplits: 1).last.map(String.init) ?? ""
-    // The last one may not be whole.
-    return body.components("\n\n").dropLast().compactMap { block in
-      var event = Event(id: nil, name: "message", data: "")
-      for line in block.split(separator: "\n") {
-        if line.hasPrefix("id: ") { event.id = String(line.dropFirst(4)) }
-        if line.hasPrefix("event: ") { event.name = String(line.dropFirst(7)) }
-        if line.hasPrefix("data: ") { event.data = String(line.dropFirst(6)) }
-      }
-      return event.data.isEmpty ? nil : event
-    }
-  }
 }
 
-extension String {
-  fileprivate func components(_ separator: String) -> [Substring] {
-    split(separator: separator, omittingEmptySubsequences: false)
+/// The whole events of a text that grows.
+private struct EventBlocks {
+  private(set) var events: [EventClient.Event] = []
+  /// How many bytes were read.
+  private var end = 0
+
+  mutating func read(_ text: String) {
+    let bytes = Array(text.utf8.dropFirst(end))
+    var start = 0
+    var index = 1
+    while index < bytes.count {
+      if bytes[index] == 10, bytes[index - 1] == 10 {
+        add(bytes[start..<index - 1])
+        start = index + 1
+        index += 1
+      }
+      index += 1
+    }
+    end += start
+  }
+
+  private mutating func add(_ block: ArraySlice<UInt8>) {
+    var event = EventClient.Event(id: nil, name: "message", data: "")
+    for line in block.split(separator: 10) {
+      let line = String(decoding: line, as: UTF8.self)
+      if line.hasPrefix("id: ") { event.id = String(line.dropFirst(4)) }
+      if line.hasPrefix("event: ") { event.name = String(line.dropFirst(7)) }
+      if line.hasPrefix("data: ") { event.data = String(line.dropFirst(6)) }
+    }
+    if !event.data.isEmpty { events.append(event) }
   }
 }
