@@ -7,7 +7,7 @@ import FoundationNetworking
 extension FleetClient {
   /// What a stream of events tells.
   enum Change {
-    /// The first connection stands, or another one after a break.
+    /// From here on no event is missed: at first, and again after each break.
     case connected
     case event(FleetEvent, EventCursor?)
     case progress(ProgressSample)
@@ -40,13 +40,8 @@ extension FleetClient {
         var request = request("GET", ["v1", "events"], query: query)
         request.setValue("text/event-stream", forHTTPHeaderField: "Accept")
         if let cursor { request.setValue(cursor, forHTTPHeaderField: "Last-Event-ID") }
-        var isConnected = false
         for try await piece in StreamingExchange.pieces(of: request, timeout: configuration.timeout) {
           failures = 0
-          if !isConnected {
-            isConnected = true
-            guard try await body(.connected) else { return }
-          }
           for event in try parser.read(piece) {
             cursor = parser.lastID
             guard let change = try change(event) else { continue }
@@ -78,10 +73,11 @@ extension FleetClient {
       case "progress":
         return .progress(try Self.decoder().decode(ProgressSample.self, from: Data(event.data.utf8)))
       case "gap": return .gap
-      case "ping", "trouble": return nil
-      default:
+      case "ready": return .connected
+      case "message":
         let cursor = event.id.map { EventCursor($0) }
         return .event(try Self.decoder().decode(FleetEvent.self, from: Data(event.data.utf8)), cursor)
+      default: return nil
       }
     } catch {
       throw FleetError(.unreadableAnswer, "an event is not one that this client understands: \(error)")

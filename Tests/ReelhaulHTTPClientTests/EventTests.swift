@@ -104,7 +104,8 @@ import Testing
         return .json(Documents.task(id, "running", sequence: 2, done: 10))
       }
       return .events(
-        "retry: 5\n\n" + Documents.event(id, "submitted", "queued", sequence: 1, cursor: "c1") + sample(1, 50)
+        "retry: 5\n\nevent: ready\ndata: {}\n\n" + Documents.event(id, "submitted", "queued", sequence: 1, cursor: "c1")
+          + sample(1, 50)
           + sample(0, 20)
           + Documents.event(id, "succeeded", "succeeded", sequence: 3, cursor: "c3"))
     } _: { client, _ in

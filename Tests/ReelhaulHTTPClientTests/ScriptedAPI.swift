@@ -71,7 +71,6 @@ enum Documents {
   static func event(_ id: UUID, _ type: String, _ state: String, sequence: Int, cursor: String) -> String {
     """
     id: \(cursor)
-    event: \(type)
     data: {"id":"\(UUID())","taskId":"\(id)","sequence":\(sequence),"type":"\(type)","at":"2026-01-02T03:04:05Z",\
     "task":\(task(id, state, sequence: sequence))}
 
