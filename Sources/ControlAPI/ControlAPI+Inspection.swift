@@ -153,7 +153,7 @@ extension ControlAPI {
     let end = try TaskListQuery.time(query, "to") ?? now
     let start = try TaskListQuery.time(query, "from") ?? Timestamp(microseconds: end.microseconds - 3_600_000_000)
     let seconds = (end.microseconds - start.microseconds) / 1_000_000
-    guard seconds > 0 else { throw HTTPError(400, "\"from\" must be before \"to\"") }
+    guard seconds > 0 else { throw HTTPError(422, "\"from\" must be before \"to\"") }
     let step: Int
     if let given = query["step"].flatMap({ Int($0) }) {
       step = given

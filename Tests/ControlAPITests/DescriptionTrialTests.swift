@@ -17,7 +17,7 @@ import Testing
   private static let configuration = """
     [checks]
     positive_data_acceptance.expected-statuses = ["2xx", "3xx", "401", "403", "404", "409", "412", "422", "429", "503"]
-    negative_data_rejection.expected-statuses = ["400", "401", "403", "404", "405", "409", "412", "415", "422", "429"]
+    negative_data_rejection.expected-statuses = ["400", "401", "403", "404", "405", "409", "412", "414", "415", "422", "429"]
     # Nor does it say what a cursor is.
     [[operations]]
     include-name = "GET /v1/tasks"
