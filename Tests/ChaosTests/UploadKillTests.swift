@@ -149,7 +149,8 @@ import Testing
       // Its run has ended when its drain has.
       owner.kill(SIGTERM)
       #expect(await owner.wait() == .exited(0))
-      #expect(uploads.store.exchanges.count == before, "the woken worker asks for something")
+      let more = uploads.store.exchanges.dropFirst(before).map { "\($0.request.method) \($0.request.target)" }
+      #expect(more.isEmpty, "the woken worker asks for something")
       let current = try #require(try await uploads.fleet.store.task(task))
       #expect(current.state == .running && current.epoch == first.epoch + 1)
       end.open()
