@@ -33,7 +33,8 @@ extension PostgresStore {
             gauges.oldestRunnable[key.queue] ?? .zero, .microseconds(max(0, age)))
         }
       }
-      gauges.held[.schedule] = Int(try await pool.query(Self.delayed, .int32(most)).value { try $0.int64() })
+      let delayed = Int(try await pool.query(Self.delayed, .int32(most)).value { try $0.int64() })
+      if delayed > 0 { gauges.held[.schedule] = delayed }
       for count in try await taskCounts() where count.state != .succeeded {
         gauges.tasks[count.state, default: [:]][.init(queue: count.queue, kind: count.kind)] = count.tasks
         switch count.state {
