@@ -112,8 +112,8 @@ final class EventClient: Sendable {
   private let raw: RawClient
   private let received = Lock<[Event]>([])
 
-  init(_ port: Int, _ query: String = "", after id: String? = nil) throws {
-    raw = try RawClient(port: port)
+  init(_ port: Int, _ query: String = "", after id: String? = nil, receiveBuffer: Int32? = nil) throws {
+    raw = try RawClient(port: port, receiveBuffer: receiveBuffer)
     let header = id.map { "Last-Event-ID: \($0)\r\n" } ?? ""
     raw.send("GET /v1/events\(query) HTTP/1.1\r\nHost: localhost\r\n\(header)\r\n")
   }

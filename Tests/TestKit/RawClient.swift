@@ -5,7 +5,8 @@ import ReelhaulSystem
 package final class RawClient: Sendable {
   private let socket: Int32
 
-  package init(port: Int) throws {
+  /// `receiveBuffer`: how many bytes the kernel keeps that were not read; nil for as many as it likes.
+  package init(port: Int, receiveBuffer: Int32? = nil) throws {
     socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)
@@ -13,6 +14,9 @@ package final class RawClient: Sendable {
     address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
     var limit = timeval(tv_sec: 20, tv_usec: 0)
     setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+    if var receiveBuffer {
+      setsockopt(socket, SOL_SOCKET, SO_RCVBUF, &receiveBuffer, socklen_t(MemoryLayout<Int32>.size))
+    }
     let code = withUnsafePointer(to: &address) {
       $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
         connect(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
