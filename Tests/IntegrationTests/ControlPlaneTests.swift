@@ -123,7 +123,9 @@ import Testing
     let retry = #"{"command":"retry","taskId":"\#(ids[0])"}"#
     let replayed = try await fleet.run(["dead-letters", "replay", letter, "--command", retry])
     #expect(replayed.status == .exited(0), "\(replayed.output)")
-    try await fleet.wait(for: ids[0], .succeeded)
+    try await fleet.eventually("the retry is carried out") {
+      try await fleet.store.task(ids[0])?.state == .succeeded
+    }
     #expect(try await fleet.run(["dead-letters"]).output.contains("There are no dead letters."))
     #expect(try await fleet.run(["dead-letters", "drop", "3-99999"]).status == .exited(4))
     await fleet.stop()
