@@ -123,7 +123,7 @@ export function open(_, view) {
       while (to < lines.length && to - from < LINES && size + lines[to].length < BYTES) { size += 4 * lines[to].length; to += 1; }
       to = Math.max(to, from + 1);
       try {
-        const told = await post("v1/tasks", lines.slice(from, to).join("\n"), { type: "application/x-ndjson", headers: { "Idempotency-Key": `${sent.key} ${from}` } }).catch((problem) => problem.body?.results ? problem.body : Promise.reject(problem));
+        const told = await post("v1/tasks", lines.slice(from, to).join("\n"), { type: "application/x-ndjson", headers: { "Idempotency-Key": `${sent.key}-${from}` } }).catch((problem) => problem.body?.results ? problem.body : Promise.reject(problem));
         for (const one of told.results) one.error ? answer.wrong.push({ line: from + one.line, error: one.error, text: lines[from + one.line - 1] }) : answer.ids.push(one.id);
       } catch (problem) {
         answer.problem = problem.message;
