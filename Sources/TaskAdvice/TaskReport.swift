@@ -50,7 +50,7 @@ package struct TaskReport {
     var members: [(name: String, value: [UInt8])] = []
     // It is of our own making, so it can be read.
     try? JSONReader.read(whole) { reader throws(DecodingFailure) in
-      try reader.object { reader, name throws(DecodingFailure) in
+      try reader.object(withNulls: true) { reader, name throws(DecodingFailure) in
         if names.contains(name.text) {
           members.append((name.text, try reader.raw()))
         } else {

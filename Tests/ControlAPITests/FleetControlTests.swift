@@ -35,7 +35,7 @@ import Testing
         (404, "PUT", "/v1/limits/queue", #"{"limit": 1}"#), (422, "PUT", "/v1/limits/total", "{}"),
         (422, "PUT", "/v1/limits/total", #"{"limit": -1}"#), (422, "PUT", "/v1/limits/total", #"{"limit": 1.5}"#),
         (422, "PUT", "/v1/limits/total", #"{"limit": 1000001}"#),
-        (422, "PUT", "/v1/limits/host/a%2Fb", #"{"limit": 1}"#),
+        (400, "PUT", "/v1/limits/host/a%2Fb", #"{"limit": 1}"#),
         (422, "PUT", "/v1/limits/total", #"{"limits": 1}"#), (422, "PUT", "/v1/queues/a%20b", #"{"weight": 1}"#),
         (422, "PUT", "/v1/queues/a", #"{"weight": 0}"#), (422, "PUT", "/v1/queues/a", #"{"weight": "1"}"#),
         (422, "PUT", "/v1/queues/a", #"{"weight": NaN}"#), (400, "POST", "/v1/workers/7/actions/drain", "{}"),

@@ -139,15 +139,15 @@ import Testing
       }
       let time = "from=2026-01-01T00:00:30Z&to=2026-01-01T00:02:00Z"
       let samples = await bench.ask("GET", "/v1/samples?\(time)&step=60").body
-      #expect(samples.hasPrefix(#"{"step":60,"samples":[{"at":"2026-01-01T00:00:00Z","counts":{"#), "\(samples)")
+      #expect(samples.hasPrefix(#"{"step":60,"samples":[{"at":"2026-01-01T00:00:00.000000Z","counts":{"#), "\(samples)")
       #expect(samples.contains(#""bytesPerSecond":400,"succeeded":6,"failed":3,"canceled":0}"#), "\(samples)")
       #expect(samples.hasSuffix(#""bytesPerSecond":850,"succeeded":12,"failed":6,"canceled":0}]}"#), "\(samples)")
       #expect(await bench.ask("GET", "/v1/samples?\(time)").body.hasPrefix(#"{"step":10,"#))
-      for query in [
-        "from=x", "step=5", "step=x", "from=2026-01-01T00:00:00Z&to=2025-01-01T00:00:00Z",
-        "from=2020-01-01T00:00:00Z&step=10",
+      for (status, query) in [
+        (400, "from=x"), (400, "step=5"), (400, "step=x"), (422, "from=2026-01-01T00:00:00Z&to=2025-01-01T00:00:00Z"),
+        (422, "from=2020-01-01T00:00:00Z&step=10"),
       ] {
-        #expect(await bench.ask("GET", "/v1/samples?\(query)").status == 400, "\(query)")
+        #expect(await bench.ask("GET", "/v1/samples?\(query)").status == status, "\(query)")
       }
     }
   }
