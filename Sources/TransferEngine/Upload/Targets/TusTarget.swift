@@ -223,6 +223,7 @@ struct TusTarget: UploadTarget {
       case .joining: try await lane.loop.sleep(for: .milliseconds(min(2000, 100 << number)))
       }
     }
+    object.size = nil
     object.verified = .none
     object.remark = Self.remark(session, and: "the server does not say whether it has joined the parts yet")
     return object
