@@ -141,8 +141,15 @@ import Testing
       let first = try #require(try await uploads.fleet.store.task(task))
       let owner = try await uploads.strikeOwner(of: task, SIGSTOP)
       try await uploads.fleet.wait(for: task, "a take-over") { $0.epoch > first.epoch && $0.state == .running }
-      try await uploads.fleet.eventually("the new owner sends the end") {
-        uploads.store.exchanges.count(where: isHeld) == 2
+      // It sends several parts at once, and the end may come before others.
+      let last = Lock(0)
+      try await eventually("the new owner has sent all and waits for the end", every: .seconds(1)) {
+        let exchanges = uploads.store.exchanges
+        let isSettled = last.withLock { last in
+          defer { last = exchanges.count }
+          return last == exchanges.count
+        }
+        return isSettled && exchanges.count(where: isHeld) == 2
       }
       let before = uploads.store.exchanges.count
       owner.kill(SIGCONT)
