@@ -7,8 +7,6 @@ import TaskCore
 import TaskStore
 
 extension ControlAPI {
-  private static let actionNames = ["pause", "resume", "cancel", "retry", "remove", "prioritize"]
-
   /// The second path is the one of earlier versions.
   static let actionRoutes = ["/v1/tasks/{id}/actions/{action}", "/v1/tasks/{id}/{action}"].map { path in
     Route(
@@ -18,7 +16,7 @@ extension ControlAPI {
         prioritize (with `priority`). The answer comes once Kafka has it; the fleet applies it soon after. With \
         `If-Match` and the entity tag of the task, it is sent only if nothing has happened to the task since.
         """,
-      needs: .write, isPerQueue: true, segments: ["id": .id, "action": .text(values: actionNames)],
+      needs: .write, isPerQueue: true, segments: ["id": .id, "action": .text(values: ControlAction.names)],
       query: Waiting.fields,
       headers: [
         .init(
@@ -80,19 +78,11 @@ extension ControlAPI {
     } catch {
       throw HTTPError(422, "\(error)", code: Rejection(error).code.problem.rawValue)
     }
-    switch name {
-    case "pause": return .pause
-    case "resume": return .resume
-    case "cancel": return .cancel
-    case "retry": return .retry
-    case "remove": return .remove(files: files)
-    case "prioritize":
-      guard let priority, -1000...1000 ~= priority else {
-        throw HTTPError(
-          422, "\"priority\" must be a number from -1000 to 1000", code: ProblemCode.invalidField.rawValue)
-      }
-      return .prioritize(Int(priority))
-    default: throw HTTPError(404, "there is no action \"\(name.prefix(100))\"")
+    guard ControlAction.names.contains(name) else { throw HTTPError(404, "there is no action \"\(name.prefix(100))\"") }
+    let fitting = priority.flatMap { -1000...1000 ~= $0 ? Int($0) : nil }
+    guard let action = ControlAction(name: name, priority: fitting, files: files) else {
+      throw HTTPError(422, "\"priority\" must be a number from -1000 to 1000", code: ProblemCode.invalidField.rawValue)
     }
+    return action
   }
 }

@@ -24,18 +24,11 @@ extension ControlAPI {
       needs: .admin, segments: ["name": .text(length: 1...100)], accepts: [json], takes: hook,
       example: #"{"notify": "https://example.org/hook"}"#, gives: hook
     ) { api, call in
-      var url: String?
-      do throws(DecodingFailure) {
-        try JSONReader.read(call.request.body, refusingUnknownNames: true) { reader throws(DecodingFailure) in
-          try reader.object(known: ["notify"]) { reader, name throws(DecodingFailure) in
-            url = try reader.string(limit: TaskSpec.urlLimit)
-          }
-        }
-      } catch {
-        throw HTTPError(422, "\(error)")
+      var given: String??
+      try call.readBody(["notify"], withNulls: true) { reader, _ throws(DecodingFailure) in
+        given = .some(try reader.null() ? nil : try reader.string(limit: TaskSpec.urlLimit))
       }
-      // An object without members has no colon.
-      guard call.request.body.contains(UInt8(ascii: ":")) else { throw HTTPError(422, "\"notify\" is missing") }
+      guard let url = given else { throw HTTPError(422, "\"notify\" is missing") }
       let queue = call.path["name"] ?? ""
       var spec = TaskSpec(id: UniqueID(high: 0, low: 0), kind: .noop, source: "")
       (spec.queue, spec.notify) = (queue, url)
