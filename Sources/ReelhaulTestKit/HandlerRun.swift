@@ -111,9 +111,11 @@ final class RunRecorder: RunObserver {
   /// The outcome of `body`; nil if the process has died.
   func outcome(of body: @escaping @Sendable () async -> RunOutcome) async -> RunOutcome? {
     await withCheckedContinuation { continuation in
-      state.withLock { $0.end = continuation }
-      let task = Task { self.finish(await body()) }
-      state.withLock { $0.task = task }
+      // Under the lock, so that the run comes to no moment before its task is known: a stop would not reach it.
+      state.withLock { state in
+        state.end = continuation
+        state.task = Task { self.finish(await body()) }
+      }
     }
   }
 
@@ -122,20 +124,20 @@ final class RunRecorder: RunObserver {
   }
 
   func reported(done: Int64, total: Int64?) {
-    let (stop, onStop) = state.withLock { state in
-      guard !state.isDead else { return (HandlerStop?.none, OnStop?.none) }
+    let stop = state.withLock { state -> HandlerStop? in
+      guard !state.isDead else { return nil }
       state.reports.append((done, total))
-      return (state.take(at: .report(state.reports.count)), state.onStop)
+      return state.take(at: .report(state.reports.count))
     }
     guard let stop else { return }
     if stop == .crash { return die() }
-    Task { await onStop?(stop, self.task()) }
+    Task { await self.carryOut(stop) }
   }
 
   func checkpointed(_ json: [UInt8]) async {
-    let (stop, onStop, isDead) = state.withLock { state in
+    let (stop, isDead) = state.withLock { state in
       if !state.isDead { state.checkpoints.append(json) }
-      return (state.take(at: .checkpoint(state.checkpoints.count)), state.onStop, state.isDead)
+      return (state.take(at: .checkpoint(state.checkpoints.count)), state.isDead)
     }
     if isDead { return await forever() }
     guard let stop else { return }
@@ -143,7 +145,13 @@ final class RunRecorder: RunObserver {
       die()
       return await forever()
     }
-    await onStop?(stop, task())
+    await carryOut(stop)
+  }
+
+  private func carryOut(_ stop: HandlerStop) async {
+    let (onStop, task) = state.withLock { ($0.onStop, $0.task) }
+    guard let onStop, let task else { return }
+    await onStop(stop, task)
   }
 
   private func die() {
@@ -154,9 +162,5 @@ final class RunRecorder: RunObserver {
   /// Never returns: the process is dead, so the handler's code must not continue.
   private func forever() async {
     await withUnsafeContinuation { (_: UnsafeContinuation<Void, Never>) in }
-  }
-
-  private func task() -> Task<Void, Never> {
-    state.withLock { $0.task } ?? Task {}
   }
 }
