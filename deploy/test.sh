@@ -39,19 +39,21 @@ if [ $# -gt 0 ]; then
 fi
 
 say "Test: what is pure, in parallel"
-real='^(Chaos|ControlAPI|Curl|Integration|Kafka|LocalFleet|Postgres|ReelhaulClient|ReelhaulWorker|Store|TaskStore|TransferEngine|Worker)Tests\.'
-run --skip "$real" | tee "$logs/pure" || { failures "$logs/pure"; exit 1; }
+measured='^HTTPServerTests\.(HTTPHard|ParserFuzz)Tests' # They look at the memory of the whole process.
+parts='^(ControlAPI|Curl|Kafka|Postgres|ReelhaulClient|ReelhaulWorker|Store|TaskStore|TransferEngine|Worker)Tests\.'
+fleets='^(Chaos|Integration|LocalFleet)Tests\.'
+run --skip "$measured" --skip "$parts" --skip "$fleets" | tee "$logs/pure" || { failures "$logs/pure"; exit 1; }
 deploy/test-example.sh
 
 # Modules whose tests start real services run one test at a time, because a starved server would fail the wrong test.
 # There are two lanes of them: most of these tests wait most of the time.
 say "Test: suites with real parts, two at a time"
-run --no-parallel --filter '^(ControlAPI|Curl|Kafka|Postgres|ReelhaulClient|ReelhaulWorker|Store|TaskStore|TransferEngine|Worker)Tests\.' >"$logs/parts" &
-parts=$!
+run --no-parallel --filter "$measured" --filter "$parts" >"$logs/parts" &
+lane=$!
 passed=true
-run --no-parallel --filter '^(Chaos|Integration|LocalFleet)Tests\.' | tee "$logs/fleets" ||
+run --no-parallel --filter "$fleets" | tee "$logs/fleets" ||
   passed=false
-wait $parts || passed=false
+wait $lane || passed=false
 cat "$logs/parts"
 $passed || { cat "$logs/parts" "$logs/fleets" >"$logs/both"; failures "$logs/both"; }
 grep -h 'Test run with' "$logs"/{pure,parts,fleets}
