@@ -55,6 +55,8 @@ let package = Package(
     module("ReelhaulPostgres", ["CReelhaulPostgres", "ReelhaulCodec", "ReelhaulSystem"]),
     module("HTTPServer", ["CReelhaulHTTP", "CReelhaulZlib", "ReelhaulCodec", "ReelhaulSystem"]),
     module("ReelhaulTelemetry", ["TaskCore", "ReelhaulSystem"]),
+    // Spans and metrics to a receiver of the OpenTelemetry protocol.
+    module("OTLP", ["TaskCore", "ReelhaulCodec", "ReelhaulCurl", "ReelhaulSystem", "ReelhaulTelemetry"]),
     module("CommandLineKit", ["ReelhaulCodec", "ReelhaulSystem"]),
 
     // What a task is, and how it is written down.
@@ -83,12 +85,13 @@ let package = Package(
       [
         "TaskCore", "ReelhaulCodec", "ReelhaulMessages", "TaskStore", "TransferEngine", "ReelhaulKafka",
         "ReelhaulPostgres",
-        "HTTPServer", "ReelhaulSystem", "ReelhaulTelemetry",
+        "HTTPServer", "OTLP", "ReelhaulSystem", "ReelhaulTelemetry",
       ]),
     module(
       "WorkerOptions",
       [
-        "CommandLineKit", "WorkerCore", "TransferEngine", "ReelhaulKafka", "ReelhaulPostgres", "ReelhaulTelemetry",
+        "CommandLineKit", "OTLP", "WorkerCore", "TransferEngine", "ReelhaulKafka", "ReelhaulPostgres",
+        "ReelhaulTelemetry",
         "ReelhaulSystem",
       ]),
     module(
@@ -136,8 +139,7 @@ let package = Package(
       dependencies: [
         "Bench", "Demo", "CommandLineKit", "ReelhaulCodec", "TaskCore", "ReelhaulMessages", "TaskStore",
         "TaskAdvice", "ControlAPI", "HTTPServer", "TransferEngine", "WorkerOptions", "WorkerCore", "ReelhaulClient",
-        "LocalFleet", "ReelhaulKafka",
-        "ReelhaulPostgres",
+        "LocalFleet", "OTLP", "ReelhaulKafka", "ReelhaulPostgres",
         "ReelhaulSystem", "ReelhaulTelemetry",
       ], swiftSettings: strict),
 
@@ -176,6 +178,7 @@ let package = Package(
     tests("ReelhaulClient", ["ReelhaulClient", "TaskCore", "ReelhaulMessages", "ReelhaulKafka"]),
     tests("Postgres", ["ReelhaulPostgres", "ReelhaulSystem", "LocalFleet", "TestKit"]),
     tests("Telemetry", ["ReelhaulTelemetry", "TaskCore", "ReelhaulSystem", "TestKit"]),
+    tests("OTLP", ["OTLP", "HTTPServer", "LocalFleet", "TaskCore", "ReelhaulSystem", "ReelhaulTelemetry", "TestKit"]),
     tests("CommandLineKit", ["CommandLineKit", "ReelhaulCodec", "ReelhaulSystem"]),
     tests("Codec", ["ReelhaulCodec"]),
     tests("TaskCore", ["TaskCore", "ReelhaulSystem"]),

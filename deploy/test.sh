@@ -40,7 +40,7 @@ fi
 
 say "Test: what is pure, in parallel"
 measured='^HTTPServerTests\.(HTTPHard|ParserFuzz)Tests' # They look at the memory of the whole process.
-parts='^(ControlAPI|Curl|Kafka|Postgres|ReelhaulClient|ReelhaulWorker|Store|TaskStore|TransferEngine|Worker)Tests\.'
+parts='^(ControlAPI|Curl|Kafka|OTLP|Postgres|ReelhaulClient|ReelhaulWorker|Store|TaskStore|TransferEngine|Worker)Tests\.'
 fleets='^(Chaos|Integration|LocalFleet)Tests\.'
 run --skip "$measured" --skip "$parts" --skip "$fleets" | tee "$logs/pure" || { failures "$logs/pure"; exit 1; }
 deploy/test-example.sh

@@ -7,21 +7,29 @@ extension ControlAPI {
   /// The metrics of the whole fleet, which only one process may tell, or sums would be wrong. Every scraper gets what is
   /// at most 5 s old.
   func metrics() async throws -> [UInt8] {
-    var text = MetricsText()
-    text.addProcess()
-    return try await snapshots.value("metrics", age: .seconds(5)) { [store, version] in
-      let (gauges, workers) = (try await store.gauges(), try await store.workers())
-      var text = MetricsText()
-      text.add(gauges)
-      text.add(
-        "reelhaul_workers", Double(workers.count { $0.isLive }), help: "Workers whose lease holds.")
-      text.addBuild(version: version, schema: Schema.version)
-      return text.bytes
-    } + text.bytes
+    var process = MetricsSnapshot()
+    process.addProcess()
+    return try await snapshots.value("metrics", age: .seconds(5)) { try await fleetMetrics().bytes } + process.bytes
+  }
+
+  /// The same as values, as of now.
+  package func metricsSnapshot() async throws -> MetricsSnapshot {
+    var snapshot = try await fleetMetrics()
+    snapshot.addProcess()
+    return snapshot
+  }
+
+  private func fleetMetrics() async throws -> MetricsSnapshot {
+    let (gauges, workers) = (try await store.gauges(), try await store.workers())
+    var snapshot = MetricsSnapshot()
+    snapshot.add(gauges)
+    snapshot.add("reelhaul_workers", Double(workers.count { $0.isLive }), help: "Workers whose lease holds.")
+    snapshot.addBuild(version: version, schema: Schema.version)
+    return snapshot
   }
 }
 
-extension MetricsText {
+extension MetricsSnapshot {
   fileprivate mutating func add(_ gauges: FleetGauges) {
     let queues = QueueNames(gauges)
     var oldest = gauges.oldestRunnable.reduce(into: [:]) { ages, entry in

@@ -20,7 +20,7 @@ extension ControlAPI {
     if let origin = request.headers["origin"], settings.corsOrigins.contains(origin) {
       response.headers["Access-Control-Allow-Methods"] = methods
       response.headers["Access-Control-Allow-Headers"] =
-        "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, X-Request-Id"
+        "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, X-Request-Id, traceparent, tracestate"
       response.headers["Access-Control-Max-Age"] = "600"
     }
     return response

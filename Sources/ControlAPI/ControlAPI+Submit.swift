@@ -34,15 +34,17 @@ extension ControlAPI {
   private func submitOne(_ call: Route.Call) async throws -> HTTPResponse {
     let waiting = Waiting(call.query)
     let id = try IdempotencyKeys.key(of: call.request).map { IdempotencyKeys.id($0, of: call.principal) }
-    let command: Command
+    var command: Command
     do throws(Rejection) {
       command = try CommandDecoder.decode(line: call.request.body) { id ?? .make() }
     } catch {
       throw HTTPError(422, error.reason, code: error.code.problem.rawValue)
     }
-    guard case .submit(let spec) = command else {
+    guard case .submit(var spec) = command else {
       throw HTTPError(422, "this is a command, not a task: POST /v1/tasks/{id}/actions/{action} sends commands")
     }
+    if spec.traceparent == nil { spec.trace = call.trace }
+    command = .submit(spec)
     if let problem = try await lack([command], for: call.principal)[0] { throw problem }
     var isKnown = false
     if let id {
@@ -108,7 +110,7 @@ extension ControlAPI {
     let waiting = Waiting(call.query)
     let key = try IdempotencyKeys.key(of: call.request)
     if let key { try keys.claim(IdempotencyKeys.id("\(key) lines", of: call.principal), body: call.request.body) }
-    var lines = try Self.read(call.request.body, key: key, of: call.principal)
+    var lines = try Self.read(call.request.body, key: key, call)
     guard !lines.isEmpty else { throw HTTPError(422, "the body has no lines") }
     let places = lines.indices.filter { if case .success = lines[$0].command { true } else { false } }
     let commands = try places.map { try lines[$0].command.get() }
@@ -128,7 +130,8 @@ extension ControlAPI {
     return HTTPResponse(sent.isEmpty ? 422 : isSettled ? 200 : 202, type: Self.json, Self.encode(lines))
   }
 
-  private static func read(_ body: [UInt8], key: String?, of principal: Principal) throws(HTTPError) -> [Line] {
+  private static func read(_ body: [UInt8], key: String?, _ call: Route.Call) throws(HTTPError) -> [Line] {
+    let principal = call.principal
     var ids = UniqueIDMaker()
     var lines: [Line] = []
     for (index, line) in body.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).enumerated() {
@@ -136,14 +139,19 @@ extension ControlAPI {
       guard lines.count < Self.mostLines else {
         throw HTTPError(413, "there are more than \(Self.mostLines) lines: send them in several requests")
       }
-      let command = Result { () throws(Rejection) in
+      let command = Result { () throws(Rejection) -> Command in
         let command = try CommandDecoder.decode(line: Array(line)) {
           key.map { IdempotencyKeys.id("\($0) line \(index + 1)", of: principal) } ?? ids.make()
         }
-        guard case .control(var control) = command else { return command }
-        // Who shows a token cannot act under another name.
-        if principal.token != nil || control.actor == nil { control.actor = principal.actor }
-        return .control(control)
+        switch command {
+        case .submit(var spec):
+          if spec.traceparent == nil { spec.trace = call.trace }
+          return .submit(spec)
+        case .control(var control):
+          // Who shows a token cannot act under another name.
+          if principal.token != nil || control.actor == nil { control.actor = principal.actor }
+          return .control(control)
+        }
       }
       lines.append(Line(number: index + 1, command: command))
     }

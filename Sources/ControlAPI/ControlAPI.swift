@@ -16,6 +16,8 @@ package struct ControlAPI: HTTPHandler {
   let version: String
   let settings: Settings
   let log: Logger?
+  /// Gets the spans of requests; nil if nobody wants them.
+  let tracer: Tracer?
   /// The OpenAPI document.
   let description: [UInt8]
   /// Nil if this server reads no events.
@@ -38,7 +40,8 @@ package struct ControlAPI: HTTPHandler {
 
   package init(
     store: any ControlStore, send: @escaping Send, loop: EventLoop, version: String, settings: Settings = Settings(),
-    log: Logger? = nil, events: EventHub? = nil, deadLetters: (any DeadLetterSource)? = nil
+    log: Logger? = nil, tracer: Tracer? = nil, events: EventHub? = nil,
+    deadLetters: (any DeadLetterSource)? = nil
   ) {
     self.store = store
     self.send = send
@@ -47,6 +50,7 @@ package struct ControlAPI: HTTPHandler {
     self.events = events
     self.deadLetters = deadLetters
     self.log = log
+    self.tracer = tracer
     var settings = settings
     settings.names.formUnion(["localhost", "127.0.0.1", "[::1]"])
     self.settings = settings
@@ -75,9 +79,11 @@ package struct ControlAPI: HTTPHandler {
     let exchange = Exchange(request, self)
     var response: HTTPResponse
     var actor: String?
+    var place: String?
     do {
       if request.method == "OPTIONS" { return exchange.finished(try options(of: request)) }
       let (route, path) = try self.route(of: request)
+      place = route.path
       let principal = try await principal(for: route, exchange)
       actor = principal.actor
       if let wait = rates?.withLock({ $0.admit(principal.token?.description ?? principal.actor, at: .now) }) {
@@ -85,7 +91,9 @@ package struct ControlAPI: HTTPHandler {
       }
       try route.check(path)
       let call = Route.Call(
-        request: request, path: path, query: try route.fields(of: request), principal: principal, requestID: exchange.id
+        request: request, path: path, query: try route.fields(of: request), principal: principal,
+        requestID: exchange.id,
+        trace: exchange.trace
       )
       response = try await route.run(self, call)
       if case .stream(let write) = response.body, case .scope = route.need, let secret = exchange.secret {
@@ -97,6 +105,7 @@ package struct ControlAPI: HTTPHandler {
       response = exchange.response(for: error)
     }
     response = exchange.finished(response)
+    exchange.record(response, route: place)
     exchange.log(response, actor: actor)
     return response
   }

@@ -2,12 +2,16 @@ import HTTPServer
 import ReelhaulClient
 import ReelhaulSystem
 import ReelhaulTelemetry
+import TaskCore
 
 /// A request on its way through the API, and what all answers have in common.
 struct Exchange: Sendable {
   let request: HTTPRequest
   let id: String
   let client: Client
+  /// The span of this request, which is a part of the client's if that sends one; nil if nobody traces it.
+  let trace: TraceContext?
+  private let parent: TraceContext?
   private let api: ControlAPI
   private let begin = BootInstant.now
 
@@ -16,6 +20,10 @@ struct Exchange: Sendable {
     self.api = api
     id = RequestID.of(request)
     client = Client(request, api.settings)
+    parent = request.headers["traceparent"].flatMap {
+      TraceContext(traceparent: $0, tracestate: request.headers["tracestate"])
+    }
+    trace = api.tracer?.begin(below: parent) ?? parent
   }
 
   /// Whether a page of another origin sends it, that may.
@@ -110,17 +118,35 @@ struct Exchange: Sendable {
     response.headers["Access-Control-Expose-Headers"] = "ETag, Location, Retry-After, X-Request-Id"
   }
 
+  /// Ends the span of a request to one of the API's routes; a stream's with its first byte.
+  func record(_ response: HTTPResponse, route: String?) {
+    guard let route, route.hasPrefix("/v1/"), let tracer = api.tracer, let trace else { return }
+    let end = Clocks.realtimeMicroseconds()
+    let time = (BootInstant.now - begin).microseconds
+    tracer.record(
+      Span(
+        trace, parent: parent?.spanID, name: "\(request.method) \(route)", kind: .server,
+        start: Timestamp(microseconds: end - time), end: Timestamp(microseconds: end),
+        attributes: [
+          ("http.request.method", .text(request.method)), ("http.route", .text(route)),
+          ("url.path", .text(String(request.path.prefix(200)))),
+          ("http.response.status_code", .integer(response.status)), ("reelhaul.request.id", .text(id)),
+        ],
+        error: response.status >= 500 ? "it answered \(response.status)" : nil),
+      of: trace)
+  }
+
   /// Commands and what went wrong are told; other requests only where everything is.
   func log(_ response: HTTPResponse, actor: String?) {
     guard let log = api.log else { return }
     let isRead = request.method == "GET" || request.method == "HEAD"
     let level: LogLevel = response.status >= 500 ? .warning : isRead ? .debug : .info
-    log.log(
-      level, "request",
-      [
-        "request": .text(id), "method": .text(request.method), "path": .text(String(request.path.prefix(200))),
-        "status": .integer(response.status), "actor": .text(actor ?? ""), "client": .text(client.address),
-        "milliseconds": .integer(Int((BootInstant.now - begin).milliseconds)),
-      ])
+    guard level >= log.level else { return }
+    let fields: [(String, LogValue)] = [
+      ("request", .text(id)), ("method", .text(request.method)), ("path", .text(String(request.path.prefix(200)))),
+      ("status", .integer(response.status)), ("actor", .text(actor ?? "")), ("client", .text(client.address)),
+      ("milliseconds", .integer(Int((BootInstant.now - begin).milliseconds))),
+    ]
+    log.log(level, "request", fields: fields + (trace?.logFields ?? []))
   }
 }

@@ -1,4 +1,5 @@
 import HTTPServer
+import TaskCore
 import TaskStore
 
 /// One method of one path, and what it does. The table of routes makes the router, the checks of requests, who may call
@@ -48,6 +49,8 @@ struct Route: Sendable {
     var principal = Principal.everybody
     /// The value of `X-Request-Id`.
     var requestID = ""
+    /// The span of the request, if it is in a trace.
+    var trace: TraceContext?
   }
 
   /// The segments of a path.

@@ -17,14 +17,14 @@ struct CommandMessages {
 
   mutating func message(_ command: Command) -> KafkaMessage {
     let key = command.taskID.utf8
-    let id =
-      switch command {
-      case .submit: key
-      case .control(let control): control.id.utf8
-      }
-    return KafkaMessage(
-      topic: topic, key: key, value: CommandJSON.encode(command),
-      headers: headers(of: command.eventType) + [KafkaHeader("ce_id", id)])
+    var headers = headers(of: command.eventType)
+    switch command {
+    case .submit(let spec):
+      headers.append(KafkaHeader("ce_id", key))
+      if let trace = spec.trace { headers += trace.headers.map { KafkaHeader($0.name, $0.value) } }
+    case .control(let control): headers.append(KafkaHeader("ce_id", control.id.utf8))
+    }
+    return KafkaMessage(topic: topic, key: key, value: CommandJSON.encode(command), headers: headers)
   }
 
   private mutating func headers(of type: String) -> [KafkaHeader] {

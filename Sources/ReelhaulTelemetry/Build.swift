@@ -3,7 +3,7 @@ package enum Build {
   package static let version = "0.1.0"
 }
 
-extension MetricsText {
+extension MetricsSnapshot {
   /// Adds the version of this program and the number of the schema that it is for.
   package mutating func addBuild(version: String = Build.version, schema: Int) {
     add(

@@ -88,6 +88,8 @@ package struct TaskReport {
         json.member("credential", orNull: spec.credential)
         json.member("allowUnframed", spec.allowUnframed)
         json.member("notify", orNull: spec.notify.map(URLRedaction.redact))
+        json.member("traceparent", orNull: spec.traceparent)
+        json.member("tracestate", orNull: spec.tracestate)
       }
     }
   }

@@ -78,7 +78,7 @@ extension MetricLabel {
 
 extension StorageRoots {
   /// Adds what the transfers of these roots have counted.
-  package func write(to text: inout MetricsText) {
+  package func write(to text: inout MetricsSnapshot) {
     text.add(metrics.bytes, metrics.refetched, metrics.active, metrics.parts, storage.syncs)
     text.add(
       "reelhaul_connections_active", Double(hosts.used),

@@ -51,7 +51,7 @@ package actor Worker {
     let watch = VolumeWatch(loop: loop, storage: parts.storage, log: log)
     runner = Runner(
       loop: loop, concurrency: settings.concurrency, handlers: parts.handlers, store: batcher,
-      watchdog: settings.watchdog, metrics: metrics, log: log, onFree: { await hints.runEnded() })
+      watchdog: settings.watchdog, metrics: metrics, tracer: parts.tracer, log: log, onFree: { await hints.runEnded() })
     keeper = LeaseKeeper(
       loop: loop, store: parts.leases, runner: runner, watch: watch, commands: parts.commands,
       timing: .init(lease: .seconds(settings.leaseSeconds), renewal: settings.renewalInterval),
@@ -70,10 +70,10 @@ package actor Worker {
       onClaimed: { await hints.eventsWritten() })
     relay = Relay(
       loop: loop, store: parts.store, keeper: keeper, sink: parts.rounds, topics: settings.topics,
-      source: "/workers/\(host)/\(getpid())", metrics: metrics, log: log)
+      source: "/workers/\(host)/\(getpid())", metrics: metrics, tracer: parts.tracer, log: log)
     ingester = Ingester(
       loop: loop, source: parts.commands, store: parts.store, sink: parts.messages, topics: settings.topics,
-      metrics: metrics, log: log,
+      metrics: metrics, tracer: parts.tracer, log: log,
       onApplied: { await hints.maybeReady() })
     sweeper = Sweeper(
       loop: loop, store: parts.store, interval: settings.sweepInterval, log: log,
@@ -175,8 +175,8 @@ package actor Worker {
   }
 
   /// All metrics of this worker, as of now.
-  package func metricsText() async -> MetricsText {
-    var text = MetricsText()
+  package func metricsSnapshot() async -> MetricsSnapshot {
+    var text = MetricsSnapshot()
     metrics.write(to: &text, now: Int64(Clocks.realtimeMilliseconds()))
     text.add(
       "reelhaul_ingest_lag_records", Double(parts.commands.lag),

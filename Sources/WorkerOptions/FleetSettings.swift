@@ -1,4 +1,5 @@
 import CommandLineKit
+import OTLP
 import ReelhaulKafka
 import ReelhaulPostgres
 
@@ -27,6 +28,17 @@ package enum FleetSettings {
       throw unconfigured("no PostgreSQL is configured", .postgres, hints: hints)
     }
     return try PostgresConfiguration(url: url)
+  }
+
+  /// Where spans and metrics are sent, as OpenTelemetry's variables say; nil if they are not.
+  package static func telemetry(_ settings: Settings) throws(UsageError) -> OTLPSettings? {
+    let prefix = "OTEL_"
+    let variables = settings.values(withPrefix: prefix).map { (prefix + $0.key, $0.value) }
+    do throws(InvalidOTLPSetting) {
+      return try OTLPSettings(Dictionary(variables) { $1 })
+    } catch {
+      throw UsageError("\(error)")
+    }
   }
 
   package static func unconfigured(_ message: String, _ option: OptionSpec, hints: [String] = []) -> UsageError {

@@ -20,6 +20,7 @@ extension WorkerConfiguration {
       allowedNetworks: Self.networks(arguments[.allowNetworks] ?? ""), settings: settings)
     rate = arguments.bytes(.workerRate).flatMap { $0 > 0 ? $0 : nil }
     hostConnections = arguments.integer(.hostConnections).map { Int($0) } ?? hostConnections
+    telemetry = try FleetSettings.telemetry(arguments.settings)
     caFile = arguments[.caFile]
     credentials = arguments[.credentials]
     hookSecret = arguments[.hookSecret].flatMap { $0.isEmpty ? nil : $0 }

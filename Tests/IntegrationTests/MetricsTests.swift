@@ -112,7 +112,7 @@ import Testing
     #expect(try get("/healthz", port).status == 200)
     #expect(try get("/v1/tasks", port).status == 404)
 
-    try await serving(fleet) { port in
+    try await fleet.serving { port in
       let serve = try metrics(port)
       compare(serve, "serve", with: table)
       #expect(serve.value("reelhaul_workers") == 1)
@@ -122,28 +122,6 @@ import Testing
       #expect(serve.value("reelhaul_tasks_held", ["reason": "pause"]) == 1)
     }
     await fleet.stop()
-  }
-
-  private func serving(_ fleet: TestFleet, _ body: (Int) async throws -> Void) async throws {
-    var options = ChildProcess.Options()
-    options.environment = fleet.environment
-    options.stdout = "\(fleet.scratch)/serve.log"
-    options.stderr = options.stdout
-    let serve = try ChildProcess(TestFleet.binary, ["serve", "--port", "0"], options)
-    var port = 0
-    do {
-      try await fleet.eventually("it serves") {
-        let log = String(decoding: try TestFleet.contents("\(fleet.scratch)/serve.log"), as: UTF8.self)
-        port = log.firstMatch(of: /127.0.0.1:([0-9]+)/).flatMap { Int($0.1) } ?? 0
-        return port > 0
-      }
-      try await body(port)
-    } catch {
-      serve.kill(SIGKILL)
-      throw error
-    }
-    serve.kill(SIGTERM)
-    #expect(await serve.wait() == .exited(0))
   }
 
   @Test("a worker whose port is taken does not start, and says so")

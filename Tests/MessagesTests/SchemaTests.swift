@@ -17,7 +17,8 @@ import Testing
       "queue":"films","after":["\(id.dropLast())0"],"notBefore":"2026-01-31T20:00:00Z",
       "expect":{"sha256":"\(hex)","md5":"\(hex.prefix(32))","bytes":7},"ifExists":"skip","headers":{"A":"1"},
       "maxAttempts":3,"retryAfter":[1,60],"rate":1000,"connections":2,"credential":"c","labels":{"title":"x y"},
-      "paused":true,"allowUnframed":true,"parameters":{"a":[1]},"notify":"https://a.example/hook"}
+      "paused":true,"allowUnframed":true,"parameters":{"a":[1]},"notify":"https://a.example/hook",
+      "traceparent":"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01","tracestate":"a=b"}
       """
     return try TaskSpecJSON.decode(Array(json.utf8))
   }

@@ -109,7 +109,8 @@ import TransferEngine
         """
         "labels":{},"parameters":null,"status":"failed","waits":"for you",\
         "spec":{"notBefore":"2026-01-31T20:00:00.000000Z","expect":{"sha256":"01ab","md5":"02","bytes":77},"ifExists":"skip","headers":["Referer","X-Any"],\
-        "retryAfter":[5,30],"rate":1048576,"connections":4,"credential":"studio","allowUnframed":true,"notify":"https://hooks.example/h?key=***"}}
+        "retryAfter":[5,30],"rate":1048576,"connections":4,"credential":"studio","allowUnframed":true,"notify":"https://hooks.example/h?key=***",\
+        "traceparent":null,"tracestate":null}}
         """), "\(document)")
   }
 

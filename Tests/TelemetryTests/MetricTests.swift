@@ -14,7 +14,7 @@ import Testing
       for _ in 0..<8 { group.addTask { for _ in 0..<1000 { metric.add(2, Fruit.redPlum.rawValue, 1) } } }
     }
     metric.add(1, Fruit.apple.rawValue, 0)
-    var text = MetricsText()
+    var text = MetricsSnapshot()
     text.add(metric)
     #expect(
       String(decoding: text.bytes, as: UTF8.self) == """
@@ -34,7 +34,7 @@ import Testing
     for time in [250_000_000, 250_000_001, 1_000_000_000, 3_500_000_000, -5] as [Int64] {
       metric.observe(nanoseconds: time, 1)
     }
-    var text = MetricsText()
+    var text = MetricsSnapshot()
     text.add(metric)
     #expect(
       String(decoding: text.bytes, as: UTF8.self) == """
@@ -53,7 +53,7 @@ import Testing
     let names = MetricNames(limit: 2)
     let metric = DurationHistogram("a_seconds", MetricLabel("queue", names), buckets: [1], help: "A.")
     for name in ["b", "a\"\n\\", "c", "b", "other", "d"] { metric.observe(nanoseconds: 1, names.index(of: name)) }
-    var text = MetricsText()
+    var text = MetricsSnapshot()
     text.add(metric)
     let read = try PrometheusText(String(decoding: text.bytes, as: UTF8.self))
     #expect(read.value("a_seconds", ["queue": "b"]) == 2)
@@ -63,7 +63,7 @@ import Testing
   }
 
   @Test("the process tells of itself what all exporters tell") func process() throws {
-    var text = MetricsText()
+    var text = MetricsSnapshot()
     text.addProcess()
     let read = try PrometheusText(String(decoding: text.bytes, as: UTF8.self))
     #expect(read.value("process_resident_memory_bytes") > 1_000_000)

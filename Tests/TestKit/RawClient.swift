@@ -46,11 +46,13 @@ package final class RawClient: Sendable {
     return total
   }
 
-  /// What comes until the server closes the connection, or until `isEnough`.
+  /// What comes until the server closes the connection, or until `isEnough`. After two minutes it is given up: a stream
+  /// that is alive may go on for ever.
   package func receive(until isEnough: (String) -> Bool = { _ in false }) -> String {
     var all: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: 16 << 10)
-    while !isEnough(String(decoding: all, as: UTF8.self)) {
+    let end = BootInstant.now + .seconds(120)
+    while !isEnough(String(decoding: all, as: UTF8.self)), !end.hasPassed {
       let count = recv(socket, &buffer, buffer.count, 0)
       guard count > 0 else { break }
       all += buffer[..<count]

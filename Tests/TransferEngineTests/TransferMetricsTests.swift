@@ -14,7 +14,7 @@ import Testing
   private static let other = OriginFile(seed: 32, size: size)
 
   private func metrics(_ roots: StorageRoots) throws -> PrometheusText {
-    var text = MetricsText()
+    var text = MetricsSnapshot()
     roots.write(to: &text)
     return try PrometheusText(String(decoding: text.bytes, as: UTF8.self))
   }

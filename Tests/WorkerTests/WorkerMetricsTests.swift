@@ -11,7 +11,7 @@ import Testing
 /// What a worker counts of its runs, its lease and its commands.
 @Suite struct WorkerMetricsTests {
   private func metrics(_ bench: WorkerBench) async throws -> PrometheusText {
-    let text = try await bench.loop.task { await bench.worker.metricsText() }.value
+    let text = try await bench.loop.task { await bench.worker.metricsSnapshot() }.value
     return try PrometheusText(String(decoding: text.bytes, as: UTF8.self))
   }
 
@@ -101,7 +101,7 @@ import Testing
     await #expect(throws: OwnershipLost.self) { try await batcher.checkpoint(write, under: lease) }
     fence.close()
     await #expect(throws: OwnershipLost.self) { try await batcher.settle(end, under: lease) }
-    var text = MetricsText()
+    var text = MetricsSnapshot()
     metrics.write(to: &text, now: 0)
     let read = try PrometheusText(String(decoding: text.bytes, as: UTF8.self))
     #expect(read.value("reelhaul_fenced_writes_total", ["cause": "epoch"]) == 2)

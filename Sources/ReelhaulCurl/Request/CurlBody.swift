@@ -19,3 +19,28 @@ package enum CurlSupply: Sendable {
   /// Ends the transfer with ``CurlError/Code/aborted`` and closes its connection.
   case abort
 }
+
+/// A body in memory.
+// @unchecked: touched only on the client's loop.
+package final class CurlBytes: CurlBody, @unchecked Sendable {
+  private let bytes: [UInt8]
+  private var sent = 0
+
+  package init(_ bytes: [UInt8]) {
+    self.bytes = bytes
+  }
+
+  package var size: Int64 { Int64(bytes.count) }
+
+  package func read(into buffer: UnsafeMutableRawBufferPointer, of transfer: CurlTransfer) -> CurlSupply {
+    let count = min(buffer.count, bytes.count - sent)
+    bytes.withUnsafeBytes { buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[sent..<sent + count])) }
+    sent += count
+    return .bytes(count)
+  }
+
+  package func rewind() -> Bool {
+    sent = 0
+    return true
+  }
+}

@@ -48,3 +48,19 @@ extension TaskEvent.Kind {
   /// The CloudEvents type.
   package var eventType: String { "reelhaul.task.\(rawValue)" }
 }
+
+extension TraceContext {
+  /// The one that tracing libraries put into the headers of a record; nil if there is none, or none that is valid.
+  package init?(of headers: [(String, [UInt8])]) {
+    func text(_ name: String) -> String? {
+      headers.last { $0.0 == name }.map { String(decoding: $0.1, as: UTF8.self) }
+    }
+    guard let traceparent = text("traceparent") else { return nil }
+    self.init(traceparent: traceparent, tracestate: text("tracestate"))
+  }
+
+  /// The headers that pass it on.
+  package var headers: [(name: String, value: [UInt8])] {
+    [("traceparent", Array(traceparent.utf8))] + (state.map { [("tracestate", Array($0.utf8))] } ?? [])
+  }
+}

@@ -8,12 +8,16 @@ package enum CommandDecoder {
   package static let sizeLimit = 1 << 20
 
   /// The command of a record. If a control command or a submitted task has no `id`, the id comes from the message's
-  /// `id`, else from its `ce_id` header, else from `origin`. So a record that is delivered twice is one command.
+  /// `id`, else from its `ce_id` header, else from `origin`. So a record that is delivered twice is one command. A submitted
+  /// task without a `traceparent` has that of the headers.
   package static func decode(
     _ value: [UInt8]?, headers: [(String, [UInt8])] = [], origin: MessageOrigin
   ) throws(Rejection) -> Command {
     guard let value, !value.isEmpty else { throw Rejection(.empty, "the record has no value") }
-    return try decode(value) { CloudEvent.id(of: headers) ?? origin.id }
+    let command = try decode(value) { CloudEvent.id(of: headers) ?? origin.id }
+    guard case .submit(var spec) = command, spec.traceparent == nil else { return command }
+    spec.trace = TraceContext(of: headers)
+    return .submit(spec)
   }
 
   /// The command in `value`. `makeID` makes an id if the message has none.

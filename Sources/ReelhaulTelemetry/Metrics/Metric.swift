@@ -25,7 +25,7 @@ package struct MetricLabel: Sendable {
     self.init(name, Value.allCases.map { Self.spelled("\($0)") })
   }
 
-  private static func spelled(_ name: String) -> String {
+  package static func spelled(_ name: String) -> String {
     name.reduce(into: "") { $0 += $1.isUppercase ? "_\($1.lowercased())" : String($1) }
   }
 }
@@ -61,10 +61,10 @@ package final class MetricNames: Sendable {
 
 /// A metric that is counted where things happen, and written when it is asked for.
 package protocol Metric: Sendable {
-  func write(to text: inout MetricsText)
+  func write(to text: inout MetricsSnapshot)
 }
 
-extension MetricsText {
+extension MetricsSnapshot {
   package mutating func add(_ metrics: any Metric...) {
     for metric in metrics { metric.write(to: &self) }
   }
@@ -100,8 +100,8 @@ package final class CountedMetric: Metric {
     cells.set(value, at: space.index(first, 0))
   }
 
-  package func write(to text: inout MetricsText) {
-    text.add(family, space.all.enumerated().map { ($1, Double(cells[$0])) })
+  package func write(to text: inout MetricsSnapshot) {
+    text.add(family, space.all.enumerated().map { (labels: $1, value: Double(cells[$0])) })
   }
 }
 
@@ -119,7 +119,8 @@ package final class DurationHistogram: Metric {
   private let family: MetricFamily
   private let space: LabelSpace
   private let bounds: [Int64]
-  private let texts: [String]
+  /// The same in seconds.
+  private let buckets: [Double]
   /// For each combination its buckets, of which the last has no bound, and the sum in nanoseconds.
   private let cells: AtomicCells
 
@@ -127,7 +128,7 @@ package final class DurationHistogram: Metric {
     family = MetricFamily(name, .histogram, labels: labels.map(\.name), help: help)
     space = LabelSpace(labels)
     bounds = buckets.map { Int64($0 * 1e9) }
-    texts = buckets.map { MetricsText.number($0) } + ["+Inf"]
+    self.buckets = buckets
     cells = AtomicCells(space.count * (buckets.count + 2))
   }
 
@@ -138,20 +139,16 @@ package final class DurationHistogram: Metric {
     cells.add(Int(time), at: start + bounds.count + 1)
   }
 
-  package func write(to text: inout MetricsText) {
-    text.begin(family)
-    for (index, labels) in space.all.enumerated() {
-      let start = index * (bounds.count + 2)
-      let counts = (0...bounds.count).map { cells[start + $0] }
-      guard labels.isEmpty || counts.contains(where: { $0 > 0 }) else { continue }
-      var total = 0
-      for (bound, count) in zip(texts, counts) {
-        total += count
-        text.sample(family, suffix: "_bucket", labels: labels, bound: bound, value: Double(total))
-      }
-      text.sample(family, suffix: "_sum", labels: labels, value: Double(cells[start + bounds.count + 1]) / 1e9)
-      text.sample(family, suffix: "_count", labels: labels, value: Double(total))
-    }
+  package func write(to text: inout MetricsSnapshot) {
+    text.add(
+      family,
+      space.all.enumerated().compactMap { index, labels -> MetricsSnapshot.Sample? in
+        let start = index * (bounds.count + 2)
+        let counts = (0...bounds.count).map { cells[start + $0] }
+        guard labels.isEmpty || counts.contains(where: { $0 > 0 }) else { return nil }
+        let sum = Double(cells[start + bounds.count + 1]) / 1e9
+        return .init(labels: labels, value: .histogram(counts: counts, bounds: buckets, sum: sum))
+      })
   }
 }
 

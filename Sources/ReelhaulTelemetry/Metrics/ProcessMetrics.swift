@@ -1,7 +1,7 @@
 import Glibc
 import ReelhaulSystem
 
-extension MetricsText {
+extension MetricsSnapshot {
   /// Adds the standard metrics of this process, read from `/proc`. One that cannot be read is left out.
   package mutating func addProcess() {
     // The name, in parentheses, may have spaces. After it come the fields from the third on.

@@ -42,6 +42,9 @@ package final class RunState: Sendable {
     observer?.reported(done: done, total: total)
   }
 
+  /// The span of the run, to be passed on.
+  var traceparent: String? { ledger.trace?.traceparent }
+
   func heartbeat() {
     ledger.pulse()
   }

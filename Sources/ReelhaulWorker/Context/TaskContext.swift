@@ -26,6 +26,10 @@ public struct TaskContext<Checkpoint: Codable & Sendable>: Sendable {
   /// When the attempt will be stopped; nil if its policy has no timeout.
   public var deadline: ContinuousClock.Instant? { task.deadline }
 
+  /// The span of this run, as a `traceparent` of W3C Trace Context: send it with requests of your own, so that they are
+  /// seen in the task's trace. Nil if the task is not traced.
+  public var traceparent: String? { run.traceparent }
+
   /// Reports the progress, in any unit. It is cheap, so call it as often as you like; the worker publishes at most four
   /// samples a second. It also shows that the run is alive: a run without any report for ten minutes is stopped.
   public func report(done: Int64, total: Int64? = nil) {

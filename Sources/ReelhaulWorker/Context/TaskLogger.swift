@@ -1,15 +1,18 @@
 import ReelhaulTasks
 import ReelhaulTelemetry
 import TaskCore
+import TaskStore
+import WorkerCore
 
-/// Writes lines to the worker's log; each names the task and its attempt.
+/// Writes lines to the worker's log; each names the task, its attempt, and its span if it is traced.
 public struct TaskLogger: Sendable {
   private let write: @Sendable (LogLevel, String, [(String, String)]) -> Void
 
-  package init(_ logger: Logger, task: UniqueID, attempt: Int) {
+  package init(_ logger: Logger, of run: RunLedger) {
+    let common: [(String, LogValue)] =
+      [("task", .of(run.claim.spec.id)), ("attempt", .integer(run.claim.attempt))] + (run.trace?.logFields ?? [])
     write = { level, message, fields in
-      var values: [(String, LogValue)] = [("task", .of(task)), ("attempt", .integer(attempt))]
-      values += fields.map { ($0.0, .text($0.1)) }
+      let values = common + fields.map { ($0.0, .text($0.1)) }
       logger.log(level, message, fields: values)
     }
   }

@@ -94,7 +94,7 @@ package struct HandlerAdapter<Handler: TaskHandler>: KindHandler {
     let task = TaskInfo(claim, timeout: handler.policy.timeout)
     let run = RunState(ledger: ledger, payload: payload, roots: roots, observer: observer)
     let context = TaskContext(
-      task: task, lastCheckpoint: last, logger: TaskLogger(log, task: claim.spec.id, attempt: claim.attempt), run: run)
+      task: task, lastCheckpoint: last, logger: TaskLogger(log, of: ledger), run: run)
     let outcome: RunOutcome
     do {
       let output = try await call(parameters, context)

@@ -85,6 +85,18 @@ extension TaskField {
       option: Option("notify", "URL", help: "A web hook: each event of the task is posted there, signed")
     ) { spec throws(InvalidTask) in try spec.checkNotify() },
     TaskField(
+      "traceparent", .optionalText(Place(\.traceparent), limit: 256),
+      option: Option(
+        "traceparent", "CONTEXT",
+        help: "The span that it belongs to, as W3C Trace Context has it; otherwise that of TRACEPARENT"),
+      staysAsSubmitted: false
+    ) { spec throws(InvalidTask) in try spec.checkTrace() },
+    TaskField(
+      "tracestate", .optionalText(Place(\.tracestate), limit: TraceContext.stateLimit),
+      option: Option(
+        "tracestate", "STATE", help: "What tracing systems add to it; otherwise TRACESTATE"),
+      staysAsSubmitted: false),
+    TaskField(
       "parameters", .json(Place(\.parameters), limit: TaskSpec.parametersLimit),
       option: Option(
         "parameters", "JSON|@FILE", help: "What the task's handler is given: a JSON value, or a file of one")),

@@ -139,6 +139,17 @@ extension TaskSpec {
     }
   }
 
+  func checkTrace() throws(InvalidTask) {
+    guard traceparent.map({ TraceContext(traceparent: $0) != nil }) ?? true else {
+      throw InvalidTask(
+        "traceparent",
+        "expected one of W3C Trace Context, such as 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+    }
+    guard tracestate.map(TraceContext.isState) ?? true else {
+      throw InvalidTask("tracestate", "expected visible ASCII")
+    }
+  }
+
   func checkAfter() throws(InvalidTask) {
     guard after.count <= 100 else { throw InvalidTask("after", "more than 100 tasks") }
     guard !after.contains(id) else { throw InvalidTask("after", "a task cannot come after itself") }

@@ -45,6 +45,9 @@ public struct TaskSpec: Hashable, Sendable {
   public var allowUnframed: Bool
   /// The URL of a web hook: every event of the task is posted there.
   public var notify: String?
+  /// The span in which the task was submitted, as W3C Trace Context has it; see ``trace``.
+  public var traceparent: String?
+  public var tracestate: String?
 
   public init(
     id: UniqueID, kind: TaskKind, source: String, destination: String? = nil, priority: Int = 0,
@@ -52,7 +55,8 @@ public struct TaskSpec: Hashable, Sendable {
     ifExists: IfExists = .fail, headers: [HeaderField] = [], retry: RetryPolicy = RetryPolicy(), rate: Int64? = nil,
     connections: Int = standardConnections, credential: String? = nil, labels: [String: String] = [:],
     paused: Bool = false,
-    parameters: [UInt8]? = nil, allowUnframed: Bool = false, notify: String? = nil
+    parameters: [UInt8]? = nil, allowUnframed: Bool = false, notify: String? = nil,
+    traceparent: String? = nil, tracestate: String? = nil
   ) {
     self.id = id
     self.kind = kind
@@ -74,5 +78,7 @@ public struct TaskSpec: Hashable, Sendable {
     self.parameters = parameters
     self.allowUnframed = allowUnframed
     self.notify = notify
+    self.traceparent = traceparent
+    self.tracestate = tracestate
   }
 }

@@ -192,7 +192,7 @@ extension RemoteDeletion {
         HeaderField(name: "x-amz-checksum-crc32c", value: S3Checksum.crc32c(xml.withUnsafeBytes { crc32c($0) })),
         HeaderField(name: "Content-Type", value: "application/xml"),
       ]
-      call.body = { DocumentBody(xml) }
+      call.body = { CurlBytes(xml) }
       call.payloadHash = Hex.encode(digest(.sha256, of: xml))
       call.isSlow = true
       guard ledger.mayWrite else { throw CancellationError() }

@@ -129,12 +129,12 @@ package struct RemoteDeletion: Sendable {
     }
   }
 
-  private static func isAbsent(_ answer: HTTPAnswer) -> Bool { [404, 410].contains(answer.status) }
+  private static func isAbsent(_ answer: CurlAnswer) -> Bool { [404, 410].contains(answer.status) }
 
   /// A redirect to another server is not followed: nobody named what is deleted there.
   private func send(
     _ method: CurlRequest.Method, to url: CurlURL, _ headers: [(name: String, value: String)]
-  ) async throws -> HTTPAnswer {
+  ) async throws -> CurlAnswer {
     var place = url
     for _ in 0...Self.redirects {
       guard ledger.mayWrite else { throw CancellationError() }

@@ -37,7 +37,7 @@ struct HTTPLane: Sendable {
   /// rest of the body.
   func call(
     _ request: CurlRequest, limit: Int = 1 << 20, pulse: @escaping @Sendable () -> Void = {}
-  ) async throws(CurlError) -> HTTPAnswer {
+  ) async throws(CurlError) -> CurlAnswer {
     let answer = try await callOnce(request, limit: limit, pulse: pulse)
     guard answer.status == 417, let body = request.body, body.rewind() else { return answer }
     // A server that knows no 100-continue.
@@ -48,10 +48,10 @@ struct HTTPLane: Sendable {
 
   private func callOnce(
     _ request: CurlRequest, limit: Int, pulse: @escaping @Sendable () -> Void
-  ) async throws(CurlError) -> HTTPAnswer {
+  ) async throws(CurlError) -> CurlAnswer {
     guard let url = CurlURL(request.url) else { throw CurlError(.badRequest, message: "the URL cannot be sent") }
     return try await connected(to: url.server, pulse: pulse) { () async throws(CurlError) in
-      let collector = AnswerCollector(limit: limit)
+      let collector = CurlAnswerCollector(limit: limit)
       do throws(CurlError) {
         _ = try await client.perform(request, handler: collector)
       } catch {
@@ -70,7 +70,7 @@ extension HTTPLane {
   /// Like ``call(_:limit:pulse:)``, and throws ``TaskFailure``.
   func answer(
     _ request: CurlRequest, limit: Int = 1 << 20, pulse: @escaping @Sendable () -> Void
-  ) async throws -> HTTPAnswer {
+  ) async throws -> CurlAnswer {
     do throws(CurlError) {
       return try await call(request, limit: limit, pulse: pulse)
     } catch {
@@ -81,7 +81,7 @@ extension HTTPLane {
 
 extension TaskFailure {
   /// The failure for an answer that refuses what was to be stored.
-  init(refusing answer: HTTPAnswer, url: String) {
+  init(refusing answer: CurlAnswer, url: String) {
     self = .status(answer.status, head: answer.head, url: url, now: Clocks.realtimeMicroseconds() / 1_000_000)
     switch answer.status {
     case 401, 403: self.class = .fail
@@ -94,42 +94,5 @@ extension TaskFailure {
 extension StorageRoot {
   var lane: HTTPLane {
     HTTPLane(name: name, loop: loop, client: client, hosts: hosts, held: held, limiter: limiter, metrics: metrics)
-  }
-}
-
-/// An answer with a short body.
-struct HTTPAnswer: Sendable {
-  var head: CurlHead
-  var body: [UInt8]
-
-  var status: Int { head.status }
-  var isSuccess: Bool { (200..<300).contains(head.status) }
-}
-
-/// Keeps an answer in memory.
-// @unchecked: used only on the client's loop, and after its end by the caller.
-private final class AnswerCollector: CurlHandler, @unchecked Sendable {
-  private let limit: Int
-  private(set) var answer: HTTPAnswer?
-  /// Whether there is more than is kept. The status says already what became of the request.
-  private(set) var isFull = false
-
-  init(limit: Int) {
-    self.limit = limit
-  }
-
-  /// The answer, if it is one that ends a request before its body is sent.
-  var refusal: HTTPAnswer? { answer.flatMap { $0.status >= 300 ? $0 : nil } }
-
-  func receive(head: CurlHead, of transfer: CurlTransfer) -> CurlVerdict {
-    answer = HTTPAnswer(head: head, body: [])
-    return .continue
-  }
-
-  func receive(body: UnsafeRawBufferPointer, of transfer: CurlTransfer) -> CurlVerdict {
-    let room = limit - (answer?.body.count ?? limit)
-    answer?.body.append(contentsOf: body.prefix(room))
-    isFull = body.count > room
-    return isFull ? .abort : .continue
   }
 }

@@ -72,15 +72,15 @@ package final class HookSender: HookSending {
     }
     var request = CurlRequest(
       .post, url: message.url, headers: headers, connectTimeout: .seconds(10), lowSpeed: nil, deadline: Self.limit)
-    request.body = HookBody(message.body)
-    let answer = HookAnswer()
+    request.body = CurlBytes(message.body)
+    let collector = CurlAnswerCollector(limit: 64 << 10)
     do throws(CurlError) {
-      _ = try await client.perform(request, handler: answer)
+      _ = try await client.perform(request, handler: collector)
     } catch {
       // A receiver that says more than anybody reads has answered all the same.
-      guard error.code == .aborted, answer.status != nil else { return .failed("\(error)") }
+      guard error.code == .aborted, collector.answer != nil else { return .failed("\(error)") }
     }
-    return Self.outcome(of: answer.status ?? 0, retryAfter: answer.retryAfter)
+    return Self.outcome(of: collector.answer?.status ?? 0, retryAfter: collector.answer?.head["retry-after"])
   }
 
   static func outcome(of status: Int, retryAfter: String?) -> HookOutcome {
@@ -108,47 +108,5 @@ package final class HookSender: HookSending {
     await client.close()
     files.shutdown()
     await Task.detached { [loop] in loop.shutdown() }.value
-  }
-}
-
-// @unchecked: touched only on the client's loop.
-private final class HookBody: CurlBody, @unchecked Sendable {
-  private let bytes: [UInt8]
-  private var offset = 0
-
-  init(_ bytes: [UInt8]) { self.bytes = bytes }
-
-  var size: Int64 { Int64(bytes.count) }
-
-  func read(into buffer: UnsafeMutableRawBufferPointer, of transfer: CurlTransfer) -> CurlSupply {
-    let count = min(buffer.count, bytes.count - offset)
-    buffer.copyBytes(from: bytes[offset..<offset + count])
-    offset += count
-    return .bytes(count)
-  }
-
-  func rewind() -> Bool {
-    offset = 0
-    return true
-  }
-}
-
-/// Keeps the status alone.
-// @unchecked: used only on the client's loop, and after its end by the caller.
-private final class HookAnswer: CurlHandler, @unchecked Sendable {
-  private(set) var status: Int?
-  private(set) var retryAfter: String?
-  private var bytes = 0
-  private static let most = 64 << 10
-
-  func receive(head: CurlHead, of transfer: CurlTransfer) -> CurlVerdict {
-    status = head.status
-    retryAfter = head["retry-after"]
-    return .continue
-  }
-
-  func receive(body: UnsafeRawBufferPointer, of transfer: CurlTransfer) -> CurlVerdict {
-    bytes += body.count
-    return bytes > Self.most ? .abort : .continue
   }
 }

@@ -41,7 +41,7 @@ final class S3Client: Sendable {
   ///
   /// Credentials that have ended are fetched anew, a bucket of another region is asked there, and a request whose time the
   /// store refuses is signed with the store's time, each once.
-  func send(_ call: Call) async throws -> HTTPAnswer {
+  func send(_ call: Call) async throws -> CurlAnswer {
     var refreshes = true
     var moves = true
     var adjusts = true
@@ -85,7 +85,7 @@ final class S3Client: Sendable {
   }
 
   /// What the document in an answer says. Throws ``S3Error`` if it is an error inside a success.
-  func document<Document: S3Document>(_ type: Document.Type, in answer: HTTPAnswer, _ key: String?) throws -> Document {
+  func document<Document: S3Document>(_ type: Document.Type, in answer: CurlAnswer, _ key: String?) throws -> Document {
     let document: Result<Document, S3Error>
     do throws(S3XMLError) {
       document = try Document.read(answer.body, status: answer.status)

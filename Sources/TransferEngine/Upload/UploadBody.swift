@@ -41,7 +41,7 @@ package final class UploadBodies: @unchecked Sendable {
   }
 
   /// The body of a request that is not a part of the file.
-  func document(_ bytes: [UInt8]) -> some CurlBody { DocumentBody(bytes) }
+  func document(_ bytes: [UInt8]) -> some CurlBody { CurlBytes(bytes) }
 
   /// The body of bytes that are read already, because their checksum must be sent before them.
   func holding(_ bytes: [UInt8]) -> UploadBody {
@@ -158,30 +158,5 @@ package final class UploadBody: CurlBody, @unchecked Sendable {
       waiting?.resume()
       waiting = nil
     }
-  }
-}
-
-/// A short body in memory.
-// @unchecked: used only on its loop.
-final class DocumentBody: CurlBody, @unchecked Sendable {
-  private let bytes: [UInt8]
-  private var sent = 0
-
-  init(_ bytes: [UInt8]) {
-    self.bytes = bytes
-  }
-
-  var size: Int64 { Int64(bytes.count) }
-
-  func read(into buffer: UnsafeMutableRawBufferPointer, of transfer: CurlTransfer) -> CurlSupply {
-    let count = min(buffer.count, bytes.count - sent)
-    bytes.withUnsafeBytes { buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[sent..<sent + count])) }
-    sent += count
-    return .bytes(count)
-  }
-
-  func rewind() -> Bool {
-    sent = 0
-    return true
   }
 }

@@ -20,6 +20,7 @@ package actor Ingester {
   private let sink: any MessageSink
   private let topics: TopicPlan
   private let metrics: WorkerMetrics
+  private let tracer: Tracer?
   private let log: Logger
   /// Called when commands were applied, because there may be new work.
   private let onApplied: @Sendable () async -> Void
@@ -31,7 +32,7 @@ package actor Ingester {
 
   package init(
     loop: EventLoop, source: any CommandSource, store: any CommandStore, sink: any MessageSink, topics: TopicPlan,
-    metrics: WorkerMetrics, log: Logger, onApplied: @escaping @Sendable () async -> Void
+    metrics: WorkerMetrics, tracer: Tracer? = nil, log: Logger, onApplied: @escaping @Sendable () async -> Void
   ) {
     self.loop = loop
     self.source = source
@@ -39,6 +40,7 @@ package actor Ingester {
     self.sink = sink
     self.topics = topics
     self.metrics = metrics
+    self.tracer = tracer
     self.log = log
     self.onApplied = onApplied
   }
@@ -112,9 +114,11 @@ package actor Ingester {
     guard let batch else { return .applied([]) }
     do {
       let commands = Array(batch.commands[range])
+      let begin = Timestamp(microseconds: Clocks.realtimeMicroseconds())
       let outcomes = try await loop.uninterrupted { [store] in try await store.apply(commands) }
       outage.recovered()
       for (command, outcome) in zip(commands, outcomes) { metrics.answered(command, outcome) }
+      tracer?.submitted(commands, outcomes, since: begin)
       await onApplied()
       return .applied(outcomes)
     } catch let error as StoreError where error.blamesItems(of: range.count) {

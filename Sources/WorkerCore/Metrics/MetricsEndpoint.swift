@@ -22,7 +22,7 @@ struct MetricsEndpoint: HTTPHandler {
     default: return .problem(404, "there are only /metrics and /healthz")
     }
     guard request.path == "/metrics" else { return HTTPResponse(type: "text/plain", Array("ok\n".utf8)) }
-    let text = await worker.metricsText()
+    let text = await worker.metricsSnapshot()
     return HTTPResponse(type: type(of: text).contentType, text.bytes)
   }
 }

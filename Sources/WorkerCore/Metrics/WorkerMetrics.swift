@@ -162,7 +162,7 @@ package final class WorkerMetrics: Sendable {
 
   // MARK: Reading
 
-  func write(to text: inout MetricsText, now: Int64) {
+  func write(to text: inout MetricsSnapshot, now: Int64) {
     text.add(wait, run, settled, failures, claims, settlements, leasesLost, fencedWrites, commands)
     let oldest = oldestCommand.load(ordering: .relaxed)
     text.add(

@@ -1,4 +1,5 @@
 import HTTPServer
+import OTLP
 import ReelhaulKafka
 import ReelhaulPostgres
 import ReelhaulSystem
@@ -14,6 +15,7 @@ package final class RunningWorker: Sendable {
   private let leases: PostgresPool
   private let roots: StorageRoots
   private let hooks: HookSender
+  private let telemetry: OTLPExporter?
   private let worker: Worker
   /// Serves the metrics, if it is wanted.
   private let server: HTTPServer?
@@ -43,6 +45,7 @@ package final class RunningWorker: Sendable {
       }
     }
     await running.worker.start()
+    await running.telemetry?.start { [worker = running.worker] in await worker.metricsSnapshot() }
     running.loop.task { [fatal = running.fatal, isLost = running.isLost, worker = running.worker] in
       for await _ in fatal {
         isLost.withLock { $0 = true }
@@ -77,6 +80,7 @@ package final class RunningWorker: Sendable {
       hooks = HookSender(
         permits: { policy.permits(sockaddr: $0) }, caFile: configuration.caFile, credentials: credentials,
         secret: configuration.hookSecret)
+      telemetry = configuration.telemetry.map { OTLPExporter($0, service: "reelhaul-worker", log: log) }
       let handlers = try kinds.table(HandlerServices(roots: roots, log: log))
       let kafka = try KafkaParts(configuration, loop: loop, log: log, onFatal: { lost.yield() })
       let store = PostgresStore(pool: leases)
@@ -92,6 +96,7 @@ package final class RunningWorker: Sendable {
           commands: commands, signals: kafka.signals, messages: kafka.messages,
           rounds: kafka.rounds, progress: kafka.progress,
           handlers: handlers, storage: storage, transfers: roots, hooks: hooks,
+          tracer: telemetry?.tracer,
           flush: { limit in
             commands.leave()
             await kafka.close(within: limit)
@@ -145,6 +150,7 @@ package final class RunningWorker: Sendable {
     commands.leave()
     await roots.close()
     await hooks.close()
+    await telemetry?.close()
     await pool.close()
     await leases.close()
     await Task.detached { [loop] in loop.shutdown() }.value

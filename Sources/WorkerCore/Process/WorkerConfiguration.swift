@@ -1,3 +1,4 @@
+import OTLP
 import ReelhaulKafka
 import TransferEngine
 
@@ -21,6 +22,8 @@ package struct WorkerConfiguration: Sendable {
   package var hostConnections = StorageRoots.Settings.standardHostConnections
   /// The IP address and the port at which the metrics are served; nil if they are not.
   package var metrics: (address: String, port: Int)?
+  /// Where spans and metrics are sent; nil if they are not.
+  package var telemetry: OTLPSettings?
   /// A PEM file of certificate authorities that replaces the system's.
   package var caFile: String?
   /// The file with the credentials that tasks may name.

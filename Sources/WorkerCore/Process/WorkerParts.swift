@@ -1,4 +1,5 @@
 import ReelhaulKafka
+import ReelhaulTelemetry
 import TaskCore
 import TaskStore
 import TransferEngine
@@ -23,6 +24,8 @@ package struct WorkerParts: Sendable {
   package var transfers: StorageRoots?
   /// Posts web hooks; nil leaves them to other workers.
   package var hooks: (any HookSending)?
+  /// Gets the spans of tasks; nil if nobody wants them.
+  package var tracer: Tracer?
   /// Sends pending messages within the given time, and closes the connections to Kafka. It is the last step before the
   /// lease is given up.
   package var flush: @Sendable (_ limit: Duration) async -> Void
@@ -32,7 +35,7 @@ package struct WorkerParts: Sendable {
     messages: any MessageSink,
     rounds: any RoundSink, progress: any MessageSink, handlers: HandlerTable,
     storage: Storage = Storage(roots: [:]), transfers: StorageRoots? = nil,
-    hooks: (any HookSending)? = nil,
+    hooks: (any HookSending)? = nil, tracer: Tracer? = nil,
     flush: @escaping @Sendable (_ limit: Duration) async -> Void = { _ in }
   ) {
     self.store = store
@@ -46,6 +49,7 @@ package struct WorkerParts: Sendable {
     self.storage = storage
     self.transfers = transfers
     self.hooks = hooks
+    self.tracer = tracer
     self.flush = flush
   }
 }

@@ -107,6 +107,7 @@ package struct EventMessages: Sequence, Sendable {
       its.reserveCapacity(headers.count + 2)
       its.append(KafkaHeader("ce_id", event.id.utf8))
       if let cut = document?.cut { its.append(cut) }
+      if let trace = pending.tasks[id]?.spec.trace { its += trace.headers.map { KafkaHeader($0.name, $0.value) } }
       return KafkaMessage(
         topic: topics.events, key: key, value: TaskEventJSON.encode(event, task: document?.json), headers: its)
     }

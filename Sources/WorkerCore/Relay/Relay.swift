@@ -15,6 +15,7 @@ package actor Relay {
   private let topics: TopicPlan
   private let source: String
   private let metrics: WorkerMetrics
+  private let tracer: Tracer?
   private let log: Logger
   private let wakeup: Wakeup
   private var planner = RelayPlanner(now: .now, seed: .random(in: 0 ... .max))
@@ -30,7 +31,7 @@ package actor Relay {
   /// `source` names this worker in the events, as a CloudEvents source.
   package init(
     loop: EventLoop, store: any OutboxStore & HookStore, keeper: LeaseKeeper, sink: any RoundSink, topics: TopicPlan,
-    source: String, metrics: WorkerMetrics, log: Logger
+    source: String, metrics: WorkerMetrics, tracer: Tracer? = nil, log: Logger
   ) {
     self.loop = loop
     self.store = store
@@ -39,6 +40,7 @@ package actor Relay {
     self.topics = topics
     self.source = source
     self.metrics = metrics
+    self.tracer = tracer
     self.log = log
     wakeup = Wakeup(loop: loop)
   }
@@ -133,6 +135,7 @@ package actor Relay {
     if let batch = round.cutBatch { try await store.discardFirstEvents(batch) }
     planner.published()
     metrics.published(round)
+    tracer?.published(round)
     outage.recovered()
   }
 

@@ -11,6 +11,8 @@ package final class RunLedger: Sendable {
 
   package let claim: Claim
   package let lease: Lease
+  /// The span of this run, if it is in a trace.
+  package let trace: TraceContext?
   private let store: StoreBatcher
   private let done: Atomic<Int64>
   private let total: Atomic<Int64>
@@ -20,10 +22,11 @@ package final class RunLedger: Sendable {
   private let lost = Atomic(false)
   private let stop = Lock<StopReason?>(nil)
 
-  package init(claim: Claim, lease: Lease, store: StoreBatcher) {
+  package init(claim: Claim, lease: Lease, store: StoreBatcher, trace: TraceContext? = nil) {
     self.claim = claim
     self.lease = lease
     self.store = store
+    self.trace = trace
     let before = claim.checkpoint?.bytesDone ?? 0
     done = Atomic(before)
     total = Atomic(claim.checkpoint?.bytesTotal ?? Self.unknown)

@@ -19,6 +19,7 @@ package actor Runner {
   private let handlers: HandlerTable
   private let store: StoreBatcher
   private let metrics: WorkerMetrics
+  private let tracer: Tracer?
   private let log: Logger
   /// Called when a run has ended.
   private let onFree: @Sendable () async -> Void
@@ -32,13 +33,14 @@ package actor Runner {
 
   package init(
     loop: EventLoop, concurrency: Int, handlers: HandlerTable, store: StoreBatcher, watchdog: Watchdog,
-    metrics: WorkerMetrics = WorkerMetrics(kinds: []), log: Logger,
+    metrics: WorkerMetrics = WorkerMetrics(kinds: []), tracer: Tracer? = nil, log: Logger,
     onFree: @escaping @Sendable () async -> Void
   ) {
     self.loop = loop
     self.handlers = handlers
     self.store = store
     self.metrics = metrics
+    self.tracer = tracer
     self.log = log
     self.onFree = onFree
     table = RunTable(concurrency: concurrency, watchdog: watchdog)
@@ -60,7 +62,8 @@ package actor Runner {
     guard lease.fence.isOpen else { return }
     let now = BootInstant.now
     for claim in claims {
-      let ledger = RunLedger(claim: claim, lease: lease, store: store)
+      let life = tracer?.life(of: claim.spec) ?? Tracer.life(of: claim.spec)
+      let ledger = RunLedger(claim: claim, lease: lease, store: store, trace: life?.child())
       let meter = ProgressMeter(bytesDone: ledger.bytesDone, bytesTotal: ledger.bytesTotal, now: now)
       let deadline = handlers[claim.spec.kind]?.policy.timeout.map { now + $0 }
       let id = table.begin(claim, under: lease.worker, meter: meter, deadline: deadline)
@@ -93,7 +96,7 @@ package actor Runner {
         attempt: claim.attempt, epoch: claim.epoch, retry: retry(of: claim), outcome: outcome, stop: stop,
         newBytes: ledger.newBytes, size: ledger.bytesTotal, generation: ledger.recordedGeneration))
     guard let decision else { return count(id, .lost) }
-    if case .failed(let failure) = outcome { note(failure, claim) }
+    if case .failed(let failure) = outcome { note(failure, ledger) }
     let isSettled = await settle(ledger, as: decision)
     count(id, isSettled ? .init(decision, stop) : .lost, decision.failure)
   }
@@ -103,7 +106,9 @@ package actor Runner {
     guard let work = works[id], !work.isCounted else { return }
     works[id]?.isCounted = true
     let kind = work.ledger.claim.spec.kind
-    metrics.ended(kind, outcome, after: work.begunAt.duration(to: .now))
+    let time = work.begunAt.duration(to: .now)
+    metrics.ended(kind, outcome, after: time)
+    tracer?.ran(work.ledger, outcome, failure, for: time)
     if let failure, outcome != .lost { metrics.failed(kind, failure) }
   }
 
@@ -114,7 +119,7 @@ package actor Runner {
     while true {
       do {
         guard try await store.settle(settlement, under: ledger.lease) else {
-          log.notice("the task had another owner when it was settled", fields(claim))
+          log.log(.notice, "the task had another owner when it was settled", fields: fields(ledger))
           return false
         }
         return true
@@ -125,7 +130,7 @@ package actor Runner {
         let failure = TaskFailure(
           code: .settlementRefused, message: "the store refused the end of the run: \(error)", class: .wait)
         settlement.outcome = .released(reason: failure, delay: .seconds(60))
-        log.error("the end of a run cannot be written", ["task": .of(claim.spec.id), "error": .text("\(error)")])
+        log.log(.error, "the end of a run cannot be written", fields: fields(ledger) + [("error", .text("\(error)"))])
         try? await loop.sleep(for: .seconds(1))
       }
     }
@@ -223,21 +228,23 @@ package actor Runner {
   // MARK: Logging
 
   private func tell(_ level: LogLevel, _ message: String, _ id: RunTable.ID) {
-    guard let claim = table[id]?.claim else { return }
-    log.log(level, message, fields(claim))
+    guard let ledger = works[id]?.ledger else { return }
+    log.log(level, message, fields: fields(ledger))
   }
 
-  private func note(_ failure: TaskFailure, _ claim: Claim) {
-    log.info(
-      "a run failed",
-      [
-        "task": .of(claim.spec.id), "epoch": .integer(claim.epoch), "attempt": .integer(claim.attempt),
-        "code": .text(failure.code.rawValue), "error": .text(failure.message), "class": .text(failure.class.rawValue),
+  private func note(_ failure: TaskFailure, _ ledger: RunLedger) {
+    log.log(
+      .info, "a run failed",
+      fields: fields(ledger) + [
+        ("code", .text(failure.code.rawValue)), ("error", .text(failure.message)),
+        ("class", .text(failure.class.rawValue)),
       ])
   }
 
-  private nonisolated func fields(_ claim: Claim) -> KeyValuePairs<String, LogValue> {
-    ["task": .of(claim.spec.id), "epoch": .integer(claim.epoch), "attempt": .integer(claim.attempt)]
+  private nonisolated func fields(_ ledger: RunLedger) -> [(String, LogValue)] {
+    let claim = ledger.claim
+    return [("task", .of(claim.spec.id)), ("epoch", .integer(claim.epoch)), ("attempt", .integer(claim.attempt))]
+      + (ledger.trace?.logFields ?? [])
   }
 }
 

@@ -52,6 +52,6 @@ struct BatchDecoder {
     guard let bytes = line.bytes else {
       throw Rejection(.tooLarge, "longer than \(CommandDecoder.sizeLimit) bytes")
     }
-    return try CommandDecoder.decode(line: bytes) { ids.make() }.withActor
+    return try CommandDecoder.decode(line: bytes) { ids.make() }.withOrigin
   }
 }

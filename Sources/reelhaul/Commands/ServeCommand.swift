@@ -1,5 +1,6 @@
 import CommandLineKit
 import ControlAPI
+import OTLP
 import ReelhaulClient
 import ReelhaulPostgres
 import ReelhaulSystem
@@ -31,12 +32,17 @@ extension Subcommand {
     let address = try ServeAddress(context.arguments)
     let log = Logger(level: context.arguments[.logLevel].flatMap { LogLevel(name: $0) } ?? .info)
     defer { log.close() }
+    let telemetry = try FleetSettings.telemetry(context.arguments.settings).map {
+      OTLPExporter($0, service: "reelhaul-serve", log: log)
+    }
     let client = try Fleet.client(context.arguments)
     let (kafka, topics) = (try Fleet.kafka(context.arguments), try FleetSettings.topics(context.arguments))
     try await Fleet.withStore(context) { store in
       do {
         try await ControlServer.serving(
-          store, client, kafka, topics, ports: [Int(context.arguments.integer(.port) ?? 0)], at: address, log: log
+          store, client, kafka, topics, ports: [Int(context.arguments.integer(.port) ?? 0)], at: address,
+          telemetry: telemetry,
+          log: log
         ) { place in
           context.note("The dashboard is at \(place)")
           if address.settings.requiresTokens, (try? await store.tokens().isEmpty) == true {

@@ -1,5 +1,6 @@
 import ControlAPI
 import HTTPServer
+import OTLP
 import ReelhaulClient
 import ReelhaulKafka
 import ReelhaulSystem
@@ -14,7 +15,8 @@ enum ControlServer {
   /// ``SystemError`` if it can listen on none.
   static func serving<Result: Sendable>(
     _ store: any ControlStore, _ client: ReelhaulClient, _ kafka: KafkaConfiguration, _ topics: TopicPlan, ports: [Int],
-    at address: ServeAddress = ServeAddress(), log: Logger? = nil, _ body: @Sendable (String) async throws -> Result
+    at address: ServeAddress = ServeAddress(), telemetry: OTLPExporter? = nil, log: Logger? = nil,
+    _ body: @Sendable (String) async throws -> Result
   ) async throws -> Result {
     let loop = EventLoop(name: "http")
     defer { loop.shutdown() }
@@ -22,7 +24,7 @@ enum ControlServer {
     let letters = try DeadLetterReader(kafka, topicPrefix: topics.prefix)
     let handler = ControlAPI(
       store: store, send: { try await client.send($0) }, loop: loop, version: Program.version,
-      settings: address.settings, log: log, events: events, deadLetters: letters)
+      settings: address.settings, log: log, tracer: telemetry?.tracer, events: events, deadLetters: letters)
     var settings = HTTPServer.Settings()
     settings.host = address.host
     // The rest of the files is for PostgreSQL, Kafka and this process.
@@ -34,6 +36,7 @@ enum ControlServer {
     }
     let driver = OperationDriver(store: store, send: { try await client.send($0) }, loop: loop)
     let operations = loop.task { await driver.run() }
+    await telemetry?.start { try? await handler.metricsSnapshot() }
     let outcome: Swift.Result<Result, any Error>
     do {
       let host = address.host.contains(":") ? "[\(address.host)]" : address.host
@@ -46,6 +49,7 @@ enum ControlServer {
     await server.stop()
     await events.stop()
     await letters.close()
+    await telemetry?.close()
     return try outcome.get()
   }
 

@@ -10,7 +10,7 @@ struct Submission: Sendable {
   private let context: Context
 
   init(_ spec: TaskSpec, _ context: Context) {
-    self.spec = spec
+    self.spec = spec.withTrace
     self.context = context
   }
 

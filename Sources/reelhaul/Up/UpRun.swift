@@ -2,10 +2,12 @@ import CommandLineKit
 import Demo
 import Glibc
 import LocalFleet
+import OTLP
 import ReelhaulClient
 import ReelhaulKafka
 import ReelhaulPostgres
 import ReelhaulSystem
+import ReelhaulTelemetry
 import TaskCore
 import TaskStore
 import TransferEngine
@@ -93,13 +95,16 @@ struct UpRun {
     let (kafka, topics) = (try kafka(fleet), TopicPlan(prefix: fleet.environment["REELHAUL_TOPIC_PREFIX"] ?? ""))
     let client = try ReelhaulClient(kafka, topicPrefix: topics.prefix, source: "/reelhaul/up")
     let configuration = try PostgresConfiguration(url: fleet.environment["REELHAUL_POSTGRES"] ?? "")
+    let telemetry = try FleetSettings.telemetry(context.arguments.settings).map {
+      OTLPExporter($0, service: "reelhaul-serve", log: Logger(level: .warning))
+    }
     let outcome: Result<ExitCode, any Error>
     do {
       outcome = .success(
         try await PostgresPool.with(configuration) { pool in
           try await ControlServer.serving(
             PostgresStore(pool: pool), client, kafka, topics, ports: chosen.map { [$0] } ?? [ControlServer.port, 0],
-            body)
+            telemetry: telemetry, body)
         })
     } catch {
       outcome = .failure(error)

@@ -73,7 +73,7 @@ struct PutTarget: UploadTarget {
         lowSpeed: Self.lowSpeed)
       request.body = body
       request.isSentOnce = method == .post
-      let answer: HTTPAnswer
+      let answer: CurlAnswer
       do {
         answer = try await call(request)
       } catch {
@@ -156,7 +156,7 @@ struct PutTarget: UploadTarget {
 
   private func headers() -> [(name: String, value: String)] { fields.map { ($0.name, $0.value) } }
 
-  private func call(_ request: CurlRequest) async throws -> HTTPAnswer {
+  private func call(_ request: CurlRequest) async throws -> CurlAnswer {
     try await lane.answer(request, pulse: ledger.pulse)
   }
 
@@ -235,7 +235,7 @@ struct PutTarget: UploadTarget {
   }
 }
 
-extension HTTPAnswer {
+extension CurlAnswer {
   /// The length of the whole object, from an answer to HEAD.
   var size: Int64? { head["content-encoding"] == nil ? head["content-length"].flatMap { Int64($0) } : nil }
 }

@@ -153,7 +153,7 @@ struct TusTarget: UploadTarget {
 
   private func hashed(
     _ request: CurlRequest, _ piece: Range<Int64>, of upload: UploadOrder
-  ) async throws -> (UploadBody, HTTPAnswer) {
+  ) async throws -> (UploadBody, CurlAnswer) {
     let bytes = try await upload.body.source.read(piece)
     var request = request
     request.headers.append(("Upload-Checksum", "sha256 \(Base64.encode(digest(.sha256, of: bytes)))"))
@@ -162,7 +162,7 @@ struct TusTarget: UploadTarget {
 
   private func sent(
     _ request: CurlRequest, _ body: UploadBody, until end: Int64
-  ) async throws -> (UploadBody, HTTPAnswer) {
+  ) async throws -> (UploadBody, CurlAnswer) {
     var request = request
     request.body = body
     defer { body.release() }
@@ -365,7 +365,7 @@ struct TusTarget: UploadTarget {
 
   /// Where the upload goes on after a piece.
   private func next(
-    _ answer: HTTPAnswer, _ piece: Range<Int64>, of segment: UploadSegment, url: String
+    _ answer: CurlAnswer, _ piece: Range<Int64>, of segment: UploadSegment, url: String
   ) throws -> Int64 {
     if [404, 410].contains(answer.status) { throw UploadGone() }
     guard answer.isSuccess else { throw Self.failure(answer, url: url) }
@@ -387,7 +387,7 @@ struct TusTarget: UploadTarget {
     return offset
   }
 
-  private static func failure(_ answer: HTTPAnswer, url: String) -> TaskFailure {
+  private static func failure(_ answer: CurlAnswer, url: String) -> TaskFailure {
     var failure = TaskFailure(refusing: answer, url: url)
     switch answer.status {
     // The offset is another one, or the bytes were damaged on the way: it is asked for.

@@ -18,18 +18,34 @@ package struct MetricFamily: Sendable {
   }
 }
 
-/// Metrics in Prometheus' text format, 0.0.4.
-package struct MetricsText: Sendable {
+/// The values of metrics at one moment.
+package struct MetricsSnapshot: Sendable {
+  /// That of ``bytes``.
   package static let contentType = "text/plain; version=0.0.4; charset=utf-8"
 
-  package private(set) var bytes: [UInt8] = []
+  package struct Sample: Sendable {
+    /// The values of the family's labels, in their order.
+    package var labels: [String]
+    package var value: Value
+  }
+
+  package enum Value: Sendable {
+    case number(Double)
+    /// How many there were in each bucket, of which the last has no bound, and their sum. Bounds are upper ones.
+    case histogram(counts: [Int], bounds: [Double], sum: Double)
+  }
+
+  package private(set) var families: [(family: MetricFamily, samples: [Sample])] = []
 
   package init() {}
 
   /// Adds a metric with its values at this moment. The values of the labels are in the order of the family's labels.
   package mutating func add(_ family: MetricFamily, _ samples: [(labels: [String], value: Double)]) {
-    begin(family)
-    for sample in samples { self.sample(family, labels: sample.labels, value: sample.value) }
+    add(family, samples.map { Sample(labels: $0.labels, value: .number($0.value)) })
+  }
+
+  package mutating func add(_ family: MetricFamily, _ samples: [Sample]) {
+    families.append((family, samples))
   }
 
   /// Adds a metric without labels.
@@ -37,11 +53,39 @@ package struct MetricsText: Sendable {
     add(MetricFamily(name, kind, help: help), [([], value)])
   }
 
+  /// Prometheus' text format, 0.0.4.
+  package var bytes: [UInt8] {
+    var text = PrometheusText()
+    for (family, samples) in families {
+      text.begin(family)
+      for sample in samples { text.add(sample, of: family) }
+    }
+    return text.bytes
+  }
+}
+
+private struct PrometheusText {
+  private(set) var bytes: [UInt8] = []
+
   mutating func begin(_ family: MetricFamily) {
     bytes += "# HELP \(family.name) \(family.help)\n# TYPE \(family.name) \(family.kind.rawValue)\n".utf8
   }
 
-  mutating func sample(
+  mutating func add(_ sample: MetricsSnapshot.Sample, of family: MetricFamily) {
+    switch sample.value {
+    case .number(let value): line(family, labels: sample.labels, value: value)
+    case .histogram(let counts, let bounds, let sum):
+      var total = 0
+      for (count, bound) in zip(counts, bounds.map { Self.number($0) } + ["+Inf"]) {
+        total += count
+        line(family, suffix: "_bucket", labels: sample.labels, bound: bound, value: Double(total))
+      }
+      line(family, suffix: "_sum", labels: sample.labels, value: sum)
+      line(family, suffix: "_count", labels: sample.labels, value: Double(total))
+    }
+  }
+
+  private mutating func line(
     _ family: MetricFamily, suffix: String = "", labels: [String], bound: String? = nil, value: Double
   ) {
     bytes += family.name.utf8
@@ -72,7 +116,7 @@ package struct MetricsText: Sendable {
     }
   }
 
-  static func number(_ value: Double) -> String {
+  private static func number(_ value: Double) -> String {
     if let integer = Int64(exactly: value) { return "\(integer)" }
     if value.isNaN { return "NaN" }
     return value.isInfinite ? (value < 0 ? "-Inf" : "+Inf") : "\(value)"

@@ -1,0 +1,202 @@
+import ReelhaulCodec
+import ReelhaulCurl
+import ReelhaulSystem
+import ReelhaulTelemetry
+import TaskCore
+
+/// Sends the spans of a tracer, and metrics at an interval, to a receiver of OTLP over HTTP.
+///
+/// Telemetry never holds up work: what the receiver does not take in time is dropped, counted and logged.
+package actor OTLPExporter {
+  /// The spans to send; nil if none are wanted. Whoever makes spans gets it.
+  package nonisolated let tracer: Tracer?
+  private let settings: OTLPSettings
+  private let encoder: OTLPEncoder
+  private let log: Logger
+  private let loop: EventLoop
+  private let client: CurlClient
+  private let wakeup: Wakeup
+  private let begunAt = Timestamp(microseconds: Clocks.realtimeMicroseconds())
+  private var tasks: [Task<Void, any Error>] = []
+  /// Whether the receiver has failed since it last took something, by path.
+  private var failing: Set<String> = []
+
+  /// Attempts to send one batch, and the wait before the second.
+  private static let attempts = 5
+  private static let patience = Duration.seconds(1)
+  /// What the last spans and metrics may take at the end.
+  private static let farewell = Duration.seconds(3)
+
+  package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+  /// - Parameter service: the `service.name`, unless the settings have another.
+  package init(_ settings: OTLPSettings, service: String, log: Logger) {
+    self.settings = settings
+    self.log = log
+    var resource = settings.resource
+    resource["service.name"] = resource["service.name"] ?? service
+    resource["service.version"] = resource["service.version"] ?? Build.version
+    resource["service.instance.id"] =
+      resource["service.instance.id"] ?? UniqueID(milliseconds: Clocks.realtimeMilliseconds()).description
+    resource["host.name"] = resource["host.name"] ?? Machine.hostName
+    encoder = OTLPEncoder(resource: resource)
+    tracer = settings.traces.map { _ in
+      Tracer(sampler: settings.sampler, capacity: settings.queue, batch: settings.batch)
+    }
+    loop = EventLoop(name: "telemetry")
+    client = CurlClient(
+      loop: loop,
+      options: CurlOptions(
+        permits: { _ in true }, receiveBuffer: 16 << 10, caFile: settings.traces?.caFile ?? settings.metrics?.caFile))
+    wakeup = Wakeup(loop: loop)
+  }
+
+  /// Begins to send. `metrics` are those of this process; nil for none at this time.
+  package func start(metrics: @escaping @Sendable () async -> MetricsSnapshot?) {
+    if let tracer, let traces = settings.traces {
+      tracer.onBatch { [loop, wakeup] in loop.task { await wakeup.call() } }
+      tasks.append(loop.task { await self.sendSpans(of: tracer, to: traces) })
+    }
+    if let endpoint = settings.metrics {
+      tasks.append(loop.task { await self.sendMetrics(metrics, to: endpoint) })
+    }
+  }
+
+  /// Sends what is left within a short time, and ends.
+  package nonisolated func close() async {
+    await finish()
+    await client.close()
+    await Task.detached { [loop] in loop.shutdown() }.value
+  }
+
+  private func finish() async {
+    for task in tasks { task.cancel() }
+    for task in tasks { _ = await task.result }
+  }
+
+  // MARK: Spans
+
+  private func sendSpans(of tracer: Tracer, to endpoint: OTLPSettings.Endpoint) async {
+    while !Task.isCancelled {
+      await wakeup.sleep(until: .now + settings.delay)
+      while !Task.isCancelled, await sendBatch(of: tracer, to: endpoint) {}
+    }
+    let end = BootInstant.now + Self.farewell
+    while await sendBatch(of: tracer, to: endpoint, until: end), !end.hasPassed {}
+  }
+
+  /// Returns whether there was one.
+  private func sendBatch(
+    of tracer: Tracer, to endpoint: OTLPSettings.Endpoint, until end: BootInstant? = nil
+  ) async -> Bool {
+    let (spans, dropped) = tracer.take()
+    if dropped > 0 {
+      log.warning("spans were dropped: they come faster than they are sent", ["count": .integer(dropped)])
+    }
+    guard !spans.isEmpty else { return false }
+    await send(encoder.encode(spans), to: endpoint, what: "spans", until: end)
+    return true
+  }
+
+  // MARK: Metrics
+
+  private func sendMetrics(
+    _ read: @escaping @Sendable () async -> MetricsSnapshot?, to endpoint: OTLPSettings.Endpoint
+  ) async {
+    let timer = Wakeup(loop: loop)
+    while true {
+      await timer.sleep(until: .now + settings.metricsInterval)
+      let isLast = Task.isCancelled
+      // The last ones are read although this task is canceled.
+      if let metrics = await Task.detached(operation: read).value {
+        let now = Timestamp(microseconds: Clocks.realtimeMicroseconds())
+        await send(
+          encoder.encode(metrics, start: begunAt, now: now), to: endpoint, what: "metrics",
+          until: isLast ? .now + Self.farewell : nil)
+      }
+      if isLast { return }
+    }
+  }
+
+  // MARK: Sending
+
+  private enum Outcome {
+    case taken
+    case refused(String)
+    /// It may be taken later.
+    case failed(String, after: Duration?)
+  }
+
+  private func send(
+    _ body: [UInt8], to endpoint: OTLPSettings.Endpoint, what: String, until end: BootInstant?
+  ) async {
+    var backoff = Backoff(base: Self.patience, limit: .seconds(30), seed: .random(in: 0 ... .max))
+    for attempt in 1...Self.attempts {
+      let left = end.map { BootInstant.now.duration(to: $0) }
+      if let left, left <= .zero { return }
+      // The last words are sent although the task is canceled.
+      let outcome = await Task.detached { [endpoint] in
+        await self.post(body, to: endpoint, within: min(left ?? endpoint.timeout, endpoint.timeout))
+      }.value
+      switch outcome {
+      case .taken:
+        if failing.remove(what) != nil { log.notice("the receiver of \(what) takes them again") }
+        return
+      case .refused(let reason): return note(reason, what)
+      case .failed(let reason, let wait):
+        guard attempt < Self.attempts, end == nil, !Task.isCancelled else { return note(reason, what) }
+        try? await loop.sleep(for: max(wait ?? .zero, backoff.next()))
+      }
+    }
+  }
+
+  private func note(_ reason: String, _ what: String) {
+    log.log(
+      failing.insert(what).inserted ? .warning : .debug, "the receiver of \(what) does not take them",
+      ["error": .text(reason)])
+  }
+
+  private func post(_ body: [UInt8], to endpoint: OTLPSettings.Endpoint, within limit: Duration) async -> Outcome {
+    var request = CurlRequest(
+      .post, url: endpoint.url,
+      headers: [("Content-Type", "application/json"), ("Expect", "")] + endpoint.headers.map { ($0.name, $0.value) },
+      connectTimeout: limit, lowSpeed: nil, deadline: limit)
+    request.body = CurlBytes(body)
+    let collector = CurlAnswerCollector(limit: 4 << 10)
+    do throws(CurlError) {
+      _ = try await client.perform(request, handler: collector)
+    } catch {
+      guard error.code == .aborted, collector.answer != nil else { return .failed("\(error)", after: nil) }
+    }
+    guard let answer = collector.answer else { return .failed("there was no answer", after: nil) }
+    switch answer.status {
+    case 200..<300: return Self.rejection(in: answer.body).map { .refused($0) } ?? .taken
+    case 429, 502, 503, 504:
+      let wait = answer.head["retry-after"].flatMap { Int64($0) }.flatMap { 0...60 ~= $0 ? $0 : nil }
+      return .failed("it answered \(answer.status)", after: wait.map { .seconds($0) })
+    default: return .refused("it answered \(answer.status)")
+    }
+  }
+
+  /// Why it did not take some of them, as OTLP's `partialSuccess` says.
+  static func rejection(in body: [UInt8]) -> String? {
+    var message = ""
+    var count = ""
+    _ = try? JSONReader.read(body, limit: 4 << 10) { reader throws(DecodingFailure) in
+      try reader.object { reader, name throws(DecodingFailure) in
+        guard case "partialSuccess" = name else { return try reader.skip() }
+        try reader.object { reader, name throws(DecodingFailure) in
+          switch name {
+          case "errorMessage": message = try reader.string()
+          case "rejectedSpans", "rejectedDataPoints":
+            // As all numbers of 64 bits it is a string; some write a number.
+            count = String(decoding: try reader.raw(), as: UTF8.self).filter(\.isNumber)
+          default: try reader.skip()
+          }
+        }
+      }
+    }
+    guard !count.isEmpty, count != "0" else { return nil }
+    return "it took all but \(count)" + (message.isEmpty ? "" : ": \(message)")
+  }
+}
