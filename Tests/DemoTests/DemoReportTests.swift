@@ -18,7 +18,7 @@ import Testing
 
   @Test("the report is good if every line is correct")
   func holdsWhereAllIsRight() {
-    let twice = line(.killed, sent: 101 + 64 << 20, workers: ["a", "b", "c"])
+    let twice = line(.killed, sent: 101 + 128 << 20, workers: ["a", "b", "c"])
     let lines = [line(.plain), line(.paused), line(.killed, sent: 150), twice, line(.canceled, .canceled, file: nil)]
     #expect(DemoReport(lines: lines, complaints: []).isGood)
     #expect(!DemoReport(lines: lines, complaints: ["no"]).isGood)
@@ -28,7 +28,7 @@ import Testing
   func noticesWhatIsWrong() {
     let wrong = [
       line(.plain, .failed), line(.plain, file: nil), line(.plain, file: [2]), line(.plain, task: [2]),
-      line(.canceled), line(.canceled, .canceled), line(.killed, sent: 101 + 64 << 20), line(.killed, workers: ["a"]),
+      line(.canceled), line(.canceled, .canceled), line(.killed, sent: 101 + 128 << 20), line(.killed, workers: ["a"]),
     ]
     for line in wrong { #expect(line.complaint != nil) }
   }
