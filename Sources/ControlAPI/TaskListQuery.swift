@@ -30,6 +30,9 @@ struct TaskListQuery {
       help: "Only tasks with one of these remote hosts, separated by commas; `BUCKET.s3` for s3:// URLs.",
       schema: .text(pattern: "^[^,]+$", length: 1...200), isList: true),
     Route.Field(
+      name: "code", help: "Only tasks whose last error has one of these codes, separated by commas.",
+      schema: .text(pattern: "^[^,]+$", length: 1...100), isList: true),
+    Route.Field(
       name: "label", help: "Only tasks with all of these labels, separated by commas: `K=V`, or `K` with any value.",
       schema: .text(pattern: "^[^,=]+(=[^,]*)?$", length: 1...400), isList: true),
     Route.Field(
@@ -78,6 +81,7 @@ struct TaskListQuery {
     filter.queues = Set(try words(query, "queue"))
     filter.kinds = Set(try words(query, "kind").map(TaskKind.init(rawValue:)))
     filter.hosts = Set(try words(query, "host").map { $0.lowercased() })
+    filter.codes = Set(try words(query, "code"))
     for label in try words(query, "label") {
       let parts = label.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
       guard !parts[0].isEmpty else { throw HTTPError(400, "\"label\" must be a list of K=V or K") }

@@ -108,6 +108,7 @@ extension TaskFilter {
     return (states.isEmpty || words.contains { $0.map(states.contains) == true })
       && (queues.isEmpty || queues.contains(task.spec.queue)) && (kinds.isEmpty || kinds.contains(task.spec.kind))
       && (hosts.isEmpty || hosts.contains(LaneKey(task.spec).host))
+      && (codes.isEmpty || task.error.map { codes.contains($0.code.rawValue) } == true)
       && labels.allSatisfy { name, value in
         task.spec.labels[name].map { label in value.map { $0 == label } ?? true } ?? false
       }

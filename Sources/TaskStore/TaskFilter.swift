@@ -8,6 +8,8 @@ package struct TaskFilter: Hashable, Sendable {
   package var kinds: Set<TaskKind>
   /// Remote hosts as in ``LaneKey/host``.
   package var hosts: Set<String>
+  /// Codes of the last error, such as `http_404`.
+  package var codes: Set<String>
   /// Labels that a task must have, all of them: with this value, or with any if it is nil.
   package var labels: [String: String?]
   /// A part of the id, or of the source or the destination up to its query, in any case.
@@ -24,13 +26,14 @@ package struct TaskFilter: Hashable, Sendable {
 
   package init(
     states: Set<TaskStatus> = [], queues: Set<String> = [], kinds: Set<TaskKind> = [], hosts: Set<String> = [],
-    labels: [String: String?] = [:], text: String? = nil, createdAfter: Timestamp? = nil,
+    codes: Set<String> = [], labels: [String: String?] = [:], text: String? = nil, createdAfter: Timestamp? = nil,
     createdBefore: Timestamp? = nil, order: TaskOrder = .newestFirst, cursor: TaskCursor? = nil, limit: Int = 100
   ) {
     self.states = states
     self.queues = queues
     self.kinds = kinds
     self.hosts = hosts
+    self.codes = codes
     self.labels = labels
     self.text = text
     self.createdAfter = createdAfter

@@ -48,6 +48,9 @@ import Testing
       #expect(try await ids(TaskFilter(hosts: ["one.example"])) == [first.id])
       #expect(try await ids(TaskFilter(hosts: ["two.example", "bucket.s3"])) == [second.id, third.id, upload.id])
       #expect(try await ids(TaskFilter(states: [.paused], hosts: ["bucket.s3"])) == [upload.id])
+      let code = TaskFailure.reset.code.rawValue
+      #expect(try await ids(TaskFilter(codes: [code, "other"])) == [failed])
+      #expect(try await ids(TaskFilter(states: [.failed], codes: ["other"])) == [])
       #expect(try await ids(TaskFilter(labels: ["customer": nil])) == [first.id, second.id])
       #expect(try await ids(TaskFilter(labels: ["customer": "7", "empty": ""])) == [first.id])
       #expect(try await ids(TaskFilter(labels: ["customer": "7", "other": nil])) == [])
@@ -149,7 +152,7 @@ import Testing
       _ = try await store.apply([.submit(.noop())])
       for word in ["'", "%1$s", "$1", "\\", "a'); drop table task; --", "%", "{}", "\""] {
         let filter = TaskFilter(
-          queues: [word], kinds: [TaskKind(rawValue: word)], hosts: [word], labels: [word: word], text: word)
+          queues: [word], kinds: [TaskKind(rawValue: word)], hosts: [word], codes: [word], labels: [word: word], text: word)
         #expect(try await store.page(filter) == TaskPage(tasks: []), "\(word)")
         #expect(try await store.page(TaskFilter(labels: [word: nil])) == TaskPage(tasks: []), "\(word)")
         #expect(try await store.page(TaskFilter(text: word + "x'")) == TaskPage(tasks: []), "\(word)")

@@ -13,7 +13,7 @@ export function view() {
 }
 
 /// What narrows a list of tasks.
-export const FILTERS = ["state", "queue", "kind", "host", "label", "text", "after", "before"];
+export const FILTERS = ["state", "queue", "kind", "host", "code", "label", "text", "after", "before"];
 
 export function href(values) {
   const q = new URLSearchParams();

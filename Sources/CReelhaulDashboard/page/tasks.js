@@ -149,13 +149,13 @@ export function open(_, view) {
     const toggle = (state) => change({ view: "tasks", state: states.includes(state) ? states.filter((one) => one !== state).join(",") : [...states, state].join(",") });
     const typed = (name, label, more = {}) => h("input", { name, "aria-label": label, placeholder: label, autocomplete: "off", spellcheck: "false", value: filter[name] ?? "", onchange: (event) => change({ view: "tasks", [name]: event.target.value.trim() }), ...more });
     const moment = (name, label) => h("label", { class: "moment" }, h("span", {}, label), h("input", { type: "datetime-local", name, value: local(filter[name]), onchange: (event) => change({ view: "tasks", [name]: event.target.value ? new Date(event.target.value).toISOString() : "" }) }));
-    const extra = ["label", "after", "before", "sort"].some((one) => filter[one]);
+    const extra = ["code", "label", "after", "before", "sort"].some((one) => filter[one]);
     show(parts.tools, h("div", { class: "filters", role: "search", "aria-label": "Filter tasks" },
       h("div", { class: "line" },
         h("input", { type: "search", name: "text", "aria-label": "Search id, source and destination", placeholder: "Search id, source, destination", autocomplete: "off", spellcheck: "false", value: filter.text ?? "", oninput: (event) => search(event.target.value), onchange: (event) => search(event.target.value, 0) }),
         typed("queue", "Queue"), typed("host", "Host"),
         h("select", { name: "kind", "aria-label": "Kind", onchange: (event) => change({ view: "tasks", kind: event.target.value }) }, option("", filter.kind ?? "", "All kinds"), [...new Set([...KINDS, ...(filter.kind ? [filter.kind] : [])])].map((kind) => option(kind, filter.kind))),
-        h("details", { open: extra, class: "more" }, h("summary", {}, "More"), h("div", { class: "line" }, typed("label", "Label: K=V or K"), moment("after", "Created after"), moment("before", "before"),
+        h("details", { open: extra, class: "more" }, h("summary", {}, "More"), h("div", { class: "line" }, typed("code", "Error code"), typed("label", "Label: K=V or K"), moment("after", "Created after"), moment("before", "before"),
           h("select", { name: "sort", "aria-label": "Order", onchange: (event) => change({ view: "tasks", sort: event.target.value }) }, option("", filter.sort ?? "", "Newest first"), option("createdAt", filter.sort, "Oldest first")))),
         Object.keys(filter).length ? h("a", { class: "button plain", href: "?view=tasks", onclick: () => { for (const input of parts.tools.querySelectorAll("input")) input.value = ""; } }, "Clear") : null),
       h("div", { class: "chips", role: "group", "aria-label": "States" }, STATES.map((state) => h("button", { type: "button", class: `chip is-${state}`, "aria-pressed": String(states.includes(state)), "data-key": state, onclick: () => toggle(state) }, icon(state), state)))));
@@ -337,7 +337,7 @@ export function open(_, view) {
 
   function operationFilter() {
     const wanted = {};
-    for (const one of FILTERS) if (filter[one]) wanted[one] = ["state", "queue", "kind", "host", "label"].includes(one) ? filter[one].split(",") : filter[one];
+    for (const one of FILTERS) if (filter[one]) wanted[one] = ["state", "queue", "kind", "host", "code", "label"].includes(one) ? filter[one].split(",") : filter[one];
     return wanted;
   }
 

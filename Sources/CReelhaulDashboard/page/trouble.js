@@ -18,12 +18,12 @@ function failures(view) {
   const draw = () => show(view.root,
     head("Failures", "Failed tasks by error and host, the newest first.", h("input", { name: "queue", placeholder: "Queue", "aria-label": "Queue", value: queue(), onchange: (event) => changeRoute({ view: "failures", queue: event.target.value.trim() }) })),
     problem && !groups ? failure(problem, again) : !groups ? loading() : groups.length ? h("ul", { class: "groups" }, groups.map((group) => {
-      const filter = { state: "failed", host: group.host, queue: queue() };
+      const filter = { state: "failed", code: group.code, host: group.host, queue: queue() };
       return h("li", { class: "panel", "data-key": `${group.code} ${group.host}` },
         h("div", { class: "bar" }, h("h2", {}, h("b", { class: "count is-failed" }, number(group.count, group.isAtLeast)), " ", h("code", {}, group.code), group.host ? h("span", { class: "quiet" }, ` at ${group.host}`) : null), h("span", { class: "quiet" }, ago(group.newestAt))),
         h("p", { class: "break" }, group.message), group.advice ? h("p", { class: "reason" }, h("b", {}, "What to do "), group.advice) : null,
-        h("p", { class: "tools" }, h("a", { class: "button", href: tasksHref(filter) }, group.host ? `Failed tasks of ${group.host}` : "Failed tasks"), group.taskId ? h("a", { class: "button", href: taskHref(group.taskId) }, "The newest") : null,
-          can("write") ? h("button", { type: "button", onclick: async () => { if (await actOnMany("retry", { filter: { state: ["failed"], ...(group.host ? { host: [group.host] } : {}), ...(queue() ? { queue: [queue()] } : {}) } }, group.host ? `all failed tasks of ${group.host}` : "all failed tasks")) again(); } }, "Retry them…") : null));
+        h("p", { class: "tools" }, h("a", { class: "button", href: tasksHref(filter) }, "These tasks"), group.taskId ? h("a", { class: "button", href: taskHref(group.taskId) }, "The newest") : null,
+          can("write") ? h("button", { type: "button", onclick: async () => { if (await actOnMany("retry", { filter: { state: ["failed"], code: [group.code], ...(group.host ? { host: [group.host] } : {}), ...(queue() ? { queue: [queue()] } : {}) } }, `all tasks that failed with ${group.code}${group.host ? ` at ${group.host}` : ""}`)) again(); } }, "Retry them…") : null));
     })) : empty("Nothing failed."));
   const again = poll(view, 5, () => get(`v1/failures${queue() ? `?queue=${encodeURIComponent(queue())}` : ""}`), (value, error) => { [groups, problem] = [value?.failures ?? groups, error]; draw(); });
   view.update = () => { groups = null; draw(); again(); };

@@ -14,7 +14,8 @@ create function spec_host(spec json) returns text language sql immutable as $$
 $$;
 
 -- Finds a page of tasks. Each list that is given must have the task's word: `states` (with `scheduled` and `retrying`, which
--- are queued tasks that wait for a time of theirs, and of which `queued` has all), `queues`, `kinds`, `hosts`. `labels`:
+-- are queued tasks that wait for a time of theirs, and of which `queued` has all), `queues`, `kinds`, `hosts`, `codes` (of
+-- the last error). `labels`:
 -- all must be there, with this value if one is given. `needle`: a part of id, source or destination, in any case of
 -- ASCII letters; not of the queries of URLs, which are not shown, since they may be signed.
 -- `after` <= created_at < `before`. A cursor is where the page before ended.
@@ -30,6 +31,7 @@ create function find_tasks(
   label_names text[] default null, label_values text[] default null, needle text default null,
   after timestamptz default null, before timestamptz default null, ascending boolean default false,
   cursor_at timestamptz default null, cursor_id uuid default null, most int default 100, budget int default 3000,
+  codes text[] default null,
   out ids uuid[], out is_last boolean, out is_cut boolean, out last_at timestamptz, out last_id uuid)
 language plpgsql stable set reelhaul.plans = 'by_index' set enable_bitmapscan = off as $$
 #variable_conflict use_variable
@@ -160,6 +162,9 @@ begin
              select from unnest($12) h where position(regexp_replace(h, ''\.s3$'', '''') in lower(t.spec::text)) > 0)
            and spec_host(t.spec) = any($12)' else '' end || ')';  -- most texts have no such host, and are not taken apart
   end if;
+  if codes is not null then
+    fits := fits || ' and t.error_code = any($16)';
+  end if;
   if label_names is not null then
     fits := fits || ' and not exists (
       select from unnest($13, $14) f(name, value)
@@ -181,7 +186,7 @@ begin
                               else ')' end, span, direction), ' union all ') from unnest(sources) s),
     direction, direction, budget, budget, most + 1)
     using chosen, after, before, cursor_at, cursor_id, states, queue_ids, kind_ids, host_ids, queues, kinds, hosts,
-          label_names, label_values, needle
+          label_names, label_values, needle, codes
   loop
     if cardinality(ids) = most then  -- one more, or the budget has ended
       is_last := false;

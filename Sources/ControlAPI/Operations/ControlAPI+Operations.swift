@@ -180,7 +180,7 @@ extension JSONSchema {
     .object(
       [
         .may("state", list(text(values: TaskStatus.allCases.map(\.rawValue)))), .may("queue", list(text())),
-        .may("kind", list(text())), .may("host", list(text())),
+        .may("kind", list(text())), .may("host", list(text())), .may("code", list(text())),
         .may("label", list(text("NAME or NAME=VALUE"), "A task must have all of them.")),
         .may("text", text("A part of the id, the source or the destination.")), .may("after", time),
         .may("before", time),

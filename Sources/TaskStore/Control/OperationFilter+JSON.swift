@@ -13,6 +13,7 @@ extension OperationFilter {
       if !queues.isEmpty { json.member("queue", queues) }
       if !kinds.isEmpty { json.member("kind", kinds.map(\.rawValue)) }
       if !hosts.isEmpty { json.member("host", hosts) }
+      if !codes.isEmpty { json.member("code", codes) }
       if !labels.isEmpty { json.member("label", labels) }
       json.member("text", text)
       json.member("after", after)
@@ -23,13 +24,14 @@ extension OperationFilter {
   package init(from reader: inout JSONReader) throws(DecodingFailure) {
     self.init()
     var filter = OperationFilter()
-    try reader.object(known: ["state", "queue", "kind", "host", "label", "text", "after", "before"]) {
+    try reader.object(known: ["state", "queue", "kind", "host", "code", "label", "text", "after", "before"]) {
       reader, name throws(DecodingFailure) in
       switch name {
       case "state": filter.states = try Self.list(&reader) { reader throws(DecodingFailure) in try reader.choice() }
       case "queue": filter.queues = try Self.list(&reader, Self.string)
       case "kind": filter.kinds = try Self.list(&reader, Self.string).map(TaskKind.init(rawValue:))
       case "host": filter.hosts = try Self.list(&reader, Self.string)
+      case "code": filter.codes = try Self.list(&reader, Self.string)
       case "label": filter.labels = try Self.list(&reader, Self.string)
       case "text": filter.text = try reader.string(limit: 1000)
       case "after": filter.after = try reader.timestamp()

@@ -86,6 +86,8 @@ package struct OperationFilter: Hashable, Sendable {
   package var kinds: [TaskKind] = []
   /// Hosts of sources, or of the destinations of uploads.
   package var hosts: [String] = []
+  /// Codes of the last error.
+  package var codes: [String] = []
   /// Labels that a task must have, all of them: `name` or `name=value`.
   package var labels: [String] = []
   /// A part of the id, the source or the destination, in any case of letters.

@@ -55,6 +55,7 @@ extension TaskFilter {
       .text(text), .timestamptz(createdAfter?.microseconds), .timestamptz(createdBefore?.microseconds),
       .bool(order == .oldestFirst), .timestamptz(cursor?.createdAt.microseconds),
       cursor.map { .uuid($0.id.high, $0.id.low) } ?? .null(.uuid), .int32(Int32(clamping: limit)), .int32(budget),
+      list(codes),
     ]
   }
 }

@@ -67,6 +67,7 @@ extension PostgresStore {
     let page = try await find(
       TaskFilter(
         states: Set(filter.states), queues: Set(filter.queues), kinds: Set(filter.kinds), hosts: Set(filter.hosts),
+        codes: Set(filter.codes),
         labels: labels, text: filter.text, createdAfter: filter.after, createdBefore: filter.before,
         cursor: TaskCursor(createdAt: position.createdAt, id: position.id), limit: limit),
       lookingAt: Self.examined)

@@ -171,9 +171,9 @@ enum StoreQueries {
      order by id desc limit $3
     """)
   private static let page = """
-    find_tasks($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+    find_tasks($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
     """
-  /// $1…$14: as `find_tasks` has them. A row per task, or one without a task; each has how the page ended.
+  /// $1…$15: as `find_tasks` has them. A row per task, or one without a task; each has how the page ended.
   static let list = PostgresStatement(
     """
     select \(documentColumns), is_last, is_cut, last_at, last_id

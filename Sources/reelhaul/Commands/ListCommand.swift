@@ -15,7 +15,7 @@ extension Subcommand {
         times: a task must fit one of them. Of --label it must fit all.
         """,
       options: [
-        .state, .inQueue, .ofKind, .atHost, .withLabel, .withText, .since, .before, .sort, .limit, .cursor, .json,
+        .state, .inQueue, .ofKind, .atHost, .withCode, .withLabel, .withText, .since, .before, .sort, .limit, .cursor, .json,
       ] + OptionSpec.reading,
       examples: [
         Example("reelhaul list --state failed --since 2h", "Tasks of the last two hours that have failed"),
@@ -70,7 +70,7 @@ extension TaskFilter {
     self.init(
       states: Set(arguments.all(.state).compactMap(TaskStatus.init(rawValue:))),
       queues: Set(arguments.all(.inQueue)), kinds: Set(arguments.all(.ofKind).map(TaskKind.init(rawValue:))),
-      hosts: Set(arguments.all(.atHost).map { $0.lowercased() }),
+      hosts: Set(arguments.all(.atHost).map { $0.lowercased() }), codes: Set(arguments.all(.withCode)),
       text: arguments[.withText].flatMap { $0.isEmpty ? nil : $0 },
       createdAfter: try Self.time(arguments, .since), createdBefore: try Self.time(arguments, .before),
       order: arguments[.sort].flatMap(TaskOrder.init(rawValue:)) ?? .newestFirst,
@@ -112,6 +112,8 @@ extension OptionSpec {
   fileprivate static let atHost = OptionSpec(
     "host", .text, valueName: "HOST", repeatable: true,
     help: "Only tasks with this remote host; BUCKET.s3 for s3:// URLs")
+  fileprivate static let withCode = OptionSpec(
+    "code", .text, valueName: "CODE", repeatable: true, help: "Only tasks whose last error has this code")
   fileprivate static let withLabel = OptionSpec(
     "label", .text, valueName: "K[=V]", repeatable: true, help: "Only tasks with this label")
   fileprivate static let withText = OptionSpec(

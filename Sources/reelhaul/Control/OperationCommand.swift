@@ -48,6 +48,7 @@ struct OperationCommand {
     filter.queues = arguments.all(.queues)
     filter.kinds = arguments.all(.kinds).map(TaskKind.init(rawValue:))
     filter.hosts = arguments.all(.hosts).map { $0.lowercased() }
+    filter.codes = arguments.all(.codes)
     filter.labels = arguments.all(.withLabels)
     filter.text = arguments[.matching]
     return filter
@@ -130,6 +131,9 @@ extension OptionSpec {
   static let hosts = OptionSpec(
     "host", .text, valueName: "HOST", repeatable: true, group: "Many tasks",
     help: "With --all: only tasks of this host, or of one of these")
+  static let codes = OptionSpec(
+    "code", .text, valueName: "CODE", repeatable: true, group: "Many tasks",
+    help: "With --all: only tasks whose last error has this code, or one of these")
   static let withLabels = OptionSpec(
     "label", .text, valueName: "K=V", repeatable: true, group: "Many tasks",
     help: "With --all: only tasks with this label, and with all of them; K alone for any value")
@@ -138,6 +142,6 @@ extension OptionSpec {
     help: "With --all: only tasks with this text in their id, source or destination")
 
   static let operation: [OptionSpec] = [
-    .everything, .dryRun, .states, .queues, .kinds, .hosts, .withLabels, .matching,
+    .everything, .dryRun, .states, .queues, .kinds, .hosts, .codes, .withLabels, .matching,
   ]
 }

@@ -7,6 +7,7 @@ enum UnknownSettings {
   /// One sentence for each of them, sorted by name.
   static func sentences(_ settings: Settings) -> [String] {
     let known = Set((Program.spec.options + Program.commands.flatMap(\.spec.options)).compactMap(\.environment))
+      .union(ofClients)
     return settings.names(withPrefix: "REELHAUL_").sorted()
       // Properties of librdkafka are left out, because librdkafka reports unknown ones itself.
       .filter { !known.contains($0) && !$0.hasPrefix("REELHAUL_KAFKA_") }
@@ -15,6 +16,9 @@ enum UnknownSettings {
         return "\(name) is not a setting of reelhaul\(near)"
       }
   }
+
+  /// Those of programs that use the HTTP API. `up` writes them for these.
+  private static let ofClients = ["REELHAUL_API", "REELHAUL_TOKEN"]
 
   /// A sentence about the worker settings that are given but ignored, because `workers`, the environment of the
   /// fleet's workers, has other values.
