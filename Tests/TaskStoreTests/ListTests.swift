@@ -152,7 +152,8 @@ import Testing
       _ = try await store.apply([.submit(.noop())])
       for word in ["'", "%1$s", "$1", "\\", "a'); drop table task; --", "%", "{}", "\""] {
         let filter = TaskFilter(
-          queues: [word], kinds: [TaskKind(rawValue: word)], hosts: [word], codes: [word], labels: [word: word], text: word)
+          queues: [word], kinds: [TaskKind(rawValue: word)], hosts: [word], codes: [word], labels: [word: word],
+          text: word)
         #expect(try await store.page(filter) == TaskPage(tasks: []), "\(word)")
         #expect(try await store.page(TaskFilter(labels: [word: nil])) == TaskPage(tasks: []), "\(word)")
         #expect(try await store.page(TaskFilter(text: word + "x'")) == TaskPage(tasks: []), "\(word)")

@@ -15,7 +15,8 @@ extension Subcommand {
         times: a task must fit one of them. Of --label it must fit all.
         """,
       options: [
-        .state, .inQueue, .ofKind, .atHost, .withCode, .withLabel, .withText, .since, .before, .sort, .limit, .cursor, .json,
+        .state, .inQueue, .ofKind, .atHost, .withCode, .withLabel, .withText, .since, .before, .sort, .limit, .cursor,
+        .json,
       ] + OptionSpec.reading,
       examples: [
         Example("reelhaul list --state failed --since 2h", "Tasks of the last two hours that have failed"),
