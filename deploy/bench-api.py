@@ -6,6 +6,7 @@ thousand clients follow the events while tasks pass, and lists are read. Prints 
 """
 
 import asyncio
+import http.client
 import json
 import os
 import re
@@ -77,19 +78,18 @@ class Stream:
             writer.close()
 
 
-async def reads(port, path, until, times):
-    """Asks again and again on one connection, and keeps how long each answer took."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 22)
+def reads(port, path, seconds):
+    """Asks again and again on one connection, in a process of its own, and prints how long each answer took."""
+    connection = http.client.HTTPConnection("127.0.0.1", port)
+    until = time.monotonic() + seconds
     while time.monotonic() < until:
         begin = time.monotonic()
-        writer.write(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode())
-        head = await reader.readuntil(b"\r\n\r\n")
-        assert head.startswith(b"HTTP/1.1 200"), head
-        length = re.search(rb"(?i)content-length: (\d+)", head)
-        await reader.readexactly(int(length.group(1)))
-        times.append(time.monotonic() - begin)
-        await asyncio.sleep(0.02)
-    writer.close()
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        answer.read()
+        assert answer.status == 200, answer.status
+        print(time.monotonic() - begin)
+        time.sleep(0.02)
 
 
 async def feed(binary, environment, until):
@@ -117,9 +117,10 @@ async def follow(binary, environment, port, server):
     cpu, before = use(server)
     begin = time.monotonic()
     until = begin + SECONDS
-    times = []
-    sent, *_ = await asyncio.gather(
-        feed(binary, environment, until), reads(port, "/v1/tasks?limit=100", until, times))
+    reader = await asyncio.create_subprocess_exec(
+        sys.executable, __file__, "--reads", str(port), str(SECONDS), stdout=subprocess.PIPE)
+    sent, (printed, _) = await asyncio.gather(feed(binary, environment, until), reader.communicate())
+    times = [float(line) for line in printed.split()]
     await asyncio.sleep(2)
     after, memory = use(server)
     alive = sum(not task.done() for task in running)
@@ -137,6 +138,7 @@ async def follow(binary, environment, port, server):
 def main():
     binary = os.path.abspath(sys.argv[1])
     with tempfile.TemporaryDirectory(prefix="reelhaul-bench-") as directory:
+        os.chmod(directory, 0o755)  # PostgreSQL runs as another user
         log = open(f"{directory}/log", "w", encoding="utf-8")
         up = subprocess.Popen([binary, "up", "--port", "0", "--data-dir", f"{directory}/data"], stdout=log, stderr=log)
         try:
@@ -167,4 +169,7 @@ def main():
             up.wait(timeout=60)
 
 
-main()
+if sys.argv[1] == "--reads":
+    reads(int(sys.argv[2]), "/v1/tasks?limit=100", int(sys.argv[3]))
+else:
+    main()
