@@ -234,6 +234,8 @@ struct TusTarget: UploadTarget {
     do {
       return try await terminated(urls)
     } catch is TaskFailure {
+      // Of a run that is stopped, the next one ends them.
+      try Task.checkCancellation()
       return false
     }
   }
