@@ -82,6 +82,10 @@ package struct ControlAPI: HTTPHandler {
     var place: String?
     do {
       if request.method == "OPTIONS" { return exchange.finished(try options(of: request)) }
+      // The page's relative paths would miss the prefix.
+      if !settings.prefix.isEmpty, request.path == settings.prefix {
+        return exchange.finished(HTTPResponse(308, headers: ["Location": "/"]))
+      }
       let (route, path) = try self.route(of: request)
       place = route.path
       let principal = try await principal(for: route, exchange)

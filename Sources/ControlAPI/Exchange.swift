@@ -52,14 +52,16 @@ struct Exchange: Sendable {
       var response = HTTPResponse.problem(429, "there are too many requests: send the next one later")
       response.headers["Retry-After"] = "\(max(1, Int(error.wait.milliseconds + 999) / 1000))"
       return response
-    case let error as ReelhaulClientError: return unavailable("Kafka did not take the commands: \(error)")
+    case let error as ReelhaulClientError: return unavailable("Kafka did not take the commands", error)
     case is CancellationError: return .problem(503, "the request was canceled")
-    default: return unavailable("the state of the fleet cannot be read: \(error)")
+    default: return unavailable("the state of the fleet cannot be read", error)
     }
   }
 
-  private func unavailable(_ detail: String) -> HTTPResponse {
-    var response = HTTPResponse.problem(503, detail)
+  /// The error names addresses within the network. Where tokens are needed, only the log has it.
+  private func unavailable(_ detail: String, _ error: any Error) -> HTTPResponse {
+    api.log?.warning("a request cannot be answered", ["request": .text(id), "error": .text("\(detail): \(error)")])
+    var response = HTTPResponse.problem(503, api.settings.requiresTokens ? detail : "\(detail): \(error)")
     response.headers["Retry-After"] = "2"
     return response
   }

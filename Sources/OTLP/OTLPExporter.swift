@@ -71,7 +71,13 @@ package actor OTLPExporter {
 
   private func finish() async {
     for task in tasks { task.cancel() }
+    // A request that is under way has the time of the last ones, too.
+    let end = loop.task { [loop, client] in
+      try await loop.sleep(for: Self.farewell)
+      await client.close()
+    }
     for task in tasks { _ = await task.result }
+    end.cancel()
   }
 
   // MARK: Spans

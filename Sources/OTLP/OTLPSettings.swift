@@ -105,17 +105,14 @@ private struct Variables {
     }
     let (own, shared) = ("OTEL_EXPORTER_OTLP_\(signal)_", "OTEL_EXPORTER_OTLP_")
     // That of a signal is used as it is; to the shared one comes the signal's path.
-    var (name, url) = (own + "ENDPOINT", values[own + "ENDPOINT"])
-    if url == nil {
-      name = shared + "ENDPOINT"
-      url = values[name].map { ($0.hasSuffix("/") ? $0 : $0 + "/") + "v1/\(signal.lowercased())" }
-    }
-    guard let url else { return nil }
+    let name = values[own + "ENDPOINT"] == nil ? shared + "ENDPOINT" : own + "ENDPOINT"
+    guard var url = values[name] else { return nil }
     do throws(InvalidURL) {
       _ = try WebURL(url)
     } catch {
       throw InvalidOTLPSetting(name: name, expected: "an http:// or https:// URL: \(error)")
     }
+    if name == shared + "ENDPOINT" { url += (url.hasSuffix("/") ? "" : "/") + "v1/\(signal.lowercased())" }
     func named(_ name: String) -> String { values[own + name] == nil ? shared + name : own + name }
     try checkProtocol(named("PROTOCOL"))
     return try OTLPSettings.Endpoint(

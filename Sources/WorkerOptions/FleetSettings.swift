@@ -2,6 +2,7 @@ import CommandLineKit
 import OTLP
 import ReelhaulKafka
 import ReelhaulPostgres
+import TransferEngine
 
 /// Reads from options, environment and settings file where a fleet's services are.
 ///
@@ -34,11 +35,20 @@ package enum FleetSettings {
   package static func telemetry(_ settings: Settings) throws(UsageError) -> OTLPSettings? {
     let prefix = "OTEL_"
     let variables = settings.values(withPrefix: prefix).map { (prefix + $0.key, $0.value) }
+    let telemetry: OTLPSettings?
     do throws(InvalidOTLPSetting) {
-      return try OTLPSettings(Dictionary(variables) { $1 })
+      telemetry = try OTLPSettings(Dictionary(variables) { $1 })
     } catch {
       throw UsageError("\(error)")
     }
+    for path in [telemetry?.traces?.caFile, telemetry?.metrics?.caFile].compactMap(\.self) {
+      do {
+        try CertificateFile.check(path)
+      } catch {
+        throw UsageError("OTEL_EXPORTER_OTLP_CERTIFICATE: \(error)")
+      }
+    }
+    return telemetry
   }
 
   package static func unconfigured(_ message: String, _ option: OptionSpec, hints: [String] = []) -> UsageError {

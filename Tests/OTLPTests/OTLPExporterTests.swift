@@ -96,8 +96,12 @@ import Testing
     }
     let log = Logger(level: .error)
     for port in [receiver.port, try FreePort.find()] {
-      let exporter = OTLPExporter(try settings(port), service: "films", log: log)
+      let exporter = OTLPExporter(
+        try settings(port, ["OTEL_EXPORTER_OTLP_TIMEOUT": "60000"]), service: "films", log: log)
       await exporter.start { MetricsSnapshot() }
+      // A request is under way.
+      span(try #require(exporter.tracer), "a")
+      try await Task.sleep(for: .milliseconds(300))
       for _ in 0..<3000 { span(try #require(exporter.tracer), "a") }
       let begin = ContinuousClock.now
       await exporter.close()

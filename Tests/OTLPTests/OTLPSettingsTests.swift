@@ -49,7 +49,8 @@ import Testing
     "a wrong variable is named, and what it must be; a header's value is not repeated",
     arguments: [
       ("OTEL_SDK_DISABLED", "maybe"), ("OTEL_TRACES_EXPORTER", "zipkin"),
-      ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "127.0.0.1:4318"), ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"),
+      ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "127.0.0.1:4318"),
+      ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://"), ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"),
       ("OTEL_EXPORTER_OTLP_HEADERS", "secret"), ("OTEL_EXPORTER_OTLP_TIMEOUT", "soon"),
       ("OTEL_TRACES_SAMPLER", "sometimes"), ("OTEL_BSP_MAX_QUEUE_SIZE", "0"), ("OTEL_RESOURCE_ATTRIBUTES", "a=%zz"),
     ])

@@ -17,6 +17,9 @@ const RANKS = ["read", "write", "admin"];
 /// Whether the scope of who is signed in allows what needs `scope`: what is not allowed is not offered.
 export const can = (scope) => RANKS.indexOf(session.scope) >= RANKS.indexOf(scope);
 
+/// Whether it is not limited to some queues.
+export const seesAll = () => !session.queues?.length;
+
 let signInWanted = () => {};
 export const onSignInWanted = (run) => { signInWanted = run; };
 

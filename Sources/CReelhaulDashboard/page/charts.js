@@ -25,7 +25,10 @@ export function chart({ title, samples, step, from, to, series, format = number,
       const line = piece.map((point) => `${x(point.at).toFixed(1)} ${upper(point).toFixed(1)}`);
       const back = [...piece].reverse().map((point) => `${x(point.at).toFixed(1)} ${lower(point).toFixed(1)}`);
       if (isStacked || series.length === 1) node.append(svg("path", { class: `area is-${one.is}`, d: `M${line.join("L")}L${back.join("L")}Z` }));
-      node.append(svg("path", { class: `line is-${one.is}`, d: piece.length > 1 ? `M${line.join("L")}` : `M${line[0]}h1.5` }));
+      // A layer without height would hide the one below it.
+      const shows = (place) => !isStacked || index === 0 || [place - 1, place, place + 1].some((near) => piece[near]?.values[index] > 0);
+      const path = line.map((point, place) => !shows(place) ? "" : place > 0 && shows(place - 1) ? `L${point}` : `M${point}`).join("");
+      if (path) node.append(svg("path", { class: `line is-${one.is}`, d: piece.length > 1 ? path : `${path}h1.5` }));
     }
   });
   if (!points.length) node.append(svg("text", { class: "axis", x: width / 2, y: HEIGHT / 2, "text-anchor": "middle" }, "No samples in this time yet"));

@@ -61,15 +61,15 @@ function queues(view) {
   let list = null, problem = null, limits = null, limitsProblem = null;
   const edit = (words, run) => can("admin") ? h("button", { type: "button", class: "plain edit", "aria-label": words, title: words, onclick: run }, "Edit") : null;
   const draw = () => show(view.root, head("Queues"), rowsOf(list, problem, "Queues", readQueues, (all) => all.length ? panelTable("Queues", [
-    { name: "Queue", width: "13rem", cell: (one) => h("a", { href: tasksHref({ queue: one.queue }) }, one.queue) },
+    { name: "Queue", width: "11rem", cell: (one) => h("a", { href: tasksHref({ queue: one.queue }) }, one.queue) },
     { name: "Waiting", width: "6rem", is: "num", cell: (one) => count({ state: "queued", queue: one.queue }, one.counts?.queued) },
     { name: "Running", width: "6rem", is: "num", cell: (one) => count({ state: "running", queue: one.queue }, one.running) },
     { name: "Paused", width: "6rem", is: "num", cell: (one) => count({ state: "paused", queue: one.queue }, one.counts?.paused) },
     { name: "Failed", width: "6rem", is: "num", cell: (one) => count({ state: "failed", queue: one.queue }, one.counts?.failed) },
-    { name: "Succeeded", width: "7rem", is: "num", cell: (one) => count({ state: "succeeded", queue: one.queue }, one.counts?.succeeded) },
-    { name: "Oldest", width: "7rem", is: "num", cell: (one) => one.oldestRunnableAgeSeconds === null || one.oldestRunnableAgeSeconds === undefined ? "–" : duration(one.oldestRunnableAgeSeconds) },
-    { name: "Weight", width: "7rem", is: "num", cell: (one) => h("span", {}, number(one.weight ?? 1), edit(`Weight of ${one.queue}`, () => weight(one))) },
-    { name: "Limit", width: "8rem", is: "num", cell: (one) => h("span", {}, one.limit === 0 ? "paused" : number(one.limit ?? null).replace("–", "none"), edit(`Limit of ${one.queue}`, () => limit("queue", one.queue, one.limit))) },
+    { name: "Succeeded", width: "6.5rem", is: "num", cell: (one) => count({ state: "succeeded", queue: one.queue }, one.counts?.succeeded) },
+    { name: "Oldest", width: "6rem", is: "num", cell: (one) => one.oldestRunnableAgeSeconds === null || one.oldestRunnableAgeSeconds === undefined ? "–" : duration(one.oldestRunnableAgeSeconds) },
+    { name: "Weight", width: "6rem", is: "num", cell: (one) => h("span", {}, number(one.weight ?? 1), edit(`Weight of ${one.queue}`, () => weight(one))) },
+    { name: "Limit", width: "7rem", is: "num", cell: (one) => h("span", {}, one.limit === 0 ? "paused" : number(one.limit ?? null).replace("–", "none"), edit(`Limit of ${one.queue}`, () => limit("queue", one.queue, one.limit))) },
     { name: "", label: "Actions", width: "7.5rem", cell: (one) => can("admin") ? h("button", { type: "button", onclick: () => hold(one) }, one.limit === 0 ? "Resume" : "Pause") : null },
   ], all, (one) => one.queue) : empty("There are no queues yet.", "The first task of a queue makes it.")),
   h("h2", { class: "between", "data-key": "limits" }, "Limits"),

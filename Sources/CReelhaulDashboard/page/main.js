@@ -1,5 +1,5 @@
 // The page around the views: navigation, what the stream says, keys, the theme, and who is signed in.
-import { can, onSignInWanted, readSession, session, signOut } from "./api.js";
+import { can, onSignInWanted, readSession, seesAll, session, signOut } from "./api.js";
 import { h, icon, show, text } from "./dom.js";
 import { number } from "./format.js";
 import { live } from "./live.js";
@@ -12,6 +12,9 @@ export const VIEWS = [
   ["overview", "Overview", "./"], ["tasks", "Tasks", tasksHref()], ["workers", "Workers"], ["queues", "Queues"], ["hosts", "Hosts"],
   ["storages", "Storage"], ["failures", "Failures"], ["dead-letters", "Dead letters"], ["operations", "Operations"],
 ].map(([name, words, target]) => ({ name, words, target: target ?? href({ view: name }) }));
+
+/// The views that whoever is signed in may see. Some tell of all queues.
+export const views = () => VIEWS.filter(({ name }) => (name !== "dead-letters" || can("admin")) && (seesAll() || !["workers", "hosts", "storages", "dead-letters"].includes(name)));
 
 const MODULES = {
   overview: "./overview.js", tasks: "./tasks.js", task: "./task.js", submit: "./submit.js", workers: "./fleet.js", queues: "./fleet.js", hosts: "./fleet.js",
@@ -63,9 +66,9 @@ function drawNav() {
   const failed = counts?.failed;
   const notes = {
     tasks: counts && number(Object.values(counts).reduce((a, b) => a + b, 0)), workers: overview && number(overview.workers),
-    failures: failed ? number(failed) : null, "dead-letters": overview?.deadLetters ? number(overview.deadLetters) : null,
+    failures: failed ? number(failed) : null,
   };
-  show($("#side nav"), VIEWS.map((item) => h("a", { href: item.target, "data-key": item.name, "aria-current": item.name === at ? "page" : null }, icon(item.name === "failures" ? "failed" : item.name), h("span", {}, item.words), notes[item.name] ? h("small", { class: item.name === "failures" ? "is-failed" : null }, notes[item.name]) : null)),
+  show($("#side nav"), views().map((item) => h("a", { href: item.target, "data-key": item.name, "aria-current": item.name === at ? "page" : null }, icon(item.name === "failures" ? "failed" : item.name), h("span", {}, item.words), notes[item.name] ? h("small", { class: item.name === "failures" ? "is-failed" : null }, notes[item.name]) : null)),
     h("p", { class: "rule", "data-key": "rule" }), saved().map((one) => h("a", { href: one.query, "data-key": `saved ${one.name}`, "aria-current": location.search === one.query ? "page" : null }, icon("star"), h("span", {}, one.name))));
   show($("#foot"),
     session.isSignedIn ? h("p", { class: "who" }, h("span", {}, session.name), h("small", {}, session.queues?.length ? `${session.scope}, ${session.queues.join(", ")}` : session.scope)) : null,

@@ -1,5 +1,5 @@
 // The first screen: what moves, what is stuck and why, what failed, and who works.
-import { can, get, post, key } from "./api.js";
+import { can, get, post, key, seesAll } from "./api.js";
 import { badge, h, icon, show } from "./dom.js";
 import { ago, bytes, duration, now, number, percent, plural, rate, title } from "./format.js";
 import { chart, spark } from "./charts.js";
@@ -26,10 +26,10 @@ export function open(_, view) {
     if (rates.length > 120) rates.shift();
     draw();
   });
-  hear("tasks", (event) => { moving = event.detail.tasks; draw(); });
-  live.follow("state=running&limit=8");
-  poll(view, 5, () => get("v1/workers"), (value, problem) => { workers = value?.workers ?? workers; workersProblem = problem; draw(); });
-  const readSamples = poll(view, 30, () => {
+  hear("tasks", (event) => { moving = movers(event.detail.tasks); draw(); });
+  live.follow("state=running&limit=40");
+  if (seesAll()) poll(view, 5, () => get("v1/workers"), (value, problem) => { workers = value?.workers ?? workers; workersProblem = problem; draw(); });
+  const readSamples = !seesAll() ? () => {} : poll(view, 30, () => {
     const seconds = SPANS[span()], step = Math.max(60, Math.ceil(seconds / 300 / 60) * 60);
     return get(`v1/samples${href({ from: new Date(now() - seconds * 1000).toISOString(), to: new Date(now()).toISOString(), step })}`);
   }, (value, problem) => { samples = value ?? samples; samplesProblem = problem; draw(); });
@@ -37,6 +37,15 @@ export function open(_, view) {
   const timer = setInterval(() => { if (!document.hidden) draw(); }, 5000);
   view.onGone(() => clearInterval(timer));
   draw();
+
+  /// Up to eight tasks, of which those that move come first. One that is shown stays where it is while it moves.
+  function movers(tasks) {
+    const ids = new Set((moving ?? []).map((task) => task.id)), moves = (task) => Number(task.rate ?? 0) > 0;
+    const all = new Map(tasks.map((task) => [task.id, task]));
+    const kept = (moving ?? []).map((task) => all.get(task.id)).filter((task) => task && moves(task));
+    const rest = tasks.filter((task) => !ids.has(task.id) || !moves(task)).sort((a, b) => Number(b.rate ?? 0) - Number(a.rate ?? 0));
+    return [...kept, ...rest].slice(0, 8);
+  }
 
   function page() {
     if (!overview) return [h("h1", { class: "sr", tabindex: "-1" }, "Overview"), h("p", { class: "loading" }, "Loading…")];
@@ -46,7 +55,7 @@ export function open(_, view) {
       total === 0 ? welcome() : null,
       figures(), states(total),
       h("div", { class: "columns", "data-key": "columns" }, stuck(), failures()),
-      movement(), charts(), workersPanel(),
+      movement(), ...(seesAll() ? [charts(), workersPanel()] : []),
     ];
   }
 
@@ -73,6 +82,7 @@ export function open(_, view) {
     for (const kind of overview.kindsWithoutWorker ?? []) if (!reasons.some((one) => one.text?.includes(kind))) reasons.push({ reason: "worker", text: `No live worker has a handler for ${kind}.`, query: `state=queued&kind=${encodeURIComponent(kind)}` });
     return panel("Stuck, and why", null, reasons.length
       ? h("ul", { class: "rows" }, reasons.map((one) => h("li", { "data-key": `${one.reason} ${one.query}` }, h("a", { href: `?view=tasks&${one.query ?? "state=queued"}` }, h("b", { class: "count" }, one.count === undefined ? "" : number(one.count, one.isAtLeast)), h("span", {}, one.count === undefined ? one.text : one.text.replace(/^(at least )?\d+ tasks? /, "")), h("small", { class: `tag is-${one.reason}` }, one.reason), icon("next")))))
+      : !seesAll() ? empty("What waits is not explained here to a token for some queues.", "A task's own page says what it waits for.")
       : empty(overview.counts.queued ? "Nothing is stuck." : "Nothing waits.", overview.counts.queued ? `${plural(overview.counts.queued, "task")} ${overview.counts.queued === 1 ? "waits for its" : "wait for their"} turn.` : "New tasks start at once."));
   }
 

@@ -9,12 +9,12 @@ import { act, allowed, ACTIONS } from "./actions.js";
 const STATES = ["running", "queued", "scheduled", "retrying", "blocked", "paused", "failed", "canceled", "succeeded"];
 
 async function items() {
-  const { VIEWS, saved, nextTheme } = await import("./main.js");
+  const { views, saved, nextTheme } = await import("./main.js");
   const id = view() === "task" ? query().get("id") ?? query().get("task") : null;
   const task = id ? await get(`v1/tasks/${encodeURIComponent(id)}`).catch(() => null) : null;
   return [
     ...(task ? allowed(task).map((name) => ({ words: `${ACTIONS[name].words.replace("…", "")} this task`, note: title(task), icon: "next", run: () => act(task, name) })) : []),
-    ...VIEWS.map((item) => ({ words: item.words, note: "view", icon: item.name === "failures" ? "failed" : item.name, run: () => go(item.target) })),
+    ...views().map((item) => ({ words: item.words, note: "view", icon: item.name === "failures" ? "failed" : item.name, run: () => go(item.target) })),
     ...(can("write") ? [{ words: "Submit tasks", note: "form", icon: "plus", run: () => go(href({ view: "submit" })) }] : []),
     ...saved().map((one) => ({ words: one.name, note: "saved view", icon: "star", run: () => go(one.query) })),
     ...STATES.map((state) => ({ words: `Tasks ${state}`, note: "list", icon: state, run: () => go(tasksHref({ state })) })),

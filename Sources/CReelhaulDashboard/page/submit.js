@@ -105,6 +105,7 @@ export function open(_, view) {
       // Only the wrong ones stay, so that the right ones are not submitted twice.
       if (outcome.done) {
         values.source = outcome.wrong.map((one) => names[one.line - 1]).join("\n");
+        draw();
         const area = view.root.querySelector("[name=source]");
         if (area) area.value = values.source;
       }

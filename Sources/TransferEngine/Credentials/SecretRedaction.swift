@@ -21,9 +21,33 @@ enum SecretRedaction {
     for secret in secrets.sorted(by: { $0.utf8.count > $1.utf8.count }) {
       text = text.split(separator: secret, omittingEmptySubsequences: false).joined(separator: mark)
     }
-    let line = text.split { $0.isWhitespace || $0.unicodeScalars.contains { $0.value < 0x20 || $0.value == 0x7F } }
-      .map { hidingRandom($0) }.joined(separator: " ")
+    let parts = text.split { $0.isWhitespace || $0.unicodeScalars.contains { $0.value < 0x20 || $0.value == 0x7F } }
+    var isSecret = false
+    let line = parts.map { part in
+      defer { isSecret = announces(part) || isSecret && isScheme(part) }
+      return isSecret && !isScheme(part) ? mark : hidingRandom(hidingValue(of: part))
+    }.joined(separator: " ")
     return line.count > 300 ? "\(line.prefix(300))…" : line
+  }
+
+  private static let names = ["password", "passwd", "secret", "token", "apikey", "api-key", "api_key", "authorization"]
+
+  /// Whether the next word is a secret: after `password:`.
+  private static func announces(_ word: Substring) -> Bool {
+    let name = word.lowercased()
+    return isScheme(word) || (name.hasSuffix(":") || name.hasSuffix("=")) && names.contains { name.contains($0) }
+  }
+
+  /// Whether a secret follows, as in `Authorization: Bearer …`.
+  private static func isScheme(_ word: Substring) -> Bool { ["bearer", "basic"].contains(word.lowercased()) }
+
+  /// Replaces the value of `token=…` and the like.
+  private static func hidingValue(of word: Substring) -> Substring {
+    guard let end = word.firstIndex(where: { $0 == "=" || $0 == ":" }) else { return word }
+    let name = word[..<end].lowercased()
+    let value = word[word.index(after: end)...]
+    guard !value.isEmpty, names.contains(where: { name.contains($0) }) else { return word }
+    return word[...end] + mark
   }
 
   /// Replaces runs of at least 20 letters and digits of all kinds, as keys and tokens are.
@@ -32,7 +56,8 @@ enum SecretRedaction {
     var run = ""
     func flushed() -> String {
       let isRandom =
-        run.utf8.count >= 20 && run.contains(where: \.isNumber) && run.contains(where: \.isUppercase)
+        run.utf8.count >= 20 && run.contains(where: \.isNumber)
+        && (run.contains(where: \.isUppercase) || run.split { "+/_-.=".contains($0) }.contains { isKey($0) })
       return isRandom ? mark : run
     }
     for character in word {
@@ -45,5 +70,10 @@ enum SecretRedaction {
       }
     }
     return output + flushed()
+  }
+
+  /// Also of small letters only: no word of a language has digits among as many letters.
+  private static func isKey(_ run: Substring) -> Bool {
+    run.utf8.count >= 20 && run.contains(where: \.isNumber) && run.contains(where: \.isLetter)
   }
 }

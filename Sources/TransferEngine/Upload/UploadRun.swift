@@ -159,8 +159,28 @@ final class UploadRun: @unchecked Sendable {
       stop.withLock { $0 = true }
     }
     if let difference {
-      throw TaskFailure(code: .digestMismatch, message: "\(spec.source) is not uploaded: \(difference)", class: .fail)
+      let isOfSize = spec.expect.bytes.map { $0 != source.identity.size } ?? false
+      throw TaskFailure(
+        code: isOfSize ? .sizeMismatch : .digestMismatch, message: "\(spec.source) is not uploaded: \(difference)",
+        class: .fail)
     }
+  }
+
+  /// The destination stays as it is. If the task says which file it expects, that is the source, and the length tells
+  /// others from it.
+  private func skipped(_ there: UploadedObject, _ order: UploadOrder) throws -> UploadOutcome {
+    var there = there
+    if spec.expect != Expectation() {
+      guard there.size ?? order.size == order.size else {
+        throw TaskFailure(
+          code: .destinationExists,
+          message:
+            "\(target.location) exists and is not the expected file: it has \(there.size ?? 0) bytes, not \(order.size)",
+          class: .fail)
+      }
+      if there.verified == .none, there.size != nil { there.verified = .size }
+    }
+    return .succeeded(there, bytes: there.size ?? 0)
   }
 
   /// Opens an upload, unless the destination decides the outcome.
@@ -179,7 +199,7 @@ final class UploadRun: @unchecked Sendable {
       if isFormer { order.replaces = there.etag }
       switch order.ifExists {
       case _ where isFormer: break
-      case .skip: return .succeeded(there, bytes: 0)
+      case .skip: return try skipped(there, order)
       case .fail where !order.mayBeThere:
         throw TaskFailure(
           code: .destinationExists, message: "\(target.location) exists already: use --if-exists", class: .fail)

@@ -38,7 +38,14 @@ final class StorageSource: UploadSource {
 
   /// Blocks.
   private init(_ url: StorageURL, on volume: Volume, root: StorageRoot) throws {
-    guard try volume.hasFile(at: url) else {
+    let isThere: Bool
+    do throws(StorageError) {
+      isThere = try volume.hasFile(at: url)
+    } catch {
+      guard error.code == .destinationInvalid else { throw error }
+      throw TaskFailure(code: .sourceInvalid, message: "\(error)", class: .fail)
+    }
+    guard isThere else {
       throw TaskFailure(code: .sourceMissing, message: "there is no file \(url)", class: .retry)
     }
     file = try volume.open(url)

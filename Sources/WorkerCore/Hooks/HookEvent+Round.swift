@@ -53,7 +53,7 @@ extension HookEvent {
         writer.member("type", kind.eventType)
         writer.member("source", source)
         writer.member("subject", taskID)
-        writer.member("time", createdAt)
+        writer.member("time", (try? TaskEventJSON.decode(json))?.at ?? createdAt)
         writer.member("datacontenttype", "application/json")
         writer.name("data")
         writer.raw(json)

@@ -96,7 +96,12 @@ package actor Runner {
         attempt: claim.attempt, epoch: claim.epoch, retry: retry(of: claim), outcome: outcome, stop: stop,
         newBytes: ledger.newBytes, size: ledger.bytesTotal, generation: ledger.recordedGeneration))
     guard let decision else { return count(id, .lost) }
-    if case .failed(let failure) = outcome { note(failure, ledger) }
+    switch outcome {
+    case .failed(let failure): note(failure, ledger)
+    // The last report may have been before the last bytes.
+    case .succeeded(_, let bytes, _): ledger.progress(bytesDone: bytes, bytesTotal: bytes)
+    case .stopped: break
+    }
     let isSettled = await settle(ledger, as: decision)
     count(id, isSettled ? .init(decision, stop) : .lost, decision.failure)
   }

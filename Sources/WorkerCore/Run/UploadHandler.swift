@@ -49,8 +49,8 @@ extension UploadedObject {
     JSONWriter.write { json in
       json.object { json in
         json.member("location", URLRedaction.redact(location ?? destination))
-        json.member("etag", etag)
-        json.member("versionId", versionID)
+        json.member("etag", orNull: etag)
+        json.member("versionId", orNull: versionID)
         json.member("bytes", bytes)
         json.member("verified", verified.rawValue)
         json.member("remark", remark)

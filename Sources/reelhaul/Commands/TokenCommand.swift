@@ -3,6 +3,7 @@ import ControlAPI
 import ReelhaulCodec
 import ReelhaulMessages
 import ReelhaulSystem
+import TaskCore
 import TaskStore
 import WorkerOptions
 
@@ -93,8 +94,9 @@ extension NewToken {
       throw UsageError("--name must have 1 to \(APIToken.longestName) characters, none of them a control character")
     }
     let queues = Set(arguments.all(.tokenQueues))
-    guard queues.count <= APIToken.mostQueues, queues.allSatisfy({ 1...100 ~= $0.count }) else {
-      throw UsageError("--queue names a queue, of 1 to 100 characters, at most \(APIToken.mostQueues) times")
+    guard queues.count <= APIToken.mostQueues, queues.allSatisfy({ TaskSpec.isName($0, limit: 100) }) else {
+      throw UsageError(
+        "--queue must be 1 to 100 letters, digits, \".\", \"_\" or \"-\", at most \(APIToken.mostQueues) times")
     }
     var lifetime: Duration?
     if let text = arguments[.tokenExpiry] {

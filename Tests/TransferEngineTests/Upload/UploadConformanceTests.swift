@@ -232,6 +232,26 @@ import Testing
     }
   }
 
+  @Test("an object that is skipped has to be the expected one", arguments: [Way.put, .s3, .s3Small])
+  func skipped(way: Way) async throws {
+    for isExpected in [true, false] {
+      try await UploadHarness.run { harness in
+        let own = Self.bytes(way.size)
+        let other = isExpected ? own : Self.bytes(1000, seed: 3)
+        harness.store.put(way == .put ? "put/film.mp4" : "films/film.mp4", bytes: other)
+        try harness.put(own)
+        let outcome = await harness.run(
+          way.spec(harness) {
+            $0.ifExists = .skip
+            $0.expect.bytes = Int64(own.count)
+          })
+        #expect(outcome.failure?.code == (isExpected ? nil : .destinationExists), "\(outcome)")
+        if case .succeeded(_, let bytes) = outcome { #expect(bytes == Int64(own.count)) }
+        #expect(way.uploaded(harness) == other)
+      }
+    }
+  }
+
   @Test(
     "an answer that says no for good ends the upload, and nothing stays open", arguments: Way.allCases,
     [400, 401, 403, 413])

@@ -115,6 +115,26 @@ import Testing
     }
   }
 
+  @Test("a file at the place that a redirect leads to is kept", arguments: [true, false])
+  func redirectToExisting(alsoOfHead: Bool) async throws {
+    for ifExists in [IfExists.fail, .replace] {
+      try await UploadHarness.run { harness in
+        let (old, new) = (Array(Self.bytes().reversed()), Self.bytes())
+        try harness.put(new)
+        harness.store.put("put/other.mp4", bytes: old)
+        harness.store.script { request in
+          let isRedirected = request.operation == .put || request.operation == .head && alsoOfHead
+          return request.path == "/put/film.mp4" && isRedirected ? [.redirect(to: "/put/other.mp4", status: 307)] : []
+        }
+        var spec = Self.spec(harness)
+        spec.ifExists = ifExists
+        let outcome = await harness.run(spec)
+        #expect(outcome.failure?.code == (ifExists == .fail ? .destinationExists : nil), "\(outcome)")
+        #expect(harness.store.objects["put/other.mp4"]?.bytes == (ifExists == .fail ? old : new))
+      }
+    }
+  }
+
   @Test("redirects that change the method, go round or lead to a private network are not followed")
   func redirectRefused() async throws {
     for (fault, code) in [

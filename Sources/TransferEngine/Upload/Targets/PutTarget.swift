@@ -30,16 +30,40 @@ struct PutTarget: UploadTarget {
       isSentOnce: method == .post && !fields.contains { $0.name.lowercased() == Self.idempotencyKey })
   }
 
-  func look() async throws -> UploadedObject? {
+  func look() async throws -> UploadedObject? { try await look(at: url) }
+
+  private func look(at first: CurlURL) async throws -> UploadedObject? {
     // A presigned URL is for one method alone.
     guard method == .put, !isPresigned else { return nil }
-    let answer = try await call(CurlRequest(.head, url: url.text, headers: headers()))
-    switch answer.status {
-    case 200..<300: return UploadedObject(size: answer.size, etag: answer.head["etag"])
-    // The server cannot tell now: a file that is there must not be replaced for that.
-    case 408, 425, 429, 500, 502, 503, 504: throw TaskFailure(refusing: answer, url: url.text)
-    default: return nil
+    var place = first
+    for _ in 0...Self.redirects {
+      let own = place.isSameOrigin(as: url) ? headers() : []
+      let answer = try await call(CurlRequest(.head, url: place.text, headers: own))
+      switch answer.status {
+      case 200..<300: return UploadedObject(size: answer.size, etag: answer.head["etag"])
+      // The file goes there, too. Other redirects are not followed with a PUT.
+      case 307, 308: place = try redirected(answer, from: place)
+      // The server cannot tell now: a file that is there must not be replaced for that.
+      case 408, 425, 429, 500, 502, 503, 504: throw TaskFailure(refusing: answer, url: url.text)
+      default: return nil
+      }
     }
+    throw redirectLoop
+  }
+
+  /// Where an answer sends the request.
+  private func redirected(_ answer: CurlAnswer, from place: CurlURL) throws -> CurlURL {
+    guard let next = answer.head["location"].flatMap(place.resolving), ["http", "https"].contains(next.scheme),
+      !next.hasCredentials, !(place.scheme == "https" && next.scheme == "http")
+    else {
+      throw TaskFailure(
+        code: .redirectRefused, message: "\(location) redirects to a URL that is never followed", class: .fail)
+    }
+    return next
+  }
+
+  private var redirectLoop: TaskFailure {
+    TaskFailure(code: .redirectLoop, message: "\(location) redirects more often than is followed", class: .fail)
   }
 
   func begin(_ upload: UploadOrder) async throws -> [UInt8] { Array("{}".utf8) }
@@ -91,13 +115,15 @@ struct PutTarget: UploadTarget {
         return UploadReceipt(
           segment: segment.number, etag: answer.head["etag"] ?? "", verified: try await proof(answer.head, upload))
       case 307, 308:
-        guard let next = answer.head["location"].flatMap(place.resolving), ["http", "https"].contains(next.scheme),
-          !next.hasCredentials, !(place.scheme == "https" && next.scheme == "http")
-        else {
+        place = try redirected(answer, from: place)
+        // A look at the first place need not have led here.
+        if upload.ifExists != .replace, !upload.mayBeThere, try await look(at: place) != nil {
           throw TaskFailure(
-            code: .redirectRefused, message: "\(location) redirects to a URL that is never followed", class: .fail)
+            code: .destinationExists,
+            message:
+              "\(URLRedaction.redact(place.text)), where \(location) redirects to, exists already: use --if-exists",
+            class: .fail)
         }
-        place = next
       case 412 where upload.mayBeThere && upload.ifExists == .fail:
         // What an earlier run sent may have arrived only now.
         if try await isEqual(upload, upload.body.source) { return UploadReceipt(segment: segment.number) }
@@ -111,7 +137,7 @@ struct PutTarget: UploadTarget {
       default: throw TaskFailure(refusing: answer, url: url.text)
       }
     }
-    throw TaskFailure(code: .redirectLoop, message: "\(location) redirects more often than is followed", class: .fail)
+    throw redirectLoop
   }
 
   func finish(_ upload: UploadOrder, session: [UInt8], receipts: [UploadReceipt]) async throws -> UploadedObject {
