@@ -22,12 +22,12 @@ bundle=$(swift build --show-bin-path)/reelhaulPackageTests.xctest
 logs=$(mktemp -d)
 trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$logs"' EXIT
 
-# Runs tests, not through `swift test`, which would wait for another one in the same tree.
+# Runs tests, not through `swift test`, which would wait for another one in the same tree. A test that hangs ends its lane.
 run() {
-  "$bundle" --testing-library swift-testing "$@" 2>&1
+  timeout --kill-after 10 40m "$bundle" --testing-library swift-testing "$@" 2>&1
 }
 
-# Repeats the failures of a log.
+# Repeats the failures of a log, or its last lines, which name the test that hung.
 failures() {
   say "Failed"
   grep -A4 'recorded an issue' "$1" | grep -v '[◇✔]' || tail -n 40 "$1"
