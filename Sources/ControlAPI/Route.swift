@@ -79,7 +79,7 @@ struct Route: Sendable {
   let accepts: [String]
   /// The JSON body.
   let takes: JSONSchema?
-  /// A JSON body, as an example.
+  /// A JSON body, as an example. If it is an empty object, the body may be left out.
   let example: String?
   /// The statuses beside those that every request may get.
   let answers: [Int]
@@ -118,6 +118,8 @@ struct Route: Sendable {
     }
     self.run = run
   }
+
+  var needsBody: Bool { !accepts.isEmpty && example != "{}" }
 
   /// The values of the segments in braces; nil if the path is another.
   func match(_ segments: [String]) -> [String: String]? {

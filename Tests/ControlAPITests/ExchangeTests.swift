@@ -117,7 +117,9 @@ import Testing
     var settings = ControlAPI.Settings()
     settings.prefix = "/films/reelhaul"
     try await APIBench.run(settings) { bench in
-      for target in ["", "/", "/assets/main.js", "/v1/tasks", "/healthz"] {
+      let bare = await bench.ask("GET", "/films/reelhaul")
+      #expect(bare.status == 308 && bare.headers["location"] == "/films/reelhaul/")
+      for target in ["/", "/assets/main.js", "/v1/tasks", "/healthz"] {
         #expect(await bench.ask("GET", "/films/reelhaul\(target)").status == 200, "\(target)")
       }
       #expect(await bench.ask("GET", "/healthz").status == 200)

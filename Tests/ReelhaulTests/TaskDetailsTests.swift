@@ -44,7 +44,15 @@ import TransferEngine
     download.done = ranges
     #expect(RecordedWork(download.envelope, of: .download) == .ranges(ranges, size: 1000))
     #expect(RecordedWork(download.envelope, of: .upload) == nil && RecordedWork(download.envelope, of: .noop) == nil)
-    #expect(line("parts", .parts(done: 3, count: 7, size: 8 << 20))?.hasSuffix("3 of 7, of 8.0 MiB") == true)
+    var sent = ByteRanges(0..<24 << 20)
+    // The last part is shorter, and one is there in part.
+    sent.insert(48 << 20..<50 << 20)
+    sent.insert(32 << 20..<34 << 20)
+    let parts = RecordedWork.parts(sent, part: 8 << 20, size: 50 << 20)
+    #expect(line("parts", parts)?.hasSuffix("4 of 7, of 8.0 MiB") == true)
+    let upload = "[" + String(repeating: "#", count: 24) + String(repeating: ".", count: 8) + "##" + "..............##]"
+    #expect(line("map", parts)?.hasSuffix(upload) == true)
+    #expect(line("map", .parts(ByteRanges(), part: 8 << 20, size: 50 << 20)) == nil)
   }
 
   /// An empty column has no information.

@@ -87,19 +87,15 @@ export function open(_, view) {
   /// Cells of equal size; each is as full as its bytes are safely there.
   function map() {
     const parts = task.parts, whole = task.bytesTotal;
-    if (!whole && !parts) return null;
+    if (!whole) return null;
     const isDone = task.state === "succeeded";
-    const ranges = isDone ? [[0, whole]] : task.ranges ?? (parts ? null : [[0, task.bytesDone]]);
+    const ranges = isDone ? [[0, whole]] : task.ranges ?? [[0, task.bytesDone]];
     const width = Math.max(240, (view.root.querySelector(".map")?.clientWidth || view.root.clientWidth || 800)), across = Math.floor(width / 14);
     const most = across * 6, count = parts ? Math.min(parts.count, most) : Math.max(1, Math.min(most, Math.ceil(whole / (256 * 1024))));
     const shares = new Float64Array(count);
-    if (parts) {
-      const done = isDone ? parts.count : parts.done;
-      for (let cell = 0; cell < count; cell += 1) shares[cell] = Math.max(0, Math.min(1, done * count / parts.count - cell));
-    } else {
-      const size = whole / count;
-      for (const [from, to] of ranges) for (let cell = Math.floor(from / size); cell < Math.min(count, Math.ceil(to / size)); cell += 1) shares[cell] += Math.max(0, Math.min(to, (cell + 1) * size) - Math.max(from, cell * size)) / size;
-    }
+    // A cell is a part, or as many as fit.
+    const size = parts?.count === count ? parts.size : whole / count;
+    for (const [from, to] of ranges) for (let cell = Math.floor(from / size); cell < Math.min(count, Math.ceil(to / size)); cell += 1) shares[cell] += Math.max(0, Math.min(to, (cell + 1) * size) - Math.max(from, cell * size)) / Math.min(size, whole - cell * size);
     const lines = Math.ceil(count / across), side = width / across;
     const fresh = cells?.length === count ? cells : shares;
     const drawn = svg("svg", { class: "map", width: "100%", height: lines * side, viewBox: `0 0 ${width} ${lines * side}`, role: "img", "aria-label": words(ranges, parts) },
@@ -155,7 +151,7 @@ export function open(_, view) {
       ["Attempts", `${task.attempt} of ${task.maxAttempts}`],
       ["Worker", task.worker && h("a", { href: href({ view: "workers", id: task.worker }) }, h("code", {}, task.worker))],
       ["Epoch", task.epoch && `${number(task.epoch)}${task.generation ? `, generation ${task.generation}` : ""}`],
-      ["Checkpoint", task.ranges?.length ? `${plural(task.ranges.length, "range")}, ${bytes(task.ranges.reduce((sum, [from, to]) => sum + to - from, 0))} recorded` : task.parts && `${number(task.parts.done)} of ${plural(task.parts.count, "part")}, each of ${bytes(task.parts.size)}`],
+      ["Checkpoint", task.parts ? `${number(task.parts.done)} of ${plural(task.parts.count, "part")}, each of ${bytes(task.parts.size)}` : task.ranges?.length && `${plural(task.ranges.length, "range")}, ${bytes(task.ranges.reduce((sum, [from, to]) => sum + to - from, 0))} recorded`],
       ...Object.entries(task.digest ?? {}).map(([name, value]) => [name.toUpperCase().replace("SHA", "SHA-"), h("code", { class: "break" }, value)]),
       ...Object.entries(spec.expect ?? {}).filter(([, value]) => value !== null && value !== undefined).map(([name, value]) => [`Expected ${name}`, h("code", { class: "break" }, String(value))]),
       ["If it exists", spec.ifExists !== "fail" && spec.ifExists], ["Credential", spec.credential], ["Rate limit", spec.rate && rate(spec.rate)], ["Connections", spec.connections && `at most ${spec.connections}`],

@@ -132,7 +132,7 @@ struct OpenAPI {
     guard !route.accepts.isEmpty else { return }
     json.name("requestBody")
     json.object { json in
-      json.member("required", true)
+      json.member("required", route.needsBody)
       json.name("content")
       json.object { json in
         for type in route.accepts {

@@ -108,7 +108,7 @@ extension UploadParameters {
     if let storageClass, !TaskSpec.isName(storageClass, limit: 64) {
       throw InvalidTask("parameters.storageClass", "must be 1 to 64 letters, digits, \".\", \"_\" or \"-\"")
     }
-    try checkMetadata()
+    try checkMetadata(destination)
   }
 
   /// A parameter that its destination ignores would be a promise that nobody keeps.
@@ -157,14 +157,19 @@ extension UploadParameters {
     }
   }
 
-  private func checkMetadata() throws(InvalidTask) {
+  private func checkMetadata(_ destination: ResourceURL?) throws(InvalidTask) {
     var names: Set<String> = []
+    let isHeader = if case .s3 = destination { true } else { false }
     for (name, value) in metadata.sorted(by: { $0.key < $1.key }) {
       guard HeaderField(name: name, value: "").isSendable else {
         throw InvalidTask("parameters.metadata", "a name is empty or not a token of HTTP")
       }
       guard HeaderField(name: name, value: value).isSendable else {
         throw InvalidTask("parameters.metadata", "the value of \(name) is too long or has control characters")
+      }
+      // They are header fields there, and each store makes something else of other characters.
+      guard !isHeader || value.utf8.allSatisfy({ $0 < 0x80 }) else {
+        throw InvalidTask("parameters.metadata", "the value of \(name) has other characters than ASCII, which S3 needs")
       }
       let lowercased = name.lowercased()
       guard !lowercased.hasPrefix("reelhaul-") else {

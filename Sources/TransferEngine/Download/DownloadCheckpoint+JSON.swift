@@ -7,8 +7,7 @@ extension DownloadCheckpoint {
 
   /// The checkpoint in the envelope that the store keeps.
   ///
-  /// `done` is written as a flat list of bounds: `[0, 4096, 8192, 9000]` are two ranges. Unproven bytes are not counted:
-  /// an attempt that recorded nothing else made no progress.
+  /// Unproven bytes are not counted: an attempt that recorded nothing else made no progress.
   package var envelope: Checkpoint {
     let payload = JSONWriter.write { json in
       json.object { json in
@@ -16,13 +15,7 @@ extension DownloadCheckpoint {
         identity.write(to: &json)
         json.member("volume", volume)
         json.member("staging", stagingName)
-        json.name("done")
-        json.array { json in
-          for range in done.ranges {
-            json.integer(range.lowerBound)
-            json.integer(range.upperBound)
-          }
-        }
+        json.bounds("done", of: done)
         json.member("tailCRC", tailCRC.map(Int64.init))
         json.member("publishing", hex: publishing?.sha256)
         json.member("verified", publishing?.verification?.rawValue)
@@ -43,7 +36,7 @@ extension DownloadCheckpoint {
       var identity: SourceIdentity?
       var volume: UniqueID?
       var stagingName: String?
-      var bounds: [Int64] = []
+      var done = ByteRanges()
       var tailCRC: UInt32?
       var publishing: Publishing?
       var verification: Verification?
@@ -53,8 +46,7 @@ extension DownloadCheckpoint {
         case "identity": identity = try SourceIdentity(from: &reader)
         case "volume": volume = try reader.uuid()
         case "staging": stagingName = try reader.string()
-        case "done":
-          try reader.array { reader, _ throws(DecodingFailure) in bounds.append(try reader.integer(0...Int64.max)) }
+        case "done": done = try reader.bounds()
         case "tailCRC": tailCRC = UInt32(try reader.integer(0...Int64(UInt32.max)))
         case "publishing":
           guard let sha256 = Hex.decode(try reader.string(limit: 64)) else {
@@ -70,13 +62,6 @@ extension DownloadCheckpoint {
       guard let identity else { throw reader.missing("identity") }
       guard let volume else { throw reader.missing("volume") }
       guard let stagingName else { throw reader.missing("staging") }
-      var done = ByteRanges()
-      for index in stride(from: 0, to: bounds.count, by: 2) {
-        guard index + 1 < bounds.count, bounds[index] < bounds[index + 1] else {
-          throw reader.invalid("the bounds of the recorded ranges do not form pairs")
-        }
-        done.insert(bounds[index]..<bounds[index + 1])
-      }
       return DownloadCheckpoint(
         generation: envelope.generation, identity: identity, volume: volume, stagingName: stagingName, done: done,
         tailCRC: tailCRC, publishing: publishing, isUnproven: isUnproven)

@@ -11,7 +11,8 @@ package struct UploadCheckpoint: Hashable, Sendable {
   /// When an upload was about to be begun, in milliseconds since 1970. Without a session nobody knows whether it was.
   package var intendedAt: Int64
   package var session: [UInt8]?
-  package var bytesDone: Int64 = 0
+  /// What the server had confirmed of the file. To continue, the server is asked.
+  package var done = ByteRanges()
   /// Whether the whole file may be at the destination: it was about to be finished, or sent as a whole.
   package var isPublishing = false
 
@@ -30,11 +31,12 @@ package struct UploadCheckpoint: Hashable, Sendable {
           json.name("session")
           json.raw(session)
         }
+        if !done.isEmpty { json.bounds("done", of: done) }
         if isPublishing { json.member("publishing", true) }
       }
     }
     return Checkpoint(
-      version: Self.version, generation: generation, bytesDone: bytesDone, bytesTotal: identity.size,
+      version: Self.version, generation: generation, bytesDone: done.count, bytesTotal: identity.size,
       stage: isPublishing && !plan.publishesAtOnce ? Checkpoint.publishing : nil, payload: payload)
   }
 
@@ -56,6 +58,7 @@ package struct UploadCheckpoint: Hashable, Sendable {
       var plan = UploadPlan(segmentSize: 0, parallel: 1)
       var intendedAt: Int64 = 0
       var session: [UInt8]?
+      var done: ByteRanges?
       var isPublishing = false
       try reader.object { reader, name throws(DecodingFailure) in
         switch name {
@@ -68,6 +71,7 @@ package struct UploadCheckpoint: Hashable, Sendable {
         case "sentOnce": plan.isSentOnce = try reader.bool()
         case "intendedAt": intendedAt = try reader.integer(0...Int64.max)
         case "session": session = try reader.raw()
+        case "done": done = try reader.bounds()
         case "publishing": isPublishing = try reader.bool()
         default: try reader.skip()
         }
@@ -76,7 +80,8 @@ package struct UploadCheckpoint: Hashable, Sendable {
       var checkpoint = UploadCheckpoint(
         identity: identity, plan: plan, generation: envelope.generation, intendedAt: intendedAt)
       checkpoint.session = session
-      checkpoint.bytesDone = envelope.bytesDone
+      // Checkpoints of an earlier version have only the number of bytes.
+      checkpoint.done = done ?? ByteRanges(0..<max(0, envelope.bytesDone))
       checkpoint.isPublishing = isPublishing
       return checkpoint
     }

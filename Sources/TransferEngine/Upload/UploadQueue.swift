@@ -50,8 +50,18 @@ final class UploadQueue: @unchecked Sendable {
     done += partial.values.reduce(0, +)
   }
 
-  /// Returns the receipts of all segments. `recorded` is called after each, with the bytes that the server has.
-  func run(_ recorded: (Int64) async throws -> Void) async throws -> [Int: UploadReceipt] {
+  /// What the server has of the file.
+  var confirmed: ByteRanges {
+    var ranges = ByteRanges(receipts.keys.sorted().map { order.plan.range(of: $0, size: order.size) })
+    for (number, bytes) in partial {
+      let start = order.plan.range(of: number, size: order.size).lowerBound
+      ranges.insert(start..<start + bytes)
+    }
+    return ranges
+  }
+
+  /// Returns the receipts of all segments. `progressed` is called after each.
+  func run(_ progressed: () async throws -> Void) async throws -> [Int: UploadReceipt] {
     let progress = loop.repeating(every: .milliseconds(250)) { [self] in tell() }
     defer { progress.cancel() }
     tell()
@@ -74,11 +84,11 @@ final class UploadQueue: @unchecked Sendable {
           receipts[number] = receipt
           failures = 0
           window = min(parallel, window + 1)
-          try await recorded(done)
+          try await progressed()
         case .failure(let error):
           counted(.failed)
           try await failed(number, begun: begun, error)
-          try await recorded(done)
+          try await progressed()
         }
       }
     }

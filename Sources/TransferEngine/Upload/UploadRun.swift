@@ -58,7 +58,7 @@ final class UploadRun: @unchecked Sendable {
           state?.session = nil
           // Its beginning has left nothing that is not known.
           state?.intendedAt = 0
-          state?.bytesDone = 0
+          state?.done = ByteRanges()
         } catch is UploadIncomplete {
           reason = TaskFailure.badResponse("it keeps losing parts that it has confirmed", url: target.location)
         }
@@ -107,14 +107,14 @@ final class UploadRun: @unchecked Sendable {
       order, session: session, target: target, ledger: ledger, loop: lane.loop,
       parallel: min(order.plan.parallel, spec.connections), receipts: receipts, partial: partial
     ) { [lane, scheme] in lane.metrics.parts.add(1, scheme.rawValue, $0.rawValue) }
-    receipts = try await queue.run { [self] done in
+    receipts = try await queue.run { [self] in
       guard recordedAt + Self.recordInterval <= .now else { return }
-      try await record { $0.bytesDone = done }
+      try await record { $0.done = queue.confirmed }
     }
     try await source.check()
     if !order.plan.publishesAtOnce {
       try await record {
-        $0.bytesDone = order.size
+        $0.done = ByteRanges(0..<order.size)
         $0.isPublishing = true
       }
     }

@@ -92,10 +92,13 @@ enum TaskDetails {
 
   private static func recorded(_ report: TaskReport) -> [(String, String)] {
     switch report.recorded {
-    case .ranges(let done, let size?) where size > 0 && !done.isEmpty: [("map", map(done, of: size))]
-    case .parts(let done, let count, let size) where count > 1:
-      [("parts", "\(done) of \(count), of \(ByteCount(size))")]
-    default: []
+    case .ranges(let done, let size?) where size > 0 && !done.isEmpty:
+      return [("map", map(done, of: size))]
+    case .parts(let done, let part, let size) where size > part:
+      let parts = RecordedWork.wholeParts(of: done, part: part, size: size)
+      let row = ("parts", "\(parts.done) of \(parts.count), of \(ByteCount(part))")
+      return done.isEmpty ? [row] : [row, ("map", map(done, of: size))]
+    default: return []
     }
   }
 

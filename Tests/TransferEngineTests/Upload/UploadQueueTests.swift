@@ -77,7 +77,7 @@ import Testing
         publishing: { _ in })
       let queue = UploadQueue(
         order, session: [], target: target, ledger: ledger, loop: loop, parallel: 16, receipts: [:], partial: [:])
-      return try await queue.run { _ in }.count
+      return try await queue.run {}.count
     }.value
     #expect(count == 200)
     return target.state.withLock { $0 }

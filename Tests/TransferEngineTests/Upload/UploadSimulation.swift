@@ -235,8 +235,8 @@ final class UploadSimulation: Sendable {
     guard way == .s3, let session = checkpoint.session else { return }
     let text = String(decoding: session, as: UTF8.self)
     guard let upload = harness.store.uploads.values.first(where: { text.contains("\"\($0.id)\"") }) else { return }
-    if upload.size < checkpoint.bytesDone {
-      Issue.record("\(checkpoint.bytesDone) bytes are recorded, \(upload.size) are there\n\(story)")
+    if upload.size < checkpoint.done.count {
+      Issue.record("\(checkpoint.done.count) bytes are recorded, \(upload.size) are there\n\(story)")
     }
   }
 
