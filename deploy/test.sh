@@ -40,23 +40,28 @@ fi
 
 say "Test: what is pure, in parallel"
 measured='^HTTPServerTests\.(HTTPHard|ParserFuzz)Tests' # They look at the memory of the whole process.
-parts='^(ControlAPI|Curl|Kafka|OTLP|Postgres|ReelhaulClient|ReelhaulWorker|Store|TaskStore|TransferEngine|Worker)Tests\.'
+parts='^(ControlAPI|Curl|Kafka|OTLP|Postgres|ReelhaulClient|ReelhaulWorker|Worker)Tests\.'
+stores='^(Store|TaskStore|TransferEngine)Tests\.'
 fleets='^(Chaos|Integration|LocalFleet)Tests\.'
-run --skip "$measured" --skip "$parts" --skip "$fleets" | tee "$logs/pure" || { failures "$logs/pure"; exit 1; }
+run --skip "$measured" --skip "$parts" --skip "$stores" --skip "$fleets" | tee "$logs/pure" || { failures "$logs/pure"; exit 1; }
 deploy/test-example.sh
 
 # Modules whose tests start real services run one test at a time, because a starved server would fail the wrong test.
-# There are two lanes of them: most of these tests wait most of the time.
-say "Test: suites with real parts, two at a time"
-run --no-parallel --filter "$measured" --filter "$parts" >"$logs/parts" &
-lane=$!
+# There are three lanes of them: most of these tests wait most of the time.
+say "Test: suites with real parts, three at a time"
+lanes=()
+lane() {
+  run --no-parallel "${@:2}" >"$logs/$1" &
+  lanes+=($!)
+}
+lane parts --filter "$measured" --filter "$parts"
+lane stores --filter "$stores"
 passed=true
-run --no-parallel --filter "$fleets" | tee "$logs/fleets" ||
-  passed=false
-wait $lane || passed=false
-cat "$logs/parts"
-$passed || { cat "$logs/parts" "$logs/fleets" >"$logs/both"; failures "$logs/both"; }
-grep -h 'Test run with' "$logs"/{pure,parts,fleets}
+run --no-parallel --filter "$fleets" | tee "$logs/fleets" || passed=false
+for lane in "${lanes[@]}"; do wait "$lane" || passed=false; done
+cat "$logs"/{parts,stores}
+$passed || { cat "$logs"/{parts,stores,fleets} >"$logs/all"; failures "$logs/all"; }
+grep -h 'Test run with' "$logs"/{pure,parts,stores,fleets}
 $passed
 
 say "Mutants: ten bugs that the tests must notice"

@@ -14,8 +14,8 @@ extension Subcommand {
       discussion: """
         'create' prints a new token, once: only its SHA-256 is stored. 'read' may look, 'write' may also submit and \
         control tasks, 'admin' may also change limits, queues and workers. A token that is limited to queues sees and \
-        reaches only their tasks. Its name stands in commands and events as who did it. A revoked token, and the \
-        browsers that signed in with it, stop within seconds.
+        reaches only their tasks. Its name stands in commands and events as who did it; without --name it is the scope \
+        and six digits. A revoked token, and the browsers that signed in with it, stop within seconds.
         """,
       options: [.tokenName, .tokenScope, .tokenQueues, .tokenExpiry, .json] + OptionSpec.reading,
       positionals: [
@@ -48,7 +48,7 @@ extension Subcommand {
     if context.wantsJSON {
       context.output.document { json in token.write(to: &json, secret: secret.text) }
     } else {
-      context.note("This is shown once. Send it as 'Authorization: Bearer …', or sign in with it on the dashboard.")
+      context.note("\(new.name): this is shown once. Send it as 'Authorization: Bearer …', or sign in with it on the dashboard.")
       context.output.line(secret.text)
     }
     return .done
@@ -88,8 +88,10 @@ extension Subcommand {
 
 extension NewToken {
   fileprivate init(_ arguments: Arguments, hash: [UInt8]) throws(UsageError) {
-    guard let name = arguments[.tokenName], let scope = arguments[.tokenScope].flatMap({ TokenScope(rawValue: $0) })
-    else { throw UsageError("create needs --name and --scope") }
+    guard let scope = arguments[.tokenScope].flatMap({ TokenScope(rawValue: $0) }) else {
+      throw UsageError("create needs --scope")
+    }
+    let name = arguments[.tokenName] ?? "\(scope.rawValue)-\(Hex.encode(hash.prefix(3)))"
     guard 1...APIToken.longestName ~= name.count, !name.unicodeScalars.contains(where: { $0.value < 0x20 }) else {
       throw UsageError("--name must have 1 to \(APIToken.longestName) characters, none of them a control character")
     }
