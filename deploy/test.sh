@@ -49,20 +49,18 @@ deploy/test-example.sh
 # Modules whose tests start real services run one test at a time, because a starved server would fail the wrong test.
 # There are three lanes of them: most of these tests wait most of the time.
 say "Test: suites with real parts, three at a time"
-lanes=()
-lane() {
-  run --no-parallel "${@:2}" >"$logs/$1" &
-  lanes+=($!)
-}
-lane parts --filter "$measured" --filter "$parts"
-lane stores --filter "$stores"
-passed=true
-run --no-parallel --filter "$fleets" | tee "$logs/fleets" || passed=false
-for lane in "${lanes[@]}"; do wait "$lane" || passed=false; done
+run --no-parallel --filter "$measured" --filter "$parts" >"$logs/parts" &
+lanes=([$!]=parts)
+run --no-parallel --filter "$stores" >"$logs/stores" &
+lanes+=([$!]=stores)
+run --no-parallel --filter "$fleets" | tee "$logs/fleets" &
+lanes+=([$!]=fleets)
+failed=()
+for lane in "${!lanes[@]}"; do wait "$lane" || failed+=("$logs/${lanes[lane]}"); done
 cat "$logs"/{parts,stores}
-$passed || { cat "$logs"/{parts,stores,fleets} >"$logs/all"; failures "$logs/all"; }
+for log in "${failed[@]}"; do failures "$log"; done
 grep -h 'Test run with' "$logs"/{pure,parts,stores,fleets}
-$passed
+[ ${#failed[@]} = 0 ]
 
 say "Mutants: ten bugs that the tests must notice"
 deploy/mutants.sh --sample 10
