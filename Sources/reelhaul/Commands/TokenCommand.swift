@@ -48,7 +48,8 @@ extension Subcommand {
     if context.wantsJSON {
       context.output.document { json in token.write(to: &json, secret: secret.text) }
     } else {
-      context.note("\(new.name): this is shown once. Send it as 'Authorization: Bearer …', or sign in with it on the dashboard.")
+      context.note(
+        "\(new.name): this is shown once. Send it as 'Authorization: Bearer …', or sign in with it on the dashboard.")
       context.output.line(secret.text)
     }
     return .done
