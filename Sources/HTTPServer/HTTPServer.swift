@@ -113,9 +113,9 @@ package final class HTTPServer: @unchecked Sendable {
   }
 
   /// Runs what a connection asks for. ``stop(within:)`` waits for its end, also if the connection has gone.
-  func run(_ body: @escaping @Sendable () async -> Void) -> Task<Void, any Error> {
+  func run(priority: TaskPriority? = nil, _ body: @escaping @Sendable () async -> Void) -> Task<Void, any Error> {
     begun += 1
-    let task = loop.task { [self, number = begun] in
+    let task = loop.task(priority: priority) { [self, number = begun] in
       await body()
       work[number] = nil
     }

@@ -109,7 +109,7 @@ extension EventFeed {
           Self.writeGap(cursor, to: &text)
         }
         guard let entry = EventEntry(record), cursor.pass(entry), filter.admits(entry) else { continue }
-        Self.write(entry, cursor, to: &text)
+        Self.write(entry, Array(cursor.text.utf8), to: &text)
         guard text.count >= Self.chunk else { continue }
         try await send(text)
         text = []

@@ -15,6 +15,8 @@ struct EventFeed: Sendable {
   struct Place: Sendable {
     var cursor: EventCursor
     var number: Int
+    /// Whether it has had everything of the ring up to this number, so that its cursor is that of the ring.
+    var isCurrent = false
   }
 
   /// The client cannot go on here. It comes back with its last cursor.
@@ -140,8 +142,10 @@ struct EventFeed: Sendable {
 
   static let trouble = Array("event: trouble\ndata: {}\n\n".utf8)
 
-  static func write(_ entry: EventEntry, _ cursor: EventCursor, to text: inout [UInt8]) {
-    text += "id: \(cursor.text)\ndata: ".utf8
+  static func write(_ entry: EventEntry, _ cursor: [UInt8], to text: inout [UInt8]) {
+    text += "id: ".utf8
+    text += cursor
+    text += "\ndata: ".utf8
     text += entry.json
     text += "\n\n".utf8
   }

@@ -133,19 +133,29 @@ package actor EventHub {
   func next(_ place: EventFeed.Place, _ filter: EventFilter, limit: Int) -> (EventFeed.Place, [UInt8])? {
     guard let ring, place.number >= ring.first else { return nil }
     var (place, text) = (place, [UInt8]())
+    // Of a client that has everything before, the cursor is that of the ring.
+    var cursor: [UInt8]?
+    func settle() {
+      if let known = cursor.flatMap({ EventCursor(String(decoding: $0, as: UTF8.self)) }) { place.cursor = known }
+      cursor = nil
+    }
     while text.count < limit, let item = ring[place.number] {
       place.number += 1
       switch item {
-      case .event(let entry):
-        guard place.cursor.pass(entry), filter.admits(entry) else { continue }
-        EventFeed.write(entry, place.cursor, to: &text)
+      case .event(let entry, let common):
+        if place.isCurrent { cursor = common } else if !place.cursor.pass(entry) { continue }
+        guard filter.admits(entry) else { continue }
+        EventFeed.write(entry, cursor ?? Array(place.cursor.text.utf8), to: &text)
       case .gap(let partition, let found):
+        settle()
         guard place.cursor[partition] < found else { continue }
         place.cursor[partition] = found
         if place.cursor.witness?.partition == partition { place.cursor.witness = nil }
         EventFeed.writeGap(place.cursor, to: &text)
       }
     }
+    settle()
+    place.isCurrent = place.isCurrent || ring.isCurrent(place)
     return (place, text)
   }
 

@@ -3,7 +3,8 @@
 /// Items are numbered by their arrival. Within a partition they are in order.
 struct EventRing: Sendable {
   enum Item: Sendable {
-    case event(EventEntry)
+    /// An event, and the text of the cursor behind it, for those who have everything before.
+    case event(EventEntry, cursor: [UInt8])
     /// Records of a partition are gone that were not read. The next one is at `found`.
     case gap(partition: Int, found: Int64)
   }
@@ -33,7 +34,9 @@ struct EventRing: Sendable {
 
   mutating func append(_ entry: EventEntry) {
     pass(partition: entry.partition, offset: entry.offset)
-    append(.event(entry), bytes: entry.json.count)
+    let witness = EventCursor.Witness(partition: entry.partition, timestamp: entry.timestamp)
+    let cursor = Array(EventCursor(positions: ends, witness: witness).text.utf8)
+    append(.event(entry, cursor: cursor), bytes: entry.json.count + cursor.count)
   }
 
   /// A record that is not an event.
@@ -63,13 +66,19 @@ struct EventRing: Sendable {
     }
     // Most clients come back soon.
     for item in items[head...].reversed() {
-      if case .event(let entry) = item, entry.partition == witness.partition,
+      if case .event(let entry, _) = item, entry.partition == witness.partition,
         entry.offset == cursor[witness.partition] - 1
       {
         return entry.timestamp == witness.timestamp
       }
     }
     return false
+  }
+
+  /// Whether a client that has come so far has everything that was received.
+  func isCurrent(_ place: EventFeed.Place) -> Bool {
+    place.number == end && place.cursor.positions.count <= ends.count
+      && !ends.indices.contains { place.cursor[$0] > ends[$0] }
   }
 
   private mutating func append(_ item: Item, bytes more: Int) {
@@ -80,8 +89,8 @@ struct EventRing: Sendable {
 
   private mutating func drop() {
     switch items[head] {
-    case .event(let entry):
-      bytes -= entry.json.count
+    case .event(let entry, let cursor):
+      bytes -= entry.json.count + cursor.count
       starts[entry.partition] = entry.offset + 1
     case .gap(let partition, let found): starts[partition] = max(starts[partition], found)
     case nil: break

@@ -140,8 +140,9 @@ final class HTTPConnection: @unchecked Sendable {
       stream.setReading(true)
       let open = HTTPStream(
         stream, gone: { [weak self] in self?.close() }, waiting: { [weak self] in self?.waitForReader($0) })
+      // Answers that are short do not wait for a thousand that go on for hours.
       state = .handling(
-        server.run { [self] in
+        server.run(priority: .utility) { [self] in
           await write(open)
           close()
         })

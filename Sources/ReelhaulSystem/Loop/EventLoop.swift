@@ -24,6 +24,9 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
   package let name: String
   private let shared = Lock(Shared())
   private var local: [Work] = []
+  /// Jobs of tasks with the priority `utility` or a lower one, of which a poll never waits for many.
+  private var patient: [UnownedJob] = []
+  private var patientNext = 0
   private let uv: UnsafeMutablePointer<uv_loop_t>
   private let wake: LoopHandle<uv_async_t>
   private let prepare: LoopHandle<uv_prepare_t>
@@ -33,6 +36,8 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
 
   /// The rounds of work between two polls. Remaining work waits for one poll that does not block.
   private static let rounds = 8
+  /// For how many nanoseconds patient jobs run between two polls.
+  private static let patientSlice: Int64 = 1_000_000
 
   package init(name: String) {
     self.name = name
@@ -80,11 +85,14 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
   }
 
   /// Starts a task whose whole body runs on this loop between its suspensions. Any thread may call it.
+  ///
+  /// A task with the priority `utility` is patient: all other work that is there comes first, and input and output are
+  /// served after each millisecond of such tasks.
   @discardableResult
   package func task<Success: Sendable>(
-    _ body: @escaping @Sendable () async throws -> Success
+    priority: TaskPriority? = nil, _ body: @escaping @Sendable () async throws -> Success
   ) -> Task<Success, any Error> {
-    Task(executorPreference: self) { try await body() }
+    Task(executorPreference: self, priority: priority) { try await body() }
   }
 
   private func add(_ work: Work) {
@@ -111,15 +119,16 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
           local.append(contentsOf: shared.work)
           shared.work.removeAll(keepingCapacity: true)
         }
-        shared.sleeping = local.isEmpty && !shared.stopping
+        shared.sleeping = local.isEmpty && patient.isEmpty && !shared.stopping
         return shared.stopping
       }
-      if local.isEmpty {
+      if local.isEmpty, patient.isEmpty {
         uv_idle_stop(idle.pointer)
         if stopping { closeOwnHandles() }
         return
       }
-      if round == Self.rounds {
+      if local.isEmpty || round == Self.rounds {
+        runPatient()
         uv_idle_start(idle.pointer) { _ in }
         return
       }
@@ -129,10 +138,31 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
       for work in batch {
         switch work {
         case .job(let job):
-          job.runSynchronously(isolatedTo: asUnownedSerialExecutor(), taskExecutor: asUnownedTaskExecutor())
+          if Self.isPatient(job) { patient.append(job) } else { run(job) }
         case .closure(let body): body()
         }
       }
+    }
+  }
+
+  private static func isPatient(_ job: UnownedJob) -> Bool {
+    1...TaskPriority.utility.rawValue ~= job.priority.rawValue
+  }
+
+  private func run(_ job: UnownedJob) {
+    job.runSynchronously(isolatedTo: asUnownedSerialExecutor(), taskExecutor: asUnownedTaskExecutor())
+  }
+
+  private func runPatient() {
+    guard !patient.isEmpty else { return }
+    let end = Clocks.boottime() + Self.patientSlice
+    repeat {
+      run(patient[patientNext])
+      patientNext += 1
+    } while patientNext < patient.count && Clocks.boottime() < end
+    if patientNext == patient.count || patientNext >= 1024 {
+      patient.removeFirst(patientNext)
+      patientNext = 0
     }
   }
 
