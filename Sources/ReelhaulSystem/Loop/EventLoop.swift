@@ -32,12 +32,15 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
   private let prepare: LoopHandle<uv_prepare_t>
   private let check: LoopHandle<uv_check_t>
   private let idle: LoopHandle<uv_idle_t>
+  private let rest: LoopHandle<uv_timer_t>
+  /// Whether patient jobs leave the processor to others for a moment.
+  private var isResting = false
   private var thread: Thread?
 
   /// The rounds of work between two polls. Remaining work waits for one poll that does not block.
   private static let rounds = 8
-  /// For how many nanoseconds patient jobs run between two polls.
-  private static let patientSlice: Int64 = 1_000_000
+  /// For how many milliseconds patient jobs run, and then rest if some are left.
+  private static let slice: (work: Int64, rest: UInt64) = (1, 1)
 
   package init(name: String) {
     self.name = name
@@ -47,11 +50,13 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
     prepare = LoopHandle()
     check = LoopHandle()
     idle = LoopHandle()
+    rest = LoopHandle()
     let context = Unmanaged.passUnretained(self).toOpaque()
     uv_async_init(uv, wake.open(), nil)
     uv_prepare_init(uv, prepare.open())
     uv_check_init(uv, check.open())
     uv_idle_init(uv, idle.open())
+    uv_timer_init(uv, rest.open())
     uv.pointee.data = context
     uv_prepare_start(prepare.pointer) { EventLoop.of($0!.pointee.loop).runWork() }
     uv_check_start(check.pointer) { EventLoop.of($0!.pointee.loop).didPoll() }
@@ -86,8 +91,8 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
 
   /// Starts a task whose whole body runs on this loop between its suspensions. Any thread may call it.
   ///
-  /// A task with the priority `utility` is patient: all other work that is there comes first, and input and output are
-  /// served after each millisecond of such tasks.
+  /// A task with the priority `utility` is patient: all other work that is there comes first, and such tasks together
+  /// use at most about half of the thread's time.
   @discardableResult
   package func task<Success: Sendable>(
     priority: TaskPriority? = nil, _ body: @escaping @Sendable () async throws -> Success
@@ -119,16 +124,17 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
           local.append(contentsOf: shared.work)
           shared.work.removeAll(keepingCapacity: true)
         }
-        shared.sleeping = local.isEmpty && patient.isEmpty && !shared.stopping
+        isResting = isResting && !shared.stopping
+        shared.sleeping = local.isEmpty && (patient.isEmpty || isResting) && !shared.stopping
         return shared.stopping
       }
-      if local.isEmpty, patient.isEmpty {
+      if local.isEmpty, patient.isEmpty || isResting {
         uv_idle_stop(idle.pointer)
         if stopping { closeOwnHandles() }
         return
       }
       if local.isEmpty || round == Self.rounds {
-        runPatient()
+        if !isResting { runPatient() }
         uv_idle_start(idle.pointer) { _ in }
         return
       }
@@ -155,7 +161,7 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
 
   private func runPatient() {
     guard !patient.isEmpty else { return }
-    let end = Clocks.boottime() + Self.patientSlice
+    let end = Clocks.boottime() + Self.slice.work * 1_000_000
     repeat {
       run(patient[patientNext])
       patientNext += 1
@@ -164,6 +170,10 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
       patient.removeFirst(patientNext)
       patientNext = 0
     }
+    guard !patient.isEmpty else { return }
+    isResting = true
+    uv_update_time(uv)
+    uv_timer_start(rest.pointer, { EventLoop.of($0!.pointee.loop).isResting = false }, Self.slice.rest, 0)
   }
 
   private func didPoll() {
@@ -175,6 +185,7 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
     prepare.close()
     check.close()
     idle.close()
+    rest.close()
   }
 
   /// Ends the loop after its work is done, and waits for its thread. All handles on the loop must be closed, or be
