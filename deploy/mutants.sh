@@ -150,6 +150,10 @@ run() {
   return 1
 }
 
+plant() {
+  patch -d "$copy" -p1 --fuzz=3 --force --silent --no-backup-if-mismatch --reject-file=- "${@:2}" <"$1" >"$log" 2>&1
+}
+
 # Builds once, and runs all tests without a bug: a test that fails now would seem to notice every bug.
 echo "Without a bug: builds, and runs ${#patches[@]} suites"
 build || { cat "$log"; fail "the working tree does not build"; }
@@ -157,6 +161,10 @@ all=$(for patch in "${patches[@]}"; do suites_of "$patch"; done | sort -u | past
 run "$all" || { tail -n 60 "$log"; fail "the tests fail, or there are none, without any bug"; }
 
 bad=()
+for patch in "$mutants"/*.patch; do
+  # Also those that are not planted now.
+  plant "$patch" --dry-run || bad+=("$(basename "$patch" .patch): does not apply")
+done
 mutated=()
 for patch in "${patches[@]}"; do
   name=$(basename "$patch" .patch)
@@ -167,7 +175,7 @@ for patch in "${patches[@]}"; do
   result=killed
   if [ -z "$suites" ] || [ ${#mutated[@]} -eq 0 ]; then
     result="names no suites or no file"
-  elif ! patch -d "$copy" -p1 --fuzz=3 --force --silent --no-backup-if-mismatch --reject-file=- <"$patch" >"$log" 2>&1; then
+  elif ! plant "$patch"; then
     result="does not apply"
   elif ! build; then
     result="does not build"
@@ -189,7 +197,7 @@ done
 restore "${mutated[@]}"
 
 if [ ${#bad[@]} -gt 0 ]; then
-  printf '\n%d of %d:\n' ${#bad[@]} ${#patches[@]}
+  printf '\nNot noticed, or not planted: %d\n' ${#bad[@]}
   printf '  %s\n' "${bad[@]}"
   exit 1
 fi

@@ -54,6 +54,36 @@ import Testing
     }
   }
 
+  @Test("patient tasks come after the others, and keep neither timers nor each other from running")
+  func patience() async throws {
+    try await withLoop { loop in
+      let order = Lock<[String]>([])
+      let tasks = try await loop.task {
+        let patient = (0..<3).map { _ in
+          loop.task(priority: .utility) { order.withLock { $0.append("patient") } }
+        }
+        return patient + [loop.task { order.withLock { $0.append("other") } }]
+      }.value
+      for task in tasks { try await task.value }
+      #expect(order.withLock { $0 } == ["other", "patient", "patient", "patient"])
+
+      let isOver = Lock(false)
+      let busy = (0..<2).map { _ in
+        loop.task(priority: .utility) {
+          var rounds = 0
+          while !isOver.withLock({ $0 }) {
+            rounds += 1
+            await Task.yield()
+          }
+          return rounds
+        }
+      }
+      try await loop.task { try await loop.sleep(for: .milliseconds(50)) }.value
+      isOver.withLock { $0 = true }
+      for task in busy { #expect(try await task.value > 0) }
+    }
+  }
+
   @Test("an actor bound to the loop runs on the loop")
   func anActorPinnedToTheLoopRunsThere() async throws {
     try await withLoop { loop in

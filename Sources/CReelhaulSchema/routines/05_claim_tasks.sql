@@ -97,8 +97,8 @@ declare
   progress   boolean;
   due        int[];           ended   int[];
   step       float8;
-  -- For another try of a round.
-  tries      int    := 6;
+  -- For another try of a round, which looks at all its queues once more.
+  looks      int    := 400;
   sooner     int;             buckets int[];     still_due int[];
   room_0     int[];           kinds_0 int[];     storages_0 int[]; hosts_0 int[];   dry_0   int[];
   at_hosts_0 int[];           at_lanes_0 int[];
@@ -163,7 +163,7 @@ begin
         from due_queues(at_rank, v, done, dry, kinds, storages, hosts, few) d;
       exit when ids is null;
       n := cardinality(ids);
-      others := n > 1 and (few or n < 16);
+      others := n > 1 and (few or n < 64);
       places := left_over;
       if n > 1 and few then
         places := greatest(1, least(
@@ -204,7 +204,7 @@ begin
         sooner := places;
         if not progress then
           sooner := 1;  -- each left its place to another
-        elsif few and n < 16 and tries > 0 then
+        elsif few and n < 64 and looks > 0 then
           buckets := '{}';
           if cardinality(kinds || storages || hosts) < cardinality(kinds_0 || storages_0 || hosts_0) then
             -- A bucket that is full ends only queues that have no other lane.
@@ -219,7 +219,7 @@ begin
           sooner := first_end(places, starts, weights, quotas, gots, lasts, buckets, counted, room_0, room);
         end if;
         exit when sooner >= places;
-        tries := tries - 1; places := sooner;
+        looks := looks - n; places := sooner;
         room := room_0; kinds := kinds_0; storages := storages_0; hosts := hosts_0; dry := dry_0; picked := null;
         at_hosts := at_hosts_0; at_lanes := at_lanes_0;
       end loop;
@@ -239,7 +239,7 @@ begin
              cursor_host = coalesce(at_hosts[array_position(ids, id)], cursor_host),
              cursor_lane = coalesce(greatest(at_lanes[array_position(ids, id)], 0), cursor_lane)
        where case
-               when array_position(ids, id) is null then step > 0 and cursor_lane >= 0 and (n < 16 or tag < starts[n])
+               when array_position(ids, id) is null then step > 0 and cursor_lane >= 0 and (n < 64 or tag < starts[n])
                else tag <> tags[array_position(ids, id)] or cursor_host <> at_hosts[array_position(ids, id)]
                  or cursor_lane < 0 or cursor_lane <> at_lanes[array_position(ids, id)]
              end;
