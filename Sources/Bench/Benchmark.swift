@@ -9,7 +9,7 @@ package struct Benchmark: Sendable {
   package var run: @Sendable (BenchContext) async throws -> Void
 
   package static let all: [Benchmark] = [
-    .engine, .largeFile, .tls, .far, .hosts, .smallFiles, .batch, .noop, .backlog, .memory, .limited,
+    .engine, .largeFile, .tls, .far, .hosts, .smallFiles, .batch, .noop, .claims, .backlog, .memory, .limited,
   ]
 }
 
