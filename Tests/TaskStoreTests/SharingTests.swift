@@ -45,7 +45,7 @@ import Testing
       let ledger = fleet.ledger
       let unfair = ledger.unfairWindows()
       #expect(unfair == [], "\(fleet.description)")
-      #expect(ledger.longestWait <= patience, "\(fleet.description)")
+      #expect(ledger.longestWait <= patience + 1e-6, "\(fleet.description)")
     }
   }
 }
