@@ -78,9 +78,9 @@ end $$;
 -- The functions below that have no settings, and those in the next file, are parts of `claim_tasks`, and are planned
 -- under its settings. PostgreSQL inlines those in SQL into the statements that call them.
 
--- Up to 64 queues that are due, the lowest tag first; among equal tags, the queue that was served longest ago. `hosts`
--- has the hosts with room, if `few` is true. `dry`: lanes that this claim has emptied, which are on until it ends. A
--- queue is never owed more than 8 tasks.
+-- The first queues that are due, the lowest tag first; among equal tags, the queue that was served longest ago: up to 64,
+-- or 16 if `few` is false. `hosts` has the hosts with room, if `few` is true. `dry`: lanes that this claim has emptied,
+-- which are on until it ends. A queue is never owed more than 8 tasks.
 create function due_queues(
   at_rank smallint, v float8, done int[], dry int[], kinds int[], storages int[], hosts int[], few boolean)
 returns table (id int, start float8, weight float8, cursor_host int, cursor_lane int, room int)
@@ -106,7 +106,7 @@ language sql stable as $$
                 and r.kind_id = any(kinds) and r.storage_id = any(storages) and r.source_storage_id = any(storages)
                 and (select h.used < h.run_limit from bucket h where h.id = r.host_id))
          end
-   limit 64
+   limit case when few then 64 else 16 end
 $$;
 
 -- Up to `fan` lanes of a queue that have room, behind (after_host, after_lane), in the order of the queue's ring: by
@@ -308,11 +308,11 @@ end $$;
 --
 -- All due queues have earned the tasks that were taken, by weight. A queue that got less than its quota was due until
 -- there was no more room: it keeps what it was owed, or one task, and the virtual time follows the queues that went on.
--- If 64 queues are listed, more may be due: then the virtual time is the lowest start, which cannot be ahead of any of
--- them.
+-- If more queues may be due than are listed (not `whole`), the virtual time is the lowest start, which cannot be ahead of
+-- any of them.
 create function advance(
   inout v float8, starts float8[], out tags float8[], weights float8[], quotas int[], gots int[], due int[],
-  out step float8)
+  whole boolean, out step float8)
 language plpgsql as $$
 declare
   n      int    := cardinality(starts);
@@ -326,7 +326,7 @@ begin
   tags := starts;
   foreach i in array due loop
     weight := weight + weights[i]; taken := taken + gots[i];
-    lowest := least(lowest, starts[i] - case when n < 64 then 1 / weights[i] else 0 end);
+    lowest := least(lowest, starts[i] - case when whole then 1 / weights[i] else 0 end);
     tags[i] := starts[i] + gots[i] / weights[i];
     if gots[i] >= quotas[i] then
       slowest := least(slowest, tags[i] - 1 / weights[i]);
@@ -339,7 +339,7 @@ begin
 
   before := v;
   v := greatest(v, lowest);
-  if n < 64 then
+  if whole then
     v := v + taken / weight;
     if slowest < 'Infinity' then
       v := greatest(v, slowest);
@@ -349,7 +349,7 @@ begin
   for i in 1..n loop
     if i <> all(due) then
       tags[i] := tags[i] + step;
-    elsif n < 64 and gots[i] < quotas[i] then
+    elsif whole and gots[i] < quotas[i] then
       tags[i] := greatest(tags[i], v - greatest(before - starts[i], 1 / weights[i]));
     end if;
   end loop;

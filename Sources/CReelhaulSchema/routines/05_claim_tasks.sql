@@ -93,6 +93,7 @@ declare
   gots       int[];           lasts   boolean[];
   places     int;             rest    int;                        -- of the round; what is left of them
   others     boolean;
+  whole      boolean;                                             -- all due queues are listed
   part       record;
   progress   boolean;
   due        int[];           ended   int[];
@@ -163,7 +164,8 @@ begin
         from due_queues(at_rank, v, done, dry, kinds, storages, hosts, few) d;
       exit when ids is null;
       n := cardinality(ids);
-      others := n > 1 and (few or n < 64);
+      whole := n < case when few then 64 else 16 end;
+      others := n > 1 and (few or whole);
       places := left_over;
       if n > 1 and few then
         places := greatest(1, least(
@@ -204,7 +206,7 @@ begin
         sooner := places;
         if not progress then
           sooner := 1;  -- each left its place to another
-        elsif few and n < 64 and looks > 0 then
+        elsif few and whole and looks > 0 then
           buckets := '{}';
           if cardinality(kinds || storages || hosts) < cardinality(kinds_0 || storages_0 || hosts_0) then
             -- A bucket that is full ends only queues that have no other lane.
@@ -232,14 +234,14 @@ begin
       end loop;
 
       select p.v, p.step, p.tags into v, step, tags
-        from advance(v, starts, weights, quotas, gots, due) p;
+        from advance(v, starts, weights, quotas, gots, due, whole) p;
       update queue
          set tag = case when array_position(ids, id) is null then tag + step else tags[array_position(ids, id)] end,
              start = case when gots[array_position(ids, id)] > 0 then v else start end,
              cursor_host = coalesce(at_hosts[array_position(ids, id)], cursor_host),
              cursor_lane = coalesce(greatest(at_lanes[array_position(ids, id)], 0), cursor_lane)
        where case
-               when array_position(ids, id) is null then step > 0 and cursor_lane >= 0 and (n < 64 or tag < starts[n])
+               when array_position(ids, id) is null then step > 0 and cursor_lane >= 0 and (whole or tag < starts[n])
                else tag <> tags[array_position(ids, id)] or cursor_host <> at_hosts[array_position(ids, id)]
                  or cursor_lane < 0 or cursor_lane <> at_lanes[array_position(ids, id)]
              end;
