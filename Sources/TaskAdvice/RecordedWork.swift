@@ -6,8 +6,8 @@ import TransferEngine
 package enum RecordedWork: Equatable {
   /// A download: the byte ranges on stable storage.
   case ranges(ByteRanges, size: Int64?)
-  /// An upload or copy of `size` bytes: what its destination had confirmed, which is sent in parts of `part` bytes.
-  case parts(ByteRanges, part: Int64, size: Int64)
+  /// An upload or copy of `size` bytes: what its destination had confirmed, and the parts in which it is sent.
+  case parts(ByteRanges, UploadPlan, size: Int64)
 
   /// Nil for other kinds, and for a checkpoint that this program cannot read.
   package init?(_ checkpoint: Checkpoint, of kind: TaskKind) {
@@ -17,32 +17,21 @@ package enum RecordedWork: Equatable {
       self = .ranges(download.done, size: download.identity.size)
     case .upload, .copy:
       guard let upload = try? UploadCheckpoint(checkpoint), upload.session != nil else { return nil }
-      self = .parts(upload.done, part: upload.plan.segmentSize, size: upload.identity.size)
+      self = .parts(upload.done, upload.plan, size: upload.identity.size)
     default: return nil
     }
-  }
-
-  /// How many of all parts are wholly there.
-  package static func wholeParts(of done: ByteRanges, part: Int64, size: Int64) -> (done: Int64, count: Int64) {
-    let count = max(1, size / part + (size % part == 0 ? 0 : 1))
-    let whole = done.ranges.reduce(Int64(0)) { sum, range in
-      let end = range.upperBound >= size ? count : range.upperBound / part
-      return sum + max(0, end - (range.lowerBound / part + (range.lowerBound % part == 0 ? 0 : 1)))
-    }
-    return (min(count, whole), count)
   }
 
   func write(to json: inout JSONWriter) {
     switch self {
     case .ranges(let done, _): Self.write(done, to: &json)
-    case .parts(let done, let part, let size):
+    case .parts(let done, let plan, let size):
       Self.write(done, to: &json)
-      let parts = Self.wholeParts(of: done, part: part, size: size)
       json.name("parts")
       json.object { json in
-        json.member("done", parts.done)
-        json.member("count", parts.count)
-        json.member("size", part)
+        json.member("done", plan.segments(in: done, of: size))
+        json.member("count", plan.segments(of: size))
+        json.member("size", plan.segmentSize)
       }
     }
   }

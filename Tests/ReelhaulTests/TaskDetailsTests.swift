@@ -48,11 +48,12 @@ import TransferEngine
     // The last part is shorter, and one is there in part.
     sent.insert(48 << 20..<50 << 20)
     sent.insert(32 << 20..<34 << 20)
-    let parts = RecordedWork.parts(sent, part: 8 << 20, size: 50 << 20)
+    let plan = UploadPlan(segmentSize: 8 << 20, parallel: 4)
+    let parts = RecordedWork.parts(sent, plan, size: 50 << 20)
     #expect(line("parts", parts)?.hasSuffix("4 of 7, of 8.0 MiB") == true)
     let upload = "[" + String(repeating: "#", count: 24) + String(repeating: ".", count: 8) + "##" + "..............##]"
     #expect(line("map", parts)?.hasSuffix(upload) == true)
-    #expect(line("map", .parts(ByteRanges(), part: 8 << 20, size: 50 << 20)) == nil)
+    #expect(line("map", .parts(ByteRanges(), plan, size: 50 << 20)) == nil)
   }
 
   /// An empty column has no information.

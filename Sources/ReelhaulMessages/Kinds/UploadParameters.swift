@@ -168,7 +168,7 @@ extension UploadParameters {
         throw InvalidTask("parameters.metadata", "the value of \(name) is too long or has control characters")
       }
       // They are header fields there, and each store makes something else of other characters.
-      guard !isHeader || value.utf8.allSatisfy({ $0 < 0x80 }) else {
+      guard !isHeader || value.allSatisfy(\.isASCII) else {
         throw InvalidTask("parameters.metadata", "the value of \(name) has other characters than ASCII, which S3 needs")
       }
       let lowercased = name.lowercased()

@@ -25,8 +25,7 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
   private let shared = Lock(Shared())
   private var local: [Work] = []
   /// Jobs of tasks with the priority `utility` or a lower one, of which a poll never waits for many.
-  private var patient: [UnownedJob] = []
-  private var patientNext = 0
+  private var patient: ArraySlice<UnownedJob> = []
   private let uv: UnsafeMutablePointer<uv_loop_t>
   private let wake: LoopHandle<uv_async_t>
   private let prepare: LoopHandle<uv_prepare_t>
@@ -39,8 +38,8 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
 
   /// The rounds of work between two polls. Remaining work waits for one poll that does not block.
   private static let rounds = 8
-  /// For how many milliseconds patient jobs run, and then rest if some are left.
-  private static let slice: (work: Int64, rest: UInt64) = (1, 1)
+  /// For how many milliseconds patient jobs run, and then rest for as long if some are left.
+  private static let slice: UInt64 = 1
 
   package init(name: String) {
     self.name = name
@@ -160,20 +159,15 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
   }
 
   private func runPatient() {
-    guard !patient.isEmpty else { return }
-    let end = Clocks.boottime() + Self.slice.work * 1_000_000
-    repeat {
-      run(patient[patientNext])
-      patientNext += 1
-    } while patientNext < patient.count && Clocks.boottime() < end
-    if patientNext == patient.count || patientNext >= 1024 {
-      patient.removeFirst(patientNext)
-      patientNext = 0
+    let end = Clocks.boottime() + Int64(Self.slice) * 1_000_000
+    while let job = patient.popFirst() {
+      run(job)
+      guard Clocks.boottime() < end else { break }
     }
     guard !patient.isEmpty else { return }
     isResting = true
     uv_update_time(uv)
-    uv_timer_start(rest.pointer, { EventLoop.of($0!.pointee.loop).isResting = false }, Self.slice.rest, 0)
+    uv_timer_start(rest.pointer, { EventLoop.of($0!.pointee.loop).isResting = false }, Self.slice, 0)
   }
 
   private func didPoll() {

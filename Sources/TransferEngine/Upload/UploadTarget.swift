@@ -78,8 +78,21 @@ package struct UploadPlan: Hashable, Sendable {
   }
 
   /// At least one: an empty file is one empty segment.
-  package func segments(of size: Int64) -> Int {
-    max(1, Int((size + segmentSize - 1) / max(1, segmentSize)))
+  package func segments(of size: Int64) -> Int { max(1, segments(before: size)) }
+
+  /// How many segments of a file of `size` bytes are wholly in `ranges`.
+  package func segments(in ranges: ByteRanges, of size: Int64) -> Int {
+    ranges.ranges.reduce(0) { sum, range in
+      // The last segment may be shorter.
+      let end = range.upperBound >= size ? segments(of: size) : Int(range.upperBound / segmentSize)
+      return sum + max(0, end - segments(before: range.lowerBound))
+    }
+  }
+
+  /// How many segments begin before this offset.
+  private func segments(before offset: Int64) -> Int {
+    let (whole, rest) = offset.quotientAndRemainder(dividingBy: max(1, segmentSize))
+    return Int(whole) + (rest == 0 ? 0 : 1)
   }
 
   package func range(of segment: Int, size: Int64) -> Range<Int64> {

@@ -4,6 +4,7 @@ import ReelhaulMessages
 import TaskAdvice
 import TaskCore
 import TaskStore
+import TransferEngine
 import WorkerOptions
 
 /// Everything about a task, one field per line.
@@ -94,9 +95,9 @@ enum TaskDetails {
     switch report.recorded {
     case .ranges(let done, let size?) where size > 0 && !done.isEmpty:
       return [("map", map(done, of: size))]
-    case .parts(let done, let part, let size) where size > part:
-      let parts = RecordedWork.wholeParts(of: done, part: part, size: size)
-      let row = ("parts", "\(parts.done) of \(parts.count), of \(ByteCount(part))")
+    case .parts(let done, let plan, let size) where plan.segments(of: size) > 1:
+      let count = "\(plan.segments(in: done, of: size)) of \(plan.segments(of: size))"
+      let row = ("parts", "\(count), of \(ByteCount(plan.segmentSize))")
       return done.isEmpty ? [row] : [row, ("map", map(done, of: size))]
     default: return []
     }
