@@ -72,6 +72,9 @@ import Testing
       ("GET / HTTP/1.1\r\n\r\n", 400), ("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400),
       ("GET / HTTP/2.0\r\nHost: a\r\n\r\n", 505), ("GET / HTTP/1.1\nHost: a\n\n", 400),
       ("GET /\u{1}x HTTP/1.1\r\nHost: a\r\n\r\n", 400), ("\(get)X : a\r\n\r\n", 400), ("\(get)X: a\r\n b\r\n\r\n", 400),
+      ("\(get)Authorization: Bearer a\r\nAuthorization: Bearer b\r\n\r\n", 400),
+      ("\(post)Content-Type: text/plain\r\ncontent-type: application/json\r\n\r\n", 400),
+      ("GET http://b/ HTTP/1.1\r\nHost: a\r\n\r\n", 400), ("GET http://u@a/ HTTP/1.1\r\nHost: a\r\n\r\n", 400),
       ("\(get)X:\r\n b\r\n\r\n", 400), ("\(get)X:\r\n\tb\r\n\r\n", 400), ("\(get)\n", 400), ("\(get)X: a\n\r\n", 400),
       ("\(get)X: a\u{0}b\r\n\r\n", 400), ("G@T / HTTP/1.1\r\nHost: a\r\n\r\n", 501),
       ("\(post)Content-Length: 1\r\nContent-Length: 2\r\n\r\nab", 400),
@@ -134,6 +137,19 @@ import Testing
       let bodies = client.receive().components("\r\n\r\n").dropFirst().map { $0.prefix { $0 != "H" } }
       #expect(bodies.count == 51 && bodies.last == "GET /last ")
       #expect(bodies.dropLast().enumerated().allSatisfy { $1 == "POST /\($0) \($0 % 10)x" })
+    }
+  }
+
+  @Test("a target may be the whole URL of its host")
+  func wholeURL() async throws {
+    try await serve { port, _, _ in
+      for (target, path) in [
+        ("http://a/x?y=http://b/", "/x?y=http://b/"), ("HTTPS://A", "/"), ("http://a?y", "/?y"), ("/x://a", "/x://a"),
+      ] {
+        let client = try RawClient(port: port)
+        client.send("GET \(target) HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        #expect(client.receive().hasSuffix("\r\n\r\nGET \(path) "))
+      }
     }
   }
 

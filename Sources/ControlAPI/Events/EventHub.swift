@@ -74,8 +74,11 @@ package actor EventHub {
     clients[ObjectIdentifier(client)] = client
     idle?.cancel()
     idle = nil
-    if reading == nil { reading = loop.task { [self] in await readEvents() } }
-    if client.wantsProgress, sampling == nil { sampling = loop.task { [self] in await readProgress() } }
+    // The stream that opens them is patient. They are not: they read for all.
+    if reading == nil { reading = loop.task(priority: .medium) { [self] in await readEvents() } }
+    if client.wantsProgress, sampling == nil {
+      sampling = loop.task(priority: .medium) { [self] in await readProgress() }
+    }
   }
 
   func leave(_ client: Client) {

@@ -2,7 +2,7 @@
 package struct HTTPRequest: Sendable {
   /// In upper case, such as `GET`.
   package var method: String
-  /// As it was sent: path and query.
+  /// Path and query, as they were sent.
   package var target: String
   package var headers: HTTPFields
   package var body: [UInt8]

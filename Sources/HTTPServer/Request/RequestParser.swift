@@ -214,6 +214,8 @@ final class RequestParser: @unchecked Sendable {
     guard major == 1, minor <= 1 else { return fail(505, "only HTTP/1.0 and HTTP/1.1 are spoken") }
     let hosts = headers.all("host")
     guard hosts.count == 1 || (hosts.isEmpty && minor == 0) else { return fail(400, "there must be one Host") }
+    for name in Self.single where headers.all(name).count > 1 { return fail(400, "there is more than one \(name)") }
+    guard shortenTarget(for: hosts.first) else { return fail(400, "the target names another host than Host does") }
     if let coding = headers["transfer-encoding"] {
       guard minor == 1 else { return fail(400, "HTTP/1.0 has no Transfer-Encoding") }
       guard coding.lowercased() == "chunked", headers.all("transfer-encoding").count == 1 else {
@@ -234,6 +236,19 @@ final class RequestParser: @unchecked Sendable {
       return 0
     }
     return Int32(HPE_PAUSED.rawValue)
+  }
+
+  /// Fields of which two would leave it to chance which one counts.
+  private static let single = ["Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID"]
+
+  /// Leaves the path of a target that is a whole URL (RFC 9112, 3.2.2). Returns whether it is one of `host`.
+  private func shortenTarget(for host: String?) -> Bool {
+    guard target.first != UInt8(ascii: "/"), let scheme = target.firstRange(of: Array("://".utf8)) else { return true }
+    let rest = target[scheme.upperBound...]
+    let authority = rest.prefix { $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") }
+    let path = rest[authority.endIndex...]
+    target = (path.first == UInt8(ascii: "/") ? [] : [UInt8(ascii: "/")]) + path
+    return host.map { String(decoding: authority, as: UTF8.self).lowercased() == $0.lowercased() } ?? true
   }
 
   private func chunk() -> Int32 {
