@@ -9,18 +9,7 @@ package enum TextFile {
 
   /// The same, but as bytes, which need not be UTF-8.
   package static func bytes(of path: String, limit: Int = 1 << 20) throws(SystemError) -> [UInt8] {
-    let file = try FileDescriptor.open(path, O_RDONLY)
-    var buffer = [UInt8](repeating: 0, count: limit + 1)
-    var count = 0
-    do {
-      count = try buffer.withUnsafeMutableBytes { try file.read(into: $0, at: 0) }
-    } catch let error as SystemError {
-      throw error
-    } catch {
-      throw SystemError(errno: EIO, operation: "read \(path)")
-    }
-    guard count <= limit else { throw SystemError(errno: EFBIG, operation: "read \(path)") }
-    return Array(buffer[..<count])
+    try FileDescriptor.open(path, O_RDONLY).contents(limit: limit)
   }
 
   /// Replaces the file atomically. `mode` is that of chmod(2).

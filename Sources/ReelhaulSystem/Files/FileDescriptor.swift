@@ -72,14 +72,22 @@ package struct FileDescriptor: ~Copyable, Sendable {
     return done
   }
 
-  /// The whole content of a small file.
-  package borrowing func contents() throws(SystemError) -> [UInt8] {
-    var bytes = [UInt8](repeating: 0, count: Int(try size()))
-    let result: Result<Int, SystemError> = bytes.withUnsafeMutableBytes { buffer in
-      do throws(SystemError) { return .success(try read(into: buffer, at: 0)) } catch { return .failure(error) }
-    }
-    // The file may have become shorter since its size was read.
-    return Array(bytes[..<(try result.get())])
+  /// The whole content of a small file. Throws `EFBIG` if it is longer than `limit` bytes.
+  package borrowing func contents(limit: Int = .max) throws(SystemError) -> [UInt8] {
+    var bytes: [UInt8] = []
+    var piece = [UInt8](repeating: 0, count: 64 << 10)
+    var count = 0
+    repeat {
+      let result: Result<Int, SystemError> = piece.withUnsafeMutableBytes { buffer in
+        do throws(SystemError) { return .success(try read(into: buffer, at: Int64(bytes.count))) } catch {
+          return .failure(error)
+        }
+      }
+      count = try result.get()
+      bytes += piece[..<count]
+      guard bytes.count <= limit else { throw SystemError(errno: EFBIG, operation: "read \(path)") }
+    } while count == piece.count
+    return bytes
   }
 
   /// Blocks until the data, and the metadata needed to read it, are on stable storage.

@@ -21,21 +21,6 @@ package final class PeerProcess: Sendable {
   /// A file of `Tests/Reference`.
   static func script(_ name: String) -> String { "\(package)/Tests/Reference/\(name)" }
 
-  /// Runs a program to its end and returns what it printed. Throws if it fails.
-  static func output(_ name: String, _ arguments: [String], environment: [String: String] = [:]) async throws -> String
-  {
-    let directory = try TemporaryDirectory(prefix: "reelhaul-peer")
-    var options = ChildProcess.Options()
-    options.environment = environment
-    options.stdout = "\(directory.path)/out"
-    options.stderr = "\(directory.path)/err"
-    let status = await (try ChildProcess(executable(name), arguments, options)).wait()
-    guard status == .exited(0) else {
-      throw TestFleetError("\(arguments): \(status): \(try TextFile.read("\(directory.path)/err"))")
-    }
-    return try TextFile.read("\(directory.path)/out")
-  }
-
   /// Starts a program and returns once it accepts connections. Another process can take a free port before it, so a
   /// few are tried.
   ///

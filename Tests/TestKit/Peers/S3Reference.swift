@@ -29,9 +29,7 @@ package struct S3Reference: Sendable {
       "AWS_EC2_METADATA_DISABLED": "true", "AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
     ]
     environment["AWS_SESSION_TOKEN"] = account.sessionToken
-    let text = try await PeerProcess.output(
-      "python", [PeerProcess.script("s3.py"), command] + arguments, environment: environment)
-    return text.split(separator: "\n").map {
+    return try await ReferenceProgram.run("s3.py", [command] + arguments, environment: environment).map {
       $0.split(separator: "\t", omittingEmptySubsequences: false).map(String.init)
     }
   }

@@ -14,7 +14,6 @@ package enum TusReference {
   }
 
   private static func run(_ command: String, _ arguments: [String]) async throws -> String {
-    let text = try await PeerProcess.output("python", [PeerProcess.script("tus.py"), command] + arguments)
-    return String(text.split(separator: "\n").last ?? "")
+    try await ReferenceProgram.run("tus.py", [command] + arguments).last ?? ""
   }
 }

@@ -60,7 +60,7 @@ struct FarServerTests {
   @Test("a host gets no more connections than its limit, whatever the number of tasks", arguments: [1, 4, 12])
   func aHostIsLimited(tasks: Int) async throws {
     try await download(
-      .init(rate: 8 << 20), hostConnections: 6, size: tasks == 1 ? Self.size : 5 << 20, tasks: tasks
+      .init(rate: 2 << 20), hostConnections: 6, size: tasks == 1 ? Self.size : 5 << 20, tasks: tasks
     ) { _, proxy in
       // The proxy may see the end of a connection after the beginning of the next.
       #expect(proxy.most <= 6 + 2)
