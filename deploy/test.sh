@@ -38,6 +38,9 @@ if [ $# -gt 0 ]; then
   exit
 fi
 
+# Apache Kafka is started often and lives for seconds.
+export JAVA_TOOL_OPTIONS="-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
 say "Test: what is pure, in parallel"
 measured='^HTTPServerTests\.(HTTPHard|ParserFuzz)Tests' # They look at the memory of the whole process.
 parts='^(ControlAPI|Curl|Kafka|OTLP|Postgres|ReelhaulClient|ReelhaulWorker|Worker)Tests\.'
