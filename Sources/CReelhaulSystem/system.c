@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <linux/fs.h>
 #include <linux/magic.h>
 #include <linux/openat2.h>
@@ -143,12 +142,14 @@ uint32_t rh_crc32c(uint32_t crc, const void *data, size_t length) {
   return ~crc;
 }
 
-// Between fork and exec only async-signal-safe calls are allowed. A failure is reported through the pipe.
+// Runs in the memory of the parent, so it makes system calls only: glibc's setuid, for one, would wait for the parent's
+// other threads.
 static int become(const rh_spawn *request, pid_t parent) {
+  // No handler of the parent may run here.
+  for (int number = 1; number < NSIG; number++) signal(number, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
-  for (int number = 1; number < NSIG; number++) signal(number, SIG_DFL);
   // Ctrl-C in a terminal is for the parent only, which ends its children in order.
   if (setpgid(0, 0) != 0) return errno;
   if (request->out) {
@@ -159,8 +160,9 @@ static int become(const rh_spawn *request, pid_t parent) {
     int fd = open(request->err, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (fd < 0 || dup2(fd, 2) < 0) return errno;
   }
-  if (request->gid != (gid_t)-1 && (setgroups(0, NULL) != 0 || setgid(request->gid) != 0)) return errno;
-  if (request->uid != (uid_t)-1 && setuid(request->uid) != 0) return errno;
+  if (request->gid != (gid_t)-1 && (syscall(SYS_setgroups, 0, NULL) != 0 || syscall(SYS_setgid, request->gid) != 0))
+    return errno;
+  if (request->uid != (uid_t)-1 && syscall(SYS_setuid, request->uid) != 0) return errno;
   if (request->directory && chdir(request->directory) != 0) return errno;
   // After setuid, because setuid clears the death signal.
   if (request->death_signal && rh_die_with_parent(request->death_signal, parent) != 0) return errno;
@@ -168,31 +170,22 @@ static int become(const rh_spawn *request, pid_t parent) {
   return errno;
 }
 
+// With fork, the kernel would copy the page tables of all memory, for a child that leaves it at once.
 int rh_spawn_process(const rh_spawn *request) {
-  int fds[2];
-  if (pipe2(fds, O_CLOEXEC) != 0) return -errno;
-  pid_t parent = getpid(), child = fork();
-  if (child < 0) {
-    int failure = errno;
-    close(fds[0]);
-    close(fds[1]);
-    return -failure;
-  }
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  volatile int failure = 0;
+  pid_t parent = getpid(), child = vfork();
   if (child == 0) {
-    int failure = become(request, parent);
-    (void)!write(fds[1], &failure, sizeof failure);
+    failure = become(request, parent);
     _exit(127);
   }
-  close(fds[1]);
-  int failure = 0;
-  ssize_t count;
-  while ((count = read(fds[0], &failure, sizeof failure)) < 0 && errno == EINTR) {}
-  close(fds[0]);
-  if (count == (ssize_t)sizeof failure) {
-    waitpid(child, NULL, 0);
-    return -failure;
-  }
-  return child;
+  if (child < 0) failure = errno;
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  if (failure == 0) return child;
+  if (child > 0) waitpid(child, NULL, 0);
+  return -failure;
 }
 
 int rh_terminal_columns(int fd) {

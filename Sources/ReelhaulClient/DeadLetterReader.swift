@@ -148,7 +148,7 @@ package actor DeadLetterReader: DeadLetterSource {
   private func alone<Result: Sendable>(
     _ body: @Sendable (TopicTail) async throws(KafkaError) -> Result
   ) async throws(ReelhaulClientError) -> Result {
-    while isBusy { await withCheckedContinuation { waiting.append($0) } }
+    while isBusy { await withCheckedContinuation { if isBusy { waiting.append($0) } else { $0.resume() } } }
     isBusy = true
     defer {
       isBusy = false

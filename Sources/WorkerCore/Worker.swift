@@ -165,8 +165,9 @@ package actor Worker {
   /// Waits for the end of the drain and returns the exit code: 0, ``DrainMachine/unfinished``, or
   /// ``WorkerProcess/misconfigured``.
   package func finished() async -> Int32 {
-    if let exitCode { return exitCode }
-    return await withCheckedContinuation { waiters.append($0) }
+    await withCheckedContinuation { waiter in
+      if let exitCode { waiter.resume(returning: exitCode) } else { waiters.append(waiter) }
+    }
   }
 
   /// How many tasks run here.

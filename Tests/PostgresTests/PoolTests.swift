@@ -55,6 +55,21 @@ struct PoolTests {
     }
   }
 
+  @Test("closing the pool ends, whenever its connections come back", .timeLimit(.minutes(1)))
+  func itsEndMissesNoConnection() async throws {
+    let configuration = try PostgresConfiguration.patient(url: try await TestPostgres.shared.database())
+    let loop = EventLoop(name: "test")
+    for _ in 0..<200 {
+      let pool = PostgresPool(loop: loop, configuration: configuration, size: 1)
+      _ = try await pool.query("SELECT 1")
+      let calls = (0..<3).map { _ in loop.task { _ = try? await pool.query("SELECT 1") } }
+      if Bool.random() { await Task.yield() }
+      await pool.close()
+      for call in calls { _ = await call.result }
+    }
+    await Task.detached { loop.shutdown() }.value
+  }
+
   @Test("closing the pool ends running calls without waiting for the server")
   func itsEndWaitsForNoAnswer() async throws {
     let call = Lock<Task<PostgresError?, Never>?>(nil)

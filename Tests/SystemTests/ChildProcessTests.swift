@@ -39,10 +39,32 @@ import Testing
     sleeper.kill(SIGKILL)
   }
 
-  @Test("starting a program that does not exist throws an error")
+  @Test("starting a program, or in a directory, that does not exist throws an error")
   func aMissingProgramIsAnError() throws {
     #expect(throws: SystemError(errno: ENOENT, operation: "start no-such-program")) {
       _ = try ChildProcess("no-such-program")
+    }
+    var options = ChildProcess.Options()
+    options.workingDirectory = "/no-such-directory"
+    #expect(throws: SystemError(errno: ENOENT, operation: "start true")) {
+      _ = try ChildProcess("true", [], options)
+    }
+  }
+
+  @Test("a child blocks no signal, leads its own group, and is of the user that was asked for")
+  func aChildIsItsOwn() async throws {
+    var options = ChildProcess.Options()
+    let isRoot = getuid() == 0
+    if isRoot { options.user = (65534, 65534) }
+    let text = try await output(
+      "grep -E '^(SigBlk|Groups|Uid|Gid)' /proc/$$/status; cut -d' ' -f5 /proc/$$/stat; echo $$", options)
+    let lines = text.split(separator: "\n").map { $0.split(whereSeparator: \.isWhitespace).map(String.init) }
+    #expect(lines.contains(["SigBlk:", "0000000000000000"]))
+    #expect(lines.suffix(2).first == lines.last)
+    if isRoot {
+      #expect(lines.contains(["Uid:"] + Array(repeating: "65534", count: 4)))
+      #expect(lines.contains(["Gid:"] + Array(repeating: "65534", count: 4)))
+      #expect(lines.contains(["Groups:"]))
     }
   }
 

@@ -54,6 +54,29 @@ import Testing
     }
   }
 
+  @Test("a call that comes while a task of another executor goes to sleep wakes it", .timeLimit(.minutes(1)))
+  func noCallIsLost() async throws {
+    try await withLoop { loop in
+      for _ in 0..<20 {
+        let wakeup = Wakeup(loop: loop)
+        let (isHeld, isQueued) = (Lock(true), Lock(0))
+        loop.execute { while isHeld.withLock({ $0 }) { usleep(100) } }
+        // Both are in the loop's queue, in this order, when it goes on.
+        let sleeper = Task.detached {
+          isQueued.withLock { $0 += 1 }
+          await wakeup.sleep(until: nil)
+        }
+        while isQueued.withLock({ $0 }) < 1 { usleep(100) }
+        usleep(1000)
+        let caller = Task.detached { await wakeup.call() }
+        usleep(1000)
+        isHeld.withLock { $0 = false }
+        await sleeper.value
+        await caller.value
+      }
+    }
+  }
+
   @Test("patient tasks come after the others, and keep neither timers nor each other from running")
   func patience() async throws {
     try await withLoop { loop in

@@ -33,7 +33,7 @@ import Testing
     private var waiting: [CheckedContinuation<Void, Never>] = []
 
     func pass() async {
-      if !isOpen { await withCheckedContinuation { waiting.append($0) } }
+      await withCheckedContinuation { if isOpen { $0.resume() } else { waiting.append($0) } }
     }
 
     func open() {

@@ -139,7 +139,7 @@ package struct OperationPreview: Sendable {
       preview.add(try await store.find(ids, before: operation.createdAt, queues: operation.queues), operation)
     case .filter:
       let deadline = BootInstant.now + time
-      var position: TaskPosition? = operation.start
+      var position: TaskCursor? = operation.start
       while let next = position {
         let walk = try await store.walk(operation.reach, before: next, limit: 2000)
         preview.add(walk.tasks, operation)
@@ -170,7 +170,7 @@ extension TaskOperation {
   }
 
   /// Where its walk begins: before all tasks that are as young as itself.
-  package var start: TaskPosition { TaskPosition(createdAt: createdAt, id: UniqueID(high: 0, low: 0)) }
+  package var start: TaskCursor { TaskCursor(createdAt: createdAt, id: UniqueID(high: 0, low: 0)) }
 
   /// Its filter, less what it may not or cannot touch.
   var reach: OperationFilter {

@@ -46,7 +46,7 @@ package final class HTTPStream: @unchecked Sendable {
   package func flush() async -> Bool {
     if unsent > 0, !stream.isClosed {
       waiting(true)
-      await withCheckedContinuation { waiter = $0 }
+      await withCheckedContinuation { if unsent == 0 { $0.resume() } else { waiter = $0 } }
       waiting(false)
     }
     return !stream.isClosed

@@ -95,7 +95,11 @@ package actor PostgresConnection {
     lastID += 1
     let id = lastID
     let outcome = await withTaskCancellationHandler {
-      await withCheckedContinuation { start(Operation(id: id, request: request, continuation: $0)) }
+      await withCheckedContinuation { continuation in
+        start(Operation(id: id, request: request, continuation: continuation))
+        // Canceled before the start, when the handler had nothing to interrupt.
+        if Task.isCancelled, !request.ignoresCancellation { interrupt(id, with: .canceledCall) }
+      }
     } onCancel: {
       guard !request.ignoresCancellation else { return }
       loop.execute { self.assumeIsolated { $0.interrupt(id, with: .canceledCall) } }
@@ -141,7 +145,10 @@ package actor PostgresConnection {
         $0.endConnecting(PostgresError(.connection, "no answer from \($0.configuration.target) within \(timeout)"))
       }
     }
-    let failure = await withCheckedContinuation { continuation in
+    let failure = await withCheckedContinuation { (continuation: CheckedContinuation<PostgresError?, Never>) in
+      guard !isClosed else {
+        return continuation.resume(returning: PostgresError(.unavailable, "the connection was closed"))
+      }
       connecting = continuation
       watch(for: .writable)
     }

@@ -48,6 +48,8 @@ actor PoolCore {
         waiters[id] = continuation
         perform(state.request(id, deadline: deadline))
         armTimer()
+        // Canceled before it waited, when the handler had nothing to cancel.
+        if Task.isCancelled { perform(state.cancel(id)) }
       }
     } onCancel: {
       loop.execute { self.assumeIsolated { $0.perform($0.state.cancel(id)) } }
@@ -75,7 +77,8 @@ actor PoolCore {
       attempt.cancel()
       await attempt.value
     }
-    if !state.lent.isEmpty { await withCheckedContinuation { closers.append($0) } }
+    // The state is read inside the closure, because the loop may run other work before it.
+    await withCheckedContinuation { if state.lent.isEmpty { $0.resume() } else { closers.append($0) } }
     resolving.abandon()
     canceling.abandon()
   }

@@ -25,8 +25,8 @@ package actor Wakeup {
     if let left, left <= .zero { return }
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
-        // Canceled between the check and here, when the handler had no sleeper to wake.
-        guard !Task.isCancelled else { return continuation.resume() }
+        // Called or canceled between the check and here, when there was no sleeper to wake.
+        guard !isCalled, !Task.isCancelled else { return continuation.resume() }
         sleeper = continuation
         guard let left else { return }
         timer = loop.timer(after: left) { [self] in assumeIsolated { $0.wake() } }

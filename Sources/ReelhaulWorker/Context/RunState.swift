@@ -241,10 +241,10 @@ actor AsyncGate {
   private var waiting: [CheckedContinuation<Void, Never>] = []
 
   func run<Result: Sendable>(_ body: @Sendable () async throws -> Result) async throws -> Result {
-    if isBusy {
-      await withCheckedContinuation { waiting.append($0) }
-    } else {
+    await withCheckedContinuation { turn in
+      if isBusy { return waiting.append(turn) }
       isBusy = true
+      turn.resume()
     }
     defer {
       if waiting.isEmpty { isBusy = false } else { waiting.removeFirst().resume() }

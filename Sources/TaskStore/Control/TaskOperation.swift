@@ -49,7 +49,7 @@ package struct TaskOperation: Hashable, Sendable {
 /// How far an operation is.
 package struct OperationProgress: Hashable, Sendable {
   /// The last task that was looked at, from the newest to the oldest; nil before the first.
-  package var position: TaskPosition?
+  package var position: TaskCursor?
   /// Of given ids: how many were looked at.
   package var lookedAt = 0
   package var isWalked = false
@@ -65,17 +65,6 @@ package struct OperationProgress: Hashable, Sendable {
   package var idle = Duration.zero
 
   package init() {}
-}
-
-/// A place in the order of tasks by creation.
-package struct TaskPosition: Hashable, Sendable {
-  package var createdAt: Timestamp
-  package var id: UniqueID
-
-  package init(createdAt: Timestamp, id: UniqueID) {
-    self.createdAt = createdAt
-    self.id = id
-  }
 }
 
 /// Selects the tasks of an operation. An empty list, and nil, match every task.
@@ -113,7 +102,7 @@ package struct FoundTask: Hashable, Sendable {
 package struct TaskWalk: Hashable, Sendable {
   package var tasks: [FoundTask] = []
   /// Where the next look begins; nil at the end.
-  package var next: TaskPosition?
+  package var next: TaskCursor?
 
   package init() {}
 }
@@ -138,7 +127,7 @@ package struct OperationStep: Hashable, Sendable {
   package var matched = 0
   /// The tasks that get none, by the code of the reason.
   package var refusals: [String: Int64] = [:]
-  package var position: TaskPosition?
+  package var position: TaskCursor?
   package var lookedAt = 0
   package var isAtEnd = false
 
@@ -161,7 +150,7 @@ package protocol OperationStore: Sendable {
     _ driver: UniqueID, seconds: Int, limit: Int, only: UniqueID?
   ) async throws -> [TaskOperation]
   /// Up to `limit` tasks before a position, from the newest on. Looks at a bounded number of tasks, so it may find fewer.
-  func walk(_ filter: OperationFilter, before position: TaskPosition, limit: Int) async throws -> TaskWalk
+  func walk(_ filter: OperationFilter, before position: TaskCursor, limit: Int) async throws -> TaskWalk
   /// The tasks among `ids` that exist, were created before `time`, and are in one of `queues` (nil for all).
   func find(_ ids: [UniqueID], before time: Timestamp, queues: [String]?) async throws -> [FoundTask]
   /// Returns false, and notes nothing, if the operation does not run or another driver has it.

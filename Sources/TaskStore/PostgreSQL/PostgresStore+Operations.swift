@@ -56,9 +56,7 @@ extension PostgresStore {
     }
   }
 
-  package func walk(
-    _ filter: OperationFilter, before position: TaskPosition, limit: Int
-  ) async throws -> TaskWalk {
+  package func walk(_ filter: OperationFilter, before position: TaskCursor, limit: Int) async throws -> TaskWalk {
     var labels: [String: String?] = [:]
     for label in filter.labels {
       let parts = label.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
@@ -67,15 +65,14 @@ extension PostgresStore {
     let page = try await find(
       TaskFilter(
         states: Set(filter.states), queues: Set(filter.queues), kinds: Set(filter.kinds), hosts: Set(filter.hosts),
-        codes: Set(filter.codes),
-        labels: labels, text: filter.text, createdAfter: filter.after, createdBefore: filter.before,
-        cursor: TaskCursor(createdAt: position.createdAt, id: position.id), limit: limit),
+        codes: Set(filter.codes), labels: labels, text: filter.text, createdAfter: filter.after,
+        createdBefore: filter.before, cursor: position, limit: limit),
       lookingAt: Self.examined)
     let states = try await states(of: page.tasks)
     var walk = TaskWalk()
     // A task that was removed meanwhile is gone.
     walk.tasks = page.tasks.compactMap { id in states[id].map { FoundTask(id: id, state: $0) } }
-    walk.next = page.next.map { TaskPosition(createdAt: $0.createdAt, id: $0.id) }
+    walk.next = page.next
     return walk
   }
 
@@ -178,7 +175,7 @@ extension PostgresStore {
       operation.finishedAt = try row[finishedAt].map { Timestamp(microseconds: try $0.timestamp()) }
       operation.error = try row[error]?.text()
       if let at = try row[afterAt]?.timestamp() {
-        operation.progress.position = TaskPosition(createdAt: Timestamp(microseconds: at), id: try row.id(afterID))
+        operation.progress.position = TaskCursor(createdAt: Timestamp(microseconds: at), id: try row.id(afterID))
       }
       operation.progress.lookedAt = try row.int(lookedAt)
       operation.progress.isWalked = try row.bool(isWalked)

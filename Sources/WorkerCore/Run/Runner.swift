@@ -156,8 +156,7 @@ package actor Runner {
   /// Stops every run, and returns when all are settled.
   package func drain() async {
     perform(table.stopAll(.drain, now: .now))
-    guard !table.isIdle else { return }
-    await withCheckedContinuation { idleWaiters.append($0) }
+    await withCheckedContinuation { if table.isIdle { $0.resume() } else { idleWaiters.append($0) } }
   }
 
   /// Detaches every run of a lost lease. The caller has closed its fence.
