@@ -43,8 +43,8 @@ export JAVA_TOOL_OPTIONS="-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 say "Test: what is pure, in parallel"
 measured='^HTTPServerTests\.(HTTPHard|ParserFuzz)Tests' # They look at the memory of the whole process.
-parts='^(ControlAPI|Curl|Kafka|OTLP|Postgres|ReelhaulClient|ReelhaulWorker|Worker)Tests\.'
-stores='^(Store|TaskStore|TransferEngine)Tests\.'
+parts='^(ControlAPI|Curl|OTLP|Postgres|ReelhaulClient|ReelhaulWorker|Worker)Tests\.'
+stores='^(Kafka|Store|TaskStore|TransferEngine)Tests\.'
 fleets='^(Chaos|Integration|LocalFleet)Tests\.'
 run --skip "$measured" --skip "$parts" --skip "$stores" --skip "$fleets" | tee "$logs/pure" || { failures "$logs/pure"; exit 1; }
 deploy/test-example.sh
