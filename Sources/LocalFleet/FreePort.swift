@@ -5,7 +5,7 @@ import ReelhaulSystem
 package enum FreePort {
   /// A port of 127.0.0.1 that was free a moment ago.
   package static func find() throws(SystemError) -> Int {
-    let socket = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    let socket = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     guard socket >= 0 else { throw SystemError(errno: errno, operation: "socket") }
     defer { close(socket) }
     var address = sockaddr_in()

@@ -42,7 +42,7 @@ final class ScriptedNode: Sendable {
     guard result == 0 else { throw SystemError.last("listen on 127.0.0.1") }
     port = UInt16(bigEndian: address.sin_port)
     Thread(name: "scripted-node") { [self] in
-      while case let client = accept(listener, nil, nil), client >= 0 {
+      while case let client = LoopbackPort.accept(listener), client >= 0 {
         Thread(name: "scripted-client") { [self] in
           serve(client)
           Glibc.close(client)

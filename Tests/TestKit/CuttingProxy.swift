@@ -41,7 +41,7 @@ package final class CuttingProxy: Sendable {
     (listener, port) = try LoopbackPort.bound()
     guard listen(listener, 64) == 0 else { throw SystemError.last("listen") }
     Thread(name: "cutting-proxy") { [self] in
-      while case let client = accept(listener, nil, nil), client >= 0 { serve(client) }
+      while case let client = LoopbackPort.accept(listener), client >= 0 { serve(client) }
       Glibc.close(listener)
     }.detach()
   }

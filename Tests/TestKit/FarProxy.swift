@@ -43,7 +43,7 @@ package final class FarProxy: Sendable {
     (listener, port) = try LoopbackPort.bound()
     guard listen(listener, 64) == 0 else { throw SystemError.last("listen") }
     Thread(name: "far-proxy") { [self] in
-      while case let client = accept(listener, nil, nil), client >= 0 { serve(client) }
+      while case let client = LoopbackPort.accept(listener), client >= 0 { serve(client) }
       Glibc.close(listener)
     }.detach()
   }

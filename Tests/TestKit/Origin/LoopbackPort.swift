@@ -21,6 +21,13 @@ package enum LoopbackPort {
     return (socket, UInt16(bigEndian: address.sin_port))
   }
 
+  /// The next connection of a listening socket, which child processes do not inherit; -1 as accept(2).
+  package static func accept(_ listener: Int32) -> Int32 {
+    let socket = Glibc.accept(listener, nil, nil)
+    if socket >= 0 { _ = fcntl(socket, F_SETFD, FD_CLOEXEC) }
+    return socket
+  }
+
   /// Whether a connection to `port` succeeds now.
   package static func accepts(_ port: UInt16) -> Bool {
     let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)

@@ -71,10 +71,9 @@ final class LoopbackServer: Sendable {
 
   private func accept(_ serve: @escaping @Sendable (Int32) -> Void) {
     while true {
-      let socket = Glibc.accept(listener, nil, nil)
+      let socket = LoopbackPort.accept(listener)
       if socket < 0, errno == EINTR || errno == ECONNABORTED { continue }
       guard socket >= 0 else { return }
-      _ = fcntl(socket, F_SETFD, FD_CLOEXEC)
       let ended = state.withLock { state in
         guard !state.isClosed else {
           Glibc.close(socket)

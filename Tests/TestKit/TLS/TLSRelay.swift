@@ -39,7 +39,7 @@ package final class TLSRelay: Sendable {
     (listener, port) = try LoopbackPort.bound()
     guard listen(listener, 512) == 0 else { throw SystemError.last("listen on 127.0.0.1") }
     Thread(name: "tls-relay") { [self] in
-      while case let client = accept(listener, nil, nil), client >= 0 {
+      while case let client = LoopbackPort.accept(listener), client >= 0 {
         _ = fcntl(client, F_SETFD, FD_CLOEXEC)
         Thread(name: "tls-relay") { [self] in serve(client) }.detach()
       }
