@@ -1,5 +1,6 @@
 import Glibc
 import ReelhaulSystem
+import TestKit
 
 /// A node of a cluster that answers as the test says. It knows as much of Kafka's protocol as `migrate` needs:
 /// metadata, creating topics, and their settings.
