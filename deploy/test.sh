@@ -43,9 +43,9 @@ export JAVA_TOOL_OPTIONS="-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 say "Test: what is pure, in parallel"
 measured='^HTTPServerTests\.(HTTPHard|ParserFuzz)Tests' # They look at the memory of the whole process.
-parts='^(ControlAPI|Curl|OTLP|Postgres|ReelhaulClient|ReelhaulWorker|Worker)Tests\.'
-stores='^(Kafka|Store|TaskStore|TransferEngine)Tests\.'
-fleets='^(Chaos|Integration|LocalFleet)Tests\.'
+parts='^(ControlAPI|ReelhaulWorker|Worker)Tests\.'
+stores='^(Curl|Kafka|LocalFleet|OTLP|Postgres|ReelhaulClient|Store|TaskStore|TransferEngine)Tests\.'
+fleets='^(Chaos|Integration)Tests\.'
 run --skip "$measured" --skip "$parts" --skip "$stores" --skip "$fleets" | tee "$logs/pure" || { failures "$logs/pure"; exit 1; }
 deploy/test-example.sh
 
