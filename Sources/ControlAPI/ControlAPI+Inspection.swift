@@ -25,16 +25,22 @@ extension ControlAPI {
     Route(
       method: "GET", path: "/v1/failures",
       summary: """
-        The failed tasks by error and host, the group that failed last first, with an example of each and what to do about \
-        it. Looks at the newest 5,000 failed tasks: `isAtLeast` says that there are more.
+        The failed tasks by error and host, or by error alone, the group that failed last first, with an example of each \
+        and what to do about it. Looks at the newest 5,000 failed tasks: `isAtLeast` says that there are more.
         """,
       needs: .read, isPerQueue: true,
-      query: [TaskListQuery.queues],
+      query: [
+        TaskListQuery.queues,
+        Route.Field(
+          name: "by", help: "What a group has in common: the error and the host (as without it), or the error alone.",
+          values: FailureReport.Key.allCases.map(\.rawValue)),
+      ],
       gives: .object([.must("failures", .list(.failure))])
     ) { api, call in
       let asked = Set(try TaskListQuery.words(call.query, "queue"))
       let queues = call.principal.reachable(of: asked.isEmpty ? nil : asked)
-      return HTTPResponse(type: json, try await api.failures(queues))
+      let key = call.query["by"].flatMap(FailureReport.Key.init) ?? .host
+      return HTTPResponse(type: json, try await api.failures(by: key, queues))
     },
     Route(
       method: "GET", path: "/v1/queues",
@@ -104,10 +110,11 @@ extension ControlAPI {
   }
 
   /// Nil: of all queues.
-  private func failures(_ queues: Set<String>?) async throws -> [UInt8] {
-    try await snapshots.value("failures \(Self.name(queues))", age: .seconds(5)) { [store] in
+  private func failures(by key: FailureReport.Key, _ queues: Set<String>?) async throws -> [UInt8] {
+    try await snapshots.value("failures \(key) \(Self.name(queues))", age: .seconds(5)) { [store] in
       // To the store, no queue means all queues.
-      let reports = queues?.isEmpty == true ? [] : try await FailureReport.read(queues: queues ?? [], from: store)
+      let reports =
+        queues?.isEmpty == true ? [] : try await FailureReport.read(by: key, queues: queues ?? [], from: store)
       return Self.array("failures", reports) { $0.write(to: &$1) }
     }
   }

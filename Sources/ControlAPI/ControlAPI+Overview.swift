@@ -62,7 +62,7 @@ extension ControlAPI {
 
   private func newestFailures(_ queues: Set<String>) async throws -> [UInt8] {
     try await snapshots.value("newest failures \(queues.sorted())", age: .seconds(5)) { [store] in
-      let failures = try await FailureReport.read(queues: queues, limit: 5, from: store)
+      let failures = try await FailureReport.read(by: nil, queues: queues, limit: 5, from: store)
       return JSONWriter.write { json in
         json.array { json in
           for failure in failures { failure.write(to: &json) }

@@ -6,16 +6,67 @@ import TaskStore
 
 /// A group of failed tasks, with one of them as an example.
 struct FailureReport {
+  /// What the groups have in common.
+  enum Key: String, CaseIterable {
+    case code, host
+  }
+
+  /// Its host is empty if there are several.
   var group: FailureGroup
+  /// How many failed at each host, the most first.
+  var hosts: [(name: String, tasks: Int)]
   var example: TaskDocument?
 
-  /// The group that failed last first. The tasks may go between the two reads.
-  static func read(queues: Set<String> = [], limit: Int = 1000, from store: any ControlStore) async throws
-    -> [FailureReport]
-  {
-    let groups = try await store.failures(queues: queues).prefix(limit)
-    let examples = try await store.tasks(groups.map(\.taskID))
-    return groups.map { FailureReport(group: $0, example: examples[$0.taskID]) }
+  /// How many hosts of a group are written.
+  private static let mostHosts = 100
+
+  /// The group that failed last first, of tasks with the same code and, unless they are grouped by code, the same host.
+  /// If `key` is nil, they are grouped by code only if there are more groups than `limit` otherwise. The tasks may go
+  /// between the two reads.
+  static func read(
+    by key: Key? = .host, queues: Set<String> = [], limit: Int = 1000, from store: any ControlStore
+  ) async throws -> [FailureReport] {
+    let groups = try await store.failures(queues: queues)
+    let isByCode = key == .code || key == nil && groups.count > limit
+    let reports = (isByCode ? byCode(groups) : groups.map { FailureReport([$0]) }).prefix(limit)
+    let examples = try await store.tasks(reports.map(\.group.taskID))
+    return reports.map { report in
+      var report = report
+      report.example = examples[report.group.taskID]
+      return report
+    }
+  }
+
+  /// In the order of the newest of each.
+  private static func byCode(_ groups: [FailureGroup]) -> [FailureReport] {
+    var places: [TaskFailure.Code: Int] = [:]
+    var parts: [[FailureGroup]] = []
+    for group in groups {
+      if let place = places[group.code] {
+        parts[place].append(group)
+      } else {
+        places[group.code] = parts.count
+        parts.append([group])
+      }
+    }
+    return parts.map(FailureReport.init)
+  }
+
+  /// `parts` are of one code, the newest first.
+  private init(_ parts: [FailureGroup]) {
+    group = parts[0]
+    group.tasks = parts.reduce(0) { $0 + $1.tasks }
+    group.isAtLeast = parts.contains(where: \.isAtLeast)
+    if parts.count > 1 { group.host = "" }
+    hosts = parts.filter { !$0.host.isEmpty }.map { ($0.host, $0.tasks) }.sorted { ($1.1, $0.0) < ($0.1, $1.0) }
+  }
+
+  /// The command that tries all of them again needs the same filter as the group.
+  private var advice: String? {
+    guard let example else { return nil }
+    let filter =
+      "--all --state failed --code \(group.code.rawValue)" + (group.host.isEmpty ? "" : " --host \(group.host)")
+    return FailureAdvice.of(example, retrying: group.tasks > 1 ? filter : nil)
   }
 
   func write(to json: inout JSONWriter) {
@@ -27,7 +78,17 @@ struct FailureReport {
       json.member("newestAt", group.newestAt)
       json.member("taskId", group.taskID)
       json.member("message", orNull: example?.error?.message)
-      json.member("advice", orNull: example.flatMap(FailureAdvice.of))
+      json.member("advice", orNull: advice)
+      json.member("hostCount", hosts.count)
+      json.name("hosts")
+      json.array { json in
+        for host in hosts.prefix(Self.mostHosts) {
+          json.object { json in
+            json.member("host", host.name)
+            json.member("count", host.tasks)
+          }
+        }
+      }
     }
   }
 }

@@ -2,9 +2,10 @@ import TaskCore
 
 /// What to do about a task's error. Another attempt does not help with all of them.
 package enum FailureAdvice {
-  /// Nil if nothing went wrong, or nothing can be done.
-  package static func of(_ task: TaskDocument) -> String? {
-    let retry = "'reelhaul retry \(task.spec.id)' tries again"
+  /// Nil if nothing went wrong, or nothing can be done. `retrying` are the arguments of the command that tries again: the
+  /// task's, if it is nil.
+  package static func of(_ task: TaskDocument, retrying arguments: String? = nil) -> String? {
+    let retry = "'reelhaul retry \(arguments ?? "\(task.spec.id)")' tries again"
     switch task.state {
     case .failed: return task.error.flatMap { of($0, task.spec, retry) } ?? "\(retry)."
     case .canceled: return "\(retry)."

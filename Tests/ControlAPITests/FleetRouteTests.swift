@@ -58,6 +58,35 @@ import Testing
     }
   }
 
+  @Test("failures are grouped by error and host, or by error alone, and the overview has few groups")
+  func failures() async throws {
+    try await APIBench.run { bench in
+      let worker = try await bench.store.register(.apiTest)
+      let hosts = (1...6).map { "h\($0).example" } + ["h1.example"]
+      _ = try await bench.store.apply(hosts.map { Command.submit(.api(host: $0)) })
+      for claim in try await bench.store.claim(worker, limit: 10, call: 1) {
+        let failure = TaskFailure(code: .http(404), message: "It is not there.", class: .fail)
+        let outcome = Settlement.Outcome.failed(failure, retryIn: nil)
+        _ = try await bench.store.settle([Settlement(taskID: claim.spec.id, epoch: claim.epoch, outcome: outcome)])
+      }
+
+      let byHost = await bench.ask("GET", "/v1/failures").body
+      #expect(byHost.split(separator: #""taskId":"#).count == 7, "\(byHost)")
+      #expect(byHost.contains("'reelhaul retry --all --state failed --code http_404 --host h1.example' tries again."))
+      #expect(byHost.contains(#""hostCount":1,"hosts":[{"host":"h2.example","count":1}]"#), "\(byHost)")
+
+      let byCode = await bench.ask("GET", "/v1/failures?by=code").body
+      for part in [
+        #"{"failures":[{"code":"http_404","host":"","count":7,"isAtLeast":false,"newestAt":""#,
+        "'reelhaul retry --all --state failed --code http_404' tries again.",
+        #""hostCount":6,"hosts":[{"host":"h1.example","count":2},{"host":"h2.example","count":1},"#,
+      ] { #expect(byCode.contains(part), "\(part)\n\(byCode)") }
+
+      let overview = await bench.ask("GET", "/v1/overview").body
+      #expect(overview.contains(#""failures":[{"code":"http_404","host":"","count":7,"#), "\(overview)")
+    }
+  }
+
   @Test("the overview says what ended today, what is stuck and why, and what failed") func overview() async throws {
     try await APIBench.run { bench in
       let worker = try await bench.store.register(.apiTest)

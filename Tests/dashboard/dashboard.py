@@ -316,6 +316,17 @@ def many_tasks_are_filtered_and_the_list_stays_small(s):
     expect(page).to_have_url(re.compile("queue=bulk"))
     page.locator("[name=text]").fill("film-123")
     expect(page.locator(".body .row")).to_have_count(11)
+    oldest = read(f"{s.base}v1/tasks?queue=bulk&sort=createdAt&limit=1")["tasks"][0]
+    page.locator("[name=text]").fill(oldest["id"])
+    expect(page.locator(".named a")).to_have_text(oldest["source"].rsplit("/")[-1])
+    expect(page.locator(".body .row")).to_have_count(1)
+    page.keyboard.press("Control+k")
+    page.keyboard.type(oldest["id"])
+    page.get_by_role("option", name=re.compile(oldest["source"].rsplit("/")[-1])).click()
+    expect(page).to_have_url(re.compile(f"view=task&id={oldest['id']}"))
+    page.go_back()
+    page.locator("[name=text]").fill("film-123")
+    expect(page.locator(".body .row")).to_have_count(11)
     page.get_by_role("button", name="Save this view").click()
     page.get_by_role("dialog").locator("input").fill("my films")
     page.get_by_role("dialog").get_by_role("button", name="Save").click()
@@ -345,6 +356,25 @@ def all_that_match_are_acted_upon_and_counted_before(s):
     left = read(f"{s.base}v1/tasks?queue=bulk&state=paused&limit=1")["tasks"]
     others = read(f"{s.base}v1/overview")["counts"]["paused"]
     assert not left and others >= MANY - MATCHING, (left, others)
+    page.context.close()
+
+
+@check
+def what_failed_at_many_hosts_is_one_group(s):
+    for host in range(1, 8):
+        s.fleet.run("download", f"http://10.0.0.{host}/film.mp4", "--queue", "private")
+    s.wait(lambda: read(f"{s.base}v1/overview")["failedToday"] >= 7, "they failed")
+    page = s.browser.page()
+    page.goto(f"{s.base}?view=failures")
+    group = page.locator(".groups li.panel", has_text="address_refused")
+    expect(group).to_contain_text("at 7 hosts")
+    expect(group).to_contain_text("reelhaul retry --all --state failed --code address_refused")
+    group.locator("summary").click()
+    group.get_by_role("link", name="10.0.0.7").click()
+    expect(page.locator(".body .row")).to_have_count(1)
+    expect(page).to_have_url(re.compile("host=10.0.0.7"))
+    page.get_by_role("link", name="Overview").first.click()
+    expect(page.get_by_role("link", name=re.compile("7 address_refused at 7 hosts"))).to_be_visible()
     page.context.close()
 
 

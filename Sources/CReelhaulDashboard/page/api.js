@@ -80,3 +80,8 @@ export async function signOut() {
   await answer("v1/session", { method: "DELETE" }).catch(() => {});
   Object.assign(session, { name: null, isSignedIn: false });
 }
+
+const ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+/// The task that has `text` as its id, or null.
+export const taskNamed = async (text) => ID.test(text) ? get(`v1/tasks/${text}`).catch(() => null) : null;

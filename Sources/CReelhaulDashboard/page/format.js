@@ -74,6 +74,9 @@ export const host = (url) => /^(?!storage:)[\w+.-]+:\/\/([^/?#]+)/.exec(url ?? "
 
 export const plural = (count, one, many = `${one}s`) => `${number(count)} ${Number(count) === 1 ? one : many}`;
 
+/// Where a group of failed tasks failed.
+export const where = (group) => group.host ? ` at ${group.host}` : group.hostCount ? ` at ${plural(group.hostCount, "host")}` : "";
+
 // MARK: JSON
 
 /// A number that JavaScript would change. It computes like one, and is written as it came.

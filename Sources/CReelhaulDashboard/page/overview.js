@@ -1,7 +1,7 @@
 // The first screen: what moves, what is stuck and why, what failed, and who works.
 import { can, get, post, key, seesAll } from "./api.js";
 import { badge, h, icon, show } from "./dom.js";
-import { ago, bytes, duration, now, number, percent, plural, rate, title } from "./format.js";
+import { ago, bytes, duration, now, number, percent, plural, rate, title, where } from "./format.js";
 import { chart, spark } from "./charts.js";
 import { live } from "./live.js";
 import { go, href, param, change, taskHref, tasksHref } from "./route.js";
@@ -89,7 +89,7 @@ export function open(_, view) {
   function failures() {
     const groups = overview.failures ?? [];
     return panel("Failed", groups.length ? h("a", { href: href({ view: "failures" }) }, "All failures") : null, groups.length
-      ? h("ul", { class: "rows" }, groups.map((group) => h("li", { "data-key": `${group.code} ${group.host}` }, h("a", { href: tasksHref({ state: "failed", code: group.code, host: group.host }) }, h("b", { class: "count is-failed" }, number(group.count, group.isAtLeast)), h("span", {}, h("span", {}, h("code", {}, group.code), group.host ? ` at ${group.host}` : ""), group.advice ? h("small", { class: "quiet" }, group.advice) : h("small", { class: "quiet" }, group.message)), h("small", { class: "quiet when" }, ago(group.newestAt)), icon("next")))))
+      ? h("ul", { class: "rows" }, groups.map((group) => h("li", { "data-key": `${group.code} ${group.host}` }, h("a", { href: tasksHref({ state: "failed", code: group.code, host: group.host }) }, h("b", { class: "count is-failed" }, number(group.count, group.isAtLeast)), h("span", {}, h("span", {}, h("code", {}, group.code), where(group)), group.advice ? h("small", { class: "quiet" }, group.advice) : h("small", { class: "quiet" }, group.message)), h("small", { class: "quiet when" }, ago(group.newestAt)), icon("next")))))
       : overview.counts.failed
         ? h("ul", { class: "rows" }, h("li", {}, h("a", { href: tasksHref({ state: "failed" }) }, h("b", { class: "count is-failed" }, number(overview.counts.failed)), h("span", {}, overview.counts.failed === 1 ? "task failed" : "tasks failed"), icon("next"))))
         : empty("Nothing failed."));

@@ -1,5 +1,5 @@
 // The command palette (Ctrl-K): views, saved views, states, actions of the open task, and tasks by name or id. And the help.
-import { can, get } from "./api.js";
+import { can, get, taskNamed } from "./api.js";
 import { h, icon, show } from "./dom.js";
 import { title } from "./format.js";
 import { go, href, query, taskHref, tasksHref, view } from "./route.js";
@@ -59,7 +59,9 @@ export async function palette() {
     isSearching = words.length > 1;
     if (!isSearching) return draw();
     timer = setTimeout(async () => {
-      const page = await get(`v1/tasks${href({ text: words, limit: 8 })}`).catch(() => ({ tasks: [] }));
+      // A search looks at the newest tasks; by its id, any is found.
+      const named = await taskNamed(words);
+      const page = named ? { tasks: [named] } : await get(`v1/tasks${href({ text: words, limit: 8 })}`).catch(() => ({ tasks: [] }));
       if (mine !== asked) return;
       isSearching = false;
       found = page.tasks.map((task) => ({ words: title(task), note: task.status ?? task.state, icon: task.status ?? task.state, run: () => go(taskHref(task.id)) }));

@@ -1,5 +1,5 @@
 // The list of tasks: filters that are the address, rows that do not jump, and actions on one, some or all that match.
-import { can } from "./api.js";
+import { can, taskNamed } from "./api.js";
 import { badge, h, icon, show } from "./dom.js";
 import { bytes, duration, host, number, percent, plural, rate, short, age, time, title, until } from "./format.js";
 import { live } from "./live.js";
@@ -11,13 +11,13 @@ import { ACTIONS, act, actOnMany } from "./actions.js";
 import { ask, bar, dialog, empty, failure, option, toast } from "./ui.js";
 
 const STATES = ["running", "publishing", "queued", "scheduled", "retrying", "blocked", "paused", "failed", "canceled", "succeeded"];
-// How many pages without a match are read before somebody is asked whether to go on: some 300,000 tasks.
-const BARREN = 100;
+// How many pages without a match are read before somebody is asked whether to go on: some 1,200,000 tasks, in seconds.
+const BARREN = 400;
 const KINDS = ["download", "upload", "copy", "delete"];
 
 /// Each has a fixed width: nothing moves while numbers change.
 const COLUMNS = {
-  state: { words: "State", width: "7.2rem", cell: (task) => badge(task.status ?? task.state) },
+  state: { words: "State", width: "7.6rem", cell: (task) => badge(task.status ?? task.state) },
   name: { words: "Task", width: "minmax(14rem, 1fr)", cell: name },
   kind: { words: "Kind", width: "5.5rem", cell: (task) => task.kind },
   queue: { words: "Queue", width: "7rem", cell: (task) => task.queue },
@@ -60,7 +60,7 @@ const keep = (name, value) => { try { localStorage.setItem(name, JSON.stringify(
 const known = new Map();
 
 export function open(_, view) {
-  let filter, rows, selected = new Set(), isAll = false, focused = null, overHead = 0, timer = null;
+  let filter, rows, named = null, selected = new Set(), isAll = false, focused = null, overHead = 0, timer = null;
   const body = h("div", { class: "body", role: "rowgroup" });
   const top = h("div", { role: "rowgroup" });
   const list = h("div", { class: "list", role: "table", "aria-label": "Tasks" }, top, body);
@@ -80,12 +80,22 @@ export function open(_, view) {
     selected = new Set();
     isAll = false;
     focused = null;
+    named = null;
+    if (filter.text) findNamed(filter.text);
     rows = isBack && known.get(key) || new Rows(filter);
     live.follow(href({ ...filter, fields: FIELDS, limit: 100 }).slice(1));
     body.replaceChildren();
     drawAll();
     if (rows.isRead) { scrollTo(0, rows.scrollTop); refresh(); }
     else rows.more().then(drawAll);
+  }
+
+  /// The task with this id is known at once, whatever else has the id in its source or destination.
+  async function findNamed(text) {
+    const task = await taskNamed(text);
+    if (!task || filter.text !== text) return;
+    named = task;
+    drawHead();
   }
 
   function remember() {
@@ -119,7 +129,8 @@ export function open(_, view) {
       h("div", { class: "tools" }, savedNow()
         ? h("button", { type: "button", onclick: () => { keep("reelhaul.views", saved().filter((one) => one.query !== location.search)); dispatchEvent(new Event("reelhaul-saved")); drawHead(); } }, icon("star"), "Forget this view")
         : Object.keys(filter).length ? h("button", { type: "button", onclick: saveView }, icon("star"), "Save this view") : null,
-      h("button", { type: "button", onclick: chooseColumns }, icon("columns"), "Columns"))));
+      h("button", { type: "button", onclick: chooseColumns }, icon("columns"), "Columns"))),
+    named ? h("p", { class: "named" }, "This is the id of ", h("a", { href: taskHref(named.id) }, title(named)), ".") : null);
   }
 
   const savedNow = () => saved().find((one) => one.query === location.search);

@@ -1,9 +1,9 @@
 // What failed, grouped by code and host; and commands that could not be applied.
 import { can, get, post } from "./api.js";
 import { h, icon, show } from "./dom.js";
-import { ago, number, plural, time } from "./format.js";
+import { ago, number, plural, time, where } from "./format.js";
 import { live } from "./live.js";
-import { change as changeRoute, param, taskHref, tasksHref } from "./route.js";
+import { change as changeRoute, href, param, taskHref, tasksHref } from "./route.js";
 import { actOnMany } from "./actions.js";
 import { confirm, copy, dialog, empty, failure, field, head, loading, poll, toast, told } from "./ui.js";
 
@@ -16,16 +16,17 @@ function failures(view) {
   let groups = null, problem = null;
   const queue = () => param("queue");
   const draw = () => show(view.root,
-    head("Failures", "Failed tasks by error and host, the newest first.", h("input", { name: "queue", placeholder: "Queue", "aria-label": "Queue", value: queue(), onchange: (event) => changeRoute({ view: "failures", queue: event.target.value.trim() }) })),
+    head("Failures", "Failed tasks by error, the newest first.", h("input", { name: "queue", placeholder: "Queue", "aria-label": "Queue", value: queue(), onchange: (event) => changeRoute({ view: "failures", queue: event.target.value.trim() }) })),
     problem && !groups ? failure(problem, again) : !groups ? loading() : groups.length ? h("ul", { class: "groups" }, groups.map((group) => {
       const filter = { state: "failed", code: group.code, host: group.host, queue: queue() };
-      return h("li", { class: "panel", "data-key": `${group.code} ${group.host}` },
-        h("div", { class: "bar" }, h("h2", {}, h("b", { class: "count is-failed" }, number(group.count, group.isAtLeast)), " ", h("code", {}, group.code), group.host ? h("span", { class: "quiet" }, ` at ${group.host}`) : null), h("span", { class: "quiet" }, ago(group.newestAt))),
+      return h("li", { class: "panel", "data-key": group.code },
+        h("div", { class: "bar" }, h("h2", {}, h("b", { class: "count is-failed" }, number(group.count, group.isAtLeast)), " ", h("code", {}, group.code), h("span", { class: "quiet" }, where(group))), h("span", { class: "quiet" }, ago(group.newestAt))),
         h("p", { class: "break" }, group.message), group.advice ? h("p", { class: "reason" }, h("b", {}, "What to do "), group.advice) : null,
+        group.hostCount > 1 ? h("details", { class: "hosts" }, h("summary", {}, plural(group.hostCount, "host")), h("ul", {}, group.hosts.map((one) => h("li", {}, h("a", { href: tasksHref({ ...filter, host: one.host }) }, one.host), " ", h("b", { class: "num" }, number(one.count))))), group.hostCount > group.hosts.length ? h("p", { class: "quiet" }, `The ${number(group.hosts.length)} with the most of these tasks are shown.`) : null) : null,
         h("p", { class: "tools" }, h("a", { class: "button", href: tasksHref(filter) }, "These tasks"), group.taskId ? h("a", { class: "button", href: taskHref(group.taskId) }, "The newest") : null,
-          can("write") ? h("button", { type: "button", onclick: async () => { if (await actOnMany("retry", { filter: { state: ["failed"], code: [group.code], ...(group.host ? { host: [group.host] } : {}), ...(queue() ? { queue: [queue()] } : {}) } }, `all tasks that failed with ${group.code}${group.host ? ` at ${group.host}` : ""}`)) again(); } }, "Retry them…") : null));
+          can("write") ? h("button", { type: "button", onclick: async () => { if (await actOnMany("retry", { filter: { state: ["failed"], code: [group.code], ...(group.host ? { host: [group.host] } : {}), ...(queue() ? { queue: [queue()] } : {}) } }, `all tasks that failed with ${group.code}${group.host ? where(group) : ""}`)) again(); } }, "Retry them…") : null));
     })) : empty("Nothing failed."));
-  const again = poll(view, 5, () => get(`v1/failures${queue() ? `?queue=${encodeURIComponent(queue())}` : ""}`), (value, error) => { [groups, problem] = [value?.failures ?? groups, error]; draw(); });
+  const again = poll(view, 5, () => get(`v1/failures${href({ by: "code", queue: queue() })}`), (value, error) => { [groups, problem] = [value?.failures ?? groups, error]; draw(); });
   view.update = () => { groups = null; draw(); again(); };
   draw();
 }

@@ -5,10 +5,16 @@ extension JSONSchema {
   static let failure = named(
     "FailureGroup",
     .object([
-      .must("code", text("The error of the tasks.")), .must("host", text("Empty: they have no remote host.")),
+      .must("code", text("The error of the tasks.")),
+      .must("host", text("Empty: they have no remote host, or several.")),
       .must("count", integer("", 1...)), .must("isAtLeast", flag("Whether there may be more.")),
       .must("newestAt", time), .must("taskId", id), .must("message", text("Of the task that failed last.").orNull),
-      .must("advice", text("What to do about it.").orNull),
+      .must("advice", text("What to do about it.").orNull), .must("hostCount", integer("How many hosts.", 0...)),
+      .must(
+        "hosts",
+        list(
+          .object([.must("host", text()), .must("count", integer("How many of the tasks.", 1...))]),
+          "The 100 with the most of these tasks, those first.")),
     ]))
 
   static let queueUse = named(
