@@ -61,7 +61,7 @@ extension Benchmark {
 private struct NoLedger: DownloadLedger {
   let epoch = 1
   let mayWrite = true
-  func checkpoint(_ checkpoint: DownloadCheckpoint) async throws {}
+  func checkpoint(_ checkpoint: DownloadCheckpoint, patience: Duration) async throws {}
   func progress(bytesDone: Int64, bytesTotal: Int64?) {}
   func pulse() {}
 }

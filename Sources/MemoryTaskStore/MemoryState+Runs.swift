@@ -86,7 +86,7 @@ extension MemoryState {
   }
 
   mutating func sweep() -> SweepResult {
-    var result = SweepResult(expired: 0, due: 0)
+    var result = SweepResult(expired: 0, due: 0, workers: 0)
     for (id, worker) in workers where worker.leaseUntil < now { workers[id]?.isDead = true }
     let lost = tasks.filter { task in task.value.run.flatMap { workers[$0.worker]?.isDead } ?? false }
     for (id, task) in lost.sorted(by: { $0.key < $1.key }) {
@@ -103,6 +103,7 @@ extension MemoryState {
       append(id)
       result.due += 1
     }
+    result.workers = workers.values.count { !$0.isDead }
     return result
   }
 

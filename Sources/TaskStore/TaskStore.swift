@@ -131,15 +131,18 @@ package enum CommandOutcome: Hashable, Sendable {
   case refused(code: String, reason: String)
 }
 
-/// How many tasks a sweep moved.
+/// How many tasks a sweep moved, and how many workers may do the next.
 package struct SweepResult: Hashable, Sendable {
   /// Tasks taken from workers whose lease is over.
   package var expired: Int
   /// Delayed tasks that became due.
   package var due: Int
+  /// Workers whose lease is not over.
+  package var workers: Int
 
-  package init(expired: Int, due: Int) {
+  package init(expired: Int, due: Int, workers: Int) {
     self.expired = expired
     self.due = due
+    self.workers = workers
   }
 }

@@ -34,6 +34,9 @@ extension OptionSpec {
     "host-connections", .integer(1...1000), default: "\(StorageRoots.Settings.standardHostConnections)",
     environment: "REELHAUL_HOST_CONNECTIONS", group: "Worker",
     help: "Connections of one worker to one host, for all its tasks together")
+  package static let minFree = OptionSpec(
+    "min-free", .text, valueName: "SIZE|N%", default: "1%", environment: "REELHAUL_MIN_FREE", group: "Worker",
+    help: "What tasks leave free of the volume of each storage")
   package static let caFile = OptionSpec(
     "ca-file", .file, environment: "REELHAUL_CA_FILE", group: "Worker",
     help: "A PEM file of certificate authorities that replaces the system's")
@@ -64,7 +67,7 @@ extension OptionSpec {
 
   package static let working: [OptionSpec] = [
     .storage, .initStorage, .allowNetworks, .caFile, .credentials, .awsCredentials, .hookSecret, .workerRate,
-    .hostConnections,
+    .hostConnections, .minFree,
     .lease, .concurrency, .drain, .labels, .metricsPort, .metricsAddress, .dealCommands,
     .logLevel,
   ]

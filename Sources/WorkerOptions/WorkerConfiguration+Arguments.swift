@@ -20,6 +20,7 @@ extension WorkerConfiguration {
       allowedNetworks: Self.networks(arguments[.allowNetworks] ?? ""), settings: settings)
     rate = arguments.bytes(.workerRate).flatMap { $0 > 0 ? $0 : nil }
     hostConnections = arguments.integer(.hostConnections).map { Int($0) } ?? hostConnections
+    minFree = try Self.floor(arguments[.minFree] ?? "")
     telemetry = try FleetSettings.telemetry(arguments.settings)
     caFile = arguments[.caFile]
     credentials = arguments[.credentials]
@@ -44,6 +45,7 @@ extension WorkerConfiguration {
         switch option {
         case .allowNetworks: _ = try networks(text)
         case .metricsAddress where !text.isEmpty: _ = try address(text)
+        case .minFree where !text.isEmpty: _ = try floor(text)
         case .labels: _ = try KeyValueList.parse(text, of: option)
         default: break
         }
@@ -65,6 +67,13 @@ extension WorkerConfiguration {
     } catch {
       throw UsageError("\(setting): \(error)")
     }
+  }
+
+  private static func floor(_ text: String) throws(UsageError) -> ReservePolicy.Floor {
+    if text.hasSuffix("%"), let percent = Int(text.dropLast()), (0..<100).contains(percent) { return .percent(percent) }
+    if let size = ByteCount(text) { return .bytes(size.bytes) }
+    throw UsageError(
+      "\(OptionSpec.minFree.setting) must be a number of bytes such as 10GiB, or 0% to 99%, not \"\(text)\"")
   }
 
   private static func address(_ text: String) throws(UsageError) -> String {

@@ -109,7 +109,7 @@ import Testing
       try await fixture.submit(spec)
       let old = try #require(try await fixture.store.claim(zombie, limit: 1).first)
       try await fixture.expireLease(zombie)
-      #expect(try await fixture.store.sweep() == SweepResult(expired: 1, due: 0))
+      #expect(try await fixture.store.sweep() == SweepResult(expired: 1, due: 0, workers: 0))
 
       let worker = try await fixture.worker()
       for phase in 0..<3 {
@@ -206,7 +206,7 @@ import Testing
         #expect(document.error == .reset)
         #expect(try await fixture.store.claim(worker, limit: 1).isEmpty)
         try await fixture.makeDue(spec.id)
-        #expect(try await fixture.store.sweep() == SweepResult(expired: 0, due: 1))
+        #expect(try await fixture.store.sweep() == SweepResult(expired: 0, due: 1, workers: 1))
       }
       let claim = try #require(try await fixture.store.claim(worker, limit: 1).first)
       #expect(claim.attempt == 2 && claim.epoch == 7)

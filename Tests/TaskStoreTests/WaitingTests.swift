@@ -108,13 +108,13 @@ import Testing
       try await fixture.submit(spec)
       #expect(try await fixture.store.task(spec.id)?.runAt == spec.notBefore)
       #expect(try await fixture.store.claim(worker, limit: 1).isEmpty)
-      #expect(try await fixture.store.sweep() == SweepResult(expired: 0, due: 0))
+      #expect(try await fixture.store.sweep() == SweepResult(expired: 0, due: 0, workers: 1))
       try await fixture.control(.pause, spec.id)
       try await fixture.control(.resume, spec.id)
       try await fixture.control(.prioritize(2), spec.id)
       #expect(try await fixture.store.task(spec.id)?.runAt == spec.notBefore)
       try await fixture.makeDue(spec.id)
-      #expect(try await fixture.store.sweep() == SweepResult(expired: 0, due: 1))
+      #expect(try await fixture.store.sweep() == SweepResult(expired: 0, due: 1, workers: 1))
       #expect(try await fixture.store.claim(worker, limit: 1).first?.spec.priority == 2)
     }
   }

@@ -110,6 +110,25 @@ import Testing
     #expect(await writes.calls.map(\.count) == [1, 30, 10])
   }
 
+  @Test("items with patience wait for each other, and go with one that has none")
+  func patientItemsGoTogether() async throws {
+    let writes = Writes()
+    try await withBatcher(writes) { [open] batcher, loop in
+      let patient = (20..<60).map { item in
+        loop.task { try await batcher.submit(item, fence: open, patience: .seconds(3600)) }
+      }
+      _ = try await loop.task { await batcher.waitingCount }.value
+      #expect(await writes.calls.isEmpty)
+      _ = try await submit(60..<61, to: batcher, on: loop)[0].value
+      for (item, task) in zip(20..<60, patient) { #expect(try await task.value == item * 10) }
+      #expect(await writes.calls.map(\.count) == [41])
+
+      // One that waits alone is written in the end.
+      let answer = try await batcher.submit(7, fence: open, patience: .milliseconds(20))
+      #expect(answer == 70)
+    }
+  }
+
   @Test("only the refused item of a batch fails")
   func onlyTheRefusedItemFails() async throws {
     let writes = Writes()

@@ -59,8 +59,8 @@ end $$;
 
 -- Requeues the tasks of workers whose lease is over, and moves delayed tasks whose time has come to `ready`; up to
 -- 5,000 tasks each. It locks a worker's row and checks the lease under that lock, but skips locked rows, so it never
--- waits for a worker that is alive.
-create function sweep() returns table (expired int, due int)
+-- waits for a worker that is alive. Also returns how many workers there are.
+create function sweep() returns table (expired int, due int, workers int)
 language plpgsql set reelhaul.plans = 'by_index' as $$
 declare
   gone        int[];
@@ -106,6 +106,7 @@ begin
   end if;
   delete from worker w where id = any(gone) and not exists (select from run r where r.worker_id = w.id);
   perform tend_counts();
+  workers := (select count(*) from worker where not dead);
   return next;
 end $$;
 

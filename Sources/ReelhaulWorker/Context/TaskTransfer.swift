@@ -187,7 +187,7 @@ private final class HandlerTransferLedger: DownloadLedger {
     self.onProgress = onProgress
   }
 
-  func checkpoint(_ checkpoint: DownloadCheckpoint) async throws {
+  func checkpoint(_ checkpoint: DownloadCheckpoint, patience: Duration) async throws {
     try await run.checkpoint(checkpoint.envelope, ofTransfer: name)
   }
 

@@ -130,7 +130,9 @@ package final class PostgresStore: TaskStore {
     try await call {
       let rows = try await pool.query(StoreQueries.sweep)
       let (row, columns) = (try rows.only, rows.columns)
-      return SweepResult(expired: try row.int(columns["expired"]), due: try row.int(columns["due"]))
+      return SweepResult(
+        expired: try row.int(columns["expired"]), due: try row.int(columns["due"]),
+        workers: try row.int(columns["workers"]))
     }
   }
 

@@ -80,7 +80,7 @@ enum StoreQueries {
 
   // MARK: Housekeeping
 
-  static let sweep = PostgresStatement("select expired, due from sweep()", writes: true)
+  static let sweep = PostgresStatement("select expired, due, workers from sweep()", writes: true)
 
   static let tidyLanes = PostgresStatement("select tidy_lanes()", writes: true)
   static let tidyBuckets = PostgresStatement("select tidy_buckets()", writes: true)

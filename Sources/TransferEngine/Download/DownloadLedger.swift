@@ -19,6 +19,12 @@ package protocol TransferLedger: Sendable {
 package protocol DownloadLedger: TransferLedger {
   /// Records what is on stable storage, and returns once the store has committed it. Throws if the task has another
   /// owner now; ``TransferLedger/mayWrite`` is then false. Any other error comes from the store: it ends the run, and
-  /// the run is not counted as an attempt.
-  func checkpoint(_ checkpoint: DownloadCheckpoint) async throws
+  /// the run is not counted as an attempt. The store may be asked up to `patience` later, together with other runs.
+  func checkpoint(_ checkpoint: DownloadCheckpoint, patience: Duration) async throws
+}
+
+extension DownloadLedger {
+  func checkpoint(_ checkpoint: DownloadCheckpoint) async throws {
+    try await self.checkpoint(checkpoint, patience: .zero)
+  }
 }

@@ -100,11 +100,14 @@ final class Reserve: Sendable {
     if let total, size > total {
       throw SystemError(errno: EFBIG, operation: "reserve \(size) bytes on a volume of \(total) bytes")
     }
-    let limit = policy.limit(free: free, promised: promised, held: held)
+    let limit = policy.limit(free: free, total: total, promised: promised, held: held)
     guard size <= limit else {
       throw SystemError(
         errno: ENOSPC,
-        operation: "reserve \(size) bytes (\(free) free, \(promised) promised, at most \(policy.share) % for a task)")
+        operation: """
+          reserve \(size) bytes (\(free) free, \(promised) promised, \(policy.floor.bytes(of: total)) stay free, at most \
+          \(policy.share) % of the rest for a task)
+          """)
     }
   }
 

@@ -66,7 +66,7 @@ package final class RunningWorker: Sendable {
     let loop = EventLoop(name: "control")
     let (fatal, lost) = AsyncStream.makeStream(of: Void.self)
     do {
-      let storage = Storage(roots: configuration.storage)
+      let storage = Storage(roots: configuration.storage, reserve: ReservePolicy(floor: configuration.minFree))
       if configuration.initialisesStorage { try storage.initialise() }
       pool = PostgresPool(
         loop: loop, configuration: postgres, size: Self.connections, onConnect: log.connections(to: postgres.target))

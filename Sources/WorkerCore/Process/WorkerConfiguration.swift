@@ -18,6 +18,8 @@ package struct WorkerConfiguration: Sendable {
   package var allowedNetworks: [CIDR]
   /// Bytes per second for all transfers of the worker together; nil for no limit.
   package var rate: Int64?
+  /// What stays free of the volume of each storage.
+  package var minFree = ReservePolicy().floor
   /// Connections to one host, of all transfers together.
   package var hostConnections = StorageRoots.Settings.standardHostConnections
   /// The IP address and the port at which the metrics are served; nil if they are not.

@@ -38,8 +38,8 @@ extension RunOutcome {
 }
 
 extension RunLedger: DownloadLedger {
-  package func checkpoint(_ checkpoint: DownloadCheckpoint) async throws {
-    try await self.checkpoint(checkpoint.envelope)
+  package func checkpoint(_ checkpoint: DownloadCheckpoint, patience: Duration) async throws {
+    try await self.checkpoint(checkpoint.envelope, patience: patience)
   }
 }
 

@@ -34,18 +34,18 @@ package final class RunLedger: Sendable {
     generation = Atomic(claim.checkpoint?.generation ?? 0)
   }
 
-  /// Returns once the store has committed the checkpoint.
+  /// Returns once the store has committed the checkpoint. It may be written up to `patience` later, with others.
   ///
   /// Throws ``OwnershipLost`` if this run no longer owns the task, ``StoreError`` if the store refuses the checkpoint,
   /// and ``CheckpointTooLong``.
-  package func checkpoint(_ checkpoint: Checkpoint) async throws {
+  package func checkpoint(_ checkpoint: Checkpoint, patience: Duration = .zero) async throws {
     guard mayWrite else { throw OwnershipLost() }
     guard checkpoint.payload.count <= Checkpoint.payloadLimit else {
       throw CheckpointTooLong(bytes: checkpoint.payload.count)
     }
     do {
       let write = CheckpointWrite(taskID: claim.spec.id, epoch: claim.epoch, checkpoint: checkpoint)
-      try await store.checkpoint(write, under: lease)
+      try await store.checkpoint(write, under: lease, patience: patience)
     } catch let error as OwnershipLost {
       disown()
       throw error

@@ -3,7 +3,7 @@ import ReelhaulTelemetry
 import TaskStore
 
 /// Gathers the writes of many tasks into few calls. One call is in flight, and items that come meanwhile go together
-/// in the next one. Each caller waits for its own answer.
+/// in the next one. An item with patience may wait for others. Each caller waits for its own answer.
 ///
 /// If the store cannot be reached, the call is repeated until the fence of the caller's lease has closed. An item that
 /// the store refuses fails alone: its batch is halved until the item is found.
@@ -23,6 +23,10 @@ package actor Batcher<Item: Sendable, Answer: Sendable> {
   private let write: Write
   private var waiting: [Entry] = []
   private var isWriting = false
+  /// Whether some item must not wait any longer.
+  private var isDue = false
+  /// Ends the patience of those that wait.
+  private var timer: Task<Void, any Error>?
   private var outage = Outage()
   private var backoff = Backoff(base: .milliseconds(20), limit: .milliseconds(500), seed: .random(in: 0 ... .max))
 
@@ -38,27 +42,42 @@ package actor Batcher<Item: Sendable, Answer: Sendable> {
   }
 
   /// Writes `item` while `fence` is open. Cancellation does not interrupt it, because a stopping task still has to
-  /// write.
+  /// write. Others may join it for up to `patience`; one without patience takes all that wait with it.
   ///
   /// Throws ``OwnershipLost`` once the fence is closed, or ``StoreError`` if the store refuses this item.
-  package func submit(_ item: Item, fence: Fence) async throws -> Answer {
+  package func submit(_ item: Item, fence: Fence, patience: Duration = .zero) async throws -> Answer {
     try await withCheckedThrowingContinuation { caller in
       waiting.append(Entry(item: item, fence: fence, caller: caller))
-      guard !isWriting else { return }
-      isWriting = true
-      // A separate task starts after the callers that are ready now, so the first call carries the items of all of
-      // them.
-      loop.task { await self.writeAll() }
+      if patience > .zero { wait(for: patience) } else { begin() }
     }
+  }
+
+  private func wait(for patience: Duration) {
+    guard timer == nil else { return }
+    timer = loop.task { [loop] in
+      try await loop.sleep(for: patience)
+      await self.begin()
+    }
+  }
+
+  private func begin() {
+    isDue = true
+    guard !isWriting else { return }
+    isWriting = true
+    // A separate task starts after the callers that are ready now, so the first call carries the items of all of them.
+    loop.task { await self.writeAll() }
   }
 
   /// For tests.
   var waitingCount: Int { waiting.count }
 
   private func writeAll() async {
-    while !waiting.isEmpty {
+    while isDue {
+      timer?.cancel()
+      timer = nil
       let batch = Array(waiting.prefix(limit))
       waiting.removeFirst(batch.count)
+      isDue = !waiting.isEmpty
       await write(batch)
     }
     isWriting = false

@@ -22,8 +22,8 @@ package struct StoreBatcher: Sendable {
   }
 
   /// Returns once the write is committed. Throws ``OwnershipLost``, or ``StoreError`` if the store refuses it.
-  package func checkpoint(_ write: CheckpointWrite, under lease: Lease) async throws {
-    guard try await submitted({ try await checkpoints.submit(write, fence: lease.fence) }) else {
+  package func checkpoint(_ write: CheckpointWrite, under lease: Lease, patience: Duration = .zero) async throws {
+    guard try await submitted({ try await checkpoints.submit(write, fence: lease.fence, patience: patience) }) else {
       throw OwnershipLost()
     }
   }

@@ -3,7 +3,8 @@ import ReelhaulTelemetry
 import TaskStore
 
 /// From time to time, requeues the tasks of workers whose lease is over, and wakes delayed tasks. Rarely, it tidies the
-/// store. Every worker does this at random moments, so no particular worker is needed.
+/// store. Every worker does this at random moments, so no particular worker is needed, and the more rarely, the more of
+/// them there are.
 package actor Sweeper {
   private let loop: EventLoop
   private let store: any HousekeepingStore
@@ -11,15 +12,20 @@ package actor Sweeper {
   private let log: Logger
   /// Called when tasks became ready.
   private let onReady: @Sendable () async -> Void
+  /// How many workers the last sweep found.
+  private var workers = 1
   private var outage = Outage()
   private var tidiesAt = BootInstant.now + pause
+
+  /// The longest mean pause: the other workers may end at once.
+  private static let longest = Duration.seconds(4)
 
   /// The time until the store is tidied again.
   private static var pause: Duration { .seconds(600) * Double.random(in: 0.5...1.5) }
 
   package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-  /// Sweeps after a random half to one and a half `interval`.
+  /// All together sweep as often as two workers with pauses of a random half to one and a half `interval`.
   package init(
     loop: EventLoop, store: any HousekeepingStore, interval: Duration, log: Logger,
     onReady: @escaping @Sendable () async -> Void
@@ -35,7 +41,8 @@ package actor Sweeper {
   package func run() async {
     while !Task.isCancelled {
       do {
-        try await loop.sleep(for: interval * Double.random(in: 0.5...1.5))
+        let share = min(interval * Double(max(2, workers)) / 2, max(interval, Self.longest))
+        try await loop.sleep(for: share * Double.random(in: 0.5...1.5))
       } catch {
         return
       }
@@ -47,6 +54,7 @@ package actor Sweeper {
     do {
       let result = try await store.sweep()
       outage.recovered()
+      workers = result.workers
       if result.expired > 0 {
         log.notice("tasks of an expired worker are queued again", ["count": .integer(result.expired)])
       }

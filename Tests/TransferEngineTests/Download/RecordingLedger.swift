@@ -26,7 +26,7 @@ final class RecordingLedger: DownloadLedger {
     self.onCheckpoint = onCheckpoint
   }
 
-  func checkpoint(_ checkpoint: DownloadCheckpoint) async throws {
+  func checkpoint(_ checkpoint: DownloadCheckpoint, patience: Duration) async throws {
     try await onCheckpoint(checkpoint)
     state.withLock { $0.checkpoints.append(checkpoint) }
   }

@@ -15,13 +15,41 @@ import Testing
       (ReservePolicy(), Int64.max / 2, 0, 0, Int64.max / 2 / 100 * 80),
     ])
   func limitsATask(policy: ReservePolicy, free: Int64, promised: Int64, held: Int64, limit: Int64) {
-    #expect(policy.limit(free: free, promised: promised, held: held) == limit)
+    #expect(policy.limit(free: free, total: nil, promised: promised, held: held) == limit)
+  }
+
+  @Test(
+    "tasks leave a part of the volume free",
+    arguments: [
+      (ReservePolicy.Floor.percent(1), 10_000, 1000, 0, 900), (.percent(1), 10_000, 50, 0, 0),
+      (.percent(1), 10_000, 50, 70, 70), (.percent(0), 10_000, 1000, 0, 1000), (.bytes(400), 10_000, 1000, 100, 700),
+      (.bytes(400), nil, 1000, 0, 600), (.percent(99), .max, .max, 0, .max - .max / 100 * 99),
+    ] as [(ReservePolicy.Floor, Int64?, Int64, Int64, Int64)])
+  func leavesAFloor(floor: ReservePolicy.Floor, total: Int64?, free: Int64, held: Int64, limit: Int64) {
+    let policy = ReservePolicy(share: 100, floor: floor)
+    #expect(policy.limit(free: free, total: total, promised: 0, held: held) == limit)
+  }
+
+  @Test("many tasks together do not fill a volume", .enabled(if: SmallDisk.isPossible))
+  func manyTasksLeaveAFloor() throws {
+    let disk = try SmallDisk(mebibytes: 10)
+    let storage = Storage(roots: ["default": disk.path], reserve: ReservePolicy(share: 50, floor: .bytes(2 * mebibyte)))
+    try storage.initialise()
+    var files: [StagingFile] = []
+    for _ in 0..<100 {
+      files.append(try file(storage))
+      try? files.last?.reserve(256 << 10)
+    }
+    let left = try storage.volume("default").room().free
+    #expect((2 * mebibyte..<3 * mebibyte).contains(left), "\(left)")
+    let error = #expect(throws: StorageError.self) { try file(storage).reserve(2 * mebibyte) }
+    #expect(error?.description.contains("2097152 stay free") == true, "\(String(describing: error))")
   }
 
   let mebibyte: Int64 = 1 << 20
 
   func storage(on disk: SmallDisk, share: Int) throws -> Storage {
-    let storage = Storage(roots: ["default": disk.path], reserve: ReservePolicy(share: share))
+    let storage = Storage(roots: ["default": disk.path], reserve: ReservePolicy(share: share, floor: .bytes(0)))
     try storage.initialise()
     return storage
   }

@@ -159,7 +159,7 @@ extension StagingWriter {
   private func startSync() {
     guard !syncing.isClosed, let staged, let file = staged.file else { return }
     syncing.close()
-    root.loop.task { [self] in await sync(staged, file) }
+    root.loop.task { [self] in await sync(staged, file, patience: root.pace.patience(atLeast: options.syncInterval)) }
   }
 
   /// Bytes have arrived. If no more do, they are recorded at once: a crash during a stall then costs nothing.
@@ -192,7 +192,7 @@ extension StagingWriter {
   }
 
   /// Syncs the file and then records the bytes that were written before the sync. Only one sync runs at a time.
-  private func sync(_ staged: StagedFile, _ file: StagingFile) async {
+  private func sync(_ staged: StagedFile, _ file: StagingFile, patience: Duration = .zero) async {
     syncing.close()
     let begun = Clocks.boottime()
     policy.began(now: begun)
@@ -209,7 +209,7 @@ extension StagingWriter {
     switch tail {
     case .success(let crc):
       staged.synced(covered)
-      await record(covered, tailCRC: crc, of: staged, file)
+      await record(covered, tailCRC: crc, of: staged, file, patience: patience)
       if staged === self.staged { policy.recorded(covered.count, since: begun) }
     case .failure(let error):
       if staged === self.staged { owner?.stagingFailed(failure(for: error)) }
@@ -217,14 +217,16 @@ extension StagingWriter {
     syncing.open()
   }
 
-  private func record(_ done: ByteRanges, tailCRC: UInt32?, of staged: StagedFile, _ file: StagingFile) async {
+  private func record(
+    _ done: ByteRanges, tailCRC: UInt32?, of staged: StagedFile, _ file: StagingFile, patience: Duration
+  ) async {
     guard staged === self.staged, let identity = owner?.recordable(generation: staged.generation) else { return }
     let checkpoint = DownloadCheckpoint(
       generation: staged.generation, identity: identity, volume: file.volume.id,
       stagingName: file.name.description, done: done, tailCRC: tailCRC,
       isUnproven: owner?.isUnproven ?? false)
     do {
-      try await ledger.checkpoint(checkpoint)
+      try await ledger.checkpoint(checkpoint, patience: patience)
       staged.recorded = done.count
     } catch {
       owner?.stagingFailed(.unrecorded(error))
