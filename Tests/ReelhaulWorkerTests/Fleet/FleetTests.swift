@@ -163,7 +163,7 @@ import WorkerCore
         return "late"
       }
       try await fleet.store.setLimit(.kind, name: "scripted", to: 1)
-      let (first, second) = try await (fleet.submit("scripted"), fleet.submit("scripted") { $0.priority = -1 })
+      let first = try await fleet.submit("scripted")
       try await fleet.withWorker(
         handler,
         adjust: { configuration in
@@ -172,6 +172,8 @@ import WorkerCore
         }
       ) { worker in
         try await fleet.tests.wait(for: first, .running)
+        // Commands of two tasks may be carried out in any order, so the next comes only now.
+        let second = try await fleet.submit("scripted")
         try await fleet.control(.pause, first)
         // Its share of the limit is free for the next.
         #expect(try await fleet.tests.wait(for: second, .succeeded).outputText == #""next""#)
