@@ -65,7 +65,7 @@ extension ControlAPI {
       let failures = try await FailureReport.read(by: nil, queues: queues, limit: 5, from: store)
       return JSONWriter.write { json in
         json.array { json in
-          for failure in failures { failure.write(to: &json) }
+          for failure in failures { failure.write(to: &json, mostHosts: 0) }
         }
       }
     }

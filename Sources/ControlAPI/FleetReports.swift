@@ -17,14 +17,11 @@ struct FailureReport {
   var hosts: [(name: String, tasks: Int)]
   var example: TaskDocument?
 
-  /// How many hosts of a group are written.
-  private static let mostHosts = 100
-
   /// The group that failed last first, of tasks with the same code and, unless they are grouped by code, the same host.
   /// If `key` is nil, they are grouped by code only if there are more groups than `limit` otherwise. The tasks may go
   /// between the two reads.
   static func read(
-    by key: Key? = .host, queues: Set<String> = [], limit: Int = 1000, from store: any ControlStore
+    by key: Key?, queues: Set<String>, limit: Int = 1000, from store: any ControlStore
   ) async throws -> [FailureReport] {
     let groups = try await store.failures(queues: queues)
     let isByCode = key == .code || key == nil && groups.count > limit
@@ -39,17 +36,9 @@ struct FailureReport {
 
   /// In the order of the newest of each.
   private static func byCode(_ groups: [FailureGroup]) -> [FailureReport] {
-    var places: [TaskFailure.Code: Int] = [:]
-    var parts: [[FailureGroup]] = []
-    for group in groups {
-      if let place = places[group.code] {
-        parts[place].append(group)
-      } else {
-        places[group.code] = parts.count
-        parts.append([group])
-      }
+    Dictionary(grouping: groups, by: \.code).values.map(FailureReport.init).sorted {
+      ($1.group.newestAt, $0.group.code.rawValue) < ($0.group.newestAt, $1.group.code.rawValue)
     }
-    return parts.map(FailureReport.init)
   }
 
   /// `parts` are of one code, the newest first.
@@ -69,7 +58,8 @@ struct FailureReport {
     return FailureAdvice.of(example, retrying: group.tasks > 1 ? filter : nil)
   }
 
-  func write(to json: inout JSONWriter) {
+  /// Writes at most `mostHosts` hosts.
+  func write(to json: inout JSONWriter, mostHosts: Int = 100) {
     json.object { json in
       json.member("code", group.code.rawValue)
       json.member("host", group.host)
@@ -82,7 +72,7 @@ struct FailureReport {
       json.member("hostCount", hosts.count)
       json.name("hosts")
       json.array { json in
-        for host in hosts.prefix(Self.mostHosts) {
+        for host in hosts.prefix(mostHosts) {
           json.object { json in
             json.member("host", host.name)
             json.member("count", host.tasks)

@@ -14,7 +14,7 @@ extension JSONSchema {
         "hosts",
         list(
           .object([.must("host", text()), .must("count", integer("How many of the tasks.", 1...))]),
-          "The 100 with the most of these tasks, those first.")),
+          "The 100 with the most of these tasks, those first; none in the overview.")),
     ]))
 
   static let queueUse = named(
