@@ -131,14 +131,19 @@ import Testing
     }
   }
 
-  @Test("a lost answer to the beginning ends nothing where the uploads must not be listed", arguments: [403, 501])
-  func lostCreateWithoutList(status: Int) async throws {
+  @Test(
+    "a lost answer to the beginning ends nothing where the uploads, or their parts, are not listed",
+    arguments: [
+      (StoreOperation.listUploads, StoreFault.status(403)), (.listUploads, .status(501)), (.listParts, .status(403)),
+      (.listParts, .noSuchUpload),
+    ])
+  func lostCreateWithoutList(operation: StoreOperation, fault: StoreFault) async throws {
     try await UploadHarness.run { harness in
       try harness.put(Self.bytes())
       harness.store.script { request in
         switch request.operation {
         case .createUpload where request.ordinal == 1: [.closeAfterApplying]
-        case .listUploads: [.status(status)]
+        case operation: [fault]
         default: []
         }
       }

@@ -148,8 +148,7 @@ struct S3Target: UploadTarget {
     let open: [S3UploadList.Upload]
     do {
       open = try await uploads()
-    } catch let error as S3Error where [403, 405, 501].contains(error.status) {
-      // Who may write need not be allowed to list. What was left, if anything was, stays until the bucket's own rule.
+    } catch let error as S3Error where Self.mayNotList.contains(error.status) {
       return
     } catch {
       throw client.failure(error, key)
@@ -158,9 +157,23 @@ struct S3Target: UploadTarget {
       // Begun when this task was about to, and nobody has sent anything.
       guard let initiated = found.initiated.map({ $0.microseconds / 1000 }),
         (milliseconds - 5000...milliseconds + 60_000).contains(initiated),
-        try await failing({ try await parts(of: found.uploadID) }).isEmpty
+        try await isEmpty(found.uploadID)
       else { continue }
       try await abort(session: Session(uploadID: found.uploadID).json)
+    }
+  }
+
+  /// Who may write need not be allowed to list. What was left, if anything was, stays until the bucket's own rule.
+  private static let mayNotList = [403, 405, 501]
+
+  /// Whether an open upload has no part. One that was ended since it was listed is no longer open.
+  private func isEmpty(_ uploadID: String) async throws -> Bool {
+    do {
+      return try await parts(of: uploadID).isEmpty
+    } catch let error as S3Error where error.status == 404 || Self.mayNotList.contains(error.status) {
+      return false
+    } catch {
+      throw client.failure(error, key)
     }
   }
 
@@ -426,10 +439,6 @@ struct S3Target: UploadTarget {
       fields.append(HeaderField(name: "x-amz-meta-\(name)", value: value))
     }
     return fields
-  }
-
-  private func failing<Result>(_ body: () async throws -> Result) async throws -> Result {
-    do { return try await body() } catch { throw client.failure(error, key) }
   }
 
   /// Whose object is in the way: this task's own of an earlier version is replaced, and any other is not.
