@@ -208,19 +208,20 @@ final class UploadSimulation: Sendable {
   /// The task's store takes a checkpoint, or not, and its answer may be lost.
   fileprivate func record(_ checkpoint: UploadCheckpoint, of epoch: Int) throws {
     let isStopped = burn("a checkpoint")
-    let draw = state.withLock { $0.isFaulty ? Double.random(in: 0..<1, using: &$0.random) : 1 }
-    guard draw > 0.04, state.withLock({ $0.epoch == epoch }) else {
-      // Nobody will know of what was made for it.
-      state.withLock { state in
+    let draw = try state.withLock { state throws(Refused) in
+      let draw = state.isFaulty ? Double.random(in: 0..<1, using: &state.random) : 1
+      guard draw > 0.04, state.epoch == epoch else {
+        // Nobody will know of what was made for it.
         if isStopped { state.lostCreations += 1 }
         if checkpoint.session.map({ String(decoding: $0, as: UTF8.self).contains("joined") }) == true {
           state.lostJoins += 1
         }
+        throw Refused()
       }
-      throw Refused()
+      state.checkpoint = checkpoint
+      return draw
     }
     try check(checkpoint)
-    state.withLock { $0.checkpoint = checkpoint }
     if draw < 0.12 { try change() }
     if draw < 0.3, draw > 0.2 { interfere() }
     if draw < 0.08 { throw Refused() }
