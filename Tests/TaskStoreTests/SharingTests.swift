@@ -9,11 +9,11 @@ import Testing
 ///
 /// `REELHAUL_SHARING_SEEDS=100..300` chooses other seeds for PostgreSQL.
 @Suite struct SharingTests {
-  private static var postgresSeeds: Range<UInt64> {
+  private static let postgresSeeds = otherSeeds ?? 0..<32
+  private static let manySeeds = otherSeeds ?? 0..<8
+  private static var otherSeeds: Range<UInt64>? {
     let bounds = ProcessInfo.processInfo.environment["REELHAUL_SHARING_SEEDS"]?.split(separator: ".") ?? []
-    guard bounds.count == 2, let first = UInt64(bounds[0]), let end = UInt64(bounds[1]), first < end else {
-      return 0..<32
-    }
+    guard bounds.count == 2, let first = UInt64(bounds[0]), let end = UInt64(bounds[1]), first < end else { return nil }
     return first..<end
   }
 
@@ -27,19 +27,23 @@ import Testing
     try await share(.postgres, seed)
   }
 
-  @Test(
-    "many queues have their shares, in PostgreSQL", arguments: 0..<8 as Range<UInt64>
-  )
+  @Test("many queues have their shares, in PostgreSQL", arguments: manySeeds)
   func manyShareInPostgreSQL(seed: UInt64) async throws {
     try await share(.postgres, seed, among: [17, 20, 24, 40], patience: 4)
   }
 
+  @Test("many queues of many hosts have their shares, in PostgreSQL", arguments: manySeeds)
+  func manyOfManyHostsShareInPostgreSQL(seed: UInt64) async throws {
+    try await share(.postgres, seed, among: [17, 24, 40, 80], hosts: [40, 60], patience: 4)
+  }
+
   /// `patience` is how many starts a queue may earn before it has one.
   private func share(
-    _ kind: StoreKind, _ seed: UInt64, among counts: [Int] = [2, 3, 3, 4, 5, 6], patience: Double = 3
+    _ kind: StoreKind, _ seed: UInt64, among counts: [Int] = [2, 3, 3, 4, 5, 6], hosts: [Int] = [1, 1, 2, 4],
+    patience: Double = 3
   ) async throws {
     try await withStore(kind) { fixture in
-      var fleet = Fleet(fixture, seed: seed, counts: counts)
+      var fleet = Fleet(fixture, seed: seed, counts: counts, hosts: hosts)
       try await fleet.start()
       for _ in 0..<300 where fleet.ledger.starts.count < 300 { try await fleet.step() }
       let ledger = fleet.ledger
@@ -140,6 +144,8 @@ private struct Fleet: CustomStringConvertible {
   private let seed: UInt64
   /// How many queues it may have.
   private let counts: [Int]
+  /// How many hosts it may have.
+  private let hostCounts: [Int]
   private var random: SplitMix64
   private var queues: [Queue] = []
   private var workers: [Worker] = []
@@ -150,9 +156,10 @@ private struct Fleet: CustomStringConvertible {
   private var churns = false
   private(set) var ledger = Ledger(weights: [])
 
-  init(_ fixture: StoreFixture, seed: UInt64, counts: [Int]) {
+  init(_ fixture: StoreFixture, seed: UInt64, counts: [Int], hosts: [Int]) {
     self.fixture = fixture
     self.counts = counts
+    hostCounts = hosts
     self.seed = seed
     random = SplitMix64(seed: seed)
   }
@@ -175,7 +182,7 @@ private struct Fleet: CustomStringConvertible {
 
   mutating func start() async throws {
     let kinds = Array([TaskKind.noop, .download].prefix(pick([1, 2])))
-    let hosts = (0..<pick([1, 1, 2, 4])).map { "host\($0)" }
+    let hosts = (0..<pick(hostCounts)).map { "host\($0)" }
     let storages = Array(["", "nas0", "nas1"].prefix(pick([1, 1, 3])))
     let priorities = pick([[0], [0], [0, 1]])
     let depths = pick([[12], [1, 2], [1, 12]])

@@ -78,35 +78,41 @@ end $$;
 -- The functions below that have no settings, and those in the next file, are parts of `claim_tasks`, and are planned
 -- under its settings. PostgreSQL inlines those in SQL into the statements that call them.
 
--- The first queues that are due, the lowest tag first; among equal tags, the queue that was served longest ago: up to 64,
--- or 16 if `few` is false. `hosts` has the hosts with room, if `few` is true. `dry`: lanes that this claim has emptied,
--- which are on until it ends. A queue is never owed more than 8 tasks.
+-- Up to 64 queues that are due, the lowest tag first; among equal tags, the queue that was served longest ago. If there
+-- are more, these are the ones whose next task ends first in virtual time, at one task behind the tag. `hosts` has the
+-- hosts with room, if `few` is true. `dry`: lanes that this claim has emptied, which are on until it ends. A queue is
+-- never owed more than 8 tasks.
 create function due_queues(
   at_rank smallint, v float8, done int[], dry int[], kinds int[], storages int[], hosts int[], few boolean)
 returns table (id int, start float8, weight float8, cursor_host int, cursor_lane int, room int)
 language sql stable as $$
-  select q.id, q.s, q.weight, q.cursor_host, q.cursor_lane, b.run_limit - b.used
-    from (select id, case when cursor_lane < 0 then v + tag else greatest(tag, v - 8 / weight) end s,
-                 weight, cursor_host, cursor_lane
-            from queue order by 2, start, id) q
-    join bucket b on b.id = q.id and b.used < b.run_limit
-   where q.id <> all(done)
-     and case
-           when not exists (
-             select from lane r where r.ready and r.rank = at_rank and r.queue_id = q.id offset 0) then false
-           when few then exists (
-             select from unnest(hosts) o(id)
-              cross join lateral (
-                select from lane r
-                 where r.ready and r.rank = at_rank and r.queue_id = q.id and r.host_id = o.id and r.id <> all(dry)
-                   and r.kind_id = any(kinds) and r.storage_id = any(storages) and r.source_storage_id = any(storages) limit 1) open_lane)
-           else exists (
-             select from lane r
-              where r.ready and r.rank = at_rank and r.queue_id = q.id and r.id <> all(dry)
-                and r.kind_id = any(kinds) and r.storage_id = any(storages) and r.source_storage_id = any(storages)
-                and (select h.used < h.run_limit from bucket h where h.id = r.host_id))
-         end
-   limit case when few then 64 else 16 end
+  select d.id, d.s, d.weight, d.cursor_host, d.cursor_lane, d.room
+    from (
+      select q.*, b.run_limit - b.used room
+        from (select id, case when cursor_lane < 0 then v + tag else greatest(tag, v - 8 / weight) end s,
+                     weight, cursor_host, cursor_lane, start
+                from queue
+               order by case when cursor_lane < 0 then v + tag else greatest(tag, v - 8 / weight) end + 1 / weight,
+                        start, id) q
+        join bucket b on b.id = q.id and b.used < b.run_limit
+       where q.id <> all(done)
+         and case
+               when not exists (
+                 select from lane r where r.ready and r.rank = at_rank and r.queue_id = q.id offset 0) then false
+               when few then exists (
+                 select from unnest(hosts) o(id)
+                  cross join lateral (
+                    select from lane r
+                     where r.ready and r.rank = at_rank and r.queue_id = q.id and r.host_id = o.id and r.id <> all(dry)
+                       and r.kind_id = any(kinds) and r.storage_id = any(storages) and r.source_storage_id = any(storages) limit 1) open_lane)
+               else exists (
+                 select from lane r
+                  where r.ready and r.rank = at_rank and r.queue_id = q.id and r.id <> all(dry)
+                    and r.kind_id = any(kinds) and r.storage_id = any(storages) and r.source_storage_id = any(storages)
+                    and (select h.used < h.run_limit from bucket h where h.id = r.host_id))
+             end
+       limit 64) d
+   order by d.s, d.start, d.id
 $$;
 
 -- Up to `fan` lanes of a queue that have room, behind (after_host, after_lane), in the order of the queue's ring: by
@@ -147,6 +153,27 @@ language sql stable as $$
           select * from (
             select w.ctid, w.pos from ready w where w.lane_id = lane and w.pos >= head order by w.pos limit asked) behind
           limit asked) z
+$$;
+
+-- For each queue of a round that asks for fewer than 50 rows: the lane that comes next, the room of its host, and the
+-- lane's first rows, one more than `asked`.
+create function next_lanes(
+  at_rank smallint, queues int[], asked int[], at_hosts int[], at_lanes int[],
+  kinds int[], storages int[], hosts int[], few boolean)
+returns table (
+  i bigint, id int, kind_id int, host_id int, storage_id int, source_storage_id int, host_room int, rows tid[])
+language sql stable as $$
+  select q.i, l.id, l.kind_id, l.host_id, l.storage_id, l.source_storage_id,
+         (select run_limit - used from bucket where id = l.host_id), w.rows
+    from unnest(queues, asked, at_hosts, at_lanes) with ordinality q(id, asked, host, lane, i)
+    left join lateral (
+      select *
+        from (select * from open_lanes(at_rank, q.id, kinds, storages, hosts, few, q.host, q.lane, 1)
+              union all
+              select * from open_lanes(at_rank, q.id, kinds, storages, hosts, few, 0, 0, 1)) ring
+       where q.asked between 1 and 49 limit 1) l on true
+    left join lateral first_rows(l.id, l.head, q.asked + 1) w on true
+   order by q.i
 $$;
 
 -- Picks up to `quota` rows for one queue: its lanes as a ring, from behind its cursor, once round, one lane at first,

@@ -94,6 +94,9 @@ declare
   places     int;             rest    int;                        -- of the round; what is left of them
   others     boolean;
   whole      boolean;                                             -- all due queues are listed
+  finish     float8;                                              -- if not: where the last one's next task ends
+  next_lane  record;          kind    int;       bucket_id int;
+  i          int;
   part       record;
   progress   boolean;
   due        int[];           ended   int[];
@@ -164,9 +167,14 @@ begin
         from due_queues(at_rank, v, done, dry, kinds, storages, hosts, few) d;
       exit when ids is null;
       n := cardinality(ids);
-      whole := n < case when few then 64 else 16 end;
+      whole := n < 64;
       others := n > 1 and (few or whole);
       places := left_over;
+      if not whole then
+        -- A queue that is not listed may come next after a task of each of these.
+        select max(s + 1 / w) into finish from unnest(starts, weights) q(s, w);
+        select least(places, sum(floor((finish - s) * w + 1 + 1e-6))) into places from unnest(starts, weights) q(s, w);
+      end if;
       if n > 1 and few then
         places := greatest(1, least(
           places, (select sum(room[coalesce(counted[k], k)]) from unnest(kinds) k),
@@ -182,9 +190,29 @@ begin
         rest := places;
         gots := array_fill(0, array[n]); lasts := array_fill(false, array[n]);
         due := '{}'; ended := '{}'; progress := false;
-        for i in 1..n loop
+        for next_lane in
+          select * from next_lanes(at_rank, ids, quotas, at_hosts, at_lanes, kinds, storages, hosts, few)
+        loop
+          i := next_lane.i;
           room[ids[i]] := coalesce(room[ids[i]], rooms[i]);
-          if quotas[i] > 0 and rest > 0 then
+          if next_lane.id is not null then
+            kind := coalesce(counted[next_lane.kind_id], next_lane.kind_id);
+            room[next_lane.host_id] := coalesce(room[next_lane.host_id], next_lane.host_room);
+          end if;
+          if cardinality(next_lane.rows) > quotas[i] and room[ids[i]] > quotas[i]
+            and (case when others then rest else quotas[i] end) < least(
+              room[kind], room[next_lane.host_id], room[next_lane.storage_id], room[next_lane.source_storage_id])
+          then
+            -- The lane has more than the queue asks for, and no bucket has to be shared.
+            picked := picked || next_lane.rows[1:quotas[i]];
+            foreach bucket_id in array
+              array[ids[i], kind, next_lane.host_id, next_lane.storage_id, next_lane.source_storage_id]
+            loop
+              room[bucket_id] := room[bucket_id] - quotas[i];
+            end loop;
+            rest := rest - quotas[i]; gots[i] := quotas[i]; progress := true;
+            at_hosts[i] := next_lane.host_id; at_lanes[i] := next_lane.id;
+          elsif quotas[i] > 0 and rest > 0 then
             select * into part
               from pick_rows(
                 v, at_rank, ids[i], least(quotas[i], rest, room[ids[i]]),
@@ -206,7 +234,7 @@ begin
         sooner := places;
         if not progress then
           sooner := 1;  -- each left its place to another
-        elsif few and whole and looks > 0 then
+        elsif whole and looks > 0 then
           buckets := '{}';
           if cardinality(kinds || storages || hosts) < cardinality(kinds_0 || storages_0 || hosts_0) then
             -- A bucket that is full ends only queues that have no other lane.
@@ -235,16 +263,16 @@ begin
 
       select p.v, p.step, p.tags into v, step, tags
         from advance(v, starts, weights, quotas, gots, due, whole) p;
-      update queue
-         set tag = case when array_position(ids, id) is null then tag + step else tags[array_position(ids, id)] end,
-             start = case when gots[array_position(ids, id)] > 0 then v else start end,
-             cursor_host = coalesce(at_hosts[array_position(ids, id)], cursor_host),
-             cursor_lane = coalesce(greatest(at_lanes[array_position(ids, id)], 0), cursor_lane)
-       where case
-               when array_position(ids, id) is null then step > 0 and cursor_lane >= 0 and (whole or tag < starts[n])
-               else tag <> tags[array_position(ids, id)] or cursor_host <> at_hosts[array_position(ids, id)]
-                 or cursor_lane < 0 or cursor_lane <> at_lanes[array_position(ids, id)]
-             end;
+      update queue q
+         set tag = d.tag, start = case when d.got > 0 then v else start end, cursor_host = d.host,
+             cursor_lane = greatest(d.lane, 0)
+        from unnest(ids, tags, gots, at_hosts, at_lanes) d(id, tag, got, host, lane)
+       where q.id = d.id
+         and (q.tag <> d.tag or cursor_host <> d.host or cursor_lane < 0 or cursor_lane <> d.lane);
+      if step > 0 then
+        update queue set tag = tag + step
+         where cursor_lane >= 0 and id <> all(ids) and (whole or tag + 1 / weight < finish);
+      end if;
 
       -- Every round is written before the next one reads.
       if picked is not null then
