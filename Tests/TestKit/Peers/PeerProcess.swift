@@ -8,6 +8,7 @@ package final class PeerProcess: Sendable {
   /// The server's own directory, removed after its end.
   package let directory: TemporaryDirectory
   private let process: ChildProcess
+  private let strays: [String]
 
   private static let package = #filePath.split(separator: "/").dropLast(4).map { "/\($0)" }.joined()
 
@@ -26,9 +27,11 @@ package final class PeerProcess: Sendable {
   ///
   /// - Parameters:
   ///   - ports: the number of ports that it needs; the first is ``port``.
+  ///   - strays: files elsewhere that it makes, from the ports. They are removed after its end.
   ///   - arguments: from the ports and the directory.
   static func start(
     _ name: String, ports count: Int = 1, environment: [String: String] = [:],
+    strays: (_ ports: [Int]) -> [String] = { _ in [] },
     arguments: (_ ports: [Int], _ directory: String) throws -> [String]
   ) async throws -> PeerProcess {
     let executable = try executable(name)
@@ -42,7 +45,7 @@ package final class PeerProcess: Sendable {
       options.stdout = "\(directory.path)/log"
       options.stderr = "\(directory.path)/log"
       let process = try ChildProcess(executable, arguments(ports, directory.path), options)
-      let peer = PeerProcess(port: ports[0], directory: directory, process: process)
+      let peer = PeerProcess(port: ports[0], directory: directory, process: process, strays: strays(ports))
       while process.status == nil {
         if LoopbackPort.accepts(UInt16(ports[0])) { return peer }
         try await Task.sleep(for: .milliseconds(20))
@@ -52,10 +55,11 @@ package final class PeerProcess: Sendable {
     throw TestFleetError("\(name) does not start: \(log.suffix(2000))")
   }
 
-  private init(port: Int, directory: TemporaryDirectory, process: ChildProcess) {
+  private init(port: Int, directory: TemporaryDirectory, process: ChildProcess, strays: [String]) {
     self.port = port
     self.directory = directory
     self.process = process
+    self.strays = strays
     atTestExit { [weak self] in self?.stop() }
   }
 
@@ -67,6 +71,7 @@ package final class PeerProcess: Sendable {
   package func stop() {
     process.kill(SIGKILL)
     _ = process.waitBlocking()
+    for path in strays { unlink(path) }
   }
 
   package var isRunning: Bool { process.status == nil }

@@ -15,23 +15,26 @@ package struct SeaweedStore: Sendable {
     let keys = S3Account(endpoint: "")
     // The first port is S3's, which listens last. A server's gRPC port is its port + 10000 if it is not given.
     let ports = Lock<[Int]>([])
-    let process = try await PeerProcess.start("weed", ports: 8) { free, directory in
-      ports.withLock { $0 = free }
-      let identity = """
-        {"identities": [{"name": "test", "credentials": [{"accessKey": "\(keys.accessKeyID)", \
-        "secretKey": "\(keys.secretAccessKey)"}], "actions": ["Admin", "Read", "Write", "List", "Tagging"]}]}
-        """
-      try TextFile.write(identity, to: "\(directory)/s3.json")
-      mkdir("\(directory)/data", 0o755)
-      let given = [
-        "s3.port", "s3.port.grpc", "filer.port", "filer.port.grpc", "master.port", "master.port.grpc", "volume.port",
-        "volume.port.grpc",
-      ]
-      return ["server", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-dir=\(directory)/data", "-s3", "-filer"]
-        + ["-s3.config=\(directory)/s3.json", "-s3.port.iceberg=0", "-s3.port.lance=0", "-master.telemetry=false"]
-        + ["-master.volumeSizeLimitMB=1024", "-volume.max=20", "-s3.iam=false"]
-        + zip(given, free).map { "-\($0)=\($1)" }
-    }
+    let given = [
+      "s3.port", "s3.port.grpc", "filer.port", "filer.port.grpc", "master.port", "master.port.grpc", "volume.port",
+      "volume.port.grpc",
+    ]
+    let sockets = given.map { $0.split(separator: ".").filter { $0 != "port" }.joined(separator: "-") }
+    let process = try await PeerProcess.start(
+      "weed", ports: given.count, strays: { zip(sockets, $0).map { "/tmp/seaweedfs-\($0)-\($1).sock" } },
+      arguments: { free, directory in
+        ports.withLock { $0 = free }
+        let identity = """
+          {"identities": [{"name": "test", "credentials": [{"accessKey": "\(keys.accessKeyID)", \
+          "secretKey": "\(keys.secretAccessKey)"}], "actions": ["Admin", "Read", "Write", "List", "Tagging"]}]}
+          """
+        try TextFile.write(identity, to: "\(directory)/s3.json")
+        mkdir("\(directory)/data", 0o755)
+        return ["-logtostderr=true", "server", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-dir=\(directory)/data"]
+          + ["-s3", "-filer", "-s3.config=\(directory)/s3.json", "-s3.port.iceberg=0", "-s3.port.lance=0"]
+          + ["-master.telemetry=false", "-master.volumeSizeLimitMB=1024", "-volume.max=20", "-s3.iam=false"]
+          + zip(given, free).map { "-\($0)=\($1)" }
+      })
     let store = SeaweedStore(
       process: process, account: S3Account(endpoint: process.url()),
       filerURL: "http://127.0.0.1:\(ports.withLock { $0[2] })")

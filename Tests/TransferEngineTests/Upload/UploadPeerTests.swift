@@ -69,9 +69,11 @@ import Testing
         outcome = await harness.run(spec, from: ledger.last, ledger: second)
       }
       #expect(outcome.failure == nil, "\(outcome)")
-      #expect(second.progress.first == has)
+      // The server may still have been writing what it had received when it was asked.
+      let start = try #require(second.progress.first)
+      #expect(start >= has)
       let sent = peer.bytesSent - before
-      #expect(sent < Int64(bytes.count) - has + 64 << 10, "\(sent) bytes after \(has)")
+      #expect(sent < Int64(bytes.count) - start + 64 << 10, "\(sent) bytes after \(start)")
       let there = try await peer.read("film.mp4")
       #expect(there.contains { $0.sha256 == Self.sha256(bytes) })
       let open = try await peer.uploads()
