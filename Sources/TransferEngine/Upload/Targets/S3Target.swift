@@ -19,8 +19,6 @@ struct S3Target: UploadTarget {
   static let standardPart: Int64 = 8 << 20
   private static let mostParts: Int64 = 10_000
   private static let parallel = 16
-  /// Of a listing of the uploads to one key.
-  private static let mostPages = 100
   /// Bytes of parts that one upload holds in memory: a part is held whole while it is sent.
   private static let mostHeld: Int64 = 256 << 20
   /// How often a request that finishes an upload is sent.
@@ -141,40 +139,6 @@ struct S3Target: UploadTarget {
       }
     }
     return .open(receipts)
-  }
-
-  func forget(_ plan: UploadPlan, since milliseconds: Int64) async throws {
-    guard !plan.publishesAtOnce else { return }
-    let open: [S3UploadList.Upload]
-    do {
-      open = try await uploads()
-    } catch let error as S3Error where Self.mayNotList.contains(error.status) {
-      return
-    } catch {
-      throw client.failure(error, key)
-    }
-    for found in open {
-      // Begun when this task was about to, and nobody has sent anything.
-      guard let initiated = found.initiated.map({ $0.microseconds / 1000 }),
-        (milliseconds - 5000...milliseconds + 60_000).contains(initiated),
-        try await isEmpty(found.uploadID)
-      else { continue }
-      try await abort(session: Session(uploadID: found.uploadID).json)
-    }
-  }
-
-  /// Who may write need not be allowed to list. What was left, if anything was, stays until the bucket's own rule.
-  private static let mayNotList = [403, 405, 501]
-
-  /// Whether an open upload has no part. One that was ended since it was listed is no longer open.
-  private func isEmpty(_ uploadID: String) async throws -> Bool {
-    do {
-      return try await parts(of: uploadID).isEmpty
-    } catch let error as S3Error where error.status == 404 || Self.mayNotList.contains(error.status) {
-      return false
-    } catch {
-      throw client.failure(error, key)
-    }
   }
 
   func send(_ segment: UploadSegment, of upload: UploadOrder, session: [UInt8]) async throws -> UploadReceipt {
@@ -392,7 +356,7 @@ struct S3Target: UploadTarget {
     return there
   }
 
-  private func parts(of uploadID: String) async throws -> [S3PartList.Part] {
+  func parts(of uploadID: String) async throws -> [S3PartList.Part] {
     var parts: [S3PartList.Part] = []
     var marker: Int?
     repeat {
@@ -404,26 +368,6 @@ struct S3Target: UploadTarget {
       marker = page.nextMarker
     } while marker != nil && parts.count <= Self.mostParts
     return parts
-  }
-
-  /// The open uploads to exactly this key.
-  private func uploads() async throws -> [S3UploadList.Upload] {
-    var uploads: [S3UploadList.Upload] = []
-    var next: S3UploadList.Marker?
-    var pages = 0
-    repeat {
-      var query: S3Query = ["uploads": "", "prefix": key, "encoding-type": "url"]
-      if let next {
-        query.append("key-marker", next.key)
-        if let id = next.uploadID { query.append("upload-id-marker", id) }
-      }
-      let page = try await client.document(S3UploadList.self, S3Client.Call(method: .get, query: query))
-      uploads += page.uploads.filter { $0.key.utf8.elementsEqual(key.utf8) }
-      next = page.next
-      pages += 1
-      // Those of the key itself come first; its prefix may have any number of others.
-    } while next?.key.utf8.elementsEqual(key.utf8) == true && pages < Self.mostPages
-    return uploads
   }
 
   func objectFields(_ upload: UploadOrder) -> [HeaderField] {

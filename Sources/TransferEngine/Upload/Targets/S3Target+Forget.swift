@@ -1,0 +1,62 @@
+import ReelhaulCurl
+import TaskCore
+
+/// Uploads that a lost answer may have left in the bucket.
+extension S3Target {
+  /// Of a listing of the uploads to one key.
+  private static let mostPages = 100
+
+  func forget(_ plan: UploadPlan, since milliseconds: Int64) async throws {
+    guard !plan.publishesAtOnce else { return }
+    let open: [S3UploadList.Upload]
+    do {
+      open = try await uploads()
+    } catch let error as S3Error where Self.mayNotList.contains(error.status) {
+      return
+    } catch {
+      throw client.failure(error, key)
+    }
+    for found in open {
+      // Begun when this task was about to, and nobody has sent anything.
+      guard let initiated = found.initiated.map({ $0.microseconds / 1000 }),
+        (milliseconds - 5000...milliseconds + 60_000).contains(initiated),
+        try await isEmpty(found.uploadID)
+      else { continue }
+      try await abort(session: Session(uploadID: found.uploadID).json)
+    }
+  }
+
+  /// Who may write need not be allowed to list. What was left, if anything was, stays until the bucket's own rule.
+  private static let mayNotList = [403, 405, 501]
+
+  /// Whether an open upload has no part. One that was ended since it was listed is no longer open.
+  private func isEmpty(_ uploadID: String) async throws -> Bool {
+    do {
+      return try await parts(of: uploadID).isEmpty
+    } catch let error as S3Error where error.status == 404 || Self.mayNotList.contains(error.status) {
+      return false
+    } catch {
+      throw client.failure(error, key)
+    }
+  }
+
+  /// The open uploads to exactly this key.
+  private func uploads() async throws -> [S3UploadList.Upload] {
+    var uploads: [S3UploadList.Upload] = []
+    var next: S3UploadList.Marker?
+    var pages = 0
+    repeat {
+      var query: S3Query = ["uploads": "", "prefix": key, "encoding-type": "url"]
+      if let next {
+        query.append("key-marker", next.key)
+        if let id = next.uploadID { query.append("upload-id-marker", id) }
+      }
+      let page = try await client.document(S3UploadList.self, S3Client.Call(method: .get, query: query))
+      uploads += page.uploads.filter { $0.key.utf8.elementsEqual(key.utf8) }
+      next = page.next
+      pages += 1
+      // Those of the key itself come first; its prefix may have any number of others.
+    } while next?.key.utf8.elementsEqual(key.utf8) == true && pages < Self.mostPages
+    return uploads
+  }
+}
