@@ -89,11 +89,11 @@ language sql stable as $$
   select d.id, d.s, d.weight, d.cursor_host, d.cursor_lane, d.room
     from (
       select q.*, b.run_limit - b.used room
-        from (select id, case when cursor_lane < 0 then v + tag else greatest(tag, v - 8 / weight) end s,
-                     weight, cursor_host, cursor_lane, start
+        from (select id, s, weight, cursor_host, cursor_lane, start
                 from queue
-               order by case when cursor_lane < 0 then v + tag else greatest(tag, v - 8 / weight) end + 1 / weight,
-                        start, id) q
+               cross join lateral (
+                 select case when cursor_lane < 0 then v + tag else greatest(tag, v - 8 / weight) end s) owed
+               order by s + 1 / weight, start, id) q
         join bucket b on b.id = q.id and b.used < b.run_limit
        where q.id <> all(done)
          and case
