@@ -168,6 +168,8 @@ final class UploadSimulation: Sendable {
   /// Waits until nobody acts any more.
   func settle() async {
     for run in woken.withLock({ $0 }) { _ = await run.value }
+    // The ledger of the last owner holds the simulation, and with it the directories.
+    owner.withLock { $0 = nil }
   }
 
   private func attempt(from checkpoint: UploadCheckpoint?, _ ledger: SimulatedLedger) async -> UploadOutcome {
