@@ -267,9 +267,9 @@ import Testing
       #expect(samples.count <= 256)
       published += samples.map(\.taskID)
     }
-    for _ in 0..<8 {
+    for _ in 0..<16 {
       let samples = table.takeRenewed(of: first, now: at(1000))
-      #expect(samples.count <= 128)
+      #expect(samples.count <= 64)
       recorded += samples.map(\.taskID)
     }
     #expect(published.count == 1000 && Set(published).count == 1000)
