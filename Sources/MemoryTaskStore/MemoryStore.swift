@@ -73,6 +73,10 @@ package final class MemoryStore: TaskStore {
     transaction { $0.claim(worker, limit: limit, call: call) }
   }
 
+  package func hasReadyTasks() async throws -> Bool {
+    transaction { $0.tasks.values.contains(where: \.isReady) }
+  }
+
   package func checkpoint(_ writes: [CheckpointWrite]) async throws -> [Bool] {
     transaction { state in writes.map { state.checkpoint($0) } }
   }

@@ -35,6 +35,21 @@ import Testing
     }
   }
 
+  @Test("where a claim found nothing, no task is ready until one is submitted, or comes back", arguments: StoreKind.allCases)
+  func hasReadyTasks(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let worker = try await fixture.worker()
+      #expect(try await !fixture.store.hasReadyTasks())
+      try await fixture.submit(.noop())
+      #expect(try await fixture.store.hasReadyTasks())
+      let claim = try #require(try await fixture.store.claim(worker, limit: 2).first)
+      #expect(try await fixture.store.claim(worker, limit: 2).isEmpty)
+      #expect(try await !fixture.store.hasReadyTasks())
+      #expect(try await fixture.settle(claim, .released(reason: nil, delay: .zero)))
+      #expect(try await fixture.store.hasReadyTasks())
+    }
+  }
+
   @Test("the states of existing tasks are read, and others are left out", arguments: StoreKind.allCases)
   func theStatesOfTheTasksThatExist(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in

@@ -40,6 +40,26 @@ import WorkerCore
     #expect(Set(waits.suffix(3)).count > 1, "jittered")
   }
 
+  @Test("after a claim that found nothing the next one asks first, but not after a hint, and never when it is repeated")
+  func looksFirst() {
+    var planner = ClaimPlanner(concurrency: 32, seed: 1)
+    #expect(!planner.looksFirst)
+    _ = planner.next(free: 32, now: at(0))
+    planner.claimed(0, of: 32, now: at(0))
+    #expect(planner.looksFirst)
+    _ = planner.next(free: 32, now: at(1000))
+    planner.failed(now: at(1000))
+    #expect(!planner.looksFirst, "the claim may have been made")
+    _ = planner.next(free: 32, now: at(2000))
+    planner.claimed(0, of: 32, now: at(2000))
+    planner.hint()
+    #expect(!planner.looksFirst)
+    _ = planner.next(free: 32, now: at(2000))
+    planner.hint()
+    planner.claimed(0, of: 32, now: at(2000))
+    #expect(!planner.looksFirst)
+  }
+
   @Test("a hint ends the wait")
   func aHintEndsTheWait() {
     var planner = ClaimPlanner(concurrency: 32, seed: 1)

@@ -23,6 +23,10 @@ extension PostgresStore {
     }
   }
 
+  package func hasReadyTasks() async throws -> Bool {
+    try await call { try await !pool.query(StoreQueries.hasReadyTasks).isEmpty }
+  }
+
   private func claim(_ columns: PostgresColumns) throws -> (PostgresRow) throws -> Claim {
     let (spec, priority) = (try columns["spec"], try columns["priority"])
     let (epoch, attempt) = (try columns["epoch"], try columns["attempt"])

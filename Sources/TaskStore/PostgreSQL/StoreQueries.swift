@@ -55,6 +55,8 @@ enum StoreQueries {
   /// first time.
   static let claim = PostgresStatement("select task_id, spec from claim_tasks($1, $2, $3)", writes: true)
 
+  static let hasReadyTasks = PostgresStatement("select from lane where ready limit 1")
+
   /// $1: the ids of the other tasks that were just claimed.
   static let claimed = PostgresStatement(
     """

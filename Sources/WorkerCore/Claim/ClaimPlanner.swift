@@ -21,6 +21,9 @@ package struct ClaimPlanner: Sendable {
   package private(set) var call: Int64 = 1
   private var isClaiming = false
   private var hinted = false
+  /// Whether to ask if any task is ready before the present call: the last one found none, and nobody has hinted at any
+  /// since. An idle fleet then writes nothing. Never before a repeated call, which may have claimed tasks already.
+  package private(set) var looksFirst = false
   private var lastClaim: BootInstant?
   private var notBefore: BootInstant?
   private var empty: Backoff
@@ -47,7 +50,8 @@ package struct ClaimPlanner: Sendable {
     isClaiming = false
     call += 1
     lastClaim = now
-    if count == 0 && !hinted {
+    looksFirst = count == 0 && !hinted
+    if looksFirst {
       notBefore = now + empty.next()
       return
     }
@@ -58,6 +62,7 @@ package struct ClaimPlanner: Sendable {
   /// The claim failed. Nothing is known about the backlog.
   package mutating func failed(now: BootInstant) {
     isClaiming = false
+    looksFirst = false
     notBefore = now + empty.next()
   }
 
@@ -65,6 +70,7 @@ package struct ClaimPlanner: Sendable {
   package mutating func hint() {
     hinted = true
     guard !isClaiming else { return }
+    looksFirst = false
     empty.reset()
     notBefore = nil
   }

@@ -64,8 +64,9 @@ package actor Claimer {
   private func claim(_ limit: Int, under lease: Lease) async {
     let sentAt = BootInstant.now
     do {
-      let claims = try await loop.uninterrupted { [store, call = planner.call] in
-        try await store.claim(lease.worker, limit: limit, call: call)
+      let claims = try await loop.uninterrupted { [store, planner] in
+        if planner.looksFirst, try await !store.hasReadyTasks() { return [Claim]() }
+        return try await store.claim(lease.worker, limit: limit, call: planner.call)
       }
       let now = BootInstant.now
       metrics.claims.observe(nanoseconds: sentAt.duration(to: now).nanoseconds)

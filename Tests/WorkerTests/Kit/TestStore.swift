@@ -169,6 +169,11 @@ final class TestStore: TaskStore {
     return claims
   }
 
+  func hasReadyTasks() async throws -> Bool {
+    try reach()
+    return try await inner.hasReadyTasks()
+  }
+
   func checkpoint(_ writes: [CheckpointWrite]) async throws -> [Bool] {
     try reach()
     let answers = try await inner.checkpoint(writes)
