@@ -35,7 +35,9 @@ import Testing
     }
   }
 
-  @Test("where a claim found nothing, no task is ready until one is submitted, or comes back", arguments: StoreKind.allCases)
+  @Test(
+    "where a claim found nothing, no task is ready until one is submitted, or comes back", arguments: StoreKind.allCases
+  )
   func hasReadyTasks(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
       let worker = try await fixture.worker()
