@@ -263,7 +263,7 @@ import Testing
       ("reelhaul batch /", 2, "/ is a directory"),
       ("reelhaul batch - </", 2, "- is a directory"),
       ("unset ${!REELHAUL_@}; reelhaul doctor >&2", 2, "no Kafka is configured"),
-      ("reelhaul up --data-dir $(mktemp -d) --postgres postgress://h/d", 2, "Correct --postgres.\n"),
+      ("reelhaul up --data-dir data --postgres postgress://h/d", 2, "Correct --postgres.\n"),
       ("unset ${!REELHAUL_@}; REELHAUL_POSTGRESQL=x reelhaul list", 2, "did you mean REELHAUL_POSTGRES?"),
       (
         "unset ${!REELHAUL_@}; REELHAUL_KAKFA=x reelhaul download http://a.example/f", 2, "did you mean REELHAUL_KAFKA?"
@@ -274,6 +274,7 @@ import Testing
     let directory = try TemporaryDirectory()
     var options = ChildProcess.Options()
     options.stderr = "\(directory.path)/error"
+    options.workingDirectory = directory.path
     let script = "reelhaul() { \(TestFleet.binary) \"$@\"; }; \(line)"
     #expect(await (try ChildProcess("bash", ["-c", script], options)).wait() == .exited(code))
     let error = String(decoding: try TestFleet.contents(options.stderr ?? ""), as: UTF8.self)

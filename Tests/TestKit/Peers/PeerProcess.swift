@@ -60,7 +60,12 @@ package final class PeerProcess: Sendable {
     self.directory = directory
     self.process = process
     self.strays = strays
-    atTestExit { [weak self] in self?.stop() }
+    // One that all tests of the process share is never released.
+    atTestExit { [weak self] in
+      guard let self else { return }
+      stop()
+      removeTree(self.directory.path)
+    }
   }
 
   deinit {
