@@ -22,7 +22,7 @@ package struct ClaimPlanner: Sendable {
   private var isClaiming = false
   private var hinted = false
   /// Whether to ask if any task is ready before the present call: the last one found none, and nobody has hinted at any
-  /// since. An idle fleet then writes nothing. Never before a repeated call, which may have claimed tasks already.
+  /// since. So an idle worker that asks writes nothing. Never before a repeated call, which may have claimed tasks already.
   package private(set) var looksFirst = false
   private var lastClaim: BootInstant?
   private var notBefore: BootInstant?
