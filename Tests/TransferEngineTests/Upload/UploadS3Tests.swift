@@ -128,6 +128,12 @@ import Testing
       let outcome = await other.value
       #expect(outcome.failure == nil, "\(outcome)")
       Self.expectThere(harness)
+      // On a connection that was used before, the client would repeat a creation without an answer by itself.
+      var used: Set<Int> = []
+      for exchange in harness.store.exchanges {
+        let isFirst = used.insert(exchange.request.connection).inserted
+        #expect(isFirst || exchange.operation != .createUpload, "a creation has a connection of its own")
+      }
     }
   }
 
