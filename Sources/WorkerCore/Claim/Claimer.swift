@@ -65,8 +65,7 @@ package actor Claimer {
     let sentAt = BootInstant.now
     do {
       let claims = try await loop.uninterrupted { [store, planner] in
-        if planner.looksFirst, try await !store.hasReadyTasks() { return [Claim]() }
-        return try await store.claim(lease.worker, limit: limit, call: planner.call)
+        try await store.claim(lease.worker, limit: limit, by: planner)
       }
       let now = BootInstant.now
       metrics.claims.observe(nanoseconds: sentAt.duration(to: now).nanoseconds)
@@ -79,5 +78,13 @@ package actor Claimer {
       planner.failed(now: .now)
       log.log(outage.failed(), "tasks cannot be claimed", ["error": .text("\(error)")])
     }
+  }
+}
+
+extension RunStore {
+  /// Makes the present call of `planner`, unless it looks first and no task is ready.
+  package func claim(_ worker: WorkerID, limit: Int, by planner: ClaimPlanner) async throws -> [Claim] {
+    if planner.looksFirst, try await !hasReadyTasks() { return [] }
+    return try await claim(worker, limit: limit, call: planner.call)
   }
 }

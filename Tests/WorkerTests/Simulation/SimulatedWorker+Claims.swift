@@ -20,12 +20,10 @@ extension SimulatedWorker {
   }
 
   private func claim(_ id: WorkerID, _ limit: Int) {
-    let (number, looksFirst) = (claims.call, claims.looksFirst)
     call(
-      { [fleet] store in
-        if looksFirst, try await !store.hasReadyTasks() { return [Claim]() }
+      { [fleet, planner = claims] store in
         // A repeated answer has no order of its own.
-        let claims = try await store.claim(id, limit: limit, call: number).sorted { $0.spec.id < $1.spec.id }
+        let claims = try await store.claim(id, limit: limit, by: planner).sorted { $0.spec.id < $1.spec.id }
         fleet.claimed(claims, by: id)
         return claims
       },
