@@ -4,7 +4,7 @@ import ReelhaulSystem
 
 /// A server of others, from the Python environment of `deploy/peers.sh`. Ends with its owner, or with this process.
 package final class PeerProcess: Sendable {
-  package let port: Int
+  package let ports: [Int]
   /// The server's own directory, removed after its end.
   package let directory: TemporaryDirectory
   private let process: ChildProcess
@@ -26,7 +26,7 @@ package final class PeerProcess: Sendable {
   /// few are tried.
   ///
   /// - Parameters:
-  ///   - ports: the number of ports that it needs; the first is ``port``.
+  ///   - ports: the number of ports that it needs; on the first one, ``port``, it listens last.
   ///   - strays: files elsewhere that it makes, from the ports. They are removed after its end.
   ///   - arguments: from the ports and the directory.
   static func start(
@@ -45,7 +45,7 @@ package final class PeerProcess: Sendable {
       options.stdout = "\(directory.path)/log"
       options.stderr = "\(directory.path)/log"
       let process = try ChildProcess(executable, arguments(ports, directory.path), options)
-      let peer = PeerProcess(port: ports[0], directory: directory, process: process, strays: strays(ports))
+      let peer = PeerProcess(ports: ports, directory: directory, process: process, strays: strays(ports))
       while process.status == nil {
         if LoopbackPort.accepts(UInt16(ports[0])) { return peer }
         try await Task.sleep(for: .milliseconds(20))
@@ -55,8 +55,8 @@ package final class PeerProcess: Sendable {
     throw TestFleetError("\(name) does not start: \(log.suffix(2000))")
   }
 
-  private init(port: Int, directory: TemporaryDirectory, process: ChildProcess, strays: [String]) {
-    self.port = port
+  private init(ports: [Int], directory: TemporaryDirectory, process: ChildProcess, strays: [String]) {
+    self.ports = ports
     self.directory = directory
     self.process = process
     self.strays = strays
@@ -83,6 +83,8 @@ package final class PeerProcess: Sendable {
 
   /// What the server has written.
   package var log: String { (try? TextFile.read("\(directory.path)/log", limit: 64 << 20)) ?? "" }
+
+  package var port: Int { ports[0] }
 
   package func url(_ path: String = "") -> String { "http://127.0.0.1:\(port)\(path)" }
 }

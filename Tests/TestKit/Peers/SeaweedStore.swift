@@ -13,8 +13,7 @@ package struct SeaweedStore: Sendable {
 
   package static func start() async throws -> SeaweedStore {
     let keys = S3Account(endpoint: "")
-    // The first port is S3's, which listens last. A server's gRPC port is its port + 10000 if it is not given.
-    let ports = Lock<[Int]>([])
+    // A server's gRPC port is its port + 10000 if it is not given.
     let given = [
       "s3.port", "s3.port.grpc", "filer.port", "filer.port.grpc", "master.port", "master.port.grpc", "volume.port",
       "volume.port.grpc",
@@ -23,7 +22,6 @@ package struct SeaweedStore: Sendable {
     let process = try await PeerProcess.start(
       "weed", ports: given.count, strays: { zip(sockets, $0).map { "/tmp/seaweedfs-\($0)-\($1).sock" } },
       arguments: { free, directory in
-        ports.withLock { $0 = free }
         let identity = """
           {"identities": [{"name": "test", "credentials": [{"accessKey": "\(keys.accessKeyID)", \
           "secretKey": "\(keys.secretAccessKey)"}], "actions": ["Admin", "Read", "Write", "List", "Tagging"]}]}
@@ -37,7 +35,7 @@ package struct SeaweedStore: Sendable {
       })
     let store = SeaweedStore(
       process: process, account: S3Account(endpoint: process.url()),
-      filerURL: "http://127.0.0.1:\(ports.withLock { $0[2] })")
+      filerURL: "http://127.0.0.1:\(process.ports[2])")
     // It listens before it has a volume to write to.
     let boto = S3Reference(store.account)
     try await eventually("SeaweedFS takes an object", every: .milliseconds(200)) {
