@@ -1,4 +1,3 @@
-import Glibc
 import ReelhaulSystem
 import TaskCore
 import TestKit
@@ -9,14 +8,14 @@ import Testing
 /// What a store that speaks S3 may do to an upload.
 @Suite struct UploadS3Tests {
   /// Four parts, of which the last is shorter.
-  private static let size = 26_000_001
-  private static let part = 8 << 20
-  private static let small = 100_000
+  static let size = 26_000_001
+  static let part = 8 << 20
+  static let small = 100_000
 
-  private static let all = OriginContent(seed: 7).bytes(0..<Int64(size))
-  private static func bytes(_ count: Int = size) -> [UInt8] { count == size ? all : Array(all[..<count]) }
+  static let all = OriginContent(seed: 7).bytes(0..<Int64(size))
+  static func bytes(_ count: Int = size) -> [UInt8] { count == size ? all : Array(all[..<count]) }
 
-  private static func spec(_ change: (inout TaskSpec) -> Void = { $0.ifExists = .replace }) -> TaskSpec {
+  static func spec(_ change: (inout TaskSpec) -> Void = { $0.ifExists = .replace }) -> TaskSpec {
     var spec = TaskSpec(
       id: .random(), kind: .upload, source: UploadHarness.source, destination: "s3://films/film.mp4")
     spec.credential = "s3"
@@ -25,7 +24,7 @@ import Testing
   }
 
   /// An upload to a store with these faults.
-  private struct Upload {
+  struct Upload {
     let bytes: [UInt8]
     let options: StoreOptions
     let spec: TaskSpec
@@ -41,14 +40,14 @@ import Testing
     }
   }
 
-  private func upload(
+  func upload(
     _ bytes: [UInt8] = Self.bytes(), options: StoreOptions = StoreOptions(), spec: TaskSpec = Self.spec(),
     script: @escaping StoreServer.Script
   ) -> Upload {
     Upload(bytes: bytes, options: options, spec: spec, script: script)
   }
 
-  private static func expectThere(
+  static func expectThere(
     _ harness: UploadHarness, _ bytes: [UInt8] = Self.bytes(), at location: SourceLocation = #_sourceLocation
   ) {
     // A failure must not show megabytes.
@@ -85,139 +84,6 @@ import Testing
       let outcome = await harness.run(Self.spec { _ in })
       #expect(outcome.failure?.code == .destinationExists, "\(outcome)")
       #expect(harness.store.objects["films/film.mp4"]?.bytes == [1, 2, 3])
-    }
-  }
-
-  // MARK: Create
-
-  @Test(
-    "a lost, damaged or failing answer to the beginning leaves no upload behind",
-    arguments: [
-      StoreFault.closeAfterApplying, .truncatedXML, .status(200, body: "<Error><Code>InternalError</Code></Error>"),
-    ])
-  func lostCreate(fault: StoreFault) async throws {
-    try await UploadHarness.run { harness in
-      try harness.put(Self.bytes())
-      harness.store.script { $0.operation == .createUpload && $0.ordinal == 1 ? [fault] : [] }
-      let (spec, ledger) = (Self.spec(), UploadRecordingLedger())
-      let first = await harness.run(spec, ledger: ledger)
-      #expect(first.failure?.class == .retry, "\(first)")
-      let second = await harness.run(spec, from: ledger.last)
-      #expect(second.failure == nil, "\(second)")
-      Self.expectThere(harness)
-    }
-  }
-
-  @Test("what another task has begun for the same key is left alone after a lost answer")
-  func lostCreateBesideAnother() async throws {
-    try await UploadHarness.run { harness in
-      try harness.put(Self.bytes())
-      let gate = OriginGate()
-      harness.store.script { $0.operation == .uploadPart && $0.partNumber == 2 ? [.holdBody(after: 1000, gate)] : [] }
-      let other = Task { await harness.run(Self.spec()) }
-      await gate.reached()
-      try await eventually("a part is there") { harness.store.uploads.values.contains { !$0.parts.isEmpty } }
-      let begun = harness.store.exchanges(.createUpload).count
-      harness.store.script { $0.operation == .createUpload && $0.ordinal == begun + 1 ? [.closeAfterApplying] : [] }
-      let (spec, ledger) = (Self.spec(), UploadRecordingLedger())
-      #expect(await harness.run(spec, ledger: ledger).failure?.class == .retry)
-      #expect(await harness.run(spec, from: ledger.last).failure == nil)
-      let open = harness.store.uploads.count
-      #expect(open == 1)
-      gate.open()
-      let outcome = await other.value
-      #expect(outcome.failure == nil, "\(outcome)")
-      Self.expectThere(harness)
-      // On a connection that was used before, the client would repeat a creation without an answer by itself.
-      var used: Set<Int> = []
-      for exchange in harness.store.exchanges {
-        let isFirst = used.insert(exchange.request.connection).inserted
-        #expect(isFirst || exchange.operation != .createUpload, "a creation has a connection of its own")
-      }
-    }
-  }
-
-  @Test(
-    "a lost answer to the beginning ends nothing where the uploads, or their parts, are not listed",
-    arguments: [
-      (StoreOperation.listUploads, StoreFault.status(403)), (.listUploads, .status(501)), (.listParts, .status(403)),
-      (.listParts, .noSuchUpload),
-    ])
-  func lostCreateWithoutList(operation: StoreOperation, fault: StoreFault) async throws {
-    try await UploadHarness.run { harness in
-      try harness.put(Self.bytes())
-      harness.store.script { request in
-        switch request.operation {
-        case .createUpload where request.ordinal == 1: [.closeAfterApplying]
-        case operation: [fault]
-        default: []
-        }
-      }
-      let (spec, ledger) = (Self.spec(), UploadRecordingLedger())
-      #expect(await harness.run(spec, ledger: ledger).failure?.class == .retry)
-      let second = await harness.run(spec, from: ledger.last)
-      #expect(second.failure == nil, "\(second)")
-      try await harness.engine.abort(spec, from: #require(ledger.last))
-    }
-  }
-
-  @Test("a source that changes after a lost answer to the beginning leaves no upload") func lostCreateAndChanged()
-    async throws
-  {
-    try await UploadHarness.run { harness in
-      try harness.put(Self.bytes())
-      harness.store.script { $0.operation == .createUpload && $0.ordinal == 1 ? [.closeAfterApplying] : [] }
-      let (spec, ledger) = (Self.spec(), UploadRecordingLedger())
-      #expect(await harness.run(spec, ledger: ledger).failure?.class == .retry)
-      let other = OriginContent(seed: 9).bytes(0..<Int64(Self.size))
-      try write(other, to: "\(harness.sourcePath).new")
-      rename("\(harness.sourcePath).new", harness.sourcePath)
-      let second = await harness.run(spec, from: ledger.last)
-      #expect(second.failure == nil, "\(second)")
-      Self.expectThere(harness, other)
-    }
-  }
-
-  @Test("an upload whose beginning is answered after the run was stopped, or lost its task, is given up")
-  func stoppedWhileCreating() async throws {
-    for isRevoked in [false, true] {
-      try await UploadHarness.run { harness in
-        try harness.put(Self.bytes())
-        let gate = OriginGate()
-        harness.store.always(.createUpload, .holdAnswer(gate))
-        let (spec, ledger) = (Self.spec(), UploadRecordingLedger())
-        let run = Task { await harness.run(spec, ledger: ledger) }
-        await gate.reached()
-        if isRevoked { ledger.revoke() } else { run.cancel() }
-        if !isRevoked { #expect(await run.value == .stopped) }
-        #expect(harness.store.uploads.count == 1)
-        gate.open()
-        #expect(await run.value == .stopped)
-        try await eventually("nothing is left") { harness.store.uploads.isEmpty }
-      }
-    }
-  }
-
-  @Test("a credential that may only write uploads once, of one part and of many", arguments: [size, small])
-  func writeOnly(size: Int) async throws {
-    for isEncrypted in [false, true] {
-      try await upload(
-        Self.bytes(size),
-        script: { request in
-          switch request.operation {
-          case .headObject: [.status(403)]
-          case .putObject where isEncrypted:
-            [.header("ETag", "\"of-an-encrypted-object\""), .header("x-amz-checksum-crc32c", nil)]
-          default: []
-          }
-        }
-      ).run { harness, outcome in
-        #expect(outcome.failure == nil, "\(outcome)")
-        #expect(outcome.object?.etag != nil)
-        #expect(harness.store.exchanges(.completeUpload).count == (size == Self.size ? 1 : 0))
-        #expect(harness.store.exchanges(.putObject).count == (size == Self.size ? 0 : 1))
-        Self.expectThere(harness, Self.bytes(size))
-      }
     }
   }
 

@@ -1,0 +1,140 @@
+import Glibc
+import TaskCore
+import TestKit
+import Testing
+
+@testable import TransferEngine
+
+/// What a store may do to the beginning of an upload.
+extension UploadS3Tests {
+  @Test(
+    "a lost, damaged or failing answer to the beginning leaves no upload behind",
+    arguments: [
+      StoreFault.closeAfterApplying, .truncatedXML, .status(200, body: "<Error><Code>InternalError</Code></Error>"),
+    ])
+  func lostCreate(fault: StoreFault) async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes())
+      harness.store.script { $0.operation == .createUpload && $0.ordinal == 1 ? [fault] : [] }
+      let (spec, ledger) = (Self.spec(), UploadRecordingLedger())
+      let first = await harness.run(spec, ledger: ledger)
+      #expect(first.failure?.class == .retry, "\(first)")
+      let second = await harness.run(spec, from: ledger.last)
+      #expect(second.failure == nil, "\(second)")
+      Self.expectThere(harness)
+    }
+  }
+
+  @Test("what another task has begun for the same key is left alone after a lost answer")
+  func lostCreateBesideAnother() async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes())
+      let gate = OriginGate()
+      harness.store.script { $0.operation == .uploadPart && $0.partNumber == 2 ? [.holdBody(after: 1000, gate)] : [] }
+      let other = Task { await harness.run(Self.spec()) }
+      await gate.reached()
+      try await eventually("a part is there") { harness.store.uploads.values.contains { !$0.parts.isEmpty } }
+      let begun = harness.store.exchanges(.createUpload).count
+      harness.store.script { $0.operation == .createUpload && $0.ordinal == begun + 1 ? [.closeAfterApplying] : [] }
+      let (spec, ledger) = (Self.spec(), UploadRecordingLedger())
+      #expect(await harness.run(spec, ledger: ledger).failure?.class == .retry)
+      #expect(await harness.run(spec, from: ledger.last).failure == nil)
+      let open = harness.store.uploads.count
+      #expect(open == 1)
+      gate.open()
+      let outcome = await other.value
+      #expect(outcome.failure == nil, "\(outcome)")
+      Self.expectThere(harness)
+      // On a connection that was used before, the client would repeat a creation without an answer by itself.
+      var used: Set<Int> = []
+      for exchange in harness.store.exchanges {
+        let isFirst = used.insert(exchange.request.connection).inserted
+        #expect(isFirst || exchange.operation != .createUpload, "a creation has a connection of its own")
+      }
+    }
+  }
+
+  @Test(
+    "a lost answer to the beginning ends nothing where the uploads, or their parts, are not listed",
+    arguments: [
+      (StoreOperation.listUploads, StoreFault.status(403)), (.listUploads, .status(501)), (.listParts, .status(403)),
+      (.listParts, .noSuchUpload),
+    ])
+  func lostCreateWithoutList(operation: StoreOperation, fault: StoreFault) async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes())
+      harness.store.script { request in
+        switch request.operation {
+        case .createUpload where request.ordinal == 1: [.closeAfterApplying]
+        case operation: [fault]
+        default: []
+        }
+      }
+      let (spec, ledger) = (Self.spec(), UploadRecordingLedger())
+      #expect(await harness.run(spec, ledger: ledger).failure?.class == .retry)
+      let second = await harness.run(spec, from: ledger.last)
+      #expect(second.failure == nil, "\(second)")
+      try await harness.engine.abort(spec, from: #require(ledger.last))
+    }
+  }
+
+  @Test("a source that changes after a lost answer to the beginning leaves no upload") func lostCreateAndChanged()
+    async throws
+  {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes())
+      harness.store.script { $0.operation == .createUpload && $0.ordinal == 1 ? [.closeAfterApplying] : [] }
+      let (spec, ledger) = (Self.spec(), UploadRecordingLedger())
+      #expect(await harness.run(spec, ledger: ledger).failure?.class == .retry)
+      let other = OriginContent(seed: 9).bytes(0..<Int64(Self.size))
+      try write(other, to: "\(harness.sourcePath).new")
+      rename("\(harness.sourcePath).new", harness.sourcePath)
+      let second = await harness.run(spec, from: ledger.last)
+      #expect(second.failure == nil, "\(second)")
+      Self.expectThere(harness, other)
+    }
+  }
+
+  @Test("an upload whose beginning is answered after the run was stopped, or lost its task, is given up")
+  func stoppedWhileCreating() async throws {
+    for isRevoked in [false, true] {
+      try await UploadHarness.run { harness in
+        try harness.put(Self.bytes())
+        let gate = OriginGate()
+        harness.store.always(.createUpload, .holdAnswer(gate))
+        let (spec, ledger) = (Self.spec(), UploadRecordingLedger())
+        let run = Task { await harness.run(spec, ledger: ledger) }
+        await gate.reached()
+        if isRevoked { ledger.revoke() } else { run.cancel() }
+        if !isRevoked { #expect(await run.value == .stopped) }
+        #expect(harness.store.uploads.count == 1)
+        gate.open()
+        #expect(await run.value == .stopped)
+        try await eventually("nothing is left") { harness.store.uploads.isEmpty }
+      }
+    }
+  }
+
+  @Test("a credential that may only write uploads once, of one part and of many", arguments: [size, small])
+  func writeOnly(size: Int) async throws {
+    for isEncrypted in [false, true] {
+      try await upload(
+        Self.bytes(size),
+        script: { request in
+          switch request.operation {
+          case .headObject: [.status(403)]
+          case .putObject where isEncrypted:
+            [.header("ETag", "\"of-an-encrypted-object\""), .header("x-amz-checksum-crc32c", nil)]
+          default: []
+          }
+        }
+      ).run { harness, outcome in
+        #expect(outcome.failure == nil, "\(outcome)")
+        #expect(outcome.object?.etag != nil)
+        #expect(harness.store.exchanges(.completeUpload).count == (size == Self.size ? 1 : 0))
+        #expect(harness.store.exchanges(.putObject).count == (size == Self.size ? 0 : 1))
+        Self.expectThere(harness, Self.bytes(size))
+      }
+    }
+  }
+}
