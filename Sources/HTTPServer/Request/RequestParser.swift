@@ -146,7 +146,8 @@ final class RequestParser: @unchecked Sendable {
 
   private static let settings = Settings()
 
-  private final class Settings: @unchecked Sendable {  // never changed after init
+  /// `@unchecked Sendable`: never changed after its beginning.
+  private final class Settings: @unchecked Sendable {
     let pointer = UnsafeMutablePointer<llhttp_settings_t>.allocate(capacity: 1)
 
     init() {
