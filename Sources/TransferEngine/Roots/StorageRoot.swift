@@ -10,7 +10,7 @@ package struct StorageRoot: Sendable {
   /// Runs the shells of the transfers.
   package let loop: EventLoop
   package let client: CurlClient
-  /// For calls that wait for a device.
+  /// For calls that wait for a device. They are many, because a file system makes durable together what waits together.
   package let files: BlockingPool
   /// For reads of whole files that already exist. They have their own threads, so that transfers do not wait for them.
   package let reads: BlockingPool

@@ -57,7 +57,7 @@ package final class StorageRoots: Sendable {
         let loop = EventLoop(name: "engine-\(name)")
         let root = StorageRoot(
           name: name, storage: storage, loop: loop, client: CurlClient(loop: loop, options: curl),
-          files: BlockingPool(name: "files-\(name)", threads: 8),
+          files: BlockingPool(name: "files-\(name)", threads: 32),
           reads: BlockingPool(name: "reads-\(name)", threads: 4),
           deletes: BlockingPool(name: "deletes-\(name)", threads: 4),
           digests: BlockingPool(name: "digests-\(name)", threads: 2), credentials: settings.credentials,

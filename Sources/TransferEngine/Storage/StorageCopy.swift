@@ -137,7 +137,7 @@ private final class StorageCopyRun: @unchecked Sendable {
     self.file = file
     let size = source.identity.size
     let follower = DigestFollower(
-      file: file, withMD5: spec.expect.md5 != nil, pool: root.digests, loop: root.loop)
+      file: file, withMD5: spec.expect.md5 != nil, digests: root.digests, files: root.files, loop: root.loop)
     self.follower = follower
     while done < size {
       try await waitForRate()

@@ -159,12 +159,12 @@ private struct BusyThread {
   ) async throws {
     let storage = try StorageFixture()
     let loop = EventLoop(name: "follower-test")
-    let pool = BlockingPool(name: "digests", threads: 1)
+    let pool = BlockingPool(name: "follower-test", threads: 1)
     let file = try storage.staged("x")
     let size = DigestFollower.slice * 3 + 1
     try file.truncate(to: size)
     let digests = try await loop.task {
-      let follower = DigestFollower(file: file, withMD5: false, pool: pool, loop: loop)
+      let follower = DigestFollower(file: file, withMD5: false, digests: pool, files: pool, loop: loop)
       var asked = 0
       do {
         let digests = try await follower.finish(size: size) {

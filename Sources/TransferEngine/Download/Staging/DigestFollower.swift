@@ -9,8 +9,11 @@ final class DigestFollower: @unchecked Sendable {
   static let slice: Int64 = 32 << 20
   /// The fewest bytes that are worth a job and its change of threads.
   static let least: Int64 = 8 << 20
+  /// The most bytes that a thread which waits for the device may hash by the way.
+  private static let small: Int64 = 1 << 20
 
-  private let pool: BlockingPool
+  private let digests: BlockingPool
+  private let files: BlockingPool
   private let loop: EventLoop
   private let file: StagingFile
   private let state: State
@@ -21,9 +24,13 @@ final class DigestFollower: @unchecked Sendable {
   /// The error of a job. The digest state is invalid after it.
   private var failure: (any Error)?
 
-  init(file: StagingFile, withMD5: Bool, pool: BlockingPool, loop: EventLoop) {
+  /// - Parameters:
+  ///   - digests: hashes what a core is needed for.
+  ///   - files: waits for the device.
+  init(file: StagingFile, withMD5: Bool, digests: BlockingPool, files: BlockingPool, loop: EventLoop) {
     self.file = file
-    self.pool = pool
+    self.digests = digests
+    self.files = files
     self.loop = loop
     state = State(withMD5: withMD5)
   }
@@ -35,7 +42,7 @@ final class DigestFollower: @unchecked Sendable {
     let range = hashed..<min(prefix, hashed + Self.slice)
     loop.task { [self] in
       do {
-        try await pool.run { [state, file] in try state.update(file, range) }
+        try await digests.run { [state, file] in try state.update(file, range) }
         hashed = range.upperBound
       } catch {
         failure = error
@@ -57,17 +64,18 @@ final class DigestFollower: @unchecked Sendable {
     isClosed = true
     await running.opened()
     if let failure { throw failure }
-    while true {
+    while size - hashed > Self.small {
       guard goesOn() else { throw CancellationError() }
       let range = hashed..<min(size, hashed + Self.slice)
-      let digests = try await pool.run { [state, file] () throws -> FileDigests? in
-        try state.update(file, range)
-        guard range.upperBound == size else { return nil }
-        try file.sync()
-        return state.finish()
-      }
-      if let digests { return digests }
+      try await digests.run { [state, file] in try state.update(file, range) }
       hashed = range.upperBound
+    }
+    guard goesOn() else { throw CancellationError() }
+    let rest = hashed..<size
+    return try await files.run { [state, file] in
+      try state.update(file, rest)
+      try file.sync()
+      return state.finish()
     }
   }
 
