@@ -15,6 +15,6 @@ import Testing
   func numbersAreBytes() {
     var hash = FNV1a()
     hash.combine(0x0102 as UInt64)
-    #expect(hash.value == FNV1a([2, 1, 0, 0, 0, 0, 0, 0]).value)
+    #expect(hash.value == FNV1a("\u{2}\u{1}\0\0\0\0\0\0".utf8).value)
   }
 }

@@ -15,11 +15,13 @@ struct FleetDoctor {
   let audits: Bool
 
   func examine() async throws -> [Finding] {
-    let live = try await store.workers().filter(\.isLive)
-    let backlog = try await store.backlog()
-    let limits = try await store.limits()
+    async let workers = store.workers()
+    async let waiting = store.backlog()
+    async let uses = store.limits()
+    async let prefix = store.topicPrefix()
     let violations = audits ? try await store.audit() : nil
-    let recorded = try await store.topicPrefix()
+    let (live, backlog, limits) = (try await workers.filter(\.isLive), try await waiting, try await uses)
+    let recorded = try await prefix
     let fleet = topicPrefix.map { [Self.fleet(recorded, configured: $0)] } ?? []
     return fleet + [Self.workers(live)] + Self.kinds(live, wanted: backlog.kinds)
       + Self.storages(live, wanted: backlog.storages) + Self.pairs(live, wanted: backlog.pairs)

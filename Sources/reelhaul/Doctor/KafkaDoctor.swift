@@ -46,7 +46,9 @@ struct KafkaDoctor {
     guard let plan else { return [brokers] }
     let topics = topics(plan.topics, metadata)
     guard topics.status != .failed else { return [brokers, topics] }
-    return [brokers, topics] + (await settings(plan.topics, admin)) + [await commands(plan, configuration)]
+    async let settings = settings(plan.topics, admin)
+    async let commands = commands(plan, configuration)
+    return await [brokers, topics] + settings + [commands]
   }
 
   /// Whether commands wait to be applied. If some do, it looks again after a while, because commands that are being
