@@ -1,10 +1,13 @@
 """Compares uploads to S3 on loopback with boto3 and rclone, in turns: one file of 2 GiB, and 2,000 of 64 KiB.
 
 Usage: bench-uploads.py REELHAUL STORE [RUNS]; STORE is `rclone` or `weed`. Needs what deploy/peers.txt lists.
-Prints one JSON document: the seconds of every run, and the seconds of CPU of the client.
+Prints one JSON document: the seconds of every run, and the seconds of CPU of the client. DELAY_MS in the environment puts the store
+so far away: the milliseconds that a request and its answer travel together.
 """
 
+import asyncio
 import json
+import multiprocessing
 import os
 import resource
 import shutil
@@ -25,6 +28,7 @@ REELHAUL, STORE = sys.argv[1:3]
 RUNS = int(sys.argv[3]) if sys.argv[3:] and sys.argv[1] != "--boto" else 5
 KEY, SECRET = "AKIABENCH", "bench-secret"
 LARGE = int(os.environ.get("LARGE", 2 << 30))
+DELAY = float(os.environ.get("DELAY_MS", 0)) / 1000
 SMALL_COUNT, SMALL = 2000, 64 << 10
 
 
@@ -54,6 +58,32 @@ def start_store(directory, log):
     arguments += ["-master.telemetry=false", "-master.volumeSizeLimitMB=1024", "-volume.max=40"]
     arguments += [f"-{name}={port}" for name, port in zip(names, ports)]
     return subprocess.Popen(arguments, stdout=log, stderr=log), ports[0]
+
+
+async def serve_distance(listener, port):
+    """Passes on what it gets and what the store at `port` answers, each after half of the delay."""
+    async def forward(reader, writer):
+        loop = asyncio.get_running_loop()
+        while data := await reader.read(256 << 10):
+            loop.call_later(DELAY / 2, writer.write, data)
+        loop.call_later(DELAY / 2, writer.close)
+
+    async def connected(reader, writer):
+        try:
+            store = await asyncio.open_connection("127.0.0.1", port)
+        except OSError:  # It does not listen yet.
+            return writer.close()
+        await asyncio.gather(forward(reader, store[1]), forward(store[0], writer), return_exceptions=True)
+
+    async with await asyncio.start_server(connected, sock=listener) as server:
+        await server.serve_forever()
+
+
+def start_distance(port):
+    listener = socket.create_server(("127.0.0.1", 0), backlog=256)
+    process = multiprocessing.Process(target=lambda: asyncio.run(serve_distance(listener, port)), daemon=True)
+    process.start()
+    return listener.getsockname()[1]
 
 
 def cpu_of(pid):
@@ -104,6 +134,8 @@ def main():
     directory.chmod(0o755)
     log = open(directory / "log", "w")
     store, port = start_store(directory, log)
+    if DELAY:
+        port = start_distance(port)
     endpoint = f"http://127.0.0.1:{port}"
     credentials = directory / "credentials.json"
     form = {"accessKeyId": KEY, "secretAccessKey": SECRET, "endpoint": endpoint, "pathStyle": True}
@@ -203,7 +235,7 @@ def run(directory, endpoint, up):
         "large": [("reelhaul", ours_large, worker), ("boto3", boto_large, None), ("rclone", rclone_large, None)],
         "small": [("reelhaul", ours_small, worker), ("rclone", rclone_small, None)],
     }
-    report = {"store": STORE}
+    report = {"store": STORE, "delay": DELAY}
     for name in os.environ.get("ROWS", "large small").split():
         figures = {}
         Path(f"/proc/{worker}/clear_refs").write_text("5")

@@ -26,7 +26,7 @@ package struct CurlRequest: Sendable {
   /// `http://` or `https://`, without a user name and password.
   package var url: String
   /// Sent unchanged, after libcurl's own `Host`, `Accept` and `User-Agent`, which these fields may override. An empty
-  /// `Expect` removes libcurl's own.
+  /// `Expect` removes libcurl's own, which a PUT of up to 256 KiB does not have.
   package var headers: [(name: String, value: String)]
   package var connectTimeout: Duration
   package var lowSpeed: LowSpeed?

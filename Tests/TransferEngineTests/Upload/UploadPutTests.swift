@@ -68,6 +68,16 @@ import Testing
     }
   }
 
+  @Test("only a large file waits until the server has not refused it", arguments: [0, 256, 257])
+  func expectsForLargeFiles(kibibytes: Int) async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Array(Self.bytes().prefix(kibibytes << 10)))
+      let outcome = await harness.run(Self.spec(harness))
+      #expect(outcome.failure == nil, "\(outcome)")
+      #expect(harness.store.exchanges(.put).map { $0.request["expect"] != nil } == [kibibytes > 256])
+    }
+  }
+
   @Test("a refusal that comes before the file is sent costs no bytes", arguments: [401, 403, 411, 413, 415])
   func refusedAtOnce(status: Int) async throws {
     try await upload(script: { $0.operation == .put ? [.status(status)] : [] }).run { harness, outcome in
