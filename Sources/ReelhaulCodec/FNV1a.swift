@@ -7,7 +7,7 @@ package struct FNV1a {
 
   package init() {}
 
-  /// Of `bytes`. Not generic, because that would be ten times slower from another module.
+  /// Of `bytes`. Not generic: from another module, each byte would cost several calls.
   package init(_ bytes: String.UTF8View) {
     for byte in bytes { combine(byte) }
   }
