@@ -259,6 +259,23 @@ import Testing
     }
   }
 
+  @Test("a POST that was cut off within its last block is sent again by the next run") func postCutOff() async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes())
+      harness.store.always(.post, .closeAfter(bytes: 2_400_000))
+      // So slow that the system does not buffer the rest.
+      var spec = Self.post(harness) { $0.rate = 2 << 20 }
+      let ledger = UploadRecordingLedger()
+      let first = await harness.run(spec, ledger: ledger)
+      #expect(first.failure?.class == .retry, "\(first)")
+      harness.store.script { _ in [] }
+      spec.rate = nil
+      let outcome = await harness.run(spec, from: ledger.last)
+      #expect(outcome.failure == nil, "\(outcome)")
+      Self.expectThere(harness)
+    }
+  }
+
   @Test("a run that ended while a POST waited for its answer is not continued, and one that ended earlier is")
   func postStopped() async throws {
     for isSent in [false, true] {
