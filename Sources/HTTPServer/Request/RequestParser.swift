@@ -146,7 +146,7 @@ final class RequestParser: @unchecked Sendable {
 
   private static let settings = Settings()
 
-  /// `@unchecked Sendable`: never changed after its beginning.
+  // @unchecked: never changed after its beginning.
   private final class Settings: @unchecked Sendable {
     let pointer = UnsafeMutablePointer<llhttp_settings_t>.allocate(capacity: 1)
 

@@ -26,7 +26,7 @@ package struct CurlRequest: Sendable {
   /// `http://` or `https://`, without a user name and password.
   package var url: String
   /// Sent unchanged, after libcurl's own `Host`, `Accept` and `User-Agent`, which these fields may override. An empty
-  /// `Expect` removes libcurl's own, which a PUT of up to 256 KiB does not have.
+  /// `Expect` removes libcurl's own.
   package var headers: [(name: String, value: String)]
   package var connectTimeout: Duration
   package var lowSpeed: LowSpeed?
@@ -39,6 +39,9 @@ package struct CurlRequest: Sendable {
   /// Whether it must not be sent again by itself: libcurl repeats any request that gets no answer on a connection which
   /// it has used before, and cannot know whether it was carried out. So it gets a connection of its own.
   package var isSentOnce = false
+  /// Whether such a repetition does no harm. A body of up to 256 KiB then does not wait for `100 Continue`, after which
+  /// libcurl repeats nothing.
+  package var mayBeRepeated = false
   /// Bytes that are read at once, if that is to be less than the client's ``CurlOptions/receiveBuffer``.
   package var receiveBuffer: Int?
 

@@ -78,6 +78,20 @@ import Testing
     }
   }
 
+  @Test("a file whose answer is lost is not in its own way", arguments: [100_000, 3_000_001])
+  func lostAnswer(size: Int) async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Array(Self.bytes().prefix(size)))
+      // On a connection that was used before, libcurl repeats a request without an answer by itself.
+      harness.store.script { $0.operation == .put && $0.ordinal == 1 ? [.closeAfterApplying] : [] }
+      let (spec, ledger) = (Self.spec(harness) { $0.ifExists = .fail }, UploadRecordingLedger())
+      var outcome = await harness.run(spec, ledger: ledger)
+      if outcome.failure?.class == .retry { outcome = await harness.run(spec, from: ledger.last) }
+      #expect(outcome.failure == nil, "\(outcome)")
+      #expect(harness.store.objects["put/film.mp4"]?.bytes?.count == size)
+    }
+  }
+
   @Test("a refusal that comes before the file is sent costs no bytes", arguments: [401, 403, 411, 413, 415])
   func refusedAtOnce(status: Int) async throws {
     try await upload(script: { $0.operation == .put ? [.status(status)] : [] }).run { harness, outcome in

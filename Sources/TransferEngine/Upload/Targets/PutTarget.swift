@@ -17,6 +17,9 @@ struct PutTarget: UploadTarget {
   let contentType: String?
   let ledger: any TransferLedger
 
+  /// Whether the server may have the file of an earlier request of this run.
+  private let isInDoubt = Lock(false)
+
   private static let redirects = 5
   private static let idempotencyKey = "idempotency-key"
   /// Each direction must move this much.
@@ -80,6 +83,7 @@ struct PutTarget: UploadTarget {
 
   func send(_ segment: UploadSegment, of upload: UploadOrder, session: [UInt8]) async throws -> UploadReceipt {
     var place = url
+    let mayBeThere = upload.mayBeThere || isInDoubt.withLock { $0 }
     for _ in 0...Self.redirects {
       var more: [(name: String, value: String)] = [("Content-Type", contentType ?? "application/octet-stream")]
       if let sha256 = upload.sha256 { more.append(("Repr-Digest", "sha-256=:\(Base64.encode(sha256)):")) }
@@ -97,19 +101,21 @@ struct PutTarget: UploadTarget {
         lowSpeed: Self.lowSpeed)
       request.body = body
       request.isSentOnce = method == .post
+      // The second one would find the file of the first.
+      request.mayBeRepeated = method == .put && !request.headers.contains { $0.name.lowercased().hasPrefix("if-") }
       let answer: CurlAnswer
       do {
         answer = try await call(request)
       } catch {
+        if body.isSent { isInDoubt.withLock { $0 = true } }
         throw isSentOnce ? await doubt(body, upload, error) : body.failure ?? error
       }
-      if isSentOnce, !answer.isSuccess {
-        // These come from a server or gateway that does not know what became of the request.
-        if body.isSent, [500, 502, 504].contains(answer.status) {
-          throw UploadRun.answerLost(at: location, "status \(answer.status)")
-        }
-        if body.isSent { try await upload.publishing(false) }
+      // These come from a server or gateway that does not know what became of the request.
+      if body.isSent, [500, 502, 504].contains(answer.status) {
+        if isSentOnce { throw UploadRun.answerLost(at: location, "status \(answer.status)") }
+        isInDoubt.withLock { $0 = true }
       }
+      if isSentOnce, body.isSent, !answer.isSuccess { try await upload.publishing(false) }
       switch answer.status {
       case 200..<300:
         return UploadReceipt(
@@ -117,21 +123,21 @@ struct PutTarget: UploadTarget {
       case 307, 308:
         place = try redirected(answer, from: place)
         // A look at the first place need not have led here.
-        if upload.ifExists != .replace, !upload.mayBeThere, try await look(at: place) != nil {
+        if upload.ifExists != .replace, !mayBeThere, try await look(at: place) != nil {
           throw TaskFailure(
             code: .destinationExists,
             message:
               "\(URLRedaction.redact(place.text)), where \(location) redirects to, exists already: use --if-exists",
             class: .fail)
         }
-      case 412 where upload.mayBeThere && upload.ifExists == .fail:
-        // What an earlier run sent may have arrived only now.
+      case 412 where mayBeThere && upload.ifExists == .fail:
+        // What an earlier run or request sent may have arrived without an answer.
         if try await isEqual(upload, upload.body.source) { return UploadReceipt(segment: segment.number) }
         fallthrough
       case 412 where upload.ifExists == .fail:
         throw TaskFailure(
           code: .destinationExists,
-          message: upload.mayBeThere
+          message: mayBeThere
             ? "\(location) exists: it may be what an earlier attempt of this task sent, but its bytes differ or cannot be read"
             : "\(location) exists already: use --if-exists", class: .fail)
       default: throw TaskFailure(refusing: answer, url: url.text)
