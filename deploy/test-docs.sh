@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Compiles every Swift block of the documentation of ReelhaulHTTPClient against the module, and lets DocC check its links.
+# Compiles every Swift block of the documentation of ReelhaulHTTPClient against the module, and lets DocC check its links;
+# and looks whether the files exist that the other documents name.
 # test-example.sh calls it after the main build; it takes some seconds.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -26,4 +27,16 @@ swift-symbolgraph-extract -module-name ReelhaulHTTPClient -I "$bin/Modules" -out
   -target "$(swiftc -print-target-info | sed -nE 's/.*"triple": "([^"]*)".*/\1/p' | head -n 1)"
 docc convert "$catalog" --additional-symbol-graph-dir "$directory" --output-path "$directory/archive" \
   --fallback-display-name ReelhaulHTTPClient --fallback-bundle-identifier reelhaul --warnings-as-errors
+
+# Those in backticks may begin in any folder. A new file is one that the reader shall make.
+# shellcheck disable=SC2016
+stale=$(
+  grep -vh '\*\*A new file' README.md docs/*.md | grep -oE '`[A-Za-z0-9_+/-]+/[A-Za-z0-9_+-]+\.(swift|sql)`' | tr -d '`' | sort -u |
+    while read -r file; do find Sources Tests Examples -path "*/${file#Sources/}" | grep -q . || echo "$file"; done
+  for document in README.md docs/*.md; do
+    grep -oE '\]\([^)#: ]+' "$document" | cut -c3- | grep -v '^http' |
+      while read -r file; do [ -e "$(dirname "$document")/$file" ] || echo "$document: $file"; done || true # without links
+  done
+)
+[ -z "$stale" ] || die "the documents name what is not there: $stale"
 say "Docs: the blocks compile, the links lead somewhere"

@@ -16,6 +16,8 @@ struct FailureReport {
   /// How many failed at each host, the most first.
   var hosts: [(name: String, tasks: Int)]
   var example: TaskDocument?
+  /// The only queues whose tasks are counted; of all, if it is empty.
+  var queues: Set<String> = []
 
   /// The group that failed last first, of tasks with the same code and, unless they are grouped by code, the same host.
   /// If `key` is nil, they are grouped by code only if there are more groups than `limit` otherwise. The tasks may go
@@ -30,6 +32,7 @@ struct FailureReport {
     return reports.map { report in
       var report = report
       report.example = examples[report.group.taskID]
+      report.queues = queues
       return report
     }
   }
@@ -53,8 +56,9 @@ struct FailureReport {
   /// The command that tries all of them again needs the same filter as the group.
   private var advice: String? {
     guard let example else { return nil }
-    let filter =
-      "--all --state failed --code \(group.code.rawValue)" + (group.host.isEmpty ? "" : " --host \(group.host)")
+    var filter = "--all --state failed --code \(group.code.rawValue)"
+    if !group.host.isEmpty { filter += " --host \(group.host)" }
+    for queue in queues.sorted() { filter += " --queue \(queue)" }
     return FailureAdvice.of(example, retrying: group.tasks > 1 ? filter : nil)
   }
 

@@ -82,6 +82,10 @@ import Testing
         #""hostCount":6,"hosts":[{"host":"h1.example","count":2},{"host":"h2.example","count":1},"#,
       ] { #expect(byCode.contains(part), "\(part)\n\(byCode)") }
 
+      // Who sees some queues alone is not told to retry the tasks of others.
+      let ofQueues = await bench.ask("GET", "/v1/failures?by=code&queue=other,default").body
+      #expect(ofQueues.contains("--code http_404 --queue default --queue other' tries again."), "\(ofQueues)")
+
       let overview = await bench.ask("GET", "/v1/overview").body
       #expect(overview.contains(#""failures":[{"code":"http_404","host":"","count":7,"#), "\(overview)")
     }
