@@ -17,10 +17,11 @@ package struct TaskHistory: Sendable {
     // Of the runs before, the beginnings are in the events that ended them.
     entries += unusual.filter { $0.sequence > 1 }
     if let startedAt = task.startedAt, task.state.isOwned || task.state == .succeeded {
+      // The claim may have begun before the submit that it found.
       entries.append(
         HistoryEntry(
-          type: "started", sequence: task.sequence, at: startedAt, attempt: task.attempt, epoch: task.epoch,
-          worker: task.worker))
+          type: "started", sequence: task.sequence, at: max(startedAt, task.createdAt), attempt: task.attempt,
+          epoch: task.epoch, worker: task.worker))
     }
     // A task that ended before there was a history has no row of it.
     if let finishedAt = task.finishedAt, !unusual.contains(where: { $0.sequence == task.sequence }) {

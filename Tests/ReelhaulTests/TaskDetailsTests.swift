@@ -25,6 +25,15 @@ import TransferEngine
     #expect(line.hasPrefix(state == .running || state == .publishing ? "worker " : "last worker "))
   }
 
+  @Test("a task was submitted before it was started, although the claim that found it may have begun before")
+  func history() {
+    var task = document(.succeeded)
+    task.createdAt = Timestamp(microseconds: 5)
+    task.startedAt = Timestamp(microseconds: 3)
+    task.finishedAt = Timestamp(microseconds: 9)
+    #expect(TaskHistory(of: task, []).entries.map(\.type) == ["submitted", "started", "succeeded"])
+  }
+
   @Test("show has a map of the recorded ranges of a download, and the parts of an upload")
   func recordedWork() {
     var ranges = ByteRanges(0..<500)
