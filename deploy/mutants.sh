@@ -141,9 +141,10 @@ fi
 
 build() { (cd "$copy" && swift build --build-tests --explicit-target-dependency-import-check error) >"$log" 2>&1; }
 
-# Runs the tests. Returns 0 if they pass, 1 if they fail or hang (a mutant may block for ever), and 2 if there are none.
+# Runs the tests, for $2 seconds at most. Returns 0 if they pass, 1 if they fail or hang (a mutant may block for ever), and
+# 2 if there are none.
 run() {
-  if (cd "$copy" && timeout --kill-after=10 240 swift test --skip-build --no-parallel --filter "$1") >"$log" 2>&1; then
+  if (cd "$copy" && timeout --kill-after=10 "${2:-240}" swift test --skip-build --no-parallel --filter "$1") >"$log" 2>&1; then
     if grep -q 'Test run with 0 tests' "$log"; then return 2; fi
     return 0
   fi
@@ -158,7 +159,7 @@ plant() {
 echo "Without a bug: builds, and runs ${#patches[@]} suites"
 build || { cat "$log"; fail "the working tree does not build"; }
 all=$(for patch in "${patches[@]}"; do suites_of "$patch"; done | sort -u | paste -sd'|')
-run "$all" || { tail -n 60 "$log"; fail "the tests fail, or there are none, without any bug"; }
+run "$all" $((240 * ${#patches[@]})) || { tail -n 60 "$log"; fail "the tests fail, or there are none, without any bug"; }
 
 bad=()
 for patch in "$mutants"/*.patch; do
