@@ -39,9 +39,6 @@ package struct CurlRequest: Sendable {
   /// Whether it must not be sent again by itself: libcurl repeats any request that gets no answer on a connection which
   /// it has used before, and cannot know whether it was carried out. So it gets a connection of its own.
   package var isSentOnce = false
-  /// Whether such a repetition does no harm. A body of up to 256 KiB then does not wait for `100 Continue`, after which
-  /// libcurl repeats nothing.
-  package var mayBeRepeated = false
   /// Bytes that are read at once, if that is to be less than the client's ``CurlOptions/receiveBuffer``.
   package var receiveBuffer: Int?
 

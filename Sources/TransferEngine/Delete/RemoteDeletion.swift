@@ -89,8 +89,9 @@ package struct RemoteDeletion: Sendable {
     if let expected = spec.expect.bytes {
       let answer = try await send(.head, to: url, headers)
       if Self.isAbsent(answer) { return .absent }
-      guard answer.isSuccess else { throw TaskFailure(refusing: answer, url: url.text) }
-      try check(dialect == .tus ? answer.head["upload-length"].flatMap { Int64($0) } : answer.size, expected, url.text)
+      guard answer.isSuccess else { throw TaskFailure(refusing: answer.head, url: url.text) }
+      let size = dialect == .tus ? answer.head["upload-length"].flatMap { Int64($0) } : answer.head.size
+      try check(size, expected, url.text)
       // It must still be the same when it is deleted.
       if let tag = answer.head["etag"], tag.hasPrefix("\"") { headers.append(("If-Match", tag)) }
     }
@@ -99,12 +100,12 @@ package struct RemoteDeletion: Sendable {
     case 200, 202, 204: return Result(files: 1, bytes: spec.expect.bytes)
     case _ where Self.isAbsent(answer): return .absent
     case 412 where spec.expect.bytes != nil:
-      var failure = TaskFailure(refusing: answer, url: url.text)
+      var failure = TaskFailure(refusing: answer.head, url: url.text)
       failure.message += ": it has changed since its size was compared"
       failure.class = .retry
       throw failure
     case 405, 501:
-      var failure = TaskFailure(refusing: answer, url: url.text)
+      var failure = TaskFailure(refusing: answer.head, url: url.text)
       failure.message += dialect == .tus ? ": this server does not end uploads" : ": this server does not delete it"
       failure.class = .fail
       throw failure
@@ -112,7 +113,7 @@ package struct RemoteDeletion: Sendable {
     case 200..<300:
       throw TaskFailure(
         code: .badResponse, message: "\(place): status \(answer.status) does not say that it is deleted", class: .fail)
-    default: throw TaskFailure(refusing: answer, url: url.text)
+    default: throw TaskFailure(refusing: answer.head, url: url.text)
     }
   }
 

@@ -81,9 +81,9 @@ extension HTTPLane {
 
 extension TaskFailure {
   /// The failure for an answer that refuses what was to be stored.
-  init(refusing answer: CurlAnswer, url: String) {
-    self = .status(answer.status, head: answer.head, url: url, now: Clocks.realtimeMicroseconds() / 1_000_000)
-    switch answer.status {
+  init(refusing head: CurlHead, url: String) {
+    self = .status(head.status, head: head, url: url, now: Clocks.realtimeMicroseconds() / 1_000_000)
+    switch head.status {
     case 401, 403: self.class = .fail
     case 423, 507: self.class = .wait
     default: break

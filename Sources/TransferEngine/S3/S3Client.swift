@@ -172,8 +172,6 @@ final class S3Client: Sendable {
       deadline: call.isSlow ? .seconds(600) : nil)
     request.keepsPath = true
     request.isSentOnce = call.isSentOnce
-    // A part replaces itself, and an object tells whose it is.
-    request.mayBeRepeated = call.method == .put
     request.body = call.body?()
     return request
   }

@@ -19,9 +19,10 @@ struct FleetDoctor {
     async let waiting = store.backlog()
     async let uses = store.limits()
     async let prefix = store.topicPrefix()
-    let violations = audits ? try await store.audit() : nil
     let (live, backlog, limits) = (try await workers.filter(\.isLive), try await waiting, try await uses)
     let recorded = try await prefix
+    // It may take long, and the others would wait for its connection.
+    let violations = audits ? try await store.audit() : nil
     let fleet = topicPrefix.map { [Self.fleet(recorded, configured: $0)] } ?? []
     return fleet + [Self.workers(live)] + Self.kinds(live, wanted: backlog.kinds)
       + Self.storages(live, wanted: backlog.storages) + Self.pairs(live, wanted: backlog.pairs)

@@ -43,6 +43,7 @@ extension StoreFault {
   /// Changes a correct answer.
   func change(_ response: inout OriginResponse, to request: StoreRequest) {
     switch self {
+    case .statusAfterApplying(let status): response.status = status
     case .wrongETag:
       let wrong = "\"00000000000000000000000000000bad\""
       if let right = response["ETag"] {

@@ -57,6 +57,8 @@ package enum StoreFault: Sendable {
 
   // Lies in the answer.
 
+  /// The request is applied, and answered with this status.
+  case statusAfterApplying(Int)
   case wrongETag
   case wrongChecksumEcho
   /// Sets or removes a header field.

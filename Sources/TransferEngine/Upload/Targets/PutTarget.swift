@@ -17,9 +17,6 @@ struct PutTarget: UploadTarget {
   let contentType: String?
   let ledger: any TransferLedger
 
-  /// Whether the server may have the file of an earlier request of this run.
-  private let isInDoubt = Lock(false)
-
   private static let redirects = 5
   private static let idempotencyKey = "idempotency-key"
   /// Each direction must move this much.
@@ -36,18 +33,24 @@ struct PutTarget: UploadTarget {
   func look() async throws -> UploadedObject? { try await look(at: url) }
 
   private func look(at first: CurlURL) async throws -> UploadedObject? {
+    try await head(of: first) { place in
+      try await call(CurlRequest(.head, url: place.text, headers: headers(for: place))).head
+    }.map { UploadedObject(size: $0.size, etag: $0["etag"]) }
+  }
+
+  /// Asks with `ask` what is at a place. Returns the head of the answer; nil if nothing is there, or if it is not told.
+  private func head(of first: CurlURL, _ ask: (CurlURL) async throws -> CurlHead) async throws -> CurlHead? {
     // A presigned URL is for one method alone.
     guard method == .put, !isPresigned else { return nil }
     var place = first
     for _ in 0...Self.redirects {
-      let own = place.isSameOrigin(as: url) ? headers() : []
-      let answer = try await call(CurlRequest(.head, url: place.text, headers: own))
-      switch answer.status {
-      case 200..<300: return UploadedObject(size: answer.size, etag: answer.head["etag"])
+      let head = try await ask(place)
+      switch head.status {
+      case 200..<300: return head
       // The file goes there, too. Other redirects are not followed with a PUT.
-      case 307, 308: place = try redirected(answer, from: place)
+      case 307, 308: place = try redirected(head, from: place)
       // The server cannot tell now: a file that is there must not be replaced for that.
-      case 408, 425, 429, 500, 502, 503, 504: throw TaskFailure(refusing: answer, url: url.text)
+      case 408, 425, 429, 500, 502, 503, 504: throw TaskFailure(refusing: head, url: url.text)
       default: return nil
       }
     }
@@ -55,8 +58,8 @@ struct PutTarget: UploadTarget {
   }
 
   /// Where an answer sends the request.
-  private func redirected(_ answer: CurlAnswer, from place: CurlURL) throws -> CurlURL {
-    guard let next = answer.head["location"].flatMap(place.resolving), ["http", "https"].contains(next.scheme),
+  private func redirected(_ head: CurlHead, from place: CurlURL) throws -> CurlURL {
+    guard let next = head["location"].flatMap(place.resolving), ["http", "https"].contains(next.scheme),
       !next.hasCredentials, !(place.scheme == "https" && next.scheme == "http")
     else {
       throw TaskFailure(
@@ -73,7 +76,7 @@ struct PutTarget: UploadTarget {
 
   func resume(_ upload: UploadOrder, session: [UInt8], source: any UploadSource) async throws -> UploadStanding {
     guard upload.mayBeThere, let there = try await look(), there.size == upload.size else { return .open([:]) }
-    guard try await isEqual(upload, source) else { return .open([:]) }
+    guard try await has(url, upload) else { return .open([:]) }
     var object = there
     object.verified = .sha256
     return .finished(object)
@@ -83,11 +86,10 @@ struct PutTarget: UploadTarget {
 
   func send(_ segment: UploadSegment, of upload: UploadOrder, session: [UInt8]) async throws -> UploadReceipt {
     var place = url
-    let mayBeThere = upload.mayBeThere || isInDoubt.withLock { $0 }
     for _ in 0...Self.redirects {
       var more: [(name: String, value: String)] = [("Content-Type", contentType ?? "application/octet-stream")]
       if let sha256 = upload.sha256 { more.append(("Repr-Digest", "sha-256=:\(Base64.encode(sha256)):")) }
-      if upload.ifExists == .fail, method == .put, !isPresigned { more.append(("If-None-Match", "*")) }
+      if upload.ifExists != .replace, method == .put, !isPresigned { more.append(("If-None-Match", "*")) }
       if method == .post, !fields.contains(where: { $0.name.lowercased() == Self.idempotencyKey }) {
         more.append(("Idempotency-Key", "\"\(upload.task)-\(upload.generation)\""))
       }
@@ -97,53 +99,49 @@ struct PutTarget: UploadTarget {
       }
       if isSentOnce, segment.range.isEmpty { try await upload.publishing(true) }
       var request = CurlRequest(
-        method, url: place.text, headers: (place.isSameOrigin(as: url) ? headers() : []) + more,
-        lowSpeed: Self.lowSpeed)
+        method, url: place.text, headers: headers(for: place) + more, lowSpeed: Self.lowSpeed)
       request.body = body
       request.isSentOnce = method == .post
-      // The second one would find the file of the first.
-      request.mayBeRepeated = method == .put && !request.headers.contains { $0.name.lowercased().hasPrefix("if-") }
       let answer: CurlAnswer
       do {
         answer = try await call(request)
       } catch {
-        if body.isSent { isInDoubt.withLock { $0 = true } }
         throw isSentOnce ? await doubt(body, upload, error) : body.failure ?? error
       }
-      // These come from a server or gateway that does not know what became of the request.
-      if body.isSent, [500, 502, 504].contains(answer.status) {
-        if isSentOnce { throw UploadRun.answerLost(at: location, "status \(answer.status)") }
-        isInDoubt.withLock { $0 = true }
+      if isSentOnce, body.isSent, !answer.isSuccess {
+        // These come from a server or gateway that does not know what became of the request.
+        if [500, 502, 504].contains(answer.status) {
+          throw UploadRun.answerLost(at: location, "status \(answer.status)")
+        }
+        try await upload.publishing(false)
       }
-      if isSentOnce, body.isSent, !answer.isSuccess { try await upload.publishing(false) }
       switch answer.status {
       case 200..<300:
         return UploadReceipt(
           segment: segment.number, etag: answer.head["etag"] ?? "", verified: try await proof(answer.head, upload))
       case 307, 308:
-        place = try redirected(answer, from: place)
+        place = try redirected(answer.head, from: place)
         // A look at the first place need not have led here.
-        if upload.ifExists != .replace, !mayBeThere, try await look(at: place) != nil {
-          throw TaskFailure(
-            code: .destinationExists,
-            message:
-              "\(URLRedaction.redact(place.text)), where \(location) redirects to, exists already: use --if-exists",
-            class: .fail)
-        }
-      case 412 where mayBeThere && upload.ifExists == .fail:
-        // What an earlier run or request sent may have arrived without an answer.
-        if try await isEqual(upload, upload.body.source) { return UploadReceipt(segment: segment.number) }
-        fallthrough
-      case 412 where upload.ifExists == .fail:
-        throw TaskFailure(
-          code: .destinationExists,
-          message: mayBeThere
-            ? "\(location) exists: it may be what an earlier attempt of this task sent, but its bytes differ or cannot be read"
-            : "\(location) exists already: use --if-exists", class: .fail)
-      default: throw TaskFailure(refusing: answer, url: url.text)
+        guard upload.ifExists != .replace, try await look(at: place) != nil else { continue }
+        return try await receipt(from: place, segment, upload)
+      case 412 where upload.ifExists != .replace: return try await receipt(from: place, segment, upload)
+      default: throw TaskFailure(refusing: answer.head, url: url.text)
       }
     }
     throw redirectLoop
+  }
+
+  /// For a file that is in the way. An earlier request may have sent it, whose answer was lost; libcurl repeats one, too.
+  private func receipt(
+    from place: CurlURL, _ segment: UploadSegment, _ upload: UploadOrder
+  ) async throws -> UploadReceipt {
+    guard try await !has(place, upload) else { return UploadReceipt(segment: segment.number, verified: .sha256) }
+    throw TaskFailure(
+      code: .destinationExists,
+      message: """
+        \(URLRedaction.redact(place.text))\(place.text == url.text ? "" : ", where \(location) redirects to,") exists \
+        already, and its bytes are others or cannot be read: use --if-exists
+        """, class: .fail)
   }
 
   func finish(_ upload: UploadOrder, session: [UInt8], receipts: [UploadReceipt]) async throws -> UploadedObject {
@@ -186,26 +184,32 @@ struct PutTarget: UploadTarget {
     return ["signature=", "sig=", "x-amz-", "x-goog-"].contains { query.contains($0) }
   }
 
-  private func headers() -> [(name: String, value: String)] { fields.map { ($0.name, $0.value) } }
+  private func headers(for place: CurlURL) -> [(name: String, value: String)] {
+    place.isSameOrigin(as: url) ? fields.map { ($0.name, $0.value) } : []
+  }
 
   private func call(_ request: CurlRequest) async throws -> CurlAnswer {
     try await lane.answer(request, pulse: ledger.pulse)
   }
 
-  /// Whether the object at the URL has the bytes of the source: an earlier run may have sent them all.
-  private func isEqual(_ upload: UploadOrder, _ source: any UploadSource) async throws -> Bool {
-    let hasher = BodyHasher(limit: upload.size)
-    let request = CurlRequest(url: url.text, headers: headers(), lowSpeed: Self.lowSpeed)
-    do throws(CurlError) {
-      _ = try await lane.connected(to: url.server, pulse: ledger.pulse) { () async throws(CurlError) in
-        try await lane.client.perform(request, handler: hasher)
+  /// Whether the object at a place has the bytes of the source.
+  private func has(_ first: CurlURL, _ upload: UploadOrder) async throws -> Bool {
+    var hasher = BodyHasher(size: upload.size)
+    _ = try await head(of: first) { place in
+      hasher = BodyHasher(size: upload.size)
+      let request = CurlRequest(url: place.text, headers: headers(for: place), lowSpeed: Self.lowSpeed)
+      do throws(CurlError) {
+        _ = try await lane.connected(to: place.server, pulse: ledger.pulse) { () async throws(CurlError) in
+          try await lane.client.perform(request, handler: hasher)
+        }
+      } catch {
+        // The hasher has seen enough.
+        guard error.code == .aborted else { throw TaskFailure(error, url: place.text) }
       }
-    } catch {
-      guard error.code == .aborted else { throw TaskFailure(error, url: url.text) }
-      return false
+      return hasher.head
     }
     guard let seen = hasher.digest() else { return false }
-    return try await own(.sha256, upload, source) == seen
+    return try await own(.sha256, upload, upload.body.source) == seen
   }
 
   private func own(
@@ -267,34 +271,34 @@ struct PutTarget: UploadTarget {
   }
 }
 
-extension CurlAnswer {
-  /// The length of the whole object, from an answer to HEAD.
-  var size: Int64? { head["content-encoding"] == nil ? head["content-length"].flatMap { Int64($0) } : nil }
+extension CurlHead {
+  /// The length of the whole object, from an answer to HEAD or GET.
+  var size: Int64? { self["content-encoding"] == nil ? self["content-length"].flatMap { Int64($0) } : nil }
 }
 
-/// Hashes the body of a 200, and ends where it is longer than expected.
+/// Hashes the body of a 200, and ends where it cannot have the expected length.
 // @unchecked: used only on the client's loop, and after its end by the caller.
 private final class BodyHasher: CurlHandler, @unchecked Sendable {
-  private let limit: Int64
+  private let size: Int64
   private var state = DigestState(.sha256)
   private var count: Int64 = 0
-  private var isWhole = false
+  private(set) var head = CurlHead(status: 0)
 
-  init(limit: Int64) {
-    self.limit = limit
+  init(size: Int64) {
+    self.size = size
   }
 
   /// Nil unless the body had the expected length.
-  func digest() -> [UInt8]? { isWhole && count == limit ? state.finish() : nil }
+  func digest() -> [UInt8]? { head.status == 200 && count == size ? state.finish() : nil }
 
   func receive(head: CurlHead, of transfer: CurlTransfer) -> CurlVerdict {
-    isWhole = head.status == 200
-    return isWhole ? .continue : .abort
+    self.head = head
+    return head.status == 200 && head.size ?? size == size ? .continue : .abort
   }
 
   func receive(body: UnsafeRawBufferPointer, of transfer: CurlTransfer) -> CurlVerdict {
     count += Int64(body.count)
-    guard count <= limit else { return .abort }
+    guard count <= size else { return .abort }
     state.update(body)
     return .continue
   }

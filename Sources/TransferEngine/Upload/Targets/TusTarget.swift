@@ -280,7 +280,7 @@ struct TusTarget: UploadTarget {
         CurlRequest(.delete, url: url, headers: headers(for: url)), pulse: ledger.pulse)
       if [403, 405].contains(answer.status) { isDone = false }
       guard answer.isSuccess || [403, 404, 405, 410].contains(answer.status) else {
-        throw TaskFailure(refusing: answer, url: url)
+        throw TaskFailure(refusing: answer.head, url: url)
       }
     }
     return isDone
@@ -299,7 +299,7 @@ struct TusTarget: UploadTarget {
       CurlRequest(.options, url: endpoint.text, headers: headers(for: endpoint.text)), pulse: ledger.pulse)
     // Servers need not tell: then what is not there is found out when it is needed.
     if [404, 405, 501].contains(answer.status) { return Capabilities(extensions: ["creation", "termination"]) }
-    guard answer.isSuccess else { throw TaskFailure(refusing: answer, url: endpoint.text) }
+    guard answer.isSuccess else { throw TaskFailure(refusing: answer.head, url: endpoint.text) }
     func words(_ name: String) -> Set<String> {
       Set((answer.head[name] ?? "").lowercased().split { $0 == "," || $0 == " " }.map(String.init))
     }
@@ -316,7 +316,7 @@ struct TusTarget: UploadTarget {
     var request = CurlRequest(.post, url: endpoint.text, headers: headers(for: endpoint.text) + more)
     request.isSentOnce = true
     let answer = try await lane.answer(request, pulse: ledger.pulse)
-    guard answer.status == 201 else { throw TaskFailure(refusing: answer, url: endpoint.text) }
+    guard answer.status == 201 else { throw TaskFailure(refusing: answer.head, url: endpoint.text) }
     guard let url = answer.head["location"].flatMap(endpoint.resolving), ["http", "https"].contains(url.scheme),
       !url.hasCredentials
     else {
@@ -390,7 +390,7 @@ struct TusTarget: UploadTarget {
   }
 
   private static func failure(_ answer: CurlAnswer, url: String) -> TaskFailure {
-    var failure = TaskFailure(refusing: answer, url: url)
+    var failure = TaskFailure(refusing: answer.head, url: url)
     switch answer.status {
     // The offset is another one, or the bytes were damaged on the way: it is asked for.
     case 409, 460: failure.class = .retry
