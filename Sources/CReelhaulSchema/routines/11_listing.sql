@@ -143,12 +143,13 @@ begin
 
   -- What fits. A lane tells of tasks that may run; that of a succeeded one may be gone.
   if states is not null then
-    fits := fits || ' and (t.state <> ''queued'' and t.state::text = any($6) or t.state = ''queued'' and '
+    fits := fits || case when not 'queued' = any(resting) then format(' and t.state = any(%L)', resting) else
+      ' and (t.state <> ''queued'' and t.state::text = any($6) or t.state = ''queued'' and '
       || case when states @> '{queued,running,publishing}' then 'true' else
            '(case coalesce((select u.phase from run u where u.task_id = t.id), ''queued'')
                when ''running'' then ''running'' = any($6) when ''publishing'' then ''publishing'' = any($6)
                else ''queued'' = any($6) or case when t.error_code is null then ''scheduled'' else ''retrying'' end = any($6)
-                 and exists (select from delayed d where d.task_id = t.id and d.run_at > clock_timestamp()) end)' end || ')';
+                 and exists (select from delayed d where d.task_id = t.id and d.run_at > clock_timestamp()) end)' end || ')' end;
   end if;
   if by_lane then
     fits := fits || ' and coalesce((select true'
