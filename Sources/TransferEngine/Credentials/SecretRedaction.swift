@@ -14,8 +14,11 @@ enum SecretRedaction {
   ) -> String {
     let printed = String(decoding: output.output, as: UTF8.self).split { " \t\r\n\"',:{}[]".contains($0) }.map(
       String.init)
+    // An argument may be a line for a shell, which quotes a word of it.
+    let quoted = words.dropFirst().flatMap { $0.split { " \t\r\n\"';|&<>()=".contains($0) } }.map(String.init)
+      .filter { !$0.hasPrefix("-") }
     let variables = environment.filter { HeaderField(name: $0.key, value: "").isSecret }.map(\.value)
-    let secrets = Set(words.dropFirst() + printed + variables).filter { $0.utf8.count >= 6 }
+    let secrets = Set(words.dropFirst() + quoted + printed + variables).filter { $0.utf8.count >= 6 }
     var text = String(decoding: output.errors, as: UTF8.self)
     // Longer ones first, because one may be a part of another.
     for secret in secrets.sorted(by: { $0.utf8.count > $1.utf8.count }) {

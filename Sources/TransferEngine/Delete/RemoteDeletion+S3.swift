@@ -84,7 +84,10 @@ extension RemoteDeletion {
   private struct Sweep {
     var count: Deletion.Count
     var isBulk = true
-    var refused: [TaskFailure] = []
+    /// One failure for all: of an object that cannot be deleted at all, if there is one, because another attempt does not
+    /// help then.
+    var failure: TaskFailure?
+    var refused = 0
   }
 
   /// Deletes all objects whose keys begin with `prefix`, page by page, until a listing has none. Every run begins with a
@@ -101,9 +104,8 @@ extension RemoteDeletion {
         return sweep.count.files == 0
           ? .absent : Result(files: sweep.count.files, bytes: sweep.count.bytes)
       }
-      // What cannot be deleted at all comes first: another attempt does not help.
-      guard var failure = sweep.refused.first(where: { $0.class == .fail }) ?? sweep.refused.first else { continue }
-      if sweep.refused.count > 1 { failure.message += " (and \(sweep.refused.count - 1) other objects)" }
+      guard var failure = sweep.failure else { continue }
+      if sweep.refused > 1 { failure.message += " (and \(sweep.refused - 1) other objects)" }
       throw failure
     }
     throw TaskFailure(
@@ -153,7 +155,8 @@ extension RemoteDeletion {
         if failure.class == .retry, number < Self.retries {
           again.append(object)
         } else {
-          sweep.refused.append(failure)
+          sweep.refused += 1
+          if sweep.failure == nil || failure.class == .fail && sweep.failure?.class != .fail { sweep.failure = failure }
         }
       }
       left = again[...]

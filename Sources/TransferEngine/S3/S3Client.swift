@@ -55,6 +55,9 @@ final class S3Client: Sendable {
       if error.refreshesCredentials, refreshes {
         refreshes = false
         try await refresh(refused: credential)
+      } else if error.refusesKeys, refreshes {
+        refreshes = false
+        guard try await refresh(refused: credential) != credential else { throw error }
       } else if error.isElsewhere, moves, let region = error.region, region != credential.region {
         moves = false
         known.withLock { $0?.region = region }

@@ -44,12 +44,24 @@ package struct S3Error: Error, Hashable, Sendable {
 
   init(_ element: S3XMLElement, status: Int) {
     self.init(
-      status: status, code: element.optional("Code").map { String($0.prefix(128)) },
+      status: element.optional("Code").flatMap { Self.statuses[$0] } ?? status,
+      code: element.optional("Code").map { String($0.prefix(128)) },
       message: element.optional("Message"))
     region = element.optional("Region").flatMap { S3Credential.isRegion($0) ? $0 : nil }
     endpoint = element.optional("Endpoint")
     bucket = element.optional("BucketName") ?? element.optional("Bucket")
     requestID = element.optional("RequestId")
+  }
+
+  /// What an error means whose status cannot tell, because it is inside a success.
+  private static let statuses = [
+    "PreconditionFailed": 412, "NoSuchUpload": 404, "InvalidPart": 400, "ConditionalRequestConflict": 409,
+  ]
+
+  /// Whether the keys may have been replaced by others since they were fetched.
+  var refusesKeys: Bool {
+    ["InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidToken", "InvalidClientTokenId"].contains(code)
+      || code == nil && status == 401
   }
 
   /// Whether the same request may succeed with credentials that are fetched anew. Once.

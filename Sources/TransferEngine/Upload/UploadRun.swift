@@ -65,7 +65,8 @@ final class UploadRun: @unchecked Sendable {
       }
       return .failed(reason)
     } catch let failure as TaskFailure {
-      if failure.class == .fail { await giveUp() }
+      // The end of a run that was stopped may look like a failure of the request that it canceled.
+      if failure.class == .fail, !Task.isCancelled { await giveUp() }
       return Task.isCancelled || !ledger.mayWrite ? .stopped : .failed(failure)
     } catch {
       guard !Task.isCancelled, ledger.mayWrite, !(error is CancellationError) else { return .stopped }
@@ -89,6 +90,8 @@ final class UploadRun: @unchecked Sendable {
 
   private func attempt() async throws -> UploadOutcome {
     let source = try await open()
+    // Another owner may have finished what this run would end or look at.
+    guard ledger.mayWrite else { throw CancellationError() }
     var order = try await prepare(source)
     if order.mayBeThere, order.plan.isSentOnce { throw UploadRun.answerLost(at: target.location) }
     var receipts: [Int: UploadReceipt] = [:]
@@ -107,6 +110,13 @@ final class UploadRun: @unchecked Sendable {
       order, session: session, target: target, ledger: ledger, loop: lane.loop,
       parallel: min(order.plan.parallel, spec.connections), receipts: receipts, partial: partial
     ) { [lane, scheme] in lane.metrics.parts.add(1, scheme.rawValue, $0.rawValue) }
+    if state?.done != queue.confirmed {
+      try await record {
+        $0.done = queue.confirmed
+        // It cannot be there as long as something of it is missing.
+        if !order.plan.publishesAtOnce, receipts.count < order.plan.segments(of: order.size) { $0.isPublishing = false }
+      }
+    }
     receipts = try await queue.run { [self] in
       guard recordedAt + Self.recordInterval <= .now else { return }
       try await record { $0.done = queue.confirmed }
@@ -127,7 +137,7 @@ final class UploadRun: @unchecked Sendable {
     let earlier = state
     if earlier?.identity != source.identity {
       if let session = earlier?.session {
-        try await target.abort(session: session)
+        try await abandon(session)
       } else if let earlier, earlier.intendedAt > 0 {
         try await target.forget(earlier.plan, since: earlier.intendedAt)
       }
@@ -196,7 +206,7 @@ final class UploadRun: @unchecked Sendable {
       // One of another size is what a store made of a request that it did not know.
       if isOwn, there.size ?? order.size == order.size { return try succeeded(there, order) }
       let isFormer = there.owner?.task == spec.id
-      if isFormer { order.replaces = there.etag }
+      if isFormer, order.ifExists != .replace { order.replaces = there.etag }
       switch order.ifExists {
       case _ where isFormer: break
       case .skip: return try skipped(there, order)
@@ -217,7 +227,8 @@ final class UploadRun: @unchecked Sendable {
     do {
       try await record {
         $0.session = session
-        if !opens, !order.plan.isSentOnce { $0.isPublishing = true }
+        // Of an upload that was just opened nothing is there.
+        if opens || !order.plan.isSentOnce { $0.isPublishing = !opens }
       }
     } catch {
       // The next run may not know of it. If it does, it finds out that nothing is left.

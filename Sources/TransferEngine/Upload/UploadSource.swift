@@ -142,7 +142,8 @@ extension UploadIdentity {
 
   fileprivate init(_ status: stat) {
     size = Int64(status.st_size)
+    // Not the device: hosts that share a file system number it differently.
     version =
-      "\(status.st_dev)-\(status.st_ino)-\(status.st_mtim.tv_sec).\(status.st_mtim.tv_nsec)-\(status.st_ctim.tv_sec).\(status.st_ctim.tv_nsec)"
+      "\(status.st_ino)-\(status.st_mtim.tv_sec).\(status.st_mtim.tv_nsec)-\(status.st_ctim.tv_sec).\(status.st_ctim.tv_nsec)"
   }
 }

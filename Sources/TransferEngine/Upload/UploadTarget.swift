@@ -129,6 +129,8 @@ package struct UploadedObject: Hashable, Sendable {
   package var versionID: String?
   /// Of all its bytes, in the form of the protocol.
   package var checksum: String?
+  /// Of all its bytes, in hexadecimal digits, if the entity tag is one.
+  package var md5: String?
   /// Where it is, if the server chose the place.
   package var location: String?
   /// The task and generation that uploaded it, if the object says so.

@@ -136,6 +136,8 @@ struct PutTarget: UploadTarget {
     from place: CurlURL, _ segment: UploadSegment, _ upload: UploadOrder
   ) async throws -> UploadReceipt {
     guard try await !has(place, upload) else { return UploadReceipt(segment: segment.number, verified: .sha256) }
+    // It is looked at again, and skipped.
+    if upload.ifExists == .skip, try await look() != nil { throw UploadGone() }
     throw TaskFailure(
       code: .destinationExists,
       message: """

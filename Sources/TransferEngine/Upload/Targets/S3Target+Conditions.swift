@@ -40,7 +40,7 @@ extension S3Target {
   ) async throws -> Answer {
     var call = call
     if let etag = upload.replaces { call.headers.append(HeaderField(name: "If-Match", value: etag)) }
-    guard upload.replaces == nil, upload.ifExists == .fail else { return try await send(call) }
+    guard upload.replaces == nil, upload.ifExists != .replace else { return try await send(call) }
     call.headers.append(HeaderField(name: "If-None-Match", value: "*"))
     if try await conditions() == nil {
       let store = try await client.store().name
@@ -68,13 +68,14 @@ extension S3Target {
     try await conditionally(upload, call) { try await client.send($0).head }
   }
 
-  /// Looks once more before the object is made, where the store may not look at the condition.
-  func checkDestination(_ upload: UploadOrder) async throws {
-    guard upload.ifExists == .fail, upload.replaces == nil else { return }
+  /// Looks once more before the object is made, where the store may not look at the condition. That it does where one
+  /// request makes an object says nothing of the end of a multipart upload.
+  func checkDestination(_ upload: UploadOrder, beforeJoining: Bool = false) async throws {
+    guard upload.ifExists != .replace, upload.replaces == nil else { return }
     let known = try await conditions()
-    guard known != .proven, known != .honoured, let there = try await look(), there.owner?.task != upload.task else {
-      return
-    }
+    let looks = try await client.store().isAWS
+    let isKept = beforeJoining ? looks : known == .proven || known == .honoured
+    guard !isKept, let there = try await look(), there.owner?.task != upload.task else { return }
     throw try await occupied(upload)
   }
 

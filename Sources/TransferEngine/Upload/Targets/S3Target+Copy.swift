@@ -8,7 +8,7 @@ extension S3Target {
   /// stores look at, so one that must not replace anything goes through the worker; it is not longer than a part.
   func copiesByStore(_ upload: UploadOrder) -> Bool {
     guard sharesSource, !hasRefusedCopy.withLock({ $0 }), Self.copyFields(upload) != nil else { return false }
-    return !upload.plan.publishesAtOnce || (upload.replaces == nil && upload.ifExists != .fail)
+    return !upload.plan.publishesAtOnce || (upload.replaces == nil && upload.ifExists == .replace)
   }
 
   private static func copyFields(_ upload: UploadOrder) -> [HeaderField]? {
@@ -45,7 +45,6 @@ extension S3Target {
       guard Self.refusesCopy(error) else { throw client.failure(error, key) }
       // Another upload then takes the bytes from the worker.
       hasRefusedCopy.withLock { $0 = true }
-      try await abort(session: session.json)
       throw UploadGone()
     }
   }

@@ -27,7 +27,7 @@ extension S3Target {
   }
 
   /// Who may write need not be allowed to list. What was left, if anything was, stays until the bucket's own rule.
-  private static let mayNotList = [403, 405, 501]
+  static let mayNotList = [403, 405, 501]
 
   /// Whether an open upload has no part. One that was ended since it was listed is no longer open.
   private func isEmpty(_ uploadID: String) async throws -> Bool {

@@ -81,7 +81,17 @@ struct S3Target: UploadTarget {
       object.owner = .init(task: task, generation: generation)
     }
     if head["x-amz-checksum-type"] == Self.wholeChecksum.value { object.checksum = head["x-amz-checksum-crc32c"] }
+    object.md5 = Self.md5(head)
     return .found(object)
+  }
+
+  /// The MD5 of the bytes that the store has, if the entity tag is one. That of an encrypted object may look like one.
+  private static func md5(_ head: CurlHead) -> String? {
+    guard let etag = head["etag"], S3ETag.looksLikeMD5(etag), !etag.contains("-"),
+      head["x-amz-server-side-encryption"]?.hasPrefix("aws:kms") != true,
+      head["x-amz-server-side-encryption-customer-algorithm"] == nil
+    else { return nil }
+    return S3ETag.bare(etag).lowercased()
   }
 
   func begin(_ upload: UploadOrder) async throws -> [UInt8] {
@@ -105,18 +115,19 @@ struct S3Target: UploadTarget {
   func resume(_ upload: UploadOrder, session: [UInt8], source: any UploadSource) async throws -> UploadStanding {
     let session = try Session(session)
     if upload.mayBeThere, var there = try await own(upload), there.size == upload.size {
-      if let told = there.checksum {
-        guard try await told == crc32c(of: source) else { throw damaged }
-        there.verified = .crc32c
+      if try await proves(&there, source) {
+        there.remark = try await remark(upload)
+        return .finished(there)
       }
-      there.remark = try await remark(upload)
-      return .finished(there)
+      // One request makes it anew.
+      guard upload.plan.publishesAtOnce else { throw damaged }
     }
     guard let uploadID = session.uploadID else { return .open([:]) }
     let listed: [S3PartList.Part]
     do {
       listed = try await parts(of: uploadID)
     } catch let error as S3Error {
+      if Self.mayNotList.contains(error.status) { return .open([:]) }
       guard error.status == 404 else { throw client.failure(error, key) }
       return .gone
     }
@@ -131,8 +142,10 @@ struct S3Target: UploadTarget {
         receipts[part.number - 1] = UploadReceipt(segment: part.number - 1, etag: part.etag)
         continue
       }
-      let bytes = try await source.read(range)
-      let sums = try await client.computing { PartSums(bytes, needsMD5: part.crc32c == nil) }
+      let sums = try await client.holding(part.size) {
+        let bytes = try await source.read(range)
+        return try await client.computing { PartSums(bytes, needsMD5: part.crc32c == nil) }
+      }
       if let proof = sums.proof(etag: part.etag, crc32c: part.crc32c) {
         receipts[part.number - 1] = UploadReceipt(
           segment: part.number - 1, etag: part.etag, verified: proof, crc32c: sums.crc)
@@ -172,17 +185,21 @@ struct S3Target: UploadTarget {
       }
       if isAgain || upload.mayBeThere { try await checkDestination(upload) }
     }
-    let head: CurlHead
+    var head: CurlHead
     do {
       head = session.uploadID == nil ? try await conditionally(upload, call) : try await client.send(call).head
     } catch let error as S3Error {
       if session.uploadID != nil, error.status == 404, error.code != "NoSuchBucket" { throw UploadGone() }
-      if error.status == 412 {
-        // A 412 may come from this task's own object of the try before.
-        guard let there = try await own(upload) else { throw try await occupied(upload) }
-        return UploadReceipt(segment: segment.number, etag: there.etag ?? "")
+      guard error.status == 412 else { throw client.failure(error, key) }
+      // A 412 may come from this task's own object of the try before.
+      guard var there = try await own(upload) else { throw try await occupied(upload) }
+      if try await proves(&there, upload.body.source) {
+        return UploadReceipt(
+          segment: segment.number, etag: there.etag ?? "", verified: there.verified == .none ? nil : there.verified,
+          versionID: there.versionID)
       }
-      throw client.failure(error, key)
+      call.headers.append(HeaderField(name: "If-Match", value: there.etag ?? ""))
+      do { head = try await client.send(call).head } catch { throw client.failure(error, key) }
     }
     if session.uploadID == nil { try await proveConditions(upload, call) }
     guard let etag = head["etag"] else { throw TaskFailure.badResponse("a part has no ETag", url: location) }
@@ -194,7 +211,7 @@ struct S3Target: UploadTarget {
         sums.proof(etag: etag, crc32c: echoed)
       }
     // A tag that is no MD5 is that of an encrypted part, and proves nothing.
-    if proof == nil, echoed != nil || S3ETag.looksLikeMD5(etag) { throw damaged }
+    if proof == nil, echoed != nil || Self.md5(head) != nil { throw damaged }
     return UploadReceipt(
       segment: segment.number, etag: etag, verified: proof, crc32c: sums.crc, versionID: head["x-amz-version-id"])
   }
@@ -203,7 +220,7 @@ struct S3Target: UploadTarget {
     let session = try Session(session)
     var object: UploadedObject?
     if let uploadID = session.uploadID {
-      try await checkDestination(upload)
+      try await checkDestination(upload, beforeJoining: true)
       for number in 0..<Self.finishes where object == nil {
         object = try await complete(upload, uploadID, session, receipts, isLast: number == Self.finishes - 1)
       }
@@ -262,15 +279,30 @@ struct S3Target: UploadTarget {
     return session
   }
 
-  private func crc32c(of source: any UploadSource) async throws -> String {
-    var (crc, offset) = (UInt32(0), Int64(0))
+  /// Whether an object has the bytes of the source, as far as the store tells; and by what it is proven.
+  private func proves(_ there: inout UploadedObject, _ source: any UploadSource) async throws -> Bool {
+    if let told = there.checksum {
+      var crc: UInt32 = 0
+      try await read(source) { crc = ReelhaulSystem.crc32c($0, continuing: crc) }
+      guard told == S3Checksum.crc32c(crc) else { return false }
+      there.verified = .crc32c
+    } else if let told = there.md5 {
+      var state = DigestState(.md5)
+      try await read(source) { state.update($0) }
+      guard told == Hex.encode(state.finish()) else { return false }
+      there.verified = .md5
+    }
+    return true
+  }
+
+  private func read(_ source: any UploadSource, _ body: (UnsafeRawBufferPointer) -> Void) async throws {
+    var offset: Int64 = 0
     while offset < source.identity.size {
       try Task.checkCancellation()
       let end = min(source.identity.size, offset + Self.standardPart)
-      crc = try await source.read(offset..<end).withUnsafeBytes { ReelhaulSystem.crc32c($0, continuing: crc) }
+      try await source.read(offset..<end).withUnsafeBytes { body($0) }
       offset = end
     }
-    return S3Checksum.crc32c(crc)
   }
 
   private static let wholeChecksum = HeaderField(name: "x-amz-checksum-type", value: "FULL_OBJECT")
@@ -315,7 +347,11 @@ struct S3Target: UploadTarget {
       }
     } catch let error as S3Error {
       // Its answer may have been lost, and this one is about what it did.
-      if let there = try await own(upload) { return there }
+      if let there = try await own(upload) {
+        // An earlier upload of this version was joined late: this one is left.
+        if error.status == 412 { try? await abort(session: Session(uploadID: uploadID).json) }
+        return there
+      }
       switch error.status {
       case 412:
         try? await abort(session: Session(uploadID: uploadID).json)
@@ -387,7 +423,9 @@ struct S3Target: UploadTarget {
 
   /// Whose object is in the way: this task's own of an earlier version is replaced, and any other is not.
   func occupied(_ upload: UploadOrder) async throws -> any Error {
-    if try await look()?.owner?.task == upload.task { return UploadGone() }
+    let there = try await look()
+    // It is looked at again, and skipped.
+    if there?.owner?.task == upload.task || there != nil && upload.ifExists == .skip { return UploadGone() }
     return TaskFailure(code: .destinationExists, message: "\(location) exists already: use --if-exists", class: .fail)
   }
 

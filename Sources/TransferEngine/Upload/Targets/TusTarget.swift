@@ -199,7 +199,19 @@ struct TusTarget: UploadTarget {
     if upload.mayBeThere { session.isAgain = true }
     guard ledger.mayWrite else { throw CancellationError() }
     let parts = session.urls.joined(separator: " ")
-    session.joined = try await create([("Upload-Concat", "final;\(parts)"), metadata(upload)])
+    do {
+      session.joined = try await create(
+        [("Upload-Concat", "final;\(parts)"), metadata(upload)], takes: .seconds(600 + upload.size >> 22))
+    } catch let failure as TaskFailure where [.http(400), .http(404), .http(410)].contains(failure.code) {
+      // It may have lost something of a part since it was sent.
+      for segment in session.urls.indices {
+        let size = upload.plan.range(of: segment, size: upload.size).count
+        guard try await offset(of: session.urls[segment], size: Int64(size)) == Int64(size) else {
+          throw UploadIncomplete()
+        }
+      }
+      throw failure
+    }
     try await upload.record(session.json)
   }
 
@@ -312,8 +324,13 @@ struct TusTarget: UploadTarget {
   }
 
   /// The URL of a new upload.
-  private func create(_ more: [(name: String, value: String)]) async throws -> String {
+  ///
+  /// - Parameter deadline: For one that the server makes of others: it may copy all bytes before it answers.
+  private func create(
+    _ more: [(name: String, value: String)], takes deadline: Duration? = nil
+  ) async throws -> String {
     var request = CurlRequest(.post, url: endpoint.text, headers: headers(for: endpoint.text) + more)
+    if let deadline { (request.lowSpeed, request.deadline) = (nil, deadline) }
     request.isSentOnce = true
     let answer = try await lane.answer(request, pulse: ledger.pulse)
     guard answer.status == 201 else { throw TaskFailure(refusing: answer.head, url: endpoint.text) }
@@ -415,7 +432,9 @@ struct TusTarget: UploadTarget {
       ("reelhaul-generation", "\(upload.generation)"),
     ]
     let own = parameters.metadata.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
-    return ("Upload-Metadata", (pairs + own).map { "\($0) \(Base64.encode($1.utf8))" }.joined(separator: ","))
+    // A name must be there once.
+    let others = pairs.filter { parameters.metadata[$0.0] == nil }
+    return ("Upload-Metadata", (others + own).map { "\($0) \(Base64.encode($1.utf8))" }.joined(separator: ","))
   }
 }
 

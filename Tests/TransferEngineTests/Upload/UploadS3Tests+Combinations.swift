@@ -1,0 +1,129 @@
+import ReelhaulSystem
+import TaskCore
+import TestKit
+import Testing
+
+@testable import TransferEngine
+
+// What two things at once may do to an upload.
+extension UploadS3Tests {
+  @Test("an object that comes during an upload that skips is kept, and skipped", arguments: [small, size])
+  func skipsWhatCame(size: Int) async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes(size))
+      harness.store.script { [store = harness.store] request in
+        let isFirst = [.putObject, .uploadPart].contains(request.operation) && request.ordinal == 1
+        if isFirst { store.put("films/film.mp4", bytes: [1, 2, 3]) }
+        return []
+      }
+      let outcome = await harness.run(Self.spec { $0.ifExists = .skip })
+      #expect(outcome.failure == nil && outcome.object?.size == 3, "\(outcome)")
+      Self.expectThere(harness, [1, 2, 3])
+    }
+  }
+
+  @Test("an object that comes during an upload in parts is kept, although the store looks at conditions of small files")
+  func joinsBlindly() async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes(Self.small))
+      #expect(await harness.run(Self.spec { _ in }).failure == nil)
+      harness.store.delete("films/film.mp4")
+      try harness.put(Self.bytes())
+      harness.store.script { [store = harness.store] request in
+        if request.operation == .uploadPart, request.ordinal == 1 { store.put("films/film.mp4", bytes: [1, 2, 3]) }
+        return request.operation == .completeUpload ? [.ignoreIfNoneMatch] : []
+      }
+      let outcome = await harness.run(Self.spec { _ in })
+      #expect(outcome.failure?.code == .destinationExists, "\(outcome)")
+      Self.expectThere(harness, [1, 2, 3])
+    }
+  }
+
+  @Test("a small file that arrived damaged is replaced, and nothing else is", arguments: [IfExists.fail, .replace])
+  func damagedSmall(ifExists: IfExists) async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes(Self.small))
+      let damage: @Sendable () -> Void = { [store = harness.store] in
+        guard let there = store.objects["films/film.mp4"] else { return }
+        var other = StoreObject(pieces: [StorePiece(bytes: [UInt8](repeating: 1, count: Self.small))])
+        other.metadata = there.metadata
+        store.put("films/film.mp4", other)
+      }
+      harness.store.script { request in
+        guard request.operation == .putObject else { return [] }
+        damage()
+        return request.ordinal <= 2 ? [.wrongETag] : []
+      }
+      let ledger = UploadRecordingLedger()
+      let spec = Self.spec {
+        $0.ifExists = ifExists
+        $0.parameters = Array(#"{"checksum": "none"}"#.utf8)
+      }
+      let outcome = await harness.run(spec, ledger: ledger)
+      #expect(outcome.failure == nil && outcome.object?.verified == .md5, "\(outcome)")
+      Self.expectThere(harness, Self.bytes(Self.small))
+
+      // The next run of a task whose last try was damaged.
+      damage()
+      harness.store.script { _ in [] }
+      #expect(await harness.run(spec, from: ledger.last).failure == nil)
+      Self.expectThere(harness, Self.bytes(Self.small))
+    }
+  }
+
+  @Test("keys that were replaced during an upload are read anew, and nothing is sent twice")
+  func replacedKeys() async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes())
+      try harness.renew(token: "first")
+      harness.store.script { [harness] request in
+        guard request.operation == .completeUpload, request["x-amz-security-token"] == "first" else { return [] }
+        try? harness.renew(token: "second")
+        return [.status(403, body: "<Error><Code>InvalidAccessKeyId</Code></Error>")]
+      }
+      let outcome = await harness.run(Self.spec { _ in })
+      #expect(outcome.failure == nil, "\(outcome)")
+      #expect(harness.store.exchanges(.uploadPart).count == 4)
+      Self.expectThere(harness)
+    }
+  }
+
+  @Test("wrong keys are asked for once more, and fail the task") func wrongKeys() async throws {
+    try await upload(script: { _ in [.status(403, body: "<Error><Code>InvalidAccessKeyId</Code></Error>")] }).run {
+      harness, outcome in
+      #expect(outcome.failure?.code.rawValue == "s3_invalid_access_key_id" && outcome.failure?.class == .fail)
+      #expect(harness.store.exchanges.count <= 2, "\(harness.store.exchanges.map(\.operation))")
+    }
+  }
+
+  @Test("who may not list parts sends them again to the same upload") func mayNotListParts() async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes())
+      harness.store.script {
+        $0.operation == .uploadPart && $0.ordinal > 2 ? [.status(503, headers: [("Retry-After", "60")])] : []
+      }
+      let (spec, ledger) = (Self.spec { _ in }, UploadRecordingLedger())
+      #expect(await harness.run(spec, ledger: ledger).failure?.class == .retry)
+      harness.store.script {
+        $0.operation == .listParts ? [.status(403, body: "<Error><Code>AccessDenied</Code></Error>")] : []
+      }
+      let outcome = await harness.run(spec, from: ledger.last)
+      #expect(outcome.failure == nil, "\(outcome)")
+      #expect(harness.store.exchanges(.createUpload).count == 1)
+      Self.expectThere(harness)
+    }
+  }
+
+  @Test(
+    "an error inside a success means what it says",
+    arguments: ["InvalidPart", "NoSuchUpload", "ConditionalRequestConflict", "PreconditionFailed"])
+  func errorInside(code: String) async throws {
+    try await upload(
+      spec: Self.spec { _ in },
+      script: { $0.operation == .completeUpload && $0.ordinal == 2 ? [.lieComplete200WithError(code: code)] : [] }
+    ).run { harness, outcome in
+      #expect(outcome.failure?.code == (code == "PreconditionFailed" ? .destinationExists : nil), "\(outcome)")
+      if outcome.failure == nil { Self.expectThere(harness) }
+    }
+  }
+}
