@@ -84,7 +84,20 @@ package struct RemoteDeletion: Sendable {
     guard let url = CurlURL(place.text) else {
       throw TaskFailure(code: .sourceInvalid, message: "the source cannot be sent", class: .fail)
     }
-    var headers = try await root.fields(of: spec, for: url).map { (name: $0.name, value: $0.value) }
+    let secret = try await root.secret(of: spec, for: url)
+    do {
+      return try await delete(url, dialect, secret)
+    } catch let failure as TaskFailure where failure.mayBeOfOldCredential {
+      let renewed = try await root.secret(of: spec, for: url, refused: secret)
+      guard renewed != secret else { throw failure }
+      return try await delete(url, dialect, renewed)
+    }
+  }
+
+  private func delete(_ url: CurlURL, _ dialect: Dialect, _ secret: [HeaderField]) async throws -> Result {
+    let names = Set(secret.map { $0.name.lowercased() })
+    let fields = spec.headers.filter { !names.contains($0.name.lowercased()) } + secret
+    var headers = fields.map { (name: $0.name, value: $0.value) }
     if dialect == .tus { headers.append(("Tus-Resumable", "1.0.0")) }
     if let expected = spec.expect.bytes {
       let answer = try await send(.head, to: url, headers)
@@ -112,7 +125,7 @@ package struct RemoteDeletion: Sendable {
     // 207 tells of each part of a collection, and some of it may be left.
     case 200..<300:
       throw TaskFailure(
-        code: .badResponse, message: "\(place): status \(answer.status) does not say that it is deleted", class: .fail)
+        code: .badResponse, message: "\(URLRedaction.redact(url.text)): status \(answer.status) does not say that it is deleted", class: .fail)
     default: throw TaskFailure(refusing: answer.head, url: url.text)
     }
   }
@@ -161,11 +174,18 @@ package struct RemoteDeletion: Sendable {
 }
 
 extension StorageRoot {
-  /// The task's header fields with those of its credential, which win.
-  func fields(of spec: TaskSpec, for url: CurlURL) async throws -> [HeaderField] {
-    guard let name = spec.credential else { return spec.headers }
-    let secret = try await credentials.fields(of: name, for: url, on: files)
-    let names = Set(secret.map { $0.name.lowercased() })
-    return spec.headers.filter { !names.contains($0.name.lowercased()) } + secret
+  /// The header fields of the task's credential, which win over those of the task.
+  ///
+  /// - Parameter refused: Those that the server has just refused.
+  fileprivate func secret(
+    of spec: TaskSpec, for url: CurlURL, refused: [HeaderField]? = nil
+  ) async throws -> [HeaderField] {
+    guard let name = spec.credential else { return [] }
+    return try await credentials.fields(of: name, for: url, on: files, refused: refused)
   }
+}
+
+extension TaskFailure {
+  /// Whether the server may take the same request with a credential that is read anew.
+  var mayBeOfOldCredential: Bool { self.class == .fail && [.http(401), .http(403)].contains(code) }
 }

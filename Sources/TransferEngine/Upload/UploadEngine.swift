@@ -19,8 +19,11 @@ package struct UploadEngine: Sendable {
     do {
       let parameters = try Self.parameters(of: spec)
       let (root, open) = try source(of: spec, parameters, pulse: ledger.pulse)
+      let secrets = await secrets(of: spec, parameters, root: root)
       let target = try await target(of: spec, parameters, root: root, ledger: ledger)
-      let run = UploadRun(spec, to: target, from: checkpoint, ledger: ledger, lane: root.lane, open: open)
+      let run = UploadRun(spec, to: target, from: checkpoint, ledger: ledger, lane: root.lane, open: open) {
+        await self.secrets(of: spec, parameters, root: root, refused: secrets) != secrets
+      }
       let task = root.loop.task { await run.run() }
       return try await withTaskCancellationHandler {
         try await task.value
@@ -167,6 +170,28 @@ package struct UploadEngine: Sendable {
     }
     guard let secret else { throw Self.refused(credential, for: url) }
     return (url, (isRemote ? [] : spec.headers).filter { !secret.hasField($0.name) } + secret)
+  }
+
+  /// The header fields of the task's credentials, by the URL that they are for.
+  ///
+  /// - Parameter refused: Those that a server may just have refused.
+  private func secrets(
+    of spec: TaskSpec, _ parameters: UploadParameters, root: StorageRoot, refused: [String: [HeaderField]] = [:]
+  ) async -> [String: [HeaderField]] {
+    var secrets: [String: [HeaderField]] = [:]
+    for (place, name) in [
+      (spec.source, spec.credential), (spec.destination ?? "", parameters.toCredential ?? spec.credential),
+    ] {
+      let url: CurlURL? =
+        switch try? ResourceURL(place) {
+        case .web(let web): CurlURL(web.text)
+        case .tus(let tus): CurlURL(tus.endpoint.text)
+        default: nil
+        }
+      guard let name, let url else { continue }
+      secrets[place] = try? await root.credentials.fields(of: name, for: url, on: root.files, refused: refused[place])
+    }
+    return secrets
   }
 
   private static func refused(_ credential: String?, for url: CurlURL) -> TaskFailure {

@@ -8,6 +8,7 @@ final class UploadRun: @unchecked Sendable {
   private let spec: TaskSpec
   private let target: any UploadTarget
   private let open: @Sendable () async throws -> any UploadSource
+  private let hasNewCredential: @Sendable () async -> Bool
   private let ledger: any UploadLedger
   private let lane: HTTPLane
   private let throttle: Throttle
@@ -20,14 +21,18 @@ final class UploadRun: @unchecked Sendable {
   private static let beginnings = 4
   private static let recordInterval = Duration.seconds(2)
 
-  /// - Parameter open: opens the source as it is now.
+  /// - Parameters:
+  ///   - open: opens the source as it is now.
+  ///   - hasNewCredential: whether the credentials of the task have changed since the run began.
   init(
     _ spec: TaskSpec, to target: any UploadTarget, from checkpoint: UploadCheckpoint?, ledger: any UploadLedger,
-    lane: HTTPLane, open: @escaping @Sendable () async throws -> any UploadSource
+    lane: HTTPLane, open: @escaping @Sendable () async throws -> any UploadSource,
+    hasNewCredential: @escaping @Sendable () async -> Bool = { false }
   ) {
     self.spec = spec
     self.target = target
     self.open = open
+    self.hasNewCredential = hasNewCredential
     self.ledger = ledger
     self.lane = lane
     state = checkpoint
@@ -64,7 +69,9 @@ final class UploadRun: @unchecked Sendable {
         }
       }
       return .failed(reason)
-    } catch let failure as TaskFailure {
+    } catch var failure as TaskFailure {
+      // The next attempt goes on with it.
+      if failure.mayBeOfOldCredential, await hasNewCredential() { failure.class = .retry }
       // The end of a run that was stopped may look like a failure of the request that it canceled.
       if failure.class == .fail, !Task.isCancelled { await giveUp() }
       return Task.isCancelled || !ledger.mayWrite ? .stopped : .failed(failure)

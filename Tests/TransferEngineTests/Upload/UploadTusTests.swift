@@ -52,6 +52,39 @@ import Testing
     #expect(isThere, sourceLocation: location)
   }
 
+  @Test("a token that ends in the middle is read anew, and the next attempt goes on") func token() async throws {
+    try await UploadHarness.run { harness in
+      let (path, port) = ("\(harness.directory.path)/credentials.json", harness.store.port)
+      let write: @Sendable (String) throws -> Void = { token in
+        try TextFile.write(
+          #"{"web": {"hosts": ["127.0.0.1:\#(port)"], "bearer": "\#(token)", "allowHTTP": true}}"#, to: path,
+          mode: 0o600)
+      }
+      try write("first")
+      try harness.put(Self.bytes())
+      harness.store.script { request in
+        guard request["authorization"] == "Bearer first", request.operation == .tusPatch, request.ordinal == 3 else {
+          return []
+        }
+        try? write("second")
+        return [.status(401)]
+      }
+      var spec = Self.spec(harness)
+      spec.credential = "web"
+      let ledger = UploadRecordingLedger()
+      let first = await harness.run(spec, ledger: ledger)
+      #expect(first.failure?.code == .http(401) && first.failure?.class == .retry, "\(first)")
+      #expect(await harness.run(spec, from: ledger.last).failure == nil)
+      #expect(harness.store.exchanges(.tusCreate).count == 1 && harness.store.exchanges(.tusPatch).count == 5)
+      Self.expectThere(harness)
+
+      harness.store.script { $0.operation == .tusPatch ? [.status(403)] : [] }
+      spec.id = .random()
+      let other = await harness.run(spec)
+      #expect(other.failure?.code == .http(403) && other.failure?.class == .fail, "nothing else is there: \(other)")
+    }
+  }
+
   // MARK: Offsets
 
   @Test("a server that keeps only a part of a request gets the rest", arguments: [1, 3 << 20, 8 << 20])
