@@ -21,6 +21,8 @@ package final class CurlTransfer: @unchecked Sendable {
   /// The refused addresses, each the bytes of a `sockaddr`. The transfer failed for this reason, unless another address
   /// could be connected to.
   var refusedAddresses: [[UInt8]] = []
+  /// Whether an address was permitted, and failed for another reason if the transfer did.
+  var hasPermitted = false
   var isCanceled = false
   /// HTTP/2 is also offered, because the server refused HTTP/1.1.
   var offersHTTP2 = false
@@ -90,7 +92,7 @@ extension CurlTransfer {
       return CurlError(
         .badResponse, isRetryable: true, message: easy.detail.isEmpty ? "the answer is not HTTP" : easy.detail)
     }
-    if !refusedAddresses.isEmpty, result == CURLE_COULDNT_CONNECT {
+    if !refusedAddresses.isEmpty, !hasPermitted, result == CURLE_COULDNT_CONNECT {
       var error = CurlError(.addressRefused, message: "the network policy does not permit the address")
       error.refusedAddresses = refusedAddresses
       return error

@@ -126,6 +126,7 @@ final class EasyHandle {
       errno = EACCES
       return CURL_SOCKET_BAD
     }
+    transfer?.hasPermitted = true
     let type = address.pointee.socktype | Int32(SOCK_CLOEXEC.rawValue)
     let descriptor = socket(address.pointee.family, type, address.pointee.`protocol`)
     if descriptor >= 0 {

@@ -125,7 +125,9 @@ package struct RemoteDeletion: Sendable {
     // 207 tells of each part of a collection, and some of it may be left.
     case 200..<300:
       throw TaskFailure(
-        code: .badResponse, message: "\(URLRedaction.redact(url.text)): status \(answer.status) does not say that it is deleted", class: .fail)
+        code: .badResponse,
+        message: "\(URLRedaction.redact(url.text)): status \(answer.status) does not say that it is deleted",
+        class: .fail)
     default: throw TaskFailure(refusing: answer.head, url: url.text)
     }
   }

@@ -38,12 +38,15 @@ final class Reserve: Sendable {
 
   /// Makes `staged`, a file in the directory `staging`, `size` bytes long, with its own blocks if possible. ENOSPC
   /// also if the policy forbids it; EFBIG if even the empty volume would be too small. Blocks.
+  ///
+  /// - Parameter isWritten: Whether the file may grow beyond `size` meanwhile: nothing may then be cut off.
   func take(
-    _ size: Int64, for staged: borrowing FileDescriptor, named name: String, in staging: borrowing FileDescriptor
+    _ size: Int64, for staged: borrowing FileDescriptor, named name: String, in staging: borrowing FileDescriptor,
+    isWritten: Bool = false
   ) throws(SystemError) {
     let failure = state.withLock { state -> SystemError? in
       do throws(SystemError) {
-        try take(size, for: staged, named: name, in: staging, &state)
+        try take(size, for: staged, named: name, in: staging, isWritten, &state)
         return nil
       } catch {
         return error
@@ -54,7 +57,7 @@ final class Reserve: Sendable {
 
   private func take(
     _ size: Int64, for staged: borrowing FileDescriptor, named name: String, in staging: borrowing FileDescriptor,
-    _ state: inout State
+    _ isWritten: Bool, _ state: inout State
   ) throws(SystemError) {
     let isLocked = try lock(&state)
     defer { if isLocked { file.unlock() } }
@@ -72,7 +75,7 @@ final class Reserve: Sendable {
         try check(size, held: held, promised: promised(besides: name, in: staging), staging)
       }
     }
-    try staged.truncate(to: size)
+    if !isWritten { try staged.truncate(to: size) }
   }
 
   /// Returns false if the lock was not free in time. Then the caller continues without it, because a process that is

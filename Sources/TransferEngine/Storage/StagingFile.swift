@@ -15,11 +15,17 @@ package final class StagingFile: Sendable {
   private let isVoid = Lock(false)
   /// Counts possible changes of the file. It begins at 1, because an earlier owner may have changed it too.
   private let changes = Atomic(1)
-  /// The count that the last successful sync covered.
-  private let synced = Lock(0)
+  private let synced = Lock(Synced())
 
   /// The attribute that marks a file as a task's, wherever it is. Its value is the staging name.
   static let mark = "user.reelhaul"
+
+  private struct Synced {
+    /// The count that the last successful sync covered.
+    var count = 0
+    /// Why a sync has failed. The kernel may have dropped bytes then, which it says once: the next sync would be a success.
+    var failure: StorageError?
+  }
 
   /// The file's descriptor, which may be closed while nothing is written or read.
   private struct Descriptor {
@@ -59,9 +65,12 @@ package final class StagingFile: Sendable {
 
   /// Reserves space so that the file can grow to `size` bytes, and makes it that long. `disk_full` if the volume, its
   /// quota or the reserve does not allow it. Does nothing if the file is already that long.
-  package func reserve(_ size: Int64) throws(StorageError) {
+  ///
+  /// - Parameter isWritten: Whether bytes are written meanwhile, maybe beyond `size`. Then the file gets no other length
+  ///   where the file system allocates no blocks.
+  package func reserve(_ size: Int64, isWritten: Bool = false) throws(StorageError) {
     try attempt { [volume, name] file throws(SystemError) in
-      try volume.reserve.take(size, for: file, named: name.description, in: volume.staging)
+      try volume.reserve.take(size, for: file, named: name.description, in: volume.staging, isWritten: isWritten)
     }
   }
 
@@ -99,15 +108,22 @@ package final class StagingFile: Sendable {
     try attempt { file throws(SystemError) in try file.read(range) }
   }
 
-  /// Blocks until all earlier writes are on stable storage. Costs nothing if nothing was written.
+  /// Blocks until all earlier writes are on stable storage. Costs nothing if nothing was written. Once it has failed, it
+  /// always does: who opens the file anew has the bytes that were recorded before.
   package func sync() throws(StorageError) {
-    try synced.withLock { (synced: inout Int) throws(StorageError) in
+    try synced.withLock { (synced: inout Synced) throws(StorageError) in
       let count = changes.load(ordering: .acquiring)
-      guard synced != count else { return }
+      if let failure = synced.failure { throw failure }
+      guard synced.count != count else { return }
       let begun = Clocks.boottime()
-      try attempt { file throws(SystemError) in try file.syncData() }
+      do throws(StorageError) {
+        try attempt { file throws(SystemError) in try file.syncData() }
+      } catch {
+        synced.failure = error
+        throw error
+      }
       volume.syncs?.observe(nanoseconds: Clocks.boottime() - begun)
-      synced = count
+      synced.count = count
     }
   }
 

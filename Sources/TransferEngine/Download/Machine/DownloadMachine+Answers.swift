@@ -55,11 +55,19 @@ extension DownloadMachine {
     return (.write(offset: range.lowerBound, count: count), actions)
   }
 
+  /// Of a version that has not the expected size. If bytes of another one are there, that one may come back: some servers
+  /// of a source may be behind others.
+  private func refusal(of size: Int64, _ probe: Probe) -> TaskFailure? {
+    var refusal = refusal(of: size)
+    if case .first(_?) = probe.question { refusal?.class = .retry }
+    return refusal
+  }
+
   /// Accepts the first part of a source that was unknown until now.
   private mutating func begin(
     _ probe: Probe, with range: Range<Int64>, of identity: SourceIdentity, _ id: Int
   ) -> (Reception, [Action]) {
-    if let size = identity.size, let refusal = refusal(of: size) { return refuse(id, .failed(refusal)) }
+    if let size = identity.size, let refusal = refusal(of: size, probe) { return refuse(id, .failed(refusal)) }
     let size = identity.size ?? range.upperBound
     guard range.upperBound == size || canUseRanges(identity) else {
       // Without a strong validator, two parts may belong to two versions. One response always belongs to one version.
@@ -90,7 +98,7 @@ extension DownloadMachine {
       let message = "the source does not say where its file ends: the task must expect a size or a digest"
       return refuse(id, .failed(TaskFailure(code: .lengthUnknown, message: message, class: .fail)))
     }
-    if let size = identity.size, let refusal = refusal(of: size) { return refuse(id, .failed(refusal)) }
+    if let size = identity.size, let refusal = refusal(of: size, probe) { return refuse(id, .failed(refusal)) }
     let version = Version(
       identity: identity, generation: probe.generation, isResumable: false,
       proof: !isDelimited && allowsUnframed ? expectation : nil)

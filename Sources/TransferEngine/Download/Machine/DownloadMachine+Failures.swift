@@ -89,8 +89,7 @@ extension DownloadMachine {
 
   /// Whether a signed URL, to which the source redirected earlier, may have expired. The source then gives a fresh one.
   private func isStale(_ failure: TaskFailure, _ running: Running, _ work: Work) -> Bool {
-    work.isAdmitted && running.place.url != source && tally.retries.failures == 0
-      && Self.staleCodes.contains(failure.code)
+    work.isAdmitted && running.place.url != source && Self.staleCodes.contains(failure.code)
   }
 
   private static let staleCodes: Set<TaskFailure.Code> = [.http(400), .http(401), .http(403), .http(404), .http(410)]

@@ -14,11 +14,7 @@ struct PublishRecovery: Sendable {
   /// Returns `nil` if the verified file is gone, so that it must be fetched again. Blocks.
   func run() throws(StorageError) -> DownloadOutcome? {
     do throws(StorageError) {
-      guard let file = try adopted() else {
-        guard try destinationIsRecordedFile() else { return nil }
-        try storage.volume(destination.root).syncName(of: destination)
-        return .succeeded(sha256: sha256, bytes: size, publishing.verification)
-      }
+      guard let file = try adopted() else { return try published() }
       let isRecorded = try isRecordedFile(file)
       guard read.isWanted else { return .stopped }
       guard isRecorded else {
@@ -31,9 +27,16 @@ struct PublishRecovery: Sendable {
         return try existing(on: file.volume, expecting: spec.expect).outcome()
       }
     } catch {
-      if error.isVoid { return nil }
-      throw error
+      guard error.isVoid else { throw error }
+      // The rename may have been done all the same: by an owner of before, or by a server whose answer was lost.
+      return try published()
     }
+  }
+
+  private func published() throws(StorageError) -> DownloadOutcome? {
+    guard try destinationIsRecordedFile() else { return nil }
+    try storage.volume(destination.root).syncName(of: destination)
+    return .succeeded(sha256: sha256, bytes: size, publishing.verification)
   }
 
   private var size: Int64 { checkpoint.done.count }

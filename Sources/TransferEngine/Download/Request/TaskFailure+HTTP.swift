@@ -13,7 +13,8 @@ extension TaskFailure {
   /// own server refuses, ``DownloadMachine`` changes the class to `fail`.
   private static func `class`(ofStatus status: Int) -> Class {
     switch status {
-    case 401, 403, 408, 425, 429, 500, 502, 503, 504, 520...524: .retry
+    case 501, 505: .fail
+    case 401, 403, 408, 425, 429, 500...599: .retry
     default: .fail
     }
   }

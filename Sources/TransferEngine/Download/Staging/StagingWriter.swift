@@ -202,7 +202,7 @@ extension StagingWriter {
       // A volume that was unmounted can still be written through the open file, but these bytes would be lost.
       try file.volume.check()
       // If the length is unknown, space is reserved as the file grows.
-      if staged.size == nil { try file.reserve(covered.end + step) }
+      if staged.size == nil { try file.reserve(covered.end + step, isWritten: true) }
       try file.sync()
       return try TailCheck.crc(of: covered, in: file)
     }
@@ -246,7 +246,10 @@ extension StagingWriter {
       if staged.unsynced > 0 { await sync(staged, file) }
       // The task may wait for a long time. Until then other tasks may use the space that is reserved for the rest.
       let end = staged.written.end
-      _ = await attempt { () throws(StorageError) in try file.truncate(to: end) }
+      _ = await attempt { [ledger] () throws(StorageError) in
+        // Another owner may have adopted the file since, and written more.
+        if ledger.mayWrite { try file.truncate(to: end) }
+      }
     } else if generation == staged.generation || !staged.isRecorded {
       root.metrics.wasted(staged.written.count, .retry)
       _ = await attempt { () throws(StorageError) in try file.volume.discard(file.name) }
