@@ -14,9 +14,9 @@ static _Atomic(rh_disk_observer) current;
 
 void rh_observe_disk(rh_disk_observer observer) { current = observer; }
 
-static void before(rh_disk_call call, int fd, const char *name, int64_t offset, int64_t length) {
+static int before(rh_disk_call call, int fd, const char *name, int64_t offset, int64_t length) {
   rh_disk_observer observer = current;
-  if (observer) observer(call, fd, name, offset, length, NULL);
+  return observer ? observer(call, fd, name, offset, length, NULL) : 0;
 }
 
 static int64_t after(rh_disk_call call, int fd, const char *name, int64_t offset, int64_t length, int64_t result) {
@@ -39,16 +39,20 @@ ssize_t pwrite(int fd, const void *bytes, size_t count, off_t offset) {
   return after(RH_DISK_WRITE, fd, NULL, offset, (int64_t)count, system_pwrite(fd, bytes, count, offset));
 }
 
+static int sync_of(int fd, int (*system)(int)) {
+  int failure = before(RH_DISK_SYNC, fd, NULL, 0, 0);
+  if (failure) errno = failure;
+  return (int)after(RH_DISK_SYNC, fd, NULL, 0, 0, failure ? -1 : system(fd));
+}
+
 int fdatasync(int fd) {
   SYSTEM(fdatasync);
-  before(RH_DISK_SYNC, fd, NULL, 0, 0);
-  return (int)after(RH_DISK_SYNC, fd, NULL, 0, 0, system_fdatasync(fd));
+  return sync_of(fd, system_fdatasync);
 }
 
 int fsync(int fd) {
   SYSTEM(fsync);
-  before(RH_DISK_SYNC, fd, NULL, 0, 0);
-  return (int)after(RH_DISK_SYNC, fd, NULL, 0, 0, system_fsync(fd));
+  return sync_of(fd, system_fsync);
 }
 
 int renameat(int from, const char *old, int to, const char *name) {

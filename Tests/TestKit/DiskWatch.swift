@@ -24,6 +24,8 @@ package final class DiskWatch: Sendable {
     var steps: [Step] = []
     var holdsSyncs = false
     var held = 0
+    /// With which the next sync fails.
+    var failure: Int32 = 0
   }
 
   private let path: String
@@ -70,6 +72,10 @@ package final class DiskWatch: Sendable {
   /// How many syncs wait.
   package var heldSyncs: Int { state.withLock { $0.held } }
 
+  /// Lets the next sync fail with this `errno`. As with a real device, what it was to make stable is lost then, although
+  /// it can be read, and the sync after it is a success.
+  package func failNextSync(_ errno: Int32) { state.withLock { $0.failure = errno } }
+
   package func releaseSyncs() {
     state.withLock { $0.holdsSyncs = false }
     state.broadcast()
@@ -80,19 +86,20 @@ package final class DiskWatch: Sendable {
   private static func observe(
     _ call: rh_disk_call, _ fd: Int32, _ name: UnsafePointer<CChar>?, _ offset: Int64, _ length: Int64,
     _ result: UnsafePointer<Int64>?
-  ) {
+  ) -> Int32 {
     let all = watches.withLock { $0 }
-    guard !all.isEmpty, var path = path(of: fd) else { return }
+    guard !all.isEmpty, var path = path(of: fd) else { return 0 }
     if let name { path += "/" + String(cString: name) }
-    guard let watch = all.first(where: { (path + "/").hasPrefix($0.key) })?.value else { return }
+    guard let watch = all.first(where: { (path + "/").hasPrefix($0.key) })?.value else { return 0 }
     let relative = String(path.dropFirst(watch.path.utf8.count))
     switch (call, result?.pointee) {
     case (RH_DISK_WRITE, let count?) where count > 0: watch.wrote(offset..<offset + count, to: relative)
-    case (RH_DISK_SYNC, nil): watch.syncBegins(relative)
+    case (RH_DISK_SYNC, nil): return watch.syncBegins(relative)
     case (RH_DISK_SYNC, let code?): watch.syncEnded(relative, isGood: code == 0)
     case (RH_DISK_RENAME, 0?): watch.state.withLock { $0.steps.append(.renamed(to: relative)) }
     default: break
     }
+    return 0
   }
 
   private static func path(of fd: Int32) -> String? {
@@ -115,18 +122,29 @@ package final class DiskWatch: Sendable {
     }
   }
 
-  private func syncBegins(_ path: String) {
+  private func syncBegins(_ path: String) -> Int32 {
     state.withLock { state in
       state.held += 1
       state.covered[pthread_self()] = state.files[Self.name(path)]?.written
     }
-    state.wait(until: { !$0.holdsSyncs }, then: { $0.held -= 1 })
+    return state.wait(
+      until: { !$0.holdsSyncs },
+      then: { state in
+        state.held -= 1
+        defer { state.failure = 0 }
+        return state.failure
+      })
   }
 
   private func syncEnded(_ path: String, isGood: Bool) {
     state.withLock { state in
       let covered = state.covered.removeValue(forKey: pthread_self())
-      guard isGood else { return }
+      guard isGood else {
+        let name = Self.name(path)
+        let lost = covered?.subtracting(state.files[name]?.stable ?? ByteRanges())
+        for range in lost?.ranges ?? [] { state.files[name]?.written.remove(range) }
+        return
+      }
       state.steps.append(.synced(path))
       if let covered { state.files[Self.name(path)]?.stable.formUnion(covered) }
     }

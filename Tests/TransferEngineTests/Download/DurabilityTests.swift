@@ -1,3 +1,4 @@
+import Glibc
 import ReelhaulSystem
 import TaskCore
 import TestKit
@@ -66,6 +67,36 @@ import TransferEngine
         #expect(records.all.last?.checkpoint.publishing != nil)
         #expect(records.ahead == [])
         try #expect(harness.published != nil)
+      }
+    }
+  }
+
+  /// A full pool of thin volumes, or a quota of a file server, fails a sync: the kernel drops the bytes, and says so once.
+  @Test("what a sync has lost is not recorded by the next one, nor published", arguments: [ENOSPC, EDQUOT, EIO])
+  func lostBytes(errno: Int32) async throws {
+    try await DownloadHarness.run {
+      $0.syncBytes = 128 << 10
+    } _: { harness in
+      let file = OriginFile(seed: 73, size: Self.size)
+      harness.origin.serve(DownloadHarness.path, file)
+      let gate = harness.origin.hold(DownloadHarness.path, from: 1 << 20)
+      try await DiskWatch.run(below: harness.directory.path) { disk in
+        let records = Records()
+        let ledger = records.ledger(disk)
+        let spec = harness.spec()
+        let task = Task { await harness.run(spec, ledger: ledger) }
+        await gate.reached()
+        disk.failNextSync(errno)
+        gate.open()
+        let outcome = await task.value
+        #expect(outcome.failure != nil, "\(outcome)")
+        #expect(records.ahead == [])
+        #expect(
+          await harness.run(spec, from: ledger.last, ledger: ledger)
+            == .succeeded(sha256: file.sha256, bytes: Self.size))
+        #expect(records.ahead == [])
+        let name = try #require(ledger.last?.stagingName)
+        #expect(disk.stable(name).count + disk.stable("film.mp4").count >= Self.size, "\(disk.steps)")
       }
     }
   }
