@@ -101,6 +101,15 @@ import Testing
     }
   }
 
+  @Test("a permitted address that is down is tried again, although another one of the host is refused")
+  func aPermittedAddressIsDown() async throws {
+    try await DownloadHarness.run { harness in
+      let name = TestNames.name(for: "10.1.2.3", "127.0.0.1")
+      let failure = await harness.run(harness.spec { $0.source = "http://\(name):1/film.mp4" }).failure
+      #expect(failure?.class == .retry, "\(String(describing: failure))")
+    }
+  }
+
   @Test("a permitted address is used if a host has several")
   func ofSeveralAddressesAPermittedOneIsTaken() async throws {
     try await DownloadHarness.run { harness in

@@ -1,0 +1,74 @@
+import ReelhaulSystem
+import TaskCore
+import TestKit
+import Testing
+
+@testable import TransferEngine
+
+// What two faults at once may do to a download.
+extension DownloadFaultTests {
+  @Test("a signed URL that expires during an outage is fetched again", arguments: [400, 403, 404, 410])
+  func expiresDuringAnOutage(status: Int) async throws {
+    try await DownloadHarness.run { harness in
+      let origin = harness.origin
+      for path in ["/signed/1", "/signed/2"] { origin.serve(path, Self.file) }
+      let redirects = Lock(0)
+      origin.script(DownloadHarness.path) { _ in
+        let count = redirects.withLock { count in
+          count += 1
+          return count
+        }
+        return [.redirect(to: "/signed/\(min(count, 2))?signature=secret")]
+      }
+      origin.script("/signed/1") { $0.number < 3 ? [] : $0.number == 3 ? [.cut(after: 100)] : [.answer(status)] }
+      #expect(
+        await harness.run(harness.spec { $0.connections = 1 }) == .succeeded(sha256: Self.file.sha256, bytes: Self.size)
+      )
+      #expect(!origin.exchanges("/signed/2").isEmpty)
+    }
+  }
+
+  @Test("a small file without a validator that is always cut fails, and is not fetched for ever")
+  func isAlwaysCut() async throws {
+    try await DownloadHarness.run { harness in
+      var file = OriginFile(seed: 24, size: 100_000)
+      (file.etag, file.lastModified) = (nil, nil)
+      harness.origin.serve(DownloadHarness.path, file)
+      harness.origin.script(DownloadHarness.path) { _ in [.cut(after: 70_000)] }
+      let outcome = await harness.run(harness.spec())
+      #expect(outcome.failure?.class == .retry, "\(outcome)")
+      #expect(harness.origin.exchanges(DownloadHarness.path).count <= 10)
+    }
+  }
+
+  @Test("a version of another size that comes between is no end of a version whose bytes are there")
+  func anotherSizeBetween() async throws {
+    try await DownloadHarness.run { harness in
+      harness.origin.serve(DownloadHarness.path, Self.file)
+      var other = OriginFile(seed: 23, size: Self.size + 5)
+      other.etag = "\"other\""
+      let replacement = other
+      harness.origin.script(DownloadHarness.path) { [origin = harness.origin] request in
+        if request.number == 3 { origin.serve(DownloadHarness.path, replacement) }
+        if request.number == 5 { origin.serve(DownloadHarness.path, Self.file) }
+        return []
+      }
+      var spec = harness.spec()
+      spec.expect.bytes = Self.size
+      let ledger = RecordingLedger()
+      var outcome = await harness.run(spec, ledger: ledger)
+      #expect(outcome.failure?.class != .fail, "\(outcome)")
+      if outcome.failure != nil { outcome = await harness.run(spec, from: ledger.last) }
+      #expect(outcome == .succeeded(sha256: Self.file.sha256, bytes: Self.size))
+    }
+  }
+
+  @Test("statuses of gateways pass", arguments: [509, 525, 526, 529, 530, 598, 599])
+  func gateways(status: Int) async throws {
+    try await DownloadHarness.run { harness in
+      harness.origin.serve(DownloadHarness.path, Self.file)
+      harness.origin.script(DownloadHarness.path) { $0.number == 2 ? [.answer(status)] : [] }
+      #expect(await harness.run(harness.spec()) == .succeeded(sha256: Self.file.sha256, bytes: Self.size))
+    }
+  }
+}
