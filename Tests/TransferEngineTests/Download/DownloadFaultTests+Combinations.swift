@@ -11,15 +11,7 @@ extension DownloadFaultTests {
   func expiresDuringAnOutage(status: Int) async throws {
     try await DownloadHarness.run { harness in
       let origin = harness.origin
-      for path in ["/signed/1", "/signed/2"] { origin.serve(path, Self.file) }
-      let redirects = Lock(0)
-      origin.script(DownloadHarness.path) { _ in
-        let count = redirects.withLock { count in
-          count += 1
-          return count
-        }
-        return [.redirect(to: "/signed/\(min(count, 2))?signature=secret")]
-      }
+      Self.sign(origin)
       origin.script("/signed/1") { $0.number < 3 ? [] : $0.number == 3 ? [.cut(after: 100)] : [.answer(status)] }
       #expect(
         await harness.run(harness.spec { $0.connections = 1 }) == .succeeded(sha256: Self.file.sha256, bytes: Self.size)

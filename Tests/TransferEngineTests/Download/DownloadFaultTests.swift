@@ -182,19 +182,24 @@ import Testing
     }
   }
 
+  /// The source redirects first to one signed URL, and then to another one.
+  static func sign(_ origin: OriginServer) {
+    for path in ["/signed/1", "/signed/2"] { origin.serve(path, file) }
+    let redirects = Lock(0)
+    origin.script(DownloadHarness.path) { _ in
+      let count = redirects.withLock { count in
+        count += 1
+        return count
+      }
+      return [.redirect(to: "/signed/\(min(count, 2))?signature=secret")]
+    }
+  }
+
   @Test("an expired signed URL is fetched again through the source's redirect")
   func aSignedURLThatExpiresIsFetchedAnew() async throws {
     try await DownloadHarness.run { harness in
       let origin = harness.origin
-      for path in ["/signed/1", "/signed/2"] { origin.serve(path, Self.file) }
-      let redirects = Lock(0)
-      origin.script(DownloadHarness.path) { _ in
-        let count = redirects.withLock { count in
-          count += 1
-          return count
-        }
-        return [.redirect(to: "/signed/\(min(count, 2))?signature=secret")]
-      }
+      Self.sign(origin)
       origin.script("/signed/1") { $0.number > 2 ? [.answer(403)] : [] }
       #expect(await harness.run(harness.spec()) == .succeeded(sha256: Self.file.sha256, bytes: Self.size))
       try #expect(harness.published == Self.file.bytes)
