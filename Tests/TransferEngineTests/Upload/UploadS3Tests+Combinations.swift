@@ -96,6 +96,19 @@ extension UploadS3Tests {
     }
   }
 
+  @Test("an upload to a store that keeps no metadata is joined once, and sent once") func keepsNoMetadata() async throws
+  {
+    try await upload(
+      spec: Self.spec { _ in },
+      script: { $0.operation == .headObject ? [.header("x-amz-meta-reelhaul-task", nil)] : [] }
+    ).run { harness, outcome in
+      #expect(outcome.failure == nil, "\(outcome)")
+      #expect(harness.store.exchanges(.uploadPart).count == 4)
+      #expect(harness.store.exchanges(.completeUpload).count { $0.wasApplied } == 1)
+      Self.expectThere(harness)
+    }
+  }
+
   @Test("who may not list parts sends them again to the same upload") func mayNotListParts() async throws {
     try await UploadHarness.run { harness in
       try harness.put(Self.bytes())

@@ -101,6 +101,17 @@ import Testing
     }
   }
 
+  @Test("a request that another one has interrupted goes on") func interrupted() async throws {
+    try await upload(script: {
+      $0.operation == .tusPatch && $0.ordinal == 2
+        ? [.status(400, body: "ERR_UPLOAD_INTERRUPTED: upload has been interrupted by another request")] : []
+    }).run { harness, outcome in
+      #expect(outcome.failure == nil, "\(outcome)")
+      #expect(harness.store.exchanges(.tusCreate).count == 1)
+      Self.expectThere(harness)
+    }
+  }
+
   @Test("a server that keeps a part of every request is no failing one") func alwaysFalls() async throws {
     try await upload(script: { $0.operation == .tusPatch && $0.ordinal <= 10 ? [.offsetFalls(by: 6 << 20)] : [] }).run {
       harness, outcome in

@@ -281,6 +281,7 @@ struct S3Target: UploadTarget {
 
   /// Whether an object has the bytes of the source, as far as the store tells; and by what it is proven.
   private func proves(_ there: inout UploadedObject, _ source: any UploadSource) async throws -> Bool {
+    guard there.size ?? source.identity.size == source.identity.size else { return false }
     if let told = there.checksum {
       var crc: UInt32 = 0
       try await read(source) { crc = ReelhaulSystem.crc32c($0, continuing: crc) }
@@ -373,6 +374,9 @@ struct S3Target: UploadTarget {
     var object: UploadedObject
     switch try await head() {
     case .found(let there) where there.owner == .init(task: upload.task, generation: upload.generation): object = there
+    // A store that keeps no metadata tells it by the tag.
+    case .found(let there) where etag != nil && there.owner == nil && Self.bare(there.etag) == Self.bare(etag):
+      object = there
     case .forbidden where etag != nil:
       // Who may only write gets no other word than this.
       object = UploadedObject(etag: etag)
@@ -383,6 +387,8 @@ struct S3Target: UploadTarget {
     if isWhole { object.verified = .crc32c }
     return object
   }
+
+  private static func bare(_ etag: String?) -> String? { etag.map(S3ETag.bare) }
 
   /// The object, if it is this task's.
   private func own(_ upload: UploadOrder) async throws -> UploadedObject? {

@@ -411,6 +411,9 @@ struct TusTarget: UploadTarget {
     switch answer.status {
     // The offset is another one, or the bytes were damaged on the way: it is asked for.
     case 409, 460: failure.class = .retry
+    // tusd ends a request when another one asks for the same upload, as a worker may that has just lost its lease.
+    case 400 where String(decoding: answer.body, as: UTF8.self).contains("ERR_UPLOAD_INTERRUPTED"):
+      failure.class = .retry
     // Some servers keep their lock for minutes after a connection was cut.
     case 423: failure.retryAfter = failure.retryAfter ?? 15
     // Often of a proxy before the server.
