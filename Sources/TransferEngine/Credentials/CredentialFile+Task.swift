@@ -94,3 +94,11 @@ extension TaskFailure {
     TaskFailure(code: .credentialsUnusable, message: "the worker on \(Machine.hostName): \(error)", class: .wait)
   }
 }
+
+extension [HeaderField] {
+  /// The header fields of a task, with those of its credential, which win.
+  func overridden(by credential: [HeaderField]) -> [HeaderField] {
+    let names = Set(credential.map { $0.name.lowercased() })
+    return filter { !names.contains($0.name.lowercased()) } + credential
+  }
+}

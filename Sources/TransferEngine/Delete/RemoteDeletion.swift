@@ -95,9 +95,7 @@ package struct RemoteDeletion: Sendable {
   }
 
   private func delete(_ url: CurlURL, _ dialect: Dialect, _ secret: [HeaderField]) async throws -> Result {
-    let names = Set(secret.map { $0.name.lowercased() })
-    let fields = spec.headers.filter { !names.contains($0.name.lowercased()) } + secret
-    var headers = fields.map { (name: $0.name, value: $0.value) }
+    var headers = spec.headers.overridden(by: secret).map { (name: $0.name, value: $0.value) }
     if dialect == .tus { headers.append(("Tus-Resumable", "1.0.0")) }
     if let expected = spec.expect.bytes {
       let answer = try await send(.head, to: url, headers)

@@ -86,7 +86,7 @@ package struct UploadEngine: Sendable {
           // It is for the destination then, or the target refuses it.
           if secret == nil, parameters.toCredential == nil { secret = [] }
           guard let secret else { throw Self.refused(spec.credential, for: url) }
-          let fields = spec.headers.filter { !secret.hasField($0.name) } + secret
+          let fields = spec.headers.overridden(by: secret)
           return try await RemoteSource.open(url, fields: fields, lane: root.lane, pulse: pulse)
         }
       )
@@ -169,7 +169,7 @@ package struct UploadEngine: Sendable {
     default: isRemote = false
     }
     guard let secret else { throw Self.refused(credential, for: url) }
-    return (url, (isRemote ? [] : spec.headers).filter { !secret.hasField($0.name) } + secret)
+    return (url, (isRemote ? [] : spec.headers).overridden(by: secret))
   }
 
   /// The header fields of the task's credentials, by the URL that they are for.
@@ -211,10 +211,6 @@ extension StorageRoot {
       return nil
     }
   }
-}
-
-extension [HeaderField] {
-  fileprivate func hasField(_ name: String) -> Bool { contains { $0.name.lowercased() == name.lowercased() } }
 }
 
 /// The ledger of calls that no run makes.

@@ -18,6 +18,19 @@ package protocol UploadSource: Sendable {
     -> String?
 }
 
+extension UploadSource {
+  /// Reads all of it, block by block.
+  func readAll(_ body: (UnsafeRawBufferPointer) -> Void) async throws {
+    var offset: Int64 = 0
+    while offset < identity.size {
+      try Task.checkCancellation()
+      let end = min(identity.size, offset + 1 << 20)
+      try await read(offset..<end).withUnsafeBytes { body($0) }
+      offset = end
+    }
+  }
+}
+
 /// Identifies a version of a source.
 package struct UploadIdentity: Hashable, Sendable {
   package var size: Int64

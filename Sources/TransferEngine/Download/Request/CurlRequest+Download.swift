@@ -19,9 +19,7 @@ extension CurlRequest {
     if let validator = request.ifRange { headers.append(("If-Range", validator)) }
     // The task's header fields and credential go only to the source's own server.
     if place.isAtOrigin {
-      let names = Set(credential.map { $0.name.lowercased() })
-      let fields = spec.headers.filter { !names.contains($0.name.lowercased()) } + credential
-      headers += fields.map { ($0.name, $0.value) }
+      headers += spec.headers.overridden(by: credential).map { ($0.name, $0.value) }
     }
     var lowSpeed = options.lowSpeed
     if context.root.limiter != nil {

@@ -211,48 +211,38 @@ struct PutTarget: UploadTarget {
       return hasher.head
     }
     guard let seen = hasher.digest() else { return false }
-    return try await own(.sha256, upload, upload.body.source) == seen
+    return try await own(.sha256, upload.body.source) == seen
   }
 
-  private func own(
-    _ algorithm: DigestAlgorithm, _ upload: UploadOrder, _ source: any UploadSource
-  ) async throws -> [UInt8] {
+  private func own(_ algorithm: DigestAlgorithm, _ source: any UploadSource) async throws -> [UInt8] {
     var state = DigestState(algorithm)
-    try await read(upload, source) { state.update($0) }
-    return state.finish()
-  }
-
-  private func read(
-    _ upload: UploadOrder, _ source: any UploadSource, _ body: (UnsafeRawBufferPointer) -> Void
-  ) async throws {
-    var offset: Int64 = 0
-    while offset < upload.size {
-      try Task.checkCancellation()
-      let end = min(upload.size, offset + 1 << 20)
-      let bytes = try await source.read(offset..<end)
-      bytes.withUnsafeBytes { body($0) }
+    try await source.readAll {
+      state.update($0)
       ledger.pulse()
-      offset = end
     }
+    return state.finish()
   }
 
   /// What the server's answer proves of the bytes that it received; nil if nothing. Throws if they are others.
   private func proof(_ head: CurlHead, _ upload: UploadOrder) async throws -> UploadVerification? {
     let source = upload.body.source
     if let told = head["repr-digest"].flatMap(Self.sha256) ?? head["x-amz-checksum-sha256"] {
-      let own = if let known = upload.sha256 { known } else { try await own(.sha256, upload, source) }
+      let own = if let known = upload.sha256 { known } else { try await own(.sha256, source) }
       guard told == Base64.encode(own) else { throw damaged }
       return .sha256
     }
     if let told = head["x-amz-checksum-crc32c"] {
       var crc: UInt32 = 0
-      try await read(upload, source) { crc = crc32c($0, continuing: crc) }
+      try await source.readAll {
+        crc = crc32c($0, continuing: crc)
+        ledger.pulse()
+      }
       guard told == S3Checksum.crc32c(crc) else { throw damaged }
       return .crc32c
     }
     // Another tag proves nothing: it may be that of an encrypted file.
     guard let etag = head["etag"], S3ETag.looksLikeMD5(etag), !etag.contains("-"),
-      S3ETag.bare(etag).lowercased() == Hex.encode(try await own(.md5, upload, source))
+      S3ETag.bare(etag).lowercased() == Hex.encode(try await own(.md5, source))
     else { return nil }
     return .md5
   }

@@ -284,26 +284,16 @@ struct S3Target: UploadTarget {
     guard there.size ?? source.identity.size == source.identity.size else { return false }
     if let told = there.checksum {
       var crc: UInt32 = 0
-      try await read(source) { crc = ReelhaulSystem.crc32c($0, continuing: crc) }
+      try await source.readAll { crc = ReelhaulSystem.crc32c($0, continuing: crc) }
       guard told == S3Checksum.crc32c(crc) else { return false }
       there.verified = .crc32c
     } else if let told = there.md5 {
       var state = DigestState(.md5)
-      try await read(source) { state.update($0) }
+      try await source.readAll { state.update($0) }
       guard told == Hex.encode(state.finish()) else { return false }
       there.verified = .md5
     }
     return true
-  }
-
-  private func read(_ source: any UploadSource, _ body: (UnsafeRawBufferPointer) -> Void) async throws {
-    var offset: Int64 = 0
-    while offset < source.identity.size {
-      try Task.checkCancellation()
-      let end = min(source.identity.size, offset + Self.standardPart)
-      try await source.read(offset..<end).withUnsafeBytes { body($0) }
-      offset = end
-    }
   }
 
   private static let wholeChecksum = HeaderField(name: "x-amz-checksum-type", value: "FULL_OBJECT")
