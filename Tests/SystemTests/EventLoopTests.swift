@@ -1,4 +1,5 @@
-import Glibc
+import Foundation
+import TestKit
 import Testing
 
 @testable import ReelhaulSystem
@@ -265,6 +266,29 @@ import Testing
       pool.shutdown()
       loop.shutdown()
     }.value
+  }
+
+  @Test("the blocking pool starts a thread only for a call that finds none free, up to its limit")
+  func threadsStartWhenNeeded() async throws {
+    let name = "p\(UInt32.random(in: 0..<99_999_999))"
+    func threads() throws -> Int {
+      try FileManager.default.contentsOfDirectory(atPath: "/proc/self/task").count { thread in
+        (try? String(contentsOfFile: "/proc/self/task/\(thread)/comm", encoding: .utf8))?.hasPrefix("\(name)-") == true
+      }
+    }
+    let pool = BlockingPool(name: name, threads: 3)
+    #expect(try threads() == 0)
+    try await pool.run {}
+    #expect(try threads() == 1)
+    let gate = Condition(false)
+    let calls = (0..<5).map { _ in Task { try await pool.run { gate.wait(until: { $0 }, then: { _ in }) } } }
+    try await eventually("three calls run") { try threads() == 3 }
+    gate.withLock { $0 = true }
+    gate.broadcast()
+    for call in calls { try await call.value }
+    #expect(try threads() == 3)
+    pool.shutdown()
+    #expect(try threads() == 0)
   }
 
   @Test("the blocking pool returns results and errors, and refuses calls after its end")

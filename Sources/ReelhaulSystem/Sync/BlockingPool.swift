@@ -1,19 +1,22 @@
 /// A few threads for calls that block: fsync, hashing, name resolution. These calls must never run on the cooperative
-/// pool or on a loop.
+/// pool or on a loop. A thread is started when there is a call that no other thread is free for.
 package final class BlockingPool: Sendable {
   private struct Queue {
     var work: [@Sendable () -> Void] = []
+    var threads: [Thread] = []
+    /// The threads that wait for work, or that work was given to and that have not taken it yet.
+    var idle = 0
     var isClosed = false
   }
 
+  private let name: String
+  private let limit: Int
   private let condition = Condition(Queue())
-  private let threads: [Thread]
 
-  package init(name: String, threads count: Int) {
-    let condition = self.condition
-    threads = (0..<count).map { index in
-      Thread(name: "\(name)-\(index)") { Self.serve(condition) }
-    }
+  /// - Parameter limit: The most threads, and so the most calls at the same time.
+  package init(name: String, threads limit: Int) {
+    self.name = name
+    self.limit = limit
   }
 
   /// Runs `body` on one of the threads. Calls start in order. Throws the error of `body`.
@@ -48,14 +51,12 @@ package final class BlockingPool: Sendable {
 
   /// Finishes the accepted work and ends the threads. Later calls throw `CancellationError`. Blocks.
   package func shutdown() {
-    close()
-    for thread in threads { thread.join() }
+    for thread in close() { thread.join() }
   }
 
   /// Like ``shutdown()``, but does not wait for the threads: for calls that may never return.
   package func abandon() {
-    close()
-    for thread in threads { thread.detach() }
+    for thread in close() { thread.detach() }
   }
 
   /// Runs `work` on one of the threads and reports no end; false if the pool is shut down.
@@ -64,24 +65,46 @@ package final class BlockingPool: Sendable {
     let isAccepted = condition.withLock { queue in
       guard !queue.isClosed else { return false }
       queue.work.append(work)
+      if queue.idle < queue.work.count, queue.threads.count < limit { start(&queue) }
       return true
     }
     if isAccepted { condition.signal() }
     return isAccepted
   }
 
-  private func close() {
-    condition.withLock { $0.isClosed = true }
+  private func close() -> [Thread] {
+    let threads = condition.withLock { queue in
+      queue.isClosed = true
+      defer { queue.threads = [] }
+      return queue.threads
+    }
     condition.broadcast()
+    return threads
+  }
+
+  private func start(_ queue: inout Queue) {
+    let (name, condition) = ("\(name)-\(queue.threads.count)", condition)
+    guard let thread = Thread(ifPossible: name, { Self.serve(condition) }) else {
+      // The machine gives no more threads, so the work waits for one of those that there are.
+      precondition(!queue.threads.isEmpty, "no thread can be started for \(name)")
+      return
+    }
+    queue.threads.append(thread)
+    queue.idle += 1
   }
 
   private static func serve(_ condition: Condition<Queue>) {
     while true {
       let work: (@Sendable () -> Void)? = condition.wait(
         until: { !$0.work.isEmpty || $0.isClosed },
-        then: { $0.work.isEmpty ? nil : $0.work.removeFirst() })
+        then: { queue in
+          guard !queue.work.isEmpty else { return nil }
+          queue.idle -= 1
+          return queue.work.removeFirst()
+        })
       guard let work else { return }
       work()
+      condition.withLock { $0.idle += 1 }
     }
   }
 }

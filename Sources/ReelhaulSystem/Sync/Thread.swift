@@ -14,9 +14,14 @@ package final class Thread: Sendable {
 
   private let id: pthread_t
 
-  package init(name: String, _ body: @escaping @Sendable () -> Void) {
+  package convenience init(name: String, _ body: @escaping @Sendable () -> Void) {
+    self.init(ifPossible: name, body)!
+  }
+
+  /// Returns nil if the system gives no more threads.
+  package init?(ifPossible name: String, _ body: @escaping @Sendable () -> Void) {
     var id = pthread_t()
-    let start = Unmanaged.passRetained(Start(name: name, body: body)).toOpaque()
+    let start = Unmanaged.passRetained(Start(name: name, body: body))
     let code = pthread_create(
       &id, nil,
       { context in
@@ -24,8 +29,11 @@ package final class Thread: Sendable {
         rh_name_thread(String(start.name.prefix(15)))
         start.body()
         return nil
-      }, start)
-    precondition(code == 0, "pthread_create: \(code)")
+      }, start.toOpaque())
+    guard code == 0 else {
+      start.release()
+      return nil
+    }
     self.id = id
   }
 

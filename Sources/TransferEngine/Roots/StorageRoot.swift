@@ -18,6 +18,8 @@ package struct StorageRoot: Sendable {
   let deletes: BlockingPool
   /// For hashing, which takes a core.
   package let digests: BlockingPool
+  /// For copies to this root, by the name of the root that they read: one that does not answer delays no other.
+  let copies: [String: BlockingPool]
   /// The credentials that tasks may name.
   package let credentials: CredentialFile?
   /// Whether a task may use the keys of AWS's own files and environment, if it names no credential.
@@ -47,6 +49,14 @@ package struct StorageRoot: Sendable {
     try await run(on: reads, pulse: pulse, body)
   }
 
+  /// Runs a call that copies from the root `origin` to this one. Calls `pulse` every 10 seconds until the call gets a
+  /// thread.
+  func copy<Result: Sendable>(
+    from origin: StorageRoot, pulse: @escaping @Sendable () -> Void, _ body: @escaping @Sendable () throws -> Result
+  ) async throws -> Result {
+    try await run(on: copies[origin.name] ?? reads, pulse: pulse, body)
+  }
+
   /// Like ``withVolume(_:)``, for a call that deletes. Calls `pulse` every 10 seconds until the call gets a thread.
   package func delete<Result: Sendable>(
     pulse: (@Sendable () -> Void)? = nil, _ body: @escaping @Sendable (Volume) throws -> Result
@@ -71,6 +81,7 @@ package struct StorageRoot: Sendable {
     await client.close()
     files.shutdown()
     reads.shutdown()
+    for threads in copies.values { threads.shutdown() }
     deletes.shutdown()
     digests.shutdown()
     loop.shutdown()

@@ -60,7 +60,11 @@ package final class StorageRoots: Sendable {
           files: BlockingPool(name: "files-\(name)", threads: 32),
           reads: BlockingPool(name: "reads-\(name)", threads: 4),
           deletes: BlockingPool(name: "deletes-\(name)", threads: 4),
-          digests: BlockingPool(name: "digests-\(name)", threads: 2), credentials: settings.credentials,
+          digests: BlockingPool(name: "digests-\(name)", threads: 2),
+          copies: Dictionary(
+            uniqueKeysWithValues: storage.roots.keys.map {
+              ($0, BlockingPool(name: "copies-\($0)-\(name)", threads: 4))
+            }), credentials: settings.credentials,
           usesAWSCredentials: settings.awsCredentials, hosts: hosts, held: held,
           limiter: limiter, metrics: metrics)
         return (name, root)

@@ -18,7 +18,7 @@ extension DownloadContext {
         client: CurlClient(loop: loop, options: CurlOptions(permits: { _ in permits })),
         files: BlockingPool(name: "files", threads: 1), reads: BlockingPool(name: "reads", threads: 1),
         deletes: BlockingPool(name: "deletes", threads: 1),
-        digests: BlockingPool(name: "digests", threads: 1), credentials: nil, usesAWSCredentials: false,
+        digests: BlockingPool(name: "digests", threads: 1), copies: [:], credentials: nil, usesAWSCredentials: false,
         hosts: HostConnections(limit: 16), held: HeldBytes(), limiter: rate.map { RateLimiter(rate: $0, loop: loop) },
         metrics: TransferMetrics()),
       options: options)

@@ -3,7 +3,8 @@ import ReelhaulSystem
 import TaskCore
 import TestKit
 import Testing
-import TransferEngine
+
+@testable import TransferEngine
 
 /// A root whose file system does not answer: its marker is a pipe, and opening it blocks until somebody writes to it.
 final class HangingRoot: Sendable {
@@ -51,6 +52,30 @@ final class HangingRoot: Sendable {
       #expect(await healthy.value == .succeeded(sha256: file.sha256, bytes: file.size))
       for run in hanging { #expect(await run.value.failure != nil) }
       _ = consume pipe
+    }
+  }
+
+  @Test("copies from a root that hangs delay no copy from another, and no reads of the destination")
+  func itHoldsUpNoCopyFromAnother() async throws {
+    let other = try TemporaryDirectory()
+    try await DownloadHarness.run(roots: ["hanging": other.path]) { harness in
+      let gate = Condition(false)
+      let (to, from) = (harness.roots["default"]!, harness.roots["hanging"]!)
+      // More copies than threads.
+      let hanging = (0..<20).map { _ in
+        Task { try await to.copy(from: from, pulse: {}) { gate.wait(until: { $0 }, then: { _ in }) } }
+      }
+      let isOver = Lock(false)
+      Task {
+        try await to.copy(from: to, pulse: {}) {}
+        try await to.readWhole(pulse: {}) {}
+        isOver.withLock { $0 = true }
+      }
+      try? await eventually("the others are over") { isOver.withLock { $0 } }
+      #expect(isOver.withLock { $0 })
+      gate.withLock { $0 = true }
+      gate.broadcast()
+      for call in hanging { try await call.value }
     }
   }
 }
