@@ -17,7 +17,7 @@ public struct TaskStorage: Sendable {
     let watch = Watch()
     do {
       try await withTaskCancellationHandler {
-        let isGone = try await root.delete { try Deletion(place, on: $0, observer: watch).run() }
+        let isGone = try await root.delete { try Deletion(place, on: $0, isRecursive: true, observer: watch).run() }
         guard isGone else { throw CancellationError() }
       } onCancel: {
         watch.stop()

@@ -37,11 +37,15 @@ package struct Deletion: Sendable {
 
   private let volume: Volume
   private let url: StorageURL
+  private let isRecursive: Bool
   private let observer: any Observer
 
-  package init(_ url: StorageURL, on volume: Volume, observer: any Observer) {
+  /// - Parameter isRecursive: Whether a directory may be deleted. If not, one fails with class `retry`: it has taken the
+  ///   place of the file that ``look()`` found.
+  package init(_ url: StorageURL, on volume: Volume, isRecursive: Bool, observer: any Observer) {
     self.url = url
     self.volume = volume
+    self.isRecursive = isRecursive
     self.observer = observer
   }
 
@@ -210,6 +214,7 @@ package struct Deletion: Sendable {
   private func enter(
     _ parent: borrowing FileDescriptor, _ name: EntryName, depth: Int
   ) throws(SystemError) -> FileDescriptor {
+    guard isRecursive else { throw SystemError(errno: EAGAIN, operation: "delete \(url): it has become a directory") }
     guard depth < Self.depthLimit else {
       throw SystemError(
         errno: ENAMETOOLONG, operation: "delete \(url): directories are nested more than \(Self.depthLimit) deep")

@@ -178,13 +178,13 @@ private final class DeleteRun: Sendable {
     _ place: DeletePlace, _ body: @escaping @Sendable (Deletion) throws -> Result
   ) async throws -> Result {
     let url = url(at: place)
-    return try await root.delete(pulse: ledger.pulse) { [watch] volume in
+    return try await root.delete(pulse: ledger.pulse) { [isRecursive, watch] volume in
       guard volume.id == place.volume else {
         throw StorageError(
           .volumeGone,
           "storage \(volume.name): the deletion began on volume \(place.volume), but \(volume.id) is mounted")
       }
-      return try body(Deletion(url, on: volume, observer: watch))
+      return try body(Deletion(url, on: volume, isRecursive: isRecursive, observer: watch))
     }
   }
 

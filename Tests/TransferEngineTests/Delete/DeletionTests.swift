@@ -1,4 +1,4 @@
-import Glibc
+import Foundation
 import ReelhaulSystem
 import TaskCore
 import TestKit
@@ -12,8 +12,11 @@ import TransferEngine
     fixture = try StorageFixture()
   }
 
-  private func deletion(_ path: String, _ observer: DeletionObserver = DeletionObserver()) throws -> Deletion {
-    try Deletion(fixture.url(path), on: fixture.storage.volume("default"), observer: observer)
+  private func deletion(
+    _ path: String, isRecursive: Bool = true, _ observer: DeletionObserver = DeletionObserver()
+  ) throws -> Deletion {
+    try Deletion(
+      fixture.url(path), on: fixture.storage.volume("default"), isRecursive: isRecursive, observer: observer)
   }
 
   private func make(_ path: String, _ text: String = "film") throws {
@@ -199,6 +202,21 @@ import TransferEngine
     let contents = try fixture.contents("film.mp4")
     #expect(contents.hasPrefix("new"))
     #expect(try fixture.storage.volume("default").staged().isEmpty)
+  }
+
+  @Test("a directory that takes the place of a file stays")
+  func becomesDirectory() throws {
+    try make("film")
+    let deletion = try deletion("film", isRecursive: false)
+    guard case .file = try deletion.look() else { throw Unexpected() }
+    try FileManager.default.removeItem(atPath: "\(fixture.root)/film")
+    try makeDirectory("film")
+    try make("film/kept")
+    for call in [{ _ = try deletion.survey() }, { _ = try deletion.run() }] {
+      let error = #expect(throws: StorageError.self) { try call() }
+      #expect(error?.failure.class == .retry && error?.message.contains("it has become a directory") == true)
+    }
+    #expect(exists("film/kept"))
   }
 
   @Test("directories that are nested too deep are refused, and nothing is deleted if a survey comes first")

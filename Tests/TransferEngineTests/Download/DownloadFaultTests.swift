@@ -147,15 +147,16 @@ import Testing
     }
   }
 
-  @Test("a transfer that is too slow is given up")
-  func aDripIsGivenUp() async throws {
+  @Test("a transfer that drips is given up, also one whose rate is limited", arguments: [true, false])
+  func aDripIsGivenUp(isLimited: Bool) async throws {
     try await DownloadHarness.run { options in
+      if isLimited { options.rate = 64 << 20 }
       options.lowSpeed = .init(bytesPerSecond: 512, seconds: 1)
       options.limits.retries = 0
     } _: { harness in
       harness.origin.serve(DownloadHarness.path, Self.file)
       harness.origin.always(DownloadHarness.path, .pace(bytesPerSecond: 1))
-      let failure = await harness.run(harness.spec()).failure
+      let failure = await harness.run(harness.spec { if isLimited { $0.rate = 32 << 20 } }).failure
       #expect(failure?.code == .timedOut)
       #expect(failure?.class == .retry)
     }

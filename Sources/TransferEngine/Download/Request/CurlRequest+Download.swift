@@ -22,10 +22,8 @@ extension CurlRequest {
       headers += spec.headers.overridden(by: credential).map { ($0.name, $0.value) }
     }
     var lowSpeed = options.lowSpeed
-    if context.root.limiter != nil {
-      // The common limit may leave one connection very little, depending on all the others.
-      lowSpeed.bytesPerSecond = 1
-    } else if let rate = spec.rate {
+    if let rate = [spec.rate, context.root.limiter?.share].compactMap({ $0 }).min() {
+      // The limit may leave a connection less than what a server is expected to send.
       let share = rate / Int64(4 * max(1, options.limits.connections))
       lowSpeed.bytesPerSecond = Int(max(1, min(Int64(lowSpeed.bytesPerSecond), share)))
     } else if request.asked != .whole {
