@@ -58,6 +58,10 @@ package struct S3Error: Error, Hashable, Sendable {
     "PreconditionFailed": 412, "NoSuchUpload": 404, "InvalidPart": 400, "ConditionalRequestConflict": 409,
   ]
 
+  /// Whether the store no longer has the multipart upload that it was asked about. A 404 that says nothing more may come
+  /// from a gateway before it.
+  var losesUpload: Bool { status == 404 && code != nil && code != "NoSuchBucket" }
+
   /// Whether the keys may have been replaced by others since they were fetched.
   var refusesKeys: Bool {
     ["InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidToken", "InvalidClientTokenId"].contains(code)

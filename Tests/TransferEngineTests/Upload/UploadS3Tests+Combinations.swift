@@ -39,6 +39,33 @@ extension UploadS3Tests {
     }
   }
 
+  @Test(
+    "a gateway's 404 does not cost the upload",
+    arguments: [StoreOperation.uploadPart, .listParts, .completeUpload])
+  func gatewayLosesItsWay(operation: StoreOperation) async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes())
+      let (spec, ledger) = (Self.spec { _ in }, UploadRecordingLedger())
+      let isLost = Lock(true)
+      harness.store.script { request in
+        if operation == .listParts, request.operation == .completeUpload, isLost.withLock({ $0 }) {
+          return [.status(500)]
+        }
+        guard request.operation == operation, isLost.withLock({ $0 }) else { return [] }
+        return [.status(404, body: "<html><body>no such page</body></html>")]
+      }
+      for _ in 1...2 {
+        let failure = await harness.run(spec, from: ledger.last, ledger: ledger).failure
+        #expect(failure?.class == .retry, "\(String(describing: failure))")
+      }
+      isLost.withLock { $0 = false }
+      let outcome = await harness.run(spec, from: ledger.last, ledger: ledger)
+      #expect(outcome.failure == nil, "\(outcome)")
+      #expect(harness.store.exchanges(.createUpload).count == 1)
+      Self.expectThere(harness)
+    }
+  }
+
   @Test("a small file that arrived damaged is replaced, and nothing else is", arguments: [IfExists.fail, .replace])
   func damagedSmall(ifExists: IfExists) async throws {
     try await UploadHarness.run { harness in

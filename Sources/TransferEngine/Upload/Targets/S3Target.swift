@@ -128,7 +128,7 @@ struct S3Target: UploadTarget {
       listed = try await parts(of: uploadID)
     } catch let error as S3Error {
       if Self.mayNotList.contains(error.status) { return .open([:]) }
-      guard error.status == 404 else { throw client.failure(error, key) }
+      guard error.losesUpload else { throw failure(error) }
       return .gone
     }
     var receipts: [Int: UploadReceipt] = [:]
@@ -189,8 +189,8 @@ struct S3Target: UploadTarget {
     do {
       head = session.uploadID == nil ? try await conditionally(upload, call) : try await client.send(call).head
     } catch let error as S3Error {
-      if session.uploadID != nil, error.status == 404, error.code != "NoSuchBucket" { throw UploadGone() }
-      guard error.status == 412 else { throw client.failure(error, key) }
+      if session.uploadID != nil, error.losesUpload { throw UploadGone() }
+      guard error.status == 412 else { throw session.uploadID == nil ? client.failure(error, key) : failure(error) }
       // A 412 may come from this task's own object of the try before.
       guard var there = try await own(upload) else { throw try await occupied(upload) }
       if try await proves(&there, upload.body.source) {
@@ -261,11 +261,18 @@ struct S3Target: UploadTarget {
     do {
       _ = try await client.send(S3Client.Call(method: .delete, key: key, query: ["uploadId": uploadID]))
     } catch let error as S3Error {
-      guard error.status == 404 else { throw client.failure(error, key) }
+      guard error.losesUpload else { throw failure(error) }
     }
   }
 
   // MARK: Requests
+
+  /// The failure of a request about an open upload. A gateway's 404 says nothing of the upload.
+  private func failure(_ error: S3Error) -> TaskFailure {
+    var failure = error.failure(location, now: Clocks.realtimeMicroseconds() / 1_000_000)
+    if error.status == 404, error.code == nil { failure.class = .retry }
+    return failure
+  }
 
   private func create(_ upload: UploadOrder, _ way: Session) async throws -> Session {
     var session = way
@@ -347,13 +354,14 @@ struct S3Target: UploadTarget {
       case 412:
         try? await abort(session: Session(uploadID: uploadID).json)
         throw try await occupied(upload)
-      case 404 where error.code != "NoSuchBucket": throw UploadGone()
-      case 409: throw UploadGone()
+      case 404 where error.losesUpload: throw UploadGone()
+      // Something else happens to the object, such as the end of this upload, whose answer was lost.
+      case 409 where isLast: throw UploadGone()
       case 400 where error.code == "InvalidPart": throw UploadIncomplete()
       default: break
       }
-      let failure = client.failure(error, key)
-      guard let failure = failure as? TaskFailure, failure.class == .retry, !isLast else { throw failure }
+      let failure = failure(error)
+      guard failure.class == .retry || error.status == 409, !isLast else { throw failure }
       try await client.pause(Self.finishPause)
       return nil
     } catch let failure as TaskFailure
