@@ -95,9 +95,12 @@ enum SQLState {
   /// An unknown schema, table, function or column.
   static func isForeignSchema(_ state: String) -> Bool { ["3F000", "42P01", "42883", "42703"].contains(state) }
 
-  /// Insufficient privilege, a canceled query (statement_timeout), corrupted data or index, system errors.
+  /// Everything but wrong data, a violated constraint, and what a function itself raises: a missing right, a timeout,
+  /// transaction ids that have run out, a damaged index.
   static func isServersFault(_ state: String) -> Bool {
-    [insufficientPrivilege, queryCanceled, "XX001", "XX002"].contains(state) || state.hasPrefix("58")
+    if state == insufficientPrivilege { return true }
+    return !isTransient(state) && !isForeignSchema(state) && !isRefusal(state)
+      && !["22", "23", "P0"].contains { state.hasPrefix($0) }
   }
 
   /// The server does not let this user into this database.

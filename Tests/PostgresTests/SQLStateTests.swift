@@ -41,15 +41,17 @@ import Testing
     Self.means(["3F000", "42P01", "42883", "42703"], Meaning { $0.isForeignSchema = true })
   }
 
-  @Test("a timeout or a broken disk is the server's fault, and no value's")
+  @Test("a timeout, a broken disk or a lack of transaction ids is the server's fault, and no value's")
   func serversFaults() {
-    Self.means(["57014", "XX001", "XX002", "58030", "58P01"], Meaning { $0.isServersFault = true })
+    Self.means(
+      ["57014", "XX000", "XX001", "XX002", "58030", "58P01", "54000", "55000", "42P17"],
+      Meaning { $0.isServersFault = true })
     Self.means(["42501"], Meaning { ($0.isServersFault, $0.isPermanent) = (true, true) })
   }
 
   @Test("a wrong password or database lets nobody in; a wrong value is the value's fault")
   func others() {
     Self.means(["28P01", "28000", "3D000"], Meaning { $0.isPermanent = true })
-    Self.means(["22003", "22P05", "23514", "42601"], Meaning { _ in })
+    Self.means(["22003", "22P05", "23514", "P0001"], Meaning { _ in })
   }
 }

@@ -38,6 +38,88 @@ import Testing
     }
   }
 
+  @Test("a task with a value that only a newer version knows waits for a worker of it, and holds nothing up")
+  func newerValue() async throws {
+    try await withPostgresStore { store, pool in
+      let worker = try await store.register(.sample)
+      let (newer, retried, other) = (TaskSpec.noop(), TaskSpec.noop(), TaskSpec.noop())
+      _ = try await store.apply([newer, retried, other].map { .submit($0) })
+      // One that runs again is read in another way.
+      let claim = try #require(try await store.claim(worker, limit: 3).first { $0.spec.id == retried.id })
+      _ = try await store.settle([Settlement(taskID: retried.id, epoch: claim.epoch, outcome: .handBack)])
+      _ = try await pool.query(
+        """
+        update task set spec = (spec::jsonb || '{"ifExists": "rename", "queue": "default"}')::json
+         where id = any(array[$1, $2]::uuid[])
+        """, .uuid(newer.id.high, newer.id.low), .uuid(retried.id.high, retried.id.low))
+      _ = try await pool.query("update worker set lease_until = now() - interval '1 s'")
+      _ = try await store.sweep()
+      let second = try await store.register(.sample)
+      #expect(try await store.claim(second, limit: 3).map(\.spec.id) == [other.id])
+      for id in [newer.id, retried.id] {
+        let task = try #require(try await store.task(id))
+        #expect(task.state == .queued && task.error?.code == .specUnreadable && task.runAt != nil)
+        #expect(task.spec.source == newer.source)
+      }
+      #expect(try await store.takeEvents(limit: 100).count > 3)
+    }
+  }
+
+  @Test("a reader of the inbox, as a dump, does not delay the commands of a new day")
+  func dumpAtMidnight() async throws {
+    try await withPostgresStore { store, pool in
+      _ = try await store.apply([.submit(.noop())])
+      let partitions = try await pool.query(
+        """
+        select inhrelid::regclass::text from pg_inherits where inhparent = 'command_inbox'::regclass order by 1
+        """)
+      let names = try partitions.map { try $0.text(0) }
+      #expect(names.count == 3)
+      // As after two days, and with a partition whose time is over.
+      func drop(_ names: ArraySlice<String>) async throws {
+        _ = try await pool.withConnection { try await $0.script("drop table \(names.joined(separator: ", "))") }
+      }
+      try await drop(names[1...])
+      _ = try await pool.query(
+        "create table command_inbox_20200101 partition of command_inbox for values from ('2020-01-01') to ('2020-01-02')"
+      )
+      func tables() async throws -> Set<String> {
+        let rows = try await pool.query(
+          "select inhrelid::regclass::text from pg_inherits where inhparent = 'command_inbox'::regclass")
+        return Set(try rows.map { try $0.text(0) })
+      }
+      _ = try await pool.withConnection { reader in
+        try await reader.script("begin; select count(*) from command_inbox")
+        #expect(try await store.apply([.submit(.noop())]) == [.applied])
+        _ = try await store.sweep()
+        #expect(try await tables() == Set(names + ["command_inbox_20200101"]))
+        try await reader.script("commit")
+      }
+      // It goes when partitions are made the next time.
+      try await drop(names[1...])
+      _ = try await store.sweep()
+      #expect(try await tables() == Set(names))
+      // A clock that was wrong may have left out today.
+      try await drop(names[..<1])
+      #expect(try await store.apply([.submit(.noop())]) == [.applied])
+    }
+  }
+
+  @Test("after a dump was restored into a cluster with lower transaction ids, new tasks run too")
+  func restored() async throws {
+    try await withPostgresStore { store, pool in
+      let worker = try await store.register(.sample)
+      _ = try await store.apply([.submit(.noop())])
+      _ = try await store.claim(worker, limit: 1)
+      _ = try await pool.query("update lane set head = 1::bigint << 60, ready = false")
+      let spec = TaskSpec.noop()
+      _ = try await store.apply([.submit(spec)])
+      #expect(try await store.claim(worker, limit: 1).isEmpty)
+      try await store.tidy()
+      #expect(try await store.claim(worker, limit: 1).map(\.spec.id) == [spec.id])
+    }
+  }
+
   @Test("events with large outputs are read a few at a time, and the relay hears that more wait")
   func largeOutputsCount() async throws {
     try await withPostgresStore { store, pool in

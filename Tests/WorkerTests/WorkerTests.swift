@@ -135,6 +135,30 @@ import WorkerCore
     #expect(letter.headers.contains(KafkaHeader("from", "test")))
   }
 
+  @Test("dead letters that are written are not written again while another one of their batch cannot be")
+  func writtenLettersStay() async throws {
+    let bench = try WorkerBench()
+    let (long, stuck) = ([UInt8](repeating: UInt8(ascii: "x"), count: 3 << 20), Array("stuck".utf8))
+    bench.sink.refuseValue(stuck)
+    try await bench.run {
+      bench.commands.send([Array("bad".utf8), stuck, long], key: [1])
+      try await eventually("ingest tries again and again") { bench.sink.refusedValues > 2 }
+      bench.sink.refuseValue(nil)
+      try await eventually("all are written") { bench.sink.messages(to: bench.topics.deadLetters).count >= 3 }
+    }
+    let letters = bench.sink.messages(to: bench.topics.deadLetters)
+    #expect(letters.map { $0.value?.count } == [3, DeadLetter.excerpt, 5])
+  }
+
+  @Test("a reason that quotes a long name is cut, so that its dead letter fits")
+  func longReason() {
+    let origin = MessageOrigin(topic: "commands", partition: 0, offset: 0, timestamp: 0)
+    let record = CommandRecord(origin: origin, value: [1])
+    let letter = DeadLetter.message(for: record, code: "c", reason: String(repeating: "é", count: 1 << 20), topic: "d")
+    let reason = letter.headers.first { $0.name == "dead-letter-reason" }
+    #expect(reason.map { (1024...1032).contains($0.value.count) } == true)
+  }
+
   @Test("a signal stops a run before the next renewal")
   func aSignalStopsARunAtOnce() async throws {
     // There is no regular renewal during the test: without the signal, the worker would not learn of the intent.

@@ -81,29 +81,46 @@ begin
    where also_files or g.task_id is not null;
 end $$;
 
--- Creates the missing partitions of the inbox and drops old ones: the ids of commands are kept for seven days.
+create function inbox_partition(day date) returns text language sql stable as $$
+  select 'command_inbox_' || to_char(day, 'YYYYMMDD')
+$$;
+
+-- Returns false if somebody reads the inbox.
+create function drop_inbox_partition(name text) returns boolean language plpgsql set lock_timeout = '100ms' as $$
+begin
+  execute format('drop table %I', name);
+  return true;
+exception when lock_not_available then
+  return false;
+end $$;
+
+-- Creates the missing partitions of the inbox and drops old ones: the ids of commands are kept for 16 days. A command
+-- may be read again from Kafka's log as long as that keeps it: for seven days, and until its segment ends, which by
+-- default is another seven. A reader of the inbox, such as a dump, delays nothing: a partition is attached beside it, and
+-- dropped another day.
 create function tend_inbox() returns void language plpgsql as $$
 declare
   today date := (now() at time zone 'utc')::date;
   day   date;
-  old   text;
+  name  text;
 begin
-  if to_regclass(format('command_inbox_%s', to_char(today + 1, 'YYYYMMDD'))) is not null then
+  if to_regclass(inbox_partition(today)) is not null and to_regclass(inbox_partition(today + 1)) is not null then
     return;
   end if;
   perform pg_advisory_xact_lock(hashtextextended('reelhaul.inbox.' || current_schema(), 0));
   for day in select today + n from generate_series(0, 2) n loop
-    execute format('create table if not exists %I partition of command_inbox for values from (%L) to (%L)',
-                   'command_inbox_' || to_char(day, 'YYYYMMDD'), day, day + 1);
+    name := inbox_partition(day);
+    continue when to_regclass(name) is not null;
+    execute format('create table %I (like command_inbox including all)', name);
+    execute format('alter table command_inbox attach partition %I for values from (%L) to (%L)', name, day, day + 1);
   end loop;
-  for old in
+  for name in
     select c.relname from pg_inherits i join pg_class c on c.oid = i.inhrelid
-     where i.inhparent = 'command_inbox'::regclass
-       and c.relname < 'command_inbox_' || to_char(today - 7, 'YYYYMMDD')
+     where i.inhparent = 'command_inbox'::regclass and c.relname < inbox_partition(today - 16)
   loop
-    execute format('drop table %I', old);
+    exit when not drop_inbox_partition(name);
   end loop;
-  delete from removed_task where removed_at < now() - interval '8 days';
+  delete from removed_task where removed_at < now() - interval '17 days';
   delete from operation where finished_at < now() - interval '30 days';
   -- The topic of the dead letters keeps them for 90 days, unless an operator has set another time.
   delete from dead_letter_mark where at < now() - interval '400 days';

@@ -116,12 +116,13 @@ begin
   return (select array_agg(n = any(owned) order by n) from generate_series(1, cardinality(tasks)) n);
 end $$;
 
--- Takes or keeps a role for some seconds. Returns false while another worker has it.
+-- Takes or keeps a role for some seconds. Returns false while another worker has it. A term that ends too late is one
+-- from before the clock was set back.
 create function lead(wanted_role text, candidate int, seconds int) returns boolean language plpgsql as $$
 begin
   insert into leader as l (role, worker_id, until)
   values (wanted_role, candidate, now() + make_interval(secs => seconds))
       on conflict (role) do update set worker_id = excluded.worker_id, until = excluded.until
-   where l.worker_id = excluded.worker_id or l.until < now();
+   where l.worker_id = excluded.worker_id or l.until < now() or l.until > now() + make_interval(secs => 2 * seconds);
   return found;
 end $$;

@@ -16,6 +16,11 @@ begin
   if not pg_try_advisory_xact_lock(hashtextextended('reelhaul.tidy.' || current_schema(), 0)) then
     return;
   end if;
+  -- A database that was restored from another cluster may have had higher transaction ids: what is new would be below
+  -- the heads of its lanes.
+  update lane set head = 0, ready = true
+   where id in (select id from lane where head > pg_snapshot_xmax(pg_current_snapshot())::text::bigint << 20
+                 order by id for no key update skip locked);
   select array_agg(id) into unused from (select id from unused_lane limit 10000) u;
   -- Locks first (a transaction that puts a task into a lane holds KEY SHARE), then looks again with a new snapshot.
   select array_agg(id) into unused from (select id from lane where id = any(unused) for update skip locked) locked;

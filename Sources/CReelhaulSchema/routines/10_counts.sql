@@ -3,6 +3,13 @@
 -- of 500 they take a fiftieth of the time that PostgreSQL needs for a task.
 --
 -- They have no settings of their own, which would cost each statement: whatever changes tasks is planned `by_index`.
+
+-- A sum of sizes. Those of servers and handlers may add up to more than any disk holds. (Views say it themselves: a view
+-- that uses a function could not be replaced by another version.)
+create function saturated(bytes numeric) returns bigint language sql immutable as $$
+  select least(bytes, 9223372036854775807)::bigint
+$$;
+
 create function count_added_tasks() returns trigger language plpgsql as $$
 begin
   insert into count_change (state, lane_id, tasks)
@@ -13,7 +20,7 @@ end $$;
 create function count_changed_tasks() returns trigger language plpgsql as $$
 begin
   insert into count_change (state, lane_id, tasks, bytes)
-  select u.state, u.lane_id, sum(u.tasks), sum(u.bytes)
+  select u.state, u.lane_id, sum(u.tasks), saturated(sum(u.bytes))
     from (select state, lane_id, count(*) tasks,
                  case state when 'succeeded' then coalesce(sum(bytes_done), 0) else 0 end bytes
             from added group by state, lane_id
@@ -82,7 +89,7 @@ create view effective_count as
 -- How many tasks have ended on a day (UTC), by queue: succeeded, canceled and failed ones. Only what enters a state ends:
 -- a statement never takes tasks out of a state and others into it.
 create view settled_by_day as
-  select day, queue, outcome, sum(tasks)::bigint tasks, sum(bytes)::bigint bytes
+  select day, queue, outcome, sum(tasks)::bigint tasks, least(sum(bytes), 9223372036854775807)::bigint bytes
     from (select day, queue, outcome, tasks, bytes from settled_count
           union all
           select (at at time zone 'utc')::date, queue, state, tasks, bytes
@@ -90,7 +97,7 @@ create view settled_by_day as
    group by day, queue, outcome;
 
 create view settled_ever as
-  select outcome, sum(tasks)::bigint tasks, sum(bytes)::bigint bytes
+  select outcome, sum(tasks)::bigint tasks, least(sum(bytes), 9223372036854775807)::bigint bytes
     from (select outcome, tasks, bytes from settled_total
           union all
           select state, tasks, bytes from count_change where tasks > 0 and state in ('succeeded', 'canceled', 'failed')) n
@@ -118,16 +125,17 @@ begin
     select state, queue, kind, sum(tasks) from named group by state, queue, kind having sum(tasks) <> 0
         on conflict (state, queue, kind) do update set tasks = c.tasks + excluded.tasks),
   settled as materialized (
-    select day, queue, state, sum(tasks) tasks, sum(bytes) bytes
+    select day, queue, state, sum(tasks) tasks, saturated(sum(bytes)) bytes
       from named where tasks > 0 and state in ('succeeded', 'canceled', 'failed') group by day, queue, state),
   by_day as (
     insert into settled_count as c (day, queue, outcome, tasks, bytes)
     select day, queue, state, tasks, bytes from settled
         on conflict (day, queue, outcome) do update
-       set tasks = c.tasks + excluded.tasks, bytes = c.bytes + excluded.bytes)
+       set tasks = c.tasks + excluded.tasks, bytes = saturated(c.bytes::numeric + excluded.bytes))
   insert into settled_total as c (outcome, tasks, bytes)
-  select state, sum(tasks), sum(bytes) from settled group by state
-      on conflict (outcome) do update set tasks = c.tasks + excluded.tasks, bytes = c.bytes + excluded.bytes;
+  select state, sum(tasks), saturated(sum(bytes)) from settled group by state
+      on conflict (outcome) do update
+     set tasks = c.tasks + excluded.tasks, bytes = saturated(c.bytes::numeric + excluded.bytes);
 end $$;
 
 -- Adds the sample of this slot of 10 seconds, unless it is there. Every 10 minutes, what is older than a day is thinned to

@@ -30,8 +30,9 @@ begin
   return query
     select t.id, r.epoch, r.attempt, t.priority, t.spec,
            c.version, c.generation, c.bytes_done, c.bytes_total, c.stage, c.payload,
-           c.payload -> 'identity', case when r.kind_id = download then (c.payload ->> 'volume')::uuid end,
-           c.payload ->> 'staging',
+           case when r.kind_id = download then c.payload -> 'identity' end,
+           case when r.kind_id = download then (c.payload ->> 'volume')::uuid end,
+           case when r.kind_id = download then c.payload ->> 'staging' end,
            -- Most tasks that are claimed have no checkpoint: a call for each would cost a twentieth of a task.
            case when r.kind_id = download and c.payload is not null then download_ranges(c.payload) end,
            case when r.kind_id = download then (c.payload ->> 'tailCRC')::bigint end,

@@ -52,7 +52,10 @@ package struct TopicPlan: Hashable, Sendable {
     return [
       TopicSpec(
         name: commands, partitions: partitions,
-        settings: ["cleanup.policy": "delete", "retention.ms": String(7 * day), "max.message.bytes": "1048588"]),
+        settings: [
+          "cleanup.policy": "delete", "retention.ms": String(7 * day), "segment.ms": String(day),
+          "max.message.bytes": "1048588",
+        ]),
       // Every worker reads all of these topics, so they have few partitions and short retention.
       TopicSpec(
         name: signals, partitions: 4,

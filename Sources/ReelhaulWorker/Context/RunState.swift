@@ -36,8 +36,11 @@ package final class RunState: Sendable {
     scratchDirectory = ScratchDirectory(ledger.claim, roots: roots)
   }
 
+  /// What JSON can hold without loss, and more than any disk.
+  private static func within(_ amount: Int64) -> Int64 { min(max(0, amount), 1 << 53) }
+
   func report(done: Int64, total: Int64?) {
-    ledger.progress(bytesDone: max(0, done), bytesTotal: total.map { max(0, $0) })
+    ledger.progress(bytesDone: Self.within(done), bytesTotal: total.map(Self.within))
     ledger.pulse()
     observer?.reported(done: done, total: total)
   }

@@ -129,6 +129,8 @@ extension TaskFailure.Code {
   public static let parametersInvalid = Self(rawValue: "parameters_invalid")
   /// This worker cannot read the checkpoint that another one recorded.
   public static let checkpointUnreadable = Self(rawValue: "checkpoint_unreadable")
+  /// This worker's version cannot read the task that another one stored.
+  public static let specUnreadable = Self(rawValue: "spec_unreadable")
   public static let outputTooLong = Self(rawValue: "output_too_long")
   /// Worker after worker ended, or lost contact, before the run recorded a checkpoint: the task may be the cause.
   public static let lostRepeatedly = Self(rawValue: "lost_repeatedly")

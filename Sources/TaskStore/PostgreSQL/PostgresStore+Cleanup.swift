@@ -22,7 +22,7 @@ extension PostgresStore {
     let (files, attempt) = (try columns["files"], try columns["attempt"])
     return { row in
       Cleanup(
-        id: try row.int64(id), spec: try TaskSpecJSON.decode(try row.bytes(spec)), checkpoint: try checkpoint.read(row),
+        id: try row.int64(id), spec: try TaskSpecJSON.read(try row.bytes(spec)), checkpoint: try checkpoint.read(row),
         files: try row.bool(files), attempt: try row.int(attempt))
     }
   }

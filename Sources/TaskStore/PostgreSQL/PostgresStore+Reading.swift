@@ -180,7 +180,7 @@ extension PostgresStore {
     let (code, message) = (try columns["error_code"], try columns["error_message"])
     let (errorClass, retryAfter) = (try columns["error_class"], try columns["error_retry_after"])
     return { row in
-      var its = try TaskSpecJSON.decode(try row.bytes(spec))
+      var its = try TaskSpecJSON.read(try row.bytes(spec))
       its.priority = try row.int(priority)
       var error: TaskFailure?
       if let code = try row[code]?.text() {

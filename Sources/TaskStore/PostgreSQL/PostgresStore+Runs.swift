@@ -1,3 +1,4 @@
+import ReelhaulCodec
 import ReelhaulMessages
 import ReelhaulPostgres
 import ReelhaulSystem
@@ -11,15 +12,24 @@ extension PostgresStore {
       let (id, spec) = (try taken.columns["task_id"], try taken.columns["spec"])
       // What the others are, is read outside the gate.
       let others = try taken.filter { try $0[spec] == nil }.map { try $0.id(id) }
-      var known: [UniqueID: Claim] = [:]
+      var known: [UniqueID: ClaimedTask] = [:]
       if !others.isEmpty {
-        let claims = try await pool.query(StoreQueries.claimed, .uuids(others)).decode(claim)
-        for claim in claims { known[claim.spec.id] = claim }
+        let tasks = try await pool.query(StoreQueries.claimed, .uuids(others)).decode(claimedTask)
+        for task in tasks { known[task.id] = task }
       }
-      return try taken.compactMap { row in
-        guard let spec = try row[spec]?.bytes() else { return known[try row.id(id)] }
-        return Claim(spec: try TaskSpecJSON.decode(spec), epoch: 1, attempt: 1, checkpoint: nil)
+      var (claims, unreadable): ([Claim], [Settlement]) = ([], [])
+      for row in taken {
+        let id = try row.id(id)
+        guard let task = try row[spec].map({ ClaimedTask(id: id, spec: try $0.bytes()) }) ?? known[id] else { continue }
+        do throws(DecodingFailure) {
+          claims.append(try task.claim())
+        } catch {
+          unreadable.append(task.released(error))
+        }
       }
+      // A worker of the version that has stored them can run them.
+      if !unreadable.isEmpty { _ = try await settle(unreadable) }
+      return claims
     }
   }
 
@@ -27,15 +37,14 @@ extension PostgresStore {
     try await call { try await !pool.query(StoreQueries.hasReadyTasks).isEmpty }
   }
 
-  private func claim(_ columns: PostgresColumns) throws -> (PostgresRow) throws -> Claim {
-    let (spec, priority) = (try columns["spec"], try columns["priority"])
+  private func claimedTask(_ columns: PostgresColumns) throws -> (PostgresRow) throws -> ClaimedTask {
+    let (id, spec, priority) = (try columns["task_id"], try columns["spec"], try columns["priority"])
     let (epoch, attempt) = (try columns["epoch"], try columns["attempt"])
     let checkpoint = try CheckpointColumns(columns, version: "checkpoint_version")
     return { row in
-      var its = try TaskSpecJSON.decode(try row.bytes(spec))
-      its.priority = try row.int(priority)
-      return Claim(
-        spec: its, epoch: try row.int(epoch), attempt: try row.int(attempt), checkpoint: try checkpoint.read(row))
+      ClaimedTask(
+        id: try row.id(id), spec: try row.bytes(spec), priority: try row.int(priority), epoch: try row.int(epoch),
+        attempt: try row.int(attempt), checkpoint: try checkpoint.read(row))
     }
   }
 
@@ -67,6 +76,29 @@ extension PostgresStore {
         .int32Array(ends.map { $0.failure?.retryAfter.map { Int32(clamping: $0) } })
       ).value { try $0.flags() }
     }
+  }
+}
+
+/// A task that was claimed, before its specification is read.
+private struct ClaimedTask {
+  var id: UniqueID
+  var spec: [UInt8]
+  /// As it is now; nil if it is that of the specification.
+  var priority: Int?
+  var epoch = 1
+  var attempt = 1
+  var checkpoint: Checkpoint?
+
+  func claim() throws(DecodingFailure) -> Claim {
+    var its = try TaskSpecJSON.decode(spec)
+    if let priority { its.priority = priority }
+    return Claim(spec: its, epoch: epoch, attempt: attempt, checkpoint: checkpoint)
+  }
+
+  func released(_ error: DecodingFailure) -> Settlement {
+    let reason = TaskFailure(
+      code: .specUnreadable, message: "this worker's version cannot read the task: \(error)", class: .wait)
+    return Settlement(taskID: id, epoch: epoch, outcome: .released(reason: reason, delay: .seconds(60)))
   }
 }
 

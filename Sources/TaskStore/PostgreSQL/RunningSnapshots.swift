@@ -56,14 +56,14 @@ struct OutboxRow {
       case .submitted:
         for (index, spec) in (try cells(specs) ?? []).enumerated() {
           guard let spec = try spec?.bytes() else { continue }
-          details[index] = .submitted(try TaskSpecJSON.decode(spec), size: spec.count)
+          details[index] = .submitted(try TaskSpecJSON.read(spec), size: spec.count)
         }
       case .started:
         guard let specs = try cells(specs), let created = try cells(createdAts) else { break }
         for index in 0..<count {
           guard let spec = try specs[index]?.bytes(), let created = try created[index]?.timestamp() else { continue }
           details[index] = .firstStart(
-            try TaskSpecJSON.decode(spec), size: spec.count, createdAt: Timestamp(microseconds: created))
+            try TaskSpecJSON.read(spec), size: spec.count, createdAt: Timestamp(microseconds: created))
         }
       case .succeeded:
         guard let sizes = try cells(sizes), let digests = try cells(digests), let outputs = try cells(outputs),

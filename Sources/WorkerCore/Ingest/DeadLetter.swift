@@ -7,6 +7,8 @@ package enum DeadLetter {
   /// The bytes that are kept of a value that is too large for the topic. Of its headers the same amount is kept, or
   /// none. The complete record is still in its own topic.
   package static let excerpt = 64 << 10
+  /// The most bytes of a reason, which may quote the command.
+  private static let reasonLimit = 1 << 10
 
   /// - Parameter cut: whether to send only an excerpt of a record that is longer than one. Then `dead-letter-cut` has
   ///   the number of bytes of the whole value.
@@ -20,7 +22,10 @@ package enum DeadLetter {
         KafkaHeader("dead-letter-partition", String(record.origin.partition)),
         KafkaHeader("dead-letter-offset", String(record.origin.offset)),
         KafkaHeader("dead-letter-code", code),
-        KafkaHeader("dead-letter-reason", reason),
+        KafkaHeader(
+          "dead-letter-reason",
+          reason.utf8.count > reasonLimit
+            ? String(decoding: reason.utf8.prefix(reasonLimit), as: UTF8.self) + "…" : reason),
       ])
     let own = record.headers.map { KafkaHeader($0.0, $0.1) }
     let headers = own.reduce(0) { $0 + $1.name.utf8.count + $1.value.count }
@@ -34,5 +39,10 @@ package enum DeadLetter {
     if sizes.key > excerpt { message.key = nil }
     if sizes.headers <= excerpt { message.headers.insert(contentsOf: own, at: 0) }
     return message
+  }
+
+  private static func cut(_ reason: String) -> String {
+    guard reason.utf8.count > reasonLimit else { return reason }
+    return String(decoding: reason.utf8.prefix(reasonLimit), as: UTF8.self) + "…"
   }
 }

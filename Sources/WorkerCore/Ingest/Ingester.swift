@@ -12,6 +12,8 @@ package actor Ingester {
     var commands: [Command] = []
     /// The record that each command was read from.
     var origins: [Int] = []
+    /// The letters that are written, by their place in the list. They are not written again, however often others fail.
+    var written: Set<Int> = []
   }
 
   private let loop: EventLoop
@@ -136,22 +138,32 @@ package actor Ingester {
     guard let batch else { return .delivered }
     // The signals are not awaited, because a renewal brings the intents too.
     for index in signals { sink.offer(Signal(taskID: batch.commands[index].taskID).message(topic: topics.signals)) }
-    guard !letters.isEmpty else { return .delivered }
-    do {
-      do {
-        try await sink.sendAll(letters.map { message(for: $0, of: batch) })
-      } catch let error as KafkaError where error.code == .messageTooLarge {
-        // The topic accepts smaller records than the record's own topic. Repeating would never help, and would block
-        // all later records.
-        log.warning("a dead letter is too long and is truncated", ["error": .text("\(error)")])
-        try await sink.sendAll(letters.map { message(for: $0, of: batch, cut: true) })
-      }
+    let pending = letters.indices.filter { !batch.written.contains($0) }
+    var failures = await write(pending, of: letters)
+    let tooLong = failures.filter { $0.value.code == .messageTooLarge }
+    if let first = tooLong.first {
+      // The topic accepts smaller records than the record's own topic. Repeating would never help, and would block all
+      // later records.
+      log.warning("a dead letter is too long and is truncated", ["error": .text("\(first.value)")])
+      failures = failures.filter { tooLong[$0.key] == nil }
+      failures.merge(await write(tooLong.keys.sorted(), of: letters, cut: true)) { $1 }
+    }
+    guard let failure = failures.first else {
       outage.recovered()
       return .delivered
-    } catch {
-      log.log(outage.failed(), "dead letters cannot be written: ingest waits", ["error": .text("\(error)")])
-      return .deliveryFailed
     }
+    log.log(outage.failed(), "dead letters cannot be written: ingest waits", ["error": .text("\(failure.value)")])
+    return .deliveryFailed
+  }
+
+  /// Writes the letters at these places, and returns the errors of those that are not written.
+  private func write(
+    _ places: [Int], of letters: [IngestMachine.Letter], cut: Bool = false
+  ) async -> [Int: KafkaError] {
+    guard let batch, !places.isEmpty else { return [:] }
+    let failures = await sink.failures(writing: places.map { message(for: letters[$0], of: batch, cut: cut) })
+    self.batch?.written.formUnion(places.indices.lazy.filter { failures[$0] == nil }.map { places[$0] })
+    return Dictionary(uniqueKeysWithValues: failures.map { (places[$0.key], $0.value) })
   }
 
   private func message(for letter: IngestMachine.Letter, of batch: Batch, cut: Bool = false) -> KafkaMessage {

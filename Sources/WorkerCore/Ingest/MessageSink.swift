@@ -2,13 +2,23 @@ import ReelhaulKafka
 
 /// The part of a Kafka producer that a worker needs.
 package protocol MessageSink: Sendable {
-  /// Writes the messages in order, and returns when all are acknowledged.
-  func sendAll(_ messages: [KafkaMessage]) async throws
+  /// Writes the messages in order. When each is acknowledged or has failed, returns the errors of those that have, by
+  /// their places.
+  func failures(writing messages: [KafkaMessage]) async -> [Int: KafkaError]
   /// Writes a message soon, or drops it.
   func offer(_ message: KafkaMessage)
 }
 
-extension KafkaProducer: MessageSink {}
+extension KafkaProducer: MessageSink {
+  package func failures(writing messages: [KafkaMessage]) async -> [Int: KafkaError] {
+    let deliveries = await deliver(messages)
+    return Dictionary(
+      uniqueKeysWithValues: deliveries.failures.compactMap { index in
+        guard case .failure(let error) = deliveries[index] else { return nil }
+        return (index, error)
+      })
+  }
+}
 
 /// The connection with which the leader of the relay publishes.
 package protocol RoundSink: Sendable {

@@ -37,12 +37,13 @@ package final class RunLedger: Sendable {
   /// Returns once the store has committed the checkpoint. It may be written up to `patience` later, with others.
   ///
   /// Throws ``OwnershipLost`` if this run no longer owns the task, ``StoreError`` if the store refuses the checkpoint,
-  /// and ``CheckpointTooLong``.
+  /// and ``CheckpointTooLong`` or ``CheckpointUnstorable``.
   package func checkpoint(_ checkpoint: Checkpoint, patience: Duration = .zero) async throws {
     guard mayWrite else { throw OwnershipLost() }
     guard checkpoint.payload.count <= Checkpoint.payloadLimit else {
       throw CheckpointTooLong(bytes: checkpoint.payload.count)
     }
+    guard !TaskSpec.hasNUL(json: checkpoint.payload) else { throw CheckpointUnstorable() }
     do {
       let write = CheckpointWrite(taskID: claim.spec.id, epoch: claim.epoch, checkpoint: checkpoint)
       try await store.checkpoint(write, under: lease, patience: patience)
@@ -111,4 +112,9 @@ package struct CheckpointTooLong: Error, Hashable, Sendable, CustomStringConvert
   package var description: String {
     "the checkpoint has \(bytes) bytes, but may have at most \(Checkpoint.payloadLimit)"
   }
+}
+
+/// A text of the payload has the character NUL: PostgreSQL's JSON could be written, and not be read.
+package struct CheckpointUnstorable: Error, Hashable, Sendable, CustomStringConvertible {
+  package var description: String { "a text of the checkpoint has the character NUL, which the store cannot keep" }
 }

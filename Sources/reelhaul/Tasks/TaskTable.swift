@@ -30,6 +30,6 @@ extension Table {
   private static func percent(_ task: TaskDocument) -> String {
     if task.state == .succeeded { return "100%" }
     guard let total = task.bytesTotal, total > 0 else { return "" }
-    return "\(Int(Double(task.bytesDone) / Double(total) * 100))%"
+    return "\(Int(min(1, Double(task.bytesDone) / Double(total)) * 100))%"
   }
 }

@@ -40,7 +40,38 @@ final class RecordingSink: MessageSink, RoundSink {
     for call in calls { call.resume(throwing: KafkaError(code: .closed, message: "closed")) }
   }
 
-  func sendAll(_ messages: [KafkaMessage]) async throws {
+  private let unwritable = Lock<(value: [UInt8]?, count: Int)>((nil, 0))
+
+  /// Lets messages with this value fail; nil for none.
+  func refuseValue(_ value: [UInt8]?) { unwritable.withLock { $0.value = value } }
+
+  /// How many such messages have failed.
+  var refusedValues: Int { unwritable.withLock { $0.count } }
+
+  func failures(writing messages: [KafkaMessage]) async -> [Int: KafkaError] {
+    do {
+      try await answer()
+    } catch {
+      let closed = KafkaError(code: .closed, message: "\(error)")
+      return Dictionary(uniqueKeysWithValues: messages.indices.map { ($0, closed) })
+    }
+    let limit = limit.withLock { $0 }
+    let unwritable = unwritable.withLock { $0.value }
+    var failures: [Int: KafkaError] = [:]
+    for (index, message) in messages.enumerated() {
+      if let value = message.value, value.count > limit {
+        failures[index] = KafkaError(code: .messageTooLarge, message: "too large")
+      } else if let unwritable, message.value == unwritable {
+        self.unwritable.withLock { $0.count += 1 }
+        failures[index] = KafkaError(code: .closed, message: "no leader")
+      } else {
+        self.messages.withLock { $0.append(message) }
+      }
+    }
+    return failures
+  }
+
+  private func answer() async throws {
     try await withCheckedThrowingContinuation { call in
       let isAway = unanswered.withLock { calls in
         calls?.append(call)
@@ -48,11 +79,6 @@ final class RecordingSink: MessageSink, RoundSink {
       }
       if !isAway { call.resume() }
     }
-    let limit = limit.withLock { $0 }
-    guard messages.allSatisfy({ $0.value?.count ?? 0 <= limit }) else {
-      throw KafkaError(code: .messageTooLarge, message: "too large")
-    }
-    self.messages.withLock { $0 += messages }
   }
 
   func fence(within limit: Duration) async throws {}
@@ -63,7 +89,12 @@ final class RecordingSink: MessageSink, RoundSink {
       return refusal.error
     }
     if let error { throw error }
-    try await sendAll(Array(messages))
+    try await answer()
+    let limit = self.limit.withLock { $0 }
+    guard messages.allSatisfy({ $0.value?.count ?? 0 <= limit }) else {
+      throw KafkaError(code: .messageTooLarge, message: "too large")
+    }
+    self.messages.withLock { $0 += messages }
   }
 
   func offer(_ message: KafkaMessage) {

@@ -156,6 +156,7 @@ struct S3XMLParser {
   private mutating func character(into text: inout [UInt8]) throws(S3XMLError) {
     let byte = bytes[position]
     switch byte {
+    case 0: throw S3XMLError("it has the character NUL")
     case UInt8(ascii: "&"): text += try reference().utf8
     case 0x0D:
       // The end of a line is one line feed, however it is written.
