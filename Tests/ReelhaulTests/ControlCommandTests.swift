@@ -1,4 +1,6 @@
+import CommandLineKit
 import TaskCore
+import TaskStore
 import Testing
 
 @testable import reelhaul
@@ -18,5 +20,18 @@ import Testing
     #expect(ControlAction.retry.hasEffect(on: task(.failed, sequence: 8), since: 5))
     #expect(!ControlAction.resume.hasEffect(on: task(.paused, sequence: 5), since: 5))
     #expect(ControlAction.resume.hasEffect(on: task(.paused, sequence: 7), since: 5))
+  }
+
+  /// `--match "$SHOW"` of a script in which SHOW is not set.
+  @Test("an empty --match is refused, because every task has it", arguments: ["--match", "--queue a --match"])
+  func anEmptyTextSelectsNothing(_ options: String) throws {
+    func filter(_ text: String) throws -> OperationFilter {
+      let words = "remove --all --files \(options)".split(separator: " ").map(String.init) + [text]
+      let invocation = try CommandParser(Program.spec, settings: Settings(environment: [:])).parse(words)
+      guard case .run(let arguments) = invocation else { throw UsageError("no command to run") }
+      return try OperationFilter(arguments)
+    }
+    #expect(throws: UsageError.self) { try filter("") }
+    #expect(try filter("show").text == "show")
   }
 }
