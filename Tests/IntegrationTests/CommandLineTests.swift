@@ -137,6 +137,9 @@ import Testing
     #expect(sent.status == .exited(0) && sent.output.contains("{\"id\":\""), "\(sent.output)")
     #expect(try await fleet.run(["cancel", "\(id)", "--wait"]).status == .exited(0))
     #expect(try await fleet.store.task(id)?.state == .canceled)
+    // By its id, and by the end of it: one command.
+    let twice = try await fleet.run(["remove", "\(id)", "\("\(id)".suffix(12))", "--wait"])
+    #expect(twice.status == .exited(0), "\(twice.output)")
     await fleet.stop()
   }
 

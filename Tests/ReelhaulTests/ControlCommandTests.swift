@@ -22,6 +22,12 @@ import Testing
     #expect(ControlAction.resume.hasEffect(on: task(.paused, sequence: 7), since: 5))
   }
 
+  @Test("a task that is named twice gets one command")
+  func namedTwiceIsOneTask() {
+    let ids = (1...3).map { UniqueID(high: 0, low: $0) }
+    #expect(ControlCommand.distinct([ids[2], ids[0], ids[2], ids[1], ids[0]]) == [ids[2], ids[0], ids[1]])
+  }
+
   /// `--match "$SHOW"` of a script in which SHOW is not set.
   @Test("an empty --match is refused, because every task has it", arguments: ["--match", "--queue a --match"])
   func anEmptyTextSelectsNothing(_ options: String) throws {

@@ -102,11 +102,11 @@ struct ControlCommand {
       if context.arguments[flag: .waitForEffect] {
         throw Fleet.unconfigured("--wait needs PostgreSQL", .postgres, context.arguments)
       }
-      try await Fleet.send(commands(tasks), context)
+      try await Fleet.send(commands(Self.distinct(tasks)), context)
       return .done
     }
     return try await Fleet.withStore(context) { store in
-      let tasks = try await TaskLookup(store).ids(names)
+      let tasks = Self.distinct(try await TaskLookup(store).ids(names))
       var known: [TaskDocument] = []
       for task in tasks { known.append(try await check(task, in: store)) }
       try await Fleet.send(commands(tasks), context)
@@ -122,6 +122,12 @@ struct ControlCommand {
       }
       return .done
     }
+  }
+
+  /// Each task once: a task named twice would refuse the second command.
+  static func distinct(_ tasks: [UniqueID]) -> [UniqueID] {
+    var seen: Set<UniqueID> = []
+    return tasks.filter { seen.insert($0).inserted }
   }
 
   private func commands(_ tasks: [UniqueID]) -> [Command] {
