@@ -6,22 +6,6 @@ import Testing
 @testable import reelhaul
 
 @Suite struct ControlCommandTests {
-  private func task(_ state: TaskState, sequence: Int) -> TaskDocument {
-    TaskDocument(
-      spec: TaskSpec(id: UniqueID(high: 0, low: 1), kind: .download, source: "https://a.example/x"), state: state,
-      sequence: sequence, createdAt: Timestamp(microseconds: 0))
-  }
-
-  /// The task is retried and fails again before the command looks at it.
-  @Test("a retry counts as done even if the task fails again at once")
-  func aRetryHasEffectAlsoWhereItFailsAtOnce() {
-    #expect(!ControlAction.retry.hasEffect(on: task(.failed, sequence: 5), since: 5))
-    #expect(ControlAction.retry.hasEffect(on: task(.queued, sequence: 6), since: 5))
-    #expect(ControlAction.retry.hasEffect(on: task(.failed, sequence: 8), since: 5))
-    #expect(!ControlAction.resume.hasEffect(on: task(.paused, sequence: 5), since: 5))
-    #expect(ControlAction.resume.hasEffect(on: task(.paused, sequence: 7), since: 5))
-  }
-
   @Test("a task that is named twice gets one command")
   func namedTwiceIsOneTask() {
     let ids = (1...3).map { UniqueID(high: 0, low: $0) }
