@@ -103,13 +103,14 @@ struct PostgresDoctor {
       let count = plan.pending.count
       let what =
         switch count {
+        case _ where plan.newerRevision != nil: "its functions were made by a newer program"
         case 0: "its functions are not this program's"
         case 1: "1 migration is pending"
         default: "\(count) migrations are pending"
         }
       return Finding(
         "schema", .failed, what,
-        advice: "'reelhaul migrate' brings it up to date.")
+        advice: plan.newerRevision == nil ? "'reelhaul migrate' brings it up to date." : "Upgrade this program.")
     } catch let failure as CommandFailure {
       return Finding("schema", .failed, failure.message, advice: failure.hint)
     } catch let error as MigrationError {
