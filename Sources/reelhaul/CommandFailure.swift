@@ -42,6 +42,10 @@ struct CommandFailure: Error {
     case let error as StoreError: self.init(error, postgres, topicPrefix)
     case let error as KafkaError: self.init(error, kafka)
     case let error as PostgresError: self.init(error, postgres)
+    case MigrationError.newerRoutines:
+      self.init(
+        .failed, "\(error)",
+        hint: "Upgrade this program. To go back to it, stop newer workers, then use 'reelhaul migrate --downgrade'.")
     case let error as MigrationError:
       self.init(.failed, "\(error)", hint: StoreError.otherSchema("\(error)").advice)
     case let error as ReelhaulClientError: self.init(error.description, isRetriable: error.isRetryable, kafka)

@@ -5,7 +5,7 @@ import WorkerOptions
 struct Context: Sendable {
   let arguments: Arguments
   let environment: [String: String]
-  let console: Console
+  var console: Console
 
   init(_ arguments: Arguments, environment: [String: String]) {
     self.arguments = arguments

@@ -22,6 +22,13 @@ import Testing
       ])
   }
 
+  @Test("a file of a Windows editor has the same settings", arguments: ["", "\u{FEFF}"])
+  func lineBreaksOfWindowsEndALine(_ mark: String) throws {
+    #expect(try SettingsFile.parse(mark + "A=1\r\n\r\n# a comment\r\nexport B='2' \r\n") == ["A": "1", "B": "2"])
+    #expect(throws: UsageError("line 3 is not KEY=value")) { try SettingsFile.parse(mark + "A=1\r\n\r\nnonsense\r\n") }
+    #expect(try SettingsFile.parse("A=1\u{2028}2") == ["A": "1\u{2028}2"], "a shell reads one line")
+  }
+
   @Test(
     "a wrong line is named by its number",
     arguments: [

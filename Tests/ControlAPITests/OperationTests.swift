@@ -213,6 +213,8 @@ import Testing
         (422, "POST", "/v1/operations", #"{"action": "pause", "filter": {}, "ids": []}"#),
         (422, "POST", "/v1/operations", #"{"action": "pause", "filter": {"sate": ["queued"]}}"#),
         (422, "POST", "/v1/operations", #"{"action": "pause", "filter": {"state": ["happy"]}}"#),
+        (422, "POST", "/v1/operations", #"{"action": "remove", "files": true, "filter": {"text": ""}}"#),
+        (422, "POST", "/v1/operations?dry_run=true", #"{"action": "pause", "filter": {"queue": ["a"], "text": ""}}"#),
         (422, "POST", "/v1/operations", #"{"action": "pause", "ids": ["x"]}"#),
         (400, "POST", "/v1/operations?dry_run=1", #"{"action": "pause", "filter": {}}"#),
         (404, "GET", "/v1/operations/\(UniqueID.make())", ""), (400, "GET", "/v1/operations/7", ""),

@@ -35,6 +35,20 @@ import Testing
     await fleet.stop()
   }
 
+  /// As a standby does, which an old address leads to after a failover.
+  @Test("doctor says that a database takes no writes")
+  func aReadOnlyDatabaseIsTold() async throws {
+    let fleet = try await TestFleet.start(workers: 0)
+    let url = try #require(fleet.environment["REELHAUL_POSTGRES"])
+    let readOnly = url + (url.contains("?") ? "&" : "?") + "options=-cdefault_transaction_read_only%3Don"
+    let doctor = try await fleet.run(["doctor", "--json", "--postgres", readOnly])
+    #expect(doctor.status == .exited(1), "\(doctor.output)")
+    #expect(doctor.output.contains(#""check":"database","status":"failed""#), "\(doctor.output)")
+    #expect(doctor.output.contains("takes no writes") && doctor.output.contains(#""check":"schema","status":"ok""#))
+    #expect(try await fleet.run(["doctor", "--json"]).output.contains(#""check":"database","status":"ok""#))
+    await fleet.stop()
+  }
+
   @Test("a server that does not say where its file ends needs --allow-unframed, and show says what proved the file")
   func aFileWithoutAnEndIsProven() async throws {
     let fleet = try await TestFleet.start(workers: 1)
@@ -137,6 +151,9 @@ import Testing
     #expect(sent.status == .exited(0) && sent.output.contains("{\"id\":\""), "\(sent.output)")
     #expect(try await fleet.run(["cancel", "\(id)", "--wait"]).status == .exited(0))
     #expect(try await fleet.store.task(id)?.state == .canceled)
+    // By its id, and by the end of it: one command.
+    let twice = try await fleet.run(["remove", "\(id)", "\("\(id)".suffix(12))", "--wait"])
+    #expect(twice.status == .exited(0), "\(twice.output)")
     await fleet.stop()
   }
 

@@ -147,6 +147,22 @@ import Testing
     await fleet.stop()
   }
 
+  @Test("functions of a newer program are replaced only with --downgrade")
+  func functionsOfANewerProgramAreKept() async throws {
+    let fleet = try await TestFleet.start(workers: 0)
+    try await fleet.pool.withConnection {
+      _ = try await $0.script("update schema_routines set checksum = 0, revision = revision + 1")
+    }
+    for words in [["migrate"], ["migrate", "--plan"], ["doctor"]] {
+      let refused = try await fleet.run(words)
+      #expect(refused.status == .exited(1), "\(words): \(refused.output)")
+      #expect(refused.output.contains("made by a newer program"), "\(words): \(refused.output)")
+    }
+    #expect(try await fleet.run(["migrate", "--downgrade"]).output.contains("made anew"))
+    #expect(try await fleet.run(["migrate"]).output.contains("up to date"))
+    await fleet.stop()
+  }
+
   @Test("a missing PostgreSQL schema is reported with CREATE SCHEMA, and can be used once it exists")
   func aSchemaOfItsOwnIsMadeFirst() async throws {
     let fleet = try await TestFleet.start(workers: 0)

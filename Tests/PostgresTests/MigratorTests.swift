@@ -80,10 +80,33 @@ struct MigratorTests {
     }
   }
 
-  static func routines(_ sql: String) -> Routines {
+  static func routines(_ sql: String, revision: Int = 0) -> Routines {
     Routines(
-      sql: "CREATE FUNCTION length_of(v video) RETURNS int LANGUAGE sql AS $$ SELECT v.id $$; \(sql)", tables: ["video"]
-    )
+      sql: "CREATE FUNCTION length_of(v video) RETURNS int LANGUAGE sql AS $$ SELECT v.id $$; \(sql)",
+      tables: ["video"], revision: revision)
+  }
+
+  @Test("an older program does not put its routines in the place of newer ones, unless it is told to")
+  func newerRoutinesAreKept() async throws {
+    try await withPool { pool in
+      let newer = Migrator(pool, Self.history, routines: Self.routines("SELECT 2", revision: 2))
+      let older = Migrator(pool, Self.history, routines: Self.routines("SELECT 1", revision: 1))
+      try await newer.apply()
+      #expect(try await older.plan().newerRevision == 2)
+      await #expect(throws: MigrationError.newerRoutines(database: 2, program: 1)) { try await older.apply() }
+      #expect(try await newer.plan().isUpToDate)
+      var insisting = older
+      insisting.replacesNewerRoutines = true
+      #expect(try await insisting.apply().routines)
+      #expect(try await older.plan().isUpToDate)
+      let plan = try await newer.plan()
+      #expect(plan.needsRoutines && plan.newerRevision == nil)
+      // As a program left it that knew no revisions.
+      try await pool.withConnection { _ = try await $0.script("ALTER TABLE schema_routines DROP revision") }
+      #expect(try await older.plan().isUpToDate)
+      #expect(try await newer.apply().routines)
+      #expect(try await older.plan().newerRevision == 2)
+    }
   }
 
   @Test("functions, views and triggers are made anew when they differ, and what is no longer among them goes")

@@ -1,22 +1,27 @@
+import CommandLineKit
 import TaskCore
+import TaskStore
 import Testing
 
 @testable import reelhaul
 
 @Suite struct ControlCommandTests {
-  private func task(_ state: TaskState, sequence: Int) -> TaskDocument {
-    TaskDocument(
-      spec: TaskSpec(id: UniqueID(high: 0, low: 1), kind: .download, source: "https://a.example/x"), state: state,
-      sequence: sequence, createdAt: Timestamp(microseconds: 0))
+  @Test("a task that is named twice gets one command")
+  func namedTwiceIsOneTask() {
+    let ids = (1...3).map { UniqueID(high: 0, low: $0) }
+    #expect(ControlCommand.distinct([ids[2], ids[0], ids[2], ids[1], ids[0]]) == [ids[2], ids[0], ids[1]])
   }
 
-  /// The task is retried and fails again before the command looks at it.
-  @Test("a retry counts as done even if the task fails again at once")
-  func aRetryHasEffectAlsoWhereItFailsAtOnce() {
-    #expect(!ControlAction.retry.hasEffect(on: task(.failed, sequence: 5), since: 5))
-    #expect(ControlAction.retry.hasEffect(on: task(.queued, sequence: 6), since: 5))
-    #expect(ControlAction.retry.hasEffect(on: task(.failed, sequence: 8), since: 5))
-    #expect(!ControlAction.resume.hasEffect(on: task(.paused, sequence: 5), since: 5))
-    #expect(ControlAction.resume.hasEffect(on: task(.paused, sequence: 7), since: 5))
+  /// `--match "$SHOW"` of a script in which SHOW is not set.
+  @Test("an empty --match is refused, because every task has it", arguments: ["--match", "--queue a --match"])
+  func anEmptyTextSelectsNothing(_ options: String) throws {
+    func filter(_ text: String) throws -> OperationFilter {
+      let words = "remove --all --files \(options)".split(separator: " ").map(String.init) + [text]
+      let invocation = try CommandParser(Program.spec, settings: Settings(environment: [:])).parse(words)
+      guard case .run(let arguments) = invocation else { throw UsageError("no command to run") }
+      return try OperationFilter(arguments)
+    }
+    #expect(throws: UsageError.self) { try filter("") }
+    #expect(try filter("show").text == "show")
   }
 }

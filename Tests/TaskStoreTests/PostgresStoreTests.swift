@@ -7,6 +7,30 @@ import Testing
 
 /// Tests for faults that only the store in PostgreSQL can have.
 @Suite struct PostgresStoreTests {
+  @Test("a running task is stopping from the command on until its run ends or the command is withdrawn")
+  func stoppingTasks() async throws {
+    try await withPostgresStore { store, _ in
+      let worker = try await store.register(.sample)
+      let ids = [UniqueID.random(), .random(), .random(), .random()]
+      func control(_ action: ControlAction, _ task: UniqueID) async throws {
+        _ = try await store.apply([.control(.init(id: .random(), taskID: task, action: action))])
+      }
+      let specs = ids.map { TaskSpec.noop($0) }
+      _ = try await store.apply(specs[..<3].map(Command.submit))
+      let claims = try await store.claim(worker, limit: 3)
+      _ = try await store.apply([.submit(specs[3])])
+      #expect(try await store.stopping(ids).isEmpty)
+      for id in [ids[0], ids[1], ids[3]] { try await control(.pause, id) }
+      let both = Set(try await store.stopping(ids))
+      #expect(both == [ids[0], ids[1]], "the queued one is paused at once")
+      try await control(.resume, ids[1])
+      #expect(try await store.stopping(ids) == [ids[0]])
+      let claim = try #require(claims.first { $0.spec.id == ids[0] })
+      _ = try await store.settle([Settlement(taskID: ids[0], epoch: claim.epoch, outcome: .handBack)])
+      #expect(try await store.stopping(ids).isEmpty)
+    }
+  }
+
   /// Events with large tasks are read a few at a time, each once and in order.
   @Test("events with large tasks are read a few at a time, each once and in order")
   func eventsAreCutToWhatMemoryHolds() async throws {

@@ -264,7 +264,8 @@ private enum Before {
     #expect(first.routines && first.migrations.count == Schema.migrations.count - 1)
     // The functions change repeatedly, as with builds whose functions differ.
     for number in 0..<5 {
-      let routines = Routines(sql: "\(Schema.routines.sql)-- \(number)", tables: Schema.routines.tables)
+      let routines = Routines(
+        sql: "\(Schema.routines.sql)-- \(number)", tables: Schema.routines.tables, revision: Schema.revision.number)
       let result = try await Migrator(pool, Schema.migrations, routines: routines).apply()
       #expect(result.routines)
     }

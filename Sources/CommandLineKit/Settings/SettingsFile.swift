@@ -4,7 +4,10 @@ package enum SettingsFile {
   /// The values of the file. Throws the number of the first wrong line, and what is wrong with it.
   package static func parse(_ text: String) throws(UsageError) -> [String: String] {
     var values: [String: String] = [:]
-    for (index, raw) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
+    // Editors of Windows write a byte order mark, and line breaks "\r\n", which are one Character.
+    let text = text.first == "\u{FEFF}" ? text.dropFirst() : text[...]
+    let lines = text.split(omittingEmptySubsequences: false) { $0 == "\n" || $0 == "\r\n" }
+    for (index, raw) in lines.enumerated() {
       var line = trim(raw)
       if line.isEmpty || line.hasPrefix("#") { continue }
       if line.hasPrefix("export ") { line = trim(line.dropFirst(7)) }
@@ -26,7 +29,7 @@ package enum SettingsFile {
 
   private static func trim(_ text: Substring) -> Substring {
     var text = text
-    while let last = text.last, last == " " || last == "\t" || last == "\r" { text.removeLast() }
+    while let last = text.last, last == " " || last == "\t" { text.removeLast() }
     return text.drop { $0 == " " || $0 == "\t" }
   }
 

@@ -2,7 +2,7 @@ import Glibc
 
 /// A program's standard output and standard error, with the terminals behind them.
 package struct Console: Sendable {
-  package let output = Output.standard
+  package var output = Output.standard
   package let error = Output.error
   /// The terminal of standard output.
   package let terminal: Terminal

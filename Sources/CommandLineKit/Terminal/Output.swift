@@ -5,17 +5,21 @@ import ReelhaulSystem
 /// A file descriptor to write text to: standard output, standard error.
 package struct Output: Sendable {
   private let descriptor: Int32
+  /// Whether the process ends if its text cannot be written. A command that others depend on goes on without it.
+  package var endsOnFailure: Bool
 
-  package init(descriptor: Int32) {
+  package init(descriptor: Int32, endsOnFailure: Bool = false) {
     self.descriptor = descriptor
+    self.endsOnFailure = endsOnFailure
   }
 
-  package static let standard = Output(descriptor: STDOUT_FILENO)
+  package static let standard = Output(descriptor: STDOUT_FILENO, endsOnFailure: true)
+  /// Its failures are ignored, because there is no place to report them.
   package static let error = Output(descriptor: STDERR_FILENO)
 
-  /// Writes all of `text`, and waits while a pipe is full. If the reader of a pipe is gone, the process ends silently,
-  /// as with SIGPIPE. If a result cannot be written (a full disk), the process ends with 1. Failures of standard error
-  /// are ignored, because there is no place to report them.
+  /// Writes all of `text`, and waits while a pipe is full. With ``endsOnFailure`` the process ends silently if the
+  /// reader of a pipe is gone, as with SIGPIPE, and with 1 if a result cannot be written (a full disk). Otherwise the
+  /// rest of the text is dropped.
   package func write(_ text: String) {
     var text = text
     text.withUTF8 { write(UnsafeRawBufferPointer($0)) }
@@ -27,14 +31,13 @@ package struct Output: Sendable {
       let count = Glibc.write(descriptor, rest.baseAddress, rest.count)
       if count >= 0 {
         rest = UnsafeRawBufferPointer(rebasing: rest[count...])
-      } else if errno == EPIPE {
-        // SIGPIPE is ignored because of sockets, so the process raises it here.
-        ProgramEnd.raise(SIGPIPE)
       } else if errno == EAGAIN {
         var poll = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
         Glibc.poll(&poll, 1, -1)
       } else if errno != EINTR {
-        guard descriptor == STDOUT_FILENO else { return }
+        guard endsOnFailure else { return }
+        // SIGPIPE is ignored because of sockets, so the process raises it here.
+        if errno == EPIPE { ProgramEnd.raise(SIGPIPE) }
         Output.error.line("error: \(SystemError.last("write to standard output"))")
         ProgramEnd.exit(1)
       }

@@ -99,7 +99,10 @@ extension ControlAPI {
       case "action": name = try reader.string(limit: 64)
       case "priority": priority = try reader.integer(TaskSpec.priorities)
       case "files": files = try reader.bool()
-      case "filter": filter = try OperationFilter(from: &reader)
+      case "filter":
+        filter = try OperationFilter(from: &reader)
+        // Every task has the empty text. It is refused here only: operations that are stored already stay readable.
+        guard filter?.text?.isEmpty != true else { throw reader.invalid("the text of a filter must not be empty") }
       case "ids":
         ids = try reader.uuids()
         guard ids?.count ?? 0 <= TaskOperation.mostIDs else {
@@ -182,7 +185,7 @@ extension JSONSchema {
         .may("state", list(text(values: TaskStatus.allCases.map(\.rawValue)))), .may("queue", list(text())),
         .may("kind", list(text())), .may("host", list(text())), .may("code", list(text())),
         .may("label", list(text("NAME or NAME=VALUE"), "A task must have all of them.")),
-        .may("text", text("A part of the id, the source or the destination.")), .may("after", time),
+        .may("text", text("A part of the id, the source or the destination.", length: 1...250)), .may("after", time),
         .may("before", time),
       ], isOpen: false))
 

@@ -35,10 +35,13 @@ package struct Routines: Sendable, Equatable {
   /// The tables that the routines use first, in the order in which calls lock their rows. They are locked while the
   /// routines change, so that a call ends with the routines with which it began.
   package let tables: [String]
+  /// Rises with every change of them, so that an older program knows that the database's are newer.
+  package let revision: Int
 
-  package init(sql: String, tables: [String]) {
+  package init(sql: String, tables: [String], revision: Int = 0) {
     self.sql = sql
     self.tables = tables
+    self.revision = revision
   }
 
   package var checksum: Int64 { Int64(bitPattern: FNV1a(sql.utf8).value) }

@@ -7,18 +7,26 @@ package struct MigrationPlan: Sendable, Equatable {
     var checksum: Int64
   }
 
+  /// The row of `schema_routines`.
+  struct RoutinesRecord: Sendable, Equatable {
+    var checksum: Int64
+    /// 0 if an older program has made them.
+    var revision: Int
+  }
+
   /// The last migration that the database has; 0 if it has none.
   package let current: Int
   /// The migrations to apply, in order.
   package let pending: [Migration]
   /// Whether the functions, views and triggers must be made again, because they differ from this program's.
   package let needsRoutines: Bool
+  /// The revision of the database's functions, views and triggers, if a newer program has made them.
+  package let newerRevision: Int?
 
   package var isUpToDate: Bool { pending.isEmpty && !needsRoutines }
 
-  /// `routines` has the checksums of the database's routines and of this program's.
   init(
-    recorded: [Record], known: [Migration], routines: (recorded: Int64?, known: Int64?) = (nil, nil)
+    recorded: [Record], known: [Migration], routines: (recorded: RoutinesRecord?, known: Routines?)
   ) throws(MigrationError) {
     for (index, migration) in known.enumerated() where migration.number != index + 1 {
       throw .numbering(migration.number)
@@ -35,7 +43,9 @@ package struct MigrationPlan: Sendable, Equatable {
     current = recorded.count
     self.pending = pending
     // A migration may change tables that routines use, so the routines are made again after it.
-    needsRoutines = routines.known.map { $0 != routines.recorded || !pending.isEmpty } ?? false
+    needsRoutines = routines.known.map { $0.checksum != routines.recorded?.checksum || !pending.isEmpty } ?? false
+    let revision = routines.recorded?.revision ?? 0
+    newerRevision = needsRoutines && revision > routines.known?.revision ?? 0 ? revision : nil
   }
 }
 
@@ -56,6 +66,7 @@ package struct MigrationResult: Sendable, Equatable {
 /// Why a schema cannot be brought up to date. Nothing was changed.
 package enum MigrationError: Error, Hashable, Sendable, CustomStringConvertible {
   case newerSchema(database: Int, program: Int)
+  case newerRoutines(database: Int, program: Int)
   case foreignTable(String)
   case changed(Int, String)
   case gap(Int)
@@ -65,6 +76,11 @@ package enum MigrationError: Error, Hashable, Sendable, CustomStringConvertible 
     switch self {
     case .newerSchema(let database, let program):
       "the database's schema has version \(database), but this program knows only \(program): upgrade the program"
+    case .newerRoutines(let database, let program):
+      """
+      the database's functions were made by a newer program: they have revision \(database), and those of this program \
+      revision \(program)
+      """
     case .foreignTable(let name):
       "the database's table \(name) belongs to another program: it lacks the columns number, name and checksum"
     case .changed(let number, let name):

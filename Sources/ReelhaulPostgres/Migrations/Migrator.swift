@@ -18,6 +18,8 @@ package struct Migrator: Sendable {
   package var lockTimeout: Duration = .milliseconds(150)
   /// How long tables may be in use, for example by a vacuum or by `pg_dump`.
   package var patience: Duration = .seconds(600)
+  /// Whether the routines of a newer program are replaced. Programs that need the newer ones fail then.
+  package var replacesNewerRoutines = false
 
   package init(_ pool: PostgresPool, _ migrations: [Migration], routines: Routines? = nil) {
     self.pool = pool
@@ -28,6 +30,12 @@ package struct Migrator: Sendable {
   /// The migrations that ``apply()`` would apply now. Changes nothing. Throws ``MigrationError`` or ``PostgresError``.
   package func plan() async throws -> MigrationPlan {
     try await pool.transaction(level: .repeatableRead) { try await plan(in: $0).plan }
+  }
+
+  /// Throws ``MigrationError`` if ``apply()`` would do so because of the routines.
+  package func check(_ plan: MigrationPlan) throws(MigrationError) {
+    guard let newer = plan.newerRevision, !replacesNewerRoutines else { return }
+    throw .newerRoutines(database: newer, program: routines?.revision ?? 0)
   }
 
   /// Applies everything that is pending, or nothing, and returns what it applied.
@@ -47,6 +55,7 @@ package struct Migrator: Sendable {
     _ = try await transaction.query(Self.lock, .int64(Self.lockKey), timeout: timeout)
     let (plan, history) = try await plan(in: transaction)
     guard !plan.isUpToDate else { return MigrationResult() }
+    try check(plan)
     _ = try await transaction.query(Self.setLockTimeout, .text("\(lockTimeout.milliseconds)"))
     if let routines, !routines.tables.isEmpty {
       let tables = routines.tables.map { "'\($0)'" }.joined(separator: ", ")
@@ -65,7 +74,8 @@ package struct Migrator: Sendable {
     if let routines, plan.needsRoutines {
       let others = try await transaction.query(Self.objects).values { try $0.text() }
       try await transaction.script(routines.sql, timeout: timeout)
-      _ = try await transaction.query(Self.recordRoutines, .int64(routines.checksum), .textArray(others))
+      _ = try await transaction.query(
+        Self.recordRoutines, .int64(routines.checksum), .textArray(others), .int32(Int32(routines.revision)))
     }
     return MigrationResult(plan)
   }
@@ -86,14 +96,17 @@ package struct Migrator: Sendable {
       }
       let routinesTable = try await transaction.query(Self.table, .text("schema_routines"))
       let isPresent = try routinesTable.only.bool(routinesTable.columns["exists"])
-      let checksum =
-        isPresent
-        ? try await transaction.query(Self.recordedRoutines).values { try $0.int64() }
-          .first : nil
-      let plan = try MigrationPlan(recorded: records, known: migrations, routines: (checksum, routines?.checksum))
-      return (plan, table)
+      var made: MigrationPlan.RoutinesRecord?
+      if isPresent {
+        let rows = try await transaction.query(Self.recordedRoutines)
+        let (checksum, revision) = (try rows.columns["checksum"], try rows.columns["revision"])
+        made = try rows.first.map { row in
+          MigrationPlan.RoutinesRecord(checksum: try row.int64(checksum), revision: Int(try row.int64(revision)))
+        }
+      }
+      return (try MigrationPlan(recorded: records, known: migrations, routines: (made, routines)), table)
     }
-    return (try MigrationPlan(recorded: [], known: migrations, routines: (nil, routines?.checksum)), nil)
+    return (try MigrationPlan(recorded: [], known: migrations, routines: (nil, routines)), nil)
   }
 }
 
@@ -146,9 +159,12 @@ extension Migrator {
     "SELECT number, name, checksum FROM schema_migration ORDER BY number"
   private static let record: PostgresStatement =
     "INSERT INTO schema_history (number, name, checksum) VALUES ($1, $2, $3)"
-  private static let recordedRoutines: PostgresStatement = "SELECT checksum FROM schema_routines"
+  /// A table that an older program has made has no revision.
+  private static let recordedRoutines: PostgresStatement = """
+    SELECT checksum, coalesce((to_jsonb(r) ->> 'revision')::bigint, 0) AS revision FROM schema_routines r
+    """
 
-  /// `schema_routines` has one line: the checksum and the names of the present routines.
+  /// `schema_routines` has one line: the checksum, the revision and the names of the present routines.
   private static let createTables = """
     CREATE TABLE IF NOT EXISTS schema_history (
       number int PRIMARY KEY CHECK (number > 0),
@@ -164,6 +180,7 @@ extension Migrator {
       functions text[] NOT NULL,
       views text[] NOT NULL
     );
+    ALTER TABLE schema_routines ADD COLUMN IF NOT EXISTS revision int NOT NULL DEFAULT 0;
     """
 
   /// Drops only our own routines: if another program's view depends on one of them, the statement fails and says so.
@@ -202,19 +219,19 @@ extension Migrator {
 
   private static let objects = PostgresStatement(objectNames)
 
-  /// $1: the checksum; $2: the names of the objects that existed before.
+  /// $1: the checksum; $2: the names of the objects that existed before; $3: the revision.
   private static let recordRoutines = PostgresStatement(
     """
     WITH made AS (
       SELECT split_part(object, ' ', 1) kind, substr(object, strpos(object, ' ') + 1) identity
         FROM (\(objectNames)) o WHERE object <> ALL ($2) ORDER BY object)
-    INSERT INTO schema_routines (checksum, triggers, functions, views)
-    SELECT $1, coalesce(array_agg(identity) FILTER (WHERE kind = 'trigger'), '{}'),
+    INSERT INTO schema_routines (checksum, revision, triggers, functions, views)
+    SELECT $1, $3, coalesce(array_agg(identity) FILTER (WHERE kind = 'trigger'), '{}'),
            coalesce(array_agg(identity) FILTER (WHERE kind = 'function'), '{}'),
            coalesce(array_agg(identity) FILTER (WHERE kind = 'view'), '{}')
       FROM made
         ON CONFLICT (is_only) DO UPDATE
-       SET checksum = excluded.checksum, applied_at = now(), triggers = excluded.triggers,
+       SET checksum = excluded.checksum, revision = excluded.revision, applied_at = now(), triggers = excluded.triggers,
            functions = excluded.functions, views = excluded.views
     """, writes: true)
 }

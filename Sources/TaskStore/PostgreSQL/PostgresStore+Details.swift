@@ -10,6 +10,12 @@ extension PostgresStore: DetailReader {
   private static let outcomes = PostgresStatement(
     "select i.id, i.code, i.reason from unnest($1) u(id) join command_inbox i on i.id = u.id")
 
+  private static let stopping = PostgresStatement(
+    """
+    select r.task_id from unnest($1) u(id) join run r on r.task_id = u.id
+      join intent i on i.worker_id = r.worker_id and i.task_id = r.task_id
+    """)
+
   package func checkpoints(of tasks: [UniqueID]) async throws -> [UniqueID: Checkpoint] {
     try await call {
       let rows = try await pool.query(Self.checkpoints, .uuids(tasks))
@@ -17,6 +23,15 @@ extension PostgresStore: DetailReader {
       var checkpoints: [UniqueID: Checkpoint] = [:]
       for row in rows { checkpoints[try row.id(id)] = try columns.read(row) }
       return checkpoints
+    }
+  }
+
+  package func stopping(_ tasks: [UniqueID]) async throws -> [UniqueID] {
+    guard !tasks.isEmpty else { return [] }
+    return try await call {
+      let rows = try await pool.query(Self.stopping, .uuids(tasks))
+      let id = try rows.columns["task_id"]
+      return try rows.map { try $0.id(id) }
     }
   }
 

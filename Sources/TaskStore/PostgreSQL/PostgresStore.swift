@@ -185,6 +185,9 @@ extension MigrationPlan {
   /// Why this program cannot work with the database, and the command that helps.
   fileprivate var need: String {
     if current == 0 { return "the database has no schema of reelhaul yet: 'reelhaul migrate' creates it" }
+    if newerRevision != nil {
+      return "the functions in the database were made by a newer program: upgrade this one"
+    }
     if pending.isEmpty {
       return "the functions in the database differ from those of this program: 'reelhaul migrate' replaces them"
     }

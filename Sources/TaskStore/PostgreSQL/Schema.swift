@@ -16,7 +16,12 @@ package enum Schema {
   package static var version: Int { migrations.last?.number ?? 0 }
 
   package static let routines = Routines(
-    sql: text(rh_routines, rh_routines_length), tables: ["worker", "run", "task", "checkpoint", "lane", "bucket"])
+    sql: text(rh_routines, rh_routines_length), tables: ["worker", "run", "task", "checkpoint", "lane", "bucket"],
+    revision: revision.number)
+
+  /// If the routines change, raise the number and record their new checksum. Otherwise an older program would put its
+  /// routines in their place.
+  package static let revision: (number: Int, checksum: Int64) = (1, 9_043_043_051_746_962_187)
 
   package static func migrator(_ pool: PostgresPool) -> Migrator {
     Migrator(pool, migrations, routines: routines)

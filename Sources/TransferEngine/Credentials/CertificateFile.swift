@@ -12,7 +12,8 @@ package enum CertificateFile {
     } catch {
       throw UnusableFile(description: "\(error)")
     }
-    let count = text.split(separator: "\n").count { $0.hasPrefix("-----BEGIN ") && $0.contains("CERTIFICATE-----") }
+    let lines = text.split(whereSeparator: \.isNewline)
+    let count = lines.count { $0.hasPrefix("-----BEGIN ") && $0.contains("CERTIFICATE-----") }
     guard count > 0 else { throw UnusableFile(description: "\(path) contains no certificate in PEM format") }
     return count
   }

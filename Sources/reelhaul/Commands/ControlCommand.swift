@@ -102,33 +102,30 @@ struct ControlCommand {
       if context.arguments[flag: .waitForEffect] {
         throw Fleet.unconfigured("--wait needs PostgreSQL", .postgres, context.arguments)
       }
-      try await Fleet.send(commands(tasks), context)
+      try await Fleet.send(commands(Self.distinct(tasks)), context)
       return .done
     }
     return try await Fleet.withStore(context) { store in
-      let tasks = try await TaskLookup(store).ids(names)
-      var known: [TaskDocument] = []
-      for task in tasks { known.append(try await check(task, in: store)) }
-      try await Fleet.send(commands(tasks), context)
-      guard context.arguments[flag: .waitForEffect] else { return .done }
-      let before = Dictionary(known.map { ($0.spec.id, $0.sequence) }) { $1 }
-      let hasEffect: @Sendable (TaskDocument) -> Bool = { [action] in
-        action.hasEffect(on: $0, since: before[$0.spec.id] ?? 0)
-      }
-      let last = try await TaskWatch(store, context, isQuiet: true, awaiting: .effect)
-        .run(tasks, known: known, until: hasEffect)
-      if !action.isRemoval, let removed = last.first(where: { !hasEffect($0) }) {
-        throw CommandFailure(.notFound, "task \(removed.spec.id) was removed meanwhile")
-      }
+      let tasks = Self.distinct(try await TaskLookup(store).ids(names))
+      for task in tasks { try await check(task, in: store) }
+      let commands = commands(tasks)
+      try await Fleet.send(commands, context)
+      if context.arguments[flag: .waitForEffect] { try await CommandWait(store, context).run(commands) }
       return .done
     }
+  }
+
+  /// Each task once: a task named twice would refuse the second command.
+  static func distinct(_ tasks: [UniqueID]) -> [UniqueID] {
+    var seen: Set<UniqueID> = []
+    return tasks.filter { seen.insert($0).inserted }
   }
 
   private func commands(_ tasks: [UniqueID]) -> [Command] {
     tasks.map { .control(.init(id: .make(), taskID: $0, action: action, actor: CommandActor.name)) }
   }
 
-  private func check(_ id: UniqueID, in store: any TaskReader) async throws -> TaskDocument {
+  private func check(_ id: UniqueID, in store: any TaskReader) async throws {
     let document = try await TaskLookup(store).get(id)
     var machine = TaskMachine(state: document.state)
     do {
@@ -137,23 +134,6 @@ struct ControlCommand {
       throw CommandFailure(
         .refused, "\(action.name) is not possible: task \(id) is \(document.status)",
         hint: RefusalAdvice.of(action, id, in: document.state))
-    }
-    return document
-  }
-}
-
-extension ControlAction {
-  fileprivate var isRemoval: Bool { if case .remove = self { true } else { false } }
-
-  /// Whether a task shows that the command was carried out. `sequence` is the task's last event before the command.
-  func hasEffect(on document: TaskDocument, since sequence: Int) -> Bool {
-    switch self {
-    case .pause: document.state == .paused || document.state.isFinal
-    // The task may have failed or been paused again since.
-    case .resume, .retry: document.sequence > sequence
-    case .cancel: document.state.isFinal
-    case .remove: false
-    case .prioritize(let priority): document.spec.priority == priority
     }
   }
 }

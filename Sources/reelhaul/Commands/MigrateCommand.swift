@@ -18,7 +18,7 @@ extension Subcommand {
         mount is never taken for an empty disk. If the directory of a root is missing, no root is marked and no topic \
         is created.
         """,
-      options: [.planOnly, .json, .storage] + OptionSpec.producing,
+      options: [.planOnly, .downgrade, .json, .storage] + OptionSpec.producing,
       examples: [
         Example("reelhaul migrate --plan", "Show the plan, and change nothing"),
         Example("reelhaul migrate --plan --json | jq .schema", "The schema's version now and afterwards"),
@@ -35,7 +35,8 @@ extension Subcommand {
       for line in lines { context.output.line(line) }
     }
     let schema = try await Fleet.withPool(context.arguments) { pool in
-      try await SchemaMigration(pool).run(topicPrefix: kafka == nil ? nil : topics.prefix, isDry: isDry)
+      try await SchemaMigration(pool, downgrades: context.arguments[flag: .downgrade])
+        .run(topicPrefix: kafka == nil ? nil : topics.prefix, isDry: isDry)
     }
     say(schema.lines)
     let storages = try prepare(Storage(roots: roots), isDry: isDry)
@@ -79,4 +80,6 @@ extension Subcommand {
 
 extension OptionSpec {
   fileprivate static let planOnly = OptionSpec("plan", .flag, help: "Show what would be done, and change nothing")
+  fileprivate static let downgrade = OptionSpec(
+    "downgrade", .flag, help: "Replace the database's functions even if a newer program has made them")
 }

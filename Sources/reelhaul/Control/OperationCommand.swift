@@ -23,7 +23,7 @@ struct OperationCommand {
       throw UsageError("--all means every task that matches: name no tasks beside it")
     }
     let operation = TaskOperation(
-      id: .make(), action: action, selection: .filter(try filter()), actor: CommandActor.name,
+      id: .make(), action: action, selection: .filter(try OperationFilter(context.arguments)), actor: CommandActor.name,
       createdAt: Timestamp(microseconds: Clocks.realtimeMicroseconds() + 86_400_000_000))
     guard !context.arguments[flag: .dryRun] else {
       return try await Fleet.withStore(context) { try await preview(operation, in: $0) }
@@ -39,19 +39,6 @@ struct OperationCommand {
       await client.close(within: .zero)
       throw error
     }
-  }
-
-  private func filter() throws(UsageError) -> OperationFilter {
-    let arguments = context.arguments
-    var filter = OperationFilter()
-    filter.states = arguments.all(.states).compactMap { TaskStatus(rawValue: $0) }
-    filter.queues = arguments.all(.queues)
-    filter.kinds = arguments.all(.kinds).map(TaskKind.init(rawValue:))
-    filter.hosts = arguments.all(.hosts).map { $0.lowercased() }
-    filter.codes = arguments.all(.codes)
-    filter.labels = arguments.all(.withLabels)
-    filter.text = arguments[.matching]
-    return filter
   }
 
   private func preview(_ operation: TaskOperation, in store: any ControlStore) async throws -> ExitCode {
@@ -111,6 +98,25 @@ struct OperationCommand {
     }
     if let error = operation.error { throw CommandFailure(.failed, error) }
     return operation.state == .done ? .done : .failed
+  }
+}
+
+extension OperationFilter {
+  init(_ arguments: Arguments) throws(UsageError) {
+    self.init()
+    states = arguments.all(.states).compactMap { TaskStatus(rawValue: $0) }
+    queues = arguments.all(.queues)
+    kinds = arguments.all(.kinds).map(TaskKind.init(rawValue:))
+    hosts = arguments.all(.hosts).map { $0.lowercased() }
+    codes = arguments.all(.codes)
+    labels = arguments.all(.withLabels)
+    text = arguments[.matching]
+    // Every task has the empty text. In a script it is a variable that is not set.
+    guard text?.isEmpty != true else {
+      throw UsageError(
+        "\(OptionSpec.matching.spelling) must not be empty",
+        hint: "\(OptionSpec.everything.spelling) without it takes all tasks.")
+    }
   }
 }
 

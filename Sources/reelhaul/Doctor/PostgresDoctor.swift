@@ -39,12 +39,18 @@ struct PostgresDoctor {
     let server = try await pool.query(Self.server)
     let after = Clocks.realtimeMicroseconds()
     let version = try server.only.int64(server.columns["version"])
-    let database =
-      version / 10_000 < PostgresConfiguration.oldestServer
-      ? Finding(
+    let database: Finding
+    if version / 10_000 < PostgresConfiguration.oldestServer {
+      database = Finding(
         "database", .failed, "\(target) is too old",
         advice: "PostgreSQL \(PostgresConfiguration.oldestServer) or newer is needed.")
-      : Finding("database", .ok, "PostgreSQL \(version / 10_000) at \(target)")
+    } else if try server.only.bool(server.columns["takes_no_writes"]) {
+      database = Finding(
+        "database", .failed, "\(target) takes no writes: it is a standby, or read-only",
+        advice: "Name the primary server in REELHAUL_POSTGRES, or set default_transaction_read_only = off.")
+    } else {
+      database = Finding("database", .ok, "PostgreSQL \(version / 10_000) at \(target)")
+    }
     let clock = clock(try server.only.int64(server.columns["clock"]) - (before + after) / 2)
     let findings = [database] + (try settings(server)) + [clock]
     let schema = try await schema(pool)
@@ -97,13 +103,14 @@ struct PostgresDoctor {
       let count = plan.pending.count
       let what =
         switch count {
+        case _ where plan.newerRevision != nil: "its functions were made by a newer program"
         case 0: "its functions are not this program's"
         case 1: "1 migration is pending"
         default: "\(count) migrations are pending"
         }
       return Finding(
         "schema", .failed, what,
-        advice: "'reelhaul migrate' brings it up to date.")
+        advice: plan.newerRevision == nil ? "'reelhaul migrate' brings it up to date." : "Upgrade this program.")
     } catch let failure as CommandFailure {
       return Finding("schema", .failed, failure.message, advice: failure.hint)
     } catch let error as MigrationError {
@@ -117,6 +124,7 @@ struct PostgresDoctor {
            (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS clock,
            current_setting('fsync') AS fsync, current_setting('full_page_writes') AS full_page_writes,
            current_setting('autovacuum') AS autovacuum, a.sessions,
+           pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean AS takes_no_writes,
            current_setting('max_connections')::bigint AS max_connections, a.long, a.seconds
       FROM (SELECT count(*) sessions, count(*) FILTER (WHERE is_long) long,
                    coalesce(max(extract(epoch FROM age)) FILTER (WHERE is_long), 0)::bigint seconds

@@ -7,9 +7,12 @@ struct SchemaMigration {
   private let store: PostgresStore
   private let pool: PostgresPool
 
-  init(_ pool: PostgresPool) {
+  /// `downgrades`: whether functions of a newer program are replaced.
+  init(_ pool: PostgresPool, downgrades: Bool = false) {
     self.pool = pool
-    migrator = Schema.migrator(pool)
+    var migrator = Schema.migrator(pool)
+    migrator.replacesNewerRoutines = downgrades
+    self.migrator = migrator
     store = PostgresStore(pool: pool)
   }
 
@@ -33,6 +36,7 @@ struct SchemaMigration {
   @discardableResult
   func run(topicPrefix: String?, isDry: Bool = false) async throws -> SchemaReport {
     let plan = try await plan()
+    try migrator.check(plan)
     if let topicPrefix, plan.current > 0 { try await check(topicPrefix) }
     let result = try await isDry ? MigrationResult(plan) : migrator.apply()
     if let topicPrefix, !isDry { try await store.bind(topicPrefix: topicPrefix) }

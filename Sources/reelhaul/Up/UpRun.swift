@@ -25,6 +25,9 @@ struct UpRun {
   private let stop = StopSignal(hangup: true)
 
   init(_ context: Context) {
+    var context = context
+    // Ctrl-C also ends the reader of a pipe (`up | tee log`). The fleet must still be stopped in order.
+    context.console.output.endsOnFailure = false
     self.context = context
     announcer = Announcer(context.console)
   }

@@ -15,16 +15,11 @@ struct TaskWatch {
   private let store: any TaskReader & FleetReader
   private let context: Context
   private let isQuiet: Bool
-  private let awaited: WatchEnd.Awaited
 
-  init(
-    _ store: any TaskReader & FleetReader, _ context: Context, isQuiet: Bool = false,
-    awaiting awaited: WatchEnd.Awaited = .end
-  ) {
+  init(_ store: any TaskReader & FleetReader, _ context: Context, isQuiet: Bool = false) {
     self.store = store
     self.context = context
     self.isQuiet = isQuiet
-    self.awaited = awaited
   }
 
   /// Follows `ids` until all meet the condition or are removed. Returns their last documents in order. `known` are
@@ -33,7 +28,7 @@ struct TaskWatch {
     _ ids: [UniqueID], known: [TaskDocument] = [], until isEnough: @Sendable (TaskDocument) -> Bool
   ) async throws -> [TaskDocument] {
     let held = Lock<Set<UniqueID>>([])
-    await tellOfInterrupt(ids, held)
+    await Self.tellOfInterrupt(context) { WatchEnd.sentence(ids, held: held.withLock { $0 }, awaited: .end) }
     var display = makeDisplay()
     var tasks = NamedTasks(ids, known: known)
     var told: Set<String> = []
@@ -43,13 +38,9 @@ struct TaskWatch {
       display.show(tasks.documents)
       if !isQuiet { for task in removed { display.say("\(task.title) was removed.") } }
       if tasks.areAll(isEnough) { return tasks.documents }
-      var obstacles: [String] = []
-      // Not if an effect is awaited: then a command is on its way that may let the tasks continue.
-      if awaited == .end {
-        let holds = try await holds(tasks.existing)
-        held.withLock { $0 = Set(holds.map(\.task)) }
-        obstacles = holds.map(\.sentence)
-      }
+      let holds = try await holds(tasks.existing)
+      held.withLock { $0 = Set(holds.map(\.task)) }
+      var obstacles = holds.map(\.sentence)
       if BootInstant.now - start > Self.patience { obstacles += try await obstacle(tasks).map { [$0] } ?? [] }
       for obstacle in obstacles where told.insert(obstacle).inserted { display.say(obstacle) }
       try await Task.sleep(for: Self.interval)
@@ -72,17 +63,17 @@ struct TaskWatch {
     return try await WaitReason.of([first], in: store)[first.spec.id].map { "\(first.title) waits \($0)." }
   }
 
-  private static let unseen = """
+  static let unseen = """
     Kafka has the command, but no worker has taken it yet: see 'reelhaul workers'. After a worker has joined, ended or died, \
     the commands are assigned again. This takes seconds, and up to about 15 seconds after a death.
     """
 
   /// An interrupt ends this process, not the tasks.
-  private func tellOfInterrupt(_ ids: [UniqueID], _ held: Lock<Set<UniqueID>>) async {
+  static func tellOfInterrupt(_ context: Context, _ sentence: @escaping @Sendable () -> String) async {
     let stop = StopSignal()
-    stop.onStop { [context, awaited] in
+    stop.onStop {
       if context.terminal.isInteractive { context.error.line() }
-      context.note(WatchEnd.sentence(ids, held: held.withLock { $0 }, awaited: awaited))
+      context.note(sentence())
       stop.end()
     }
     await stop.isListening()
