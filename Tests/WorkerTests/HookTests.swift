@@ -101,6 +101,25 @@ import TransferEngine
     await receiver.stop()
   }
 
+  @Test("the status of an answer counts, although its body is broken") func brokenBody() async throws {
+    let origin = try OriginServer()
+    let sender = try Self.sender()
+    func send(_ path: String) async -> HookOutcome {
+      await sender.send(HookMessage(url: origin.url(path), id: "1", body: Array("{}".utf8)))
+    }
+    origin.always("/ok", .answer(200, body: "no chunk"), .header("Transfer-Encoding", "chunked"))
+    origin.always("/gone", .answer(410, body: "no chunk"), .header("Transfer-Encoding", "chunked"))
+    origin.always("/nothing", .cut(after: nil))
+    #expect(await send("/ok") == .delivered)
+    #expect(await send("/gone") == .refused("the receiver answered 410 Gone"))
+    guard case .failed = await send("/nothing") else {
+      Issue.record("an answer that never came counts")
+      return
+    }
+    await sender.close()
+    origin.close()
+  }
+
   @Test("410 ends an event at once, and the next one is posted") func gone() async throws {
     let receiver = try await HookReceiver { post, _ in HTTPResponse(post.sequence == 1 ? 410 : 200) }
     let sender = try Self.sender()
