@@ -158,6 +158,36 @@ import TransferEngine
     await quick.stop()
   }
 
+  /// Posts to hosts whose names begin with `hanging` do not return until `release`.
+  private final class HangingSender: HookSending {
+    private let isReleased = Lock(false)
+    private let posted = Lock<[String]>([])
+
+    func posts(to host: String) -> Int { posted.withLock { $0.count { $0.hasPrefix("http://\(host)") } } }
+
+    func release() { isReleased.withLock { $0 = true } }
+
+    func send(_ message: HookMessage) async -> HookOutcome {
+      posted.withLock { $0.append(message.url) }
+      while message.url.hasPrefix("http://hanging"), !isReleased.withLock({ $0 }), !Task.isCancelled {
+        try? await Task.sleep(for: .milliseconds(20))
+      }
+      return .delivered
+    }
+  }
+
+  @Test("many receivers that do not answer hold up no other") func manyAreSlow() async throws {
+    let sender = HangingSender()
+    let bench = try WorkerBench(hooks: sender)
+    try await bench.run {
+      bench.submit((0..<40).map { Self.task("http://hanging-\($0 % 4).example/") })
+      try await eventually("they take the places that they can have") { sender.posts(to: "hanging") >= 12 }
+      bench.submit([Self.task("http://quick.example/")])
+      try await eventually("the other is told") { sender.posts(to: "quick") == 3 }
+      sender.release()
+    }
+  }
+
   @Test(
     "addresses that are not permitted are not reached, neither directly nor by a redirect, nor are wrong certificates")
   func rules() async throws {
