@@ -1,5 +1,6 @@
 import HTTPServer
 import MemoryTaskStore
+import ReelhaulKafka
 import ReelhaulSystem
 import TaskCore
 import TaskStore
@@ -118,6 +119,28 @@ import TransferEngine
     }
     await sender.close()
     origin.close()
+  }
+
+  @Test("the events of a task that was removed before they were published are posted, and so is its removal")
+  func removed() async throws {
+    let receiver = try await HookReceiver()
+    let sender = try Self.sender()
+    let bench = try WorkerBench(hooks: sender)
+    let spec = Self.task("http://127.0.0.1:\(receiver.port)/")
+    bench.sink.refuse(KafkaError(code: .timedOut, message: "nobody answers"))
+    try await bench.run {
+      bench.submit([spec])
+      try await eventually("the task is over") { try await bench.state(spec.id) == .succeeded }
+      bench.control(.remove, spec.id)
+      try await eventually("the task is removed") { try await bench.state(spec.id) == nil }
+      bench.sink.refuse(nil)
+      try await eventually("all is posted") { receiver.posts.last?.sequence == 4 }
+    }
+    let kinds = ["submitted", "started", "succeeded", "removed"]
+    #expect(receiver.posts.map(\.type) == kinds.map { "reelhaul.task.\($0)" })
+    #expect(receiver.posts.map(\.sequence) == [1, 2, 3, 4])
+    await sender.close()
+    await receiver.stop()
   }
 
   @Test("410 ends an event at once, and the next one is posted") func gone() async throws {
