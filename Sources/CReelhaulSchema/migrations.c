@@ -48,6 +48,10 @@ static const char hooks[] = {
 #embed "migrations/0012_hooks.sql"
 };
 
+static const char hook_hosts[] = {
+#embed "migrations/0013_hook_hosts.sql"
+};
+
 static const rh_migration migrations[] = {
     {1, "schema", tables, sizeof tables},
     {2, "envelope", envelope, sizeof envelope},
@@ -61,6 +65,7 @@ static const rh_migration migrations[] = {
     {10, "operations", operations, sizeof operations},
     {11, "tokens", tokens, sizeof tokens},
     {12, "hooks", hooks, sizeof hooks},
+    {13, "hook_hosts", hook_hosts, sizeof hook_hosts},
 };
 const rh_migration *const rh_migrations = migrations;
 const size_t rh_migration_count = sizeof migrations / sizeof migrations[0];

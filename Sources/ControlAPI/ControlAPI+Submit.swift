@@ -59,9 +59,12 @@ extension ControlAPI {
     try await send([command])
     var outcome: String?
     if case .applied(let end) = waiting,
-      try await Waiting.poll(until: end, on: loop, { try await shown.value(spec.id) }) != nil
+      let stored = try await Waiting.poll(until: end, on: loop, { try await shown.value(spec.id) })
     {
-      outcome = isKnown ? "duplicate" : "applied"
+      // Another server may have got the id with another body meanwhile.
+      let isSame = stored.task.spec.differences(from: spec).isEmpty
+      if id != nil, !isSame { throw IdempotencyKeys.reused }
+      outcome = isKnown || !isSame ? "duplicate" : "applied"
     }
     return HTTPResponse(
       outcome == nil ? 202 : 200, headers: ["Location": "/v1/tasks/\(spec.id)"], type: Self.json,
@@ -109,7 +112,6 @@ extension ControlAPI {
   private func submitMany(_ call: Route.Call) async throws -> HTTPResponse {
     let waiting = Waiting(call.query)
     let key = try IdempotencyKeys.key(of: call.request)
-    if let key { try keys.claim(IdempotencyKeys.id("\(key) lines", of: call.principal), body: call.request.body) }
     var lines = try Self.read(call.request.body, key: key, call)
     guard !lines.isEmpty else { throw HTTPError(422, "the body has no lines") }
     let places = lines.indices.filter { if case .success = lines[$0].command { true } else { false } }
@@ -120,9 +122,17 @@ extension ControlAPI {
     }
     let sent = lines.compactMap { try? $0.command.get() }
     if !sent.isEmpty {
+      if let key {
+        // First the store, as for one task. A body without a right line leaves its key free.
+        guard try await others(among: sent).isEmpty else { throw IdempotencyKeys.reused }
+        try keys.claim(IdempotencyKeys.id("\(key) lines", of: call.principal), body: call.request.body)
+      }
       let before = waiting == .sent ? [] : try await present(sent)
       try await send(sent)
-      if case .applied(let end) = waiting { try await settle(&lines, known: before, until: end) }
+      if case .applied(let end) = waiting {
+        try await settle(&lines, known: before, until: end)
+        if key != nil { refuse(try await others(among: sent), in: &lines) }
+      }
     }
     let isSettled = lines.allSatisfy { line in
       if line.outcome != nil { true } else if case .failure = line.command { true } else { false }
@@ -156,6 +166,30 @@ extension ControlAPI {
       lines.append(Line(number: index + 1, command: command))
     }
     return lines
+  }
+
+  /// The ids of submitted tasks under which the store has another task.
+  private func others(among commands: [Command]) async throws -> Set<UniqueID> {
+    let specs = commands.compactMap { if case .submit(let spec) = $0 { spec } else { nil } }
+    var (others, same) = (Set<UniqueID>(), Set<UniqueID>())
+    for start in stride(from: 0, to: specs.count, by: 500) {
+      let part = specs[start..<min(start + 500, specs.count)]
+      let stored = try await store.tasks(part.map(\.id))
+      for spec in part {
+        guard let task = stored[spec.id] else { continue }
+        if task.spec.differences(from: spec).isEmpty { same.insert(spec.id) } else { others.insert(spec.id) }
+      }
+    }
+    // Of two lines with one id, one is the task.
+    return others.subtracting(same)
+  }
+
+  /// Another server got the key with another body meanwhile, and these tasks are of that one.
+  private func refuse(_ others: Set<UniqueID>, in lines: inout [Line]) {
+    for place in lines.indices {
+      guard case .success(.submit(let spec)) = lines[place].command, others.contains(spec.id) else { continue }
+      lines[place].command = .failure(Rejection(.invalidField, IdempotencyKeys.reused.message))
+    }
   }
 
   /// The tasks of these commands that exist.

@@ -33,8 +33,9 @@ final class IdempotencyKeys: Sendable {
 
   /// The id of the task that a principal's key stands for.
   static func id(_ key: String, of principal: Principal) -> UniqueID {
-    // Keys of different tokens do not meet. Where none is needed, all keys are one principal's.
-    let owner = principal.token == nil ? "" : "\(principal.actor)\u{0}"
+    // Keys of different tokens do not meet, and nobody can compute, and take, the ids of another token's keys. Where none
+    // is needed, all keys are one principal's.
+    let owner = principal.account.map { "\($0)\u{0}" } ?? ""
     return UniqueID(derivedFrom: "reelhaul idempotency \(owner)\(key)")
   }
 

@@ -25,20 +25,24 @@ extension MemoryState {
     }
   }
 
-  mutating func claimHooks(_ worker: WorkerID, limit: Int, perHost: Int, except busy: Set<String>) -> [HookDelivery] {
+  mutating func claimHooks(
+    _ worker: WorkerID, limit: Int, perHost: Int, besides underWay: [String: Int]
+  ) -> [HookDelivery] {
     guard let owner = workers[worker], !owner.isDead, owner.leaseUntil > now else { return [] }
     var tasks: Set<UniqueID> = []
-    var hosts: [String: Int] = [:]
+    var hosts = underWay
     let first = hooks.indices.filter { hooks[$0].isOpen && tasks.insert(hooks[$0].delivery.event.taskID).inserted }
     let due = first.filter { index in
       let hook = hooks[index]
       return hook.delivery.runAt <= now && hook.claimedUntil.map { $0 < now } ?? true
-        && !busy.contains(hook.delivery.event.host)
-    }.sorted { hooks[$0].delivery.runAt < hooks[$1].delivery.runAt }.filter { index in
+    }.sorted { hooks[$0].delivery.runAt < hooks[$1].delivery.runAt }
+    let places = due.map { index -> (index: Int, place: Int) in
       hosts[hooks[index].delivery.event.host, default: 0] += 1
-      return hosts[hooks[index].delivery.event.host, default: 0] <= perHost
+      return (index, hosts[hooks[index].delivery.event.host, default: 0])
     }
-    return due.prefix(limit).map { index in
+    // Chance decides among equals, as in PostgreSQL.
+    let chosen = places.filter { $0.place <= perHost }.shuffled().sorted { $0.place < $1.place }
+    return chosen.prefix(limit).map { index, _ in
       hooks[index].delivery.attempt += 1
       hooks[index].claimedUntil = now.advanced(bySeconds: 60)
       return hooks[index].delivery
@@ -83,9 +87,9 @@ extension MemoryStore {
   package func addHooks(_ events: [HookEvent]) async throws { transaction { $0.addHooks(events) } }
 
   package func claimHooks(
-    _ worker: WorkerID, limit: Int, perHost: Int, except busy: Set<String>
+    _ worker: WorkerID, limit: Int, perHost: Int, besides underWay: [String: Int]
   ) async throws -> [HookDelivery] {
-    transaction { $0.claimHooks(worker, limit: limit, perHost: perHost, except: busy) }
+    transaction { $0.claimHooks(worker, limit: limit, perHost: perHost, besides: underWay) }
   }
 
   package func finishHook(_ task: UniqueID, sequence: Int) async throws {

@@ -23,7 +23,10 @@ extension MemoryState {
   func pendingEvents(limit: Int, excluding excluded: Set<Int64>) -> PendingEvents {
     var pending = PendingEvents()
     pending.batches = Array(outbox.lazy.filter { !excluded.contains($0.row) }.prefix(limit))
-    for (task, _) in pending.batches.lazy.flatMap(\.events) { pending.tasks[task] = document(task) }
+    for (task, _) in pending.batches.lazy.flatMap(\.events) {
+      pending.tasks[task] = document(task)
+      pending.removed[task] = removedSpecs[task]
+    }
     return pending
   }
 

@@ -41,6 +41,8 @@ struct MemoryState {
   /// The ids of removed tasks, and whether these had succeeded. A submit that is delivered again does not create them
   /// again.
   var removed: [UniqueID: Bool] = [:]
+  /// The specifications of removed tasks.
+  var removedSpecs: [UniqueID: TaskSpec] = [:]
   /// The answers to control commands.
   var inbox: [UniqueID: CommandOutcome] = [:]
   var workers: [WorkerID: Worker] = [:]
@@ -94,7 +96,10 @@ struct MemoryState {
       tasks[id]?.spec.priority = priority
       if case .ready = tasks[id]?.place { append(id) }
     case .satisfyDependents: satisfy(after: id)
-    case .delete: removed[id] = tasks.removeValue(forKey: id)?.machine.state == .succeeded
+    case .delete:
+      let task = tasks.removeValue(forKey: id)
+      removed[id] = task?.machine.state == .succeeded
+      removedSpecs[id] = task?.spec
     case .publish(let kind): publish(kind, id)
     }
   }

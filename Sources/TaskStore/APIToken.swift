@@ -38,12 +38,14 @@ package struct APIToken: Hashable, Sendable {
   package var createdAt: Timestamp
   package var expiresAt: Timestamp?
   package var lastUsedAt: Timestamp?
-  /// Whether a browser holds it, which was signed in with another token. It ends with that one.
-  package var isSession: Bool
+  /// The token with which a browser was signed in that holds this one; nil if it is no session. It ends with that one.
+  package var parent: UniqueID?
+
+  package var isSession: Bool { parent != nil }
 
   package init(
     id: UniqueID, name: String, scope: TokenScope, queues: Set<String>? = nil, createdAt: Timestamp,
-    expiresAt: Timestamp? = nil, lastUsedAt: Timestamp? = nil, isSession: Bool = false
+    expiresAt: Timestamp? = nil, lastUsedAt: Timestamp? = nil, parent: UniqueID? = nil
   ) {
     self.id = id
     self.name = name
@@ -52,7 +54,7 @@ package struct APIToken: Hashable, Sendable {
     self.createdAt = createdAt
     self.expiresAt = expiresAt
     self.lastUsedAt = lastUsedAt
-    self.isSession = isSession
+    self.parent = parent
   }
 }
 

@@ -54,9 +54,13 @@ package struct HookDelivery: Hashable, Sendable {
 package protocol HookStore: Sendable {
   /// Events that are already there are left as they are.
   func addHooks(_ events: [HookEvent]) async throws
-  /// Takes up to `limit` deliveries for 60 seconds: the first of each task, at most `perHost` to a host, none to the
-  /// `busy` hosts; nothing where the worker's lease is over.
-  func claimHooks(_ worker: WorkerID, limit: Int, perHost: Int, except busy: Set<String>) async throws -> [HookDelivery]
+  /// Takes up to `limit` deliveries for 60 seconds: the first of each task; nothing where the worker's lease is over.
+  ///
+  /// `underWay` has the worker's deliveries so far, by host. With those, a host gets at most `perHost`, and hosts with
+  /// fewer come first.
+  func claimHooks(
+    _ worker: WorkerID, limit: Int, perHost: Int, besides underWay: [String: Int]
+  ) async throws -> [HookDelivery]
   /// It is delivered.
   func finishHook(_ task: UniqueID, sequence: Int) async throws
   /// Lets it, and the later ones of its task, be claimed again after `delay`. `error` is kept for people to read.

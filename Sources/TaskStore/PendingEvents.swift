@@ -27,6 +27,8 @@ package struct PendingEvents: Sendable {
   package var batches: [OutboxBatch]
   /// The tasks of the events, as they were when the batches were read or later. Removed tasks are missing.
   package var tasks: [UniqueID: TaskDocument]
+  /// The specifications of removed tasks, at least of those with a web hook.
+  package var removed: [UniqueID: TaskSpec] = [:]
   /// Whether the last batch has only the first events of its row.
   private var isCut = false
   /// Whether more events wait than the store returns at once, whatever the limit of rows.

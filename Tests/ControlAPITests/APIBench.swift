@@ -17,9 +17,11 @@ struct APIBench: Sendable {
   let sent: Lock<[Command]>
   let api: ControlAPI
 
+  /// `ahead` makes commands that another server has sent just before these.
   init(
     store: PostgresStore, pool: PostgresPool, loop: EventLoop, settings: ControlAPI.Settings = ControlAPI.Settings(),
-    deadLetters: (any DeadLetterSource)? = DeadLetterTests.Letters(letters: [])
+    deadLetters: (any DeadLetterSource)? = DeadLetterTests.Letters(letters: []),
+    ahead: @escaping @Sendable ([Command]) -> [Command] = { _ in [] }
   ) {
     (self.store, self.pool, self.loop) = (store, pool, loop)
     let sent = Lock<[Command]>([])
@@ -28,7 +30,7 @@ struct APIBench: Sendable {
       store: store,
       send: { commands in
         sent.withLock { $0 += commands }
-        _ = try await store.apply(commands)
+        _ = try await store.apply(ahead(commands) + commands)
       }, loop: loop, version: "1.2.3", settings: settings, deadLetters: deadLetters)
   }
 

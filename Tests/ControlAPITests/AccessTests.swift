@@ -2,6 +2,7 @@ import HTTPServer
 import ReelhaulSystem
 import TaskCore
 import TaskStore
+import TestKit
 import Testing
 
 @testable import ControlAPI
@@ -56,6 +57,80 @@ import Testing
     for number in 0..<1000 { _ = limit.admit("\(number)", at: start + .seconds(6)) }
     // Those with the most to wait for are not forgotten because others come.
     #expect(limit.wait("a", at: start + .seconds(6)) != nil)
+  }
+
+  @Test("what is taken back is not counted") func takenBack() {
+    var limit = RateLimit<String>(every: .seconds(6), burst: 2)
+    let start = BootInstant(nanoseconds: 1_000_000_000_000)
+    for _ in 0..<10 {
+      #expect(limit.admit("a", at: start) == nil)
+      limit.takeBack("a")
+    }
+    #expect(limit.admit("a", at: start) == nil && limit.admit("a", at: start) == nil)
+    #expect(limit.admit("a", at: start) != nil)
+  }
+
+  /// Answers once it is open, and counts how often it was asked.
+  private final class SlowTokens: TokenStore {
+    let right: Set<[UInt8]>
+    let asked = Lock(0)
+    private let isOpen = Lock(false)
+
+    init(right: [TokenSecret] = []) { self.right = Set(right.map(\.hash)) }
+
+    func open() { isOpen.withLock { $0 = true } }
+
+    func token(hash: [UInt8]) async throws -> APIToken? {
+      asked.withLock { $0 += 1 }
+      while !isOpen.withLock({ $0 }) { try await Task.sleep(for: .milliseconds(5)) }
+      guard right.contains(hash) else { return nil }
+      return APIToken(id: .make(), name: "a", scope: .read, createdAt: Timestamp(microseconds: 0))
+    }
+
+    func createToken(_ token: NewToken) async throws -> APIToken? { nil }
+    func createSession(of parent: UniqueID, hash: [UInt8], lifetime: Duration) async throws -> APIToken? { nil }
+    func tokens() async throws -> [APIToken] { [] }
+    func revokeToken(_ nameOrID: String) async throws -> APIToken? { nil }
+    func endSession(_ id: UniqueID) async throws {}
+  }
+
+  @Test("of many wrong tokens at once, only as many are looked up as an address may send") func wrongAtOnce()
+    async throws
+  {
+    let tokens = SlowTokens()
+    let authenticator = Authenticator(tokens, wrongTokens: 10)
+    let refused = Lock(0)
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      defer { tokens.open() }
+      for _ in 0..<150 {
+        group.addTask {
+          let answer = try await authenticator.answer(TokenSecret().text, isSession: false, address: "a")
+          if case .tooMany = answer { refused.withLock { $0 += 1 } }
+        }
+      }
+      try await eventually("all are refused or looked up") {
+        refused.withLock { $0 } + tokens.asked.withLock { $0 } == 150
+      }
+      tokens.open()
+      try await group.waitForAll()
+    }
+    // Time may allow some more.
+    let asked = tokens.asked.withLock { $0 }
+    #expect(10..<50 ~= asked)
+  }
+
+  @Test("right tokens use up nothing, at once and one after the other") func rightTokens() async throws {
+    let secrets = (0..<30).map { _ in TokenSecret() }
+    let tokens = SlowTokens(right: secrets)
+    let authenticator = Authenticator(tokens, wrongTokens: 10)
+    @Sendable func isRight(_ secret: TokenSecret) async throws -> Bool {
+      let answer = try await authenticator.answer(secret.text, isSession: false, address: "a")
+      return if case .principal = answer { true } else { false }
+    }
+    let together = (0..<50).map { _ in Task { try await isRight(secrets[0]) } }
+    tokens.open()
+    for task in together { #expect(try await task.value) }
+    for secret in secrets { #expect(try await isRight(secret)) }
   }
 
   @Test("a secret is random, is read only in its form, and is told by its SHA-256") func secrets() {

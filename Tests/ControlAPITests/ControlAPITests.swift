@@ -51,6 +51,52 @@ import Testing
     }
   }
 
+  @Test("a key is refused with another body at another server, too") func keyElsewhere() async throws {
+    try await APIBench.run { bench in
+      let other = APIBench(store: bench.store, pool: bench.pool, loop: bench.loop)
+      let (body, wrong) = (#"{"kind": "noop", "source": "noop://a/"}"#, #"{"kind": "noop", "source": "noop://b/"}"#)
+      for type in ["application/json", "application/x-ndjson"] {
+        let key = ["Idempotency-Key": type]
+        let first = await bench.ask("POST", "/v1/tasks", body, key, type: type)
+        let refused = await other.ask("POST", "/v1/tasks?wait=applied", wrong, key, type: type)
+        #expect(refused.status == 422 && refused.body.contains("idempotency_key_reused"), "\(type) \(refused)")
+        let again = await other.ask("POST", "/v1/tasks", body, key, type: type)
+        #expect(first.status == 202 && again.status == 202 && again.body == first.body, "\(type)")
+      }
+      #expect(other.sent.withLock { $0.count } == 2)
+    }
+  }
+
+  @Test("of two bodies with one key at two servers at once, the one that is not applied is refused")
+  func keyAtOnce() async throws {
+    try await APIBench.run { bench in
+      let late = APIBench(
+        store: bench.store, pool: bench.pool, loop: bench.loop,
+        ahead: { commands in
+          commands.compactMap { command -> Command? in
+            guard case .submit(var spec) = command else { return nil }
+            spec.source = "noop://b/"
+            return .submit(spec)
+          }
+        })
+      let body = #"{"kind": "noop", "source": "noop://a/"}"#
+      let one = await late.ask("POST", "/v1/tasks?wait=applied", body, ["Idempotency-Key": "a"])
+      #expect(one.status == 422 && one.body.contains("idempotency_key_reused"), "\(one)")
+      let many = await late.ask(
+        "POST", "/v1/tasks?wait=applied", body, ["Idempotency-Key": "b"], type: "application/x-ndjson")
+      #expect(many.body.contains("used with another body") && !many.body.contains("applied"), "\(many)")
+    }
+  }
+
+  @Test("lines of which none is right leave their key free") func keyOfNothing() async throws {
+    try await APIBench.run { bench in
+      let (key, type) = (["Idempotency-Key": "a"], "application/x-ndjson")
+      let wrong = await bench.ask("POST", "/v1/tasks", #"{"kind": "noop", "sorce": "noop://a/"}"#, key, type: type)
+      let right = await bench.ask("POST", "/v1/tasks", #"{"kind": "noop", "source": "noop://a/"}"#, key, type: type)
+      #expect(wrong.status == 422 && right.status == 202)
+    }
+  }
+
   @Test("of many lines, the right ones are submitted and the wrong ones are named") func many() async throws {
     try await APIBench.run { bench in
       let lines = """

@@ -182,6 +182,31 @@ import Testing
     }
   }
 
+  @Test("nobody can take the ids of another token's keys, which its sessions share and a token of its name does not")
+  func keys() async throws {
+    try await APIBench.run(Self.required) { bench in
+      let (ci, other) = (try await bench.token(.write, name: "ci"), try await bench.token(.write, queues: ["q"]))
+      // What follows from all that others know.
+      let taken = UniqueID(derivedFrom: "reelhaul idempotency ci\u{0}order-2 line 1")
+      let task = #"{"id": "\#(taken)", "kind": "noop", "source": "noop://a/", "queue": "q"}"#
+      #expect(await bench.ask(as: other, "POST", "/v1/tasks", task).status == 202)
+      func submit(_ headers: [String: String]) async -> (status: Int, body: String, headers: HTTPFields) {
+        let key = headers.merging(["Idempotency-Key": "order-2"]) { $1 }
+        return await bench.ask("POST", "/v1/tasks", Self.task, key, type: "application/x-ndjson")
+      }
+      let first = await submit(["Authorization": "Bearer \(ci)"])
+      #expect(first.status == 202 && !first.body.contains("\(taken)"))
+      let signedIn = await bench.ask("POST", "/v1/session", #"{"token": "\#(ci)"}"#)
+      let cookie = String(try #require(signedIn.headers["set-cookie"]).prefix { $0 != ";" })
+      #expect(await submit(["Cookie": cookie, "Sec-Fetch-Site": "same-origin"]).body == first.body)
+      _ = try await bench.store.revokeToken("ci")
+      let successor = try await bench.token(.write, name: "ci")
+      let next = await submit(["Authorization": "Bearer \(successor)"])
+      #expect(next.status == 202 && next.body != first.body)
+      #expect(try await bench.store.counts() == [.queued: 3])
+    }
+  }
+
   @Test("wrong tokens from one address are soon refused unread, and do not lock out who holds a right one")
   func guessing() async throws {
     try await APIBench.run(Self.required) { bench in

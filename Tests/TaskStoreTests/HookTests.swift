@@ -12,9 +12,10 @@ import Testing
   }
 
   private static func claim(
-    _ fixture: StoreFixture, _ worker: WorkerID, limit: Int = 10, perHost: Int = 10, except busy: Set<String> = []
+    _ fixture: StoreFixture, _ worker: WorkerID, limit: Int = 10, perHost: Int = 10,
+    besides underWay: [String: Int] = [:]
   ) async throws -> [String] {
-    try await fixture.store.claimHooks(worker, limit: limit, perHost: perHost, except: busy)
+    try await fixture.store.claimHooks(worker, limit: limit, perHost: perHost, besides: underWay)
       .map { "\($0.event.taskID) \($0.event.sequence)" }.sorted()
   }
 
@@ -29,7 +30,7 @@ import Testing
       #expect(try await Self.claim(fixture, worker) == ["\(a) 1", "\(b) 5"].sorted())
       #expect(try await Self.claim(fixture, other) == [])
       try await fixture.store.finishHook(a, sequence: 1)
-      let next = try await fixture.store.claimHooks(other, limit: 10, perHost: 10, except: [])
+      let next = try await fixture.store.claimHooks(other, limit: 10, perHost: 10, besides: [:])
       #expect(next.map(\.event) == [events[1]] && next.first?.attempt == 1)
       #expect(try await fixture.store.undeliveredHooks(of: a).map(\.event.sequence) == [2])
       try await fixture.store.finishHook(a, sequence: 2)
@@ -38,7 +39,7 @@ import Testing
     }
   }
 
-  @Test("a host gets only so many at a time, a busy one none, and a dead worker none", arguments: StoreKind.allCases)
+  @Test("a host gets only so many at a time, and a dead worker none", arguments: StoreKind.allCases)
   func hosts(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
       let (worker, dead) = (try await fixture.worker(), try await fixture.worker())
@@ -46,10 +47,25 @@ import Testing
       try await fixture.store.addHooks(tasks.map { Self.event($0, 1) } + [Self.event(.random(), 1, host: "b.example")])
       try await fixture.expireLease(dead)
       #expect(try await Self.claim(fixture, dead) == [])
-      #expect(try await Self.claim(fixture, worker, except: ["a.example", "b.example"]) == [])
-      #expect(try await Self.claim(fixture, worker, perHost: 2).count == 3)
+      #expect(try await Self.claim(fixture, worker, perHost: 2, besides: ["a.example": 2, "b.example": 3]) == [])
+      #expect(try await Self.claim(fixture, worker, perHost: 3, besides: ["a.example": 1]).count == 3)
       #expect(try await Self.claim(fixture, worker, limit: 1).count == 1)
       #expect(try await Self.claim(fixture, worker).count == 2)
+    }
+  }
+
+  @Test("hosts with fewer deliveries under way come first, however long others wait", arguments: StoreKind.allCases)
+  func sharing(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let worker = try await fixture.worker()
+      let quick = UniqueID.random()
+      for _ in 0..<4 { try await fixture.store.addHooks((0..<50).map { _ in Self.event(.random(), 1) }) }
+      try await fixture.store.addHooks([Self.event(.random(), 1, host: "b.example")])
+      try await fixture.store.addHooks([Self.event(quick, 1, host: "c.example")])
+      let underWay = ["a.example": 3, "b.example": 1]
+      #expect(try await Self.claim(fixture, worker, limit: 1, perHost: 4, besides: underWay) == ["\(quick) 1"])
+      let rest = try await fixture.store.claimHooks(worker, limit: 10, perHost: 4, besides: underWay)
+      #expect(rest.map(\.event.host).sorted() == ["a.example", "b.example"])
     }
   }
 

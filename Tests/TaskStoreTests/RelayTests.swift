@@ -25,6 +25,26 @@ import Testing
     }
   }
 
+  @Test("events of removed tasks have the specification, for the web hook", arguments: StoreKind.allCases)
+  func removedTasksHaveTheirSpecification(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      var own = TaskSpec.noop(notBefore: .later)
+      own.notify = "https://a.example/hook"
+      let ofQueue = TaskSpec.noop(queue: "films")
+      try await fixture.store.setQueueHook("films", to: "https://b.example/hook")
+      for spec in [own, ofQueue] {
+        try await fixture.submit(spec)
+        try await fixture.control(.remove, spec.id)
+      }
+      let all = try await fixture.store.pendingEvents(limit: 100)
+      #expect(all.batches.map(\.kind) == [.submitted, .removed, .submitted, .removed])
+      #expect(all.removed[own.id]?.notify == own.notify && all.removed[ofQueue.id]?.queue == "films")
+      // The row of the removal is not among those that are read.
+      let first = try await fixture.store.pendingEvents(limit: 1)
+      #expect(first.batches.map(\.kind) == [.submitted] && first.removed[own.id]?.notify == own.notify)
+    }
+  }
+
   @Test("events that are being published are not read again", arguments: StoreKind.allCases)
   func eventsBeingPublishedAreNotReadAgain(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in

@@ -1,5 +1,6 @@
 import HTTPServer
 import MemoryTaskStore
+import ReelhaulKafka
 import ReelhaulSystem
 import TaskCore
 import TaskStore
@@ -101,6 +102,47 @@ import TransferEngine
     await receiver.stop()
   }
 
+  @Test("the status of an answer counts, although its body is broken") func brokenBody() async throws {
+    let origin = try OriginServer()
+    let sender = try Self.sender()
+    func send(_ path: String) async -> HookOutcome {
+      await sender.send(HookMessage(url: origin.url(path), id: "1", body: Array("{}".utf8)))
+    }
+    origin.always("/ok", .answer(200, body: "no chunk"), .header("Transfer-Encoding", "chunked"))
+    origin.always("/gone", .answer(410, body: "no chunk"), .header("Transfer-Encoding", "chunked"))
+    origin.always("/nothing", .cut(after: nil))
+    #expect(await send("/ok") == .delivered)
+    #expect(await send("/gone") == .refused("the receiver answered 410 Gone"))
+    guard case .failed = await send("/nothing") else {
+      Issue.record("an answer that never came counts")
+      return
+    }
+    await sender.close()
+    origin.close()
+  }
+
+  @Test("the events of a task that was removed before they were published are posted, and so is its removal")
+  func removed() async throws {
+    let receiver = try await HookReceiver()
+    let sender = try Self.sender()
+    let bench = try WorkerBench(hooks: sender)
+    let spec = Self.task("http://127.0.0.1:\(receiver.port)/")
+    bench.sink.refuse(KafkaError(code: .timedOut, message: "nobody answers"))
+    try await bench.run {
+      bench.submit([spec])
+      try await eventually("the task is over") { try await bench.state(spec.id) == .succeeded }
+      bench.control(.remove, spec.id)
+      try await eventually("the task is removed") { try await bench.state(spec.id) == nil }
+      bench.sink.refuse(nil)
+      try await eventually("all is posted") { receiver.posts.last?.sequence == 4 }
+    }
+    let kinds = ["submitted", "started", "succeeded", "removed"]
+    #expect(receiver.posts.map(\.type) == kinds.map { "reelhaul.task.\($0)" })
+    #expect(receiver.posts.map(\.sequence) == [1, 2, 3, 4])
+    await sender.close()
+    await receiver.stop()
+  }
+
   @Test("410 ends an event at once, and the next one is posted") func gone() async throws {
     let receiver = try await HookReceiver { post, _ in HTTPResponse(post.sequence == 1 ? 410 : 200) }
     let sender = try Self.sender()
@@ -137,6 +179,36 @@ import TransferEngine
     await sender.close()
     await slow.stop()
     await quick.stop()
+  }
+
+  /// Posts to hosts whose names begin with `hanging` do not return until `release`.
+  private final class HangingSender: HookSending {
+    private let isReleased = Lock(false)
+    private let posted = Lock<[String]>([])
+
+    func posts(to host: String) -> Int { posted.withLock { $0.count { $0.hasPrefix("http://\(host)") } } }
+
+    func release() { isReleased.withLock { $0 = true } }
+
+    func send(_ message: HookMessage) async -> HookOutcome {
+      posted.withLock { $0.append(message.url) }
+      while message.url.hasPrefix("http://hanging"), !isReleased.withLock({ $0 }), !Task.isCancelled {
+        try? await Task.sleep(for: .milliseconds(20))
+      }
+      return .delivered
+    }
+  }
+
+  @Test("many receivers that do not answer hold up no other") func manyAreSlow() async throws {
+    let sender = HangingSender()
+    let bench = try WorkerBench(hooks: sender)
+    try await bench.run {
+      bench.submit((0..<40).map { Self.task("http://hanging-\($0 % 4).example/") })
+      try await eventually("they take the places that they can have") { sender.posts(to: "hanging") >= 12 }
+      bench.submit([Self.task("http://quick.example/")])
+      try await eventually("the other is told") { sender.posts(to: "quick") == 3 }
+      sender.release()
+    }
   }
 
   @Test(

@@ -233,7 +233,10 @@ begin
         delete from task_dependency where task_id = t.id;
         delete from task_history where task_id = t.id;
         insert into removed_task (id, succeeded) values (t.id, t.state = 'succeeded') on conflict do nothing;
-        perform publish('removed', array[t.id], array[t.sequence + 1], command.actor);
+        -- With the specification if there may be a web hook: the relay can find the task nowhere else.
+        insert into outbox (kind, task_ids, sequences, actor, specs)
+        values ('removed', array[t.id], array[t.sequence + 1], command.actor,
+                case when t.spec ->> 'notify' is not null or exists (select from queue_hook) then array[t.spec] end);
       elsif command.action = 'prioritize' and t.state in ('blocked', 'queued', 'paused') then
         target := sibling_lane(t.lane_id, (-command.priority)::smallint);
         update task set priority = command.priority, lane_id = target, sequence = sequence + 1 where id = t.id;

@@ -12,30 +12,38 @@ language sql set reelhaul.plans = 'by_index' as $$
       on conflict do nothing
 $$;
 
--- Takes up to `wanted` deliveries for 60 seconds, for a worker with a current lease: the first of each task, at most
--- `per_host` to a host, and none to the busy hosts.
-create function claim_hooks(claimer int, wanted int, per_host int, busy text[]) returns setof hook_delivery
+-- Takes up to `wanted` deliveries for 60 seconds, for a worker with a current lease: the first of each task, the oldest of
+-- each host. `under_way` has a host for each delivery that the worker has begun. A host gets at most `per_host` with those,
+-- and hosts with fewer come first. Among equals chance decides: by age, a host with a long backlog would always come first.
+create function claim_hooks(claimer int, wanted int, per_host int, under_way text[]) returns setof hook_delivery
 language plpgsql set reelhaul.plans = 'by_index' as $$
 #variable_conflict use_column
 begin
   return query
-    with due as materialized (
-      select h.task_id, h.sequence, h.host, h.run_at
-        from worker w
-        join hook_delivery h on h.run_at <= now() and h.gave_up_at is null
-       where w.id = claimer and not w.dead and w.lease_until > now()
-         and h.claimed_until < now() and not h.host = any(busy)
-         and not exists (
-           select from hook_delivery e
-            where e.task_id = h.task_id and e.sequence < h.sequence and e.gave_up_at is null)
-       order by h.run_at limit wanted * 8),
-    ranked as (
-      select d.*, row_number() over (partition by d.host order by d.run_at) as place from due d),
+    with recursive pending (host) as (
+      -- One look at the index for each host, however many deliveries it has.
+      (select h.host from hook_delivery h where h.gave_up_at is null order by h.host limit 1)
+      union all
+      select (select h.host from hook_delivery h where h.gave_up_at is null and h.host > p.host order by h.host limit 1)
+        from pending p where p.host is not null),
+    due as materialized (
+      select d.task_id, d.sequence, p.busy + row_number() over (partition by p.host order by d.run_at) as place
+        from (select host, (select count(*) from unnest(under_way) u(host) where u.host = pending.host) busy
+                from pending where host is not null) p
+       cross join lateral (
+         select h.task_id, h.sequence, h.run_at
+           from hook_delivery h
+          where h.host = p.host and h.run_at <= now() and h.gave_up_at is null and h.claimed_until < now()
+            and not exists (
+              select from hook_delivery e
+               where e.task_id = h.task_id and e.sequence < h.sequence and e.gave_up_at is null)
+          order by h.run_at limit greatest(per_host - p.busy, 0)) d
+       where exists (select from worker w where w.id = claimer and not w.dead and w.lease_until > now())),
     chosen as (
       select h.task_id, h.sequence
-        from ranked r join hook_delivery h on h.task_id = r.task_id and h.sequence = r.sequence
-       where r.place <= per_host and h.claimed_until < now() and h.gave_up_at is null
-       order by r.run_at limit wanted for update of h skip locked)
+        from due d join hook_delivery h on h.task_id = d.task_id and h.sequence = d.sequence
+       where h.claimed_until < now() and h.gave_up_at is null
+       order by d.place, random() limit wanted for update of h skip locked)
     update hook_delivery h set claimed_until = now() + interval '60 s', attempt = h.attempt + 1
       from chosen c where h.task_id = c.task_id and h.sequence = c.sequence
     returning h.*;

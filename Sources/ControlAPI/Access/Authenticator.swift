@@ -57,30 +57,38 @@ final class Authenticator: Sendable {
   func answer(_ text: String, isSession: Bool, address: String) async throws -> Answer {
     let secret = TokenSecret(text)
     let now = BootInstant.now
-    let wait = state.withLock { state -> Duration? in
+    // Each look-up counts before it begins: of many tokens at once, all would pass otherwise. It is taken back if the
+    // token is right.
+    let (isCounted, wait) = state.withLock { state -> (Bool, Duration?) in
+      let entry = secret.flatMap { state.entries[$0.hash] }
       // Who holds a valid one is not locked out by others behind the same address.
-      if let secret, state.entries[secret.hash]?.isKnown == true { return nil }
-      return state.failures.wait(address, at: now)
+      if entry?.isKnown == true { return (false, nil) }
+      // This one is not looked up again.
+      if let entry, now - entry.at < Self.age { return (false, state.failures.wait(address, at: now)) }
+      let wait = state.failures.admit(address, at: now)
+      if wait == nil, let secret { _ = lookUp(secret, in: &state, at: now) }
+      return (true, wait)
     }
     if let wait { return .tooMany(wait: wait) }
-    if let secret, let token = try await token(of: secret), token.isSession == isSession {
+    let token: APIToken?
+    do {
+      token = if let secret { try await self.token(of: secret) } else { nil }
+    } catch {
+      if isCounted { state.withLock { $0.failures.takeBack(address) } }
+      throw error
+    }
+    if let token, token.isSession == isSession {
+      if isCounted { state.withLock { $0.failures.takeBack(address) } }
       return .principal(Principal(token))
     }
-    state.withLock { $0.failures.count(address, at: .now) }
+    if !isCounted { state.withLock { $0.failures.count(address, at: .now) } }
     return .unknown
   }
 
   /// The token that a secret stands for, if it holds.
   func token(of secret: TokenSecret) async throws -> APIToken? {
     let now = BootInstant.now
-    let task = state.withLock { state -> Task<APIToken?, any Error> in
-      let entry = state.entries[secret.hash]
-      if let entry, now - entry.at < Self.age { return entry.token }
-      if state.entries.count >= Self.mostEntries { Self.forget(&state, at: now) }
-      let task = Task { [store] in try await store.token(hash: secret.hash) }
-      state.entries[secret.hash] = Entry(token: task, at: now, isKnown: entry?.isKnown ?? false)
-      return task
-    }
+    let task = state.withLock { lookUp(secret, in: &$0, at: now) }
     let token: APIToken?
     do {
       token = try await task.value
@@ -96,6 +104,16 @@ final class Authenticator: Sendable {
     let clock = Timestamp(microseconds: Clocks.realtimeMicroseconds())
     guard let token, token.expiresAt.map({ $0 > clock }) ?? true else { return nil }
     return token
+  }
+
+  /// The newest look-up, or a new one if that is too old.
+  private func lookUp(_ secret: TokenSecret, in state: inout State, at now: BootInstant) -> Task<APIToken?, any Error> {
+    let entry = state.entries[secret.hash]
+    if let entry, now - entry.at < Self.age { return entry.token }
+    if state.entries.count >= Self.mostEntries { Self.forget(&state, at: now) }
+    let task = Task { [store] in try await store.token(hash: secret.hash) }
+    state.entries[secret.hash] = Entry(token: task, at: now, isKnown: entry?.isKnown ?? false)
+    return task
   }
 
   /// What is known of a secret is forgotten, because it ends here.

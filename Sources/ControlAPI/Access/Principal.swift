@@ -10,19 +10,26 @@ struct Principal: Hashable, Sendable {
   var queues: Set<String>?
   /// The token, or the session, that was shown; nil where none is needed.
   var token: UniqueID?
+  /// The token, or the one with which the session was signed in. The API tells its id to nobody.
+  var account: UniqueID?
 
   /// Everybody, where no tokens are required.
   static let everybody = Principal(actor: "local", scope: .admin)
 
-  init(actor: String, scope: TokenScope, queues: Set<String>? = nil, token: UniqueID? = nil) {
+  init(
+    actor: String, scope: TokenScope, queues: Set<String>? = nil, token: UniqueID? = nil, account: UniqueID? = nil
+  ) {
     self.actor = actor
     self.scope = scope
     self.queues = queues
     self.token = token
+    self.account = account
   }
 
   init(_ token: APIToken) {
-    self.init(actor: token.name, scope: token.scope, queues: token.queues, token: token.id)
+    self.init(
+      actor: token.name, scope: token.scope, queues: token.queues, token: token.id,
+      account: token.parent ?? token.id)
   }
 
   /// Whether the tasks of a queue exist for this principal.

@@ -35,6 +35,11 @@ struct RateLimit<Key: Hashable & Sendable>: Sendable {
     return nil
   }
 
+  /// Does as if one event less had been counted.
+  mutating func takeBack(_ key: Key) {
+    if let pace = paces[key] { paces[key] = pace - interval }
+  }
+
   private mutating func forget(at now: BootInstant) {
     paces = paces.filter { $0.value > now }
     // Too many at once: those with the most to wait for stay.

@@ -14,12 +14,13 @@ extension PostgresStore {
   }
 
   package func claimHooks(
-    _ worker: WorkerID, limit: Int, perHost: Int, except busy: Set<String>
+    _ worker: WorkerID, limit: Int, perHost: Int, besides underWay: [String: Int]
   ) async throws -> [HookDelivery] {
-    try await call {
+    let hosts = underWay.flatMap { Array(repeating: $0.key, count: $0.value) }
+    return try await call {
       try await pool.query(
         HookQueries.claim, .int32(worker.rawValue), .int32(Int32(clamping: limit)), .int32(Int32(clamping: perHost)),
-        .textArray(Array(busy))
+        .textArray(hosts)
       ).decode(delivery)
     }
   }

@@ -60,8 +60,26 @@ extension PostgresStore {
       pending.tasks = known.mapValues(\.task)
       let gone = Set(ids).subtracting(known.keys)
       pending.cut(to: Self.bytesAtOnce) { known[$0]?.bytes ?? (gone.contains($0) ? 0 : nil) }
+      if !gone.isEmpty { pending.removed = try await specs(ofRemoved: gone, in: rows) }
       return pending
     }
+  }
+
+  /// What `rows` tell of removed tasks, or else the row of their removal, which waits behind these rows.
+  private func specs(ofRemoved ids: Set<UniqueID>, in rows: [OutboxRow]) async throws -> [UniqueID: TaskSpec] {
+    var specs: [UniqueID: TaskSpec] = [:]
+    var missing = ids
+    for row in rows {
+      for ((id, _), detail) in zip(row.batch.events, row.details) where ids.contains(id) {
+        if let spec = detail?.spec { specs[id] = spec }
+        if row.batch.kind == .removed || detail?.spec != nil { missing.remove(id) }
+      }
+    }
+    guard !missing.isEmpty else { return specs }
+    let others = try await pool.query(StoreQueries.removedSpecs, .uuids(Array(missing)))
+    let (id, spec) = (try others.columns["id"], try others.columns["spec"])
+    for row in others { specs[try row.id(id)] = try TaskSpecJSON.decode(try row.bytes(spec)) }
+    return specs
   }
 
   package func discardEvents(_ rows: [Int64]) async throws {

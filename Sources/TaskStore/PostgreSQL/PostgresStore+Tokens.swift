@@ -61,7 +61,8 @@ extension PostgresStore: TokenStore {
       APIToken(
         id: try row.id(id), name: try row.text(name), scope: try row.known(scope),
         queues: try row[queues] == nil ? nil : Set(row.texts(queues)), createdAt: try row.time(created),
-        expiresAt: try time(row, expires), lastUsedAt: try time(row, used), isSession: try row[parent] != nil)
+        expiresAt: try time(row, expires), lastUsedAt: try time(row, used),
+        parent: try row[parent].map { UniqueID(try $0.uuid()) })
     }
   }
 }

@@ -22,6 +22,14 @@ struct OutboxRow {
     /// The first start. Nothing of the task has changed since it was submitted.
     case firstStart(TaskSpec, size: Int, createdAt: Timestamp)
     case succeeded(bytes: Int64?, sha256: [UInt8]?, output: [UInt8]?, generation: Int)
+    case removed(TaskSpec)
+
+    var spec: TaskSpec? {
+      switch self {
+      case .submitted(let spec, _), .firstStart(let spec, _, _), .removed(let spec): spec
+      case .succeeded: nil
+      }
+    }
   }
 
   var batch: OutboxBatch
@@ -53,10 +61,11 @@ struct OutboxRow {
       }
       var details = [Detail?](repeating: nil, count: count)
       switch batch.kind {
-      case .submitted:
+      case .submitted, .removed:
         for (index, spec) in (try cells(specs) ?? []).enumerated() {
           guard let spec = try spec?.bytes() else { continue }
-          details[index] = .submitted(try TaskSpecJSON.read(spec), size: spec.count)
+          let task = try TaskSpecJSON.read(spec)
+          details[index] = batch.kind == .removed ? .removed(task) : .submitted(task, size: spec.count)
         }
       case .started:
         guard let specs = try cells(specs), let created = try cells(createdAts) else { break }
@@ -166,7 +175,7 @@ extension OutboxRow {
       (next.task.sha256, next.task.output, next.task.error) = (sha256, output, nil)
       next.task.generation = generation
       return next
-    case nil:
+    case .removed, nil:
       return nil
     }
   }

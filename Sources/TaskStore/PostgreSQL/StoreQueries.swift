@@ -126,6 +126,13 @@ enum StoreQueries {
      order by id
     """)
 
+  /// $1: tasks whose removal has not been published.
+  static let removedSpecs = PostgresStatement(
+    """
+    select task_ids[1] id, specs[1] spec from outbox
+     where kind = 'removed' and specs is not null and task_ids[1] = any($1)
+    """)
+
   static let discardEvents = PostgresStatement("delete from outbox where id = any($1)", writes: true)
   /// $1: row; $2: how many; $3, $4: task and number of the first event. If the events are already removed, another
   /// event is the first, and the statement does nothing.

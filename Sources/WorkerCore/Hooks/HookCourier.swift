@@ -7,7 +7,8 @@ import TransferEngine
 /// Delivers the events of web hooks.
 ///
 /// Each is posted at least once, with the same id at every attempt, and those of a task one after the other: the next is
-/// taken once the one before is delivered or given up. A receiver that is slow holds up a few places, and no others.
+/// taken once the one before is delivered or given up. Hosts share the places, and some places are kept for hosts that
+/// have none: a receiver that is slow holds up no other.
 actor HookCourier {
   private let loop: EventLoop
   private let store: any HookStore
@@ -22,6 +23,8 @@ actor HookCourier {
   private static let interval = Duration.seconds(1)
   private static let most = 16
   private static let mostOfHost = 4
+  /// Places for the first delivery of a host.
+  private static let kept = 4
   private static let source = "/reelhaul"
 
   nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -57,9 +60,9 @@ actor HookCourier {
     let room = Self.most - hosts.values.reduce(0, +)
     guard room > 0, let lease = await keeper.lease else { return [] }
     do {
-      let busy = Set(hosts.filter { $0.value >= Self.mostOfHost }.keys)
+      let hasFree = room > Self.kept
       let deliveries = try await store.claimHooks(
-        lease.worker, limit: room, perHost: Self.mostOfHost, except: busy)
+        lease.worker, limit: hasFree ? room - Self.kept : room, perHost: hasFree ? Self.mostOfHost : 1, besides: hosts)
       if outage.recovered() { log.notice("web hooks are delivered again") }
       return deliveries
     } catch {

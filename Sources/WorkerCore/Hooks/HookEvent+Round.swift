@@ -7,22 +7,25 @@ extension HookEvent {
   /// The document of a task is cut above this size, in bytes: rows of the store have it.
   private static let limit = 128 << 10
 
-  /// The events of a round whose tasks have a web hook, or whose queue has one. A removed task has no document any more,
-  /// and so no hook.
+  /// The events of a round whose tasks have a web hook, or whose queue has one. Those of a removed task have no document.
   static func events(of round: PendingEvents, queues: [String: String]) -> [HookEvent] {
     // Most rounds have none.
-    guard !queues.isEmpty || round.tasks.values.contains(where: { $0.spec.notify != nil }) else { return [] }
+    guard
+      !queues.isEmpty || round.tasks.values.contains(where: { $0.spec.notify != nil })
+        || round.removed.values.contains(where: { $0.notify != nil })
+    else { return [] }
     var events: [HookEvent] = []
     for batch in round.batches {
       for (id, sequence) in batch.events {
-        guard let task = round.tasks[id], let url = task.spec.notify ?? queues[task.spec.queue],
+        guard let spec = round.tasks[id]?.spec ?? round.removed[id], let url = spec.notify ?? queues[spec.queue],
           case .web(let web)? = try? ResourceURL(url)
         else { continue }
-        let event = TaskEvent(taskID: id, sequence: sequence, kind: batch.kind, at: batch.at, task: nil)
+        let event = TaskEvent(
+          taskID: id, sequence: sequence, kind: batch.kind, at: batch.at, actor: batch.actor, task: nil)
         events.append(
           HookEvent(
             taskID: id, sequence: sequence, kind: batch.kind, url: url, host: web.host,
-            json: TaskEventJSON.encode(event, task: document(of: task))))
+            json: TaskEventJSON.encode(event, task: round.tasks[id].map { document(of: $0) })))
       }
     }
     return events

@@ -91,10 +91,10 @@ final class TestStore: TaskStore {
   }
 
   func claimHooks(
-    _ worker: WorkerID, limit: Int, perHost: Int, except busy: Set<String>
+    _ worker: WorkerID, limit: Int, perHost: Int, besides underWay: [String: Int]
   ) async throws -> [HookDelivery] {
     try reach()
-    return try await inner.claimHooks(worker, limit: limit, perHost: perHost, except: busy)
+    return try await inner.claimHooks(worker, limit: limit, perHost: perHost, besides: underWay)
   }
 
   func finishHook(_ task: UniqueID, sequence: Int) async throws {
