@@ -24,13 +24,22 @@ extension FleetClient {
     var eta: Int64?
   }
 
+  /// The cursor before all events.
+  private static let beginning = "AQA"
+
   /// Reads events until `body` returns false. Connects again after every break, as long as there are no more failures in
   /// a row than attempts.
   func follow(
     _ query: [(String, String?)], from start: EventStart, _ body: (Change) async throws -> Bool
   ) async throws {
     var parser = ServerSentEventParser()
-    var cursor: String? = if case .after(let cursor) = start { cursor.text } else { nil }
+    var cursor: String?
+    switch start {
+    case .now: break
+    // Of one task the server knows where it begins.
+    case .earliest: cursor = query.contains { $0.0 == "task" } ? nil : Self.beginning
+    case .after(let known): cursor = known.text
+    }
     var failures = 0
     while true {
       do {

@@ -81,6 +81,25 @@ import Testing
     }
   }
 
+  @Test("the earliest events of all tasks come from the beginning, and what Kafka lost before them is no error")
+  func earliest() async throws {
+    let id = UUID()
+    try await ScriptedAPI.run { _, _ in
+      .events("event: gap\ndata: {}\n\n" + Documents.event(id, "started", "running", sequence: 2, cursor: "c2"))
+    } _: { client, api in
+      for try await (event, cursor) in client.events(from: .earliest) {
+        #expect(event.type == "started" && cursor?.text == "c2")
+        break
+      }
+      for try await _ in client.events(of: id, from: .earliest) { break }
+      let requests = api.requests.withLock { $0 }
+      let all = try #require(requests.first)
+      #expect(all.headers["last-event-id"] == "AQA" && !all.target.contains("from="))
+      let one = try #require(requests.first { $0.target.contains("task=") })
+      #expect(one.headers["last-event-id"] == nil && one.target.contains("from=start"))
+    }
+  }
+
   private final class Recorder: FleetTaskDelegate {
     let calls = Lock<[String]>([])
 
