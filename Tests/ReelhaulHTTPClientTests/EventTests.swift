@@ -100,6 +100,29 @@ import Testing
     }
   }
 
+  @Test("a stream is not far ahead of a slow reader, and loses nothing") func slowReader() async throws {
+    let made = Lock(0)
+    let stream: AsyncThrowingStream<Int, any Error> = FleetClient.stream { yield in
+      for number in 0..<2000 {
+        try await yield(number)
+        made.withLock { $0 = number + 1 }
+      }
+    }
+    var (read, ahead) = (0, 0)
+    for try await number in stream {
+      #expect(number == read)
+      read += 1
+      ahead = max(ahead, made.withLock { $0 } - read)
+      if number == 0 {
+        let deadline = ContinuousClock.now + .seconds(60)
+        while made.withLock({ $0 }) < FleetClient.mostUnread, .now < deadline {
+          try await Task.sleep(for: .milliseconds(1))
+        }
+      }
+    }
+    #expect(read == 2000 && ahead <= FleetClient.mostUnread + 1)
+  }
+
   private final class Recorder: FleetTaskDelegate {
     let calls = Lock<[String]>([])
 
