@@ -140,6 +140,17 @@ import Testing
     await fleet.stop()
   }
 
+  @Test("watch --once prints the named tasks and ends, however long they last")
+  func watchesOnce() async throws {
+    let fleet = try await TestFleet.start(workers: 1)
+    let id = try await fleet.download("/a.mp4") { $0.paused = true }
+    for words in [["watch", "\(id)", "--once", "--json"], ["watch", "\(id)", "--once"]] {
+      let once = try await fleet.run(words)
+      #expect(once.status == .exited(0) && once.output.contains("paused"), "\(once.output)")
+    }
+    await fleet.stop()
+  }
+
   /// Otherwise it would wait for ever without a visible reason.
   @Test("--wait tells that a predecessor has failed")
   func waitingTellsOfAFailedPredecessor() async throws {
