@@ -275,6 +275,7 @@ import Testing
       ("reelhaul batch - </", 2, "- is a directory"),
       ("unset ${!REELHAUL_@}; reelhaul doctor >&2", 2, "no Kafka is configured"),
       ("reelhaul up --data-dir data --postgres postgress://h/d", 2, "Correct --postgres.\n"),
+      ("reelhaul up --workers 0 --data-dir a,b; code=$?; [ -e a,b ] || exit $code", 2, "must not contain a comma"),
       ("unset ${!REELHAUL_@}; REELHAUL_POSTGRESQL=x reelhaul list", 2, "did you mean REELHAUL_POSTGRES?"),
       (
         "unset ${!REELHAUL_@}; REELHAUL_KAKFA=x reelhaul download http://a.example/f", 2, "did you mean REELHAUL_KAFKA?"
