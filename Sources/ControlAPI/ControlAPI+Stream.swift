@@ -5,6 +5,8 @@ extension ControlAPI {
   /// How often the store is asked for what a stream shows, however many look at it.
   private static let interval = Duration.seconds(1)
   private static let ping = Duration.seconds(15)
+  /// How long the store may take before the stream says that there is trouble.
+  private static let patience = Duration.seconds(5)
 
   static let eventRoute = Route(
     method: "GET", path: "/v1/stream",
@@ -25,22 +27,12 @@ extension ControlAPI {
   private func stream(
     _ query: TaskListQuery, named name: [String: String], for principal: Principal, to stream: HTTPStream
   ) async {
-    let key =
-      "tasks " + name.sorted { $0.key < $1.key }.map { "\($0)=\($1)" }.joined(separator: "&")
-      + (principal.queues.map { " of \($0.sorted())" } ?? "")
     var last: [String: [UInt8]] = [:]
     var quiet = BootInstant.now
     guard stream.send(Array("retry: 1000\n\n".utf8)) else { return }
     while !Task.isCancelled {
       do {
-        let overview = try await overview(for: principal)
-        let tasks = try await snapshots.value(key, age: Self.interval / 2) { [self] in
-          try await list(query, for: principal)
-        }
-        let operations = try await snapshots.value(
-          "operations" + (principal.queues.map { " of \($0.sorted())" } ?? ""), age: Self.interval / 2
-        ) { [self] in try await self.operations(for: principal) }
-        let parts = [("overview", overview), ("operations", operations), ("tasks", tasks)]
+        let parts = try await soon { [self] in try await self.parts(query, named: name, for: principal) }
         for (name, data) in parts where last[name] != data {
           // A slow reader gets the next state instead of all states.
           guard stream.pending == 0 else { continue }
@@ -60,5 +52,39 @@ extension ControlAPI {
       }
       do { try await loop.sleep(for: Self.interval) } catch { return }
     }
+  }
+
+  private func parts(
+    _ query: TaskListQuery, named name: [String: String], for principal: Principal
+  ) async throws -> [(name: String, data: [UInt8])] {
+    let queues = principal.queues.map { " of \($0.sorted())" } ?? ""
+    let fields = name.sorted { $0.key < $1.key }.map { "\($0)=\($1)" }.joined(separator: "&")
+    let overview = try await overview(for: principal)
+    let tasks = try await snapshots.value("tasks " + fields + queues, age: Self.interval / 2) { [self] in
+      try await list(query, for: principal)
+    }
+    let operations = try await snapshots.value("operations" + queues, age: Self.interval / 2) { [self] in
+      try await self.operations(for: principal)
+    }
+    return [("overview", overview), ("operations", operations), ("tasks", tasks)]
+  }
+
+  private struct Late: Error {}
+
+  /// What `read` returns. Throws ``Late`` if the store does not answer in time: a statement may wait for a minute, and
+  /// a proxy does not wait as long for a stream that says nothing. Then `read` goes on by itself.
+  private func soon<Value: Sendable>(_ read: @escaping @Sendable () async throws -> Value) async throws -> Value {
+    let answer = Lock<Result<Value, any Error>?>(nil)
+    let wakeup = Wakeup(loop: loop)
+    loop.task {
+      let result: Result<Value, any Error>
+      do { result = .success(try await read()) } catch { result = .failure(error) }
+      answer.withLock { $0 = result }
+      await wakeup.call()
+    }
+    await wakeup.sleep(until: .now + Self.patience)
+    try Task.checkCancellation()
+    guard let result = answer.withLock({ $0 }) else { throw Late() }
+    return try result.get()
   }
 }

@@ -24,7 +24,7 @@ extension FleetClient {
     Self.stream { yield in
       try await follow([("task", id.uuidString.lowercased())], from: start) { change in
         guard case .event(let event, _) = change else { return true }
-        yield(event)
+        try await yield(event)
         return !(event.task?.state.isFinal ?? true)
       }
     }
@@ -41,7 +41,7 @@ extension FleetClient {
     return Self.stream { yield in
       try await follow(items, from: start) { change in
         guard case .event(let event, let cursor) = change else { return true }
-        yield((event, cursor))
+        try await yield((event, cursor))
         return true
       }
     }
@@ -51,7 +51,7 @@ extension FleetClient {
   /// waits for a task that the fleet has not read yet.
   public func progress(of id: UUID) -> AsyncThrowingStream<TaskProgress, any Error> {
     Self.stream { yield in
-      _ = try await follow(id) { task in yield(TaskProgress(task)) }
+      _ = try await follow(id) { task in try await yield(TaskProgress(task)) }
     }
   }
 
@@ -74,7 +74,7 @@ extension FleetClient {
   }
 
   /// Calls `body` with each new state of a task until its end.
-  private func follow(_ id: UUID, _ body: (FleetTask) -> Void) async throws -> FleetTask {
+  private func follow(_ id: UUID, _ body: (FleetTask) async throws -> Void) async throws -> FleetTask {
     var task: FleetTask?
     let items: [(String, String?)] = [("task", id.uuidString.lowercased()), ("progress", "true")]
     try await follow(items, from: .now) { change in
@@ -96,7 +96,7 @@ extension FleetClient {
         (next.rate, next.eta) = (sample.rate, sample.eta)
         task = next
       }
-      if let task { body(task) }
+      if let task { try await body(task) }
       return !(task?.state.isFinal ?? false)
     }
     guard let task else { throw FleetError(.notFound, "there is no task \(id)") }

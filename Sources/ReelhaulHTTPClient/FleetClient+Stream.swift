@@ -24,13 +24,22 @@ extension FleetClient {
     var eta: Int64?
   }
 
+  /// The cursor before all events.
+  private static let beginning = "AQA"
+
   /// Reads events until `body` returns false. Connects again after every break, as long as there are no more failures in
   /// a row than attempts.
   func follow(
     _ query: [(String, String?)], from start: EventStart, _ body: (Change) async throws -> Bool
   ) async throws {
     var parser = ServerSentEventParser()
-    var cursor: String? = if case .after(let cursor) = start { cursor.text } else { nil }
+    var cursor: String?
+    switch start {
+    case .now: break
+    // Of one task the server knows where it begins.
+    case .earliest: cursor = query.contains { $0.0 == "task" } ? nil : Self.beginning
+    case .after(let known): cursor = known.text
+    }
     var failures = 0
     while true {
       do {
@@ -84,14 +93,20 @@ extension FleetClient {
     }
   }
 
-  /// A stream of what `body` yields. It ends with `body`, which ends when nobody reads the stream any more.
+  /// How many elements of a stream may wait for its reader.
+  static let mostUnread = 256
+
+  /// A stream of what `body` yields. It ends with `body`, which ends when nobody reads the stream any more. If the reader
+  /// does not keep up, `body` waits: then the bytes wait in ``StreamingExchange``, which bounds them.
   static func stream<Element: Sendable>(
-    _ body: @escaping @Sendable (@escaping @Sendable (Element) -> Void) async throws -> Void
+    _ body: @escaping @Sendable (@escaping @Sendable (Element) async throws -> Void) async throws -> Void
   ) -> AsyncThrowingStream<Element, any Error> {
-    AsyncThrowingStream { continuation in
+    AsyncThrowingStream(bufferingPolicy: .bufferingOldest(mostUnread)) { continuation in
       let task = Task {
         do {
-          try await body { continuation.yield($0) }
+          try await body { element in
+            while case .dropped = continuation.yield(element) { try await Task.sleep(for: .milliseconds(20)) }
+          }
           continuation.finish()
         } catch {
           continuation.finish(throwing: error)

@@ -1,6 +1,7 @@
 import ControlAPI
 import HTTPServer
 import ReelhaulClient
+import ReelhaulPostgres
 import ReelhaulSystem
 import TaskCore
 import TaskStore
@@ -230,6 +231,22 @@ import Testing
       let id = UniqueID.make()
       #expect(await bench.submit(id) == 202)
       #expect(client.receive { $0.contains("\(id)") }.contains("event: tasks\ndata: {\"tasks\":[{\"id\":\"\(id)\""))
+      await server.stop(within: .zero)
+    }
+  }
+
+  @Test("a stream tells that the store does not answer, and the state once it does") func hangingStore() async throws {
+    try await APIBench.run { bench in
+      let server = HTTPServer(loop: bench.loop, settings: .init(), handler: bench.api)
+      let port = try await server.start()
+      let client = try RawClient(port: port)
+      client.send("GET /v1/stream HTTP/1.1\r\nHost: localhost\r\n\r\n")
+      _ = client.receive { $0.contains("event: tasks\n") && $0.hasSuffix("\n\n") }
+      try await bench.pool.transaction { transaction in
+        _ = try await transaction.query("LOCK TABLE task IN ACCESS EXCLUSIVE MODE")
+        #expect(client.receive { $0.contains("event: trouble\n") }.contains("event: trouble\n"))
+      }
+      #expect(client.receive { $0.contains("event: tasks\n") }.contains("event: tasks\n"))
       await server.stop(within: .zero)
     }
   }

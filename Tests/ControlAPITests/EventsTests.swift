@@ -255,6 +255,8 @@ import Testing
       #expect(EventCursor(cursor.text) == cursor)
       #expect(EventCursor(cursor.text + "A") == nil && EventCursor(cursor.text.dropLast()) == nil)
     }
+    // `FleetClient` sends it for the beginning.
+    #expect(EventCursor(positions: []).text == "AQA")
     #expect(EventCursor("") == nil && EventCursor("AgA") == nil && EventCursor("____") == nil)
     var random = SplitMix64(seed: 7)
     for _ in 0..<10_000 {

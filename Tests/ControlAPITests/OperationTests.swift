@@ -49,6 +49,26 @@ import Testing
     throw HTTPError(500, "it does not end")
   }
 
+  @Test("the revocation of a token cancels the operations that it began, and no others") func revoked() async throws {
+    var settings = ControlAPI.Settings()
+    settings.requiresTokens = true
+    try await APIBench.run(settings) { bench in
+      _ = try await submit(3, bench)
+      var operations: [UniqueID] = []
+      for name in ["one", "other"] {
+        let token = try await bench.token(.write, name: name)
+        let answer = await bench.ask(as: token, "POST", "/v1/operations", #"{"action": "pause", "filter": {}}"#)
+        let location = try #require(answer.headers["location"], "\(answer)")
+        operations.append(try #require(UniqueID(String(location.suffix(36)))))
+      }
+      #expect(try await bench.store.revokeToken("one") != nil)
+      let driver = driver(bench)
+      let canceled = try await finish(operations[0], driver, bench)
+      #expect(canceled.state == .canceled && canceled.progress.sent == 0)
+      #expect(try await finish(operations[1], driver, bench).state == .done)
+    }
+  }
+
   @Test("an operation reaches every task that matches and was there before, and no other one") func reach() async throws
   {
     try await APIBench.run { bench in

@@ -157,6 +157,17 @@ import Testing
     await fleet.stop()
   }
 
+  @Test("watch --once prints the named tasks and ends, however long they last")
+  func watchesOnce() async throws {
+    let fleet = try await TestFleet.start(workers: 1)
+    let id = try await fleet.download("/a.mp4") { $0.paused = true }
+    for words in [["watch", "\(id)", "--once", "--json"], ["watch", "\(id)", "--once"]] {
+      let once = try await fleet.run(words)
+      #expect(once.status == .exited(0) && once.output.contains("paused"), "\(once.output)")
+    }
+    await fleet.stop()
+  }
+
   /// Otherwise it would wait for ever without a visible reason.
   @Test("--wait tells that a predecessor has failed")
   func waitingTellsOfAFailedPredecessor() async throws {
@@ -281,6 +292,7 @@ import Testing
       ("reelhaul batch - </", 2, "- is a directory"),
       ("unset ${!REELHAUL_@}; reelhaul doctor >&2", 2, "no Kafka is configured"),
       ("reelhaul up --data-dir data --postgres postgress://h/d", 2, "Correct --postgres.\n"),
+      ("reelhaul up --workers 0 --data-dir a,b; code=$?; [ -e a,b ] || exit $code", 2, "must not contain a comma"),
       ("unset ${!REELHAUL_@}; REELHAUL_POSTGRESQL=x reelhaul list", 2, "did you mean REELHAUL_POSTGRES?"),
       (
         "unset ${!REELHAUL_@}; REELHAUL_KAKFA=x reelhaul download http://a.example/f", 2, "did you mean REELHAUL_KAFKA?"

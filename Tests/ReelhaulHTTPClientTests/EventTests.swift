@@ -81,6 +81,48 @@ import Testing
     }
   }
 
+  @Test("the earliest events of all tasks come from the beginning, and what Kafka lost before them is no error")
+  func earliest() async throws {
+    let id = UUID()
+    try await ScriptedAPI.run { _, _ in
+      .events("event: gap\ndata: {}\n\n" + Documents.event(id, "started", "running", sequence: 2, cursor: "c2"))
+    } _: { client, api in
+      for try await (event, cursor) in client.events(from: .earliest) {
+        #expect(event.type == "started" && cursor?.text == "c2")
+        break
+      }
+      for try await _ in client.events(of: id, from: .earliest) { break }
+      let requests = api.requests.withLock { $0 }
+      let all = try #require(requests.first)
+      #expect(all.headers["last-event-id"] == "AQA" && !all.target.contains("from="))
+      let one = try #require(requests.first { $0.target.contains("task=") })
+      #expect(one.headers["last-event-id"] == nil && one.target.contains("from=start"))
+    }
+  }
+
+  @Test("a stream is not far ahead of a slow reader, and loses nothing") func slowReader() async throws {
+    let made = Lock(0)
+    let stream: AsyncThrowingStream<Int, any Error> = FleetClient.stream { yield in
+      for number in 0..<2000 {
+        try await yield(number)
+        made.withLock { $0 = number + 1 }
+      }
+    }
+    var (read, ahead) = (0, 0)
+    for try await number in stream {
+      #expect(number == read)
+      read += 1
+      ahead = max(ahead, made.withLock { $0 } - read)
+      if number == 0 {
+        let deadline = ContinuousClock.now + .seconds(60)
+        while made.withLock({ $0 }) < FleetClient.mostUnread, .now < deadline {
+          try await Task.sleep(for: .milliseconds(1))
+        }
+      }
+    }
+    #expect(read == 2000 && ahead <= FleetClient.mostUnread + 1)
+  }
+
   private final class Recorder: FleetTaskDelegate {
     let calls = Lock<[String]>([])
 

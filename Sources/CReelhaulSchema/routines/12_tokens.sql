@@ -40,10 +40,18 @@ begin
     select * from api_token where hash = its_hash and (expires_at is null or expires_at > now());
 end $$;
 
--- Ends the token with this name or id, with its sessions.
+-- Ends the token with this name or id, with its sessions, and cancels the operations that it began. Older operations with
+-- the name are of another token.
 create function revoke_token(name_or_id text) returns setof api_token language sql as $$
-  delete from api_token
-   where parent is null and (name = name_or_id or id::text = lower(name_or_id))
-     and (expires_at is null or expires_at > now())
-  returning *
+  with revoked as (
+    delete from api_token
+     where parent is null and (name = name_or_id or id::text = lower(name_or_id))
+       and (expires_at is null or expires_at > now())
+    returning *
+  ), canceled as (
+    update operation o set state = 'canceled'
+      from revoked r
+     where o.actor = r.name and o.created_at >= r.created_at and o.state = 'running'
+  )
+  select * from revoked
 $$;

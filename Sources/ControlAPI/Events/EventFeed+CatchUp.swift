@@ -10,16 +10,16 @@ extension EventFeed {
 
   /// Sends what follows the cursor until memory has the rest. If the topic is not the cursor's, this is a gap, and the
   /// client goes on with the present.
-  func catchUp(_ start: EventCursor, _ now: EventCursor) async throws -> Place {
+  func catchUp(_ start: EventCursor, _ present: Place) async throws -> Place {
     let (starts, ends) = await hub.span
-    guard start.positions.count <= ends.count else { return try await gap(now) }
+    guard start.positions.count <= ends.count else { return try await gap() }
     var offsets: [TopicPartition: Int64] = [:]
     for partition in ends.indices {
       let isWitness = start.witness?.partition == partition
       guard isWitness || start[partition] < starts[partition] || start[partition] > ends[partition] else { continue }
       offsets[topicPartition(partition)] = start[partition] - (isWitness ? 1 : 0)
     }
-    return try await reading(Set(offsets.keys), from: .offsets(offsets)) { reader, found in
+    return try await reading(Set(offsets.keys), from: .offsets(offsets)) { reader, found, reached in
       var cursor = start
       for (partition, beginning) in reader.beginnings {
         let partition = Int(partition.partition)
@@ -28,19 +28,19 @@ extension EventFeed {
         if cursor.witness?.partition == partition { cursor.witness = nil }
         try await send(Self.text("gap", cursor))
       }
-      return try await read(reader, from: cursor, found, now)
+      return try await read(reader, from: cursor, found, reached, present)
     }
   }
 
   /// Sends the events of a task from its submission on, if the topic has them.
-  func history(of id: UniqueID, submittedAt time: Int64, _ now: EventCursor) async throws -> Place {
-    let partition = Int(KafkaReader.partition(of: id.utf8, count: now.positions.count))
+  func history(of id: UniqueID, submittedAt time: Int64, _ present: Place) async throws -> Place {
+    let partition = Int(KafkaReader.partition(of: id.utf8, count: present.cursor.positions.count))
     let only = topicPartition(partition)
     // The clocks of producers and brokers differ.
-    return try await reading([only], from: .time(time - 60_000, whole: Self.whole)) { reader, found in
-      var cursor = now
-      cursor[partition] = reader.beginnings[only]?.first ?? now[partition]
-      return try await read(reader, from: cursor, found, now)
+    return try await reading([only], from: .time(time - 60_000, whole: Self.whole)) { reader, found, reached in
+      var cursor = present.cursor
+      cursor[partition] = reader.beginnings[only]?.first ?? cursor[partition]
+      return try await read(reader, from: cursor, found, reached, present)
     }
   }
 
@@ -48,19 +48,26 @@ extension EventFeed {
     TopicPartition(hub.topics.events, Int32(partition))
   }
 
-  private func gap(_ now: EventCursor) async throws -> Place {
-    try await send(Self.text("gap", now))
-    return Place(cursor: now, number: await hub.end)
-  }
-
   private typealias Gaps = Lock<[Int: Int64]>
+  /// The cursor behind all that was sent; nil until it is known.
+  private typealias Reached = Lock<EventCursor?>
 
   /// Waits for a place among those who read.
   private func reading(
     _ partitions: Set<TopicPartition>, from start: KafkaReader.Start,
+    _ body: (KafkaReader, Gaps, Reached) async throws -> Place
+  ) async throws -> Place {
+    let reached = Reached(nil)
+    return try await pinging(reached) {
+      while !(await hub.beginCatchUp()) { try await pause(until: .now + .milliseconds(100)) }
+      return try await readingNow(partitions, from: start) { try await body($0, $1, reached) }
+    }
+  }
+
+  private func readingNow(
+    _ partitions: Set<TopicPartition>, from start: KafkaReader.Start,
     _ body: (KafkaReader, Gaps) async throws -> Place
   ) async throws -> Place {
-    while !(await hub.beginCatchUp()) { try await pause(until: .now + .milliseconds(100)) }
     let result: Result<Place, any Error>
     do {
       let found = Gaps([:])
@@ -83,24 +90,31 @@ extension EventFeed {
   }
 
   private func read(
-    _ reader: KafkaReader, from start: EventCursor, _ found: Gaps, _ now: EventCursor
+    _ reader: KafkaReader, from start: EventCursor, _ found: Gaps, _ reached: Reached, _ present: Place
   ) async throws -> Place {
-    let deadline = BootInstant.now + hub.settings.catchUpTime
+    let began = BootInstant.now
+    var hasRead = false
     var cursor = start
     /// Where partitions were read to, behind the marks at which transactions end.
     var ends: [Int: Int64] = [:]
     var unproven = start.witness
     while true {
-      let reached = (0..<now.positions.count).map { max(cursor[$0], ends[$0] ?? 0) }
-      if unproven == nil, let number = await hub.junction(reached) { return Place(cursor: cursor, number: number) }
-      guard !deadline.hasPassed, let reading = try await reader.read() else { throw Ended() }
+      reached.withLock { [cursor] in $0 = cursor }
+      let offsets = present.cursor.positions.indices.map { max(cursor[$0], ends[$0] ?? 0) }
+      let number = await unproven == nil ? hub.junction(offsets) : nil
+      if await hub.wasMadeAnew(since: present.number) { return try await gap() }
+      if let number { return Place(cursor: cursor, number: number) }
+      // Everyone reads something, however little time there is.
+      if hasRead { try await endTurn(since: began, cursor) }
+      hasRead = true
+      guard let reading = try await reader.read() else { throw Ended() }
       try Task.checkCancellation()
       var text: [UInt8] = []
       for record in reading.records {
         let partition = Int(record.partition)
         if let witness = unproven, witness.partition == partition, record.offset >= cursor[partition] - 1 {
           guard record.offset == cursor[partition] - 1, record.timestamp == witness.timestamp else {
-            return try await gap(now)
+            return try await gap()
           }
           unproven = nil
         }
@@ -111,14 +125,27 @@ extension EventFeed {
         guard let entry = EventEntry(record), cursor.pass(entry), filter.admits(entry) else { continue }
         Self.write(entry, Array(cursor.text.utf8), to: &text)
         guard text.count >= Self.chunk else { continue }
+        reached.withLock { [cursor] in $0 = cursor }
         try await send(text)
         text = []
+        try await endTurn(since: began, cursor)
       }
+      reached.withLock { [cursor] in $0 = cursor }
       if !text.isEmpty { try await send(text) }
       for (partition, end) in reading.ends {
         ends[Int(partition.partition)] = end
         if unproven?.partition == Int(partition.partition) { unproven = nil }
       }
     }
+  }
+
+  /// Ends a client that has read for too long, or for its turn while others wait. It comes back with this cursor, or
+  /// with its last event's if there is no room for it: a slow client's place is not kept until it has read more.
+  private func endTurn(since began: BootInstant, _ cursor: EventCursor) async throws {
+    let isCrowded = await hub.isCrowded
+    let time = isCrowded ? min(hub.settings.catchUpTurn, hub.settings.catchUpTime) : hub.settings.catchUpTime
+    guard (began + time).hasPassed else { return }
+    _ = stream.send(Self.text("ping", cursor))
+    throw Ended()
   }
 }

@@ -30,7 +30,6 @@ struct EventFeed: Sendable {
 
   /// Bytes that are sent at once. The client reads them before the next are made.
   static let chunk = 32 << 10
-  private static let ping = Duration.seconds(15)
 
   init(
     hub: EventHub, stream: HTTPStream, filter: EventFilter, wantsProgress: Bool,
@@ -47,14 +46,17 @@ struct EventFeed: Sendable {
     await hub.join(client)
     do {
       try await send(Array("retry: 1000\n\n".utf8))
-      let now = try await begin()
-      var place = Place(cursor: now, number: await hub.end)
+      let present = try await pinging { try await begin() }
+      var place = present
       switch start {
       case .now: break
       case .after(let cursor):
-        place.cursor = cursor
-        if await hub.covers(cursor) { place.number = await hub.first } else { place = try await catchUp(cursor, now) }
-      case .task(let id, let time): place = try await history(of: id, submittedAt: time, now)
+        if let held = await hub.place(behind: cursor) {
+          place = held
+        } else {
+          place = try await catchUp(cursor, present)
+        }
+      case .task(let id, let time): place = try await history(of: id, submittedAt: time, present)
       }
       try await send(Self.text("ready", place.cursor))
       try await follow(place)
@@ -65,11 +67,11 @@ struct EventFeed: Sendable {
     await hub.leave(client)
   }
 
-  /// Waits until the topic is open, and returns the cursor of the present.
-  private func begin() async throws -> EventCursor {
+  /// Waits until the topic is open, and returns the place of the present.
+  private func begin() async throws -> Place {
     var isTold = false
     while true {
-      if let now = await hub.now { return now }
+      if let present = await hub.present { return present }
       if await hub.isCut, !isTold {
         isTold = true
         try await send(Self.trouble)
@@ -85,9 +87,13 @@ struct EventFeed: Sendable {
     var quiet = BootInstant.now
     while true {
       guard let (next, text) = await hub.next(place, filter, limit: Self.chunk) else {
-        // Memory went on without this client.
-        guard let now = await hub.now else { throw Ended() }
-        place = try await catchUp(place.cursor, now)
+        // Memory went on without this client, or began anew with the topic.
+        guard let present = await hub.present else { throw Ended() }
+        if await hub.wasMadeAnew(since: place.number) {
+          place = try await gap()
+        } else {
+          place = try await catchUp(place.cursor, present)
+        }
         continue
       }
       place = next
@@ -101,17 +107,38 @@ struct EventFeed: Sendable {
         isCut.toggle()
         try await send(isCut ? Self.trouble : Self.text("ready", place.cursor))
       }
-      if quiet + Self.ping < .now {
+      if quiet + hub.settings.ping < .now {
         quiet = .now
         try await send(Self.text("ping", place.cursor))
       }
-      try await pause(until: quiet + Self.ping + .milliseconds(1))
+      try await pause(until: quiet + hub.settings.ping + .milliseconds(1))
     }
   }
 
-  func pause(until deadline: BootInstant = .now + Self.ping) async throws {
-    await client.wakeup.sleep(until: deadline)
+  /// Runs `body`, which may send nothing for long. Meanwhile the client gets `ping` with the cursor that it has reached,
+  /// so that no proxy takes the connection for a dead one.
+  func pinging<Value>(
+    _ reached: Lock<EventCursor?> = Lock(nil), _ body: () async throws -> Value
+  ) async throws -> Value {
+    let timer = hub.loop.timer(after: hub.settings.ping, every: hub.settings.ping) { [stream] in
+      // A client with bytes on their way is slow, but not forgotten.
+      guard stream.pending == 0 else { return }
+      stream.send(reached.withLock { $0 }.map { Self.text("ping", $0) } ?? Self.ping)
+    }
+    defer { timer.cancel() }
+    return try await body()
+  }
+
+  func pause(until deadline: BootInstant? = nil) async throws {
+    await client.wakeup.sleep(until: deadline ?? .now + hub.settings.ping)
     try Task.checkCancellation()
+  }
+
+  /// Tells the client that it has missed events, and lets it go on with the present.
+  func gap() async throws -> Place {
+    guard let present = await hub.present else { throw Ended() }
+    try await send(Self.text("gap", present.cursor))
+    return present
   }
 
   func send(_ bytes: [UInt8]) async throws {
@@ -141,6 +168,7 @@ struct EventFeed: Sendable {
   // MARK: Text
 
   static let trouble = Array("event: trouble\ndata: {}\n\n".utf8)
+  private static let ping = Array("event: ping\ndata: {}\n\n".utf8)
 
   static func write(_ entry: EventEntry, _ cursor: [UInt8], to text: inout [UInt8]) {
     text += "id: ".utf8

@@ -17,6 +17,10 @@ package actor EventHub {
     /// How many clients read from Kafka at a time, and how long one may.
     package var catchUps = 4
     package var catchUpTime = Duration.seconds(300)
+    /// How long one may while others wait for a place.
+    package var catchUpTurn = Duration.seconds(20)
+    /// How long a client hears nothing.
+    package var ping = Duration.seconds(15)
 
     package init() {}
   }
@@ -49,6 +53,10 @@ package actor EventHub {
   private var sampling: Task<Void, any Error>?
   private var idle: LoopTimer?
   private var catchingUp = 0
+  /// When a client got no place.
+  private var refusedAt: BootInstant?
+  /// Whether the topic was made anew, so that the ring is of a former one.
+  private var isAnew = false
   /// By partition, where the next record is after some that are gone.
   private let gaps = Lock<[Int32: Int64]>([:])
 
@@ -110,17 +118,21 @@ package actor EventHub {
     }
   }
 
-  /// The cursor of a client that wants what comes from now on; nil while the topic was not read yet.
-  var now: EventCursor? {
+  /// The place of a client that wants what comes from now on; nil while the topic was not read yet.
+  var present: EventFeed.Place? {
     guard let ring else { return nil }
-    return EventCursor(positions: ring.ends.indices.map { max(ring.ends[$0], $0 < liveFrom.count ? liveFrom[$0] : 0) })
+    let positions = ring.ends.indices.map { max(ring.ends[$0], $0 < liveFrom.count ? liveFrom[$0] : 0) }
+    return EventFeed.Place(cursor: EventCursor(positions: positions), number: ring.end)
   }
 
-  /// The numbers of the first event in memory, and of the next one that comes.
-  var first: Int { ring?.first ?? 0 }
-  var end: Int { ring?.end ?? 0 }
+  /// The place of a client that comes back; nil if memory has not everything behind its cursor.
+  func place(behind cursor: EventCursor) -> EventFeed.Place? {
+    guard let ring, ring.covers(cursor) else { return nil }
+    return EventFeed.Place(cursor: cursor, number: ring.first)
+  }
 
-  func covers(_ cursor: EventCursor) -> Bool { ring?.covers(cursor) == true }
+  /// Whether the topic was made anew since the next event had this number.
+  func wasMadeAnew(since number: Int) -> Bool { number < ring?.origin ?? 0 }
 
   /// By partition, from where on the events are in memory, and up to where they were read.
   var span: (starts: [Int64], ends: [Int64]) { (ring?.starts ?? [], ring?.ends ?? []) }
@@ -164,12 +176,18 @@ package actor EventHub {
 
   /// Takes one of the places of those who read from Kafka; false if all are taken.
   func beginCatchUp() -> Bool {
-    guard catchingUp < settings.catchUps else { return false }
+    guard catchingUp < settings.catchUps else {
+      refusedAt = .now
+      return false
+    }
     catchingUp += 1
     return true
   }
 
   func endCatchUp() { catchingUp -= 1 }
+
+  /// Whether clients wait for a place. They ask again all the time.
+  var isCrowded: Bool { refusedAt.map { .now - $0 < .seconds(1) } ?? false }
 
   /// A reader for one client. Throws ``KafkaError``.
   nonisolated func open(
@@ -196,7 +214,7 @@ package actor EventHub {
         do {
           while let records = try await reader.next(), !Task.isCancelled {
             backoff.reset()
-            take(records)
+            guard take(records) else { break }
           }
         } catch {
           await reader.close()
@@ -212,13 +230,15 @@ package actor EventHub {
     }
   }
 
-  /// Goes on where it ended before.
+  /// Goes on where it ended before, or begins with a topic that was made anew.
   private func openEvents() async throws -> KafkaReader {
     var kafka = kafka
     kafka.observer = { [gaps] in
       if case .gap(let partition, _, let found) = $0 { gaps.withLock { $0[partition.partition] = found } }
     }
-    let former = ring?.ends
+    // Gaps of a former topic say nothing of this one.
+    if isAnew { gaps.withLock { $0 = [:] } }
+    let former = isAnew ? nil : ring?.ends
     let start: KafkaReader.Start
     if let former {
       let ends = former.enumerated().map { (TopicPartition(topics.events, Int32($0.offset)), $0.element) }
@@ -234,14 +254,23 @@ package actor EventHub {
     for (partition, beginning) in beginnings {
       (firsts[Int(partition.partition)], ends[Int(partition.partition)]) = (beginning.first, beginning.end)
     }
-    ring = EventRing(bytes: settings.ringBytes, items: settings.ringItems, beginnings: firsts)
+    // Every client of a former topic is before the origin, and finds out there.
+    let origin = ring.map { $0.end + 1 } ?? 0
+    ring = EventRing(bytes: settings.ringBytes, items: settings.ringItems, beginnings: firsts, origin: origin)
     liveFrom = ends
+    isAnew = false
     return reader
   }
 
-  private func take(_ records: [KafkaRecord]) {
+  /// False if the topic was made anew.
+  private func take(_ records: [KafkaRecord]) -> Bool {
     let found = gaps.withLock { $0 }
     for record in records {
+      if ring?.hasPassed(partition: Int(record.partition), offset: record.offset) == true {
+        isAnew = true
+        wakeAll()
+        return false
+      }
       if let next = found[record.partition], record.offset >= next {
         gaps.withLock { $0[record.partition] = nil }
         ring?.appendGap(partition: Int(record.partition), found: next)
@@ -253,6 +282,7 @@ package actor EventHub {
       }
     }
     wakeAll()
+    return true
   }
 
   // MARK: Samples

@@ -15,7 +15,9 @@ struct EventRing: Sendable {
   private var head = 0
   private var bytes = 0
   /// The number of the first item that is still there.
-  private(set) var first = 0
+  private(set) var first: Int
+  /// The number of the first item that there was. Smaller numbers are of a topic that was made anew since.
+  let origin: Int
   /// By partition: everything from here on was received, and all of it that is an event is here.
   private(set) var starts: [Int64]
   /// By partition: the offset after the last record that was received.
@@ -24,13 +26,18 @@ struct EventRing: Sendable {
   /// What an item costs besides its JSON.
   private static let overhead = 200
 
-  init(bytes: Int, items: Int, beginnings: [Int64]) {
+  init(bytes: Int, items: Int, beginnings: [Int64], origin: Int = 0) {
     limit = (bytes, items)
+    self.origin = origin
+    first = origin
     (starts, ends) = (beginnings, beginnings)
   }
 
   /// The number of the next item.
   var end: Int { first + items.count - head }
+
+  /// Whether this place was read before: then the topic was made anew, and nothing here is of the present one.
+  func hasPassed(partition: Int, offset: Int64) -> Bool { partition < ends.count && offset < ends[partition] }
 
   mutating func append(_ entry: EventEntry) {
     pass(partition: entry.partition, offset: entry.offset)

@@ -11,7 +11,7 @@ extension Subcommand {
       discussion: """
         With names, shows their live bars until they have ended. Without names, a terminal becomes a live list of the unfinished tasks: \
         keys move, find, open, pause, resume, retry and cancel ('?' lists them), which needs --kafka as well. On a pipe, prints a line for \
-        each change; with --json a task document for each change. --once prints the list and ends.
+        each change; with --json a task document for each change. --once prints the list, or the named tasks, and ends.
         """,
       options: [.group, .find, .once, .json] + OptionSpec.producing,
       positionals: [
@@ -31,6 +31,10 @@ extension Subcommand {
       guard !ids.isEmpty else { return try await watchAll(store, context) }
       var known: [TaskDocument] = []
       for id in ids { known.append(try await lookup.get(id)) }
+      if context.arguments[flag: .once] {
+        try await printOnce(known, in: store, context)
+        return .done
+      }
       let documents = try await TaskWatch(store, context).run(ids, known: known, until: \.state.isFinal)
       guard let sentence = FailureAdvice.sentence(documents.filter { $0.state != .succeeded }) else { return .done }
       context.note(sentence)
@@ -48,13 +52,7 @@ private func watchAll(_ store: any TaskReader & FleetReader & HookStore, _ conte
   if context.arguments[flag: .once] {
     let (tasks, more) = try await source.tasks(list.group)
     list.update(tasks, more: more)
-    if context.wantsJSON {
-      context.output.json(try await TaskReport.of(list.shown, in: store))
-    } else if list.shown.isEmpty {
-      context.note("No tasks match.")
-    } else {
-      context.print(.tasks(list.shown))
-    }
+    try await printOnce(list.shown, in: store, context)
     return .done
   }
   if !context.wantsJSON, context.terminal.isInteractive, let screen = RawTerminal() {
@@ -64,6 +62,18 @@ private func watchAll(_ store: any TaskReader & FleetReader & HookStore, _ conte
   return try await TaskWatch(store, context).runForever(list, source)
 }
 
+private func printOnce(
+  _ tasks: [TaskDocument], in store: any TaskReader & FleetReader, _ context: Context
+) async throws {
+  if context.wantsJSON {
+    context.output.json(try await TaskReport.of(tasks, in: store))
+  } else if tasks.isEmpty {
+    context.note("No tasks match.")
+  } else {
+    context.print(.tasks(tasks))
+  }
+}
+
 extension OptionSpec {
   fileprivate static let group = OptionSpec(
     "state", short: "s", .choice(WatchList.Group.allCases.map(\.rawValue)), valueName: "GROUP", default: "unfinished",
@@ -71,5 +81,5 @@ extension OptionSpec {
   fileprivate static let find = OptionSpec(
     "find", .text, valueName: "TEXT",
     help: "Without names: only tasks whose title, URLs, queue, kind, state or id contains this")
-  fileprivate static let once = OptionSpec("once", .flag, help: "Print the list once instead of following it")
+  fileprivate static let once = OptionSpec("once", .flag, help: "Print the tasks once instead of following them")
 }

@@ -11,6 +11,10 @@ extension FleetOptions {
     let arguments = context.arguments
     let demo = arguments[flag: .demo]
     let layout = FleetLayout(root: try Self.absolute(arguments[.dataDirectory] ?? "reelhaul-data"))
+    guard !layout.root.contains(",") else {
+      throw UsageError(
+        "the path of --data-dir must not contain a comma, which separates directories in settings: \(layout.root)")
+    }
     let settings = [
       "REELHAUL_CREDENTIALS": demo ? Demonstration.credentials(layout) : nil,
       // For the demo a short lease, because it kills a worker, and few tasks per worker, to spread the films over all

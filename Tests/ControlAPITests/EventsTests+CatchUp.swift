@@ -1,0 +1,132 @@
+import HTTPServer
+import LocalFleet
+import ReelhaulKafka
+import ReelhaulSystem
+import TaskCore
+import TestKit
+import Testing
+
+@testable import ControlAPI
+
+extension EventsTests {
+  @Test(
+    "a topic that is made anew while it is served is told to everyone as a gap, and what follows it is sent",
+    .enabled(if: TestKafka.isAvailable))
+  func replaced() async throws {
+    let node = try await TestKafka.shared()
+    let bootstrap = node.bootstrap
+    let kafka = try KafkaConfiguration(bootstrap: bootstrap)
+    let topics = TopicPlan(prefix: "sse\(UniqueID.make())-")
+    let create: @Sendable () async throws -> Void = {
+      let admin = try KafkaAdmin(kafka)
+      _ = try await admin.ensureTopics(
+        [topics.events, topics.progress].map { TopicSpec(name: $0, partitions: EventBench.partitions) })
+      await admin.close()
+    }
+    try await create()
+    try await EventBench.run(kafka, topics) { bench in
+      try await bench.serving { port, _ in
+        let id = UniqueID.make()
+        let client = try EventClient(port)
+        client.receive { $0.last?.name == "ready" }
+        try await bench.publish(id, 1...40)
+        let cursors = client.receive(id, 40).compactMap(\.id)
+        try await TestKafka.delete([topics.events], at: bootstrap)
+        try await create()
+        // Fewer than the former topic had, so that its offsets come again.
+        try await bench.publish(id, 101...105)
+        #expect(client.receive { $0.contains { $0.name == "gap" } }.contains { $0.name == "gap" })
+        try await bench.publish(id, 106...106)
+        #expect(client.receive(id, 106).last?.key == "\(id) 106")
+        for cursor in [cursors.first, cursors.last] {
+          let back = try EventClient(port, after: cursor)
+          #expect(back.receive { $0.contains { $0.name == "ready" } }.map(\.name).prefix(2) == ["gap", "ready"])
+        }
+        let back = try EventClient(port, after: cursors.first)
+        back.receive { $0.contains { $0.name == "ready" } }
+        try await bench.publish(id, 107...107)
+        #expect(back.receive(id, 107).last?.key == "\(id) 107")
+      }
+    }
+  }
+
+  @Test("a client whose filter lets nothing pass comes on, although it may read for a short time only")
+  func narrow() async throws {
+    try await EventBench.run { bench in
+      let (id, other) = (UniqueID.make(), UniqueID.make())
+      let cursor = try await Self.cursor(of: bench)
+      try await bench.publish(other, 1...500)
+      try await bench.publish(id, 1...1, .failed)
+      try await bench.serving({ events, _ in
+        events.prefill = 0
+        events.catchUpTime = .zero
+      }) { port, _ in
+        var events: [EventClient.Event] = []
+        for _ in 0..<100 where !events.contains(where: { $0.name == "ready" }) {
+          let client = try EventClient(port, "?type=failed", after: events.last { $0.id != nil }?.id ?? cursor)
+          events += client.receive { $0.contains { $0.name == "ready" } }
+        }
+        #expect(events.contains { $0.name == "ready" })
+        #expect(events.filter { $0.name == "message" }.map(\.key) == ["\(id) 1"])
+      }
+    }
+  }
+
+  @Test("a client that waits until it may read hears from the server") func waits() async throws {
+    try await EventBench.run { bench in
+      let cursor = try await Self.cursor(of: bench)
+      try await bench.publish(.make())
+      try await bench.serving({ events, _ in
+        events.prefill = 0
+        events.catchUps = 0
+        events.ping = .milliseconds(20)
+      }) { port, _ in
+        let client = try EventClient(port, after: cursor)
+        let events = client.receive { $0.contains { $0.name == "ping" } }
+        // It keeps the cursor that it has.
+        #expect(!events.isEmpty && events.allSatisfy { $0.name == "ping" && $0.id == nil })
+      }
+    }
+  }
+
+  @Test("a slow client leaves its place to one that waits, and misses nothing") func turns() async throws {
+    try await EventBench.run { bench in
+      let id = UniqueID.make()
+      let cursor = try await Self.cursor(of: bench)
+      let long = ["a": String(repeating: "x", count: 20_000)]
+      for part in 0..<5 { try await bench.publish(id, 10 * part + 1...10 * part + 10, labels: long) }
+      try await bench.serving({ events, server in
+        events.prefill = 0
+        events.catchUps = 1
+        events.catchUpTurn = .zero
+        events.ping = .milliseconds(20)
+        server.write = .seconds(120)
+      }) { port, _ in
+        // Little fits into the kernel, so the rest waits until it reads on.
+        let slow = try EventClient(port, after: cursor, receiveBuffer: 4096)
+        slow.receive { $0.contains { $0.name == "message" } }
+        let other = try EventClient(port, after: cursor)
+        other.receive { $0.contains { $0.name == "ping" } }
+        let part = slow.receive { $0.contains { $0.name == "ready" } }
+        #expect(!part.contains { $0.name == "ready" })
+        #expect(other.receive { $0.contains { $0.name == "ready" } }.contains { $0.name == "ready" })
+        let last = try #require(slow.events.last { $0.name == "message" })
+        let sequence = try #require(last.key.split(separator: " ").last.flatMap { Int($0) })
+        try #require(sequence < 50)
+        let again = try EventClient(port, after: last.id)
+        let rest = again.receive { $0.contains { $0.name == "ready" } }.filter { $0.name == "message" }
+        #expect(rest.map(\.key) == (sequence + 1...50).map { "\(id) \($0)" })
+      }
+    }
+  }
+
+  /// The cursor of the present.
+  private static func cursor(of bench: EventBench) async throws -> String? {
+    let cursor = Lock<String?>(nil)
+    try await bench.serving { port, _ in
+      let id = try EventClient(port).receive { $0.last?.name == "ready" }.last?.id
+      cursor.withLock { $0 = id }
+    }
+    return cursor.withLock { $0 }
+  }
+}
