@@ -84,7 +84,7 @@ import Testing
       asked.withLock { $0 += 1 }
       while !isOpen.withLock({ $0 }) { try await Task.sleep(for: .milliseconds(5)) }
       guard right.contains(hash) else { return nil }
-      return APIToken(id: .make(), name: "a", scope: .read, createdAt: Timestamp(microseconds: 0))
+      return APIToken(id: .random(), name: "a", scope: .read, createdAt: Timestamp(microseconds: 0))
     }
 
     func createToken(_ token: NewToken) async throws -> APIToken? { nil }
