@@ -148,6 +148,20 @@ import Testing
   }
 
   /// As with `up 2>&1 | tee log`: a Ctrl-C ends `tee`, too.
+  @Test("a second fleet with a broker of its own does not start on the database of a running one")
+  func secondFleet() async throws {
+    let (directory, other) = (try TemporaryDirectory(prefix: "reelhaul-up"), try TemporaryDirectory())
+    chmod(directory.path, 0o755)
+    let fleet = try await start(directory)
+    let settings = String(decoding: try TestFleet.contents("\(directory.path)/data/reelhaul.env"), as: UTF8.self)
+    let url = try #require(settings.firstMatch(of: /REELHAUL_POSTGRES=['"]?([^'"\n]+)/)?.1, "\(settings)")
+    let arguments = ["up", "--workers", "1", "--data-dir", "\(other.path)/data", "--postgres", String(url)]
+    let (status, text) = try await run(directory, arguments)
+    #expect(status == .exited(1) && text.contains("uses this database with another broker"), "\(text)")
+    fleet.kill(SIGTERM)
+    #expect(await fleet.wait() == .exited(0))
+  }
+
   @Test("up runs and stops in order even if the reader of its output is gone")
   func aLostReaderEndsNoFleet() async throws {
     let directory = try TemporaryDirectory(prefix: "reelhaul-up")

@@ -25,6 +25,16 @@ struct MigratorTests {
     }
   }
 
+  @Test("a database whose encoding cannot hold all texts is refused")
+  func encoding() async throws {
+    let url = try await TestPostgres.shared.database("ENCODING 'SQL_ASCII' TEMPLATE template0 LOCALE 'C'")
+    try await withPool(try .patient(url: url)) { pool in
+      for _ in 1...2 {
+        await #expect(throws: MigrationError.encoding("SQL_ASCII")) { try await Migrator(pool, Self.history).apply() }
+      }
+    }
+  }
+
   @Test("a schema newer than the program is refused")
   func refusesASchemaNewerThanTheProgram() async throws {
     try await withPool { pool in

@@ -35,7 +35,9 @@ package final class TestPostgres: Sendable {
   }
 
   /// The URL of a new, empty database on the shared server.
-  package func database() async throws -> String {
+  ///
+  /// - Parameter options: of the statement `CREATE DATABASE`.
+  package func database(_ options: String = "") async throws -> String {
     let server = try await server()
     let name = lastDatabase.withLock { last in
       last += 1
@@ -45,7 +47,7 @@ package final class TestPostgres: Sendable {
     let pool = PostgresPool(
       loop: loop, configuration: try .patient(url: server.url(database: "postgres")), size: 1)
     do {
-      _ = try await pool.withConnection { try await $0.script("CREATE DATABASE \(name)") }
+      _ = try await pool.withConnection { try await $0.script("CREATE DATABASE \(name) \(options)") }
     } catch {
       await pool.close()
       loop.shutdown()

@@ -71,6 +71,8 @@ package enum MigrationError: Error, Hashable, Sendable, CustomStringConvertible 
   case changed(Int, String)
   case gap(Int)
   case numbering(Int)
+  /// The database's encoding, which is not UTF-8.
+  case encoding(String)
 
   package var description: String {
     switch self {
@@ -86,6 +88,11 @@ package enum MigrationError: Error, Hashable, Sendable, CustomStringConvertible 
     case .changed(let number, let name):
       "migration \(number) (\(name)) was applied with different contents than in this program: the builds do not match"
     case .gap(let number): "migration \(number) is missing in the schema's history, although later ones exist"
+    case .encoding(let encoding):
+      """
+      the database has the encoding \(encoding), in which PostgreSQL cannot read all texts: it must be UTF8 \
+      (createdb --encoding=UTF8 --template=template0)
+      """
     case .numbering(let number): "migration \(number) is out of order in this program"
     }
   }

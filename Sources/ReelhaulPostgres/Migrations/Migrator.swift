@@ -84,6 +84,8 @@ package struct Migrator: Sendable {
   private func plan(in transaction: PostgresTransaction) async throws -> (plan: MigrationPlan, history: String?) {
     for table in [Self.history, Self.formerHistory] {
       let found = try await transaction.query(Self.table, .text(table))
+      let encoding = try found.only.text(found.columns["encoding"])
+      guard encoding == "UTF8" else { throw MigrationError.encoding(encoding) }
       guard try found.only.bool(found.columns["exists"]) else { continue }
       guard try found.only.bool(found.columns["is_ours"]) else { throw MigrationError.foreignTable(table) }
       let rows = try await transaction.query(table == Self.history ? Self.recorded : Self.formerlyRecorded)
@@ -144,14 +146,15 @@ extension Migrator {
     """
   }
 
-  /// Whether the table exists and has our columns. Its name is looked up among the present tables, but the rest is read
+  /// Whether the table exists and has our columns, and the encoding of the database. The table's name is looked up among the present tables, but the rest is read
   /// in the transaction's snapshot, in which a table that was made since then does not exist yet.
   private static let table: PostgresStatement = """
     SELECT t.oid IS NOT NULL AND EXISTS (SELECT FROM pg_class c WHERE c.oid = t.oid) AS exists,
            3 = (SELECT count(*) FROM pg_attribute
                  WHERE attrelid = t.oid AND NOT attisdropped
                    AND (attname, atttypid) IN (('number', 'int4'::regtype), ('name', 'text'::regtype),
-                                               ('checksum', 'int8'::regtype))) AS is_ours
+                                               ('checksum', 'int8'::regtype))) AS is_ours,
+           current_setting('server_encoding') AS encoding
       FROM (SELECT to_regclass($1) oid) t
     """
   private static let recorded: PostgresStatement = "SELECT number, name, checksum FROM schema_history ORDER BY number"

@@ -41,7 +41,7 @@ struct UpRun {
         options,
         prepare: { environment in
           if isDemo { try Demonstration.prepare(options.layout) }
-          try await prepare(environment)
+          try await prepare(environment, options)
         }, say: { [announcer] in announcer.say($0) })
       do {
         try await waitUntilReady(fleet)
@@ -170,7 +170,7 @@ struct UpRun {
   }
 
   /// Prepares the workers' settings, schema, storage and topics, before the first worker starts.
-  private func prepare(_ environment: [String: String]) async throws {
+  private func prepare(_ environment: [String: String], _ options: FleetOptions) async throws {
     let workers = context.environment.merging(environment) { $1 }
     if let sentence = UnknownSettings.unfollowed(context.arguments.settings, workers) { announcer.say(sentence) }
     try checkSettings(workers)
@@ -179,10 +179,29 @@ struct UpRun {
     let topics = TopicPlan(prefix: environment["REELHAUL_TOPIC_PREFIX"] ?? "")
     _ = try await PostgresPool.with(configuration) { pool in
       try await SchemaMigration(pool).run(topicPrefix: topics.prefix)
+      if case .existing = options.broker { return }
+      if options.postgres != nil { try await waitForOthers(PostgresStore(pool: pool)) }
     }
     let kafka = try FleetSettings.kafka(workers)
     guard let kafka else { return }
     try await TopicMigration(kafka, topics).run()
+  }
+
+  /// Workers of another fleet on this database read another broker: each fleet would take commands and events of the
+  /// other. Those that have ended keep their leases for a moment, and do not renew them.
+  private func waitForOthers(_ store: PostgresStore) async throws {
+    var leases: [UniqueID: Timestamp] = [:]
+    while case let others = try await store.workers().filter(\.isLive), !others.isEmpty {
+      if leases.isEmpty { announcer.say("Waiting until the leases of workers that use this database are over…") }
+      for worker in others {
+        guard leases.updateValue(worker.leaseUntil, forKey: worker.id) ?? worker.leaseUntil == worker.leaseUntil else {
+          throw CommandFailure(
+            .failed, "worker \(worker.pid) on \(worker.host) uses this database with another broker",
+            hint: "Stop it, or use its broker: --broker HOST:PORT.")
+        }
+      }
+      try await Task.sleep(for: .milliseconds(250))
+    }
   }
 
   /// Reports mistakes in the workers' settings here, because no worker would start with them.
