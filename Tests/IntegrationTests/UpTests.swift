@@ -28,12 +28,13 @@ import Testing
     return process
   }
 
-  private func run(_ directory: TemporaryDirectory, _ arguments: [String]) async throws -> (
-    ReelhaulSystem.ExitStatus, String
-  ) {
+  private func run(
+    _ directory: TemporaryDirectory, _ arguments: [String], withErrors: Bool = false
+  ) async throws -> (ReelhaulSystem.ExitStatus, String) {
     var options = ChildProcess.Options()
     options.environment = ["REELHAUL_CONFIG": "\(directory.path)/data/reelhaul.env"]
     options.stdout = "\(directory.path)/run.log"
+    if withErrors { options.stderr = options.stdout }
     unlink("\(directory.path)/run.log")
     let status = await (try ChildProcess(TestFleet.binary, arguments, options)).wait()
     return (status, String(decoding: try TestFleet.contents("\(directory.path)/run.log"), as: UTF8.self))
@@ -156,7 +157,7 @@ import Testing
     let settings = String(decoding: try TestFleet.contents("\(directory.path)/data/reelhaul.env"), as: UTF8.self)
     let url = try #require(settings.firstMatch(of: /REELHAUL_POSTGRES=['"]?([^'"\n]+)/)?.1, "\(settings)")
     let arguments = ["up", "--workers", "1", "--data-dir", "\(other.path)/data", "--postgres", String(url)]
-    let (status, text) = try await run(directory, arguments)
+    let (status, text) = try await run(directory, arguments, withErrors: true)
     #expect(status == .exited(1) && text.contains("uses this database with another broker"), "\(text)")
     fleet.kill(SIGTERM)
     #expect(await fleet.wait() == .exited(0))
