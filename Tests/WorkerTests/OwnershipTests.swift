@@ -50,6 +50,16 @@ import Testing
     await Task.detached { loop.shutdown() }.value
   }
 
+  @Test("a payload with a NUL, which the store could not read again, is refused, and costs the run nothing")
+  func unreadablePayload() async throws {
+    let loop = EventLoop(name: "ownership-test")
+    let ledger = ledger(TestStore(), Fence(until: .now + .seconds(3600)), loop: loop)
+    let checkpoint = Checkpoint(payload: Array(#"{"session": "a\u0000b"}"#.utf8))
+    await #expect(throws: CheckpointUnstorable.self) { try await ledger.checkpoint(checkpoint) }
+    #expect(ledger.mayWrite)
+    await Task.detached { loop.shutdown() }.value
+  }
+
   @Test("a payload of more than 256 KiB is refused, and costs the run nothing")
   func longPayload() async throws {
     let loop = EventLoop(name: "ownership-test")

@@ -177,6 +177,11 @@ import Testing
         """)
   }
 
+  @Test("a NUL, which PostgreSQL cannot keep, is refused however it is written", arguments: ["a\u{0}b", "a&#0;b"])
+  func nul(text: String) {
+    #expect(throws: S3XMLError.self) { try S3XMLParser.read(Array("<A><UploadId>\(text)</UploadId></A>".utf8)) }
+  }
+
   @Test("every key that is written is read again")
   func keysComeBack() throws {
     let keys = ReferenceCases.keys(1000, seed: 3) + ["\r\n", "\r", "\t ", "\u{2028}\u{85}\u{7F}"]
