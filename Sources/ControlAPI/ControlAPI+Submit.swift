@@ -103,6 +103,8 @@ extension ControlAPI {
   /// A line of a submission, and what became of it.
   private struct Line {
     let number: Int
+    /// The id that follows from the request's key, which the line has if it tells none; nil without a key.
+    var idOfKey: UniqueID?
     var command: Result<Command, Rejection>
     var outcome: String?
   }
@@ -122,16 +124,19 @@ extension ControlAPI {
     }
     let sent = lines.compactMap { try? $0.command.get() }
     if !sent.isEmpty {
+      // A line with an id of its own is compared with nothing: it has its result.
+      let ids = Set(lines.compactMap(\.idOfKey))
+      let ofKey = sent.filter { ids.contains($0.taskID) }
       if let key {
         // First the store, as for one task. A body without a right line leaves its key free.
-        guard try await others(among: sent).isEmpty else { throw IdempotencyKeys.reused }
+        guard try await others(among: ofKey).isEmpty else { throw IdempotencyKeys.reused }
         try keys.claim(IdempotencyKeys.id("\(key) lines", of: call.principal), body: call.request.body)
       }
       let before = waiting == .sent ? [] : try await present(sent)
       try await send(sent)
       if case .applied(let end) = waiting {
         try await settle(&lines, known: before, until: end)
-        if key != nil { refuse(try await others(among: sent), in: &lines) }
+        refuse(try await others(among: ofKey), in: &lines)
       }
     }
     let isSettled = lines.allSatisfy { line in
@@ -149,10 +154,9 @@ extension ControlAPI {
       guard lines.count < Self.mostLines else {
         throw HTTPError(413, "there are more than \(Self.mostLines) lines: send them in several requests")
       }
+      let idOfKey = key.map { IdempotencyKeys.id("\($0) line \(index + 1)", of: principal) }
       let command = Result { () throws(Rejection) -> Command in
-        let command = try CommandDecoder.decode(line: Array(line)) {
-          key.map { IdempotencyKeys.id("\($0) line \(index + 1)", of: principal) } ?? ids.make()
-        }
+        let command = try CommandDecoder.decode(line: Array(line)) { idOfKey ?? ids.make() }
         switch command {
         case .submit(var spec):
           if spec.traceparent == nil { spec.trace = call.trace }
@@ -163,7 +167,7 @@ extension ControlAPI {
           return .control(control)
         }
       }
-      lines.append(Line(number: index + 1, command: command))
+      lines.append(Line(number: index + 1, idOfKey: idOfKey, command: command))
     }
     return lines
   }

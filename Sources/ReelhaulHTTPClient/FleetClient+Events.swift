@@ -25,7 +25,9 @@ extension FleetClient {
       try await follow([("task", id.uuidString.lowercased())], from: start) { change in
         guard case .event(let event, _) = change else { return true }
         try await yield(event)
-        return !(event.task?.state.isFinal ?? true)
+        // The document may be newer than the event.
+        guard let task = event.task else { return false }
+        return !(task.state.isFinal && event.sequence >= task.sequence)
       }
     }
   }
@@ -77,7 +79,7 @@ extension FleetClient {
   private func follow(_ id: UUID, _ body: (FleetTask) async throws -> Void) async throws -> FleetTask {
     var task: FleetTask?
     let items: [(String, String?)] = [("task", id.uuidString.lowercased()), ("progress", "true")]
-    try await follow(items, from: .now) { change in
+    try await follow(items, from: .now, skipsGaps: true) { change in
       switch change {
       case .connected, .gap:
         // Only now, so that nothing happens between this state and the first event.

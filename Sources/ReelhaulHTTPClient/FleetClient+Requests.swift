@@ -39,9 +39,9 @@ extension FleetClient {
 
   private func sendOnce(_ request: URLRequest) async throws -> Data {
     let data: Data
-    let response: URLResponse
+    let response: URLResponse?
     do {
-      (data, response) = try await session.data(for: request)
+      (data, response) = try await exchanges.answer(to: request)
     } catch {
       try Task.checkCancellation()
       throw FleetError(connection: error)

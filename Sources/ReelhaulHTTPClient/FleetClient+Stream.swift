@@ -29,8 +29,12 @@ extension FleetClient {
 
   /// Reads events until `body` returns false. Connects again after every break, as long as there are no more failures in
   /// a row than attempts.
+  ///
+  /// Throws ``FleetError/Code/eventsLost`` where the fleet has lost events that follow a cursor, unless `body` needs no
+  /// event to know what is: `skipsGaps`.
   func follow(
-    _ query: [(String, String?)], from start: EventStart, _ body: (Change) async throws -> Bool
+    _ query: [(String, String?)], from start: EventStart, skipsGaps: Bool = false,
+    _ body: (Change) async throws -> Bool
   ) async throws {
     var parser = ServerSentEventParser()
     var cursor: String?
@@ -41,6 +45,8 @@ extension FleetClient {
     case .after(let known): cursor = known.text
     }
     var failures = 0
+    // Before all events there is a gap wherever the topic begins.
+    var isBehindEvent = if case .after = start { true } else { false }
     while true {
       do {
         parser = ServerSentEventParser(lastID: cursor)
@@ -54,7 +60,8 @@ extension FleetClient {
           for event in try parser.read(piece) {
             cursor = parser.lastID
             guard let change = try change(event) else { continue }
-            if case .gap = change, case .after = start {
+            if case .event = change { isBehindEvent = true }
+            if case .gap = change, isBehindEvent, !skipsGaps {
               throw FleetError(.eventsLost, "the fleet no longer has the events behind this cursor")
             }
             guard try await body(change) else { return }

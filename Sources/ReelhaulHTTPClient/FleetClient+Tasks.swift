@@ -31,17 +31,17 @@ extension FleetClient {
     for start in stride(from: 0, to: tasks.count, by: Self.tasksAtOnce) {
       let part = tasks[start..<min(start + Self.tasksAtOnce, tasks.count)]
       let body = Data(try part.map { try Self.encode($0) }.joined(separator: Data("\n".utf8)))
-      var request = request("POST", ["v1", "tasks"], body: body, type: "application/x-ndjson")
-      request.setValue(part.first?.id.uuidString.lowercased(), forHTTPHeaderField: "Idempotency-Key")
-      let lines: [Int: Answer.Line]
+      // A repetition needs no key: every line has an id of its own.
+      let request = request("POST", ["v1", "tasks"], body: body, type: "application/x-ndjson")
+      let answer: Answer
       do {
-        let answer: Answer = try await send(request, .always)
-        lines = Dictionary(answer.results.map { ($0.line, $0) }) { $1 }
-      } catch let error as FleetError where error.code == .invalidTask && part.count == 1 {
-        // All lines are wrong; of one, the reason is the problem's.
-        results.append(.failure(error))
-        continue
+        answer = try await send(request, .always)
+      } catch let error as FleetError where error.status == 422 {
+        // All lines are wrong.
+        guard let told = error.body.flatMap({ try? Self.decoder().decode(Answer.self, from: $0) }) else { throw error }
+        answer = told
       }
+      let lines = Dictionary(answer.results.map { ($0.line, $0) }) { $1 }
       for (index, task) in part.enumerated() {
         let line = lines[index + 1]
         if line?.id != nil {

@@ -16,6 +16,8 @@ import FoundationNetworking
 /// }
 /// ```
 ///
+/// A redirect is not followed, because the token is for this server alone: it is an error that names the other address.
+///
 /// Every call throws ``FleetError``, or `CancellationError` if its task was canceled. Requests that may be repeated without
 /// harm are repeated after passing errors: reads, submits (with the same `Idempotency-Key`), and those that the server
 /// refused before it did anything. Streams reconnect by themselves and lose no event.
@@ -36,7 +38,7 @@ public struct FleetClient: Sendable {
   public let url: URL
   let token: String?
   let configuration: Configuration
-  let session: URLSession
+  let exchanges: PlainExchanges
 
   /// - Parameters:
   ///   - url: The address of the server, with the path prefix if it has one: `https://media.example/reelhaul`.
@@ -46,11 +48,7 @@ public struct FleetClient: Sendable {
     self.url = url
     self.token = token
     self.configuration = configuration
-    let settings = URLSessionConfiguration.ephemeral
-    settings.timeoutIntervalForRequest = configuration.timeout.timeInterval
-    settings.httpCookieStorage = nil
-    settings.urlCache = nil
-    session = URLSession(configuration: settings)
+    exchanges = PlainExchanges(timeout: configuration.timeout)
   }
 
   /// The request for a path below the server's address. Members of the query whose value is nil are left out.

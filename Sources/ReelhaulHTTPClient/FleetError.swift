@@ -45,6 +45,8 @@ public struct FleetError: Error, Sendable, CustomStringConvertible {
   public var requestID: String?
   /// How long the server asks to wait before another attempt.
   public var retryAfter: Duration?
+  /// The body of the answer.
+  var body: Data?
   /// Whether the request surely had no effect.
   var hadNoEffect = true
 
@@ -92,9 +94,12 @@ extension FleetError {
       case 502...504: .unavailable
       default: .unreadableAnswer
       }
-    self.init(general, problem?.detail ?? problem?.title ?? "the server answered with status \(status)")
+    let place = response.value(forHTTPHeaderField: "Location")
+    let redirect = 300..<400 ~= status ? place.map { "the server redirects to \($0): use that address" } : nil
+    self.init(general, problem?.detail ?? problem?.title ?? redirect ?? "the server answered with status \(status)")
     if let code = problem?.code { self.code = Code(rawValue: code) }
     self.status = status
+    self.body = body
     requestID = response.value(forHTTPHeaderField: "X-Request-Id")
     retryAfter = response.value(forHTTPHeaderField: "Retry-After").flatMap(Int.init).map { .seconds($0) }
     // Of 502 and 504 a proxy does not know what happened behind it.

@@ -5,8 +5,7 @@ import FoundationNetworking
 #endif
 
 /// A request whose answer comes in pieces.
-///
-/// `@unchecked Sendable`: URLSession calls its delegate on one serial queue, and only there are the properties used.
+// @unchecked: URLSession calls its delegate on one serial queue, and only there are the properties used.
 final class StreamingExchange: NSObject, URLSessionDataDelegate, @unchecked Sendable {
   /// What a reader that does not keep up may leave in memory. After that the exchange fails, and the reader begins anew
   /// behind the last event that it had.
@@ -76,6 +75,15 @@ final class StreamingExchange: NSObject, URLSessionDataDelegate, @unchecked Send
     pieces.yield(data)
   }
 
+  /// None is followed: see ``PlainExchanges``.
+  func urlSession(
+    _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
+    newRequest request: URLRequest, completionHandler: @escaping (URLRequest?) -> Void
+  ) {
+    refusal = (response, Data())
+    completionHandler(nil)
+  }
+
   func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
     if let refusal {
       pieces.finish(throwing: FleetError(response: refusal.response, body: refusal.body))
@@ -88,6 +96,7 @@ final class StreamingExchange: NSObject, URLSessionDataDelegate, @unchecked Send
 }
 
 /// How many bytes have come that the reader has not taken.
+// @unchecked: the count is touched only under the lock.
 final class UnreadBytes: @unchecked Sendable {
   private let lock = NSLock()
   private var count = 0

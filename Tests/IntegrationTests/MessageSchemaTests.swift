@@ -20,8 +20,11 @@ import Testing
     let missing = try await fleet.download("/missing.mp4") { $0.retry.maxAttempts = 1 }
     try await fleet.wait(for: film, .succeeded)
     try await fleet.wait(for: missing, .failed)
-    try await fleet.client.prioritize(missing, priority: 5)
-    try await fleet.client.remove(missing)
+    // As the API and the command line send them.
+    try await fleet.client.send(
+      [ControlAction.prioritize(5), .remove(files: false)].map {
+        .control(.init(id: .random(), taskID: missing, action: $0, actor: "cli:anna"))
+      })
     try await fleet.eventually("the task is removed") { try await fleet.store.task(missing) == nil }
     try await eventually("the hook has everything") {
       receiver.posts.contains { $0.type == "reelhaul.task.succeeded" }

@@ -100,6 +100,39 @@ import Testing
     }
   }
 
+  @Test("a gap after an event is an error, wherever the stream began", arguments: [FleetClient.EventStart.now, .earliest])
+  func laterGap(start: FleetClient.EventStart) async throws {
+    let id = UUID()
+    try await ScriptedAPI.run { number, _ in
+      number == 1
+        ? .events(Documents.event(id, "started", "running", sequence: 2, cursor: "c2"))
+        : .events("event: gap\ndata: {}\n\n" + Documents.event(id, "paused", "paused", sequence: 9, cursor: "c9"))
+    } _: { client, _ in
+      var types: [String] = []
+      let error = await #expect(throws: FleetError.self) {
+        for try await (event, _) in client.events(from: start) { types.append(event.type) }
+      }
+      #expect(error?.code == .eventsLost && types == ["started"])
+    }
+  }
+
+  @Test("the events of a task end with its last one, also if the first have the document of the end")
+  func newerDocument() async throws {
+    let id = UUID()
+    try await ScriptedAPI.run { _, _ in
+      let events = (1...3).map { sequence in
+        // The first number is the event's.
+        Documents.event(id, "e\(sequence)", "canceled", sequence: 3, cursor: "c\(sequence)")
+          .replacing(#""sequence":3"#, with: #""sequence":\#(sequence)"#, maxReplacements: 1)
+      }
+      return .events(events.joined())
+    } _: { client, _ in
+      var types: [String] = []
+      for try await event in client.events(of: id) { types.append(event.type) }
+      #expect(types == ["e1", "e2", "e3"])
+    }
+  }
+
   @Test("a stream is not far ahead of a slow reader, and loses nothing") func slowReader() async throws {
     let made = Lock(0)
     let stream: AsyncThrowingStream<Int, any Error> = FleetClient.stream { yield in

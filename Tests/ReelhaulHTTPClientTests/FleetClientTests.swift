@@ -46,6 +46,37 @@ import Testing
     }
   }
 
+  @Test("of tasks that are all wrong each has its reason") func allWrong() async throws {
+    try await ScriptedAPI.run { _, _ in
+      .json(#"{"results":[{"line":1,"error":"one"},{"line":2,"error":"two"}]}"#, status: 422)
+    } _: { client, api in
+      let results = try await client.submit([NewTask(kind: "wrong"), NewTask(kind: "wrong")])
+      let messages = results.map { if case .failure(let error) = $0 { error.message } else { "" } }
+      #expect(messages == ["one", "two"])
+      // Corrected tasks may come under the ids of wrong ones.
+      #expect(api.requests.withLock { $0[0].headers["idempotency-key"] } == nil)
+    }
+  }
+
+  @Test("no redirect is followed, so that no other address gets the token, and no command is taken for done")
+  func redirects() async throws {
+    let id = UUID()
+    try await ScriptedAPI.run { _, request in
+      guard !request.target.hasSuffix("/login") else { return .json("{}") }
+      return HTTPResponse(302, headers: ["Location": "/login"], type: "text/html", Array("<html>".utf8))
+    } _: { client, api in
+      let calls: [@Sendable () async throws -> Void] = [
+        { try await client.cancel(id) }, { _ = try await client.task(id) },
+        { for try await _ in client.events(of: id) {} }, { _ = try await client.submit(NewTask(kind: "noop")) },
+      ]
+      for call in calls {
+        let error = await #expect(throws: FleetError.self) { try await call() }
+        #expect(error?.status == 302 && error?.message.contains("/login") == true, "\(String(describing: error))")
+      }
+      #expect(api.requests.withLock { $0.map(\.target) }.allSatisfy { !$0.hasSuffix("/login") })
+    }
+  }
+
   @Test("problems are typed errors, and a command is not repeated after an answer that tells nothing of its effect")
   func errors() async throws {
     let id = UUID()

@@ -186,6 +186,24 @@ private struct Strange: Error, CustomStringConvertible { var description: String
     }
   }
 
+  @Test("a handler that begins anew, and comes now further and now less far, has a last attempt")
+  func neverFurther() async throws {
+    let runs = Lock(0)
+    try await withScript(policy: TaskPolicy(maxAttempts: 3)) { context -> Int in
+      context.report(done: 10, total: 100)
+      try await context.checkpoint(.init(text: "begun"))
+      if runs.withLock({ $0 += 1; return $0 }).isMultiple(of: 2) {
+        context.report(done: 50, total: 100)
+        try await context.checkpoint(.init(text: "half"))
+      }
+      throw TaskError.retry("it failed")
+    } test: { test in
+      _ = try await test.run()
+      for _ in 0..<10 where try await test.state != .failed { _ = try await test.resume() }
+      #expect(try await test.state == .failed)
+    }
+  }
+
   @Test("an error with a NUL, or of megabytes in one character, becomes one that can be stored")
   func storableErrors() async throws {
     let megabytes = "e" + String(repeating: "\u{301}", count: 1 << 20)

@@ -1,5 +1,5 @@
 /// A few threads for calls that block: fsync, hashing, name resolution. These calls must never run on the cooperative
-/// pool or on a loop. A thread is started when there is a call that no other thread is free for.
+/// pool or on a loop. The first thread is started at once, and another one when there is a call that none is free for.
 package final class BlockingPool: Sendable {
   private struct Queue {
     var work: [@Sendable () -> Void] = []
@@ -17,6 +17,7 @@ package final class BlockingPool: Sendable {
   package init(name: String, threads limit: Int) {
     self.name = name
     self.limit = limit
+    condition.withLock { start(&$0) }
   }
 
   /// Runs `body` on one of the threads. Calls start in order. Throws the error of `body`.

@@ -130,6 +130,7 @@ public struct TaskTransfer: Sendable {
       throw TaskError.permanent("the transfer: \(error)", code: TaskFailure.Code.sourceInvalid.rawValue)
     }
     let checkpoint = run.checkpoint(ofTransfer: name).flatMap { try? DownloadCheckpoint($0) }
+    if checkpoint == nil, spec.ifExists == .fail, let file = try await published(spec, at: place, roots) { return file }
     let ledger = HandlerTransferLedger(run: run, name: name, onProgress: options.onProgress)
     switch await DownloadEngine(roots: roots).run(spec, to: place, from: checkpoint, ledger: ledger) {
     case .succeeded(let sha256, let bytes, _):
@@ -139,6 +140,25 @@ public struct TaskTransfer: Sendable {
     case .stopped:
       if run.ledger.isLost { throw OwnershipLostError() }
       throw CancellationError()
+    }
+  }
+
+  /// The file that an earlier run has downloaded, and ended before the handler could record it.
+  private func published(
+    _ spec: TaskSpec, at place: StorageURL, _ roots: StorageRoots
+  ) async throws -> (bytes: Int64, sha256: String?)? {
+    guard let root = roots[place.root] else { return nil }
+    do {
+      return try await root.readWhole(pulse: run.ledger.pulse) { [run] in
+        let file = try root.storage.volume(place.root).published(at: place, by: spec.id, expect: spec.expect) {
+          run.ledger.pulse()
+          return run.ledger.mayWrite
+        }
+        return file.map { ($0.bytes, Hex.encode($0.sha256)) }
+      }
+    } catch let error as StorageError {
+      if run.ledger.isLost { throw OwnershipLostError() }
+      throw TaskError(error.failure)
     }
   }
 

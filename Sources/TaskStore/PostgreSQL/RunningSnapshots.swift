@@ -63,16 +63,17 @@ struct OutboxRow {
       switch batch.kind {
       case .submitted, .removed:
         for (index, spec) in (try cells(specs) ?? []).enumerated() {
-          guard let spec = try spec?.bytes() else { continue }
-          let task = try TaskSpecJSON.read(spec)
+          // One that cannot be read tells nothing.
+          guard let spec = try spec?.bytes(), let task = try? TaskSpecJSON.read(spec) else { continue }
           details[index] = batch.kind == .removed ? .removed(task) : .submitted(task, size: spec.count)
         }
       case .started:
         guard let specs = try cells(specs), let created = try cells(createdAts) else { break }
         for index in 0..<count {
-          guard let spec = try specs[index]?.bytes(), let created = try created[index]?.timestamp() else { continue }
-          details[index] = .firstStart(
-            try TaskSpecJSON.read(spec), size: spec.count, createdAt: Timestamp(microseconds: created))
+          guard let spec = try specs[index]?.bytes(), let created = try created[index]?.timestamp(),
+            let task = try? TaskSpecJSON.read(spec)
+          else { continue }
+          details[index] = .firstStart(task, size: spec.count, createdAt: Timestamp(microseconds: created))
         }
       case .succeeded:
         guard let sizes = try cells(sizes), let digests = try cells(digests), let outputs = try cells(outputs),

@@ -140,6 +140,23 @@ extension Volume {
     path.count == 1 ? "." : path.dropLast().joined(separator: "/")
   }
 
+  /// The file at `destination` if a run of `task` has published it, and it is as expected. Reads the whole file. Blocks.
+  package func published(
+    at destination: StorageURL, by task: UniqueID, expect: Expectation, while goesOn: () -> Bool
+  ) throws(StorageError) -> (bytes: Int64, sha256: [UInt8])? {
+    try check()
+    guard try isPublished(at: destination, by: task) else { return nil }
+    let file = try open(destination)
+    do throws(SystemError) {
+      let bytes = Int64(try file.status().st_size)
+      let digests = try FileDigests(of: file, withMD5: expect.md5 != nil) { _ in goesOn() }
+      guard expect.bytes ?? bytes == bytes, DigestMismatch(expect, digests) == nil else { return nil }
+      return (bytes, digests.sha256)
+    } catch {
+      throw StorageError(error, storage: name)
+    }
+  }
+
   /// Whether the file at `destination` has a mark of `task`.
   private func isPublished(at destination: StorageURL, by task: UniqueID) throws(StorageError) -> Bool {
     do throws(SystemError) {

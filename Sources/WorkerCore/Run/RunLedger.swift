@@ -97,6 +97,9 @@ package final class RunLedger: Sendable {
   /// The generation of the last recorded checkpoint.
   var recordedGeneration: Int { generation.load(ordering: .relaxed) }
 
+  /// The bytes of the last recorded checkpoint.
+  package var recordedBytes: Int64 { recorded.load(ordering: .relaxed) }
+
   /// How many bytes of this generation this run has recorded.
   package var newBytes: Int64 {
     let isSameGeneration = recordedGeneration == claim.checkpoint?.generation ?? 0

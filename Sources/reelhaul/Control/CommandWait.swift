@@ -10,6 +10,11 @@ struct CommandWait {
   /// After this time a remark says why nothing happens.
   private static let patience: Duration = .seconds(10)
 
+  private static let open = """
+    Kafka has the command, but no worker has carried it out: see 'reelhaul workers'. If one could not, it is a dead letter: \
+    see 'reelhaul dead-letters'. Ctrl-C ends the wait only.
+    """
+
   private let store: any DetailReader
   private let context: Context
 
@@ -45,7 +50,7 @@ struct CommandWait {
       stopping = try await store.stopping(stopping)
       if open.isEmpty, stopping.isEmpty { break }
       if !isTold, !open.isEmpty, BootInstant.now - start > Self.patience {
-        context.note(TaskWatch.unseen)
+        context.note(Self.open)
         isTold = true
       }
       try await Task.sleep(for: Self.interval)

@@ -1,5 +1,6 @@
 import Glibc
 import ReelhaulClient
+import ReelhaulCodec
 import ReelhaulKafka
 import ReelhaulMessages
 import ReelhaulSystem
@@ -65,6 +66,30 @@ import WorkerCore
       return "\(try await context.transfer.fetch(context.labels["url"] ?? "", as: "file").bytes)"
     } catch let error as TaskError {
       return error.code
+    }
+  }
+
+  @Test("a file that an earlier run has downloaded is the next run's, and no other task's", .timeLimit(.minutes(5)))
+  func downloadedBefore() async throws {
+    try await HandlerFleet.run { fleet in
+      let file = OriginFile(seed: 3, size: 300_000)
+      fleet.tests.origin.serve("/a", file)
+      let attempts = Lock(0)
+      let handler = Self.scripted { context -> String in
+        let url = context.labels["url"] ?? ""
+        let made = try await context.transfer.download(url, to: "storage://default/made.mp4")
+        // As a run whose worker dies before its next checkpoint.
+        guard attempts.withLock({ $0 += 1; return $0 }) > 1 else { throw TaskError.retry("again", after: .zero) }
+        return "\(made.bytes) \(made.sha256 ?? "")"
+      }
+      try await fleet.withWorker(handler) { _ in
+        let task = try await fleet.submit("scripted") { $0.labels["url"] = fleet.tests.origin.url("/a") }
+        let made = try await fleet.tests.wait(for: task, .succeeded).outputText
+        #expect(made == "\"300000 \(Hex.encode(file.content.sha256(size: file.size)))\"")
+        #expect(fleet.tests.origin.exchanges("/a").count == 1)
+        let other = try await fleet.submit("scripted") { $0.labels["url"] = fleet.tests.origin.url("/a") }
+        #expect(try await fleet.tests.wait(for: other, .failed).error?.code == .destinationExists)
+      }
     }
   }
 

@@ -1,0 +1,64 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// Requests with short answers, over the connections of one session.
+///
+/// No redirect is followed: another host would get the token, and a POST would become a GET, whose answer says nothing.
+final class PlainExchanges: Sendable {
+  private let session: URLSession
+  private let delegate = Delegate()
+
+  init(timeout: Duration) {
+    let settings = URLSessionConfiguration.ephemeral
+    settings.timeoutIntervalForRequest = timeout.timeInterval
+    settings.httpCookieStorage = nil
+    settings.urlCache = nil
+    session = URLSession(configuration: settings, delegate: delegate, delegateQueue: nil)
+  }
+
+  /// The session keeps its delegate until then.
+  deinit { session.finishTasksAndInvalidate() }
+
+  /// The answer, whatever its status. Throws the error of the session.
+  func answer(to request: URLRequest) async throws -> (body: Data, response: URLResponse?) {
+    let task = session.dataTask(with: request)
+    return try await withTaskCancellationHandler {
+      try await withCheckedThrowingContinuation { caller in
+        delegate.begin(task.taskIdentifier, caller)
+        task.resume()
+      }
+    } onCancel: {
+      task.cancel()
+    }
+  }
+
+  private typealias Caller = CheckedContinuation<(body: Data, response: URLResponse?), any Error>
+
+  // @unchecked: the exchanges are touched only under the lock.
+  private final class Delegate: NSObject, URLSessionDataDelegate, @unchecked Sendable {
+    private let lock = NSLock()
+    private var exchanges: [Int: (caller: Caller, body: Data)] = [:]
+
+    func begin(_ task: Int, _ caller: Caller) { lock.withLock { exchanges[task] = (caller, Data()) } }
+
+    func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
+      lock.withLock { exchanges[dataTask.taskIdentifier]?.body.append(data) }
+    }
+
+    func urlSession(
+      _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
+      newRequest request: URLRequest, completionHandler: @escaping (URLRequest?) -> Void
+    ) {
+      completionHandler(nil)
+    }
+
+    func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+      guard let exchange = lock.withLock({ exchanges.removeValue(forKey: task.taskIdentifier) }) else { return }
+      if let error { return exchange.caller.resume(throwing: error) }
+      exchange.caller.resume(returning: (exchange.body, task.response))
+    }
+  }
+}
