@@ -44,6 +44,8 @@ struct ConnectingTests {
     #expect(target.parameters["host"] == "a,a,/run/sock,b")
     #expect(target.parameters["hostaddr"] == "10.0.0.1,::1,,10.0.0.2")
     #expect(target.parameters["port"] == "1,1,2,3")
+    #expect(target.addresses.map { $0["hostaddr"] } == ["10.0.0.1", "::1", "", "10.0.0.2"])
+    #expect(target.addresses.map { $0["port"] } == ["1", "1", "2", "3"])
   }
 
   @Test func oneNameThatResolvesIsEnough() throws {
@@ -60,7 +62,7 @@ struct ConnectingTests {
   @Test func nothingIsResolvedWhereAnAddressIsGiven() throws {
     let given = ["host": "a", "hostaddr": "10.0.0.1"]
     let target = try ConnectionTarget(given, defaults: [:], resolve: { _ throws(PostgresError) in [] })
-    #expect(target.parameters == given)
+    #expect(target.parameters == given && target.addresses == [given])
   }
 
   @Test func theSQLStateIsReadFromLibpqsMessage() {

@@ -49,6 +49,22 @@ struct PoolTests {
     proxy.close()
   }
 
+  @Test("a first server that does not answer keeps nobody from the second")
+  func theSecondServerAnswers() async throws {
+    let server = try await TestPostgres.shared.server()
+    let proxy = try CuttingProxy(to: UInt16(server.port))
+    proxy.setSilent(true)
+    let url = server.url().replacing(
+      "127.0.0.1:\(server.port)", with: "127.0.0.1:\(proxy.port),127.0.0.1:\(server.port)")
+    #expect(url.contains(",127"), "\(url)")
+    var configuration = try configuration(url, acquireTimeout: .seconds(30))
+    configuration.connectTimeout = .seconds(1)
+    let rows = try await withPool(size: 2, configuration) { try await $0.query("SELECT 1").count }
+    #expect(rows == 1)
+    proxy.strand()
+    proxy.close()
+  }
+
   private static func three(_ pool: PostgresPool, _ check: @escaping @Sendable (PostgresError?) -> Void) async throws {
     await withTaskGroup(of: Void.self) { group in
       for _ in 0..<3 { group.addTask { check(await failure { _ = try await pool.query("SELECT pg_sleep(0.2)") }) } }

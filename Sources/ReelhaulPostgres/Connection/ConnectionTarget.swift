@@ -37,6 +37,20 @@ struct ConnectionTarget: Sendable, Equatable {
     parameters["port"] = expanded.map(\.port).joined(separator: ",")
   }
 
+  /// The parameters for each address, in order. Only libpq itself can prefer a standby among all.
+  var addresses: [[String: String]] {
+    let names = ["host", "hostaddr", "port"]
+    let lists = names.map { name in
+      (parameters[name] ?? "").split(separator: ",", omittingEmptySubsequences: false).map(String.init)
+    }
+    guard let count = lists.map(\.count).max(), count > 1, lists.allSatisfy({ $0.count == count }),
+      parameters["target_session_attrs"] != "prefer-standby"
+    else { return [parameters] }
+    return (0..<count).map { index in
+      parameters.merging(zip(names, lists.map { $0[index] })) { $1 }
+    }
+  }
+
   /// The numeric addresses of a host, in the resolver's order.
   static func resolve(_ host: String) throws(PostgresError) -> [String] {
     var hints = addrinfo()

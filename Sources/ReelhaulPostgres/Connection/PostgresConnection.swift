@@ -137,8 +137,20 @@ package actor PostgresConnection {
     } catch {
       throw error as? PostgresError ?? PostgresError(.unavailable, "the pool is closed")
     }
+    // libpq would leave an address that does not answer only after minutes.
+    var addresses = target.addresses[...]
+    while let address = addresses.popFirst() {
+      do throws(PostgresError) {
+        return try await connect(to: address)
+      } catch {
+        guard !addresses.isEmpty, !error.isPermanent, !isClosed else { throw error }
+      }
+    }
+  }
+
+  private func connect(to address: [String: String]) async throws(PostgresError) {
     guard !isClosed else { throw PostgresError(.unavailable, "the connection was closed") }
-    session = try Session(parameters: target.parameters)
+    session = try Session(parameters: address)
     let timeout = configuration.connectTimeout
     let late = loop.timer(after: timeout) { [weak self] in
       self?.assumeIsolated {

@@ -60,14 +60,16 @@ package final class BlockingPool: Sendable {
     for thread in close() { thread.detach() }
   }
 
-  /// Runs `work` on one of the threads and reports no end; false if the pool is shut down.
+  /// Runs `work` on one of the threads and reports no end; false if the pool is shut down, or never got a thread.
   @discardableResult
   package func submit(_ work: @escaping @Sendable () -> Void) -> Bool {
     let isAccepted = condition.withLock { queue in
       guard !queue.isClosed else { return false }
       queue.work.append(work)
       if queue.idle < queue.work.count, queue.threads.count < limit { start(&queue) }
-      return true
+      guard queue.threads.isEmpty else { return true }
+      queue.work.removeLast()
+      return false
     }
     if isAccepted { condition.signal() }
     return isAccepted
@@ -85,11 +87,8 @@ package final class BlockingPool: Sendable {
 
   private func start(_ queue: inout Queue) {
     let (name, condition) = ("\(name)-\(queue.threads.count)", condition)
-    guard let thread = Thread(ifPossible: name, { Self.serve(condition) }) else {
-      // The machine gives no more threads, so the work waits for one of those that there are.
-      precondition(!queue.threads.isEmpty, "no thread can be started for \(name)")
-      return
-    }
+    // If the system gives no more threads, work waits for one of those that there are.
+    guard let thread = Thread(ifPossible: name, { Self.serve(condition) }) else { return }
     queue.threads.append(thread)
     queue.idle += 1
   }

@@ -219,7 +219,12 @@ package struct Deletion: Sendable {
       throw SystemError(
         errno: ENAMETOOLONG, operation: "delete \(url): directories are nested more than \(Self.depthLimit) deep")
     }
-    return try parent.openDirectory(name)
+    let directory = try parent.openDirectory(name)
+    // Another root inside has tasks of its own.
+    if (try? directory.openBeneath("\(StorageURL.reserved)/volume", O_RDONLY | O_NONBLOCK)) != nil {
+      throw SystemError(errno: EXDEV, operation: "delete \(url): \(directory.path) is a storage of its own")
+    }
+    return directory
   }
 
   private static func count(of status: stat) -> Count {

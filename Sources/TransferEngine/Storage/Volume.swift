@@ -109,6 +109,8 @@ package final class Volume: Sendable {
   func checkWritable() throws(StorageError) {
     do throws(SystemError) {
       try root.openBeneath("\(StorageURL.reserved)/reserve", O_RDWR | O_CREAT, mode: 0o600).touch()
+    } catch  where error.errno == ENOSPC || error.errno == EDQUOT {
+      // Deletions, which need a usable storage, make room on it.
     } catch {
       throw StorageError(error, storage: name)
     }
@@ -148,7 +150,13 @@ package final class Volume: Sendable {
     try file.write("\(id)\n", at: 0)
     try file.sync()
     do throws(SystemError) {
-      try FileDescriptor.renameNoReplace(from: own, draft, to: own, "volume")
+      do throws(SystemError) {
+        try FileDescriptor.renameNoReplace(from: own, draft, to: own, "volume")
+      } catch  where error.errno == EINVAL || error.errno == ENOSYS || error.errno == EOPNOTSUPP {
+        // NFS and some FUSE file systems lack it.
+        try FileDescriptor.link(from: own, draft, to: own, "volume")
+        try own.remove(draft)
+      }
       return true
     } catch {
       try own.remove(draft)

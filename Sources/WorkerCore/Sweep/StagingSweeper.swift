@@ -6,7 +6,7 @@ import TransferEngine
 /// From time to time, removes staging files and scratch directories that no task will need again: staging files of dead
 /// runs whose task was canceled or succeeded elsewhere, staging files of tasks that failed long ago, and scratch
 /// directories of runs that are over. Every worker does this at random moments for the volumes that it has mounted. A
-/// file system that does not answer delays only the sweeps.
+/// file system that does not answer delays only its own sweeps.
 ///
 /// A task may be retried at the same moment. If its run has adopted the file by then, the file's time has changed and
 /// it is kept. A later run finds the file missing and starts again.
@@ -33,6 +33,14 @@ package actor StagingSweeper {
 
   /// Runs until its task is canceled.
   package func run() async {
+    await withDiscardingTaskGroup { group in
+      for root in storage.roots.keys { group.addTask { await self.run(root) } }
+    }
+  }
+
+  private func run(_ root: String) async {
+    let files = BlockingPool(name: "sweep", threads: 1)
+    defer { files.abandon() }
     var pause = Self.delay
     while !Task.isCancelled {
       do {
@@ -40,30 +48,30 @@ package actor StagingSweeper {
       } catch {
         return
       }
-      await sweep()
+      await look(at: root, with: files)
       pause = Self.interval
     }
   }
 
   /// Sweeps every root once.
   package func sweep() async {
-    guard !storage.roots.isEmpty else { return }
     let files = BlockingPool(name: "sweep", threads: 1)
     defer { files.abandon() }
-    for root in storage.roots.keys where !Task.isCancelled {
-      do {
-        let removed = try await sweep(root, files)
-        outages[root] = nil
-        guard removed > 0 else { continue }
-        log.info(
-          "unused staging files and scratch directories were removed",
-          ["storage": .text(root), "count": .integer(removed)])
-      } catch is CancellationError {
-        return
-      } catch {
-        let level = outages[root, default: Outage()].failed()
-        log.log(level, "the staging sweep failed", ["storage": .text(root), "error": .text("\(error)")])
-      }
+    for root in storage.roots.keys { await look(at: root, with: files) }
+  }
+
+  private func look(at root: String, with files: BlockingPool) async {
+    do {
+      let removed = try await sweep(root, files)
+      outages[root] = nil
+      guard removed > 0 else { return }
+      log.info(
+        "unused staging files and scratch directories were removed",
+        ["storage": .text(root), "count": .integer(removed)])
+    } catch is CancellationError {
+    } catch {
+      let level = outages[root, default: Outage()].failed()
+      log.log(level, "the staging sweep failed", ["storage": .text(root), "error": .text("\(error)")])
     }
   }
 

@@ -219,6 +219,19 @@ import TransferEngine
     #expect(exists("film/kept"))
   }
 
+  @Test("a storage inside a directory stays, with everything beside it")
+  func nestedStorage() throws {
+    try makeDirectory("all/inner")
+    try make("all/film")
+    try Volume.initialise(name: "inner", path: "\(fixture.root)/all/inner")
+    let deletion = try deletion("all")
+    for call in [{ _ = try deletion.survey() }, { _ = try deletion.run() }] {
+      let error = #expect(throws: StorageError.self) { try call() }
+      #expect(error?.failure.class == .fail && error?.message.contains("is a storage of its own") == true)
+    }
+    #expect(exists("all/inner/.reelhaul/volume"))
+  }
+
   @Test("directories that are nested too deep are refused, and nothing is deleted if a survey comes first")
   func depth() throws {
     try makeDirectory("deep/" + Array(repeating: "d", count: 510).joined(separator: "/"))
