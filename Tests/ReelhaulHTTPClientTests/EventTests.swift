@@ -100,7 +100,8 @@ import Testing
     }
   }
 
-  @Test("a gap after an event is an error, wherever the stream began", arguments: [FleetClient.EventStart.now, .earliest])
+  @Test(
+    "a gap after an event is an error, wherever the stream began", arguments: [FleetClient.EventStart.now, .earliest])
   func laterGap(start: FleetClient.EventStart) async throws {
     let id = UUID()
     try await ScriptedAPI.run { number, _ in

@@ -192,7 +192,11 @@ private struct Strange: Error, CustomStringConvertible { var description: String
     try await withScript(policy: TaskPolicy(maxAttempts: 3)) { context -> Int in
       context.report(done: 10, total: 100)
       try await context.checkpoint(.init(text: "begun"))
-      if runs.withLock({ $0 += 1; return $0 }).isMultiple(of: 2) {
+      let run = runs.withLock { runs in
+        runs += 1
+        return runs
+      }
+      if run.isMultiple(of: 2) {
         context.report(done: 50, total: 100)
         try await context.checkpoint(.init(text: "half"))
       }

@@ -110,7 +110,8 @@ package final class RunState: Sendable {
       }
       // What is done may fall, where a handler begins anew. Only more than ever before is progress.
       let envelope = Checkpoint(
-        version: PayloadJSON.version, bytesDone: max(ledger.bytesDone, ledger.recordedBytes), bytesTotal: ledger.bytesTotal,
+        version: PayloadJSON.version, bytesDone: max(ledger.bytesDone, ledger.recordedBytes),
+        bytesTotal: ledger.bytesTotal,
         stage: stage.withLock { $0 }, payload: PayloadJSON.encode(next))
       do {
         try await ledger.checkpoint(envelope)

@@ -79,7 +79,11 @@ import WorkerCore
         let url = context.labels["url"] ?? ""
         let made = try await context.transfer.download(url, to: "storage://default/made.mp4")
         // As a run whose worker dies before its next checkpoint.
-        guard attempts.withLock({ $0 += 1; return $0 }) > 1 else { throw TaskError.retry("again", after: .zero) }
+        let attempt = attempts.withLock { attempts in
+          attempts += 1
+          return attempts
+        }
+        guard attempt > 1 else { throw TaskError.retry("again", after: .zero) }
         return "\(made.bytes) \(made.sha256 ?? "")"
       }
       try await fleet.withWorker(handler) { _ in
