@@ -89,6 +89,22 @@ import Testing
     }
   }
 
+  @Test("a line with an id of its own that is taken has its result, and its key is not blamed") func takenLine()
+    async throws
+  {
+    try await APIBench.run { bench in
+      let id = UniqueID.make()
+      #expect(await bench.submit(id) == 202)
+      let lines = #"""
+        {"kind": "noop", "source": "noop://other/", "id": "\#(id)"}
+        {"kind": "noop", "source": "noop://new/"}
+        """#
+      let answer = await bench.ask(
+        "POST", "/v1/tasks?wait=applied", lines, ["Idempotency-Key": "a"], type: "application/x-ndjson")
+      #expect(answer.status == 200 && answer.body.contains("duplicate") && answer.body.contains("applied"), "\(answer)")
+    }
+  }
+
   @Test("lines of which none is right leave their key free") func keyOfNothing() async throws {
     try await APIBench.run { bench in
       let (key, type) = (["Idempotency-Key": "a"], "application/x-ndjson")
