@@ -147,6 +147,13 @@ package final class MemoryStore: TaskStore {
     transaction { state in state.tasks[id]?.checkpoint }
   }
 
+  package func unfinished(derived ids: [UniqueID]) async throws -> Set<UniqueID> {
+    transaction { state in
+      let firsts = Set(state.tasks.filter { !$0.value.machine.state.isFinal }.map { $0.key.high & ~0xF000 })
+      return Set(ids.filter { firsts.contains($0.high & ~0xF000) })
+    }
+  }
+
   package func states(of ids: [UniqueID]) async throws -> [UniqueID: TaskState] {
     transaction { state in ids.reduce(into: [:]) { $0[$1] = state.tasks[$1]?.machine.state } }
   }

@@ -384,4 +384,25 @@ import Testing
       #expect(try await fixture.store.counts() == [.queued: 1])
     }
   }
+
+  @Test(
+    "an id that follows from that of a task is known as long as the task is not over", arguments: StoreKind.allCases)
+  func derivedIDs(kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let worker = try await fixture.worker()
+      for version: UInt64 in [1, 4, 7, 15] {
+        var id = UniqueID.random()
+        id = UniqueID(high: id.high & ~0xF000 | version << 12, low: id.low)
+        let derived = UniqueID(high: id.high & ~0xF000 | 0x8000, low: ~id.low)
+        let other = UniqueID(high: derived.high ^ 1, low: derived.low)
+        #expect(try await fixture.store.unfinished(derived: [derived, other]) == [])
+        try await fixture.submit(.noop(id))
+        #expect(try await fixture.store.unfinished(derived: [derived, other]) == [derived])
+        let claim = try #require(try await fixture.store.claim(worker, limit: 1).first)
+        #expect(try await fixture.store.unfinished(derived: [derived, other]) == [derived])
+        try await fixture.settle(claim, .success)
+        #expect(try await fixture.store.unfinished(derived: [derived, other]) == [])
+      }
+    }
+  }
 }

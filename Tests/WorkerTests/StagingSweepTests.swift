@@ -29,6 +29,15 @@ import WorkerCore
     }
   }
 
+  @Test("the file of a handler's transfer is kept as long as its task is not over")
+  func keepsTransfers() {
+    let name = StagingName(task: .random(), epoch: 1, generation: 0)
+    let planner = StagingSweepPlanner([.init(name: name, age: 2 * Self.week)])
+    #expect(planner.derived([:]) == [name.task])
+    #expect(planner.discards([:], unfinished: [name.task]) == [])
+    #expect(planner.discards([:], unfinished: []) == [name])
+  }
+
   /// The age in seconds from which the scratch directory of a task in this state is discarded; nil for never.
   private static let scratchTable: [(TaskState?, Int?)] = [
     (.succeeded, minute), (.canceled, minute), (.failed, minute), (.paused, minute), (.queued, minute),

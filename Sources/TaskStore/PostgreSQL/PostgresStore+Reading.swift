@@ -121,6 +121,20 @@ extension PostgresStore {
     }
   }
 
+  package func unfinished(derived ids: [UniqueID]) async throws -> Set<UniqueID> {
+    let versions = ids.flatMap { id in
+      (0..<16 as Range<UInt64>).map { (id, id.high & ~0xF000 | $0 << 12) }
+    }
+    guard !versions.isEmpty else { return [] }
+    return try await call {
+      let places = try await pool.query(
+        StoreQueries.unfinished, .uuids(versions.map { UniqueID(high: $0.1, low: 0) }),
+        .uuids(versions.map { UniqueID(high: $0.1, low: .max) })
+      ).values { Int(try $0.int64()) }
+      return Set(places.map { versions[$0 - 1].0 })
+    }
+  }
+
   package func ids(ending: IDEnding, limit: Int) async throws -> [UniqueID] {
     let bytes = Hex.decode(String(ending.digits.suffix(ending.digits.count / 2 * 2)))
     return try await call {

@@ -170,6 +170,13 @@ enum StoreQueries {
   /// $1: ids. Returns a row per task that exists. The function finds tasks by their keys, whatever the statistics of
   /// the tables are.
   static let states = PostgresStatement("select id, state from task_documents($1)")
+  /// $1, $2: ranges of ids. The places of those in which a task is not over.
+  static let unfinished = PostgresStatement(
+    """
+    select u.place from unnest($1, $2) with ordinality u(first, last, place)
+     where exists (select from task t where t.id between u.first and u.last
+                                        and t.state not in ('succeeded', 'canceled', 'failed'))
+    """)
   /// $1: whole bytes that the id ends with; $2: all its last digits; $3: the most rows. Without an index of its own,
   /// which every submit would pay for: comparing bytes first, a million ids take 0.1 to 0.2 s.
   static let idsEnding = PostgresStatement(

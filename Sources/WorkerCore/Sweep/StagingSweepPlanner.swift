@@ -44,12 +44,21 @@ package struct StagingSweepPlanner: Sendable {
     Set(candidates.lazy.map(\.name.task)).union(scratches.lazy.map(\.name.task))
   }
 
-  /// The files to discard. `states` has the states of all ``tasks`` that the store knows.
-  package func discards(_ states: [UniqueID: TaskState]) -> [StagingName] {
+  /// The ids whose files are kept as long as they follow from the id of a task that is not over: transfers of handlers
+  /// have ids of their own.
+  package func derived(_ states: [UniqueID: TaskState]) -> [UniqueID] {
+    let old = candidates.lazy.filter { states[$0.name.task] == nil && $0.age >= Self.kept }
+    return Array(Set(old.map(\.name.task)))
+  }
+
+  /// The files to discard. `states` has the states of all ``tasks`` that the store knows, `unfinished` those of the ids
+  /// that follow from the id of a task that is not over.
+  package func discards(_ states: [UniqueID: TaskState], unfinished: Set<UniqueID> = []) -> [StagingName] {
     candidates.filter { entry in
       switch states[entry.name.task] {
       case .succeeded, .canceled: true
-      case .failed, nil: entry.age >= Self.kept
+      case .failed: entry.age >= Self.kept
+      case nil: entry.age >= Self.kept && !unfinished.contains(entry.name.task)
       // The task will continue with its bytes.
       case .blocked, .queued, .running, .publishing, .paused: false
       }

@@ -89,9 +89,10 @@ package actor StagingSweeper {
     let tasks = planner.tasks
     guard !tasks.isEmpty else { return 0 }
     let states = try await store.states(of: Array(tasks))
+    let unfinished = try await store.unfinished(derived: planner.derived(states))
     // One file at a time, so that a drain can end the sweep between two files.
     var removed = 0
-    for name in planner.discards(states) where !Task.isCancelled {
+    for name in planner.discards(states, unfinished: unfinished) where !Task.isCancelled {
       let isRemoved = try await files.runAbandonably {
         try volume.discard(name, untouchedFor: StagingSweepPlanner.quiet)
       }
