@@ -112,21 +112,29 @@ extension Volume {
     return true
   }
 
-  /// renameat2 with RENAME_NOREPLACE, or link and unlink if the file system lacks it (NFS, some FUSE).
+  /// Moves a file from `staging`.
   func moveNoReplace(
     _ staged: String, to parent: borrowing FileDescriptor, _ name: String
   ) throws(SystemError) {
+    try Self.moveNoReplace(from: staging, staged, to: parent, name, by: renameNoReplace)
+  }
+
+  /// renameat2 with RENAME_NOREPLACE, or link and unlink if the file system lacks it (NFS, some FUSE).
+  static func moveNoReplace(
+    from directory: borrowing FileDescriptor, _ old: String, to parent: borrowing FileDescriptor, _ name: String,
+    by renameNoReplace: RenameNoReplace
+  ) throws(SystemError) {
     do throws(SystemError) {
-      try renameNoReplace(staging, staged, parent, name)
+      try renameNoReplace(directory, old, parent, name)
     } catch  where error.errno == EINVAL || error.errno == ENOSYS || error.errno == EOPNOTSUPP {
       do throws(SystemError) {
-        try FileDescriptor.link(from: staging, staged, to: parent, name)
+        try FileDescriptor.link(from: directory, old, to: parent, name)
       } catch  where error.errno == EEXIST {
         // A crash between link and unlink leaves the file with both names.
-        let (own, other) = (try staging.status(of: staged), try parent.status(of: name))
+        let (own, other) = (try directory.status(of: old), try parent.status(of: name))
         guard own.st_dev == other.st_dev, own.st_ino == other.st_ino else { throw error }
       }
-      try staging.remove(staged)
+      try directory.remove(old)
     }
   }
 

@@ -33,6 +33,11 @@ package final class Volume: Sendable {
       _ from: borrowing FileDescriptor, _ name: String, _ to: borrowing FileDescriptor, _ newName: String
     ) throws(SystemError) -> Void
 
+  /// The kernel's own.
+  package static let renameNoReplace: RenameNoReplace = { from, name, to, newName throws(SystemError) in
+    try FileDescriptor.renameNoReplace(from: from, name, to: to, newName)
+  }
+
   /// Distinguishes this volume from another one at the same path, from no volume, and from one with a new mark.
   private struct Identity: Equatable {
     private let numbers: [Int]
@@ -49,9 +54,7 @@ package final class Volume: Sendable {
   init(
     name: String, path: String, policy: ReservePolicy, syncs: DurationHistogram? = nil,
     openFiles: OpenStagingFiles? = nil,
-    renameNoReplace: @escaping RenameNoReplace = { from, name, to, newName throws(SystemError) in
-      try FileDescriptor.renameNoReplace(from: from, name, to: to, newName)
-    }
+    renameNoReplace: @escaping RenameNoReplace = Volume.renameNoReplace
   ) throws(StorageError) {
     self.renameNoReplace = renameNoReplace
     self.name = name
@@ -116,16 +119,19 @@ package final class Volume: Sendable {
     }
   }
 
-  /// Marks the directory `path` as a volume. Does nothing if it is one already. Returns whether this call marked it.
+  /// Marks the directory `path` as a volume. Does nothing if it is one already. Returns whether this call marked it. Tests
+  /// replace the rename.
   @discardableResult
-  package static func initialise(name: String, path: String) throws(StorageError) -> Bool {
+  package static func initialise(
+    name: String, path: String, renameNoReplace: RenameNoReplace = Volume.renameNoReplace
+  ) throws(StorageError) -> Bool {
     do throws(SystemError) {
       try makeDirectories(path)
       let root = try FileDescriptor.open(path, O_RDONLY | O_DIRECTORY)
       try make(StorageURL.reserved, in: root)
       let own = try root.openBeneath(StorageURL.reserved, O_RDONLY | O_DIRECTORY)
       try make("staging", in: own)
-      let isNew = try writeMarker(own)
+      let isNew = try writeMarker(own, by: renameNoReplace)
       try own.sync()
       try root.sync()
       return isNew
@@ -143,20 +149,16 @@ package final class Volume: Sendable {
 
   /// Writes the marker so that it appears completely. If two processes write one, the first marker stays. Returns
   /// whether it is this one.
-  private static func writeMarker(_ own: borrowing FileDescriptor) throws(SystemError) -> Bool {
+  private static func writeMarker(
+    _ own: borrowing FileDescriptor, by rename: RenameNoReplace
+  ) throws(SystemError) -> Bool {
     let id = UniqueID(milliseconds: Clocks.realtimeMilliseconds())
     let draft = "volume-\(id)"
     let file = try own.openBeneath(draft, O_WRONLY | O_CREAT | O_EXCL)
     try file.write("\(id)\n", at: 0)
     try file.sync()
     do throws(SystemError) {
-      do throws(SystemError) {
-        try FileDescriptor.renameNoReplace(from: own, draft, to: own, "volume")
-      } catch  where error.errno == EINVAL || error.errno == ENOSYS || error.errno == EOPNOTSUPP {
-        // NFS and some FUSE file systems lack it.
-        try FileDescriptor.link(from: own, draft, to: own, "volume")
-        try own.remove(draft)
-      }
+      try moveNoReplace(from: own, draft, to: own, "volume", by: rename)
       return true
     } catch {
       try own.remove(draft)

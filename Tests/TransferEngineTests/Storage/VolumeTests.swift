@@ -39,6 +39,22 @@ import TransferEngine
     #expect(Set(left).isSubset(of: ["volume", "staging", "reserve"]))
   }
 
+  @Test("a root whose file system cannot rename without replacing, such as NFS, is marked, once")
+  func marksWithoutRename() throws {
+    let path = "\(fixture.directory.path)/new"
+    func mark() throws -> Bool {
+      try Volume.initialise(name: "a", path: path) { _, _, _, _ throws(SystemError) in
+        throw SystemError(errno: EINVAL, operation: "rename")
+      }
+    }
+    #expect(try mark())
+    let id = try #require(Storage(roots: ["a": path]).volumes["a"])
+    #expect(try !mark())
+    #expect(Storage(roots: ["a": path]).volumes["a"] == id)
+    let left = try FileDescriptor.open("\(path)/.reelhaul", O_RDONLY | O_DIRECTORY).entries()
+    #expect(Set(left).isSubset(of: ["volume", "staging", "reserve"]))
+  }
+
   @Test("a missing root lets the task wait")
   func waitsForAMissingRoot() throws {
     let storage = Storage(roots: ["default": "\(fixture.directory.path)/nowhere"])
