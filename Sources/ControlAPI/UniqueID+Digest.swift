@@ -13,6 +13,6 @@ extension UniqueID {
       bytes.prefix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) },
       bytes[8..<16].reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
     )
-    self.init(high: high & ~0xF000 | 0x8000, low: low & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000)
+    self.init(version8: high, low)
   }
 }

@@ -149,8 +149,8 @@ package final class MemoryStore: TaskStore {
 
   package func unfinished(derived ids: [UniqueID]) async throws -> Set<UniqueID> {
     transaction { state in
-      let firsts = Set(state.tasks.filter { !$0.value.machine.state.isFinal }.map { $0.key.high & ~0xF000 })
-      return Set(ids.filter { firsts.contains($0.high & ~0xF000) })
+      let tasks = state.tasks.filter { !$0.value.machine.state.isFinal }.keys
+      return Set(ids.filter { id in id.origins.contains { tasks.contains(where: $0.contains) } })
     }
   }
 

@@ -92,8 +92,7 @@ package protocol TaskReader: Sendable {
   func checkpoint(of id: UniqueID) async throws -> Checkpoint?
   /// The effective states of the tasks with these ids that exist.
   func states(of ids: [UniqueID]) async throws -> [UniqueID: TaskState]
-  /// Which of these ids may follow from the id of a task that is not over: those of its transfers have its first half,
-  /// but for the version.
+  /// Which of these ids may be derived from that of a task that is not over, as those of a handler's transfers are.
   func unfinished(derived ids: [UniqueID]) async throws -> Set<UniqueID>
   /// Up to `limit` ids of tasks that end like this, in falling order. Looks at every task's id.
   func ids(ending: IDEnding, limit: Int) async throws -> [UniqueID]

@@ -166,9 +166,7 @@ public struct TaskTransfer: Sendable {
   static func id(of name: String, in run: RunState) -> UniqueID { id(of: name, task: run.ledger.claim.spec.id) }
 
   static func id(of name: String, task: UniqueID) -> UniqueID {
-    let hash = FNV1a(name.utf8)
-    return UniqueID(
-      high: task.high & ~0xF000 | 0x8000, low: (task.low ^ hash.value) & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000)
+    task.derived(by: FNV1a(name.utf8).value)
   }
 
   static func place(_ url: String) throws -> StorageURL {

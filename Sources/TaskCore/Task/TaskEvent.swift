@@ -31,9 +31,6 @@ public struct TaskEvent: Sendable, Hashable {
 
   /// The id of this event, equal for every publication of it: a version 8 UUID, computed from task and sequence.
   public var id: UniqueID {
-    let mixed = UInt64(bitPattern: Int64(sequence)) &* 0x9E37_79B9_7F4A_7C15
-    return UniqueID(
-      high: taskID.high & ~0xF000 | 0x8000,
-      low: (taskID.low ^ mixed) & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000)
+    taskID.derived(by: UInt64(bitPattern: Int64(sequence)) &* 0x9E37_79B9_7F4A_7C15)
   }
 }

@@ -122,16 +122,13 @@ extension PostgresStore {
   }
 
   package func unfinished(derived ids: [UniqueID]) async throws -> Set<UniqueID> {
-    let versions = ids.flatMap { id in
-      (0..<16 as Range<UInt64>).map { (id, id.high & ~0xF000 | $0 << 12) }
-    }
-    guard !versions.isEmpty else { return [] }
+    let origins = ids.flatMap { id in id.origins.map { (id: id, range: $0) } }
+    guard !origins.isEmpty else { return [] }
     return try await call {
       let places = try await pool.query(
-        StoreQueries.unfinished, .uuids(versions.map { UniqueID(high: $0.1, low: 0) }),
-        .uuids(versions.map { UniqueID(high: $0.1, low: .max) })
+        StoreQueries.unfinished, .uuids(origins.map(\.range.lowerBound)), .uuids(origins.map(\.range.upperBound))
       ).values { Int(try $0.int64()) }
-      return Set(places.map { versions[$0 - 1].0 })
+      return Set(places.map { origins[$0 - 1].id })
     }
   }
 
