@@ -12,11 +12,7 @@ final class PlainExchanges: Sendable {
   private let delegate = Delegate()
 
   init(timeout: Duration) {
-    let settings = URLSessionConfiguration.ephemeral
-    settings.timeoutIntervalForRequest = timeout.timeInterval
-    settings.httpCookieStorage = nil
-    settings.urlCache = nil
-    session = URLSession(configuration: settings, delegate: delegate, delegateQueue: nil)
+    session = URLSession(configuration: .plain(timeout: timeout), delegate: delegate, delegateQueue: nil)
   }
 
   /// The session keeps its delegate until then.

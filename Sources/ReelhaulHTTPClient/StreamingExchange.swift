@@ -18,11 +18,8 @@ final class StreamingExchange: NSObject, URLSessionDataDelegate, @unchecked Send
   static func pieces(of request: URLRequest, timeout: Duration) -> Pieces {
     let unread = UnreadBytes()
     let stream = AsyncThrowingStream<Data, any Error> { continuation in
-      let settings = URLSessionConfiguration.ephemeral
-      settings.timeoutIntervalForRequest = timeout.timeInterval
+      let settings = URLSessionConfiguration.plain(timeout: timeout)
       settings.timeoutIntervalForResource = 7 * 24 * 3600
-      settings.httpCookieStorage = nil
-      settings.urlCache = nil
       let exchange = StreamingExchange(continuation, unread)
       let session = URLSession(configuration: settings, delegate: exchange, delegateQueue: nil)
       // Ends the session too, which otherwise keeps its delegate for ever.
