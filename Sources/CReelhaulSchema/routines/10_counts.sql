@@ -1,15 +1,14 @@
--- Triggers keep the counts of tasks, so that every statement that changes tasks counts, also one of another version or of
--- an operator. They are statement triggers: a statement adds one row for each state and lane that it changes. With batches
--- of 500 they take a fiftieth of the time that PostgreSQL needs for a task.
---
--- They have no settings of their own, which would cost each statement: whatever changes tasks is planned `by_index`.
-
 -- A sum of sizes. Those of servers and handlers may add up to more than any disk holds. (Views say it themselves: a view
 -- that uses a function could not be replaced by another version.)
 create function saturated(bytes numeric) returns bigint language sql immutable as $$
   select least(bytes, 9223372036854775807)::bigint
 $$;
 
+-- Triggers keep the counts of tasks, so that every statement that changes tasks counts, also one of another version or of
+-- an operator. They are statement triggers: a statement adds one row for each state and lane that it changes. With batches
+-- of 500 they take a fiftieth of the time that PostgreSQL needs for a task.
+--
+-- They have no settings of their own, which would cost each statement: whatever changes tasks is planned `by_index`.
 create function count_added_tasks() returns trigger language plpgsql as $$
 begin
   insert into count_change (state, lane_id, tasks)

@@ -22,10 +22,7 @@ package enum DeadLetter {
         KafkaHeader("dead-letter-partition", String(record.origin.partition)),
         KafkaHeader("dead-letter-offset", String(record.origin.offset)),
         KafkaHeader("dead-letter-code", code),
-        KafkaHeader(
-          "dead-letter-reason",
-          reason.utf8.count > reasonLimit
-            ? String(decoding: reason.utf8.prefix(reasonLimit), as: UTF8.self) + "…" : reason),
+        KafkaHeader("dead-letter-reason", shortened(reason)),
       ])
     let own = record.headers.map { KafkaHeader($0.0, $0.1) }
     let headers = own.reduce(0) { $0 + $1.name.utf8.count + $1.value.count }
@@ -41,7 +38,7 @@ package enum DeadLetter {
     return message
   }
 
-  private static func cut(_ reason: String) -> String {
+  private static func shortened(_ reason: String) -> String {
     guard reason.utf8.count > reasonLimit else { return reason }
     return String(decoding: reason.utf8.prefix(reasonLimit), as: UTF8.self) + "…"
   }

@@ -38,6 +38,13 @@ import TransferEngine
     return error?.code
   }
 
+  private func refuses(_ deletion: Deletion, _ class: TaskFailure.Class, _ text: String) {
+    for call in [{ _ = try deletion.survey() }, { _ = try deletion.run() }] {
+      let error = #expect(throws: StorageError.self) { try call() }
+      #expect(error?.failure.class == `class` && error?.message.contains(text) == true)
+    }
+  }
+
   @Test("sizes that add up to more than any disk holds do not overflow")
   func sumsSaturate() {
     let sum = Deletion.Count(files: 1, bytes: .max) + Deletion.Count(files: 1, bytes: .max)
@@ -212,10 +219,7 @@ import TransferEngine
     try FileManager.default.removeItem(atPath: "\(fixture.root)/film")
     try makeDirectory("film")
     try make("film/kept")
-    for call in [{ _ = try deletion.survey() }, { _ = try deletion.run() }] {
-      let error = #expect(throws: StorageError.self) { try call() }
-      #expect(error?.failure.class == .retry && error?.message.contains("it has become a directory") == true)
-    }
+    refuses(deletion, .retry, "it has become a directory")
     #expect(exists("film/kept"))
   }
 
@@ -225,10 +229,7 @@ import TransferEngine
     try make("all/film")
     try Volume.initialise(name: "inner", path: "\(fixture.root)/all/inner")
     let deletion = try deletion("all")
-    for call in [{ _ = try deletion.survey() }, { _ = try deletion.run() }] {
-      let error = #expect(throws: StorageError.self) { try call() }
-      #expect(error?.failure.class == .fail && error?.message.contains("is a storage of its own") == true)
-    }
+    refuses(deletion, .fail, "is a storage of its own")
     #expect(exists("all/inner/.reelhaul/volume"))
   }
 

@@ -354,7 +354,7 @@ struct S3Target: UploadTarget {
       case 412:
         try? await abort(session: Session(uploadID: uploadID).json)
         throw try await occupied(upload)
-      case 404 where error.losesUpload: throw UploadGone()
+      case _ where error.losesUpload: throw UploadGone()
       // Something else happens to the object, such as the end of this upload, whose answer was lost.
       case 409 where isLast: throw UploadGone()
       case 400 where error.code == "InvalidPart": throw UploadIncomplete()
