@@ -1,6 +1,7 @@
 import Glibc
 import LocalFleet
 import ReelhaulSystem
+import Testing
 
 /// A server of others, from the Python environment of `deploy/peers.sh`. Ends with its owner, or with this process.
 package final class PeerProcess: Sendable {
@@ -22,16 +23,17 @@ package final class PeerProcess: Sendable {
   /// A file of `Tests/Reference`.
   static func script(_ name: String) -> String { "\(package)/Tests/Reference/\(name)" }
 
-  /// Starts a program and returns once it accepts connections. Another process can take a free port before it, so a
-  /// few are tried.
+  /// Starts a program and returns once it is ready. Another process can take a free port before it, so a few are tried.
   ///
   /// - Parameters:
   ///   - ports: the number of ports that it needs; on the first one, ``port``, it listens last.
   ///   - strays: files elsewhere that it makes, from the ports. They are removed after its end.
+  ///   - isReady: whether it can be used, which it is not before it accepts connections.
   ///   - arguments: from the ports and the directory.
   static func start(
     _ name: String, ports count: Int = 1, environment: [String: String] = [:],
     strays: (_ ports: [Int]) -> [String] = { _ in [] },
+    isReady: (PeerProcess) async throws -> Bool = { _ in true },
     arguments: (_ ports: [Int], _ directory: String) throws -> [String]
   ) async throws -> PeerProcess {
     let executable = try executable(name)
@@ -46,10 +48,12 @@ package final class PeerProcess: Sendable {
       options.stderr = "\(directory.path)/log"
       let process = try ChildProcess(executable, arguments(ports, directory.path), options)
       let peer = PeerProcess(ports: ports, directory: directory, process: process, strays: strays(ports))
-      while process.status == nil {
-        if LoopbackPort.accepts(UInt16(ports[0])) { return peer }
-        try await Task.sleep(for: .milliseconds(20))
+      try await eventually("\(name) is ready, or ends", every: .milliseconds(20)) {
+        guard peer.isRunning else { return true }
+        guard LoopbackPort.accepts(UInt16(ports[0])) else { return false }
+        return try await isReady(peer)
       }
+      if peer.isRunning { return peer }
       log = peer.log
     }
     throw TestFleetError("\(name) does not start: \(log.suffix(2000))")

@@ -21,6 +21,17 @@ package struct SeaweedStore: Sendable {
     let sockets = given.map { $0.split(separator: ".").filter { $0 != "port" }.joined(separator: "-") }
     let process = try await PeerProcess.start(
       "weed", ports: given.count, strays: { zip(sockets, $0).map { "/tmp/seaweedfs-\($0)-\($1).sock" } },
+      isReady: { process in
+        // It listens before it has a volume to write to.
+        let boto = S3Reference(S3Account(endpoint: process.url()))
+        do {
+          try await boto.createBucket("ready")
+          try await boto.put("ready", "ready", file: "\(process.directory.path)/s3.json")
+          return true
+        } catch is TestFleetError {
+          return false
+        }
+      },
       arguments: { free, directory in
         let identity = """
           {"identities": [{"name": "test", "credentials": [{"accessKey": "\(keys.accessKeyID)", \
@@ -33,21 +44,8 @@ package struct SeaweedStore: Sendable {
           + ["-master.telemetry=false", "-master.volumeSizeLimitMB=1024", "-volume.max=20", "-s3.iam=false"]
           + zip(given, free).map { "-\($0)=\($1)" }
       })
-    let store = SeaweedStore(
+    return SeaweedStore(
       process: process, account: S3Account(endpoint: process.url()),
       filerURL: "http://127.0.0.1:\(process.ports[2])")
-    // It listens before it has a volume to write to.
-    let boto = S3Reference(store.account)
-    try await eventually("SeaweedFS takes an object", every: .milliseconds(200)) {
-      guard process.isRunning else { throw TestFleetError("weed: \(process.log.suffix(2000))") }
-      do {
-        try await boto.createBucket("ready")
-        try await boto.put("ready", "ready", file: "\(process.directory.path)/s3.json")
-        return true
-      } catch is TestFleetError {
-        return false
-      }
-    }
-    return store
   }
 }
