@@ -131,6 +131,36 @@ import Testing
     }
   }
 
+  @Test("a clean-up and a delivery claimed before the database's clock was set back are claimed again")
+  func clockSetBack() async throws {
+    try await withPostgresStore { store, pool in
+      let worker = try await store.register(
+        WorkerRegistration(
+          boot: .random(), host: "test", pid: 1, leaseSeconds: 3600, kinds: [.noop], volumes: ["default": .random()]))
+      let spec = TaskSpec.noop(destination: "storage://default/a")
+      _ = try await store.apply([.submit(spec)])
+      let claim = try #require(try await store.claim(worker, limit: 1).first)
+      _ = try await store.settle([Settlement(taskID: spec.id, epoch: claim.epoch, outcome: .success)])
+      let removal = Command.Control(id: .random(), taskID: spec.id, action: .remove(files: true))
+      _ = try await store.apply([.control(removal)])
+      try await store.addHooks([
+        HookEvent(
+          taskID: spec.id, sequence: 1, kind: .submitted, url: "https://a.example/", host: "a.example",
+          json: Array("{}".utf8))
+      ])
+      for setBack in [false, true] {
+        if setBack {
+          _ = try await pool.query("update cleanup set claimed_until = claimed_until + interval '1 h'")
+          _ = try await pool.query("update hook_delivery set claimed_until = claimed_until + interval '1 h'")
+        }
+        #expect(try await store.claimCleanups(worker, limit: 9).count == 1)
+        #expect(try await store.claimHooks(worker, limit: 9, perHost: 9, besides: [:]).count == 1)
+        #expect(try await store.claimCleanups(worker, limit: 9).isEmpty)
+        #expect(try await store.claimHooks(worker, limit: 9, perHost: 9, besides: [:]).isEmpty)
+      }
+    }
+  }
+
   /// A paused task with a checkpoint.
   private func paused(
     _ spec: TaskSpec, _ fixture: StoreFixture, _ worker: WorkerID

@@ -76,6 +76,35 @@ import Testing
     }
   }
 
+  @Test("after the database's clock was set back, a dead worker's lease ends within a term; a living worker's goes on")
+  func clockSetBack() async throws {
+    try await withPostgresStore { store, pool in
+      let (dead, alive) = (TaskSpec.noop(), TaskSpec.noop())
+      _ = try await Self.runs(dead, store)
+      let worker = try await Self.runs(alive, store)
+      _ = try await pool.query("update worker set lease_until = lease_until + interval '1 d'")
+      // One that is locked, as by a renewal, is left alone.
+      try await pool.holding("select from worker for update") { waits in
+        let isHeldUp = try await waits("select sweep()")
+        #expect(!isHeldUp)
+      }
+      #expect(try await pool.query("select from worker where lease_until > now() + interval '23 h'").count == 2)
+      #expect(try await store.sweep().expired == 0)
+      #expect(
+        try await pool.query(
+          "select from worker where lease_until <= clock_timestamp() + make_interval(secs => lease_seconds)"
+        ).count == 2)
+
+      _ = try await pool.query(
+        "update worker set lease_until = lease_until - make_interval(secs => lease_seconds + 1) where id <> $1",
+        .int32(worker.rawValue))
+      #expect(try await store.renew(worker, samples: []).isAlive)
+      #expect(try await store.sweep().expired == 1)
+      #expect(try await store.task(dead.id)?.state == .queued)
+      #expect(try await store.task(alive.id)?.state == .running)
+    }
+  }
+
   @Test("a run cannot change the limits that it counts for")
   func runsStay() async throws {
     try await withPostgresStore { store, pool in

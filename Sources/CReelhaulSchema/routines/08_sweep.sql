@@ -64,7 +64,8 @@ end $$;
 
 -- Requeues the tasks of workers whose lease is over, and moves delayed tasks whose time has come to `ready`; up to
 -- 5,000 tasks each. It locks a worker's row and checks the lease under that lock, but skips locked rows, so it never
--- waits for a worker that is alive. Also returns how many workers there are.
+-- waits for a worker that is alive. A lease that ends more than two terms from now is from before the clock was set back,
+-- and gets one term: a worker that lives renews it. Also returns how many workers there are.
 create function sweep() returns table (expired int, due int, workers int)
 language plpgsql set reelhaul.plans = 'by_index' as $$
 declare
@@ -75,6 +76,12 @@ declare
 begin
   perform tend_inbox();
   expired := 0; due := 0;
+
+  with late as (
+    select id from worker where not dead and lease_until > now() + make_interval(secs => 2 * lease_seconds)
+     order by id for update skip locked)
+  update worker set lease_until = clock_timestamp() + make_interval(secs => lease_seconds)
+   where id in (select id from late);
 
   with over as (
     select id from worker where not dead and lease_until < now() order by id for update skip locked)
@@ -115,6 +122,11 @@ begin
   return next;
 end $$;
 
+-- Whether a claim of 60 seconds is over. One that ends long after its time is from before the clock was set back.
+create function claim_is_over(claimed_until timestamptz) returns boolean language sql stable as $$
+  select claimed_until not between now() and now() + interval '120 s'
+$$;
+
 -- Takes up to `wanted` clean-ups that a worker with a current lease can do, for 60 seconds; none of the busy lines, which
 -- are parallel arrays.
 create function claim_cleanups(
@@ -129,7 +141,7 @@ begin
         from worker w
         join cleanup c on c.run_at <= now()
        where w.id = claimer and not w.dead and w.lease_until > now()
-         and c.claimed_until < now() and c.kind = any(w.kinds)
+         and claim_is_over(c.claimed_until) and c.kind = any(w.kinds)
          and (c.storage = '' or c.storage = any(w.volume_names))
          and (c.source_storage = '' or c.source_storage = any(w.volume_names))
          and not exists (
