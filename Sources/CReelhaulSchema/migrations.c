@@ -51,6 +51,9 @@ static const char hooks[] = {
 static const char hook_hosts[] = {
 #embed "migrations/0013_hook_hosts.sql"
 };
+static const char unblocking[] = {
+#embed "migrations/0014_unblocking.sql"
+};
 
 static const rh_migration migrations[] = {
     {1, "schema", tables, sizeof tables},
@@ -66,6 +69,7 @@ static const rh_migration migrations[] = {
     {11, "tokens", tokens, sizeof tokens},
     {12, "hooks", hooks, sizeof hooks},
     {13, "hook_hosts", hook_hosts, sizeof hook_hosts},
+    {14, "unblocking", unblocking, sizeof unblocking},
 };
 const rh_migration *const rh_migrations = migrations;
 const size_t rh_migration_count = sizeof migrations / sizeof migrations[0];

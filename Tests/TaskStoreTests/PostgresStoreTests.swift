@@ -242,6 +242,10 @@ import Testing
       ("update lane set head = 9223372036854775807", "has its head at 9223372036854775807"),
       ("update ready set epoch = 7", ",7,0,1) instead of"),
       ("update task set state = 'blocked'", "is blocked but waits for no task"),
+      (
+        "insert into task_dependency select id, id from task; update task set state = 'succeeded', finished_at = now()",
+        "which has succeeded"
+      ),
       ("insert into intent values (1, gen_random_uuid(), 'pause')", "which worker 1 does not run"),
     ])
   func theAuditFinds(_ damage: String, _ finding: String) async throws {

@@ -1,3 +1,4 @@
+import ReelhaulPostgres
 import ReelhaulSystem
 import TaskCore
 import TaskStore
@@ -50,6 +51,44 @@ import Testing
       #expect(try await fixture.state(b.id) == .paused)
       try await fixture.control(.resume, b.id)
       #expect(try await fixture.store.claim(worker, limit: 10).map(\.spec.id) == [b.id])
+    }
+  }
+
+  @Test("of very many successors a settlement releases some, and sweeps the rest; a locked one waits for the next one")
+  func veryManySuccessors() async throws {
+    try await withPostgresStore { store, pool in
+      let worker = try await store.register(.sample)
+      let first = TaskSpec.noop()
+      let paused = TaskSpec.noop(after: [first.id])
+      _ = try await store.apply([.submit(first)])
+      for batch in 0..<11 {
+        let successors = (0..<500).map { _ in Command.submit(.noop(queue: "q\(batch)", after: [first.id])) }
+        _ = try await store.apply(successors)
+      }
+      _ = try await store.apply([.submit(paused)])
+      _ = try await store.apply([.control(Command.Control(id: .random(), taskID: paused.id, action: .pause))])
+      func waiting() async throws -> Int {
+        try await pool.query("select from task_dependency").count
+      }
+
+      let claim = try #require(try await store.claim(worker, limit: 1).first)
+      #expect(
+        try await store.settle([Settlement(taskID: first.id, epoch: claim.epoch, outcome: .success)]) == [true])
+      #expect(try await waiting() == 501)
+      #expect(try await store.audit() == [])
+
+      try await pool.withConnection { other in
+        _ = try await other.script(
+          "begin; select from task where id = (select task_id from task_dependency limit 1) for no key update")
+        #expect(try await store.sweep().due == 500)
+        #expect(try await waiting() == 1)
+        _ = try await other.script("rollback")
+      }
+      #expect(try await store.sweep().due == 1)
+      #expect(try await waiting() == 0)
+      #expect(try await pool.query("select from unblocking").isEmpty)
+      #expect(try await store.task(paused.id)?.state == .paused)
+      #expect(try await pool.query("select from ready").count == 5500)
     }
   }
 

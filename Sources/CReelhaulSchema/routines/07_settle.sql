@@ -167,28 +167,69 @@ begin
   delete from run where ctid = any(tuples);
 end $$;
 
--- Releases the tasks that now wait for no other task. Index-only scans are off, because the planner would consider a
--- scan of the whole primary key as good as a lookup.
+-- Releases the tasks that now wait for no other task: 5,000 at once, so that a settlement never takes long. Sweeps release
+-- the rest. Index-only scans are off, because the planner would consider a scan of the whole primary key as good as a
+-- lookup.
 create function unblock(succeeded uuid[]) returns void
 language plpgsql set reelhaul.plans = 'by_index' set enable_indexonlyscan = off as $$
 declare
-  candidates uuid[];
-  able       uuid[];
+  dependents uuid[];
 begin
-  select array_agg(distinct d.task_id) into candidates
-    from unnest(succeeded) u(id) join task_dependency d on d.after_id = any(array[u.id]);
-  if candidates is null then
+  select array_agg(d.task_id) into dependents
+    from (select d.task_id from unnest(succeeded) u(id) join task_dependency d on d.after_id = any(array[u.id])
+           limit 5000) d;
+  if dependents is null then
     return;
   end if;
   -- If two dependencies end at the same time, the transaction that locks the row last sees that both have ended.
-  perform lock_tasks(candidates);
-  delete from task_dependency d using unnest(succeeded) u(id) where d.after_id = any(array[u.id]);
+  perform lock_tasks(dependents);
+  perform release_dependents(dependents, succeeded);
+  if cardinality(dependents) = 5000 then
+    insert into unblocking (after_id)
+    select u.id from unnest(succeeded) u(id)
+     where exists (select from task_dependency d where d.after_id = u.id offset 0)
+        on conflict do nothing;
+  end if;
+end $$;
+
+-- These tasks, which are locked, wait for those that succeeded no more.
+create function release_dependents(dependents uuid[], succeeded uuid[]) returns void
+language plpgsql set reelhaul.plans = 'by_index' set enable_indexonlyscan = off as $$
+declare
+  able uuid[];
+begin
+  delete from task_dependency d
+   using unnest(dependents) u(id) where d.task_id = any(array[u.id]) and d.after_id = any(succeeded);
   select array_agg(id) into able from task t
-   where id = any(candidates) and state = 'blocked'
+   where id = any(dependents) and state = 'blocked'
      and not exists (select from task_dependency d where d.task_id = t.id offset 0);
   if able is not null then
     perform release_tasks(able, 'unblocked');
   end if;
+end $$;
+
+-- Goes on with what `unblock` has left, and returns how many tasks it looked at. Waits for no lock.
+create function unblock_more() returns int
+language plpgsql set reelhaul.plans = 'by_index' set enable_indexonlyscan = off as $$
+declare
+  ended      uuid[] := array(select after_id from unblocking limit 100 for update skip locked);
+  dependents uuid[];
+begin
+  if cardinality(ended) = 0 then
+    return 0;
+  end if;
+  select array_agg(id) into dependents
+    from (select t.id
+            from (select d.task_id from unnest(ended) u(id) join task_dependency d on d.after_id = any(array[u.id])
+                   limit 5000) d
+            join task t on t.id = any(array[d.task_id])
+             for no key update of t skip locked) l;
+  if dependents is not null then
+    perform release_dependents(dependents, ended);
+  end if;
+  delete from unblocking e
+   where after_id = any(ended) and not exists (select from task_dependency d where d.after_id = e.after_id offset 0);
+  return coalesce(cardinality(dependents), 0);
 end $$;
 
 -- Ends runs. Returns one answer per settlement: whether it took effect, in this call or in an earlier one.

@@ -62,10 +62,11 @@ begin
   end if;
 end $$;
 
--- Requeues the tasks of workers whose lease is over, and moves delayed tasks whose time has come to `ready`; up to
--- 5,000 tasks each. It locks a worker's row and checks the lease under that lock, but skips locked rows, so it never
--- waits for a worker that is alive. A lease that ends more than two terms from now is from before the clock was set back,
--- and gets one term: a worker that lives renews it. Also returns how many workers there are.
+-- Requeues the tasks of workers whose lease is over, moves delayed tasks whose time has come to `ready`, and goes on with
+-- the dependents of tasks that have very many; up to 5,000 tasks each. It locks a worker's row and checks the lease under
+-- that lock, but skips locked rows, so it never waits for a worker that is alive. A lease that ends more than two terms
+-- from now is from before the clock was set back, and gets one term: a worker that lives renews it. Also returns how many
+-- workers there are.
 create function sweep() returns table (expired int, due int, workers int)
 language plpgsql set reelhaul.plans = 'by_index' as $$
 declare
@@ -105,6 +106,7 @@ begin
     perform enqueue(delays_over, false);
     due := coalesce(cardinality(delays_over), 0);
   end if;
+  due := due + unblock_more();
 
   expired := coalesce(cardinality(lost), 0);
   if expired > 0 then

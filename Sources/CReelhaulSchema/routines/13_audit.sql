@@ -73,6 +73,10 @@ create function audit() returns setof text language sql set work_mem = '64MB' as
     from task_dependency d left join task t on t.id = d.task_id
    where t.id is null or t.state not in ('blocked', 'paused', 'canceled')
   union all
+  select format('task %s waits for task %s, which has succeeded', d.task_id, d.after_id)
+    from task_dependency d join task a on a.id = d.after_id
+   where a.state = 'succeeded' and not exists (select from unblocking u where u.after_id = d.after_id)
+  union all
   select format('intent to %s task %s, which worker %s does not run', i.what, i.task_id, i.worker_id)
     from intent i where not exists (select from run r where r.task_id = i.task_id and r.worker_id = i.worker_id)
   union all
