@@ -70,9 +70,10 @@ extension ControlAPI {
   private func checkType(of request: HTTPRequest, for route: Route) throws(HTTPError) {
     // Without a body there is nothing to misread: who sends it was looked at before.
     let isEmpty = request.headers["content-length"] ?? "0" == "0" && request.headers["transfer-encoding"] == nil
-    let isAbsent = isEmpty && request.headers["content-type"] == nil
-    guard !route.accepts.isEmpty, route.needsBody || !isAbsent else { return }
     let type = request.headers["content-type"]?.prefix { $0 != ";" && $0 != " " }.lowercased()
+    // Some clients name this type where they send nothing.
+    let isAbsent = isEmpty && type ?? "application/octet-stream" == "application/octet-stream"
+    guard !route.accepts.isEmpty, route.needsBody || !isAbsent else { return }
     // A page of another site can send a form, but not this type.
     guard type.map(route.accepts.contains) == true else {
       throw HTTPError(415, "the body must be \(route.accepts.joined(separator: " or "))")

@@ -128,8 +128,8 @@ final class UploadRun: @unchecked Sendable {
       guard recordedAt + Self.recordInterval <= .now else { return }
       try await record { $0.done = queue.confirmed }
     }
-    try await source.check()
     if !order.plan.publishesAtOnce {
+      try await source.check()
       try await record {
         $0.done = ByteRanges(0..<order.size)
         $0.isPublishing = true

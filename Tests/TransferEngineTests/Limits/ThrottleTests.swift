@@ -29,6 +29,29 @@ import Testing
     loop.shutdown()
   }
 
+  @Test("a run that is over keeps no transfer that a limit held back", arguments: [false, true])
+  func release(isCommon: Bool) async throws {
+    let storage = try StorageFixture()
+    let loop = EventLoop(name: "throttle-test")
+    let context = DownloadContext(loop: loop, storage: storage, permits: false)
+    let isReleased = try await loop.task {
+      let limiter = isCommon ? RateLimiter(rate: 100 << 10, loop: loop) : nil
+      let throttle = Throttle(rate: isCommon ? nil : 100 << 10, limiter: limiter, loop: loop)
+      func held() -> Weak {
+        let transfer = CurlTransfer(
+          request: CurlRequest(url: "http://a/film.mp4"), handler: Sink(), client: context.root.client)
+        while !throttle.holdsBack(16 << 10, of: transfer) {}
+        throttle.close()
+        #expect(!throttle.holdsBack(16 << 10, of: transfer), "nobody would resume it")
+        return Weak(transfer: transfer)
+      }
+      return held().transfer == nil
+    }.value
+    #expect(isReleased)
+    await context.close()
+    loop.shutdown()
+  }
+
   @Test("a transfer's share of the common limit follows how many there are")
   func shares() {
     let loop = EventLoop(name: "throttle-test")
@@ -39,6 +62,10 @@ import Testing
     #expect(limiter.share == 1000)
     loop.shutdown()
   }
+}
+
+private struct Weak {
+  weak var transfer: CurlTransfer?
 }
 
 private final class Sink: CurlHandler {

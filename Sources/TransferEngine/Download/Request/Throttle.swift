@@ -14,6 +14,7 @@ final class Throttle: @unchecked Sendable {
   /// The bytes that the common limit has granted and that are left.
   private var share: (number: Int, left: Int, isAsked: Bool)
   private var waiting: [CurlTransfer] = []
+  private var isClosed = false
   /// Fires when the task's own limit lets bytes pass again.
   private var pacer: LoopTimer?
   /// Many slow transfers wake the loop together.
@@ -37,7 +38,7 @@ final class Throttle: @unchecked Sendable {
   /// Returns true if `count` bytes must wait for a limit; `transfer` is then resumed in time. Otherwise the bytes are
   /// counted and may pass.
   func holdsBack(_ count: Int, of transfer: CurlTransfer) -> Bool {
-    guard isLimited else { return false }
+    guard isLimited, !isClosed else { return false }
     let now = Clocks.boottime()
     if let wait = bucket?.wait(now: now), wait > 0 || pacer != nil {
       waiting.append(transfer)
@@ -62,6 +63,9 @@ final class Throttle: @unchecked Sendable {
     // A timer that is not canceled would keep the loop from ending.
     pacer?.cancel()
     pacer = nil
+    // They end without being resumed. Their bodies hold this object.
+    waiting = []
+    isClosed = true
     limiter?.leave(share.number, returning: share.left)
   }
 

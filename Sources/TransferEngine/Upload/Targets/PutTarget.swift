@@ -94,10 +94,13 @@ struct PutTarget: UploadTarget {
         more.append(("Idempotency-Key", "\"\(upload.task)-\(upload.generation)\""))
       }
       let isSentOnce = upload.plan.isSentOnce
-      let body = upload.body.streaming(segment.range) {
+      // With the last block the file is public.
+      let publish = { @Sendable in
+        try await upload.body.source.check()
         if isSentOnce { try await upload.publishing(true) }
       }
-      if isSentOnce, segment.range.isEmpty { try await upload.publishing(true) }
+      let body = upload.body.streaming(segment.range, beforeLast: publish)
+      if segment.range.isEmpty { try await publish() }
       var request = CurlRequest(
         method, url: place.text, headers: headers(for: place) + more, lowSpeed: Self.lowSpeed)
       request.body = body

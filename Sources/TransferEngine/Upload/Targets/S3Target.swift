@@ -164,6 +164,7 @@ struct S3Target: UploadTarget {
     _ segment: UploadSegment, of upload: UploadOrder, _ session: Session
   ) async throws -> UploadReceipt {
     let bytes = try await upload.body.source.read(segment.range)
+    if upload.plan.publishesAtOnce { try await upload.body.source.check() }
     let isPlain = try await client.isPlain()
     let (sums, hash) = try await client.computing {
       (PartSums(bytes, needsMD5: false), isPlain ? Hex.encode(digest(.sha256, of: bytes)) : nil)
