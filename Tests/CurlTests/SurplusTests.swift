@@ -1,8 +1,10 @@
+import CReelhaulCurl
 import Glibc
-import ReelhaulCurl
 import ReelhaulSystem
 import TestKit
 import Testing
+
+@testable import ReelhaulCurl
 
 /// Bytes that a server sends after a response are not the answer to the next request on the connection.
 @Suite struct SurplusTests {
@@ -102,6 +104,31 @@ import Testing
       }.value
       #expect(isNext(next))
       #expect(server.origin.exchanges("/next").count == 1)
+    }
+  }
+
+  /// A request that is answered and then paused, all in one step of libcurl, changes nothing in what libcurl watches.
+  @Test("the beginning of an answer is not taken for unexpected bytes", arguments: [false, true])
+  func anAnswerIsNoSurplus(isAnswer: Bool) async throws {
+    try await run(overTLS: false) { server in
+      let loop = server.client.loop
+      let received = try await loop.task {
+        let table = SocketTable(loop: loop) { _, _ in }
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        defer { table.close(descriptor) }
+        try #require(LoopbackPort.connect(descriptor, to: server.port))
+        table.own(descriptor)
+        for what in [CURL_POLL_IN, CURL_POLL_REMOVE] { #expect(table.watch(descriptor, what: what)) }
+        table.rest(descriptor, hasSurplus: false)
+        if isAnswer { table.use(try #require(SocketRoute(descriptor))) }
+        let request = "GET /next HTTP/1.1\r\nHost: a\r\n\r\n"
+        #expect(send(descriptor, request, request.utf8.count, 0) == request.utf8.count)
+        #expect(LoopbackPort.receives(from: server.port))
+        for _ in 0..<3 { try await loop.sleep(for: .milliseconds(10)) }
+        var bytes = [UInt8](repeating: 0, count: 100)
+        return recv(descriptor, &bytes, bytes.count, Int32(MSG_DONTWAIT))
+      }.value
+      #expect(received == (isAnswer ? 100 : 0))
     }
   }
 

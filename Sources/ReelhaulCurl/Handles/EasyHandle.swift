@@ -95,8 +95,9 @@ final class EasyHandle {
       })
     // If a connection is shut there, libcurl cannot send over it and uses another one.
     try check(
-      rh_easy_set_prereq(raw) { context, _, _, _, _ in
-        Unmanaged<SocketTable>.fromOpaque(context!).takeUnretainedValue().look()
+      rh_easy_set_prereq(raw) { context, peer, _, peerPort, localPort in
+        Unmanaged<SocketTable>.fromOpaque(context!).takeUnretainedValue().use(
+          SocketRoute(localPort: localPort, peerPort: peerPort, peer: String(cString: peer!)))
         return CURL_PREREQFUNC_OK
       })
   }

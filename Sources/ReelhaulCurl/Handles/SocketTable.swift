@@ -10,6 +10,9 @@ import ReelhaulSystem
 /// arrive: bytes that came before the server had the request are not its answer. A connection that received bytes is
 /// shut. libcurl notices this and uses another connection; a request that was already sent over it is sent again.
 ///
+/// libcurl does not tell when a connection rests no more: if it sends a request, receives the beginning of the answer and
+/// is paused, all at once, it wants to watch nothing, before and after. So ``use(_:)`` tells it.
+///
 /// Sockets that libcurl opens by itself (the resolver's wake-up) are forgotten as soon as libcurl stops watching them,
 /// because libcurl does not report their end.
 // @unchecked: touched only on the loop's thread.
@@ -20,7 +23,7 @@ final class SocketTable: @unchecked Sendable {
   private var owned: Set<Int32> = []
   /// The sockets that libcurl has watched for a transfer.
   private var used: Set<Int32> = []
-  private var resting: Set<Int32> = []
+  private var resting: [Int32: SocketRoute] = [:]
   /// The sockets that have rested, then got a request, and have received nothing since.
   private var asked: Set<Int32> = []
 
@@ -37,7 +40,7 @@ final class SocketTable: @unchecked Sendable {
   /// Carries out libcurl's request to watch a socket: `CURL_POLL_IN`, `_OUT`, `_INOUT`, `_REMOVE` or `_NONE`. False if
   /// the socket cannot be watched.
   func watch(_ descriptor: Int32, what: Int32) -> Bool {
-    let hasRested = resting.remove(descriptor) != nil
+    if resting[descriptor] != nil { endRest(descriptor) }
     guard what != CURL_POLL_REMOVE else {
       used.remove(descriptor)
       asked.remove(descriptor)
@@ -52,7 +55,6 @@ final class SocketTable: @unchecked Sendable {
     if what & CURL_POLL_IN != 0 { events.insert(.readable) }
     if what & CURL_POLL_OUT != 0 { events.insert(.writable) }
     used.insert(descriptor)
-    if hasRested { asked.insert(descriptor) }
     if let poll = polls[descriptor] {
       poll.watch(events)
       return true
@@ -68,7 +70,7 @@ final class SocketTable: @unchecked Sendable {
   }
 
   private func happened(_ descriptor: Int32, _ events: PollEvents) {
-    if resting.contains(descriptor) { return listen(descriptor) }
+    if resting[descriptor] != nil { return listen(descriptor) }
     if events.contains(.readable), asked.remove(descriptor) != nil, hasUnacknowledged(descriptor) { shut(descriptor) }
     onEvents(descriptor, events)
   }
@@ -83,15 +85,26 @@ final class SocketTable: @unchecked Sendable {
   /// response have already been received.
   func rest(_ descriptor: Int32, hasSurplus: Bool) {
     guard owned.contains(descriptor), !used.contains(descriptor) else { return }
-    if hasSurplus { return shut(descriptor) }
-    resting.insert(descriptor)
+    guard !hasSurplus, let route = SocketRoute(descriptor) else { return shut(descriptor) }
+    resting[descriptor] = route
     listen(descriptor)
   }
 
-  /// Checks the resting connections, because a request is about to be sent over one of them or over a new one.
-  func look() {
+  /// A request is about to be sent over the connection of this route. Checks the resting ones first.
+  func use(_ route: SocketRoute) {
+    look()
+    if let descriptor = resting.first(where: { $0.value == route })?.key { endRest(descriptor) }
+  }
+
+  private func endRest(_ descriptor: Int32) {
+    resting[descriptor] = nil
+    polls[descriptor]?.watch([])
+    asked.insert(descriptor)
+  }
+
+  private func look() {
     guard !resting.isEmpty else { return }
-    var ends = resting.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+    var ends = resting.keys.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
     guard poll(&ends, nfds_t(ends.count), 0) > 0 else { return }
     for end in ends where end.revents != 0 { listen(end.fd) }
   }
@@ -103,19 +116,19 @@ final class SocketTable: @unchecked Sendable {
     case -1 where errno == EAGAIN: polls[descriptor]?.watch(.readable)
     // The server has closed the connection. libcurl notices this by itself.
     default:
-      resting.remove(descriptor)
+      resting[descriptor] = nil
       polls[descriptor]?.watch([])
     }
   }
 
-  /// Also reads the waiting bytes: while there are any, libcurl takes a TLS connection for alive.
+  /// Also reads the waiting bytes, all of them: while there are any, libcurl takes a TLS connection for alive, and it would
+  /// take the last ones for those that follow what it has. Nothing can arrive any more.
   private func shut(_ descriptor: Int32) {
-    resting.remove(descriptor)
+    resting[descriptor] = nil
     polls[descriptor]?.watch([])
     shutdown(descriptor, Int32(SHUT_RDWR))
-    withUnsafeTemporaryAllocation(byteCount: 1 << 14, alignment: 1) { buffer in
-      var calls = 0
-      while calls < 256, recv(descriptor, buffer.baseAddress, buffer.count, Int32(MSG_DONTWAIT)) > 0 { calls += 1 }
+    withUnsafeTemporaryAllocation(byteCount: 1 << 16, alignment: 1) { buffer in
+      while recv(descriptor, buffer.baseAddress, buffer.count, Int32(MSG_DONTWAIT)) > 0 {}
     }
   }
 
@@ -124,7 +137,7 @@ final class SocketTable: @unchecked Sendable {
     polls.removeValue(forKey: descriptor)?.close()
     owned.remove(descriptor)
     used.remove(descriptor)
-    resting.remove(descriptor)
+    resting[descriptor] = nil
     asked.remove(descriptor)
     Glibc.close(descriptor)
   }

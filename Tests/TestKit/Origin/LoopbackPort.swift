@@ -53,7 +53,7 @@ package enum LoopbackPort {
   }
 
   /// Connects a TCP socket, blocking.
-  static func connect(_ socket: Int32, to port: UInt16) -> Bool {
+  package static func connect(_ socket: Int32, to port: UInt16) -> Bool {
     var address = address(port: port)
     return withUnsafePointer(to: &address) { pointer in
       pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
