@@ -36,8 +36,8 @@ final class Download: @unchecked Sendable {
   private var retry: LoopTimer?
   private var timer: LoopTimer?
   private var meter = Meter()
-  /// The server that the run has entered in ``HostConnections``, while it fetches.
-  private var host: String?
+  /// The server that the run has entered in ``HostConnections`` while it fetches, and its number there.
+  private var host: (name: String, number: Int)?
   private var completion: UnsafeContinuation<DownloadOutcome, Never>?
 
   /// When the last sample was taken, whether the run held something back since, and when progress was told last.
@@ -351,24 +351,23 @@ extension Download {
 
   /// Requests go to `server` from now on.
   private func use(_ server: String) {
-    guard server != host else { return }
+    guard server != host?.name else { return }
     leaveHost()
-    host = server
-    root.hosts.enter(server)
+    host = (server, root.hosts.enter(server))
     updateAllowed()
   }
 
   private func updateAllowed() {
     guard let host else { return }
     machine.server.governor.share = throttle.commonShare
-    let share = root.hosts.share(of: host)
+    let share = root.hosts.share(of: host.name, for: host.number)
     if share != machine.server.governor.allowed { machine.server.governor.allowed = share }
   }
 
   private func leaveHost() {
-    guard let host else { return }
+    guard let (host, number) = host else { return }
     self.host = nil
-    root.hosts.leave(host)
+    root.hosts.leave(host, number)
     // A task that may not have more has found out nothing that holds for others.
     guard let experience = machine.experience, !throttle.isLimited,
       spec.connections >= TaskSpec.standardConnections || experience.connections < spec.connections

@@ -18,11 +18,12 @@ final class HostConnections: Sendable {
   fileprivate struct Host {
     /// Requests that run, by storage root.
     var used: [String: Int] = [:]
-    var transfers = 0
+    /// The numbers of the transfers that use the host, those that came first in front.
+    var transfers: [Int] = []
     var waiting: [Waiter] = []
     var experience: (Experience, at: Int64)?
 
-    var isIdle: Bool { used.isEmpty && transfers == 0 && waiting.isEmpty }
+    var isIdle: Bool { used.isEmpty && transfers.isEmpty && waiting.isEmpty }
 
     func hasRoom(for root: String, limit: Int) -> Bool {
       used[root] == nil || used.values.reduce(0, +) < limit
@@ -129,23 +130,32 @@ final class HostConnections: Sendable {
 
   // MARK: Shares
 
-  /// A transfer begins to use `host`.
-  func enter(_ host: String) {
-    state.withLock { $0.hosts[host, default: Host()].transfers += 1 }
+  /// A transfer begins to use `host`. Returns its number.
+  func enter(_ host: String) -> Int {
+    state.withLock { state in
+      state.lastNumber += 1
+      state.hosts[host, default: Host()].transfers.append(state.lastNumber)
+      return state.lastNumber
+    }
   }
 
-  /// A transfer no longer uses `host`.
-  func leave(_ host: String) {
+  /// The transfer no longer uses `host`.
+  func leave(_ host: String, _ transfer: Int) {
     state.withLock { state in
       guard var entry = state.hosts[host] else { return }
-      entry.transfers -= 1
+      entry.transfers.removeAll { $0 == transfer }
       state.keep(entry, of: host)
     }
   }
 
-  /// How many connections one transfer may have to `host`: at least one.
-  func share(of host: String) -> Int {
-    state.withLock { max(1, limit / max(1, $0.hosts[host]?.transfers ?? 1)) }
+  /// How many connections the transfer may have to `host`: at least one. What an equal division leaves over is for those
+  /// that came first.
+  func share(of host: String, for transfer: Int) -> Int {
+    state.withLock { state in
+      let transfers = state.hosts[host]?.transfers ?? []
+      guard transfers.count < limit, let place = transfers.firstIndex(of: transfer) else { return 1 }
+      return limit / transfers.count + (place < limit % transfers.count ? 1 : 0)
+    }
   }
 
   // MARK: Experience

@@ -105,16 +105,22 @@ struct HostConnectionsTests {
     try await second.value
   }
 
-  @Test("transfers of one host share its connections equally, at least one each")
+  @Test("transfers of one host share all its connections as equally as they can, and have at least one each")
   func transfersShareEqually() {
     let hosts = HostConnections(limit: 16)
-    #expect(hosts.share(of: "a:80") == 16)
-    for _ in 0..<5 { hosts.enter("a:80") }
-    #expect(hosts.share(of: "a:80") == 3 && hosts.share(of: "b:80") == 16)
-    for _ in 0..<20 { hosts.enter("a:80") }
-    #expect(hosts.share(of: "a:80") == 1)
-    for _ in 0..<24 { hosts.leave("a:80") }
-    #expect(hosts.share(of: "a:80") == 16)
+    var transfers: [Int] = []
+    func shares() -> [Int] { transfers.map { hosts.share(of: "a:80", for: $0) } }
+    for count in 1...16 {
+      transfers.append(hosts.enter("a:80"))
+      #expect(shares().reduce(0, +) == 16)
+      #expect(shares().allSatisfy { (16 / count...16 / count + 1).contains($0) })
+    }
+    #expect(hosts.share(of: "b:80", for: hosts.enter("b:80")) == 16)
+    for _ in 0..<9 { transfers.append(hosts.enter("a:80")) }
+    #expect(shares() == Array(repeating: 1, count: 25))
+    for transfer in transfers.prefix(19) { hosts.leave("a:80", transfer) }
+    transfers.removeFirst(19)
+    #expect(shares() == [3, 3, 3, 3, 2, 2])
   }
 
   @Test("what was learned of a host is remembered, and of many hosts only some")
