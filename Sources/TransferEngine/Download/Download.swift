@@ -167,7 +167,7 @@ extension Download {
       perform(
         machine.ended(
           request.id, at: end.place, received: receiver.received, end.interruption,
-          milliseconds: end.milliseconds, delay: end.delay))
+          milliseconds: end.milliseconds, delay: end.delay, isSurplus: end.isSurplus))
     }
     fetches[request.id] = (receiver, task)
   }

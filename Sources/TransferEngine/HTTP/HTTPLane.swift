@@ -19,7 +19,10 @@ struct HTTPLane: Sendable {
     to server: String, pulse: @escaping @Sendable () -> Void, _ body: () async throws(CurlError) -> Result
   ) async throws(CurlError) -> Result {
     if !hosts.take(server, for: name) {
-      let waiting = loop.repeating(every: .seconds(10), pulse)
+      let waiting = loop.repeating(every: .seconds(10)) {
+        pulse()
+        hosts.admit(to: server)
+      }
       defer { waiting.cancel() }
       do {
         try await hosts.wait(for: server, for: name)

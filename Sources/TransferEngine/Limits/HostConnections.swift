@@ -3,10 +3,13 @@ import ReelhaulSystem
 /// The requests that all transfers of this process have running at each host: never more than the limit, with an equal
 /// share for each transfer. It also remembers what a transfer learned of a host, for the next one.
 ///
+/// A host may allow fewer than the limit. It then refuses requests while it serves others of this process. From then on
+/// it gets as many as it had without the refused one. After some time without a refusal, one more is tried.
+///
 /// A host is a name or address with its port, as ``CurlURL/server`` gives it. The threads of all loops may call it.
 ///
-/// A storage root may always have one request at a host, even beyond the limit. A root whose file system does not answer
-/// gives nothing back, and must not stop the others.
+/// A storage root may always have one request at a host, even beyond the limit, but not beyond what the host allows. A
+/// root whose file system does not answer gives nothing back, and must not stop the others.
 final class HostConnections: Sendable {
   /// What a transfer found out about a host.
   struct Experience: Hashable {
@@ -15,23 +18,45 @@ final class HostConnections: Sendable {
     var rate: Int64
   }
 
+  /// What the host made of a request.
+  enum Fate {
+    /// It sent what was asked for; ``served(_:)`` was told.
+    case served
+    /// It took no more requests: 429, 503, or the connection ended before an answer.
+    case refused
+    case other
+  }
+
   fileprivate struct Host {
     /// Requests that run, by storage root.
     var used: [String: Int] = [:]
     /// The numbers of the transfers that use the host, those that came first in front.
     var transfers: [Int] = []
     var waiting: [Waiter] = []
+    /// The requests that the host serves now, and the most at once of late.
+    var served = 0
+    var mostServed: (count: Int, at: Int64) = (0, 0)
+    /// What the last refusal has left.
+    var allowed: (count: Int, at: Int64)?
     var experience: (Experience, at: Int64)?
 
     var isIdle: Bool { used.isEmpty && transfers.isEmpty && waiting.isEmpty }
 
-    func hasRoom(for root: String, limit: Int) -> Bool {
-      used[root] == nil || used.values.reduce(0, +) < limit
+    var total: Int { used.values.reduce(0, +) }
+
+    /// How many the host allows, as far as is known.
+    func allowed(now: Int64) -> Int {
+      allowed.map { $0.count + Int((now - $0.at) / HostConnections.trialInterval) } ?? .max
+    }
+
+    func hasRoom(for root: String, limit: Int, now: Int64) -> Bool {
+      let total = total
+      return total < allowed(now: now) && (used[root] == nil || total < limit)
     }
 
     /// Unless others wait, or there is no room.
-    mutating func take(_ root: String, limit: Int) -> Bool {
-      guard hasRoom(for: root, limit: limit), waiting.isEmpty || used[root] == nil else { return false }
+    mutating func take(_ root: String, limit: Int, now: Int64) -> Bool {
+      guard hasRoom(for: root, limit: limit, now: now), waiting.isEmpty || used[root] == nil else { return false }
       used[root, default: 0] += 1
       return true
     }
@@ -40,11 +65,32 @@ final class HostConnections: Sendable {
       used[root] = used[root].flatMap { $0 > 1 ? $0 - 1 : nil }
     }
 
-    /// The first who waits and has room now: it has a connection from now on.
-    mutating func admit(limit: Int) -> Waiter? {
-      guard let index = waiting.firstIndex(where: { hasRoom(for: $0.root, limit: limit) }) else { return nil }
-      used[waiting[index].root, default: 0] += 1
-      return waiting.remove(at: index)
+    /// Those who wait and have room now, in their order: they have a connection from now on.
+    mutating func admit(limit: Int, now: Int64) -> [Waiter] {
+      var admitted: [Waiter] = []
+      while let index = waiting.firstIndex(where: { hasRoom(for: $0.root, limit: limit, now: now) }) {
+        used[waiting[index].root, default: 0] += 1
+        admitted.append(waiting.remove(at: index))
+      }
+      return admitted
+    }
+
+    /// The most requests that the host served at once of late.
+    func mostServed(now: Int64) -> Int {
+      now - mostServed.at < HostConnections.recent ? max(served, mostServed.count) : served
+    }
+
+    mutating func noteServed(now: Int64) {
+      if served >= mostServed(now: now) { mostServed = (served, now) }
+    }
+
+    /// A request was refused. Returns whether it was one too many. The reason is another if the host serves no request,
+    /// or served as many a moment ago: a URL that is always refused must fail, and must not take the host from others.
+    mutating func refused(now: Int64) -> Bool {
+      let total = total
+      guard served > 0, total > mostServed(now: now) else { return false }
+      allowed = (total - 1, now)
+      return true
     }
   }
 
@@ -63,21 +109,28 @@ final class HostConnections: Sendable {
 
   /// How long an experience is of use, in nanoseconds, and how many hosts are remembered.
   private static let memory = Duration.seconds(600).nanoseconds
-  private static let hostsRemembered = 1000
+  fileprivate static let hostsRemembered = 1000
+  /// After so long without a refusal, one connection more than the host allowed is tried.
+  fileprivate static let trialInterval = Duration.seconds(30).nanoseconds
+  /// What a host served at once so long ago, it is taken to serve now.
+  fileprivate static let recent = Duration.seconds(10).nanoseconds
 
   /// The requests that run at a host at most.
   let limit: Int
+  private let now: @Sendable () -> Int64
   private let state = Lock(State())
 
-  init(limit: Int) {
+  init(limit: Int, now: @escaping @Sendable () -> Int64 = { Clocks.boottime() }) {
     self.limit = max(1, limit)
+    self.now = now
   }
 
   // MARK: Connections
 
   /// Takes a connection to `host` for a transfer of `root`, if one is free and nobody waits for one.
   func take(_ host: String, for root: String) -> Bool {
-    state.withLock { $0.hosts[host, default: Host()].take(root, limit: limit) }
+    let now = now()
+    return state.withLock { $0.hosts[host, default: Host()].take(root, limit: limit, now: now) }
   }
 
   /// Takes a connection to `host` as soon as one is free and it is this caller's turn. Throws if the task is canceled
@@ -89,9 +142,10 @@ final class HostConnections: Sendable {
     }
     let isTaken = await withTaskCancellationHandler {
       await withUnsafeContinuation { (continuation: UnsafeContinuation<Bool, Never>) in
+        let now = now()
         let answer = state.withLock { state -> Bool? in
           if state.canceled.remove(number) != nil { return false }
-          if state.hosts[host, default: Host()].take(root, limit: limit) { return true }
+          if state.hosts[host, default: Host()].take(root, limit: limit, now: now) { return true }
           state.hosts[host]?.waiting.append(Waiter(number: number, root: root, continuation: continuation))
           return nil
         }
@@ -115,16 +169,46 @@ final class HostConnections: Sendable {
     waiter?.continuation.resume(returning: false)
   }
 
-  /// Gives a connection back that was taken. Who waits for one may have it.
-  func giveBack(_ host: String, for root: String) {
-    let next = state.withLock { state -> [Waiter] in
-      guard var entry = state.hosts[host] else { return [] }
-      entry.giveBack(root)
-      defer { state.keep(entry, of: host) }
-      var next: [Waiter] = []
-      while let waiter = entry.admit(limit: limit) { next.append(waiter) }
-      return next
+  /// The host sends what a request with a connection asked for.
+  func served(_ host: String) {
+    let now = now()
+    state.withLock { state in
+      state.hosts[host]?.served += 1
+      state.hosts[host]?.noteServed(now: now)
     }
+  }
+
+  /// Gives a connection back that was taken. Who waits for one may have it. Returns whether the request was refused
+  /// because there was one too many.
+  @discardableResult
+  func giveBack(_ host: String, for root: String, after fate: Fate = .other) -> Bool {
+    let now = now()
+    let (isSurplus, next) = state.withLock { state -> (Bool, [Waiter]) in
+      guard var entry = state.hosts[host] else { return (false, []) }
+      var isSurplus = false
+      switch fate {
+      case .served:
+        entry.noteServed(now: now)
+        entry.served -= 1
+      case .refused:
+        isSurplus = entry.refused(now: now)
+        if isSurplus { state.makeRoom() }
+      case .other: break
+      }
+      entry.giveBack(root)
+      let next = entry.admit(limit: limit, now: now)
+      state.keep(entry, of: host)
+      return (isSurplus, next)
+    }
+    for waiter in next { waiter.continuation.resume(returning: true) }
+    return isSurplus
+  }
+
+  /// Admits those who have room by now. What a host allows also grows while nobody gives a connection back, so those
+  /// who wait call this now and then.
+  func admit(to host: String) {
+    let now = now()
+    let next = state.withLock { $0.hosts[host]?.admit(limit: limit, now: now) } ?? []
     for waiter in next { waiter.continuation.resume(returning: true) }
   }
 
@@ -148,11 +232,13 @@ final class HostConnections: Sendable {
     }
   }
 
-  /// How many connections the transfer may have to `host`: at least one. What an equal division leaves over is for those
-  /// that came first.
+  /// How many connections the transfer may have to `host`: at least one. What an equal division leaves over is for
+  /// those that came first.
   func share(of host: String, for transfer: Int) -> Int {
-    state.withLock { state in
+    let now = now()
+    return state.withLock { state in
       let transfers = state.hosts[host]?.transfers ?? []
+      let limit = min(limit, state.hosts[host]?.allowed(now: now) ?? limit)
       guard transfers.count < limit, let place = transfers.firstIndex(of: transfer) else { return 1 }
       return limit / transfers.count + (place < limit % transfers.count ? 1 : 0)
     }
@@ -162,7 +248,7 @@ final class HostConnections: Sendable {
 
   /// What is known of `host`; `nil` if nothing is, or it is too old.
   func experience(of host: String) -> Experience? {
-    let now = Clocks.boottime()
+    let now = now()
     return state.withLock { state in
       state.hosts[host]?.experience.flatMap { now - $0.at < Self.memory ? $0.0 : nil }
     }
@@ -170,11 +256,9 @@ final class HostConnections: Sendable {
 
   /// Remembers what a transfer found out about `host`.
   func learned(_ experience: Experience, of host: String) {
-    let now = Clocks.boottime()
+    let now = now()
     state.withLock { state in
-      if state.hosts.count >= Self.hostsRemembered {
-        state.hosts = state.hosts.filter { !$0.value.isIdle }
-      }
+      state.makeRoom()
       state.hosts[host, default: Host()].experience = (experience, now)
     }
   }
@@ -194,6 +278,11 @@ final class HostConnections: Sendable {
 extension HostConnections.State {
   /// Forgets a host that nobody uses, unless something was learned of it.
   fileprivate mutating func keep(_ host: HostConnections.Host, of name: String) {
-    hosts[name] = host.isIdle && host.experience == nil ? nil : host
+    hosts[name] = host.isIdle && host.experience == nil && host.allowed == nil ? nil : host
+  }
+
+  /// Before there are too many hosts, all that nobody uses are forgotten.
+  fileprivate mutating func makeRoom() {
+    if hosts.count >= HostConnections.hostsRemembered { hosts = hosts.filter { !$0.value.isIdle } }
   }
 }

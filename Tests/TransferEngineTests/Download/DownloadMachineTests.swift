@@ -172,6 +172,60 @@ import Testing
     #expect(machine.server.governor.connections == connections - 1)
   }
 
+  /// The other downloads of this worker from the host last longer than any number of retries.
+  @Test("a request that the host refuses because of others of this process is no failure", arguments: [nil, 2])
+  func aSurplusRequestWaitsForItsTurn(retryAfter: Int?) throws {
+    var machine = try machine()
+    var actions = machine.begin(resuming: nil)
+    let head = CurlHead(status: 503, fields: retryAfter.map { [.init(name: "retry-after", value: "\($0)")] } ?? [])
+    func refuse(_ actions: [Machine.Action], isSurplus: Bool) -> [Machine.Action] {
+      guard let request = requests(actions).first else { return [] }
+      _ = machine.head(head, of: request.id, now: 0)
+      return machine.ended(request.id, received: 0, error: nil, milliseconds: 1, isSurplus: isSurplus)
+    }
+    for _ in 0..<20 {
+      let refused = refuse(actions, isSurplus: true)
+      #expect(refused == [.pause(milliseconds: retryAfter == nil ? 1600 : 2000)])
+      actions = machine.retryDue()
+    }
+    for _ in 0..<machine.limits.retries {
+      guard case .pause? = refuse(actions, isSurplus: false).first else {
+        Issue.record("the surplus requests were counted")
+        return
+      }
+      actions = machine.retryDue()
+    }
+    guard case .end(.failed(let failure))? = refuse(actions, isSurplus: false).first else {
+      Issue.record("a host that refuses for another reason is asked for ever")
+      return
+    }
+    #expect(failure.code == .http(503) && failure.class == .retry)
+  }
+
+  @Test("if it is to come back later than a run waits, the task waits, and the attempt does not count")
+  func aSurplusRequestThatIsToComeLaterWaits() throws {
+    var machine = try machine()
+    let request = try #require(requests(machine.begin(resuming: nil)).first)
+    let head = CurlHead(status: 429, fields: [.init(name: "retry-after", value: "60")])
+    _ = machine.head(head, of: request.id, now: 0)
+    let end = machine.ended(request.id, received: 0, error: nil, milliseconds: 1, isSurplus: true)
+    guard case .end(.failed(let failure))? = end.first else {
+      Issue.record("\(end)")
+      return
+    }
+    #expect(failure.code == .http(429) && failure.class == .wait && failure.retryAfter == 60)
+  }
+
+  @Test("a connection that others of this process have instead costs the download none of its own")
+  func aSurplusRequestDoesNotSetTheGovernorBack() throws {
+    var machine = try machine()
+    let first = try #require(requests(machine.begin(resuming: nil)).first)
+    let second = try #require(requests(machine.head(head(first), of: first.id, now: 0).1).first)
+    _ = machine.head(CurlHead(status: 503), of: second.id, now: 0)
+    #expect(machine.ended(second.id, received: 0, error: nil, milliseconds: 1, isSurplus: true) == [])
+    #expect(machine.server.governor.connections == 2)
+  }
+
   @Test("a changed source starts a new generation after all requests have ended")
   func aChangedSourceStartsAnewOnceAllRequestsHaveEnded() throws {
     var machine = try machine()

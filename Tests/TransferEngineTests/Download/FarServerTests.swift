@@ -75,6 +75,30 @@ struct FarServerTests {
     }
   }
 
+  @Test("downloads of a host that serves fewer requests than there are downloads all succeed", arguments: [429, 503])
+  func aHostThatServesFewIsNotAskedForMore(status: Int) async throws {
+    try await DownloadHarness.run {
+      $0.limits.retryMilliseconds = 50
+    } _: { harness in
+      let (file, gate) = (OriginFile(seed: 5, size: 128 << 10), OriginGate())
+      harness.origin.serve(DownloadHarness.path, file)
+      harness.origin.script(DownloadHarness.path) { $0.inProgress > 2 ? [.answer(status)] : [.hold(after: 1000, gate)] }
+      try await withThrowingTaskGroup { group in
+        for number in 0..<6 {
+          let spec = harness.spec { $0.destination = "storage://default/\(number).mp4" }
+          group.addTask {
+            #expect(await harness.run(spec) == .succeeded(sha256: file.sha256, bytes: file.size))
+          }
+        }
+        // A download that counts its refusals ends before the others do.
+        let host = "127.0.0.1:\(harness.origin.port)"
+        try await eventually("the others wait for their turn") { harness.roots.hosts.waiting(for: host) == 4 }
+        gate.open()
+        try await group.waitForAll()
+      }
+    }
+  }
+
   @Test("a limited task uses one connection where that is enough")
   func aLimitedTaskUsesOneConnection() async throws {
     try await download(.init(), size: 6 << 20, rate: 3 << 20) { _, proxy in

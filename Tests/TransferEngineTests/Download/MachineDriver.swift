@@ -41,14 +41,18 @@ import TaskCore
     machine.wrote(id, received: received)
   }
 
-  mutating func ended(_ id: Int, received: Int64, error: CurlError?, milliseconds: Int64) -> [Action] {
+  mutating func ended(
+    _ id: Int, received: Int64, error: CurlError?, milliseconds: Int64, isSurplus: Bool = false
+  ) -> [Action] {
     if var request = exchanges[id]?.request, exchanges[id]?.exchange.follow() == true {
       request.place = exchanges[id]?.exchange.place ?? request.place
       return [.request(request)]
     }
     guard let place = exchanges.removeValue(forKey: id)?.exchange.place else { return [] }
     let interruption = error.map { Interruption(failure: TaskFailure($0, url: place.url), isOwn: $0.code == .aborted) }
-    return noting(machine.ended(id, at: place, received: received, interruption, milliseconds: milliseconds))
+    return noting(
+      machine.ended(
+        id, at: place, received: received, interruption, milliseconds: milliseconds, isSurplus: isSurplus))
   }
 
   mutating func sampled(milliseconds: Int64, arrived: [(Int, Int64)], isHeldBack: Bool = false) -> [Action] {

@@ -123,6 +123,67 @@ struct HostConnectionsTests {
     #expect(shares() == [3, 3, 3, 3, 2, 2])
   }
 
+  /// Takes as many connections as it may, of which the host serves the first `most`. Returns how many it took.
+  private func fill(_ hosts: HostConnections, served most: Int) -> Int {
+    var count = 0
+    while hosts.take("a:80", for: "default") {
+      count += 1
+      if count <= most { hosts.served("a:80") }
+    }
+    return count
+  }
+
+  @Test("a host that refuses requests while it serves others gets as many as it serves, and after 30 s one more")
+  func aHostsOwnLimitIsLearned() async throws {
+    let clock = Lock<Int64>(0)
+    let hosts = HostConnections(limit: 16) { clock.withLock { $0 } }
+    let transfers = (0..<6).map { _ in hosts.enter("a:80") }
+    #expect(fill(hosts, served: 2) == 16)
+    let waiting = Task { try await hosts.wait(for: "a:80", for: "default") }
+    try await eventually("it stands in line") { hosts.waiting(for: "a:80") == 1 }
+    for _ in 0..<14 {
+      #expect(hosts.giveBack("a:80", for: "default", after: .refused))
+      #expect(hosts.waiting(for: "a:80") == 1, "the place is no more")
+    }
+    #expect(!hosts.take("a:80", for: "other"), "the host does not know storages")
+    #expect(transfers.map { hosts.share(of: "a:80", for: $0) } == [1, 1, 1, 1, 1, 1])
+    hosts.giveBack("a:80", for: "default", after: .served)
+    try await waiting.value
+    hosts.served("a:80")
+
+    let next = Task { try await hosts.wait(for: "a:80", for: "default") }
+    try await eventually("it stands in line") { hosts.waiting(for: "a:80") == 1 }
+    clock.withLock { $0 += 29_000_000_000 }
+    hosts.admit(to: "a:80")
+    #expect(hosts.waiting(for: "a:80") == 1)
+    clock.withLock { $0 += 1_000_000_000 }
+    hosts.admit(to: "a:80")
+    try await next.value
+    #expect(hosts.giveBack("a:80", for: "default", after: .refused) && !hosts.take("a:80", for: "default"))
+    clock.withLock { $0 += 10 * 30_000_000_000 }
+    #expect(fill(hosts, served: 0) == 10)
+    for transfer in transfers.dropFirst() { hosts.leave("a:80", transfer) }
+    #expect(hosts.share(of: "a:80", for: transfers[0]) == 12)
+  }
+
+  /// Otherwise one URL that is always refused would take the host from all others, and would never fail.
+  @Test("a refusal is another's fault if the host serves nobody, or served as many a moment ago")
+  func otherRefusalsTeachNothing() {
+    let clock = Lock<Int64>(0)
+    let hosts = HostConnections(limit: 4) { clock.withLock { $0 } }
+    #expect(fill(hosts, served: 0) == 4)
+    #expect(!hosts.giveBack("a:80", for: "default", after: .refused), "it serves nobody")
+    for _ in 0..<3 { hosts.served("a:80") }
+    #expect(hosts.take("a:80", for: "default"))
+    hosts.giveBack("a:80", for: "default", after: .served)
+    #expect(!hosts.giveBack("a:80", for: "default", after: .refused), "it served three, and this is the third")
+    #expect(fill(hosts, served: 0) == 2, "the limit is as it was")
+    hosts.giveBack("a:80", for: "default")
+    clock.withLock { $0 += 10_000_000_000 }
+    #expect(hosts.giveBack("a:80", for: "default", after: .refused), "it serves fewer now")
+    #expect(fill(hosts, served: 0) == 0)
+  }
+
   @Test("what was learned of a host is remembered, and of many hosts only some")
   func experienceIsRemembered() {
     let hosts = HostConnections(limit: 16)

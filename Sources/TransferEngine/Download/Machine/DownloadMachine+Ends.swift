@@ -8,13 +8,16 @@ extension DownloadMachine {
   }
 
   /// Request `id` has ended at `place`, after redirects, and `received` bytes of its body are written. It took so many
-  /// milliseconds, `delay` of them before its answer began.
+  /// milliseconds, `delay` of them before its answer began. `isSurplus`: the host refused it, but serves others of this
+  /// process.
   mutating func ended(
-    _ id: Int, at place: Place, received: Int64, _ interruption: Interruption?, milliseconds: Int64, delay: Int64? = nil
+    _ id: Int, at place: Place, received: Int64, _ interruption: Interruption?, milliseconds: Int64,
+    delay: Int64? = nil, isSurplus: Bool = false
   ) -> [Action] {
     guard var running = requests[id] else { return [] }
     requests[id] = nil
     running.place = place
+    running.isSurplus = isSurplus
     if let delay { changeRanges { $0.plan.delay = delay } }
     tally.endedBytes += max(0, received - (running.arrived ?? 0))
     running.arrived = received

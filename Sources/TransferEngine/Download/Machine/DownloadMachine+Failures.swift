@@ -6,6 +6,7 @@ extension DownloadMachine {
     if case .sealing(let seal) = work { return unsealed(seal, failure, running) }
     if isRefusal(failure, running, work) { return refused(failure, work) }
     guard failure.class == .retry || isStale(failure, running, work) else { return end(.failed(failure)) }
+    if running.isSurplus { return standInLine(work, after: failure) }
     if !requests.isEmpty {
       // While others are answered, one that is not was one too many. Otherwise the reason may be another.
       let isSurplus = running.sawOthers || requests.running.values.contains(where: \.isAccepted)
@@ -18,6 +19,19 @@ extension DownloadMachine {
       return []
     }
     return retry(work, after: failure)
+  }
+
+  /// The host serves others of this process instead, so nothing has failed: the next request waits for its turn in
+  /// ``HostConnections``. The pause before is for a host that a storage may ask out of turn.
+  private mutating func standInLine(_ work: Work, after failure: TaskFailure) -> [Action] {
+    guard requests.isEmpty else { return [] }
+    guard let pause = tally.retries.pause(withoutCounting: failure) else {
+      var failure = failure
+      failure.class = .wait
+      return end(.failed(failure))
+    }
+    state = .waiting(.retry, again(work, after: failure))
+    return [.pause(milliseconds: pause)]
   }
 
   /// Waits and tries again, or ends the run. No request runs.

@@ -174,6 +174,8 @@ extension DownloadMachine {
     var shortened: Int64?
     /// It was ended early because there are too many: the rest of its chunk is for others.
     var isRetired = false
+    /// The host refused it, but serves others of this process.
+    var isSurplus = false
     /// Milliseconds without an answer, and whether others were answered meanwhile.
     var unanswered: Int64 = 0
     var sawOthers = false

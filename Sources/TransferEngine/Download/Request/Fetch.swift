@@ -18,12 +18,16 @@ final class Fetch: CurlHandler, @unchecked Sendable {
     var milliseconds: Int64
     /// The part of it before the head of the answer; `nil` if none came.
     var delay: Int64?
+    /// The host refused it because it serves others of this process: there was one too many.
+    var isSurplus: Bool
   }
 
   private var exchange: Exchange
   private let receiver: any FetchReceiver
   private var reception: Reception?
   private var headAt: Int64?
+  private var hosts: HostConnections?
+  private var fate = HostConnections.Fate.other
   /// How many bytes of an unwanted body may still be read.
   private var skippable = 64 << 10
 
@@ -39,19 +43,22 @@ final class Fetch: CurlHandler, @unchecked Sendable {
     on client: CurlClient, sharing hosts: HostConnections, of root: String, pulse: @escaping @Sendable () -> Void,
     _ request: (_ place: Place) -> CurlRequest
   ) async -> End {
+    self.hosts = hosts
     while true {
       let server = exchange.place.server
       var startedAt = Clocks.boottime()
       var failure: CurlError?
-      headAt = nil
+      var isSurplus = false
+      (headAt, fate) = (nil, .other)
       if await connect(to: server, of: hosts, for: root, on: client.loop, pulse) {
         startedAt = Clocks.boottime()
         do throws(CurlError) {
           _ = try await client.perform(request(exchange.place), handler: self)
         } catch {
           failure = error
+          if headAt == nil, Self.refusals.contains(error.code) { fate = .refused }
         }
-        hosts.giveBack(server, for: root)
+        isSurplus = hosts.giveBack(server, for: root, after: fate)
       } else {
         failure = .canceled
       }
@@ -61,7 +68,7 @@ final class Fetch: CurlHandler, @unchecked Sendable {
       return End(
         place: place, interruption: failure.map { Interruption($0, url: place.url) },
         milliseconds: (Clocks.boottime() - startedAt) / 1_000_000,
-        delay: headAt.map { ($0 - startedAt) / 1_000_000 })
+        delay: headAt.map { ($0 - startedAt) / 1_000_000 }, isSurplus: isSurplus)
     }
   }
 
@@ -71,7 +78,10 @@ final class Fetch: CurlHandler, @unchecked Sendable {
     _ pulse: @escaping @Sendable () -> Void
   ) async -> Bool {
     if hosts.take(server, for: root) { return true }
-    let waiting = loop.repeating(every: .seconds(10), pulse)
+    let waiting = loop.repeating(every: .seconds(10)) {
+      pulse()
+      hosts.admit(to: server)
+    }
     defer { waiting.cancel() }
     return (try? await hosts.wait(for: server, for: root)) != nil
   }
@@ -82,8 +92,20 @@ final class Fetch: CurlHandler, @unchecked Sendable {
     // The short body of a redirect is read too, so that its connection can be used again.
     let reception = answer.map { receiver.receive($0, from: exchange.place) } ?? .skip
     self.reception = reception
+    switch (reception, answer) {
+    case (.write, _), (.compare, _):
+      fate = .served
+      hosts?.served(exchange.place.server)
+    case (_, .status(let failure)?) where failure.code == .http(429) || failure.code == .http(503): fate = .refused
+    default: break
+    }
     return reception == .refuse ? .abort : .continue
   }
+
+  /// How a connection ends before an answer, where a server takes no more of them.
+  private static let refusals: Set<CurlError.Code> = [
+    .connectFailed, .tlsFailed, .noResponse, .sendFailed, .receiveFailed,
+  ]
 
   func receive(body: UnsafeRawBufferPointer, of transfer: CurlTransfer) -> CurlVerdict {
     switch reception {

@@ -17,9 +17,19 @@ struct RetryBudget: Hashable {
   /// server asks for a wait of more than 2 seconds, which is too long for a run.
   mutating func pause(after failure: TaskFailure) -> Int64? {
     failures += 1
-    let asked = failure.retryAfter ?? 0
-    guard failures <= limit, asked <= 2 else { return nil }
-    return max(Int64(asked) * 1000, firstMilliseconds << (failures - 1))
+    guard failures <= limit, let asked = asked(failure) else { return nil }
+    return max(asked, firstMilliseconds << (failures - 1))
+  }
+
+  /// The longest pause, after a failure that does not count. Returns `nil` if the server asks for a wait that is too
+  /// long.
+  func pause(withoutCounting failure: TaskFailure) -> Int64? {
+    asked(failure).map { max($0, firstMilliseconds << limit) }
+  }
+
+  private func asked(_ failure: TaskFailure) -> Int64? {
+    let seconds = Int64(failure.retryAfter ?? 0)
+    return seconds <= 2 ? seconds * 1000 : nil
   }
 
   /// Starts counting anew after progress.
