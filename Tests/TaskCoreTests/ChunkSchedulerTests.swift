@@ -89,6 +89,27 @@ struct ChunkSchedulerTests {
     #expect(length(delay: .max) == 30 * mebibyte)
   }
 
+  @Test("while others wait, a chunk takes about eight seconds at the limited rate, and the last one at most twice that")
+  func chunksFollowTheTurn() throws {
+    let limits = ChunkScheduler.Limits()
+    #expect(limits.turn(at: 1000) == 64 << 10)
+    #expect(limits.turn(at: 20_000) == 192 << 10)
+    #expect(limits.turn(at: 100 << 10) == 832 << 10)
+    #expect(limits.turn(at: .max) == 64 * mebibyte)
+    for rate in [nil, 20_000] as [Int64?] {
+      var plan = ChunkScheduler(size: 5 * mebibyte)
+      var lengths: [Int] = []
+      while let chunk = plan.next(connections: 1, rate: rate, turn: limits.turn(at: 20_000))?.chunk {
+        lengths.append(chunk.range.count)
+        plan.advance(chunk.id, to: chunk.range.upperBound)
+        plan.close(chunk.id)
+      }
+      #expect(plan.isComplete)
+      #expect(lengths.dropLast().allSatisfy { $0 == 192 << 10 })
+      #expect(lengths.last ?? 0 <= 384 << 10)
+    }
+  }
+
   @Test("connections of different speeds end within half a second of each other", arguments: 0..<40 as Range<UInt64>)
   func connectionsEndTogether(seed: UInt64) {
     var generator = SplitMix64(seed: seed)

@@ -25,8 +25,16 @@ public struct ChunkScheduler: Sendable {
     public var tailMilliseconds: Int64 = 500
     /// Chunks begin and end at multiples of this, except next to gaps.
     public var grain: Int64 = 64 << 10
+    /// While others wait for a connection, a connection whose rate is limited is given back after about this time.
+    public var turnMilliseconds: Int64 = 8000
 
     public init() {}
+
+    /// The bytes that a connection moves in its turn, if its rate is limited to `rate` bytes per second.
+    public func turn(at rate: Int64) -> Int64 {
+      let bytes = min(max(min(rate, longest) * turnMilliseconds / 1000, shortestPart), longest)
+      return (bytes + grain - 1) / grain * grain
+    }
   }
 
   public struct Chunk: Hashable, Sendable {
@@ -83,9 +91,10 @@ public struct ChunkScheduler: Sendable {
   /// - Parameters:
   ///   - connections: The number of connections that share the rest, this one included.
   ///   - rate: The measured bytes per second of one connection; `nil` at first.
-  public mutating func next(connections: Int, rate: Int64?) -> Grant? {
+  ///   - turn: The bytes of a connection's turn, if others wait for it: a chunk has at most twice as many.
+  public mutating func next(connections: Int, rate: Int64?, turn: Int64? = nil) -> Grant? {
     if let gap = free.ranges.first {
-      let length = length(in: gap, connections: connections, rate: rate)
+      let length = length(in: gap, connections: connections, rate: rate, turn: turn)
       let range = gap.lowerBound..<(gap.lowerBound + length)
       free.remove(range)
       return Grant(chunk: start(range), shortened: nil)
@@ -131,12 +140,13 @@ public struct ChunkScheduler: Sendable {
     return Chunk(id: nextID, range: range)
   }
 
-  private func length(in gap: Range<Int64>, connections: Int, rate: Int64?) -> Int64 {
+  private func length(in gap: Range<Int64>, connections: Int, rate: Int64?, turn: Int64?) -> Int64 {
     let available = gap.upperBound - gap.lowerBound
-    let adapted =
+    let fitting =
       rate.map { min(max(bytes(in: chunkMilliseconds, at: $0), limits.shortest), limits.longest) }
       ?? limits.shortest
-    let part = part(at: rate)
+    let adapted = min(fitting, turn ?? .max)
+    let part = min(part(at: rate), turn ?? .max)
     let share = max(free.count / Int64(max(1, connections)), part)
     let end = roundUp(gap.lowerBound + min(adapted, share))
     let isRestWorthAConnection = gap.upperBound - end >= part

@@ -360,6 +360,7 @@ extension Download {
   private func updateAllowed() {
     guard let host else { return }
     machine.server.governor.share = throttle.commonShare
+    machine.server.isAwaited = root.hosts.waiting(for: host.name) > 0
     let share = root.hosts.share(of: host.name, for: host.number)
     if share != machine.server.governor.allowed { machine.server.governor.allowed = share }
   }

@@ -212,6 +212,9 @@ final class HostConnections: Sendable {
     for waiter in next { waiter.continuation.resume(returning: true) }
   }
 
+  /// How many wait for a connection to `host`.
+  func waiting(for host: String) -> Int { state.withLock { $0.hosts[host]?.waiting.count ?? 0 } }
+
   // MARK: Shares
 
   /// A transfer begins to use `host`. Returns its number.
@@ -267,9 +270,6 @@ final class HostConnections: Sendable {
   var used: Int { state.withLock { $0.hosts.values.reduce(0) { $0 + $1.used.values.reduce(0, +) } } }
 
   // MARK: For tests
-
-  /// How many wait for a connection to `host`.
-  func waiting(for host: String) -> Int { state.withLock { $0.hosts[host]?.waiting.count ?? 0 } }
 
   /// How many hosts are remembered or in use.
   var remembered: Int { state.withLock { $0.hosts.count } }

@@ -119,6 +119,28 @@ import Testing
     #expect(next.count == 1, "one more is allowed, and the governor was not set back")
   }
 
+  @Test("a limited download gives its connection back after its turn while others wait, and only then")
+  func aLimitedDownloadGivesWay() throws {
+    let rate: Int64 = 20_000
+    let turn = DownloadLimits().chunks.turn(at: rate)
+    var machine = try machine { $0.connections = 1 }
+    let first = try #require(requests(machine.begin(resuming: nil)).first)
+    #expect(machine.head(head(first), of: first.id, now: 0).0 == .write(offset: 0, count: 4 << 20))
+    machine.limit(to: rate, isAwaited: false)
+    #expect(machine.sampled(milliseconds: 1000, arrived: [(first.id, turn)]) == [], "nobody waits")
+    machine.limit(to: nil, isAwaited: true)
+    #expect(machine.sampled(milliseconds: 1000, arrived: [(first.id, turn)]) == [], "it is not limited")
+    machine.limit(to: rate, isAwaited: true)
+    #expect(machine.sampled(milliseconds: 1000, arrived: [(first.id, turn)]) == [.cancel(first.id)])
+    #expect(machine.sampled(milliseconds: 1000, arrived: [(first.id, turn)]) == [])
+    let ended = machine.ended(first.id, received: turn, error: .canceled, milliseconds: 10_000)
+    let next = try #require(requests(ended).first)
+    guard case .part(let range, _) = next.asked else { return }
+    #expect(range == turn..<2 * turn, "one turn")
+    _ = machine.head(head(next), of: next.id, now: 0)
+    #expect(machine.sampled(milliseconds: 9000, arrived: [(next.id, turn - 1)]) == [], "it ends by itself")
+  }
+
   /// As a server does that serves one kept connection at a time: the others stay in its backlog.
   @Test("a request that the server leaves without an answer while it answers later ones is given up, and others go on")
   func unservedRequestsAreGivenUp() throws {

@@ -106,6 +106,27 @@ struct FarServerTests {
     }
   }
 
+  @Test("a limited task that has the only connection gives it to a task that waits for it")
+  func aLimitedTaskGivesWay() async throws {
+    try await DownloadHarness.run {
+      $0.hostConnections = 1
+      $0.limits = DownloadLimits()
+      $0.limits.chunks.turnMilliseconds = 500
+    } _: { harness in
+      let (slow, other) = (OriginFile(seed: 5, size: 4 << 20), OriginFile(seed: 6, size: 1000))
+      harness.origin.serve("/slow.mp4", slow)
+      harness.origin.serve("/other.mp4", other)
+      let running = Task {
+        await harness.run(
+          harness.spec("/slow.mp4") { ($0.destination, $0.rate) = ("storage://default/slow.mp4", 128 << 10) })
+      }
+      _ = await harness.origin.first { $0.request.path == "/slow.mp4" && $0.status == 206 }
+      #expect(await harness.run(harness.spec("/other.mp4")) == .succeeded(sha256: other.sha256, bytes: other.size))
+      running.cancel()
+      #expect(await running.value == .stopped, "the other one did not wait for its end")
+    }
+  }
+
   @Test("the next download from a host begins with what was right for the one before")
   func whatWasRightIsRemembered() async throws {
     try await DownloadHarness.run {

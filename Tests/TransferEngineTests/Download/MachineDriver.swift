@@ -64,6 +64,12 @@ import TaskCore
   /// The host gives this download at most so many connections.
   mutating func allow(_ connections: Int) { machine.server.governor.allowed = connections }
 
+  /// The download is limited to so many bytes per second. Others may wait for a connection to the host.
+  mutating func limit(to rate: Int64?, isAwaited: Bool) {
+    machine.server.governor.wanted = rate
+    machine.server.isAwaited = isAwaited
+  }
+
   func isUnanswered(_ id: Int) -> Bool { machine.requests[id].map { $0.answer == nil } ?? false }
 
   mutating func retryDue() -> [Action] { noting(machine.retryDue()) }

@@ -36,7 +36,9 @@ extension DownloadMachine {
     var actions: [Action] = []
     // The first request finds out where the source is; the others follow.
     let most = ranges.resolved == nil || ranges.plan.size <= limits.firstChunk ? 1 : server.governor.connections
-    while requests.count < most, let grant = ranges.plan.next(connections: most, rate: server.connectionRate) {
+    while requests.count < most,
+      let grant = ranges.plan.next(connections: most, rate: server.connectionRate, turn: turn)
+    {
       if let shortened = grant.shortened { actions += shorten(to: shortened) }
       actions.append(
         ask(
@@ -45,6 +47,14 @@ extension DownloadMachine {
     }
     state = .working(.ranges(ranges))
     return actions
+  }
+
+  /// The bytes after which a connection of a limited download is given back, because others wait for one; `nil` if it
+  /// may be kept.
+  var turn: Int64? {
+    let governor = server.governor
+    guard server.isAwaited, let limit = [governor.wanted, governor.share].compactMap(\.self).min() else { return nil }
+    return limits.chunks.turn(at: limit / Int64(governor.connections))
   }
 
   /// Shortens a running request, because a new one takes over its end.

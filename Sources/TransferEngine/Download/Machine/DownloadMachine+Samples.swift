@@ -18,7 +18,7 @@ extension DownloadMachine {
     let governed = measure(sample)
     guard case .working(.ranges(let ranges)) = state, ranges.resolved != nil else { return [] }
     if !requests.isEmpty { server.governor.observe(governed) }
-    return giveUpUnserved() + retire(ranges) + send()
+    return giveUpUnserved() + retire(ranges) + giveWay(ranges) + send()
   }
 
   private mutating func measure(_ sample: Sample) -> ConnectionGovernor.Sample {
@@ -80,6 +80,19 @@ extension DownloadMachine {
       actions.append(.cancel(id))
     }
     return actions
+  }
+
+  /// Ends requests that have had their turn and would go on for another one. The next request waits for its turn.
+  private mutating func giveWay(_ ranges: Ranges) -> [Action] {
+    guard let turn, ranges.version.isResumable else { return [] }
+    let long = requests.ids.filter { id in
+      guard let running = requests[id], !running.isRetired, let arrived = running.arrived,
+        case .accepted(let count?) = running.answer
+      else { return false }
+      return arrived >= turn && (running.shortened ?? count) - arrived > turn
+    }
+    for id in long { requests[id]?.isRetired = true }
+    return long.map { .cancel($0) }
   }
 
   /// What the next download from this host should know; `nil` if this one found out nothing that holds for others, because

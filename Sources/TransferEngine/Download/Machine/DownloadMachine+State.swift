@@ -117,6 +117,8 @@ extension DownloadMachine {
     var patienceMilliseconds: Int64 = 1000
     /// Some honour `If-Range` with a date alone.
     var usesIfRange = true
+    /// Others of this process wait for a connection to the host.
+    var isAwaited = false
 
     /// Bytes per second of one connection, where that is known. Samples leave out what a server gives at the beginning of
     /// each answer; requests have it.
