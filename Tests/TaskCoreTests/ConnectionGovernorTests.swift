@@ -232,19 +232,48 @@ struct ConnectionGovernorTests {
     }
   }
 
-  @Test("the number of connections never again reaches a number that was refused")
-  func neverAgainAsManyAsWereRefused() {
+  @Test("the number of connections does not reach a number that was refused within the next minute")
+  func notAsManyAsWereRefused() {
     var run = Run(Link(connection: mebibyte))
     while run.governor.connections < 8 { run.step() }
     let refused = run.governor.connections
-    run.governor.refused()
+    run.governor.refused(answered: refused - 1)
     #expect(run.governor.connections == refused - 1)
-    for _ in 0..<100 {
+    let end = run.clock + 58_000
+    while run.clock < end {
       run.step()
       #expect(run.governor.connections < refused)
     }
-    for _ in 0..<20 { run.governor.refused() }
+    for _ in 0..<20 { run.governor.refused(answered: 0) }
     #expect(run.governor.connections == 1)
+  }
+
+  /// As when a proxy loads its configuration: every new request is refused, while those that run go on.
+  @Test("a second of refusals does not keep a run at few connections", arguments: 0...15)
+  func aSecondOfRefusals(answered: Int) {
+    var run = Run(Link(connection: mebibyte))
+    run.go(seconds: 5)
+    #expect(run.governor.connections == 16)
+    for number in 0..<16 { run.governor.refused(answered: max(0, answered - number)) }
+    run.go(seconds: 1)
+    #expect(run.governor.connections == 1, "not asked again at once")
+    run.go(seconds: 100)
+    #expect(run.governor.connections >= 12, "\(run.seconds)")
+  }
+
+  @Test("a server that serves four connections refuses few more, and has four all the time")
+  func aServerThatServesFour() {
+    var run = Run(Link(connection: mebibyte))
+    var refusals = 0
+    while run.clock < 600_000 {
+      run.step()
+      while run.governor.connections > 4 {
+        run.governor.refused(answered: 4)
+        refusals += 1
+      }
+    }
+    #expect(refusals <= 20, "the first, and some after 1, 3 and 7 minutes")
+    #expect(run.seconds.allSatisfy { $0 >= 2 } && run.seconds.dropFirst(2).allSatisfy { $0 >= 3 }, "\(run.seconds)")
   }
 
   @Test("a connection that broke after it had moved bytes is replaced at once, several that broke within seconds")
@@ -269,7 +298,7 @@ struct ConnectionGovernorTests {
     var governor = ConnectionGovernor(maximum: maximum, start: 4)
     for _ in 0..<300 {
       switch Int.random(in: 0..<20, using: &generator) {
-      case 0: governor.refused()
+      case 0: governor.refused(answered: Int.random(in: 0...16, using: &generator))
       case 1: governor.broke()
       default:
         governor.observe(

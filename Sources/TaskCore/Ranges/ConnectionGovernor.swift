@@ -27,6 +27,10 @@ public struct ConnectionGovernor: Sendable {
     /// The time until a failed trial is repeated. It doubles with each failure, up to `longestRest`.
     public var rest: Int64 = 5000
     public var longestRest: Int64 = 60_000
+    /// The time until as many connections as were refused are tried again. It doubles each time they are refused again,
+    /// up to `longestCaution`.
+    public var caution: Int64 = 60_000
+    public var longestCaution: Int64 = 960_000
     /// A trial with more connections succeeds if it brings this share of what the new ones can bring at best. A trial with
     /// fewer succeeds if it costs less than `lossPercent` of what the closed ones brought at best.
     public var gainPercent: Int64 = 40
@@ -77,7 +81,13 @@ public struct ConnectionGovernor: Sendable {
   }
 
   private let limits: Limits
+  private let maximum: Int
+  /// Lower than `maximum` for some time after refusals.
   private var ceiling: Int
+  private var sinceRefusal: Int64 = .max
+  private var caution: Int64 = 0
+  /// The most connections that were answered while others were refused, of late.
+  private var answered = 0
   private var sinceBreak: Int64 = .max
   private var beforeBreaks: Int?
   private var phase: Phase
@@ -127,7 +137,8 @@ public struct ConnectionGovernor: Sendable {
   ///   The download then begins without the ramp.
   public init(maximum: Int, start: Int = 1, rate: Int64? = nil, limits: Limits = Limits()) {
     self.limits = limits
-    ceiling = max(1, maximum)
+    self.maximum = max(1, maximum)
+    ceiling = self.maximum
     connections = min(max(1, start), ceiling)
     phase = rate != nil ? .measuring(Measurement(settling: limits.settling), trial: nil) : .ramp(Measurement())
     up = Pause(left: rate != nil ? limits.rest : 0, next: limits.rest)
@@ -147,6 +158,8 @@ public struct ConnectionGovernor: Sendable {
   public mutating func observe(_ sample: Sample) {
     estimate(sample)
     sinceBreak = sinceBreak == .max ? .max : min(sinceBreak + sample.milliseconds, limits.rest)
+    sinceRefusal = sinceRefusal == .max ? .max : min(sinceRefusal + sample.milliseconds, 2 * limits.longestCaution)
+    if sinceRefusal >= caution { ceiling = maximum }
     switch phase {
     case .ramp(let measurement): ramp(measurement.adding(sample))
     case .measuring(let measurement, let trial):
@@ -155,11 +168,21 @@ public struct ConnectionGovernor: Sendable {
     }
   }
 
-  /// Reports that the server refused a connection (429, 503, or an immediate reset). The download then uses one
-  /// connection fewer, and never more than that again.
-  public mutating func refused() {
-    ceiling = max(1, connections - 1)
-    setBack(to: ceiling)
+  /// Reports that the server refused a connection (429, 503, or an immediate reset) while it answered others. The
+  /// download then uses one connection fewer, and for a while never more than were answered.
+  ///
+  /// - Parameter count: the connections that are being answered.
+  public mutating func refused(answered count: Int) {
+    // Several at once are one event: if the server only restarts, they tell nothing about how many it serves.
+    if sinceRefusal > limits.measuring {
+      caution = sinceRefusal < 2 * caution ? min(2 * caution, limits.longestCaution) : limits.caution
+      (sinceRefusal, answered) = (0, 0)
+    }
+    answered = max(answered, min(count, connections - 1))
+    setBack(to: max(1, connections - 1))
+    ceiling = max(connections, answered)
+    // No connection that was refused is opened again at once.
+    up.verdict = 0
   }
 
   /// The server leaves `count` connections without an answer while it answers others. There are so many fewer for a while.

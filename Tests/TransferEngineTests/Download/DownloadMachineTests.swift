@@ -173,7 +173,7 @@ import Testing
   }
 
   @Test(
-    "one request too many that the source refuses costs a connection for good, also as a 403",
+    "one request too many that the source refuses costs a connection, also as a 403",
     arguments: [403, 429, 503])
   func aRefusalAtTheSourceSetsTheGovernorBack(status: Int) throws {
     var machine = try machine { $0.connections = 16 }

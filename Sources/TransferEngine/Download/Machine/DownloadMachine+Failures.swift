@@ -9,10 +9,11 @@ extension DownloadMachine {
     if running.isSurplus { return standInLine(work, after: failure) }
     if !requests.isEmpty {
       // While others are answered, one that is not was one too many. Otherwise the reason may be another.
-      let isSurplus = running.sawOthers || requests.running.values.contains(where: \.isAccepted)
+      let answered = requests.running.values.count { $0.isAccepted && !$0.isRetired }
+      let isSurplus = running.sawOthers || answered > 0
       let mayBeStale = Self.staleCodes.contains(failure.code) && running.place.url != source
       if !running.isAccepted, isSurplus, !mayBeStale {
-        server.governor.refused()
+        server.governor.refused(answered: answered)
       } else {
         server.governor.broke()
       }
