@@ -67,14 +67,14 @@ extension DownloadMachine {
     return unserved.map { .cancel($0) }
   }
 
-  /// Ends requests that are too many, those that would go on for long: the others finish their chunks.
+  /// Ends requests that are too many, those that would go on for long: the others finish their chunks. First those
+  /// without an answer, then the slowest.
   private mutating func retire(_ ranges: Ranges) -> [Action] {
     var actions: [Action] = []
-    let staying = requests.ids.filter { requests[$0]?.isRetired == false }
-    var surplus = staying.count - server.governor.connections
-    for id in staying.reversed() where surplus > 0 {
-      surplus -= 1
-      guard let chunk = requests[id]?.chunk, ranges.plan.timeLeft(of: chunk) ?? .max > Self.retirementMilliseconds
+    var staying = requests.running.filter { !$0.value.isRetired }.map { (id: $0.key, running: $0.value) }
+    staying.sort { ($0.running.worth, $1.id) < ($1.running.worth, $0.id) }
+    for (id, running) in staying.prefix(max(0, staying.count - server.governor.connections)) {
+      guard let chunk = running.chunk, ranges.plan.timeLeft(of: chunk) ?? .max > Self.retirementMilliseconds
       else { continue }
       requests[id]?.isRetired = true
       actions.append(.cancel(id))
@@ -110,6 +110,9 @@ extension DownloadMachine {
 }
 
 extension DownloadMachine.Running {
+  /// Its bytes per second, as far as they are known: what would be lost with it.
+  fileprivate var worth: Int64 { answer == nil ? -1 : pace ?? .max }
+
   /// Mostly the last second counts.
   fileprivate mutating func measured(_ bytes: Int64, milliseconds: Int64) {
     let rate = bytes * 1000 / max(1, milliseconds)

@@ -1,0 +1,118 @@
+import TaskCore
+import Testing
+
+@testable import ReelhaulCurl
+@testable import TransferEngine
+
+/// A machine and a server on a clock of their own: every request is answered at once, and has a rate of its own.
+private struct Simulation {
+  typealias Request = MachineDriver.Request
+
+  var machine: MachineDriver
+  let size: Int64
+  /// Bytes per second of a request, by its number from 1 on, at an offset of the file.
+  let rate: (_ id: Int, _ offset: Int64) -> Int64
+  private(set) var clock: Int64 = 0
+  private(set) var canceled: [Int] = []
+  private(set) var isComplete = false
+  private(set) var running: [Int: Transfer] = [:]
+  private var sampledAt: Int64 = 0
+
+  struct Transfer {
+    let offset: Int64
+    var count: Int64
+    let begunAt: Int64
+    var received: Int64 = 0
+    /// What its rate brought beyond whole bytes, in thousandths.
+    var rest: Int64 = 0
+  }
+
+  init(
+    size: Int64, firstConnections: Int = 2, rate: @escaping (_ id: Int, _ offset: Int64) -> Int64
+  ) throws {
+    (self.size, self.rate) = (size, rate)
+    var limits = DownloadLimits()
+    (limits.connections, limits.firstConnections, limits.sealAbove) = (16, firstConnections, .max)
+    machine = MachineDriver(
+      source: try #require(CurlURL("http://a/film.mp4")), destination: try StorageURL("storage://default/film.mp4"),
+      expect: TaskCore.Expectation(), generation: 0, limits: limits)
+    perform(machine.begin(resuming: nil))
+  }
+
+  /// Goes on, a millisecond at a time, until the file is complete, or `end` at the latest.
+  mutating func run(until end: Int64) {
+    while !isComplete, clock < end { step() }
+  }
+
+  private mutating func step() {
+    clock += 1
+    for id in running.keys.sorted() {
+      guard var transfer = running[id] else { continue }
+      transfer.rest += rate(id, transfer.offset + transfer.received)
+      transfer.received = min(transfer.received + transfer.rest / 1000, transfer.count)
+      transfer.rest %= 1000
+      running[id] = transfer
+      machine.wrote(id, received: transfer.received)
+      if transfer.received == transfer.count { end(id, nil) }
+    }
+    guard clock - sampledAt >= machine.sampleInterval else { return }
+    let arrived = running.sorted { $0.key < $1.key }.map { ($0.key, $0.value.received) }
+    let elapsed = clock - sampledAt
+    sampledAt = clock
+    perform(machine.sampled(milliseconds: elapsed, arrived: arrived))
+  }
+
+  private mutating func end(_ id: Int, _ error: CurlError?) {
+    guard let transfer = running.removeValue(forKey: id) else { return }
+    let time = clock - transfer.begunAt
+    perform(machine.ended(id, received: transfer.received, error: error, milliseconds: time))
+  }
+
+  private mutating func perform(_ actions: [MachineDriver.Action]) {
+    for action in actions {
+      switch action {
+      case .request(let request): answer(request)
+      case .cancel(let id):
+        canceled.append(id)
+        end(id, .canceled)
+      case .shorten(let id, let count):
+        running[id]?.count = count
+      case .complete: isComplete = true
+      default: break
+      }
+    }
+  }
+
+  private mutating func answer(_ request: Request) {
+    var range: Range<Int64>
+    switch request.asked {
+    case .first(let count): range = 0..<min(count, size)
+    case .part(let part, _): range = part
+    case .whole: return
+    }
+    let head = CurlHead(
+      status: 206,
+      fields: [
+        .init(name: "content-range", value: "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(size)"),
+        .init(name: "content-length", value: "\(range.count)"), .init(name: "etag", value: "\"1\""),
+      ])
+    running[request.id] = Transfer(offset: range.lowerBound, count: Int64(range.count), begunAt: clock)
+    perform(machine.head(head, of: request.id, now: 0).1)
+  }
+}
+
+/// Downloads whose requests have very different rates.
+@Suite struct DownloadMachineTailTests {
+  private static let mebibyte: Int64 = 1 << 20
+
+  @Test("a download that may have only one connection keeps a fast one")
+  func keepsAFastOne() throws {
+    var run = try Simulation(size: 1 << 30) { id, _ in id == 1 ? 1 << 10 : 300 << 10 }
+    run.run(until: 5000)
+    #expect(run.running.count == 16)
+    run.machine.allow(1)
+    run.run(until: 7000)
+    #expect(run.running.count == 1)
+    #expect(run.canceled.contains(1) && run.canceled.count == 15)
+  }
+}
