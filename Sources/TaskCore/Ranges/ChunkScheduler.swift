@@ -113,6 +113,11 @@ public struct ChunkScheduler: Sendable {
     return milliseconds(for: chunk.left, at: pace)
   }
 
+  /// Milliseconds that a new connection would need for the rest of the chunk.
+  public func timeLeft(of id: Int, anewAt rate: Int64) -> Int64? {
+    running[id].map { min(milliseconds(for: $0.left, at: rate), 1 << 50) + min(delay ?? 0, 1 << 20) }
+  }
+
   /// Reports that the chunk's bytes below `offset` have arrived.
   ///
   /// Ignores a closed chunk, and bytes beyond the chunk's end, because these belong to another chunk.

@@ -115,4 +115,14 @@ private struct Simulation {
     #expect(run.running.count == 1)
     #expect(run.canceled.contains(1) && run.canceled.count == 15)
   }
+
+  @Test("a request that drips or hangs does not hold up the end of a file", arguments: [600, 0])
+  func aSlowTail(rate: Int64) throws {
+    var run = try Simulation(size: 64 << 20) { id, offset in
+      id == 3 && offset % (4 << 20) >= 1 << 20 ? rate : 8 << 20
+    }
+    run.run(until: 300_000)
+    #expect(run.isComplete && run.clock <= 10_000, "\(run.clock) ms")
+    #expect(run.canceled == [3])
+  }
 }

@@ -45,6 +45,7 @@ extension DownloadMachine {
           .part(grant.chunk.range, of: identity), at: ranges.resolved ?? origin,
           ifRange: server.usesIfRange ? identity.ifRange : nil, chunk: grant.chunk.id))
     }
+    ranges.lacksWork = requests.count < most
     state = .working(.ranges(ranges))
     return actions
   }

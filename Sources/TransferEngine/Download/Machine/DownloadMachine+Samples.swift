@@ -18,7 +18,7 @@ extension DownloadMachine {
     let governed = measure(sample)
     guard case .working(.ranges(let ranges)) = state, ranges.resolved != nil else { return [] }
     if !requests.isEmpty { server.governor.observe(governed) }
-    return giveUpUnserved() + retire(ranges) + giveWay(ranges) + send()
+    return giveUpUnserved() + retire(ranges) + giveWay(ranges) + handOver(ranges, sample) + send()
   }
 
   private mutating func measure(_ sample: Sample) -> ConnectionGovernor.Sample {
@@ -95,6 +95,35 @@ extension DownloadMachine {
     return long.map { .cancel($0) }
   }
 
+  /// Ends requests that hold up the end of the file: others fetch the rest of their chunks much sooner.
+  private mutating func handOver(_ ranges: Ranges, _ sample: Sample) -> [Action] {
+    var actions: [Action] = []
+    for id in requests.ids {
+      guard let running = requests[id], case .accepted(let count?) = running.answer, ranges.lacksWork,
+        !sample.isHeldBack, isLagging(running, ranges.plan)
+      else {
+        requests[id]?.lagging = 0
+        continue
+      }
+      let lagging = running.lagging + sample.milliseconds
+      requests[id]?.lagging = lagging
+      // Where new requests become as slow as this one, they do not help.
+      let end = running.offset + (running.shortened ?? count)
+      guard lagging >= Self.lagMilliseconds, ranges.handovers[end, default: 0] < Self.handovers else { continue }
+      changeRanges { $0.handovers[end, default: 0] += 1 }
+      requests[id]?.isRetired = true
+      actions.append(.cancel(id))
+    }
+    return actions
+  }
+
+  private func isLagging(_ running: Running, _ plan: ChunkScheduler) -> Bool {
+    guard !running.isRetired, let chunk = running.chunk, let left = plan.timeLeft(of: chunk),
+      let rate = server.connectionRate, let anew = plan.timeLeft(of: chunk, anewAt: rate)
+    else { return false }
+    return left > Self.lagMilliseconds && anew < left / 4
+  }
+
   /// What the next download from this host should know; `nil` if this one found out nothing that holds for others, because
   /// a trial runs or it may not have as many connections as are usual.
   var experience: HostConnections.Experience? {
@@ -103,6 +132,8 @@ extension DownloadMachine {
   }
 
   private static let retirementMilliseconds: Int64 = 500
+  private static let lagMilliseconds: Int64 = 2000
+  private static let handovers = 2
   private static let overtakers = 2
   private static let longestPatienceMilliseconds: Int64 = 16_000
   /// After so long without an answer a request counts as standing still.

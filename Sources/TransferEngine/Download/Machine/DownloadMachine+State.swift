@@ -91,6 +91,10 @@ extension DownloadMachine {
     /// Where requests go. If `nil`, the next request starts at the source and follows its redirects.
     var resolved: Place?
     let needsSeal: Bool
+    /// There might be more requests, but no rest is worth another one.
+    var lacksWork = false
+    /// How often a request that held up the end of the file was ended, by the end of its chunk.
+    var handovers: [Int64: Int] = [:]
   }
 
   /// Fetches one version in one response, which is running.
@@ -186,6 +190,8 @@ extension DownloadMachine {
     /// The bytes of its body that had arrived at the last sample, and how many per second of late.
     var arrived: Int64?
     var pace: Int64?
+    /// Milliseconds for which it has been so slow that a new request would be done much sooner.
+    var lagging: Int64 = 0
 
     var isAccepted: Bool {
       if case .accepted = answer { true } else { false }
