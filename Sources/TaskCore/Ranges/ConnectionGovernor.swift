@@ -16,6 +16,8 @@ public struct ConnectionGovernor: Sendable {
     /// A download that is to have less than this has no ramp: its bytes come in lumps, of which a short time tells
     /// nothing.
     public var smallThroughput: Int64 = 1 << 20
+    /// If connections move no byte for so long, another one is opened.
+    public var standstill: Int64 = 2000
     /// The time that the ramp measures between two steps.
     public var rampWindow: Int64 = 100
     /// After a change, the time without and the time of a measurement, if connections are slow …
@@ -88,6 +90,8 @@ public struct ConnectionGovernor: Sendable {
   private var caution: Int64 = 0
   /// The most connections that were answered while others were refused, of late.
   private var answered = 0
+  /// How long the answered connections have moved no byte.
+  private var standstill: Int64 = 0
   private var sinceBreak: Int64 = .max
   private var beforeBreaks: Int?
   private var phase: Phase
@@ -160,6 +164,7 @@ public struct ConnectionGovernor: Sendable {
     sinceBreak = sinceBreak == .max ? .max : min(sinceBreak + sample.milliseconds, limits.rest)
     sinceRefusal = sinceRefusal == .max ? .max : min(sinceRefusal + sample.milliseconds, 2 * limits.longestCaution)
     if sinceRefusal >= caution { ceiling = maximum }
+    openBesideStandstill(sample)
     switch phase {
     case .ramp(let measurement): ramp(measurement.adding(sample))
     case .measuring(let measurement, let trial):
@@ -227,6 +232,16 @@ public struct ConnectionGovernor: Sendable {
     let rate = (sample.settledBytes / Int64(sample.settled)).perSecond(of: sample.milliseconds)
     let weight = min(sample.milliseconds, 1000)
     connectionRate = connectionRate.map { ($0 / 1000 * (1000 - weight)) + rate / 1000 * weight } ?? rate
+  }
+
+  /// Opens one more connection where the others stand still: it tells whether the server or a connection hangs.
+  private mutating func openBesideStandstill(_ sample: Sample) {
+    let before = standstill
+    let standsStill = sample.bytes == 0 && sample.settled > 0 && !sample.isHeldBack
+    standstill = standsStill ? min(before + sample.milliseconds, 1 << 20) : 0
+    guard before < limits.standstill, standstill >= limits.standstill, connections < most else { return }
+    connections += 1
+    if case .measuring = phase { begin(trial: nil) }
   }
 
   private var isFast: Bool { (connectionRate ?? 0) >= limits.slowRate }

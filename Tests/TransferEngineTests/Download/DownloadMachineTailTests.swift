@@ -125,4 +125,14 @@ private struct Simulation {
     #expect(run.isComplete && run.clock <= 10_000, "\(run.clock) ms")
     #expect(run.canceled == [3])
   }
+
+  @Test("a download whose only connection hangs opens one more, and not one after the other")
+  func theOnlyConnectionHangs() throws {
+    var hanging = try Simulation(size: 64 << 20, firstConnections: 1) { _, _ in 0 }
+    hanging.run(until: 10_000)
+    #expect(hanging.running.count == 2)
+    var run = try Simulation(size: 64 << 20, firstConnections: 1) { id, _ in id == 1 ? 0 : 8 << 20 }
+    run.run(until: 300_000)
+    #expect(run.isComplete && run.clock <= 20_000, "\(run.clock) ms")
+  }
 }
