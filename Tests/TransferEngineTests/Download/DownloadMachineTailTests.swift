@@ -135,4 +135,17 @@ private struct Simulation {
     run.run(until: 300_000)
     #expect(run.isComplete && run.clock <= 20_000, "\(run.clock) ms")
   }
+
+  @Test("a long end of a file does not teach that few connections are enough, and is not asked for again and again")
+  func aLongTailTeachesNothing() throws {
+    let size: Int64 = 64 << 20
+    var run = try Simulation(size: size) { _, offset in offset >= size - (100 << 10) ? 2000 : 8 << 20 }
+    run.run(until: 40_000)
+    #expect(run.running.count == 1 && !run.isComplete)
+    #expect(run.canceled.count == 2)
+    #expect(run.machine.experience?.connections == 16)
+    #expect((run.machine.experience?.rate ?? 0) > 1 << 20)
+    run.run(until: 60_000)
+    #expect(run.isComplete)
+  }
 }
