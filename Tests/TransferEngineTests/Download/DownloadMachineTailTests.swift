@@ -12,6 +12,12 @@ private struct Simulation {
   let size: Int64
   /// Bytes per second of a request, by its number from 1 on, at an offset of the file.
   let rate: (_ id: Int, _ offset: Int64) -> Int64
+  /// If set, the source redirects to signed URLs that are accepted for so many milliseconds.
+  var lifetime: Int64?
+  /// The server answers so many requests at a time, and refuses others with 403.
+  var places = Int.max
+  private(set) var redirects = 0
+  private(set) var refusals = 0
   private(set) var clock: Int64 = 0
   private(set) var canceled: [Int] = []
   private(set) var isComplete = false
@@ -28,9 +34,10 @@ private struct Simulation {
   }
 
   init(
-    size: Int64, firstConnections: Int = 2, rate: @escaping (_ id: Int, _ offset: Int64) -> Int64
+    size: Int64, firstConnections: Int = 2, lifetime: Int64? = nil,
+    rate: @escaping (_ id: Int, _ offset: Int64) -> Int64
   ) throws {
-    (self.size, self.rate) = (size, rate)
+    (self.size, self.lifetime, self.rate) = (size, lifetime, rate)
     var limits = DownloadLimits()
     (limits.connections, limits.firstConnections, limits.sealAbove) = (16, firstConnections, .max)
     machine = MachineDriver(
@@ -84,6 +91,19 @@ private struct Simulation {
   }
 
   private mutating func answer(_ request: Request) {
+    if let lifetime, request.isAtSource {
+      redirects += 1
+      let location = CurlHead.Field(name: "location", value: "/signed/\(clock + lifetime)")
+      _ = machine.head(CurlHead(status: 302, fields: [location]), of: request.id, now: 0)
+      perform(machine.ended(request.id, received: 0, error: nil, milliseconds: 0))
+      return
+    }
+    if running.count >= places || request.expiry ?? .max < clock {
+      refusals += 1
+      _ = machine.head(CurlHead(status: 403), of: request.id, now: 0)
+      perform(machine.ended(request.id, received: 0, error: .aborted, milliseconds: 0))
+      return
+    }
     var range: Range<Int64>
     switch request.asked {
     case .first(let count): range = 0..<min(count, size)
@@ -99,6 +119,12 @@ private struct Simulation {
     running[request.id] = Transfer(offset: range.lowerBound, count: Int64(range.count), begunAt: clock)
     perform(machine.head(head, of: request.id, now: 0).1)
   }
+}
+
+extension DownloadMachine.Request {
+  fileprivate var isAtSource: Bool { url == "http://a/film.mp4" }
+  /// When the signed URL expires.
+  fileprivate var expiry: Int64? { url.split(separator: "/").last.flatMap { Int64($0) } }
 }
 
 /// Downloads whose requests have very different rates.
@@ -147,5 +173,23 @@ private struct Simulation {
     #expect((run.machine.experience?.rate ?? 0) > 1 << 20)
     run.run(until: 60_000)
     #expect(run.isComplete)
+  }
+
+  @Test("a signed URL that expires while others still run is renewed at once, with about one refusal")
+  func aSignedURLIsRenewedAtOnce() throws {
+    var run = try Simulation(size: 128 << 20, lifetime: 1000) { _, _ in 1 << 20 }
+    run.run(until: 300_000)
+    #expect(run.isComplete && run.clock <= 12_000, "\(run.clock) ms")
+    #expect(run.redirects >= 3 && Int64(run.redirects) <= run.clock / 1000 + 2)
+    #expect(run.refusals <= 2 * run.redirects, "\(run.refusals) after \(run.redirects) redirects")
+  }
+
+  @Test("if a fresh URL is refused as well while others are answered, the run goes on with those")
+  func aFreshURLIsRefusedAsWell() throws {
+    var run = try Simulation(size: 128 << 20, lifetime: 1_000_000) { _, _ in 1 << 20 }
+    run.places = 4
+    run.run(until: 300_000)
+    #expect(run.isComplete && run.clock <= 45_000, "\(run.clock) ms")
+    #expect(run.refusals <= 100, "\(run.refusals)")
   }
 }

@@ -43,9 +43,11 @@ extension DownloadMachine {
     requests[id]?.answer = .accepted(count: Int64(range.count))
     for other in requests.ids where other < id && requests[other]?.answer == nil { requests[other]?.overtakenBy += 1 }
     var actions: [Action] = []
-    if ranges.resolved == nil, let place = requests[id]?.place {
+    // Others may still have been on their way to a URL that has expired since.
+    if ranges.resolved == nil, let running = requests[id], running.request.place == origin {
+      let place = running.place
       var ranges = ranges
-      ranges.resolved = place
+      (ranges.resolved, ranges.expired) = (place, nil)
       ranges.version.identity.finalURL = URLRedaction.redact(place.url)
       state = .working(.ranges(ranges))
       actions = send()

@@ -4,6 +4,9 @@ extension DownloadMachine {
   /// A request failed: tries again, reads the credential again, or ends the run.
   mutating func failed(_ failure: TaskFailure, _ running: Running, _ work: Work) -> [Action] {
     if case .sealing(let seal) = work { return unsealed(seal, failure, running) }
+    if case .ranges(let ranges) = work, !requests.isEmpty, let actions = renew(ranges, after: failure, of: running) {
+      return actions
+    }
     if isRefusal(failure, running, work) { return refused(failure, work) }
     guard failure.class == .retry || isStale(failure, running, work) else { return end(.failed(failure)) }
     if running.isSurplus { return standInLine(work, after: failure) }
@@ -35,6 +38,28 @@ extension DownloadMachine {
     return [.pause(milliseconds: pause)]
   }
 
+  /// While other requests run, one asks the source for a fresh URL as soon as a signed one, to which the source
+  /// redirected earlier, may have expired. Returns `nil` for another failure.
+  private mutating func renew(_ ranges: Ranges, after failure: TaskFailure, of running: Running) -> [Action]? {
+    var ranges = ranges
+    if running.request.place == origin {
+      guard ranges.resolved == nil, let expired = ranges.expired else { return nil }
+      // Also the fresh URL is refused, or there is none: one request more may be too many. Otherwise the last request
+      // that runs will ask again.
+      (ranges.resolved, ranges.expired) = (expired, nil)
+      state = .working(.ranges(ranges))
+      let answered = requests.running.values.count { $0.isAccepted && !$0.isRetired }
+      if answered > 0 { server.governor.unserved(server.governor.connections - answered) }
+      return []
+    }
+    guard Self.staleCodes.contains(failure.code) else { return nil }
+    if running.request.place == ranges.resolved {
+      (ranges.resolved, ranges.expired) = (nil, ranges.resolved)
+      state = .working(.ranges(ranges))
+    }
+    return send()
+  }
+
   /// Waits and tries again, or ends the run. No request runs.
   mutating func retry(_ work: Work, after failure: TaskFailure) -> [Action] {
     guard let pause = tally.retries.pause(after: failure) else { return end(.failed(failure)) }
@@ -50,7 +75,7 @@ extension DownloadMachine {
       if isStale { probe.wasAdmitted = false }
       return .probing(probe)
     case .ranges(var ranges):
-      if isStale { ranges.resolved = nil }
+      if isStale { (ranges.resolved, ranges.expired) = (nil, nil) }
       guard !ranges.version.isResumable else { return .ranges(ranges) }
       return .probing(
         Probe(generation: work.subject.nextGeneration, wasAdmitted: ranges.resolved != nil))

@@ -34,8 +34,7 @@ extension DownloadMachine {
       return allBytesAreThere(seal, isNeeded: ranges.needsSeal)
     }
     var actions: [Action] = []
-    // The first request finds out where the source is; the others follow.
-    let most = ranges.resolved == nil || ranges.plan.size <= limits.firstChunk ? 1 : server.governor.connections
+    let most = most(ranges)
     while requests.count < most,
       let grant = ranges.plan.next(connections: most, rate: server.connectionRate, turn: turn)
     {
@@ -58,6 +57,14 @@ extension DownloadMachine {
     return limits.chunks.turn(at: limit / Int64(governor.connections))
   }
 
+  /// How many requests there may be now. While it is not known where the source is, one finds out; the others follow.
+  private func most(_ ranges: Ranges) -> Int {
+    guard ranges.plan.size > limits.firstChunk else { return 1 }
+    guard ranges.resolved == nil else { return server.governor.connections }
+    let isAsking = requests.running.values.contains { $0.request.place == origin && !$0.isAccepted }
+    return requests.count + (isAsking ? 0 : 1)
+  }
+
   /// Shortens a running request, because a new one takes over its end.
   private mutating func shorten(to chunk: ChunkScheduler.Chunk) -> [Action] {
     guard let (id, running) = requests.running.first(where: { $0.value.chunk == chunk.id }) else { return [] }
@@ -66,7 +73,7 @@ extension DownloadMachine {
     return [.shorten(id, count: count)]
   }
 
-  private var origin: Place { Place(url: source, isAtOrigin: true) }
+  var origin: Place { Place(url: source, isAtOrigin: true) }
 
   private mutating func ask(
     _ asked: ResponseGate.Asked, at place: Place, ifRange: String? = nil, chunk: Int? = nil

@@ -90,6 +90,8 @@ extension DownloadMachine {
     var plan: ChunkScheduler
     /// Where requests go. If `nil`, the next request starts at the source and follows its redirects.
     var resolved: Place?
+    /// Where they went before, while one request asks the source anew: that URL may have expired.
+    var expired: Place?
     let needsSeal: Bool
     /// There might be more requests, but no rest is worth another one.
     var lacksWork = false
@@ -253,7 +255,7 @@ extension DownloadMachine.Work {
   var isAdmitted: Bool {
     switch self {
     case .probing(let probe): probe.wasAdmitted
-    case .ranges(let ranges): ranges.resolved != nil
+    case .ranges(let ranges): ranges.resolved != nil || ranges.expired != nil
     case .whole, .comparing: true
     case .sealing(let seal): seal.resolved != nil
     }
