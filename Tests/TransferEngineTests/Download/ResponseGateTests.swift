@@ -117,6 +117,17 @@ import Testing
     }
   }
 
+  @Test("a range of all bytes may come as the whole, with and without Content-Range")
+  func aPartOfAllBytesWithStatus200() {
+    let all = ResponseGate.Asked.part(0..<1000, of: Self.known)
+    let same = ["content-length": "1000", "etag": "\"1\"", "last-modified": "L"]
+    #expect(judge(all, 200, same) == .part(0..<1000, of: Self.known))
+    #expect(judge(all, 200, same.merging(["content-range": "bytes 0-999/1000"]) { $1 }) == judge(all, 200, same))
+    #expect(judge(all, 200, same.merging(["etag": "\"2\""]) { $1 }) == .changed(.etag))
+    let unframed = ["transfer-encoding": "chunked", "etag": "\"1\"", "last-modified": "L"]
+    #expect(judge(all, 200, unframed) == .unranged)
+  }
+
   @Test("ranges need a total and a length")
   func aTotalAndALengthAreNeededToPlanRanges() {
     let fields = ["content-range": "bytes 0-99/*", "content-length": "100"]

@@ -96,9 +96,10 @@ struct ResponseGate: Hashable {
     guard let length = Self.length(of: head) else { return .refused("Content-Length is not one number") }
     let identity = SourceIdentity(head: head, url: url, size: length)
     if isPage(head) { return .refused(Self.page) }
-    if case .part(_, let known) = asked {
+    if case .part(let wanted, let known) = asked {
       if let mismatch = known.mismatch(with: identity) { return .changed(mismatch) }
-      return .unranged
+      // A range of all bytes is the whole, and some servers call it so.
+      return length.map { 0..<$0 } == wanted ? .part(wanted, of: identity) : .unranged
     }
     return .whole(identity)
   }
