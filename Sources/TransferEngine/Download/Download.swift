@@ -152,7 +152,8 @@ extension Download {
     if host == nil { use(request.place.server) }
     let receiver = ChunkReceiver(request.id, of: self)
     let fetch = Fetch(
-      Exchange(request, source: source, destination: destination, options: options), receiver: receiver)
+      Exchange(request, source: source, destination: destination, options: options), receiver: receiver,
+      store: s3?.client)
     let task = loop.task { [self] in
       if let current = await s3?.current() { s3 = current }
       let end = await fetch.run(on: root.client, sharing: root.hosts, of: root.name, pulse: ledger.pulse) { place in
@@ -174,9 +175,11 @@ extension Download {
 
   private func refreshCredential() async {
     if let s3 {
-      let read = try? await s3.client.refresh(refused: s3.credential)
+      // The store may have refused the time and not the keys.
+      var isNew = s3.client.clockDifference != s3.clockDifference
+      if !isNew, let read = try? await s3.client.refresh(refused: s3.credential) { isNew = read != s3.credential }
       self.s3 = await s3.current()
-      return perform(machine.credentialRefreshed(isNew: read.map { $0 != s3.credential } ?? false))
+      return perform(machine.credentialRefreshed(isNew: isNew))
     }
     let former = credential
     guard let name = spec.credential else { return }

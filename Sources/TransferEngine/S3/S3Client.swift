@@ -10,8 +10,7 @@ final class S3Client: Sendable {
   private let pulse: @Sendable () -> Void
   private let signer = S3Signer()
   private let known = Lock<S3Credential?>(nil)
-  /// The seconds by which the store's clock is ahead of this worker's, if it has complained.
-  private let clockDifference = Lock<Int64>(0)
+  private let clock = Lock<Int64>(0)
 
   init(bucket: String, root: StorageRoot, credential: String?, pulse: @escaping @Sendable () -> Void) {
     self.bucket = bucket
@@ -47,7 +46,7 @@ final class S3Client: Sendable {
     var adjusts = true
     while true {
       let credential = try await credential()
-      let ahead = clockDifference.withLock { $0 }
+      let ahead = clockDifference
       let now = Clocks.realtimeMicroseconds() / 1_000_000 + ahead
       let answer = try await root.lane.answer(try request(call, credential, at: now), limit: 8 << 20, pulse: pulse)
       guard !answer.isSuccess else { return answer }
@@ -63,7 +62,7 @@ final class S3Client: Sendable {
         known.withLock { $0?.region = region }
       } else if adjusts, let difference = error.clockDifference(from: now) {
         adjusts = false
-        clockDifference.withLock { $0 = ahead + difference }
+        clock.withLock { $0 = ahead + difference }
       } else if call.method == .head, error.status == 400, error.code == nil, refreshes {
         // The answer to a HEAD cannot say that the credential has ended.
         refreshes = false
@@ -71,6 +70,17 @@ final class S3Client: Sendable {
       } else {
         throw error
       }
+    }
+  }
+
+  /// The seconds by which the store's clock is ahead of this worker's, if it has complained.
+  var clockDifference: Int64 { clock.withLock { $0 } }
+
+  /// Learns the store's time from the head of an answer to a request that another client has sent.
+  func learnTime(from head: CurlHead) {
+    clock.withLock { ahead in
+      let now = Clocks.realtimeMicroseconds() / 1_000_000 + ahead
+      ahead += S3Error(head, body: []).clockDifference(from: now) ?? 0
     }
   }
 

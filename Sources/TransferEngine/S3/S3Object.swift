@@ -12,12 +12,15 @@ struct S3Object: Sendable {
   private let endpoint: S3Endpoint
   private let signer = S3Signer()
   private(set) var credential: S3Credential
+  /// The seconds by which the store's clock is ahead, with which the requests are signed.
+  private(set) var clockDifference: Int64
 
   /// Throws ``TaskFailure``.
   init(_ place: S3URL, client: S3Client) async throws {
     self.place = place
     self.client = client
     credential = try await client.credential()
+    clockDifference = client.clockDifference
     query = place.versionID.map { ["versionId": $0] } ?? [:]
     do throws(InvalidS3Location) {
       endpoint = try S3Endpoint(credential, bucket: place.bucket, key: place.key)
@@ -30,11 +33,12 @@ struct S3Object: Sendable {
     self.url = url
   }
 
-  /// The same object with keys that have not ended.
+  /// The same object with keys that have not ended, and with the store's time. If no keys can be had, the former stay:
+  /// what the store says of them tells what to do.
   func current() async -> S3Object {
-    guard let credential = try? await client.credential() else { return self }
     var object = self
-    object.credential = credential
+    object.clockDifference = client.clockDifference
+    if let credential = try? await client.credential() { object.credential = credential }
     return object
   }
 
@@ -62,7 +66,8 @@ struct S3Object: Sendable {
     let fields = signer.fields(
       for: S3Request(
         "GET", endpoint, query: query, headers: signed.map { HeaderField(name: $0.name, value: $0.value) }),
-      payloadHash: S3Signer.emptyPayload, credential: credential, at: Clocks.realtimeMicroseconds() / 1_000_000)
+      payloadHash: S3Signer.emptyPayload, credential: credential,
+      at: Clocks.realtimeMicroseconds() / 1_000_000 + clockDifference)
     request.headers += fields.map { ($0.name, $0.value) }
   }
 

@@ -168,7 +168,7 @@ private final class SourceServer: Sendable {
     let signer = await s3?.current()
     let exchange = Exchange(
       asked, at: place, source: url, isMedia: ResponseGate.isMedia(path: url.path), redirects: limits.redirects)
-    let end = await Fetch(exchange, receiver: receiver)
+    let end = await Fetch(exchange, receiver: receiver, store: s3?.client)
       .run(on: lane.client, sharing: lane.hosts, of: lane.name, pulse: pulse) { place in
         var sent = request(asked, to: place)
         signer?.sign(&sent)

@@ -131,6 +131,17 @@ import Testing
     }
   }
 
+  @Test("a clock that differs by hours is taken from the store") func skew() async throws {
+    try await run { bench in
+      bench.put()
+      bench.store.script { _ in [.clockSkew(seconds: -7200)] }
+      #expect(await bench.harness.run(bench.spec()).failure == nil)
+      let isWhole = try bench.isPublished()
+      #expect(isWhole)
+      #expect(bench.store.exchanges.map(\.status).count { $0 == 403 } == 1)
+    }
+  }
+
   @Test("failures have the codes of S3") func failures() async throws {
     try await run { bench in
       let missing = await bench.harness.run(bench.spec()).failure

@@ -31,4 +31,16 @@ extension UploadS3Tests {
       }
     }
   }
+
+  @Test("a clock that differs by hours is taken from the store that is copied from", arguments: [small, size])
+  func skewOfSource(size: Int) async throws {
+    try await UploadHarness.run { harness in
+      let bytes = Self.bytes(size)
+      harness.store.put("films/source.mp4", bytes: bytes)
+      harness.store.script { _ in [.clockSkew(seconds: 7200)] }
+      let outcome = await harness.run(Self.copy())
+      #expect(outcome.failure == nil, "\(outcome)")
+      Self.expectThere(harness, bytes)
+    }
+  }
 }
