@@ -1,3 +1,4 @@
+import Glibc
 import ReelhaulSystem
 import TaskCore
 import TestKit
@@ -12,6 +13,7 @@ import Testing
   private struct Bench {
     let harness: DownloadHarness
     let store: StoreServer
+    let credentials: String
     let content = OriginContent(seed: 7)
 
     @discardableResult
@@ -43,7 +45,7 @@ import Testing
       """
     try write(Array(json.utf8), to: path)
     try await DownloadHarness.run(credentials: CredentialFile(path: path)) { harness in
-      try await body(Bench(harness: harness, store: store))
+      try await body(Bench(harness: harness, store: store, credentials: path))
     }
   }
 
@@ -139,6 +141,27 @@ import Testing
       let isWhole = try bench.isPublished()
       #expect(isWhole)
       #expect(bench.store.exchanges.map(\.status).count { $0 == 403 } == 1)
+    }
+  }
+
+  @Test("keys that end while no others can be had make the download wait, and it then goes on") func keysEnd() async throws {
+    try await run { bench in
+      bench.put()
+      bench.store.script { request in
+        guard request.operation == .getObject, request.ordinal == 3 else { return [] }
+        rename(bench.credentials, bench.credentials + ".away")
+        return [.expiredToken]
+      }
+      let (spec, ledger) = (bench.spec(), RecordingLedger())
+      let failure = await bench.harness.run(spec, ledger: ledger).failure
+      #expect(failure?.code == .credentialsUnusable && failure?.class == .wait, "\(String(describing: failure))")
+      bench.store.options.accessKeys = ["AKIANEW"]
+      let keys = try FileDescriptor.open(bench.credentials + ".away", O_RDONLY).contents()
+      let text = String(decoding: keys, as: UTF8.self).split(separator: "AKIATEST").joined(separator: "AKIANEW")
+      try write(Array(text.utf8), to: bench.credentials)
+      #expect(await bench.harness.run(spec, from: ledger.last).failure == nil)
+      let isWhole = try bench.isPublished()
+      #expect(isWhole)
     }
   }
 
