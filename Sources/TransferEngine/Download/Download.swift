@@ -152,8 +152,8 @@ extension Download {
     if host == nil { use(request.place.server) }
     let receiver = ChunkReceiver(request.id, of: self)
     let fetch = Fetch(
-      Exchange(request, source: source, destination: destination, options: options), receiver: receiver,
-      store: s3?.client)
+      Exchange(request, source: source, isObject: s3 != nil, destination: destination, options: options),
+      receiver: receiver, store: s3?.client)
     let task = loop.task { [self] in
       if let current = await s3?.current() { s3 = current }
       let end = await fetch.run(on: root.client, sharing: root.hosts, of: root.name, pulse: ledger.pulse) { place in

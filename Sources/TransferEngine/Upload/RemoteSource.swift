@@ -167,7 +167,8 @@ private final class SourceServer: Sendable {
     let (url, place, s3) = state.withLock { ($0.url, $0.place, $0.s3) }
     let signer = await s3?.current()
     let exchange = Exchange(
-      asked, at: place, source: url, isMedia: ResponseGate.isMedia(path: url.path), redirects: limits.redirects)
+      asked, at: place, source: url, isMedia: ResponseGate.isMedia(path: url.path), isObject: s3 != nil,
+      redirects: limits.redirects)
     let end = await Fetch(exchange, receiver: receiver, store: s3?.client)
       .run(on: lane.client, sharing: lane.hosts, of: lane.name, pulse: pulse) { place in
         var sent = request(asked, to: place)

@@ -66,6 +66,17 @@ import Testing
     }
   }
 
+  @Test("an object that was stored with a coding is downloaded as it was stored") func coded() async throws {
+    try await run { bench in
+      var object = bench.put()
+      object.headers["content-encoding"] = "gzip"
+      bench.store.put("films/a.mp4", object)
+      #expect(await bench.harness.run(bench.spec()).failure == nil)
+      let isWhole = try bench.isPublished()
+      #expect(isWhole)
+    }
+  }
+
   @Test("a version is fetched although there is a newer one") func version() async throws {
     var options = StoreOptions()
     options.hasVersions = true
@@ -144,7 +155,8 @@ import Testing
     }
   }
 
-  @Test("keys that end while no others can be had make the download wait, and it then goes on") func keysEnd() async throws {
+  @Test("keys that end while no others can be had make the download wait, and it then goes on")
+  func keysEnd() async throws {
     try await run { bench in
       bench.put()
       bench.store.script { request in

@@ -72,6 +72,16 @@ import Testing
     }
   }
 
+  @Test("an object of S3 that was stored with a coding is its stored bytes") func aCodedObject() {
+    for value in ["gzip", "aws-chunked"] {
+      let head = CurlHead(
+        status: 206,
+        fields: good.merging(["content-encoding": value]) { $1 }.map { CurlHead.Field(name: $0.key, value: $0.value) })
+      #expect(
+        ResponseGate(asked: part, url: Self.url, isObject: true).judge(head) == .part(100..<200, of: Self.known))
+    }
+  }
+
   @Test(
     "a different validator is another version",
     arguments: [

@@ -36,10 +36,13 @@ extension CurlRequest {
 }
 
 extension Exchange {
-  init(_ request: DownloadMachine.Request, source: CurlURL, destination: StorageURL, options: DownloadOptions) {
+  init(
+    _ request: DownloadMachine.Request, source: CurlURL, isObject: Bool = false, destination: StorageURL,
+    options: DownloadOptions
+  ) {
     self.init(
       request.asked, at: request.place, source: source,
       isMedia: ResponseGate.isMedia(path: source.path) || ResponseGate.isMedia(path: destination.path),
-      redirects: options.limits.redirects)
+      isObject: isObject, redirects: options.limits.redirects)
   }
 }

@@ -8,24 +8,32 @@ struct Exchange {
   let source: CurlURL
   /// Whether the source or the destination has the name of a media file or an archive, and so cannot be a web page.
   let isMedia: Bool
+  /// Whether the source is an object of S3.
+  let isObject: Bool
   /// How many redirects are followed at most.
   let limit: Int
   private(set) var place: Place
   private var hops = 0
   private var next: Place?
 
-  init(_ asked: ResponseGate.Asked, at place: Place, source: CurlURL, isMedia: Bool, redirects limit: Int) {
+  init(
+    _ asked: ResponseGate.Asked, at place: Place, source: CurlURL, isMedia: Bool, isObject: Bool = false,
+    redirects limit: Int
+  ) {
     self.asked = asked
     self.place = place
     self.source = source
     self.isMedia = isMedia
+    self.isObject = isObject
     self.limit = limit
   }
 
   /// Returns `nil` for a redirect that ``follow()`` follows once its response has ended. `now` is in seconds since
   /// 1970, for `Retry-After`.
   mutating func receive(_ head: CurlHead, now: Int64) -> SourceAnswer? {
-    switch ResponseGate(asked: asked, url: place.url, isMedia: isMedia).judge(head) {
+    let gate = ResponseGate(
+      asked: asked, url: place.url, isMedia: isMedia, isObject: isObject && place.isAtOrigin)
+    switch gate.judge(head) {
     case .part(let range, let identity): return .part(range, of: identity)
     case .whole(let identity): return .whole(identity, isDelimited: head.isDelimited)
     case .changed(let mismatch): return .changed(mismatch)

@@ -35,6 +35,8 @@ struct ResponseGate: Hashable {
   var url: String
   /// Whether the source or the destination has the name of a media file or an archive, and so cannot be a web page.
   var isMedia = false
+  /// Whether the source is an object of S3: its bytes are as they were stored, and a coding is a property of them.
+  var isObject = false
 
   func judge(_ head: CurlHead) -> Verdict {
     switch head.status {
@@ -122,7 +124,7 @@ struct ResponseGate: Hashable {
 
   private func coding(of head: CurlHead) -> String? {
     let codings = head.values(of: "content-encoding").filter { !["", "identity"].contains($0.lowercased()) }
-    if !codings.isEmpty { return "the server sent encoded bytes, although identity was requested" }
+    if !codings.isEmpty, !isObject { return "the server sent encoded bytes, although identity was requested" }
     let transfers = head.values(of: "transfer-encoding").map { $0.lowercased() }
     guard transfers.isEmpty || transfers == ["chunked"] else { return "the transfer coding is not chunked" }
     return nil
