@@ -232,12 +232,58 @@ import Testing
     }
   }
 
-  @Test("an end that is confirmed although nothing is there is no success") func completeButMissing() async throws {
-    try await upload(script: { $0.operation == .completeUpload && $0.ordinal == 1 ? [.completeButMissing] : [] }).run {
-      harness, outcome in
-      #expect(outcome.failure == nil, "\(outcome)")
-      #expect(harness.store.exchanges(.createUpload).count == 2)
-      Self.expectThere(harness)
+  @Test("an object that is taken away or replaced right after its end is not sent again, and the output says so")
+  func takenAtOnce() async throws {
+    for other: [UInt8]? in [nil, [1, 2, 3]] {
+      for ifExists in [IfExists.fail, .replace] {
+        try await UploadHarness.run { harness in
+          try harness.put(Self.bytes())
+          let isTaken = Lock(false)
+          harness.store.script { [store = harness.store] request in
+            guard request.operation == .headObject, store.objects["films/film.mp4"] != nil,
+              !isTaken.withLock({ $0 })
+            else { return [] }
+            isTaken.withLock { $0 = true }
+            if let other { store.put("films/film.mp4", bytes: other) } else { store.delete("films/film.mp4") }
+            return []
+          }
+          let outcome = await harness.run(Self.spec { $0.ifExists = ifExists })
+          #expect(outcome.object?.verified == .crc32c && outcome.object?.etag != nil, "\(outcome)")
+          #expect(outcome.object?.remark?.contains("replaced or taken away") == true)
+          #expect(harness.store.exchanges(.createUpload).count { $0.wasApplied } == 1)
+          #expect(harness.store.exchanges(.uploadPart).count == 4)
+          #expect(harness.store.objects["films/film.mp4"]?.bytes == other)
+        }
+      }
+    }
+  }
+
+  @Test("an end that is confirmed although nothing is there is said") func completeButMissing() async throws {
+    try await upload(script: { $0.operation == .completeUpload ? [.completeButMissing] : [] }).run { harness, outcome in
+      #expect(outcome.object?.remark?.contains("does not show it") == true, "\(outcome)")
+      #expect(harness.store.exchanges(.createUpload).count == 1)
+    }
+  }
+
+  @Test("a lost answer to the end where nobody may look is no reason for another upload, unless it may replace")
+  func lostCompleteUnseen() async throws {
+    for ifExists in [IfExists.fail, .replace] {
+      let isLost = Lock(false)
+      try await upload(
+        spec: Self.spec { $0.ifExists = ifExists },
+        script: { request in
+          if request.operation == .headObject { return [.status(403)] }
+          guard request.operation == .completeUpload, request["if-match"] == nil, !isLost.withLock({ $0 }) else {
+            return []
+          }
+          isLost.withLock { $0 = true }
+          return [.closeAfterApplying]
+        }
+      ).run { harness, outcome in
+        #expect(outcome.failure?.code == (ifExists == .fail ? .answerLost : nil), "\(outcome)")
+        #expect(harness.store.exchanges(.uploadPart).count == (ifExists == .fail ? 4 : 8))
+        Self.expectThere(harness)
+      }
     }
   }
 

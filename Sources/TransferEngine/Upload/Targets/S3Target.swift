@@ -129,6 +129,7 @@ struct S3Target: UploadTarget {
     } catch let error as S3Error {
       if Self.mayNotList.contains(error.status) { return .open([:]) }
       guard error.losesUpload else { throw failure(error) }
+      if upload.mayBeThere { try await checkDoubt(upload) }
       return .gone
     }
     var receipts: [Int: UploadReceipt] = [:]
@@ -222,8 +223,10 @@ struct S3Target: UploadTarget {
     var object: UploadedObject?
     if let uploadID = session.uploadID {
       try await checkDestination(upload, beforeJoining: true)
+      var ending = Ending()
       for number in 0..<Self.finishes where object == nil {
-        object = try await complete(upload, uploadID, session, receipts, isLast: number == Self.finishes - 1)
+        let isLast = number == Self.finishes - 1
+        object = try await complete(upload, uploadID, session, receipts, &ending, isLast: isLast)
       }
     }
     if session.uploadID == nil, let receipt = receipts.first, receipt.verified != nil {
@@ -245,11 +248,11 @@ struct S3Target: UploadTarget {
         code: .destinationExists, message: "\(location) was replaced by somebody else as soon as it was uploaded",
         class: .fail)
     }
-    object.remark = try await remark(upload)
+    var remarks = [object.remark, try await remark(upload)].compactMap(\.self)
     if hasRefusedCopy.withLock({ $0 }) {
-      let streamed = "the store does not copy by itself: the bytes went through the worker"
-      object.remark = object.remark.map { "\($0); \(streamed)" } ?? streamed
+      remarks.append("the store does not copy by itself: the bytes went through the worker")
     }
+    object.remark = remarks.isEmpty ? nil : remarks.joined(separator: "; ")
     guard object.verified == .none else { return object }
     let kinds = Set(receipts.map(\.verified))
     object.verified =
@@ -314,9 +317,37 @@ struct S3Target: UploadTarget {
     return parts.count == receipts.count ? S3Checksum.crc32c(S3Checksum.fullCRC32C(parts)) : nil
   }
 
+  /// What the tries to finish an upload have told so far.
+  private struct Ending {
+    /// The object that the store has confirmed.
+    var told: UploadedObject?
+    /// Whether a try got no answer, and may have finished it.
+    var isInDoubt = false
+
+    /// The confirmed object, after which the store shows another one or none.
+    var taken: UploadedObject? {
+      var object = told
+      object?.remark = "the store has confirmed the object, and does not show it: it was replaced or taken away at once"
+      return object
+    }
+  }
+
+  /// An upload that may have been finished is gone. If nobody may look at its object, another upload would find that in
+  /// its way.
+  private func checkDoubt(_ upload: UploadOrder) async throws {
+    guard upload.ifExists != .replace, case .forbidden = try await head() else { return }
+    throw TaskFailure(
+      code: .answerLost,
+      message: """
+        \(location) was sent the whole file, and the answer to the end of its upload was lost: the store may have \
+        finished it, and does not let this credential look at the object
+        """, class: .fail)
+  }
+
   /// Nil where it is to be tried again.
   private func complete(
-    _ upload: UploadOrder, _ uploadID: String, _ session: Session, _ receipts: [UploadReceipt], isLast: Bool
+    _ upload: UploadOrder, _ uploadID: String, _ session: Session, _ receipts: [UploadReceipt],
+    _ ending: inout Ending, isLast: Bool
   ) async throws -> UploadedObject? {
     let parts = receipts.map { receipt in
       // The store wants that of every part, whether it has told it or not.
@@ -329,21 +360,22 @@ struct S3Target: UploadTarget {
     call.body = { [body = upload.body] in body.document(xml) }
     call.payloadHash = Hex.encode(digest(.sha256, of: xml))
     call.isSlow = true
+    // libcurl would repeat it by itself, and its answer would say nothing of the first.
+    call.isSentOnce = true
     let whole = session.isWhole ? wholeCRC32C(upload, receipts) : nil
     if let whole {
       call.headers += [HeaderField(name: "x-amz-checksum-crc32c", value: whole), Self.wholeChecksum]
     }
-    var isWhole = false
-    var etag: String?
     do {
       let told = try await conditionally(upload, call) { call in
         try await client.document(S3CompletedUpload.self, call)
       }
-      etag = told.etag
+      var object = UploadedObject(etag: told.etag)
       if let whole, let crc = told.crc32c, told.checksumType == Self.wholeChecksum.value {
         guard crc == whole else { throw damaged }
-        isWhole = true
+        object.verified = .crc32c
       }
+      ending.told = object
     } catch let error as S3Error {
       // Its answer may have been lost, and this one is about what it did.
       if let there = try await own(upload) {
@@ -351,11 +383,15 @@ struct S3Target: UploadTarget {
         if error.status == 412 { try? await abort(session: Session(uploadID: uploadID).json) }
         return there
       }
+      // It is done, and what is there now is somebody's who came later.
+      if let taken = ending.taken, error.losesUpload || error.status == 412 || isLast { return taken }
       switch error.status {
       case 412:
         try? await abort(session: Session(uploadID: uploadID).json)
         throw try await occupied(upload)
-      case _ where error.losesUpload: throw UploadGone()
+      case _ where error.losesUpload:
+        if ending.isInDoubt { try await checkDoubt(upload) }
+        throw UploadGone()
       // Something else happens to the object, such as the end of this upload, whose answer was lost.
       case 409 where isLast: throw UploadGone()
       case 400 where error.code == "InvalidPart": throw UploadIncomplete()
@@ -366,24 +402,27 @@ struct S3Target: UploadTarget {
       try await client.pause(Self.finishPause)
       return nil
     } catch let failure as TaskFailure
-      where failure.class == .retry && failure.code != .digestMismatch && !isLast
+      where failure.class == .retry && failure.code != .digestMismatch && (!isLast || ending.told != nil)
     {
       // A look tells whether it was done.
+      ending.isInDoubt = true
     }
     var object: UploadedObject
     switch try await head() {
     case .found(let there) where there.owner == .init(task: upload.task, generation: upload.generation): object = there
     // A store that keeps no metadata tells it by the tag.
-    case .found(let there) where etag != nil && there.owner == nil && Self.bare(there.etag) == Self.bare(etag):
+    case .found(let there)
+    where ending.told != nil && there.owner == nil && Self.bare(there.etag) == Self.bare(ending.told?.etag):
       object = there
-    case .forbidden where etag != nil:
+    case .forbidden where ending.told != nil:
       // Who may only write gets no other word than this.
-      object = UploadedObject(etag: etag)
+      object = UploadedObject(etag: ending.told?.etag)
     default:
+      if isLast, let taken = ending.taken { return taken }
       try await client.pause(Self.finishPause)
       return nil
     }
-    if isWhole { object.verified = .crc32c }
+    if ending.told?.verified == .crc32c { object.verified = .crc32c }
     return object
   }
 
