@@ -16,6 +16,8 @@ final class UploadQueue: @unchecked Sendable {
   /// How many may be sent at once now, and ever.
   private var window: Int
   private let parallel: Int
+  /// The bytes per second that the upload may send now; nil for any number.
+  private let rate: () -> Int64?
   private var done: Int64
   /// Failed requests since the last that was a success.
   private var failures = 0
@@ -25,13 +27,15 @@ final class UploadQueue: @unchecked Sendable {
   private var notBefore = BootInstant.now
 
   private static let firstWindow = 4
+  /// What is sent at once under a limit takes no longer: a stop costs the segments that are not whole.
+  private static let secondsAtOnce: Int64 = 3
   private static let retries = 5
   /// A server that asks for a longer pause gets it between two attempts.
   private static let longestPause = 10
 
   init(
     _ order: UploadOrder, session: [UInt8], target: any UploadTarget, ledger: any UploadLedger, loop: EventLoop,
-    parallel: Int, receipts: [Int: UploadReceipt], partial: [Int: Int64],
+    parallel: Int, receipts: [Int: UploadReceipt], partial: [Int: Int64], rate: @escaping () -> Int64? = { nil },
     counted: @escaping @Sendable (TransferMetrics.PartResult) -> Void = { _ in }
   ) {
     self.order = order
@@ -41,6 +45,7 @@ final class UploadQueue: @unchecked Sendable {
     self.loop = loop
     self.counted = counted
     self.parallel = max(1, parallel)
+    self.rate = rate
     self.receipts = receipts
     self.partial = partial
     window = min(self.parallel, Self.firstWindow)
@@ -68,7 +73,7 @@ final class UploadQueue: @unchecked Sendable {
     try await withThrowingTaskGroup(of: (Int, BootInstant, Result<UploadReceipt, any Error>).self) { group in
       var running = 0
       while running > 0 || !missing.isEmpty {
-        while running < window, let number = missing.popLast() {
+        while running < min(window, affordable), let number = missing.popLast() {
           running += 1
           let segment = segment(number)
           let begun = max(notBefore, .now)
@@ -94,6 +99,13 @@ final class UploadQueue: @unchecked Sendable {
     }
     tell()
     return receipts
+  }
+
+  /// How many segments the limit lets pass soon enough.
+  private var affordable: Int {
+    guard let rate = rate() else { return parallel }
+    let (bytes, isMore) = rate.multipliedReportingOverflow(by: Self.secondsAtOnce)
+    return isMore ? parallel : Int(max(1, min(Int64(parallel), bytes / max(1, order.plan.segmentSize))))
   }
 
   private func segment(_ number: Int) -> UploadSegment {

@@ -113,10 +113,15 @@ final class UploadRun: @unchecked Sendable {
       return outcome
     }
     guard let session = state?.session else { throw UploadGone() }
+    // No byte of a copy that the store makes by itself passes the limits.
+    let isLimited = !target.copiesByStore(order)
     let queue = UploadQueue(
       order, session: session, target: target, ledger: ledger, loop: lane.loop,
-      parallel: min(order.plan.parallel, spec.connections), receipts: receipts, partial: partial
-    ) { [lane, scheme] in lane.metrics.parts.add(1, scheme.rawValue, $0.rawValue) }
+      parallel: min(order.plan.parallel, spec.connections), receipts: receipts, partial: partial,
+      rate: { [spec, throttle] in
+        isLimited ? [spec.rate, throttle.commonShare].compactMap(\.self).min() : nil
+      },
+      counted: { [lane, scheme] in lane.metrics.parts.add(1, scheme.rawValue, $0.rawValue) })
     if state?.done != queue.confirmed {
       try await record {
         $0.done = queue.confirmed

@@ -33,6 +33,9 @@ package protocol UploadTarget: Sendable {
   /// may have left, as far as it is provably its own.
   func forget(_ plan: UploadPlan, since milliseconds: Int64) async throws
 
+  /// Whether the server copies the bytes by itself, so that none comes from the worker.
+  func copiesByStore(_ upload: UploadOrder) -> Bool
+
   /// How many bytes the server has of one segment of an upload that keeps parts; nil if it does not know the upload.
   func kept(of segment: Int, of upload: UploadOrder, session: [UInt8]) async throws -> Int64?
 
@@ -48,6 +51,8 @@ package protocol UploadTarget: Sendable {
 
 extension UploadTarget {
   package func refusesToReplace(_ upload: UploadOrder) async throws -> Bool { false }
+
+  package func copiesByStore(_ upload: UploadOrder) -> Bool { false }
 
   package func kept(of segment: Int, of upload: UploadOrder, session: [UInt8]) async throws -> Int64? { 0 }
 }

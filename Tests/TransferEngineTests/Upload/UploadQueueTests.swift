@@ -62,7 +62,9 @@ import Testing
   }
 
   /// Sends 200 segments.
-  private func run(_ fails: @escaping @Sendable (_ call: Int) -> Bool) async throws -> Target.State {
+  private func run(
+    rate: Int64? = nil, _ fails: @escaping @Sendable (_ call: Int) -> Bool
+  ) async throws -> Target.State {
     let loop = EventLoop(name: "upload-queue-test")
     defer { loop.shutdown() }
     let target = Target(loop: loop, fails: fails)
@@ -76,7 +78,8 @@ import Testing
         body: UploadBodies(source: Source(), throttle: throttle, loop: loop) { true }, record: { _ in },
         publishing: { _ in })
       let queue = UploadQueue(
-        order, session: [], target: target, ledger: ledger, loop: loop, parallel: 16, receipts: [:], partial: [:])
+        order, session: [], target: target, ledger: ledger, loop: loop, parallel: 16, receipts: [:], partial: [:],
+        rate: { rate })
       return try await queue.run {}.count
     }.value
     #expect(count == 200)
@@ -87,6 +90,12 @@ import Testing
     let state = try await run { _ in false }
     #expect(state.widths.first == 1 && state.widths.max() == 16)
     #expect(state.sent.sorted() == Array(0..<200))
+  }
+
+  @Test("under a limit no more is sent at once than passes in three seconds", arguments: [(1, 3), (4, 12), (.max, 16)])
+  func limited(rate: Int64, most: Int) async throws {
+    let state = try await run(rate: rate) { _ in false }
+    #expect(state.widths.max() == most && state.sent.count == 200)
   }
 
   @Test("a burst of failures halves what is sent at once, once, and it recovers") func burst() async throws {
