@@ -195,6 +195,21 @@ import WorkerCore
     }
   }
 
+  @Test("a delete marker is deleted, also where the store shows none", arguments: [405, 404])
+  func marker(status: Int) async throws {
+    try await RemoteDeleteBench.run { bench in
+      bench.server.options.hasVersions = true
+      bench.server.put("films/a.mp4", bytes: Array("film".utf8))
+      #expect(await bench.deleteS3("films/a.mp4") == output(4, #"{"files":1,"bytes":4}"#))
+      let marker = try #require(bench.server.deleteMarkers("films/a.mp4").first)
+      bench.server.always(.headObject, .status(status))
+      #expect(await bench.deleteS3("films/a.mp4?versionId=\(marker)") == output(0, #"{"files":1}"#))
+      #expect(bench.server.objects["films/a.mp4"]?.size == 4 && bench.server.versions("films/a.mp4").count == 1)
+      bench.server.script { _ in [] }
+      #expect(await bench.deleteS3("films/a.mp4?versionId=\(marker)") == absent)
+    }
+  }
+
   @Test("an expected size is compared, and the object is deleted only if it is still the same") func size()
     async throws
   {

@@ -31,7 +31,14 @@ extension RemoteDeletion {
       let head = try await client.send(call).head
       (size, tag) = (head["content-length"].flatMap { Int64($0) }, head["etag"])
     } catch let error as S3Error {
-      guard error.status != 404 else { return try await absent(client) }
+      guard error.status != 404 else {
+        try await checkBucket(client)
+        guard place.versionID != nil, spec.expect.bytes == nil else { return .absent }
+        // Some stores show no delete marker.
+        call.method = .delete
+        let answer = try await sendDelete(call, client)
+        return answer?.head["x-amz-delete-marker"] == "true" ? Result(files: 1, bytes: nil) : .absent
+      }
       // A delete marker has no head. Who may only delete gets none either; the DELETE says more if it is refused.
       let isMarker = error.status == 405 && place.versionID != nil
       guard spec.expect.bytes == nil, isMarker || error.status == 403 else { throw error }
@@ -57,7 +64,7 @@ extension RemoteDeletion {
   }
 
   /// The answer to a HEAD does not say whether the object or the whole bucket is missing.
-  private func absent(_ client: S3Client) async throws -> Result {
+  private func checkBucket(_ client: S3Client) async throws {
     do {
       _ = try await client.send(S3Client.Call(method: .head))
     } catch let error as S3Error where error.status == 404 {
@@ -65,16 +72,16 @@ extension RemoteDeletion {
     } catch is S3Error {
       // It is there, and may not be looked at.
     }
-    return .absent
   }
 
-  /// An object that is not there is success.
-  private func sendDelete(_ call: S3Client.Call, _ client: S3Client) async throws {
+  /// Returns nil if the store says that the object is not there, which is success.
+  @discardableResult
+  private func sendDelete(_ call: S3Client.Call, _ client: S3Client) async throws -> CurlAnswer? {
     guard ledger.mayWrite else { throw CancellationError() }
     do {
-      _ = try await client.send(call)
+      return try await client.send(call)
     } catch let error as S3Error where error.isAboutAbsentKey {
-      return
+      return nil
     }
   }
 

@@ -47,6 +47,11 @@ package final class StoreServer: Sendable {
     state.withLock { $0.store.versions[key]?.map(\.object) ?? [] }
   }
 
+  /// The version ids of a key's delete markers, the newest last.
+  package func deleteMarkers(_ key: String) -> [String] {
+    state.withLock { ($0.store.versions[key] ?? []).filter { $0.object == nil }.map(\.id) }
+  }
+
   /// What was begun and is neither complete nor aborted, by id.
   package var uploads: [String: StoreUpload] { state.withLock { $0.store.uploads } }
 
