@@ -286,6 +286,18 @@ import WorkerCore
     }
   }
 
+  @Test("a page of which the bulk deletion always fails is deleted object by object") func brokenBulk() async throws {
+    try await RemoteDeleteBench.run { bench in
+      bench.server.options.pageSize = 2
+      for number in 0..<4 { bench.server.put("films/a/\(number)", bytes: [1]) }
+      bench.server.script { $0.operation == .deleteObjects && $0.ordinal <= 5 ? [.status(500)] : [] }
+      #expect(await bench.deleteS3("films/a/", recursively: true) == output(4, #"{"files":4,"bytes":4}"#))
+      // The other page is tried in bulk again.
+      #expect(bench.server.exchanges(.deleteObjects).count == 6)
+      #expect(bench.server.exchanges(.deleteObject).count == 2)
+    }
+  }
+
   @Test("errors of single objects that may pass are tried again") func passing() async throws {
     try await RemoteDeleteBench.run { bench in
       for number in 0..<3 { bench.server.put("films/a/\(number)", bytes: [1]) }

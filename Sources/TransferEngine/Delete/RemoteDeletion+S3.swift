@@ -177,10 +177,21 @@ extension RemoteDeletion {
     of objects: [S3ObjectList.Object], _ client: S3Client, _ sweep: inout Sweep
   ) async throws -> [[UInt8]: TaskFailure] {
     if sweep.isBulk {
+      var isBroken = false
       do {
-        return try await retrying(client, objects[0].key) { try await deleteInBulk(objects, client) }
+        return try await retrying(client, objects[0].key) {
+          isBroken = false
+          do {
+            return try await deleteInBulk(objects, client)
+          } catch let error as S3Error {
+            isBroken = error.status >= 500 && !error.isThrottling
+            throw error
+          }
+        }
       } catch is BulkRefused {
         sweep.isBulk = false
+      } catch is TaskFailure where isBroken {
+        // One strange key may break the request for all of them.
       }
     }
     return try await deleteEach(objects, client)
