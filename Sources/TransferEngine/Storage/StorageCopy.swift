@@ -56,6 +56,10 @@ private final class StorageCopyRun: @unchecked Sendable {
   private let ledger: any DownloadLedger
   private let options = DownloadOptions()
   private var bucket: TokenBucket?
+  /// The bytes that the common limit has granted and that are left.
+  private var share: (number: Int, left: Int)
+  /// The run, while it waits for the common limit.
+  private var waiter: UnsafeContinuation<Void, Never>?
   private var generation: Int
   /// The staging file, what of it is copied, and of which version.
   private var file: StagingFile?
@@ -80,6 +84,7 @@ private final class StorageCopyRun: @unchecked Sendable {
     self.destination = destination
     self.ledger = ledger
     bucket = spec.rate.map { TokenBucket(rate: $0, now: Clocks.boottime()) }
+    share = (root.limiter?.enter() ?? 0, 0)
     generation = checkpoint.map { found == nil ? $0.generation + 1 : $0.generation } ?? 0
     recorded = (0, .now)
     guard let found, let checkpoint, let version = checkpoint.identity.etag else { return }
@@ -92,6 +97,7 @@ private final class StorageCopyRun: @unchecked Sendable {
   func stop() {
     isStopping = true
     publication?.stop()
+    waiter.take()?.resume()
   }
 
   func run() async -> DownloadOutcome {
@@ -101,6 +107,7 @@ private final class StorageCopyRun: @unchecked Sendable {
       root.metrics.ended(.storage)
       pulse.cancel()
       follower?.close()
+      root.limiter?.leave(share.number, returning: share.left)
     }
     do {
       for _ in 0..<options.limits.generations {
@@ -140,9 +147,10 @@ private final class StorageCopyRun: @unchecked Sendable {
       file: file, withMD5: spec.expect.md5 != nil, digests: root.digests, files: root.files, loop: root.loop)
     self.follower = follower
     while done < size {
-      try await waitForRate()
-      try checkOwner()
       let range = done..<min(size, done + portion)
+      try await waitForRate()
+      try await takeShare(of: range.count)
+      try checkOwner()
       try await onFiles { try source.copy(range, to: file) }
       bucket?.take(range.count, now: Clocks.boottime())
       root.metrics.moved(range.count, .copy, .storage)
@@ -251,13 +259,37 @@ private final class StorageCopyRun: @unchecked Sendable {
     guard !isStopping, ledger.mayWrite else { throw CancellationError() }
   }
 
-  private var portion: Int64 { bucket.map { min(Self.portion, max(64 << 10, $0.burst)) } ?? Self.portion }
+  private var portion: Int64 {
+    let own = bucket.map { min(Self.portion, max(64 << 10, $0.burst)) } ?? Self.portion
+    return min(own, root.limiter.map { Int64($0.portion) } ?? own)
+  }
 
   private func waitForRate() async throws {
     while let wait = bucket?.wait(now: Clocks.boottime()), wait > 0 {
       try checkOwner()
       try await root.loop.sleep(for: .nanoseconds(min(wait, 100_000_000)))
     }
+  }
+
+  /// Waits until the common limit lets so many bytes pass, which must not be more than a portion.
+  private func takeShare(of count: Int) async throws {
+    guard let limiter = root.limiter else { return }
+    if share.left < count {
+      try checkOwner()
+      await withUnsafeContinuation { continuation in
+        waiter = continuation
+        if limiter.take(share.number, whenGranted: { [self] in root.loop.execute { [self] in granted(limiter) } }) {
+          granted(limiter)
+        }
+      }
+      try checkOwner()
+    }
+    share.left -= count
+  }
+
+  private func granted(_ limiter: RateLimiter) {
+    share.left += limiter.portion
+    waiter.take()?.resume()
   }
 
   /// Runs a call that may read much of a disk. It may have waited a long time for its thread.
