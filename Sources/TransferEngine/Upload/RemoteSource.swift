@@ -13,6 +13,8 @@ final class RemoteSource: UploadSource {
   private let version: SourceIdentity
   /// All bytes, if they are held.
   private let held: [UInt8]?
+  /// What an object of S3 has beside its bytes, and what its copy gets: what its content is, and metadata of users.
+  let properties: [HeaderField]
 
   /// The longest file that is held.
   static let longestHeld: Int64 = 64 << 20
@@ -23,6 +25,7 @@ final class RemoteSource: UploadSource {
     self.server = server
     self.version = version
     self.held = held
+    properties = server.s3 == nil ? [] : Self.properties(server.head)
     // Bytes that are held are their own validator. A weak one proves nothing to the next run.
     var name = [version.versionID, version.etag, version.lastModified].map { $0 ?? "" }.joined(separator: "|")
     if !version.isStrong { name += "|\(UInt64.random(in: 0...UInt64.max))" }
@@ -56,6 +59,28 @@ final class RemoteSource: UploadSource {
     }
     return bytes
   }
+
+  private static func properties(_ head: CurlHead) -> [HeaderField] {
+    var fields: [HeaderField] = []
+    for field in head.fields {
+      let isMetadata = field.name.hasPrefix("x-amz-meta-") && !field.name.hasPrefix("x-amz-meta-reelhaul-")
+      guard isMetadata || contentFields.contains(field.name) else { continue }
+      var value = field.value
+      if field.name == "content-encoding" {
+        // Some stores keep this word, which is of a request's body.
+        let codings = value.split(separator: ",").map { $0.drop { $0 == " " } }
+        value = codings.filter { $0.lowercased() != "aws-chunked" }.joined(separator: ",")
+      }
+      // Each store makes something else of other characters.
+      guard !value.isEmpty, value.utf8.allSatisfy({ 0x20..<0x7F ~= $0 }) else { continue }
+      fields.append(HeaderField(name: field.name, value: value))
+    }
+    return fields
+  }
+
+  private static let contentFields: Set<String> = [
+    "content-type", "content-encoding", "content-language", "content-disposition", "cache-control",
+  ]
 
   /// The fields with which a store is asked to copy this very version by itself; nil where it cannot be asked.
   var copyFields: [HeaderField]? {
@@ -107,6 +132,8 @@ private final class SourceServer: Sendable {
     var s3: S3Object?
     /// Where the redirects led to. After a failure they are followed anew.
     var place: Place
+    /// Of the answer that told the version.
+    var head = CurlHead(status: 0)
 
     init(_ url: CurlURL, s3: S3Object?) {
       self.url = url
@@ -131,6 +158,7 @@ private final class SourceServer: Sendable {
   }
 
   var s3: S3Object? { state.withLock { $0.s3 } }
+  var head: CurlHead { state.withLock { $0.head } }
 
   /// Throws ``UploadSourceChanged`` if a part of a version is asked for, and the source has another one.
   func get(_ asked: ResponseGate.Asked) async throws -> Bytes {
@@ -169,12 +197,16 @@ private final class SourceServer: Sendable {
     let exchange = Exchange(
       asked, at: place, source: url, isMedia: ResponseGate.isMedia(path: url.path), isObject: s3 != nil,
       redirects: limits.redirects)
-    let end = await Fetch(exchange, receiver: receiver, store: s3?.client)
-      .run(on: lane.client, sharing: lane.hosts, of: lane.name, pulse: pulse) { place in
-        var sent = request(asked, to: place)
-        signer?.sign(&sent)
-        return sent
-      }
+    var head = CurlHead(status: 0)
+    let fetch = Fetch(exchange, receiver: receiver) {
+      s3?.client.learnTime(from: $0)
+      head = $0
+    }
+    let end = await fetch.run(on: lane.client, sharing: lane.hosts, of: lane.name, pulse: pulse) { place in
+      var sent = request(asked, to: place)
+      signer?.sign(&sent)
+      return sent
+    }
     try Task.checkCancellation()
     switch receiver.answer {
     case nil: throw end.interruption?.failure ?? .badResponse("there was no answer", url: end.place.url)
@@ -195,7 +227,10 @@ private final class SourceServer: Sendable {
       throw TaskFailure(code: .sourceInvalid, message: message, class: .fail)
     }
     if let failure = end.interruption?.failure { throw failure }
-    state.withLock { $0.place = end.place }
+    state.withLock {
+      $0.place = end.place
+      if case .part = asked {} else { $0.head = head }
+    }
     lane.metrics.moved(receiver.bytes.count, .download, s3 == nil ? TransferMetrics.Scheme(url.text) : .s3)
     switch receiver.answer {
     case .part(let range, let identity):

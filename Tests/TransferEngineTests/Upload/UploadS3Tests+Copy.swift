@@ -32,6 +32,47 @@ extension UploadS3Tests {
     }
   }
 
+  @Test(
+    "a copy has the content fields and the metadata of its source, but for what the task says",
+    arguments: [small, size], [true, false])
+  func properties(size: Int, byStore: Bool) async throws {
+    try await UploadHarness.run { harness in
+      var source = harness.store.put("films/source.mp4", bytes: Self.bytes(size))
+      source.headers = [
+        "content-type": "video/mp4", "content-encoding": "aws-chunked, gzip", "cache-control": "max-age=5",
+        "content-disposition": "inline", "content-language": "en", "x-amz-storage-class": "GLACIER",
+      ]
+      source.metadata = ["title": "One", "year": "1999", "reelhaul-task": "another", "name": "ü"]
+      harness.store.put("films/source.mp4", source)
+      if !byStore {
+        harness.store.script { [.uploadPartCopy, .copyObject].contains($0.operation) ? [.status(501)] : [] }
+      }
+      let spec = Self.copy {
+        $0.ifExists = .replace
+        $0.parameters = Array(#"{"metadata":{"year":"2000"}}"#.utf8)
+      }
+      let outcome = await harness.run(spec)
+      #expect(outcome.failure == nil, "\(outcome)")
+      let copy = try #require(harness.store.objects["films/film.mp4"])
+      #expect(
+        copy.headers == [
+          "content-type": "video/mp4", "content-encoding": "gzip", "cache-control": "max-age=5",
+          "content-disposition": "inline", "content-language": "en",
+        ])
+      #expect(
+        copy.metadata == [
+          "title": "One", "year": "2000", "reelhaul-task": "\(spec.id)", "reelhaul-generation": "0",
+        ])
+      let other = await harness.run(
+        Self.copy {
+          $0.ifExists = .replace
+          $0.parameters = Array(#"{"contentType":"video/webm"}"#.utf8)
+        })
+      #expect(other.failure == nil, "\(other)")
+      #expect(harness.store.objects["films/film.mp4"]?.headers["content-type"] == "video/webm")
+    }
+  }
+
   @Test("a clock that differs by hours is taken from the store that is copied from", arguments: [small, size])
   func skewOfSource(size: Int) async throws {
     try await UploadHarness.run { harness in

@@ -24,8 +24,8 @@ final class Fetch: CurlHandler, @unchecked Sendable {
 
   private var exchange: Exchange
   private let receiver: any FetchReceiver
-  /// The store that the requests are signed for: a refusal may tell its time.
-  private let store: S3Client?
+  /// Told of the heads of the source's own server.
+  private let heard: (CurlHead) -> Void
   private var reception: Reception?
   private var headAt: Int64?
   private var hosts: HostConnections?
@@ -33,10 +33,10 @@ final class Fetch: CurlHandler, @unchecked Sendable {
   /// How many bytes of an unwanted body may still be read.
   private var skippable = 64 << 10
 
-  init(_ exchange: Exchange, receiver: any FetchReceiver, store: S3Client? = nil) {
+  init(_ exchange: Exchange, receiver: any FetchReceiver, heard: @escaping (CurlHead) -> Void = { _ in }) {
     self.exchange = exchange
     self.receiver = receiver
-    self.store = store
+    self.heard = heard
   }
 
   /// Returns when all is over; soon, where the task is canceled. `request` is asked for every redirect anew.
@@ -91,7 +91,7 @@ final class Fetch: CurlHandler, @unchecked Sendable {
 
   func receive(head: CurlHead, of transfer: CurlTransfer) -> CurlVerdict {
     headAt = Clocks.boottime()
-    if exchange.place.isAtOrigin { store?.learnTime(from: head) }
+    if exchange.place.isAtOrigin { heard(head) }
     let answer = exchange.receive(head, now: Clocks.realtimeMicroseconds() / 1_000_000)
     // The short body of a redirect is read too, so that its connection can be used again.
     let reception = answer.map { receiver.receive($0, from: exchange.place) } ?? .skip

@@ -450,9 +450,9 @@ struct S3Target: UploadTarget {
     return parts
   }
 
+  /// What the object is made with. A copy of an object of S3 has what its source has, but for what the task says.
   func objectFields(_ upload: UploadOrder) -> [HeaderField] {
     var fields = [
-      HeaderField(name: "Content-Type", value: parameters.contentType ?? "application/octet-stream"),
       HeaderField(name: "x-amz-meta-reelhaul-task", value: "\(upload.task)"),
       HeaderField(name: "x-amz-meta-reelhaul-generation", value: "\(upload.generation)"),
     ]
@@ -462,8 +462,25 @@ struct S3Target: UploadTarget {
     for (name, value) in parameters.metadata.sorted(by: { $0.key < $1.key }) {
       fields.append(HeaderField(name: "x-amz-meta-\(name)", value: value))
     }
+    if let type = parameters.contentType { fields.append(HeaderField(name: "Content-Type", value: type)) }
+    let named = Set(fields.map { $0.name.lowercased() })
+    var found = (upload.body.source as? RemoteSource)?.properties.filter { !named.contains($0.name) } ?? []
+    // Stores refuse more metadata than this.
+    if Self.metadataBytes(fields + found) > UploadParameters.metadataLimit { found.removeAll(where: Self.isMetadata) }
+    fields += found
+    if !fields.contains(where: { $0.name.lowercased() == "content-type" }) {
+      fields.append(HeaderField(name: "Content-Type", value: "application/octet-stream"))
+    }
     return fields
   }
+
+  private static func isMetadata(_ field: HeaderField) -> Bool { field.name.hasPrefix(metadataPrefix) }
+
+  private static func metadataBytes(_ fields: [HeaderField]) -> Int {
+    fields.filter(isMetadata).reduce(0) { $0 + $1.name.utf8.count - metadataPrefix.utf8.count + $1.value.utf8.count }
+  }
+
+  private static let metadataPrefix = "x-amz-meta-"
 
   /// Whose object is in the way: this task's own of an earlier version is replaced, and any other is not.
   func occupied(_ upload: UploadOrder) async throws -> any Error {
