@@ -4,6 +4,7 @@
 
 Starts `reelhaul up`, a slow origin, and servers of its own; needs Chromium and the packages playwright and
 axe-playwright-python. With REELHAUL_SCREENSHOTS, each screen is saved in that directory, light, dark and as on a phone.
+With REELHAUL_PAGE, the page's files come from that directory and not from the program: a change needs no build.
 Prints a line for each check, and exits with 1 if one failed.
 """
 
@@ -30,6 +31,7 @@ from playwright.sync_api import expect, sync_playwright
 BINARY = sys.argv[1]
 CHROMIUM = os.environ.get("REELHAUL_CHROMIUM", "/usr/bin/chromium")
 SCREENSHOTS = os.environ.get("REELHAUL_SCREENSHOTS")
+PAGE = os.environ.get("REELHAUL_PAGE")
 # How long anything may take that is awaited. Nothing waits that long on an idle machine.
 PATIENCE = 60_000
 MANY, MATCHING = 100_000, 10_000
@@ -181,6 +183,8 @@ class Browser:
     def page(self, **options):
         context = self.browser.new_context(**{"viewport": {"width": 1360, "height": 850}, **options})
         context.set_default_timeout(PATIENCE)
+        if PAGE:
+            context.route("**/assets/*", lambda route: route.fulfill(path=f"{PAGE}/{route.request.url.rsplit('/')[-1]}"))
         page = context.new_page()
         page.on("pageerror", lambda error: self.complaints.append(f"{error}\n{error.stack}"))
         page.on("console", lambda message: self.complain(message))
@@ -395,6 +399,70 @@ def rows_do_not_move_under_the_pointer(s):
     page.mouse.move(5, 5)
     expect(page.locator(f'.body .row[data-id="{id}"]')).to_be_visible()
     assert widths == page.evaluate("[...document.querySelectorAll('.row.top > *')].map((cell) => cell.getBoundingClientRect().width)")
+    page.context.close()
+
+
+# A server of tasks that come, go and change, and a reader of the list of those that match. Then the reader scrolls through
+# the list, and has each task once.
+MODEL = """async ({ seed, isUp }) => {
+  const { Rows } = await import(new URL("assets/rows.js", location.href));
+  const random = (most) => { seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0; return Math.floor(seed / 2 ** 32 * most); };
+  const precedes = (a, b) => { const before = a.createdAt === b.createdAt ? a.id < b.id : a.createdAt < b.createdAt; return a !== b && (isUp ? before : !before); };
+  let tasks = [], time = 0;
+  const ordered = () => tasks.filter((task) => task.fits).sort((a, b) => precedes(a, b) ? -1 : 1);
+  const create = (count) => { time += 1; for (let n = 0; n < count; n += 1) tasks.push({ id: random(2 ** 32).toString(16).padStart(8, "0"), createdAt: `2026-01-01T00:00:${String(time).padStart(9, "0")}Z`, fits: random(5) > 0 }); };
+  const page = (limit, cursor) => {
+    const all = ordered().filter((task) => !cursor || precedes(JSON.parse(cursor), task) && task.id !== JSON.parse(cursor).id), found = all.slice(0, limit), hasMore = all.length > limit;
+    return { tasks: found.map((task) => ({ ...task })), hasMore, next: hasMore ? JSON.stringify({ id: found.at(-1).id, createdAt: found.at(-1).createdAt }) : null, searchedTo: null };
+  };
+  const answer = window.fetch;
+  window.fetch = async (path) => { const query = new URL(path, location.href).searchParams; return new Response(JSON.stringify(page(Number(query.get("limit")), query.get("cursor")))); };
+  create(random(600));
+  const rows = new Rows(isUp ? { sort: "createdAt" } : {});
+  await rows.more();
+  for (let step = 0; step < 60; step += 1) {
+    const what = random(8);
+    if (what === 0) create(random(10));
+    else if (what === 1) create(random(400));
+    else if (what === 2) tasks = tasks.filter(() => random(20) > 0);
+    else if (what === 3) for (const task of tasks) if (random(20) === 0) task.fits = !task.fits;
+    const reading = what > 3 ? rows.more() : null;
+    if (what === 4 || isUp) await rows.refresh(random(rows.rows.length));
+    else rows.merge(page(100));
+    if (what > 4) rows.apply(0);
+    const first = ordered();
+    if (what > 4 && !isUp && rows.rows.slice(0, 100).some((row, index) => first[index]?.id !== row.id)) return `after step ${step}, the first rows are wrong`;
+    await reading;
+  }
+  for (let index = 0; index === 0 || index < rows.rows.length; index += 10) { await rows.refresh(index); rows.apply(index); if (index > rows.rows.length - 60) await rows.more(); }
+  window.fetch = answer;
+  const shown = rows.rows.map((row) => row.id), wanted = ordered().map((task) => task.id);
+  const wrong = shown.findIndex((id, index) => id !== wanted[index]);
+  return rows.isWhole && wrong < 0 && shown.length === wanted.length ? null : `${shown.length} rows of ${wanted.length}, whole: ${rows.isWhole}, wrong from ${wrong}`;
+}"""
+
+
+# Two tasks that matched do so no more. A search that looked at the tasks created at 5 and later tells of one of them.
+BOUNDED = """async () => {
+  const { Rows } = await import(new URL("assets/rows.js", location.href)), rows = new Rows({ text: "film" });
+  Object.assign(rows, { isRead: true, hasMore: false });
+  rows.merge({ tasks: [{ id: "b", createdAt: "8" }, { id: "a", createdAt: "3" }], hasMore: false });
+  rows.apply(0);
+  rows.merge({ tasks: [], hasMore: true, next: "n", searchedTo: "5" });
+  rows.apply(0);
+  return rows.rows.map((row) => row.id);
+}"""
+
+
+@check
+def a_list_has_each_task_once_whatever_comes_and_goes(s):
+    page = s.browser.page()
+    page.goto(f"{s.base}?view=workers")
+    for seed in range(1, 7):
+        for is_up in (False, True):
+            wrong = page.evaluate(MODEL, {"seed": seed, "isUp": is_up})
+            assert not wrong, f"seed {seed}, oldest first: {is_up}: {wrong}"
+    assert page.evaluate(BOUNDED) == ["a"]
     page.context.close()
 
 

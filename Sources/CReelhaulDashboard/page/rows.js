@@ -9,6 +9,9 @@ const PAGE = 200;
 const KEPT = 3000;
 export const MOST = 400_000;
 
+const keyOf = ({ id, createdAt }) => ({ id, createdAt });
+const rowOf = (task) => ({ ...keyOf(task), task });
+
 export class Rows {
   rows = [];
   hasMore = true;
@@ -21,7 +24,10 @@ export class Rows {
   barren = 0;
   #pages = [{ cursor: null, after: null }];
   #next = null;
-  #waiting = null;
+  // New rows that wait to be shown, by id.
+  #fresh = new Map();
+  // The task behind which others were not read, and the cursor that reads them: rows behind it go with the next `apply`.
+  #gap = null;
 
   /// `filter` is the query of the list; `isUp` if the oldest come first.
   constructor(filter) {
@@ -45,23 +51,29 @@ export class Rows {
     return low;
   }
 
+  // The first row behind `key`.
+  #behind(key) {
+    const index = this.#index(key);
+    return this.rows[index]?.id === key.id ? index + 1 : index;
+  }
+
+  // The last place that a page tells of. Of the tasks that were created at `searchedTo`, only some may have been looked at.
+  #edge(last, searchedTo) {
+    return searchedTo && last?.createdAt !== searchedTo ? { createdAt: searchedTo, id: this.isUp ? "" : "~" } : last;
+  }
+
+  #read(cursor) { return get(`v1/tasks${href({ ...this.filter, fields: FIELDS, limit: PAGE, cursor })}`); }
+
   /// Reads the next page. Returns whether anything was read.
   async more() {
     if (this.isReading || !this.hasMore || this.rows.length >= MOST) return false;
     this.isReading = true;
+    const cursor = this.#next;
     try {
-      const page = await get(`v1/tasks${href({ ...this.filter, fields: FIELDS, limit: PAGE, cursor: this.#next })}`);
+      const page = await this.#read(cursor);
       this.problem = null;
-      const known = new Set(this.rows.slice(-2 * PAGE).map((row) => row.id));
-      for (const task of page.tasks) if (!known.has(task.id)) this.rows.push({ id: task.id, createdAt: task.createdAt, task });
-      this.barren = page.tasks.length ? 0 : this.barren + 1;
-      this.#next = page.next ?? null;
-      this.hasMore = page.hasMore && Boolean(page.next);
-      this.isCut = page.hasMore && !page.next;
-      this.searchedTo = page.searchedTo ?? null;
-      const last = this.rows.at(-1);
-      if (this.#next) this.#pages.push({ cursor: this.#next, after: last ? { id: last.id, createdAt: last.createdAt } : null });
-      this.isRead = true;
+      // If the rows end elsewhere by now, this page does not go on from them.
+      if (cursor === this.#next) this.#append(page);
     } catch (problem) {
       this.problem = problem;
     }
@@ -69,48 +81,79 @@ export class Rows {
     return !this.problem;
   }
 
+  #append(page) {
+    const known = new Set(this.rows.slice(-2 * PAGE).map((row) => row.id));
+    for (const task of page.tasks) if (!known.has(task.id)) this.rows.push(rowOf(task));
+    this.barren = page.tasks.length ? 0 : this.barren + 1;
+    this.#next = page.next ?? null;
+    this.hasMore = page.hasMore && Boolean(page.next);
+    this.isCut = page.hasMore && !page.next;
+    this.searchedTo = page.searchedTo ?? null;
+    if (this.#next) this.#pages.push({ cursor: this.#next, after: this.rows.length ? keyOf(this.rows.at(-1)) : null });
+    this.isRead = true;
+  }
+
   /// Reads the page again that has the row at `index`.
   async refresh(index) {
     const row = this.rows[index];
-    if (!row) return;
-    let page = this.#pages[0];
-    for (const one of this.#pages) {
-      if (one.after && !this.#precedes(one.after, row)) break;
-      page = one;
+    while (row) {
+      const at = this.#pages.findLastIndex(({ after }) => !after || this.#precedes(after, row)), { cursor, after } = this.#pages[at];
+      const page = await this.#read(cursor), last = page.tasks.at(-1);
+      this.merge(page, after);
+      if (!page.next || !last || !this.#precedes(last, row)) return;
+      // So many have come into this page that it ends before the row.
+      this.#pages.splice(at + 1, 0, { cursor: page.next, after: keyOf(last) });
     }
-    const read = await get(`v1/tasks${href({ ...this.filter, fields: FIELDS, limit: PAGE, cursor: page.cursor })}`);
-    this.merge(read.tasks, read.hasMore, page.after);
   }
 
-  /// `tasks` are all that match between `after` (or the start) and the last of them, or the end if there are no more.
-  merge(tasks, hasMore, after = null) {
-    const from = after ? this.#index(after) + (this.rows[this.#index(after)]?.id === after.id ? 1 : 0) : 0;
-    const last = tasks.at(-1), end = hasMore ? last ? this.#index(last) + 1 : from : this.rows.length;
+  /// The page has all that match between `after` (or the start) and the last of them, or where it was searched to, or the end
+  /// if there are no more.
+  merge({ tasks, hasMore, next, searchedTo }, after = null) {
+    const last = tasks.at(-1), edge = hasMore ? this.#edge(last, searchedTo) : null;
+    if (hasMore && !edge) return;
+    const isWithin = (key) => (!after || this.#precedes(after, key)) && (!edge || !this.#precedes(edge, key));
+    const from = after ? this.#behind(after) : 0, end = edge ? this.#behind(edge) : this.rows.length;
     const found = new Map(tasks.map((task) => [task.id, task]));
     for (const row of this.rows.slice(from, end)) {
       const task = found.get(row.id);
       row.isGone = !task;
       if (task) { row.task = task; found.delete(row.id); }
     }
-    for (const row of this.rows.slice(end, end + PAGE)) found.delete(row.id);
-    // Rows behind the last that was read come with their page.
-    const bound = this.rows.at(-1);
-    const fresh = [...found.values()].filter((task) => !bound || !this.hasMore || this.#precedes(task, bound)).map((task) => ({ id: task.id, createdAt: task.createdAt, task }));
-    this.#waiting = { fresh: [...new Map([...(this.#waiting?.fresh ?? []), ...fresh].map((row) => [row.id, row])).values()] };
+    if (!hasMore) { this.hasMore = false; this.#next = null; }
+    // A page without any known task does not touch the rows behind it. And those that were the last may be so no more.
+    const isPast = this.#gap && isWithin(this.#gap);
+    const isTouching = found.size < tasks.length || !isPast && tasks.some((task) => this.#fresh.has(task.id));
+    if (isPast) this.#gap = null;
+    if (hasMore && next && !searchedTo && (end < this.rows.length ? !isTouching : !this.hasMore)) this.#gap = { ...keyOf(last), next };
+    for (const row of this.#fresh.values()) if (isWithin(row)) this.#fresh.delete(row.id);
+    // Rows behind what was read come with their page.
+    const bound = this.hasMore ? this.#edge(this.rows.at(-1), this.searchedTo) : null;
+    for (const task of found.values()) if (!bound || this.#precedes(task, bound)) this.#fresh.set(task.id, rowOf(task));
   }
 
   /// How many new rows wait to be shown.
-  get waiting() { return this.#waiting?.fresh.length ?? 0; }
+  get waiting() { return this.#fresh.size; }
+
+  /// Whether there are tasks between those that wait and the rows that are shown.
+  get isTorn() { return this.#gap !== null && this.#behind(this.#gap) < this.rows.length; }
+
+  /// Whether each task that matches has a row, or waits for one.
+  get isWhole() { return this.isRead && !this.hasMore && !this.#gap; }
 
   /// Lets rows in and out. `top` is the first row that is seen: returns by how many rows it moves.
-  apply(top, isGoneKept) {
-    const seen = this.rows[top];
-    const fresh = this.#waiting?.fresh ?? [];
-    this.#waiting = null;
-    if (fresh.length || !isGoneKept && this.rows.some((row) => row.isGone)) {
-      const known = new Set(this.rows.map((row) => row.id));
-      this.rows = this.rows.filter((row) => isGoneKept || !row.isGone);
-      for (const row of fresh) if (!known.has(row.id)) this.rows.splice(this.#index(row), 0, row);
+  apply(top) {
+    const seen = this.rows[top], gap = this.#gap;
+    const stays = (row) => !row.isGone && !(gap && this.#precedes(gap, row));
+    if (this.#fresh.size || !this.rows.every(stays)) {
+      this.rows = this.rows.filter(stays);
+      for (const row of this.#fresh.values()) if (stays(row) && this.#behind(row) === this.#index(row)) this.rows.splice(this.#index(row), 0, row);
+      this.#fresh.clear();
+    }
+    if (gap) {
+      this.#pages = [...this.#pages.filter(({ after }) => !after || this.#precedes(after, gap)), { cursor: gap.next, after: gap }];
+      this.#next = gap.next;
+      this.hasMore = true;
+      this.searchedTo = this.#gap = null;
     }
     return seen ? this.#index(seen) - top : 0;
   }

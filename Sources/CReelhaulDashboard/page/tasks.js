@@ -117,7 +117,7 @@ export function open(_, view) {
   /// How many match, if the counts that are kept tell it.
   function total() {
     const counts = live.overview?.counts, given = Object.keys(filter).filter((one) => one !== "sort");
-    if (!rows.hasMore && rows.isRead) return rows.rows.length;
+    if (rows.isWhole) return rows.rows.length;
     if (!counts || given.some((one) => one !== "state")) return null;
     const states = filter.state?.split(",") ?? Object.keys(counts);
     return states.every((state) => state in counts) ? states.reduce((sum, state) => sum + counts[state], 0) : null;
@@ -248,7 +248,7 @@ export function open(_, view) {
       : !count && !rows.hasMore ? empty(Object.keys(filter).length ? "No task matches." : "There are no tasks yet.", Object.keys(filter).length ? "Change a filter, or clear all." : can("write") ? h("a", { class: "button main", href: "?view=submit" }, "Submit the first one") : "")
       : count >= MOST ? h("p", { class: "quiet" }, `${number(MOST)} rows are read. Narrow the list by time to see older ones.`)
       : rows.isCut ? h("p", { class: "quiet" }, `The newest ${number(count)} are shown. This server gives no further pages.`)
-      : rows.hasMore ? h("p", { class: "loading" }, "Reading more…") : h("p", { class: "quiet" }, count > 20 ? "That is all." : ""));
+      : rows.hasMore ? h("p", { class: "loading" }, "Reading more…") : h("p", { class: "quiet" }, rows.isWhole && count > 20 ? "That is all." : ""));
   }
 
   // MARK: What changes
@@ -260,17 +260,18 @@ export function open(_, view) {
 
   function settle() {
     const { from } = range(), isAtTop = scrollY <= 4 || from === 0;
-    if (isTouched()) { drawPill(); return drawRows(); }
+    // The rows that are seen are not exchanged for others that were not asked for.
+    if (isTouched() || rows.isTorn && (!isAtTop || selected.size)) { drawPill(); return drawRows(); }
     // New rows above those that are seen move nothing.
-    if (rows.waiting && !isAtTop) { const moved = rows.apply(from, false); if (moved) scrollBy(0, moved * rowHeight()); }
-    else rows.apply(from, false);
+    if (rows.waiting && !isAtTop) { const moved = rows.apply(from); if (moved) scrollBy(0, moved * rowHeight()); }
+    else rows.apply(from);
     drawPill();
     drawHead();
     drawRows();
   }
 
   function drawPill() {
-    show(parts.pill, rows.waiting ? h("button", { type: "button", class: "pill", onclick: () => { rows.apply(0, false); scrollTo(0, 0); drawAll(); drawPill(); } }, icon("up"), `${number(rows.waiting)} new`) : null);
+    show(parts.pill, rows.waiting ? h("button", { type: "button", class: "pill", onclick: () => { rows.apply(0); scrollTo(0, 0); drawAll(); drawPill(); } }, icon("up"), `${number(rows.waiting, rows.isTorn)} new`) : null);
   }
 
   async function refresh() {
@@ -291,7 +292,7 @@ export function open(_, view) {
 
   const onTasks = (event) => {
     if (!rows.isRead || rows.isUp) return;
-    rows.merge(event.detail.tasks, event.detail.hasMore);
+    rows.merge(event.detail);
     settle();
   };
   const onOverview = () => drawHead();
