@@ -102,6 +102,11 @@ import Testing
         answer.status == 200 && answer.body.hasPrefix(#"{"count":2,"isAtLeast":false,"impossible":10,"examples":[{"#))
       let all = await bench.ask("POST", "/v1/operations?dry_run=true", #"{"action": "cancel", "filter": {}}"#)
       #expect(all.body.hasPrefix(#"{"count":15,"#))
+      let told = try #require(all.body.split(separator: #""at":""#).last?.prefix { $0 != "\"" })
+      _ = try await submit(2, bench)
+      let same = await bench.ask(
+        "POST", "/v1/operations?dry_run=true", #"{"action": "cancel", "filter": {"before": "\#(told)"}}"#)
+      #expect(same.body.hasPrefix(#"{"count":15,"#), "what was submitted later stays out")
       #expect(bench.sent.withLock { $0.count } == sent)
       let kept = try await bench.store.operations(limit: 10)
       #expect(kept.isEmpty)

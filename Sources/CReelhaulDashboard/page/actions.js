@@ -70,6 +70,8 @@ export async function actOnMany(name, target, words) {
           start.disabled = true;
           try {
             if (files?.querySelector("input").checked) wanted.files = true;
+            // Tasks that came while the dialog was open were not told of.
+            if (wanted.filter && found.at && !(Date.parse(wanted.filter.before) < Date.parse(found.at))) wanted.filter = { ...wanted.filter, before: found.at };
             id = (await post("v1/operations", wanted, { headers: { "Idempotency-Key": key() } })).id;
             follow(id, box, node);
           } catch (problem) {

@@ -127,13 +127,13 @@ extension ControlAPI {
     return TaskOperation(
       id: key.map { IdempotencyKeys.id("operation \($0)", of: call.principal) } ?? .make(),
       action: action, selection: selection, queues: call.principal.queues?.sorted(), actor: call.principal.actor,
-      // The store's own time counts; a preview looks at every task.
-      createdAt: Timestamp(microseconds: Clocks.realtimeMicroseconds() + 86_400_000_000))
+      // The store's own time counts.
+      createdAt: Timestamp(microseconds: Clocks.realtimeMicroseconds()))
   }
 }
 
 extension OperationPreview {
-  /// `{"count", "isAtLeast", "impossible", "examples"}`
+  /// `{"count", "isAtLeast", "impossible", "examples", "at"}`
   package func write(_ reports: [TaskReport], to json: inout JSONWriter) {
     json.object { json in
       json.member("count", count)
@@ -143,6 +143,7 @@ extension OperationPreview {
       json.array { json in
         for report in reports { TaskReport.write(report, to: &json) }
       }
+      json.member("at", at)
     }
   }
 }
@@ -176,6 +177,11 @@ extension JSONSchema {
       .must("isAtLeast", flag("Whether there are more.")),
       .must("impossible", integer("Tasks that match, but whose state does not allow it.", 0...)),
       .must("examples", list(task, "The newest of them.", most: 10)),
+      .must(
+        "at",
+        text(
+          "Tasks that were created at this time or later do not count; as `before` of the filter, it keeps them out.",
+          format: "date-time")),
     ]))
 
   static let operationFilter = named(

@@ -126,6 +126,8 @@ package struct OperationPreview: Sendable {
   package var impossible = 0
   /// The newest of them.
   package var examples: [UniqueID] = []
+  /// By the store's clock: tasks that were created at this time or later do not count.
+  package let at: Timestamp
 
   private static let examples = 10
   /// How many tasks are looked for at most, and how long.
@@ -133,7 +135,9 @@ package struct OperationPreview: Sendable {
   private static let time = Duration.seconds(5)
 
   package static func of(_ operation: TaskOperation, in store: any OperationStore) async throws -> OperationPreview {
-    var preview = OperationPreview()
+    var operation = operation
+    operation.createdAt = try await store.operationTime()
+    var preview = OperationPreview(at: operation.createdAt)
     switch operation.selection {
     case .ids(let ids):
       preview.add(try await store.find(ids, before: operation.createdAt, queues: operation.queues), operation)

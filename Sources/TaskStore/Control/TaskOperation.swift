@@ -139,6 +139,8 @@ package struct OperationStep: Hashable, Sendable {
 package protocol OperationStore: Sendable {
   /// Creates it, unless there is one with this id. The time is the store's.
   func createOperation(_ operation: TaskOperation) async throws -> TaskOperation
+  /// The time that an operation would have if it were created now.
+  func operationTime() async throws -> Timestamp
   func operation(_ id: UniqueID) async throws -> TaskOperation?
   /// The newest ones.
   func operations(limit: Int) async throws -> [TaskOperation]

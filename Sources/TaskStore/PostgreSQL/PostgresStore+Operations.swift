@@ -28,6 +28,13 @@ extension PostgresStore {
     return try await self.operation(operation.id) ?? operation
   }
 
+  package func operationTime() async throws -> Timestamp {
+    try await call {
+      let rows = try await pool.query(StoreQueries.operationTime)
+      return try rows.only.time(try rows.columns["now"])
+    }
+  }
+
   package func operation(_ id: UniqueID) async throws -> TaskOperation? {
     try await call {
       try await pool.query(StoreQueries.operation, .uuid(id.high, id.low)).decode(Self.operation).first
@@ -209,6 +216,7 @@ extension StoreQueries {
         on conflict (id) do nothing
     returning \(operationColumns)
     """, writes: true)
+  static let operationTime = PostgresStatement("select now() now")
   static let operation = PostgresStatement("select \(operationColumns) from operation where id = $1")
   static let operations = PostgresStatement(
     "select \(operationColumns) from operation order by created_at desc, id desc limit $1")

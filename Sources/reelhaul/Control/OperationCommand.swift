@@ -24,7 +24,7 @@ struct OperationCommand {
     }
     let operation = TaskOperation(
       id: .make(), action: action, selection: .filter(try OperationFilter(context.arguments)), actor: CommandActor.name,
-      createdAt: Timestamp(microseconds: Clocks.realtimeMicroseconds() + 86_400_000_000))
+      createdAt: Timestamp(microseconds: Clocks.realtimeMicroseconds()))
     guard !context.arguments[flag: .dryRun] else {
       return try await Fleet.withStore(context) { try await preview(operation, in: $0) }
     }
