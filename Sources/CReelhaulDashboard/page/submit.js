@@ -102,8 +102,9 @@ export function open(_, view) {
     try {
       const list = tasks(), names = sources();
       const outcome = await sendLines(list.map((task) => stringify(task)));
-      // Only the wrong ones stay, so that the right ones are not submitted twice.
-      if (outcome.done) {
+      // Only the wrong ones stay, so that the right ones are not submitted twice. While some were not sent, all stay as they are: the
+      // same text has the same keys.
+      if (outcome.done && !outcome.problem) {
         values.source = outcome.wrong.map((one) => names[one.line - 1]).join("\n");
         draw();
         const area = view.root.querySelector("[name=source]");
@@ -159,7 +160,7 @@ export function open(_, view) {
     const { ids = [], wrong: bad = [], problem, done = 0, all = 0 } = answer;
     return panel("What became of it", null, h("div", { role: "status" },
       isBusy && all > LINES ? bar(100 * done / all, { label: "Lines sent" }) : null,
-      problem ? h("p", { class: "is-error" }, problem, done ? ` ${number(done)} of ${number(all)} lines were sent before.` : "") : null,
+      problem ? h("p", { class: "is-error" }, problem, done ? ` ${number(done)} of ${number(all)} lines were sent before. Submit the same again: none is submitted twice.` : "") : null,
       ids.length ? h("p", {}, `${plural(ids.length, "task")} submitted. `, ids.length === 1 ? h("a", { href: taskHref(ids[0]) }, "Watch it") : h("a", { href: tasksHref() }, "See the list")) : isBusy ? h("p", { class: "quiet" }, "Sending…") : null,
       bad.length ? [h("p", { class: "is-error" }, `${plural(bad.length, "line")} ${bad.length === 1 ? "was" : "were"} refused:`), h("ul", { class: "refused" }, bad.slice(0, 100).map((one) => h("li", {}, h("b", {}, `Line ${number(one.line)}: `), one.error, h("code", {}, one.text?.slice(0, 160))))), bad.length > 100 ? h("p", { class: "quiet" }, `and ${number(bad.length - 100)} others`) : null] : null));
   }
