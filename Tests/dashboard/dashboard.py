@@ -364,6 +364,69 @@ def all_that_match_are_acted_upon_and_counted_before(s):
 
 
 @check
+def what_comes_after_the_question_is_not_acted_upon(s):
+    early = [s.paused("asked") for _ in range(2)]
+    page = s.browser.page()
+    page.goto(f"{s.base}?view=tasks&queue=asked")
+    page.locator(f'.body .row[data-id="{early[0]}"] input').click()
+    page.get_by_role("button", name=re.compile("Select all.*that match")).click()
+    page.locator("[data-action=cancel]").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("This touches 2 tasks")
+    late = s.paused("asked")
+    dialog.get_by_role("button", name="Cancel 2 tasks").click()
+    expect(dialog.get_by_role("button", name="Done")).to_be_visible()
+    states = [s.there(id)["state"] for id in (*early, late)]
+    assert states == ["canceled", "canceled", "paused"], states
+    page.context.close()
+
+
+@check
+def a_task_that_leaves_the_list_leaves_the_selection(s):
+    ids = [s.paused("chosen") for _ in range(3)]
+    page = s.browser.page()
+    page.goto(f"{s.base}?view=tasks&queue=chosen&state=paused")
+    for id in ids:
+        page.locator(f'.body .row[data-id="{id}"] input').click()
+    page.mouse.move(5, 5)
+    page.evaluate("document.activeElement.blur()")
+    expect(page.locator(".choice")).to_contain_text("3 selected")
+    s.fleet.run("cancel", ids[0], "--wait")
+    expect(page.locator(".body .row")).to_have_count(2)
+    expect(page.locator(".choice")).to_contain_text("2 selected")
+    page.context.close()
+
+
+@check
+def lines_that_were_not_sent_stay_and_are_submitted_once(s):
+    page = s.browser.page()
+    posts = []
+
+    def second_is_lost(route):
+        posts.append(route.request.headers["idempotency-key"])
+        route.abort() if len(posts) == 2 else route.continue_()
+
+    page.route("**/v1/tasks", second_is_lost)
+    page.goto(f"{s.base}?view=submit")
+    page.get_by_text("Order and queue").click()
+    page.fill("[name=queue]", "sent")
+    page.get_by_label("add it without starting it").check()
+    source = page.locator("[name=source]")
+    # Typing 5,001 lines takes a browser minutes.
+    source.evaluate(
+        "(area, text) => { area.value = text; area.dispatchEvent(new Event('input')); }",
+        "\n".join(f"http://127.0.0.1:9/{number}" for number in range(5001)),
+    )
+    for lines in (5001, 0):
+        page.get_by_role("button", name="Submit 5,001 tasks").click()
+        expect(page.locator("section.panel [role=status]")).to_contain_text("5,000 of" if lines else "5,001 tasks submitted")
+        assert len(source.input_value().split()) == lines
+    assert posts[:2] == posts[2:], posts
+    s.wait(lambda: {"queue": "sent", "count": 5001} in read(f"{s.base}v1/counts?by=queue")["counts"], "each is there once")
+    page.context.close()
+
+
+@check
 def what_failed_at_many_hosts_is_one_group(s):
     for host in range(1, 8):
         s.fleet.run("download", f"http://10.0.0.{host}/film.mp4", "--queue", "private")
@@ -597,6 +660,12 @@ class Stage:
 
     def wait(self, is_so, words, seconds=PATIENCE / 1000):
         self.fleet.wait(is_so, words, seconds)
+
+    def paused(self, queue, *options):
+        """The id of a new task that does nothing."""
+        id = self.fleet.run("submit", "noop", "--source", "noop://host/x", "--queue", queue, "--paused", *options)
+        self.wait(lambda: self.there(id), "the task is there")
+        return id
 
     def there(self, id):
         with contextlib.suppress(urllib.error.HTTPError):

@@ -265,9 +265,13 @@ export function open(_, view) {
     // New rows above those that are seen move nothing.
     if (rows.waiting && !isAtTop) { const moved = rows.apply(from); if (moved) scrollBy(0, moved * rowHeight()); }
     else rows.apply(from);
+    // Nobody acts on a task that is not in the list any more.
+    if (selected.size) { const ids = new Set(rows.rows.map((row) => row.id)); selected = new Set([...selected].filter((id) => ids.has(id))); }
     drawPill();
     drawHead();
+    drawTop();
     drawRows();
+    drawChoice();
   }
 
   function drawPill() {
