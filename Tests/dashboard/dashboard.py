@@ -549,6 +549,52 @@ def the_page_follows_a_server_that_is_killed_and_restarted(s):
     page.context.close()
 
 
+# Streams that open or not, and then say nothing.
+SILENT = """window.streams = [];
+window.EventSource = class extends EventTarget {
+  static OPEN = 1;
+  static CLOSED = 2;
+  readyState = 0;
+  constructor() {
+    super();
+    window.streams.push(this);
+    if (%s) setTimeout(() => { this.readyState = 1; this.dispatchEvent(new Event("open")); });
+  }
+  close() { this.readyState = 2; }
+};"""
+
+
+@check
+def a_stream_that_says_nothing_is_begun_anew(s):
+    for opens in ("true", "false"):
+        page = s.browser.page()
+        page.add_init_script(SILENT % opens)
+        page.clock.install()
+        page.goto(f"{s.base}?view=queues")
+        expect(page.locator("h1")).to_have_text("Queues")
+        page.clock.run_for(24_000)
+        assert page.evaluate("streams.length") == 1
+        page.clock.run_for(4_000)
+        assert page.evaluate("streams.map((one) => one.readyState === 2)") == [True, False]
+        expect(page.locator("#live")).to_have_text("live" if opens == "true" else "behind")
+        page.context.close()
+
+
+@check
+def a_tab_in_the_background_lets_its_stream_go(s):
+    page = s.browser.page()
+    page.clock.install()
+    page.add_init_script(SILENT % "true" + "setInterval(() => streams.at(-1)?.dispatchEvent(new Event('ping')), 10_000);")
+    page.add_init_script("Object.defineProperty(document, 'hidden', { value: true });")
+    page.goto(f"{s.base}?view=queues")
+    expect(page.locator("h1")).to_have_text("Queues")
+    page.clock.run_for(28_000)
+    assert page.evaluate("streams.map((one) => one.readyState)") == [1]
+    page.clock.run_for(4_000)
+    assert page.evaluate("streams.map((one) => one.readyState)") == [2]
+    page.context.close()
+
+
 @check
 def keys_find_select_and_open(s):
     for name in ("hay", "needle"):

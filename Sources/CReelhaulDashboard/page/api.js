@@ -23,10 +23,14 @@ export const seesAll = () => !session.queues?.length;
 let signInWanted = () => {};
 export const onSignInWanted = (run) => { signInWanted = run; };
 
+// A server that went away without a word does not end a request.
+const PATIENCE = 30_000;
+
 async function answer(path, options = {}) {
-  let response;
+  let response, text;
   try {
-    response = await fetch(path, { credentials: "same-origin", ...options });
+    response = await fetch(path, { credentials: "same-origin", ...(options.method ? {} : { signal: AbortSignal.timeout(PATIENCE) }), ...options });
+    text = await response.text();
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new Problem(0, options.method ? "The server cannot be reached. Nothing is known to have been sent." : "The server cannot be reached.");
@@ -34,7 +38,6 @@ async function answer(path, options = {}) {
   const date = Date.parse(response.headers.get("Date") ?? "");
   // The header has whole seconds.
   if (date) clock.ahead = Math.abs(date + 500 - Date.now()) > 2000 ? date + 500 - Date.now() : 0;
-  const text = await response.text();
   let body = {};
   try { body = text ? parse(text) : {}; } catch { /* A proxy's own page is no JSON. */ }
   if (!response.ok) {

@@ -10,6 +10,7 @@ class Live extends EventTarget {
   state = "connecting";
   overview = null;
   heardAt = 0;
+  #openedAt = 0;
   #stream = null;
   #wanted = null;
   #retry = 0;
@@ -22,9 +23,11 @@ class Live extends EventTarget {
     document.addEventListener("visibilitychange", () => {
       clearTimeout(this.#timer);
       if (!document.hidden) { if (!this.#stream) this.#open(); }
-      else this.#timer = setTimeout(() => this.#close(), HIDDEN_PATIENCE);
+      else this.#rest();
     });
   }
+
+  #rest() { this.#timer = setTimeout(() => this.#close(), HIDDEN_PATIENCE); }
 
   /// Follows the overview, and the tasks that `query` names.
   follow(query) {
@@ -46,7 +49,10 @@ class Live extends EventTarget {
   #open() {
     this.#close();
     if (this.#wanted === null) return;
-    this.#timer && clearTimeout(this.#timer);
+    clearTimeout(this.#timer);
+    this.#openedAt = Date.now();
+    // A tab may be opened in the background.
+    if (document.hidden) this.#rest();
     const stream = new EventSource(`v1/stream?${this.#wanted}`);
     this.#stream = stream;
     const hear = (name, run) => stream.addEventListener(name, (event) => {
@@ -82,8 +88,11 @@ class Live extends EventTarget {
     this.#timer = setTimeout(() => { if (!this.#stream && !document.hidden) this.#open(); }, 500 * this.#retry);
   }
 
+  // A connection may be dead although nobody closed it: a new one tells.
   #look() {
-    if (this.#stream?.readyState === EventSource.OPEN && Date.now() - this.heardAt > PATIENCE && this.state === "live") this.#say("behind");
+    if (!this.#stream || Date.now() - Math.max(this.heardAt, this.#openedAt) <= PATIENCE) return;
+    if (this.state !== "cut") this.#say("behind");
+    document.hidden ? this.#close() : this.#open();
   }
 
   #say(state) {
