@@ -549,6 +549,30 @@ def the_page_follows_a_server_that_is_killed_and_restarted(s):
     page.context.close()
 
 
+@check
+def the_filters_show_what_the_address_says(s):
+    page = s.browser.page()
+    page.goto(f"{s.base}?view=tasks")
+    kind, order = page.locator("select[name=kind]"), page.locator("select[name=sort]")
+    kind.select_option("upload")
+    expect(page).to_have_url(re.compile("kind=upload"))
+    page.locator("details.more summary").click()
+    order.select_option("createdAt")
+    expect(page).to_have_url(re.compile("sort=createdAt"))
+    page.get_by_role("link", name="Clear").click()
+    expect(kind).to_have_value("")
+    expect(order).to_have_value("")
+    page.go_back()
+    expect(order).to_have_value("createdAt")
+    page.go_back()
+    expect(order).to_have_value("")
+    expect(kind).to_have_value("upload")
+    page.locator("details.more summary").click()
+    page.go_forward()
+    expect(page.locator("details.more")).to_have_attribute("open", "")
+    page.context.close()
+
+
 # Streams that open or not, and then say nothing.
 SILENT = """window.streams = [];
 window.EventSource = class extends EventTarget {

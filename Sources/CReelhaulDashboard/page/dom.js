@@ -20,8 +20,10 @@ function build(node, attributes, children) {
     else if (key === "value" && "value" in node) { node.value = value; node.$value = value; }
     else if (key === "checked" || key === "indeterminate") { node[key] = value; node[`$${key}`] = value; }
     else node.setAttribute(key, value === true ? "" : value);
+    if (key === "open") node.$open = true;
   }
   append(node, children);
+  if (node.nodeName === "SELECT") node.$value = node.value;
   return node;
 }
 
@@ -81,7 +83,7 @@ function merge(old, next) {
     if (old.nodeValue !== next.nodeValue) old.nodeValue = next.nodeValue;
     return;
   }
-  // Whether it is open is the reader's choice.
+  // Whether it is open is the reader's choice, but the page may open it.
   const isOwn = (name) => name === "open" || name === "style";
   for (const { name } of [...old.attributes]) if (!next.hasAttribute(name) && !isOwn(name)) old.removeAttribute(name);
   for (const { name, value } of next.attributes) {
@@ -90,15 +92,18 @@ function merge(old, next) {
   if (old.style && old.style.cssText !== next.style.cssText) old.style.cssText = next.style.cssText;
   for (const [type, run] of Object.entries(next.$on ?? {})) listen(old, type, run);
   for (const type of Object.keys(old.$on ?? {})) if (!next.$on?.[type]) old.$on[type] = null;
-  // What somebody types stays; what the page itself gave may change.
+  if (next.$open && !old.$open) old.open = true;
+  old.$open = next.$open;
+  // A select has its value only once it has its options.
+  if (old.nodeName !== "TEXTAREA") mergeChildren(old, next);
+  // What somebody types or chooses stays; what the page itself gave may change.
   for (const name of ["value", "checked", "indeterminate"]) {
     const given = next[`$${name}`];
     if (given !== undefined && given !== old[`$${name}`] || name !== "value" && name in next && old[name] !== next[name] && old.$on?.change) {
-      old[name] = next[name];
+      old[name] = given ?? next[name];
       old[`$${name}`] = given;
     }
   }
-  if (old.nodeName !== "TEXTAREA") mergeChildren(old, next);
 }
 
 // MARK: Icons, on a grid of 16 by 16
