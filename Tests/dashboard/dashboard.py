@@ -573,6 +573,19 @@ def the_filters_show_what_the_address_says(s):
     page.context.close()
 
 
+@check
+def a_filter_that_the_server_refuses_is_not_called_a_cut(s):
+    page = s.browser.page()
+    page.goto(f"{s.base}?view=tasks&after=yesterday")
+    expect(page.locator(".end")).to_contain_text('"after" must be')
+    expect(page.locator("#live")).to_have_text("not live")
+    expect(page.locator("#trouble")).to_contain_text("does not follow this view")
+    page.get_by_role("link", name="Clear").click()
+    expect(page.locator("#live")).to_have_text("live")
+    expect(page.locator("#trouble")).to_have_text("")
+    page.context.close()
+
+
 # Streams that open or not, and then say nothing.
 SILENT = """window.streams = [];
 window.EventSource = class extends EventTarget {

@@ -14,6 +14,7 @@ class Live extends EventTarget {
   #stream = null;
   #wanted = null;
   #retry = 0;
+  #wasThere = false;
   #timer = null;
   #isTold = false;
 
@@ -59,6 +60,7 @@ class Live extends EventTarget {
       if (stream !== this.#stream) return;
       this.heardAt = Date.now();
       this.#retry = 0;
+      this.#wasThere = false;
       run(event);
     });
     hear("open", () => { if (this.state !== "trouble") this.#say("live"); });
@@ -74,17 +76,20 @@ class Live extends EventTarget {
     }
     stream.addEventListener("error", () => {
       if (stream !== this.#stream) return;
-      this.#say("cut");
+      if (this.state !== "refused") this.#say("cut");
       if (stream.readyState === EventSource.CLOSED) this.#again();
     });
   }
 
-  // After an answer that is no stream the browser does not try again: the server may be restarting, or a token has ended.
+  // After an answer that is no stream the browser does not try again: the server may be restarting, a token has ended, or the server
+  // refuses the query for ever.
   async #again() {
     this.#stream = null;
-    await get("v1/overview").catch(() => {});
+    const isThere = await get("v1/overview").then(() => true, () => false), isRefused = isThere && this.#wasThere;
+    this.#wasThere = isThere;
+    this.#say(isRefused ? "refused" : "cut");
     clearTimeout(this.#timer);
-    this.#retry = Math.min(10, this.#retry + 1);
+    this.#retry = isThere && !isRefused ? 1 : Math.min(10, this.#retry + 1);
     this.#timer = setTimeout(() => { if (!this.#stream && !document.hidden) this.#open(); }, 500 * this.#retry);
   }
 

@@ -116,6 +116,7 @@ export function nextTheme() {
 const STATES = {
   connecting: ["connecting", "Connecting to the server."], live: ["live", "Changes are shown as they happen."], behind: ["behind", "The server has said nothing for a while."],
   cut: ["cut off", "The connection is cut. It is tried again."], trouble: ["behind", "The server cannot read the fleet's state."],
+  refused: ["not live", "The server does not follow this view: its address may be wrong."],
 };
 let lostAt = null;
 
@@ -124,12 +125,12 @@ function drawTrouble() {
   $("#live").className = `is-${live.state}`;
   $("#live").title = long;
   text($("#live .words"), words);
-  const isLost = live.state === "cut" || live.state === "trouble" || live.state === "behind";
+  const isLost = live.state === "cut" || live.state === "trouble" || live.state === "behind" || live.state === "refused";
   lostAt = isLost ? lostAt ?? Date.now() : null;
   const seen = live.heardAt ? `What is shown is from ${new Date(live.heardAt).toLocaleTimeString("en-GB")}.` : "";
   const notes = [];
   // A server that restarts is back within a moment.
-  if (isLost && Date.now() - lostAt > 1500) notes.push({ cut: `The connection to the server is cut. ${seen} It is tried again by itself.`, trouble: `The server cannot read the fleet's state. ${seen}`, behind: `The server has said nothing for a while. ${seen}` }[live.state]);
+  if (isLost && Date.now() - lostAt > 1500) notes.push({ cut: `The connection to the server is cut. ${seen} It is tried again by itself.`, trouble: `The server cannot read the fleet's state. ${seen}`, behind: `The server has said nothing for a while. ${seen}`, refused: "The server answers, but does not follow this view: its address may be wrong." }[live.state]);
   else if (overview && live.state === "live") {
     if (overview.eventsBehindSeconds > 60) notes.push(`Events are ${overview.eventsBehindSeconds} s behind: Kafka does not take them, or no worker publishes them.`);
   }

@@ -228,8 +228,9 @@ export function open(_, view) {
     if (node.className !== look) node.className = look;
     node.setAttribute("aria-rowindex", index + 2);
     if (can("write")) node.setAttribute("aria-selected", String(isPicked));
-    // A row is drawn anew only if it has changed, or its ages have.
-    const drawn = `${task.sequence} ${task.status} ${task.bytesDone} ${task.rate} ${task.eta} ${isPicked} ${short(age(task.createdAt))} ${task.waits} ${columns()}`;
+    // A row is drawn anew only if it has changed, or its ages or its countdown have.
+    const times = [short(age(task.createdAt)), short(age(task.finishedAt)), task.status === "scheduled" || task.status === "retrying" ? until(task.runAt) : ""];
+    const drawn = `${task.sequence} ${task.status} ${task.bytesDone} ${task.rate} ${task.eta} ${isPicked} ${times} ${task.waits} ${columns()}`;
     if (node.$drawn === drawn) return;
     node.$drawn = drawn;
     show(node,
@@ -393,8 +394,8 @@ export function open(_, view) {
 }
 
 function local(instant) {
-  if (!instant) return "";
-  const at = new Date(instant);
+  const at = new Date(instant ?? NaN);
+  if (Number.isNaN(at.getTime())) return "";
   return new Date(at - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 }
 
