@@ -574,6 +574,25 @@ def the_filters_show_what_the_address_says(s):
 
 
 @check
+def links_of_a_task_lead_to_it(s):
+    source = "https://Host.Example:8443/film.mp4"
+    options = ("--label", "note=a,b", "--label", "year=1999")
+    id = s.fleet.run("download", source, "--queue", "linked", "--not-before", "2100-01-01T00:00:00Z", *options)
+    s.wait(lambda: s.there(id), "the task is there")
+    page = s.browser.page()
+    for link in ("host.example", "note=a,b", "year=1999"):
+        page.goto(f"{s.base}?view=task&id={id}")
+        page.locator(".facts").get_by_role("link", name=link, exact=True).click()
+        expect(page.locator(f'.body .row[data-id="{id}"]')).to_be_visible()
+    hosts = page.evaluate(
+        "async () => { const { host } = await import(new URL('assets/format.js', location.href));"
+        " return ['s3://Films/a', 'http://u:p@[::1]:80/', 'tus+https://a.example?x@y', 'storage://default/x'].map(host); }"
+    )
+    assert hosts == ["films.s3", "::1", "a.example", ""], hosts
+    page.context.close()
+
+
+@check
 def a_filter_that_the_server_refuses_is_not_called_a_cut(s):
     page = s.browser.page()
     page.goto(f"{s.base}?view=tasks&after=yesterday")

@@ -69,8 +69,11 @@ const lastName = (url) => decoded(url.split(/[?#]/)[0].split("/").filter(Boolean
 /// What people call a task: its label "title", or else the name of its file.
 export const title = (task) => task.labels?.title || lastName(task.destination || task.source || task.id);
 
-/// Of a URL; empty for a storage, which is no host.
-export const host = (url) => /^(?!storage:)[\w+.-]+:\/\/([^/?#]+)/.exec(url ?? "")?.[1] ?? "";
+/// Of a URL, as the fleet names hosts: without user and port, `BUCKET.s3` for s3; empty for a storage, which is no host.
+export function host(url) {
+  const [, scheme, address, name = address] = /^(?!storage:)([\w+.-]+):\/\/(?:[^/?#]*@)?(?:\[([^\]]*)\]|([^/?#:]*))/i.exec(url ?? "") ?? [];
+  return !name ? "" : scheme.toLowerCase() === "s3" ? `${name.toLowerCase()}.s3` : name.toLowerCase().replace(/\.$/, "");
+}
 
 export const plural = (count, one, many = `${one}s`) => `${number(count)} ${Number(count) === 1 ? one : many}`;
 

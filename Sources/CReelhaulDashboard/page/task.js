@@ -141,6 +141,11 @@ export function open(_, view) {
 
   // MARK: Facts
 
+  // A comma separates labels, so a filter cannot have one.
+  function labelHref(name, value) {
+    return name.includes(",") ? null : tasksHref({ label: value.includes(",") ? name : `${name}=${value}` });
+  }
+
   function facts() {
     const spec = task.spec ?? {};
     const rows = [
@@ -157,7 +162,7 @@ export function open(_, view) {
       ["If it exists", spec.ifExists !== "fail" && spec.ifExists], ["Credential", spec.credential], ["Rate limit", spec.rate && rate(spec.rate)], ["Connections", spec.connections && `at most ${spec.connections}`],
       ["Headers", spec.headers?.length && spec.headers.join(", ")], ["Not before", spec.notBefore && time(spec.notBefore, true)],
       ["After", task.after?.length && h("span", {}, task.after.map((one, index) => [index ? ", " : "", h("a", { href: taskHref(one) }, h("code", {}, one.slice(-8)))]))],
-      ["Labels", Object.keys(task.labels ?? {}).length > 0 && h("span", { class: "labels" }, Object.entries(task.labels).map(([name, value]) => h("a", { class: "tag", href: tasksHref({ label: `${name}=${value}` }) }, `${name}=${value}`)))],
+      ["Labels", Object.keys(task.labels ?? {}).length > 0 && h("span", { class: "labels" }, Object.entries(task.labels).map(([name, value]) => h("a", { class: "tag", href: labelHref(name, value) }, `${name}=${value}`)))],
       ["Created", h("time", { datetime: task.createdAt }, `${time(task.createdAt, true)} (${ago(task.createdAt)})`)], ["Started", task.startedAt && time(task.startedAt, true)], ["Finished", task.finishedAt && time(task.finishedAt, true)],
       ["Events so far", number(task.sequence)],
     ].filter(([, value]) => value);
