@@ -95,7 +95,8 @@ private struct Overview {
   var workers: Int
   /// The age of the oldest event that waits to be published.
   var behind: Duration
-  var bytesPerSecond: Int64 = 0
+  /// Nil if it is not known: workers tell it of all their runs together.
+  var bytesPerSecond: Int64?
   var today: [SettledCount] = []
   /// JSON arrays.
   var stuck = Array("[]".utf8)
@@ -115,7 +116,7 @@ private struct Overview {
       json.object { json in
         json.name("counts")
         TaskState.write(counts, to: &json)
-        json.member("bytesPerSecond", bytesPerSecond)
+        json.member("bytesPerSecond", orNull: bytesPerSecond)
         json.member("running", running)
         json.member("workers", workers)
         json.member("bytesToday", today.reduce(0) { $0 + $1.bytes })

@@ -712,6 +712,20 @@ def each_scope_is_offered_what_it_may_do(s):
 
 
 @check
+def nothing_is_offered_before_the_server_says_what_is_allowed(s):
+    page = s.browser.page()
+    is_away = True
+    page.route("**/v1/session", lambda route: route.fulfill(status=503) if is_away else route.continue_())
+    page.goto(f"{s.base}?view=queues")
+    expect(page.locator("tbody tr").first).to_be_visible()
+    assert not page.locator("#new").is_visible() and page.get_by_role("button", name="Pause").count() == 0
+    is_away = False
+    expect(page.locator("#new")).to_be_visible()
+    expect(page.get_by_role("button", name="Pause").first).to_be_visible()
+    page.context.close()
+
+
+@check
 def axe_finds_nothing_serious_in_any_screen(s):
     axe = open(os.path.join(os.path.dirname(axe_playwright_python.__file__), "axe.min.js")).read()
     s.fleet.run("download", f"{s.origin.url}/missing.mp4", "--max-attempts", "1")

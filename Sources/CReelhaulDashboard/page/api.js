@@ -11,10 +11,10 @@ class Problem extends Error {
   get isMissing() { return this.status === 404 || this.status === 405 || this.status === 501; }
 }
 
-export const session = { name: null, scope: "admin", queues: [], tokensRequired: false, isSignedIn: false };
+export const session = { name: null, scope: null, queues: [], tokensRequired: false, isSignedIn: false };
 const RANKS = ["read", "write", "admin"];
 
-/// Whether the scope of who is signed in allows what needs `scope`: what is not allowed is not offered.
+/// Whether the scope of who is signed in allows what needs `scope`: what is not allowed, or not known to be, is not offered.
 export const can = (scope) => RANKS.indexOf(session.scope) >= RANKS.indexOf(scope);
 
 /// Whether it is not limited to some queues.
@@ -61,7 +61,7 @@ export const key = () => [...crypto.getRandomValues(new Uint32Array(4))].map((pa
 
 // MARK: The session
 
-/// Reads who is signed in. Returns false if somebody has to sign in first.
+/// Reads who is signed in. Returns false if somebody has to sign in first. `session.scope` stays null if the server does not say.
 export async function readSession() {
   try {
     const told = await get("v1/session");
@@ -72,7 +72,8 @@ export async function readSession() {
       Object.assign(session, { tokensRequired: true, isSignedIn: false });
       return false;
     }
-    // Without this route there are no tokens, and everybody may do everything. Without a server nothing is known yet.
+    // Without this route there are no tokens, and everybody may do everything. Without an answer nothing is known yet.
+    session.scope = problem.isMissing ? "admin" : null;
     return true;
   }
 }

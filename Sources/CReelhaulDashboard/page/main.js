@@ -158,10 +158,20 @@ async function leave() {
   location.reload();
 }
 
-addEventListener("reelhaul-signed-in", async () => {
+/// Opens the view for who is signed in. Until the server has said what they may do, nothing is offered, and it is asked again.
+async function begin() {
   needsSignIn = !await readSession();
-  shown = { name: null, gone: [] };
-  follow();
+  if (shown.name === null || needsSignIn || session.scope) {
+    shown.name = null;
+    drawNav();
+    follow();
+  }
+  if (!needsSignIn && !session.scope) setTimeout(() => { if (!needsSignIn) begin(); }, 2000);
+}
+
+addEventListener("reelhaul-signed-in", () => {
+  shown.name = null;
+  begin();
 });
 
 // MARK: Keys
@@ -195,9 +205,5 @@ addEventListener("keydown", (event) => {
 
 onRoute(follow);
 drawNav();
-readSession().then((isIn) => {
-  needsSignIn = !isIn;
-  drawNav();
-  follow();
-});
+begin();
 

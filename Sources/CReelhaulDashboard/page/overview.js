@@ -22,7 +22,7 @@ export function open(_, view) {
   };
   hear("overview", (event) => {
     overview = event.detail;
-    rates.push(overview.bytesPerSecond);
+    if (overview.bytesPerSecond !== null) rates.push(overview.bytesPerSecond);
     if (rates.length > 120) rates.shift();
     draw();
   });
@@ -64,7 +64,7 @@ export function open(_, view) {
     const figure = (name, target, value, note, more) => h("a", { class: "figure", href: target, "data-key": name }, h("span", { class: "name" }, name), h("b", {}, value), h("span", { class: "quiet" }, note), more);
     const finished = today ? plural(overview.succeededToday, "task") : "";
     return h("div", { class: "figures-row", "data-key": "figures" },
-      figure("Moving now", tasksHref({ state: "running" }), rate(overview.bytesPerSecond), `${number(overview.running)} running`, spark(rates)),
+      figure("Moving now", tasksHref({ state: "running" }), overview.bytesPerSecond === null ? "–" : rate(overview.bytesPerSecond), `${number(overview.running)} running`, spark(rates)),
       figure("Moved today", tasksHref({ state: "succeeded", after: midnight() }), today ? bytes(overview.bytesToday) : "–", today ? `${finished} succeeded` : "not told by this server"),
       figure("Failed today", href({ view: "failures" }), today ? number(overview.failedToday) : number(overview.counts.failed), today ? `${number(overview.counts.failed)} failed in all` : "failed in all"),
       figure("Workers", href({ view: "workers" }), number(overview.workers), overview.workers === 0 ? "none is live" : overview.workers === 1 ? "is live" : "are live"));

@@ -63,7 +63,8 @@ extension JSONSchema {
   static let overview = named(
     "Overview",
     .object([
-      .must("counts", map(integer("", 0...), "By state.")), .must("bytesPerSecond", integer("", 0...)),
+      .must("counts", map(integer("", 0...), "By state.")),
+      .must("bytesPerSecond", integer("Null for a token of some queues.", 0...).orNull),
       .must("running", integer("", 0...)), .must("workers", integer("", 0...)),
       .must("bytesToday", integer("Of the tasks that succeeded since midnight, UTC.", 0...)),
       .must("succeededToday", integer("", 0...)), .must("failedToday", integer("", 0...)),
