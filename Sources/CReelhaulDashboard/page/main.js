@@ -1,7 +1,7 @@
 // The page around the views: navigation, what the stream says, keys, the theme, and who is signed in.
 import { can, onSignInWanted, readSession, seesAll, session, signOut } from "./api.js";
 import { h, icon, show, text } from "./dom.js";
-import { number } from "./format.js";
+import { number, short } from "./format.js";
 import { live } from "./live.js";
 import { go, hasPast, href, onRoute, tasksHref, view } from "./route.js";
 import { areKeysOn, help, palette } from "./palette.js";
@@ -132,7 +132,7 @@ function drawTrouble() {
   // A server that restarts is back within a moment.
   if (isLost && Date.now() - lostAt > 1500) notes.push({ cut: `The connection to the server is cut. ${seen} It is tried again by itself.`, trouble: `The server cannot read the fleet's state. ${seen}`, behind: `The server has said nothing for a while. ${seen}`, refused: "The server answers, but does not follow this view: its address may be wrong." }[live.state]);
   else if (overview && live.state === "live") {
-    if (overview.eventsBehindSeconds > 60) notes.push(`Events are ${overview.eventsBehindSeconds} s behind: Kafka does not take them, or no worker publishes them.`);
+    if (overview.eventsBehindSeconds > 60) notes.push(`Events are ${short(overview.eventsBehindSeconds)} behind: Kafka does not take them, or no worker publishes them.`);
   }
   show($("#trouble"), notes.map((note) => h("p", { "data-key": note }, note)));
 }

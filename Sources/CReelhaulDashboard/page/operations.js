@@ -15,6 +15,8 @@ export function open(_, view) {
   live.follow("state=running&limit=1");
   const draw = () => show(view.root, id() ? single() : all());
   const again = poll(view, 1, () => id() ? get(`v1/operations/${encodeURIComponent(id())}`) : get("v1/operations"), (value, error) => {
+    // Of the operation that was open before.
+    if (value?.id && value.id.toLowerCase() !== id().toLowerCase()) return;
     problem = error;
     if (value) value.operations ? list = value.operations : one = value;
     draw();

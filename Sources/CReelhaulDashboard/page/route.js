@@ -25,7 +25,8 @@ export function href(values) {
 export const tasksHref = (filter = {}) => href({ view: "tasks", ...filter });
 export const taskHref = (id) => href({ view: "task", id });
 
-let depth = 0;
+// How many addresses of this page are behind this one. The browser keeps it with the address.
+let depth = history.state?.depth ?? 0;
 
 /// Whether "back" stays in this page.
 export const hasPast = () => depth > 0;
@@ -34,7 +35,7 @@ export function go(target, { replace = false } = {}) {
   if (!replace) depth += 1;
   const url = target === "./" ? location.pathname : target;
   if (replace) history.replaceState(history.state, "", url);
-  else history.pushState(null, "", url);
+  else history.pushState({ depth }, "", url);
   follow({ isReplaced: replace });
 }
 
@@ -44,7 +45,7 @@ export function change(values, options) {
   go(href({ ...q, ...values }), options);
 }
 
-addEventListener("popstate", () => { depth -= 1; follow({ isBack: true }); });
+addEventListener("popstate", () => { depth = history.state?.depth ?? 0; follow({ isBack: true }); });
 addEventListener("click", (event) => {
   const link = event.target.closest?.("a[href]");
   if (!link || event.defaultPrevented || event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;

@@ -30,7 +30,12 @@ export function open(_, view) {
     document.title = task ? `${title(task)} · Reelhaul` : "Reelhaul";
     draw();
   });
-  readHistory = poll(view, 10, () => get(`v1/tasks/${encodeURIComponent(id)}/history`), (value, error) => { [history, historyProblem] = [value?.history ?? history, error]; draw(); });
+  readHistory = poll(view, 10, async () => ({ of: id, ...await get(`v1/tasks/${encodeURIComponent(id)}/history`) }), (value, error) => {
+    // Of the task that was open before.
+    if (value && value.of !== id) return void setTimeout(readHistory);
+    [history, historyProblem] = [value?.history ?? history, error];
+    draw();
+  });
   view.update = () => { if ((query().get("id") ?? query().get("task")) !== id) { start(); readTask(); readHistory(); } };
   // The map fits its cells to its width.
   const onResize = () => draw();
