@@ -49,6 +49,21 @@ import Testing
         """)
   }
 
+  @Test("the sum of a histogram may be more than an Int64 of nanoseconds, also from many threads at once")
+  func largeSum() async throws {
+    let metric = DurationHistogram("a_seconds", buckets: [1], help: "A.")
+    for _ in 0..<2 { metric.observe(nanoseconds: Int64.max / 2 + 1) }
+    let small = DurationHistogram("b_seconds", buckets: [1], help: "B.")
+    await withTaskGroup { group in
+      for _ in 0..<8 { group.addTask { for _ in 0..<1000 { small.observe(nanoseconds: 1_000_000) } } }
+    }
+    var text = MetricsSnapshot()
+    text.add(metric, small)
+    let lines = String(decoding: text.bytes, as: UTF8.self).split(separator: "\n")
+    #expect(lines.contains("a_seconds_sum 9223372036.854776"))
+    #expect(lines.contains("b_seconds_sum 8"))
+  }
+
   @Test("a label has a limited number of names, and further ones count as other") func names() throws {
     let names = MetricNames(limit: 2)
     let metric = DurationHistogram("a_seconds", MetricLabel("queue", names), buckets: [1], help: "A.")

@@ -121,7 +121,8 @@ package final class DurationHistogram: Metric {
   private let bounds: [Int64]
   /// The same in seconds.
   private let buckets: [Double]
-  /// For each combination its buckets, of which the last has no bound, and the sum in nanoseconds.
+  /// For each combination its buckets, of which the last has no bound, and the sum in nanoseconds as a `Double`: after a
+  /// long backlog, the sum of all waits is more than an integer holds.
   private let cells: AtomicCells
 
   package init(_ name: String, _ labels: MetricLabel..., buckets: [Double] = Buckets.calls, help: String) {
@@ -136,7 +137,7 @@ package final class DurationHistogram: Metric {
     let start = space.index(first, second) * (bounds.count + 2)
     let time = max(0, nanoseconds)
     cells.add(1, at: start + (bounds.firstIndex { time <= $0 } ?? bounds.count))
-    cells.add(Int(time), at: start + bounds.count + 1)
+    cells.add(Double(time), at: start + bounds.count + 1)
   }
 
   package func write(to text: inout MetricsSnapshot) {
@@ -146,7 +147,7 @@ package final class DurationHistogram: Metric {
         let start = index * (bounds.count + 2)
         let counts = (0...bounds.count).map { cells[start + $0] }
         guard labels.isEmpty || counts.contains(where: { $0 > 0 }) else { return nil }
-        let sum = Double(cells[start + bounds.count + 1]) / 1e9
+        let sum = cells.double(at: start + bounds.count + 1) / 1e9
         return .init(labels: labels, value: .histogram(counts: counts, bounds: buckets, sum: sum))
       })
   }
@@ -196,6 +197,22 @@ private final class AtomicCells: @unchecked Sendable {
     precondition(index < count, "no such label value")
     cells[index].add(value, ordering: .relaxed)
   }
+
+  /// For a cell that holds a `Double`.
+  func add(_ value: Double, at index: Int) {
+    precondition(index < count, "no such label value")
+    var bits = cells[index].load(ordering: .relaxed)
+    var isAdded = false
+    while !isAdded {
+      let sum = Self.double(bits) + value
+      (isAdded, bits) = cells[index].weakCompareExchange(
+        expected: bits, desired: Int(bitPattern: UInt(sum.bitPattern)), ordering: .relaxed)
+    }
+  }
+
+  func double(at index: Int) -> Double { Self.double(self[index]) }
+
+  private static func double(_ bits: Int) -> Double { Double(bitPattern: UInt64(UInt(bitPattern: bits))) }
 
   func set(_ value: Int, at index: Int) {
     precondition(index < count, "no such label value")

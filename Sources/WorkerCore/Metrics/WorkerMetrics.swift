@@ -120,7 +120,7 @@ package final class WorkerMetrics: Sendable {
         guard let task = events.tasks[id] else { continue }
         let ready = max(task.createdAt.microseconds, task.spec.notBefore?.microseconds ?? 0)
         wait.observe(
-          nanoseconds: (batch.at.microseconds - ready) * 1000, queues.index(of: task.spec.queue),
+          nanoseconds: max(0, batch.at.microseconds - ready) * 1000, queues.index(of: task.spec.queue),
           index(of: task.spec.kind))
       }
     }
