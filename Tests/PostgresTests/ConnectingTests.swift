@@ -37,6 +37,35 @@ struct ConnectingTests {
     #expect(throws: PostgresError.self) { try PostgresConfiguration(url: url) }
   }
 
+  @Test(
+    "an error of a wrong URL repeats no part of the password",
+    arguments: [
+      "postgres://u:CANARY%zz@h/db", "postgres://u:CANARY%@h/db", "postgres://u:CANARY%4@h/db",
+      "postgres://u:pw@CANARY@h/db", "postgres://u:CANARY@pw@h/db", "postgres://u:CANARY@@h/db",
+      "postgres://u:CANARY/pw@h/db", "postgres://u:pw/CANARY@h/db", "postgres://u:1/CANARY@h/db",
+      "postgres://u:CANARY?pw@x@h/db", "postgres://u:pw?x@CANARY@h/db", "postgres://u:x?CANARY/pw@h/db",
+      "postgres://u:CANARY#pw@x@h/db", "postgres://u:p@[CANARY/db", "postgres://u:p@h:CANARY/db",
+      "postgres://h/db?CANARY=1", "host=127.0.0.1 password=my CANARYsecret", "password='CANARY", "CANARY=1",
+      "host=h password=my CANARY=secret", "host=pw@CANARY", "mysql://u:CANARY@h/db",
+    ]) func noSecretInErrors(url: String)
+  {
+    let error = #expect(throws: PostgresError.self) { try PostgresConfiguration(url: url) }
+    #expect(error.map { !"\($0)".contains("CANARY") } ?? false)
+  }
+
+  @Test(
+    "escaped characters belong to the password, and a local socket may begin with @",
+    arguments: [
+      ("postgres://u:%25%40%2F%3A@h/d", "%@/:", "h"), ("postgres://u:a:b#c?d@h/d", "a:b#c?d", "h"),
+      ("host=@sock dbname=d password='my pw'", "my pw", "@sock"), ("postgres://u:p@%40sock/d", "p", "@sock"),
+      ("postgres://u:p@a:1,b:2/d", "p", "a,b"), ("postgres://u:p@[::1]:5/d", "p", "::1"),
+    ]) func passwords(url: String, password: String, host: String) throws
+  {
+    let configuration = try PostgresConfiguration(url: url)
+    #expect(configuration.parameters["password"] == password)
+    #expect(configuration.parameters["host"] ?? "" == host)
+  }
+
   @Test func everyHostBecomesItsAddresses() throws {
     let target = try ConnectionTarget(
       ["host": "a,/run/sock,b", "port": "1,2,3"], defaults: [:],

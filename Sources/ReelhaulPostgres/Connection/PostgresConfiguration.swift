@@ -61,20 +61,46 @@ package struct PostgresConfiguration: Sendable {
     return (kept.isEmpty ? String(base) : base + "?" + kept.joined(separator: "&"), prepared)
   }
 
+  /// No error repeats a part of the URL: where a password is not escaped, any part may belong to it.
   private static func parse(_ url: String) throws(PostgresError) -> [String: String] {
-    // libpq's own error message would contain the password.
     let isURL = ["postgres://", "postgresql://"].contains { url.hasPrefix($0) }
     guard isURL || url.contains("=") && !url.contains("://") else {
       throw PostgresError(.configuration, "PostgreSQL's URL must be postgres://USER:PASSWORD@HOST:PORT/DATABASE")
     }
-    var message: UnsafeMutablePointer<CChar>?
-    guard let options = PQconninfoParse(url, &message) else {
-      defer { PQfreemem(message) }
-      let reason = message.map { String(cString: $0).trimmingNewlines } ?? "out of memory"
-      throw PostgresError(.configuration, "the PostgreSQL URL cannot be read: \(reason)")
+    if isURL, let mistake = Self.mistake(in: url) { throw mistake }
+    guard let options = PQconninfoParse(url, nil) else {
+      throw isURL
+        ? unreadable("it has an unknown parameter, or is incomplete")
+        : unreadable("it has an unknown keyword, or a value with a space that is not in quotes: password='…'")
     }
     defer { PQconninfoFree(options) }
-    return Self.values(of: options)
+    let values = Self.values(of: options)
+    // The name of a local socket may begin with @, and its path may contain one.
+    let hosts = values["host", default: ""].split(separator: ",").filter { !$0.hasPrefix("/") }
+    if hosts.contains(where: { $0.dropFirst().contains("@") }) { throw unreadable("its host contains @") }
+    if values["port", default: ""].contains(where: { !($0.isASCII && $0.isNumber || $0 == ",") }) {
+      throw unreadable("its port is not a number")
+    }
+    return values
+  }
+
+  /// What a character that is not escaped makes of a URL that libpq may still take.
+  private static func mistake(in url: String) -> PostgresError? {
+    let escapes = url.split(separator: "%", omittingEmptySubsequences: false).dropFirst()
+    if escapes.contains(where: { $0.prefix(2).count(where: \.isHexDigit) < 2 }) {
+      return unreadable("a % is not followed by two hexadecimal digits")
+    }
+    // libpq ends the password at the first @, and takes a URL with a slash before this @ to have no password.
+    let parts = url.drop { $0 != "/" }.dropFirst(2).prefix { $0 != "?" }
+      .split(separator: "@", omittingEmptySubsequences: false)
+    if parts.count > 2 || parts.count == 2 && parts[0].contains("/") { return unreadable("it has an @ too many") }
+    return nil
+  }
+
+  private static func unreadable(_ mistake: String) -> PostgresError {
+    PostgresError(
+      .configuration,
+      "the PostgreSQL URL cannot be read: \(mistake). In a URL, escape %, @, / and : in the password: %25, %40, %2F, %3A")
   }
 
   /// The values from the environment (`PGHOST`, `PGPORT` …) and the defaults, for keywords that the URL does not set.
