@@ -65,6 +65,42 @@ import Testing
     }
   }
 
+  @Test(
+    "a run that does not stop ends like one that does: its progress counts, and the metric tells what was written",
+    arguments: [(2 << 20, TaskState.queued, "retried"), (0, .failed, "failed")])
+  func detachedRun(bytes: Int64, state: TaskState, outcome: String) async throws {
+    let bench = try WorkerBench {
+      $0.watchdog = Watchdog(patience: .seconds(2), grace: .milliseconds(100))
+    }
+    var spec = download()
+    spec.retry = RetryPolicy(maxAttempts: 1, intervals: [3600])
+    try await bench.run {
+      bench.handler.hang()
+      bench.submit([spec])
+      try await eventually("it runs") { bench.handler.ledger(spec.id) != nil }
+      try await bench.handler.ledger(spec.id)?.checkpoint(Checkpoint(bytesDone: bytes, bytesTotal: 1 << 30))
+      try await eventually("its task is handed back") { try await outcomes(metrics(bench)) == [outcome: 1] }
+      let task = try await bench.store.task(spec.id)
+      #expect(task?.state == state && task?.error?.code == .stalled)
+    }
+    bench.handler.end(spec.id, with: .stopped)
+  }
+
+  @Test("a canceled run that does not stop is counted as canceled") func detachedAndCanceled() async throws {
+    let bench = try WorkerBench {
+      $0.watchdog = Watchdog(patience: .seconds(600), grace: .milliseconds(100))
+    }
+    let spec = download()
+    try await bench.run {
+      bench.handler.hang()
+      bench.submit([spec])
+      try await eventually("it runs") { bench.handler.ledger(spec.id) != nil }
+      bench.control(.cancel, spec.id)
+      try await eventually("it is canceled") { try await outcomes(metrics(bench)) == ["canceled": 1] }
+    }
+    bench.handler.end(spec.id, with: .stopped)
+  }
+
   @Test("a lost lease and the writes that it forbids are counted, and its run is lost")
   func lostLease() async throws {
     let bench = try WorkerBench { $0.leaseSeconds = 9 }

@@ -89,12 +89,8 @@ package actor Runner {
   }
 
   private func settle(_ id: RunTable.ID, _ ledger: RunLedger, _ outcome: RunOutcome) async {
-    let claim = ledger.claim
     let stop = ledger.isLost ? .abandoned : table.stopReason(of: id)
-    let decision = planner.settlement(
-      of: .init(
-        attempt: claim.attempt, epoch: claim.epoch, retry: retry(of: claim), outcome: outcome, stop: stop,
-        newBytes: ledger.newBytes, size: ledger.bytesTotal, generation: ledger.recordedGeneration))
+    let decision = planner.settlement(of: end(of: ledger, outcome, stop))
     guard let decision else { return count(id, .lost) }
     switch outcome {
     case .failed(let failure): note(failure, ledger)
@@ -104,6 +100,15 @@ package actor Runner {
     }
     let isSettled = await settle(ledger, as: decision)
     count(id, isSettled ? .init(decision, stop) : .lost, decision.failure)
+  }
+
+  private func end(
+    of ledger: RunLedger, _ outcome: RunOutcome, _ stop: StopReason?
+  ) -> SettlementPlanner.Run {
+    let claim = ledger.claim
+    return .init(
+      attempt: claim.attempt, epoch: claim.epoch, retry: retry(of: claim), outcome: outcome, stop: stop,
+      newBytes: ledger.newBytes, size: ledger.bytesTotal, generation: ledger.recordedGeneration)
   }
 
   /// Counts the end of a run, once: a run that was handed back returns later.
@@ -193,12 +198,9 @@ package actor Runner {
   }
 
   private func handBack(_ id: RunTable.ID, _ ledger: RunLedger, _ outcome: RunOutcome, _ reason: StopReason?) async {
-    let claim = ledger.claim
-    let decision = planner.settlement(
-      of: .init(
-        attempt: claim.attempt, epoch: claim.epoch, retry: retry(of: claim), outcome: outcome, stop: reason))
-    let isSettled = await settle(ledger, as: decision ?? .released(reason: nil, delay: .zero))
-    count(id, isSettled ? .handedBack : .lost, decision?.failure)
+    let decision = planner.settlement(of: end(of: ledger, outcome, reason)) ?? .released(reason: nil, delay: .zero)
+    let isSettled = await settle(ledger, as: decision)
+    count(id, isSettled ? .init(decision, reason) : .lost, decision.failure)
     table.handedBack(id)
     noteIdle()
     await onFree()
