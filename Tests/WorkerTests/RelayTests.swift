@@ -24,6 +24,18 @@ import Testing
     try expectHistory(of: spec.id, in: bench)
   }
 
+  @Test("rounds are decoded on the relay's own thread: neither on the loop, nor where handlers may block all threads")
+  func ownThread() async throws {
+    let bench = try WorkerBench()
+    let spec = noop()
+    try await bench.run {
+      bench.submit([spec])
+      try await eventually("the task is over") { try await bench.state(spec.id) == .succeeded }
+      try await eventually("the outbox is empty") { try await bench.store.pendingRows() == nil }
+    }
+    #expect(bench.store.relayThreads == ["relay-0"])
+  }
+
   @Test("events of rounds that Kafka refuses are published once it takes them")
   func refusedRounds() async throws {
     let bench = try WorkerBench()

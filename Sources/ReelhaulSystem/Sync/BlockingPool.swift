@@ -108,3 +108,13 @@ package final class BlockingPool: Sendable {
     }
   }
 }
+
+/// A task with this preference runs on these threads between its suspensions: for work that would take a loop's time, and
+/// must not wait for the global executor, which handlers may block.
+extension BlockingPool: TaskExecutor {
+  package func enqueue(_ job: consuming ExecutorJob) {
+    let (job, executor) = (UnownedJob(job), asUnownedTaskExecutor())
+    // A job must not be lost, because a caller waits for it.
+    if !submit({ job.runSynchronously(on: executor) }) { job.runSynchronously(on: executor) }
+  }
+}

@@ -18,6 +18,7 @@ package actor Relay {
   private let tracer: Tracer?
   private let log: Logger
   private let wakeup: Wakeup
+  private let decoding = BlockingPool(name: "relay", threads: 1)
   private var planner = RelayPlanner(now: .now, seed: .random(in: 0 ... .max))
   /// The round that was read last and is not published yet.
   private var round = PendingEvents()
@@ -59,6 +60,7 @@ package actor Relay {
 
   /// Runs until it is drained, or until its task is canceled.
   package func run() async {
+    defer { decoding.abandon() }
     while !Task.isCancelled {
       do {
         switch planner.next(now: .now) {
@@ -157,8 +159,10 @@ package actor Relay {
     if next.batches.isEmpty { outage.recovered() }
   }
 
-  /// Detached, so that the loop stays free while a large round is decoded.
+  /// On a thread of its own, so that the loop stays free while a large round is decoded.
   private func read(_ limit: Int, behind rows: [Int64] = []) async throws -> PendingEvents {
-    try await Task.detached { [store] in try await store.pendingEvents(limit: limit, excluding: rows) }.value
+    try await Task(executorPreference: decoding) { [store] in
+      try await store.pendingEvents(limit: limit, excluding: rows)
+    }.value
   }
 }

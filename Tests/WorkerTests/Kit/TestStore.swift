@@ -1,3 +1,4 @@
+import Glibc
 import MemoryTaskStore
 import ReelhaulSystem
 import TaskCore
@@ -18,6 +19,7 @@ final class TestStore: TaskStore {
     var finishedCleanups: [Int64] = []
     var postponedCleanups: [Int64] = []
     var hookFailures = 0
+    var relayThreads: Set<String> = []
     var onCheckpoint: (@Sendable () -> Void)?
   }
 
@@ -50,6 +52,17 @@ final class TestStore: TaskStore {
 
   /// Deliveries to web hooks that could not be recorded.
   var hookFailures: Int { faults.withLock { $0.hookFailures } }
+
+  /// The threads that read events.
+  var relayThreads: Set<String> { faults.withLock { $0.relayThreads } }
+
+  private static func threadName() -> String {
+    guard let file = fopen("/proc/thread-self/comm", "r") else { return "" }
+    defer { fclose(file) }
+    var name = [UInt8](repeating: 0, count: 32)
+    let count = fread(&name, 1, name.count, file)
+    return String(decoding: name[..<count].filter { $0 > 32 }, as: UTF8.self)
+  }
 
   private func reach() throws {
     if faults.withLock({ $0.isAway }) { throw StoreError.unavailable("away") }
@@ -220,6 +233,8 @@ final class TestStore: TaskStore {
   }
 
   func pendingEvents(limit: Int, excluding excluded: [Int64]) async throws -> PendingEvents {
+    let thread = Self.threadName()
+    faults.withLock { _ = $0.relayThreads.insert(thread) }
     try reach()
     return try await inner.pendingEvents(limit: limit, excluding: excluded)
   }
