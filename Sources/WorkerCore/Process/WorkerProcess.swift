@@ -30,7 +30,9 @@ package enum WorkerProcess {
       return misconfigured
     }
     let signals = await process.stopOn([SIGTERM, SIGINT])
+    let lastResort = process.exitUnlessCanceled(log)
     let code = await process.finished()
+    lastResort.cancel()
     // If calls hang, the process ends without waiting for them.
     if code == 0, await !process.hasHangingCalls { await process.close(signals) }
     return code
