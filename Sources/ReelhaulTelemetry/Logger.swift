@@ -11,6 +11,8 @@ package final class Logger: Sendable {
     var lines: [LogLine] = []
     var dropped = 0
     var isClosed = false
+    /// Whether the writer has written the last line.
+    var isDone = false
   }
 
   package static let capacity = 4096
@@ -68,7 +70,8 @@ package final class Logger: Sendable {
     _ message: @autoclosure () -> String, _ fields: @autoclosure () -> KeyValuePairs<String, LogValue> = [:]
   ) { log(.error, message(), fields()) }
 
-  /// Writes the waiting lines and ends the writer. Blocks. Later lines are dropped.
+  /// Writes the waiting lines and ends the writer. Blocks, for at most a second: nobody may read a pipe that is full, and
+  /// the process must end. Later lines are dropped.
   package func close() {
     let first = ring.withLock { ring in
       defer { ring.isClosed = true }
@@ -76,7 +79,7 @@ package final class Logger: Sendable {
     }
     guard first else { return }
     ring.broadcast()
-    writer.join()
+    if ring.wait(for: .seconds(1), until: \.isDone) { writer.join() } else { writer.detach() }
   }
 
   private static func write(_ ring: Condition<Ring>, _ format: LogFormat, _ descriptor: Int32) {
@@ -100,7 +103,10 @@ package final class Logger: Sendable {
         ).encode(format, into: &bytes)
       }
       writeAll(bytes, to: descriptor)
-      if isClosed { return }
+      if isClosed {
+        ring.withLock { $0.isDone = true }
+        return ring.broadcast()
+      }
     }
   }
 
