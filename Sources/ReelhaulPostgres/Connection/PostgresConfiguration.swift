@@ -98,9 +98,8 @@ package struct PostgresConfiguration: Sendable {
   }
 
   private static func unreadable(_ mistake: String) -> PostgresError {
-    PostgresError(
-      .configuration,
-      "the PostgreSQL URL cannot be read: \(mistake). In a URL, escape %, @, / and : in the password: %25, %40, %2F, %3A")
+    let advice = "In a URL, escape %, @, / and : in the password: %25, %40, %2F, %3A"
+    return PostgresError(.configuration, "the PostgreSQL URL cannot be read: \(mistake). \(advice)")
   }
 
   /// The values from the environment (`PGHOST`, `PGPORT` …) and the defaults, for keywords that the URL does not set.
