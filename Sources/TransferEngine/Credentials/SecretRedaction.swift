@@ -8,7 +8,7 @@ enum SecretRedaction {
   /// One line of at most 300 characters from what the program wrote to standard error.
   ///
   /// Left out are its arguments, what it has printed to standard output, the values of environment variables whose names
-  /// suggest secrets, and words that look random.
+  /// suggest secrets, what ``SecretMask`` and ``URLRedaction`` hide, and words that look random.
   static func line(
     of output: ProgramOutput, words: [String], environment: [String: String] = ProcessEnvironment.all
   ) -> String {
@@ -24,11 +24,12 @@ enum SecretRedaction {
     for secret in secrets.sorted(by: { $0.utf8.count > $1.utf8.count }) {
       text = text.split(separator: secret, omittingEmptySubsequences: false).joined(separator: mark)
     }
+    text = SecretMask.masked(text, limit: 4000, mark: mark)
     let parts = text.split { $0.isWhitespace || $0.unicodeScalars.contains { $0.value < 0x20 || $0.value == 0x7F } }
     var isSecret = false
     let line = parts.map { part in
       defer { isSecret = announces(part) || isSecret && isScheme(part) }
-      return isSecret && !isScheme(part) ? mark : hidingRandom(hidingValue(of: part))
+      return isSecret && !isScheme(part) ? mark : hidingRandom(hidingValue(of: hidingURL(part)))
     }.joined(separator: " ")
     return line.count > 300 ? "\(line.prefix(300))…" : line
   }
@@ -43,6 +44,11 @@ enum SecretRedaction {
 
   /// Whether a secret follows, as in `Authorization: Bearer …`.
   private static func isScheme(_ word: Substring) -> Bool { ["bearer", "basic"].contains(word.lowercased()) }
+
+  /// Redacts the URL in a word.
+  private static func hidingURL(_ word: Substring) -> Substring {
+    word.contains("://") ? URLRedaction.redact(String(word))[...] : word
+  }
 
   /// Replaces the value of `token=…` and the like.
   private static func hidingValue(of word: Substring) -> Substring {

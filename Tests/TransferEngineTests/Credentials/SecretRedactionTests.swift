@@ -21,6 +21,18 @@ import Testing
     #expect(line(text) == shown)
   }
 
+  @Test(
+    "of a URL, user, password, values and fragment are hidden, also where its word has other characters around it",
+    arguments: [
+      "https://u:CANARY@h/?x=CANARY5", "'https://CANARY@h/a'", "(https://h/a?CANARY)",
+      "at=https://u:CAN@ARY@h/a#CANARY", "POST https://h/a?x=1&y=CANARY: refused",
+    ]) func urls(_ text: String)
+  {
+    let shown = line("cannot read \(text)")
+    #expect(shown.contains("//") && shown.contains("h/"))
+    for secret in ["CANARY", "CAN", "ARY"] { #expect(!shown.contains(secret), "\(shown)") }
+  }
+
   @Test("plain words stay, and variables with secrets do not")
   func keeps() {
     let text = "cannot open /srv/keys.json: Permission denied"
