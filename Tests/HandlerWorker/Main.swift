@@ -1,4 +1,4 @@
-import Glibc
+import Foundation
 import ReelhaulWorker
 
 /// A worker of the tests: `HANDLERS` names the handlers that it has, with commas between them.
@@ -7,7 +7,12 @@ import ReelhaulWorker
 
   static func main() async throws {
     let names = getenv("HANDLERS").map { String(cString: $0).split(separator: ",").map(String.init) } ?? []
-    try await ReelhaulWorker.run(handlers: all.filter { names.contains(kind(of: $0)) })
+    do {
+      try await ReelhaulWorker.run(handlers: all.filter { names.contains(kind(of: $0)) })
+    } catch let error as WorkerError {
+      FileHandle.standardError.write(Data("error: \(error)\n".utf8))
+      exit(error.code)
+    }
   }
 
   private static func kind<Handler: TaskHandler>(of _: Handler) -> String { Handler.kind }
