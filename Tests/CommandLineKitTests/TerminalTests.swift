@@ -131,4 +131,8 @@ import Testing
   func truncates(_ text: String, _ width: Int, _ expected: String) {
     #expect(DisplayWidth.truncate(text, to: width) == expected)
   }
+
+  @Test("a text of two lines keeps its line break, and no other control character") func printableLines() {
+    #expect(TextWrap.printable("one two\nthree\u{1B}", width: 5) == ["one", "two", "three\u{FFFD}"])
+  }
 }

@@ -6,6 +6,13 @@ package enum TextWrap {
     text.split(separator: "\n", omittingEmptySubsequences: false).flatMap { paragraph(String($0), width: width) }
   }
 
+  /// As ``lines(_:width:)``, without the other control characters.
+  package static func printable(_ text: String, width: Int) -> [String] {
+    text.split(separator: "\n", omittingEmptySubsequences: false).flatMap {
+      paragraph(DisplayWidth.printable(String($0)), width: width)
+    }
+  }
+
   private static func paragraph(_ text: String, width: Int) -> [String] {
     var lines: [String] = []
     var line = ""

@@ -52,8 +52,8 @@ extension Subcommand {
       }
     let margin = statusWidth + column + 2
     let room = context.terminal.isInteractive ? max(20, context.terminal.width - margin) : .max
-    let message = TextWrap.lines(DisplayWidth.printable(finding.message), width: room)
-    let advice = finding.advice.map { TextWrap.lines("→ \(DisplayWidth.printable($0))", width: room) } ?? []
+    let message = TextWrap.printable(finding.message, width: room)
+    let advice = finding.advice.map { TextWrap.printable("→ \($0)", width: room) } ?? []
     let head =
       context.terminal.paint(ink, DisplayWidth.fit(finding.status.rawValue, to: statusWidth))
       + DisplayWidth.fit(finding.check, to: column + 2)
