@@ -16,7 +16,7 @@ export const ACTIONS = {
 
 export const allowed = (task) => can("write") ? Object.keys(ACTIONS).filter((name) => ACTIONS[name].states.includes(task.state)) : [];
 
-const filesChoice = () => h("label", { class: "check" }, h("input", { type: "checkbox", name: "files" }), h("span", {}, "also delete the files that they made"));
+const filesChoice = () => h("label", { class: "check" }, h("input", { type: "checkbox", name: "files" }), h("span", {}, "also delete the files that they made in storages"));
 
 async function details(name, what) {
   if (name === "prioritize") {

@@ -126,7 +126,7 @@ extension JSONSchema {
     .object(
       [
         .may("priority", integer("Of `prioritize`.", -1000...1000)),
-        .may("files", flag("Of `remove`: whether the file that the task made goes too.")),
+        .may("files", flag("Of `remove`: whether the file that the task made in a storage goes too.")),
       ], isOpen: false))
 
   static let sentCommand = named(

@@ -201,6 +201,6 @@ extension JSONSchema {
       [
         .must("action", text(values: ControlAction.names)), .may("filter", operationFilter),
         .may("ids", list(id, most: TaskOperation.mostIDs)), .may("priority", integer("Of `prioritize`.", -1000...1000)),
-        .may("files", flag("Of `remove`: whether the files that the tasks made go too.")),
+        .may("files", flag("Of `remove`: whether the files that the tasks made in storages go too.")),
       ], isOpen: false))
 }

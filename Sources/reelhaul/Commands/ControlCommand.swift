@@ -70,7 +70,7 @@ extension OptionSpec {
   fileprivate static let newPriority = OptionSpec(
     "priority", short: "p", .priority, help: "The new priority; higher runs first")
   fileprivate static let alsoFiles = OptionSpec(
-    "files", .flag, help: "Also delete the files that the tasks have made")
+    "files", .flag, help: "Also delete the files that the tasks have made in storages; what is at servers stays")
 }
 
 struct ControlCommand {
