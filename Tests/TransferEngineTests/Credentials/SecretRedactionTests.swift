@@ -15,7 +15,7 @@ import Testing
       ("login failed: password: hunter2 is wrong", "login failed: password: […] is wrong"),
       ("token=abc", "token=[…]"), ("API_KEY: abc", "API_KEY: […]"), ("client-secret:abc,", "client-secret:[…]"),
       ("sent Authorization: Bearer abc def", "sent Authorization: Bearer […] def"), ("Basic dTpw", "Basic […]"),
-      ("key 0123456789abcdef0123456789abcdef", "key […]"), ("key AKIAIOSFODNN7EXAMPLE.", "key […]"),
+      ("key 0123456789abcdef0123456789abcdef", "key […]"), ("key AKIAIOSFODNN7EXAMPLE.", "key […]."),
     ])
   func hides(_ text: String, _ shown: String) {
     #expect(line(text) == shown)
